@@ -1,0 +1,52 @@
+// npm run build: installs the development packages when they are missing, checks the types of everything, and makes
+// dist/. It does not fetch a runtime (with-node.mjs does).
+
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { delimiter, dirname, join, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { endLike, run, say } from './child.mjs';
+import { withLock } from './lock.mjs';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const runtime = join(root, '.runtime');
+
+if (!isInstalled()) {
+  mkdirSync(runtime, { recursive: true });
+  const onWait = () => say('waiting for another process that is installing');
+  await withLock(join(runtime, 'install.lock'), onWait, () => isInstalled() || install());
+}
+await must(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-p', root]);
+await must(process.execPath, ['--disable-warning=ExperimentalWarning', join(root, 'scripts', 'compile.mjs')]);
+
+async function must(command, args, options) {
+  const ended = await run(command, args, options);
+  if (ended.code !== 0) endLike(ended);
+}
+
+// npm keeps beside the packages what it installed, so two small files tell without a look at the packages themselves.
+function isInstalled() {
+  const installedFile = join(root, 'node_modules', '.package-lock.json');
+  if (!existsSync(installedFile)) return false;
+  const wanted = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages;
+  const installed = JSON.parse(readFileSync(installedFile, 'utf8')).packages;
+  return Object.entries(wanted)
+    .filter(([path, entry]) => path !== '' && isForThisPlatform(entry))
+    .every(([path, entry]) => installed[path]?.integrity === entry.integrity);
+}
+
+function isForThisPlatform({ os, cpu, libc }) {
+  return (os?.includes(process.platform) ?? true) && (cpu?.includes(process.arch) ?? true) && libc === undefined;
+}
+
+// No package's install script runs. npm may be one that works on the host's own Node only (Debian's is), so the
+// fetched runtime is taken off its PATH.
+async function install() {
+  say('installing the development packages (npm ci)');
+  const path = (process.env.PATH ?? '').split(delimiter).filter((folder) => !folder.startsWith(runtime + sep));
+  const args = ['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+  const options = { cwd: root, stdio: ['ignore', 2, 2], env: { ...process.env, PATH: path.join(delimiter) } };
+  await must('npm', args, options).catch((error) => {
+    say(`cannot run npm (${error.code}): please install npm, which the tests and the build need.`);
+    process.exit(1);
+  });
+}

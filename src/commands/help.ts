@@ -1,0 +1,84 @@
+// `pasted help`: texts made of the tables of commands and settings. Does not read the settings in force: that is
+// `pasted config`.
+
+import { SETTINGS, type Setting } from '../config/settings.ts';
+import { showUnit, showValue } from '../config/show.ts';
+import { VERSION } from '../version.ts';
+import { findCommand } from './arguments.ts';
+import { COMMANDS, type Command, type Run } from './commands.ts';
+import { EXIT } from './failures.ts';
+
+export const run: Run = ({ stdout }, { operands: [name] }) => {
+  stdout.write(name === undefined ? fullHelp() : commandHelp(findCommand(name)));
+  return EXIT.success;
+};
+
+/** The help of one command. */
+export function commandHelp(command: Command): string {
+  const options = [...command.options, { name: '-h, --help', meaning: 'print this help' }];
+  return lines([
+    `pasted ${command.name} - ${command.summary}`,
+    '',
+    `Usage: ${usage(command)}`,
+    '',
+    command.description,
+    '',
+    'Options:',
+    ...columns(options.map(({ name, meaning }) => [name, meaning])),
+    '',
+    'Examples:',
+    ...command.examples.map((example) => `  ${example}`),
+  ]);
+}
+
+function fullHelp(): string {
+  return lines([
+    `pasted ${VERSION} - a paste service for terminals`,
+    '',
+    'Usage: pasted [COMMAND] [OPTIONS]',
+    '',
+    'Commands:',
+    ...columns(COMMANDS.map(({ name, summary }) => [name, summary])),
+    '',
+    'Every command explains itself with --help.',
+    '',
+    'Exit codes:',
+    ...columns([
+      [`${EXIT.success}`, 'done, or ended by SIGTERM or SIGINT'],
+      [`${EXIT.failure}`, 'failed'],
+      [`${EXIT.usage}`, 'the command line cannot be carried out'],
+      [`${EXIT.busy}`, 'another process has the database; try again later'],
+      [`${EXIT.configuration}`, 'the settings or the database cannot be used; trying again will not help'],
+    ]),
+    '',
+    'Settings are variables of the environment, here with their defaults. One that is empty is not set.',
+    'Flags take 1, true, yes, on and 0, false, no, off. A secret may be in a file that <NAME>_FILE names,',
+    'or in $CREDENTIALS_DIRECTORY/<NAME>.',
+    '',
+    ...Object.values<Setting>(SETTINGS).flatMap(settingHelp),
+  ]);
+}
+
+function settingHelp(setting: Setting): string[] {
+  const standIn = setting.standIn === undefined ? '' : `; ${setting.standIn} stands in`;
+  return [
+    `  ${setting.name}  ${showValue(setting, setting.fallback)}  [${showUnit(setting)}]`,
+    `      ${setting.meaning.replaceAll('`', '')}${standIn}`,
+  ];
+}
+
+function usage(command: Command): string {
+  const options = command.options.map(({ name }) => `[${name}]`);
+  const operands = command.operands.map((operand) => `[${operand}]`);
+  return ['pasted', command.name, ...options, ...operands].join(' ');
+}
+
+/** Pairs as indented lines, the second halves below each other. */
+function columns(rows: readonly (readonly [string, string])[]): string[] {
+  const width = Math.max(...rows.map(([first]) => first.length));
+  return rows.map(([first, second]) => `  ${first.padEnd(width)}  ${second}`);
+}
+
+function lines(texts: readonly string[]): string {
+  return `${texts.join('\n')}\n`;
+}

@@ -1,0 +1,231 @@
+// Every setting there is: name, default, unit, bounds, meaning. `pasted config`, `pasted help`, the README's table and
+// the type Config derive from this table or are tested against it. Does not read the environment: that is load.ts.
+
+import { DAY_SECONDS, HOUR_SECONDS, KIB, MIB, MINUTE_SECONDS } from '../core/time.ts';
+
+interface SettingBase<Value> {
+  /** The environment variable. */
+  readonly name: string;
+  readonly fallback: Value;
+  readonly meaning: string;
+  /** Where the name a hosting platform commonly sets may stand in for ours. */
+  readonly standIn?: string;
+}
+
+/** A whole number between `minimum` and `maximum`, both allowed. */
+export interface IntegerSetting extends SettingBase<number> {
+  readonly kind: 'integer';
+  readonly unit:
+    | 'bytes'
+    | 'seconds'
+    | 'bits'
+    | 'count'
+    | 'days'
+    | 'per window'
+    | 'bytes per second'
+    | 'port'
+    | 'factor';
+  readonly minimum: number;
+  readonly maximum: number;
+}
+
+/** A decimal number, such as bits per byte, or a fraction. */
+export interface DecimalSetting extends SettingBase<number> {
+  readonly kind: 'decimal';
+  readonly unit: 'bits per byte' | 'fraction';
+  readonly minimum: number;
+  readonly maximum: number;
+}
+
+/** `1`, `true`, `yes`, `on` and `0`, `false`, `no`, `off`, in any case. */
+export interface FlagSetting extends SettingBase<boolean> {
+  readonly kind: 'flag';
+}
+
+/** Any text that `pattern` takes whole; `expected` says in words what that is. */
+export interface TextSetting extends SettingBase<string> {
+  readonly kind: 'text';
+  readonly pattern: RegExp;
+  readonly expected: string;
+}
+
+/** Text that is never shown. It may come from the file `<NAME>_FILE` or `$CREDENTIALS_DIRECTORY/<name>` instead. */
+export interface SecretSetting extends SettingBase<string> {
+  readonly kind: 'secret';
+}
+
+/** IP addresses and CIDR blocks, separated by commas. */
+export interface NetworksSetting extends SettingBase<readonly string[]> {
+  readonly kind: 'networks';
+}
+
+export type Setting = IntegerSetting | DecimalSetting | FlagSetting | TextSetting | SecretSetting | NetworksSetting;
+
+export type SettingValue = Setting['fallback'];
+
+/** Larger than any sensible value, and still exact in arithmetic with milliseconds. */
+const LARGEST = 2 ** 40;
+
+function integer(
+  name: string,
+  fallback: number,
+  unit: IntegerSetting['unit'],
+  meaning: string,
+  bounds: { minimum?: number; maximum?: number; standIn?: string } = {},
+): IntegerSetting {
+  return { kind: 'integer', name, fallback, unit, meaning, minimum: 0, maximum: LARGEST, ...bounds };
+}
+
+function decimal(
+  name: string,
+  fallback: number,
+  unit: DecimalSetting['unit'],
+  meaning: string,
+  bounds: { minimum: number; maximum: number },
+): DecimalSetting {
+  return { kind: 'decimal', name, fallback, unit, meaning, ...bounds };
+}
+
+function flag(name: string, fallback: boolean, meaning: string): FlagSetting {
+  return { kind: 'flag', name, fallback, meaning };
+}
+
+function text(
+  name: string,
+  fallback: string,
+  meaning: string,
+  form: { pattern: RegExp; expected: string; standIn?: string },
+): TextSetting {
+  return { kind: 'text', name, fallback, meaning, ...form };
+}
+
+function secret(name: string, meaning: string): SecretSetting {
+  return { kind: 'secret', name, fallback: '', meaning };
+}
+
+function networks(name: string, fallback: readonly string[], meaning: string): NetworksSetting {
+  return { kind: 'networks', name, fallback: Object.freeze(fallback), meaning };
+}
+
+/** In the order in which a reader meets them. */
+export const SETTINGS = {
+  // Listening and files
+  host: text('SERVICE_HOST', '127.0.0.1', 'address to listen on',
+    { pattern: /^[A-Za-z0-9.:_-]+$/, expected: 'an address or host name', standIn: 'HOST' }),
+  port: integer('SERVICE_PORT', 8080, 'port',
+    'TCP port to listen on; 0 picks a free one and logs it', { maximum: 65535, standIn: 'PORT' }),
+  // The writer thread and the readers share it, which ':memory:' could not be.
+  databasePath: text('SERVICE_DB', 'data/pasted.db',
+    'path of the SQLite database; under systemd `$STATE_DIRECTORY/pasted.db`',
+    { pattern: /^(?!:memory:$)[^\0]+$/, expected: 'the path of a file' }),
+  environment: text('NODE_ENV', '', '`production` makes logs JSON lines and start-up warnings stricter',
+    { pattern: /^[A-Za-z0-9_-]*$/, expected: 'a word such as production' }),
+  urlPrefix: text('URL_PREFIX', '',
+    'path under which a reverse proxy publishes the service; used in text meant for reading only',
+    { pattern: /^(\/[A-Za-z0-9._~-]+)*$/, expected: 'a path such as /paste, without a slash at its end' }),
+  trustedProxies: networks('SERVICE_TRUSTED_PROXIES', ['127.0.0.0/8', '::1'],
+    'peers whose `X-Forwarded-*` headers are believed: addresses and CIDR blocks, separated by commas'),
+  proxySecret: secret('SERVICE_PROXY_SECRET',
+    'when set, identity and forwarded headers count only beside an equal `X-Proxy-Secret`'),
+
+  // Connections
+  maxConnections: integer('SERVICE_MAX_CONNECTIONS', 1024, 'count', 'open connections in all', { minimum: 1 }),
+  maxConnectionsPerClient: integer('SERVICE_MAX_CONNECTIONS_PER_CLIENT', 50, 'count',
+    'open connections of one client address; trusted proxies are exempt; 0 switches it off'),
+  headersTimeoutSeconds: integer('SERVICE_HEADERS_TIMEOUT', 10, 'seconds',
+    'time for a request\'s headers to arrive', { minimum: 1, maximum: HOUR_SECONDS }),
+  idleTimeoutSeconds: integer('SERVICE_IDLE_TIMEOUT', 60, 'seconds',
+    'time that a connection may stay open between requests', { minimum: 1, maximum: HOUR_SECONDS }),
+  minTransferRate: integer('SERVICE_MIN_TRANSFER_RATE', 16 * KIB, 'bytes per second',
+    'slowest upload or download, averaged over 10 s; 0 switches it off'),
+  shutdownGraceSeconds: integer('SERVICE_SHUTDOWN_GRACE', 10, 'seconds',
+    'time that requests in flight have to finish on SIGTERM', { maximum: HOUR_SECONDS }),
+
+  // Content
+  maxAnonBytes: integer('SERVICE_MAX_ANON', 3 * MIB, 'bytes',
+    'largest paste of anonymous and untrusted callers', { minimum: 1 }),
+  maxAuthBytes: integer('SERVICE_MAX_AUTH', 50 * MIB, 'bytes', 'largest paste of trusted callers', { minimum: 1 }),
+  minBytes: integer('SERVICE_MIN_SIZE', 0, 'bytes', 'smallest paste; 0 switches the check off'),
+  minEntropyBits: decimal('SERVICE_MIN_ENTROPY', 0, 'bits per byte',
+    'smallest Shannon entropy; 0 switches the check off', { minimum: 0, maximum: 8 }),
+  minEntropyBytes: integer('SERVICE_MIN_ENTROPY_SIZE', 256, 'bytes',
+    'content smaller than this is exempt from the entropy check'),
+  requireBinary: flag('SERVICE_REQUIRE_BINARY', false, 'refuse content that is valid UTF-8 text'),
+  maxStorageBytes: integer('SERVICE_MAX_STORAGE', 0, 'bytes', 'content of all pastes together; 0 switches the limit off'),
+
+  // Expiry
+  expiryAnonSeconds: integer('SERVICE_EXPIRY_ANON', DAY_SECONDS, 'seconds',
+    'time to live of anonymous pastes', { minimum: 1 }),
+  expiryUntrustedSeconds: integer('SERVICE_EXPIRY_UNTRUSTED', 7 * DAY_SECONDS, 'seconds',
+    'time to live of untrusted callers\' pastes', { minimum: 1 }),
+  expiryTrustedSeconds: integer('SERVICE_EXPIRY_TRUSTED', 30 * DAY_SECONDS, 'seconds',
+    'time to live of trusted callers\' pastes', { minimum: 1 }),
+  maxExpirySeconds: integer('SERVICE_MAX_EXPIRY', 90 * DAY_SECONDS, 'seconds',
+    'longest time to live that `X-Expiry` can ask for', { minimum: 1 }),
+
+  // Rates and duplicates
+  rateMax: integer('SERVICE_RATE_MAX', 10, 'per window',
+    'pastes that one client address may create; 0 switches the limit off'),
+  rateWindowSeconds: integer('SERVICE_RATE_WINDOW', MINUTE_SECONDS, 'seconds',
+    'window of the creation rate limit', { minimum: 1 }),
+  rateTrustedFactor: integer('SERVICE_RATE_AUTH_MULT', 5, 'factor',
+    'how many times the rates trusted callers get', { minimum: 1 }),
+  rateMaxEntries: integer('RATE_LIMIT_MAX_ENTRIES', 10_000, 'count',
+    'client addresses tracked; the oldest are pruned', { minimum: 1 }),
+  rateCleanupThreshold: decimal('RATE_LIMIT_CLEANUP_THRESHOLD', 0.8, 'fraction',
+    'fraction of `RATE_LIMIT_MAX_ENTRIES` at which cleanup starts', { minimum: 0, maximum: 1 }),
+  lookupRateMax: integer('SERVICE_LOOKUP_RATE_MAX', 60, 'per window',
+    'lookups of one client address; 0 switches the limit off'),
+  lookupRateWindowSeconds: integer('SERVICE_LOOKUP_RATE_WINDOW', MINUTE_SECONDS, 'seconds',
+    'window of the lookup rate limit', { minimum: 1 }),
+  lookupRateMaxEntries: integer('LOOKUP_RATE_LIMIT_MAX_ENTRIES', 10_000, 'count',
+    'client addresses tracked for lookups', { minimum: 1 }),
+  duplicateWindowSeconds: integer('SERVICE_DEDUP_WINDOW', HOUR_SECONDS, 'seconds',
+    'window of the duplicate throttle', { minimum: 1 }),
+  duplicateMax: integer('SERVICE_DEDUP_MAX', 3, 'per window',
+    'identical pastes stored per window; 0 switches the throttle off'),
+
+  // Proof-of-work
+  powDifficultyBits: integer('SERVICE_POW_DIFFICULTY', 20, 'bits',
+    'leading zero bits asked for a paste; 0 switches it off', { maximum: 32 }),
+  powTtlSeconds: integer('SERVICE_POW_TTL', 300, 'seconds',
+    'time for which a challenge is valid', { minimum: 1, maximum: DAY_SECONDS }),
+  powSecret: secret('SERVICE_POW_SECRET',
+    'key that signs challenges; generated and kept in the database when empty'),
+  registerPowDifficultyBits: integer('SERVICE_REGISTER_POW', 24, 'bits',
+    'leading zero bits asked for a registration; 0 switches it off', { maximum: 32 }),
+  antifloodThreshold: integer('ANTIFLOOD_THRESHOLD', 30, 'per window',
+    'creations before the difficulty rises; 0 switches it off'),
+  antifloodWindowSeconds: integer('ANTIFLOOD_WINDOW', MINUTE_SECONDS, 'seconds',
+    'window in which creations are counted', { minimum: 1 }),
+  antifloodStepBits: integer('ANTIFLOOD_STEP', 2, 'bits',
+    'how much the difficulty rises at each step', { maximum: 32 }),
+  antifloodMaxBits: integer('ANTIFLOOD_MAX', 28, 'bits',
+    'highest difficulty that anti-flood asks for', { maximum: 32 }),
+  antifloodDecaySeconds: integer('ANTIFLOOD_DECAY', 30, 'seconds',
+    'time before the difficulty falls by a step', { minimum: 1 }),
+  antifloodMaxEntries: integer('ANTIFLOOD_MAX_ENTRIES', 10_000, 'count', 'creations tracked at most', { minimum: 1 }),
+
+  // Certificates
+  pkiEnabled: flag('SERVICE_PKI_ENABLED', false, 'offer the `/pki` endpoints'),
+  pkiCaPassword: secret('SERVICE_PKI_CA_PASSWORD',
+    'password that encrypts the certificate authority\'s key; needed to issue certificates'),
+  pkiCertDays: integer('SERVICE_PKI_CERT_DAYS', 365, 'days',
+    'validity of client certificates', { minimum: 1, maximum: 36_500 }),
+  pkiCaDays: integer('SERVICE_PKI_CA_DAYS', 3650, 'days',
+    'validity of the certificate authority', { minimum: 1, maximum: 36_500 }),
+
+  // Audit
+  auditRetentionSeconds: integer('SERVICE_AUDIT_RETENTION', 90 * DAY_SECONDS, 'seconds',
+    'how long audit entries are kept', { minimum: 1 }),
+} as const satisfies Readonly<Record<string, Setting>>;
+
+export type SettingKey = keyof typeof SETTINGS;
+
+/** The keys in the table's order, typed. */
+export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[];
+
+/** Every value in force, typed as its setting's default; frozen by load.ts. */
+export type Config = {
+  readonly [Key in SettingKey]: (typeof SETTINGS)[Key]['fallback'];
+};

@@ -1,0 +1,7 @@
+// How bytes move between the layers without either side knowing the other's streams: a source pushes into a sink.
+
+/** Takes the next bytes, which are its own from then on. A promise asks the source to wait; a throw ends the transfer. */
+export type ByteSink = (bytes: Uint8Array) => void | Promise<void>;
+
+/** Pushes every byte into the sink, in order; resolves after the last was taken. Rejects when either side breaks off. */
+export type ByteSource = (sink: ByteSink) => Promise<void>;

@@ -1,0 +1,108 @@
+// Every way in which the service says no: one table, the status and the words of each. How a refusal becomes bytes is
+// http/present.ts; what a caller should change is said in `hint`, where the words alone do not say it.
+
+export interface RefusalEntry {
+  readonly status: number;
+  readonly error: string;
+}
+
+/** The contract's error table and decisions of the HTTP layer. The key is the name used in code and in metrics. */
+export const REFUSALS = {
+  // Creating and updating
+  noContent: { status: 400, error: 'no content provided' },
+  jsonInvalid: { status: 400, error: 'invalid JSON body: expected an object with a non-empty string "content"' },
+  passwordTooLong: { status: 400, error: 'password longer than 1024 characters' },
+  pasteTooSmall: { status: 400, error: 'paste smaller than minimum size' },
+  pasteTooLarge: { status: 413, error: 'paste too large' },
+  contentEncodingUnsupported: { status: 415, error: 'content encoding not supported' },
+  entropyTooLow: { status: 400, error: 'entropy below minimum' },
+  textRefused: { status: 400, error: 'recognizable content: only binary content is accepted' },
+  duplicateContent: { status: 429, error: 'duplicate content limit exceeded' },
+  burnNotUpdatable: { status: 400, error: 'burn-after-read pastes cannot be updated' },
+  nothingToUpdate: { status: 400, error: 'nothing to update' },
+  expiryInvalid: { status: 400, error: 'X-Expiry must be a positive integer' },
+
+  // Identity
+  identityRequired: { status: 401, error: 'authentication required' },
+  permissionDenied: { status: 403, error: 'permission denied' },
+  adminRequired: { status: 403, error: 'admin access required' },
+
+  // Lists
+  queryInvalid: { status: 400, error: 'invalid query parameter' },
+
+  // Proof-of-work
+  powRequired: { status: 400, error: 'proof-of-work required' },
+  powMalformedToken: { status: 400, error: 'Proof-of-work failed: malformed token' },
+  powBadSignature: { status: 400, error: 'Proof-of-work failed: bad signature' },
+  powExpired: { status: 400, error: 'Proof-of-work failed: challenge expired' },
+  powMalformedSolution: { status: 400, error: 'Proof-of-work failed: malformed solution' },
+  powInsufficient: { status: 400, error: 'Proof-of-work failed: insufficient work' },
+  powAlreadyUsed: { status: 400, error: 'Proof-of-work failed: challenge already used' },
+
+  // Rates
+  rateLimited: { status: 429, error: 'rate limit exceeded' },
+  lookupRateLimited: { status: 429, error: 'lookup rate limit exceeded' },
+
+  // Reading
+  idInvalid: { status: 400, error: 'invalid paste id' },
+  pasteNotFound: { status: 404, error: 'paste not found' },
+  passwordRequired: { status: 401, error: 'password required' },
+  passwordInvalid: { status: 403, error: 'invalid password' },
+  passwordQueueFull: { status: 503, error: 'too many password checks in progress' },
+  rangeNotSatisfiable: { status: 416, error: 'range not satisfiable' },
+
+  // Requests that are not well-formed, or that this server does not take
+  requestMalformed: { status: 400, error: 'malformed request' },
+  headerRepeated: { status: 400, error: 'header given more than once' },
+  hostInvalid: { status: 400, error: 'Host header missing or given more than once' },
+  targetInvalid: { status: 400, error: 'request target not acceptable' },
+  notFound: { status: 404, error: 'not found' },
+  methodNotAllowed: { status: 405, error: 'method not allowed' },
+  requestTimeout: { status: 408, error: 'request took too long' },
+  expectationFailed: { status: 417, error: 'expectation not supported' },
+  headersTooLarge: { status: 431, error: 'request headers too large' },
+  transferEncodingUnsupported: { status: 501, error: 'transfer encoding not supported' },
+
+  // The server's own condition
+  internal: { status: 500, error: 'internal server error' },
+  shuttingDown: { status: 503, error: 'server is shutting down' },
+  connectionsExhausted: { status: 503, error: 'too many connections' },
+  storeUnavailable: { status: 503, error: 'storage unavailable' },
+  storageFull: { status: 507, error: 'storage full' },
+} as const satisfies Readonly<Record<string, RefusalEntry>>;
+
+export type RefusalName = keyof typeof REFUSALS;
+export type RefusalFields = Readonly<Record<string, string | number | boolean>>;
+
+/** Where a client address stands with the creation rate limit; told with every 201 and 429. */
+export interface RateStanding {
+  /** Creations in a window. */
+  readonly limit: number;
+  /** How many more would be allowed at this moment. */
+  readonly remaining: number;
+  /** Unix seconds at which the whole limit is there again. */
+  readonly resetAtSeconds: number;
+}
+
+/** What a refusal says outside its body. */
+export interface RefusalTerms {
+  readonly retryAfterSeconds?: number | undefined;
+  readonly rate?: RateStanding | null | undefined;
+}
+
+/** Thrown by any rule that says no, caught in one place. `fields` are extra members of the JSON body, in camelCase. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly refusal: RefusalName;
+  readonly status: number;
+  readonly fields: RefusalFields;
+  readonly terms: RefusalTerms;
+
+  constructor(refusal: RefusalName, fields: RefusalFields = {}, terms: RefusalTerms = {}) {
+    super(REFUSALS[refusal].error);
+    this.refusal = refusal;
+    this.status = REFUSALS[refusal].status;
+    this.fields = fields;
+    this.terms = terms;
+  }
+}

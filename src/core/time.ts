@@ -1,0 +1,24 @@
+// Units of time and size, and the one shape in which time is handed in. Does not read any clock itself.
+
+export interface Clock {
+  /** Unix time in milliseconds; may jump when the host's clock is set. Expiry and everything a person reads. */
+  readonly unixMs: () => number;
+  /** Milliseconds from an arbitrary start that never go back. Durations and the windows of limits. */
+  readonly monotonicMs: () => number;
+}
+
+export const MINUTE_SECONDS = 60;
+export const HOUR_SECONDS = 60 * MINUTE_SECONDS;
+export const DAY_SECONDS = 24 * HOUR_SECONDS;
+
+export const KIB = 1024;
+export const MIB = 1024 * KIB;
+
+export function unixSeconds(clock: Clock): number {
+  return Math.floor(clock.unixMs() / 1000);
+}
+
+/** ISO 8601 in UTC with whole seconds, `2026-01-31T12:00:00Z`: the form of times in lists. */
+export function isoSeconds(seconds: number): string {
+  return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`;
+}

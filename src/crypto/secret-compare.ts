@@ -1,0 +1,20 @@
+// Whether a presented secret is the expected one, in a time that says nothing about either. Does not hash for storage.
+
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { RandomBytes } from '../core/random.ts';
+
+const KEY_BYTES = 32;
+
+/** Whether the presented bytes are the secret. */
+export type SecretMatcher = (presented: Uint8Array) => boolean;
+
+/**
+ * Compares HMAC-SHA-256 values under a key that lives as long as the matcher: `timingSafeEqual` alone throws for another
+ * length, and so would say how long the secret is.
+ */
+export function secretMatcher(secret: Uint8Array, random: RandomBytes): SecretMatcher {
+  const key = random(KEY_BYTES);
+  const digest = (bytes: Uint8Array): Buffer => createHmac('sha256', key).update(bytes).digest();
+  const expected = digest(secret);
+  return (presented) => timingSafeEqual(digest(presented), expected);
+}

@@ -1,0 +1,113 @@
+// The open connections: how many there may be, in all and of one client, what each has in progress, and whether its client takes
+// what is written to it. Does not speak HTTP; how a connection ends is linger.ts.
+
+import type { Socket } from 'node:net';
+import type { Config } from '../config/settings.ts';
+import { clientKey, plainAddress } from './client-address.ts';
+import type { Exchange } from './exchange.ts';
+import type { Peer } from './forwarded.ts';
+import type { NetworkMatcher } from './networks.ts';
+import { Pace } from './pace.ts';
+
+export interface Connection {
+  readonly socket: Socket;
+  readonly peer: Peer;
+  /** In the order received. The first is being answered, the others wait for it. */
+  readonly exchanges: Exchange[];
+  /** What arrives from now on does not count: the answer that ends this connection is certain. */
+  ignoresInput: boolean;
+  /** Answers what came after the requests in progress and was none itself; called when these have been answered. */
+  lastAnswer: (() => void) | undefined;
+  /** While something written waits for the client to take it. */
+  outgoing: Pace | undefined;
+}
+
+/**
+ * The kernel reports that a client took something only when about a third of its send buffer (up to 4 MiB) is free again. Time
+ * saved up by such a burst must last until the next one, or a client well above the minimum rate would count as stalled.
+ */
+const MOST_ALLOWANCES_OUTGOING = 3;
+
+/** Ends the connection with this answer, in its turn. The first such answer stays. */
+export function endWith(connection: Connection, answer: () => void): void {
+  if (connection.ignoresInput) return;
+  connection.ignoresInput = true;
+  if (connection.exchanges.length === 0) answer();
+  else connection.lastAnswer = answer;
+}
+
+export class Connections {
+  readonly #bySocket = new Map<Socket, Connection>();
+  readonly #countByClient = new Map<string, number>();
+  readonly #config: Config;
+  readonly #isTrustedProxy: NetworkMatcher;
+
+  constructor(config: Config, isTrustedProxy: NetworkMatcher) {
+    this.#config = config;
+    this.#isTrustedProxy = isTrustedProxy;
+  }
+
+  /** Takes a new connection in until it closes; undefined when there are too many, in all or of this client. */
+  admit(socket: Socket): Connection | undefined {
+    const address = plainAddress(socket.remoteAddress ?? '') ?? '';
+    const isTrusted = address !== '' && this.#isTrustedProxy(address);
+    const key = clientKey(address);
+    if (this.#bySocket.size >= this.#config.maxConnections) return undefined;
+    if (!isTrusted && !this.#countClient(key)) return undefined;
+    const connection: Connection = {
+      socket,
+      peer: { address, isTrusted },
+      exchanges: [],
+      ignoresInput: false,
+      lastAnswer: undefined,
+      outgoing: undefined,
+    };
+    this.#bySocket.set(socket, connection);
+    socket.once('close', () => {
+      this.#bySocket.delete(socket);
+      if (!isTrusted) this.#discountClient(key);
+    });
+    return connection;
+  }
+
+  of(socket: Socket): Connection | undefined {
+    return this.#bySocket.get(socket);
+  }
+
+  /** Ends connections whose client takes less than the minimum rate; called about once a second. */
+  checkPace(nowMs: number): void {
+    const minBytesPerSecond = this.#config.minTransferRate;
+    for (const connection of this.#bySocket.values()) {
+      const { socket, outgoing } = connection;
+      const waiting = socket.writableLength;
+      const movedBytes = socket.bytesWritten - waiting;
+      if (waiting === 0) connection.outgoing = undefined;
+      else if (outgoing === undefined) {
+        connection.outgoing = new Pace({ minBytesPerSecond, nowMs, movedBytes, mostAllowances: MOST_ALLOWANCES_OUTGOING });
+      } else if (outgoing.isTooSlow(nowMs, movedBytes)) socket.destroy();
+    }
+  }
+
+  /** Those that have been opened and never used; node does not count them as idle. */
+  destroyUnused(): void {
+    for (const socket of this.#bySocket.keys()) if (socket.bytesRead === 0) socket.destroy();
+  }
+
+  destroyAll(): void {
+    for (const socket of this.#bySocket.keys()) socket.destroy();
+  }
+
+  #countClient(key: string): boolean {
+    const most = this.#config.maxConnectionsPerClient;
+    const count = this.#countByClient.get(key) ?? 0;
+    if (most !== 0 && count >= most) return false;
+    this.#countByClient.set(key, count + 1);
+    return true;
+  }
+
+  #discountClient(key: string): void {
+    const count = this.#countByClient.get(key) ?? 0;
+    if (count > 1) this.#countByClient.set(key, count - 1);
+    else this.#countByClient.delete(key);
+  }
+}

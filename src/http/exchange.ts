@@ -1,0 +1,231 @@
+// One request and its answer, from what node:http hands over to the end of the answer: form, route, handler, reply, log. The requests
+// of a connection are carried out one after another (RFC 9112 section 9.3.2 allows no more when one of them is unsafe).
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Log } from '../core/log.ts';
+import { Refusal } from '../core/refusals.ts';
+import type { Clock } from '../core/time.ts';
+import { BodyReader, ClientGoneError, NO_BODY, type BodyTransfers } from './body.ts';
+import type { Connection } from './connections.ts';
+import { checkForm } from './form.ts';
+import type { Forwarding, Origin } from './forwarded.ts';
+import type { Handler } from './handler.ts';
+import { HeaderLines } from './header-lines.ts';
+import { IncomingRequest } from './incoming.ts';
+import { refusalOf, refusalReply } from './refused.ts';
+import { emptyReply, type Reply } from './reply.ts';
+import type { ReplyWriter } from './reply-writer.ts';
+import type { RequestBody } from './request.ts';
+import type { RequestIds } from './request-id.ts';
+import { logRequest } from './request-log.ts';
+import type { Match, Router } from './router.ts';
+import { parseTarget } from './target.ts';
+
+export interface Exchange {
+  readonly connection: Connection;
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly method: string;
+  readonly requestId: string;
+  readonly headers: HeaderLines;
+  readonly origin: Origin;
+  readonly startedMs: number;
+  readonly body: RequestBody;
+  /** Why it is refused whatever it asks for: its form. Then one can't tell where it ends. */
+  readonly malformed: Refusal | undefined;
+  /** The pattern of the path, once it is known. */
+  route: string;
+  /** Of the answer; 0 before there is one. */
+  status: number;
+  sentBytes: number;
+  /** Its answer ends the connection. */
+  isLast: boolean;
+  /** The answer has been written, or the client has gone. */
+  isOver: boolean;
+  /** Ends the writer's wait for the client. */
+  wake: (() => void) | undefined;
+}
+
+export interface ExchangeParts {
+  readonly router: Router;
+  readonly handlers: Readonly<Record<string, Handler>>;
+  readonly forwarding: Forwarding;
+  readonly requestIds: RequestIds;
+  readonly transfers: BodyTransfers;
+  readonly writeReply: ReplyWriter;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface Exchanges {
+  /** A request whose headers have arrived, as `request`, `checkContinue` and `checkExpectation` report it. */
+  receive(connection: Connection, req: IncomingMessage, res: ServerResponse): void;
+  /** The connection is gone, with whatever was in progress on it. */
+  abandon(connection: Connection): void;
+}
+
+/** No client sends so many requests ahead of their answers; each costs memory until its turn comes. */
+const MAX_PIPELINED = 100;
+
+/** For the log, as others write it: the client went away before it had an answer. It is never sent. */
+const CLIENT_GONE_STATUS = 499;
+
+const UPLOAD_HINT = 'to store a paste, send it to / itself: curl -T - URL < FILE';
+
+export function createExchanges(parts: ExchangeParts): Exchanges {
+  const { router, handlers, forwarding, writeReply, clock, log } = parts;
+
+  function receive(connection: Connection, req: IncomingMessage, res: ServerResponse): void {
+    if (connection.ignoresInput) return;
+    if (connection.exchanges.length >= MAX_PIPELINED) {
+      connection.socket.destroy();
+      return;
+    }
+    const exchange = openExchange(parts, connection, req, res);
+    if (exchange.isLast) connection.ignoresInput = true;
+    res.on('finish', () => finish(exchange));
+    connection.exchanges.push(exchange);
+    if (connection.exchanges.length === 1) answer(exchange);
+  }
+
+  function answer(exchange: Exchange): void {
+    try {
+      const reply = replyTo(exchange);
+      if (reply instanceof Promise) reply.then((value) => send(exchange, value), (error: unknown) => refuse(exchange, error));
+      else send(exchange, reply);
+    } catch (error) {
+      refuse(exchange, error);
+    }
+  }
+
+  function replyTo(exchange: Exchange): Reply | Promise<Reply> {
+    if (exchange.malformed !== undefined) throw exchange.malformed;
+    const target = parseTarget(exchange.method, exchange.req.url ?? '');
+    if (target.path === '*') return emptyReply(204, { Allow: router.allow });
+    const match = router.match(exchange.method, target.path);
+    if (match.kind !== 'route') return replyWithoutRoute(exchange, match);
+    exchange.route = match.route.path;
+    const handler = handlers[match.route.name];
+    if (handler === undefined) throw new Error(`route ${match.route.name} has no handler`);
+    return handler(new IncomingRequest(exchange, match, target, forwarding));
+  }
+
+  function send(exchange: Exchange, reply: Reply): void {
+    try {
+      const isWritten = writeReply(exchange, reply);
+      isWritten?.catch((error: unknown) => refuse(exchange, error));
+    } catch (error) {
+      refuse(exchange, error);
+    }
+  }
+
+  /** Answers with the refusal that the error stands for. Half an answer can only be broken off. */
+  function refuse(exchange: Exchange, error: unknown): void {
+    const refusal = refusalOf(error);
+    if (!(error instanceof Refusal || error instanceof ClientGoneError)) logFailure(exchange, error);
+    if (exchange.isOver) return;
+    if (exchange.res.headersSent) exchange.connection.socket.destroy();
+    else send(exchange, refusalReply(refusal ?? new Refusal('internal')));
+  }
+
+  /** With the error's own words: they are for the operator, and callers never see them. */
+  function logFailure({ requestId, route }: Exchange, error: unknown): void {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    log({ level: 'error', logger: 'http', event: 'request failed', details: { route, request_id: requestId, error: text } });
+  }
+
+  function finish(exchange: Exchange): void {
+    const { connection } = exchange;
+    if (exchange.isOver) return;
+    end(exchange);
+    connection.exchanges.shift();
+    // What was sent after a request whose answer ends the connection is not processed (RFC 9112 section 9.6).
+    if (exchange.isLast) return;
+    const [next] = connection.exchanges;
+    if (next !== undefined) answer(next);
+    else connection.lastAnswer?.();
+  }
+
+  function abandon(connection: Connection): void {
+    for (const exchange of connection.exchanges.splice(0)) {
+      if (exchange.body instanceof BodyReader) exchange.body.fail(new ClientGoneError('the client broke off'));
+      end(exchange);
+    }
+  }
+
+  function end(exchange: Exchange): void {
+    exchange.isOver = true;
+    exchange.wake?.();
+    const { method, route, status, sentBytes, startedMs, requestId, origin } = exchange;
+    logRequest(log, {
+      method,
+      route,
+      status: status === 0 ? CLIENT_GONE_STATUS : status,
+      bytes: sentBytes,
+      ms: clock.monotonicMs() - startedMs,
+      requestId,
+      clientIp: origin.clientAddress,
+      fingerprint: origin.fingerprint,
+    });
+  }
+
+  return { receive, abandon };
+}
+
+/** Reads what every request has, whatever it asks for. */
+function openExchange(parts: ExchangeParts, connection: Connection, req: IncomingMessage, res: ServerResponse): Exchange {
+  const headers = new HeaderLines(req.rawHeaders);
+  const { body, malformed } = openBody(parts.transfers, headers, req, res);
+  return {
+    connection,
+    req,
+    res,
+    method: req.method ?? '',
+    requestId: parts.requestIds(headers.only('x-request-id')),
+    headers,
+    origin: parts.forwarding.originOf(headers, connection.peer),
+    startedMs: parts.clock.monotonicMs(),
+    body,
+    malformed,
+    route: '-',
+    status: 0,
+    sentBytes: 0,
+    // node drops what came in one read with an Upgrade that nobody takes: what follows may begin in the middle of a request.
+    isLast: malformed !== undefined || headers.all('upgrade').length > 0,
+    isOver: false,
+    wake: undefined,
+  };
+}
+
+function openBody(
+  transfers: BodyTransfers,
+  headers: HeaderLines,
+  req: IncomingMessage,
+  res: ServerResponse,
+): Pick<Exchange, 'body' | 'malformed'> {
+  try {
+    const form = checkForm(req.httpVersion, headers);
+    const body = form.declaredBytes === 0 ? NO_BODY : new BodyReader({ req, res, ...form, transfers });
+    return { body, malformed: undefined };
+  } catch (error) {
+    if (error instanceof Refusal) return { body: NO_BODY, malformed: error };
+    throw error;
+  }
+}
+
+/** The answers that need no handler. */
+function replyWithoutRoute(exchange: Exchange, match: Exclude<Match, { kind: 'route' }>): Reply {
+  switch (match.kind) {
+    case 'options':
+      exchange.route = match.path;
+      return emptyReply(204, { Allow: match.allow });
+    case 'methodNotAllowed':
+      exchange.route = match.path;
+      return refusalReply(new Refusal('methodNotAllowed'), { Allow: match.allow });
+    case 'notFound':
+      throw new Refusal('notFound');
+    case 'idInvalid':
+      // `curl -T name host/` sends PUT /name.
+      throw new Refusal('idInvalid', exchange.method === 'PUT' ? { hint: UPLOAD_HINT } : {});
+  }
+}

@@ -1,0 +1,100 @@
+// What the API says about its values: the only place with the wire's member names and representations of times. The contract's
+// "Resources and their fields" is the source.
+
+import { isoSeconds } from '../core/time.ts';
+import type { IssuedChallenge } from '../service/challenges.ts';
+import type { AuditEntry, Paste } from '../store/store.ts';
+
+/** How much of a fingerprint is shown to others than its owner's own tools. */
+const OWNER_SHOWN_CHARACTERS = 12;
+
+/** The answer to POST /: optional members only when they say something. */
+export function presentCreated(paste: Paste, expiryWasAsked: boolean): object {
+  return {
+    id: paste.id,
+    url: `/${paste.id}`,
+    raw: `/${paste.id}/raw`,
+    mime_type: paste.mimeType,
+    created_at: paste.createdAt,
+    ...(paste.owner === null ? {} : { owner: shortOwner(paste) }),
+    ...(paste.burnAfterRead ? { burn_after_read: true } : {}),
+    ...(expiryWasAsked ? { expires_at: paste.expiresAt } : {}),
+    ...(paste.passwordHash === null ? {} : { password_protected: true }),
+  };
+}
+
+/** The answer to GET /{id}. */
+export function presentMetadata(paste: Paste): object {
+  return {
+    id: paste.id,
+    mime_type: paste.mimeType,
+    size: paste.size,
+    created_at: paste.createdAt,
+    raw: `/${paste.id}/raw`,
+    expires_at: paste.expiresAt,
+    ...(paste.passwordHash === null ? {} : { password_protected: true }),
+  };
+}
+
+/** The answer to GET /register/challenge. */
+export function presentChallenge(challenge: IssuedChallenge | null): object {
+  if (challenge === null) return { enabled: false, difficulty: 0 };
+  const { difficultyBits, nonce, expiresAt, token } = challenge;
+  return { enabled: true, difficulty: difficultyBits, nonce, expires: expiresAt, token };
+}
+
+/** The answer to GET /challenge, which says too how the difficulty came about. */
+export function presentPasteChallenge(challenge: IssuedChallenge | null, baseBits: number): object {
+  if (challenge === null) return presentChallenge(null);
+  return { ...presentChallenge(challenge), base_difficulty: baseBits, elevated: challenge.difficultyBits > baseBits };
+}
+
+/** `nonce difficulty expires token` for shells; dashes where there is nothing to solve. */
+export function challengeLine(challenge: IssuedChallenge | null): string {
+  if (challenge === null) return '- 0 - -';
+  return `${challenge.nonce} ${challenge.difficultyBits} ${challenge.expiresAt} ${challenge.token}`;
+}
+
+function shortOwner(paste: Paste): string | null {
+  return paste.owner === null ? null : paste.owner.slice(0, OWNER_SHOWN_CHARACTERS);
+}
+
+/** An item of GET /pastes: every member always, times in ISO 8601. An anonymous paste, which only the admin sees, has no owner. */
+export function presentListItem(paste: Paste) {
+  return {
+    id: paste.id,
+    size: paste.size,
+    mime_type: paste.mimeType,
+    created_at: isoSeconds(paste.createdAt),
+    expires_at: isoSeconds(paste.expiresAt),
+    burn_after_read: paste.burnAfterRead,
+    password_protected: paste.passwordHash !== null,
+    owner: shortOwner(paste),
+  };
+}
+
+const LIST_COLUMNS = [
+  'id', 'size', 'mime_type', 'created_at', 'expires_at', 'burn_after_read', 'password_protected', 'owner',
+] as const satisfies readonly (keyof ReturnType<typeof presentListItem>)[];
+
+/** For shells: a header line and a line a paste, separated by tabs. No value can hold a tab. */
+export function listText(pastes: readonly Paste[]): string {
+  const lines = pastes.map((paste) => {
+    const item = presentListItem(paste);
+    return LIST_COLUMNS.map((column) => String(item[column] ?? '-')).join('\t');
+  });
+  return [LIST_COLUMNS.join('\t'), ...lines].join('\n');
+}
+
+/** An entry of GET /audit. */
+export function presentAuditEntry(entry: AuditEntry): object {
+  return {
+    id: entry.id,
+    time: isoSeconds(entry.time),
+    event: entry.event,
+    outcome: entry.outcome,
+    client_id: entry.clientId,
+    client_ip: entry.clientIp,
+    details: entry.details,
+  };
+}

@@ -1,0 +1,122 @@
+// From a reply to bytes on a socket: head, framing, backpressure. It is the only writer of answers beside raw-answer.ts. How slow the
+// client may be is connections.ts; what the answer says is the handler's.
+
+import { KIB } from '../core/time.ts';
+import { BodyReader } from './body.ts';
+import { commonHead } from './common-headers.ts';
+import type { Exchange } from './exchange.ts';
+import type { Lingering } from './linger.ts';
+import type { Reply, ReplyBody, StreamedBody } from './reply.ts';
+
+/** Bytes given to the socket at a time: how finely one can see what a slow client has taken. */
+const SLICE_BYTES = 64 * KIB;
+
+/**
+ * Writes the answer of an exchange whose client may have gone. Throws, or rejects, when the reply can't be written as it is:
+ * with `res.headersSent` still false when nothing of it has been.
+ */
+export type ReplyWriter = (exchange: Exchange, reply: Reply) => void | Promise<void>;
+
+export function createReplyWriter(parts: { lingering: Lingering; isStopping: () => boolean }): ReplyWriter {
+  const { lingering, isStopping } = parts;
+
+  function writeHead(exchange: Exchange, reply: Reply): void {
+    const { connection, res } = exchange;
+    const head = commonHead(exchange.requestId);
+    for (const name in reply.headers) head.push(name, reply.headers[name]!);
+    // RFC 9110 section 8.6: neither has a length. (A 304 could give that of the 200, which is of no use to anyone.)
+    if (reply.status !== 204 && reply.status !== 304) head.push('Content-Length', String(bodyBytes(reply.body)));
+    exchange.isLast ||= isStopping() || hasUnfinishedBody(exchange);
+    if (exchange.isLast) head.push('Connection', 'close');
+    res.writeHead(reply.status, head);
+    exchange.status = reply.status;
+    if (!exchange.isLast) return;
+    connection.ignoresInput = true;
+    lingering.arm(connection.socket);
+  }
+
+  return (exchange, reply) => {
+    const { body } = reply;
+    if (exchange.isOver || hasNoContent(exchange, reply)) {
+      closeBody(body);
+      if (exchange.isOver) return undefined;
+      writeHead(exchange, reply);
+      exchange.res.end();
+      return undefined;
+    }
+    if (isStreamed(body)) return writeStream(exchange, body, () => writeHead(exchange, reply));
+    if (bodyBytes(body) > SLICE_BYTES) return writeStream(exchange, streamed(body), () => writeHead(exchange, reply));
+    writeHead(exchange, reply);
+    exchange.sentBytes = bodyBytes(body);
+    exchange.res.end(body ?? undefined);
+    return undefined;
+  };
+}
+
+/** The head goes out with the first bytes, so that a source that fails at once can still be answered as an error. */
+async function writeStream(exchange: Exchange, body: StreamedBody, writeHead: () => void): Promise<void> {
+  const { res } = exchange;
+  try {
+    for await (const bytes of body.chunks()) {
+      if (exchange.isOver) return;
+      if (!res.headersSent) writeHead();
+      for (let start = 0; start < bytes.length; start += SLICE_BYTES) {
+        await writeSlice(exchange, bytes.subarray(start, start + SLICE_BYTES), body.bytes);
+        if (exchange.isOver) return;
+      }
+    }
+    if (exchange.isOver) return;
+    if (exchange.sentBytes !== body.bytes) throw new RangeError(`the body ended after ${exchange.sentBytes} of ${body.bytes} bytes`);
+    if (!res.headersSent) writeHead();
+    res.end();
+  } finally {
+    body.close();
+  }
+}
+
+/** Resolves when the next slice may be written, or there is nobody left to write to. */
+function writeSlice(exchange: Exchange, slice: Uint8Array, mostBytes: number): Promise<void> | undefined {
+  exchange.sentBytes += slice.length;
+  if (exchange.sentBytes > mostBytes) throw new RangeError(`the body has more than the ${mostBytes} bytes announced`);
+  if (exchange.res.write(slice)) return undefined;
+  return new Promise((resolve) => {
+    exchange.wake = resolve;
+    exchange.res.once('drain', resolve);
+  });
+}
+
+/** An answer before the end of the request must be the last one: what follows on the connection is no request. */
+function hasUnfinishedBody({ body }: Exchange): boolean {
+  return body instanceof BodyReader && body.isUnfinished;
+}
+
+/** Content whose head is all there is to send: HEAD, 204 and 304 (RFC 9110 section 6.4.1). */
+function hasNoContent(exchange: Exchange, reply: Reply): boolean {
+  return exchange.method === 'HEAD' || reply.status === 204 || reply.status === 304;
+}
+
+function isStreamed(body: ReplyBody): body is StreamedBody {
+  return typeof body === 'object' && body !== null && 'chunks' in body;
+}
+
+function closeBody(body: ReplyBody): void {
+  if (isStreamed(body)) body.close();
+}
+
+function bodyBytes(body: ReplyBody): number {
+  if (typeof body === 'string') return Buffer.byteLength(body);
+  if (body === null) return 0;
+  return isStreamed(body) ? body.bytes : body.length;
+}
+
+/** Known bytes in the manner of a stream, so that a large answer is written a slice at a time. */
+function streamed(body: string | Uint8Array | null): StreamedBody {
+  const bytes = Buffer.from(body ?? '');
+  return {
+    bytes: bytes.length,
+    chunks: async function* chunks() {
+      yield bytes;
+    },
+    close: () => {},
+  };
+}

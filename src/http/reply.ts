@@ -1,0 +1,31 @@
+// An answer as the handlers give it: status, the headers beside the common ones, and a body. Only server.ts turns it into bytes
+// on a socket.
+
+/** Content whose length is known before it is read. `close` is called exactly once, whatever happens. */
+export interface StreamedBody {
+  readonly bytes: number;
+  readonly chunks: () => AsyncIterable<Uint8Array>;
+  readonly close: () => void;
+}
+
+export type ReplyBody = string | Uint8Array | StreamedBody | null;
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: ReplyBody;
+}
+
+/** JSON on one line, ended by a newline. The value has its final member names already (present.ts). */
+export function jsonReply(status: number, value: object, headers: Readonly<Record<string, string>> = {}): Reply {
+  return { status, headers: { 'Content-Type': 'application/json', ...headers }, body: `${JSON.stringify(value)}\n` };
+}
+
+/** One line of text for people and shells. */
+export function textReply(status: number, line: string, headers: Readonly<Record<string, string>> = {}): Reply {
+  return { status, headers: { 'Content-Type': 'text/plain; charset=utf-8', ...headers }, body: `${line}\n` };
+}
+
+export function emptyReply(status: number, headers: Readonly<Record<string, string>> = {}): Reply {
+  return { status, headers, body: null };
+}

@@ -1,0 +1,31 @@
+// The table of the whole API. The router, `Allow`, the index, the metrics' labels and the README's table derive from it or are
+// tested against it. What a route does is in handlers/.
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+export interface Route {
+  /** The handler's name. */
+  readonly name: string;
+  readonly method: Method;
+  /** Fixed segments and `{name}` parameters. A `{id}` must be a well-formed paste id, or the request is refused. */
+  readonly path: string;
+  /** One line for the index and the README. */
+  readonly summary: string;
+}
+
+/** HEAD works wherever GET does. `PUT /` is an alias of `POST /`, since `curl -T` sends it. */
+export const ROUTES = [
+  { name: 'index', method: 'GET', path: '/', summary: 'this description' },
+  { name: 'createPaste', method: 'POST', path: '/', summary: 'store a paste: the body, or JSON {"content": "..."}' },
+  { name: 'createPaste', method: 'PUT', path: '/', summary: 'the same as POST /, for curl -T' },
+  { name: 'health', method: 'GET', path: '/health', summary: 'whether the service and its database work' },
+  { name: 'getChallenge', method: 'GET', path: '/challenge', summary: 'a proof-of-work challenge for POST /' },
+  { name: 'listPastes', method: 'GET', path: '/pastes', summary: 'own pastes; everyone\'s with all=1 for the admin' },
+  { name: 'listAudit', method: 'GET', path: '/audit', summary: 'the audit log, for the admin' },
+  { name: 'getPaste', method: 'GET', path: '/{id}', summary: 'metadata of a paste' },
+  { name: 'getRaw', method: 'GET', path: '/{id}/raw', summary: 'content of a paste, with its media type' },
+  { name: 'updatePaste', method: 'PUT', path: '/{id}', summary: 'change content, password or expiry of an own paste' },
+  { name: 'deletePaste', method: 'DELETE', path: '/{id}', summary: 'delete an own paste; anyone\'s for the admin' },
+] as const satisfies readonly Route[];
+
+export type RouteName = (typeof ROUTES)[number]['name'];

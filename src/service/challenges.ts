@@ -1,0 +1,95 @@
+// Proof-of-work for callers: new challenges at the difficulty of the moment, and the check of one that was solved. Whether a challenge
+// was used before is decided by the store, in the transaction of what it buys; asking here only spares the work of a replay.
+// The decisions' "Proof-of-work and anti-flood" is the source.
+
+import type { Config } from '../config/settings.ts';
+import type { RandomBytes } from '../core/random.ts';
+import { Refusal, type RefusalName } from '../core/refusals.ts';
+import { unixSeconds, type Clock } from '../core/time.ts';
+import {
+  challengeToken,
+  isSigned,
+  isSolutionForm,
+  isSolved,
+  NONCE_BYTES,
+  parseToken,
+  type Challenge,
+  type Purpose,
+} from '../crypto/pow-token.ts';
+import type { Antiflood } from '../limits/antiflood.ts';
+import type { ChallengeStore, SpentChallenge } from '../store/store.ts';
+
+export interface IssuedChallenge extends Challenge {
+  readonly token: string;
+}
+
+/** What a request shows for its work, as sent. */
+export interface Work {
+  readonly token: string | undefined;
+  readonly solution: string | undefined;
+}
+
+export interface Challenges {
+  /** A new challenge; null when none is asked for. */
+  issue(purpose: Purpose): IssuedChallenge | null;
+  /** What is asked for a paste in quiet times. */
+  readonly pasteBaseBits: number;
+  /** Refuses work that does not hold, by its reason; null when none is asked for. */
+  require(purpose: Purpose, work: Work): Promise<SpentChallenge | null>;
+}
+
+/** Where a new challenge is had, by purpose. */
+const CHALLENGE_PATHS: Readonly<Record<Purpose, string>> = { paste: '/challenge', register: '/register/challenge' };
+
+/** For whoever finds out when spending it. */
+export function usedAlready(purpose: Purpose): Refusal {
+  return refused('powAlreadyUsed', purpose);
+}
+
+function refused(name: RefusalName, purpose: Purpose): Refusal {
+  return new Refusal(name, { hint: `request a new challenge: GET ${CHALLENGE_PATHS[purpose]}` });
+}
+
+export function createChallenges(parts: {
+  config: Config;
+  /** Signs and checks tokens; kept from one start to the next. */
+  key: Uint8Array;
+  antiflood: Antiflood;
+  spent: ChallengeStore;
+  clock: Clock;
+  random: RandomBytes;
+}): Challenges {
+  const { config, key, antiflood, spent, clock, random } = parts;
+
+  function difficultyBits(purpose: Purpose): number {
+    return purpose === 'paste' ? antiflood.difficultyBits(clock.monotonicMs()) : config.registerPowDifficultyBits;
+  }
+
+  function issue(purpose: Purpose): IssuedChallenge | null {
+    const bits = difficultyBits(purpose);
+    if (bits === 0) return null;
+    const challenge = {
+      nonce: Buffer.from(random(NONCE_BYTES)).toString('hex'),
+      expiresAt: unixSeconds(clock) + config.powTtlSeconds,
+      difficultyBits: bits,
+    };
+    return { ...challenge, token: challengeToken(key, purpose, challenge) };
+  }
+
+  /** In the decided order: form, signature and purpose, expiry, solution, not used before. */
+  async function requireWork(purpose: Purpose, { token, solution }: Work): Promise<SpentChallenge | null> {
+    if (difficultyBits(purpose) === 0) return null;
+    if (token === undefined || solution === undefined) throw refused('powRequired', purpose);
+    const parsed = parseToken(token);
+    if (parsed === undefined) throw refused('powMalformedToken', purpose);
+    const { challenge } = parsed;
+    if (!isSigned(key, purpose, parsed)) throw refused('powBadSignature', purpose);
+    if (challenge.expiresAt <= unixSeconds(clock)) throw refused('powExpired', purpose);
+    if (!isSolutionForm(solution)) throw refused('powMalformedSolution', purpose);
+    if (!isSolved(challenge, solution)) throw refused('powInsufficient', purpose);
+    if (await spent.isSpent(challenge.nonce)) throw refused('powAlreadyUsed', purpose);
+    return { nonce: challenge.nonce, expiresAt: challenge.expiresAt };
+  }
+
+  return { issue, pasteBaseBits: config.powDifficultyBits, require: requireWork };
+}

@@ -1,0 +1,101 @@
+// What content may be stored: the checks of POST / and PUT / that look at the request's form (step 1) and at the content (step 4), in
+// the decided order. Who may store, and how often, is decided elsewhere.
+
+import type { Config } from '../config/settings.ts';
+import type { ByteSource } from '../core/bytes.ts';
+import { createContentScan, TEXT_TYPE } from '../core/content.ts';
+import { Refusal } from '../core/refusals.ts';
+import type { Caller } from '../core/tiers.ts';
+import { createSha256 } from '../crypto/digest.ts';
+import type { Store } from '../store/store.ts';
+import { receiveContent, type ReceivedContent } from './intake.ts';
+import type { Passwords } from './passwords.ts';
+import { maxPasteBytes } from './tier-limits.ts';
+
+/** Content that a caller wants stored. */
+export interface Offer {
+  readonly caller: Caller;
+  readonly source: ByteSource;
+  /** `Content-Length`; undefined when the body is chunked. */
+  readonly declaredBytes: number | undefined;
+  /** Whether the body is JSON with the content in it. */
+  readonly isJson: boolean;
+  /** The media type that the caller names, as sent. */
+  readonly contentType: string | undefined;
+  readonly password: string | undefined;
+}
+
+export interface ContentRules {
+  /** Step 1: refuses a raw body by its declared length, before any of it is read. */
+  requireDeclaredSize(offer: Offer): void;
+  /** Step 4: takes the content in, checks it, and hands it to `keep`. Whatever fails, nothing of it stays behind. */
+  receive<Result>(offer: Offer, keep: (received: ReceivedContent) => Promise<Result>): Promise<Result>;
+}
+
+export function createContentRules(parts: {
+  config: Config;
+  store: Store;
+  passwords: Passwords;
+  newContentId: () => string;
+}): ContentRules {
+  const { config, store, passwords, newContentId } = parts;
+
+  function refuseSize({ caller }: Offer, size: number): never {
+    const maxSize = maxPasteBytes(config, caller);
+    throw new Refusal('pasteTooLarge', { size, maxSize, authenticated: caller.fingerprint !== null });
+  }
+
+  /** A full store says so before it has taken megabytes. What is decided here is decided again when the paste is stored. */
+  async function requireRoom(offer: Offer): Promise<void> {
+    if (config.maxStorageBytes === 0) return;
+    const { bytes } = await store.pastes.usage();
+    if (bytes + (offer.isJson ? 0 : (offer.declaredBytes ?? 0)) > config.maxStorageBytes) throw new Refusal('storageFull');
+  }
+
+  function requireAcceptable(offer: Offer, received: ReceivedContent): void {
+    if (received.bytes === 0) throw new Refusal('noContent');
+    passwords.requireAcceptable(offer.password);
+    if (received.bytes < config.minBytes) {
+      throw new Refusal('pasteTooSmall', { size: received.bytes, minSize: config.minBytes });
+    }
+    if (config.requireBinary && received.isText) {
+      throw new Refusal('textRefused', { hint: 'compress or encrypt the content first', detected: TEXT_TYPE });
+    }
+    requireEntropy(received);
+  }
+
+  function requireEntropy({ bytes, entropyBits }: ReceivedContent): void {
+    if (entropyBits === undefined || bytes < config.minEntropyBytes || entropyBits >= config.minEntropyBits) return;
+    throw new Refusal('entropyTooLow', {
+      hint: 'compress or encrypt the content first',
+      entropy: Math.floor(entropyBits * 1000) / 1000,
+      minEntropy: config.minEntropyBits,
+    });
+  }
+
+  return {
+    requireDeclaredSize: (offer) => {
+      const { declaredBytes = 0 } = offer;
+      if (!offer.isJson && declaredBytes > maxPasteBytes(config, offer.caller)) refuseSize(offer, declaredBytes);
+    },
+    receive: async (offer, keep) => {
+      await requireRoom(offer);
+      const intake = {
+        source: offer.source,
+        isJson: offer.isJson,
+        maxBytes: maxPasteBytes(config, offer.caller),
+        refuseSize: (seenBytes: number): never => {
+          passwords.requireAcceptable(offer.password);
+          return refuseSize(offer, seenBytes);
+        },
+        scan: createContentScan({ sha256: createSha256(), entropy: config.minEntropyBits > 0 }),
+        contents: store.contents,
+        newContentId,
+      };
+      return receiveContent(intake, async (received) => {
+        requireAcceptable(offer, received);
+        return keep(received);
+      });
+    },
+  };
+}

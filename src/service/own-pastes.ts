@@ -1,0 +1,148 @@
+// What identified callers do with their pastes, and the admin with everyone's: update, delete, list. Owning is enough: no password of
+// a paste is asked for. The decisions' "PUT /{id}" and "Lists and audit" are the source.
+
+import type { Config } from '../config/settings.ts';
+import { mediaTypeOf } from '../core/content.ts';
+import { Refusal, type RateStanding } from '../core/refusals.ts';
+import type { Caller } from '../core/tiers.ts';
+import { unixSeconds, type Clock } from '../core/time.ts';
+import type { ChangedContent, Listed, Page, Paste, PasteChanges, PasteFilter, Store, UpdateOutcome } from '../store/store.ts';
+import type { Audit } from './audit.ts';
+import type { ContentRules, Offer } from './content-rules.ts';
+import { requireAdmin, requireIdentity } from './identity.ts';
+import type { ReceivedContent } from './intake.ts';
+import type { Passwords } from './passwords.ts';
+import type { Rates } from './rates.ts';
+import { createStorageRules } from './storage-rules.ts';
+import { cappedTtlSeconds } from './tier-limits.ts';
+
+/** An update as a request asks for it. */
+export interface Amendment extends Offer {
+  readonly clientAddress: string;
+  readonly hasContent: boolean;
+  readonly removesPassword: boolean;
+  /** Seconds from now; undefined leaves the expiry. */
+  readonly requestedTtlSeconds: number | undefined;
+}
+
+export interface UpdatedPaste {
+  readonly paste: Paste;
+  /** Where the client stands with the rate limit; null when there is none, or nothing was counted. */
+  readonly rate: RateStanding | null;
+}
+
+export interface OwnPastes {
+  update(id: string, amendment: Amendment): Promise<UpdatedPaste>;
+  remove(id: string, caller: Caller, clientAddress: string): Promise<void>;
+  /** The caller's own pastes; everyone's with `all`, which only the admin may ask for. */
+  list(caller: Caller, filter: Omit<PasteFilter, 'owner'>, page: Page, all: boolean): Promise<Listed<Paste>>;
+}
+
+export function createOwnPastes(parts: {
+  config: Config;
+  store: Store;
+  rules: ContentRules;
+  passwords: Passwords;
+  rates: Rates;
+  audit: Audit;
+  clock: Clock;
+}): OwnPastes {
+  const { config, store, rules, passwords, rates, audit, clock } = parts;
+  const storage = createStorageRules(config);
+
+  /** Before any body is read; what is decided here is decided again when the change is written. */
+  async function requireUpdatable(id: string, owner: string): Promise<void> {
+    const paste = await store.pastes.find(id, unixSeconds(clock));
+    if (paste === undefined) throw new Refusal('pasteNotFound');
+    if (paste.owner !== owner) throw new Refusal('permissionDenied');
+    if (paste.burnAfterRead) throw new Refusal('burnNotUpdatable');
+  }
+
+  async function update(id: string, amendment: Amendment): Promise<UpdatedPaste> {
+    const owner = requireIdentity(amendment.caller);
+    rules.requireDeclaredSize(amendment);
+    requireSomething(amendment);
+    await requireUpdatable(id, owner);
+    if (!amendment.hasContent) return write(id, owner, await changesOf(amendment), null);
+    const rate = rates.countCreation(amendment.clientAddress, amendment.caller);
+    return rules.receive(amendment, async (received) => {
+      const content = changedContent(amendment, received);
+      return write(id, owner, { ...(await changesOf(amendment)), content }, rate);
+    });
+  }
+
+  async function changesOf({ password, removesPassword, requestedTtlSeconds }: Amendment): Promise<PasteChanges> {
+    const passwordHash = password === undefined ? undefined : await passwords.hash(password);
+    const expiresAt = requestedTtlSeconds === undefined
+      ? undefined
+      : unixSeconds(clock) + cappedTtlSeconds(config, requestedTtlSeconds);
+    return { passwordHash: removesPassword ? null : passwordHash, expiresAt };
+  }
+
+  async function write(id: string, owner: string, changes: PasteChanges, rate: RateStanding | null): Promise<UpdatedPaste> {
+    const outcome = await store.pastes.update(id, owner, changes, { ...storage.terms, nowSeconds: unixSeconds(clock) });
+    if (outcome.kind !== 'updated') throw refusalOf(outcome, rate);
+    return { paste: outcome.paste, rate };
+  }
+
+  function refusalOf(outcome: Exclude<UpdateOutcome, { kind: 'updated' }>, rate: RateStanding | null): Refusal {
+    switch (outcome.kind) {
+      case 'notFound':
+        return new Refusal('pasteNotFound');
+      case 'notOwner':
+        return new Refusal('permissionDenied');
+      case 'burnAfterRead':
+        return new Refusal('burnNotUpdatable');
+      default:
+        return storage.refusalOf(outcome, rate);
+    }
+  }
+
+  async function remove(id: string, caller: Caller, clientAddress: string): Promise<void> {
+    const fingerprint = requireIdentity(caller);
+    const asAdmin = caller.tier === 'admin'
+      ? audit.event('paste_deleted', 'success', { fingerprint, clientAddress }, { paste: shortened(id) })
+      : null;
+    const outcome = await store.pastes.remove(id, fingerprint, unixSeconds(clock), asAdmin);
+    if (outcome.kind === 'notFound') throw new Refusal('pasteNotFound');
+    if (outcome.kind === 'notOwner') throw new Refusal('permissionDenied');
+    if (outcome.audited !== null) audit.announce(outcome.audited);
+  }
+
+  async function list(
+    caller: Caller,
+    filter: Omit<PasteFilter, 'owner'>,
+    page: Page,
+    all: boolean,
+  ): Promise<Listed<Paste>> {
+    const owner = requireIdentity(caller);
+    if (all) requireAdmin(caller);
+    return store.pastes.list({ ...filter, owner: all ? null : owner }, page, unixSeconds(clock));
+  }
+
+  return { update, remove, list };
+}
+
+function requireSomething(amendment: Amendment): void {
+  const { hasContent, password, removesPassword, requestedTtlSeconds } = amendment;
+  if (password !== undefined && removesPassword) {
+    throw new Refusal('requestMalformed', { hint: 'X-Paste-Password and X-Remove-Password exclude each other' });
+  }
+  if (hasContent || password !== undefined || removesPassword || requestedTtlSeconds !== undefined) return;
+  throw new Refusal('nothingToUpdate', { hint: 'send new content, X-Paste-Password, X-Remove-Password or X-Expiry' });
+}
+
+function changedContent(offer: Offer, received: ReceivedContent): ChangedContent {
+  return {
+    mimeType: mediaTypeOf(received.isText, offer.isJson ? undefined : offer.contentType),
+    size: received.bytes,
+    sha256: received.sha256,
+    contentId: received.contentId,
+    content: received.content,
+  };
+}
+
+/** Enough to tell pastes apart in the audit log; not enough to read one. */
+function shortened(id: string): string {
+  return id.slice(0, 8);
+}

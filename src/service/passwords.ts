@@ -1,0 +1,111 @@
+// Passwords of pastes: hashing and checking within a bounded number of CPU-heavy jobs, and answering for unknown ids as slowly as
+// for wrong passwords. Does not know how pastes are stored. The decisions' section "Limits" is the source.
+
+import { Refusal } from '../core/refusals.ts';
+import type { RandomBytes } from '../core/random.ts';
+import type { Clock } from '../core/time.ts';
+import { decoyHash, hashPassword, verifyPassword } from '../crypto/password.ts';
+import { WorkQueueFull, type WorkQueue } from '../limits/work-queue.ts';
+
+/** Code points; the contract's limit. */
+export const MAX_PASSWORD_LENGTH = 1024;
+
+/** A host that was suspended during a check must not make everyone wait for as long. */
+const MOST_PRETENCE_MS = 500;
+
+/** How many recent checks the running median is taken over; odd, so that it is one of them. */
+const MEDIAN_OF = 15;
+
+export interface Passwords {
+  /** Refuses a password that is too long. */
+  requireAcceptable(password: string | undefined): void;
+  /** The text to store for a new password. Refuses when too many jobs wait. */
+  hash(password: string): Promise<string>;
+  /**
+   * Finds what a password opens. The place in the queue is taken before the lookup and an unknown id is checked against a decoy,
+   * so that neither shedding nor time tells whether something exists.
+   */
+  unlock<Found extends { readonly passwordHash: string | null }>(
+    find: () => Promise<Found | undefined>,
+    password: string | undefined,
+  ): Promise<Found>;
+}
+
+/** Begins with one check, measured, so that the first unknown id is answered as slowly as any. */
+export function createPasswords(parts: { queue: WorkQueue; clock: Clock; random: RandomBytes }): Passwords {
+  const { queue, clock, random } = parts;
+  const decoy = decoyHash(random);
+  const recentMs: number[] = [];
+
+  async function timedVerify(password: string, stored: string): Promise<boolean> {
+    const startedMs = clock.monotonicMs();
+    const matches = await verifyPassword(password, stored);
+    recentMs.push(clock.monotonicMs() - startedMs);
+    if (recentMs.length > MEDIAN_OF) recentMs.shift();
+    return matches;
+  }
+
+  async function enter(): Promise<() => void> {
+    try {
+      return await queue.enter();
+    } catch (error) {
+      if (error instanceof WorkQueueFull) throw new Refusal('passwordQueueFull', {}, { retryAfterSeconds: 1 });
+      throw error;
+    }
+  }
+
+  function requireAcceptable(password: string | undefined): void {
+    if (password === undefined || password.length <= MAX_PASSWORD_LENGTH) return;
+    if ([...password].length > MAX_PASSWORD_LENGTH) throw new Refusal('passwordTooLong');
+  }
+
+  async function hash(password: string): Promise<string> {
+    requireAcceptable(password);
+    const leave = await enter();
+    try {
+      return await hashPassword(password, random);
+    } finally {
+      leave();
+    }
+  }
+
+  async function unlock<Found extends { readonly passwordHash: string | null }>(
+    find: () => Promise<Found | undefined>,
+    password: string | undefined,
+  ): Promise<Found> {
+    requireAcceptable(password);
+    if (password === undefined) return findOpen(find);
+    const leave = await enter();
+    try {
+      const found = await find();
+      if (found !== undefined && found.passwordHash === null) return found;
+      const matches = await timedVerify(password, found?.passwordHash ?? decoy);
+      if (found === undefined) throw new Refusal('pasteNotFound');
+      if (!matches) throw new Refusal('passwordInvalid');
+      return found;
+    } finally {
+      leave();
+    }
+  }
+
+  async function findOpen<Found extends { readonly passwordHash: string | null }>(
+    find: () => Promise<Found | undefined>,
+  ): Promise<Found> {
+    const found = await find();
+    if (found === undefined) {
+      await firstCheck;
+      await new Promise((resolve) => setTimeout(resolve, Math.min(median(recentMs), MOST_PRETENCE_MS)));
+      throw new Refusal('pasteNotFound');
+    }
+    if (found.passwordHash !== null) throw new Refusal('passwordRequired', { passwordProtected: true });
+    return found;
+  }
+
+  const firstCheck = timedVerify('', decoy);
+  return { requireAcceptable, hash, unlock };
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((left, right) => left - right);
+  return sorted[sorted.length >> 1] ?? 0;
+}

@@ -1,0 +1,145 @@
+// The rules of pastes: what may be stored, who may read it, and that burning happens once. No HTTP: refusals are thrown, values
+// returned. The contract's "States and transitions" and the decisions' "Checks on POST /" are the source.
+
+import type { Config } from '../config/settings.ts';
+import { mediaTypeOf } from '../core/content.ts';
+import { ID_BYTES, idFromBytes } from '../core/ids.ts';
+import type { RandomBytes } from '../core/random.ts';
+import { Refusal, type RateStanding } from '../core/refusals.ts';
+import { unixSeconds, type Clock } from '../core/time.ts';
+import type { Antiflood } from '../limits/antiflood.ts';
+import type { ContentReader, NewPaste, Paste, PasteWithContent, SpentChallenge, Store } from '../store/store.ts';
+import { usedAlready, type Challenges, type Work } from './challenges.ts';
+import type { ContentRules, Offer } from './content-rules.ts';
+import type { ReceivedContent } from './intake.ts';
+import type { Passwords } from './passwords.ts';
+import type { Rates } from './rates.ts';
+import { createStorageRules } from './storage-rules.ts';
+import { ttlSeconds } from './tier-limits.ts';
+
+/** A paste found may lose its chunks to a PUT or DELETE before they are held for reading: then it is looked up anew. */
+const OPEN_ATTEMPTS = 3;
+
+export interface Submission extends Offer {
+  readonly clientAddress: string;
+  readonly work: Work;
+  readonly burnAfterRead: boolean;
+  /** The time to live asked for; undefined for the tier's default. */
+  readonly requestedTtlSeconds: number | undefined;
+}
+
+export interface CreatedPaste {
+  readonly paste: Paste;
+  /** Where the client stands with the rate limit; null when there is none. */
+  readonly rate: RateStanding | null;
+}
+
+/** A paste with its content held: in memory, or as a reader that must be closed. */
+export interface OpenedPaste {
+  readonly paste: Paste;
+  readonly content: Uint8Array | ContentReader;
+}
+
+export interface Pastes {
+  /** Stores a paste; durable when it resolves. */
+  create(submission: Submission): Promise<CreatedPaste>;
+  /** Metadata; never burns. */
+  describe(id: string, password: string | undefined): Promise<Paste>;
+  /** The content. A burn-after-read paste is gone when this resolves. */
+  open(id: string, password: string | undefined): Promise<OpenedPaste>;
+}
+
+export function createPastes(parts: {
+  config: Config;
+  store: Store;
+  rules: ContentRules;
+  passwords: Passwords;
+  challenges: Challenges;
+  rates: Rates;
+  antiflood: Antiflood;
+  clock: Clock;
+  random: RandomBytes;
+}): Pastes {
+  const { config, store, rules, passwords, challenges, rates, antiflood, clock, random } = parts;
+  const newId = (): string => idFromBytes(random(ID_BYTES));
+  const storage = createStorageRules(config);
+
+  /** The five steps of the decisions' "Checks on POST /"; the work is spent and the duplicate counted where the paste is stored. */
+  async function create(submission: Submission): Promise<CreatedPaste> {
+    rules.requireDeclaredSize(submission);
+    const spend = await challenges.require('paste', submission.work);
+    const rate = rates.countCreation(submission.clientAddress, submission.caller);
+    antiflood.record(clock.monotonicMs());
+    return rules.receive(submission, async (received) => {
+      const paste = await newPaste(submission, received);
+      await keep(paste, spend, rate);
+      return { paste, rate };
+    });
+  }
+
+  async function keep(paste: NewPaste, spend: SpentChallenge | null, rate: RateStanding | null): Promise<void> {
+    const outcome = await store.pastes.create(paste, { ...storage.terms, spend });
+    if (outcome.kind === 'challengeUsed') throw usedAlready('paste');
+    if (outcome.kind !== 'stored') throw storage.refusalOf(outcome, rate);
+  }
+
+  async function newPaste(submission: Submission, received: ReceivedContent): Promise<NewPaste> {
+    const { caller, password } = submission;
+    const passwordHash = password === undefined ? null : await passwords.hash(password);
+    const createdAt = unixSeconds(clock);
+    return {
+      id: newId(),
+      owner: caller.fingerprint,
+      mimeType: mediaTypeOf(received.isText, submission.isJson ? undefined : submission.contentType),
+      size: received.bytes,
+      sha256: received.sha256,
+      createdAt,
+      expiresAt: createdAt + ttlSeconds(config, caller, submission.requestedTtlSeconds),
+      burnAfterRead: submission.burnAfterRead,
+      passwordHash,
+      contentId: received.contentId,
+      content: received.content,
+    };
+  }
+
+  async function describe(id: string, password: string | undefined): Promise<Paste> {
+    const paste = await passwords.unlock(() => store.pastes.find(id, unixSeconds(clock)), password);
+    store.pastes.touch(id, unixSeconds(clock));
+    return paste;
+  }
+
+  async function open(id: string, password: string | undefined): Promise<OpenedPaste> {
+    for (let attempt = 1; attempt <= OPEN_ATTEMPTS; attempt += 1) {
+      const paste = await passwords.unlock(() => store.pastes.findWithContent(id, unixSeconds(clock)), password);
+      const content = holdContent(paste);
+      if (content === undefined) continue;
+      if (paste.burnAfterRead) await claimBurn(paste, content);
+      else store.pastes.touch(id, unixSeconds(clock));
+      return { paste, content };
+    }
+    throw new Refusal('pasteNotFound');
+  }
+
+  function holdContent(paste: PasteWithContent): Uint8Array | ContentReader | undefined {
+    if (paste.content !== null) return paste.content;
+    return paste.contentId === null ? undefined : store.contents.open(paste.contentId);
+  }
+
+  /** The content is held before the claim, since the claim takes it from everyone else. */
+  async function claimBurn(paste: Paste, content: Uint8Array | ContentReader): Promise<void> {
+    let claimed = false;
+    try {
+      claimed = await store.pastes.burn(paste.id, paste.passwordHash, unixSeconds(clock));
+    } finally {
+      if (!claimed) releaseContent(content);
+    }
+    if (!claimed) throw new Refusal('pasteNotFound');
+  }
+
+  return { create, describe, open };
+}
+
+/** Lets go of content that is not, or no longer, read. */
+export function releaseContent(content: Uint8Array | ContentReader): void {
+  if (!(content instanceof Uint8Array)) content.close();
+}

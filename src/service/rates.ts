@@ -1,0 +1,61 @@
+// How often one client address may create and look up. Counting is limits/sliding-window.ts; here is who is counted as whom, and
+// what a caller is told.
+
+import type { Config } from '../config/settings.ts';
+import { clientKey } from '../core/client-key.ts';
+import { Refusal, type RateStanding } from '../core/refusals.ts';
+import { hasTrustedLimits, type Caller } from '../core/tiers.ts';
+import type { Clock } from '../core/time.ts';
+import { createSlidingWindow, type Allowance } from '../limits/sliding-window.ts';
+
+export interface Rates {
+  /** Counts a creation, or an update that carries content; where the caller stands then, null when there is no limit. */
+  countCreation(clientAddress: string, caller: Caller): RateStanding | null;
+  /** Counts a GET or HEAD of a paste. */
+  countLookup(clientAddress: string, caller: Caller): void;
+  /** Forgets addresses that nothing is counted for any more. */
+  sweep(): void;
+}
+
+export function createRates(config: Config, clock: Clock): Rates {
+  const creations = createSlidingWindow({
+    windowMs: config.rateWindowSeconds * 1000,
+    maxKeys: config.rateMaxEntries,
+    cleanupThreshold: config.rateCleanupThreshold,
+  });
+  const lookups = createSlidingWindow({
+    windowMs: config.lookupRateWindowSeconds * 1000,
+    maxKeys: config.lookupRateMaxEntries,
+    cleanupThreshold: config.rateCleanupThreshold,
+  });
+
+  function maxFor(caller: Caller, max: number): number {
+    return hasTrustedLimits(caller) ? max * config.rateTrustedFactor : max;
+  }
+
+  function standing(limit: number, allowance: Allowance): RateStanding {
+    const resetAtSeconds = Math.ceil((clock.unixMs() + allowance.resetMs) / 1000);
+    return { limit, remaining: allowance.remaining, resetAtSeconds };
+  }
+
+  return {
+    countCreation: (clientAddress, caller) => {
+      if (config.rateMax === 0) return null;
+      const limit = maxFor(caller, config.rateMax);
+      const allowance = creations.take(clientKey(clientAddress), limit, clock.monotonicMs());
+      const rate = standing(limit, allowance);
+      if (!allowance.allowed) throw new Refusal('rateLimited', {}, { retryAfterSeconds: allowance.retryAfterMs / 1000, rate });
+      return rate;
+    },
+    countLookup: (clientAddress, caller) => {
+      if (config.lookupRateMax === 0) return;
+      const limit = maxFor(caller, config.lookupRateMax);
+      const allowance = lookups.take(clientKey(clientAddress), limit, clock.monotonicMs());
+      if (!allowance.allowed) throw new Refusal('lookupRateLimited', {}, { retryAfterSeconds: allowance.retryAfterMs / 1000 });
+    },
+    sweep: () => {
+      creations.sweep(clock.monotonicMs());
+      lookups.sweep(clock.monotonicMs());
+    },
+  };
+}

@@ -1,0 +1,47 @@
+// The SQL of used challenges. They are spent in the transaction of what they bought (pastes.ts).
+
+import type { DatabaseSync } from 'node:sqlite';
+
+import type { SpentChallenge } from './store.ts';
+
+export interface PruneStep {
+  /** Unix seconds: what has run out by then. */
+  readonly untilSeconds: number;
+  /** Rows looked at, and so removed at most. */
+  readonly limit: number;
+}
+
+export interface ChallengeCommands {
+  /** How many were removed. */
+  removeExpiredChallenges(step: PruneStep): number;
+}
+
+export interface ChallengeLookups {
+  isSpent(nonce: string): boolean;
+}
+
+export function challengeCommands(db: DatabaseSync): ChallengeCommands {
+  const remove = db.prepare(`
+    DELETE FROM spent_challenges
+    WHERE expires_at <= :untilSeconds
+      AND rowid IN (
+        SELECT rowid
+        FROM spent_challenges
+        ORDER BY rowid
+        LIMIT :limit)`);
+  return { removeExpiredChallenges: (step) => Number(remove.run({ ...step }).changes) };
+}
+
+/** Uses a challenge up; false when it was used before. For commands that sell something for work. */
+export function prepareSpending(db: DatabaseSync): (challenge: SpentChallenge) => boolean {
+  const spend = db.prepare(`
+    INSERT INTO spent_challenges (nonce, expires_at)
+    VALUES (:nonce, :expiresAt)
+    ON CONFLICT DO NOTHING`);
+  return (challenge) => spend.run({ ...challenge }).changes === 1;
+}
+
+export function challengeLookups(db: DatabaseSync): ChallengeLookups {
+  const spent = db.prepare('SELECT 1 FROM spent_challenges WHERE nonce = :nonce');
+  return { isSpent: (nonce) => spent.get({ nonce }) !== undefined };
+}

@@ -1,0 +1,74 @@
+// The table of everything that the writer thread can be asked, and how each waits its turn. A noun's file defines its
+// own; a new command is one function there and one line here.
+
+import type { DatabaseSync } from 'node:sqlite';
+
+import { auditCommands } from './audit.ts';
+import type { AuditCommands } from './audit.ts';
+import { challengeCommands } from './challenges.ts';
+import type { ChallengeCommands } from './challenges.ts';
+import { contentCommands } from './contents.ts';
+import type { ContentCommands } from './contents.ts';
+import { pasteChangeCommands } from './paste-changes.ts';
+import type { PasteChangeCommands } from './paste-changes.ts';
+import { pasteCommands } from './pastes.ts';
+import type { PasteCommands } from './pastes.ts';
+import { secretCommands } from './secrets.ts';
+import type { SecretCommands } from './secrets.ts';
+import { submissionCommands } from './submissions.ts';
+import type { SubmissionCommands } from './submissions.ts';
+import { upkeepCommands } from './upkeep.ts';
+import type { UpkeepCommands } from './upkeep.ts';
+
+/** Every command takes one value and answers one, both of which must survive a structured clone. */
+export interface Commands
+  extends
+    PasteCommands,
+    PasteChangeCommands,
+    ContentCommands,
+    ChallengeCommands,
+    SubmissionCommands,
+    SecretCommands,
+    AuditCommands,
+    UpkeepCommands {}
+
+export type CommandName = keyof Commands;
+
+/**
+ * `prompt`: small, and a request waits for it: first in every batch. `bulk`: large or in no hurry: has the rest of the
+ * batch. `alone`: outside any transaction, between two batches.
+ */
+export type Lane = 'prompt' | 'bulk' | 'alone';
+
+export const LANES: Readonly<Record<CommandName, Lane>> = {
+  createPaste: 'prompt',
+  burnPaste: 'prompt',
+  removeExpired: 'bulk',
+  touchPastes: 'bulk',
+  writeChunk: 'bulk',
+  discardChunks: 'bulk',
+  removeExpiredChallenges: 'bulk',
+  removeOldSubmissions: 'bulk',
+  keepSecret: 'prompt',
+  updatePaste: 'prompt',
+  deletePaste: 'prompt',
+  recordAudit: 'prompt',
+  removeOldAudit: 'bulk',
+  probe: 'alone',
+  truncateWal: 'alone',
+  releasePages: 'alone',
+  optimize: 'alone',
+};
+
+export function prepareCommands(db: DatabaseSync): Commands {
+  return {
+    ...pasteCommands(db),
+    ...pasteChangeCommands(db),
+    ...contentCommands(db),
+    ...challengeCommands(db),
+    ...submissionCommands(db),
+    ...secretCommands(db),
+    ...auditCommands(db),
+    ...upkeepCommands(db),
+  };
+}

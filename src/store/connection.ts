@@ -1,0 +1,70 @@
+// How the two kinds of connection are opened and set up. Whether the file may be opened at all is file.ts.
+
+import { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSyncOptions } from 'node:sqlite';
+
+import { KIB, MIB } from '../core/time.ts';
+import { isDamage } from './failures.ts';
+import { damagedRefused, newerVersionRefused, otherProgramRefused } from './file.ts';
+import { APPLICATION_ID, MIGRATIONS, PAGE_BYTES, migrate, schemaVersionOf } from './schema.ts';
+
+/** The log is moved into the database whenever it has grown so far, and cut back to this when it starts anew. */
+export const WAL_LIMIT_BYTES = 8 * MIB;
+
+/** A batch of the writer with the pages that it touches fits; more would only spill into the log early. */
+const WRITER_CACHE_KIB = (16 * MIB) / KIB;
+
+/** attach: nothing here uses a second database, so no statement can. */
+const OPTIONS = { timeout: 5000, limits: { attach: 0 } } as const satisfies DatabaseSyncOptions;
+
+/** A damaged or tampered file must not run code, nor be walked past the ends of its cells. */
+const CAUTION = ['PRAGMA trusted_schema = OFF', 'PRAGMA cell_size_check = ON'];
+
+/** Fixed by the first table. */
+const LAYOUT = [`PRAGMA page_size = ${PAGE_BYTES}`, 'PRAGMA auto_vacuum = INCREMENTAL'];
+
+/** In effect for one connection each time; temp_store: what savepoints set aside is content, and stays off the disk. */
+const WRITING = [
+  'PRAGMA synchronous = FULL',
+  'PRAGMA secure_delete = ON',
+  'PRAGMA temp_store = MEMORY',
+  `PRAGMA cache_size = -${WRITER_CACHE_KIB}`,
+  `PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}`,
+  `PRAGMA wal_autocheckpoint = ${WAL_LIMIT_BYTES / PAGE_BYTES}`,
+];
+
+/** Only for reading; the database must exist with all its tables. */
+export function openReading(path: string): DatabaseSync {
+  const db = new DatabaseSync(path, { ...OPTIONS, readOnly: true });
+  for (const pragma of CAUTION) db.exec(pragma);
+  return db;
+}
+
+/**
+ * The only connection that writes, on a database brought to the newest schema. Refuses one that is not ours. A new one
+ * gets its tables before its write-ahead log, in one commit: a file with anything in it then bears our application id.
+ */
+export function openWriting(path: string): DatabaseSync {
+  const db = new DatabaseSync(path, OPTIONS);
+  try {
+    refuseOthers(db, path);
+    for (const pragma of [...CAUTION, ...WRITING]) db.exec(pragma);
+    if (schemaVersionOf(db) === 0) for (const pragma of LAYOUT) db.exec(pragma);
+    const migrations = migrate(db);
+    db.exec('PRAGMA journal_mode = WAL');
+    // The header then tells an older version that it must refuse this database, even after a crash.
+    if (migrations > 0) db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    return db;
+  } catch (error) {
+    db.close();
+    throw isDamage(error) ? damagedRefused(path) : error;
+  }
+}
+
+/** What file.ts saw in the header may be older than what a log left by a crash holds. */
+function refuseOthers(db: DatabaseSync, path: string): void {
+  const applicationId = Number(db.prepare('PRAGMA application_id').get()?.['application_id']);
+  const tables = Number(db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get()?.['tables']);
+  if (tables > 0 && applicationId !== APPLICATION_ID) throw otherProgramRefused(path, applicationId);
+  if (schemaVersionOf(db) > MIGRATIONS.length) throw newerVersionRefused(path, schemaVersionOf(db));
+}

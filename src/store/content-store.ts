@@ -1,0 +1,133 @@
+// ContentStore over the writer and the reader: uploads, and who holds which content for reading, so that what lost its
+// paste goes when its last reader is through. The SQL is in contents.ts.
+
+import type { Log } from '../core/log.ts';
+import { createDiscards } from './discards.ts';
+import type { Reader } from './reader.ts';
+import { CHUNK_BYTES } from './store.ts';
+import type { ContentReader, ContentStore, Upload } from './store.ts';
+import type { Writer } from './writer.ts';
+
+/** Chunks in one command: as much content as a batch is meant to hold, since clearing it costs what writing it did. */
+const DISCARD_STEP_CHUNKS = 8;
+
+/** Decides when orphaned content goes. */
+export interface ContentKeeper {
+  /**
+   * For content that has lost its paste: removes it, each now or when its last reader closes. Resolves when what can go
+   * is gone.
+   */
+  release(contentIds: readonly string[]): Promise<void>;
+}
+
+export interface ContentParts {
+  readonly contents: ContentStore;
+  readonly keeper: ContentKeeper;
+}
+
+export function createContentStore(reader: Reader, writer: Writer, log: Log): ContentParts {
+  const readers = new Map<string, number>();
+  /** Orphaned while being read. */
+  const condemned = new Set<string>();
+  const discards = createDiscards(async (contentId) => {
+    const step = { contentId, limit: DISCARD_STEP_CHUNKS };
+    return writer.run('discardChunks', step, { bytes: DISCARD_STEP_CHUNKS * CHUNK_BYTES });
+  }, log);
+
+  function release(contentIds: readonly string[]): Promise<void> {
+    const free = contentIds.filter((contentId) => !readers.has(contentId));
+    for (const contentId of contentIds) if (readers.has(contentId)) condemned.add(contentId);
+    return discards.add(free);
+  }
+
+  function letGo(contentId: string): void {
+    const others = (readers.get(contentId) ?? 0) - 1;
+    if (others > 0) {
+      readers.set(contentId, others);
+      return;
+    }
+    readers.delete(contentId);
+    if (condemned.delete(contentId)) void discards.add([contentId]);
+  }
+
+  return {
+    keeper: { release },
+    contents: {
+      upload: (contentId) => createUpload(contentId, writer, () => release([contentId])),
+      // Synchronous with the look at the database: an acknowledgement that makes it an orphan comes before it or finds
+      // the reader.
+      open(contentId) {
+        if (!reader.look((lookups) => lookups.isAdopted(contentId))) return undefined;
+        readers.set(contentId, (readers.get(contentId) ?? 0) + 1);
+        return createContentReader(contentId, reader, () => letGo(contentId));
+      },
+    },
+  };
+}
+
+function createUpload(contentId: string, writer: Writer, release: () => Promise<void>): Upload {
+  let position = 0;
+  let lastBytes = CHUNK_BYTES;
+  let ended = false;
+  let lastWrite: Promise<unknown> = Promise.resolve();
+
+  return {
+    contentId,
+    async write(chunk) {
+      if (ended) throw new Error('the upload has ended');
+      if (chunk.length === 0 || chunk.length > CHUNK_BYTES || lastBytes !== CHUNK_BYTES) {
+        throw new RangeError(`a chunk of ${chunk.length} bytes after one of ${lastBytes}`);
+      }
+      lastBytes = chunk.length;
+      const bytes = ownedOrCopied(chunk);
+      const cargo = { bytes: bytes.length, transfer: [bytes.buffer] };
+      const write = writer.run('writeChunk', { contentId, position, bytes }, cargo);
+      position += 1;
+      lastWrite = write.catch(() => (ended = true));
+      return write;
+    },
+    async discard() {
+      ended = true;
+      await lastWrite;
+      if (position > 0) await release();
+    },
+  };
+}
+
+function createContentReader(contentId: string, reader: Reader, letGo: () => void): ContentReader {
+  let closed = false;
+  return {
+    async *read(start, end) {
+      for (let offset = start; offset < end; ) {
+        if (closed) throw new Error('the content is closed');
+        const position = Math.floor(offset / CHUNK_BYTES);
+        const chunk = reader.look((lookups) => lookups.readChunk(contentId, position));
+        const from = offset - position * CHUNK_BYTES;
+        const bytes = chunk?.subarray(from, from + end - offset);
+        if (bytes === undefined || bytes.length === 0) throw new RangeError('read past the end of the content');
+        offset += bytes.length;
+        yield bytes;
+      }
+    },
+    close() {
+      if (closed) return;
+      closed = true;
+      letGo();
+    },
+  };
+}
+
+/**
+ * A view of part of a buffer would take the whole buffer with it, whoever else uses that: Node's pool of small buffers,
+ * say.
+ */
+function ownedOrCopied(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const { buffer } = bytes;
+  const isOwner = buffer instanceof ArrayBuffer && buffer.byteLength === bytes.length;
+  return isOwner ? new Uint8Array(buffer) : copyOf(bytes);
+}
+
+/** A copy in a buffer of its own. (Buffer's own slice() would be a view.) */
+export function copyOf(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(bytes);
+}

@@ -1,0 +1,57 @@
+// The SQL of lists of pastes: a page and the count of all that match, both from an index that holds everything filtered and sorted
+// by, so that neither reads the pastes that it skips.
+
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+
+import { fromRow, PASTE_COLUMNS } from './pastes.ts';
+import type { Listed, Page, Paste, PasteFilter } from './store.ts';
+
+export interface PasteListLookups {
+  listPastes(filter: PasteFilter, page: Page, nowSeconds: number): Listed<Paste>;
+}
+
+interface ListStatements {
+  readonly page: StatementSync;
+  readonly total: StatementSync;
+}
+
+/** A statement for each kind of filter, since a condition that is always true costs as much as one that is not. */
+export function pasteListLookups(db: DatabaseSync): PasteListLookups {
+  const statements = new Map<string, ListStatements>();
+  for (const ofOwner of [true, false]) {
+    for (const ofType of [true, false]) statements.set(kindOf(ofOwner, ofType), prepareList(db, ofOwner, ofType));
+  }
+  return {
+    listPastes({ owner, typeGlob, after, before }, page, nowSeconds) {
+      const statement = statements.get(kindOf(owner !== null, typeGlob !== null))!;
+      const named = { after, before, nowSeconds, ...(owner === null ? {} : { owner }), ...(typeGlob === null ? {} : { typeGlob }) };
+      const items = statement.page.all({ ...named, ...page }).map((row) => fromRow<Paste>(row)!);
+      return { items, total: Number(statement.total.get(named)?.['total']) };
+    },
+  };
+}
+
+function kindOf(ofOwner: boolean, ofType: boolean): string {
+  return `${ofOwner ? 'owner' : 'all'} ${ofType ? 'type' : 'any'}`;
+}
+
+function prepareList(db: DatabaseSync, ofOwner: boolean, ofType: boolean): ListStatements {
+  const matching = `
+    FROM pastes
+    WHERE created_at > :after
+      AND created_at < :before
+      AND expires_at > :nowSeconds
+      ${ofOwner ? 'AND owner = :owner' : ''}
+      ${ofType ? 'AND mime_type GLOB :typeGlob' : ''}`;
+  return {
+    page: db.prepare(`
+    SELECT ${PASTE_COLUMNS}
+    FROM pastes
+    WHERE rowid IN (
+      SELECT rowid ${matching}
+      ORDER BY created_at DESC, id DESC
+      LIMIT :limit OFFSET :offset)
+    ORDER BY created_at DESC, id DESC`),
+    total: db.prepare(`SELECT count(*) AS total ${matching}`),
+  };
+}

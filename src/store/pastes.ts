@@ -1,0 +1,195 @@
+// The SQL of pastes: commands of the writer thread, lookups of the reading connection. Who calls them is paste-store.ts.
+
+import type { DatabaseSync } from 'node:sqlite';
+
+import { challengeLookups, prepareSpending } from './challenges.ts';
+import type { CreationOutcome, CreationTerms, NewPaste, Paste, PasteWithContent, StoredUsage } from './store.ts';
+import { prepareSubmissions } from './submissions.ts';
+
+/** A paste to store, and what it depends on. */
+export interface Creation {
+  readonly paste: NewPaste;
+  readonly terms: CreationTerms;
+}
+
+export interface BurnClaim {
+  readonly id: string;
+  /** What was checked; null when the paste had no password. */
+  readonly passwordHash: string | null;
+  readonly nowSeconds: number;
+}
+
+export interface ExpiryStep {
+  readonly nowSeconds: number;
+  /** Pastes at most. */
+  readonly limit: number;
+}
+
+export interface Access {
+  readonly id: string;
+  readonly atSeconds: number;
+}
+
+/** What a removal did. The contents are marked as orphans in the same transaction; their chunks are still there. */
+export interface Removal {
+  /** Pastes removed. */
+  readonly count: number;
+  readonly orphanedContentIds: readonly string[];
+}
+
+/** Each runs inside a savepoint of the writer's transaction (batch.ts) and throws to have no effect. */
+export interface PasteCommands {
+  createPaste(creation: Creation): CreationOutcome;
+  burnPaste(claim: BurnClaim): Removal;
+  removeExpired(step: ExpiryStep): Removal;
+  touchPastes(accesses: readonly Access[]): void;
+}
+
+export interface PasteLookups {
+  find(id: string, nowSeconds: number): Paste | undefined;
+  findWithContent(id: string, nowSeconds: number): PasteWithContent | undefined;
+  usage(): StoredUsage;
+}
+
+export function pasteCommands(db: DatabaseSync): PasteCommands {
+  const create = preparePasteCreation(db);
+  const remove = preparePasteRemoval(db);
+  // accessed_at is set from the start and keeps its width, so SQLite overwrites it in place and leaves the content's pages be.
+  const touch = db.prepare(`
+    UPDATE pastes
+    SET accessed_at = :atSeconds
+    WHERE id = :id`);
+  return {
+    ...remove,
+    createPaste: create,
+    touchPastes(accesses) {
+      for (const { id, atSeconds } of accesses) touch.run({ id, atSeconds });
+    },
+  };
+}
+
+/** Decides first and writes after, in one savepoint: a refusal has no effect. */
+function preparePasteCreation(db: DatabaseSync): PasteCommands['createPaste'] {
+  const insert = preparePasteInsertion(db);
+  const spend = prepareSpending(db);
+  const submissions = prepareSubmissions(db);
+  const usage = prepareUsage(db);
+  const { isSpent } = challengeLookups(db);
+
+  function refusal({ paste, terms }: Creation): CreationOutcome | undefined {
+    const { sha256, createdAt, size } = paste;
+    if (terms.spend !== null && isSpent(terms.spend.nonce)) return { kind: 'challengeUsed' };
+    const excess = terms.duplicates === null ? undefined : submissions.excess(sha256, createdAt, terms.duplicates);
+    if (excess !== undefined) return { kind: 'duplicate', ...excess };
+    if (terms.maxStoredBytes !== null && usage().bytes + size > terms.maxStoredBytes) return { kind: 'storageFull' };
+    return undefined;
+  }
+
+  return (creation) => {
+    const refused = refusal(creation);
+    if (refused !== undefined) return refused;
+    const { paste, terms } = creation;
+    if (terms.spend !== null) spend(terms.spend);
+    if (terms.duplicates !== null) submissions.record(paste.sha256, paste.createdAt);
+    insert(paste);
+    return { kind: 'stored' };
+  };
+}
+
+export function prepareUsage(db: DatabaseSync): () => StoredUsage {
+  const select = db.prepare('SELECT pastes, bytes FROM usage');
+  return () => ({ ...(select.get() as unknown as StoredUsage) });
+}
+
+function preparePasteInsertion(db: DatabaseSync): (paste: NewPaste) => void {
+  const insert = db.prepare(`
+    INSERT INTO pastes (id, owner, mime_type, size, sha256, created_at, expires_at, burn_after_read, password_hash,
+      accessed_at, content_id, content)
+    VALUES (:id, :owner, :mimeType, :size, :sha256, :createdAt, :expiresAt, :burnAfterRead, :passwordHash,
+      :createdAt, :contentId, :content)`);
+  const adopt = prepareAdoption(db);
+  return (paste) => {
+    adopt(paste);
+    insert.run({ ...paste, burnAfterRead: paste.burnAfterRead ? 1 : 0 });
+  };
+}
+
+/** Gives chunks to a paste. Only content that is whole and nobody's: an upload that is being discarded at this moment is not. */
+export function prepareAdoption(db: DatabaseSync): (content: Pick<NewPaste, 'contentId' | 'size'>) => void {
+  const adopt = db.prepare(`
+    DELETE FROM orphans
+    WHERE content_id = :contentId
+      AND :size = (SELECT sum(length(bytes)) FROM chunks WHERE content_id = :contentId)`);
+  return ({ contentId, size }) => {
+    if (contentId === null || adopt.run({ contentId, size }).changes === 1) return;
+    throw new Error('the content of a paste is not there, or not whole');
+  };
+}
+
+function preparePasteRemoval(db: DatabaseSync): Pick<PasteCommands, 'burnPaste' | 'removeExpired'> {
+  const burn = db.prepare(`
+    DELETE FROM pastes
+    WHERE id = :id
+      AND burn_after_read = 1
+      AND expires_at > :nowSeconds
+      AND password_hash IS :passwordHash
+    RETURNING content_id AS contentId`);
+  const expire = db.prepare(`
+    DELETE FROM pastes
+    WHERE rowid IN (
+      SELECT rowid
+      FROM pastes
+      WHERE expires_at <= :nowSeconds
+      ORDER BY expires_at
+      LIMIT :limit)
+    RETURNING content_id AS contentId`);
+  const orphan = prepareOrphaning(db);
+  return {
+    burnPaste: (claim) => orphan(burn.all({ ...claim })),
+    removeExpired: (step) => orphan(expire.all({ ...step })),
+  };
+}
+
+/**
+ * Marks the chunks of pastes as nobody's, from the rows `contentId` of those removed. The rows are those of all(), not get():
+ * get() can report rows of a change that did not come about (nodejs/node#63311).
+ */
+export function prepareOrphaning(db: DatabaseSync): (rows: readonly unknown[]) => Removal {
+  const orphan = db.prepare('INSERT INTO orphans (content_id) VALUES (:contentId)');
+  return (rows) => {
+    const orphanedContentIds = [];
+    for (const { contentId } of rows as readonly { contentId: string | null }[]) {
+      if (contentId === null) continue;
+      orphan.run({ contentId });
+      orphanedContentIds.push(contentId);
+    }
+    return { count: rows.length, orphanedContentIds };
+  };
+}
+
+/** Named as the members of Paste. */
+export const PASTE_COLUMNS = `id, owner, mime_type AS mimeType, size, sha256, created_at AS createdAt, expires_at AS expiresAt,
+      burn_after_read AS burnAfterRead, password_hash AS passwordHash, content_id AS contentId`;
+
+export function pasteLookups(db: DatabaseSync): PasteLookups {
+  const find = db.prepare(`
+    SELECT ${PASTE_COLUMNS}
+    FROM pastes
+    WHERE id = :id
+      AND expires_at > :nowSeconds`);
+  const findWithContent = db.prepare(`
+    SELECT ${PASTE_COLUMNS}, content
+    FROM pastes
+    WHERE id = :id
+      AND expires_at > :nowSeconds`);
+  return {
+    find: (id, nowSeconds) => fromRow<Paste>(find.get({ id, nowSeconds })),
+    findWithContent: (id, nowSeconds) => fromRow<PasteWithContent>(findWithContent.get({ id, nowSeconds })),
+    usage: prepareUsage(db),
+  };
+}
+
+/** SQLite has no booleans. */
+export function fromRow<Found extends Paste>(row: Record<string, unknown> | undefined): Found | undefined {
+  return row && ({ ...row, burnAfterRead: row['burnAfterRead'] === 1 } as Found);
+}

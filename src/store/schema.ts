@@ -1,0 +1,129 @@
+// The tables, as numbered migrations, and what marks a database as ours. Statements on the tables are with their nouns.
+
+import type { DatabaseSync } from 'node:sqlite';
+
+/** "pstd": at offset 68 of the file, so that file(1) and this program know whose it is. */
+export const APPLICATION_ID = 0x70737464;
+
+/** Of the page sizes tried (4, 8 and 16 KiB) the one that stores both small pastes and chunks without loss to either. */
+export const PAGE_BYTES = 8192;
+
+export interface Migration {
+  readonly purpose: string;
+  readonly statements: readonly string[];
+}
+
+/** Applied in order; the number of those applied is `user_version`. What was released is never edited, only added to. */
+export const MIGRATIONS: readonly Migration[] = [
+  {
+    purpose: 'pastes and their content',
+    statements: [
+      // The content comes last, so that reading the other columns does not touch its overflow pages.
+      `CREATE TABLE pastes (
+        id TEXT NOT NULL UNIQUE,
+        owner TEXT,
+        mime_type TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        sha256 BLOB NOT NULL CHECK (length(sha256) = 32),
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL,
+        burn_after_read INTEGER NOT NULL CHECK (burn_after_read IN (0, 1)),
+        password_hash TEXT,
+        accessed_at INTEGER NOT NULL,
+        content_id TEXT,
+        content BLOB CHECK (length(content) = size),
+        CHECK ((content IS NULL) <> (content_id IS NULL))
+      ) STRICT`,
+      'CREATE INDEX pastes_by_expiry ON pastes (expires_at)',
+      'CREATE UNIQUE INDEX pastes_by_content ON pastes (content_id) WHERE content_id IS NOT NULL',
+      `CREATE TABLE chunks (
+        content_id TEXT NOT NULL,
+        position INTEGER NOT NULL,
+        bytes BLOB NOT NULL,
+        PRIMARY KEY (content_id, position)
+      ) STRICT`,
+      // Every content that no paste refers to: under way, or on its way out. What a crash leaves is found without a scan.
+      'CREATE TABLE orphans (content_id TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID',
+    ],
+  },
+  {
+    purpose: 'abuse controls: used challenges, submissions by content, stored bytes',
+    statements: [
+      // Rows of both tables are made in the order in which they run out, so that the oldest are found by rowid.
+      'CREATE TABLE spent_challenges (nonce TEXT NOT NULL UNIQUE, expires_at INTEGER NOT NULL) STRICT',
+      'CREATE TABLE submissions (sha256 BLOB NOT NULL, stored_at INTEGER NOT NULL) STRICT',
+      'CREATE INDEX submissions_by_content ON submissions (sha256, stored_at)',
+      'CREATE TABLE secrets (name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID',
+      // One row, kept true by triggers: counting a million pastes anew for every paste would be too slow.
+      'CREATE TABLE usage (pastes INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT',
+      'INSERT INTO usage (pastes, bytes) SELECT count(*), coalesce(sum(size), 0) FROM pastes',
+      `CREATE TRIGGER usage_of_new AFTER INSERT ON pastes BEGIN
+        UPDATE usage SET pastes = pastes + 1, bytes = bytes + new.size;
+      END`,
+      `CREATE TRIGGER usage_of_removed AFTER DELETE ON pastes BEGIN
+        UPDATE usage SET pastes = pastes - 1, bytes = bytes - old.size;
+      END`,
+      `CREATE TRIGGER usage_of_changed AFTER UPDATE OF size ON pastes BEGIN
+        UPDATE usage SET bytes = bytes - old.size + new.size;
+      END`,
+    ],
+  },
+  {
+    purpose: 'identity: certificates by fingerprint, lists by owner and by time, the audit log',
+    statements: [
+      `CREATE TABLE certificates (
+        serial TEXT NOT NULL PRIMARY KEY,
+        common_name TEXT NOT NULL,
+        fingerprint TEXT NOT NULL UNIQUE,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL,
+        issued_to TEXT,
+        is_admin INTEGER NOT NULL CHECK (is_admin IN (0, 1)),
+        revoked_at INTEGER,
+        revocation_reason TEXT
+      ) STRICT, WITHOUT ROWID`,
+      // Both hold all that a list filters and sorts by, so that skipping to a page and counting never read the pastes themselves.
+      `CREATE INDEX pastes_by_owner ON pastes (owner, created_at, id, expires_at, mime_type)
+        WHERE owner IS NOT NULL`,
+      'CREATE INDEX pastes_by_time ON pastes (created_at, id, expires_at, mime_type)',
+      // AUTOINCREMENT: an entry's id is never given to another, even when the newest were pruned.
+      `CREATE TABLE audit (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        time INTEGER NOT NULL,
+        event TEXT NOT NULL,
+        outcome TEXT NOT NULL,
+        client_id TEXT,
+        client_ip TEXT,
+        details TEXT NOT NULL
+      ) STRICT`,
+      'CREATE INDEX audit_by_time ON audit (time)',
+    ],
+  },
+];
+
+/** `user_version`: how many migrations the database has seen. */
+export function schemaVersionOf(db: DatabaseSync): number {
+  return Number(db.prepare('PRAGMA user_version').get()?.['user_version']);
+}
+
+/** Applies what is missing, each migration whole or not at all, and marks the database as ours; how many were applied. */
+export function migrate(db: DatabaseSync, migrations: readonly Migration[] = MIGRATIONS): number {
+  const before = schemaVersionOf(db);
+  for (const [index, migration] of migrations.entries()) {
+    if (index >= before) applyMigration(db, migration, index + 1);
+  }
+  return Math.max(0, migrations.length - before);
+}
+
+function applyMigration(db: DatabaseSync, migration: Migration, version: number): void {
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    for (const statement of migration.statements) db.exec(statement);
+    db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+    db.exec(`PRAGMA user_version = ${version}`);
+    db.exec('COMMIT');
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK');
+    throw error;
+  }
+}

@@ -1,0 +1,301 @@
+// What the rest of the program may ask of the storage: nouns and promises, no SQL and no node:sqlite types. Each invariant is one
+// call, decided in one transaction; ids and times are parameters. How it is kept starts at open.ts.
+
+import type { LogDetails } from '../core/log.ts';
+
+/** A paste without its content. Times are Unix seconds. */
+export interface Paste {
+  readonly id: string;
+  /** Fingerprint of the creator; null when it was anonymous. */
+  readonly owner: string | null;
+  readonly mimeType: string;
+  /** Bytes of content. */
+  readonly size: number;
+  /** 32 bytes: SHA-256 of the content. */
+  readonly sha256: Uint8Array;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly burnAfterRead: boolean;
+  /** As crypto/password.ts writes it; null when there is no password. */
+  readonly passwordHash: string | null;
+  /** Names the chunks of content larger than INLINE_BYTES; null when the content is in the row itself. */
+  readonly contentId: string | null;
+}
+
+export interface PasteWithContent extends Paste {
+  /** The content itself when it is in the row, null when it is in chunks. */
+  readonly content: Uint8Array | null;
+}
+
+/** Content of at most so many bytes is kept in the row of its paste. */
+export const INLINE_BYTES = 64 * 1024;
+
+/** The bytes of one row of larger content; every chunk but the last is exactly so long. */
+export const CHUNK_BYTES = 256 * 1024;
+
+/** A paste to store: exactly one of `content` and `contentId` is not null. */
+export type NewPaste = PasteWithContent;
+
+/** A challenge that has done its work: of no use again while its token could still be presented. */
+export interface SpentChallenge {
+  readonly nonce: string;
+  /** Unix seconds. */
+  readonly expiresAt: number;
+}
+
+/** At most `max` stored pastes of the same content in any window. */
+export interface DuplicateLimit {
+  readonly max: number;
+  readonly windowSeconds: number;
+}
+
+/** What is decided in the transaction that stores a paste, in this order. */
+export interface CreationTerms {
+  /** To be used up; null when no work was asked for. */
+  readonly spend: SpentChallenge | null;
+  readonly duplicates: DuplicateLimit | null;
+  /** Content of all pastes together; null for no limit. */
+  readonly maxStoredBytes: number | null;
+}
+
+export interface UpdateTerms extends Omit<CreationTerms, 'spend'> {
+  readonly nowSeconds: number;
+}
+
+/** Anything but `stored` has had no effect at all. */
+export type CreationOutcome =
+  | { readonly kind: 'stored' }
+  | { readonly kind: 'challengeUsed' }
+  | { readonly kind: 'duplicate'; readonly count: number; readonly retryAfterSeconds: number }
+  | { readonly kind: 'storageFull' };
+
+export interface PasteStore {
+  /** The paste, unless it has expired at `nowSeconds`. */
+  find(id: string, nowSeconds: number): Promise<Paste | undefined>;
+  /** The same, with the content of small pastes. */
+  findWithContent(id: string, nowSeconds: number): Promise<PasteWithContent | undefined>;
+  /** Durable when it resolves. Chunks of `contentId` must have been written; they belong to the paste from then on. */
+  create(paste: NewPaste, terms: CreationTerms): Promise<CreationOutcome>;
+  /**
+   * The claim that makes burning happen once: removes the paste if it is burn-after-read, has not expired, and still has the
+   * password hash that was checked. Durable when it resolves; true for exactly one of any number of callers.
+   */
+  burn(id: string, passwordHash: string | null, nowSeconds: number): Promise<boolean>;
+  /**
+   * Changes a paste of `owner`, all or nothing: readers see the old one or the new one. With content, the terms are those of
+   * creating. Chunks of what is replaced go when nobody reads them any more.
+   */
+  update(id: string, owner: string, changes: PasteChanges, terms: UpdateTerms): Promise<UpdateOutcome>;
+  /** Removes a paste that `by` owns; anyone's with `asAdmin`, and then with this entry in the audit log. */
+  remove(id: string, by: string, nowSeconds: number, asAdmin: AuditEvent | null): Promise<DeletionOutcome>;
+  /** Newest first, ties by id. */
+  list(filter: PasteFilter, page: Page, nowSeconds: number): Promise<Listed<Paste>>;
+  /** Notes an access; written in batches within seconds, lost at worst by a crash. */
+  touch(id: string, nowSeconds: number): void;
+  /** Removes at most `limit` pastes that have expired; how many were removed. */
+  removeExpired(nowSeconds: number, limit: number): Promise<number>;
+  /** What all pastes take together, expired ones that have not been removed included. */
+  usage(): Promise<StoredUsage>;
+}
+
+export interface StoredUsage {
+  readonly pastes: number;
+  /** Of content. */
+  readonly bytes: number;
+}
+
+/** What an owner changes about a paste; undefined members stay as they are. */
+export interface PasteChanges {
+  readonly content?: ChangedContent | undefined;
+  /** null takes the password away. */
+  readonly passwordHash?: string | null | undefined;
+  readonly expiresAt?: number | undefined;
+}
+
+export type ChangedContent = Pick<NewPaste, 'mimeType' | 'size' | 'sha256' | 'contentId' | 'content'>;
+
+export type UpdateOutcome =
+  | { readonly kind: 'updated'; readonly paste: Paste }
+  | { readonly kind: 'notFound' }
+  | { readonly kind: 'notOwner' }
+  | { readonly kind: 'burnAfterRead' }
+  | Extract<CreationOutcome, { kind: 'duplicate' | 'storageFull' }>;
+
+export type DeletionOutcome =
+  /** `audited`: the entry that was written, with the owner in its details; null for a paste of one's own. */
+  | { readonly kind: 'deleted'; readonly audited: AuditEvent | null }
+  | { readonly kind: 'notFound' }
+  | { readonly kind: 'notOwner' };
+
+/** Which pastes a list holds. Never expired ones. */
+export interface PasteFilter {
+  /** null lists everyone's. */
+  readonly owner: string | null;
+  /** As core/glob.ts makes it; null for every type. */
+  readonly typeGlob: string | null;
+  /** Created after, and before, these Unix seconds; both exclusive. */
+  readonly after: number;
+  readonly before: number;
+}
+
+export interface Page {
+  readonly limit: number;
+  readonly offset: number;
+}
+
+/** A page, and how many match in all. */
+export interface Listed<Item> {
+  readonly items: readonly Item[];
+  readonly total: number;
+}
+
+/** What happened, for whoever must answer for the service. Never in it: passwords, secrets, keys, content, or whole paste ids. */
+export interface AuditEvent {
+  /** Unix seconds. */
+  readonly time: number;
+  readonly event: string;
+  readonly outcome: 'success' | 'failure';
+  /** Fingerprint of who caused it; null where there is none. */
+  readonly clientId: string | null;
+  readonly clientIp: string | null;
+  readonly details: LogDetails;
+}
+
+export interface AuditEntry extends AuditEvent {
+  readonly id: number;
+}
+
+export interface AuditFilter {
+  readonly event: string | null;
+  readonly outcome: string | null;
+  readonly clientId: string | null;
+  /** Unix seconds, both exclusive. */
+  readonly after: number;
+  readonly before: number;
+}
+
+export interface AuditStore {
+  /** For events that change nothing else; those that do are recorded with what they record. */
+  record(event: AuditEvent): Promise<void>;
+  /** Newest first. */
+  list(filter: AuditFilter, page: Page): Promise<Listed<AuditEntry>>;
+  /** Forgets at most `limit` entries from `untilSeconds` or before; how many. */
+  removeUntil(untilSeconds: number, limit: number): Promise<number>;
+}
+
+/** A certificate that this service issued. Times are Unix seconds. */
+export interface Certificate {
+  /** 32 lowercase hex digits. */
+  readonly serial: string;
+  readonly commonName: string;
+  /** SHA-1 of the DER, 40 lowercase hex digits. */
+  readonly fingerprint: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  /** Fingerprint of the requester; null when it was anonymous. */
+  readonly issuedTo: string | null;
+  readonly isAdmin: boolean;
+  readonly revokedAt: number | null;
+  readonly revocationReason: string | null;
+}
+
+export interface CertificateStore {
+  findByFingerprint(fingerprint: string): Promise<Certificate | undefined>;
+}
+
+/** Challenges that were used. They are spent by creating; here one only asks and tidies. */
+export interface ChallengeStore {
+  isSpent(nonce: string): Promise<boolean>;
+  /** Forgets at most `limit` whose token has expired at `nowSeconds`; how many. */
+  removeExpired(untilSeconds: number, limit: number): Promise<number>;
+}
+
+/** What was stored when, by digest, for the duplicate throttle. Creating records it. */
+export interface SubmissionStore {
+  /** Forgets at most `limit` that were stored at `untilSeconds` or before; how many. */
+  removeUntil(untilSeconds: number, limit: number): Promise<number>;
+}
+
+/** Keys that the service makes for itself and must find again after a restart. */
+export interface SecretStore {
+  /** The value kept under that name; the first one offered is kept. */
+  keep(name: string, offered: Uint8Array): Promise<Uint8Array>;
+}
+
+/** Larger content on its way in. What is never given to a paste is removed: by discard, or at the next start. */
+export interface Upload {
+  readonly contentId: string;
+  /** The next chunk: CHUNK_BYTES but for the last. Takes the buffer over. Resolves when it is committed. */
+  write(chunk: Uint8Array): Promise<void>;
+  /** Gives the chunks up. */
+  discard(): Promise<void>;
+}
+
+/** Larger content on its way out. It stays readable until closed, whatever happens to its paste meanwhile. */
+export interface ContentReader {
+  /** The bytes from `start` up to, not including, `end`, a chunk or less at a time. */
+  read(start: number, end: number): AsyncIterable<Uint8Array>;
+  /** Must be called once; what no paste refers to any more is then removed. Further calls do nothing. */
+  close(): void;
+}
+
+export interface ContentStore {
+  /** `contentId` is new and random, made like a paste's id. */
+  upload(contentId: string): Upload;
+  /** Holds the content for reading; undefined when it is gone, as after a PUT or DELETE since the paste was found. */
+  open(contentId: string): ContentReader | undefined;
+}
+
+/** Upkeep, each call a bounded step. Called by the cleanup schedule. */
+export interface StoreUpkeep {
+  /**
+   * Moves the write-ahead log into the database and empties it, so that removed content is gone from both files. False when
+   * something else kept the log busy for seconds: to be tried again.
+   */
+  truncateWal(): Promise<boolean>;
+  /** Gives at most `pages` free pages back to the file system; how many pages are still free. */
+  releasePages(pages: number): Promise<number>;
+  /** Lets SQLite refresh its statistics. */
+  optimize(): Promise<void>;
+}
+
+export interface Store {
+  readonly pastes: PasteStore;
+  readonly contents: ContentStore;
+  readonly certificates: CertificateStore;
+  readonly audit: AuditStore;
+  readonly challenges: ChallengeStore;
+  readonly submissions: SubmissionStore;
+  readonly secrets: SecretStore;
+  readonly upkeep: StoreUpkeep;
+  /** Whether reading works now and the last write, tried again if it had failed, did. */
+  healthy(): Promise<boolean>;
+  /** Writes what is batched, truncates the write-ahead log, closes. */
+  close(): Promise<void>;
+}
+
+/**
+ * `full`: no room for it now (disk or quota). `unavailable`: the storage fails at this moment. In both cases nothing of the
+ * call was stored.
+ */
+export type StoreFailure = 'full' | 'unavailable';
+
+export class StoreError extends Error {
+  override readonly name = 'StoreError';
+  readonly failure: StoreFailure;
+
+  constructor(failure: StoreFailure, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.failure = failure;
+  }
+}
+
+/** The file is not one that this program may open: of a newer version, of another program, or damaged. It is left untouched. */
+export class DatabaseRefusedError extends Error {
+  override readonly name = 'DatabaseRefusedError';
+}
+
+/** Another process has the database open. It is left untouched. */
+export class DatabaseInUseError extends Error {
+  override readonly name = 'DatabaseInUseError';
+}

@@ -1,0 +1,33 @@
+// The SQL of upkeep, run on the writing connection between transactions, since a checkpoint can't be inside one. When
+// it is due is the cleanup schedule's business.
+
+import type { DatabaseSync } from 'node:sqlite';
+
+import { schemaVersionOf } from './schema.ts';
+
+export interface UpkeepCommands {
+  /** Whether the log is empty now; false when a reader was in the way for the whole of the busy time-out. */
+  truncateWal(params: null): boolean;
+  /** Gives at most so many free pages back; how many are left. */
+  releasePages(pages: number): number;
+  optimize(params: null): void;
+  /** Changes nothing, through the log and to the disk. */
+  probe(params: null): void;
+}
+
+export function upkeepCommands(db: DatabaseSync): UpkeepCommands {
+  const version = schemaVersionOf(db);
+  const truncate = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)');
+  const freePages = db.prepare('PRAGMA freelist_count');
+  return {
+    truncateWal: () => truncate.all()[0]?.['busy'] === 0,
+    releasePages(pages) {
+      // A PRAGMA takes no parameters; the number is one.
+      db.exec(`PRAGMA incremental_vacuum(${Math.max(1, Math.trunc(pages))})`);
+      return Number(freePages.get()?.['freelist_count']);
+    },
+    optimize: () => db.exec('PRAGMA optimize'),
+    // Writing a header field again, even as it was, makes a page of the log; an UPDATE of no rows would not.
+    probe: () => db.exec(`PRAGMA user_version = ${version}`),
+  };
+}

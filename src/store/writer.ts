@@ -1,0 +1,191 @@
+// The serving thread's end of the writer thread: commands wait here while a batch is under way, go over together, and
+// are settled when they are durable (group commit). What a command does is with its noun; how a batch is carried out is
+// batch.ts.
+
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+
+import type { Log } from '../core/log.ts';
+import type { Clock } from '../core/time.ts';
+import { LANES } from './commands.ts';
+import type { CommandName, Commands } from './commands.ts';
+import { describe } from './failures.ts';
+import type { Answer, Command, Report, Request, WriterSetup } from './protocol.ts';
+import { createQueue } from './queue.ts';
+import type { Queued } from './queue.ts';
+import { DatabaseRefusedError, StoreError } from './store.ts';
+
+/** Far above what connections and cleanup can have waiting: only a caller that does not await gets here. */
+const MAX_WAITING = 10_000;
+
+/** A disk that takes so long for one batch does not work, whatever it may answer later. */
+const STALLED_AFTER_MS = 10_000;
+
+/** What a command carries beside its few fields. */
+export interface Cargo {
+  /** Bytes of content that the command writes or clears. */
+  readonly bytes: number;
+  /** Buffers that go over without a copy, and are empty on this side from then on. */
+  readonly transfer?: readonly ArrayBuffer[];
+}
+
+/** `failed`: the last write did. `stalled`: it has not come back. `ended`: there is no thread, or no more. */
+export type WriterState = 'working' | 'failed' | 'stalled' | 'ended';
+
+interface Waiting extends Queued {
+  readonly command: Command;
+  readonly transfer: readonly ArrayBuffer[];
+  readonly resolve: (value: never) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Every command taken is either waiting or under way until it is settled, and every one is settled. */
+export class Writer {
+  readonly #worker: Worker;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #queue = createQueue<Waiting>();
+  /** At most one batch: while it is being made durable, the next one gathers. */
+  #underWay: readonly Waiting[] = [];
+  #sentMs = 0;
+  #sendScheduled = false;
+  #lastFailed = false;
+  #closing = false;
+  #ended = false;
+  #whenIdle: () => void = () => {};
+
+  /** The worker must have reported that it has opened the database; see startWriter. */
+  constructor(worker: Worker, clock: Clock, log: Log) {
+    this.#worker = worker;
+    this.#clock = clock;
+    this.#log = log;
+    worker.on('message', (report: Report) => {
+      if (report.kind === 'answers') this.#settle(report.answers);
+    });
+    worker.once('exit', () => this.#end());
+    worker.on('error', (error) => this.#logEnd(describe(error)));
+    worker.unref();
+  }
+
+  /**
+   * Resolves when it is durable. Rejects with a StoreError, or with the error of the program that the command ran into.
+   */
+  run<Name extends CommandName>(
+    name: Name,
+    params: Parameters<Commands[Name]>[0],
+    cargo: Cargo = { bytes: 0 },
+  ): Promise<ReturnType<Commands[Name]>> {
+    if (this.#ended || this.#closing) return Promise.reject(new StoreError('unavailable', 'storage unavailable: closed'));
+    if (this.#queue.length >= MAX_WAITING) {
+      return Promise.reject(new StoreError('unavailable', 'storage unavailable: too many writes wait'));
+    }
+    return new Promise((resolve, reject) => {
+      const { bytes, transfer = [] } = cargo;
+      this.#queue.add({ lane: LANES[name], bytes, transfer, command: { name, params }, resolve, reject });
+      this.#scheduleSend();
+    });
+  }
+
+  state(): WriterState {
+    if (this.#ended) return 'ended';
+    const waitedMs = this.#underWay.length === 0 ? 0 : this.#clock.monotonicMs() - this.#sentMs;
+    if (waitedMs > STALLED_AFTER_MS) return 'stalled';
+    return this.#lastFailed ? 'failed' : 'working';
+  }
+
+  /** Lets what waits finish, takes no more, closes the database. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    if (this.#ended) return;
+    this.#worker.ref();
+    if (this.#isBusy()) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
+    if (this.#ended) return;
+    const exited = new Promise((resolve) => this.#worker.once('exit', resolve));
+    this.#worker.postMessage({ kind: 'close' } satisfies Request);
+    await exited;
+  }
+
+  #isBusy(): boolean {
+    return this.#underWay.length > 0 || this.#queue.length > 0;
+  }
+
+  /** At the end of the turn of the event loop, so that all requests that arrived in it share a commit. */
+  #scheduleSend(): void {
+    if (this.#sendScheduled || this.#underWay.length > 0) return;
+    this.#sendScheduled = true;
+    setImmediate(() => {
+      this.#sendScheduled = false;
+      if (!this.#ended) this.#send();
+    });
+  }
+
+  #send(): void {
+    const batch = this.#queue.take();
+    const [first] = batch;
+    if (first === undefined) return this.#rest();
+    this.#underWay = batch;
+    this.#sentMs = this.#clock.monotonicMs();
+    this.#worker.ref();
+    const commands = batch.map(({ command }) => command);
+    const request: Request = first.lane === 'alone' ? { kind: 'alone', command: first.command } : { kind: 'batch', commands };
+    try {
+      this.#worker.postMessage(request, batch.flatMap(({ transfer }) => transfer));
+    } catch (error) {
+      // Something in it can't cross, and nothing has: an error of the program, which must not take the process down.
+      this.#settle(batch.map(() => ({ done: false, failure: null, error })));
+    }
+  }
+
+  #settle(answers: readonly Answer[]): void {
+    const settled = this.#underWay;
+    this.#underWay = [];
+    this.#send();
+    for (const [index, { resolve, reject }] of settled.entries()) {
+      const answer = answers[index];
+      if (answer === undefined) reject(new Error('the writer thread left a command unanswered'));
+      else if (answer.done) resolve(answer.value as never);
+      else reject(errorOf(answer));
+    }
+    this.#lastFailed = answers.some((answer) => !answer.done && answer.failure !== null);
+  }
+
+  /** An idle thread does not keep the process alive. */
+  #rest(): void {
+    if (!this.#closing) this.#worker.unref();
+    this.#whenIdle();
+  }
+
+  #end(): void {
+    this.#ended = true;
+    if (!this.#closing || this.#isBusy()) this.#logEnd('exited');
+    // What was under way may have become durable or not; nobody can tell before the database is opened again.
+    const error = new StoreError('unavailable', 'storage unavailable: the writer thread has ended');
+    for (const { reject } of [...this.#underWay, ...this.#queue.takeAll()]) reject(error);
+    this.#underWay = [];
+    this.#whenIdle();
+  }
+
+  #logEnd(reason: string): void {
+    this.#log({ level: 'error', logger: 'store', event: 'writer thread ended', outcome: 'failure', details: { reason } });
+  }
+}
+
+function errorOf({ failure, error }: Extract<Answer, { done: false }>): unknown {
+  if (failure === null) return error;
+  return new StoreError(failure, `storage ${failure}: ${describe(error)}`, { cause: error });
+}
+
+/**
+ * Resolves when the thread has opened the database; rejects with DatabaseRefusedError or StoreError, the thread being
+ * gone then.
+ */
+export async function startWriter(path: string, clock: Clock, log: Log): Promise<Writer> {
+  const setup: WriterSetup = { path };
+  // Neither the environment, which holds secrets, nor the options of the process are the thread's business.
+  const worker = new Worker(new URL('./writer-thread.ts', import.meta.url), { workerData: setup, env: {}, execArgv: [] });
+  const [report] = (await once(worker, 'message')) as [Report];
+  if (report.kind !== 'refused') return new Writer(worker, clock, log);
+  await once(worker, 'exit');
+  if (report.failure === 'refused') throw new DatabaseRefusedError(report.message);
+  throw new StoreError(report.failure, `the database ${path} cannot be opened: ${report.message}`);
+}

@@ -1,0 +1,188 @@
+// Connections over raw sockets: how many there may be, how long one may say nothing, how many requests may wait on one.
+
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import { emptyReply } from '../../src/http/reply.ts';
+import { assertRefused } from '../support/answer-contract.ts';
+import { startHttp } from '../support/http-server.ts';
+import { head, onlyAnswer, openRaw, type RawConnection } from '../support/raw-http.ts';
+
+const TOO_MANY = 'too many connections';
+
+/** A connection that has been served, and is kept. */
+async function served(t: TestContext, port: number, localAddress = '127.0.0.1'): Promise<RawConnection> {
+  const connection = await openRaw(t, port, { localAddress });
+  connection.send(head('GET / HTTP/1.1'));
+  assert.equal((await connection.next()).status, 200);
+  return connection;
+}
+
+async function refused(t: TestContext, port: number, localAddress = '127.0.0.1'): Promise<void> {
+  const connection = await openRaw(t, port, { localAddress });
+  const answer = await connection.next();
+  assertRefused(answer, 503, TOO_MANY);
+  assert.equal(answer.header('connection'), 'close');
+  assert.equal(await connection.rest(), '');
+}
+
+/** Waits for a place to become free, which the server learns of when it sees the other connection close. */
+async function closeAndWait(connection: RawConnection): Promise<void> {
+  connection.socket.end();
+  assert.equal(await connection.rest(), '');
+  connection.socket.destroy();
+}
+
+test('SERVICE_MAX_CONNECTIONS: n - 1 and n are served, n + 1 is 503, and again when one has closed', async (t) => {
+  const { port } = await startHttp(t, { config: { maxConnections: 3 } });
+  const kept: RawConnection[] = [];
+  for (let count = 0; count < 3; count += 1) kept.push(await served(t, port));
+  await refused(t, port);
+  await refused(t, port);
+  await closeAndWait(kept[0]!);
+  await served(t, port);
+  await refused(t, port);
+});
+
+test('SERVICE_MAX_CONNECTIONS_PER_CLIENT: one client is limited, others are served', async (t) => {
+  const { port } = await startHttp(t, { config: { maxConnectionsPerClient: 2, trustedProxies: ['127.0.0.9'] } });
+  const [first] = [await served(t, port), await served(t, port)];
+  await refused(t, port);
+  await served(t, port, '127.0.0.2');
+  await served(t, port, '127.0.0.2');
+  await refused(t, port, '127.0.0.2');
+  for (let count = 0; count < 4; count += 1) await served(t, port, '127.0.0.9');
+  await closeAndWait(first!);
+  await served(t, port);
+  await refused(t, port);
+});
+
+test('SERVICE_MAX_CONNECTIONS_PER_CLIENT=0: no limit of one client', async (t) => {
+  const { port } = await startHttp(t, { config: { maxConnectionsPerClient: 0, trustedProxies: [] } });
+  for (let count = 0; count < 60; count += 1) await served(t, port);
+});
+
+test('a connection over the cap: sees its 503 although it sends a request with a body, which is not processed', async (t) => {
+  const { port, logged } = await startHttp(t, { config: { maxConnections: 1 } });
+  await served(t, port);
+  const connection = await openRaw(t, port);
+  connection.send(head('POST / HTTP/1.1', 'Content-Length: 1000000'));
+  connection.send('x'.repeat(1_000_000));
+  assertRefused(await connection.next(), 503, TOO_MANY);
+  assert.equal(await connection.rest(), '');
+  assert.deepEqual(logged.map(({ details }) => details?.['status']), [200, 503]);
+});
+
+test('SERVICE_HEADERS_TIMEOUT: half a head is 408, however it trickles in', async (t) => {
+  const { port } = await startHttp(t, { config: { headersTimeoutSeconds: 0.2 } });
+  const connection = await openRaw(t, port);
+  connection.send('GET / HTTP/1.1\r\nHost: paste.test\r\n');
+  const trickle = setInterval(() => connection.send('X-A: a\r\n'), 20);
+  try {
+    assertRefused(await connection.next(), 408, 'request took too long');
+    assert.equal(await connection.rest(), '');
+  } finally {
+    clearInterval(trickle);
+  }
+});
+
+test('SERVICE_HEADERS_TIMEOUT: the second request of a connection has it too', async (t) => {
+  const { port } = await startHttp(t, { config: { headersTimeoutSeconds: 0.2 } });
+  const connection = await served(t, port);
+  connection.send('GET / HT');
+  assertRefused(await connection.next(), 408, 'request took too long');
+  assert.equal(await connection.rest(), '');
+});
+
+test('SERVICE_HEADERS_TIMEOUT: half a head behind a slow request is 408 after its answer', async (t) => {
+  const gate = Promise.withResolvers<void>();
+  const { port, logged } = await startHttp(t, {
+    config: { headersTimeoutSeconds: 0.1 },
+    handlers: {
+      paste: async () => {
+        await gate.promise;
+        return emptyReply(204);
+      },
+    },
+  });
+  const connection = await openRaw(t, port);
+  connection.send(`${head('GET /abcdef HTTP/1.1')}GET / HT`);
+  await new Promise((resolve) => setTimeout(resolve, 250));
+  assert.deepEqual(logged, []);
+  gate.resolve();
+  assert.equal((await connection.next()).status, 204);
+  assertRefused(await connection.next(), 408, 'request took too long');
+  assert.equal(await connection.rest(), '');
+});
+
+test('SERVICE_HEADERS_TIMEOUT: a connection never used is closed without a word', async (t) => {
+  const { port, logged } = await startHttp(t, { config: { headersTimeoutSeconds: 0.1 } });
+  const connection = await openRaw(t, port);
+  assert.equal(await connection.rest(), '');
+  assert.deepEqual(logged, []);
+});
+
+test('SERVICE_IDLE_TIMEOUT: an idle connection is closed without a word, one that waits for its answer is not', async (t) => {
+  const gate = Promise.withResolvers<void>();
+  const { port } = await startHttp(t, {
+    config: { idleTimeoutSeconds: 0.1 },
+    handlers: {
+      paste: async () => {
+        await gate.promise;
+        return emptyReply(204);
+      },
+    },
+  });
+  const idle = await served(t, port);
+  const waiting = await served(t, port);
+  waiting.send(head('GET /abcdef HTTP/1.1'));
+  assert.equal(await idle.rest(), '');
+  gate.resolve();
+  assert.equal((await waiting.next()).status, 204);
+});
+
+test('pipelined requests: 100 may wait, with one more the connection is cut off', async (t) => {
+  const gate = Promise.withResolvers<void>();
+  let begun = 0;
+  const { port, answered } = await startHttp(t, {
+    handlers: {
+      paste: async () => {
+        begun += 1;
+        await gate.promise;
+        return emptyReply(204);
+      },
+    },
+  });
+  const request = head('GET /abcdef HTTP/1.1');
+  const kept = await openRaw(t, port);
+  kept.send(request.repeat(100));
+  const cut = await openRaw(t, port);
+  cut.send(request.repeat(101));
+  await answered((details) => details['status'] === 499);
+  assert.equal(begun, 2);
+  gate.resolve();
+  for (let count = 0; count < 100; count += 1) assert.equal((await kept.next()).status, 204);
+});
+
+test('a trusted proxy: its forwarded headers are believed over the socket', async (t) => {
+  const { port } = await startHttp(t, { config: { trustedProxies: ['127.0.0.1'], urlPrefix: '/p' } });
+  const lines = ['X-Forwarded-For: 192.0.2.1, 2001:DB8:0::1', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: pastes.example'];
+  const proxied = await openRaw(t, port);
+  proxied.send(head('GET /view HTTP/1.1', ...lines));
+  const { address, url } = (await proxied.next()).json();
+  assert.deepEqual([address, url], ['2001:db8::1', 'https://pastes.example/p']);
+  const direct = await openRaw(t, port, { localAddress: '127.0.0.2' });
+  direct.send(head('GET /view HTTP/1.1', ...lines));
+  const seen = (await direct.next()).json();
+  assert.deepEqual([seen['address'], seen['url']], ['127.0.0.2', 'http://paste.test/p']);
+});
+
+test('a Host that is not well-formed: the listening address stands in for it', async (t) => {
+  const { port } = await startHttp(t);
+  for (const host of ["x';id;'", '<script>', 'a b', '', 'a:b', 'paste.test:99999', '[::1', 'caf\xe9.test', '../x']) {
+    const connection = await openRaw(t, port);
+    connection.send(head('GET /view HTTP/1.1', `Host: ${host}`));
+    assert.equal((await connection.next()).json()['url'], `http://127.0.0.1:${port}`, host);
+  }
+  const answer = await onlyAnswer(t, port, 'GET /view HTTP/1.0\r\n\r\n');
+  assert.equal(answer.json()['url'], `http://127.0.0.1:${port}`);
+});

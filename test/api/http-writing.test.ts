@@ -1,0 +1,223 @@
+// How answers reach clients: streamed and large bodies, clients that read slowly or not at all, clients that go away, and sources that
+// fail. Whatever happens, a streamed body is closed exactly once.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test, type TestContext } from 'node:test';
+import { KIB, MIB } from '../../src/core/time.ts';
+import type { Handler } from '../../src/http/handler.ts';
+import { StoreError } from '../../src/store/store.ts';
+import { assertContract, assertRefused } from '../support/answer-contract.ts';
+import { startHttp } from '../support/http-server.ts';
+import { head, openRaw } from '../support/raw-http.ts';
+
+const CHUNK_BYTES = 256 * KIB;
+
+interface Source {
+  readonly handler: Handler;
+  /** Resolves when the body has been closed; a second time fails the test. */
+  readonly closed: Promise<void>;
+  /** Bytes that have been asked for. */
+  given(): number;
+}
+
+/** A streamed body of so many bytes; `breaksAt` and `lacks` are for sources that do not keep their word. */
+function source(t: TestContext, bytes: number, options: { failure?: Error; breaksAt?: number; actualBytes?: number } = {}): Source {
+  const { failure, breaksAt = 0, actualBytes = bytes } = options;
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  let given = 0;
+  let closings = 0;
+  t.after(() => assert.equal(closings, 1, 'closed exactly once'));
+  async function* chunks(): AsyncGenerator<Uint8Array> {
+    while (given < actualBytes) {
+      if (failure !== undefined && given >= breaksAt) throw failure;
+      const size = Math.min(CHUNK_BYTES, actualBytes - given);
+      const chunk = Buffer.alloc(size, given / CHUNK_BYTES);
+      given += size;
+      yield chunk;
+    }
+  }
+  const close = (): void => {
+    closings += 1;
+    resolve();
+  };
+  return {
+    handler: () => ({ status: 200, headers: {}, body: { bytes, chunks, close } }),
+    closed,
+    given: () => given,
+  };
+}
+
+test('a streamed body: every byte in order, closed at its end, the connection is used again', async (t) => {
+  const sizes = [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 5 * MIB];
+  for (const size of sizes) {
+    const { handler, closed } = source(t, size);
+    const { port } = await startHttp(t, { handlers: { raw: handler } });
+    const connection = await openRaw(t, port);
+    connection.send(head('GET /abcdef/raw HTTP/1.1'));
+    const answer = await connection.next();
+    assertContract(answer);
+    assert.equal(answer.body.length, size);
+    for (let start = 0; start < size; start += CHUNK_BYTES) assert.equal(answer.body[start], start / CHUNK_BYTES);
+    await closed;
+    connection.send(head('GET / HTTP/1.1'));
+    assert.equal((await connection.next()).status, 200);
+  }
+});
+
+test('a large body that is no stream: whole, as bytes and as text', async (t) => {
+  for (const size of [64 * KIB - 1, 64 * KIB, 64 * KIB + 1, 3 * MIB]) {
+    for (const body of ['é'.repeat(size / 2), Buffer.alloc(size, 7)]) {
+      const { port } = await startHttp(t, { handlers: { raw: () => ({ status: 200, headers: {}, body }) } });
+      const connection = await openRaw(t, port);
+      connection.send(head('GET /abcdef/raw HTTP/1.1') + head('GET / HTTP/1.1'));
+      assert.ok((await connection.next()).body.equals(Buffer.from(body)));
+      assert.equal((await connection.next()).body.toString(), 'index\n');
+    }
+  }
+});
+
+test('a client that does not read: the source is not read ahead of it', async (t) => {
+  const { handler, closed, given } = source(t, 200 * MIB);
+  const { port, answered } = await startHttp(t, { handlers: { raw: handler } });
+  const connection = await openRaw(t, port);
+  connection.socket.pause();
+  connection.send(head('GET /abcdef/raw HTTP/1.1'));
+  await stalled(given);
+  assert.ok(given() < 20 * MIB, `${given()} bytes were taken from the source`);
+  connection.socket.resetAndDestroy();
+  await closed;
+  const entry = await answered((details) => details['route'] === '/{id}/raw');
+  assert.equal(entry.details?.['status'], 200);
+  assert.ok(Number(entry.details?.['bytes']) < 20 * MIB);
+});
+
+test('a client that does not read: cut off after 10 s, not before', async (t) => {
+  const { handler, closed, given } = source(t, 200 * MIB);
+  const { port, clock, checked } = await startHttp(t, { config: { minTransferRate: 100 * MIB }, handlers: { raw: handler } });
+  const connection = await openRaw(t, port);
+  connection.socket.pause();
+  connection.send(head('GET /abcdef/raw HTTP/1.1'));
+  await stalled(given);
+  await checked();
+  clock.advance(9_900);
+  await checked();
+  assert.equal(await isOpen(closed), true);
+  clock.advance(200);
+  await closed;
+});
+
+test('a client that reads slowly but well enough: served to the end', async (t) => {
+  const bytes = 24 * MIB;
+  const { handler } = source(t, bytes);
+  const { port, clock, checked } = await startHttp(t, { config: { minTransferRate: MIB }, handlers: { raw: handler } });
+  const connection = await openRaw(t, port);
+  connection.send(head('GET /abcdef/raw HTTP/1.1'));
+  // 18 s in all: longer than a client that takes nothing is given.
+  for (let round = 0; round < 3; round += 1) {
+    const until = connection.socket.bytesRead + 7 * MIB;
+    while (connection.socket.bytesRead < until) await once(connection.socket, 'data');
+    connection.socket.pause();
+    clock.advance(6_000);
+    await checked();
+    connection.socket.resume();
+  }
+  assert.equal((await connection.next()).body.length, bytes);
+});
+
+test('a client that goes away in mid-answer: the source is closed, and it is no failure of the server', async (t) => {
+  const { handler, closed } = source(t, 200 * MIB);
+  const { port, logged, answered } = await startHttp(t, { handlers: { raw: handler } });
+  const connection = await openRaw(t, port);
+  connection.send(head('GET /abcdef/raw HTTP/1.1'));
+  await once(connection.socket, 'data');
+  connection.socket.resetAndDestroy();
+  await closed;
+  await answered((details) => details['route'] === '/{id}/raw');
+  assert.deepEqual(logged.filter(({ event }) => event !== 'request'), []);
+});
+
+test('a client that goes away before the reply: the body is closed unread', async (t) => {
+  const gate = Promise.withResolvers<void>();
+  const { handler, closed, given } = source(t, MIB);
+  const { port, answered } = await startHttp(t, {
+    handlers: {
+      raw: async (request) => {
+        await gate.promise;
+        return handler(request);
+      },
+    },
+  });
+  const connection = await openRaw(t, port);
+  connection.send(head('GET /abcdef/raw HTTP/1.1'));
+  const other = await openRaw(t, port);
+  other.send(head('GET / HTTP/1.1'));
+  await other.next();
+  connection.socket.resetAndDestroy();
+  await answered((details) => details['status'] === 499);
+  gate.resolve();
+  await closed;
+  assert.equal(given(), 0);
+});
+
+test('a pipelined request whose connection goes away: it is never begun', async (t) => {
+  const { handler, closed } = source(t, 200 * MIB);
+  let views = 0;
+  const { port, answered } = await startHttp(t, {
+    handlers: {
+      raw: handler,
+      view: () => {
+        views += 1;
+        return { status: 200, headers: {}, body: '' };
+      },
+    },
+  });
+  const connection = await openRaw(t, port);
+  connection.send(head('GET /abcdef/raw HTTP/1.1') + head('GET /view HTTP/1.1'));
+  await once(connection.socket, 'data');
+  connection.socket.resetAndDestroy();
+  await closed;
+  await answered((details) => details['status'] === 499);
+  assert.equal(views, 0);
+});
+
+test('a source that fails before its first bytes: an error like any other', async (t) => {
+  const { handler, closed } = source(t, MIB, { failure: new StoreError('unavailable', 'disk I/O error') });
+  const { port } = await startHttp(t, { handlers: { raw: handler } });
+  const connection = await openRaw(t, port);
+  connection.send(head('GET /abcdef/raw HTTP/1.1') + head('GET / HTTP/1.1'));
+  assertRefused(await connection.next(), 503, 'storage unavailable');
+  assert.equal((await connection.next()).body.toString(), 'index\n');
+  await closed;
+});
+
+test('a source that fails later, or has other bytes than announced: the answer is broken off, and logged', async (t) => {
+  const cases = [
+    { failure: new Error('disk I/O error'), breaksAt: CHUNK_BYTES, says: /disk I\/O error/ },
+    { actualBytes: MIB - 1, says: /ended after 1048575 of 1048576 bytes/ },
+    { actualBytes: MIB + 1, says: /more than the 1048576 bytes/ },
+  ];
+  for (const { says, ...options } of cases) {
+    const { handler, closed } = source(t, MIB, options);
+    const { port, logged } = await startHttp(t, { handlers: { raw: handler } });
+    const connection = await openRaw(t, port);
+    connection.send(head('GET /abcdef/raw HTTP/1.1') + head('GET / HTTP/1.1'));
+    const received = await connection.rest();
+    assert.ok(received.length < MIB + 2 * KIB, 'never more than one answer');
+    await closed;
+    const failure = logged.find(({ event }) => event === 'request failed');
+    assert.match(String(failure?.details?.['error']), says);
+  }
+});
+
+/** Resolves when the source has given nothing more for a while. */
+async function stalled(given: () => number): Promise<void> {
+  for (let before = -1; before !== given();) {
+    before = given();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+async function isOpen(closed: Promise<void>): Promise<boolean> {
+  return Promise.race([closed.then(() => false), new Promise<boolean>((resolve) => setImmediate(() => resolve(true)))]);
+}

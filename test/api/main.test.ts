@@ -1,0 +1,239 @@
+// src/main.ts as a process: exit codes, signals, what goes to which stream, and streams that break.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { closeSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, connect, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { SETTINGS } from '../../src/config/settings.ts';
+import { VERSION } from '../../src/version.ts';
+import { startMain, startServing, temporaryFolder } from '../support/main-process.ts';
+
+const CANARY = 'canary-2718281828';
+
+interface JsonLine {
+  readonly event: string;
+  readonly details: Record<string, unknown>;
+}
+
+/** Code that runs in the process before main.ts does. */
+function preload(code: string): string[] {
+  return ['--import', `data:text/javascript,${encodeURIComponent(code)}`];
+}
+
+test('main: settings that cannot be used end with 78, all of them named, no secret said, nothing opened', async (t) => {
+  const main = startMain(t, [], {
+    environment: {
+      SERVICE_PORT: '65536',
+      SERVICE_MAX_ANON: '3MiB',
+      SERVICE_PROXY_SECRET: `${CANARY}\u0001`,
+      SERVICE_POW_SECRET_FILE: `/nowhere/${CANARY}`,
+    },
+  });
+  assert.equal(await main.ended, 78);
+  assert.equal(main.stdout(), '');
+  assert.deepEqual(main.stderr().trimEnd().split('\n').map((line) => line.trim().split(':')[0]), [
+    'pasted', 'SERVICE_PORT', 'SERVICE_PROXY_SECRET', 'SERVICE_MAX_ANON', 'SERVICE_POW_SECRET_FILE',
+  ]);
+  assert.ok(!main.stderr().includes(CANARY));
+  assert.throws(() => statSync(join(main.folder, 'data')), { code: 'ENOENT' });
+});
+
+test('main: a file that is no database ends with 78 and one line, and stays as it is', async (t) => {
+  const path = join(temporaryFolder(t), 'diary.txt');
+  writeFileSync(path, 'Dear diary,\n');
+  const main = startMain(t, [], { environment: { SERVICE_PORT: '0', SERVICE_DB: path } });
+  assert.equal(await main.ended, 78);
+  assert.match(main.stderr(), /^pasted: [^\n]*diary\.txt[^\n]*SERVICE_DB[^\n]*\n$/);
+  assert.equal(readFileSync(path, 'utf8'), 'Dear diary,\n');
+});
+
+test('main: a database that another process serves ends with 75 and one line', async (t) => {
+  const first = await startServing(t, { environment: { SERVICE_DB: 'pasted.db' } });
+  const path = join(first.folder, 'pasted.db');
+  const second = startMain(t, [], { environment: { SERVICE_PORT: '0', SERVICE_DB: path } });
+  assert.equal(await second.ended, 75);
+  assert.match(second.stderr(), /^pasted: [^\n]*pasted\.db[^\n]*\n$/);
+  assert.equal((await fetch(`${first.url}/health`)).status, 200);
+});
+
+test('main: a database that cannot be made ends with 1 and one line that names the setting', async (t) => {
+  const main = startMain(t, [], { environment: { SERVICE_PORT: '0', SERVICE_DB: '/dev/null/pasted.db' } });
+  assert.equal(await main.ended, 1);
+  assert.match(main.stderr(), /^pasted: [^\n]*\/dev\/null\/pasted\.db[^\n]*\(SERVICE_DB\)\n$/);
+});
+
+test('main: port 0 is logged as the port it became; SIGTERM and SIGINT end with 0', async (t) => {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    const main = await startServing(t);
+    assert.equal((await fetch(`${main.url}/health`)).status, 200);
+    main.child.kill(signal);
+    assert.equal(await main.ended, 0);
+    assert.match(main.stdout(), new RegExp(`main  listening  url=${main.url} version=${VERSION}\n`));
+    assert.match(main.stdout(), new RegExp(`main  stopping  signal=${signal}\n.*main  stopped\n$`, 's'));
+    assert.equal(main.stderr(), '');
+  }
+});
+
+test('main: in production every line of standard output is JSON, start-up warnings included', async (t) => {
+  const main = await startServing(t, { environment: { NODE_ENV: 'production', SERVICE_PROT: '1' } });
+  await (await fetch(`${main.url}/health`)).text();
+  main.child.kill('SIGTERM');
+  assert.equal(await main.ended, 0);
+  const lines = main.stdout().trimEnd().split('\n').map((line) => JSON.parse(line) as JsonLine);
+  const doubts = lines.filter(({ event }) => event === 'setting doubtful');
+  const messages = doubts.map(({ details }) => String(details['message']));
+  assert.match(messages[0]!, /SERVICE_PROT.*SERVICE_PORT/);
+  assert.match(messages[1]!, /^SERVICE_PROXY_SECRET is not set/);
+  const events = lines.map(({ event }) => event);
+  assert.ok(events.includes('request'));
+  assert.deepEqual(events.slice(-2), ['stopping', 'stopped']);
+});
+
+test('main: files of the database are for their owner alone', async (t) => {
+  const main = await startServing(t, { environment: { SERVICE_DB: 'pasted.db' } });
+  for (const suffix of ['', '-wal', '-shm']) {
+    assert.equal(statSync(join(main.folder, `pasted.db${suffix}`)).mode & 0o077, 0, suffix);
+  }
+  main.child.kill('SIGTERM');
+  assert.equal(await main.ended, 0);
+});
+
+test('main: a second signal does not wait for requests in flight, and ends with 1', async (t) => {
+  const main = await startServing(t, { environment: { SERVICE_POW_DIFFICULTY: '0' } });
+  const socket = connect(main.port, '127.0.0.1').on('error', () => {});
+  t.after(() => socket.destroy());
+  await once(socket, 'connect');
+  socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n');
+  await once(socket, 'data');
+  main.child.kill('SIGTERM');
+  await main.printed(/main {2}stopping/);
+  main.child.kill('SIGTERM');
+  assert.equal(await main.ended, 1);
+  assert.match(main.stdout(), /main {2}stopped at once {2}signal=SIGTERM\n$/);
+});
+
+test('main: a port in use ends with 1 and one line that names the setting', async (t) => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  t.after(() => taken.close());
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  const main = startMain(t, [], { environment: { SERVICE_PORT: String(port) } });
+  assert.equal(await main.ended, 1);
+  const reason = 'the port is in use; choose another SERVICE_PORT';
+  assert.equal(main.stderr(), `pasted: cannot listen on 127.0.0.1 port ${port}: ${reason}\n`);
+});
+
+test('main: an address that this host does not have ends with 1 and names SERVICE_HOST', async (t) => {
+  // RFC 5737: an address of documentation, which no host has.
+  const main = startMain(t, [], { environment: { SERVICE_PORT: '0', SERVICE_HOST: '192.0.2.1' } });
+  assert.equal(await main.ended, 1);
+  assert.match(main.stderr(), /^pasted: cannot listen on 192\.0\.2\.1 port 0: [^\n]*SERVICE_HOST\n$/);
+});
+
+test('main: an error that nothing catches is logged, on standard error with its stack, and ends with 1', async (t) => {
+  for (const failing of ['throw new Error(\'boom\')', 'Promise.reject(new Error(\'boom\'))']) {
+    const nodeOptions = preload(`process.on('SIGUSR2', () => { ${failing} })`);
+    const main = await startServing(t, { nodeOptions, environment: { NODE_ENV: 'production' } });
+    main.child.kill('SIGUSR2');
+    assert.equal(await main.ended, 1);
+    assert.match(main.stderr(), /^pasted: Error: boom\n {4}at /);
+    const last = JSON.parse(main.stdout().trimEnd().split('\n').at(-1)!) as Record<string, unknown>;
+    assert.deepEqual([last['level'], last['event'], last['details']], ['error', 'uncaught error', { reason: 'boom' }]);
+  }
+});
+
+test('main: an older Node is told what is needed, in one sentence', async (t) => {
+  const cases = [['9.11.2', false], ['23.11.1', false], ['24.0.0', true], ['100.0.0', true]] as const;
+  for (const [version, isEnough] of cases) {
+    const versions = `{ ...process.versions, node: '${version}' }`;
+    const nodeOptions = preload(`Object.defineProperty(process, 'versions', { value: ${versions} })`);
+    const main = startMain(t, ['version'], { nodeOptions });
+    assert.equal(await main.ended, isEnough ? 0 : 1);
+    assert.equal(main.stderr(), isEnough ? '' : `pasted needs Node.js 24 or later, and this is Node.js ${version}\n`);
+    assert.equal(main.stdout(), isEnough ? `pasted ${VERSION}\n` : '');
+  }
+});
+
+test('main: goes on serving when nobody reads its log any more', async (t) => {
+  const main = await startServing(t);
+  main.child.stdout!.destroy();
+  for (let index = 0; index < 20; index += 1) assert.equal((await fetch(`${main.url}/health`)).status, 200);
+  main.child.kill('SIGTERM');
+  assert.equal(await main.ended, 0);
+  assert.equal(main.stderr(), '');
+});
+
+test('main: goes on serving when the reader of its log stands still, and ends in time', async (t) => {
+  const main = await startServing(t);
+  main.child.stdout!.pause();
+  // More than a pipe and the reader's own buffer hold.
+  const headers = { 'X-Request-ID': 'x'.repeat(128) };
+  for (let round = 0; round < 30; round += 1) {
+    const answers = Array.from({ length: 50 }, () => fetch(`${main.url}/health`, { headers }));
+    for (const answer of await Promise.all(answers)) assert.equal(answer.status, 200);
+  }
+  main.child.kill('SIGTERM');
+  const [code] = await once(main.child, 'exit') as [number];
+  assert.equal(code, 0);
+  main.child.stdout!.resume();
+  await main.ended;
+});
+
+test('main: the log in a file is whole', async (t) => {
+  const folder = temporaryFolder(t);
+  const path = join(folder, 'log');
+  const descriptor = openSync(path, 'w');
+  const environment = { SERVICE_PORT: '0', SERVICE_DB: '/dev/null/pasted.db', SERVICE_PROT: '1' };
+  const main = startMain(t, [], { environment, stdout: descriptor });
+  closeSync(descriptor);
+  assert.equal(await main.ended, 1);
+  assert.match(readFileSync(path, 'utf8'), /^\S+ warning {2}config {2}setting doubtful {2}message="[^\n]*"\n$/);
+});
+
+test('main: help lists every setting, with its default', async (t) => {
+  const main = startMain(t, ['help']);
+  assert.equal(await main.ended, 0);
+  for (const { name, fallback } of Object.values(SETTINGS)) {
+    const plain = String(typeof fallback === 'boolean' ? Number(fallback) : fallback);
+    assert.ok(main.stdout().includes(`\n  ${name}  ${plain || '(not set)'}  [`), name);
+  }
+});
+
+test('main: config shows what serve would use, from the environment, a file and a credential', async (t) => {
+  const folder = temporaryFolder(t);
+  writeFileSync(join(folder, 'pow'), `${CANARY}-1\n`);
+  writeFileSync(join(folder, 'SERVICE_PKI_CA_PASSWORD'), `${CANARY}-2\n`);
+  const main = startMain(t, ['config', '--json'], {
+    environment: {
+      PORT: '3000',
+      SERVICE_PROXY_SECRET: CANARY,
+      SERVICE_POW_SECRET_FILE: join(folder, 'pow'),
+      CREDENTIALS_DIRECTORY: folder,
+    },
+  });
+  assert.equal(await main.ended, 0);
+  assert.ok(!main.stdout().includes(CANARY));
+  const { settings } = JSON.parse(main.stdout()) as { settings: { name: string; value: unknown; source: string }[] };
+  const changed = settings.filter(({ source }) => source !== 'default');
+  assert.deepEqual(changed.map(({ name, value, source }) => [name, value, source]), [
+    ['SERVICE_PORT', 3000, 'environment'],
+    ['SERVICE_PROXY_SECRET', '(set)', 'environment'],
+    ['SERVICE_POW_SECRET', '(set)', 'file'],
+    ['SERVICE_PKI_CA_PASSWORD', '(set)', 'credential'],
+  ]);
+});
+
+test('main: a command whose reader has gone ends without a word', async (t) => {
+  const main = startMain(t, ['help']);
+  main.child.stdout!.destroy();
+  assert.equal(await main.ended, 0);
+  assert.equal(main.stderr(), '');
+});
+
+test('main: a wrong command line ends with 2', async (t) => {
+  const main = startMain(t, ['sevre']);
+  assert.equal(await main.ended, 2);
+  assert.equal(main.stderr(), 'pasted: unknown command "sevre"; did you mean serve?\nTry: pasted help\n');
+});

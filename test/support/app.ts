@@ -1,0 +1,72 @@
+// The production assembly on a free loopback port and a database in a temporary folder, with a clock that tests can move. What a
+// test starts through this is stopped and removed when the test ends.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { createApp, type App } from '../../src/app.ts';
+import type { Config } from '../../src/config/settings.ts';
+import type { LogEntry } from '../../src/core/log.ts';
+import { randomBytes } from '../../src/crypto/random.ts';
+import type { Clock } from '../../src/core/time.ts';
+import { movableClock, type MovableClock } from './clock.ts';
+import { testConfig } from './test-config.ts';
+
+export interface RunningApp {
+  readonly url: string;
+  readonly port: number;
+  readonly clock: MovableClock;
+  readonly config: Config;
+  readonly app: App;
+  /** Everything logged so far. */
+  readonly logged: LogEntry[];
+  /** fetch of a path of this server; redirects are not followed. */
+  request(path: string, options?: RequestInit): Promise<Response>;
+  /** Stores a paste and gives its id; fails the test when it is not 201. */
+  store(content: string | Uint8Array, headers?: Record<string, string>): Promise<string>;
+}
+
+/** No limit that a test does not ask for. */
+const UNLIMITED = { powDifficultyBits: 0, rateMax: 0, lookupRateMax: 0, duplicateMax: 0 } as const satisfies Partial<Config>;
+
+/** The real clock, for tests of how long something takes. */
+export const RUNNING_CLOCK: Clock = { unixMs: () => Date.now(), monotonicMs: () => performance.now() };
+
+/** `running` is used in place of the movable clock. */
+export async function startApp(t: TestContext, overrides: Partial<Config> = {}, running?: Clock): Promise<RunningApp> {
+  const folder = mkdtempSync(join(tmpdir(), 'pasted-api-'));
+  const config = testConfig({ databasePath: join(folder, 'pasted.db'), ...UNLIMITED, ...overrides });
+  const clock = movableClock();
+  const logged: LogEntry[] = [];
+  const app = await createApp(config, { clock: running ?? clock, random: randomBytes, log: (entry) => logged.push(entry), cores: 2 });
+  t.after(async () => {
+    await app.close();
+    rmSync(folder, { recursive: true });
+  });
+  const { url, port } = await app.listen();
+
+  const request = (path: string, options: RequestInit = {}): Promise<Response> =>
+    fetch(`${url}${path}`, { redirect: 'manual', ...options });
+
+  async function store(content: string | Uint8Array, headers: Record<string, string> = {}): Promise<string> {
+    const response = await request('/', { method: 'POST', body: content as string, headers });
+    const answer = await response.json() as { id: string };
+    if (response.status !== 201) throw new Error(`storing was answered ${response.status}: ${JSON.stringify(answer)}`);
+    return answer.id;
+  }
+
+  return { url, port, clock, config, app, logged, request, store };
+}
+
+/** Bytes that are not valid UTF-8, the same for the same seed and size. */
+export function binaryContent(size: number, seed = 1): Uint8Array {
+  const bytes = new Uint8Array(size);
+  let state = seed;
+  for (let position = 0; position < size; position += 1) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) | 0;
+    bytes[position] = state >>> 24;
+  }
+  bytes[0] = 0xff;
+  return bytes;
+}

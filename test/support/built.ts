@@ -1,0 +1,20 @@
+// The built service for tests that run it as a process. scripts/test.mjs has built it before any test; a test file
+// that is run by hand builds it here when it is missing or older than src/.
+
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { ROOT } from './source.ts';
+
+/** The path of dist/main.js, which is as src/ is now. Throws when src/ cannot be built. */
+export function builtMain(): string {
+  compileTo();
+  return join(ROOT, 'dist', 'main.js');
+}
+
+/** Builds src/ into `folder`, or into dist/ when it is not as src/ is now. */
+export function compileTo(folder?: string): void {
+  const script = join(ROOT, 'scripts', 'compile.mjs');
+  const args = ['--disable-warning=ExperimentalWarning', script, ...(folder === undefined ? [] : [folder])];
+  const { status, signal, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`building ended with ${status ?? signal}: ${stderr}`);
+}

@@ -1,0 +1,86 @@
+// dist/main.js as a process of its own, with an environment that holds what the test gives and nothing of the test's
+// own. It is killed when the test ends, if it still runs.
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { builtMain } from './built.ts';
+
+export interface MainProcess {
+  readonly child: ChildProcess;
+  /** Its working directory, removed with the test. */
+  readonly folder: string;
+  /** What has come so far. */
+  stdout(): string;
+  stderr(): string;
+  /** The first match in standard output, as soon as there is one. Rejects when the process ends without. */
+  printed(pattern: RegExp): Promise<RegExpMatchArray>;
+  /** The exit code, or the name of the signal, after everything that it wrote has arrived. */
+  readonly ended: Promise<number | string>;
+}
+
+interface StartOptions {
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Options of node itself. */
+  readonly nodeOptions?: readonly string[];
+  /** A descriptor that standard output goes to instead of the test. */
+  readonly stdout?: number;
+}
+
+/** A folder that is removed when the test ends. */
+export function temporaryFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'pasted-main-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+/** Begins; whoever wants to know when it serves waits for what it prints. */
+export function startMain(t: TestContext, words: readonly string[], options: StartOptions = {}): MainProcess {
+  const folder = mkdtempSync(join(tmpdir(), 'pasted-main-'));
+  const child = spawn(process.execPath, [...(options.nodeOptions ?? []), builtMain(), ...words], {
+    cwd: folder,
+    env: { ...options.environment },
+    stdio: ['ignore', options.stdout ?? 'pipe', 'pipe'],
+  });
+  let out = '';
+  let err = '';
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    out += text;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    err += text;
+  });
+  const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string);
+  t.after(async () => {
+    child.kill('SIGKILL');
+    await ended;
+    rmSync(folder, { recursive: true });
+  });
+
+  function printed(pattern: RegExp): Promise<RegExpMatchArray> {
+    return new Promise((resolve, reject) => {
+      const look = (): void => {
+        const match = pattern.exec(out);
+        if (match !== null) resolve(match);
+      };
+      child.stdout?.on('data', look);
+      void ended.then((code) => reject(new Error(`ended with ${code} before it printed ${pattern}:\n${out}${err}`)));
+      look();
+    });
+  }
+
+  return { child, folder, stdout: () => out, stderr: () => err, printed, ended };
+}
+
+/** The service on a free port; resolves with its address once it listens. */
+export async function startServing(
+  t: TestContext,
+  options: StartOptions = {},
+): Promise<MainProcess & { readonly url: string; readonly port: number }> {
+  const main = startMain(t, [], { ...options, environment: { SERVICE_PORT: '0', ...options.environment } });
+  const [, url = ''] = await main.printed(/(http:\/\/127\.0\.0\.1:\d+)\b/);
+  return { ...main, url, port: Number(new URL(url).port) };
+}

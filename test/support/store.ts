@@ -1,0 +1,153 @@
+// A store on a database in a temporary folder, and pastes to put into it. What a test opens through this is closed and removed when
+// the test ends.
+
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import type { TestContext } from 'node:test';
+import type { LogEntry } from '../../src/core/log.ts';
+import { openStore } from '../../src/store/open.ts';
+import { CHUNK_BYTES, INLINE_BYTES, type CreationTerms, type NewPaste, type Store } from '../../src/store/store.ts';
+import { movableClock, type MovableClock } from './clock.ts';
+
+/** What pastes made here are created at, Unix seconds, and when they expire unless a test says otherwise. */
+export const CREATED_AT = 1_769_860_800;
+export const EXPIRES_AT = CREATED_AT + 3600;
+
+/** Stores without any condition. */
+export const NO_TERMS: CreationTerms = { spend: null, duplicates: null, maxStoredBytes: null };
+
+export interface TestStore {
+  readonly folder: string;
+  readonly path: string;
+  readonly clock: MovableClock;
+  readonly logged: LogEntry[];
+  /** The store that is open now. */
+  readonly store: Store;
+  /** Closes the store and opens it anew on the same file. */
+  reopen(): Promise<Store>;
+}
+
+export async function openTestStore(t: TestContext): Promise<TestStore> {
+  const folder = mkdtempSync(join(tmpdir(), 'pasted-store-'));
+  const path = join(folder, 'pasted.db');
+  const clock = movableClock();
+  const logged: LogEntry[] = [];
+  const open = () => openStore({ path, clock, log: (entry) => logged.push(entry) });
+  let store = await open();
+  t.after(async () => {
+    await store.close();
+    rmSync(folder, { recursive: true });
+  });
+  return {
+    folder,
+    path,
+    clock,
+    logged,
+    get store() {
+      return store;
+    },
+    async reopen() {
+      await store.close();
+      store = await open();
+      return store;
+    },
+  };
+}
+
+/** Removed when the test ends; what is opened in it is the test's to close before. */
+export function temporaryFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'pasted-store-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+/** As the service makes them: 26 characters, never twice. */
+export function newId(): string {
+  return randomBytes(13).toString('hex');
+}
+
+/** A paste with that content in its row. */
+export function inlinePaste(content: Uint8Array, changes: Partial<NewPaste> = {}): NewPaste {
+  return {
+    id: newId(),
+    owner: null,
+    mimeType: 'text/plain',
+    size: content.length,
+    sha256: createHash('sha256').update(content).digest(),
+    createdAt: CREATED_AT,
+    expiresAt: EXPIRES_AT,
+    burnAfterRead: false,
+    passwordHash: null,
+    contentId: null,
+    content,
+    ...changes,
+  };
+}
+
+/** Stores it in the way of the service: small content in its row, larger content in chunks. Gives what was stored. */
+export async function storePaste(store: Store, content: Uint8Array, changes: Partial<NewPaste> = {}): Promise<NewPaste> {
+  const inline = content.length <= INLINE_BYTES;
+  const where = inline ? {} : { content: null, contentId: await uploadContent(store, content) };
+  const paste = inlinePaste(content, { ...where, ...changes });
+  assert.deepEqual(await store.pastes.create(paste, NO_TERMS), { kind: 'stored' });
+  return paste;
+}
+
+/** Writes the content in chunks that no paste refers to yet; gives its id. */
+export async function uploadContent(store: Store, content: Uint8Array): Promise<string> {
+  const upload = store.contents.upload(newId());
+  for (let start = 0; start < content.length; start += CHUNK_BYTES) {
+    await upload.write(content.slice(start, start + CHUNK_BYTES));
+  }
+  return upload.contentId;
+}
+
+/** The content of a paste as a reader gets it; fails the test when it can't be opened. */
+export async function readContent(store: Store, contentId: string, start: number, end: number): Promise<Buffer> {
+  const reader = store.contents.open(contentId);
+  assert.ok(reader, 'the content can be opened');
+  try {
+    return await gather(reader.read(start, end));
+  } finally {
+    reader.close();
+  }
+}
+
+export async function gather(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const gathered: Uint8Array[] = [];
+  for await (const chunk of chunks) gathered.push(chunk);
+  return Buffer.concat(gathered);
+}
+
+/** That many bytes in which no two stretches are alike, the same for the same seed. */
+export function patternedBytes(size: number, seed = 1): Uint8Array<ArrayBuffer> {
+  const words = new Uint32Array(Math.ceil(size / 4));
+  let state = Math.imul(seed, 2_654_435_761) >>> 0;
+  for (let index = 0; index < words.length; index += 1) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    words[index] = state ^ (state >>> 16);
+  }
+  return new Uint8Array(words.buffer).slice(0, size);
+}
+
+/** One value of a statement run on a connection of its own that only reads. */
+export function selectValue(path: string, sql: string): unknown {
+  const db = new DatabaseSync(path, { readOnly: true });
+  try {
+    return Object.values(db.prepare(sql).get() ?? {})[0];
+  } finally {
+    db.close();
+  }
+}
+
+/** Content that no paste refers to, by the look of the tables: what an upload under way or a failed removal leaves. */
+export function strayChunks(path: string): unknown {
+  return selectValue(
+    path,
+    'SELECT count(*) FROM chunks WHERE content_id NOT IN (SELECT content_id FROM pastes WHERE content_id IS NOT NULL)',
+  );
+}

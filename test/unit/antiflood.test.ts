@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { createAntiflood, type Antiflood, type AntifloodOptions } from '../../src/limits/antiflood.ts';
+import { cpuMsOf } from '../support/cpu.ts';
+
+const WINDOW_MS = 60_000;
+const DECAY_MS = 30_000;
+
+/** The settings' defaults. */
+const DEFAULTS: AntifloodOptions = {
+  baseBits: 20,
+  thresholdCount: 30,
+  windowMs: WINDOW_MS,
+  stepBits: 2,
+  maxBits: 28,
+  decayMs: DECAY_MS,
+  maxEntries: 10_000,
+};
+
+function antifloodOf(options: Partial<AntifloodOptions> = {}): Antiflood {
+  return createAntiflood({ ...DEFAULTS, ...options });
+}
+
+function recordMany(antiflood: Antiflood, count: number, nowMs: number): void {
+  for (let done = 0; done < count; done += 1) antiflood.record(nowMs);
+}
+
+test('difficultyBits: rises a step for each threshold that the count is above, up to the maximum', () => {
+  const cases = [
+    [0, 20], [1, 20], [29, 20], [30, 20], [31, 22], [60, 22], [61, 24], [90, 24], [91, 26], [120, 26], [121, 28],
+    [122, 28], [1000, 28],
+  ] as const;
+  for (const [count, bits] of cases) {
+    const antiflood = antifloodOf();
+    recordMany(antiflood, count, 0);
+    assert.equal(antiflood.difficultyBits(0), bits, `${count} requests`);
+  }
+});
+
+test('difficultyBits: requests that have left the window raise nothing', () => {
+  const antiflood = antifloodOf();
+  recordMany(antiflood, 30, 0);
+  antiflood.record(WINDOW_MS);
+  assert.equal(antiflood.difficultyBits(WINDOW_MS), 20);
+
+  const within = antifloodOf();
+  recordMany(within, 30, 0);
+  within.record(WINDOW_MS - 1);
+  assert.equal(within.difficultyBits(WINDOW_MS - 1), 22);
+});
+
+test('difficultyBits: falls one step each decay interval after the window has emptied', () => {
+  const antiflood = antifloodOf();
+  recordMany(antiflood, 121, 0);
+  const moments = [
+    [WINDOW_MS + DECAY_MS - 1, 28], [WINDOW_MS + DECAY_MS, 26], [WINDOW_MS + 2 * DECAY_MS - 1, 26],
+    [WINDOW_MS + 2 * DECAY_MS, 24], [WINDOW_MS + 3 * DECAY_MS, 22], [WINDOW_MS + 4 * DECAY_MS - 1, 22],
+    [WINDOW_MS + 4 * DECAY_MS, 20], [10 * WINDOW_MS, 20],
+  ] as const;
+  for (const [nowMs, bits] of moments) assert.equal(antiflood.difficultyBits(nowMs), bits, String(nowMs));
+});
+
+test('difficultyBits: the same whether it was asked for in between or not', () => {
+  for (const [nowMs, bits] of [[WINDOW_MS + 2 * DECAY_MS, 24], [WINDOW_MS + 4 * DECAY_MS, 20]] as const) {
+    const antiflood = antifloodOf();
+    recordMany(antiflood, 121, 0);
+    assert.equal(antiflood.difficultyBits(nowMs), bits);
+  }
+});
+
+test('difficultyBits: a request after the window has emptied does not hasten the fall', () => {
+  const antiflood = antifloodOf();
+  recordMany(antiflood, 31, 0);
+  antiflood.record(WINDOW_MS + 1);
+  assert.equal(antiflood.difficultyBits(WINDOW_MS + DECAY_MS - 1), 22);
+  assert.equal(antiflood.difficultyBits(WINDOW_MS + DECAY_MS), 20);
+});
+
+test('difficultyBits: a burst during the decay interval starts it anew', () => {
+  const antiflood = antifloodOf();
+  recordMany(antiflood, 31, 0);
+  const burstMs = WINDOW_MS + DECAY_MS - 1;
+  recordMany(antiflood, 31, burstMs);
+  assert.equal(antiflood.difficultyBits(burstMs + WINDOW_MS + DECAY_MS - 1), 22);
+  assert.equal(antiflood.difficultyBits(burstMs + WINDOW_MS + DECAY_MS), 20);
+});
+
+test('difficultyBits: stays at the level that the load keeps up, and falls from a peak to it', () => {
+  const antiflood = antifloodOf();
+  recordMany(antiflood, 100, 0);
+  assert.equal(antiflood.difficultyBits(0), 28 - 2);
+  // One request a second from then on: 60 in any window, which is one step.
+  let lowest = Infinity;
+  for (let nowMs = 0; nowMs <= 20 * WINDOW_MS; nowMs += 1000) {
+    antiflood.record(nowMs);
+    lowest = Math.min(lowest, antiflood.difficultyBits(nowMs));
+  }
+  assert.equal(lowest, 22);
+  assert.equal(antiflood.difficultyBits(20 * WINDOW_MS), 22);
+});
+
+test('difficultyBits: a flood of any length takes no longer to forget than the steps to the maximum', () => {
+  const antiflood = antifloodOf();
+  recordMany(antiflood, 9000, 0);
+  assert.equal(antiflood.difficultyBits(WINDOW_MS + 4 * DECAY_MS - 1), 22);
+  assert.equal(antiflood.difficultyBits(WINDOW_MS + 4 * DECAY_MS), 20);
+});
+
+test('difficultyBits: clipped to the maximum, also where no whole step reaches it', () => {
+  const antiflood = antifloodOf({ stepBits: 3 });
+  recordMany(antiflood, 61, 0);
+  assert.equal(antiflood.difficultyBits(0), 26);
+  recordMany(antiflood, 30, 0);
+  assert.equal(antiflood.difficultyBits(0), 28);
+});
+
+test('difficultyBits: stays at the base when switched off, or when nothing could be above it', () => {
+  const off = [{ thresholdCount: 0 }, { stepBits: 0 }, { maxBits: 20 }, { maxBits: 19 }, { maxBits: 0 }];
+  for (const options of off) {
+    const antiflood = antifloodOf(options);
+    recordMany(antiflood, 1000, 0);
+    assert.equal(antiflood.difficultyBits(0), 20, JSON.stringify(options));
+  }
+  const noWork = antifloodOf({ baseBits: 0 });
+  recordMany(noWork, 1000, 0);
+  assert.equal(noWork.difficultyBits(0), 0);
+});
+
+test('record: remembers no more requests than it may, so the level goes no higher than these raise it', () => {
+  for (const [maxEntries, bits] of [[30, 20], [31, 22], [60, 22], [61, 24]] as const) {
+    const antiflood = antifloodOf({ maxEntries });
+    recordMany(antiflood, 1000, 0);
+    assert.equal(antiflood.difficultyBits(0), bits, String(maxEntries));
+  }
+});
+
+test('record: a million requests cost little each', () => {
+  const antiflood = antifloodOf();
+  const cpuMs = cpuMsOf(() => {
+    for (let count = 0; count < 1_000_000; count += 1) {
+      antiflood.record(count / 50);
+      antiflood.difficultyBits(count / 50);
+    }
+  });
+  assert.ok(cpuMs < 5000, `${cpuMs} ms`);
+});

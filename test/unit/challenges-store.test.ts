@@ -1,0 +1,93 @@
+// What the store keeps for the abuse controls: used challenges, submissions by content, kept secrets, and the decision on a new paste
+// that depends on all of them at once.
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import type { CreationOutcome, CreationTerms, SpentChallenge, Store } from '../../src/store/store.ts';
+import { CREATED_AT, inlinePaste, NO_TERMS, openTestStore, patternedBytes, selectValue } from '../support/store.ts';
+
+const STORED = { kind: 'stored' } as const;
+
+function spending(nonce: string, expiresAt = CREATED_AT + 300): CreationTerms & { spend: SpentChallenge } {
+  return { ...NO_TERMS, spend: { nonce, expiresAt } };
+}
+
+async function create(store: Store, content: Uint8Array, terms: CreationTerms, createdAt = CREATED_AT): Promise<CreationOutcome> {
+  return store.pastes.create(inlinePaste(content, { createdAt, expiresAt: createdAt + 3600 }), terms);
+}
+
+test('pastes.create: a challenge buys one paste, also when many ask in one transaction', async (t) => {
+  const { store, path } = await openTestStore(t);
+  const outcomes = await Promise.all(Array.from({ length: 20 }, (_, turn) => create(store, patternedBytes(10, turn), spending('n'))));
+  assert.equal(outcomes.filter(({ kind }) => kind === 'stored').length, 1);
+  assert.equal(outcomes.filter(({ kind }) => kind === 'challengeUsed').length, 19);
+  assert.equal(await store.challenges.isSpent('n'), true);
+  assert.equal(await store.challenges.isSpent('m'), false);
+  assert.equal(selectValue(path, 'SELECT pastes FROM usage'), 1);
+});
+
+test('pastes.create: used challenge, then duplicates, then room; a refusal leaves nothing behind', async (t) => {
+  const { store, path } = await openTestStore(t);
+  const content = patternedBytes(10);
+  const duplicates = { max: 1, windowSeconds: 60 };
+  assert.deepEqual(await create(store, content, { ...spending('first'), duplicates, maxStoredBytes: 10 }), STORED);
+
+  const full = { duplicates, maxStoredBytes: 19 };
+  assert.deepEqual(await create(store, content, { ...spending('first'), ...full }), { kind: 'challengeUsed' });
+  const duplicate = { kind: 'duplicate', count: 1, retryAfterSeconds: 60 };
+  assert.deepEqual(await create(store, content, { ...spending('second'), ...full }), duplicate);
+  assert.deepEqual(await create(store, patternedBytes(10, 2), { ...spending('second'), ...full }), { kind: 'storageFull' });
+  for (const table of ['pastes', 'spent_challenges', 'submissions']) {
+    assert.equal(selectValue(path, `SELECT count(*) FROM ${table}`), 1, table);
+  }
+  assert.deepEqual(await create(store, patternedBytes(9, 2), { ...spending('second'), ...full }), STORED);
+});
+
+test('pastes.create: the window of duplicates slides by the second', async (t) => {
+  const { store } = await openTestStore(t);
+  const content = patternedBytes(10);
+  const terms = { ...NO_TERMS, duplicates: { max: 2, windowSeconds: 60 } };
+  for (const seconds of [0, 20]) assert.deepEqual(await create(store, content, terms, CREATED_AT + seconds), STORED);
+  for (const [seconds, retryAfterSeconds] of [[20, 40], [59, 1]] as const) {
+    const outcome = await create(store, content, terms, CREATED_AT + seconds);
+    assert.deepEqual(outcome, { kind: 'duplicate', count: 2, retryAfterSeconds });
+  }
+  assert.deepEqual(await create(store, content, terms, CREATED_AT + 60), STORED);
+  assert.deepEqual(await create(store, content, terms, CREATED_AT + 79), { kind: 'duplicate', count: 2, retryAfterSeconds: 1 });
+  assert.deepEqual(await create(store, content, terms, CREATED_AT + 80), STORED);
+});
+
+test('challenges.removeExpired: what has run out, so many at a time, and nothing else', async (t) => {
+  const { store } = await openTestStore(t);
+  for (let turn = 0; turn < 5; turn += 1) {
+    assert.deepEqual(await create(store, patternedBytes(10, turn), spending(`nonce ${turn}`, CREATED_AT + turn)), STORED);
+  }
+  assert.equal(await store.challenges.removeExpired(CREATED_AT + 2, 2), 2);
+  assert.equal(await store.challenges.removeExpired(CREATED_AT + 2, 2), 1);
+  assert.equal(await store.challenges.removeExpired(CREATED_AT + 2, 2), 0);
+  const spent = await Promise.all([0, 1, 2, 3, 4].map((turn) => store.challenges.isSpent(`nonce ${turn}`)));
+  assert.deepEqual(spent, [false, false, false, true, true]);
+});
+
+test('submissions.removeUntil: what was stored by then, so many at a time, and nothing else', async (t) => {
+  const { store, path } = await openTestStore(t);
+  const terms = { ...NO_TERMS, duplicates: { max: 3, windowSeconds: 60 } };
+  for (let turn = 0; turn < 5; turn += 1) {
+    assert.deepEqual(await create(store, patternedBytes(10, turn), terms, CREATED_AT + turn), STORED);
+  }
+  assert.equal(await store.submissions.removeUntil(CREATED_AT + 2, 2), 2);
+  assert.equal(await store.submissions.removeUntil(CREATED_AT + 2, 2), 1);
+  assert.equal(await store.submissions.removeUntil(CREATED_AT + 2, 2), 0);
+  assert.equal(selectValue(path, 'SELECT min(stored_at) FROM submissions'), CREATED_AT + 3);
+  assert.equal(selectValue(path, 'SELECT count(*) FROM submissions'), 2);
+});
+
+test('secrets.keep: the first value offered is kept, across restarts and under each name by itself', async (t) => {
+  const opened = await openTestStore(t);
+  const [first, second] = [patternedBytes(32, 1), patternedBytes(32, 2)];
+  const kept = await Promise.all([first, second].map((offered) => opened.store.secrets.keep('a', offered)));
+  assert.deepEqual(kept, [first, first]);
+  const store = await opened.reopen();
+  assert.deepEqual(await store.secrets.keep('a', second), first);
+  assert.deepEqual(await store.secrets.keep('b', second), second);
+});

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { clientKey } from '../../src/core/client-key.ts';
+
+test('clientKey: IPv4 is its own key', () => {
+  for (const address of ['192.0.2.1', '0.0.0.0', '255.255.255.255']) assert.equal(clientKey(address), address);
+});
+
+test('clientKey: IPv4-mapped IPv6 is that IPv4, in every notation', () => {
+  const notations = [
+    '::ffff:192.0.2.1', '::FFFF:192.0.2.1', '::ffff:c000:201', '::ffff:C000:0201', '0:0:0:0:0:ffff:192.0.2.1',
+    '0000:0000:0000:0000:0000:ffff:c000:0201', '0::ffff:192.0.2.1', '::ffff:192.0.2.1%eth0',
+  ];
+  for (const address of notations) assert.equal(clientKey(address), '192.0.2.1', address);
+  for (const address of ['0.0.0.0', '9.90.99.100', '100.99.9.90', '199.200.249.250', '255.255.255.255']) {
+    assert.equal(clientKey(`::ffff:${address}`), address);
+  }
+});
+
+test('clientKey: IPv6 is its /64, in every notation', () => {
+  const network = '2001:db8:0:1::/64';
+  const notations = [
+    '2001:db8:0:1::', '2001:db8:0:1::1', '2001:db8:0:1:ffff:ffff:ffff:ffff', '2001:DB8:0000:0001:0:0:0:2',
+    '2001:db8::1:2:3:4:5', '2001:db8:0:1::192.0.2.1', '2001:db8:0:1:2::%eth0',
+  ];
+  for (const address of notations) assert.equal(clientKey(address), network, address);
+});
+
+test('clientKey: the networks beside it have keys of their own', () => {
+  assert.equal(clientKey('2001:db8::ffff:ffff:ffff:ffff'), '2001:db8:0:0::/64');
+  assert.equal(clientKey('2001:db8:0:2::'), '2001:db8:0:2::/64');
+  assert.equal(clientKey('2001:db9:0:1::'), '2001:db9:0:1::/64');
+});
+
+test('clientKey: addresses that only look like IPv4-mapped are IPv6', () => {
+  for (const address of ['::', '::1', '::192.0.2.1', '::ffff:0:c000:201', '::fffe:192.0.2.1', '::1:ffff:192.0.2.1']) {
+    const key = clientKey(address);
+    assert.equal(key, '0:0:0:0::/64', address);
+  }
+  assert.equal(clientKey('1::ffff:192.0.2.1'), '1:0:0:0::/64');
+  assert.equal(clientKey('64:ff9b::192.0.2.1'), '64:ff9b:0:0::/64');
+});
+
+test('clientKey: text that is no address is its own key', () => {
+  const others = [
+    '', 'unix', 'example.org', ':', ':::', '1:2:3:4:5:6:7', '1:2:3:4:5:6:7:8:9', '1::2::3', ':1:2:3:4:5:6:7',
+    '1:2:3:4:5:6:7:', '1:2:3:4:5:6:7::8', '12345::', 'g::', '::ffff:256.0.2.1', '::ffff:1.256.2.1',
+    '::ffff:1.0.256.1', '::ffff:1.0.2.256', '::ffff:1.0001.2.3', '::ffff:192.0.2', '::ffff:192.0.2.1.5',
+    '192.0.2.1::', '::192.0.2.1:5', '::ffff:1920.0.2.1', '1:2:3:4:5:6:7:192.0.2.1', '::-1', '::+1', ':: 1',
+  ];
+  for (const text of others) assert.equal(clientKey(text), text, text);
+});
+
+test('clientKey: `::` may stand for a single group', () => {
+  assert.equal(clientKey('1:2:3::5:6:7:8'), '1:2:3:0::/64');
+});

@@ -1,0 +1,112 @@
+// commands/arguments.ts and cli.ts: how a command line is read, and what is said of one that cannot be carried out.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseArguments } from '../../src/commands/arguments.ts';
+import { runCommandLine } from '../../src/commands/cli.ts';
+import { COMMANDS } from '../../src/commands/commands.ts';
+import { UsageError } from '../../src/commands/failures.ts';
+import { VERSION } from '../../src/version.ts';
+import { fakeTerminal } from '../support/fake-terminal.ts';
+
+/** The command's name, a question mark when its help is wanted, its options, its operands. */
+function read(...words: string[]): string {
+  const { command, given, wantsHelp } = parseArguments(words);
+  return [`${command.name}${wantsHelp ? '?' : ''}`, ...given.options, ...given.operands].join(' ');
+}
+
+test('parseArguments: without a command it is serve', () => {
+  assert.equal(read(), 'serve');
+  assert.equal(read('--help'), 'help');
+  assert.equal(read('-h', 'config'), 'help config');
+});
+
+test('parseArguments: every command by its name, its help by --help and -h', () => {
+  for (const { name } of COMMANDS) {
+    assert.equal(read(name), name);
+    assert.equal(read(name, '--help'), `${name}?`);
+    assert.equal(read(name, '-h'), `${name}?`);
+  }
+  assert.equal(read('config', '--help', '--json'), 'config?');
+});
+
+test('parseArguments: --version and -V in the place of a command', () => {
+  assert.equal(read('--version'), 'version');
+  assert.equal(read('-V'), 'version');
+});
+
+test('parseArguments: options and operands, and -- which ends the options', () => {
+  assert.equal(read('config', '--json'), 'config --json');
+  assert.equal(read('config', '--json', '--json'), 'config --json');
+  assert.equal(read('help', 'serve'), 'help serve');
+  assert.equal(read('help', '--', '--json'), 'help --json');
+  assert.equal(read('config', '--'), 'config');
+});
+
+test('parseArguments: refuses what the table does not have, with the nearest name', () => {
+  const cases: readonly [string[], string][] = [
+    [['confg'], 'unknown command "confg"; did you mean config?'],
+    [['sevre'], 'unknown command "sevre"; did you mean serve?'],
+    [['Serve'], 'unknown command "Serve"; did you mean serve?'],
+    [['install'], 'unknown command "install"'],
+    [[''], 'unknown command ""'],
+    [['toString'], 'unknown command "toString"'],
+    [['config', '--jsno'], 'unknown option "--jsno"; did you mean --json?'],
+    [['config', '--json=1'], 'unknown option "--json=1"; did you mean --json?'],
+    [['--hepl'], 'unknown option "--hepl"; did you mean --help?'],
+    [['serve', '--json'], 'unknown option "--json"'],
+    [['config', '-'], 'unknown option "-"; did you mean -h?'],
+    [['serve', 'now'], 'unexpected argument "now"'],
+    [['help', 'serve', 'config'], 'unexpected argument "config"'],
+    [['config', '--', '--json'], 'unexpected argument "--json"'],
+  ];
+  for (const [words, message] of cases) {
+    assert.throws(() => parseArguments(words), new UsageError(message), words.join(' '));
+  }
+});
+
+test('runCommandLine: a wrong command line is 2, on standard error, and points to the help', async () => {
+  for (const [words, message] of [
+    [['confg'], 'pasted: unknown command "confg"; did you mean config?\nTry: pasted help\n'],
+    [['help', 'sevre'], 'pasted: unknown command "sevre"; did you mean serve?\nTry: pasted help\n'],
+    [['version', '--json'], 'pasted: unknown option "--json"\nTry: pasted help\n'],
+  ] as const) {
+    const fake = fakeTerminal(words);
+    assert.equal(await runCommandLine(fake.terminal), 2);
+    assert.equal(fake.stderr(), message);
+    assert.equal(fake.stdout(), '');
+  }
+});
+
+test('runCommandLine: version', async () => {
+  for (const word of ['version', '--version', '-V']) {
+    const fake = fakeTerminal([word]);
+    assert.equal(await runCommandLine(fake.terminal), 0);
+    assert.equal(fake.stdout(), `pasted ${VERSION}\n`);
+  }
+});
+
+test('runCommandLine: settings that cannot be used are 78, all on standard error', async () => {
+  for (const word of ['serve', 'config']) {
+    const fake = fakeTerminal([word], { environment: { SERVICE_PORT: '-1', SERVICE_RATE_MAX: 'x' } });
+    assert.equal(await runCommandLine(fake.terminal), 78);
+    assert.equal(fake.stdout(), '');
+    assert.deepEqual(fake.stderr().trimEnd().split('\n'), [
+      'pasted: the settings cannot be used',
+      '  SERVICE_PORT: expected a whole number from 0 to 65535, given "-1"',
+      '  SERVICE_RATE_MAX: expected a whole number from 0 to 1099511627776, given "x"',
+    ]);
+  }
+});
+
+test('runCommandLine: a bug is not explained away', async () => {
+  const fake = fakeTerminal(['config'], {
+    environment: new Proxy({}, {
+      get: () => {
+        throw new TypeError('bug');
+      },
+    }),
+  });
+  await assert.rejects(runCommandLine(fake.terminal), new TypeError('bug'));
+  assert.equal(fake.stderr(), '');
+});

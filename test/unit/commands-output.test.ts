@@ -1,0 +1,116 @@
+// commands/output.ts: readers that go away or do not keep up.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Writable } from 'node:stream';
+import { test } from 'node:test';
+import { outputTo } from '../../src/commands/output.ts';
+
+/** A stream whose reader takes one piece whenever the test says so. */
+function slowStream() {
+  const taken: string[] = [];
+  let takeNext: (() => void) | undefined;
+  const stream = new Writable({
+    highWaterMark: 1024,
+    write: (chunk: Buffer, _encoding, done) => {
+      takeNext = () => {
+        takeNext = undefined;
+        taken.push(chunk.toString());
+        done();
+      };
+    },
+  });
+  const takeAll = async (): Promise<void> => {
+    while (takeNext !== undefined) {
+      takeNext();
+      await new Promise(setImmediate);
+    }
+  };
+  return { stream, taken, takeAll };
+}
+
+test('outputTo: takes text in order, more than the stream likes to hold', async () => {
+  const { stream, taken, takeAll } = slowStream();
+  const output = outputTo(stream);
+  const texts = Array.from({ length: 10 }, (_, index) => `${index}${'x'.repeat(1000)}`);
+  for (const text of texts) assert.equal(output.write(text), true);
+  await takeAll();
+  assert.deepEqual(taken, texts);
+});
+
+test('outputTo: takes no more while 4 MiB wait for the reader, and goes on afterwards', async () => {
+  const { stream, takeAll } = slowStream();
+  const output = outputTo(stream);
+  const piece = 'x'.repeat(1024 * 1024);
+  let taken = 0;
+  while (taken < 100 && output.write(piece)) taken += 1;
+  assert.equal(taken, 5);
+  await takeAll();
+  assert.equal(output.write('again'), true);
+});
+
+test('outputTo: a reader that went away loses text and nothing else', async () => {
+  const stream = new Writable({
+    autoDestroy: false,
+    write: (_chunk, _encoding, done) => done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })),
+  });
+  const output = outputTo(stream);
+  assert.equal(output.write('first'), true);
+  await once(stream, 'error');
+  assert.equal(output.write('second'), false);
+  await output.drain();
+});
+
+test('outputTo: after another error it goes on trying', async () => {
+  let isFull = true;
+  const taken: string[] = [];
+  const stream = {
+    writableLength: 0,
+    listeners: [] as ((error: NodeJS.ErrnoException) => void)[],
+    on(_event: 'error', listener: (error: NodeJS.ErrnoException) => void) {
+      this.listeners.push(listener);
+    },
+    write(text: string): boolean {
+      if (isFull) for (const listener of this.listeners) listener(Object.assign(new Error('full'), { code: 'ENOSPC' }));
+      else taken.push(text);
+      return true;
+    },
+  };
+  const output = outputTo(stream);
+  output.write('lost');
+  isFull = false;
+  assert.equal(output.write('kept'), true);
+  assert.deepEqual(taken, ['kept']);
+});
+
+test('drain: resolves at once when nothing waits, else when all has been taken', async () => {
+  const { stream, taken, takeAll } = slowStream();
+  const output = outputTo(stream);
+  await output.drain();
+  output.write('one');
+  output.write('two');
+  let isDrained = false;
+  const drained = output.drain().then(() => {
+    isDrained = true;
+  });
+  await new Promise(setImmediate);
+  assert.equal(isDrained, false);
+  await takeAll();
+  await drained;
+  assert.deepEqual(taken.slice(0, 2), ['one', 'two']);
+});
+
+test('drain: gives up after a second on a reader that has stopped reading', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const output = outputTo(slowStream().stream);
+  output.write('never read');
+  let isDrained = false;
+  const drained = output.drain().then(() => {
+    isDrained = true;
+  });
+  t.mock.timers.tick(999);
+  await new Promise(setImmediate);
+  assert.equal(isDrained, false);
+  t.mock.timers.tick(1);
+  await drained;
+});

@@ -1,0 +1,186 @@
+// commands/serve.ts: the life of the service around an app that the test controls. The real one is in
+// test/api/main.test.ts.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { failureOf } from '../../src/commands/failures.ts';
+import { serve, type CreateApp } from '../../src/commands/serve.ts';
+import { ConfigError } from '../../src/config/load.ts';
+import type { Environment } from '../../src/config/sources.ts';
+import type { Log } from '../../src/core/log.ts';
+import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
+import { VERSION } from '../../src/version.ts';
+import { fakeTerminal } from '../support/fake-terminal.ts';
+
+const URL = 'http://127.0.0.1:4321';
+
+interface Behaviour {
+  readonly environment?: Environment;
+  readonly createFails?: Error;
+  readonly listenFails?: Error;
+  /** What closing waits for. */
+  readonly closing?: Promise<void>;
+}
+
+/** Serving begun; `steps` are the calls that the app has seen, `listening` resolves when it listens. */
+function begin(behaviour: Behaviour = {}) {
+  const fake = fakeTerminal([], { environment: behaviour.environment ?? {} });
+  const steps: string[] = [];
+  let log: Log | undefined;
+  const { promise: listening, resolve: nowListening } = Promise.withResolvers<void>();
+  const createApp: CreateApp = async (config, parts) => {
+    steps.push(`create ${config.port} ${parts.cores}`);
+    assert.ok(fake.isRestricted(), 'files are made before they are restricted');
+    assert.equal(parts.random(16).length, 16);
+    assert.equal(parts.clock, fake.terminal.clock);
+    log = parts.log;
+    if (behaviour.createFails !== undefined) throw behaviour.createFails;
+    return {
+      listen: async () => {
+        steps.push('listen');
+        if (behaviour.listenFails !== undefined) throw behaviour.listenFails;
+        setImmediate(nowListening);
+        return { host: '127.0.0.1', port: 4321, url: URL };
+      },
+      close: async () => {
+        steps.push('close');
+        await behaviour.closing;
+      },
+    };
+  };
+  const exitCode = serve(fake.terminal, createApp);
+  return { fake, steps, listening, exitCode, log: (): Log => log ?? assert.fail('no app was made') };
+}
+
+/** Logger and event of each line of a text log. */
+function eventsOf(text: string): string[] {
+  return text.trimEnd().split('\n').map((line) => line.split('  ').slice(1, 3).join(' '));
+}
+
+test('serve: makes the app, listens, and stops with 0 at the first signal', async () => {
+  for (const signal of ['SIGTERM', 'SIGINT']) {
+    const { fake, steps, listening, exitCode } = begin({ environment: { SERVICE_PORT: '4321' } });
+    await listening;
+    assert.deepEqual(steps, ['create 4321 2', 'listen']);
+    fake.signal(signal);
+    assert.equal(await exitCode, 0);
+    assert.deepEqual(steps, ['create 4321 2', 'listen', 'close']);
+    assert.deepEqual(eventsOf(fake.stdout()), ['main listening', 'main stopping', 'main stopped']);
+    assert.match(fake.stdout(), new RegExp(`  main  listening  url=${URL} version=${VERSION}\n`));
+    assert.match(fake.stdout(), new RegExp(`  main  stopping  signal=${signal}\n`));
+    assert.deepEqual([fake.stderr(), fake.exits], ['', []]);
+  }
+});
+
+test('serve: in production the log is JSON lines', async () => {
+  const environment = { NODE_ENV: 'production', SERVICE_PROXY_SECRET: 'hush' };
+  const { fake, listening, exitCode } = begin({ environment });
+  await listening;
+  fake.signal('SIGTERM');
+  await exitCode;
+  const lines = fake.stdout().trimEnd().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>);
+  assert.deepEqual(lines.map(({ event }) => event), ['listening', 'stopping', 'stopped']);
+  assert.deepEqual(lines[0]!['details'], { url: URL, version: VERSION });
+  assert.ok(!fake.stdout().includes('hush'));
+});
+
+test('serve: unknown names and unsafe production settings are logged before anything is opened', async () => {
+  const environment = { NODE_ENV: 'production', SERVICE_PKI_ENABLED: '1', SERVICE_PROT: '1' };
+  const { fake, exitCode } = begin({ environment, createFails: new DatabaseRefusedError('refused') });
+  await assert.rejects(exitCode, DatabaseRefusedError);
+  const lines = fake.stdout().trimEnd().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>);
+  const kinds = lines.map(({ level, logger, event }) => `${level} ${logger} ${event}`);
+  assert.deepEqual(kinds, Array(3).fill('warning config setting doubtful'));
+  const messages = lines.map(({ details }) => (details as { message: string }).message);
+  assert.match(messages[0]!, /^"SERVICE_PROT" is not a setting; did you mean SERVICE_PORT\?$/);
+  assert.match(messages[1]!, /^SERVICE_PROXY_SECRET is not set/);
+  assert.match(messages[2]!, /^SERVICE_PKI_ENABLED is on without/);
+});
+
+test('serve: settings that cannot be used open nothing', async () => {
+  const { steps, exitCode } = begin({ environment: { SERVICE_PORT: 'x' } });
+  await assert.rejects(exitCode, ConfigError);
+  assert.deepEqual(steps, []);
+});
+
+test('serve: a signal that comes before it listens stops it all the same', async () => {
+  const { fake, steps, exitCode } = begin();
+  fake.signal('SIGTERM');
+  assert.equal(await exitCode, 0);
+  assert.equal(steps.at(-1), 'close');
+});
+
+test('serve: a second signal ends at once with 1, with the log written', async () => {
+  const { promise: closing, resolve: closed } = Promise.withResolvers<void>();
+  const { fake, listening, exitCode } = begin({ closing });
+  await listening;
+  fake.signal('SIGTERM');
+  assert.deepEqual(fake.exits, []);
+  fake.signal('SIGINT');
+  assert.deepEqual(fake.exits, [1]);
+  assert.match(fake.stdout(), / warning {2}main {2}stopped at once {2}signal=SIGINT\n$/);
+  closed();
+  await exitCode;
+});
+
+test('serve: what the app logged last is written when serving ends', async () => {
+  const { fake, listening, exitCode, log } = begin();
+  await listening;
+  log()({ level: 'info', logger: 'store', event: 'closing soon' });
+  fake.signal('SIGTERM');
+  await exitCode;
+  assert.ok(eventsOf(fake.stdout()).includes('store closing soon'));
+});
+
+test('serve: an error that nothing caught is in the log at once', async () => {
+  const { fake, listening, exitCode } = begin();
+  await listening;
+  fake.fatalError(new TypeError('out of cheese'));
+  assert.match(fake.stdout(), / error {2}main {2}uncaught error {2}outcome=failure reason="out of cheese"\n$/);
+  fake.fatalError('a string');
+  assert.match(fake.stdout(), /reason="a string"\n$/);
+  fake.signal('SIGTERM');
+  await exitCode;
+});
+
+test('serve: when it cannot listen, it closes and says in one line which setting to change', async () => {
+  const cases: readonly [string, string][] = [
+    ['EADDRINUSE', 'the port is in use; choose another SERVICE_PORT'],
+    ['EACCES', 'not permitted; choose a SERVICE_PORT above 1023, or give this user the right to use it'],
+    ['EADDRNOTAVAIL', 'this host has no such address; choose another SERVICE_HOST'],
+    ['ENOTFOUND', 'there is no host of that name; choose another SERVICE_HOST'],
+    ['EAI_AGAIN', 'the name could not be resolved; choose an address as SERVICE_HOST'],
+  ];
+  for (const [code, reason] of cases) {
+    const { steps, exitCode } = begin({ listenFails: Object.assign(new Error(`listen ${code}`), { code }) });
+    const error = await exitCode.then(() => assert.fail('it listened'), (thrown: unknown) => thrown);
+    const text = `pasted: cannot listen on 127.0.0.1 port 8080: ${reason}\n`;
+    assert.deepEqual(failureOf(error), { exitCode: 1, text });
+    assert.deepEqual(steps, ['create 8080 2', 'listen', 'close']);
+  }
+});
+
+test('serve: another error of listening is a bug, and passed on as it is', async () => {
+  for (const listenFails of [new TypeError('bug'), Object.assign(new Error('odd'), { code: 'EODD' })]) {
+    const { steps, exitCode } = begin({ listenFails });
+    await assert.rejects(exitCode, listenFails);
+    assert.equal(steps.at(-1), 'close');
+    assert.equal(failureOf(listenFails), undefined);
+  }
+});
+
+test('failureOf: what the store refuses, in one line and with its exit code', () => {
+  assert.deepEqual(failureOf(new DatabaseRefusedError('the database x is of a newer version')), {
+    exitCode: 78, text: 'pasted: the database x is of a newer version\n',
+  });
+  assert.deepEqual(failureOf(new DatabaseInUseError('the database x is in use')), {
+    exitCode: 75, text: 'pasted: the database x is in use\n',
+  });
+  const cause = new Error("EACCES: permission denied, open 'x'");
+  assert.deepEqual(failureOf(new StoreError('unavailable', 'the database x cannot be read', { cause })), {
+    exitCode: 1, text: "pasted: the database x cannot be read: EACCES: permission denied, open 'x' (SERVICE_DB)\n",
+  });
+  assert.deepEqual(failureOf(new StoreError('full', 'storage full')), {
+    exitCode: 1, text: 'pasted: storage full (SERVICE_DB)\n',
+  });
+});

@@ -1,0 +1,61 @@
+// config/checks.ts: settings that contradict each other, and what is worth a warning in production.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { crossCheck, isProduction, productionWarnings } from '../../src/config/checks.ts';
+import { testConfig } from '../support/test-config.ts';
+
+const NONE: ReadonlySet<never> = new Set();
+
+test('crossCheck: the smallest paste may be as large as the largest, not larger', () => {
+  for (const minBytes of [0, 99, 100]) {
+    assert.deepEqual(crossCheck(testConfig({ minBytes, maxAnonBytes: 100, maxAuthBytes: 100 }), NONE), []);
+  }
+  assert.deepEqual(crossCheck(testConfig({ minBytes: 101, maxAnonBytes: 100, maxAuthBytes: 200 }), NONE), [
+    'SERVICE_MIN_SIZE: expected at most SERVICE_MAX_ANON (100), given 101',
+  ]);
+  assert.deepEqual(crossCheck(testConfig({ minBytes: 101, maxAnonBytes: 100, maxAuthBytes: 100 }), NONE), [
+    'SERVICE_MIN_SIZE: expected at most SERVICE_MAX_ANON (100), given 101',
+    'SERVICE_MIN_SIZE: expected at most SERVICE_MAX_AUTH (100), given 101',
+  ]);
+});
+
+test('crossCheck: looks at sound settings only', () => {
+  const config = testConfig({ minBytes: 101, maxAnonBytes: 100 });
+  assert.deepEqual(crossCheck(config, new Set(['maxAnonBytes'])), []);
+  assert.deepEqual(crossCheck(config, new Set(['minBytes'])), []);
+  assert.equal(crossCheck(config, new Set(['maxAuthBytes', 'port'])).length, 1);
+});
+
+test('crossCheck: a proxy secret that no header can carry', () => {
+  for (const proxySecret of [' hush', 'hush ', ' hush ']) {
+    const problems = crossCheck(testConfig({ proxySecret }), NONE);
+    assert.equal(problems.length, 1);
+    assert.ok(!problems[0]!.includes('hush'));
+  }
+  assert.deepEqual(crossCheck(testConfig({ proxySecret: 'hu sh' }), NONE), []);
+});
+
+test('isProduction: exactly the word production', () => {
+  assert.equal(isProduction(testConfig({ environment: 'production' })), true);
+  for (const environment of ['', 'development', 'Production', 'productions']) {
+    assert.equal(isProduction(testConfig({ environment })), false);
+  }
+});
+
+test('productionWarnings: an empty proxy secret, and once more with the PKI enabled', () => {
+  const production = { environment: 'production' };
+  const [one, ...noMore] = productionWarnings(testConfig(production));
+  assert.match(one!, /^SERVICE_PROXY_SECRET is not set/);
+  assert.deepEqual(noMore, []);
+  const withPki = productionWarnings(testConfig({ ...production, pkiEnabled: true }));
+  assert.equal(withPki.length, 2);
+  assert.equal(withPki[0], one);
+  assert.match(withPki[1]!, /^SERVICE_PKI_ENABLED is on without SERVICE_PROXY_SECRET/);
+});
+
+test('productionWarnings: none with a proxy secret, none outside production', () => {
+  const safe = testConfig({ environment: 'production', pkiEnabled: true, proxySecret: 'hush' });
+  assert.deepEqual(productionWarnings(safe), []);
+  assert.deepEqual(productionWarnings(testConfig({ environment: '', pkiEnabled: true })), []);
+});

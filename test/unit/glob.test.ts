@@ -1,0 +1,97 @@
+// The pattern is SQLite's to match, so SQLite is asked.
+
+import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
+import test, { after } from 'node:test';
+import { isGlob, sqliteGlob } from '../../src/core/glob.ts';
+import { cpuMsOf } from '../support/cpu.ts';
+import { forSeeds } from '../support/seeded.ts';
+
+const database = new DatabaseSync(':memory:');
+const matching = database.prepare('SELECT :text GLOB :pattern AS matches');
+after(() => database.close());
+
+const LETTERS = ['a', 'b', '/', '[', ']', '^', '-'];
+
+function matches(text: string, glob: string): boolean {
+  assert.equal(isGlob(glob), true, glob);
+  return matching.get({ text, pattern: sqliteGlob(glob) })!['matches'] === 1;
+}
+
+/** The same by definition: `*` any text, `?` any character, else itself, in any letter case. */
+function matchesByDefinition(text: string, glob: string): boolean {
+  const parts = [...glob].map((character) => {
+    if (character === '*') return '.*';
+    return character === '?' ? '.' : character.replace(/[\\^$.|+()[\]{}/-]/, '\\$&');
+  });
+  return new RegExp(`^${parts.join('')}$`, 's').test(text);
+}
+
+test('sqliteGlob: matches media types', () => {
+  const cases: readonly (readonly [string, string, boolean])[] = [
+    ['image/png', 'image/png', true],
+    ['image/png', 'image/*', true],
+    ['image/png', '*', true],
+    ['image/png', '*/png', true],
+    ['image/png', 'image/p?g', true],
+    ['image/png', 'IMAGE/*', true],
+    ['image/png', 'image/', false],
+    ['image/png', 'image', false],
+    ['image/png', 'mage/*', false],
+    ['image/png', 'image/pn', false],
+    ['image/png', 'image/png?', false],
+    ['image/png', 'image/png*', true],
+    ['image/png', 'video/*', false],
+  ];
+  for (const [text, glob, wanted] of cases) assert.equal(matches(text, glob), wanted, glob);
+});
+
+test('sqliteGlob: everything but * and ? stands for itself', () => {
+  for (const text of [
+    'a[b]c', '[', ']', '[[]', '[^a]', '[a-z]', 'a%b', 'a_b', 'a\\b', "a'b", 'a"b', '{a,b}', '\u20ac',
+  ]) {
+    assert.equal(matches(text, text), true, text);
+  }
+  for (const glob of ['[a]', '[a-z]', '[^b]', '%', '_', '\\a', '[[]']) assert.equal(matches('a', glob), false, glob);
+});
+
+test('sqliteGlob: agrees with the definition on generated globs', () => {
+  let matched = 0;
+  forSeeds(5000, (random) => {
+    const text = Array.from({ length: random.between(1, 6) }, () => random.pick(LETTERS)).join('');
+    const other = [...LETTERS, '*', '*', '?', '?'];
+    const glob = [...text].map((letter) => (random.oneIn(2) ? letter : random.pick(other))).join('');
+    const wanted = matchesByDefinition(text, glob);
+    assert.equal(matches(text, glob), wanted, `${text} against ${glob}`);
+    if (wanted) matched += 1;
+  });
+  assert.ok(matched > 1000 && matched < 4000, `${matched} matched`);
+});
+
+test('sqliteGlob: no acceptable glob is slow to match', () => {
+  const text = `image/${'a'.repeat(127)}`;
+  const globs = [
+    '*a'.repeat(127), `${'*a'.repeat(126)}*b`, '*?a'.repeat(85), '*a?'.repeat(85), '*['.repeat(127),
+    `${'a*'.repeat(127)}b`,
+  ];
+  const cpuMs = cpuMsOf(() => {
+    for (const glob of globs) for (let times = 0; times < 20; times += 1) matches(text, glob);
+  });
+  // Measured at 2 ms for all; backtracking would take longer than anyone waits.
+  assert.ok(cpuMs < 2000, `${cpuMs} ms`);
+});
+
+test('isGlob: 1 to 255 characters', () => {
+  for (const [length, wanted] of [[0, false], [1, true], [254, true], [255, true], [256, false]] as const) {
+    assert.equal(isGlob('a'.repeat(length)), wanted, String(length));
+  }
+});
+
+test('isGlob: no control characters', () => {
+  for (const text of [
+    '\0', 'image/png\0*', 'a\nb', '\n', 'a\n', '\u001f', '\u007f',
+  ]) {
+    assert.equal(isGlob(text), false, JSON.stringify(text));
+  }
+  for (const text of [' ', '~', '\u00a0', '*', '?']) assert.equal(isGlob(text), true, JSON.stringify(text));
+});

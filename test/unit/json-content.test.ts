@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { createJsonContentReader, MAX_JSON_DEPTH } from '../../src/core/json-content.ts';
+import { Refusal } from '../../src/core/refusals.ts';
+
+/** The content of a document, given in one piece or byte by byte. */
+function contentOf(document: string | Uint8Array, pieceBytes = Infinity): string {
+  const bytes = Buffer.from(document as string);
+  const taken: Uint8Array[] = [];
+  const reader = createJsonContentReader((piece) => {
+    taken.push(piece);
+  });
+  for (let start = 0; start < bytes.length; start += pieceBytes) {
+    reader.write(bytes.subarray(start, start + pieceBytes));
+  }
+  reader.end();
+  return Buffer.concat(taken).toString();
+}
+
+function assertContent(document: string | Uint8Array, content: string): void {
+  assert.equal(contentOf(document), content);
+  assert.equal(contentOf(document, 1), content);
+}
+
+function assertRefused(document: string | Uint8Array): void {
+  for (const pieceBytes of [Infinity, 1]) {
+    assert.throws(
+      () => contentOf(document, pieceBytes),
+      (error) => error instanceof Refusal && error.refusal === 'jsonInvalid',
+      `not refused: ${document.toString()}`,
+    );
+  }
+}
+
+function nested(depth: number): string {
+  return `{"content":"x","y":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
+}
+
+test('createJsonContentReader: passes the content on, decoded', () => {
+  assertContent('{"content":"hello"}', 'hello');
+  assertContent(' \t\r\n{ "content" : "h\u00e9llo \u{1f600}" } \n', 'h\u00e9llo \u{1f600}');
+  assertContent('{"content":"\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\u20AC\\u0000"}', '"\\/\b\f\n\r\tA\u00e9\u20ac\0');
+});
+
+test('createJsonContentReader: other members are checked and left out', () => {
+  assertContent('{"a":null,"b":[true,false,{"content":"no"},-1.5e+3],"content":"yes","c":{},"d":[],"":""}', 'yes');
+  assertContent('{"x":{"content":"no"},"content":"yes"}', 'yes');
+  assertContent('{"x":1,"x":2,"content":"yes"}', 'yes');
+});
+
+test('createJsonContentReader: member names are decoded before they are compared', () => {
+  assertContent('{"\\u0063ont\\u0065nt":"yes"}', 'yes');
+  assertContent('{"content":"yes","Content":"no","content ":"no","conten":"no","\\ud800content":"no"}', 'yes');
+  assertRefused('{"content\\u0000":"no"}');
+});
+
+test('createJsonContentReader: surrogate pairs are joined, and lone ones become U+FFFD', () => {
+  assertContent('{"content":"\\ud83d\\ude00"}', '\u{1f600}');
+  assertContent('{"content":"\\ud800\\udc00\\udbff\\udfff"}', '\u{10000}\u{10ffff}');
+  assertContent('{"content":"\\ud83d"}', '\ufffd');
+  assertContent('{"content":"\\ude00\\ud83d"}', '\ufffd\ufffd');
+  assertContent('{"content":"\\ud83dx\\ude00"}', '\ufffdx\ufffd');
+  assertContent('{"content":"\\ud83d\\n\\ud83d\\ud83d\\ude00"}', '\ufffd\n\ufffd\u{1f600}');
+  assertContent('{"content":"\\ud7ff\\ue000"}', '\ud7ff\ue000');
+});
+
+test('createJsonContentReader: a half surrogate in one string does not reach into the next', () => {
+  assertContent('{"x":"\\ud83d","content":"\\ude00"}', '\ufffd');
+});
+
+test('createJsonContentReader: refuses content that is missing, empty, no string, or given twice', () => {
+  for (const document of [
+    '{}', '{"x":"y"}', '{"content":""}', '{"content":null}', '{"content":1}', '{"content":["x"]}',
+    '{"content":{"content":"x"}}', '{"content":true}', '{"content":"a","content":"b"}',
+    '{"content":"a","\\u0063ontent":"b"}', '{"content":"","content":"b"}', '{"content":"a","content":1}',
+  ]) {
+    assertRefused(document);
+  }
+});
+
+test('createJsonContentReader: refuses a document that is no object', () => {
+  for (const document of [
+    '', ' ', '"content"', '[]', '[{"content":"x"}]', 'null', 'true', '1', 'content',
+  ]) {
+    assertRefused(document);
+  }
+});
+
+test('createJsonContentReader: refuses what is no JSON', () => {
+  for (const document of [
+    '{', '{"content', '{"content"', '{"content":', '{"content":"x', '{"content":"x"', '{"content":"x",}',
+    '{"content":"x"}}', '{"content":"x"}x', '{"content":"x"}{"content":"x"}', '{"content":"x"},', '{,"content":"x"}',
+    '{"content" "x"}', '{"content":"x" "y":1}', "{'content':'x'}", '{content:"x"}', '{"content":"x"]',
+    '{"content":"x","a":[1}', '{"content":"x","a":[1,]}', '{"content":"x","a":[,1]}', '{"content":"x","a":}',
+    '{"content":"x","a"}', '{"content":"x",1:2}', '/**/{"content":"x"}', '{"content":"x"}\0',
+    '{"content":"x"}\u00a0', '\u00a0{"content":"x"}', '{\f"content":"x"}', '{"content"::"x"}', '{"content":"x",,}',
+  ]) {
+    assertRefused(document);
+  }
+});
+
+test('createJsonContentReader: refuses strings that are no JSON', () => {
+  for (const text of [
+    '\u0000', '\n', '\t', '\u001f', '\\', '\\x', '\\a', '\\U0041', '\\u', '\\u004', '\\u00g0', '\\u00G0', '\\u00/0',
+    '\\u00:0', '\\u00@0', '\\u00`0', '\\u+041', '\\u 041', "\\'", '\\0',
+  ]) {
+    assertRefused(`{"content":"x${text}"}`);
+    assertRefused(`{"content":"x","y":"${text}"}`);
+    assertRefused(`{"content":"x","${text}":1}`);
+  }
+  assertContent('{"content":" \u007f\u0080"}', ' \u007f\u0080');
+});
+
+test('createJsonContentReader: takes exactly the numbers and names of JSON', () => {
+  for (const scalar of [
+    '0', '-0', '7', '10', '-12', '0.0', '1.25', '1e1', '1E+1', '0e-0', '1.5e10', '9'.repeat(400), 'true', 'false',
+    'null',
+  ]) {
+    assertContent(`{"content":"x","y":${scalar}}`, 'x');
+    assertContent(`{"y":[${scalar},${scalar} ],"content":"x"}`, 'x');
+  }
+  for (const scalar of [
+    '00', '01', '-', '-01', '+1', '.5', '1.', '1.e1', '1e', '1e+', '1e1.5', '--1', '1-', '0x1', '1_0', 'NaN',
+    'Infinity', '-Infinity', 'tru', 'truee', 'True', 'nul', 'nulll', 'fals', 'undefined', 'tfalse', '1true', 'true1',
+    '1 1',
+  ]) {
+    assertRefused(`{"content":"x","y":${scalar}}`);
+    assertRefused(`{"content":"x","y":[${scalar}]}`);
+  }
+});
+
+test('createJsonContentReader: nesting is bounded', () => {
+  assertContent(nested(MAX_JSON_DEPTH - 1), 'x');
+  assertContent(nested(MAX_JSON_DEPTH), 'x');
+  assertRefused(nested(MAX_JSON_DEPTH + 1));
+});
+
+test('createJsonContentReader: refuses a byte order mark, and bytes that are no UTF-8', () => {
+  assertRefused('\ufeff{"content":"x"}');
+  for (const damage of ['80', 'c3', 'c0af', 'eda080', 'f5808080', 'ff', 'e282']) {
+    const bytes = Buffer.from(damage, 'hex');
+    assertRefused(Buffer.concat([Buffer.from('{"content":"x'), bytes, Buffer.from('"}')]));
+    assertRefused(Buffer.concat([Buffer.from('{"content":"x","y":"'), bytes, Buffer.from('"}')]));
+    assertRefused(Buffer.concat([Buffer.from('{"content":"x","'), bytes, Buffer.from('":1}')]));
+    assertRefused(Buffer.concat([Buffer.from('{"content":"x"}'), bytes]));
+  }
+  assertRefused(Buffer.from('{"content":"x"}', 'utf16le'));
+});
+
+test('write: refuses as soon as the document can not be acceptable any more', () => {
+  for (const document of ['[', 'x', '{]', '{"content":1', '{"content":"a","content"', '{"content":"\\x', '{"a":01']) {
+    const reader = createJsonContentReader(() => undefined);
+    assert.throws(() => reader.write(Buffer.from(document)), Refusal, document);
+  }
+});
+
+test('write: passes content on before the document has ended, uncopied where nothing is escaped', () => {
+  const taken: Uint8Array[] = [];
+  const reader = createJsonContentReader((bytes) => {
+    taken.push(bytes);
+  });
+  const first = Buffer.from('{"content":"abc');
+  const second = Buffer.from('defgh');
+  reader.write(first);
+  reader.write(second);
+  assert.equal(Buffer.concat(taken).toString(), 'abcdefgh');
+  assert.deepEqual(taken.map((piece) => piece.buffer), [first.buffer, second.buffer]);
+});
+
+test('write: one output for each piece of the document that holds content, and none for others', () => {
+  const taken: string[] = [];
+  const reader = createJsonContentReader((bytes) => {
+    taken.push(Buffer.from(bytes).toString());
+  });
+  for (const piece of [
+    '{"x":"y","cont', 'ent":"a\\nb\\u00', 'e9', 'c', '"', ',"z":"w"}',
+  ]) {
+    reader.write(Buffer.from(piece));
+  }
+  reader.end();
+  assert.deepEqual(taken, ['a\nb', '\u00e9', 'c']);
+});
+
+test('write: is synchronous when the sink is, and the sink\'s promise is the source\'s to wait for', async () => {
+  assert.equal(createJsonContentReader(() => undefined).write(Buffer.from('{"content":"x"}')), undefined);
+
+  let release = (): void => undefined;
+  const reader = createJsonContentReader(() => new Promise((resolve) => {
+    release = resolve;
+  }));
+  assert.equal(reader.write(Buffer.from('{"content":')), undefined);
+  const written = reader.write(Buffer.from('"x"'));
+  assert.ok(written instanceof Promise);
+  release();
+  await written;
+  assert.equal(reader.write(Buffer.from('}')), undefined);
+  reader.end();
+});
+
+test('write: what the sink throws comes out unchanged', () => {
+  const full = new Error('full');
+  const reader = createJsonContentReader(() => {
+    throw full;
+  });
+  assert.throws(() => reader.write(Buffer.from('{"content":"x"}')), full);
+});

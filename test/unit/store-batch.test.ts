@@ -1,0 +1,125 @@
+// createExecutor: a batch is one transaction in which each command fails alone, unless the storage itself fails.
+
+import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
+import test, { type TestContext } from 'node:test';
+import { createExecutor } from '../../src/store/batch.ts';
+import type { Answer, Command } from '../../src/store/protocol.ts';
+import { migrate } from '../../src/store/schema.ts';
+import { NO_TERMS, inlinePaste, newId, patternedBytes } from '../support/store.ts';
+
+function createCommand(size: number, id = newId()): Command {
+  return { name: 'createPaste', params: { paste: inlinePaste(patternedBytes(size), { id }), terms: NO_TERMS } };
+}
+
+/** An executor on a database in memory; `intercept` sees every statement that is no prepared one, and may throw. */
+function openExecutor(t: TestContext, intercept: (sql: string) => void = () => {}) {
+  const db = new DatabaseSync(':memory:');
+  t.after(() => db.close());
+  migrate(db);
+  const intercepted: DatabaseSync = new Proxy(db, {
+    get(target, name) {
+      if (name === 'exec') return (sql: string) => (intercept(sql), target.exec(sql));
+      const member: unknown = Reflect.get(target, name, target);
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+  return { db, executor: createExecutor(intercepted), stored: () => db.prepare('SELECT count(*) AS n FROM pastes').get()?.['n'] };
+}
+
+const failuresOf = (answers: readonly Answer[]) => answers.map((answer) => (answer.done ? 'done' : answer.failure));
+
+function sqliteError(message: string, errcode: number): Error {
+  return Object.assign(new Error(message), { errcode });
+}
+
+test('carryOut: a batch is one transaction', (t) => {
+  const statements: string[] = [];
+  const { executor, stored } = openExecutor(t, (sql) => statements.push(sql));
+  assert.deepEqual(failuresOf(executor.carryOut(Array.from({ length: 10 }, () => createCommand(10)))), Array(10).fill('done'));
+  assert.deepEqual(statements, ['BEGIN IMMEDIATE', 'COMMIT']);
+  assert.equal(stored(), 10);
+});
+
+test('carryOut: a command that fails by itself has no effect, and the others have theirs', (t) => {
+  const { db, executor, stored } = openExecutor(t);
+  const { params } = createCommand(10);
+  const broken: Command = { name: 'touchPastes', params: null };
+  const answers = executor.carryOut([
+    { name: 'createPaste', params }, { name: 'createPaste', params }, broken, createCommand(20),
+  ]);
+  assert.deepEqual(failuresOf(answers), ['done', null, null, 'done']);
+  assert.equal(stored(), 2);
+  assert.equal(db.isTransaction, false);
+});
+
+test('carryOut: a failing command takes back all of its own statements', (t) => {
+  const { db, executor } = openExecutor(t);
+  const contentId = newId();
+  executor.carryOut([{ name: 'writeChunk', params: { contentId, position: 0, bytes: patternedBytes(10) } }]);
+  const taken = createCommand(10, 'taken1');
+  const adopting = inlinePaste(patternedBytes(10), { id: 'taken1', content: null, contentId });
+  const answers = executor.carryOut([taken, { name: 'createPaste', params: { paste: adopting, terms: NO_TERMS } }]);
+  assert.deepEqual(failuresOf(answers), ['done', null]);
+  assert.equal(db.prepare('SELECT count(*) AS n FROM orphans').get()?.['n'], 1, 'the content is still to be had');
+});
+
+test('carryOut: with no room for one command, those that need none or little are carried out', (t) => {
+  const { db, executor, stored } = openExecutor(t);
+  const burning = inlinePaste(patternedBytes(10), { burnAfterRead: true });
+  executor.carryOut([{ name: 'createPaste', params: { paste: burning, terms: NO_TERMS } }]);
+  const pages = Number(db.prepare('PRAGMA page_count').get()?.['page_count']);
+  db.exec(`PRAGMA max_page_count = ${pages + 2}`);
+  const burn: Command = { name: 'burnPaste', params: { id: burning.id, passwordHash: null, nowSeconds: burning.createdAt } };
+  const answers = executor.carryOut([createCommand(10), createCommand(60_000), burn, createCommand(60_000)]);
+  assert.deepEqual(failuresOf(answers), ['done', 'full', 'done', 'full']);
+  assert.equal(stored(), 1);
+  assert.equal(db.isTransaction, false);
+});
+
+test('carryOut: when the commit fails nothing is done, and the next batch works', (t) => {
+  let faults = 1;
+  const { db, executor, stored } = openExecutor(t, (sql) => {
+    if (sql === 'COMMIT' && faults-- > 0) throw sqliteError('disk I/O error', 1034);
+  });
+  const commands = [createCommand(10), createCommand(10)];
+  const answers = executor.carryOut(commands);
+  assert.deepEqual(failuresOf(answers), ['unavailable', 'unavailable']);
+  for (const answer of answers) assert.match(String(!answer.done && answer.error), /disk I\/O error \(SQLite 1034\)/);
+  assert.equal(stored(), 0);
+  assert.equal(db.isTransaction, false);
+  assert.deepEqual(failuresOf(executor.carryOut(commands)), ['done', 'done']);
+});
+
+test('carryOut: a full disk at the commit is answered command by command', (t) => {
+  let commits = 0;
+  const { executor, stored } = openExecutor(t, (sql) => {
+    if (sql !== 'COMMIT') return;
+    commits += 1;
+    if (commits === 1 || commits === 3) throw sqliteError('database or disk is full', 13);
+  });
+  assert.deepEqual(failuresOf(executor.carryOut([createCommand(10), createCommand(10), createCommand(10)])), ['done', 'full', 'done']);
+  assert.equal(stored(), 2);
+});
+
+test('carryOut: a rollback that failed is made up for before the next batch', (t) => {
+  let faults = 1;
+  const { executor, stored } = openExecutor(t, (sql) => {
+    if (sql === 'COMMIT' && faults === 1) throw sqliteError('disk I/O error', 10);
+    if (sql === 'ROLLBACK' && faults-- > 0) throw sqliteError('disk I/O error', 10);
+  });
+  assert.deepEqual(failuresOf(executor.carryOut([createCommand(10)])), ['unavailable']);
+  assert.deepEqual(failuresOf(executor.carryOut([createCommand(10)])), ['done']);
+  assert.equal(stored(), 1);
+});
+
+test('carryOutAlone: runs outside a transaction, and its failure is an answer too', (t) => {
+  const statements: string[] = [];
+  const { executor } = openExecutor(t, (sql) => {
+    statements.push(sql);
+    if (sql === 'PRAGMA optimize') throw sqliteError('disk I/O error', 10);
+  });
+  assert.deepEqual(executor.carryOutAlone({ name: 'releasePages', params: 10 }), { done: true, value: 0 });
+  assert.deepEqual(statements, ['PRAGMA incremental_vacuum(10)']);
+  assert.deepEqual(failuresOf([executor.carryOutAlone({ name: 'optimize', params: null })]), ['unavailable']);
+});

@@ -1,0 +1,238 @@
+// Store.contents: uploads in chunks, reading by range, and that content stays for who holds it and goes when nobody
+// does.
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { CHUNK_BYTES, INLINE_BYTES, type ContentReader, type Store } from '../../src/store/store.ts';
+import {
+  CREATED_AT, EXPIRES_AT, NO_TERMS, gather, inlinePaste, newId, openTestStore, patternedBytes, readContent, storePaste, strayChunks,
+  uploadContent,
+} from '../support/store.ts';
+
+function hold(store: Store, contentId: string | null): ContentReader {
+  const reader = store.contents.open(contentId ?? '');
+  assert.ok(reader, 'the content can be opened');
+  return reader;
+}
+
+/** Resolves when all removals that are due have been carried out: this one waits behind them. */
+async function removalsDone(store: Store): Promise<void> {
+  await store.pastes.removeExpired(0, 1);
+}
+
+test('read: any range comes back as it is, a chunk or less at a time', async (t) => {
+  const { store } = await openTestStore(t);
+  const content = patternedBytes(2 * CHUNK_BYTES + 100);
+  const { contentId } = await storePaste(store, content);
+  const bounds = [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES, content.length - 1, content.length];
+  const reader = hold(store, contentId);
+  for (const start of bounds) {
+    for (const end of bounds) {
+      assert.deepEqual(await gather(reader.read(start, end)), Buffer.from(content.subarray(start, Math.max(start, end))), `${start}-${end}`);
+    }
+  }
+  for await (const chunk of reader.read(0, content.length)) assert.ok(chunk.length <= CHUNK_BYTES);
+  reader.close();
+});
+
+test('read: past the end is an error, never silence', async (t) => {
+  const { store } = await openTestStore(t);
+  for (const size of [INLINE_BYTES + 1, CHUNK_BYTES]) {
+    const { contentId } = await storePaste(store, patternedBytes(size));
+    const reader = hold(store, contentId);
+    assert.equal((await gather(reader.read(size - 1, size))).length, 1);
+    await assert.rejects(gather(reader.read(0, size + 1)), RangeError);
+    reader.close();
+  }
+});
+
+test('open: gives nothing for content that is unknown or that no paste has', async (t) => {
+  const { store } = await openTestStore(t);
+  assert.equal(store.contents.open(newId()), undefined);
+  const contentId = await uploadContent(store, patternedBytes(INLINE_BYTES + 1));
+  assert.equal(store.contents.open(contentId), undefined);
+  await store.pastes.create(inlinePaste(patternedBytes(INLINE_BYTES + 1), { content: null, contentId }), NO_TERMS);
+  hold(store, contentId).close();
+});
+
+test('burn: who holds the content reads it to its end, nobody else gets it, and then it goes', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const content = patternedBytes(20 * CHUNK_BYTES);
+  const { id, contentId } = await storePaste(store, content, { burnAfterRead: true });
+  const reader = hold(store, contentId);
+  assert.equal(await store.pastes.burn(id, null, CREATED_AT), true);
+  assert.equal(store.contents.open(contentId ?? ''), undefined);
+  await removalsDone(store);
+  assert.deepEqual(await gather(reader.read(0, content.length)), Buffer.from(content));
+  assert.equal(strayChunks(path), 20);
+  reader.close();
+  await removalsDone(store);
+  assert.equal(strayChunks(path), 0);
+});
+
+test('burn: content that several hold goes with the last of them, and closing twice counts once', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const { id, contentId } = await storePaste(store, patternedBytes(CHUNK_BYTES + 1), { burnAfterRead: true });
+  const readers = Array.from({ length: 8 }, () => hold(store, contentId));
+  const claims = await Promise.all(readers.map(() => store.pastes.burn(id, null, CREATED_AT)));
+  assert.equal(claims.filter(Boolean).length, 1);
+  const [winner, ...others] = readers;
+  for (const reader of others) {
+    reader.close();
+    reader.close();
+  }
+  await removalsDone(store);
+  assert.equal((await gather(winner?.read(0, CHUNK_BYTES + 1) ?? assert.fail('there are eight'))).length, CHUNK_BYTES + 1);
+  winner?.close();
+  await removalsDone(store);
+  assert.equal(strayChunks(path), 0);
+});
+
+test('burn: content that nobody holds goes at once', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const { id } = await storePaste(store, patternedBytes(9 * CHUNK_BYTES), { burnAfterRead: true });
+  assert.equal(await store.pastes.burn(id, null, CREATED_AT), true);
+  await removalsDone(store);
+  assert.equal(strayChunks(path), 0);
+});
+
+test('open: racing with burn it gives content that can be read whole, or none', async (t) => {
+  const { path, store } = await openTestStore(t);
+  for (let round = 0; round < 20; round += 1) {
+    const content = patternedBytes(INLINE_BYTES + 1 + round);
+    const { id, contentId } = await storePaste(store, content, { burnAfterRead: true });
+    let burned = false;
+    void store.pastes.burn(id, null, CREATED_AT).then(() => (burned = true));
+    let last: ContentReader | undefined;
+    while (!burned) {
+      const reader = store.contents.open(contentId ?? '');
+      if (reader !== undefined) {
+        last?.close();
+        last = reader;
+      }
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.equal(store.contents.open(contentId ?? ''), undefined);
+    assert.deepEqual(await gather(last?.read(0, content.length) ?? assert.fail('it was there before')), Buffer.from(content));
+    last?.close();
+  }
+  await removalsDone(store);
+  assert.equal(strayChunks(path), 0);
+});
+
+test('removeExpired: content that is being read stays until it is closed', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const content = patternedBytes(3 * CHUNK_BYTES);
+  const { contentId } = await storePaste(store, content);
+  const reader = hold(store, contentId);
+  assert.equal(await store.pastes.removeExpired(EXPIRES_AT, 10), 1);
+  assert.equal(strayChunks(path), 3);
+  assert.deepEqual(await gather(reader.read(0, content.length)), Buffer.from(content));
+  reader.close();
+  await removalsDone(store);
+  assert.equal(strayChunks(path), 0);
+});
+
+test('close: a reader that is closed reads no more', async (t) => {
+  const { store } = await openTestStore(t);
+  const { contentId } = await storePaste(store, patternedBytes(3 * CHUNK_BYTES));
+  const reader = hold(store, contentId);
+  const chunks = reader.read(0, 3 * CHUNK_BYTES)[Symbol.asyncIterator]();
+  assert.equal((await chunks.next()).value?.length, CHUNK_BYTES);
+  reader.close();
+  await assert.rejects(chunks.next(), /closed/);
+});
+
+test('discard: removes what was written, also with writes still under way, and refuses more', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const upload = store.contents.upload(newId());
+  const writes = Array.from({ length: 10 }, () => upload.write(patternedBytes(CHUNK_BYTES)));
+  await upload.discard();
+  await Promise.all(writes);
+  assert.equal(strayChunks(path), 0);
+  await assert.rejects(upload.write(patternedBytes(CHUNK_BYTES)), /ended/);
+  await upload.discard();
+});
+
+test('discard: does nothing to an upload without chunks, or to content that a paste has', async (t) => {
+  const { store } = await openTestStore(t);
+  await store.contents.upload(newId()).discard();
+  const upload = store.contents.upload(newId());
+  await upload.write(patternedBytes(CHUNK_BYTES));
+  const { contentId } = upload;
+  const paste = inlinePaste(patternedBytes(CHUNK_BYTES), { content: null, contentId });
+  await store.pastes.create(paste, NO_TERMS);
+  await upload.discard();
+  assert.equal((await readContent(store, contentId, 0, CHUNK_BYTES)).length, CHUNK_BYTES);
+});
+
+test('discard: racing with create, the paste has its content whole or there is no paste', async (t) => {
+  const { path, store } = await openTestStore(t);
+  for (const discardFirst of [true, false]) {
+    const size = 20 * CHUNK_BYTES;
+    const upload = store.contents.upload(newId());
+    for (let count = 0; count < 20; count += 1) await upload.write(patternedBytes(CHUNK_BYTES));
+    const paste = inlinePaste(patternedBytes(size), { content: null, contentId: upload.contentId });
+    const discarding = discardFirst ? upload.discard() : undefined;
+    const creating = store.pastes.create(paste, NO_TERMS).then(() => true, () => false);
+    await Promise.all([discarding ?? upload.discard(), creating]);
+    const found = await store.pastes.find(paste.id, CREATED_AT);
+    assert.equal(found !== undefined, await creating);
+    if (found !== undefined) assert.equal((await readContent(store, upload.contentId, 0, size)).length, size);
+    assert.equal(strayChunks(path), 0);
+  }
+});
+
+test('write: takes a whole buffer over, and copies a view of a part', async (t) => {
+  const { store } = await openTestStore(t);
+  const upload = store.contents.upload(newId());
+  const content = patternedBytes(CHUNK_BYTES + 50);
+  const whole = content.slice(0, CHUNK_BYTES);
+  const pool = Buffer.concat([Buffer.alloc(7), content.subarray(CHUNK_BYTES), Buffer.alloc(9)]);
+  await upload.write(whole);
+  assert.equal(whole.length, 0, 'the buffer has gone to the other thread');
+  await upload.write(pool.subarray(7, 57));
+  assert.equal(pool.length, 66);
+  const { contentId } = upload;
+  await store.pastes.create(inlinePaste(content, { content: null, contentId }), NO_TERMS);
+  assert.deepEqual(await readContent(store, contentId, 0, content.length), Buffer.from(content));
+});
+
+test('write: refuses an empty chunk, one too long, and one after a short one', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const upload = store.contents.upload(newId());
+  await assert.rejects(upload.write(new Uint8Array(0)), RangeError);
+  await assert.rejects(upload.write(patternedBytes(CHUNK_BYTES + 1)), RangeError);
+  await upload.write(patternedBytes(CHUNK_BYTES));
+  await upload.write(patternedBytes(CHUNK_BYTES - 1));
+  await assert.rejects(upload.write(patternedBytes(1)), RangeError);
+  assert.equal(strayChunks(path), 2);
+});
+
+test('write: an upload under the id of another has no effect on it', async (t) => {
+  const { store } = await openTestStore(t);
+  const content = patternedBytes(CHUNK_BYTES);
+  const { contentId } = await storePaste(store, content);
+  const upload = store.contents.upload(contentId ?? '');
+  await assert.rejects(upload.write(patternedBytes(10, 2)), /constraint failed/);
+  await upload.discard();
+  assert.deepEqual(await readContent(store, contentId ?? '', 0, CHUNK_BYTES), Buffer.from(content));
+});
+
+test('write: many uploads at once keep their own order', async (t) => {
+  const { store } = await openTestStore(t);
+  const contents = Array.from({ length: 10 }, (_, index) => patternedBytes(3 * CHUNK_BYTES + index, index));
+  const uploaded = await Promise.all(contents.map(async (content) => {
+    const upload = store.contents.upload(newId());
+    const writes = [];
+    for (let start = 0; start < content.length; start += CHUNK_BYTES) writes.push(upload.write(content.slice(start, start + CHUNK_BYTES)));
+    await Promise.all(writes);
+    const { contentId } = upload;
+    await store.pastes.create(inlinePaste(content, { content: null, contentId }), NO_TERMS);
+    return contentId;
+  }));
+  for (const [index, contentId] of uploaded.entries()) {
+    const content = contents[index] ?? new Uint8Array();
+    assert.deepEqual(await readContent(store, contentId, 0, content.length), Buffer.from(content));
+  }
+});

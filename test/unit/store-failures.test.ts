@@ -1,0 +1,52 @@
+// What counts as a failure of the storage, and what as an error of the program.
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { asStoreError, describe, failureOf, isDamage } from '../../src/store/failures.ts';
+import { StoreError } from '../../src/store/store.ts';
+
+function sqliteError(errcode: number): Error {
+  return Object.assign(new Error('words of SQLite'), { code: 'ERR_SQLITE_ERROR', errcode });
+}
+
+test('failureOf: full is full, the condition of disk and file is unavailable, all else is the program\'s', () => {
+  const expected: Record<number, string | undefined> = {
+    1: undefined, 5: 'unavailable', 6: 'unavailable', 7: 'unavailable', 8: 'unavailable', 10: 'unavailable', 11: 'unavailable',
+    13: 'full', 14: 'unavailable', 15: 'unavailable', 18: undefined, 19: undefined, 20: undefined, 21: undefined, 25: undefined,
+    26: 'unavailable',
+  };
+  for (const [code, failure] of Object.entries(expected)) assert.equal(failureOf(sqliteError(Number(code))), failure, code);
+});
+
+test('failureOf: extended codes count as their primary code', () => {
+  assert.equal(failureOf(sqliteError(4874)), 'unavailable', 'IOERR_SHMSIZE: a disk too full to open');
+  assert.equal(failureOf(sqliteError(778)), 'unavailable', 'IOERR_WRITE');
+  assert.equal(failureOf(sqliteError(2067)), undefined, 'CONSTRAINT_UNIQUE');
+});
+
+test('failureOf: what did not come from SQLite is no failure of the storage', () => {
+  for (const error of [new Error('13'), new TypeError('x'), undefined, null, 13, { errcode: 13 }]) {
+    assert.equal(failureOf(error), undefined);
+  }
+});
+
+test('isDamage: a file that is no database, or a broken one', () => {
+  assert.deepEqual([11, 26, 267, 10, 13].map((code) => isDamage(sqliteError(code))), [true, true, true, false, false]);
+});
+
+test('asStoreError: wraps a failure with its cause, and passes an error of the program on', () => {
+  const cause = sqliteError(13);
+  const error = asStoreError(cause);
+  assert.ok(error instanceof StoreError);
+  assert.equal(error.failure, 'full');
+  assert.equal(error.cause, cause);
+  assert.equal(error.message, 'storage full: words of SQLite (SQLite 13)');
+  const bug = new TypeError('x');
+  assert.equal(asStoreError(bug), bug);
+});
+
+test('describe: the words, with the code where there is one', () => {
+  assert.equal(describe(sqliteError(1034)), 'words of SQLite (SQLite 1034)');
+  assert.equal(describe(new Error('other')), 'other');
+  assert.equal(describe('thrown text'), 'unknown failure');
+});

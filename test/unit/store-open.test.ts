@@ -1,0 +1,208 @@
+// openStore: what it makes of a path, whom it lets in, and that what it refuses stays as it was.
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { chmodSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import test from 'node:test';
+import { openStore } from '../../src/store/open.ts';
+import { APPLICATION_ID, MIGRATIONS, migrate } from '../../src/store/schema.ts';
+import { CHUNK_BYTES, DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
+import { movableClock } from '../support/clock.ts';
+import {
+  CREATED_AT, NO_TERMS, inlinePaste, openTestStore, patternedBytes, selectValue, storePaste, strayChunks, temporaryFolder, uploadContent,
+} from '../support/store.ts';
+
+const open = (path: string) => openStore({ path, clock: movableClock(), log: () => {} });
+
+const digestOf = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex');
+
+const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
+
+/** A database that SQLite itself has closed, made by these statements. */
+function makeDatabase(path: string, ...statements: string[]): void {
+  const db = new DatabaseSync(path);
+  for (const statement of statements) db.exec(statement);
+  db.close();
+}
+
+async function assertRefusedUntouched(path: string, message: RegExp): Promise<void> {
+  const before = { digest: digestOf(path), files: readdirSync(dirname(path)), modified: statSync(path).mtimeMs };
+  await assert.rejects(open(path), (error: unknown) => {
+    assert.ok(error instanceof DatabaseRefusedError, String(error));
+    assert.match(error.message, message);
+    assert.ok(error.message.includes(path), 'the message names the path');
+    return true;
+  });
+  assert.deepEqual({ digest: digestOf(path), files: readdirSync(dirname(path)), modified: statSync(path).mtimeMs }, before);
+}
+
+test('openStore: makes folder and files for their owner alone, even under a lax umask', async (t) => {
+  const folder = temporaryFolder(t);
+  const path = join(folder, 'state', 'deeper', 'pasted.db');
+  const umask = process.umask(0o022);
+  t.after(() => process.umask(umask));
+  const store = await open(path);
+  await store.pastes.create(inlinePaste(patternedBytes(10)), NO_TERMS);
+  assert.deepEqual(readdirSync(dirname(path)).sort(), ['pasted.db', 'pasted.db-lock', 'pasted.db-shm', 'pasted.db-wal']);
+  for (const name of readdirSync(dirname(path))) assert.equal(modeOf(join(dirname(path), name)), '600', name);
+  assert.equal(modeOf(dirname(path)), '700');
+  assert.equal(modeOf(join(folder, 'state')), '700');
+  await store.close();
+});
+
+test('openStore: a new database has our id, the newest schema, WAL, incremental vacuum and strict tables', async (t) => {
+  const { path, store } = await openTestStore(t);
+  await storePaste(store, patternedBytes(10));
+  assert.equal(selectValue(path, 'PRAGMA application_id'), APPLICATION_ID);
+  assert.equal(selectValue(path, 'PRAGMA user_version'), MIGRATIONS.length);
+  assert.equal(selectValue(path, 'PRAGMA journal_mode'), 'wal');
+  assert.equal(selectValue(path, 'PRAGMA auto_vacuum'), 2);
+  assert.equal(selectValue(path, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND sql NOT LIKE '%STRICT%'"), 0);
+});
+
+test('openStore: closed, it leaves one file beside the lock, and what was stored is there again', async (t) => {
+  const opened = await openTestStore(t);
+  const paste = await storePaste(opened.store, patternedBytes(1000));
+  await opened.store.close();
+  assert.deepEqual(readdirSync(opened.folder), ['pasted.db', 'pasted.db-lock']);
+  const store = await opened.reopen();
+  assert.equal((await store.pastes.find(paste.id, CREATED_AT))?.size, 1000);
+});
+
+test('openStore: an empty file becomes a database', async (t) => {
+  const path = join(temporaryFolder(t), 'pasted.db');
+  writeFileSync(path, '');
+  const store = await open(path);
+  assert.equal(selectValue(path, 'PRAGMA user_version'), MIGRATIONS.length);
+  await store.close();
+});
+
+test('openStore: refuses a database of a newer version and leaves it untouched', async (t) => {
+  const path = join(temporaryFolder(t), 'pasted.db');
+  const newer = MIGRATIONS.length + 1;
+  makeDatabase(path, 'PRAGMA journal_mode = WAL', 'CREATE TABLE later (a)', `PRAGMA application_id = ${APPLICATION_ID}`,
+    `PRAGMA user_version = ${newer}`);
+  await assertRefusedUntouched(path, new RegExp(`newer version \\(schema ${newer}`));
+});
+
+test('openStore: refuses a database of another program, with or without an id of its own', async (t) => {
+  const folder = temporaryFolder(t);
+  const marked = join(folder, 'marked.db');
+  makeDatabase(marked, 'CREATE TABLE theirs (a)', 'PRAGMA application_id = 252006673');
+  await assertRefusedUntouched(marked, /another program \(application id 252006673\)/);
+  const unmarked = join(folder, 'unmarked.db');
+  makeDatabase(unmarked, 'PRAGMA journal_mode = WAL', 'CREATE TABLE theirs (a)');
+  await assertRefusedUntouched(unmarked, /another program \(application id 0\)/);
+});
+
+test('openStore: refuses what is no database, however short', async (t) => {
+  const folder = temporaryFolder(t);
+  const contents = { long: patternedBytes(10_000), header: Buffer.alloc(100, 'x'), short: Buffer.from('SQLite format 3\0'), one: Buffer.of(0) };
+  for (const [name, content] of Object.entries(contents)) {
+    const path = join(folder, name);
+    writeFileSync(path, content);
+    await assertRefusedUntouched(path, /is not a SQLite database/);
+  }
+});
+
+test('openStore: refuses a database of ours that is damaged', async (t) => {
+  const path = join(temporaryFolder(t), 'pasted.db');
+  await (await open(path)).close();
+  const bytes = readFileSync(path);
+  bytes.fill(0xa5, 100);
+  writeFileSync(path, bytes);
+  const digest = digestOf(path);
+  await assert.rejects(open(path), (error: unknown) => error instanceof DatabaseRefusedError && error.message.includes('damaged'));
+  assert.equal(digestOf(path), digest);
+});
+
+test('openStore: refuses a newer version that only the log of a crash tells of', async (t) => {
+  const folder = temporaryFolder(t);
+  const path = join(folder, 'pasted.db');
+  await (await open(path)).close();
+  const crashed = join(folder, 'crashed.db');
+  const db = new DatabaseSync(path);
+  db.exec('PRAGMA user_version = 99');
+  for (const suffix of ['', '-wal']) writeFileSync(crashed + suffix, readFileSync(path + suffix));
+  db.close();
+  await assert.rejects(open(crashed), (error: unknown) => error instanceof DatabaseRefusedError && error.message.includes('schema 99'));
+  assert.equal(selectValue(crashed, 'PRAGMA user_version'), 99);
+});
+
+test('openStore: refuses a database that is open already, and opens it when it is closed', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const paste = await storePaste(store, patternedBytes(10));
+  await assert.rejects(open(path), (error: unknown) => error instanceof DatabaseInUseError && error.message.includes(path));
+  assert.ok(await store.pastes.find(paste.id, CREATED_AT), 'the first is not disturbed');
+  await store.close();
+  const second = await open(path);
+  assert.ok(await second.pastes.find(paste.id, CREATED_AT));
+  await second.close();
+});
+
+test('openStore: a path that cannot be had is a StoreError that names it', async (t) => {
+  const folder = temporaryFolder(t);
+  writeFileSync(join(folder, 'file'), 'not a folder');
+  const within = join(folder, 'file', 'pasted.db');
+  await assert.rejects(open(within), (error: unknown) => error instanceof StoreError && error.message.includes(within));
+  const path = join(folder, 'folder.db');
+  mkdirSync(path);
+  await assert.rejects(open(path), (error: unknown) => error instanceof StoreError && error.message.includes(path));
+});
+
+test('openStore: keeps the permissions that an operator gave an existing database', async (t) => {
+  const path = join(temporaryFolder(t), 'pasted.db');
+  await (await open(path)).close();
+  chmodSync(path, 0o640);
+  const store = await open(path);
+  await storePaste(store, patternedBytes(10));
+  assert.equal(modeOf(path), '640');
+  assert.equal(modeOf(`${path}-wal`), '640');
+  await store.close();
+});
+
+test('openStore: sweeps what uploads left behind, and nothing else', async (t) => {
+  const opened = await openTestStore(t);
+  const kept = await storePaste(opened.store, patternedBytes(2 * CHUNK_BYTES));
+  await uploadContent(opened.store, patternedBytes(20 * CHUNK_BYTES));
+  await uploadContent(opened.store, patternedBytes(1));
+  await opened.store.close();
+  assert.equal(strayChunks(opened.path), 21);
+  assert.equal(selectValue(opened.path, 'SELECT count(*) FROM orphans'), 2);
+  await opened.reopen();
+  assert.equal(strayChunks(opened.path), 0);
+  assert.equal(selectValue(opened.path, 'SELECT count(*) FROM orphans'), 0);
+  assert.equal(selectValue(opened.path, `SELECT count(*) FROM chunks WHERE content_id = '${kept.contentId}'`), 2);
+});
+
+test('openStore: logs that it has opened', async (t) => {
+  const { logged } = await openTestStore(t);
+  assert.deepEqual(logged, [
+    { level: 'info', logger: 'store', event: 'opened', outcome: 'success', details: { schema: MIGRATIONS.length, milliseconds: 0 } },
+  ]);
+});
+
+test('migrate: applies what is missing in order, each migration once', () => {
+  const db = new DatabaseSync(':memory:');
+  const first = { purpose: 'first', statements: ['CREATE TABLE a (x)', 'INSERT INTO a VALUES (1)'] };
+  const second = { purpose: 'second', statements: ['INSERT INTO a SELECT x + 1 FROM a'] };
+  assert.equal(migrate(db, [first]), 1);
+  assert.equal(migrate(db, [first, second]), 1);
+  assert.equal(migrate(db, [first, second]), 0);
+  assert.deepEqual(db.prepare('SELECT x FROM a').all().map((row) => row['x']), [1, 2]);
+  assert.equal(db.prepare('PRAGMA user_version').get()?.['user_version'], 2);
+  db.close();
+});
+
+test('migrate: a migration that fails leaves the database at the one before', () => {
+  const db = new DatabaseSync(':memory:');
+  const first = { purpose: 'first', statements: ['CREATE TABLE a (x)'] };
+  const broken = { purpose: 'broken', statements: ['INSERT INTO a VALUES (1)', 'INSERT INTO missing VALUES (1)'] };
+  assert.throws(() => migrate(db, [first, broken]), /no such table: missing/);
+  assert.equal(db.isTransaction, false);
+  assert.equal(db.prepare('PRAGMA user_version').get()?.['user_version'], 1);
+  assert.equal(db.prepare('SELECT count(*) AS rows FROM a').get()?.['rows'], 0);
+  db.close();
+});

@@ -1,0 +1,207 @@
+// Store.pastes: what is stored is what is found, burning happens once, expiry is to the second, and a failure fails
+// alone.
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { CHUNK_BYTES, INLINE_BYTES, StoreError } from '../../src/store/store.ts';
+import { MAX_TOUCHES } from '../../src/store/touches.ts';
+import {
+  CREATED_AT, EXPIRES_AT, NO_TERMS, inlinePaste, newId, openTestStore, patternedBytes, readContent, selectValue, storePaste, strayChunks,
+} from '../support/store.ts';
+
+test('create: every field is found again', async (t) => {
+  const { store } = await openTestStore(t);
+  const full = await storePaste(store, patternedBytes(300), {
+    owner: 'a'.repeat(40), mimeType: 'image/png', burnAfterRead: true, passwordHash: 'pbkdf2$...', expiresAt: EXPIRES_AT + 7,
+  });
+  const plain = await storePaste(store, patternedBytes(5));
+  for (const paste of [full, plain]) {
+    const { content, ...described } = paste;
+    const expected = { ...described, sha256: new Uint8Array(paste.sha256) };
+    assert.deepEqual(await store.pastes.find(paste.id, CREATED_AT), expected);
+    assert.deepEqual(await store.pastes.findWithContent(paste.id, CREATED_AT), { ...expected, content });
+  }
+});
+
+test('create: content at the bounds of a row and of a chunk comes back byte for byte', async (t) => {
+  const opened = await openTestStore(t);
+  const sizes = [1, INLINE_BYTES - 1, INLINE_BYTES, INLINE_BYTES + 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES];
+  const pastes = [];
+  for (const size of sizes) pastes.push(await storePaste(opened.store, patternedBytes(size, size)));
+  await opened.reopen();
+  for (const { id, size } of pastes) {
+    const found = await opened.store.pastes.findWithContent(id, CREATED_AT);
+    assert.ok(found);
+    assert.equal(found.size, size);
+    assert.equal(found.content === null, size > INLINE_BYTES);
+    const content = found.contentId === null ? found.content : await readContent(opened.store, found.contentId, 0, size);
+    assert.deepEqual(Buffer.from(content ?? []), Buffer.from(patternedBytes(size, size)));
+  }
+});
+
+test('create: content keeps what text would lose, and the caller keeps its buffers', async (t) => {
+  const { store } = await openTestStore(t);
+  const pool = Buffer.from([1, 2, 0, 0xed, 0xa0, 0x80, 0, 3, 4]);
+  const paste = await storePaste(store, pool.subarray(2, 7));
+  assert.deepEqual((await store.pastes.findWithContent(paste.id, CREATED_AT))?.content, Uint8Array.of(0, 0xed, 0xa0, 0x80, 0));
+  assert.deepEqual([...pool], [1, 2, 0, 0xed, 0xa0, 0x80, 0, 3, 4]);
+  const whole = patternedBytes(100);
+  await storePaste(store, whole);
+  assert.equal(whole.length, 100);
+});
+
+test('create: an id that is taken fails alone, as an error of the program', async (t) => {
+  const { store } = await openTestStore(t);
+  const taken = await storePaste(store, patternedBytes(10));
+  const others = Array.from({ length: 5 }, (_, index) => inlinePaste(patternedBytes(10 + index)));
+  const twice = inlinePaste(patternedBytes(99), { id: taken.id });
+  const outcomes = await Promise.allSettled([...others, twice].map((paste) => store.pastes.create(paste, NO_TERMS)));
+  assert.deepEqual(outcomes.map(({ status }) => status), [...others.map(() => 'fulfilled'), 'rejected']);
+  const refused = outcomes.at(-1) as PromiseRejectedResult;
+  assert.ok(refused.reason instanceof Error && !(refused.reason instanceof StoreError));
+  assert.match(refused.reason.message, /UNIQUE constraint failed/);
+  for (const { id, size } of others) assert.equal((await store.pastes.find(id, CREATED_AT))?.size, size);
+  assert.equal((await store.pastes.find(taken.id, CREATED_AT))?.size, 10);
+  assert.equal(await store.healthy(), true);
+});
+
+test('create: refuses content that is not there, not whole, or in both places', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const large = inlinePaste(patternedBytes(INLINE_BYTES + 1), { content: null, contentId: newId() });
+  await assert.rejects(store.pastes.create(large, NO_TERMS), /not there, or not whole/);
+  const upload = store.contents.upload(newId());
+  await upload.write(patternedBytes(1000));
+  const short = { ...large, contentId: upload.contentId, size: 1001 };
+  await assert.rejects(store.pastes.create(short, NO_TERMS), /not there, or not whole/);
+  const content = patternedBytes(1000);
+  await assert.rejects(store.pastes.create({ ...short, content, size: 1000 }, NO_TERMS), /CHECK constraint failed/);
+  await assert.rejects(store.pastes.create({ ...large, contentId: null }, NO_TERMS), /CHECK constraint failed/);
+  assert.equal(selectValue(path, 'SELECT count(*) FROM pastes'), 0);
+  // A failure has no effect on the upload either: with the right size it can still be had.
+  assert.deepEqual(await store.pastes.create({ ...short, size: 1000 }, NO_TERMS), { kind: 'stored' });
+});
+
+test('create: content belongs to one paste', async (t) => {
+  const { store } = await openTestStore(t);
+  const paste = await storePaste(store, patternedBytes(INLINE_BYTES + 1));
+  await assert.rejects(store.pastes.create({ ...paste, id: newId() }, NO_TERMS), /not there, or not whole/);
+});
+
+test('find: a paste is gone from the second of its expiry on', async (t) => {
+  const { store } = await openTestStore(t);
+  const { id } = await storePaste(store, patternedBytes(10));
+  for (const find of [store.pastes.find, store.pastes.findWithContent]) {
+    assert.ok(await find(id, EXPIRES_AT - 1));
+    assert.equal(await find(id, EXPIRES_AT), undefined);
+    assert.equal(await find(id, EXPIRES_AT + 1), undefined);
+  }
+});
+
+test('find: ids are compared byte for byte', async (t) => {
+  const { store } = await openTestStore(t);
+  const { id } = await storePaste(store, patternedBytes(10), { id: 'abcdefgh' });
+  assert.ok(await store.pastes.find(id, CREATED_AT));
+  for (const other of ['ABCDEFGH', 'abcdefg', 'abcdefgh ', 'abcdefg%', '']) {
+    assert.equal(await store.pastes.find(other, CREATED_AT), undefined);
+  }
+});
+
+test('burn: of 64 at once exactly one is true', async (t) => {
+  const { store } = await openTestStore(t);
+  for (const size of [10, CHUNK_BYTES + 1]) {
+    const { id } = await storePaste(store, patternedBytes(size), { burnAfterRead: true });
+    const claims = await Promise.all(Array.from({ length: 64 }, () => store.pastes.burn(id, null, CREATED_AT)));
+    assert.equal(claims.filter(Boolean).length, 1);
+    assert.equal(await store.pastes.find(id, CREATED_AT), undefined);
+  }
+});
+
+test('burn: needs the password hash that was checked', async (t) => {
+  const { store } = await openTestStore(t);
+  const { id: locked } = await storePaste(store, patternedBytes(10), { burnAfterRead: true, passwordHash: 'right' });
+  const { id: open } = await storePaste(store, patternedBytes(10), { burnAfterRead: true });
+  assert.equal(await store.pastes.burn(locked, null, CREATED_AT), false);
+  assert.equal(await store.pastes.burn(locked, 'wrong', CREATED_AT), false);
+  assert.equal(await store.pastes.burn(open, 'right', CREATED_AT), false);
+  assert.ok(await store.pastes.find(locked, CREATED_AT));
+  assert.equal(await store.pastes.burn(locked, 'right', CREATED_AT), true);
+  assert.equal(await store.pastes.burn(open, null, CREATED_AT), true);
+});
+
+test('burn: leaves alone what is not burn-after-read, has expired, or is unknown', async (t) => {
+  const { store } = await openTestStore(t);
+  const { id: lasting } = await storePaste(store, patternedBytes(10));
+  const { id: burning } = await storePaste(store, patternedBytes(10), { burnAfterRead: true });
+  assert.equal(await store.pastes.burn(lasting, null, CREATED_AT), false);
+  assert.equal(await store.pastes.burn(newId(), null, CREATED_AT), false);
+  assert.equal(await store.pastes.burn(burning, null, EXPIRES_AT), false);
+  assert.equal(await store.pastes.burn(burning, null, EXPIRES_AT - 1), true);
+  assert.ok(await store.pastes.find(lasting, CREATED_AT));
+});
+
+test('removeExpired: removes what has expired, content too, and nothing else', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const before = await storePaste(store, patternedBytes(INLINE_BYTES + 1), { expiresAt: EXPIRES_AT - 1 });
+  const at = await storePaste(store, patternedBytes(10), { expiresAt: EXPIRES_AT });
+  const after = await storePaste(store, patternedBytes(INLINE_BYTES + 1), { expiresAt: EXPIRES_AT + 1 });
+  assert.equal(await store.pastes.removeExpired(EXPIRES_AT, 100), 2);
+  for (const { id } of [before, at]) assert.equal(await store.pastes.find(id, CREATED_AT), undefined);
+  assert.ok(await store.pastes.find(after.id, EXPIRES_AT));
+  assert.equal(strayChunks(path), 0);
+  assert.equal(selectValue(path, 'SELECT count(*) FROM chunks'), 1);
+});
+
+test('removeExpired: removes at most its limit, the longest expired first', async (t) => {
+  const { store } = await openTestStore(t);
+  const pastes = [];
+  for (let late = 0; late < 6; late += 1) {
+    pastes.push(await storePaste(store, patternedBytes(10), { expiresAt: EXPIRES_AT - late }));
+  }
+  const [latest] = pastes;
+  assert.equal(await store.pastes.removeExpired(EXPIRES_AT, 5), 5);
+  assert.ok(await store.pastes.find(latest?.id ?? '', CREATED_AT));
+  assert.equal(await store.pastes.removeExpired(EXPIRES_AT, 2), 1);
+  assert.equal(await store.pastes.removeExpired(EXPIRES_AT, 1), 0);
+});
+
+test('touch: the access time is written by the time the store is closed', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const { id } = await storePaste(store, patternedBytes(INLINE_BYTES));
+  const accessedAt = () => selectValue(path, `SELECT accessed_at FROM pastes WHERE id = '${id}'`);
+  assert.equal(accessedAt(), CREATED_AT);
+  store.pastes.touch(id, CREATED_AT + 1);
+  store.pastes.touch(id, CREATED_AT + 60);
+  store.pastes.touch(newId(), CREATED_AT);
+  assert.equal(accessedAt(), CREATED_AT);
+  await store.close();
+  assert.equal(accessedAt(), CREATED_AT + 60);
+});
+
+test('touch: a full batch is written at once, and a paste that is gone does not matter', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const { id } = await storePaste(store, patternedBytes(10));
+  store.pastes.touch(id, CREATED_AT + 5);
+  for (let count = 1; count < MAX_TOUCHES; count += 1) store.pastes.touch(newId(), CREATED_AT);
+  // One command behind the batch is answered after it.
+  await store.pastes.removeExpired(CREATED_AT, 1);
+  assert.equal(selectValue(path, `SELECT accessed_at FROM pastes WHERE id = '${id}'`), CREATED_AT + 5);
+});
+
+test('a closed store refuses every call', async (t) => {
+  const { store } = await openTestStore(t);
+  const { id, contentId } = await storePaste(store, patternedBytes(INLINE_BYTES + 1));
+  const upload = store.contents.upload(newId());
+  await store.close();
+  const closed = (error: unknown) => error instanceof StoreError && error.failure === 'unavailable';
+  await assert.rejects(store.pastes.find(id, CREATED_AT), closed);
+  await assert.rejects(store.pastes.findWithContent(id, CREATED_AT), closed);
+  await assert.rejects(store.pastes.create(inlinePaste(patternedBytes(1)), NO_TERMS), closed);
+  await assert.rejects(store.pastes.burn(id, null, CREATED_AT), closed);
+  await assert.rejects(store.pastes.removeExpired(CREATED_AT, 1), closed);
+  await assert.rejects(upload.write(patternedBytes(1)), closed);
+  await assert.rejects(store.upkeep.truncateWal(), closed);
+  assert.throws(() => store.contents.open(contentId ?? ''), closed);
+  assert.equal(await store.healthy(), false);
+  store.pastes.touch(id, CREATED_AT);
+  await store.close();
+});

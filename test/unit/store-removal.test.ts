@@ -1,0 +1,134 @@
+// What was burned or has expired is gone from the files, not only from the tables; and upkeep keeps the files small.
+
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { readFileSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import test from 'node:test';
+import { openWriting } from '../../src/store/connection.ts';
+import { CHUNK_BYTES, INLINE_BYTES } from '../../src/store/store.ts';
+import { upkeepCommands } from '../../src/store/upkeep.ts';
+import {
+  CREATED_AT, EXPIRES_AT, inlinePaste, openTestStore, patternedBytes, selectValue, storePaste, temporaryFolder, type TestStore,
+} from '../support/store.ts';
+
+/** Names of the files in which any of the canaries stands. */
+function filesWithAny(folder: string, canaries: readonly Buffer[]): string[] {
+  return readdirSync(folder).filter((name) => {
+    const bytes = readFileSync(join(folder, name));
+    return canaries.some((canary) => bytes.includes(canary));
+  });
+}
+
+/**
+ * Stores content of the sizes that are kept in different ways, each with its own canary at both ends and in the middle.
+ */
+async function storeCanaries({ store }: TestStore, burnAfterRead: boolean) {
+  const canaries: Buffer[] = [];
+  const ids: string[] = [];
+  for (const size of [64, 5000, INLINE_BYTES, INLINE_BYTES + 1, 9 * CHUNK_BYTES + 1000]) {
+    const canary = randomBytes(16);
+    const content = patternedBytes(size, size);
+    for (const start of [0, Math.floor(size / 2), size - canary.length]) content.set(canary, start);
+    canaries.push(canary);
+    ids.push((await storePaste(store, content, { burnAfterRead })).id);
+  }
+  return { canaries, ids };
+}
+
+test('burn: nothing of the content is left in any file after the log is truncated', async (t) => {
+  const opened = await openTestStore(t);
+  await storePaste(opened.store, patternedBytes(100_000));
+  const { canaries, ids } = await storeCanaries(opened, true);
+  for (const canary of canaries) assert.notDeepEqual(filesWithAny(opened.folder, [canary]), [], 'it was there before');
+  for (const id of ids) assert.equal(await opened.store.pastes.burn(id, null, CREATED_AT), true);
+  await opened.store.pastes.removeExpired(0, 1);
+  assert.equal(await opened.store.upkeep.truncateWal(), true);
+  assert.deepEqual(filesWithAny(opened.folder, canaries), []);
+});
+
+test('removeExpired: nothing of the content is left in any file after the log is truncated', async (t) => {
+  const opened = await openTestStore(t);
+  const { canaries, ids } = await storeCanaries(opened, false);
+  await opened.store.upkeep.truncateWal();
+  assert.equal(await opened.store.pastes.removeExpired(EXPIRES_AT, 100), ids.length);
+  await opened.store.upkeep.truncateWal();
+  assert.deepEqual(filesWithAny(opened.folder, canaries), []);
+});
+
+test('discard: nothing of an upload that was given up is left in any file after the log is truncated', async (t) => {
+  const { folder, store } = await openTestStore(t);
+  const canary = randomBytes(16);
+  const upload = store.contents.upload('upload0');
+  await upload.write(new Uint8Array(Buffer.concat([patternedBytes(CHUNK_BYTES - 16), canary])));
+  assert.notDeepEqual(filesWithAny(folder, [canary]), []);
+  await upload.discard();
+  await store.upkeep.truncateWal();
+  assert.deepEqual(filesWithAny(folder, [canary]), []);
+});
+
+test('truncateWal: empties the log while pastes are read and written', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const { id } = await storePaste(store, patternedBytes(INLINE_BYTES));
+  for (let round = 0; round < 5; round += 1) {
+    await storePaste(store, patternedBytes(2 * CHUNK_BYTES));
+    let done = false;
+    const truncating = store.upkeep.truncateWal().then((empty) => {
+      done = true;
+      return { empty, bytes: statSync(`${path}-wal`).size };
+    });
+    while (!done) {
+      assert.ok(await store.pastes.findWithContent(id, CREATED_AT));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.deepEqual(await truncating, { empty: true, bytes: 0 });
+  }
+});
+
+test('truncateWal: waits for a reader, and says so when it waited in vain', async (t) => {
+  const path = join(temporaryFolder(t), 'pasted.db');
+  const db = openWriting(path);
+  db.exec('PRAGMA busy_timeout = 20');
+  const { truncateWal } = upkeepCommands(db);
+  const reader = new DatabaseSync(path, { readOnly: true });
+  reader.exec('BEGIN');
+  reader.prepare('SELECT count(*) FROM pastes').get();
+  db.exec("INSERT INTO orphans VALUES ('a')");
+  assert.equal(truncateWal(null), false);
+  reader.exec('COMMIT');
+  assert.equal(truncateWal(null), true);
+  assert.equal(statSync(`${path}-wal`).size, 0);
+  reader.close();
+  db.close();
+});
+
+test('releasePages: gives free pages back in steps, until the file is small again', async (t) => {
+  const { path, store } = await openTestStore(t);
+  await store.upkeep.truncateWal();
+  const smallBytes = statSync(path).size;
+  await storePaste(store, patternedBytes(20 * CHUNK_BYTES));
+  assert.equal(await store.upkeep.releasePages(256), 0, 'nothing to give');
+  await store.pastes.removeExpired(EXPIRES_AT, 1);
+  await store.upkeep.truncateWal();
+  assert.ok(statSync(path).size > 20 * CHUNK_BYTES);
+  const free = Number(selectValue(path, 'PRAGMA freelist_count'));
+  assert.equal(await store.upkeep.releasePages(100), free - 100);
+  while ((await store.upkeep.releasePages(256)) > 0);
+  await store.upkeep.truncateWal();
+  assert.ok(statSync(path).size <= smallBytes + 64 * 1024, `${statSync(path).size} bytes are left`);
+});
+
+test('the log is cut back by itself when much is written', async (t) => {
+  const { path, store } = await openTestStore(t);
+  for (let count = 0; count < 4; count += 1) await storePaste(store, patternedBytes(20 * CHUNK_BYTES));
+  assert.ok(statSync(`${path}-wal`).size < 16 * 1024 * 1024, `${statSync(`${path}-wal`).size} bytes of log`);
+});
+
+test('optimize: resolves, and leaves pastes as they are', async (t) => {
+  const { store } = await openTestStore(t);
+  const paste = inlinePaste(patternedBytes(10));
+  await storePaste(store, patternedBytes(10), paste);
+  await store.upkeep.optimize();
+  assert.ok(await store.pastes.find(paste.id, CREATED_AT));
+});

@@ -1,0 +1,232 @@
+// Writer: commands that come together share a commit, one batch is under way at a time, and a thread that ends takes no
+// promise with it. The thread of some tests is a fake that does what the test says.
+
+import assert from 'node:assert/strict';
+import diagnostics from 'node:diagnostics_channel';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import test, { type TestContext } from 'node:test';
+import { Worker } from 'node:worker_threads';
+import { createHealthCheck } from '../../src/store/health.ts';
+import type { LogEntry } from '../../src/core/log.ts';
+import type { Answer, Report, Request } from '../../src/store/protocol.ts';
+import { CHUNK_BYTES, StoreError, type Store } from '../../src/store/store.ts';
+import { Writer } from '../../src/store/writer.ts';
+import { movableClock } from '../support/clock.ts';
+import { CREATED_AT, NO_TERMS, inlinePaste, newId, openTestStore, patternedBytes, storePaste } from '../support/store.ts';
+
+/** How many transactions the write-ahead log holds: frames whose header gives the database's size after a commit. */
+function commitsInLog(path: string): number {
+  const log = readFileSync(`${path}-wal`);
+  const frameBytes = 24 + log.readUInt32BE(8);
+  let commits = 0;
+  for (let start = 32; start + frameBytes <= log.length; start += frameBytes) {
+    if (log.readUInt32BE(start + 4) > 0) commits += 1;
+  }
+  return commits;
+}
+
+/** Opens a store and gives the thread it has started too. */
+async function openWithThread(t: TestContext) {
+  const started: Worker[] = [];
+  const note = (message: unknown) => started.push((message as { worker: Worker }).worker);
+  diagnostics.subscribe('worker_threads', note);
+  const opened = await openTestStore(t);
+  diagnostics.unsubscribe('worker_threads', note);
+  const [thread] = started;
+  assert.ok(thread);
+  return { ...opened, store: opened.store, thread };
+}
+
+const create = (store: Store, size = 10) => store.pastes.create(inlinePaste(patternedBytes(size)), NO_TERMS);
+
+const isUnavailable = (error: unknown) => error instanceof StoreError && error.failure === 'unavailable';
+
+/** A writer whose thread hands every request to the test and sends back what the test answers. */
+async function openFake(t: TestContext) {
+  const thread = new Worker('const { parentPort } = require("node:worker_threads"); parentPort.on("message", (m) => parentPort.postMessage(m));', {
+    eval: true,
+  });
+  await once(thread, 'online');
+  t.after(() => thread.terminate());
+  const clock = movableClock();
+  const logged: LogEntry[] = [];
+  const requests: Request[] = [];
+  let arrived = Promise.withResolvers<void>();
+  thread.on('message', (message: Request | Report) => {
+    if (message.kind === 'answers') return;
+    requests.push(message as Request);
+    arrived.resolve();
+    arrived = Promise.withResolvers();
+  });
+  const writer = new Writer(thread, clock, (entry) => logged.push(entry));
+  return {
+    writer,
+    clock,
+    logged,
+    thread,
+    requests,
+    /** Resolves when the thread has been sent one more request. */
+    next: () => arrived.promise,
+    answer: (answers: readonly Answer[]) => thread.emit('message', { kind: 'answers', answers }),
+  };
+}
+
+const DONE: Answer = { done: true, value: undefined };
+const FAILED: Answer = { done: false, failure: 'unavailable', error: new Error('disk I/O error') };
+
+test('run: what comes in one turn of the event loop is one commit', async (t) => {
+  const { path, store } = await openTestStore(t);
+  await store.upkeep.truncateWal();
+  await Promise.all(Array.from({ length: 64 }, () => create(store)));
+  assert.equal(commitsInLog(path), 1);
+  await create(store);
+  await create(store);
+  assert.equal(commitsInLog(path), 3);
+});
+
+test('run: what comes while a batch is under way goes with the next', async (t) => {
+  const { writer, requests, next, answer } = await openFake(t);
+  const step = { nowSeconds: 1, limit: 1 };
+  const first = writer.run('removeExpired', step);
+  await next();
+  const later = [writer.run('removeExpired', step), writer.run('removeExpired', step)];
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(requests.length, 1);
+  answer([DONE]);
+  await first;
+  await next();
+  assert.deepEqual(requests.map((request) => (request.kind === 'batch' ? request.commands.length : request.kind)), [1, 2]);
+  answer([FAILED, DONE]);
+  await assert.rejects(later[0] ?? Promise.resolve(), isUnavailable);
+  await later[1];
+});
+
+test('run: small writes do not wait behind an upload', async (t) => {
+  const { store } = await openTestStore(t);
+  const upload = store.contents.upload(newId());
+  let chunksDone = 0;
+  const writes = Array.from({ length: 64 }, () => upload.write(patternedBytes(CHUNK_BYTES)).then(() => (chunksDone += 1)));
+  await create(store);
+  assert.ok(chunksDone < 32, `${chunksDone} chunks of 64 were written before`);
+  await Promise.all(writes);
+});
+
+test('run: something that cannot cross fails with its batch, and the next batch goes', async (t) => {
+  const { store } = await openTestStore(t);
+  const uncloneable = inlinePaste(patternedBytes(1), { owner: (() => {}) as never });
+  await assert.rejects(store.pastes.create(uncloneable, NO_TERMS), { name: 'DataCloneError' });
+  assert.deepEqual(await create(store), { kind: 'stored' });
+});
+
+test('run: more than ten thousand waiting is refused, until there is room again', async (t) => {
+  const { writer, next, answer } = await openFake(t);
+  const first = writer.run('optimize', null);
+  await next();
+  const step = { nowSeconds: 1, limit: 1 };
+  const outcomes = Promise.allSettled(Array.from({ length: 10_000 }, () => writer.run('removeExpired', step)));
+  await assert.rejects(writer.run('removeExpired', step), isUnavailable);
+  answer([DONE]);
+  await first;
+  await next();
+  const accepted = writer.run('optimize', null);
+  answer(Array(256).fill(DONE));
+  await next();
+  answer([DONE]);
+  await accepted;
+  writer.close().catch(assert.fail);
+  for (let batches = 39; batches > 0; batches -= 1) {
+    await next();
+    answer(Array(256).fill(DONE));
+  }
+  assert.ok((await outcomes).every(({ status }) => status === 'fulfilled'));
+});
+
+test('state: failed after a failed write, working after a successful one', async (t) => {
+  const { writer, next, answer } = await openFake(t);
+  const attempt = async (reply: Answer) => {
+    const running = writer.run('optimize', null).catch(() => {});
+    await next();
+    answer([reply]);
+    await running;
+    return writer.state();
+  };
+  assert.equal(writer.state(), 'working');
+  assert.equal(await attempt(FAILED), 'failed');
+  assert.equal(await attempt({ done: false, failure: null, error: new Error('a bug') }), 'working');
+  assert.equal(await attempt(FAILED), 'failed');
+  assert.equal(await attempt(DONE), 'working');
+});
+
+test('state: stalled when a batch is under way for more than ten seconds', async (t) => {
+  const { writer, clock, next, answer } = await openFake(t);
+  const running = writer.run('optimize', null);
+  await next();
+  clock.advance(10_000);
+  assert.equal(writer.state(), 'working');
+  clock.advance(1);
+  assert.equal(writer.state(), 'stalled');
+  answer([DONE]);
+  await running;
+  clock.advance(60_000);
+  assert.equal(writer.state(), 'working');
+});
+
+test('healthy: after a failed write it tries one, shared by all who ask', async (t) => {
+  const { writer, requests, next, answer } = await openFake(t);
+  const healthy = createHealthCheck({ look: () => undefined as never }, writer);
+  assert.equal(await healthy(), true);
+  const running = writer.run('optimize', null).catch(() => {});
+  await next();
+  answer([FAILED]);
+  await running;
+  for (const [reply, expected] of [[FAILED, false], [DONE, true]] as const) {
+    const sent = requests.length;
+    const asked = Promise.all([healthy(), healthy(), healthy()]);
+    await next();
+    answer([reply]);
+    assert.deepEqual(await asked, [expected, expected, expected]);
+    assert.deepEqual(requests.slice(sent).map((request) => request.kind === 'alone' && request.command.name), ['probe']);
+  }
+  assert.equal(await healthy(), true);
+});
+
+test('healthy: false when reading fails', async (t) => {
+  const { writer } = await openFake(t);
+  const look = () => {
+    throw new StoreError('unavailable', 'reading fails');
+  };
+  assert.equal(await createHealthCheck({ look }, writer)(), false);
+});
+
+test('a thread that ends fails every write, now and later, is logged, and leaves reading up', async (t) => {
+  const { store, thread, logged } = await openWithThread(t);
+  const paste = await storePaste(store, patternedBytes(100));
+  const large = await storePaste(store, patternedBytes(CHUNK_BYTES));
+  const reader = store.contents.open(large.contentId ?? '');
+  const pending = Promise.allSettled(Array.from({ length: 500 }, () => create(store)));
+  await thread.terminate();
+  for (const outcome of await pending) if (outcome.status === 'rejected') assert.ok(isUnavailable(outcome.reason), String(outcome.reason));
+  await assert.rejects(create(store), isUnavailable);
+  await assert.rejects(store.contents.upload(newId()).write(patternedBytes(1)), isUnavailable);
+  assert.equal((await store.pastes.find(paste.id, CREATED_AT))?.size, 100);
+  let bytes = 0;
+  for await (const chunk of reader?.read(0, CHUNK_BYTES) ?? assert.fail('it can be opened')) bytes += chunk.length;
+  assert.equal(bytes, CHUNK_BYTES);
+  reader?.close();
+  assert.equal(await store.healthy(), false);
+  assert.deepEqual(logged.filter(({ level }) => level === 'error').map(({ logger, event }) => [logger, event]), [['store', 'writer thread ended']]);
+});
+
+test('a thread that ends fails what is under way and what waits', async (t) => {
+  const { writer, thread, next, logged } = await openFake(t);
+  const underWay = writer.run('optimize', null);
+  await next();
+  const waiting = writer.run('optimize', null);
+  const both = Promise.all([assert.rejects(underWay, isUnavailable), assert.rejects(waiting, isUnavailable)]);
+  await thread.terminate();
+  await both;
+  assert.equal(writer.state(), 'ended');
+  assert.equal(logged.length, 1);
+  await writer.close();
+});
