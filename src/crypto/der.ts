@@ -1,0 +1,196 @@
+// DER writer (ITU-T X.690): every function returns the complete encoding of one value, and refuses with a RangeError
+// what it can't encode. Only the types that our formats are made of. Reading is der-reader.ts.
+
+/** Identifier octets (X.680 section 8.6) of the universal types; SEQUENCE and SET with the constructed bit. */
+export const TAGS = {
+  boolean: 0x01,
+  integer: 0x02,
+  bitString: 0x03,
+  octetString: 0x04,
+  null: 0x05,
+  oid: 0x06,
+  enumerated: 0x0a,
+  utf8String: 0x0c,
+  printableString: 0x13,
+  ia5String: 0x16,
+  utcTime: 0x17,
+  generalizedTime: 0x18,
+  bmpString: 0x1e,
+  sequence: 0x30,
+  set: 0x31,
+} as const;
+
+/** Five bits that announce a tag of several octets (X.690 section 8.1.2.4), which none of our formats has. */
+const LONG_TAG = 0x1f;
+
+/** Set in the tag of a value that is made of values (X.690 section 8.1.2.5). */
+export const CONSTRUCTED_BIT = 0x20;
+
+/** RFC 5280 section 4.1.2.5: UTCTime covers 1950 to 2049, GeneralizedTime what follows. Unix seconds. */
+const FIRST_OF_1950 = -631_152_000;
+const FIRST_OF_2050 = 2_524_608_000;
+
+/** 9999-12-31T23:59:59Z, the last moment that has an encoding. Unix seconds. */
+export const LATEST_TIME_SECONDS = 253_402_300_799;
+
+/** The identifier octet of a constructed context-specific tag, [0] to [30]. */
+export function contextTag(number: number): number {
+  if (!Number.isInteger(number) || number < 0 || number >= LONG_TAG) throw new RangeError(`no context tag [${number}]`);
+  return 0xa0 | number;
+}
+
+/** X.690 section 10.1: definite, in the fewest octets. */
+function lengthOctets(size: number): number[] {
+  if (size < 0x80) return [size];
+  const octets: number[] = [];
+  for (let rest = size; rest > 0; rest = Math.floor(rest / 256)) octets.unshift(rest % 256);
+  return [0x80 | octets.length, ...octets];
+}
+
+function encode(tag: number, contents: readonly Uint8Array[]): Uint8Array {
+  const size = contents.reduce((sum, part) => sum + part.length, 0);
+  const header = [tag, ...lengthOctets(size)];
+  const encoding = new Uint8Array(header.length + size);
+  encoding.set(header);
+  let offset = header.length;
+  for (const part of contents) {
+    encoding.set(part, offset);
+    offset += part.length;
+  }
+  return encoding;
+}
+
+export function seq(...components: readonly Uint8Array[]): Uint8Array {
+  return encode(TAGS.sequence, components);
+}
+
+/** SEQUENCE OF: the elements as one list, which may be longer than an argument list can be. */
+export function seqOf(elements: readonly Uint8Array[]): Uint8Array {
+  return encode(TAGS.sequence, elements);
+}
+
+/** X.690 section 11.6: ascending by encoding. No complete encoding is a prefix of another, so padding never matters. */
+export function setOf(...elements: readonly Uint8Array[]): Uint8Array {
+  return encode(TAGS.set, elements.toSorted(Buffer.compare));
+}
+
+/** DER leaves a value out that equals its DEFAULT (X.690 section 11.5): calling this is deciding that it does not. */
+export function boolean(value: boolean): Uint8Array {
+  return encode(TAGS.boolean, [Uint8Array.of(value ? 0xff : 0x00)]);
+}
+
+/** INTEGER from a big-endian magnitude. Never negative: a leading one bit gets a zero octet before it. */
+export function unsignedInteger(magnitude: Uint8Array): Uint8Array {
+  if (magnitude.length === 0) throw new RangeError('an INTEGER has at least one octet');
+  const firstNonZero = magnitude.findIndex((octet) => octet !== 0);
+  const minimal = firstNonZero === -1 ? Uint8Array.of(0) : magnitude.subarray(firstNonZero);
+  const signOctet = minimal[0]! >= 0x80 ? [Uint8Array.of(0)] : [];
+  return encode(TAGS.integer, [...signOctet, minimal]);
+}
+
+/** INTEGER of a whole number from 0; a `number` must be exact. */
+export function integer(value: number | bigint): Uint8Array {
+  if (typeof value === 'number' && !Number.isSafeInteger(value)) throw new RangeError(`no exact INTEGER: ${value}`);
+  if (value < 0) throw new RangeError(`negative INTEGER: ${value}`);
+  const digits = value.toString(16);
+  return unsignedInteger(Buffer.from(digits.padStart(digits.length + (digits.length % 2), '0'), 'hex'));
+}
+
+/** ENUMERATED of a number from 0 to 127: as much as CRLReason needs. */
+export function enumerated(value: number): Uint8Array {
+  if (!Number.isInteger(value) || value < 0 || value > 0x7f) throw new RangeError(`unsupported ENUMERATED: ${value}`);
+  return encode(TAGS.enumerated, [Uint8Array.of(value)]);
+}
+
+/** BIT STRING of whole octets, the only kind that keys and signatures need. */
+export function bitString(octets: Uint8Array): Uint8Array {
+  return encode(TAGS.bitString, [Uint8Array.of(0), octets]);
+}
+
+/** BIT STRING of the bits named, 0 to 7. DER drops trailing zero bits of such a list (X.690 section 11.2.2). */
+export function namedBits(...bits: readonly number[]): Uint8Array {
+  if (bits.length === 0) return encode(TAGS.bitString, [Uint8Array.of(0)]);
+  const supported = bits.every((bit) => Number.isInteger(bit) && bit >= 0 && bit <= 7);
+  if (!supported) throw new RangeError(`unsupported bits: ${bits}`);
+  const octet = bits.reduce((set, bit) => set | (0x80 >> bit), 0);
+  return encode(TAGS.bitString, [Uint8Array.of(7 - Math.max(...bits), octet)]);
+}
+
+export function octetString(octets: Uint8Array): Uint8Array {
+  return encode(TAGS.octetString, [octets]);
+}
+
+/** NULL. */
+export function nil(): Uint8Array {
+  return encode(TAGS.null, []);
+}
+
+/** X.690 section 8.19.2: seven bits an octet, the high bit on all but the last. */
+function subidentifier(arc: number): number[] {
+  const octets = [arc % 128];
+  for (let rest = Math.floor(arc / 128); rest > 0; rest = Math.floor(rest / 128)) octets.unshift(0x80 | (rest % 128));
+  return octets;
+}
+
+/** OBJECT IDENTIFIER from its dotted form. */
+export function oid(dotted: string): Uint8Array {
+  if (!/^[0-2](?:\.(?:0|[1-9]\d*))+$/.test(dotted)) throw new RangeError(`no object identifier: ${dotted}`);
+  const [first, second, ...others] = dotted.split('.').map(Number) as [number, number, ...number[]];
+  // X.690 section 8.19.4: the first two arcs share one subidentifier, so below 2 the second is under 40.
+  const arcs = [first * 40 + second, ...others];
+  const fits = (first === 2 || second < 40) && arcs.every(Number.isSafeInteger);
+  if (!fits) throw new RangeError(`no object identifier: ${dotted}`);
+  return encode(TAGS.oid, [Uint8Array.from(arcs.flatMap(subidentifier))]);
+}
+
+/** UTF8String. Refuses lone surrogates, which have no UTF-8. */
+export function utf8String(text: string): Uint8Array {
+  if (!text.isWellFormed()) throw new RangeError('text is not well-formed Unicode');
+  return encode(TAGS.utf8String, [Buffer.from(text, 'utf8')]);
+}
+
+/** PrintableString (X.680 section 41.4). */
+export function printableString(text: string): Uint8Array {
+  if (!/^[A-Za-z0-9 '()+,\-./:=?]*$/.test(text)) throw new RangeError('text does not fit a PrintableString');
+  return encode(TAGS.printableString, [Buffer.from(text, 'latin1')]);
+}
+
+/** IA5String: ASCII, controls included. */
+export function ia5String(text: string): Uint8Array {
+  if (!/^[\u0000-\u007f]*$/.test(text)) throw new RangeError('text does not fit an IA5String');
+  return encode(TAGS.ia5String, [Buffer.from(text, 'latin1')]);
+}
+
+/** UTF-16, big-endian. Refuses lone surrogates. */
+export function utf16be(text: string): Uint8Array {
+  if (!text.isWellFormed()) throw new RangeError('text is not well-formed Unicode');
+  return Buffer.from(text, 'utf16le').swap16();
+}
+
+/** BMPString. Beyond the basic plane as surrogate pairs: not in X.680, but what every PKCS#12 implementation writes. */
+export function bmpString(text: string): Uint8Array {
+  return encode(TAGS.bmpString, [utf16be(text)]);
+}
+
+/**
+ * Time of RFC 5280 section 4.1.2.5, whole Unix seconds: UTCTime from 1950 to 2049, GeneralizedTime from 2050 to 9999.
+ */
+export function time(unixSeconds: number): Uint8Array {
+  const supported = Number.isInteger(unixSeconds) && unixSeconds >= FIRST_OF_1950 && unixSeconds <= LATEST_TIME_SECONDS;
+  if (!supported) throw new RangeError(`no Time for ${unixSeconds}`);
+  const digits = new Date(unixSeconds * 1000).toISOString().slice(0, 19).replace(/\D/g, '');
+  if (unixSeconds < FIRST_OF_2050) return encode(TAGS.utcTime, [Buffer.from(`${digits.slice(2)}Z`, 'latin1')]);
+  return encode(TAGS.generalizedTime, [Buffer.from(`${digits}Z`, 'latin1')]);
+}
+
+/** [number] EXPLICIT: around the values. */
+export function explicit(number: number, ...values: readonly Uint8Array[]): Uint8Array {
+  return encode(contextTag(number), values);
+}
+
+/** [number] IMPLICIT: in place of the value's own tag, whose constructed bit stays (X.690 section 8.14.4). */
+export function implicit(number: number, value: Uint8Array): Uint8Array {
+  const encoding = Uint8Array.from(value);
+  encoding[0] = (contextTag(number) & ~CONSTRUCTED_BIT) | (value[0]! & CONSTRUCTED_BIT);
+  return encoding;
+}

@@ -1,0 +1,47 @@
+// An authority and clients of it for tests: made by the same code as the service's, with real randomness and a fixed
+// time.
+
+import { randomBytes } from '../../src/crypto/random.ts';
+import { fingerprintSha1 } from '../../src/crypto/fingerprint.ts';
+import type { Authority } from '../../src/crypto/issuer.ts';
+import { generateKeyPair, subjectPublicKeyInfo } from '../../src/crypto/key-pair.ts';
+import type { KeyPair } from '../../src/crypto/key-pair.ts';
+import { makeSerial } from '../../src/crypto/serial.ts';
+import { makeAuthorityCertificate, makeClientCertificate, validityFrom } from '../../src/crypto/x509.ts';
+import type { Validity } from '../../src/crypto/x509.ts';
+
+/** 2026-01-31T12:00:00Z, Unix seconds. */
+export const ISSUED_AT = 1_769_860_800;
+
+export interface TestAuthority extends Authority {
+  readonly keyPair: KeyPair;
+}
+
+export interface TestClient {
+  readonly certificate: Uint8Array;
+  readonly keyPair: KeyPair;
+  readonly serial: string;
+  readonly fingerprint: string;
+}
+
+export async function makeTestAuthority(commonName = 'Paste Service CA', issuedAt = ISSUED_AT): Promise<TestAuthority> {
+  const keyPair = await generateKeyPair();
+  const serial = makeSerial(randomBytes);
+  const validity = validityFrom(issuedAt, 36_500);
+  const certificate = await makeAuthorityCertificate({ commonName, serial, validity, keyPair });
+  return { certificate, privateKey: keyPair.privateKey, keyPair };
+}
+
+/** A client's certificate, by default on a key of its own and for a year. */
+export async function makeTestClient(
+  authority: Authority,
+  given: { commonName?: string; validity?: Validity; keyPair?: KeyPair } = {},
+): Promise<TestClient> {
+  const { commonName = 'alice', validity = validityFrom(ISSUED_AT, 365) } = given;
+  const keyPair = given.keyPair ?? (await generateKeyPair());
+  const { privateKey, publicKey } = keyPair;
+  const serial = makeSerial(randomBytes);
+  const spki = subjectPublicKeyInfo(publicKey);
+  const certificate = await makeClientCertificate({ commonName, serial, validity, spki, privateKey }, authority);
+  return { certificate, keyPair, serial, fingerprint: fingerprintSha1(certificate) };
+}

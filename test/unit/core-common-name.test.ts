@@ -1,0 +1,56 @@
+// The rule for common names: what is taken, what is changed, what is refused.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { normaliseCommonName } from '../../src/core/common-name.ts';
+
+test('normaliseCommonName: trims, composes, and leaves the rest as it is', () => {
+  assert.equal(normaliseCommonName('alice'), 'alice');
+  assert.equal(normaliseCommonName(' \t\nAlice B. \r\n'), 'Alice B.');
+  assert.equal(normaliseCommonName('e\u0301'), '\u00e9');
+  assert.equal(normaliseCommonName('\u4e2d\u6587 \u{1f600}'), '\u4e2d\u6587 \u{1f600}');
+  assert.equal(normaliseCommonName('<b>"; DROP TABLE'), '<b>"; DROP TABLE');
+});
+
+test('normaliseCommonName: what it returns it returns again', () => {
+  // U+2000 becomes U+2002, and U+212A becomes K, under NFC; Hangul composes.
+  for (const name of ['a\u2000b', '\u212a', '\u1112\u1161\u11ab', 'x\u0323\u0307']) {
+    const once = normaliseCommonName(name);
+    assert.ok(once !== undefined);
+    assert.equal(normaliseCommonName(once), once);
+  }
+});
+
+test('normaliseCommonName: counts code points, after trimming and composing', () => {
+  for (const character of ['a', '\u00e9', '\u{1f600}']) {
+    assert.equal(normaliseCommonName(character.repeat(0)), undefined);
+    assert.equal(normaliseCommonName(character.repeat(1)), character);
+    assert.equal(normaliseCommonName(character.repeat(63)), character.repeat(63));
+    assert.equal(normaliseCommonName(character.repeat(64)), character.repeat(64));
+    assert.equal(normaliseCommonName(character.repeat(65)), undefined);
+  }
+  assert.equal(normaliseCommonName('e\u0301'.repeat(64)), '\u00e9'.repeat(64));
+  assert.equal(normaliseCommonName(` ${'a'.repeat(64)} `), 'a'.repeat(64));
+  assert.equal(normaliseCommonName(' \u3000 '), undefined);
+});
+
+test('normaliseCommonName: refuses controls, separators and directional formatting inside a name', () => {
+  const ranges = [[0x00, 0x1f], [0x7f, 0x9f], [0x2028, 0x202e], [0x2066, 0x2069]] as const;
+  for (const [first, last] of ranges) {
+    for (let code = first; code <= last; code += 1) {
+      const name = `a${String.fromCodePoint(code)}b`;
+      assert.equal(normaliseCommonName(name), undefined, `U+${code.toString(16)}`);
+    }
+  }
+});
+
+test('normaliseCommonName: takes the neighbours of what it refuses', () => {
+  for (const code of [0x20, 0x7e, 0xa0, 0x2027, 0x202f, 0x2065, 0x206a]) {
+    const name = `a${String.fromCodePoint(code)}b`;
+    assert.equal(normaliseCommonName(name), name, `U+${code.toString(16)}`);
+  }
+});
+
+test('normaliseCommonName: refuses lone surrogates', () => {
+  for (const name of ['a\ud800', '\udc00a', '\ud83d\ud83d\ude00']) assert.equal(normaliseCommonName(name), undefined);
+});

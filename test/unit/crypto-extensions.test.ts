@@ -1,0 +1,71 @@
+// The bytes of the profile, written out: what is tested against other programs is in test/interop.
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { test } from 'node:test';
+import {
+  REVOCATION_REASONS,
+  authorityBasicConstraints,
+  authorityKeyIdentifier,
+  authorityKeyUsage,
+  clientAuthOnly,
+  clientBasicConstraints,
+  clientKeyUsage,
+  crlNumber,
+  keyIdentifier,
+  reasonCode,
+  subjectKeyIdentifier,
+} from '../../src/crypto/extensions.ts';
+import type { RevocationReason } from '../../src/crypto/extensions.ts';
+import { generateKeyPair, subjectPublicKeyInfo } from '../../src/crypto/key-pair.ts';
+
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+const IDENTIFIER = '000102030405060708090a0b0c0d0e0f10111213';
+
+test('basicConstraints: an authority without authorities below it, and a client by an empty sequence', () => {
+  assert.equal(hex(authorityBasicConstraints()), '30120603551d130101ff040830060101ff020100');
+  assert.equal(hex(clientBasicConstraints()), '300c0603551d130101ff04023000');
+});
+
+test('keyUsage: keyCertSign and cRLSign with one unused bit, digitalSignature with seven', () => {
+  assert.equal(hex(authorityKeyUsage()), '300e0603551d0f0101ff040403020106');
+  assert.equal(hex(clientKeyUsage()), '300e0603551d0f0101ff040403020780');
+});
+
+test('extKeyUsage: clientAuth, not critical', () => {
+  assert.equal(hex(clientAuthOnly()), '30130603551d25040c300a06082b06010505070302');
+});
+
+test('subjectKeyIdentifier, authorityKeyIdentifier: the identifier alone', () => {
+  const identifier = Buffer.from(IDENTIFIER, 'hex');
+  assert.equal(hex(subjectKeyIdentifier(identifier)), `301d0603551d0e04160414${IDENTIFIER}`);
+  assert.equal(hex(authorityKeyIdentifier(identifier)), `301f0603551d23041830168014${IDENTIFIER}`);
+});
+
+test('keyIdentifier: the leftmost 160 bits of SHA-256 over the point', async () => {
+  const spki = subjectPublicKeyInfo((await generateKeyPair()).publicKey);
+  assert.equal(spki.length, 120);
+  const point = spki.subarray(120 - 97);
+  assert.equal(point[0], 0x04);
+  assert.equal(hex(keyIdentifier(spki)), createHash('sha256').update(point).digest('hex').slice(0, 40));
+});
+
+test('cRLNumber: a minimal INTEGER, not critical', () => {
+  assert.equal(hex(crlNumber(1)), '300a0603551d140403020101');
+  assert.equal(hex(crlNumber(128)), '300b0603551d14040402020080');
+  for (const number of [-1, 0.5]) assert.throws(() => crlNumber(number), RangeError);
+});
+
+test('reasonCode: the numbers of RFC 5280 section 5.3.1', () => {
+  const numbers = {
+    keyCompromise: 1,
+    affiliationChanged: 3,
+    superseded: 4,
+    cessationOfOperation: 5,
+    privilegeWithdrawn: 9,
+  };
+  assert.deepEqual({ ...REVOCATION_REASONS }, numbers);
+  for (const [reason, number] of Object.entries(numbers)) {
+    assert.equal(hex(reasonCode(reason as RevocationReason)), `300a0603551d1504030a010${number}`);
+  }
+});
