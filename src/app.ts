@@ -5,25 +5,38 @@ import type { Config } from './config/settings.ts';
 import type { Log } from './core/log.ts';
 import { ID_BYTES, idFromBytes } from './core/ids.ts';
 import type { RandomBytes } from './core/random.ts';
-import { DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS, unixSeconds, type Clock } from './core/time.ts';
+import type { Clock } from './core/time.ts';
 import { createCallerOf } from './http/callers.ts';
 import { createAuditHandlers } from './http/handlers/audit.ts';
 import { createChallengeHandlers } from './http/handlers/challenges.ts';
 import { createOwnPasteHandlers } from './http/handlers/own-pastes.ts';
 import { createPasteHandlers } from './http/handlers/pastes.ts';
+import { createPkiHandlers } from './http/handlers/pki.ts';
+import { createRegistrationHandlers } from './http/handlers/registration.ts';
 import { createServiceHandlers } from './http/handlers/service.ts';
+import { createMetricsServer } from './http/metrics-server.ts';
+import { ROUTES } from './http/routes.ts';
 import { createHttpServer } from './http/server.ts';
 import { createAntiflood, type AntifloodOptions } from './limits/antiflood.ts';
 import { createWorkQueue } from './limits/work-queue.ts';
-import { createCleanup, type Cleanup, type CleanupTask } from './ops/cleanup.ts';
+import { measureEventLoopDelay } from './ops/event-loop.ts';
+import { createMetrics } from './ops/metrics.ts';
+import { createCleanup, type Cleanup } from './ops/cleanup.ts';
+import { createKdfThread } from './crypto/pkcs12-kdf-thread.ts';
 import { createAudit } from './service/audit.ts';
+import { createAuthorities } from './service/authority.ts';
+import { createCertificates } from './service/certificates.ts';
 import { createChallenges } from './service/challenges.ts';
 import { createContentRules } from './service/content-rules.ts';
+import { gaugeReaders } from './service/gauges.ts';
 import { createIdentity } from './service/identity.ts';
 import { createOwnPastes } from './service/own-pastes.ts';
 import { createPasswords } from './service/passwords.ts';
 import { createPastes } from './service/pastes.ts';
-import { createRates, type Rates } from './service/rates.ts';
+import { createRates } from './service/rates.ts';
+import { createRegistration } from './service/registration.ts';
+import { createRevocationList } from './service/revocation-list.ts';
+import { cleanupTasks } from './service/upkeep.ts';
 import { openStore } from './store/open.ts';
 import type { Store } from './store/store.ts';
 
@@ -51,13 +64,8 @@ const MOST_PASSWORD_CHECKS = 3;
 const PASSWORD_CHECKS_WAITING = 32;
 const PASSWORD_WAIT_MS = 5000;
 
-/** Small enough for a step of a few milliseconds. */
-const EXPIRED_PER_STEP = 64;
-const PAGES_PER_STEP = 256;
-const RECORDS_PER_STEP = 1000;
-
-/** A host's clock that is set back by less must not make a used challenge valid and unknown at once. */
-const CLOCK_MARGIN_SECONDS = HOUR_SECONDS;
+/** Bundles of registrations in progress, at a millisecond or two each. */
+const BUNDLES_WAITING = 256;
 
 /** As long as the output of the HMAC that it is for. */
 const CHALLENGE_KEY_BYTES = 32;
@@ -66,43 +74,61 @@ const CHALLENGE_KEY_BYTES = 32;
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const { clock, random, log } = parts;
   const store = await openStore({ path: config.databasePath, clock, log });
+  const eventLoopDelay = measureEventLoopDelay();
   const queue = createWorkQueue({
     concurrency: Math.max(1, Math.min(parts.cores - 1, MOST_PASSWORD_CHECKS)),
     maxWaiting: PASSWORD_CHECKS_WAITING,
     maxWaitMs: PASSWORD_WAIT_MS,
     clock,
   });
+  const readers = gaugeReaders({ store, passwordQueue: queue, eventLoopDelay, connectionsOpen: () => server.connectionsOpen(), clock });
+  const metrics = createMetrics({ routes: ROUTES.map((route) => route.path), readers });
+  const { count } = metrics;
   const passwords = createPasswords({ queue, clock, random });
   const antiflood = createAntiflood(antifloodOptions(config));
   const key = await challengeKey(config, store, random);
-  const challenges = createChallenges({ config, key, antiflood, spent: store.challenges, clock, random });
-  const rates = createRates(config, clock);
+  const challenges = createChallenges({ config, key, antiflood, spent: store.challenges, clock, random, count });
+  const rates = createRates({ config, clock, count });
   const rules = createContentRules({ config, store, passwords, newContentId: () => idFromBytes(random(ID_BYTES)) });
   const audit = createAudit({ clock, log });
   const identity = createIdentity({ certificates: store.certificates, auditLog: store.audit, audit, clock });
   const callerOf = createCallerOf(identity);
-  const pastes = createPastes({ config, store, rules, passwords, challenges, rates, antiflood, clock, random });
-  const ownPastes = createOwnPastes({ config, store, rules, passwords, rates, audit, clock });
+  const authorities = createAuthorities({ config, store: store.authority, queue, audit, clock, random, log });
+  const certificates = createCertificates({ config, store: store.certificates, challenges, audit, clock, random, log });
+  const revocationList = createRevocationList({ authorities, store: store.authority, certificates: store.certificates, clock });
+  const kdf = createKdfThread(BUNDLES_WAITING);
+  const register = createRegistration({ authorities, certificates, challenges, kdf, queue, random });
+  const pastes = createPastes({ config, store, rules, passwords, challenges, rates, antiflood, clock, random, count });
+  const ownPastes = createOwnPastes({ config, store, rules, passwords, rates, audit, clock, count });
   const handlers = {
-    ...createServiceHandlers({ config, store }),
+    ...createServiceHandlers({ config, store, isStopping: () => server.isStopping() }),
     ...createChallengeHandlers(challenges),
     ...createPasteHandlers({ pastes, rates, callerOf }),
     ...createOwnPasteHandlers({ pastes: ownPastes, callerOf }),
     ...createAuditHandlers({ auditLog: store.audit, callerOf }),
+    ...createPkiHandlers({ config, authorities, certificates, revocationList, callerOf }),
+    ...createRegistrationHandlers({ challenges, register, callerOf, random }),
   };
-  const server = createHttpServer({ config, handlers, clock, random, log });
-  const cleanup = createCleanup(cleanupTasks({ config, store, rates, clock }), log);
+  const server = createHttpServer({ config, handlers, clock, random, log, metrics });
+  const metricsServer = config.metricsListen === ''
+    ? undefined
+    : createMetricsServer({ config, listenOn: config.metricsListen, metrics, clock, random, log });
+  const cleanup = createCleanup(cleanupTasks({ config, store, rates, clock, count }), log);
 
   return {
     cleanup,
     listen: async () => {
+      await metricsServer?.listen();
       const address = await server.listen();
       cleanup.start();
+      void authorities.checkKey();
       return address;
     },
     close: async () => {
-      await server.stop();
+      await Promise.all([server.stop(), metricsServer?.stop()]);
+      eventLoopDelay.stop();
       await cleanup.stop();
+      await kdf.close();
       await store.close();
     },
   };
@@ -123,81 +149,5 @@ function antifloodOptions(config: Config): AntifloodOptions {
     maxBits: config.antifloodMaxBits,
     decayMs: config.antifloodDecaySeconds * 1000,
     maxEntries: config.antifloodMaxEntries,
-  };
-}
-
-/** Every background task, in one table. */
-function cleanupTasks(parts: { config: Config; store: Store; rates: Rates; clock: Clock }): readonly CleanupTask[] {
-  const { config, store, rates, clock } = parts;
-  return [
-    {
-      name: 'expired pastes',
-      intervalSeconds: HOUR_SECONDS,
-      step: async () => (await store.pastes.removeExpired(unixSeconds(clock), EXPIRED_PER_STEP)) === EXPIRED_PER_STEP,
-    },
-    {
-      name: 'duplicate records',
-      intervalSeconds: 15 * MINUTE_SECONDS,
-      step: async () => {
-        const untilSeconds = unixSeconds(clock) - config.duplicateWindowSeconds;
-        return (await store.submissions.removeUntil(untilSeconds, RECORDS_PER_STEP)) === RECORDS_PER_STEP;
-      },
-    },
-    {
-      name: 'used challenges',
-      intervalSeconds: 5 * MINUTE_SECONDS,
-      step: async () => {
-        const untilSeconds = unixSeconds(clock) - CLOCK_MARGIN_SECONDS;
-        return (await store.challenges.removeExpired(untilSeconds, RECORDS_PER_STEP)) === RECORDS_PER_STEP;
-      },
-    },
-    {
-      name: 'audit log',
-      intervalSeconds: DAY_SECONDS,
-      step: async () => {
-        const untilSeconds = unixSeconds(clock) - config.auditRetentionSeconds;
-        return (await store.audit.removeUntil(untilSeconds, RECORDS_PER_STEP)) === RECORDS_PER_STEP;
-      },
-    },
-    {
-      name: 'rate records',
-      intervalSeconds: 5 * MINUTE_SECONDS,
-      step: async () => {
-        rates.sweep();
-        return false;
-      },
-    },
-    {
-      name: 'free pages',
-      intervalSeconds: 5 * MINUTE_SECONDS,
-      step: releaseStep(store),
-    },
-    {
-      name: 'write-ahead log',
-      intervalSeconds: MINUTE_SECONDS,
-      step: async () => {
-        await store.upkeep.truncateWal();
-        return false;
-      },
-    },
-    {
-      name: 'statistics',
-      intervalSeconds: 6 * HOUR_SECONDS,
-      step: async () => {
-        await store.upkeep.optimize();
-        return false;
-      },
-    },
-  ];
-}
-
-/** More to do as long as each step leaves fewer free pages than the one before. */
-function releaseStep(store: Store): () => Promise<boolean> {
-  let freeBefore = Infinity;
-  return async () => {
-    const free = await store.upkeep.releasePages(PAGES_PER_STEP);
-    const goesOn = free > 0 && free < freeBefore;
-    freeBefore = goesOn ? free : Infinity;
-    return goesOn;
   };
 }

@@ -47,16 +47,18 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
   }
 }
 
-/** Resolves with the first signal. Another one means that whoever sent it does not want to wait. */
+/** Under npm, a signal to the process group arrives once from each process that passes it on: copies, no impatience. */
+const SIGNAL_COPIES_MS = 250;
+
+/** Resolves with the first signal. A later one means that whoever sent it does not want to wait. */
 function nextStopSignal(terminal: Terminal, { log, flush }: LogWriter): Promise<string> {
   return new Promise((resolve) => {
-    let stopping = false;
+    let firstMs: number | undefined;
     terminal.onStopSignal((signal) => {
-      if (!stopping) {
-        stopping = true;
-        resolve(signal);
-        return;
-      }
+      const nowMs = terminal.clock.monotonicMs();
+      firstMs ??= nowMs;
+      resolve(signal);
+      if (nowMs - firstMs < SIGNAL_COPIES_MS) return;
       log({ level: 'warning', logger: 'main', event: 'stopped at once', details: { signal } });
       flush();
       terminal.exit(EXIT.failure);

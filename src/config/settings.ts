@@ -215,6 +215,14 @@ export const SETTINGS = {
   pkiCaDays: integer('SERVICE_PKI_CA_DAYS', 3650, 'days',
     'validity of the certificate authority', { minimum: 1, maximum: 36_500 }),
 
+  // Metrics
+  metricsListen: text('SERVICE_METRICS_LISTEN', '',
+    'where metrics are served: such as `127.0.0.1:9464`, or the path of a unix socket; empty for nowhere',
+    {
+      pattern: /^(?:\/[^\0]{1,106}|(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):\d{1,5})?$/,
+      expected: 'an address and port such as 127.0.0.1:9464, or the absolute path of a unix socket',
+    }),
+
   // Audit
   auditRetentionSeconds: integer('SERVICE_AUDIT_RETENTION', 90 * DAY_SECONDS, 'seconds',
     'how long audit entries are kept', { minimum: 1 }),

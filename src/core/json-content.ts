@@ -155,11 +155,12 @@ class JsonDocument {
     if (byte !== QUOTE) refuse();
     this.#expected = 'colon';
     this.#name.reset();
+    // Names further down are not shown to the matcher, which then matches nothing.
     this.#string.begin(this.#closing.length === 1 ? this.#name : IGNORED);
   }
 
   #endName(): void {
-    this.#atContent = this.#closing.length === 1 && this.#name.matches();
+    this.#atContent = this.#name.matches();
     if (!this.#atContent) return;
     if (this.#contentSeen) refuse();
     this.#contentSeen = true;

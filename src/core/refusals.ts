@@ -30,6 +30,24 @@ export const REFUSALS = {
   // Lists
   queryInvalid: { status: 400, error: 'invalid query parameter' },
 
+  // Certificates
+  pkiDisabled: { status: 404, error: 'PKI not enabled' },
+  authorityMissing: { status: 404, error: 'CA not initialized' },
+  certificateNotFound: { status: 404, error: 'certificate not found' },
+  authorityExists: { status: 409, error: 'CA already exists' },
+  certificateRevoked: { status: 409, error: 'certificate already revoked' },
+  bodyInvalid: { status: 400, error: 'invalid JSON body: expected an object' },
+  bodyTooLarge: { status: 413, error: 'request body too large' },
+  commonNameRequired: { status: 400, error: 'common_name required' },
+  commonNameInvalid: { status: 400, error: 'common_name must be 1 to 64 characters without control characters' },
+  csrInvalid: { status: 400, error: 'certificate signing request not acceptable' },
+  keyReused: { status: 400, error: 'the public key already has a certificate' },
+  reasonInvalid: { status: 400, error: 'unknown revocation reason' },
+  bundleProfileInvalid: { status: 400, error: 'p12_profile must be modern or compat' },
+  bundlePasswordInvalid: { status: 400, error: 'p12_password must be 1 to 1024 characters' },
+  authorityPasswordMissing: { status: 500, error: 'CA password not configured' },
+  issuanceFailed: { status: 500, error: 'certificate issuance failed' },
+
   // Proof-of-work
   powRequired: { status: 400, error: 'proof-of-work required' },
   powMalformedToken: { status: 400, error: 'Proof-of-work failed: malformed token' },

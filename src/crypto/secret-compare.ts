@@ -9,8 +9,8 @@ const KEY_BYTES = 32;
 export type SecretMatcher = (presented: Uint8Array) => boolean;
 
 /**
- * Compares HMAC-SHA-256 values under a key that lives as long as the matcher: `timingSafeEqual` alone throws for another
- * length, and so would say how long the secret is.
+ * Compares HMAC-SHA-256 values under a key that lives as long as the matcher: `timingSafeEqual` alone throws for
+ * another length, and so would say how long the secret is.
  */
 export function secretMatcher(secret: Uint8Array, random: RandomBytes): SecretMatcher {
   const key = random(KEY_BYTES);

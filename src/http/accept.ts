@@ -1,5 +1,5 @@
-// Which of the two media types that this service can answer with a client prefers (RFC 9110 section 12.5.1). Not a general
-// negotiation: there is nothing else to choose from.
+// Which of the two media types that this service can answer with a client prefers (RFC 9110 section 12.5.1). Not a
+// general negotiation: there is nothing else to choose from.
 
 /** Three decimals at most, and never above one (RFC 9110 section 12.4.2). */
 const QVALUE = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;

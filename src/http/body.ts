@@ -1,5 +1,5 @@
-// A request's body on its way to the handler: pushed into its sink, never collected here, at no less than the minimum rate. What is
-// done with the rest of a body that nobody reads is linger.ts.
+// A request's body on its way to the handler: pushed into its sink, never collected here, at no less than the minimum
+// rate. What is done with the rest of a body that nobody reads is linger.ts.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ByteSink } from '../core/bytes.ts';

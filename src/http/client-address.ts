@@ -1,5 +1,5 @@
-// Text forms of IP addresses: one form for each address, and the part of it that stands for one client. Which addresses are to be
-// trusted is networks.ts and forwarded.ts.
+// Text forms of IP addresses: one form for each address, and the part of it that stands for one client. Which addresses
+// are to be trusted is networks.ts and forwarded.ts.
 
 import { isIPv4, isIPv6, SocketAddress } from 'node:net';
 import { parseAddress } from '../core/addresses.ts';
@@ -11,8 +11,8 @@ const IPV4_MAPPED = '::ffff:';
 const IPV6_NETWORK_BYTES = 8;
 
 /**
- * The one text of that address: IPv4 in dotted decimal, IPv4-mapped IPv6 as IPv4, IPv6 compressed and in lower case without
- * its zone. Undefined for anything that is no address.
+ * The one text of that address: IPv4 in dotted decimal, IPv4-mapped IPv6 as IPv4, IPv6 compressed and in lower case
+ * without its zone. Undefined for anything that is no address.
  */
 export function plainAddress(text: string): string | undefined {
   if (isIPv4(text)) return text;

@@ -1,5 +1,5 @@
-// What node's parser and its timer refuse: each gets one answer in our form, in its turn after the requests before it. What the parser
-// lets through although it should not is form.ts.
+// What node's parser and its timer refuse: each gets one answer in our form, in its turn after the requests before it.
+// What the parser lets through although it should not is form.ts.
 
 import type { Socket } from 'node:net';
 import { Refusal, type RefusalName } from '../core/refusals.ts';
@@ -14,8 +14,8 @@ export interface ClientError extends Error {
 }
 
 /**
- * Deals with a `clientError`. node may report several for one socket: only the first that concerns a request counts, and none
- * after the request that ends the connection.
+ * Deals with a `clientError`. node may report several for one socket: only the first that concerns a request counts,
+ * and none after the request that ends the connection.
  */
 export function handleClientError(error: ClientError, connection: Connection, answerRaw: RawAnswer): void {
   const { socket, exchanges } = connection;
@@ -36,7 +36,8 @@ function refusalOf({ code = '', reason = '' }: ClientError): RefusalName | undef
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'requestTimeout';
   if (code === 'HPE_HEADER_OVERFLOW') return 'headersTooLarge';
   // RFC 9112 section 6.1: an unknown coding is 501; both framings at once, which has the same code, is 400.
-  if (code === 'HPE_INVALID_TRANSFER_ENCODING' && !reason.includes('Content-Length')) return 'transferEncodingUnsupported';
+  const isCoding = code === 'HPE_INVALID_TRANSFER_ENCODING' && !reason.includes('Content-Length');
+  if (isCoding) return 'transferEncodingUnsupported';
   return code.startsWith('HPE_') ? 'requestMalformed' : undefined;
 }
 

@@ -1,5 +1,5 @@
-// The headers that every answer carries, whoever writes it: the contract's "Common response headers". X-Request-ID, the one whose
-// value differs, is request-id.ts.
+// The headers that every answer carries, whoever writes it: the contract's "Common response headers". X-Request-ID, the
+// one whose value differs, is request-id.ts.
 
 /** In the contract's order. */
 export const COMMON_HEADERS = [

@@ -1,5 +1,5 @@
-// The open connections: how many there may be, in all and of one client, what each has in progress, and whether its client takes
-// what is written to it. Does not speak HTTP; how a connection ends is linger.ts.
+// The open connections: how many there may be, in all and of one client, what each has in progress, and whether its
+// client takes what is written to it. Does not speak HTTP; how a connection ends is linger.ts.
 
 import type { Socket } from 'node:net';
 import type { Config } from '../config/settings.ts';
@@ -23,10 +23,11 @@ export interface Connection {
 }
 
 /**
- * The kernel reports that a client took something only when about a third of its send buffer (up to 4 MiB) is free again. Time
- * saved up by such a burst must last until the next one, or a client well above the minimum rate would count as stalled.
+ * The kernel reports that a client took something only when about a third of its send buffer (up to 4 MiB) is free
+ * again. Time saved up by such a burst must last until the next one, or a client well above the minimum rate would
+ * count as stalled.
  */
-const MOST_ALLOWANCES_OUTGOING = 3;
+const MOST_ALLOWANCES = 3;
 
 /** Ends the connection with this answer, in its turn. The first such answer stays. */
 export function endWith(connection: Connection, answer: () => void): void {
@@ -45,6 +46,10 @@ export class Connections {
   constructor(config: Config, isTrustedProxy: NetworkMatcher) {
     this.#config = config;
     this.#isTrustedProxy = isTrustedProxy;
+  }
+
+  get size(): number {
+    return this.#bySocket.size;
   }
 
   /** Takes a new connection in until it closes; undefined when there are too many, in all or of this client. */
@@ -83,7 +88,7 @@ export class Connections {
       const movedBytes = socket.bytesWritten - waiting;
       if (waiting === 0) connection.outgoing = undefined;
       else if (outgoing === undefined) {
-        connection.outgoing = new Pace({ minBytesPerSecond, nowMs, movedBytes, mostAllowances: MOST_ALLOWANCES_OUTGOING });
+        connection.outgoing = new Pace({ minBytesPerSecond, nowMs, movedBytes, mostAllowances: MOST_ALLOWANCES });
       } else if (outgoing.isTooSlow(nowMs, movedBytes)) socket.destroy();
     }
   }

@@ -1,9 +1,10 @@
-// One request and its answer, from what node:http hands over to the end of the answer: form, route, handler, reply, log. The requests
-// of a connection are carried out one after another (RFC 9112 section 9.3.2 allows no more when one of them is unsafe).
+// One request and its answer, from what node:http hands over to the end of the answer: form, route, handler, reply,
+// log. The requests of a connection are carried out one after another (RFC 9112 section 9.3.2 allows no more when one
+// of them is unsafe).
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Log } from '../core/log.ts';
-import { Refusal } from '../core/refusals.ts';
+import type { Log, LogLevel } from '../core/log.ts';
+import { Refusal, type RefusalName } from '../core/refusals.ts';
 import type { Clock } from '../core/time.ts';
 import { BodyReader, ClientGoneError, NO_BODY, type BodyTransfers } from './body.ts';
 import type { Connection } from './connections.ts';
@@ -17,7 +18,7 @@ import { emptyReply, type Reply } from './reply.ts';
 import type { ReplyWriter } from './reply-writer.ts';
 import type { RequestBody } from './request.ts';
 import type { RequestIds } from './request-id.ts';
-import { logRequest } from './request-log.ts';
+import type { NoteAnswered } from './answered.ts';
 import type { Match, Router } from './router.ts';
 import { parseTarget } from './target.ts';
 
@@ -37,12 +38,13 @@ export interface Exchange {
   route: string;
   /** Of the answer; 0 before there is one. */
   status: number;
+  refusal: RefusalName | undefined;
   sentBytes: number;
   /** Its answer ends the connection. */
   isLast: boolean;
   /** The answer has been written, or the client has gone. */
   isOver: boolean;
-  /** Ends the writer's wait for the client. */
+  /** Ends the writer's wait for the client: its socket has drained, or it has gone. */
   wake: (() => void) | undefined;
 }
 
@@ -55,6 +57,7 @@ export interface ExchangeParts {
   readonly writeReply: ReplyWriter;
   readonly clock: Clock;
   readonly log: Log;
+  readonly noteAnswered: NoteAnswered;
 }
 
 export interface Exchanges {
@@ -73,7 +76,7 @@ const CLIENT_GONE_STATUS = 499;
 const UPLOAD_HINT = 'to store a paste, send it to / itself: curl -T - URL < FILE';
 
 export function createExchanges(parts: ExchangeParts): Exchanges {
-  const { router, handlers, forwarding, writeReply, clock, log } = parts;
+  const { router, handlers, forwarding, writeReply, clock, log, noteAnswered } = parts;
 
   function receive(connection: Connection, req: IncomingMessage, res: ServerResponse): void {
     if (connection.ignoresInput) return;
@@ -91,8 +94,8 @@ export function createExchanges(parts: ExchangeParts): Exchanges {
   function answer(exchange: Exchange): void {
     try {
       const reply = replyTo(exchange);
-      if (reply instanceof Promise) reply.then((value) => send(exchange, value), (error: unknown) => refuse(exchange, error));
-      else send(exchange, reply);
+      if (!(reply instanceof Promise)) send(exchange, reply);
+      else reply.then((value) => send(exchange, value), (error: unknown) => refuse(exchange, error));
     } catch (error) {
       refuse(exchange, error);
     }
@@ -111,6 +114,7 @@ export function createExchanges(parts: ExchangeParts): Exchanges {
   }
 
   function send(exchange: Exchange, reply: Reply): void {
+    exchange.refusal = reply.refusal;
     try {
       const isWritten = writeReply(exchange, reply);
       isWritten?.catch((error: unknown) => refuse(exchange, error));
@@ -122,16 +126,17 @@ export function createExchanges(parts: ExchangeParts): Exchanges {
   /** Answers with the refusal that the error stands for. Half an answer can only be broken off. */
   function refuse(exchange: Exchange, error: unknown): void {
     const refusal = refusalOf(error);
-    if (!(error instanceof Refusal || error instanceof ClientGoneError)) logFailure(exchange, error);
+    const isExpected = error === refusal || error instanceof ClientGoneError;
+    if (!isExpected) logFailure(exchange, error, refusal === undefined ? 'error' : 'warning');
     if (exchange.isOver) return;
     if (exchange.res.headersSent) exchange.connection.socket.destroy();
     else send(exchange, refusalReply(refusal ?? new Refusal('internal')));
   }
 
   /** With the error's own words: they are for the operator, and callers never see them. */
-  function logFailure({ requestId, route }: Exchange, error: unknown): void {
+  function logFailure({ requestId, route }: Exchange, error: unknown, level: LogLevel): void {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    log({ level: 'error', logger: 'http', event: 'request failed', details: { route, request_id: requestId, error: text } });
+    log({ level, logger: 'http', event: 'request failed', details: { route, request_id: requestId, error: text } });
   }
 
   function finish(exchange: Exchange): void {
@@ -156,8 +161,8 @@ export function createExchanges(parts: ExchangeParts): Exchanges {
   function end(exchange: Exchange): void {
     exchange.isOver = true;
     exchange.wake?.();
-    const { method, route, status, sentBytes, startedMs, requestId, origin } = exchange;
-    logRequest(log, {
+    const { method, route, status, sentBytes, startedMs, requestId, origin, refusal } = exchange;
+    noteAnswered({
       method,
       route,
       status: status === 0 ? CLIENT_GONE_STATUS : status,
@@ -166,6 +171,7 @@ export function createExchanges(parts: ExchangeParts): Exchanges {
       requestId,
       clientIp: origin.clientAddress,
       fingerprint: origin.fingerprint,
+      refusal,
     });
   }
 
@@ -173,7 +179,12 @@ export function createExchanges(parts: ExchangeParts): Exchanges {
 }
 
 /** Reads what every request has, whatever it asks for. */
-function openExchange(parts: ExchangeParts, connection: Connection, req: IncomingMessage, res: ServerResponse): Exchange {
+function openExchange(
+  parts: ExchangeParts,
+  connection: Connection,
+  req: IncomingMessage,
+  res: ServerResponse,
+): Exchange {
   const headers = new HeaderLines(req.rawHeaders);
   const { body, malformed } = openBody(parts.transfers, headers, req, res);
   return {
@@ -189,8 +200,9 @@ function openExchange(parts: ExchangeParts, connection: Connection, req: Incomin
     malformed,
     route: '-',
     status: 0,
+    refusal: undefined,
     sentBytes: 0,
-    // node drops what came in one read with an Upgrade that nobody takes: what follows may begin in the middle of a request.
+    // node drops what came in one read after an Upgrade that nobody takes: what follows may be the middle of a request.
     isLast: malformed !== undefined || headers.all('upgrade').length > 0,
     isOver: false,
     wake: undefined,

@@ -1,5 +1,5 @@
-// The form of a request that node's parser lets through although this server must not take it (RFC 9112): version, Host, framing and
-// Expect. What the parser itself refuses is client-errors.ts.
+// The form of a request that node's parser lets through although this server must not take it (RFC 9112): version,
+// Host, framing and Expect. What the parser itself refuses is client-errors.ts.
 
 import { Refusal } from '../core/refusals.ts';
 import type { HeaderLines } from './header-lines.ts';
@@ -16,7 +16,7 @@ export interface Form {
 
 /** Refuses what is not well-formed. After that the connection is of no more use: its framing is in doubt. */
 export function checkForm(version: string, headers: HeaderLines): Form {
-  if (version !== '1.1' && version !== '1.0') throw new Refusal('requestMalformed', { hint: 'use HTTP/1.1 or HTTP/1.0' });
+  if (version !== '1.1' && version !== '1.0') throw new Refusal('requestMalformed', { hint: 'use HTTP/1.1' });
   if (headers.count > MAX_HEADER_LINES) throw new Refusal('headersTooLarge');
   const hosts = headers.all('host').length;
   // HTTP/1.0 had no Host yet (RFC 9112 section 3.2).

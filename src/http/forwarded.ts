@@ -1,5 +1,5 @@
-// Who a request comes from, as far as its headers are believed: the decisions' "Identity and trust of headers". Does not know whose
-// fingerprint it is (service/identity.ts) or whether its certificate is still valid.
+// Who a request comes from, as far as its headers are believed: the decisions' "Identity and trust of headers". Does
+// not know whose fingerprint it is (service/identity.ts) or whether its certificate is still valid.
 
 import type { Config } from '../config/settings.ts';
 import type { RandomBytes } from '../core/random.ts';
@@ -43,8 +43,16 @@ const FINGERPRINT = /^[0-9a-f]{40}$/;
 /** What a proxy sends that had no certificate to hash: nothing at all, or SHA-1 of nothing. */
 const NOBODY: ReadonlySet<string> = new Set(['0'.repeat(40), 'da39a3ee5e6b4b0d3255bfef95601890afd80709']);
 
-export function createForwarding(parts: { config: Config; random: RandomBytes; isTrustedProxy: NetworkMatcher }): Forwarding {
-  const { config, random, isTrustedProxy } = parts;
+/** More proxies than stand in front of anything; each entry costs time to read. */
+const MAX_HOPS = 20;
+
+export interface ForwardingParts {
+  readonly config: Config;
+  readonly random: RandomBytes;
+  readonly isTrustedProxy: NetworkMatcher;
+}
+
+export function createForwarding({ config, random, isTrustedProxy }: ForwardingParts): Forwarding {
   const isProxySecret = config.proxySecret === '' ? undefined : secretMatcher(Buffer.from(config.proxySecret), random);
 
   /** Given twice it does not match; header values are one character a byte. */
@@ -67,7 +75,7 @@ export function createForwarding(parts: { config: Config; random: RandomBytes; i
     const lines = headers.all('x-forwarded-for');
     if (lines.length === 0) return peerAddress;
     let farthest = peerAddress;
-    for (const hop of lines.join(',').split(',').reverse()) {
+    for (const hop of lines.join(',').split(',').slice(-MAX_HOPS).reverse()) {
       const address = plainAddress(hop.trim());
       if (address === undefined) return peerAddress;
       if (!isTrustedProxy(address)) return address;

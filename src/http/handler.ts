@@ -1,5 +1,5 @@
-// What a handler is: a function from a request to a reply. It throws a Refusal to say no; anything else that it throws is the
-// server's own failure.
+// What a handler is: a function from a request to a reply. It throws a Refusal to say no; anything else that it throws
+// is the server's own failure.
 
 import type { Reply } from './reply.ts';
 import type { Request } from './request.ts';

@@ -1,5 +1,5 @@
-// The header lines of a request, as they came: one pass over what node:http calls rawHeaders. node's own joined form is not used,
-// since it hides which lines were given twice. What a value means is for its reader.
+// The header lines of a request, as they came: one pass over what node:http calls rawHeaders. node's own joined form is
+// not used, since it hides which lines were given twice. What a value means is for its reader.
 
 import { Refusal } from '../core/refusals.ts';
 import type { RequestHeaders } from './request.ts';

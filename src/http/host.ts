@@ -1,4 +1,5 @@
-// Host names with an optional port, as in the Host header and in a URL: a strict reading, so that what passes can be shown.
+// Host names with an optional port, as in the Host header and in a URL: a strict reading, so that what passes can be
+// shown.
 
 import { isIPv6 } from 'node:net';
 

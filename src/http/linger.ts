@@ -1,5 +1,6 @@
-// The lingering close (RFC 9112 section 9.6): the answer is written whole, this side is closed, and what the client still sends is
-// read and thrown away within bounds. Closing at once would reset the connection under an answer that the client has not read yet.
+// The lingering close (RFC 9112 section 9.6): the answer is written whole, this side is closed, and what the client
+// still sends is read and thrown away within bounds. Closing at once would reset the connection under an answer that
+// the client has not read yet.
 
 import { Socket } from 'node:net';
 import { MIB } from '../core/time.ts';
@@ -17,12 +18,11 @@ export interface Lingering {
   close(socket: Socket): void;
   /** Makes node:http close the connection in this way, when it does so after the answer in progress. */
   arm(socket: Socket): void;
-  /** From now on lingering is short: the process is about to end. */
-  hurry(): void;
+  /** From now on no connection lingers longer than this: the process is about to end. */
+  hurry(ms: number): void;
 }
 
 const BOUNDS: LingerBounds = { maxBytes: 64 * MIB, maxMs: 5000, maxSockets: 64 };
-const HURRIED_MS = 500;
 
 export function createLingering(bounds: LingerBounds = BOUNDS): Lingering {
   const timers = new Map<Socket, NodeJS.Timeout>();
@@ -52,6 +52,8 @@ export function createLingering(bounds: LingerBounds = BOUNDS): Lingering {
     limit(socket);
     socket.end();
     socket.resume();
+    // What made the handle read again after a pause was the parser's; resume() alone takes the handle to be reading.
+    socket._read(0);
   }
 
   return {
@@ -59,8 +61,8 @@ export function createLingering(bounds: LingerBounds = BOUNDS): Lingering {
     arm: (socket) => {
       socket.destroySoon = () => close(socket);
     },
-    hurry: () => {
-      maxMs = Math.min(maxMs, HURRIED_MS);
+    hurry: (ms) => {
+      maxMs = Math.min(maxMs, ms);
       for (const socket of timers.keys()) limit(socket);
     },
   };

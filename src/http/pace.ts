@@ -1,11 +1,12 @@
-// The slowest pace at which a peer may send or take bytes. Does not know sockets: it is told how far a transfer has come.
+// The slowest pace at which a peer may send or take bytes. Does not know sockets: it is told how far a transfer has
+// come.
 
 /** The averaging time of SERVICE_MIN_TRANSFER_RATE: how long a peer may pause altogether. */
 const ALLOWANCE_MS = 10_000;
 
 /**
- * An allowance of time that passing time uses up and moved bytes earn back, up to a bound. A transfer at the minimum rate goes
- * on for ever, a stalled one for the allowance, one at half the rate for twice as long.
+ * An allowance of time that passing time uses up and moved bytes earn back, up to a bound. A transfer at the minimum
+ * rate goes on for ever, a stalled one for the allowance, one at half the rate for twice as long.
  */
 export class Pace {
   readonly #msPerByte: number;
@@ -15,7 +16,8 @@ export class Pace {
   #moved: number;
 
   /**
-   * @param start `minBytesPerSecond` 0 allows any pace; `mostAllowances` is how many times the first allowance can be saved up.
+   * @param start `minBytesPerSecond` 0 allows any pace; `mostAllowances` is how many times the first allowance can be
+   * saved up.
    */
   constructor(start: { minBytesPerSecond: number; nowMs: number; movedBytes: number; mostAllowances?: number }) {
     this.#msPerByte = start.minBytesPerSecond === 0 ? Infinity : 1000 / start.minBytesPerSecond;

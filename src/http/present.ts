@@ -2,7 +2,9 @@
 // "Resources and their fields" is the source.
 
 import { isoSeconds } from '../core/time.ts';
+import type { CertificateRecord, IssuedCertificate } from '../service/certificates.ts';
 import type { IssuedChallenge } from '../service/challenges.ts';
+import type { StoredAuthority } from '../store/pki-store.ts';
 import type { AuditEntry, Paste } from '../store/store.ts';
 
 /** How much of a fingerprint is shown to others than its owner's own tools. */
@@ -96,5 +98,53 @@ export function presentAuditEntry(entry: AuditEntry): object {
     client_id: entry.clientId,
     client_ip: entry.clientIp,
     details: entry.details,
+  };
+}
+
+/** The answer to GET /pki where it is enabled. */
+export function presentAuthority(authority: StoredAuthority | undefined): object {
+  if (authority === undefined) return { enabled: true, ca_exists: false, hint: 'POST /pki/ca creates the CA; so does the first registration' };
+  return { enabled: true, ca_exists: true, ...authorityMembers(authority), key_algorithm: 'ec:secp384r1' };
+}
+
+/** The answer to POST /pki/ca. */
+export function presentNewAuthority(authority: StoredAuthority): object {
+  return { message: 'CA created', ...authorityMembers(authority), download: '/pki/ca.crt' };
+}
+
+function authorityMembers({ commonName, fingerprint, createdAt, expiresAt }: StoredAuthority): object {
+  return { common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt, expires_at: expiresAt };
+}
+
+/** The answer to POST /pki/issue; without a private key when the requester has it already. */
+export function presentIssued(issued: IssuedCertificate, certificatePem: string, privateKeyPem: string | undefined): object {
+  return {
+    message: 'certificate issued',
+    serial: issued.serial,
+    common_name: issued.commonName,
+    fingerprint_sha1: issued.fingerprint,
+    created_at: issued.createdAt,
+    expires_at: issued.expiresAt,
+    certificate_pem: certificatePem,
+    ...(privateKeyPem === undefined ? {} : { private_key_pem: privateKeyPem }),
+    is_admin: issued.isAdmin,
+  };
+}
+
+/** The answer to GET /pki/certs. */
+export function presentCertificates(records: readonly CertificateRecord[]): object {
+  return { certificates: records.map(presentCertificate), count: records.length };
+}
+
+export function presentCertificate(record: CertificateRecord): object {
+  return {
+    serial: record.serial,
+    common_name: record.commonName,
+    fingerprint_sha1: record.fingerprint,
+    created_at: record.createdAt,
+    expires_at: record.expiresAt,
+    status: record.status,
+    issued_to: record.issuedTo,
+    is_admin: record.isAdmin,
   };
 }

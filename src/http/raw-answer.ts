@@ -1,9 +1,8 @@
-// An answer as text for a socket that node:http gives no response object for: what could not be parsed, CONNECT, connections over the
-// cap. The same headers and body as any other refusal.
+// An answer as text for a socket that node:http gives no response object for: what could not be parsed, CONNECT,
+// connections over the cap. The same headers and body as any other refusal.
 
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Log } from '../core/log.ts';
 import { Refusal, type RefusalName } from '../core/refusals.ts';
 import type { Clock } from '../core/time.ts';
 import { plainAddress } from './client-address.ts';
@@ -11,7 +10,7 @@ import { commonHead } from './common-headers.ts';
 import type { Lingering } from './linger.ts';
 import { refusalReply } from './refused.ts';
 import type { RequestIds } from './request-id.ts';
-import { logRequest } from './request-log.ts';
+import type { NoteAnswered } from './answered.ts';
 
 /** What is known of the request, where something is. */
 export interface RawAnswerContext {
@@ -23,8 +22,14 @@ export interface RawAnswerContext {
 /** Writes the refusal and closes the connection, lingering. */
 export type RawAnswer = (socket: Socket, refusal: RefusalName, context?: RawAnswerContext) => void;
 
-export function createRawAnswer(parts: { clock: Clock; log: Log; lingering: Lingering; requestIds: RequestIds }): RawAnswer {
-  const { clock, log, lingering, requestIds } = parts;
+export interface RawAnswerParts {
+  readonly clock: Clock;
+  readonly noteAnswered: NoteAnswered;
+  readonly lingering: Lingering;
+  readonly requestIds: RequestIds;
+}
+
+export function createRawAnswer({ clock, noteAnswered, lingering, requestIds }: RawAnswerParts): RawAnswer {
   return (socket, refusalName, context = {}) => {
     if (!socket.writable) {
       socket.destroy();
@@ -36,10 +41,11 @@ export function createRawAnswer(parts: { clock: Clock; log: Log; lingering: Ling
     const body = String(reply.body);
     const head = commonHead(requestId);
     for (const [name, value] of Object.entries(reply.headers)) head.push(name, value);
-    head.push('Content-Length', String(Buffer.byteLength(body)), 'Date', new Date(clock.unixMs()).toUTCString(), 'Connection', 'close');
+    head.push('Content-Length', String(Buffer.byteLength(body)));
+    head.push('Date', new Date(clock.unixMs()).toUTCString(), 'Connection', 'close');
     socket.write(`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${headerLines(head)}\r\n${body}`);
     lingering.close(socket);
-    logRequest(log, {
+    noteAnswered({
       method: context.method ?? '-',
       route: '-',
       status: refusal.status,
@@ -48,6 +54,7 @@ export function createRawAnswer(parts: { clock: Clock; log: Log; lingering: Ling
       requestId,
       clientIp: plainAddress(socket.remoteAddress ?? '') ?? '-',
       fingerprint: null,
+      refusal: refusalName,
     });
   };
 }

@@ -1,18 +1,21 @@
-// From what a rule or a handler threw to the answer: the one place where errors become words for callers. The words and statuses are
-// core/refusals.ts.
+// From what a rule or a handler threw to the answer: the one place where errors become words for callers. The words and
+// statuses are core/refusals.ts.
 
 import { Refusal, type RateStanding, type RefusalName } from '../core/refusals.ts';
 import { StoreError, type StoreFailure } from '../store/store.ts';
 import { jsonReply, type Reply } from './reply.ts';
 
-const REFUSAL_OF_STORE: Readonly<Record<StoreFailure, RefusalName>> = { full: 'storageFull', unavailable: 'storeUnavailable' };
+const REFUSAL_OF_STORE: Readonly<Record<StoreFailure, RefusalName>> = {
+  full: 'storageFull',
+  unavailable: 'storeUnavailable',
+};
 
 /** Long enough for a busy disk to recover, short enough for a client to wait. */
 const STORE_RETRY_SECONDS = 5;
 
 /**
- * The refusal that an error stands for: itself, or what the store's condition means to a caller. Undefined for everything
- * unexpected, about which a caller learns nothing.
+ * The refusal that an error stands for: itself, or what the store's condition means to a caller. Undefined for
+ * everything unexpected, about which a caller learns nothing.
  */
 export function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof Refusal) return error;
@@ -21,13 +24,14 @@ export function refusalOf(error: unknown): Refusal | undefined {
   return new Refusal(REFUSAL_OF_STORE[error.failure], {}, { retryAfterSeconds });
 }
 
-/** One line of JSON: `error` first, then `hint`, so that a shell can take both out; then the other fields in snake_case. */
+/** One line of JSON: `error` first, then `hint`, so that a shell can take both out; then other fields in snake_case. */
 export function refusalReply(refusal: Refusal, headers: Readonly<Record<string, string>> = {}): Reply {
   const { hint, ...fields } = refusal.fields;
   const value: Record<string, string | number | boolean> = { error: refusal.message };
   if (hint !== undefined) value['hint'] = hint;
   for (const [name, field] of Object.entries(fields)) value[snakeCase(name)] = field;
-  return jsonReply(refusal.status, value, { ...termsHeaders(refusal), ...headers });
+  const reply = jsonReply(refusal.status, value, { ...termsHeaders(refusal), ...headers });
+  return { ...reply, refusal: refusal.refusal };
 }
 
 function termsHeaders({ terms }: Refusal): Record<string, string> {

@@ -1,5 +1,5 @@
-// From a reply to bytes on a socket: head, framing, backpressure. It is the only writer of answers beside raw-answer.ts. How slow the
-// client may be is connections.ts; what the answer says is the handler's.
+// From a reply to bytes on a socket: head, framing, backpressure. It is the only writer of answers beside
+// raw-answer.ts. How slow the client may be is connections.ts; what the answer says is the handler's.
 
 import { KIB } from '../core/time.ts';
 import { BodyReader } from './body.ts';
@@ -12,8 +12,8 @@ import type { Reply, ReplyBody, StreamedBody } from './reply.ts';
 const SLICE_BYTES = 64 * KIB;
 
 /**
- * Writes the answer of an exchange whose client may have gone. Throws, or rejects, when the reply can't be written as it is:
- * with `res.headersSent` still false when nothing of it has been.
+ * Writes the answer of an exchange whose client may have gone. Throws, or rejects, when the reply can't be written as
+ * it is: with `res.headersSent` still false when nothing of it has been.
  */
 export type ReplyWriter = (exchange: Exchange, reply: Reply) => void | Promise<void>;
 
@@ -66,7 +66,8 @@ async function writeStream(exchange: Exchange, body: StreamedBody, writeHead: ()
       }
     }
     if (exchange.isOver) return;
-    if (exchange.sentBytes !== body.bytes) throw new RangeError(`the body ended after ${exchange.sentBytes} of ${body.bytes} bytes`);
+    const { sentBytes } = exchange;
+    if (sentBytes !== body.bytes) throw new RangeError(`the body ended after ${sentBytes} of ${body.bytes} bytes`);
     if (!res.headersSent) writeHead();
     res.end();
   } finally {
@@ -81,7 +82,6 @@ function writeSlice(exchange: Exchange, slice: Uint8Array, mostBytes: number): P
   if (exchange.res.write(slice)) return undefined;
   return new Promise((resolve) => {
     exchange.wake = resolve;
-    exchange.res.once('drain', resolve);
   });
 }
 

@@ -1,5 +1,7 @@
-// An answer as the handlers give it: status, the headers beside the common ones, and a body. Only server.ts turns it into bytes
-// on a socket.
+// An answer as the handlers give it: status, the headers beside the common ones, and a body. Only reply-writer.ts turns
+// it into bytes on a socket.
+
+import type { RefusalName } from '../core/refusals.ts';
 
 /** Content whose length is known before it is read. `close` is called exactly once, whatever happens. */
 export interface StreamedBody {
@@ -12,8 +14,11 @@ export type ReplyBody = string | Uint8Array | StreamedBody | null;
 
 export interface Reply {
   readonly status: number;
+  /** Not Content-Length, Connection and Date: framing is the server's. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: ReplyBody;
+  /** Why the service says no; for the metrics. */
+  readonly refusal?: RefusalName;
 }
 
 /** JSON on one line, ended by a newline. The value has its final member names already (present.ts). */

@@ -1,11 +1,10 @@
 // X-Request-ID: the caller's own when it can be echoed safely, otherwise a new UUID.
 
 import type { RandomBytes } from '../core/random.ts';
+import { UUID_BYTES, uuidFromHex } from '../core/uuid.ts';
 
 /** What may be echoed: no quotes, spaces or controls, so that it is safe in a header and in any log. */
 const ECHOABLE = /^[A-Za-z0-9._:/+=@-]{1,128}$/;
-
-const UUID_BYTES = 16;
 
 /** Bytes are fetched for so many ids at once: one call for each would cost more than the rest of the id. */
 const IDS_PER_FETCH = 128;
@@ -24,12 +23,6 @@ export function createRequestIds(random: RandomBytes): RequestIds {
     }
     const start = position;
     position += 2 * UUID_BYTES;
-    return uuid(hex.slice(start, position));
+    return uuidFromHex(hex.slice(start, position));
   };
-}
-
-/** RFC 9562 section 5.4: version 4 in the 13th digit, the variant in the top bits of the 17th. */
-function uuid(digits: string): string {
-  const variant = '89ab'[Number.parseInt(digits.charAt(16), 16) & 3];
-  return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-4${digits.slice(13, 16)}-${variant}${digits.slice(17, 20)}-${digits.slice(20)}`;
 }

@@ -1,11 +1,11 @@
-// A request as the handlers see it: parsed once at the edge, no node:http types. Made by server.ts.
+// A request as the handlers see it: parsed once at the edge, no node:http types. Made by incoming.ts.
 
 import type { ByteSink } from '../core/bytes.ts';
 import type { Route } from './routes.ts';
 
 /** Header values as text, one HTTP rule a function. Names are lower case. */
 export interface RequestHeaders {
-  /** The value, undefined when absent. Given more than once it is refused as `headerRepeated`, with `header` naming it. */
+  /** The value, undefined when absent. Given more than once: refused as `headerRepeated`, with `header` naming it. */
   single(name: string): string | undefined;
   /** Every line of that header, in order. */
   all(name: string): readonly string[];
@@ -14,7 +14,7 @@ export interface RequestHeaders {
 export interface RequestBody {
   /** `Content-Length`; undefined for a chunked body. 0 when there is no body at all. */
   readonly declaredBytes: number | undefined;
-  /** Pushes the body into the sink; at most once. Refuses a body that is too slow; rejects when the client breaks off. */
+  /** Pushes the body into the sink; at most once. Refuses one that is too slow; rejects when the client breaks off. */
   readonly pipe: (sink: ByteSink) => Promise<void>;
 }
 

@@ -1,5 +1,5 @@
-// From method and raw path to a route of the table, or to what the answer is when there is none. Does not call handlers and does
-// not decode: fixed segments and ids are compared as they came.
+// From method and raw path to a route of the table, or to what the answer is when there is none. Does not call handlers
+// and does not decode: fixed segments and ids are compared as they came.
 
 import { isWellFormedId } from '../core/ids.ts';
 import type { Route } from './routes.ts';

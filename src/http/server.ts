@@ -1,13 +1,13 @@
-// The HTTP server: puts the parts of this folder around node:http, listens and stops. What happens to one request is exchange.ts; node's
-// own answers, time-outs and parser failures are all replaced here by ours.
+// The HTTP server: puts the parts of this folder around node:http, listens and stops. What happens to one request is
+// exchange.ts; node's own answers, time-outs and parser failures are all replaced here by ours.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { Server as NetServer, type AddressInfo, type Socket } from 'node:net';
+import { Server as NetServer, type AddressInfo, type ListenOptions, type Socket } from 'node:net';
 import type { Config } from '../config/settings.ts';
 import type { Log } from '../core/log.ts';
 import type { RandomBytes } from '../core/random.ts';
-import type { Clock } from '../core/time.ts';
-import { KIB } from '../core/time.ts';
+import { KIB, type Clock } from '../core/time.ts';
+import { createNoteAnswered, type RequestMetrics } from './answered.ts';
 import type { BodyTransfers } from './body.ts';
 import { handleClientError, type ClientError } from './client-errors.ts';
 import { Connections, endWith } from './connections.ts';
@@ -34,25 +34,32 @@ export interface HttpServerOptions {
   readonly clock: Clock;
   readonly random: RandomBytes;
   readonly log: Log;
+  readonly metrics?: RequestMetrics;
 }
 
 export interface ListeningAddress {
+  /** The path of a unix socket, whose port is 0. */
   readonly host: string;
   readonly port: number;
-  /** `http://host:port` */
+  /** `http://host:port`, or `unix:/path` */
   readonly url: string;
 }
 
 export interface HttpServer {
-  /** Rejects with node's own error, such as EADDRINUSE. */
-  listen(): Promise<ListeningAddress>;
   /**
-   * Takes no new connections, lets requests in flight finish within SERVICE_SHUTDOWN_GRACE, closes what is idle. Resolves when
-   * no connection is left; calling it again gives the same promise.
+   * On SERVICE_HOST and SERVICE_PORT, or on a unix socket that is made at `socketPath` and removed by stop(). Rejects
+   * with node's own error, such as EADDRINUSE.
+   */
+  listen(socketPath?: string): Promise<ListeningAddress>;
+  /**
+   * Takes no new connections, lets requests in flight finish within SERVICE_SHUTDOWN_GRACE, closes what is idle.
+   * Resolves when no connection is left; calling it again gives the same promise.
    */
   stop(): Promise<void>;
   /** From the moment stop() is called. */
   isStopping(): boolean;
+  /** Connections that are open now. */
+  connectionsOpen(): number;
 }
 
 const MAX_HEADER_BYTES = 16 * KIB;
@@ -60,43 +67,21 @@ const MAX_HEADER_BYTES = 16 * KIB;
 /** How often a server that stops looks for connections that have become idle. */
 const STOP_CHECK_MS = 250;
 
-export function createHttpServer(options: HttpServerOptions): HttpServer {
-  const { config, handlers, routes = ROUTES, checkIntervalMs = 1000, clock, random, log } = options;
-  const missing = routes.find((route) => handlers[route.name] === undefined);
-  if (missing !== undefined) throw new TypeError(`route ${missing.name} has no handler`);
+/** Within the second in which a server without requests in flight must have stopped. */
+const STOP_LINGER_MS = 500;
 
+/** Nothing listens yet. Throws when a route of the table has no handler. */
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const { config, log, checkIntervalMs = 1000 } = options;
   let stopped: Promise<void> | undefined;
   const isStopping = (): boolean => stopped !== undefined;
-  const isTrustedProxy = networkMatcher(config.trustedProxies);
-  const connections = new Connections(config, isTrustedProxy);
-  const lingering = createLingering();
-  const requestIds = createRequestIds(random);
-  const router = createRouter(routes);
-  const transfers: BodyTransfers = { minBytesPerSecond: config.minTransferRate, nowMs: clock.monotonicMs, active: new Set() };
-  const exchanges = createExchanges({
-    router,
-    handlers,
-    forwarding: createForwarding({ config, random, isTrustedProxy }),
-    requestIds,
-    transfers,
-    writeReply: createReplyWriter({ lingering, isStopping }),
-    clock,
-    log,
-  });
-  const server = createNodeServer(config, checkIntervalMs);
-  const answerRaw = createRawAnswer({ clock, log, lingering, requestIds });
-  connect(server, { connections, exchanges, answerRaw, allow: router.allow });
-
+  const { server, connections, lingering, checkPace } = assemble(options, checkIntervalMs, isStopping);
   let checks: NodeJS.Timeout | undefined;
-  const check = (): void => {
-    for (const transfer of transfers.active) transfer.checkPace();
-    connections.checkPace(clock.monotonicMs());
-  };
-
   return {
-    listen: async () => {
-      const address = await listen(server, config, log);
-      checks = setInterval(check, checkIntervalMs);
+    listen: async (socketPath) => {
+      const place = socketPath === undefined ? { host: config.host, port: config.port } : { path: socketPath };
+      const address = await listen(server, place, log);
+      checks = setInterval(checkPace, checkIntervalMs);
       return address;
     },
     stop: () => {
@@ -105,7 +90,49 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       return stopped;
     },
     isStopping,
+    connectionsOpen: () => connections.size,
   };
+}
+
+interface Assembly {
+  readonly server: Server;
+  readonly connections: Connections;
+  readonly lingering: Lingering;
+  /** Ends transfers that are too slow. */
+  readonly checkPace: () => void;
+}
+
+function assemble(options: HttpServerOptions, checkIntervalMs: number, isStopping: () => boolean): Assembly {
+  const { config, handlers, routes = ROUTES, clock, random, log } = options;
+  const missing = routes.find((route) => handlers[route.name] === undefined);
+  if (missing !== undefined) throw new TypeError(`route ${missing.name} has no handler`);
+
+  const isTrustedProxy = networkMatcher(config.trustedProxies);
+  const connections = new Connections(config, isTrustedProxy);
+  const lingering = createLingering();
+  const requestIds = createRequestIds(random);
+  const router = createRouter(routes);
+  const noteAnswered = createNoteAnswered(log, options.metrics);
+  const active: BodyTransfers['active'] = new Set();
+  const exchanges = createExchanges({
+    router,
+    handlers,
+    forwarding: createForwarding({ config, random, isTrustedProxy }),
+    requestIds,
+    transfers: { minBytesPerSecond: config.minTransferRate, nowMs: clock.monotonicMs, active },
+    writeReply: createReplyWriter({ lingering, isStopping }),
+    clock,
+    log,
+    noteAnswered,
+  });
+  const server = createNodeServer(config, checkIntervalMs);
+  const answerRaw = createRawAnswer({ clock, noteAnswered, lingering, requestIds });
+  connect(server, { connections, exchanges, answerRaw, allow: router.allow });
+  const checkPace = (): void => {
+    for (const transfer of active) transfer.checkPace();
+    connections.checkPace(clock.monotonicMs());
+  };
+  return { server, connections, lingering, checkPace };
 }
 
 /** Every time-out that node has for a whole body is off: the minimum rate takes its place. */
@@ -145,8 +172,13 @@ function connect(server: Server, { connections, exchanges, answerRaw, allow }: C
     const connection = connections.admit(socket);
     // Whatever befalls a socket ends in its `close`.
     socket.on('error', () => {});
-    if (connection === undefined) answerRaw(socket, 'connectionsExhausted');
-    else socket.once('close', () => exchanges.abandon(connection));
+    if (connection === undefined) {
+      answerRaw(socket, 'connectionsExhausted');
+      return;
+    }
+    // The socket's own event: that of the response is lost when a CONNECT follows, since node then lets go of the socket.
+    socket.on('drain', () => connection.exchanges[0]?.wake?.());
+    socket.once('close', () => exchanges.abandon(connection));
   });
 
   server.on('clientError', (error: ClientError, socket) => {
@@ -158,37 +190,48 @@ function connect(server: Server, { connections, exchanges, answerRaw, allow }: C
     const connection = connections.of(socket as Socket);
     if (connection === undefined) return;
     const presentedRequestId = new HeaderLines(req.rawHeaders).only('x-request-id');
-    endWith(connection, () => answerRaw(connection.socket, 'methodNotAllowed', { method: 'CONNECT', presentedRequestId, allow }));
+    const context = { method: 'CONNECT', presentedRequestId, allow };
+    endWith(connection, () => answerRaw(connection.socket, 'methodNotAllowed', context));
   });
 }
 
-function listen(server: Server, config: Config, log: Log): Promise<ListeningAddress> {
+function listen(server: Server, place: ListenOptions, log: Log): Promise<ListeningAddress> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ host: config.host, port: config.port }, () => {
+    server.listen(place, () => {
       server.off('error', reject);
       // Such as EMFILE when a connection can't be accepted: the next one may be.
-      server.on('error', (error) => log({ level: 'error', logger: 'http', event: 'accepting failed', details: { error: error.message } }));
-      const { address, port } = server.address() as AddressInfo;
-      resolve({ host: address, port, url: `http://${hostOf(address, port)}` });
+      server.on('error', ({ message }) => {
+        log({ level: 'error', logger: 'http', event: 'accepting failed', details: { error: message } });
+      });
+      resolve(listeningAddress(server.address() as AddressInfo | string));
     });
   });
 }
 
-/** Requests half sent are still timed out meanwhile: `Server.close` of node:http would end that, the one of node:net does not. */
+function listeningAddress(bound: AddressInfo | string): ListeningAddress {
+  if (typeof bound === 'string') return { host: bound, port: 0, url: `unix:${bound}` };
+  const { address, port } = bound;
+  return { host: address, port, url: `http://${hostOf(address, port)}` };
+}
+
+/** Half-sent requests are still timed out meanwhile: `close` of node:http would end that, that of node:net does not. */
 async function stop(
   server: Server,
   parts: { connections: Connections; lingering: Lingering; graceMs: number },
 ): Promise<void> {
   const { connections, lingering, graceMs } = parts;
   const closed = new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
-  lingering.hurry();
+  lingering.hurry(STOP_LINGER_MS);
   const closeIdle = (): void => {
     server.closeIdleConnections();
     connections.destroyUnused();
   };
   const idle = setInterval(closeIdle, STOP_CHECK_MS);
-  const grace = setTimeout(() => connections.destroyAll(), graceMs);
+  const grace = setTimeout(() => {
+    connections.destroyAll();
+    lingering.hurry(0);
+  }, graceMs);
   // What has already arrived is read before the next turn of the event loop ends, and is a request to answer.
   setImmediate(() => setImmediate(closeIdle));
   await closed;

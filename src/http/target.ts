@@ -1,5 +1,5 @@
-// The request target (RFC 9112 section 3.2), taken apart as raw text and never through `new URL()`, which would normalise dot segments
-// and backslashes away. Decodes nothing: no path of this API has a character that needs it.
+// The request target (RFC 9112 section 3.2), taken apart as raw text and never through `new URL()`, which would
+// normalise dot segments and backslashes away. Decodes nothing: no path of this API has a character that needs it.
 
 import { Refusal } from '../core/refusals.ts';
 import { isWellFormedHost } from './host.ts';
@@ -18,7 +18,7 @@ const ABSOLUTE = /^https?:\/\/([^/?]*)(.*)$/i;
 /** `.` and `..` as whole segments, also when written with `%2e` (RFC 3986 section 6.2.2.2 makes that the same). */
 const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:\/|$)/i;
 
-/** Refuses with `targetInvalid` what is no origin-form, absolute-form with http(s) or `*`, and paths that are not plain. */
+/** Refuses as `targetInvalid` what is no origin-form, http(s) absolute-form or `*`, and paths that are not plain. */
 export function parseTarget(method: string, target: string): Target {
   if (target.charCodeAt(0) === 0x2f) return splitTarget(target, undefined);
   if (target === '*' && method === 'OPTIONS') return { path: '*', query: '', authority: undefined };

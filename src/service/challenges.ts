@@ -3,6 +3,7 @@
 // The decisions' "Proof-of-work and anti-flood" is the source.
 
 import type { Config } from '../config/settings.ts';
+import type { Count, WorkOutcome } from '../core/metrics.ts';
 import type { RandomBytes } from '../core/random.ts';
 import { Refusal, type RefusalName } from '../core/refusals.ts';
 import { unixSeconds, type Clock } from '../core/time.ts';
@@ -36,19 +37,12 @@ export interface Challenges {
   readonly pasteBaseBits: number;
   /** Refuses work that does not hold, by its reason; null when none is asked for. */
   require(purpose: Purpose, work: Work): Promise<SpentChallenge | null>;
+  /** For whoever finds out when spending it: another request was quicker. */
+  usedAlready(purpose: Purpose): Refusal;
 }
 
 /** Where a new challenge is had, by purpose. */
 const CHALLENGE_PATHS: Readonly<Record<Purpose, string>> = { paste: '/challenge', register: '/register/challenge' };
-
-/** For whoever finds out when spending it. */
-export function usedAlready(purpose: Purpose): Refusal {
-  return refused('powAlreadyUsed', purpose);
-}
-
-function refused(name: RefusalName, purpose: Purpose): Refusal {
-  return new Refusal(name, { hint: `request a new challenge: GET ${CHALLENGE_PATHS[purpose]}` });
-}
 
 export function createChallenges(parts: {
   config: Config;
@@ -58,8 +52,9 @@ export function createChallenges(parts: {
   spent: ChallengeStore;
   clock: Clock;
   random: RandomBytes;
+  count: Count;
 }): Challenges {
-  const { config, key, antiflood, spent, clock, random } = parts;
+  const { config, key, antiflood, spent, clock, random, count } = parts;
 
   function difficultyBits(purpose: Purpose): number {
     return purpose === 'paste' ? antiflood.difficultyBits(clock.monotonicMs()) : config.registerPowDifficultyBits;
@@ -76,6 +71,11 @@ export function createChallenges(parts: {
     return { ...challenge, token: challengeToken(key, purpose, challenge) };
   }
 
+  function refused(name: WorkOutcome & RefusalName, purpose: Purpose): Refusal {
+    count('proofOfWork', name);
+    return new Refusal(name, { hint: `request a new challenge: GET ${CHALLENGE_PATHS[purpose]}` });
+  }
+
   /** In the decided order: form, signature and purpose, expiry, solution, not used before. */
   async function requireWork(purpose: Purpose, { token, solution }: Work): Promise<SpentChallenge | null> {
     if (difficultyBits(purpose) === 0) return null;
@@ -88,8 +88,14 @@ export function createChallenges(parts: {
     if (!isSolutionForm(solution)) throw refused('powMalformedSolution', purpose);
     if (!isSolved(challenge, solution)) throw refused('powInsufficient', purpose);
     if (await spent.isSpent(challenge.nonce)) throw refused('powAlreadyUsed', purpose);
+    count('proofOfWork', 'accepted');
     return { nonce: challenge.nonce, expiresAt: challenge.expiresAt };
   }
 
-  return { issue, pasteBaseBits: config.powDifficultyBits, require: requireWork };
+  return {
+    issue,
+    pasteBaseBits: config.powDifficultyBits,
+    require: requireWork,
+    usedAlready: (purpose) => refused('powAlreadyUsed', purpose),
+  };
 }

@@ -23,6 +23,8 @@ export interface Offer {
   /** The media type that the caller names, as sent. */
   readonly contentType: string | undefined;
   readonly password: string | undefined;
+  /** Bytes of the content that it takes the place of, whose room it may have. */
+  readonly replacedBytes?: number;
 }
 
 export interface ContentRules {
@@ -49,7 +51,8 @@ export function createContentRules(parts: {
   async function requireRoom(offer: Offer): Promise<void> {
     if (config.maxStorageBytes === 0) return;
     const { bytes } = await store.pastes.usage();
-    if (bytes + (offer.isJson ? 0 : (offer.declaredBytes ?? 0)) > config.maxStorageBytes) throw new Refusal('storageFull');
+    const { isJson, declaredBytes = 0, replacedBytes = 0 } = offer;
+    if (bytes - replacedBytes + (isJson ? 0 : declaredBytes) > config.maxStorageBytes) throw new Refusal('storageFull');
   }
 
   function requireAcceptable(offer: Offer, received: ReceivedContent): void {

@@ -6,7 +6,8 @@ import { Refusal } from '../core/refusals.ts';
 import { ANONYMOUS, type Caller } from '../core/tiers.ts';
 import { MINUTE_SECONDS, unixSeconds, type Clock } from '../core/time.ts';
 import { createSlidingWindow } from '../limits/sliding-window.ts';
-import type { AuditStore, Certificate, CertificateStore } from '../store/store.ts';
+import type { Certificate, CertificateStore } from '../store/pki-store.ts';
+import type { AuditStore } from '../store/store.ts';
 import type { Audit, Requester } from './audit.ts';
 
 /** Whoever holds a revoked key can call for ever; the audit log notes so many of its calls a minute and client address. */

@@ -3,6 +3,7 @@
 
 import type { Config } from '../config/settings.ts';
 import { mediaTypeOf } from '../core/content.ts';
+import type { Count } from '../core/metrics.ts';
 import { Refusal, type RateStanding } from '../core/refusals.ts';
 import type { Caller } from '../core/tiers.ts';
 import { unixSeconds, type Clock } from '../core/time.ts';
@@ -46,26 +47,28 @@ export function createOwnPastes(parts: {
   rates: Rates;
   audit: Audit;
   clock: Clock;
+  count: Count;
 }): OwnPastes {
-  const { config, store, rules, passwords, rates, audit, clock } = parts;
-  const storage = createStorageRules(config);
+  const { config, store, rules, passwords, rates, audit, clock, count } = parts;
+  const storage = createStorageRules(config, count);
 
   /** Before any body is read; what is decided here is decided again when the change is written. */
-  async function requireUpdatable(id: string, owner: string): Promise<void> {
+  async function requireUpdatable(id: string, owner: string): Promise<Paste> {
     const paste = await store.pastes.find(id, unixSeconds(clock));
     if (paste === undefined) throw new Refusal('pasteNotFound');
     if (paste.owner !== owner) throw new Refusal('permissionDenied');
     if (paste.burnAfterRead) throw new Refusal('burnNotUpdatable');
+    return paste;
   }
 
   async function update(id: string, amendment: Amendment): Promise<UpdatedPaste> {
     const owner = requireIdentity(amendment.caller);
     rules.requireDeclaredSize(amendment);
     requireSomething(amendment);
-    await requireUpdatable(id, owner);
+    const before = await requireUpdatable(id, owner);
     if (!amendment.hasContent) return write(id, owner, await changesOf(amendment), null);
     const rate = rates.countCreation(amendment.clientAddress, amendment.caller);
-    return rules.receive(amendment, async (received) => {
+    return rules.receive({ ...amendment, replacedBytes: before.size }, async (received) => {
       const content = changedContent(amendment, received);
       return write(id, owner, { ...(await changesOf(amendment)), content }, rate);
     });
@@ -82,6 +85,7 @@ export function createOwnPastes(parts: {
   async function write(id: string, owner: string, changes: PasteChanges, rate: RateStanding | null): Promise<UpdatedPaste> {
     const outcome = await store.pastes.update(id, owner, changes, { ...storage.terms, nowSeconds: unixSeconds(clock) });
     if (outcome.kind !== 'updated') throw refusalOf(outcome, rate);
+    if (changes.content !== undefined) storage.countStored();
     return { paste: outcome.paste, rate };
   }
 
@@ -106,6 +110,7 @@ export function createOwnPastes(parts: {
     const outcome = await store.pastes.remove(id, fingerprint, unixSeconds(clock), asAdmin);
     if (outcome.kind === 'notFound') throw new Refusal('pasteNotFound');
     if (outcome.kind === 'notOwner') throw new Refusal('permissionDenied');
+    count('pastesDeleted', 'deleted');
     if (outcome.audited !== null) audit.announce(outcome.audited);
   }
 

@@ -5,7 +5,8 @@ import { Refusal } from '../core/refusals.ts';
 import type { RandomBytes } from '../core/random.ts';
 import type { Clock } from '../core/time.ts';
 import { decoyHash, hashPassword, verifyPassword } from '../crypto/password.ts';
-import { WorkQueueFull, type WorkQueue } from '../limits/work-queue.ts';
+import type { WorkQueue } from '../limits/work-queue.ts';
+import { inTurn } from './costly-work.ts';
 
 /** Code points; the contract's limit. */
 export const MAX_PASSWORD_LENGTH = 1024;
@@ -45,15 +46,6 @@ export function createPasswords(parts: { queue: WorkQueue; clock: Clock; random:
     return matches;
   }
 
-  async function enter(): Promise<() => void> {
-    try {
-      return await queue.enter();
-    } catch (error) {
-      if (error instanceof WorkQueueFull) throw new Refusal('passwordQueueFull', {}, { retryAfterSeconds: 1 });
-      throw error;
-    }
-  }
-
   function requireAcceptable(password: string | undefined): void {
     if (password === undefined || password.length <= MAX_PASSWORD_LENGTH) return;
     if ([...password].length > MAX_PASSWORD_LENGTH) throw new Refusal('passwordTooLong');
@@ -61,12 +53,7 @@ export function createPasswords(parts: { queue: WorkQueue; clock: Clock; random:
 
   async function hash(password: string): Promise<string> {
     requireAcceptable(password);
-    const leave = await enter();
-    try {
-      return await hashPassword(password, random);
-    } finally {
-      leave();
-    }
+    return inTurn(queue, () => hashPassword(password, random));
   }
 
   async function unlock<Found extends { readonly passwordHash: string | null }>(
@@ -75,17 +62,14 @@ export function createPasswords(parts: { queue: WorkQueue; clock: Clock; random:
   ): Promise<Found> {
     requireAcceptable(password);
     if (password === undefined) return findOpen(find);
-    const leave = await enter();
-    try {
+    return inTurn(queue, async () => {
       const found = await find();
       if (found !== undefined && found.passwordHash === null) return found;
       const matches = await timedVerify(password, found?.passwordHash ?? decoy);
       if (found === undefined) throw new Refusal('pasteNotFound');
       if (!matches) throw new Refusal('passwordInvalid');
       return found;
-    } finally {
-      leave();
-    }
+    });
   }
 
   async function findOpen<Found extends { readonly passwordHash: string | null }>(

@@ -4,12 +4,13 @@
 import type { Config } from '../config/settings.ts';
 import { mediaTypeOf } from '../core/content.ts';
 import { ID_BYTES, idFromBytes } from '../core/ids.ts';
+import type { Count } from '../core/metrics.ts';
 import type { RandomBytes } from '../core/random.ts';
 import { Refusal, type RateStanding } from '../core/refusals.ts';
 import { unixSeconds, type Clock } from '../core/time.ts';
 import type { Antiflood } from '../limits/antiflood.ts';
 import type { ContentReader, NewPaste, Paste, PasteWithContent, SpentChallenge, Store } from '../store/store.ts';
-import { usedAlready, type Challenges, type Work } from './challenges.ts';
+import type { Challenges, Work } from './challenges.ts';
 import type { ContentRules, Offer } from './content-rules.ts';
 import type { ReceivedContent } from './intake.ts';
 import type { Passwords } from './passwords.ts';
@@ -59,10 +60,11 @@ export function createPastes(parts: {
   antiflood: Antiflood;
   clock: Clock;
   random: RandomBytes;
+  count: Count;
 }): Pastes {
-  const { config, store, rules, passwords, challenges, rates, antiflood, clock, random } = parts;
+  const { config, store, rules, passwords, challenges, rates, antiflood, clock, random, count } = parts;
   const newId = (): string => idFromBytes(random(ID_BYTES));
-  const storage = createStorageRules(config);
+  const storage = createStorageRules(config, count);
 
   /** The five steps of the decisions' "Checks on POST /"; the work is spent and the duplicate counted where the paste is stored. */
   async function create(submission: Submission): Promise<CreatedPaste> {
@@ -79,8 +81,10 @@ export function createPastes(parts: {
 
   async function keep(paste: NewPaste, spend: SpentChallenge | null, rate: RateStanding | null): Promise<void> {
     const outcome = await store.pastes.create(paste, { ...storage.terms, spend });
-    if (outcome.kind === 'challengeUsed') throw usedAlready('paste');
+    if (outcome.kind === 'challengeUsed') throw challenges.usedAlready('paste');
     if (outcome.kind !== 'stored') throw storage.refusalOf(outcome, rate);
+    storage.countStored();
+    count('pastesCreated');
   }
 
   async function newPaste(submission: Submission, received: ReceivedContent): Promise<NewPaste> {
@@ -104,7 +108,7 @@ export function createPastes(parts: {
 
   async function describe(id: string, password: string | undefined): Promise<Paste> {
     const paste = await passwords.unlock(() => store.pastes.find(id, unixSeconds(clock)), password);
-    store.pastes.touch(id, unixSeconds(clock));
+    noteAccess(id);
     return paste;
   }
 
@@ -114,10 +118,15 @@ export function createPastes(parts: {
       const content = holdContent(paste);
       if (content === undefined) continue;
       if (paste.burnAfterRead) await claimBurn(paste, content);
-      else store.pastes.touch(id, unixSeconds(clock));
+      else noteAccess(id);
       return { paste, content };
     }
     throw new Refusal('pasteNotFound');
+  }
+
+  function noteAccess(id: string): void {
+    store.pastes.touch(id, unixSeconds(clock));
+    count('pastesAccessed');
   }
 
   function holdContent(paste: PasteWithContent): Uint8Array | ContentReader | undefined {
@@ -134,6 +143,8 @@ export function createPastes(parts: {
       if (!claimed) releaseContent(content);
     }
     if (!claimed) throw new Refusal('pasteNotFound');
+    count('pastesAccessed');
+    count('pastesDeleted', 'burned');
   }
 
   return { create, describe, open };

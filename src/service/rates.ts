@@ -3,6 +3,7 @@
 
 import type { Config } from '../config/settings.ts';
 import { clientKey } from '../core/client-key.ts';
+import type { Count } from '../core/metrics.ts';
 import { Refusal, type RateStanding } from '../core/refusals.ts';
 import { hasTrustedLimits, type Caller } from '../core/tiers.ts';
 import type { Clock } from '../core/time.ts';
@@ -17,7 +18,7 @@ export interface Rates {
   sweep(): void;
 }
 
-export function createRates(config: Config, clock: Clock): Rates {
+export function createRates({ config, clock, count }: { config: Config; clock: Clock; count: Count }): Rates {
   const creations = createSlidingWindow({
     windowMs: config.rateWindowSeconds * 1000,
     maxKeys: config.rateMaxEntries,
@@ -44,14 +45,17 @@ export function createRates(config: Config, clock: Clock): Rates {
       const limit = maxFor(caller, config.rateMax);
       const allowance = creations.take(clientKey(clientAddress), limit, clock.monotonicMs());
       const rate = standing(limit, allowance);
-      if (!allowance.allowed) throw new Refusal('rateLimited', {}, { retryAfterSeconds: allowance.retryAfterMs / 1000, rate });
-      return rate;
+      if (allowance.allowed) return rate;
+      count('rateLimitHits', 'creation');
+      throw new Refusal('rateLimited', {}, { retryAfterSeconds: allowance.retryAfterMs / 1000, rate });
     },
     countLookup: (clientAddress, caller) => {
       if (config.lookupRateMax === 0) return;
       const limit = maxFor(caller, config.lookupRateMax);
       const allowance = lookups.take(clientKey(clientAddress), limit, clock.monotonicMs());
-      if (!allowance.allowed) throw new Refusal('lookupRateLimited', {}, { retryAfterSeconds: allowance.retryAfterMs / 1000 });
+      if (allowance.allowed) return;
+      count('rateLimitHits', 'lookup');
+      throw new Refusal('lookupRateLimited', {}, { retryAfterSeconds: allowance.retryAfterMs / 1000 });
     },
     sweep: () => {
       creations.sweep(clock.monotonicMs());

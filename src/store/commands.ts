@@ -5,6 +5,10 @@ import type { DatabaseSync } from 'node:sqlite';
 
 import { auditCommands } from './audit.ts';
 import type { AuditCommands } from './audit.ts';
+import { authorityCommands } from './authority.ts';
+import type { AuthorityCommands } from './authority.ts';
+import { certificateCommands } from './certificates.ts';
+import type { CertificateCommands } from './certificates.ts';
 import { challengeCommands } from './challenges.ts';
 import type { ChallengeCommands } from './challenges.ts';
 import { contentCommands } from './contents.ts';
@@ -30,6 +34,8 @@ export interface Commands
     SubmissionCommands,
     SecretCommands,
     AuditCommands,
+    CertificateCommands,
+    AuthorityCommands,
     UpkeepCommands {}
 
 export type CommandName = keyof Commands;
@@ -53,6 +59,11 @@ export const LANES: Readonly<Record<CommandName, Lane>> = {
   updatePaste: 'prompt',
   deletePaste: 'prompt',
   recordAudit: 'prompt',
+  issueCertificate: 'prompt',
+  revokeCertificate: 'prompt',
+  grantAdmin: 'prompt',
+  createAuthority: 'prompt',
+  keepCrl: 'prompt',
   removeOldAudit: 'bulk',
   probe: 'alone',
   truncateWal: 'alone',
@@ -69,6 +80,8 @@ export function prepareCommands(db: DatabaseSync): Commands {
     ...submissionCommands(db),
     ...secretCommands(db),
     ...auditCommands(db),
+    ...certificateCommands(db),
+    ...authorityCommands(db),
     ...upkeepCommands(db),
   };
 }

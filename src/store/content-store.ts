@@ -13,10 +13,7 @@ const DISCARD_STEP_CHUNKS = 8;
 
 /** Decides when orphaned content goes. */
 export interface ContentKeeper {
-  /**
-   * For content that has lost its paste: removes it, each now or when its last reader closes. Resolves when what can go
-   * is gone.
-   */
+  /** Removes what has lost its paste, each now or when its last reader closes. Resolves when what can go is gone. */
   release(contentIds: readonly string[]): Promise<void>;
 }
 
@@ -68,13 +65,14 @@ export function createContentStore(reader: Reader, writer: Writer, log: Log): Co
 function createUpload(contentId: string, writer: Writer, release: () => Promise<void>): Upload {
   let position = 0;
   let lastBytes = CHUNK_BYTES;
-  let ended = false;
+  /** What further writes are refused with: after a failure that same one, since there would be a gap. */
+  let refusal: unknown;
   let lastWrite: Promise<unknown> = Promise.resolve();
 
   return {
     contentId,
     async write(chunk) {
-      if (ended) throw new Error('the upload has ended');
+      if (refusal !== undefined) throw refusal;
       if (chunk.length === 0 || chunk.length > CHUNK_BYTES || lastBytes !== CHUNK_BYTES) {
         throw new RangeError(`a chunk of ${chunk.length} bytes after one of ${lastBytes}`);
       }
@@ -83,11 +81,11 @@ function createUpload(contentId: string, writer: Writer, release: () => Promise<
       const cargo = { bytes: bytes.length, transfer: [bytes.buffer] };
       const write = writer.run('writeChunk', { contentId, position, bytes }, cargo);
       position += 1;
-      lastWrite = write.catch(() => (ended = true));
+      lastWrite = write.catch((error) => (refusal = error));
       return write;
     },
     async discard() {
-      ended = true;
+      refusal ??= new Error('the upload has ended');
       await lastWrite;
       if (position > 0) await release();
     },
@@ -117,10 +115,7 @@ function createContentReader(contentId: string, reader: Reader, letGo: () => voi
   };
 }
 
-/**
- * A view of part of a buffer would take the whole buffer with it, whoever else uses that: Node's pool of small buffers,
- * say.
- */
+/** A view of a part would take the whole buffer with it, whoever else uses that: Node's pool of small buffers, say. */
 function ownedOrCopied(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const { buffer } = bytes;
   const isOwner = buffer instanceof ArrayBuffer && buffer.byteLength === bytes.length;

@@ -44,7 +44,8 @@ function prepareWriteChunk(db: DatabaseSync): ContentCommands['writeChunk'] {
     WHERE content_id = :contentId`);
   return ({ contentId, position, bytes }) => {
     if (position === 0) orphan.run({ contentId });
-    if (insert.run({ contentId, position, bytes }).changes !== 1) throw new Error('a chunk came for content that is closed');
+    const { changes } = insert.run({ contentId, position, bytes });
+    if (changes !== 1) throw new Error('a chunk came for content that is closed');
   };
 }
 

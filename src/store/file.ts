@@ -2,7 +2,7 @@
 // process serves it. Looking takes no connection, since even a read-only one leaves files beside a database in WAL
 // mode.
 
-import { closeSync, mkdirSync, openSync, readSync, rmSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readSync, statSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
@@ -127,4 +127,9 @@ function notADatabaseRefused(path: string): DatabaseRefusedError {
 
 export function damagedRefused(path: string): DatabaseRefusedError {
   return new DatabaseRefusedError(`the database ${path} is damaged: restore a backup`);
+}
+
+/** 0 when there is no such file. */
+export function fileBytes(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

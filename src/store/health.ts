@@ -4,7 +4,11 @@ import type { Reader } from './reader.ts';
 import type { Store } from './store.ts';
 import type { Writer } from './writer.ts';
 
-export function createHealthCheck(reader: Pick<Reader, 'look'>, writer: Pick<Writer, 'run' | 'state'>): Store['healthy'] {
+/** Resolves with false, and never rejects. */
+export function createHealthCheck(
+  reader: Pick<Reader, 'look'>,
+  writer: Pick<Writer, 'run' | 'state'>,
+): Store['healthy'] {
   let probing: Promise<boolean> | undefined;
 
   async function probe(): Promise<boolean> {

@@ -4,10 +4,11 @@
 import type { Log } from '../core/log.ts';
 import type { Clock } from '../core/time.ts';
 import { createContentStore } from './content-store.ts';
-import { createFile, lockDatabase, refuseOtherFiles } from './file.ts';
+import { createFile, fileBytes, lockDatabase, refuseOtherFiles } from './file.ts';
 import type { DatabaseLock } from './file.ts';
 import { createHealthCheck } from './health.ts';
 import { createPasteStore } from './paste-store.ts';
+import { createAuthorityStore, createCertificateStore } from './pki-store.ts';
 import { openReader } from './reader.ts';
 import type { Reader } from './reader.ts';
 import { MIGRATIONS } from './schema.ts';
@@ -41,7 +42,7 @@ export async function openStore({ path, clock, log }: StoreOptions): Promise<Sto
     refuseOtherFiles(path);
     createFile(path);
     writer = await startWriter(path, clock, log);
-    const store = await assemble({ reader: openReader(path), writer, lock, log });
+    const store = await assemble({ reader: openReader(path), writer, lock, path, log });
     const details = { schema: MIGRATIONS.length, milliseconds: Math.round(clock.monotonicMs() - startedMs) };
     log({ level: 'info', logger: 'store', event: 'opened', outcome: 'success', details });
     return store;
@@ -57,10 +58,11 @@ interface Parts {
   readonly reader: Reader;
   readonly writer: Writer;
   readonly lock: DatabaseLock;
+  readonly path: string;
   readonly log: Log;
 }
 
-async function assemble({ reader, writer, lock, log }: Parts): Promise<Store> {
+async function assemble({ reader, writer, lock, path, log }: Parts): Promise<Store> {
   const touches = createTouches((accesses) => writer.run('touchPastes', accesses), log);
   const { contents, keeper } = createContentStore(reader, writer, log);
   await settledWithin(keeper.release(reader.look((lookups) => lookups.listOrphans())), SWEEP_WAIT_MS);
@@ -76,9 +78,8 @@ async function assemble({ reader, writer, lock, log }: Parts): Promise<Store> {
   return {
     pastes: createPasteStore(reader, writer, keeper, touches),
     contents,
-    certificates: {
-      findByFingerprint: async (fingerprint) => reader.look((lookups) => lookups.findCertificate(fingerprint)),
-    },
+    certificates: createCertificateStore(reader, writer),
+    authority: createAuthorityStore(reader, writer),
     audit: {
       record: (event) => writer.run('recordAudit', event),
       list: async (filter, page) => reader.look((lookups) => lookups.listAudit(filter, page)),
@@ -94,17 +95,19 @@ async function assemble({ reader, writer, lock, log }: Parts): Promise<Store> {
     secrets: {
       keep: (name, value) => writer.run('keepSecret', { name, value }),
     },
-    upkeep: createUpkeep(writer),
+    upkeep: createUpkeep(writer, path),
     healthy: createHealthCheck(reader, writer),
     close: () => (closing ??= closeParts()),
   };
 }
 
-function createUpkeep(writer: Writer): StoreUpkeep {
+function createUpkeep(writer: Writer, path: string): StoreUpkeep {
   return {
     truncateWal: () => writer.run('truncateWal', null),
     releasePages: (pages) => writer.run('releasePages', pages),
     optimize: () => writer.run('optimize', null),
+    fileBytes: () => ({ database: fileBytes(path), wal: fileBytes(`${path}-wal`) }),
+    writesWaiting: () => writer.waiting,
   };
 }
 

@@ -1,4 +1,5 @@
-// The SQL of pastes: commands of the writer thread, lookups of the reading connection. Who calls them is paste-store.ts.
+// The SQL of pastes: commands of the writer thread, lookups of the reading connection. Who calls them is
+// paste-store.ts.
 
 import type { DatabaseSync } from 'node:sqlite';
 
@@ -54,7 +55,8 @@ export interface PasteLookups {
 export function pasteCommands(db: DatabaseSync): PasteCommands {
   const create = preparePasteCreation(db);
   const remove = preparePasteRemoval(db);
-  // accessed_at is set from the start and keeps its width, so SQLite overwrites it in place and leaves the content's pages be.
+  // accessed_at is set from the start and keeps its width, so SQLite overwrites it in place and leaves the content's
+  // pages be.
   const touch = db.prepare(`
     UPDATE pastes
     SET accessed_at = :atSeconds
@@ -114,7 +116,10 @@ function preparePasteInsertion(db: DatabaseSync): (paste: NewPaste) => void {
   };
 }
 
-/** Gives chunks to a paste. Only content that is whole and nobody's: an upload that is being discarded at this moment is not. */
+/**
+ * Gives chunks to a paste. Only content that is whole and nobody's: an upload that is being discarded at this moment is
+ * not.
+ */
 export function prepareAdoption(db: DatabaseSync): (content: Pick<NewPaste, 'contentId' | 'size'>) => void {
   const adopt = db.prepare(`
     DELETE FROM orphans
@@ -151,8 +156,8 @@ function preparePasteRemoval(db: DatabaseSync): Pick<PasteCommands, 'burnPaste' 
 }
 
 /**
- * Marks the chunks of pastes as nobody's, from the rows `contentId` of those removed. The rows are those of all(), not get():
- * get() can report rows of a change that did not come about (nodejs/node#63311).
+ * Marks the chunks of pastes as nobody's, from the rows `contentId` of those removed. The rows are those of all(), not
+ * get(): get() can report rows of a change that did not come about (nodejs/node#63311).
  */
 export function prepareOrphaning(db: DatabaseSync): (rows: readonly unknown[]) => Removal {
   const orphan = db.prepare('INSERT INTO orphans (content_id) VALUES (:contentId)');

@@ -6,6 +6,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import { openReading } from './connection.ts';
 import { auditLookups } from './audit.ts';
 import type { AuditLookups } from './audit.ts';
+import { authorityLookups } from './authority.ts';
+import type { AuthorityLookups } from './authority.ts';
 import { certificateLookups } from './certificates.ts';
 import type { CertificateLookups } from './certificates.ts';
 import { challengeLookups } from './challenges.ts';
@@ -20,7 +22,7 @@ import type { PasteLookups } from './pastes.ts';
 import { StoreError } from './store.ts';
 
 export interface Lookups
-  extends PasteLookups, PasteListLookups, ContentLookups, ChallengeLookups, CertificateLookups, AuditLookups {}
+  extends PasteLookups, PasteListLookups, ContentLookups, ChallengeLookups, CertificateLookups, AuthorityLookups, AuditLookups {}
 
 export interface Reader {
   /** Throws a StoreError when the storage fails or is closed. */
@@ -48,6 +50,7 @@ function prepareLookups(db: DatabaseSync): Lookups {
     ...contentLookups(db),
     ...challengeLookups(db),
     ...certificateLookups(db),
+    ...authorityLookups(db),
     ...auditLookups(db),
   };
 }

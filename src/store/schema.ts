@@ -5,7 +5,9 @@ import type { DatabaseSync } from 'node:sqlite';
 /** "pstd": at offset 68 of the file, so that file(1) and this program know whose it is. */
 export const APPLICATION_ID = 0x70737464;
 
-/** Of the page sizes tried (4, 8 and 16 KiB) the one that stores both small pastes and chunks without loss to either. */
+/**
+ * Of the page sizes tried (4, 8 and 16 KiB) the one that stores both small pastes and chunks without loss to either.
+ */
 export const PAGE_BYTES = 8192;
 
 export interface Migration {
@@ -13,7 +15,9 @@ export interface Migration {
   readonly statements: readonly string[];
 }
 
-/** Applied in order; the number of those applied is `user_version`. What was released is never edited, only added to. */
+/**
+ * Applied in order; the number of those applied is `user_version`. What was released is never edited, only added to.
+ */
 export const MIGRATIONS: readonly Migration[] = [
   {
     purpose: 'pastes and their content',
@@ -42,7 +46,8 @@ export const MIGRATIONS: readonly Migration[] = [
         bytes BLOB NOT NULL,
         PRIMARY KEY (content_id, position)
       ) STRICT`,
-      // Every content that no paste refers to: under way, or on its way out. What a crash leaves is found without a scan.
+      // Every content that no paste refers to: under way, or on its way out. What a crash leaves is found without a
+      // scan.
       'CREATE TABLE orphans (content_id TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID',
     ],
   },
@@ -82,7 +87,8 @@ export const MIGRATIONS: readonly Migration[] = [
         revoked_at INTEGER,
         revocation_reason TEXT
       ) STRICT, WITHOUT ROWID`,
-      // Both hold all that a list filters and sorts by, so that skipping to a page and counting never read the pastes themselves.
+      // Both hold all that a list filters and sorts by, so that skipping to a page and counting never read the pastes
+      // themselves.
       `CREATE INDEX pastes_by_owner ON pastes (owner, created_at, id, expires_at, mime_type)
         WHERE owner IS NOT NULL`,
       'CREATE INDEX pastes_by_time ON pastes (created_at, id, expires_at, mime_type)',
@@ -99,6 +105,31 @@ export const MIGRATIONS: readonly Migration[] = [
       'CREATE INDEX audit_by_time ON audit (time)',
     ],
   },
+  {
+    purpose: 'the certificate authority, its revocation list, and what it needs to know of certificates',
+    statements: [
+      `CREATE TABLE authority (
+        only INTEGER NOT NULL PRIMARY KEY CHECK (only = 1),
+        common_name TEXT NOT NULL,
+        certificate BLOB NOT NULL,
+        locked_key BLOB NOT NULL,
+        fingerprint TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL
+      ) STRICT`,
+      `CREATE TABLE crl (
+        only INTEGER NOT NULL PRIMARY KEY CHECK (only = 1),
+        number INTEGER NOT NULL,
+        der BLOB NOT NULL,
+        this_update INTEGER NOT NULL,
+        revoked_count INTEGER NOT NULL
+      ) STRICT`,
+      'ALTER TABLE certificates ADD COLUMN public_key_sha256 BLOB',
+      'CREATE UNIQUE INDEX certificates_by_key ON certificates (public_key_sha256)',
+      'CREATE INDEX certificates_by_requester ON certificates (issued_to)',
+      'CREATE INDEX certificates_revoked ON certificates (revoked_at) WHERE revoked_at IS NOT NULL',
+    ],
+  },
 ];
 
 /** `user_version`: how many migrations the database has seen. */
@@ -106,7 +137,9 @@ export function schemaVersionOf(db: DatabaseSync): number {
   return Number(db.prepare('PRAGMA user_version').get()?.['user_version']);
 }
 
-/** Applies what is missing, each migration whole or not at all, and marks the database as ours; how many were applied. */
+/**
+ * Applies what is missing, each migration whole or not at all, and marks the database as ours; how many were applied.
+ */
 export function migrate(db: DatabaseSync, migrations: readonly Migration[] = MIGRATIONS): number {
   const before = schemaVersionOf(db);
   for (const [index, migration] of migrations.entries()) {

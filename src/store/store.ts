@@ -2,6 +2,7 @@
 // call, decided in one transaction; ids and times are parameters. How it is kept starts at open.ts.
 
 import type { LogDetails } from '../core/log.ts';
+import type { AuthorityStore, CertificateStore } from './pki-store.ts';
 
 /** A paste without its content. Times are Unix seconds. */
 export interface Paste {
@@ -183,26 +184,6 @@ export interface AuditStore {
   removeUntil(untilSeconds: number, limit: number): Promise<number>;
 }
 
-/** A certificate that this service issued. Times are Unix seconds. */
-export interface Certificate {
-  /** 32 lowercase hex digits. */
-  readonly serial: string;
-  readonly commonName: string;
-  /** SHA-1 of the DER, 40 lowercase hex digits. */
-  readonly fingerprint: string;
-  readonly createdAt: number;
-  readonly expiresAt: number;
-  /** Fingerprint of the requester; null when it was anonymous. */
-  readonly issuedTo: string | null;
-  readonly isAdmin: boolean;
-  readonly revokedAt: number | null;
-  readonly revocationReason: string | null;
-}
-
-export interface CertificateStore {
-  findByFingerprint(fingerprint: string): Promise<Certificate | undefined>;
-}
-
 /** Challenges that were used. They are spent by creating; here one only asks and tidies. */
 export interface ChallengeStore {
   isSpent(nonce: string): Promise<boolean>;
@@ -257,12 +238,17 @@ export interface StoreUpkeep {
   releasePages(pages: number): Promise<number>;
   /** Lets SQLite refresh its statistics. */
   optimize(): Promise<void>;
+  /** Sizes of the files; 0 for one that is not there. */
+  fileBytes(): { readonly database: number; readonly wal: number };
+  /** Writes that are not durable yet. */
+  writesWaiting(): number;
 }
 
 export interface Store {
   readonly pastes: PasteStore;
   readonly contents: ContentStore;
   readonly certificates: CertificateStore;
+  readonly authority: AuthorityStore;
   readonly audit: AuditStore;
   readonly challenges: ChallengeStore;
   readonly submissions: SubmissionStore;

@@ -31,6 +31,8 @@ function serve(): void {
       case 'alone':
         return report({ kind: 'answers', answers: [executor.carryOutAlone(request.command)] });
       case 'close':
+        // To close truncates the log only where no other process looks at the database.
+        executor.carryOutAlone({ name: 'truncateWal', params: null });
         db.close();
         return port.close();
     }

@@ -52,6 +52,8 @@ export class Writer {
   #lastFailed = false;
   #closing = false;
   #ended = false;
+  /** Why the thread ends, when it has said so. */
+  #fault: string | undefined;
   #whenIdle: () => void = () => {};
 
   /** The worker must have reported that it has opened the database; see startWriter. */
@@ -62,28 +64,29 @@ export class Writer {
     worker.on('message', (report: Report) => {
       if (report.kind === 'answers') this.#settle(report.answers);
     });
+    worker.on('error', (error) => (this.#fault = describe(error)));
     worker.once('exit', () => this.#end());
-    worker.on('error', (error) => this.#logEnd(describe(error)));
     worker.unref();
   }
 
-  /**
-   * Resolves when it is durable. Rejects with a StoreError, or with the error of the program that the command ran into.
-   */
+  /** Resolves when it is durable. Rejects with a StoreError, or with the error of the program that it ran into. */
   run<Name extends CommandName>(
     name: Name,
     params: Parameters<Commands[Name]>[0],
     cargo: Cargo = { bytes: 0 },
   ): Promise<ReturnType<Commands[Name]>> {
-    if (this.#ended || this.#closing) return Promise.reject(new StoreError('unavailable', 'storage unavailable: closed'));
-    if (this.#queue.length >= MAX_WAITING) {
-      return Promise.reject(new StoreError('unavailable', 'storage unavailable: too many writes wait'));
-    }
+    if (this.#ended || this.#closing) return Promise.reject(unavailable('closed'));
+    if (this.#queue.length >= MAX_WAITING) return Promise.reject(unavailable('too many writes wait'));
     return new Promise((resolve, reject) => {
       const { bytes, transfer = [] } = cargo;
       this.#queue.add({ lane: LANES[name], bytes, transfer, command: { name, params }, resolve, reject });
       this.#scheduleSend();
     });
+  }
+
+  /** Commands that have not been answered. */
+  get waiting(): number {
+    return this.#queue.length + this.#underWay.length;
   }
 
   state(): WriterState {
@@ -127,7 +130,8 @@ export class Writer {
     this.#sentMs = this.#clock.monotonicMs();
     this.#worker.ref();
     const commands = batch.map(({ command }) => command);
-    const request: Request = first.lane === 'alone' ? { kind: 'alone', command: first.command } : { kind: 'batch', commands };
+    const alone = first.lane === 'alone';
+    const request: Request = alone ? { kind: 'alone', command: first.command } : { kind: 'batch', commands };
     try {
       this.#worker.postMessage(request, batch.flatMap(({ transfer }) => transfer));
     } catch (error) {
@@ -157,17 +161,22 @@ export class Writer {
 
   #end(): void {
     this.#ended = true;
-    if (!this.#closing || this.#isBusy()) this.#logEnd('exited');
+    if (this.#fault !== undefined || !this.#closing || this.#isBusy()) this.#logEnd(this.#fault ?? 'exited');
     // What was under way may have become durable or not; nobody can tell before the database is opened again.
-    const error = new StoreError('unavailable', 'storage unavailable: the writer thread has ended');
+    const error = unavailable('the writer thread has ended');
     for (const { reject } of [...this.#underWay, ...this.#queue.takeAll()]) reject(error);
     this.#underWay = [];
     this.#whenIdle();
   }
 
   #logEnd(reason: string): void {
-    this.#log({ level: 'error', logger: 'store', event: 'writer thread ended', outcome: 'failure', details: { reason } });
+    const event = 'writer thread ended';
+    this.#log({ level: 'error', logger: 'store', event, outcome: 'failure', details: { reason } });
   }
+}
+
+function unavailable(reason: string): StoreError {
+  return new StoreError('unavailable', `storage unavailable: ${reason}`);
 }
 
 function errorOf({ failure, error }: Extract<Answer, { done: false }>): unknown {
@@ -175,17 +184,17 @@ function errorOf({ failure, error }: Extract<Answer, { done: false }>): unknown 
   return new StoreError(failure, `storage ${failure}: ${describe(error)}`, { cause: error });
 }
 
-/**
- * Resolves when the thread has opened the database; rejects with DatabaseRefusedError or StoreError, the thread being
- * gone then.
- */
+/** Resolves when the database is open; rejects with DatabaseRefusedError or StoreError, and the thread is gone then. */
 export async function startWriter(path: string, clock: Clock, log: Log): Promise<Writer> {
   const setup: WriterSetup = { path };
   // Neither the environment, which holds secrets, nor the options of the process are the thread's business.
-  const worker = new Worker(new URL('./writer-thread.ts', import.meta.url), { workerData: setup, env: {}, execArgv: [] });
-  const [report] = (await once(worker, 'message')) as [Report];
-  if (report.kind !== 'refused') return new Writer(worker, clock, log);
-  await once(worker, 'exit');
+  const options = { name: 'store writer', workerData: setup, env: {}, execArgv: [] };
+  const worker = new Worker(new URL('./writer-thread.ts', import.meta.url), options);
+  const exited = new Promise<[]>((resolve) => worker.once('exit', () => resolve([])));
+  const [report]: Report[] = await Promise.race([once(worker, 'message'), exited]);
+  if (report?.kind === 'opened') return new Writer(worker, clock, log);
+  await exited;
+  if (report?.kind !== 'refused') throw unavailable('the writer thread did not start');
   if (report.failure === 'refused') throw new DatabaseRefusedError(report.message);
   throw new StoreError(report.failure, `the database ${path} cannot be opened: ${report.message}`);
 }

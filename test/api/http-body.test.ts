@@ -1,5 +1,5 @@
-// Request bodies over raw sockets: how they reach the handler, when 100 is sent, and that an answer given before the body has ended is
-// seen whole by clients that send first and read later.
+// Request bodies over raw sockets: how they reach the handler, when 100 is sent, and that an answer given before the
+// body has ended is seen whole by clients that send first and read later.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -176,6 +176,41 @@ test('an early 413: seen whole by a client that sends everything first', async (
   }
 });
 
+test('an early answer after the server had stopped reading: seen whole by a client that sends everything first', async (t) => {
+  const gate = Promise.withResolvers<void>();
+  const refusal = new Refusal('pasteTooSmall');
+  const handlers: readonly Handler[] = [
+    // The sink does not take what has come, and then refuses it.
+    async (request) => {
+      await request.body.pipe(() => gate.promise.then(() => Promise.reject(refusal)));
+      return emptyReply(204);
+    },
+    // Nobody reads it at all.
+    async () => {
+      await gate.promise;
+      throw refusal;
+    },
+  ];
+  const sending: RawConnection[] = [];
+  for (const handler of handlers) {
+    const { port } = await startHttp(t, { handlers: { collect: handler } });
+    const connection = await openRaw(t, port);
+    sending.push(connection);
+    connection.socket.pause();
+    connection.send(head('POST / HTTP/1.1', `Content-Length: ${32 * MIB}`));
+    connection.send(Buffer.alloc(32 * MIB));
+    await stalled(() => connection.socket.bytesWritten - connection.socket.writableLength);
+    assert.ok(connection.socket.writableLength > 0, 'the server does not read ahead');
+  }
+  gate.resolve();
+  for (const connection of sending) {
+    if (connection.socket.writableLength > 0) await once(connection.socket, 'drain');
+    connection.socket.resume();
+    assertRefused(await connection.next(), 400, 'paste smaller than minimum size');
+    assert.equal(await connection.rest(), '');
+  }
+});
+
 test('an early 413: a limit is exact, n - 1 and n are taken, n + 1 is not', async (t) => {
   const { port } = await startHttp(t, { handlers: { collect: limited } });
   for (const size of [LIMIT_BYTES - 1, LIMIT_BYTES]) {
@@ -184,7 +219,8 @@ test('an early 413: a limit is exact, n - 1 and n are taken, n + 1 is not', asyn
     connection.send(chunked(Buffer.alloc(size)));
     assert.deepEqual((await connection.next()).json(), { bytes: size });
   }
-  const bytes = Buffer.concat([Buffer.from(head('POST / HTTP/1.1', 'Transfer-Encoding: chunked')), chunked(Buffer.alloc(LIMIT_BYTES + 1))]);
+  const requestHead = Buffer.from(head('POST / HTTP/1.1', 'Transfer-Encoding: chunked'));
+  const bytes = Buffer.concat([requestHead, chunked(Buffer.alloc(LIMIT_BYTES + 1))]);
   assertRefused(await onlyAnswer(t, port, bytes), 413, 'paste too large');
 });
 
@@ -194,7 +230,8 @@ test('an early 413: seen by node:http and by fetch', async (t) => {
   const response = await fetch(url, { method: 'POST', body: content });
   assert.equal(response.status, 413);
   assert.equal((await response.json() as { error: string }).error, 'paste too large');
-  const request = httpRequest({ host: '127.0.0.1', port, method: 'POST', headers: { 'Content-Length': content.length } });
+  const headers = { 'Content-Length': content.length };
+  const request = httpRequest({ host: '127.0.0.1', port, method: 'POST', headers });
   request.on('error', () => {});
   request.end(content);
   const [incoming] = await once(request, 'response') as [import('node:http').IncomingMessage];
@@ -207,12 +244,17 @@ test('an early 413: seen by curl with a length, chunked and with Expect', async 
   const { url } = await startHttp(t, { handlers: { collect: limited } });
   if (await curl('', ['--version']) === undefined) return t.skip('there is no curl');
   const content = 'x'.repeat(4 * MIB);
-  for (const options of [['-H', 'Expect:'], ['-H', 'Expect: 100-continue'], ['-H', 'Transfer-Encoding: chunked', '-H', 'Expect:']]) {
-    const answer = await curl(content, ['-sS', '--max-time', '10', '--data-binary', '@-', '-w', '%{http_code}', ...options, url]);
+  const common = ['-sS', '--max-time', '10', '-w', '%{http_code}', `${url}/`];
+  const kinds = [
+    ['--data-binary', '@-', '-H', 'Expect:'],
+    ['--data-binary', '@-', '-H', 'Expect: 100-continue'],
+    ['--data-binary', '@-', '-H', 'Expect:', '-H', 'Transfer-Encoding: chunked'],
+    ['-X', 'POST', '-T', '-'],
+  ];
+  for (const options of kinds) {
+    const answer = await curl(content, [...common, ...options]);
     assert.match(answer ?? '', /^\{"error":"paste too large",.*\}\n413$/, options.join(' '));
   }
-  const upload = await curl(content, ['-sS', '--max-time', '10', '-X', 'POST', '-T', '-', '-w', '%{http_code}', `${url}/`]);
-  assert.match(upload ?? '', /413$/);
   return undefined;
 });
 
@@ -381,6 +423,14 @@ function watched(gate?: Promise<void>): { handler: Handler; failure: Promise<Err
     return emptyReply(204);
   };
   return { handler, failure };
+}
+
+/** Resolves when the number has not changed for a while. */
+async function stalled(read: () => number): Promise<void> {
+  for (let before = -1; before !== read();) {
+    before = read();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
 }
 
 /** What was sent before on any connection has been read by the server when this returns. */

@@ -61,7 +61,7 @@ test('SERVICE_MAX_CONNECTIONS_PER_CLIENT=0: no limit of one client', async (t) =
   for (let count = 0; count < 60; count += 1) await served(t, port);
 });
 
-test('a connection over the cap: sees its 503 although it sends a request with a body, which is not processed', async (t) => {
+test('a connection over the cap: sees its 503 although it sends a request, which is not processed', async (t) => {
   const { port, logged } = await startHttp(t, { config: { maxConnections: 1 } });
   await served(t, port);
   const connection = await openRaw(t, port);
@@ -121,7 +121,7 @@ test('SERVICE_HEADERS_TIMEOUT: a connection never used is closed without a word'
   assert.deepEqual(logged, []);
 });
 
-test('SERVICE_IDLE_TIMEOUT: an idle connection is closed without a word, one that waits for its answer is not', async (t) => {
+test('SERVICE_IDLE_TIMEOUT: an idle connection is closed without a word, a waiting one is not', async (t) => {
   const gate = Promise.withResolvers<void>();
   const { port } = await startHttp(t, {
     config: { idleTimeoutSeconds: 0.1 },
@@ -165,7 +165,11 @@ test('pipelined requests: 100 may wait, with one more the connection is cut off'
 
 test('a trusted proxy: its forwarded headers are believed over the socket', async (t) => {
   const { port } = await startHttp(t, { config: { trustedProxies: ['127.0.0.1'], urlPrefix: '/p' } });
-  const lines = ['X-Forwarded-For: 192.0.2.1, 2001:DB8:0::1', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: pastes.example'];
+  const lines = [
+    'X-Forwarded-For: 192.0.2.1, 2001:DB8:0::1',
+    'X-Forwarded-Proto: https',
+    'X-Forwarded-Host: pastes.example',
+  ];
   const proxied = await openRaw(t, port);
   proxied.send(head('GET /view HTTP/1.1', ...lines));
   const { address, url } = (await proxied.next()).json();

@@ -1,5 +1,5 @@
-// Requests that are not well-formed, over raw sockets: each is answered once, in the form of every other answer, and the connection
-// ends. The server is well afterwards.
+// Requests that are not well-formed, over raw sockets: each is answered once, in the form of every other answer, and
+// the connection ends. The server is well afterwards.
 
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
@@ -12,6 +12,12 @@ const TARGET = 'request target not acceptable';
 const HOST = 'Host header missing or given more than once';
 const CODING = 'transfer encoding not supported';
 const TOO_LARGE = 'request headers too large';
+const EXPECTATION = 'expectation not supported';
+const REPEATED = 'header given more than once';
+
+const post = (...lines: readonly string[]): string => head('POST / HTTP/1.1', ...lines);
+const CHUNKED = post('Transfer-Encoding: chunked');
+const LAST_CHUNK = '0\r\n\r\n';
 
 /** What is sent, and the status and words of the one answer. Each ends the connection. */
 const ENDS_CONNECTION: readonly (readonly [title: string, bytes: string, status: number, error: string])[] = [
@@ -39,34 +45,34 @@ const ENDS_CONNECTION: readonly (readonly [title: string, bytes: string, status:
   ['two Host lines', head('GET / HTTP/1.1', 'Host: a', 'Host: b'), 400, HOST],
   ['two equal Host lines', head('GET / HTTP/1.1', 'Host: a', 'Host: a'), 400, HOST],
   ['two Host lines in HTTP/1.0', head('GET / HTTP/1.0', 'Host: a', 'Host: b'), 400, HOST],
-  ['both framings, length last', head('POST / HTTP/1.1', 'Transfer-Encoding: chunked', 'Content-Length: 5') + '0\r\n\r\n', 400, MALFORMED],
-  ['both framings, length first', head('POST / HTTP/1.1', 'Content-Length: 5', 'Transfer-Encoding: chunked') + '0\r\n\r\n', 400, MALFORMED],
-  ['two lengths', head('POST / HTTP/1.1', 'Content-Length: 3', 'Content-Length: 4') + 'abcd', 400, MALFORMED],
-  ['two equal lengths', head('POST / HTTP/1.1', 'Content-Length: 3', 'Content-Length: 3') + 'abc', 400, MALFORMED],
-  ['a list of lengths', head('POST / HTTP/1.1', 'Content-Length: 3, 3') + 'abc', 400, MALFORMED],
-  ['a signed length', head('POST / HTTP/1.1', 'Content-Length: +3') + 'abc', 400, MALFORMED],
-  ['a negative length', head('POST / HTTP/1.1', 'Content-Length: -3') + 'abc', 400, MALFORMED],
-  ['an empty length', head('POST / HTTP/1.1', 'Content-Length:') + 'abc', 400, MALFORMED],
-  ['a length past 64 bits', head('POST / HTTP/1.1', 'Content-Length: 99999999999999999999'), 400, MALFORMED],
-  ['gzip', head('POST / HTTP/1.1', 'Transfer-Encoding: gzip') + 'abc', 501, CODING],
-  ['gzip, chunked', head('POST / HTTP/1.1', 'Transfer-Encoding: gzip, chunked') + '0\r\n\r\n', 501, CODING],
-  ['chunked, gzip', head('POST / HTTP/1.1', 'Transfer-Encoding: chunked, gzip') + '0\r\n\r\n', 501, CODING],
-  ['chunked twice', head('POST / HTTP/1.1', 'Transfer-Encoding: chunked', 'Transfer-Encoding: chunked') + '0\r\n\r\n', 501, CODING],
-  ['identity', head('POST / HTTP/1.1', 'Transfer-Encoding: identity') + 'abc', 501, CODING],
-  ['xchunked', head('POST / HTTP/1.1', 'Transfer-Encoding: xchunked') + '0\r\n\r\n', 501, CODING],
-  ['an empty coding', head('POST / HTTP/1.1', 'Transfer-Encoding:') + '0\r\n\r\n', 501, CODING],
-  ['a vertical tab before chunked', head('POST / HTTP/1.1', 'Transfer-Encoding: \x0bchunked') + '0\r\n\r\n', 400, MALFORMED],
-  ['chunked in HTTP/1.0', head('POST / HTTP/1.0', 'Transfer-Encoding: chunked') + '0\r\n\r\n', 400, MALFORMED],
-  ['a chunk size that is no number', head('POST / HTTP/1.1', 'Transfer-Encoding: chunked') + 'zz\r\n', 400, MALFORMED],
-  ['a chunk size with 0x', head('POST / HTTP/1.1', 'Transfer-Encoding: chunked') + '0x3\r\nabc\r\n0\r\n\r\n', 400, MALFORMED],
-  ['a chunk size past 64 bits', head('POST / HTTP/1.1', 'Transfer-Encoding: chunked') + 'fffffffffffffffff\r\n', 400, MALFORMED],
-  ['a chunk longer than its size', head('POST / HTTP/1.1', 'Transfer-Encoding: chunked') + '3\r\nabcd\r\n0\r\n\r\n', 400, MALFORMED],
-  ['a chunk ended by a line feed', head('POST / HTTP/1.1', 'Transfer-Encoding: chunked') + '3\nabc\n0\n\n', 400, MALFORMED],
-  ['endless chunk extensions', head('POST / HTTP/1.1', 'Transfer-Encoding: chunked') + `3;${'a'.repeat(17_000)}\r\nabc\r\n0\r\n\r\n`, 400, MALFORMED],
-  ['endless trailers', head('POST / HTTP/1.1', 'Transfer-Encoding: chunked') + `0\r\nX-A: ${'a'.repeat(17_000)}\r\n\r\n`, 431, TOO_LARGE],
-  ['an unknown expectation', head('POST / HTTP/1.1', 'Expect: 200-ok', 'Content-Length: 3'), 417, 'expectation not supported'],
-  ['two expectations', head('POST / HTTP/1.1', 'Expect: 100-continue', 'Expect: x', 'Content-Length: 3'), 417, 'expectation not supported'],
-  ['an expectation twice', head('POST / HTTP/1.1', 'Expect: 100-continue, 100-continue', 'Content-Length: 3'), 417, 'expectation not supported'],
+  ['both framings, length last', post('Transfer-Encoding: chunked', 'Content-Length: 5') + LAST_CHUNK, 400, MALFORMED],
+  ['both framings, length first', post('Content-Length: 5', 'Transfer-Encoding: chunked') + LAST_CHUNK, 400, MALFORMED],
+  ['two lengths', post('Content-Length: 3', 'Content-Length: 4') + 'abcd', 400, MALFORMED],
+  ['two equal lengths', post('Content-Length: 3', 'Content-Length: 3') + 'abc', 400, MALFORMED],
+  ['a list of lengths', post('Content-Length: 3, 3') + 'abc', 400, MALFORMED],
+  ['a signed length', post('Content-Length: +3') + 'abc', 400, MALFORMED],
+  ['a negative length', post('Content-Length: -3') + 'abc', 400, MALFORMED],
+  ['an empty length', post('Content-Length:') + 'abc', 400, MALFORMED],
+  ['a length past 64 bits', post('Content-Length: 99999999999999999999'), 400, MALFORMED],
+  ['gzip', post('Transfer-Encoding: gzip') + 'abc', 501, CODING],
+  ['gzip, chunked', post('Transfer-Encoding: gzip, chunked') + LAST_CHUNK, 501, CODING],
+  ['chunked, gzip', post('Transfer-Encoding: chunked, gzip') + LAST_CHUNK, 501, CODING],
+  ['chunked twice', post('Transfer-Encoding: chunked', 'Transfer-Encoding: chunked') + LAST_CHUNK, 501, CODING],
+  ['identity', post('Transfer-Encoding: identity') + 'abc', 501, CODING],
+  ['xchunked', post('Transfer-Encoding: xchunked') + LAST_CHUNK, 501, CODING],
+  ['an empty coding', post('Transfer-Encoding:') + LAST_CHUNK, 501, CODING],
+  ['a vertical tab before chunked', post('Transfer-Encoding: \x0bchunked') + LAST_CHUNK, 400, MALFORMED],
+  ['chunked in HTTP/1.0', head('POST / HTTP/1.0', 'Transfer-Encoding: chunked') + LAST_CHUNK, 400, MALFORMED],
+  ['a chunk size that is no number', CHUNKED + 'zz\r\n', 400, MALFORMED],
+  ['a chunk size with 0x', CHUNKED + '0x3\r\nabc\r\n0\r\n\r\n', 400, MALFORMED],
+  ['a chunk size past 64 bits', CHUNKED + 'fffffffffffffffff\r\n', 400, MALFORMED],
+  ['a chunk longer than its size', CHUNKED + '3\r\nabcd\r\n0\r\n\r\n', 400, MALFORMED],
+  ['a chunk ended by a line feed', CHUNKED + '3\nabc\n0\n\n', 400, MALFORMED],
+  ['endless chunk extensions', CHUNKED + `3;${'a'.repeat(17_000)}\r\nabc\r\n0\r\n\r\n`, 400, MALFORMED],
+  ['endless trailers', CHUNKED + `0\r\nX-A: ${'a'.repeat(17_000)}\r\n\r\n`, 431, TOO_LARGE],
+  ['an unknown expectation', post('Expect: 200-ok', 'Content-Length: 3'), 417, EXPECTATION],
+  ['two expectations', post('Expect: 100-continue', 'Expect: x', 'Content-Length: 3'), 417, EXPECTATION],
+  ['an expectation twice', post('Expect: 100-continue, 100-continue', 'Content-Length: 3'), 417, EXPECTATION],
   ['a header of 17 000 bytes', head('GET / HTTP/1.1', `X-A: ${'a'.repeat(17_000)}`), 431, TOO_LARGE],
   ['a target of 17 000 bytes', head(`GET /${'a'.repeat(17_000)} HTTP/1.1`), 431, TOO_LARGE],
 ];
@@ -97,7 +103,7 @@ const KEEPS_CONNECTION: readonly (readonly [title: string, bytes: string, status
   ['another scheme', head('GET ftp://paste.test/view HTTP/1.1'), 400, TARGET],
   ['credentials in the authority', head('GET http://a@paste.test/view HTTP/1.1'), 400, TARGET],
   ['an empty authority', head('GET http:///view HTTP/1.1'), 400, TARGET],
-  ['a header of the list twice', head('GET /single HTTP/1.1', 'X-Expiry: 1', 'X-Expiry: 2'), 400, 'header given more than once'],
+  ['a header of the list twice', head('GET /single HTTP/1.1', 'X-Expiry: 1', 'X-Expiry: 2'), 400, REPEATED],
 ];
 
 test('requests that are well-framed but refused: the connection is used again', async (t) => {
@@ -155,20 +161,22 @@ test('HTTP/1.0: answered with and without Host, the connection ends', async (t) 
 
 test('HTTP/1.0 with Expect: the expectation is ignored', async (t) => {
   const { port } = await startHttp(t);
-  const answer = await onlyAnswer(t, port, `${head('POST / HTTP/1.0', 'Expect: 100-continue', 'Content-Length: 3')}abc`);
+  const requestHead = head('POST / HTTP/1.0', 'Expect: 100-continue', 'Content-Length: 3');
+  const answer = await onlyAnswer(t, port, `${requestHead}abc`);
   assert.equal(answer.status, 201);
 });
 
 test('Transfer-Encoding in capitals: chunked all the same', async (t) => {
   const { port } = await startHttp(t);
   const connection = await openRaw(t, port);
-  connection.send(`${head('POST / HTTP/1.1', 'TRANSFER-ENCODING: Chunked')}3\r\nabc\r\n0\r\n\r\n`);
+  connection.send(`${post('TRANSFER-ENCODING: Chunked')}3\r\nabc\r\n0\r\n\r\n`);
   assert.deepEqual((await connection.next()).json(), { bytes: 3, declared: null });
 });
 
 test('CONNECT: 405 with Allow, and nothing is tunnelled', async (t) => {
   const { port } = await startHttp(t);
-  const answer = await onlyAnswer(t, port, `${head('CONNECT paste.test:443 HTTP/1.1', 'X-Request-ID: abc')}GET / HTTP/1.1\r\n\r\n`);
+  const bytes = head('CONNECT paste.test:443 HTTP/1.1', 'X-Request-ID: abc') + head('GET / HTTP/1.1');
+  const answer = await onlyAnswer(t, port, bytes);
   assertRefused(answer, 405, 'method not allowed');
   assert.equal(answer.header('allow'), 'GET, HEAD, POST, OPTIONS');
   assert.equal(answer.header('x-request-id'), 'abc');
@@ -177,12 +185,14 @@ test('CONNECT: 405 with Allow, and nothing is tunnelled', async (t) => {
 test('Upgrade: answered in HTTP/1.1 as if it were not there, and the connection ends', async (t) => {
   const { port } = await startHttp(t);
   for (const protocol of ['websocket', 'h2c']) {
-    const answer = await onlyAnswer(t, port, head('GET /view HTTP/1.1', 'Connection: Upgrade', `Upgrade: ${protocol}`) + head('GET / HTTP/1.1'));
+    const request = head('GET /view HTTP/1.1', 'Connection: Upgrade', `Upgrade: ${protocol}`);
+    const answer = await onlyAnswer(t, port, request + head('GET / HTTP/1.1'));
     assert.equal(answer.status, 200);
     assertContract(answer);
   }
-  const post = head('POST / HTTP/1.1', 'Connection: Upgrade', 'Upgrade: h2c', 'Content-Length: 3');
-  assert.equal((await onlyAnswer(t, port, `${post}abc${head('GET / HTTP/1.1')}`)).json()['bytes'], 3);
+  const upload = `${post('Connection: Upgrade', 'Upgrade: h2c', 'Content-Length: 3')}abc`;
+  const answer = await onlyAnswer(t, port, upload + head('GET / HTTP/1.1'));
+  assert.equal(answer.json()['bytes'], 3);
 });
 
 test('malformed bytes after a good request: both are answered, in order', async (t) => {
@@ -214,7 +224,7 @@ test('a request after one with Connection: close: not processed', async (t) => {
 test('a request in a refused one: not processed', async (t) => {
   const { port, logged } = await startHttp(t);
   const smuggled = head('GET /view HTTP/1.1');
-  const bytes = `${head('POST / HTTP/1.1', 'Transfer-Encoding: gzip, chunked')}0\r\n\r\n${smuggled}`;
+  const bytes = `${post('Transfer-Encoding: gzip, chunked')}0\r\n\r\n${smuggled}`;
   assertRefused(await onlyAnswer(t, port, bytes), 501, CODING);
   assert.equal(logged.filter(({ details }) => details?.['route'] === '/view').length, 0);
 });

@@ -1,5 +1,5 @@
-// Starting and stopping the HTTP server: what is in flight is finished within the grace, everything else is closed soon, and nothing
-// hangs.
+// Starting and stopping the HTTP server: what is in flight is finished within the grace, everything else is closed
+// soon, and nothing hangs.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -7,6 +7,7 @@ import { connect } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { MIB } from '../../src/core/time.ts';
 import type { Handler } from '../../src/http/handler.ts';
+import { randomBytes } from '../../src/crypto/random.ts';
 import { emptyReply } from '../../src/http/reply.ts';
 import { createHttpServer } from '../../src/http/server.ts';
 import { assertContract, assertRefused } from '../support/answer-contract.ts';
@@ -91,7 +92,8 @@ test('stop: a request that had arrived is answered', async (t) => {
 
 test('stop: requests behind the one in flight are not processed', async (t) => {
   const { handler, begun, proceed } = gated();
-  const { server, port, logged } = await startHttp(t, { config: { shutdownGraceSeconds: 10 }, handlers: { paste: handler } });
+  const config = { shutdownGraceSeconds: 10 };
+  const { server, port, logged } = await startHttp(t, { config, handlers: { paste: handler } });
   const connection = await openRaw(t, port);
   connection.send(head('GET /abcdef HTTP/1.1') + head('GET /view HTTP/1.1'));
   await begun;
@@ -173,7 +175,12 @@ test('stop: a connection that lingers does not hold it up', async (t) => {
 test('stop: before listen, and after listen failed, it resolves', async (t) => {
   const { port } = await startHttp(t);
   const options = {
-    config: testConfig({ port }), handlers: {}, routes: [], clock: movableClock(), random: (size: number) => new Uint8Array(size), log: () => {},
+    config: testConfig({ port }),
+    handlers: {},
+    routes: [],
+    clock: movableClock(),
+    random: randomBytes,
+    log: () => {},
   };
   await within(1000, createHttpServer(options).stop());
   const second = createHttpServer(options);

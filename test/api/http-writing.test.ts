@@ -1,5 +1,5 @@
-// How answers reach clients: streamed and large bodies, clients that read slowly or not at all, clients that go away, and sources that
-// fail. Whatever happens, a streamed body is closed exactly once.
+// How answers reach clients: streamed and large bodies, clients that read slowly or not at all, clients that go away,
+// and sources that fail. Whatever happens, a streamed body is closed exactly once.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -21,8 +21,15 @@ interface Source {
   given(): number;
 }
 
-/** A streamed body of so many bytes; `breaksAt` and `lacks` are for sources that do not keep their word. */
-function source(t: TestContext, bytes: number, options: { failure?: Error; breaksAt?: number; actualBytes?: number } = {}): Source {
+/** How a source does not keep its word. */
+interface Breach {
+  readonly failure?: Error;
+  readonly breaksAt?: number;
+  readonly actualBytes?: number;
+}
+
+/** A streamed body that says it has so many bytes. */
+function source(t: TestContext, bytes: number, options: Breach = {}): Source {
   const { failure, breaksAt = 0, actualBytes = bytes } = options;
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   let given = 0;
@@ -77,6 +84,22 @@ test('a large body that is no stream: whole, as bytes and as text', async (t) =>
   }
 });
 
+test('a streamed body with more behind it: both are answered, whatever it is', async (t) => {
+  const followers = [
+    [head('GET / HTTP/1.1'), 200],
+    [head('CONNECT paste.test:443 HTTP/1.1'), 405],
+    ['nonsense\r\n\r\n', 400],
+  ] as const;
+  for (const [follower, status] of followers) {
+    const { handler } = source(t, 5 * MIB);
+    const { port } = await startHttp(t, { handlers: { raw: handler } });
+    const connection = await openRaw(t, port);
+    connection.send(head('GET /abcdef/raw HTTP/1.1') + follower);
+    assert.equal((await connection.next()).body.length, 5 * MIB);
+    assert.equal((await connection.next()).status, status);
+  }
+});
+
 test('a client that does not read: the source is not read ahead of it', async (t) => {
   const { handler, closed, given } = source(t, 200 * MIB);
   const { port, answered } = await startHttp(t, { handlers: { raw: handler } });
@@ -94,7 +117,8 @@ test('a client that does not read: the source is not read ahead of it', async (t
 
 test('a client that does not read: cut off after 10 s, not before', async (t) => {
   const { handler, closed, given } = source(t, 200 * MIB);
-  const { port, clock, checked } = await startHttp(t, { config: { minTransferRate: 100 * MIB }, handlers: { raw: handler } });
+  const config = { minTransferRate: 100 * MIB };
+  const { port, clock, checked } = await startHttp(t, { config, handlers: { raw: handler } });
   const connection = await openRaw(t, port);
   connection.socket.pause();
   connection.send(head('GET /abcdef/raw HTTP/1.1'));
@@ -191,7 +215,7 @@ test('a source that fails before its first bytes: an error like any other', asyn
   await closed;
 });
 
-test('a source that fails later, or has other bytes than announced: the answer is broken off, and logged', async (t) => {
+test('a source that fails later, or breaks its word: the answer is broken off, and logged', async (t) => {
   const cases = [
     { failure: new Error('disk I/O error'), breaksAt: CHUNK_BYTES, says: /disk I\/O error/ },
     { actualBytes: MIB - 1, says: /ended after 1048575 of 1048576 bytes/ },

@@ -27,7 +27,7 @@ const CONFINED: Record<string, readonly string[]> = {
   'node:tls': ['http'],
   'node:dgram': [],
   'node:console': [],
-  'node:perf_hooks': [],
+  'node:perf_hooks': ['ops'],
   'node:process': [],
 };
 

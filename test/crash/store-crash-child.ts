@@ -1,5 +1,6 @@
-// The process that store-crash.test.ts kills. Loaded, it waits for a line with the database's path and a round number; then it writes
-// from many sides at once, and says on standard output what has become durable, a line each, until it is killed:
+// The process that store-crash.test.ts kills. Loaded, it waits for a line with the database's path and a round number;
+// then it writes from many sides at once, and says on standard output what has become durable, a line each, until it is
+// killed:
 //   created ID SIZE    the paste is stored
 //   burning ID         its burning has been asked for, and may or may not come about
 //   burned ID          it has

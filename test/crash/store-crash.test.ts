@@ -11,7 +11,9 @@ import { fileURLToPath } from 'node:url';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
-import { CREATED_AT, patternedBytes, readContent, selectValue, strayChunks, temporaryFolder } from '../support/store.ts';
+import {
+  CREATED_AT, patternedBytes, readContent, selectValue, strayChunks, temporaryFolder,
+} from '../support/store.ts';
 
 const ROUNDS = 20;
 
@@ -27,10 +29,12 @@ interface Acknowledged {
   readonly burned: Set<string>;
 }
 
+const LOADER = ['--import', import.meta.resolve('tsx')];
+
 /** Starts loading at once; writes when it is sent a line. */
 function startChild(t: TestContext): ChildProcess {
   const program = fileURLToPath(new URL('./store-crash-child.ts', import.meta.url));
-  const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), program], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [...LOADER, program], { stdio: ['pipe', 'pipe', 'inherit'] });
   t.after(() => child.kill('SIGKILL'));
   return child;
 }
@@ -66,7 +70,8 @@ function note(lines: readonly string[], { created, burning, burned }: Acknowledg
 }
 
 /** `whole`: those whose content is compared too, and not only looked up. */
-async function assertKept(store: Store, { created, burning, burned }: Acknowledged, whole: ReadonlySet<string>): Promise<void> {
+async function assertKept(store: Store, acknowledged: Acknowledged, whole: ReadonlySet<string>): Promise<void> {
+  const { created, burning, burned } = acknowledged;
   for (const [id, size] of created) {
     const paste = await store.pastes.findWithContent(id, CREATED_AT);
     if (burned.has(id)) {
@@ -81,7 +86,7 @@ async function assertKept(store: Store, { created, burning, burned }: Acknowledg
   }
 }
 
-test('kill -9 while writing: nothing acknowledged is lost, nothing burned returns, nothing is left behind', async (t) => {
+test('kill -9 while writing: nothing stored is lost, nothing burned returns, nothing is left behind', async (t) => {
   const path = join(temporaryFolder(t), 'pasted.db');
   const acknowledged: Acknowledged = { created: new Map(), burning: new Set(), burned: new Set() };
   let child = startChild(t);
@@ -113,9 +118,8 @@ test('a process that does not close its store ends by itself, and what it stored
     import { movableClock } from ${JSON.stringify(import.meta.resolve('../support/clock.ts'))};
     const store = await openStore({ path: ${JSON.stringify(path)}, clock: movableClock(), log: () => {} });
     await store.pastes.create(inlinePaste(patternedBytes(10), { id: 'stored' }), NO_TERMS);`;
-  const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), '--input-type=module', '--eval', script], {
-    stdio: ['ignore', 'inherit', 'inherit'],
-  });
+  const arguments_ = [...LOADER, '--input-type=module', '--eval', script];
+  const child = spawn(process.execPath, arguments_, { stdio: ['ignore', 'inherit', 'inherit'] });
   t.after(() => child.kill('SIGKILL'));
   const [code] = await once(child, 'exit');
   assert.equal(code, 0);

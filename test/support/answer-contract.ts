@@ -1,5 +1,5 @@
-// What every answer must be, whatever was asked: the contract's "Common response headers" and the form of errors. The values are
-// written out here, and not taken from the source, so that a change of them is noticed.
+// What every answer must be, whatever was asked: the contract's "Common response headers" and the form of errors. The
+// values are written out here, and not taken from the source, so that a change of them is noticed.
 
 import assert from 'node:assert/strict';
 import type { RawAnswer } from './raw-http.ts';
@@ -17,7 +17,7 @@ const COMMON_HEADERS: Readonly<Record<string, string>> = {
 
 export const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** Every common header exactly once, a request id, no X-XSS-Protection, and for errors one line of JSON with `error` first. */
+/** Every common header exactly once, a request id, a date, and no X-XSS-Protection. */
 export function assertContract(answer: RawAnswer): void {
   for (const [name, value] of Object.entries(COMMON_HEADERS)) assert.equal(answer.header(name), value);
   assert.match(answer.header('x-request-id'), /^[A-Za-z0-9._:/+=@-]{1,128}$/);

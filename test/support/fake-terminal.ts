@@ -15,6 +15,8 @@ export interface FakeTerminal {
   isRestricted(): boolean;
   signal(name: string): void;
   fatalError(error: unknown): void;
+  /** Time goes by. */
+  advance(ms: number): void;
 }
 
 export interface FakeParts {
@@ -29,6 +31,7 @@ export function fakeTerminal(words: readonly string[] = [], parts: FakeParts = {
   const signalListeners: ((signal: string) => void)[] = [];
   const fatalListeners: ((error: unknown) => void)[] = [];
   let isRestricted = false;
+  const clock = movableClock();
 
   const terminal: Terminal = {
     arguments: words,
@@ -36,7 +39,7 @@ export function fakeTerminal(words: readonly string[] = [], parts: FakeParts = {
     stdout: { write: (text) => out.push(text) > 0 },
     stderr: { write: (text) => err.push(text) > 0 },
     readFile: parts.readFile ?? noFile,
-    clock: movableClock(),
+    clock,
     cores: 2,
     restrictNewFiles: () => {
       isRestricted = true;
@@ -48,6 +51,7 @@ export function fakeTerminal(words: readonly string[] = [], parts: FakeParts = {
 
   return {
     terminal,
+    advance: clock.advance,
     stdout: () => out.join(''),
     stderr: () => err.join(''),
     exits,

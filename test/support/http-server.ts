@@ -1,5 +1,5 @@
-// The HTTP server alone, with a table of routes that stands for every kind of handler there is. Tests of src/http/ use it; whoever
-// tests the service itself starts the whole of it with app.ts.
+// The HTTP server alone, with a table of routes that stands for every kind of handler there is. Tests of src/http/ use
+// it; whoever tests the service itself starts the whole of it with app.ts.
 
 import type { TestContext } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
@@ -57,7 +57,11 @@ const HANDLERS: TestHandlers = {
     throw new Error('words for the operator');
   },
   paste: async (request) => jsonReply(200, { id: request.params['id'] }),
-  raw: async () => ({ status: 200, headers: { 'Content-Type': 'application/octet-stream' }, body: Buffer.from('raw bytes') }),
+  raw: async () => ({
+    status: 200,
+    headers: { 'Content-Type': 'application/octet-stream' },
+    body: Buffer.from('raw bytes'),
+  }),
 };
 
 function viewOf(request: Request): object {
@@ -74,7 +78,7 @@ function viewOf(request: Request): object {
   };
 }
 
-/** Starts the server on a free port of the loopback interface; it is stopped, whatever is in progress, when the test ends. */
+/** Starts the server on a free port of the loopback interface; stopped, whatever is in progress, when the test ends. */
 export async function startHttp(
   t: TestContext,
   options: { config?: Partial<Config>; handlers?: Partial<TestHandlers> } = {},

@@ -1,5 +1,5 @@
-// HTTP/1.1 over a plain socket, for what no polite client sends: any bytes out, and a strict reading of what comes back. It knows
-// only answers with Content-Length, which are all that this service gives; anything else fails the test.
+// HTTP/1.1 over a plain socket, for what no polite client sends: any bytes out, and a strict reading of what comes
+// back. It knows only answers with Content-Length, which are all that this service gives; anything else fails the test.
 
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
@@ -34,7 +34,11 @@ const STATUS_LINE = /^HTTP\/1\.1 (\d{3}) ([\x20-\x7e]+)$/;
 const FIELD_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+): ([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?|)$/;
 
 /** Connects to a port of the loopback interface; destroyed when the test ends. */
-export async function openRaw(t: TestContext, port: number, options: { localAddress?: string } = {}): Promise<RawConnection> {
+export async function openRaw(
+  t: TestContext,
+  port: number,
+  options: { localAddress?: string } = {},
+): Promise<RawConnection> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true, ...options });
   t.after(() => socket.destroy());
   await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
@@ -55,7 +59,7 @@ export async function openRaw(t: TestContext, port: number, options: { localAddr
 interface Inbox {
   bytes(): Buffer;
   drop(length: number): void;
-  /** Nothing is tried again before there are so many bytes: a large answer is looked at twice, not with every packet. */
+  /** Nothing is tried again before there are so many bytes: a large answer is not looked at with every packet. */
   readonly expect: (bytes: number) => void;
   isEnded(): boolean;
   /** Tries now and whenever something has arrived; fails when that can't help any more. */
@@ -127,8 +131,13 @@ function createInbox(socket: Socket): Inbox {
   };
 }
 
-/** Sends the bytes on a connection of their own, takes the answer, and checks that it is the only one and ends the connection. */
-export async function onlyAnswer(t: TestContext, port: number, bytes: string | Uint8Array, method?: string): Promise<RawAnswer> {
+/** Sends the bytes on a connection of their own; fails unless there is one answer and it ends the connection. */
+export async function onlyAnswer(
+  t: TestContext,
+  port: number,
+  bytes: string | Uint8Array,
+  method?: string,
+): Promise<RawAnswer> {
   const connection = await openRaw(t, port);
   connection.send(bytes);
   const answer = await connection.next(method);
@@ -181,7 +190,7 @@ function contentLength(status: number, headers: ReadonlyMap<string, readonly str
   return method === 'HEAD' ? 0 : Number(lengths[0]);
 }
 
-function rawAnswer(status: number, reason: string, headers: ReadonlyMap<string, readonly string[]>, body: Buffer): RawAnswer {
+function rawAnswer(status: number, reason: string, headers: RawAnswer['headers'], body: Buffer): RawAnswer {
   return {
     status,
     reason,

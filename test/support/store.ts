@@ -1,5 +1,5 @@
-// A store on a database in a temporary folder, and pastes to put into it. What a test opens through this is closed and removed when
-// the test ends.
+// A store on a database in a temporary folder, and pastes to put into it. What a test opens through this is closed and
+// removed when the test ends.
 
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
@@ -89,7 +89,11 @@ export function inlinePaste(content: Uint8Array, changes: Partial<NewPaste> = {}
 }
 
 /** Stores it in the way of the service: small content in its row, larger content in chunks. Gives what was stored. */
-export async function storePaste(store: Store, content: Uint8Array, changes: Partial<NewPaste> = {}): Promise<NewPaste> {
+export async function storePaste(
+  store: Store,
+  content: Uint8Array,
+  changes: Partial<NewPaste> = {},
+): Promise<NewPaste> {
   const inline = content.length <= INLINE_BYTES;
   const where = inline ? {} : { content: null, contentId: await uploadContent(store, content) };
   const paste = inlinePaste(content, { ...where, ...changes });

@@ -1,4 +1,5 @@
-// A whole configuration for tests: every setting's default, a free port, and what the test overrides. Reads no environment.
+// A whole configuration for tests: every setting's default, a free port, and what the test overrides. Reads no
+// environment.
 
 import { SETTINGS } from '../../src/config/settings.ts';
 import type { Config, SettingKey } from '../../src/config/settings.ts';

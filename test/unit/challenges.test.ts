@@ -2,9 +2,10 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { countNothing } from '../../src/core/metrics.ts';
 import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
 import { challengeToken, type Purpose } from '../../src/crypto/pow-token.ts';
-import { createChallenges, usedAlready, type Work } from '../../src/service/challenges.ts';
+import { createChallenges, type Work } from '../../src/service/challenges.ts';
 import { movableClock } from '../support/clock.ts';
 import { createSeeded } from '../support/seeded.ts';
 import { testConfig } from '../support/test-config.ts';
@@ -35,6 +36,7 @@ function challengesOf(bits: { paste: number; register: number }) {
     },
     clock,
     random: createSeeded(1).bytes,
+    count: countNothing,
   });
   const nowSeconds = (): number => clock.unixMs() / 1000;
   return { challenges, clock, nowSeconds, spentNonces, asked, bits };
@@ -126,8 +128,9 @@ test('require: what was signed is what must be satisfied, whatever is asked for 
 });
 
 test('usedAlready: the same words as when it is found out before', () => {
+  const { challenges } = challengesOf({ paste: 5, register: 5 });
   for (const purpose of ['paste', 'register'] as const) {
-    const refusal = usedAlready(purpose);
+    const refusal = challenges.usedAlready(purpose);
     assert.deepEqual([refusal.refusal, refusal.fields], ['powAlreadyUsed', { hint: HINTS[purpose] }]);
   }
 });

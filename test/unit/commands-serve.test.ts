@@ -116,6 +116,10 @@ test('serve: a second signal ends at once with 1, with the log written', async (
   await listening;
   fake.signal('SIGTERM');
   assert.deepEqual(fake.exits, []);
+  fake.advance(249);
+  fake.signal('SIGTERM');
+  assert.deepEqual(fake.exits, [], 'a copy of the first');
+  fake.advance(1);
   fake.signal('SIGINT');
   assert.deepEqual(fake.exits, [1]);
   assert.match(fake.stdout(), / warning {2}main {2}stopped at once {2}signal=SIGINT\n$/);

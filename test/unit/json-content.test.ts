@@ -64,6 +64,13 @@ test('createJsonContentReader: surrogate pairs are joined, and lone ones become 
   assertContent('{"content":"\\ud7ff\\ue000"}', '\ud7ff\ue000');
 });
 
+test('createJsonContentReader: every UTF-16 code unit, escaped, decodes like JSON.parse', () => {
+  const units = Array.from({ length: 0x10000 }, (_, unit) => `\\u${unit.toString(16).padStart(4, '0')} `);
+  const document = `{"content":"${units.join('')}"}`;
+  const { content } = JSON.parse(document) as { content: string };
+  assert.equal(contentOf(document), content.toWellFormed());
+});
+
 test('createJsonContentReader: a half surrogate in one string does not reach into the next', () => {
   assertContent('{"x":"\\ud83d","content":"\\ude00"}', '\ufffd');
 });

@@ -24,7 +24,8 @@ function openExecutor(t: TestContext, intercept: (sql: string) => void = () => {
       return typeof member === 'function' ? member.bind(target) : member;
     },
   });
-  return { db, executor: createExecutor(intercepted), stored: () => db.prepare('SELECT count(*) AS n FROM pastes').get()?.['n'] };
+  const stored = () => db.prepare('SELECT count(*) AS n FROM pastes').get()?.['n'];
+  return { db, executor: createExecutor(intercepted), stored };
 }
 
 const failuresOf = (answers: readonly Answer[]) => answers.map((answer) => (answer.done ? 'done' : answer.failure));
@@ -36,7 +37,8 @@ function sqliteError(message: string, errcode: number): Error {
 test('carryOut: a batch is one transaction', (t) => {
   const statements: string[] = [];
   const { executor, stored } = openExecutor(t, (sql) => statements.push(sql));
-  assert.deepEqual(failuresOf(executor.carryOut(Array.from({ length: 10 }, () => createCommand(10)))), Array(10).fill('done'));
+  const answers = executor.carryOut(Array.from({ length: 10 }, () => createCommand(10)));
+  assert.deepEqual(failuresOf(answers), Array(10).fill('done'));
   assert.deepEqual(statements, ['BEGIN IMMEDIATE', 'COMMIT']);
   assert.equal(stored(), 10);
 });
@@ -70,7 +72,8 @@ test('carryOut: with no room for one command, those that need none or little are
   executor.carryOut([{ name: 'createPaste', params: { paste: burning, terms: NO_TERMS } }]);
   const pages = Number(db.prepare('PRAGMA page_count').get()?.['page_count']);
   db.exec(`PRAGMA max_page_count = ${pages + 2}`);
-  const burn: Command = { name: 'burnPaste', params: { id: burning.id, passwordHash: null, nowSeconds: burning.createdAt } };
+  const claim = { id: burning.id, passwordHash: null, nowSeconds: burning.createdAt };
+  const burn: Command = { name: 'burnPaste', params: claim };
   const answers = executor.carryOut([createCommand(10), createCommand(60_000), burn, createCommand(60_000)]);
   assert.deepEqual(failuresOf(answers), ['done', 'full', 'done', 'full']);
   assert.equal(stored(), 1);
@@ -98,7 +101,8 @@ test('carryOut: a full disk at the commit is answered command by command', (t) =
     commits += 1;
     if (commits === 1 || commits === 3) throw sqliteError('database or disk is full', 13);
   });
-  assert.deepEqual(failuresOf(executor.carryOut([createCommand(10), createCommand(10), createCommand(10)])), ['done', 'full', 'done']);
+  const answers = executor.carryOut([createCommand(10), createCommand(10), createCommand(10)]);
+  assert.deepEqual(failuresOf(answers), ['done', 'full', 'done']);
   assert.equal(stored(), 2);
 });
 

@@ -5,8 +5,8 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { CHUNK_BYTES, INLINE_BYTES, type ContentReader, type Store } from '../../src/store/store.ts';
 import {
-  CREATED_AT, EXPIRES_AT, NO_TERMS, gather, inlinePaste, newId, openTestStore, patternedBytes, readContent, storePaste, strayChunks,
-  uploadContent,
+  CREATED_AT, EXPIRES_AT, NO_TERMS, gather, inlinePaste, newId, openTestStore, patternedBytes, readContent, storePaste,
+  strayChunks, uploadContent,
 } from '../support/store.ts';
 
 function hold(store: Store, contentId: string | null): ContentReader {
@@ -24,14 +24,16 @@ test('read: any range comes back as it is, a chunk or less at a time', async (t)
   const { store } = await openTestStore(t);
   const content = patternedBytes(2 * CHUNK_BYTES + 100);
   const { contentId } = await storePaste(store, content);
-  const bounds = [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES, content.length - 1, content.length];
+  const { length } = content;
+  const bounds = [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES, length - 1, length];
   const reader = hold(store, contentId);
   for (const start of bounds) {
     for (const end of bounds) {
-      assert.deepEqual(await gather(reader.read(start, end)), Buffer.from(content.subarray(start, Math.max(start, end))), `${start}-${end}`);
+      const expected = Buffer.from(content.subarray(start, Math.max(start, end)));
+      assert.deepEqual(await gather(reader.read(start, end)), expected, `${start}-${end}`);
     }
   }
-  for await (const chunk of reader.read(0, content.length)) assert.ok(chunk.length <= CHUNK_BYTES);
+  for await (const chunk of reader.read(0, length)) assert.ok(chunk.length <= CHUNK_BYTES);
   reader.close();
 });
 
@@ -76,14 +78,14 @@ test('burn: content that several hold goes with the last of them, and closing tw
   const readers = Array.from({ length: 8 }, () => hold(store, contentId));
   const claims = await Promise.all(readers.map(() => store.pastes.burn(id, null, CREATED_AT)));
   assert.equal(claims.filter(Boolean).length, 1);
-  const [winner, ...others] = readers;
+  const [winner = assert.fail('there are eight'), ...others] = readers;
   for (const reader of others) {
     reader.close();
     reader.close();
   }
   await removalsDone(store);
-  assert.equal((await gather(winner?.read(0, CHUNK_BYTES + 1) ?? assert.fail('there are eight'))).length, CHUNK_BYTES + 1);
-  winner?.close();
+  assert.equal((await gather(winner.read(0, CHUNK_BYTES + 1))).length, CHUNK_BYTES + 1);
+  winner.close();
   await removalsDone(store);
   assert.equal(strayChunks(path), 0);
 });
@@ -113,8 +115,9 @@ test('open: racing with burn it gives content that can be read whole, or none', 
       await new Promise((resolve) => setImmediate(resolve));
     }
     assert.equal(store.contents.open(contentId ?? ''), undefined);
-    assert.deepEqual(await gather(last?.read(0, content.length) ?? assert.fail('it was there before')), Buffer.from(content));
-    last?.close();
+    assert.ok(last, 'it could be opened before');
+    assert.deepEqual(await gather(last.read(0, content.length)), Buffer.from(content));
+    last.close();
   }
   await removalsDone(store);
   assert.equal(strayChunks(path), 0);
@@ -221,12 +224,11 @@ test('write: an upload under the id of another has no effect on it', async (t) =
 
 test('write: many uploads at once keep their own order', async (t) => {
   const { store } = await openTestStore(t);
-  const contents = Array.from({ length: 10 }, (_, index) => patternedBytes(3 * CHUNK_BYTES + index, index));
+  const contents = Array.from({ length: 10 }, (_, index) => patternedBytes(3 * CHUNK_BYTES + 1 + index, index));
   const uploaded = await Promise.all(contents.map(async (content) => {
     const upload = store.contents.upload(newId());
-    const writes = [];
-    for (let start = 0; start < content.length; start += CHUNK_BYTES) writes.push(upload.write(content.slice(start, start + CHUNK_BYTES)));
-    await Promise.all(writes);
+    const starts = [0, 1, 2, 3].map((position) => position * CHUNK_BYTES);
+    await Promise.all(starts.map((start) => upload.write(content.slice(start, start + CHUNK_BYTES))));
     const { contentId } = upload;
     await store.pastes.create(inlinePaste(content, { content: null, contentId }), NO_TERMS);
     return contentId;

@@ -6,13 +6,18 @@ import test from 'node:test';
 import { CHUNK_BYTES, INLINE_BYTES, StoreError } from '../../src/store/store.ts';
 import { MAX_TOUCHES } from '../../src/store/touches.ts';
 import {
-  CREATED_AT, EXPIRES_AT, NO_TERMS, inlinePaste, newId, openTestStore, patternedBytes, readContent, selectValue, storePaste, strayChunks,
+  CREATED_AT, EXPIRES_AT, NO_TERMS, inlinePaste, newId, openTestStore, patternedBytes, readContent, selectValue,
+  storePaste, strayChunks,
 } from '../support/store.ts';
 
 test('create: every field is found again', async (t) => {
   const { store } = await openTestStore(t);
   const full = await storePaste(store, patternedBytes(300), {
-    owner: 'a'.repeat(40), mimeType: 'image/png', burnAfterRead: true, passwordHash: 'pbkdf2$...', expiresAt: EXPIRES_AT + 7,
+    owner: 'a'.repeat(40),
+    mimeType: 'image/png',
+    burnAfterRead: true,
+    passwordHash: 'pbkdf2$...',
+    expiresAt: EXPIRES_AT + 7,
   });
   const plain = await storePaste(store, patternedBytes(5));
   for (const paste of [full, plain]) {
@@ -25,7 +30,8 @@ test('create: every field is found again', async (t) => {
 
 test('create: content at the bounds of a row and of a chunk comes back byte for byte', async (t) => {
   const opened = await openTestStore(t);
-  const sizes = [1, INLINE_BYTES - 1, INLINE_BYTES, INLINE_BYTES + 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES];
+  const bounds = [INLINE_BYTES, CHUNK_BYTES].flatMap((bound) => [bound - 1, bound, bound + 1]);
+  const sizes = [1, ...bounds, 3 * CHUNK_BYTES];
   const pastes = [];
   for (const size of sizes) pastes.push(await storePaste(opened.store, patternedBytes(size, size)));
   await opened.reopen();
@@ -34,8 +40,8 @@ test('create: content at the bounds of a row and of a chunk comes back byte for 
     assert.ok(found);
     assert.equal(found.size, size);
     assert.equal(found.content === null, size > INLINE_BYTES);
-    const content = found.contentId === null ? found.content : await readContent(opened.store, found.contentId, 0, size);
-    assert.deepEqual(Buffer.from(content ?? []), Buffer.from(patternedBytes(size, size)));
+    const content = found.content ?? (await readContent(opened.store, found.contentId ?? '', 0, size));
+    assert.deepEqual(Buffer.from(content), Buffer.from(patternedBytes(size, size)));
   }
 });
 
@@ -43,7 +49,8 @@ test('create: content keeps what text would lose, and the caller keeps its buffe
   const { store } = await openTestStore(t);
   const pool = Buffer.from([1, 2, 0, 0xed, 0xa0, 0x80, 0, 3, 4]);
   const paste = await storePaste(store, pool.subarray(2, 7));
-  assert.deepEqual((await store.pastes.findWithContent(paste.id, CREATED_AT))?.content, Uint8Array.of(0, 0xed, 0xa0, 0x80, 0));
+  const found = await store.pastes.findWithContent(paste.id, CREATED_AT);
+  assert.deepEqual(found?.content, Uint8Array.of(0, 0xed, 0xa0, 0x80, 0));
   assert.deepEqual([...pool], [1, 2, 0, 0xed, 0xa0, 0x80, 0, 3, 4]);
   const whole = patternedBytes(100);
   await storePaste(store, whole);

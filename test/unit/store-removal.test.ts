@@ -10,7 +10,8 @@ import { openWriting } from '../../src/store/connection.ts';
 import { CHUNK_BYTES, INLINE_BYTES } from '../../src/store/store.ts';
 import { upkeepCommands } from '../../src/store/upkeep.ts';
 import {
-  CREATED_AT, EXPIRES_AT, inlinePaste, openTestStore, patternedBytes, selectValue, storePaste, temporaryFolder, type TestStore,
+  CREATED_AT, EXPIRES_AT, inlinePaste, openTestStore, patternedBytes, selectValue, storePaste, temporaryFolder,
+  type TestStore,
 } from '../support/store.ts';
 
 /** Names of the files in which any of the canaries stands. */

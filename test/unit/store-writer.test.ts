@@ -13,7 +13,9 @@ import type { Answer, Report, Request } from '../../src/store/protocol.ts';
 import { CHUNK_BYTES, StoreError, type Store } from '../../src/store/store.ts';
 import { Writer } from '../../src/store/writer.ts';
 import { movableClock } from '../support/clock.ts';
-import { CREATED_AT, NO_TERMS, inlinePaste, newId, openTestStore, patternedBytes, storePaste } from '../support/store.ts';
+import {
+  CREATED_AT, NO_TERMS, inlinePaste, newId, openTestStore, patternedBytes, storePaste,
+} from '../support/store.ts';
 
 /** How many transactions the write-ahead log holds: frames whose header gives the database's size after a commit. */
 function commitsInLog(path: string): number {
@@ -44,9 +46,10 @@ const isUnavailable = (error: unknown) => error instanceof StoreError && error.f
 
 /** A writer whose thread hands every request to the test and sends back what the test answers. */
 async function openFake(t: TestContext) {
-  const thread = new Worker('const { parentPort } = require("node:worker_threads"); parentPort.on("message", (m) => parentPort.postMessage(m));', {
-    eval: true,
-  });
+  const echo = `
+    const { parentPort } = require('node:worker_threads');
+    parentPort.on('message', (message) => parentPort.postMessage(message));`;
+  const thread = new Worker(echo, { eval: true });
   await once(thread, 'online');
   t.after(() => thread.terminate());
   const clock = movableClock();
@@ -96,7 +99,8 @@ test('run: what comes while a batch is under way goes with the next', async (t) 
   answer([DONE]);
   await first;
   await next();
-  assert.deepEqual(requests.map((request) => (request.kind === 'batch' ? request.commands.length : request.kind)), [1, 2]);
+  const sizes = requests.map((request) => (request.kind === 'batch' ? request.commands.length : request.kind));
+  assert.deepEqual(sizes, [1, 2]);
   answer([FAILED, DONE]);
   await assert.rejects(later[0] ?? Promise.resolve(), isUnavailable);
   await later[1];
@@ -106,7 +110,10 @@ test('run: small writes do not wait behind an upload', async (t) => {
   const { store } = await openTestStore(t);
   const upload = store.contents.upload(newId());
   let chunksDone = 0;
-  const writes = Array.from({ length: 64 }, () => upload.write(patternedBytes(CHUNK_BYTES)).then(() => (chunksDone += 1)));
+  const writes = Array.from({ length: 64 }, async () => {
+    await upload.write(patternedBytes(CHUNK_BYTES));
+    chunksDone += 1;
+  });
   await create(store);
   assert.ok(chunksDone < 32, `${chunksDone} chunks of 64 were written before`);
   await Promise.all(writes);
@@ -186,7 +193,8 @@ test('healthy: after a failed write it tries one, shared by all who ask', async 
     await next();
     answer([reply]);
     assert.deepEqual(await asked, [expected, expected, expected]);
-    assert.deepEqual(requests.slice(sent).map((request) => request.kind === 'alone' && request.command.name), ['probe']);
+    const names = requests.slice(sent).map((request) => request.kind === 'alone' && request.command.name);
+    assert.deepEqual(names, ['probe']);
   }
   assert.equal(await healthy(), true);
 });
@@ -206,7 +214,9 @@ test('a thread that ends fails every write, now and later, is logged, and leaves
   const reader = store.contents.open(large.contentId ?? '');
   const pending = Promise.allSettled(Array.from({ length: 500 }, () => create(store)));
   await thread.terminate();
-  for (const outcome of await pending) if (outcome.status === 'rejected') assert.ok(isUnavailable(outcome.reason), String(outcome.reason));
+  const rejected = (await pending).filter((outcome) => outcome.status === 'rejected');
+  assert.ok(rejected.length > 0, 'some were still waiting');
+  for (const { reason } of rejected) assert.ok(isUnavailable(reason), String(reason));
   await assert.rejects(create(store), isUnavailable);
   await assert.rejects(store.contents.upload(newId()).write(patternedBytes(1)), isUnavailable);
   assert.equal((await store.pastes.find(paste.id, CREATED_AT))?.size, 100);
@@ -215,7 +225,8 @@ test('a thread that ends fails every write, now and later, is logged, and leaves
   assert.equal(bytes, CHUNK_BYTES);
   reader?.close();
   assert.equal(await store.healthy(), false);
-  assert.deepEqual(logged.filter(({ level }) => level === 'error').map(({ logger, event }) => [logger, event]), [['store', 'writer thread ended']]);
+  const errors = logged.filter(({ level }) => level === 'error');
+  assert.deepEqual(errors.map(({ logger, event }) => [logger, event]), [['store', 'writer thread ended']]);
 });
 
 test('a thread that ends fails what is under way and what waits', async (t) => {

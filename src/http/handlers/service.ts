@@ -12,9 +12,14 @@ import { ROUTES } from '../routes.ts';
 
 const TIERS_SHOWN = ['anonymous', 'untrusted', 'trusted'] as const satisfies readonly Tier[];
 
-export function createServiceHandlers(parts: { config: Config; store: Store }): Pick<Handlers, 'index' | 'health'> {
-  const { config, store } = parts;
-  const endpoints = Object.fromEntries(ROUTES.map((route) => [`${route.method} ${route.path}`, route.summary]));
+export function createServiceHandlers(parts: {
+  config: Config;
+  store: Store;
+  isStopping: () => boolean;
+}): Pick<Handlers, 'index' | 'health'> {
+  const { config, store, isStopping } = parts;
+  const offered = ROUTES.filter((route) => config.pkiEnabled || !route.path.startsWith('/pki/'));
+  const endpoints = Object.fromEntries(offered.map((route) => [`${route.method} ${route.path}`, route.summary]));
   const tiers = Object.fromEntries(TIERS_SHOWN.map((tier) => [tier, tierLimits(config, tier)]));
 
   return {
@@ -25,7 +30,8 @@ export function createServiceHandlers(parts: { config: Config; store: Store }): 
       tiers,
       note: 'Text is stored as text/plain, whatever the request calls it; whoever knows the id of a paste can read it.',
     }),
-    health: async () => healthReply(await store.healthy()),
+    // A proxy that asks while the service stops must send its clients elsewhere.
+    health: async () => healthReply(!isStopping() && (await store.healthy())),
   };
 }
 

@@ -1,0 +1,67 @@
+// GET /register/challenge and POST /register: a client certificate for whoever has done the work.
+
+import type { RandomBytes } from '../../core/random.ts';
+import { Refusal } from '../../core/refusals.ts';
+import { UUID_BYTES, uuidFromHex } from '../../core/uuid.ts';
+import type { BundleProfile } from '../../crypto/pkcs12.ts';
+import type { Challenges } from '../../service/challenges.ts';
+import type { Register } from '../../service/registration.ts';
+import type { CallerOf } from '../callers.ts';
+import type { Handlers } from '../handler.ts';
+import { work } from '../input.ts';
+import { readJsonObject, textMember, type JsonObject } from '../json-body.ts';
+import { challengeLine, presentChallenge } from '../present.ts';
+import { jsonReply, textReply } from '../reply.ts';
+import { commonNameOf } from './pki.ts';
+
+const MAX_BUNDLE_PASSWORD_LENGTH = 1024;
+
+export function createRegistrationHandlers(parts: {
+  challenges: Challenges;
+  register: Register;
+  callerOf: CallerOf;
+  random: RandomBytes;
+}): Pick<Handlers, 'registrationChallenge' | 'register'> {
+  const { challenges, register, callerOf, random } = parts;
+  return {
+    registrationChallenge: (request) => {
+      const challenge = challenges.issue('register');
+      if (request.prefersText) return textReply(200, challengeLine(challenge), { Vary: 'Accept' });
+      return jsonReply(200, presentChallenge(challenge), { Vary: 'Accept' });
+    },
+    register: async (request) => {
+      const body = await readJsonObject(request.body);
+      const registered = await register({
+        commonName: commonNameOf(body) ?? uuidFromHex(Buffer.from(random(UUID_BYTES)).toString('hex')),
+        profile: bundleProfile(body),
+        bundlePassword: bundlePassword(body),
+        work: work(request.headers),
+        requester: { fingerprint: (await callerOf(request)).fingerprint, clientAddress: request.clientAddress },
+      });
+      const headers = {
+        'Content-Type': 'application/x-pkcs12',
+        'Content-Disposition': 'attachment; filename="client.p12"',
+        'X-Fingerprint-SHA1': registered.fingerprint,
+        'X-Certificate-Expires': String(registered.expiresAt),
+        'X-Is-Admin': registered.isAdmin ? '1' : '0',
+      };
+      return { status: 200, headers, body: registered.bundle };
+    },
+  };
+}
+
+function bundleProfile(body: JsonObject): BundleProfile {
+  const profile = textMember(body, 'p12_profile', () => new Refusal('bundleProfileInvalid')) ?? 'modern';
+  if (profile !== 'modern' && profile !== 'compat') throw new Refusal('bundleProfileInvalid');
+  return profile;
+}
+
+/** Empty when none is asked for. PKCS#12 has no form for U+0000 in it, nor for half a character. */
+function bundlePassword(body: JsonObject): string {
+  const password = textMember(body, 'p12_password', () => new Refusal('bundlePasswordInvalid'));
+  if (password === undefined) return '';
+  const length = [...password].length;
+  const isUsable = length >= 1 && length <= MAX_BUNDLE_PASSWORD_LENGTH && password.isWellFormed() && !password.includes('\0');
+  if (!isUsable) throw new Refusal('bundlePasswordInvalid');
+  return password;
+}

@@ -1,0 +1,43 @@
+// Small JSON bodies, such as those of the PKI's endpoints: read whole, within a bound. Content of pastes is never read like this.
+
+import { Refusal } from '../core/refusals.ts';
+import { KIB } from '../core/time.ts';
+import type { RequestBody } from './request.ts';
+
+/** A certificate signing request of 8 KiB with every newline escaped, and room for the rest. */
+const MAX_BODY_BYTES = 32 * KIB;
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** The object that the body is; an empty one when there is no body. Refuses everything else. */
+export async function readJsonObject(body: RequestBody): Promise<JsonObject> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  await body.pipe((piece) => {
+    bytes += piece.length;
+    if (bytes > MAX_BODY_BYTES) throw new Refusal('bodyTooLarge', { maxSize: MAX_BODY_BYTES });
+    pieces.push(piece);
+  });
+  if (bytes === 0) return {};
+  const value = parse(Buffer.concat(pieces));
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Refusal('bodyInvalid');
+  return value as JsonObject;
+}
+
+function parse(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(utf8.decode(bytes));
+  } catch {
+    throw new Refusal('bodyInvalid');
+  }
+}
+
+/** A member's text; undefined when it is absent or null. `refuse` says no to anything that is not text. */
+export function textMember(object: JsonObject, name: string, refuse: () => Refusal): string | undefined {
+  const value = Object.hasOwn(object, name) ? object[name] : undefined;
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== 'string') throw refuse();
+  return value;
+}

@@ -1,0 +1,118 @@
+// The certificate authority: made once, its key unlocked when it is first needed and kept only as a key object. Issuing with it is
+// certificates.ts, its revocation list revocation-list.ts.
+
+import type { Config } from '../config/settings.ts';
+import type { Log } from '../core/log.ts';
+import type { RandomBytes } from '../core/random.ts';
+import { Refusal } from '../core/refusals.ts';
+import { unixSeconds, type Clock } from '../core/time.ts';
+import { fingerprintSha1 } from '../crypto/fingerprint.ts';
+import type { Authority } from '../crypto/issuer.ts';
+import { generateKeyPair } from '../crypto/key-pair.ts';
+import { lockPrivateKey, unlockPrivateKey } from '../crypto/private-key.ts';
+import { makeSerial } from '../crypto/serial.ts';
+import { makeAuthorityCertificate, validityFrom } from '../crypto/x509.ts';
+import type { WorkQueue } from '../limits/work-queue.ts';
+import type { AuthorityStore, StoredAuthority } from '../store/pki-store.ts';
+import type { Audit, Requester } from './audit.ts';
+import { inTurn } from './costly-work.ts';
+
+export const DEFAULT_AUTHORITY_NAME = 'Paste Service CA';
+
+/** An authority that can sign, with what is stored about it. */
+export interface SigningAuthority extends Authority {
+  readonly stored: StoredAuthority;
+}
+
+export interface Authorities {
+  /** What there is; undefined before the authority was made. */
+  find(): Promise<StoredAuthority | undefined>;
+  /** Makes the authority. Refuses when there is one, of any number that race all but one. */
+  create(commonName: string, requester: Requester): Promise<StoredAuthority>;
+  /** The authority with its key. Refuses when there is none, or its key can't be had. */
+  signing(): Promise<SigningAuthority>;
+  /** The same; makes the authority when there is none. */
+  ensured(requester: Requester): Promise<SigningAuthority>;
+  /** Tries the password on the stored key, so that a wrong one is in the log from the start. */
+  checkKey(): Promise<void>;
+}
+
+export function createAuthorities(parts: {
+  config: Config;
+  store: AuthorityStore;
+  queue: WorkQueue;
+  audit: Audit;
+  clock: Clock;
+  random: RandomBytes;
+  log: Log;
+}): Authorities {
+  const { config, store, queue, audit, clock, random, log } = parts;
+  let unlocked: Promise<SigningAuthority> | undefined;
+
+  function requirePassword(): string {
+    if (config.pkiCaPassword === '') throw new Refusal('authorityPasswordMissing');
+    return config.pkiCaPassword;
+  }
+
+  async function create(commonName: string, requester: Requester): Promise<StoredAuthority> {
+    if ((await store.find()) !== undefined) throw new Refusal('authorityExists');
+    const made = await make(commonName, requirePassword());
+    const details = { type: 'ca', common_name: commonName, fingerprint: made.stored.fingerprint, expires_at: made.stored.expiresAt };
+    const created = audit.event('cert_issued', 'success', requester, details);
+    if (!(await store.create(made.stored, created))) throw new Refusal('authorityExists');
+    audit.announce(created);
+    unlocked = Promise.resolve(made);
+    return made.stored;
+  }
+
+  async function make(commonName: string, password: string): Promise<SigningAuthority> {
+    const createdAt = unixSeconds(clock);
+    const validity = validityFrom(createdAt, config.pkiCaDays);
+    const keyPair = await generateKeyPair();
+    const certificate = await makeAuthorityCertificate({ commonName, serial: makeSerial(random), validity, keyPair });
+    const lockedKey = await inTurn(queue, () => lockPrivateKey(keyPair.privateKey, password, random));
+    const fingerprint = fingerprintSha1(certificate);
+    const stored = { commonName, certificate, lockedKey, fingerprint, createdAt, expiresAt: validity.notAfter };
+    return { certificate, privateKey: keyPair.privateKey, stored };
+  }
+
+  async function signing(): Promise<SigningAuthority> {
+    const stored = await store.find();
+    if (stored === undefined) throw new Refusal('authorityMissing');
+    const password = requirePassword();
+    unlocked ??= unlock(stored, password).catch((error: unknown) => {
+      unlocked = undefined;
+      throw error;
+    });
+    return unlocked;
+  }
+
+  async function unlock(stored: StoredAuthority, password: string): Promise<SigningAuthority> {
+    const { certificate, lockedKey } = stored;
+    const privateKey = await inTurn(queue, () => unlockPrivateKey(lockedKey, password, certificate));
+    return { certificate, privateKey, stored };
+  }
+
+  async function ensured(requester: Requester): Promise<SigningAuthority> {
+    requirePassword();
+    if ((await store.find()) === undefined) {
+      await create(DEFAULT_AUTHORITY_NAME, requester).catch((error: unknown) => {
+        // Another registration was first: its authority is as good.
+        if (!(error instanceof Refusal && error.refusal === 'authorityExists')) throw error;
+      });
+    }
+    return signing();
+  }
+
+  async function checkKey(): Promise<void> {
+    if (config.pkiCaPassword === '' || (await store.find()) === undefined) return;
+    try {
+      await signing();
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      log({ level: 'error', logger: 'pki', event: 'CA key not usable', outcome: 'failure', details: { reason } });
+    }
+  }
+
+  return { find: () => store.find(), create, signing, ensured, checkKey };
+}

@@ -1,0 +1,171 @@
+// Client certificates: issuing, registering, listing, revoking. The bytes are made in crypto/; the one decision that counts, who is the
+// first and so the admin, is made in the store. The contract's "Certificate" states and the decisions' "PKI" are the source.
+
+import type { Config } from '../config/settings.ts';
+import type { Log } from '../core/log.ts';
+import type { RandomBytes } from '../core/random.ts';
+import { Refusal } from '../core/refusals.ts';
+import type { Caller } from '../core/tiers.ts';
+import { unixSeconds, type Clock } from '../core/time.ts';
+import { CsrRefused, readCertificationRequest } from '../crypto/csr.ts';
+import { sha256 } from '../crypto/digest.ts';
+import type { RevocationReason } from '../crypto/extensions.ts';
+import { fingerprintSha1 } from '../crypto/fingerprint.ts';
+import { generateKeyPair, subjectPublicKeyInfo, type PrivateKey } from '../crypto/key-pair.ts';
+import { makeSerial } from '../crypto/serial.ts';
+import { makeClientCertificate, validityFrom } from '../crypto/x509.ts';
+import type { Certificate, CertificateStore } from '../store/pki-store.ts';
+import { StoreError, type SpentChallenge } from '../store/store.ts';
+import type { Audit, Requester } from './audit.ts';
+import type { SigningAuthority } from './authority.ts';
+import type { Challenges } from './challenges.ts';
+import { requireIdentity, statusOf, type CertificateStatus } from './identity.ts';
+
+/** The contract: a serial that is taken is drawn anew so often. */
+const SERIAL_ATTEMPTS = 5;
+
+/** A public key to certify, with its private key where the service made it. */
+export interface CertifiedKey {
+  readonly spki: Uint8Array;
+  readonly privateKey?: PrivateKey;
+}
+
+export interface IssuedCertificate {
+  readonly serial: string;
+  readonly commonName: string;
+  readonly fingerprint: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly isAdmin: boolean;
+  /** DER. */
+  readonly certificate: Uint8Array;
+}
+
+/** A certificate as it is at this moment. */
+export interface CertificateRecord extends Certificate {
+  readonly status: CertificateStatus;
+}
+
+export interface IssueRequest {
+  readonly commonName: string;
+  readonly key: CertifiedKey;
+  readonly requester: Requester;
+  readonly spend: SpentChallenge | null;
+  /** Runs with the certificate before it is recorded: what fails here leaves nothing behind. */
+  readonly before?: (certificate: Uint8Array) => Promise<void>;
+}
+
+export interface Certificates {
+  issue(request: IssueRequest, authority: SigningAuthority): Promise<IssuedCertificate>;
+  /** Those that the caller obtained or holds; none for the anonymous. */
+  listOf(caller: Caller): Promise<readonly CertificateRecord[]>;
+  /**
+   * Revokes a certificate that the caller obtained or holds. One that is revoked already is refused as such to whoever presents a
+   * fingerprint, so that a holder who repeats the call sees it.
+   */
+  revoke(serial: string, revoker: { caller: Caller; requester: Requester }, reason: RevocationReason | null): Promise<void>;
+}
+
+/** A new key of the kind that clients get. */
+export async function newKey(): Promise<Required<CertifiedKey>> {
+  const { publicKey, privateKey } = await generateKeyPair();
+  return { spki: subjectPublicKeyInfo(publicKey), privateKey };
+}
+
+/** The key of a certificate signing request in PEM. */
+export function requestedKey(csr: string): CertifiedKey {
+  try {
+    return { spki: readCertificationRequest(csr) };
+  } catch (error) {
+    if (error instanceof CsrRefused) throw new Refusal('csrInvalid', { hint: error.message });
+    throw error;
+  }
+}
+
+export function createCertificates(parts: {
+  config: Config;
+  store: CertificateStore;
+  challenges: Challenges;
+  audit: Audit;
+  clock: Clock;
+  random: RandomBytes;
+  log: Log;
+}): Certificates {
+  const { config, store, challenges, audit, clock, random, log } = parts;
+
+  async function issue(request: IssueRequest, authority: SigningAuthority): Promise<IssuedCertificate> {
+    try {
+      return await attemptIssue(request, authority);
+    } catch (error) {
+      if (error instanceof Refusal || error instanceof StoreError) throw error;
+      const reason = error instanceof Error ? error.message : String(error);
+      log({ level: 'error', logger: 'pki', event: 'issuance failed', outcome: 'failure', details: { reason } });
+      throw new Refusal('issuanceFailed');
+    }
+  }
+
+  async function attemptIssue(request: IssueRequest, authority: SigningAuthority): Promise<IssuedCertificate> {
+    for (let attempt = 1; attempt <= SERIAL_ATTEMPTS; attempt += 1) {
+      const made = await make(request, authority);
+      await request.before?.(made.certificate);
+      const isAdmin = await record(made, request);
+      if (isAdmin !== undefined) return { ...made, isAdmin };
+    }
+    throw new Error(`no unused serial in ${SERIAL_ATTEMPTS} attempts`);
+  }
+
+  async function make({ commonName, key }: IssueRequest, authority: SigningAuthority): Promise<Omit<IssuedCertificate, 'isAdmin'>> {
+    const createdAt = unixSeconds(clock);
+    const validity = validityFrom(createdAt, config.pkiCertDays, authority.stored.expiresAt);
+    const serial = makeSerial(random);
+    const certificate = await makeClientCertificate({ commonName, serial, validity, ...key }, authority);
+    return { serial, commonName, fingerprint: fingerprintSha1(certificate), createdAt, expiresAt: validity.notAfter, certificate };
+  }
+
+  /** Whether it is the admin's; undefined when the serial is taken. */
+  async function record(
+    { certificate: _, ...made }: Omit<IssuedCertificate, 'isAdmin'>,
+    { key, requester, spend }: IssueRequest,
+  ): Promise<boolean | undefined> {
+    const { commonName, fingerprint, expiresAt, serial } = made;
+    const details = { type: 'client', common_name: commonName, fingerprint, expires_at: expiresAt };
+    const issued = audit.event('cert_issued', 'success', requester, details);
+    const granted = audit.event('admin_granted', 'success', requester, { serial, fingerprint });
+    const certificate = { ...made, issuedTo: requester.fingerprint, publicKeySha256: sha256(key.spki) };
+    const outcome = await store.issue({ certificate, spend, issued, granted });
+    if (outcome.kind === 'challengeUsed') throw challenges.usedAlready('register');
+    if (outcome.kind === 'keyTaken') throw new Refusal('keyReused');
+    if (outcome.kind === 'serialTaken') return undefined;
+    audit.announce(issued);
+    if (outcome.isAdmin) audit.announce(granted);
+    return outcome.isAdmin;
+  }
+
+  async function revoke(
+    serial: string,
+    { caller, requester }: { caller: Caller; requester: Requester },
+    reason: RevocationReason | null,
+  ): Promise<void> {
+    if (requester.fingerprint === null) requireIdentity(caller);
+    const certificate = await store.findBySerial(serial);
+    if (certificate === undefined) throw new Refusal('certificateNotFound');
+    const nowSeconds = unixSeconds(clock);
+    if (statusOf(certificate, nowSeconds) === 'revoked') throw new Refusal('certificateRevoked');
+    const holder = requireIdentity(caller);
+    if (certificate.issuedTo !== holder && certificate.fingerprint !== holder) throw new Refusal('permissionDenied');
+    const revoked = audit.event('cert_revoked', 'success', requester, { serial, fingerprint: certificate.fingerprint });
+    const outcome = await store.revoke({ serial, nowSeconds, reason, revoked });
+    if (outcome !== 'revoked') throw new Refusal(outcome === 'notFound' ? 'certificateNotFound' : 'certificateRevoked');
+    audit.announce(revoked);
+  }
+
+  return {
+    issue,
+    revoke,
+    listOf: async ({ fingerprint }) => {
+      if (fingerprint === null) return [];
+      const nowSeconds = unixSeconds(clock);
+      return (await store.listOf(fingerprint)).map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) }));
+    },
+  };
+}

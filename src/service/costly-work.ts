@@ -1,0 +1,23 @@
+// Work that costs a tenth of a second of CPU, a few at a time: whoever finds the queue full is told to come back.
+
+import { Refusal } from '../core/refusals.ts';
+import { WorkQueueFull, type WorkQueue } from '../limits/work-queue.ts';
+
+/** Carries the work out when a place is free; refuses when too many wait, or one has waited too long. */
+export async function inTurn<Result>(queue: WorkQueue, work: () => Promise<Result>): Promise<Result> {
+  const leave = await enter(queue);
+  try {
+    return await work();
+  } finally {
+    leave();
+  }
+}
+
+async function enter(queue: WorkQueue): Promise<() => void> {
+  try {
+    return await queue.enter();
+  } catch (error) {
+    if (error instanceof WorkQueueFull) throw new Refusal('passwordQueueFull', {}, { retryAfterSeconds: 1 });
+    throw error;
+  }
+}

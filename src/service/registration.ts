@@ -1,0 +1,70 @@
+// POST /register: anyone who has done the work gets a certificate and its key in a PKCS#12 bundle; the authority is made when there is
+// none. The bundle is made before the certificate is recorded, so that a failure costs the caller nothing.
+
+import type { RandomBytes } from '../core/random.ts';
+import { makeBundle, type BundleProfile } from '../crypto/pkcs12.ts';
+import { KdfQueueFull, type KdfThread } from '../crypto/pkcs12-kdf-thread.ts';
+import { Refusal } from '../core/refusals.ts';
+import type { WorkQueue } from '../limits/work-queue.ts';
+import type { Requester } from './audit.ts';
+import type { Authorities } from './authority.ts';
+import { newKey, type Certificates, type IssuedCertificate } from './certificates.ts';
+import type { Challenges, Work } from './challenges.ts';
+import { inTurn } from './costly-work.ts';
+
+export interface RegistrationRequest {
+  readonly commonName: string;
+  readonly profile: BundleProfile;
+  /** Of the bundle; empty for none. */
+  readonly bundlePassword: string;
+  readonly work: Work;
+  readonly requester: Requester;
+}
+
+export interface Registered extends IssuedCertificate {
+  /** PKCS#12 in DER. */
+  readonly bundle: Uint8Array;
+}
+
+export type Register = (request: RegistrationRequest) => Promise<Registered>;
+
+export function createRegistration(parts: {
+  authorities: Authorities;
+  certificates: Certificates;
+  challenges: Challenges;
+  kdf: KdfThread;
+  queue: WorkQueue;
+  random: RandomBytes;
+}): Register {
+  const { authorities, certificates, challenges, kdf, queue, random } = parts;
+
+  async function bundleOf(request: RegistrationRequest, keyed: Keyed): Promise<Uint8Array> {
+    const { profile, bundlePassword, commonName } = request;
+    const make = (): Promise<Uint8Array> =>
+      makeBundle({ profile, password: bundlePassword, friendlyName: commonName, ...keyed }, { random, derive: kdf.derive });
+    try {
+      // Without a password a bundle costs a millisecond or two; with one, as much as several password checks.
+      return await (bundlePassword === '' ? make() : inTurn(queue, make));
+    } catch (error) {
+      if (error instanceof KdfQueueFull) throw new Refusal('passwordQueueFull', {}, { retryAfterSeconds: 1 });
+      throw error;
+    }
+  }
+
+  return async (request) => {
+    const { commonName, work, requester } = request;
+    const spend = await challenges.require('register', work);
+    const authority = await authorities.ensured(requester);
+    const key = await newKey();
+    let bundle = new Uint8Array();
+    const before = async (certificate: Uint8Array): Promise<void> => {
+      bundle = new Uint8Array(
+        await bundleOf(request, { certificate, privateKey: key.privateKey, authority: authority.certificate }),
+      );
+    };
+    const issued = await certificates.issue({ commonName, key, requester, spend, before }, authority);
+    return { ...issued, bundle };
+  };
+}
+
+type Keyed = Pick<Parameters<typeof makeBundle>[0], 'certificate' | 'privateKey' | 'authority'>;

@@ -1,0 +1,102 @@
+// What is tidied up in the background, in one table: which work, how often, how much at a time. When it runs is ops/cleanup.ts.
+
+import type { Config } from '../config/settings.ts';
+import type { Count } from '../core/metrics.ts';
+import { DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS, unixSeconds, type Clock } from '../core/time.ts';
+import type { CleanupTask } from '../ops/cleanup.ts';
+import type { Store } from '../store/store.ts';
+import type { Rates } from './rates.ts';
+
+/** Small enough for a step of a few milliseconds. */
+const EXPIRED_PER_STEP = 64;
+const PAGES_PER_STEP = 256;
+const RECORDS_PER_STEP = 1000;
+
+/** A host's clock that is set back by less must not make a used challenge valid and unknown at once. */
+const CLOCK_MARGIN_SECONDS = HOUR_SECONDS;
+
+/** Every background task, in one table. */
+export function cleanupTasks(parts: {
+  config: Config;
+  store: Store;
+  rates: Rates;
+  clock: Clock;
+  count: Count;
+}): readonly CleanupTask[] {
+  const { config, store, rates, clock, count } = parts;
+  return [
+    {
+      name: 'expired pastes',
+      intervalSeconds: HOUR_SECONDS,
+      step: async () => {
+        const removed = await store.pastes.removeExpired(unixSeconds(clock), EXPIRED_PER_STEP);
+        count('pastesDeleted', 'expired', removed);
+        return removed === EXPIRED_PER_STEP;
+      },
+    },
+    {
+      name: 'duplicate records',
+      intervalSeconds: 15 * MINUTE_SECONDS,
+      step: async () => {
+        const untilSeconds = unixSeconds(clock) - config.duplicateWindowSeconds;
+        return (await store.submissions.removeUntil(untilSeconds, RECORDS_PER_STEP)) === RECORDS_PER_STEP;
+      },
+    },
+    {
+      name: 'used challenges',
+      intervalSeconds: 5 * MINUTE_SECONDS,
+      step: async () => {
+        const untilSeconds = unixSeconds(clock) - CLOCK_MARGIN_SECONDS;
+        return (await store.challenges.removeExpired(untilSeconds, RECORDS_PER_STEP)) === RECORDS_PER_STEP;
+      },
+    },
+    {
+      name: 'audit log',
+      intervalSeconds: DAY_SECONDS,
+      step: async () => {
+        const untilSeconds = unixSeconds(clock) - config.auditRetentionSeconds;
+        return (await store.audit.removeUntil(untilSeconds, RECORDS_PER_STEP)) === RECORDS_PER_STEP;
+      },
+    },
+    {
+      name: 'rate records',
+      intervalSeconds: 5 * MINUTE_SECONDS,
+      step: async () => {
+        rates.sweep();
+        return false;
+      },
+    },
+    {
+      name: 'free pages',
+      intervalSeconds: 5 * MINUTE_SECONDS,
+      step: releaseStep(store),
+    },
+    {
+      name: 'write-ahead log',
+      intervalSeconds: MINUTE_SECONDS,
+      step: async () => {
+        await store.upkeep.truncateWal();
+        return false;
+      },
+    },
+    {
+      name: 'statistics',
+      intervalSeconds: 6 * HOUR_SECONDS,
+      step: async () => {
+        await store.upkeep.optimize();
+        return false;
+      },
+    },
+  ];
+}
+
+/** More to do as long as each step leaves fewer free pages than the one before. */
+function releaseStep(store: Store): () => Promise<boolean> {
+  let freeBefore = Infinity;
+  return async () => {
+    const free = await store.upkeep.releasePages(PAGES_PER_STEP);
+    const goesOn = free > 0 && free < freeBefore;
+    freeBefore = goesOn ? free : Infinity;
+    return goesOn;
+  };
+}

@@ -1,0 +1,169 @@
+// The listener of the metrics over real sockets: TCP, IPv6 and unix.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import type { LogEntry } from '../../src/core/log.ts';
+import { randomBytes } from '../../src/crypto/random.ts';
+import { createMetricsServer, type MetricsServer } from '../../src/http/metrics-server.ts';
+import { createMetrics } from '../../src/ops/metrics.ts';
+import { assertContract, assertRefused } from '../support/answer-contract.ts';
+import { movableClock } from '../support/clock.ts';
+import { GAUGE_READERS } from '../support/metrics.ts';
+import { head, openRaw } from '../support/raw-http.ts';
+import { testConfig } from '../support/test-config.ts';
+
+const METRICS = createMetrics({ routes: ['/'], readers: GAUGE_READERS });
+const MEDIA_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+
+/** Not listening yet; stopped when the test ends. */
+function metricsServer(
+  t: TestContext,
+  listenOn: string,
+  render = METRICS.render,
+): MetricsServer & { readonly logged: readonly LogEntry[] } {
+  const logged: LogEntry[] = [];
+  const server = createMetricsServer({
+    config: testConfig({ shutdownGraceSeconds: 0, host: 'not.used.invalid', port: 1 }),
+    listenOn,
+    metrics: { render },
+    clock: movableClock(),
+    random: randomBytes,
+    log: (entry) => logged.push(entry),
+  });
+  t.after(() => server.stop());
+  return { ...server, logged };
+}
+
+function socketPath(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'pasted-metrics-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  return join(folder, 'metrics.sock');
+}
+
+/** Status and body of GET /metrics on a unix socket. */
+function getOverSocket(path: string): Promise<{ status: number | undefined; body: string }> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ socketPath: path, path: '/metrics', agent: false }, (res) => {
+      let body = '';
+      res.setEncoding('utf8').on('data', (text) => (body += text));
+      res.on('end', () => resolve({ status: res.statusCode, body }));
+    });
+    sent.on('error', reject).end();
+  });
+}
+
+test('GET /metrics: what render gives, as Prometheus text, with the common headers', async (t) => {
+  const { port, url } = await metricsServer(t, '127.0.0.1:0').listen();
+  assert.equal(url, `http://127.0.0.1:${port}`);
+  const connection = await openRaw(t, port);
+  connection.send(head('GET /metrics HTTP/1.1'));
+  const answer = await connection.next();
+  assert.equal(answer.status, 200);
+  assert.equal(answer.header('content-type'), MEDIA_TYPE);
+  assertContract(answer);
+  assert.equal(answer.body.toString(), await METRICS.render());
+});
+
+test('HEAD /metrics: the headers of GET and no body', async (t) => {
+  const { port } = await metricsServer(t, '127.0.0.1:0').listen();
+  const connection = await openRaw(t, port);
+  connection.send(head('HEAD /metrics HTTP/1.1', 'Connection: close'));
+  const answer = await connection.next('HEAD');
+  assert.equal(answer.status, 200);
+  assert.equal(answer.header('content-type'), MEDIA_TYPE);
+  assert.equal(answer.header('content-length'), String(Buffer.byteLength(await METRICS.render())));
+  assertContract(answer);
+  assert.equal(await connection.rest(), '');
+});
+
+test('metrics listener: other paths are 404 and other methods 405, pastes are not there', async (t) => {
+  const { port } = await metricsServer(t, '127.0.0.1:0').listen();
+  const connection = await openRaw(t, port);
+  for (const path of ['/', '/health', '/metrics/', '/metricsx', '/abcdefgh', '/abcdefgh/raw']) {
+    connection.send(head(`GET ${path} HTTP/1.1`));
+    assertRefused(await connection.next(), 404, 'not found');
+  }
+  for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
+    connection.send(head(`${method} /metrics HTTP/1.1`, 'Content-Length: 0'));
+    const answer = await connection.next();
+    assertRefused(answer, 405, 'method not allowed');
+    assert.equal(answer.header('allow'), 'GET, HEAD, OPTIONS');
+  }
+});
+
+test('GET /metrics: a failure is 500 without detail, and logged; requests that succeed are not', async (t) => {
+  let fails = false;
+  const render = async () => (fails ? assert.fail('secret') : METRICS.render());
+  const server = metricsServer(t, '127.0.0.1:0', render);
+  const { port } = await server.listen();
+  const connection = await openRaw(t, port);
+  connection.send(head('GET /metrics HTTP/1.1'));
+  assert.equal((await connection.next()).status, 200);
+  assert.deepEqual(server.logged, []);
+  fails = true;
+  connection.send(head('GET /metrics HTTP/1.1'));
+  const answer = await connection.next();
+  assertRefused(answer, 500, 'internal server error');
+  assert.equal(answer.body.includes('secret'), false);
+  assert.deepEqual(server.logged.map(({ event }) => event), ['request failed']);
+});
+
+test('createMetricsServer: listens on an IPv6 address in brackets', async (t) => {
+  const server = metricsServer(t, '[::1]:0');
+  const listening = await server.listen().catch((error: NodeJS.ErrnoException) => error);
+  if (listening instanceof Error) {
+    assert.ok(listening.code === 'EADDRNOTAVAIL' || listening.code === 'EAFNOSUPPORT', listening.message);
+    t.skip('this host has no IPv6');
+    return;
+  }
+  assert.equal(listening.url, `http://[::1]:${listening.port}`);
+  assert.equal((await fetch(`${listening.url}/metrics`)).status, 200);
+});
+
+test('createMetricsServer: refuses what is no place to listen on', (t) => {
+  for (const listenOn of ['', '9464', 'localhost', ':9464', '::1:9464', 'metrics.sock', '[::1]', '127.0.0.1:x']) {
+    assert.throws(() => metricsServer(t, listenOn), RangeError, listenOn);
+  }
+});
+
+test('createMetricsServer: a port in use rejects listen', async (t) => {
+  const { port } = await metricsServer(t, '127.0.0.1:0').listen();
+  await assert.rejects(metricsServer(t, `127.0.0.1:${port}`).listen(), { code: 'EADDRINUSE' });
+});
+
+test('unix socket: answers, is for user and group only, and goes when the server stops', async (t) => {
+  const path = socketPath(t);
+  const server = metricsServer(t, path);
+  assert.equal((await server.listen()).url, `unix:${path}`);
+  assert.equal(statSync(path).mode & 0o777, 0o660);
+  assert.deepEqual(await getOverSocket(path), { status: 200, body: await METRICS.render() });
+  await server.stop();
+  assert.equal(existsSync(path), false);
+});
+
+test('unix socket: what a killed process left is replaced', async (t) => {
+  const path = socketPath(t);
+  const script = `require('node:net').createServer().listen(${JSON.stringify(path)}, () => console.log('listening'))`;
+  const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.after(() => child.kill('SIGKILL'));
+  await once(child.stdout, 'data');
+  await assert.rejects(metricsServer(t, path).listen(), { code: 'EADDRINUSE' }, 'not while it lives');
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  assert.equal(statSync(path).isSocket(), true);
+  await metricsServer(t, path).listen();
+  assert.equal((await getOverSocket(path)).status, 200);
+});
+
+test('unix socket: a file that is no socket stays as it is', async (t) => {
+  const path = socketPath(t);
+  writeFileSync(path, 'kept');
+  await assert.rejects(metricsServer(t, path).listen(), { code: 'EADDRINUSE' });
+  assert.equal(statSync(path).isFile(), true);
+});
