@@ -10,8 +10,8 @@ import { fileURLToPath } from 'node:url';
 import { endLike, run, say } from './child.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const testTimeoutMs = 30_000;
-const suiteTimeoutMs = 3 * 60_000;
+const testTimeoutMs = 60_000;
+const suiteTimeoutMs = 10 * 60_000;
 
 const files = process.argv.slice(2);
 const built = await run(process.execPath, [join(root, 'scripts', 'build.mjs')]);

@@ -9,6 +9,7 @@ import type { Clock } from './core/time.ts';
 import { createCallerOf } from './http/callers.ts';
 import { createAuditHandlers } from './http/handlers/audit.ts';
 import { createChallengeHandlers } from './http/handlers/challenges.ts';
+import { createClientHandlers } from './http/handlers/client.ts';
 import { createOwnPasteHandlers } from './http/handlers/own-pastes.ts';
 import { createPasteHandlers } from './http/handlers/pastes.ts';
 import { createPkiHandlers } from './http/handlers/pki.ts';
@@ -46,6 +47,8 @@ export interface AppParts {
   readonly log: Log;
   /** Processors of this host. */
   readonly cores: number;
+  /** How long a password check takes here; measured at start when not given. */
+  readonly passwordCheckMs?: number;
 }
 
 export interface App {
@@ -67,6 +70,10 @@ const PASSWORD_WAIT_MS = 5000;
 /** Bundles of registrations in progress, at a millisecond or two each. */
 const BUNDLES_WAITING = 256;
 
+/** A bundle with a password takes seconds of a thread of its own: one at a time, and few wait. */
+const SLOW_BUNDLES_WAITING = 4;
+const SLOW_BUNDLE_WAIT_MS = 30_000;
+
 /** As long as the output of the HMAC that it is for. */
 const CHALLENGE_KEY_BYTES = 32;
 
@@ -84,7 +91,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const readers = gaugeReaders({ store, passwordQueue: queue, eventLoopDelay, connectionsOpen: () => server.connectionsOpen(), clock });
   const metrics = createMetrics({ routes: ROUTES.map((route) => route.path), readers });
   const { count } = metrics;
-  const passwords = createPasswords({ queue, clock, random });
+  const passwords = createPasswords({ queue, clock, random, checkMs: parts.passwordCheckMs });
   const antiflood = createAntiflood(antifloodOptions(config));
   const key = await challengeKey(config, store, random);
   const challenges = createChallenges({ config, key, antiflood, spent: store.challenges, clock, random, count });
@@ -97,12 +104,15 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const certificates = createCertificates({ config, store: store.certificates, challenges, audit, clock, random, log });
   const revocationList = createRevocationList({ authorities, store: store.authority, certificates: store.certificates, clock });
   const kdf = createKdfThread(BUNDLES_WAITING);
-  const register = createRegistration({ authorities, certificates, challenges, kdf, queue, random });
+  const slowKdf = createKdfThread(SLOW_BUNDLES_WAITING);
+  const slowQueue = createWorkQueue({ concurrency: 1, maxWaiting: SLOW_BUNDLES_WAITING, maxWaitMs: SLOW_BUNDLE_WAIT_MS, clock });
+  const register = createRegistration({ authorities, certificates, challenges, kdf, slowKdf, slowQueue, random });
   const pastes = createPastes({ config, store, rules, passwords, challenges, rates, antiflood, clock, random, count });
   const ownPastes = createOwnPastes({ config, store, rules, passwords, rates, audit, clock, count });
   const handlers = {
-    ...createServiceHandlers({ config, store, isStopping: () => server.isStopping() }),
+    ...createServiceHandlers({ config, store, challenges, isStopping: () => server.isStopping() }),
     ...createChallengeHandlers(challenges),
+    ...createClientHandlers(),
     ...createPasteHandlers({ pastes, rates, callerOf }),
     ...createOwnPasteHandlers({ pastes: ownPastes, callerOf }),
     ...createAuditHandlers({ auditLog: store.audit, callerOf }),
@@ -128,7 +138,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       await Promise.all([server.stop(), metricsServer?.stop()]);
       eventLoopDelay.stop();
       await cleanup.stop();
-      await kdf.close();
+      await Promise.all([kdf.close(), slowKdf.close()]);
       await store.close();
     },
   };

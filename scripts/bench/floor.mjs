@@ -18,12 +18,13 @@ const ADDED_BY_NODE = new Set(['date', 'connection', 'keep-alive', 'transfer-enc
 function answering(answer) {
   const nameOf = (/** @type {number} */ index) => answer.headers[index - (index % 2)] ?? '';
   const headers = answer.headers.filter((_, index) => !ADDED_BY_NODE.has(nameOf(index).toLowerCase()));
-  const body = answer.body === null ? null : Buffer.from(answer.body, 'base64');
+  // As text of one character a byte: the cheapest way that node:http has, one write for head and body.
+  const body = answer.body === null ? null : Buffer.from(answer.body, 'base64').toString('latin1');
   return (request, response) => {
     const reply = () => {
       response.writeHead(answer.status, headers);
       if (body === null) stream(response, answer.bytes);
-      else response.end(body);
+      else response.end(body, 'latin1');
     };
     if (request.method === 'GET') return reply();
     request.resume();

@@ -66,7 +66,9 @@ async function openLoop({ port, plan, connections, seconds, intervalMs, uploads 
   const measured = tally.end();
   over = true;
   await Promise.all(uploading);
-  return { ...measured, errors: { ...measured.errors, ...beside.end().errors }, uploadsBeside: beside.end().answers };
+  const { answers: uploadsBeside, errors } = beside.end();
+  for (const [reason, count] of Object.entries(errors)) measured.errors[`an upload: ${reason}`] = count;
+  return { ...measured, uploadsBeside };
 }
 
 /**

@@ -3,6 +3,7 @@
 
 import { latencyUnderUploads, memoryUnderUploads, throughput } from './measures.mjs';
 import { readingLarge, readingSmall, writing } from './scene.mjs';
+import { registering } from './registration.mjs';
 import { startTime } from './start.mjs';
 
 const KIB = 1024;
@@ -97,6 +98,20 @@ export const OPERATIONS = [
     unit: 'peak MB',
     bar: { of: 'pasted', atMost: 300 },
     measure: memoryUnderUploads({ prepare: writing('upload', SMALL_BYTES), connections: 100 }),
+  },
+  {
+    name: 'register',
+    title: 'registration, 8 connections',
+    unit: 'requests/s',
+    bar: { of: 'ratio', atLeast: 0.6 },
+    measure: registering({ connections: 8, figure: 'rate' }),
+  },
+  {
+    name: 'register-delay',
+    title: 'event-loop delay beside 8 registrations',
+    unit: 'p99 ms',
+    bar: { of: 'pasted', atMost: 20 },
+    measure: registering({ connections: 8, figure: 'delay' }),
   },
   {
     name: 'start',

@@ -11,9 +11,9 @@ const FILLING_BYTES = 4 * MIB;
 
 /**
  * `get`: one of `paths`, each as likely as any other. `post`: a body of `bytes` in one piece. `upload`: a body of
- * `bytes` that is sent as the socket takes it.
- * @typedef {{ kind: 'get', paths: string[] } | { kind: 'post', bytes: number } | { kind: 'upload', bytes: number }}
- *   Plan
+ * `bytes` that is sent as the socket takes it. `register`: a registration without proof-of-work.
+ * @typedef {{ kind: 'get', paths: string[] } | { kind: 'post', bytes: number } | { kind: 'upload', bytes: number } |
+ *   { kind: 'register' }} Plan
  */
 
 /** @typedef {import('./connection.mjs').Connection} Connection */
@@ -27,6 +27,7 @@ const FILLING_BYTES = 4 * MIB;
 /** @param {Plan} plan @returns {() => Sender} one sender for each connection, since each has a buffer of its own */
 export function senders(plan) {
   if (plan.kind === 'get') return getSenders(plan.paths);
+  if (plan.kind === 'register') return registerSender;
   if (plan.kind === 'post') return () => postSender(plan.bytes);
   return uploadSenders(plan.bytes);
 }
@@ -60,6 +61,12 @@ function postSender(bytes) {
     request.write(stamp(), head.length, 'latin1');
     connection.send(request);
   };
+}
+
+function registerSender() {
+  const lines = ['POST /register HTTP/1.1', 'Host: 127.0.0.1', 'Content-Type: application/json', 'Content-Length: 2'];
+  const request = Buffer.from([...lines, '', '{}'].join('\r\n'), 'latin1');
+  return (/** @type {Connection} */ connection) => connection.send(request);
 }
 
 /** @param {number} bytes */

@@ -2,6 +2,7 @@
 // generator. What is asked of them is operations.mjs.
 
 import { once } from 'node:events';
+import net from 'node:net';
 import path from 'node:path';
 import readline from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -37,11 +38,17 @@ export function pastedEnvironment(folder, port) {
   };
 }
 
-/** @param {Site} site @param {string} main @param {string[]} nodeArguments @returns {Promise<Server>} */
-export async function startPasted(site, main, nodeArguments) {
+/**
+ * @param {Site} site
+ * @param {string} main
+ * @param {string[]} nodeArguments
+ * @param {NodeJS.ProcessEnv} settings beside those that every benchmark needs
+ * @returns {Promise<Server>}
+ */
+export async function startPasted(site, main, nodeArguments, settings = {}) {
   const folder = site.makeFolder();
   const child = site.startNode([...nodeArguments, main], {
-    env: pastedEnvironment(folder, 0),
+    env: { ...pastedEnvironment(folder, 0), ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const log = /** @type {import('node:stream').Readable} */ (child.stdout);
@@ -84,6 +91,35 @@ export async function startFloor(site, answer) {
     cpuSeconds: () => cpuSeconds(child),
     [Symbol.asyncDispose]: () => site.stop(child),
   };
+}
+
+/** @param {Site} site */
+export async function startRegistrationFloor(site) {
+  const child = startScript(site, 'registration-floor.mjs', 'servers');
+  await inTime('the floor', child, once(child, 'message'));
+  return {
+    /**
+     * @param {{ atOnce: number, seconds: number }} load
+     * @returns {Promise<{ answers: number, seconds: number }>}
+     */
+    async run(load) {
+      child.send(load);
+      const [work] = await once(child, 'message');
+      return work;
+    },
+    [Symbol.asyncDispose]: () => site.stop(child),
+  };
+}
+
+/** A port that was free a moment ago. @returns {Promise<number>} */
+export function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = net.createServer().once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = /** @type {net.AddressInfo} */ (server.address());
+      server.close(() => resolve(port));
+    });
+  });
 }
 
 /** @param {Site} site */

@@ -98,7 +98,7 @@ function twoCores() {
  */
 export function peakBytes(child) {
   if (process.platform !== 'linux') return NaN;
-  const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
+  const status = processFile(child, 'status');
   return Number(/^VmHWM:\s*(\d+) kB/m.exec(status)?.[1] ?? NaN) * 1024;
 }
 
@@ -108,8 +108,17 @@ export function peakBytes(child) {
  */
 export function cpuSeconds(child) {
   if (process.platform !== 'linux') return NaN;
-  const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8');
+  const stat = processFile(child, 'stat');
   // proc_pid_stat(5): utime and stime are the 14th and 15th fields, in ticks of 1/100 s; the second may hold spaces.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+/** @param {ChildProcess} child @param {string} name */
+function processFile(child, name) {
+  try {
+    return readFileSync(`/proc/${child.pid}/${name}`, 'utf8');
+  } catch (cause) {
+    throw new Error('a server ended while it was measured', { cause });
+  }
 }

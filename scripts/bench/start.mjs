@@ -1,10 +1,9 @@
 // How long the server takes to start, as the row of operations.mjs measures it: from nothing to the first answer,
 // with no load.
 
-import net from 'node:net';
 import { openConnection } from './connection.mjs';
 import { alternate, compare, median } from './rounds.mjs';
-import { pastedEnvironment } from './servers.mjs';
+import { freePort, pastedEnvironment } from './servers.mjs';
 import { peakBytes } from './site.mjs';
 
 /** @typedef {import('./scene.mjs').Bench} Bench */
@@ -81,15 +80,4 @@ async function isHealthy(port) {
   });
   connection.close();
   return status === 200;
-}
-
-/** A port that was free a moment ago. @returns {Promise<number>} */
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const server = net.createServer().once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = /** @type {net.AddressInfo} */ (server.address());
-      server.close(() => resolve(port));
-    });
-  });
 }

@@ -1,7 +1,7 @@
 // The command line after `pasted`: which command, with which options and operands. Does not run it.
 
 import { nearest } from '../core/nearest.ts';
-import { COMMANDS, type Command, type Given } from './commands.ts';
+import { COMMANDS, type Command, type Given, type Option } from './commands.ts';
 import { UsageError } from './failures.ts';
 
 export interface Invocation {
@@ -23,35 +23,93 @@ const HELP_OPTIONS = ['--help', '-h'];
 
 /** Without a command it is `serve`. Options may stand anywhere before `--`. Throws UsageError. */
 export function parseArguments(words: readonly string[]): Invocation {
-  const [first, ...others] = words;
+  const [first, ...others] = joinName(words);
   if (first === undefined) return parseFor(findCommand('serve'), []);
-  const alias = COMMAND_ALIASES.get(first);
-  if (alias !== undefined) return parseFor(findCommand(alias), others);
-  return first.startsWith('-') ? parseFor(findCommand('serve'), words) : parseFor(findCommand(first), others);
+  const name = COMMAND_ALIASES.get(first) ?? first;
+  if (name.startsWith('-')) return parseFor(findCommand('serve'), words);
+  if (name === 'help') return parseFor(findCommand('help'), joinName(others));
+  const asksAboutGroup = groupOf(name).length > 0 && others.some((word) => HELP_OPTIONS.includes(word));
+  return asksAboutGroup ? parseFor(findCommand('help'), [name]) : parseFor(findCommand(name), others);
 }
 
 /** By its exact name. Throws UsageError. */
 export function findCommand(name: string): Command {
   const command = COMMANDS.find((candidate) => candidate.name === name);
   if (command !== undefined) return command;
+  const group = groupOf(name).map((member) => member.name.slice(name.length + 1));
+  if (group.length > 0) throw new UsageError(`${name} is followed by one of: ${group.join(', ')}`);
   throw unknown('command', name, COMMANDS.map((candidate) => candidate.name));
+}
+
+/** The commands of two words that begin with this one. */
+export function groupOf(name: string): readonly Command[] {
+  return COMMANDS.filter((command) => command.name.startsWith(`${name} `));
+}
+
+/** The first two words as one, where they are the name of a command. */
+function joinName(words: readonly string[]): readonly string[] {
+  const name = words.slice(0, 2).join(' ');
+  return COMMANDS.some((command) => command.name === name) ? [name, ...words.slice(2)] : words;
 }
 
 function parseFor(command: Command, words: readonly string[]): Invocation {
   const end = words.includes('--') ? words.indexOf('--') : words.length;
-  const before = words.slice(0, end);
-  const options = before.filter((word) => word.startsWith('-'));
-  const operands = [...before.filter((word) => !word.startsWith('-')), ...words.slice(end + 1)];
-  if (options.some((option) => HELP_OPTIONS.includes(option))) {
-    return { command, given: { options: new Set(), operands: [] }, wantsHelp: true };
+  if (words.slice(0, end).some((word) => HELP_OPTIONS.includes(word))) {
+    return { command, given: { options: new Set(), values: new Map(), operands: [] }, wantsHelp: true };
   }
 
-  const known = command.options.map((option) => option.name);
-  const strange = options.find((option) => !known.includes(option));
-  if (strange !== undefined) throw unknown('option', strange, [...known, ...HELP_OPTIONS]);
+  const given = { options: new Set<string>(), values: new Map<string, string>(), operands: [] as string[] };
+  const waiting = words.slice(0, end);
+  for (let word = waiting.shift(); word !== undefined; word = waiting.shift()) {
+    if (word.startsWith('-')) takeOption(command, word, waiting, given);
+    else given.operands.push(word);
+  }
+  given.operands.push(...words.slice(end + 1));
+  requireAll(command, given);
+  return { command, given, wantsHelp: false };
+}
+
+interface GivenOptions {
+  readonly options: Set<string>;
+  readonly values: Map<string, string>;
+}
+
+/** A value is what follows `=` in the same word, or the next word. */
+function takeOption({ options }: Command, word: string, waiting: string[], given: GivenOptions): void {
+  const [name = '', ...parts] = word.split('=');
+  const option = options.find((candidate) => candidate.name === (candidate.value === undefined ? word : name));
+  const known = options.map((candidate) => candidate.name);
+  // Not with its value, but where that is what is wrong.
+  if (option === undefined) throw unknown('option', known.includes(name) ? word : name, [...known, ...HELP_OPTIONS]);
+  if (option.value === undefined) {
+    given.options.add(name);
+    return;
+  }
+  if (given.values.has(name)) throw new UsageError(`${name} is given more than once`);
+  const value = parts.length > 0 ? parts.join('=') : takeNext(waiting);
+  if (value === undefined || value === '') throw new UsageError(`${name} needs a value: ${optionForm(option)}`);
+  given.values.set(name, value);
+}
+
+/** A forgotten value must not swallow the option behind it; one that does begin like an option can be said with `=`. */
+function takeNext(waiting: string[]): string | undefined {
+  const isValue = waiting[0] === '-' || !waiting[0]?.startsWith('-');
+  return isValue ? waiting.shift() : undefined;
+}
+
+function requireAll(command: Command, { values, operands }: Given): void {
   const surplus = operands[command.operands.length];
   if (surplus !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(surplus)}`);
-  return { command, given: { options: new Set(options), operands }, wantsHelp: false };
+  const missing = [
+    ...command.operands.slice(operands.length).filter(({ isRequired }) => isRequired).map(({ name }) => name),
+    ...command.options.filter(({ name, isRequired }) => isRequired && !values.has(name)).map(optionForm),
+  ];
+  if (missing.length > 0) throw new UsageError(`${command.name} needs ${missing.join(' and ')}`);
+}
+
+/** As help shows it and as it is given. */
+export function optionForm({ name, value }: Option): string {
+  return value === undefined ? name : `${name} ${value}`;
 }
 
 function unknown(what: string, name: string, known: readonly string[]): UsageError {

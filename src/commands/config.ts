@@ -4,6 +4,7 @@ import { loadConfig, type LoadedConfig } from '../config/load.ts';
 import { SETTING_KEYS, SETTINGS, type Setting, type SettingKey } from '../config/settings.ts';
 import { showUnit, showValue } from '../config/show.ts';
 import type { Source } from '../config/sources.ts';
+import { alignColumns } from './columns.ts';
 import type { Run } from './commands.ts';
 import { EXIT } from './failures.ts';
 
@@ -23,9 +24,7 @@ function tableOf({ config, sources }: LoadedConfig): string {
     const setting: Setting = SETTINGS[key];
     return [setting.name, showValue(setting, config[key]), showUnit(setting), showSource(setting, sources[key])];
   });
-  const all = [['SETTING', 'VALUE', 'UNIT', 'FROM'], ...rows];
-  const widths = [0, 1, 2].map((column) => Math.max(...all.map((row) => row[column]!.length)));
-  return all.map((row) => `${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')}\n`).join('');
+  return alignColumns([['SETTING', 'VALUE', 'UNIT', 'FROM'], ...rows]);
 }
 
 /** The name is said where it is not the setting's own. */

@@ -4,18 +4,36 @@
 import { SETTINGS, type Setting } from '../config/settings.ts';
 import { showUnit, showValue } from '../config/show.ts';
 import { VERSION } from '../version.ts';
-import { findCommand } from './arguments.ts';
-import { COMMANDS, type Command, type Run } from './commands.ts';
+import { findCommand, groupOf, optionForm } from './arguments.ts';
+import { COMMANDS, type Command, type Option, type Run } from './commands.ts';
 import { EXIT } from './failures.ts';
 
 export const run: Run = ({ stdout }, { operands: [name] }) => {
-  stdout.write(name === undefined ? fullHelp() : commandHelp(findCommand(name)));
+  stdout.write(name === undefined ? fullHelp() : helpAbout(name));
   return EXIT.success;
 };
 
+function helpAbout(name: string): string {
+  const group = groupOf(name);
+  return group.length > 0 ? groupHelp(name, group) : commandHelp(findCommand(name));
+}
+
+function groupHelp(name: string, group: readonly Command[]): string {
+  return lines([
+    `Usage: pasted ${name} COMMAND [OPTIONS]`,
+    '',
+    'Commands:',
+    ...columns(group.map((command) => [command.name, command.summary])),
+    '',
+    'Every command explains itself with --help.',
+  ]);
+}
+
+const HELP_OPTION: Option = { name: '-h, --help', meaning: 'print this help' };
+
 /** The help of one command. */
 export function commandHelp(command: Command): string {
-  const options = [...command.options, { name: '-h, --help', meaning: 'print this help' }];
+  const options = [...command.options, HELP_OPTION];
   return lines([
     `pasted ${command.name} - ${command.summary}`,
     '',
@@ -24,7 +42,7 @@ export function commandHelp(command: Command): string {
     command.description,
     '',
     'Options:',
-    ...columns(options.map(({ name, meaning }) => [name, meaning])),
+    ...columns(options.map((option) => [optionForm(option), option.meaning])),
     '',
     'Examples:',
     ...command.examples.map((example) => `  ${example}`),
@@ -68,9 +86,13 @@ function settingHelp(setting: Setting): string[] {
 }
 
 function usage(command: Command): string {
-  const options = command.options.map(({ name }) => `[${name}]`);
-  const operands = command.operands.map((operand) => `[${operand}]`);
-  return ['pasted', command.name, ...options, ...operands].join(' ');
+  const operands = command.operands.map(({ name, isRequired }) => inUsage(name, isRequired));
+  const options = command.options.map((option) => inUsage(optionForm(option), option.isRequired === true));
+  return ['pasted', command.name, ...operands, ...options].join(' ');
+}
+
+function inUsage(form: string, isRequired: boolean): string {
+  return isRequired ? form : `[${form}]`;
 }
 
 /** Pairs as indented lines, the second halves below each other. */

@@ -12,7 +12,7 @@ const DRAIN_MS = 1000;
 /** process.stdout and process.stderr, as far as they are used: files, pipes and terminals alike. */
 export interface OutputStream {
   readonly writableLength: number;
-  write(text: string, whenWritten?: () => void): boolean;
+  write(written: string | Uint8Array, whenWritten?: () => void): boolean;
   on(event: 'error', listener: (error: NodeJS.ErrnoException) => void): unknown;
 }
 
@@ -30,9 +30,9 @@ export function outputTo(stream: OutputStream): DrainableOutput {
   });
 
   return {
-    write: (text) => {
+    write: (written) => {
       if (isClosed || stream.writableLength > MOST_WAITING_BYTES) return false;
-      stream.write(text);
+      stream.write(written);
       return true;
     },
     drain: () => new Promise((resolve) => {

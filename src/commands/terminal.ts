@@ -3,10 +3,10 @@
 import type { Environment, ReadFile } from '../config/sources.ts';
 import type { Clock } from '../core/time.ts';
 
-/** Where text goes. */
+/** Where text goes, and bytes that another program is to read. */
 export interface Output {
-  /** False when it could not take the text, which is then lost: nobody reads, or not fast enough. Never waits. */
-  write(text: string): boolean;
+  /** False when it could not take them, which are then lost: nobody reads, or not fast enough. Never waits. */
+  write(written: string | Uint8Array): boolean;
 }
 
 export interface Terminal {

@@ -83,7 +83,6 @@ export const REFUSALS = {
 
   // The server's own condition
   internal: { status: 500, error: 'internal server error' },
-  shuttingDown: { status: 503, error: 'server is shutting down' },
   connectionsExhausted: { status: 503, error: 'too many connections' },
   storeUnavailable: { status: 503, error: 'storage unavailable' },
   storageFull: { status: 507, error: 'storage full' },

@@ -3,7 +3,8 @@
 
 import type { Socket } from 'node:net';
 import type { Config } from '../config/settings.ts';
-import { clientKey, plainAddress } from './client-address.ts';
+import { clientKey } from '../core/client-key.ts';
+import { plainAddress } from './client-address.ts';
 import type { Exchange } from './exchange.ts';
 import type { Peer } from './forwarded.ts';
 import type { NetworkMatcher } from './networks.ts';

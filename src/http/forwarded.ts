@@ -8,6 +8,7 @@ import { plainAddress } from './client-address.ts';
 import type { HeaderLines } from './header-lines.ts';
 import { isWellFormedHost } from './host.ts';
 import type { NetworkMatcher } from './networks.ts';
+import { presentedFingerprint, PROXY_SOURCES, SHA1_SOURCES } from './presented-identity.ts';
 
 /** The other end of a connection. */
 export interface Peer {
@@ -38,11 +39,6 @@ export interface Forwarding {
   publicUrl(headers: HeaderLines, isForwarded: boolean, destination: Destination): string;
 }
 
-const FINGERPRINT = /^[0-9a-f]{40}$/;
-
-/** What a proxy sends that had no certificate to hash: nothing at all, or SHA-1 of nothing. */
-const NOBODY: ReadonlySet<string> = new Set(['0'.repeat(40), 'da39a3ee5e6b4b0d3255bfef95601890afd80709']);
-
 /** More proxies than stand in front of anything; each entry costs time to read. */
 const MAX_HOPS = 20;
 
@@ -66,8 +62,14 @@ export function createForwarding({ config, random, isTrustedProxy }: ForwardingP
     return {
       isForwarded,
       clientAddress: isForwarded ? forwardedAddress(headers, peer.address) : peer.address,
-      fingerprint: isProxySecret === undefined || isForwarded ? presentedFingerprint(headers) : null,
+      fingerprint: fingerprintOf(headers, isForwarded),
     };
+  }
+
+  /** Without a secret anyone may present one; a certificate is believed of a proxy that has shown its secret alone. */
+  function fingerprintOf(headers: HeaderLines, isForwarded: boolean): string | null {
+    if (isProxySecret === undefined) return presentedFingerprint(headers, SHA1_SOURCES);
+    return isForwarded ? presentedFingerprint(headers, PROXY_SOURCES) : null;
   }
 
   /** From the right, since only what trusted proxies appended is true; when all are trusted, the one farthest away. */
@@ -93,11 +95,6 @@ export function createForwarding({ config, random, isTrustedProxy }: ForwardingP
   }
 
   return { originOf, publicUrl };
-}
-
-function presentedFingerprint(headers: HeaderLines): string | null {
-  const value = headers.only('x-ssl-client-sha1');
-  return value !== undefined && FINGERPRINT.test(value) && !NOBODY.has(value) ? value : null;
 }
 
 /** Proxies that append put their own finding last; undefined when the header is absent. */

@@ -20,6 +20,7 @@ export const ROUTES = [
   { name: 'createPaste', method: 'PUT', path: '/', summary: 'the same as POST /, for curl -T' },
   { name: 'health', method: 'GET', path: '/health', summary: 'whether the service and its database work' },
   { name: 'getChallenge', method: 'GET', path: '/challenge', summary: 'a proof-of-work challenge for POST /' },
+  { name: 'getClient', method: 'GET', path: '/client', summary: 'the command-line client, a shell script' },
   { name: 'listPastes', method: 'GET', path: '/pastes', summary: 'own pastes; everyone\'s with all=1 for the admin' },
   { name: 'listAudit', method: 'GET', path: '/audit', summary: 'the audit log, for the admin' },
   { name: 'registrationChallenge', method: 'GET', path: '/register/challenge', summary: 'a proof-of-work challenge for POST /register' },

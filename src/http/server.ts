@@ -189,6 +189,8 @@ function connect(server: Server, { connections, exchanges, answerRaw, allow }: C
   server.on('connect', (req, socket) => {
     const connection = connections.of(socket as Socket);
     if (connection === undefined) return;
+    // node has let go of the socket, and stopped reading it, even when it was lingering already.
+    socket.resume();
     const presentedRequestId = new HeaderLines(req.rawHeaders).only('x-request-id');
     const context = { method: 'CONNECT', presentedRequestId, allow };
     endWith(connection, () => answerRaw(connection.socket, 'methodNotAllowed', context));

@@ -1,5 +1,6 @@
-// The schedule of everything that is done in the background: each task by its own interval, in small steps with pauses between, so
-// that a large backlog never delays requests. What a step does is handed in; see app.ts for the table of tasks.
+// The schedule of everything that is done in the background: each task by its own interval, in small steps, one at a
+// time and with pauses between, so that a large backlog never delays requests. What a step does is handed in;
+// service/upkeep.ts has the table of tasks.
 
 import type { Log } from '../core/log.ts';
 
@@ -19,13 +20,15 @@ export interface Cleanup {
   stop(): Promise<void>;
 }
 
-/** Between two steps of one task: requests come first. */
+/** After a step that leaves more to do, whichever task is next: requests come first. */
 const PAUSE_MS = 20;
 
 export function createCleanup(tasks: readonly CleanupTask[], log: Log): Cleanup {
   let stopped = false;
   const timers = new Map<string, NodeJS.Timeout>();
   const running = new Map<string, Promise<void>>();
+  /** Resolves when the next step may begin. */
+  let turn: Promise<unknown> = Promise.resolve();
 
   /** One run of a task at a time; a second call joins the first. */
   function run(task: CleanupTask): Promise<void> {
@@ -38,11 +41,20 @@ export function createCleanup(tasks: readonly CleanupTask[], log: Log): Cleanup 
 
   async function runSteps(task: CleanupTask): Promise<void> {
     try {
-      while (!stopped && await task.step()) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      while (await takeTurn(task));
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      log({ level: 'error', logger: 'cleanup', event: 'task failed', outcome: 'failure', details: { task: task.name, reason } });
+      const details = { task: task.name, reason };
+      log({ level: 'error', logger: 'cleanup', event: 'task failed', outcome: 'failure', details });
     }
+  }
+
+  /** Steps of two tasks at once would share a transaction, and a request would wait for both. */
+  async function takeTurn(task: CleanupTask): Promise<boolean> {
+    const mine = turn.then(() => !stopped && task.step());
+    const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    turn = mine.then((hasMore) => (hasMore ? pause() : undefined), () => undefined);
+    return mine;
   }
 
   function schedule(task: CleanupTask): void {

@@ -9,7 +9,7 @@ import { unixSeconds, type Clock } from '../core/time.ts';
 import { fingerprintSha1 } from '../crypto/fingerprint.ts';
 import type { Authority } from '../crypto/issuer.ts';
 import { generateKeyPair } from '../crypto/key-pair.ts';
-import { lockPrivateKey, unlockPrivateKey } from '../crypto/private-key.ts';
+import { AuthorityKeyError, lockPrivateKey, unlockPrivateKey } from '../crypto/private-key.ts';
 import { makeSerial } from '../crypto/serial.ts';
 import { makeAuthorityCertificate, validityFrom } from '../crypto/x509.ts';
 import type { WorkQueue } from '../limits/work-queue.ts';
@@ -33,7 +33,7 @@ export interface Authorities {
   signing(): Promise<SigningAuthority>;
   /** The same; makes the authority when there is none. */
   ensured(requester: Requester): Promise<SigningAuthority>;
-  /** Tries the password on the stored key, so that a wrong one is in the log from the start. */
+  /** Tries the password on the stored key, so that a wrong one is in the log from the start. Never rejects. */
   checkKey(): Promise<void>;
 }
 
@@ -48,6 +48,8 @@ export function createAuthorities(parts: {
 }): Authorities {
   const { config, store, queue, audit, clock, random, log } = parts;
   let unlocked: Promise<SigningAuthority> | undefined;
+  /** The one that registrations wait for: of those that each made its own, all but one would have worked for nothing. */
+  let creating: Promise<void> | undefined;
 
   function requirePassword(): string {
     if (config.pkiCaPassword === '') throw new Refusal('authorityPasswordMissing');
@@ -89,29 +91,41 @@ export function createAuthorities(parts: {
 
   async function unlock(stored: StoredAuthority, password: string): Promise<SigningAuthority> {
     const { certificate, lockedKey } = stored;
-    const privateKey = await inTurn(queue, () => unlockPrivateKey(lockedKey, password, certificate));
-    return { certificate, privateKey, stored };
+    try {
+      const privateKey = await inTurn(queue, () => unlockPrivateKey(lockedKey, password, certificate));
+      return { certificate, privateKey, stored };
+    } catch (error) {
+      if (!(error instanceof AuthorityKeyError)) throw error;
+      const details = { reason: error.message };
+      log({ level: 'error', logger: 'pki', event: 'CA key not usable', outcome: 'failure', details });
+      throw new Refusal('issuanceFailed');
+    }
   }
 
   async function ensured(requester: Requester): Promise<SigningAuthority> {
     requirePassword();
     if ((await store.find()) === undefined) {
-      await create(DEFAULT_AUTHORITY_NAME, requester).catch((error: unknown) => {
-        // Another registration was first: its authority is as good.
-        if (!(error instanceof Refusal && error.refusal === 'authorityExists')) throw error;
+      creating ??= createDefault(requester).finally(() => {
+        creating = undefined;
       });
+      await creating;
     }
     return signing();
   }
 
-  async function checkKey(): Promise<void> {
-    if (config.pkiCaPassword === '' || (await store.find()) === undefined) return;
+  async function createDefault(requester: Requester): Promise<void> {
     try {
-      await signing();
+      await create(DEFAULT_AUTHORITY_NAME, requester);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      log({ level: 'error', logger: 'pki', event: 'CA key not usable', outcome: 'failure', details: { reason } });
+      // Someone else was first: that authority is as good.
+      if (!(error instanceof Refusal && error.refusal === 'authorityExists')) throw error;
     }
+  }
+
+  async function checkKey(): Promise<void> {
+    if (config.pkiCaPassword === '') return;
+    // Said in the log by whoever found out; callers are told when they need the key.
+    await signing().catch(() => {});
   }
 
   return { find: () => store.find(), create, signing, ensured, checkKey };

@@ -53,6 +53,13 @@ export interface IssueRequest {
   readonly spend: SpentChallenge | null;
   /** Runs with the certificate before it is recorded: what fails here leaves nothing behind. */
   readonly before?: (certificate: Uint8Array) => Promise<void>;
+  /** Issues only the first certificate ever, the admin's; else rejects with NotFirstError. */
+  readonly onlyFirst?: boolean;
+}
+
+/** Some certificate was issued before the one that was to be the first; nothing was issued now. */
+export class NotFirstError extends Error {
+  override readonly name = 'NotFirstError';
 }
 
 export interface Certificates {
@@ -85,7 +92,7 @@ export function requestedKey(csr: string): CertifiedKey {
 export function createCertificates(parts: {
   config: Config;
   store: CertificateStore;
-  challenges: Challenges;
+  challenges: Pick<Challenges, 'usedAlready'>;
   audit: Audit;
   clock: Clock;
   random: RandomBytes;
@@ -97,7 +104,7 @@ export function createCertificates(parts: {
     try {
       return await attemptIssue(request, authority);
     } catch (error) {
-      if (error instanceof Refusal || error instanceof StoreError) throw error;
+      if (error instanceof Refusal || error instanceof StoreError || error instanceof NotFirstError) throw error;
       const reason = error instanceof Error ? error.message : String(error);
       log({ level: 'error', logger: 'pki', event: 'issuance failed', outcome: 'failure', details: { reason } });
       throw new Refusal('issuanceFailed');
@@ -125,15 +132,16 @@ export function createCertificates(parts: {
   /** Whether it is the admin's; undefined when the serial is taken. */
   async function record(
     { certificate: _, ...made }: Omit<IssuedCertificate, 'isAdmin'>,
-    { key, requester, spend }: IssueRequest,
+    { key, requester, spend, onlyFirst = false }: IssueRequest,
   ): Promise<boolean | undefined> {
     const { commonName, fingerprint, expiresAt, serial } = made;
     const details = { type: 'client', common_name: commonName, fingerprint, expires_at: expiresAt };
     const issued = audit.event('cert_issued', 'success', requester, details);
     const granted = audit.event('admin_granted', 'success', requester, { serial, fingerprint });
     const certificate = { ...made, issuedTo: requester.fingerprint, publicKeySha256: sha256(key.spki) };
-    const outcome = await store.issue({ certificate, spend, issued, granted });
+    const outcome = await store.issue({ certificate, spend, onlyFirst, issued, granted });
     if (outcome.kind === 'challengeUsed') throw challenges.usedAlready('register');
+    if (outcome.kind === 'notFirst') throw new NotFirstError('a certificate was issued before');
     if (outcome.kind === 'keyTaken') throw new Refusal('keyReused');
     if (outcome.kind === 'serialTaken') return undefined;
     audit.announce(issued);
@@ -148,10 +156,10 @@ export function createCertificates(parts: {
   ): Promise<void> {
     if (requester.fingerprint === null) requireIdentity(caller);
     const certificate = await store.findBySerial(serial);
-    if (certificate === undefined) throw new Refusal('certificateNotFound');
     const nowSeconds = unixSeconds(clock);
-    if (statusOf(certificate, nowSeconds) === 'revoked') throw new Refusal('certificateRevoked');
+    if (certificate !== undefined && statusOf(certificate, nowSeconds) === 'revoked') throw new Refusal('certificateRevoked');
     const holder = requireIdentity(caller);
+    if (certificate === undefined) throw new Refusal('certificateNotFound');
     if (certificate.issuedTo !== holder && certificate.fingerprint !== holder) throw new Refusal('permissionDenied');
     const revoked = audit.event('cert_revoked', 'success', requester, { serial, fingerprint: certificate.fingerprint });
     const outcome = await store.revoke({ serial, nowSeconds, reason, revoked });

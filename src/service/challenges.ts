@@ -33,6 +33,8 @@ export interface Work {
 export interface Challenges {
   /** A new challenge; null when none is asked for. */
   issue(purpose: Purpose): IssuedChallenge | null;
+  /** What a challenge of this moment asks for; 0 when none is asked for. */
+  difficultyBits(purpose: Purpose): number;
   /** What is asked for a paste in quiet times. */
   readonly pasteBaseBits: number;
   /** Refuses work that does not hold, by its reason; null when none is asked for. */
@@ -94,6 +96,7 @@ export function createChallenges(parts: {
 
   return {
     issue,
+    difficultyBits,
     pasteBaseBits: config.powDifficultyBits,
     require: requireWork,
     usedAlready: (purpose) => refused('powAlreadyUsed', purpose),

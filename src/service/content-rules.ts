@@ -49,10 +49,12 @@ export function createContentRules(parts: {
 
   /** A full store says so before it has taken megabytes. What is decided here is decided again when the paste is stored. */
   async function requireRoom(offer: Offer): Promise<void> {
+    const { isJson, replacedBytes = 0 } = offer;
+    const declaredBytes = isJson ? 0 : (offer.declaredBytes ?? 0);
+    if (!store.hasRoomFor(declaredBytes)) throw new Refusal('storageFull');
     if (config.maxStorageBytes === 0) return;
     const { bytes } = await store.pastes.usage();
-    const { isJson, declaredBytes = 0, replacedBytes = 0 } = offer;
-    if (bytes - replacedBytes + (isJson ? 0 : declaredBytes) > config.maxStorageBytes) throw new Refusal('storageFull');
+    if (bytes - replacedBytes + declaredBytes > config.maxStorageBytes) throw new Refusal('storageFull');
   }
 
   function requireAcceptable(offer: Offer, received: ReceivedContent): void {

@@ -7,7 +7,7 @@ import { ANONYMOUS, type Caller } from '../core/tiers.ts';
 import { MINUTE_SECONDS, unixSeconds, type Clock } from '../core/time.ts';
 import { createSlidingWindow } from '../limits/sliding-window.ts';
 import type { Certificate, CertificateStore } from '../store/pki-store.ts';
-import type { AuditStore } from '../store/store.ts';
+import { StoreError, type AuditStore } from '../store/store.ts';
 import type { Audit, Requester } from './audit.ts';
 
 /** Whoever holds a revoked key can call for ever; the audit log notes so many of its calls a minute and client address. */
@@ -35,8 +35,11 @@ export function createIdentity(parts: {
     const key = clientKey(requester.clientAddress ?? '');
     if (!failures.take(key, FAILURES_NOTED, clock.monotonicMs()).allowed) return;
     const event = audit.event('auth_failure', 'failure', requester, { fingerprint: requester.fingerprint, reason });
-    await auditLog.record(event);
     audit.announce(event);
+    // The log line stands even where the storage fails; the caller is anonymous either way, and reads must stay up.
+    await auditLog.record(event).catch((error: unknown) => {
+      if (!(error instanceof StoreError)) throw error;
+    });
   }
 
   return {

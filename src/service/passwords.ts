@@ -32,11 +32,16 @@ export interface Passwords {
   ): Promise<Found>;
 }
 
-/** Begins with one check, measured, so that the first unknown id is answered as slowly as any. */
-export function createPasswords(parts: { queue: WorkQueue; clock: Clock; random: RandomBytes }): Passwords {
-  const { queue, clock, random } = parts;
+/** Begins with one check, measured, so that the first unknown id is answered as slowly as any; unless `checkMs` says how long it takes. */
+export function createPasswords(parts: {
+  queue: WorkQueue;
+  clock: Clock;
+  random: RandomBytes;
+  checkMs?: number | undefined;
+}): Passwords {
+  const { queue, clock, random, checkMs } = parts;
   const decoy = decoyHash(random);
-  const recentMs: number[] = [];
+  const recentMs: number[] = checkMs === undefined ? [] : [checkMs];
 
   async function timedVerify(password: string, stored: string): Promise<boolean> {
     const startedMs = clock.monotonicMs();
@@ -85,7 +90,7 @@ export function createPasswords(parts: { queue: WorkQueue; clock: Clock; random:
     return found;
   }
 
-  const firstCheck = timedVerify('', decoy);
+  const firstCheck = checkMs === undefined ? timedVerify('', decoy) : undefined;
   return { requireAcceptable, hash, unlock };
 }
 

@@ -5,9 +5,10 @@ import type { Config } from '../config/settings.ts';
 import { clientKey } from '../core/client-key.ts';
 import type { Count } from '../core/metrics.ts';
 import { Refusal, type RateStanding } from '../core/refusals.ts';
-import { hasTrustedLimits, type Caller } from '../core/tiers.ts';
+import type { Caller } from '../core/tiers.ts';
 import type { Clock } from '../core/time.ts';
 import { createSlidingWindow, type Allowance } from '../limits/sliding-window.ts';
+import { rateMaxFor } from './tier-limits.ts';
 
 export interface Rates {
   /** Counts a creation, or an update that carries content; where the caller stands then, null when there is no limit. */
@@ -30,10 +31,6 @@ export function createRates({ config, clock, count }: { config: Config; clock: C
     cleanupThreshold: config.rateCleanupThreshold,
   });
 
-  function maxFor(caller: Caller, max: number): number {
-    return hasTrustedLimits(caller) ? max * config.rateTrustedFactor : max;
-  }
-
   function standing(limit: number, allowance: Allowance): RateStanding {
     const resetAtSeconds = Math.ceil((clock.unixMs() + allowance.resetMs) / 1000);
     return { limit, remaining: allowance.remaining, resetAtSeconds };
@@ -42,7 +39,7 @@ export function createRates({ config, clock, count }: { config: Config; clock: C
   return {
     countCreation: (clientAddress, caller) => {
       if (config.rateMax === 0) return null;
-      const limit = maxFor(caller, config.rateMax);
+      const limit = rateMaxFor(config, caller, config.rateMax);
       const allowance = creations.take(clientKey(clientAddress), limit, clock.monotonicMs());
       const rate = standing(limit, allowance);
       if (allowance.allowed) return rate;
@@ -51,7 +48,7 @@ export function createRates({ config, clock, count }: { config: Config; clock: C
     },
     countLookup: (clientAddress, caller) => {
       if (config.lookupRateMax === 0) return;
-      const limit = maxFor(caller, config.lookupRateMax);
+      const limit = rateMaxFor(config, caller, config.lookupRateMax);
       const allowance = lookups.take(clientKey(clientAddress), limit, clock.monotonicMs());
       if (allowance.allowed) return;
       count('rateLimitHits', 'lookup');

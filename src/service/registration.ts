@@ -32,19 +32,23 @@ export function createRegistration(parts: {
   authorities: Authorities;
   certificates: Certificates;
   challenges: Challenges;
+  /** For bundles without a password, which take a millisecond or two each. */
   kdf: KdfThread;
-  queue: WorkQueue;
+  /** For those with one, which take seconds: neither other registrations nor password checks wait for them. */
+  slowKdf: KdfThread;
+  slowQueue: WorkQueue;
   random: RandomBytes;
 }): Register {
-  const { authorities, certificates, challenges, kdf, queue, random } = parts;
+  const { authorities, certificates, challenges, kdf, slowKdf, slowQueue, random } = parts;
 
   async function bundleOf(request: RegistrationRequest, keyed: Keyed): Promise<Uint8Array> {
     const { profile, bundlePassword, commonName } = request;
+    const isSlow = bundlePassword !== '';
+    const { derive } = isSlow ? slowKdf : kdf;
     const make = (): Promise<Uint8Array> =>
-      makeBundle({ profile, password: bundlePassword, friendlyName: commonName, ...keyed }, { random, derive: kdf.derive });
+      makeBundle({ profile, password: bundlePassword, friendlyName: commonName, ...keyed }, { random, derive });
     try {
-      // Without a password a bundle costs a millisecond or two; with one, as much as several password checks.
-      return await (bundlePassword === '' ? make() : inTurn(queue, make));
+      return await (isSlow ? inTurn(slowQueue, make) : make());
     } catch (error) {
       if (error instanceof KdfQueueFull) throw new Refusal('passwordQueueFull', {}, { retryAfterSeconds: 1 });
       throw error;

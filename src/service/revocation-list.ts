@@ -4,7 +4,7 @@
 import { unixSeconds, type Clock } from '../core/time.ts';
 import { CRL_TTL_SECONDS, makeCrl } from '../crypto/crl.ts';
 import { REVOCATION_REASONS, type RevocationReason } from '../crypto/extensions.ts';
-import type { AuthorityStore, Certificate, CertificateStore, StoredCrl } from '../store/pki-store.ts';
+import type { AuthorityStore, Certificate, CertificateStore } from '../store/pki-store.ts';
 import type { Authorities } from './authority.ts';
 
 export interface RevocationList {
@@ -23,33 +23,39 @@ export function createRevocationList(parts: {
   clock: Clock;
 }): RevocationList {
   const { authorities, store, certificates, clock } = parts;
-  let making: Promise<Uint8Array> | undefined;
+  let making: Promise<Uint8Array | undefined> | undefined;
 
-  async function isCurrent(crl: StoredCrl): Promise<boolean> {
-    const isFresh = unixSeconds(clock) < crl.thisUpdate + CRL_TTL_SECONDS / 2;
-    return isFresh && crl.revokedCount === (await store.revokedCount());
+  async function findCurrent(): Promise<Uint8Array | undefined> {
+    const stored = await store.findCrl();
+    if (stored === undefined || stored.revokedCount !== (await store.revokedCount())) return undefined;
+    // A list from the future, made before the host's clock was set right, is refused by verifiers.
+    const ageSeconds = unixSeconds(clock) - stored.thisUpdate;
+    return ageSeconds >= 0 && ageSeconds < CRL_TTL_SECONDS / 2 ? stored.der : undefined;
   }
 
-  async function make(): Promise<Uint8Array> {
+  /** Undefined when another process has kept one of the same number meanwhile. */
+  async function make(): Promise<Uint8Array | undefined> {
     const authority = await authorities.signing();
     const revoked = (await certificates.listRevoked()).map(entryOf);
     const number = ((await store.findCrl())?.number ?? 0) + 1;
     const thisUpdate = unixSeconds(clock);
     const der = await makeCrl({ number, thisUpdate, revoked }, authority);
-    await store.keepCrl({ number, der, thisUpdate, revokedCount: revoked.length });
-    return der;
+    const isKept = await store.keepCrl({ number, der, thisUpdate, revokedCount: revoked.length });
+    return isKept ? der : undefined;
   }
 
-  return {
-    current: async () => {
-      const stored = await store.findCrl();
-      if (stored !== undefined && (await isCurrent(stored))) return stored.der;
-      making ??= make().finally(() => {
-        making = undefined;
-      });
-      return making;
-    },
-  };
+  async function current(): Promise<Uint8Array> {
+    // What is being made already may lack what was revoked since it was begun.
+    await making?.catch(() => {});
+    const found = await findCurrent();
+    if (found !== undefined) return found;
+    making ??= make().finally(() => {
+      making = undefined;
+    });
+    return (await making) ?? current();
+  }
+
+  return { current };
 }
 
 function entryOf({ serial, revokedAt, revocationReason }: Certificate) {

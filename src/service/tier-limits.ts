@@ -1,4 +1,4 @@
-// What each tier may do, in numbers: sizes and times to live from the settings. Rates are applied in admission.ts.
+// What each tier may do, in numbers from the settings: sizes, times to live, rates. Rates are applied in rates.ts.
 
 import type { Config } from '../config/settings.ts';
 import { hasTrustedLimits, type Caller } from '../core/tiers.ts';
@@ -20,4 +20,9 @@ export function ttlSeconds(config: Config, caller: Caller, requestedSeconds: num
 
 export function cappedTtlSeconds(config: Config, requestedSeconds: number): number {
   return Math.min(requestedSeconds, config.maxExpirySeconds);
+}
+
+/** What a rate of strangers, creations or lookups in a window, is for the caller; 0 stays no limit. */
+export function rateMaxFor(config: Config, caller: Caller, max: number): number {
+  return hasTrustedLimits(caller) ? max * config.rateTrustedFactor : max;
 }

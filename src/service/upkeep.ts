@@ -7,10 +7,13 @@ import type { CleanupTask } from '../ops/cleanup.ts';
 import type { Store } from '../store/store.ts';
 import type { Rates } from './rates.ts';
 
-/** Small enough for a step of a few milliseconds. */
-const EXPIRED_PER_STEP = 64;
+/** Small enough for a step of about 10 ms: a paste clears up to 64 KiB, each record a page of an index by itself. */
+const EXPIRED_PER_STEP = 32;
 const PAGES_PER_STEP = 256;
-const RECORDS_PER_STEP = 1000;
+const RECORDS_PER_STEP = 100;
+
+/** How soon new pastes are taken again after a full disk has got room. */
+const BALLAST_SECONDS = 10;
 
 /** A host's clock that is set back by less must not make a used challenge valid and unknown at once. */
 const CLOCK_MARGIN_SECONDS = HOUR_SECONDS;
@@ -63,6 +66,14 @@ export function cleanupTasks(parts: {
       intervalSeconds: 5 * MINUTE_SECONDS,
       step: async () => {
         rates.sweep();
+        return false;
+      },
+    },
+    {
+      name: 'room in reserve',
+      intervalSeconds: BALLAST_SECONDS,
+      step: async () => {
+        await store.upkeep.restoreBallast();
         return false;
       },
     },

@@ -1,9 +1,10 @@
-// Carries out commands on the writing connection: many in one transaction, each in a savepoint of its own. Knows no
-// threads.
+// Carries out commands on the writing connection: many in one transaction, in which each has its whole effect or none.
+// That this happens on a thread of its own is writer-thread.ts.
 
 import type { DatabaseSync } from 'node:sqlite';
 
-import { prepareCommands } from './commands.ts';
+import type { Ballast } from './ballast.ts';
+import { prepareCommands, STORES_CONTENT } from './commands.ts';
 import { describe, failureOf } from './failures.ts';
 import type { Answer, Command } from './protocol.ts';
 
@@ -13,8 +14,9 @@ export interface Executor {
   carryOutAlone(command: Command): Answer;
 }
 
-export function createExecutor(db: DatabaseSync): Executor {
-  const commands = prepareCommands(db);
+/** Without a ballast, a full disk is what it is. */
+export function createExecutor(db: DatabaseSync, ballast?: Ballast): Executor {
+  const commands = prepareCommands(db, ballast);
   const savepoint = db.prepare('SAVEPOINT command');
   const release = db.prepare('RELEASE command');
   const rollBack = db.prepare('ROLLBACK TO command');
@@ -40,11 +42,24 @@ export function createExecutor(db: DatabaseSync): Executor {
     }
   }
 
+  /**
+   * Savepoints cost a seventh of the writing of chunks, and hardly any command ever throws: only when one did is
+   * everything undone and carried out again, apart from each other. A failure of the storage is thrown.
+   */
   function inTransaction(batch: readonly Command[]): Answer[] {
+    try {
+      return inTransactionBy(run, batch);
+    } catch (error) {
+      if (failureOf(error) !== undefined) throw error;
+      return inTransactionBy(runInSavepoint, batch);
+    }
+  }
+
+  function inTransactionBy(carry: (command: Command) => Answer, batch: readonly Command[]): Answer[] {
     if (db.isTransaction) db.exec('ROLLBACK');
     db.exec('BEGIN IMMEDIATE');
     try {
-      const answers = batch.map(runInSavepoint);
+      const answers = batch.map(carry);
       db.exec('COMMIT');
       return answers;
     } catch (error) {
@@ -54,25 +69,47 @@ export function createExecutor(db: DatabaseSync): Executor {
   }
 
   function carryOut(batch: readonly Command[]): Answer[] {
+    if (ballast?.isGivenUp() === true) return carryOutSparingly(batch);
     try {
       return inTransaction(batch);
     } catch (error) {
-      // One command too large must not fail those beside it that need no room: each is tried in a transaction of its
-      // own.
-      const separable = batch.length > 1 && failureOf(error) === 'full';
-      return separable ? batch.flatMap((command) => carryOut([command])) : batch.map(() => failed(error));
+      if (failureOf(error) === 'full' && ballast?.giveUp() === true) return carryOutSparingly(batch);
+      return carryOutApart(batch, error);
     }
+  }
+
+  /** While the ballast is given up, its room is for what removes content. */
+  function carryOutSparingly(batch: readonly Command[]): Answer[] {
+    const spared = batch.filter(({ name }) => !STORES_CONTENT.has(name));
+    const answers = spared.length === 0 ? [] : attempt(spared);
+    return batch.map(({ name }) => (STORES_CONTENT.has(name) ? NO_ROOM : answers.shift()!));
+  }
+
+  function attempt(batch: readonly Command[]): Answer[] {
+    try {
+      return inTransaction(batch);
+    } catch (error) {
+      return carryOutApart(batch, error);
+    }
+  }
+
+  function carryOutApart(batch: readonly Command[], error: unknown): Answer[] {
+    // One command too large must not fail those beside it that need no room: each gets a transaction of its own.
+    const separable = batch.length > 1 && failureOf(error) === 'full';
+    return separable ? batch.flatMap((command) => attempt([command])) : batch.map(() => failed(error));
   }
 
   function carryOutAlone(command: Command): Answer {
     try {
       return run(command);
     } catch (error) {
-      return failed(error);
+      return failureOf(error) === 'full' && ballast?.giveUp() === true ? carryOutAlone(command) : failed(error);
     }
   }
   return { carryOut, carryOutAlone };
 }
+
+const NO_ROOM: Answer = { done: false, failure: 'full', error: new Error('the disk is full') };
 
 /** An error of the program crosses as it is; one of SQLite would lose its code, so the code goes into the words. */
 function failed(error: unknown): Answer {

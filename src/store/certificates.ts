@@ -59,17 +59,18 @@ function prepareIssuance(db: DatabaseSync): CertificateCommands['issueCertificat
   const { isSpent } = challengeLookups(db);
   const spend = prepareSpending(db);
   const audit = prepareAudit(db);
-  return ({ certificate, spend: work, issued, granted }) => {
+  return ({ certificate, spend: work, onlyFirst, issued, granted }) => {
     const { serial, fingerprint, publicKeySha256 } = certificate;
+    const isFirst = any.get() === undefined;
+    if (onlyFirst && !isFirst) return { kind: 'notFirst' };
     if (work !== null && isSpent(work.nonce)) return { kind: 'challengeUsed' };
     if (bySerial.get({ serial, fingerprint }) !== undefined) return { kind: 'serialTaken' };
     if (byKey.get({ publicKeySha256 }) !== undefined) return { kind: 'keyTaken' };
-    const isAdmin = any.get() === undefined;
     if (work !== null) spend(work);
-    insert.run({ ...certificate, isAdmin: isAdmin ? 1 : 0 });
+    insert.run({ ...certificate, isAdmin: isFirst ? 1 : 0 });
     audit(issued);
-    if (isAdmin) audit(granted);
-    return { kind: 'issued', isAdmin };
+    if (isFirst) audit(granted);
+    return { kind: 'issued', isAdmin: isFirst };
   };
 }
 

@@ -7,7 +7,7 @@ import type { SpentChallenge } from './store.ts';
 export interface PruneStep {
   /** Unix seconds: what has run out by then. */
   readonly untilSeconds: number;
-  /** Rows looked at, and so removed at most. */
+  /** Rows at most. */
   readonly limit: number;
 }
 
@@ -23,12 +23,12 @@ export interface ChallengeLookups {
 export function challengeCommands(db: DatabaseSync): ChallengeCommands {
   const remove = db.prepare(`
     DELETE FROM spent_challenges
-    WHERE expires_at <= :untilSeconds
-      AND rowid IN (
-        SELECT rowid
-        FROM spent_challenges
-        ORDER BY rowid
-        LIMIT :limit)`);
+    WHERE rowid IN (
+      SELECT rowid
+      FROM spent_challenges
+      WHERE expires_at <= :untilSeconds
+      ORDER BY expires_at
+      LIMIT :limit)`);
   return { removeExpiredChallenges: (step) => Number(remove.run({ ...step }).changes) };
 }
 

@@ -7,6 +7,7 @@ import { auditCommands } from './audit.ts';
 import type { AuditCommands } from './audit.ts';
 import { authorityCommands } from './authority.ts';
 import type { AuthorityCommands } from './authority.ts';
+import type { Ballast } from './ballast.ts';
 import { certificateCommands } from './certificates.ts';
 import type { CertificateCommands } from './certificates.ts';
 import { challengeCommands } from './challenges.ts';
@@ -69,9 +70,13 @@ export const LANES: Readonly<Record<CommandName, Lane>> = {
   truncateWal: 'alone',
   releasePages: 'alone',
   optimize: 'alone',
+  restoreBallast: 'alone',
 };
 
-export function prepareCommands(db: DatabaseSync): Commands {
+/** The commands that need room for what a request brought. */
+export const STORES_CONTENT: ReadonlySet<CommandName> = new Set(['createPaste', 'updatePaste', 'writeChunk']);
+
+export function prepareCommands(db: DatabaseSync, ballast?: Ballast): Commands {
   return {
     ...pasteCommands(db),
     ...pasteChangeCommands(db),
@@ -82,6 +87,6 @@ export function prepareCommands(db: DatabaseSync): Commands {
     ...auditCommands(db),
     ...certificateCommands(db),
     ...authorityCommands(db),
-    ...upkeepCommands(db),
+    ...upkeepCommands(db, ballast),
   };
 }

@@ -2,6 +2,8 @@
 // paste goes when its last reader is through. The SQL is in contents.ts.
 
 import type { Log } from '../core/log.ts';
+import { createChunkBuffers } from './chunk-buffers.ts';
+import type { ChunkBuffers } from './chunk-buffers.ts';
 import { createDiscards } from './discards.ts';
 import type { Reader } from './reader.ts';
 import { CHUNK_BYTES } from './store.ts';
@@ -23,6 +25,7 @@ export interface ContentParts {
 }
 
 export function createContentStore(reader: Reader, writer: Writer, log: Log): ContentParts {
+  const chunks = createChunkBuffers();
   const readers = new Map<string, number>();
   /** Orphaned while being read. */
   const condemned = new Set<string>();
@@ -50,7 +53,8 @@ export function createContentStore(reader: Reader, writer: Writer, log: Log): Co
   return {
     keeper: { release },
     contents: {
-      upload: (contentId) => createUpload(contentId, writer, () => release([contentId])),
+      chunks,
+      upload: (contentId) => createUpload({ contentId, writer, chunks, release: () => release([contentId]) }),
       // Synchronous with the look at the database: an acknowledgement that makes it an orphan comes before it or finds
       // the reader.
       open(contentId) {
@@ -62,27 +66,40 @@ export function createContentStore(reader: Reader, writer: Writer, log: Log): Co
   };
 }
 
-function createUpload(contentId: string, writer: Writer, release: () => Promise<void>): Upload {
+interface UploadParts {
+  readonly contentId: string;
+  readonly writer: Writer;
+  readonly chunks: ChunkBuffers;
+  readonly release: () => Promise<void>;
+}
+
+function createUpload({ contentId, writer, chunks, release }: UploadParts): Upload {
   let position = 0;
   let lastBytes = CHUNK_BYTES;
   /** What further writes are refused with: after a failure that same one, since there would be a gap. */
   let refusal: unknown;
   let lastWrite: Promise<unknown> = Promise.resolve();
 
+  async function writeNext(bytes: Uint8Array): Promise<void> {
+    if (refusal !== undefined) throw refusal;
+    if (bytes.length === 0 || bytes.length > CHUNK_BYTES || lastBytes !== CHUNK_BYTES) {
+      throw new RangeError(`a chunk of ${bytes.length} bytes after one of ${lastBytes}`);
+    }
+    lastBytes = bytes.length;
+    const write = writer.run('writeChunk', { contentId, position, bytes }, { bytes: bytes.length });
+    position += 1;
+    lastWrite = write.catch((error) => (refusal = error));
+    return write;
+  }
+
   return {
     contentId,
     async write(chunk) {
-      if (refusal !== undefined) throw refusal;
-      if (chunk.length === 0 || chunk.length > CHUNK_BYTES || lastBytes !== CHUNK_BYTES) {
-        throw new RangeError(`a chunk of ${chunk.length} bytes after one of ${lastBytes}`);
+      try {
+        await writeNext(chunk);
+      } finally {
+        chunks.giveBack(chunk);
       }
-      lastBytes = chunk.length;
-      const bytes = ownedOrCopied(chunk);
-      const cargo = { bytes: bytes.length, transfer: [bytes.buffer] };
-      const write = writer.run('writeChunk', { contentId, position, bytes }, cargo);
-      position += 1;
-      lastWrite = write.catch((error) => (refusal = error));
-      return write;
     },
     async discard() {
       refusal ??= new Error('the upload has ended');
@@ -113,16 +130,4 @@ function createContentReader(contentId: string, reader: Reader, letGo: () => voi
       letGo();
     },
   };
-}
-
-/** A view of a part would take the whole buffer with it, whoever else uses that: Node's pool of small buffers, say. */
-function ownedOrCopied(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  const { buffer } = bytes;
-  const isOwner = buffer instanceof ArrayBuffer && buffer.byteLength === bytes.length;
-  return isOwner ? new Uint8Array(buffer) : copyOf(bytes);
-}
-
-/** A copy in a buffer of its own. (Buffer's own slice() would be a view.) */
-export function copyOf(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(bytes);
 }

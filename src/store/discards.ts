@@ -5,10 +5,7 @@ import type { Log } from '../core/log.ts';
 import { describe } from './failures.ts';
 
 export interface Discards {
-  /**
-   * Resolves when nothing is left to do, or after a failure: what remains is tried again with the next, and at the next
-   * start.
-   */
+  /** Resolves when nothing is left, or after a failure: what remains is tried again by the next call or start. */
   add(contentIds: readonly string[]): Promise<void>;
 }
 

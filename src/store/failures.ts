@@ -14,7 +14,7 @@ const SQLITE_READONLY = 8;
 const SQLITE_IOERR = 10;
 const SQLITE_CORRUPT = 11;
 const SQLITE_FULL = 13;
-const SQLITE_CANTOPEN = 14;
+export const SQLITE_CANTOPEN = 14;
 const SQLITE_PROTOCOL = 15;
 const SQLITE_NOTADB = 26;
 
@@ -41,6 +41,13 @@ export function failureOf(error: unknown): StoreFailure | undefined {
 export function isDamage(error: unknown): boolean {
   const code = primaryCodeOf(error);
   return code === SQLITE_CORRUPT || code === SQLITE_NOTADB;
+}
+
+/** SQLITE_IOERR_SHMSIZE: how a full disk shows when there is no room for the index of the log. */
+const SQLITE_IOERR_SHMSIZE = 4874;
+
+export function isOutOfRoom(error: unknown): boolean {
+  return primaryCodeOf(error) === SQLITE_FULL || extendedCodeOf(error) === SQLITE_IOERR_SHMSIZE;
 }
 
 /** undefined when the error did not come from SQLite. */

@@ -1,6 +1,5 @@
 // The database file before SQLite sees it: whether it is ours to open, its folder, its permissions, and that no other
-// process serves it. Looking takes no connection, since even a read-only one leaves files beside a database in WAL
-// mode.
+// process serves it. It is looked at without a connection: even a read-only one leaves files beside a WAL database.
 
 import { closeSync, mkdirSync, openSync, readSync, statSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -20,7 +19,7 @@ const OWNER_ONLY_FOLDER = 0o700;
 const OWNER_ONLY_FILE = 0o600;
 
 /** Long enough for a predecessor that has just been told to stop. */
-const LOCK_WAIT_MS = 1000;
+export const LOCK_WAIT_MS = 1000;
 
 /**
  * Refuses a file that another program or a newer version wrote. A missing or an empty file may become ours. Only for
@@ -81,13 +80,13 @@ export interface DatabaseLock {
  * is SQLite's own on an empty file beside the database, so the system lets go of it however the process ends. Released,
  * the file stays, since another process may be waiting for it. Throws DatabaseInUseError.
  */
-export function lockDatabase(path: string): DatabaseLock {
+export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS): DatabaseLock {
   const lockPath = `${path}-lock`;
   const isNew = createFile(lockPath);
   let db: DatabaseSync | undefined;
   const release = () => db?.close();
   try {
-    db = new DatabaseSync(lockPath, { timeout: LOCK_WAIT_MS });
+    db = new DatabaseSync(lockPath, { timeout: waitMs });
     db.exec('PRAGMA journal_mode = MEMORY');
     db.exec('BEGIN EXCLUSIVE');
   } catch (error) {

@@ -3,10 +3,12 @@
 
 import type { Log } from '../core/log.ts';
 import type { Clock } from '../core/time.ts';
+import { FREE_RESERVE_BYTES, freeBytes } from './ballast.ts';
 import { createContentStore } from './content-store.ts';
 import { createFile, fileBytes, lockDatabase, refuseOtherFiles } from './file.ts';
 import type { DatabaseLock } from './file.ts';
 import { createHealthCheck } from './health.ts';
+import { createHotPastes } from './hot-pastes.ts';
 import { createPasteStore } from './paste-store.ts';
 import { createAuthorityStore, createCertificateStore } from './pki-store.ts';
 import { openReader } from './reader.ts';
@@ -29,6 +31,9 @@ export interface StoreOptions {
  * Orphans not removed by then are removed while serving: they are invisible, and start-up must not wait for gigabytes.
  */
 const SWEEP_WAIT_MS = 1000;
+
+/** A service must stop within a second: what is not removed by then is an orphan, gone at the next start. */
+const CLOSE_WAIT_MS = 500;
 
 /**
  * Rejects with DatabaseRefusedError, leaving the file untouched, when it is not ours or of a newer version; with
@@ -65,18 +70,20 @@ interface Parts {
 async function assemble({ reader, writer, lock, path, log }: Parts): Promise<Store> {
   const touches = createTouches((accesses) => writer.run('touchPastes', accesses), log);
   const { contents, keeper } = createContentStore(reader, writer, log);
+  const hot = createHotPastes();
   await settledWithin(keeper.release(reader.look((lookups) => lookups.listOrphans())), SWEEP_WAIT_MS);
 
   let closing: Promise<void> | undefined;
   async function closeParts(): Promise<void> {
     await touches.close();
-    await keeper.release([]);
+    await settledWithin(keeper.release([]), CLOSE_WAIT_MS);
     reader.close();
+    hot.clear();
     await writer.close();
     lock.release();
   }
   return {
-    pastes: createPasteStore(reader, writer, keeper, touches),
+    pastes: createPasteStore({ reader, writer, keeper, touches, hot }),
     contents,
     certificates: createCertificateStore(reader, writer),
     authority: createAuthorityStore(reader, writer),
@@ -95,6 +102,7 @@ async function assemble({ reader, writer, lock, path, log }: Parts): Promise<Sto
     secrets: {
       keep: (name, value) => writer.run('keepSecret', { name, value }),
     },
+    hasRoomFor: (bytes) => freeBytes(path) - bytes > FREE_RESERVE_BYTES,
     upkeep: createUpkeep(writer, path),
     healthy: createHealthCheck(reader, writer),
     close: () => (closing ??= closeParts()),
@@ -106,6 +114,7 @@ function createUpkeep(writer: Writer, path: string): StoreUpkeep {
     truncateWal: () => writer.run('truncateWal', null),
     releasePages: (pages) => writer.run('releasePages', pages),
     optimize: () => writer.run('optimize', null),
+    restoreBallast: () => writer.run('restoreBallast', null),
     fileBytes: () => ({ database: fileBytes(path), wal: fileBytes(`${path}-wal`) }),
     writesWaiting: () => writer.waiting,
   };

@@ -3,7 +3,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 
 import { prepareAudit } from './audit.ts';
-import { fromRow, PASTE_COLUMNS, prepareAdoption, prepareOrphaning, prepareUsage } from './pastes.ts';
+import { PASTE_COLUMNS, pasteFromRow, prepareAdoption, prepareOrphaning, prepareUsage } from './pastes.ts';
+import type { PasteRow } from './pastes.ts';
 import type { AuditEvent, DeletionOutcome, Paste, PasteChanges, UpdateOutcome, UpdateTerms } from './store.ts';
 import { prepareSubmissions } from './submissions.ts';
 
@@ -35,7 +36,11 @@ export function pasteChangeCommands(db: DatabaseSync): PasteChangeCommands {
     FROM pastes
     WHERE id = :id
       AND expires_at > :nowSeconds`);
-  const selected: Selected = (id, nowSeconds) => fromRow<Paste>(select.get({ id, nowSeconds }));
+  select.setReturnArrays(true);
+  const selected: Selected = (id, nowSeconds) => {
+    const row = select.get({ id, nowSeconds }) as unknown as PasteRow | undefined;
+    return row && pasteFromRow(row);
+  };
   return { updatePaste: prepareUpdate(db, selected), deletePaste: prepareDeletion(db, selected) };
 }
 

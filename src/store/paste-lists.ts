@@ -3,7 +3,8 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 
-import { fromRow, PASTE_COLUMNS } from './pastes.ts';
+import { PASTE_COLUMNS, pasteFromRow } from './pastes.ts';
+import type { PasteRow } from './pastes.ts';
 import type { Listed, Page, Paste, PasteFilter } from './store.ts';
 
 export interface PasteListLookups {
@@ -25,8 +26,8 @@ export function pasteListLookups(db: DatabaseSync): PasteListLookups {
     listPastes({ owner, typeGlob, after, before }, page, nowSeconds) {
       const statement = statements.get(kindOf(owner !== null, typeGlob !== null))!;
       const named = { after, before, nowSeconds, ...(owner === null ? {} : { owner }), ...(typeGlob === null ? {} : { typeGlob }) };
-      const items = statement.page.all({ ...named, ...page }).map((row) => fromRow<Paste>(row)!);
-      return { items, total: Number(statement.total.get(named)?.['total']) };
+      const rows = statement.page.all({ ...named, ...page }) as unknown as PasteRow[];
+      return { items: rows.map(pasteFromRow), total: Number(statement.total.get(named)?.['total']) };
     },
   };
 }
@@ -43,15 +44,17 @@ function prepareList(db: DatabaseSync, ofOwner: boolean, ofType: boolean): ListS
       AND expires_at > :nowSeconds
       ${ofOwner ? 'AND owner = :owner' : ''}
       ${ofType ? 'AND mime_type GLOB :typeGlob' : ''}`;
-  return {
-    page: db.prepare(`
+  const page = db.prepare(`
     SELECT ${PASTE_COLUMNS}
     FROM pastes
     WHERE rowid IN (
       SELECT rowid ${matching}
       ORDER BY created_at DESC, id DESC
       LIMIT :limit OFFSET :offset)
-    ORDER BY created_at DESC, id DESC`),
+    ORDER BY created_at DESC, id DESC`);
+  page.setReturnArrays(true);
+  return {
+    page,
     total: db.prepare(`SELECT count(*) AS total ${matching}`),
   };
 }

@@ -1,19 +1,39 @@
-// PasteStore over the writer and the reader. The SQL is in pastes.ts.
+// PasteStore over the writer, the reader and what is kept of small pastes. The SQL is in pastes.ts.
 
 import type { ContentKeeper } from './content-store.ts';
-import { copyOf } from './content-store.ts';
+import { HOT_CONTENT_BYTES } from './hot-pastes.ts';
+import type { HotPastes } from './hot-pastes.ts';
+import type { FoundPaste } from './pastes.ts';
 import type { Reader } from './reader.ts';
+import { INLINE_BYTES } from './store.ts';
 import type { ChangedContent, PasteStore } from './store.ts';
 import type { Touches } from './touches.ts';
 import type { Cargo, Writer } from './writer.ts';
 
-export function createPasteStore(reader: Reader, writer: Writer, keeper: ContentKeeper, touches: Touches): PasteStore {
+export interface PasteStoreParts {
+  readonly reader: Reader;
+  readonly writer: Writer;
+  readonly keeper: ContentKeeper;
+  readonly touches: Touches;
+  readonly hot: HotPastes;
+}
+
+export function createPasteStore({ reader, writer, keeper, touches, hot }: PasteStoreParts): PasteStore {
+  function find(id: string, nowSeconds: number, mostContentBytes: number): FoundPaste | undefined {
+    const kept = hot.find(id, nowSeconds);
+    if (kept !== undefined) return kept;
+    const found = reader.look((lookups) => lookups.find(id, nowSeconds, mostContentBytes));
+    if (found !== undefined) hot.keep(found);
+    return found;
+  }
+
   return {
     async find(id, nowSeconds) {
-      return reader.look((lookups) => lookups.find(id, nowSeconds));
+      return find(id, nowSeconds, HOT_CONTENT_BYTES)?.paste;
     },
     async findWithContent(id, nowSeconds) {
-      return reader.look((lookups) => lookups.findWithContent(id, nowSeconds));
+      const found = find(id, nowSeconds, INLINE_BYTES);
+      return found && { ...found.paste, content: found.content };
     },
     create(paste, terms) {
       const { owned, cargo } = ownedContent(paste);
@@ -21,13 +41,14 @@ export function createPasteStore(reader: Reader, writer: Writer, keeper: Content
     },
     async update(id, owner, changes, terms) {
       const { owned, cargo } = ownedContent(changes.content);
-      const { outcome, orphanedContentIds } =
-        await writer.run('updatePaste', { id, owner, changes: { ...changes, content: owned }, terms }, cargo);
+      const update = { id, owner, changes: { ...changes, content: owned }, terms };
+      const { outcome, orphanedContentIds } = await hot.around(id, () => writer.run('updatePaste', update, cargo));
       void keeper.release(orphanedContentIds);
       return outcome;
     },
     async remove(id, by, nowSeconds, asAdmin) {
-      const { outcome, orphanedContentIds } = await writer.run('deletePaste', { id, by, nowSeconds, asAdmin });
+      const deletion = { id, by, nowSeconds, asAdmin };
+      const { outcome, orphanedContentIds } = await hot.around(id, () => writer.run('deletePaste', deletion));
       void keeper.release(orphanedContentIds);
       return outcome;
     },
@@ -42,6 +63,8 @@ export function createPasteStore(reader: Reader, writer: Writer, keeper: Content
     touch: (id, nowSeconds) => touches.note(id, nowSeconds),
     async removeExpired(nowSeconds, limit) {
       const removal = await writer.run('removeExpired', { nowSeconds, limit });
+      // Were the clock set back, they would not have expired any more.
+      if (removal.count > 0) hot.clear();
       await keeper.release(removal.orphanedContentIds);
       return removal.count;
     },
@@ -51,10 +74,15 @@ export function createPasteStore(reader: Reader, writer: Writer, keeper: Content
   };
 }
 
-/** Buffers of its own go over to the writer thread; a view would take whatever else is in its buffer with it. */
+/** A message copies the whole buffer behind a view, whoever else uses that: Node's pool of small buffers, say. */
 function ownedContent<Stored extends ChangedContent | undefined>(stored: Stored): { owned: Stored; cargo: Cargo } {
   if (stored === undefined) return { owned: stored, cargo: { bytes: 0 } };
-  const content = stored.content && copyOf(stored.content);
-  const cargo = { bytes: content?.length ?? 0, transfer: content ? [content.buffer] : [] };
-  return { owned: { ...stored, sha256: copyOf(stored.sha256), content }, cargo };
+  const content = stored.content && ownedOrCopied(stored.content);
+  const cargo = { bytes: content?.length ?? 0 };
+  return { owned: { ...stored, sha256: ownedOrCopied(stored.sha256), content }, cargo };
+}
+
+/** (Buffer's own slice() would be a view.) */
+function ownedOrCopied(bytes: Uint8Array): Uint8Array {
+  return bytes.buffer.byteLength === bytes.length ? bytes : new Uint8Array(bytes);
 }

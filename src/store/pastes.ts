@@ -4,7 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 
 import { challengeLookups, prepareSpending } from './challenges.ts';
-import type { CreationOutcome, CreationTerms, NewPaste, Paste, PasteWithContent, StoredUsage } from './store.ts';
+import type { CreationOutcome, CreationTerms, NewPaste, Paste, StoredUsage } from './store.ts';
 import { prepareSubmissions } from './submissions.ts';
 
 /** A paste to store, and what it depends on. */
@@ -46,9 +46,15 @@ export interface PasteCommands {
   touchPastes(accesses: readonly Access[]): void;
 }
 
+export interface FoundPaste {
+  readonly paste: Paste;
+  /** Null when it is in chunks, or was too large to be read along. */
+  readonly content: Uint8Array | null;
+}
+
 export interface PasteLookups {
-  find(id: string, nowSeconds: number): Paste | undefined;
-  findWithContent(id: string, nowSeconds: number): PasteWithContent | undefined;
+  /** With content of at most so many bytes; more of it is not even looked at. */
+  find(id: string, nowSeconds: number, mostContentBytes: number): FoundPaste | undefined;
   usage(): StoredUsage;
 }
 
@@ -172,29 +178,53 @@ export function prepareOrphaning(db: DatabaseSync): (rows: readonly unknown[]) =
   };
 }
 
-/** Named as the members of Paste. */
-export const PASTE_COLUMNS = `id, owner, mime_type AS mimeType, size, sha256, created_at AS createdAt, expires_at AS expiresAt,
-      burn_after_read AS burnAfterRead, password_hash AS passwordHash, content_id AS contentId`;
+/** In the order of PasteRow: such rows are had as arrays, which cost node less than objects. */
+export const PASTE_COLUMNS = `id, owner, mime_type, size, sha256, created_at, expires_at, burn_after_read, password_hash,
+      content_id`;
+
+export type PasteRow = readonly [
+  id: string,
+  owner: string | null,
+  mimeType: string,
+  size: number,
+  sha256: Uint8Array,
+  createdAt: number,
+  expiresAt: number,
+  burnAfterRead: number,
+  passwordHash: string | null,
+  contentId: string | null,
+];
 
 export function pasteLookups(db: DatabaseSync): PasteLookups {
   const find = db.prepare(`
-    SELECT ${PASTE_COLUMNS}
+    SELECT ${PASTE_COLUMNS}, CASE WHEN size <= :mostContentBytes THEN content END
     FROM pastes
     WHERE id = :id
       AND expires_at > :nowSeconds`);
-  const findWithContent = db.prepare(`
-    SELECT ${PASTE_COLUMNS}, content
-    FROM pastes
-    WHERE id = :id
-      AND expires_at > :nowSeconds`);
+  find.setReturnArrays(true);
   return {
-    find: (id, nowSeconds) => fromRow<Paste>(find.get({ id, nowSeconds })),
-    findWithContent: (id, nowSeconds) => fromRow<PasteWithContent>(findWithContent.get({ id, nowSeconds })),
+    find(id, nowSeconds, mostContentBytes) {
+      const row = find.get({ id, nowSeconds, mostContentBytes }) as unknown as FoundRow | undefined;
+      return row && { paste: pasteFromRow(row), content: row[10] };
+    },
     usage: prepareUsage(db),
   };
 }
 
-/** SQLite has no booleans. */
-export function fromRow<Found extends Paste>(row: Record<string, unknown> | undefined): Found | undefined {
-  return row && ({ ...row, burnAfterRead: row['burnAfterRead'] === 1 } as Found);
+type FoundRow = readonly [...PasteRow, content: Uint8Array | null];
+
+/** From a row that begins with PASTE_COLUMNS. SQLite has no booleans. */
+export function pasteFromRow(row: readonly [...PasteRow, ...unknown[]]): Paste {
+  return {
+    id: row[0],
+    owner: row[1],
+    mimeType: row[2],
+    size: row[3],
+    sha256: row[4],
+    createdAt: row[5],
+    expiresAt: row[6],
+    burnAfterRead: row[7] === 1,
+    passwordHash: row[8],
+    contentId: row[9],
+  };
 }

@@ -31,6 +31,8 @@ export interface Issuance {
   readonly certificate: NewCertificate;
   /** The work to be used up; null when none was asked for. */
   readonly spend: SpentChallenge | null;
+  /** Records it only when no certificate was ever issued before. */
+  readonly onlyFirst?: boolean;
   readonly issued: AuditEvent;
   /** Recorded beside it when the certificate is the first one ever, and so the admin's. */
   readonly granted: AuditEvent;
@@ -39,6 +41,7 @@ export interface Issuance {
 export type IssueOutcome =
   | { readonly kind: 'issued'; readonly isAdmin: boolean }
   | { readonly kind: 'challengeUsed' }
+  | { readonly kind: 'notFirst' }
   | { readonly kind: 'serialTaken' }
   | { readonly kind: 'keyTaken' };
 

@@ -6,6 +6,8 @@ import type { StoreFailure } from './store.ts';
 /** What the thread is started with. */
 export interface WriterSetup {
   readonly path: string;
+  /** Whether room is held in reserve: by the server alone, which must know whether it was given up. */
+  readonly keepsBallast: boolean;
 }
 
 export interface Command {
@@ -24,9 +26,7 @@ export type Answer =
   | { readonly done: true; readonly value: unknown }
   | { readonly done: false; readonly failure: StoreFailure | null; readonly error: unknown };
 
-/**
- * First `opened` or `refused`, then `answers` in the order of the commands, for every batch and every command alone.
- */
+/** First `opened` or `refused`; then `answers` in the order of the commands, for every batch and command alone. */
 export type Report =
   | { readonly kind: 'opened' }
   | { readonly kind: 'refused'; readonly failure: StoreFailure | 'refused'; readonly message: string }

@@ -1,5 +1,4 @@
-// Where commands wait for the writer thread, and which of them go together. Knows neither the thread nor what commands
-// do.
+// Where commands wait for the writer thread, and which of them go together. What commands do is with their nouns.
 
 import { MIB } from '../core/time.ts';
 import type { Lane } from './commands.ts';

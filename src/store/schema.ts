@@ -5,9 +5,7 @@ import type { DatabaseSync } from 'node:sqlite';
 /** "pstd": at offset 68 of the file, so that file(1) and this program know whose it is. */
 export const APPLICATION_ID = 0x70737464;
 
-/**
- * Of the page sizes tried (4, 8 and 16 KiB) the one that stores both small pastes and chunks without loss to either.
- */
+/** Larger pages take chunks faster and small pastes slower; of 4, 8 and 16 KiB this one loses little either way. */
 export const PAGE_BYTES = 8192;
 
 export interface Migration {
@@ -15,9 +13,7 @@ export interface Migration {
   readonly statements: readonly string[];
 }
 
-/**
- * Applied in order; the number of those applied is `user_version`. What was released is never edited, only added to.
- */
+/** Applied in order; `user_version` is the number of those applied. What was released is only ever added to. */
 export const MIGRATIONS: readonly Migration[] = [
   {
     purpose: 'pastes and their content',
@@ -54,10 +50,11 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     purpose: 'abuse controls: used challenges, submissions by content, stored bytes',
     statements: [
-      // Rows of both tables are made in the order in which they run out, so that the oldest are found by rowid.
       'CREATE TABLE spent_challenges (nonce TEXT NOT NULL UNIQUE, expires_at INTEGER NOT NULL) STRICT',
+      'CREATE INDEX spent_challenges_by_expiry ON spent_challenges (expires_at)',
       'CREATE TABLE submissions (sha256 BLOB NOT NULL, stored_at INTEGER NOT NULL) STRICT',
       'CREATE INDEX submissions_by_content ON submissions (sha256, stored_at)',
+      'CREATE INDEX submissions_by_time ON submissions (stored_at)',
       'CREATE TABLE secrets (name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID',
       // One row, kept true by triggers: counting a million pastes anew for every paste would be too slow.
       'CREATE TABLE usage (pastes INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT',

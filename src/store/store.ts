@@ -2,6 +2,7 @@
 // call, decided in one transaction; ids and times are parameters. How it is kept starts at open.ts.
 
 import type { LogDetails } from '../core/log.ts';
+import type { ChunkBuffers } from './chunk-buffers.ts';
 import type { AuthorityStore, CertificateStore } from './pki-store.ts';
 
 /** A paste without its content. Times are Unix seconds. */
@@ -206,7 +207,10 @@ export interface SecretStore {
 /** Larger content on its way in. What is never given to a paste is removed: by discard, or at the next start. */
 export interface Upload {
   readonly contentId: string;
-  /** The next chunk: CHUNK_BYTES but for the last. Takes the buffer over. Resolves when it is committed. */
+  /**
+   * The next chunk: CHUNK_BYTES but for the last. A buffer that was taken from `chunks` is given back there; another is
+   * copied. Resolves when it is committed.
+   */
   write(chunk: Uint8Array): Promise<void>;
   /** Gives the chunks up. */
   discard(): Promise<void>;
@@ -221,6 +225,8 @@ export interface ContentReader {
 }
 
 export interface ContentStore {
+  /** What chunks to write are gathered in. */
+  readonly chunks: ChunkBuffers;
   /** `contentId` is new and random, made like a paste's id. */
   upload(contentId: string): Upload;
   /** Holds the content for reading; undefined when it is gone, as after a PUT or DELETE since the paste was found. */
@@ -238,6 +244,8 @@ export interface StoreUpkeep {
   releasePages(pages: number): Promise<number>;
   /** Lets SQLite refresh its statistics. */
   optimize(): Promise<void>;
+  /** Makes the room in reserve, where it is missing and there is room for it; whether it is there. */
+  restoreBallast(): Promise<boolean>;
   /** Sizes of the files; 0 for one that is not there. */
   fileBytes(): { readonly database: number; readonly wal: number };
   /** Writes that are not durable yet. */
@@ -245,6 +253,8 @@ export interface StoreUpkeep {
 }
 
 export interface Store {
+  /** Whether the disk has room for so many bytes of content and keeps its reserve. */
+  hasRoomFor(bytes: number): boolean;
   readonly pastes: PasteStore;
   readonly contents: ContentStore;
   readonly certificates: CertificateStore;

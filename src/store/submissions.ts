@@ -20,12 +20,12 @@ export interface Submissions {
 export function submissionCommands(db: DatabaseSync): SubmissionCommands {
   const remove = db.prepare(`
     DELETE FROM submissions
-    WHERE stored_at <= :untilSeconds
-      AND rowid IN (
-        SELECT rowid
-        FROM submissions
-        ORDER BY rowid
-        LIMIT :limit)`);
+    WHERE rowid IN (
+      SELECT rowid
+      FROM submissions
+      WHERE stored_at <= :untilSeconds
+      ORDER BY stored_at
+      LIMIT :limit)`);
   return { removeOldSubmissions: (step) => Number(remove.run({ ...step }).changes) };
 }
 

@@ -49,9 +49,10 @@ export function createTouches(write: (accesses: readonly Access[]) => Promise<vo
 
   return {
     note(id, atSeconds) {
-      if (closed || (noted.size >= MAX_TOUCHES && !noted.has(id))) return;
+      const isNew = !noted.has(id);
+      if (closed || (isNew && noted.size >= MAX_TOUCHES)) return;
       noted.set(id, atSeconds);
-      if (noted.size === MAX_TOUCHES) void flush();
+      if (isNew && noted.size === MAX_TOUCHES) void flush();
       else timer ??= setTimeout(() => void flush(), FLUSH_AFTER_MS).unref();
     },
     close() {

@@ -3,6 +3,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 
+import type { Ballast } from './ballast.ts';
 import { schemaVersionOf } from './schema.ts';
 
 export interface UpkeepCommands {
@@ -11,11 +12,13 @@ export interface UpkeepCommands {
   /** Gives at most so many free pages back; how many are left. */
   releasePages(pages: number): number;
   optimize(params: null): void;
+  /** Whether the room in reserve is there; true where none is kept. */
+  restoreBallast(params: null): boolean;
   /** Changes nothing, through the log and to the disk. */
   probe(params: null): void;
 }
 
-export function upkeepCommands(db: DatabaseSync): UpkeepCommands {
+export function upkeepCommands(db: DatabaseSync, ballast?: Ballast): UpkeepCommands {
   const version = schemaVersionOf(db);
   const truncate = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)');
   const freePages = db.prepare('PRAGMA freelist_count');
@@ -27,6 +30,7 @@ export function upkeepCommands(db: DatabaseSync): UpkeepCommands {
       return Number(freePages.get()?.['freelist_count']);
     },
     optimize: () => db.exec('PRAGMA optimize'),
+    restoreBallast: () => ballast?.restore() ?? true,
     // Writing a header field again, even as it was, makes a page of the log; an UPDATE of no rows would not.
     probe: () => db.exec(`PRAGMA user_version = ${version}`),
   };

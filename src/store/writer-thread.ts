@@ -1,11 +1,15 @@
-// The writer thread: owns the only writing connection, and does what the messages say, one at a time. Its other end is
-// writer.ts.
+// The writer thread: owns the only writing connection, and does what the messages say, one at a time. The other end of
+// the messages is writer.ts.
 
+import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 
+import { createBallast } from './ballast.ts';
+import type { Ballast } from './ballast.ts';
 import { createExecutor } from './batch.ts';
+import type { Executor } from './batch.ts';
 import { openWriting } from './connection.ts';
-import { describe, failureOf } from './failures.ts';
+import { describe, failureOf, isOutOfRoom } from './failures.ts';
 import type { Report, Request, WriterSetup } from './protocol.ts';
 import { DatabaseRefusedError } from './store.ts';
 
@@ -13,16 +17,18 @@ function serve(): void {
   const port = parentPort;
   if (port === null) throw new Error('this module is for a worker thread');
   const report = (message: Report) => port.postMessage(message);
-  const { path } = workerData as WriterSetup;
+  const { path, keepsBallast } = workerData as WriterSetup;
 
-  let db;
+  let db: DatabaseSync;
+  let executor: Executor;
   try {
-    db = openWriting(path);
+    const ballast = keepsBallast ? createBallast(path) : undefined;
+    db = openWithRoom(path, ballast);
+    executor = createExecutor(db, ballast);
   } catch (error) {
     report(refusal(error));
     return;
   }
-  const executor = createExecutor(db);
   // Anything thrown from here on is an error of the program: it ends the thread, and the other end says so.
   port.on('message', (request: Request) => {
     switch (request.kind) {
@@ -38,6 +44,15 @@ function serve(): void {
     }
   });
   report({ kind: 'opened' });
+}
+
+function openWithRoom(path: string, ballast: Ballast | undefined): DatabaseSync {
+  try {
+    return openWriting(path);
+  } catch (error) {
+    if (!isOutOfRoom(error) || ballast?.giveUp() !== true) throw error;
+    return openWriting(path);
+  }
 }
 
 /** A class does not survive the way to the other thread. */

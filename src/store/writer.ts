@@ -25,8 +25,6 @@ const STALLED_AFTER_MS = 10_000;
 export interface Cargo {
   /** Bytes of content that the command writes or clears. */
   readonly bytes: number;
-  /** Buffers that go over without a copy, and are empty on this side from then on. */
-  readonly transfer?: readonly ArrayBuffer[];
 }
 
 /** `failed`: the last write did. `stalled`: it has not come back. `ended`: there is no thread, or no more. */
@@ -34,7 +32,6 @@ export type WriterState = 'working' | 'failed' | 'stalled' | 'ended';
 
 interface Waiting extends Queued {
   readonly command: Command;
-  readonly transfer: readonly ArrayBuffer[];
   readonly resolve: (value: never) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -78,8 +75,7 @@ export class Writer {
     if (this.#ended || this.#closing) return Promise.reject(unavailable('closed'));
     if (this.#queue.length >= MAX_WAITING) return Promise.reject(unavailable('too many writes wait'));
     return new Promise((resolve, reject) => {
-      const { bytes, transfer = [] } = cargo;
-      this.#queue.add({ lane: LANES[name], bytes, transfer, command: { name, params }, resolve, reject });
+      this.#queue.add({ lane: LANES[name], bytes: cargo.bytes, command: { name, params }, resolve, reject });
       this.#scheduleSend();
     });
   }
@@ -133,7 +129,7 @@ export class Writer {
     const alone = first.lane === 'alone';
     const request: Request = alone ? { kind: 'alone', command: first.command } : { kind: 'batch', commands };
     try {
-      this.#worker.postMessage(request, batch.flatMap(({ transfer }) => transfer));
+      this.#worker.postMessage(request);
     } catch (error) {
       // Something in it can't cross, and nothing has: an error of the program, which must not take the process down.
       this.#settle(batch.map(() => ({ done: false, failure: null, error })));
@@ -185,10 +181,15 @@ function errorOf({ failure, error }: Extract<Answer, { done: false }>): unknown 
 }
 
 /** Resolves when the database is open; rejects with DatabaseRefusedError or StoreError, and the thread is gone then. */
-export async function startWriter(path: string, clock: Clock, log: Log): Promise<Writer> {
-  const setup: WriterSetup = { path };
-  // Neither the environment, which holds secrets, nor the options of the process are the thread's business.
-  const options = { name: 'store writer', workerData: setup, env: {}, execArgv: [] };
+export async function startWriter(
+  path: string,
+  clock: Clock,
+  log: Log,
+  { keepsBallast } = { keepsBallast: true },
+): Promise<Writer> {
+  const setup: WriterSetup = { path, keepsBallast };
+  // The environment holds secrets, which are none of the thread's business.
+  const options = { name: 'store writer', workerData: setup, env: {} };
   const worker = new Worker(new URL('./writer-thread.ts', import.meta.url), options);
   const exited = new Promise<[]>((resolve) => worker.once('exit', () => resolve([])));
   const [report]: Report[] = await Promise.race([once(worker, 'message'), exited]);

@@ -1,43 +1,16 @@
-// Request bodies over raw sockets: how they reach the handler, when 100 is sent, and that an answer given before the
-// body has ended is seen whole by clients that send first and read later.
+// Request bodies over raw sockets: how they reach the handler, when 100 is sent, and how slow they may be.
 
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
-import { request as httpRequest } from 'node:http';
 import { test, type TestContext } from 'node:test';
 import { Refusal } from '../../src/core/refusals.ts';
-import { KIB, MIB } from '../../src/core/time.ts';
+import { MIB } from '../../src/core/time.ts';
 import type { Handler } from '../../src/http/handler.ts';
 import { emptyReply, jsonReply } from '../../src/http/reply.ts';
 import { assertContract, assertRefused } from '../support/answer-contract.ts';
 import { startHttp, type RunningHttp } from '../support/http-server.ts';
-import { head, onlyAnswer, openRaw, type RawConnection } from '../support/raw-http.ts';
-
-const LIMIT_BYTES = 64 * KIB;
-
-/** As the service does it: the declared length before the body is read, the counted one while it is. */
-const limited: Handler = async (request) => {
-  const tooLarge = (size: number): Refusal => new Refusal('pasteTooLarge', { size, maxSize: LIMIT_BYTES });
-  const { declaredBytes } = request.body;
-  if (declaredBytes !== undefined && declaredBytes > LIMIT_BYTES) throw tooLarge(declaredBytes);
-  let bytes = 0;
-  await request.body.pipe((chunk) => {
-    bytes += chunk.length;
-    if (bytes > LIMIT_BYTES) throw tooLarge(bytes);
-  });
-  return jsonReply(201, { bytes });
-};
-
-function chunked(content: Uint8Array, chunkBytes = 10_000): Buffer {
-  const parts: Uint8Array[] = [];
-  for (let start = 0; start < content.length; start += chunkBytes) {
-    const chunk = content.subarray(start, start + chunkBytes);
-    parts.push(Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from('\r\n'));
-  }
-  return Buffer.concat([...parts, Buffer.from('0\r\n\r\n')]);
-}
+import { chunked, limited, LIMIT_BYTES } from '../support/limited-body.ts';
+import { head, onlyAnswer, openRaw } from '../support/raw-http.ts';
 
 test('a body of any length and either framing: taken whole, the connection is used again', async (t) => {
   const { port } = await startHttp(t);
@@ -149,129 +122,6 @@ test('Expect: a refusal before reading is the only answer, without 100, whether 
 });
 
 /** Sends everything before it reads anything, as simple clients do. */
-async function sendWhole(connection: RawConnection, ...parts: readonly (string | Uint8Array)[]): Promise<void> {
-  connection.socket.pause();
-  for (const part of parts) connection.send(part);
-  if (connection.socket.writableLength > 0) await once(connection.socket, 'drain');
-  connection.socket.resume();
-}
-
-test('an early 413: seen whole by a client that sends everything first', async (t) => {
-  const { port } = await startHttp(t, { handlers: { collect: limited } });
-  const content = Buffer.alloc(8 * MIB, 'x');
-  const kinds = [
-    [head('POST / HTTP/1.1', `Content-Length: ${content.length}`), content, content.length],
-    [head('POST / HTTP/1.1', 'Transfer-Encoding: chunked'), chunked(content), undefined],
-  ] as const;
-  for (const [requestHead, body, size] of kinds) {
-    for (let round = 0; round < 3; round += 1) {
-      const connection = await openRaw(t, port);
-      await sendWhole(connection, requestHead, body);
-      const answer = await connection.next();
-      const json = assertRefused(answer, 413, 'paste too large');
-      if (size !== undefined) assert.equal(json['size'], size);
-      assert.equal(answer.header('connection'), 'close');
-      assert.equal(await connection.rest(), '');
-    }
-  }
-});
-
-test('an early answer after the server had stopped reading: seen whole by a client that sends everything first', async (t) => {
-  const gate = Promise.withResolvers<void>();
-  const refusal = new Refusal('pasteTooSmall');
-  const handlers: readonly Handler[] = [
-    // The sink does not take what has come, and then refuses it.
-    async (request) => {
-      await request.body.pipe(() => gate.promise.then(() => Promise.reject(refusal)));
-      return emptyReply(204);
-    },
-    // Nobody reads it at all.
-    async () => {
-      await gate.promise;
-      throw refusal;
-    },
-  ];
-  const sending: RawConnection[] = [];
-  for (const handler of handlers) {
-    const { port } = await startHttp(t, { handlers: { collect: handler } });
-    const connection = await openRaw(t, port);
-    sending.push(connection);
-    connection.socket.pause();
-    connection.send(head('POST / HTTP/1.1', `Content-Length: ${32 * MIB}`));
-    connection.send(Buffer.alloc(32 * MIB));
-    await stalled(() => connection.socket.bytesWritten - connection.socket.writableLength);
-    assert.ok(connection.socket.writableLength > 0, 'the server does not read ahead');
-  }
-  gate.resolve();
-  for (const connection of sending) {
-    if (connection.socket.writableLength > 0) await once(connection.socket, 'drain');
-    connection.socket.resume();
-    assertRefused(await connection.next(), 400, 'paste smaller than minimum size');
-    assert.equal(await connection.rest(), '');
-  }
-});
-
-test('an early 413: a limit is exact, n - 1 and n are taken, n + 1 is not', async (t) => {
-  const { port } = await startHttp(t, { handlers: { collect: limited } });
-  for (const size of [LIMIT_BYTES - 1, LIMIT_BYTES]) {
-    const connection = await openRaw(t, port);
-    connection.send(head('POST / HTTP/1.1', 'Transfer-Encoding: chunked'));
-    connection.send(chunked(Buffer.alloc(size)));
-    assert.deepEqual((await connection.next()).json(), { bytes: size });
-  }
-  const requestHead = Buffer.from(head('POST / HTTP/1.1', 'Transfer-Encoding: chunked'));
-  const bytes = Buffer.concat([requestHead, chunked(Buffer.alloc(LIMIT_BYTES + 1))]);
-  assertRefused(await onlyAnswer(t, port, bytes), 413, 'paste too large');
-});
-
-test('an early 413: seen by node:http and by fetch', async (t) => {
-  const { port, url } = await startHttp(t, { handlers: { collect: limited } });
-  const content = Buffer.alloc(4 * MIB, 'x');
-  const response = await fetch(url, { method: 'POST', body: content });
-  assert.equal(response.status, 413);
-  assert.equal((await response.json() as { error: string }).error, 'paste too large');
-  const headers = { 'Content-Length': content.length };
-  const request = httpRequest({ host: '127.0.0.1', port, method: 'POST', headers });
-  request.on('error', () => {});
-  request.end(content);
-  const [incoming] = await once(request, 'response') as [import('node:http').IncomingMessage];
-  assert.equal(incoming.statusCode, 413);
-  incoming.resume();
-  await once(incoming, 'end');
-});
-
-test('an early 413: seen by curl with a length, chunked and with Expect', async (t) => {
-  const { url } = await startHttp(t, { handlers: { collect: limited } });
-  if (await curl('', ['--version']) === undefined) return t.skip('there is no curl');
-  const content = 'x'.repeat(4 * MIB);
-  const common = ['-sS', '--max-time', '10', '-w', '%{http_code}', `${url}/`];
-  const kinds = [
-    ['--data-binary', '@-', '-H', 'Expect:'],
-    ['--data-binary', '@-', '-H', 'Expect: 100-continue'],
-    ['--data-binary', '@-', '-H', 'Expect:', '-H', 'Transfer-Encoding: chunked'],
-    ['-X', 'POST', '-T', '-'],
-  ];
-  for (const options of kinds) {
-    const answer = await curl(content, [...common, ...options]);
-    assert.match(answer ?? '', /^\{"error":"paste too large",.*\}\n413$/, options.join(' '));
-  }
-  return undefined;
-});
-
-/** What curl printed; undefined when there is no curl. */
-function curl(input: string, options: readonly string[]): Promise<string | undefined> {
-  return new Promise((resolve, reject) => {
-    const child = execFile('curl', ['-q', '--noproxy', '*', ...options], (error, output) => {
-      if (error === null) resolve(output);
-      else if (error.code === 'ENOENT') resolve(undefined);
-      else reject(error);
-    });
-    // curl may stop reading when it has its answer.
-    child.stdin?.on('error', () => {});
-    child.stdin?.end(input);
-  });
-}
-
 test('a body that nobody reads: answered, the connection ends, and what follows is no request', async (t) => {
   const { port, logged } = await startHttp(t);
   const smuggled = head('GET /view HTTP/1.1');
@@ -423,14 +273,6 @@ function watched(gate?: Promise<void>): { handler: Handler; failure: Promise<Err
     return emptyReply(204);
   };
   return { handler, failure };
-}
-
-/** Resolves when the number has not changed for a while. */
-async function stalled(read: () => number): Promise<void> {
-  for (let before = -1; before !== read();) {
-    before = read();
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
 }
 
 /** What was sent before on any connection has been read by the server when this returns. */

@@ -182,6 +182,19 @@ test('CONNECT: 405 with Allow, and nothing is tunnelled', async (t) => {
   assert.equal(answer.header('x-request-id'), 'abc');
 });
 
+test('CONNECT behind a request whose answer ends the connection: no second answer, and the rest is read', async (t) => {
+  const { port } = await startHttp(t);
+  const connection = await openRaw(t, port);
+  const body = 'abc';
+  connection.socket.pause();
+  connection.send(head('PATCH / HTTP/1.1', `Content-Length: ${body.length}`) + body + head('CONNECT a.test:443 HTTP/1.1'));
+  connection.send('x'.repeat(8_000_000));
+  await new Promise<void>((resolve) => connection.socket.once('drain', resolve));
+  connection.socket.resume();
+  assertRefused(await connection.next(), 405, 'method not allowed');
+  assert.equal(await connection.rest(), '');
+});
+
 test('Upgrade: answered in HTTP/1.1 as if it were not there, and the connection ends', async (t) => {
   const { port } = await startHttp(t);
   for (const protocol of ['websocket', 'h2c']) {

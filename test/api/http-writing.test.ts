@@ -55,6 +55,22 @@ function source(t: TestContext, bytes: number, options: Breach = {}): Source {
   };
 }
 
+test('a body at hand: every byte arrives, as text or as bytes, around the size that goes out with the head', async (t) => {
+  const every = Buffer.from(Array.from({ length: 256 }, (_, value) => value));
+  const bodies: readonly (string | Uint8Array)[] = [
+    '', 'plain', 'h\u00e9llo \u2713 \u{1f600}', '\u00ff'.repeat(5000), every.subarray(7, 200), new Uint8Array(every),
+    ...[8 * KIB - 1, 8 * KIB, 8 * KIB + 1].map((size) => Buffer.alloc(size, every)),
+  ];
+  for (const body of bodies) {
+    const { port } = await startHttp(t, { handlers: { raw: () => ({ status: 200, headers: {}, body }) } });
+    const connection = await openRaw(t, port);
+    connection.send(head('GET /abcdef/raw HTTP/1.1'));
+    const answer = await connection.next();
+    assertContract(answer);
+    assert.deepEqual(Buffer.from(answer.body), Buffer.from(body as string));
+  }
+});
+
 test('a streamed body: every byte in order, closed at its end, the connection is used again', async (t) => {
   const sizes = [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 5 * MIB];
   for (const size of sizes) {

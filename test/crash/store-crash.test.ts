@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -111,15 +112,17 @@ test('kill -9 while writing: nothing stored is lost, nothing burned returns, not
 });
 
 test('a process that does not close its store ends by itself, and what it stored is there', async (t) => {
-  const path = join(temporaryFolder(t), 'pasted.db');
+  const folder = temporaryFolder(t);
+  const path = join(folder, 'pasted.db');
   const script = `
     import { openStore } from ${JSON.stringify(import.meta.resolve('../../src/store/open.ts'))};
     import { inlinePaste, NO_TERMS, patternedBytes } from ${JSON.stringify(import.meta.resolve('../support/store.ts'))};
     import { movableClock } from ${JSON.stringify(import.meta.resolve('../support/clock.ts'))};
     const store = await openStore({ path: ${JSON.stringify(path)}, clock: movableClock(), log: () => {} });
     await store.pastes.create(inlinePaste(patternedBytes(10), { id: 'stored' }), NO_TERMS);`;
-  const arguments_ = [...LOADER, '--input-type=module', '--eval', script];
-  const child = spawn(process.execPath, arguments_, { stdio: ['ignore', 'inherit', 'inherit'] });
+  const scriptPath = join(folder, 'process.mts');
+  writeFileSync(scriptPath, script);
+  const child = spawn(process.execPath, [...LOADER, scriptPath], { stdio: ['ignore', 'inherit', 'inherit'] });
   t.after(() => child.kill('SIGKILL'));
   const [code] = await once(child, 'exit');
   assert.equal(code, 0);

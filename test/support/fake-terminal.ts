@@ -36,8 +36,8 @@ export function fakeTerminal(words: readonly string[] = [], parts: FakeParts = {
   const terminal: Terminal = {
     arguments: words,
     environment: parts.environment ?? {},
-    stdout: { write: (text) => out.push(text) > 0 },
-    stderr: { write: (text) => err.push(text) > 0 },
+    stdout: { write: (written) => out.push(textOf(written)) > 0 },
+    stderr: { write: (written) => err.push(textOf(written)) > 0 },
     readFile: parts.readFile ?? noFile,
     clock,
     cores: 2,
@@ -59,6 +59,11 @@ export function fakeTerminal(words: readonly string[] = [], parts: FakeParts = {
     signal: (name) => signalListeners.forEach((listener) => listener(name)),
     fatalError: (error) => fatalListeners.forEach((listener) => listener(error)),
   };
+}
+
+/** Bytes as one character each. */
+function textOf(written: string | Uint8Array): string {
+  return typeof written === 'string' ? written : Buffer.from(written).toString('latin1');
 }
 
 function noFile(path: string): never {

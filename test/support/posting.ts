@@ -9,13 +9,21 @@ export interface Answer {
   readonly json: Record<string, unknown>;
 }
 
-export async function post(app: RunningApp, body: string | Uint8Array, headers: Record<string, string> = {}): Promise<Answer> {
+export async function post(
+  app: RunningApp,
+  body: string | Uint8Array,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
   const response = await app.request('/', { method: 'POST', body: body as string, headers });
   return { status: response.status, headers: response.headers, json: await response.json() as Record<string, unknown> };
 }
 
 /** A body without Content-Length, in pieces of 1000 bytes. */
-export async function postChunked(app: RunningApp, content: Uint8Array, headers: Record<string, string> = {}): Promise<Answer> {
+export async function postChunked(
+  app: RunningApp,
+  content: Uint8Array,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
   let start = 0;
   const body = new ReadableStream({
     pull(controller) {
@@ -34,6 +42,13 @@ export function assertStored({ status, json }: Answer, what?: string): void {
 /** The whole body: the error, these members and no others. */
 export function assertError({ status, json }: Answer, expected: number, error: string, members: object = {}): void {
   assert.deepEqual({ status, ...json }, { status: expected, error, ...members });
+}
+
+/** A refusal for want of work: this error, and a hint that names where a challenge is to be had. */
+export function assertWorkRefused({ status, json }: Answer, error: string): void {
+  const { hint, ...rest } = json;
+  assert.deepEqual({ status, ...rest }, { status: 400, error });
+  assert.match(String(hint), /\bGET \/challenge\b/);
 }
 
 /** How many of all these answers have each status. */

@@ -146,6 +146,17 @@ export async function onlyAnswer(
   return answer;
 }
 
+/** Every whole answer in what one connection received, and the bytes after them; none of them to a HEAD. */
+export function wholeAnswers(received: Buffer): { answers: readonly RawAnswer[]; rest: Buffer } {
+  const answers: RawAnswer[] = [];
+  for (let rest = received; ;) {
+    const parsed = parseAnswer(rest, 'GET', () => {});
+    if (parsed === undefined) return { answers, rest };
+    answers.push(parsed.answer);
+    rest = rest.subarray(parsed.length);
+  }
+}
+
 /** A request head as bytes, Host included unless another is given. */
 export function head(requestLine: string, ...lines: readonly string[]): string {
   const host = lines.some((line) => /^host\s*:/i.test(line)) ? [] : ['Host: paste.test'];

@@ -37,11 +37,13 @@ export async function openTestStore(t: TestContext): Promise<TestStore> {
   const clock = movableClock();
   const logged: LogEntry[] = [];
   const open = () => openStore({ path, clock, log: (entry) => logged.push(entry) });
-  let store = await open();
+  const opened: Store[] = [];
   t.after(async () => {
-    await store.close();
+    await opened.at(-1)?.close();
     rmSync(folder, { recursive: true });
   });
+  let store = await open();
+  opened.push(store);
   return {
     folder,
     path,
@@ -53,6 +55,7 @@ export async function openTestStore(t: TestContext): Promise<TestStore> {
     async reopen() {
       await store.close();
       store = await open();
+      opened.push(store);
       return store;
     },
   };

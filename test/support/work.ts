@@ -1,4 +1,5 @@
-// Proof-of-work as a client does it: asks for a challenge and solves it by the contract's rule, with none of the service's own code.
+// Proof-of-work as a client does it: asks for a challenge and solves it by the contract's rule, with none of the
+// service's own code.
 
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
@@ -21,7 +22,11 @@ export function workBits(nonce: string, solution: string): number {
 }
 
 /** The first of 0, 1, 2 ..., each written by `form`, whose bits fit. */
-export function findSolution(nonce: string, fits: (bits: number) => boolean, form: (n: number) => string = String): string {
+export function findSolution(
+  nonce: string,
+  fits: (bits: number) => boolean,
+  form: (n: number) => string = String,
+): string {
   for (let n = 0; ; n += 1) {
     const solution = form(n);
     if (fits(workBits(nonce, solution))) return solution;
@@ -32,8 +37,8 @@ export function solve(nonce: string, difficulty: number): string {
   return findSolution(nonce, (bits) => bits >= difficulty);
 }
 
-export async function getChallenge(app: RunningApp): Promise<PasteChallenge> {
-  const response = await app.request('/challenge');
+export async function getChallenge(app: Pick<RunningApp, 'request'>, path = '/challenge'): Promise<PasteChallenge> {
+  const response = await app.request(path);
   assert.equal(response.status, 200);
   return await response.json() as PasteChallenge;
 }
@@ -43,8 +48,17 @@ export function showing(token: string, solution: string): Record<string, string>
   return { 'X-PoW-Token': token, 'X-PoW-Solution': solution };
 }
 
-/** The request headers for one paste: a new challenge, solved. */
-export async function freshWork(app: RunningApp): Promise<Record<string, string>> {
-  const { token, nonce, difficulty } = await getChallenge(app);
+/** The request headers for one paste, or another thing to be had for work: a new challenge, solved. */
+export async function freshWork(
+  app: Pick<RunningApp, 'request'>,
+  path = '/challenge',
+): Promise<Record<string, string>> {
+  const { token, nonce, difficulty } = await getChallenge(app, path);
   return showing(token, solve(nonce, difficulty));
+}
+
+/** The hint of a refusal for want of work: where there is a challenge, and how to have the client solve it. */
+export function workHint(url: string, path = '/challenge', command = 'sh pastec FILE'): string {
+  const download = `curl -fsS ${url}/client -o pastec`;
+  return `request a new challenge: GET ${path}; or let the client do the work: ${download} && ${command}`;
 }

@@ -1,5 +1,5 @@
-// What the store keeps for the abuse controls: used challenges, submissions by content, kept secrets, and the decision on a new paste
-// that depends on all of them at once.
+// What the store keeps for the abuse controls: used challenges, submissions by content, kept secrets, and the decision
+// on a new paste that depends on all of them at once.
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
@@ -12,13 +12,19 @@ function spending(nonce: string, expiresAt = CREATED_AT + 300): CreationTerms & 
   return { ...NO_TERMS, spend: { nonce, expiresAt } };
 }
 
-async function create(store: Store, content: Uint8Array, terms: CreationTerms, createdAt = CREATED_AT): Promise<CreationOutcome> {
+async function create(
+  store: Store,
+  content: Uint8Array,
+  terms: CreationTerms,
+  createdAt = CREATED_AT,
+): Promise<CreationOutcome> {
   return store.pastes.create(inlinePaste(content, { createdAt, expiresAt: createdAt + 3600 }), terms);
 }
 
 test('pastes.create: a challenge buys one paste, also when many ask in one transaction', async (t) => {
   const { store, path } = await openTestStore(t);
-  const outcomes = await Promise.all(Array.from({ length: 20 }, (_, turn) => create(store, patternedBytes(10, turn), spending('n'))));
+  const creations = Array.from({ length: 20 }, (_, turn) => create(store, patternedBytes(10, turn), spending('n')));
+  const outcomes = await Promise.all(creations);
   assert.equal(outcomes.filter(({ kind }) => kind === 'stored').length, 1);
   assert.equal(outcomes.filter(({ kind }) => kind === 'challengeUsed').length, 19);
   assert.equal(await store.challenges.isSpent('n'), true);
@@ -36,7 +42,8 @@ test('pastes.create: used challenge, then duplicates, then room; a refusal leave
   assert.deepEqual(await create(store, content, { ...spending('first'), ...full }), { kind: 'challengeUsed' });
   const duplicate = { kind: 'duplicate', count: 1, retryAfterSeconds: 60 };
   assert.deepEqual(await create(store, content, { ...spending('second'), ...full }), duplicate);
-  assert.deepEqual(await create(store, patternedBytes(10, 2), { ...spending('second'), ...full }), { kind: 'storageFull' });
+  const other = patternedBytes(10, 2);
+  assert.deepEqual(await create(store, other, { ...spending('second'), ...full }), { kind: 'storageFull' });
   for (const table of ['pastes', 'spent_challenges', 'submissions']) {
     assert.equal(selectValue(path, `SELECT count(*) FROM ${table}`), 1, table);
   }
@@ -53,14 +60,16 @@ test('pastes.create: the window of duplicates slides by the second', async (t) =
     assert.deepEqual(outcome, { kind: 'duplicate', count: 2, retryAfterSeconds });
   }
   assert.deepEqual(await create(store, content, terms, CREATED_AT + 60), STORED);
-  assert.deepEqual(await create(store, content, terms, CREATED_AT + 79), { kind: 'duplicate', count: 2, retryAfterSeconds: 1 });
+  const tooEarly = await create(store, content, terms, CREATED_AT + 79);
+  assert.deepEqual(tooEarly, { kind: 'duplicate', count: 2, retryAfterSeconds: 1 });
   assert.deepEqual(await create(store, content, terms, CREATED_AT + 80), STORED);
 });
 
 test('challenges.removeExpired: what has run out, so many at a time, and nothing else', async (t) => {
   const { store } = await openTestStore(t);
   for (let turn = 0; turn < 5; turn += 1) {
-    assert.deepEqual(await create(store, patternedBytes(10, turn), spending(`nonce ${turn}`, CREATED_AT + turn)), STORED);
+    const terms = spending(`nonce ${turn}`, CREATED_AT + turn);
+    assert.deepEqual(await create(store, patternedBytes(10, turn), terms), STORED);
   }
   assert.equal(await store.challenges.removeExpired(CREATED_AT + 2, 2), 2);
   assert.equal(await store.challenges.removeExpired(CREATED_AT + 2, 2), 1);

@@ -4,15 +4,22 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseArguments } from '../../src/commands/arguments.ts';
 import { runCommandLine } from '../../src/commands/cli.ts';
-import { COMMANDS } from '../../src/commands/commands.ts';
+import { COMMANDS, type Command } from '../../src/commands/commands.ts';
 import { UsageError } from '../../src/commands/failures.ts';
 import { VERSION } from '../../src/version.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 
-/** The command's name, a question mark when its help is wanted, its options, its operands. */
+/** The command's name, a question mark when its help is wanted, its options, those with values, its operands. */
 function read(...words: string[]): string {
   const { command, given, wantsHelp } = parseArguments(words);
-  return [`${command.name}${wantsHelp ? '?' : ''}`, ...given.options, ...given.operands].join(' ');
+  const values = [...given.values].map(([name, value]) => `${name}=${value}`);
+  return [`${command.name}${wantsHelp ? '?' : ''}`, ...given.options, ...values, ...given.operands].join(' ');
+}
+
+/** What the command must be given at least. */
+function leastOf({ operands, options }: Command): string[] {
+  const required = options.filter(({ isRequired }) => isRequired).map(({ name }) => `${name}=x`);
+  return [...required, ...operands.filter(({ isRequired }) => isRequired).map(() => 'y')];
 }
 
 test('parseArguments: without a command it is serve', () => {
@@ -22,10 +29,12 @@ test('parseArguments: without a command it is serve', () => {
 });
 
 test('parseArguments: every command by its name, its help by --help and -h', () => {
-  for (const { name } of COMMANDS) {
-    assert.equal(read(name), name);
-    assert.equal(read(name, '--help'), `${name}?`);
-    assert.equal(read(name, '-h'), `${name}?`);
+  for (const command of COMMANDS) {
+    const words = command.name.split(' ');
+    const least = leastOf(command);
+    assert.equal(read(...words, ...least), [command.name, ...least].join(' '));
+    assert.equal(read(...words, '--help'), `${command.name}?`);
+    assert.equal(read(...words, '-h'), `${command.name}?`);
   }
   assert.equal(read('config', '--help', '--json'), 'config?');
 });
@@ -41,6 +50,46 @@ test('parseArguments: options and operands, and -- which ends the options', () =
   assert.equal(read('help', 'serve'), 'help serve');
   assert.equal(read('help', '--', '--json'), 'help --json');
   assert.equal(read('config', '--'), 'config');
+});
+
+test('parseArguments: the first word of a group alone is help about it, or is refused', () => {
+  assert.equal(read('admin', '--help'), 'help admin');
+  assert.equal(read('pki', '-h'), 'help pki');
+  assert.equal(read('help', 'admin'), 'help admin');
+  assert.equal(read('help', 'admin', 'create'), 'help admin create');
+  assert.equal(read('-h', 'pki', 'list'), 'help pki list');
+  for (const words of [['admin'], ['admin', 'craete'], ['admin', '--json']]) {
+    assert.throws(() => parseArguments(words), new UsageError('admin is followed by one of: create, grant'));
+  }
+});
+
+test('parseArguments: the value of an option is in its word after =, or the next word', () => {
+  const create = ['admin', 'create'];
+  assert.equal(read(...create, '--out', 'a.p12'), 'admin create --out=a.p12');
+  assert.equal(read(...create, '--out=a.p12', '--json'), 'admin create --json --out=a.p12');
+  assert.equal(read(...create, '--out=--json'), 'admin create --out=--json');
+  assert.equal(read(...create, '--out=a=b', '--name', 'x y'), 'admin create --out=a=b --name=x y');
+  assert.equal(read('pki', 'crl', '--out', '-'), 'pki crl --out=-');
+  assert.equal(read('pki', 'revoke', '--reason', 'superseded', 'ab'), 'pki revoke --reason=superseded ab');
+});
+
+test('parseArguments: refuses an option without its value or given twice, and what is missing', () => {
+  const cases: readonly [string[], string][] = [
+    [['admin', 'create', '--out'], '--out needs a value: --out FILE'],
+    [['admin', 'create', '--out='], '--out needs a value: --out FILE'],
+    [['admin', 'create', '--out', ''], '--out needs a value: --out FILE'],
+    [['admin', 'create', '--out', '--json'], '--out needs a value: --out FILE'],
+    [['admin', 'create', '--out', '--', 'a.p12'], '--out needs a value: --out FILE'],
+    [['admin', 'create', '--out=a', '--out', 'b'], '--out is given more than once'],
+    [['admin', 'create'], 'admin create needs --out FILE'],
+    [['admin', 'create', '--oot=a'], 'unknown option "--oot"; did you mean --out?'],
+    [['admin', 'create', '--out=a', '--json=1'], 'unknown option "--json=1"; did you mean --json?'],
+    [['admin', 'create', '--out=a', 'b'], 'unexpected argument "b"'],
+    [['admin', 'grant'], 'admin grant needs SERIAL'],
+  ];
+  for (const [words, message] of cases) {
+    assert.throws(() => parseArguments(words), new UsageError(message), words.join(' '));
+  }
 });
 
 test('parseArguments: refuses what the table does not have, with the nearest name', () => {

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { optionForm } from '../../src/commands/arguments.ts';
 import { runCommandLine } from '../../src/commands/cli.ts';
 import { COMMANDS } from '../../src/commands/commands.ts';
 import { SETTINGS, type Setting } from '../../src/config/settings.ts';
@@ -29,12 +30,23 @@ test('help COMMAND and COMMAND --help: the same text, with usage, options and ex
     assert.ok(text.includes(command.summary));
     assert.ok(text.includes(`\nUsage: pasted ${command.name}`));
     assert.ok(text.includes(command.description));
-    for (const { name, meaning } of command.options) assert.match(text, new RegExp(`^  ${name} +${meaning}$`, 'm'));
+    const shown = text.split('\n').map((line) => line.trim().split(/ {2,}/).join(': '));
+    for (const option of command.options) assert.ok(shown.includes(`${optionForm(option)}: ${option.meaning}`));
     assert.ok(command.examples.length > 0);
     for (const example of command.examples) assert.ok(text.includes(`  ${example}\n`));
   }
   assert.match(await print(['help', 'config']), /^Usage: pasted config \[--json\]$/m);
   assert.match(await print(['help', 'help']), /^Usage: pasted help \[COMMAND\]$/m);
+  assert.match(await print(['help', 'pki', 'revoke']), /^Usage: pasted pki revoke SERIAL \[--reason REASON\]$/m);
+  assert.match(await print(['help', 'admin', 'create']), /^Usage: pasted admin create --out FILE \[--name NAME\] /m);
+});
+
+test('help GROUP and GROUP --help: the same text, with the commands of the group', async () => {
+  const text = await print(['help', 'pki']);
+  assert.equal(await print(['pki', '--help']), text);
+  assert.deepEqual([...text.matchAll(/^  (pki \w+) {2,}\S/gm)].map(([, name]) => name), [
+    'pki list', 'pki revoke', 'pki crl', 'pki ca',
+  ]);
 });
 
 test('help: has no line that is wider than a wide terminal, and none with spaces at its end', async () => {

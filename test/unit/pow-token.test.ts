@@ -3,7 +3,15 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import {
-  challengeToken, isSigned, isSolutionForm, isSolved, leadingZeroBits, NONCE_BYTES, parseToken, type Challenge, type Purpose,
+  challengeToken,
+  isSigned,
+  isSolutionForm,
+  isSolved,
+  leadingZeroBits,
+  NONCE_BYTES,
+  parseToken,
+  type Challenge,
+  type Purpose,
 } from '../../src/crypto/pow-token.ts';
 import { findSolution, workBits } from '../support/work.ts';
 
@@ -19,7 +27,8 @@ function isAccepted(token: string, purpose: Purpose = 'paste', key: Uint8Array =
 }
 
 test('challengeToken: the contract\'s form, signed over the purpose and the three fields', () => {
-  // printf '%s' "<purpose>:00112233445566778899aabbccddeeff:1769861100:20" | openssl dgst -sha256 -hmac 'a key that the tests know'
+  // printf '%s' "<purpose>:00112233445566778899aabbccddeeff:1769861100:20" | openssl dgst -sha256 -hmac 'a key that the
+  // tests know'
   const paste = 'e5ce8e9103504fe708c9cbe6e884356b9ba8b38e3f545e5723c1f9cb8ea7633c';
   const register = '52a1b2670d5bc17db038e12af71bf5179d2e98781a8bc14932cbee385cedcfde';
   assert.equal(TOKEN, `${NONCE}:1769861100:20:${paste}`);
@@ -36,16 +45,14 @@ test('parseToken: gives back what was signed', () => {
 });
 
 test('parseToken: nothing but exactly the form', () => {
-  const of = (nonce: string, expires: string, difficulty: string, signature: string): string =>
-    [nonce, expires, difficulty, signature].join(':');
+  const replacing = (place: number, text: string): string => TOKEN.split(':').with(place, text).join(':');
   const refused = [
-    '', ':', ':::', 'x', NONCE, TOKEN.slice(1), TOKEN.slice(0, -1), `${TOKEN}0`, `0${TOKEN}`, ` ${TOKEN}`, `${TOKEN} `, `${TOKEN}\n`,
-    `${TOKEN}:`, `${TOKEN}:${SIGNATURE}`, TOKEN.toUpperCase(), TOKEN.replaceAll(':', '.'),
-    of(NONCE.slice(1), '1769861100', '20', SIGNATURE), of(`${NONCE}0`, '1769861100', '20', SIGNATURE),
-    of(`g${NONCE.slice(1)}`, '1769861100', '20', SIGNATURE), of(NONCE, '', '20', SIGNATURE), of(NONCE, '1769861100', '', SIGNATURE),
-    of(NONCE, '1769861100', '20', ''), of(NONCE, '-1', '20', SIGNATURE), of(NONCE, '1769861100', '-20', SIGNATURE),
-    of(NONCE, '1.5', '20', SIGNATURE), of(NONCE, '1e9', '20', SIGNATURE), of(NONCE, '1769861100', '0x14', SIGNATURE),
-    of(NONCE, '1'.repeat(13), '20', SIGNATURE), of(NONCE, '1769861100', '1000', SIGNATURE), of(NONCE, '1769861100', '0', SIGNATURE),
+    '', ':', ':::', 'x', NONCE, TOKEN.slice(1), TOKEN.slice(0, -1), `${TOKEN}0`, `0${TOKEN}`, ` ${TOKEN}`, `${TOKEN} `,
+    `${TOKEN}\n`, `${TOKEN}:`, `${TOKEN}:${SIGNATURE}`, TOKEN.toUpperCase(), TOKEN.replaceAll(':', '.'),
+    ...[NONCE.slice(1), `${NONCE}0`, `g${NONCE.slice(1)}`].map((nonce) => replacing(0, nonce)),
+    ...['', '0', '-1', '1.5', '1e9', '01769861100', '1'.repeat(13)].map((expires) => replacing(1, expires)),
+    ...['', '0', '-20', '0x14', '020', '1000'].map((difficulty) => replacing(2, difficulty)),
+    ...['', SIGNATURE.slice(1), `${SIGNATURE}0`, SIGNATURE.toUpperCase()].map((signature) => replacing(3, signature)),
   ];
   for (const token of refused) assert.equal(parseToken(token), undefined, token);
 });
@@ -54,7 +61,9 @@ test('isSigned: a token with any character changed, added or removed is not acce
   assert.equal(isAccepted(TOKEN), true);
   for (let place = 0; place <= TOKEN.length; place += 1) {
     const [before, after] = [TOKEN.slice(0, place), TOKEN.slice(place)];
-    for (const added of ['0', '1', 'a', ':']) assert.equal(isAccepted(before + added + after), false, `${added} put in at ${place}`);
+    for (const added of ['0', '1', 'a', ':']) {
+      assert.equal(isAccepted(before + added + after), false, `${added} put in at ${place}`);
+    }
     if (after === '') continue;
     const other = after[0] === '0' ? '1' : '0';
     assert.equal(isAccepted(before + other + after.slice(1)), false, `${other} in place of ${place}`);
@@ -66,7 +75,9 @@ test('isSigned: purposes and keys are apart', () => {
   const registration = challengeToken(KEY, 'register', CHALLENGE);
   assert.deepEqual([isAccepted(TOKEN, 'paste'), isAccepted(TOKEN, 'register')], [true, false]);
   assert.deepEqual([isAccepted(registration, 'paste'), isAccepted(registration, 'register')], [false, true]);
-  for (const key of ['', 'another key', `${KEY.toString()}\n`]) assert.equal(isAccepted(TOKEN, 'paste', Buffer.from(key)), false);
+  for (const key of ['', 'another key', `${KEY.toString()}\n`]) {
+    assert.equal(isAccepted(TOKEN, 'paste', Buffer.from(key)), false);
+  }
 });
 
 test('isSolutionForm: decimal digits, one to twenty of them', () => {
@@ -74,17 +85,21 @@ test('isSolutionForm: decimal digits, one to twenty of them', () => {
   for (const solution of ['0', '1', '9', '007', '0'.repeat(20), digits.slice(0, 19), digits]) {
     assert.equal(isSolutionForm(solution), true, solution);
   }
-  for (const solution of ['', `${digits}1`, '0'.repeat(21), '-1', '+1', '1.0', '1e3', '0x1f', 'ff', ' 1', '1 ', '1\n', '1,2', '1_000',
-    'NaN', 'Infinity', '\u0661', '\uff11']) {
+  const refused = [
+    '', `${digits}1`, '0'.repeat(21), '-1', '+1', '1.0', '1e3', '0x1f', 'ff', ' 1', '1 ', '1\n', '1,2', '1_000', 'NaN',
+    'Infinity', '\u0661', '\uff11',
+  ];
+  for (const solution of refused) {
     assert.equal(isSolutionForm(solution), false, JSON.stringify(solution));
   }
 });
 
 test('isSolved: one bit less than the difficulty is not enough, as many and one more are', () => {
   for (const difficultyBits of [1, 7, 8, 9, 12]) {
-    for (const [bits, expected] of [[difficultyBits - 1, false], [difficultyBits, true], [difficultyBits + 1, true]] as const) {
+    for (const bits of [difficultyBits - 1, difficultyBits, difficultyBits + 1]) {
       const solution = findSolution(NONCE, (found) => found === bits);
-      assert.equal(isSolved({ ...CHALLENGE, difficultyBits }, solution), expected, `${bits} bits for ${difficultyBits}`);
+      const solved = isSolved({ ...CHALLENGE, difficultyBits }, solution);
+      assert.equal(solved, bits >= difficultyBits, `${bits} bits for ${difficultyBits}`);
     }
   }
 });

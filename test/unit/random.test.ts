@@ -10,3 +10,18 @@ test('randomBytes: 10 000 nonces of 16 bytes are all different', () => {
   const nonces = Array.from({ length: 10_000 }, () => Buffer.from(randomBytes(16)).toString('hex'));
   assert.equal(new Set(nonces).size, nonces.length);
 });
+
+test('randomBytes: what was handed out is the taker\'s own, and stays as it was', () => {
+  const taken = Array.from({ length: 1000 }, () => randomBytes(16));
+  const before = taken.map((bytes) => Buffer.from(bytes).toString('hex'));
+  for (let more = 0; more < 1000; more += 1) randomBytes(16).fill(0);
+  assert.deepEqual(taken.map((bytes) => Buffer.from(bytes).toString('hex')), before);
+  for (const bytes of taken) assert.equal(bytes.buffer.byteLength, 16);
+});
+
+test('randomBytes: the sizes around what comes from the pool are random too', () => {
+  for (const size of [15, 16, 17]) {
+    const sums = Array.from({ length: 300 }, () => Buffer.from(randomBytes(size)).toString('hex'));
+    assert.equal(new Set(sums).size, sums.length);
+  }
+});

@@ -55,6 +55,16 @@ test('carryOut: a command that fails by itself has no effect, and the others hav
   assert.equal(db.isTransaction, false);
 });
 
+test('carryOut: without a failure there are no savepoints; with one, everything is undone and done again apart', (t) => {
+  const statements: string[] = [];
+  const { executor, stored } = openExecutor(t, (sql) => statements.push(sql));
+  const { params } = createCommand(10);
+  const twice: Command = { name: 'createPaste', params };
+  assert.deepEqual(failuresOf(executor.carryOut([createCommand(10), twice, twice, createCommand(10)])), ['done', 'done', null, 'done']);
+  assert.deepEqual(statements, ['BEGIN IMMEDIATE', 'ROLLBACK', 'BEGIN IMMEDIATE', 'COMMIT']);
+  assert.equal(stored(), 3);
+});
+
 test('carryOut: a failing command takes back all of its own statements', (t) => {
   const { db, executor } = openExecutor(t);
   const contentId = newId();

@@ -186,19 +186,33 @@ test('discard: racing with create, the paste has its content whole or there is n
   }
 });
 
-test('write: takes a whole buffer over, and copies a view of a part', async (t) => {
+test('write: gives a buffer taken for it back, and copies any other', async (t) => {
   const { store } = await openTestStore(t);
+  const { chunks } = store.contents;
   const upload = store.contents.upload(newId());
   const content = patternedBytes(CHUNK_BYTES + 50);
-  const whole = content.slice(0, CHUNK_BYTES);
+  const lent = chunks.take();
+  lent.set(content.subarray(0, CHUNK_BYTES));
   const pool = Buffer.concat([Buffer.alloc(7), content.subarray(CHUNK_BYTES), Buffer.alloc(9)]);
-  await upload.write(whole);
-  assert.equal(whole.length, 0, 'the buffer has gone to the other thread');
+  const writing = upload.write(lent);
+  assert.equal(chunks.taken, 1, 'not before it is committed');
+  await writing;
+  assert.equal(chunks.taken, 0);
   await upload.write(pool.subarray(7, 57));
   assert.equal(pool.length, 66);
   const { contentId } = upload;
   await store.pastes.create(inlinePaste(content, { content: null, contentId }), NO_TERMS);
   assert.deepEqual(await readContent(store, contentId, 0, content.length), Buffer.from(content));
+});
+
+test('write: a buffer goes back when its chunk is refused too', async (t) => {
+  const { store } = await openTestStore(t);
+  const { chunks } = store.contents;
+  const upload = store.contents.upload(newId());
+  await assert.rejects(upload.write(chunks.take().subarray(0, 0)), RangeError);
+  await upload.discard();
+  await assert.rejects(upload.write(chunks.take()), /has ended/);
+  assert.equal(chunks.taken, 0);
 });
 
 test('write: refuses an empty chunk, one too long, and one after a short one', async (t) => {

@@ -6,6 +6,7 @@ import type { Rates } from '../../service/rates.ts';
 import { releaseContent, type OpenedPaste, type Pastes } from '../../service/pastes.ts';
 import type { Paste } from '../../store/store.ts';
 import type { CallerOf } from '../callers.ts';
+import { hintingClient } from '../client-hint.ts';
 import type { Handlers } from '../handler.ts';
 import { burnRequested, isJson, password, requestedTtlSeconds, requireIdentityEncoding, work } from '../input.ts';
 import { presentCreated, presentMetadata } from '../present.ts';
@@ -26,7 +27,7 @@ export function createPasteHandlers(parts: {
     requireIdentityEncoding(headers);
     const contentType = headers.single('content-type');
     const ttlSeconds = requestedTtlSeconds(headers);
-    const { paste, rate } = await pastes.create({
+    const submission = {
       caller: await callerOf(request),
       clientAddress: request.clientAddress,
       work: work(headers),
@@ -37,6 +38,9 @@ export function createPasteHandlers(parts: {
       password: password(headers),
       burnAfterRead: burnRequested(headers),
       requestedTtlSeconds: ttlSeconds,
+    };
+    const { paste, rate } = await pastes.create(submission).catch((error: unknown) => {
+      throw hintingClient(error, request.publicUrl, 'sh pastec FILE');
     });
     const replyHeaders = { Location: `/${paste.id}`, Vary: 'Accept', ...(rate === null ? {} : rateHeaders(rate)) };
     if (request.prefersText) return textReply(201, `${request.publicUrl}/${paste.id}`, replyHeaders);

@@ -7,6 +7,7 @@ import type { BundleProfile } from '../../crypto/pkcs12.ts';
 import type { Challenges } from '../../service/challenges.ts';
 import type { Register } from '../../service/registration.ts';
 import type { CallerOf } from '../callers.ts';
+import { hintingClient } from '../client-hint.ts';
 import type { Handlers } from '../handler.ts';
 import { work } from '../input.ts';
 import { readJsonObject, textMember, type JsonObject } from '../json-body.ts';
@@ -31,12 +32,15 @@ export function createRegistrationHandlers(parts: {
     },
     register: async (request) => {
       const body = await readJsonObject(request.body);
-      const registered = await register({
+      const wanted = {
         commonName: commonNameOf(body) ?? uuidFromHex(Buffer.from(random(UUID_BYTES)).toString('hex')),
         profile: bundleProfile(body),
         bundlePassword: bundlePassword(body),
         work: work(request.headers),
         requester: { fingerprint: (await callerOf(request)).fingerprint, clientAddress: request.clientAddress },
+      };
+      const registered = await register(wanted).catch((error: unknown) => {
+        throw hintingClient(error, request.publicUrl, 'sh pastec register');
       });
       const headers = {
         'Content-Type': 'application/x-pkcs12',

@@ -1,55 +1,111 @@
-// GET / and GET /health: what the service is, and whether it works.
+// GET / and GET /health: what the service is and how to use it at this moment, and whether it works.
 
 import type { Config } from '../../config/settings.ts';
 import type { Tier } from '../../core/tiers.ts';
-import { maxPasteBytes, ttlSeconds } from '../../service/tier-limits.ts';
+import type { Challenges } from '../../service/challenges.ts';
+import { maxPasteBytes, rateMaxFor, ttlSeconds } from '../../service/tier-limits.ts';
 import type { Store } from '../../store/store.ts';
 import { VERSION } from '../../version.ts';
+import { clientDownload } from '../client-hint.ts';
 import type { Handlers } from '../handler.ts';
 import { jsonReply, type Reply } from '../reply.ts';
-import type { Request } from '../request.ts';
 import { ROUTES } from '../routes.ts';
 
+/** The admin has the limits of a trusted caller. */
 const TIERS_SHOWN = ['anonymous', 'untrusted', 'trusted'] as const satisfies readonly Tier[];
+
+const NOTE = 'Whoever knows the id of a paste can read it. Text is text/plain, whatever the request calls it.';
+
+type Difficulties = Pick<Challenges, 'difficultyBits' | 'pasteBaseBits'>;
 
 export function createServiceHandlers(parts: {
   config: Config;
   store: Store;
+  challenges: Difficulties;
   isStopping: () => boolean;
 }): Pick<Handlers, 'index' | 'health'> {
-  const { config, store, isStopping } = parts;
+  const { config, store, challenges, isStopping } = parts;
   const offered = ROUTES.filter((route) => config.pkiEnabled || !route.path.startsWith('/pki/'));
   const endpoints = Object.fromEntries(offered.map((route) => [`${route.method} ${route.path}`, route.summary]));
   const tiers = Object.fromEntries(TIERS_SHOWN.map((tier) => [tier, tierLimits(config, tier)]));
 
   return {
-    index: (request) => jsonReply(200, {
+    index: ({ publicUrl }) => jsonReply(200, {
       version: VERSION,
       endpoints,
-      usage: usage(request),
+      usage: usage(publicUrl, challenges.difficultyBits('paste') > 0),
+      client: clientLines(publicUrl, config.pkiCaPassword !== ''),
       tiers,
-      note: 'Text is stored as text/plain, whatever the request calls it; whoever knows the id of a paste can read it.',
+      proof_of_work: proofOfWork(challenges),
+      note: NOTE,
     }),
     // A proxy that asks while the service stops must send its clients elsewhere.
     health: async () => healthReply(!isStopping() && (await store.healthy())),
   };
 }
 
+/**
+ * Bytes, seconds, and requests in a window of seconds; a rate that is switched off is null. Without objects in it, so
+ * that a shell can take it apart.
+ */
 function tierLimits(config: Config, tier: Tier): object {
   const caller = { tier, fingerprint: null };
-  return { max_size: maxPasteBytes(config, caller), default_expiry: ttlSeconds(config, caller, undefined), max_expiry: config.maxExpirySeconds };
+  return {
+    max_size: maxPasteBytes(config, caller),
+    default_expiry: ttlSeconds(config, caller, undefined),
+    max_expiry: config.maxExpirySeconds,
+    creations: rateMaxFor(config, caller, config.rateMax) || null,
+    creations_window: config.rateWindowSeconds,
+    lookups: rateMaxFor(config, caller, config.lookupRateMax) || null,
+    lookups_window: config.lookupRateWindowSeconds,
+  };
 }
 
-/** Command lines that work as printed. */
-function usage(request: Request): Record<string, string> {
-  const url = request.publicUrl;
+function proofOfWork({ difficultyBits, pasteBaseBits }: Difficulties): object {
+  const paste = difficultyBits('paste');
+  const registration = difficultyBits('register');
+  return {
+    paste: { enabled: paste > 0, difficulty: paste, base_difficulty: pasteBaseBits, elevated: paste > pasteBaseBits },
+    register: { enabled: registration > 0, difficulty: registration },
+  };
+}
+
+/** Lines that work as printed, in this order, once FILE, ID and SECRET are replaced. Only the client can do work. */
+function usage(url: string, asksForWork: boolean): Record<string, string> {
+  return {
+    ...(asksForWork ? creationByClient(url) : creationByCurl(url)),
+    read: `curl ${url}/ID/raw`,
+    read_with_password: `curl -H 'X-Paste-Password: SECRET' ${url}/ID/raw`,
+    metadata: `curl ${url}/ID`,
+  };
+}
+
+function creationByCurl(url: string): Record<string, string> {
   return {
     create: `echo hello | curl --data-binary @- ${url}/`,
     create_file: `curl --data-binary @FILE ${url}/`,
     create_burn_after_read: `curl -H 'X-Burn-After-Read: true' --data-binary @FILE ${url}/`,
     create_with_password: `curl -H 'X-Paste-Password: SECRET' -H 'X-Expiry: 3600' --data-binary @FILE ${url}/`,
-    read: `curl ${url}/ID/raw`,
-    metadata: `curl ${url}/ID`,
+  };
+}
+
+function creationByClient(url: string): Record<string, string> {
+  return {
+    create: `${clientDownload(url)} && echo hello | sh pastec`,
+    create_file: 'sh pastec FILE',
+    create_burn_after_read: 'sh pastec --burn FILE',
+    create_with_password: "echo 'SECRET' | sh pastec --password-file - --expire 1h FILE",
+  };
+}
+
+function clientLines(url: string, canRegister: boolean): Record<string, string> {
+  return {
+    download: clientDownload(url),
+    create: 'sh pastec FILE',
+    create_encrypted: 'sh pastec --encrypt FILE',
+    read: 'sh pastec get ID',
+    ...(canRegister ? { register: 'sh pastec register' } : {}),
+    help: 'sh pastec help',
   };
 }
 

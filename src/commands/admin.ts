@@ -1,0 +1,148 @@
+// `pasted admin`: who the admins are. Whose certificate is the first and so the admin's is decided in the store.
+
+import { normaliseCommonName } from '../core/common-name.ts';
+import { isoSeconds, unixSeconds } from '../core/time.ts';
+import { makeBundle, type BundleProfile } from '../crypto/pkcs12.ts';
+import { createKdfThread } from '../crypto/pkcs12-kdf-thread.ts';
+import { randomBytes } from '../crypto/random.ts';
+import { NotFirstError, newKey, type IssuedCertificate } from '../service/certificates.ts';
+import { statusOf } from '../service/identity.ts';
+import type { Given, Run } from './commands.ts';
+import { CommandError, EXIT, UsageError } from './failures.ts';
+import { createNewFile, type NewFile } from './files.ts';
+import { OPERATOR, findCertificate, inOffice, type Office } from './operator.ts';
+import type { Terminal } from './terminal.ts';
+
+const DEFAULT_NAME = 'admin';
+
+/** As in the body of POST /register. */
+const MAX_PASSWORD_LENGTH = 1024;
+
+interface Wanted {
+  readonly path: string;
+  readonly commonName: string;
+  readonly profile: BundleProfile;
+  /** Empty for none. */
+  readonly bundlePassword: string;
+}
+
+/** Issues the first certificate ever, or none. */
+export const create: Run = async (terminal, given) => {
+  const wanted = readWanted(terminal, given);
+  return inOffice(terminal, { ifMissing: 'create', needsPassword: true }, async (office) => {
+    if ((await office.store.certificates.listAll()).length > 0) throw issuedBefore();
+    const issued = await intoNewFile(wanted.path, (file) => issueFirst(office, wanted, file));
+    terminal.stdout.write(given.options.has('--json') ? jsonOf(issued, wanted) : textOf(issued, wanted));
+    return EXIT.success;
+  });
+};
+
+export const grant: Run = (terminal, { operands: [given = ''] }) =>
+  inOffice(terminal, { ifMissing: 'refuse' }, async (office) => {
+    const certificate = await findCertificate(office, given);
+    const { serial, fingerprint, commonName } = certificate;
+    const status = statusOf(certificate, unixSeconds(terminal.clock));
+    if (status !== 'valid') throw new CommandError(`certificate ${serial} is ${status}: it makes nobody an admin`);
+    if (certificate.isAdmin) throw new CommandError(`the holder of certificate ${serial} is an admin already`);
+    const granted = office.audit.event('admin_granted', 'success', OPERATOR, { serial, fingerprint });
+    const isGranted = await office.store.certificates.grantAdmin(serial, granted);
+    if (!isGranted) throw new CommandError(`certificate ${serial} has just been revoked`);
+    terminal.stdout.write(`${commonName} is an admin now (certificate ${serial}).\n`);
+    return EXIT.success;
+  });
+
+function readWanted(terminal: Terminal, { values }: Given): Wanted {
+  const path = values.get('--out')!;
+  if (path === '-') throw new UsageError('--out must name a file, since it will hold a private key');
+  const commonName = normaliseCommonName(values.get('--name') ?? DEFAULT_NAME);
+  if (commonName === undefined) throw new UsageError('--name takes 1 to 64 characters without control characters');
+  const profile = values.get('--p12-profile') ?? 'modern';
+  if (profile !== 'modern' && profile !== 'compat') throw new UsageError('--p12-profile takes modern or compat');
+  const passwordPath = values.get('--password-file');
+  return {
+    path,
+    commonName,
+    profile,
+    bundlePassword: passwordPath === undefined ? '' : readPassword(terminal, passwordPath),
+  };
+}
+
+/** The file's text without one newline at its end. */
+function readPassword({ readFile }: Terminal, path: string): string {
+  let text;
+  try {
+    text = readFile(path);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    throw new CommandError(`${path} cannot be read (${code})`);
+  }
+  const password = text.replace(/\r?\n$/, '');
+  const length = [...password].length;
+  // U+FFFD is what becomes of bytes that are no UTF-8: such a password could never be typed again.
+  const isUsable = length >= 1 && length <= MAX_PASSWORD_LENGTH && !/[\0\ufffd]/.test(password);
+  if (!isUsable) throw new CommandError(`${path} holds no password of 1 to ${MAX_PASSWORD_LENGTH} characters in UTF-8`);
+  return password;
+}
+
+/** A file that cannot be written must be known before anything is issued; one that nothing was issued for must go. */
+async function intoNewFile<Result>(path: string, work: (file: NewFile) => Promise<Result>): Promise<Result> {
+  const file = createNewFile(path);
+  try {
+    const result = await work(file);
+    file.keep();
+    return result;
+  } catch (error) {
+    file.discard();
+    throw error instanceof NotFirstError ? issuedBefore() : error;
+  }
+}
+
+async function issueFirst(office: Office, wanted: Wanted, file: NewFile): Promise<IssuedCertificate> {
+  const { commonName, profile, bundlePassword } = wanted;
+  const authority = await office.authorities.ensured(OPERATOR);
+  const key = await newKey();
+  const kdf = createKdfThread(0);
+  const before = async (certificate: Uint8Array): Promise<void> => {
+    const keyed = { certificate, privateKey: key.privateKey, authority: authority.certificate };
+    const request = { profile, password: bundlePassword, friendlyName: commonName, ...keyed };
+    file.write(await makeBundle(request, { random: randomBytes, derive: kdf.derive }));
+  };
+  try {
+    const request = { commonName, key, requester: OPERATOR, spend: null, before, onlyFirst: true };
+    return await office.certificates.issue(request, authority);
+  } finally {
+    await kdf.close();
+  }
+}
+
+function issuedBefore(): CommandError {
+  return new CommandError(
+    'certificates have been issued already, and the first of them was the admin\'s; ' +
+      'to make the holder of one an admin: pasted admin grant SERIAL',
+  );
+}
+
+function textOf({ serial, fingerprint, expiresAt }: IssuedCertificate, { path, bundlePassword }: Wanted): string {
+  const lines = [
+    `Wrote ${path}: the certificate of the admin with its key.`,
+    `serial       ${serial}`,
+    `fingerprint  ${fingerprint}`,
+    `expires      ${isoSeconds(expiresAt)}`,
+  ];
+  if (bundlePassword === '') lines.push('The file has no password: whoever has it is the admin.');
+  return `${lines.join('\n')}\n`;
+}
+
+function jsonOf(issued: IssuedCertificate, { path }: Wanted): string {
+  const { serial, commonName, fingerprint, createdAt, expiresAt, isAdmin } = issued;
+  const shown = {
+    file: path,
+    serial,
+    common_name: commonName,
+    fingerprint_sha1: fingerprint,
+    created_at: createdAt,
+    expires_at: expiresAt,
+    is_admin: isAdmin,
+  };
+  return `${JSON.stringify(shown)}\n`;
+}

@@ -1,0 +1,245 @@
+// What each route takes and gives when all is well, for the description of the API: a table by the routes' names. What
+// goes wrong is openapi-refusals.ts, the form of bodies openapi-schemas.ts.
+
+import { fingerprint, pasteId, ref, serial, text, type Schema } from './openapi-schemas.ts';
+import type { RouteName } from './routes.ts';
+
+interface Given {
+  readonly description: string;
+  readonly schema: Schema;
+}
+
+const count: Schema = { type: 'integer' };
+const yes: Schema = { type: 'string', pattern: '^(?:[Tt][Rr][Uu][Ee]|1|[Yy][Ee][Ss])$' };
+
+/** Parameters in headers, queries and paths, by the name they have in the description. */
+export const REQUEST_HEADERS = {
+  'X-PoW-Token': { description: 'the token of a challenge, where proof-of-work is enabled', schema: text },
+  'X-PoW-Solution': { description: 'a number that solves it', schema: { type: 'string', pattern: '^\\d{1,20}$' } },
+  'X-Burn-After-Read': { description: 'delete the paste when it is read for the first time', schema: yes },
+  'X-Expiry': { description: 'seconds until the paste expires', schema: { type: 'string', pattern: '^\\d+$' } },
+  'X-Paste-Password': { description: 'the password of the paste, at most 1024 characters', schema: text },
+  'X-Remove-Password': { description: 'remove the password', schema: yes },
+  'Content-Encoding': { description: 'only identity is taken', schema: { type: 'string', enum: ['identity'] } },
+  Range: { description: 'a single range of bytes; ignored for burn-after-read pastes', schema: text },
+  'If-Range': { description: 'the entity tag that the range is meant for', schema: text },
+  'If-None-Match': { description: 'entity tags of content that the client has', schema: text },
+} as const satisfies Readonly<Record<string, Given>>;
+
+export const QUERY_PARAMETERS = {
+  limit: { description: 'how many at most', schema: count },
+  offset: { description: 'how many to leave out', schema: count },
+  after: { description: 'made after this moment, in Unix seconds', schema: count },
+  before: { description: 'made before this moment, in Unix seconds', schema: count },
+  type: { description: 'a glob that the media type fits, such as image/*', schema: text },
+  all: { description: '1 lists the pastes of everyone, for the admin', schema: { enum: ['1'] } },
+  event: { description: 'only these events', schema: text },
+  outcome: { description: 'only this outcome', schema: text },
+  client_id: { description: 'only of this fingerprint', schema: fingerprint },
+} as const satisfies Readonly<Record<string, Given>>;
+
+export const PATH_PARAMETERS: Readonly<Record<string, Given>> = {
+  id: { description: 'the id of a paste', schema: pasteId },
+  serial: { description: 'the serial number of a certificate', schema: serial },
+};
+
+export const RESPONSE_HEADERS = {
+  Location: { description: 'the path of the new paste', schema: { type: 'string', pattern: '^/' } },
+  Vary: { description: 'the answer depends on Accept', schema: text },
+  'X-RateLimit-Limit': { description: 'creations in a window; absent when there is no limit', schema: count },
+  'X-RateLimit-Remaining': { description: 'how many more would be taken now', schema: count },
+  'X-RateLimit-Reset': { description: 'when the whole limit is there again, in Unix seconds', schema: count },
+  'Retry-After': { description: 'seconds to wait', schema: count },
+  'Content-Disposition': { description: 'whether to show or to save the content', schema: text },
+  'Repr-Digest': { description: 'the SHA-256 of the whole content (RFC 9530)', schema: text },
+  'Accept-Ranges': { description: 'none for burn-after-read pastes', schema: { enum: ['bytes', 'none'] } },
+  'X-Burn-After-Read': { description: 'true on the only answer with this content', schema: { enum: ['true'] } },
+  ETag: { description: 'changes with the content', schema: text },
+  'Content-Range': { description: 'which bytes these are, or how many there are', schema: text },
+  'X-Fingerprint-SHA1': { description: 'the identity that the certificate gives', schema: fingerprint },
+  'X-Certificate-Expires': { description: 'in Unix seconds', schema: count },
+  'X-Is-Admin': { description: 'whether it is the admin\'s', schema: { enum: ['1', '0'] } },
+} as const satisfies Readonly<Record<string, Given>>;
+
+export type ResponseHeader = keyof typeof RESPONSE_HEADERS;
+
+/** Bodies by media type; no schema for what is not JSON. */
+type Content = Readonly<Record<string, Schema | null>>;
+
+export interface Answer {
+  readonly description: string;
+  readonly content?: Content;
+  readonly headers?: readonly ResponseHeader[];
+}
+
+export interface Operation {
+  readonly tag: 'service' | 'pastes' | 'certificates';
+  /** Whether the caller needs an identity, may have one that counts, or is never asked. */
+  readonly identity: 'required' | 'optional' | 'none';
+  readonly headers?: readonly (keyof typeof REQUEST_HEADERS)[];
+  readonly query?: readonly (keyof typeof QUERY_PARAMETERS)[];
+  readonly body?: { readonly isRequired: boolean; readonly content: Content };
+  /** By status. Also failures that are no refusals. */
+  readonly answers: Readonly<Record<number, Answer>>;
+}
+
+const TEXT = { 'text/plain; charset=utf-8': null };
+const PEM = { 'application/x-pem-file': null };
+const RATE: readonly ResponseHeader[] = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
+const RAW: readonly ResponseHeader[] = ['Content-Disposition', 'Repr-Digest', 'Accept-Ranges', 'ETag'];
+const WORK = ['X-PoW-Token', 'X-PoW-Solution'] as const;
+const PASTE_BODY: Content = { 'application/json': ref('NewPasteJson'), '*/*': null };
+const PAGE = ['limit', 'offset', 'after', 'before'] as const;
+
+function json(name: Parameters<typeof ref>[0]): Content {
+  return { 'application/json': ref(name) };
+}
+
+function challengeIn(name: 'PasteChallenge' | 'Challenge'): Answer {
+  const description = 'a challenge; as text, nonce, difficulty, expiry and token on one line';
+  return { description, content: { ...json(name), ...TEXT }, headers: ['Vary'] };
+}
+
+export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
+  index: {
+    tag: 'service', identity: 'none', answers: { 200: { description: 'what the service is', content: json('Index') } },
+  },
+  createPaste: {
+    tag: 'pastes',
+    identity: 'optional',
+    headers: [...WORK, 'X-Burn-After-Read', 'X-Expiry', 'X-Paste-Password', 'Content-Encoding'],
+    body: { isRequired: true, content: PASTE_BODY },
+    answers: {
+      201: {
+        description: 'stored; as text, its URL',
+        content: { ...json('CreatedPaste'), ...TEXT },
+        headers: ['Location', 'Vary', ...RATE],
+      },
+    },
+  },
+  health: {
+    tag: 'service',
+    identity: 'none',
+    answers: {
+      200: { description: 'all is well', content: json('Health') },
+      503: { description: 'the service stops, or its database fails', content: json('Unhealthy') },
+    },
+  },
+  getChallenge: {
+    tag: 'pastes',
+    identity: 'none',
+    answers: { 200: challengeIn('PasteChallenge') },
+  },
+  getClient: {
+    tag: 'service',
+    identity: 'none',
+    answers: {
+      200: {
+        description: 'a shell script',
+        content: { 'text/x-shellscript; charset=utf-8': null },
+        headers: ['Content-Disposition'],
+      },
+    },
+  },
+  listPastes: {
+    tag: 'pastes',
+    identity: 'required',
+    query: [...PAGE, 'type', 'all'],
+    answers: {
+      200: {
+        description: 'newest first; as text, one line each',
+        content: { ...json('PasteList'), ...TEXT },
+        headers: ['Vary'],
+      },
+    },
+  },
+  listAudit: {
+    tag: 'service',
+    identity: 'required',
+    query: [...PAGE, 'event', 'outcome', 'client_id'],
+    answers: { 200: { description: 'newest first', content: json('AuditLog') } },
+  },
+  registrationChallenge: {
+    tag: 'certificates',
+    identity: 'none',
+    answers: { 200: challengeIn('Challenge') },
+  },
+  register: {
+    tag: 'certificates',
+    identity: 'optional',
+    headers: WORK,
+    body: { isRequired: false, content: json('RegistrationRequest') },
+    answers: {
+      200: {
+        description: 'certificate, key and CA certificate, under the empty password unless one was asked for',
+        content: { 'application/x-pkcs12': null },
+        headers: ['Content-Disposition', 'X-Fingerprint-SHA1', 'X-Certificate-Expires', 'X-Is-Admin'],
+      },
+    },
+  },
+  describePki: {
+    tag: 'certificates',
+    identity: 'none',
+    answers: { 200: { description: 'whether there is an authority, and which', content: json('Authority') } },
+  },
+  createAuthority: {
+    tag: 'certificates',
+    identity: 'optional',
+    body: { isRequired: false, content: json('NewAuthorityRequest') },
+    answers: { 201: { description: 'created', content: json('NewAuthority') } },
+  },
+  authorityCertificate: {
+    tag: 'certificates', identity: 'none', answers: { 200: { description: 'PEM', content: PEM } },
+  },
+  revocationList: {
+    tag: 'certificates',
+    identity: 'none',
+    answers: { 200: { description: 'DER', content: { 'application/pkix-crl': null } } },
+  },
+  revocationListPem: {
+    tag: 'certificates', identity: 'none', answers: { 200: { description: 'PEM', content: PEM } },
+  },
+  issueCertificate: {
+    tag: 'certificates',
+    identity: 'optional',
+    body: { isRequired: true, content: json('IssueRequest') },
+    answers: { 201: { description: 'issued; the key is not kept', content: json('IssuedCertificate') } },
+  },
+  listCertificates: {
+    tag: 'certificates',
+    identity: 'optional',
+    answers: { 200: { description: 'none for anonymous callers', content: json('CertificateList') } },
+  },
+  revokeCertificate: {
+    tag: 'certificates',
+    identity: 'required',
+    body: { isRequired: false, content: json('RevocationRequest') },
+    answers: { 200: { description: 'revoked', content: json('RevokedCertificate') } },
+  },
+  getPaste: {
+    tag: 'pastes',
+    identity: 'optional',
+    headers: ['X-Paste-Password'],
+    answers: { 200: { description: 'metadata', content: json('Paste') } },
+  },
+  getRaw: {
+    tag: 'pastes',
+    identity: 'optional',
+    headers: ['X-Paste-Password', 'Range', 'If-Range', 'If-None-Match'],
+    answers: {
+      200: { description: 'the content', content: { '*/*': null }, headers: [...RAW, 'X-Burn-After-Read'] },
+      206: { description: 'a part of the content', content: { '*/*': null }, headers: [...RAW, 'Content-Range'] },
+      304: { description: 'the client has it', headers: ['ETag'] },
+    },
+  },
+  updatePaste: {
+    tag: 'pastes',
+    identity: 'required',
+    headers: ['X-Expiry', 'X-Paste-Password', 'X-Remove-Password', 'Content-Encoding'],
+    body: { isRequired: false, content: PASTE_BODY },
+    answers: { 200: { description: 'updated', content: json('UpdatedPaste'), headers: RATE } },
+  },
+  deletePaste: {
+    tag: 'pastes', identity: 'required', answers: { 200: { description: 'deleted', content: json('Message') } },
+  },
+};

@@ -1,0 +1,80 @@
+// Which refusals a route can give, for the description of the API. Not consulted when requests are answered: a test
+// compares it with the tables of routes and refusals, and with real answers.
+
+import type { RefusalName } from '../core/refusals.ts';
+import type { RouteName } from './routes.ts';
+
+/** Of any request that reaches a route, whatever it asks for. */
+export const GENERAL_REFUSALS = [
+  'requestMalformed', 'hostInvalid', 'requestTimeout', 'expectationFailed', 'headersTooLarge',
+  'transferEncodingUnsupported', 'internal', 'connectionsExhausted',
+] as const satisfies readonly RefusalName[];
+
+/** Of requests that reach no route, so that no operation gives them. */
+export const ROUTELESS_REFUSALS = [
+  'targetInvalid', 'notFound', 'methodNotAllowed',
+] as const satisfies readonly RefusalName[];
+
+/** Wherever it matters who is calling: the use of a certificate that is revoked or has expired is written down. */
+const CALLER = ['storeUnavailable', 'storageFull'] as const;
+
+const PAGE = ['identityRequired', 'adminRequired', 'queryInvalid'] as const;
+
+const WORK = [
+  'powRequired', 'powMalformedToken', 'powBadSignature', 'powExpired', 'powMalformedSolution', 'powInsufficient',
+  'powAlreadyUsed',
+] as const;
+
+const CONTENT = [
+  'headerRepeated', 'contentEncodingUnsupported', 'pasteTooLarge', 'rateLimited', 'noContent', 'jsonInvalid',
+  'passwordTooLong', 'pasteTooSmall', 'textRefused', 'entropyTooLow', 'duplicateContent', 'passwordQueueFull',
+  ...CALLER,
+] as const;
+
+const LOOKUP = [
+  'idInvalid', 'headerRepeated', 'lookupRateLimited', 'passwordTooLong', 'pasteNotFound', 'passwordRequired',
+  'passwordInvalid', 'passwordQueueFull', ...CALLER,
+] as const;
+
+const OWN_PASTE = ['idInvalid', 'identityRequired', 'pasteNotFound', 'permissionDenied'] as const;
+
+const JSON_BODY = ['bodyInvalid', 'bodyTooLarge'] as const;
+
+/** The authority's key costs as much to unlock as a password check, and may be locked under another password. */
+const SIGNING = [
+  'pkiDisabled', 'authorityMissing', 'authorityPasswordMissing', 'issuanceFailed', 'passwordQueueFull', ...CALLER,
+] as const;
+
+/** Beside the general ones. */
+export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>> = {
+  index: [],
+  createPaste: [...WORK, ...CONTENT],
+  health: [],
+  getChallenge: [],
+  getClient: [],
+  listPastes: [...PAGE, ...CALLER],
+  listAudit: [...PAGE, ...CALLER],
+  registrationChallenge: [],
+  register: [
+    ...JSON_BODY, 'commonNameInvalid', 'bundleProfileInvalid', 'bundlePasswordInvalid', 'headerRepeated', ...WORK,
+    'authorityPasswordMissing', 'issuanceFailed', 'passwordQueueFull', ...CALLER,
+  ],
+  describePki: ['storeUnavailable'],
+  createAuthority: [
+    'pkiDisabled', ...JSON_BODY, 'commonNameInvalid', 'authorityExists', 'authorityPasswordMissing',
+    'passwordQueueFull', ...CALLER,
+  ],
+  authorityCertificate: ['pkiDisabled', 'authorityMissing', 'storeUnavailable'],
+  revocationList: SIGNING,
+  revocationListPem: SIGNING,
+  issueCertificate: [...SIGNING, ...JSON_BODY, 'commonNameRequired', 'commonNameInvalid', 'csrInvalid', 'keyReused'],
+  listCertificates: ['pkiDisabled', ...CALLER],
+  revokeCertificate: [
+    'pkiDisabled', ...JSON_BODY, 'reasonInvalid', 'identityRequired', 'certificateRevoked', 'certificateNotFound',
+    'permissionDenied', ...CALLER,
+  ],
+  getPaste: LOOKUP,
+  getRaw: [...LOOKUP, 'rangeNotSatisfiable'],
+  updatePaste: [...OWN_PASTE, ...CONTENT, 'expiryInvalid', 'nothingToUpdate', 'burnNotUpdatable'],
+  deletePaste: [...OWN_PASTE, ...CALLER],
+};

@@ -1,0 +1,70 @@
+// Room kept in reserve. With the disk full to the last byte, SQLite in WAL mode can neither delete nor checkpoint: then this file is
+// given up, so that removing content goes on and frees more, and made again when there is room. When that is tried: service/upkeep.ts.
+
+import { closeSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+import { MIB } from '../core/time.ts';
+import { WAL_LIMIT_BYTES } from './connection.ts';
+
+/** Enough for a log at its limit and for moving it into the database. */
+export const BALLAST_BYTES = 2 * WAL_LIMIT_BYTES;
+
+/** What stays free beside the ballast: content that would leave less is refused before it is taken. */
+export const FREE_RESERVE_BYTES = BALLAST_BYTES;
+
+const OWNER_ONLY_FILE = 0o600;
+
+export interface Ballast {
+  /** From giving up until it is whole again: nothing that stores content may live on it. */
+  isGivenUp(): boolean;
+  /** Frees the room; false when there was none to free. */
+  giveUp(): boolean;
+  /** Makes the file whole where there is room for it and the reserve; whether it is whole. */
+  restore(): boolean;
+}
+
+/** `path` is the database's. */
+export function createBallast(path: string): Ballast {
+  const ballastPath = `${path}-ballast`;
+  let givenUp = false;
+
+  function isWhole(): boolean {
+    return statSync(ballastPath, { throwIfNoEntry: false })?.size === BALLAST_BYTES;
+  }
+
+  function giveUp(): boolean {
+    const bytes = statSync(ballastPath, { throwIfNoEntry: false })?.size ?? 0;
+    givenUp = true;
+    rmSync(ballastPath, { force: true });
+    return bytes > 0;
+  }
+
+  function restore(): boolean {
+    if (!isWhole() && !(freeBytes(path) > BALLAST_BYTES + FREE_RESERVE_BYTES && fill(ballastPath))) return false;
+    givenUp = false;
+    return true;
+  }
+  return { isGivenUp: () => givenUp, giveUp, restore };
+}
+
+/** Bytes that this process may still write to the file system of that path. */
+export function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(dirname(path));
+  return bavail * bsize;
+}
+
+/** Written, not only made long: a hole takes no room. */
+function fill(ballastPath: string): boolean {
+  const zeros = new Uint8Array(MIB);
+  const descriptor = openSync(ballastPath, 'w', OWNER_ONLY_FILE);
+  try {
+    for (let written = 0; written < BALLAST_BYTES; written += writeSync(descriptor, zeros));
+    return true;
+  } catch {
+    rmSync(ballastPath, { force: true });
+    return false;
+  } finally {
+    closeSync(descriptor);
+  }
+}

@@ -1,0 +1,113 @@
+// Opens the store for a command of the command line, beside a running server or where nobody serves. Offers only what a
+// second process may do: nothing here discards content or cleans up, since leases and orphans are known to the server
+// alone. The server's own way in is open.ts.
+
+import { existsSync } from 'node:fs';
+
+import { openReading } from './connection.ts';
+import { SQLITE_CANTOPEN, asStoreError, primaryCodeOf } from './failures.ts';
+import { LOCK_WAIT_MS, createFile, lockDatabase, newerVersionRefused, refuseOtherFiles } from './file.ts';
+import type { DatabaseLock } from './file.ts';
+import type { StoreOptions } from './open.ts';
+import { createAuthorityStore, createCertificateStore } from './pki-store.ts';
+import type { AuthorityStore, CertificateStore } from './pki-store.ts';
+import { openReader } from './reader.ts';
+import { MIGRATIONS, schemaVersionOf } from './schema.ts';
+import { DatabaseInUseError, DatabaseRefusedError } from './store.ts';
+import type { AuditStore, PasteStore } from './store.ts';
+import { startWriter } from './writer.ts';
+import type { Writer } from './writer.ts';
+
+export interface VisitOptions extends StoreOptions {
+  /** What becomes of a path without a file: a mistyped one must not look like an empty service. */
+  readonly ifMissing: 'create' | 'refuse';
+}
+
+export interface VisitedStore {
+  readonly certificates: CertificateStore;
+  readonly authority: AuthorityStore;
+  readonly audit: Pick<AuditStore, 'list'>;
+  readonly pastes: Pick<PasteStore, 'usage'>;
+  close(): Promise<void>;
+}
+
+/**
+ * Where nobody has the database, makes and migrates it as the server would, under the server's lock, which is free
+ * again when this resolves: a server may start beside the command. Where a server has it, writes queue up with the
+ * server's own by SQLite's locking. Rejects as openStore does, and with DatabaseInUseError beside a server of an older
+ * version.
+ */
+export async function visitStore({ path, clock, log, ifMissing }: VisitOptions): Promise<VisitedStore> {
+  if (ifMissing === 'refuse' && !existsSync(path)) throw missingRefused(path);
+  const lock = lockUnlessServed(path);
+  let writer: Writer | undefined;
+  try {
+    if (lock !== undefined) {
+      refuseOtherFiles(path);
+      createFile(path);
+    }
+    writer = await startWriter(path, clock, log, { keepsBallast: false });
+    const visited = assemble(path, writer);
+    lock?.release();
+    return visited;
+  } catch (error) {
+    await writer?.close();
+    if (error instanceof DatabaseRefusedError) lock?.withdraw();
+    else lock?.release();
+    throw error;
+  }
+}
+
+function assemble(path: string, writer: Writer): VisitedStore {
+  const reader = openReader(path);
+  let closing: Promise<void> | undefined;
+  async function closeParts(): Promise<void> {
+    reader.close();
+    await writer.close();
+  }
+  return {
+    certificates: createCertificateStore(reader, writer),
+    authority: createAuthorityStore(reader, writer),
+    audit: { list: async (filter, page) => reader.look((lookups) => lookups.listAudit(filter, page)) },
+    pastes: { usage: async () => reader.look((lookups) => lookups.usage()) },
+    close: () => (closing ??= closeParts()),
+  };
+}
+
+/** undefined beside whoever has the lock and has brought the database to exactly this version. */
+function lockUnlessServed(path: string): DatabaseLock | undefined {
+  // Whoever has the lock may be making or migrating the database at this moment: worth a wait before giving up.
+  for (const waitMs of [0, LOCK_WAIT_MS]) {
+    try {
+      return lockDatabase(path, waitMs);
+    } catch (error) {
+      if (!(error instanceof DatabaseInUseError)) throw error;
+      const version = versionBeside(path);
+      if (version === MIGRATIONS.length) return undefined;
+      if (version > MIGRATIONS.length) throw newerVersionRefused(path, version);
+    }
+  }
+  throw new DatabaseInUseError(
+    `the database ${path} is in use by a server of an older version, or by one that is still starting: ` +
+      'try again when it runs this version',
+  );
+}
+
+/** Through SQLite, as what another process has open must not be opened and closed by hand (see refuseOtherFiles). */
+function versionBeside(path: string): number {
+  let db;
+  try {
+    db = openReading(path);
+    return schemaVersionOf(db);
+  } catch (error) {
+    // It has the lock, and has not made the file so far.
+    if (primaryCodeOf(error) === SQLITE_CANTOPEN) return 0;
+    throw asStoreError(error);
+  } finally {
+    db?.close();
+  }
+}
+
+function missingRefused(path: string): DatabaseRefusedError {
+  return new DatabaseRefusedError(`there is no database ${path}: set SERVICE_DB to the one of the service`);
+}

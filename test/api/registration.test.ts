@@ -1,0 +1,291 @@
+// GET /register/challenge and POST /register over real sockets. How a bundle is encoded is tested in
+// test/unit/crypto-pkcs12.test.ts; here it is opened as its owner would.
+
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { DatabaseSync } from 'node:sqlite';
+import { test, type TestContext } from 'node:test';
+import { createSecureContext } from 'node:tls';
+import { createApp } from '../../src/app.ts';
+import type { Config } from '../../src/config/settings.ts';
+import { randomBytes } from '../../src/crypto/random.ts';
+import { startApp, type RunningApp } from '../support/app.ts';
+import { UUID_V4 } from '../support/answer-contract.ts';
+import { newFingerprint } from '../support/certificates.ts';
+import { movableClock } from '../support/clock.ts';
+import {
+  audited, authorityPem, createAuthority, openssl, PKI, register, send, writeFiles, type Issued, type Registered,
+} from '../support/pki.ts';
+import { assertError, assertStored, post } from '../support/posting.ts';
+import { isInstalled, temporaryFolder } from '../support/programs.ts';
+import { selectValue } from '../support/store.ts';
+import { freshWork, getChallenge, showing, solve, workHint } from '../support/work.ts';
+
+const BITS = 6;
+const PATH = '/register/challenge';
+const HINT = { hint: 'request a new challenge: GET /register/challenge' };
+
+/** With work to do, for pastes and for registrations. */
+function startWithWork(t: TestContext, overrides: Partial<Config> = {}): Promise<RunningApp> {
+  return startApp(t, { ...PKI, powDifficultyBits: BITS, registerPowDifficultyBits: BITS, ...overrides });
+}
+
+function certificates(app: RunningApp): unknown {
+  return selectValue(app.config.databasePath, 'SELECT count(*) FROM certificates');
+}
+
+/** A refusal of POST /register, whole. */
+function assertRefused({ status, json }: Registered, expected: number, error: string, members = {}): void {
+  assert.deepEqual({ status, ...json }, { status: expected, error, ...members });
+}
+
+/** The certificates in the bundle, the client's first, and what openssl says about it. */
+function openBundle(folder: string, bundle: Uint8Array, password = '') {
+  writeFiles(folder, { 'client.p12': bundle });
+  const info = openssl(folder, 'pkcs12', '-in', 'client.p12', '-passin', `pass:${password}`, '-info', '-nokeys');
+  const pems = info.match(/-----BEGIN CERTIFICATE-----[^]*?-----END CERTIFICATE-----/g) ?? [];
+  return { certificates: pems.map((pem) => new X509Certificate(pem)), info };
+}
+
+test('GET /register/challenge: exactly these members, or one line of text', async (t) => {
+  const app = await startWithWork(t, { registerPowDifficultyBits: 24 });
+  const { json, headers } = await send(app, `GET ${PATH}`);
+  const { nonce, token } = json as Record<string, string>;
+  const expires = app.clock.unixMs() / 1000 + 300;
+  assert.deepEqual(json, { enabled: true, difficulty: 24, nonce, expires, token });
+  assert.match(String(nonce), /^[0-9a-f]{32}$/);
+  assert.match(String(token), new RegExp(`^${nonce}:${expires}:24:[0-9a-f]{64}$`));
+  assert.equal(headers.get('vary'), 'Accept');
+  const line = await (await app.request(PATH, { headers: { Accept: 'text/plain' } })).text();
+  assert.match(line, /^[0-9a-f]{32} 24 \d+ [0-9a-f:]+\n$/);
+});
+
+test('SERVICE_REGISTER_POW=0: the challenge says so, and no work is looked at', async (t) => {
+  const app = await startWithWork(t, { registerPowDifficultyBits: 0 });
+  assert.deepEqual((await send(app, `GET ${PATH}`)).json, { enabled: false, difficulty: 0 });
+  assert.equal((await register(app, undefined, showing('no token', 'no solution'))).status, 200);
+});
+
+test('POST /register: 200 with the bundle and its headers; the CA is made by the first', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const app = await startApp(t, { ...PKI, pkiEnabled: false });
+  const first = await register(app, { common_name: ' alice ' });
+  assert.equal(first.status, 200);
+  const expiresAt = app.clock.unixMs() / 1000 + 365 * 86_400;
+  const shown = ['content-type', 'content-disposition', 'x-certificate-expires', 'x-is-admin', 'x-frame-options'];
+  assert.deepEqual(shown.map((name) => first.headers.get(name)), [
+    'application/x-pkcs12', 'attachment; filename="client.p12"', String(expiresAt), '1', 'DENY',
+  ]);
+
+  const folder = temporaryFolder(t);
+  const [client, ca, ...others] = openBundle(folder, first.bundle).certificates;
+  assert.deepEqual([client?.subject, ca?.subject, others.length], ['CN=alice', 'CN=Paste Service CA', 0]);
+  assert.equal(first.headers.get('x-fingerprint-sha1'), client?.fingerprint.replaceAll(':', '').toLowerCase());
+  assert.equal(client?.validToDate.getTime(), 1000 * expiresAt);
+  const key = openssl(folder, 'pkcs12', '-in', 'client.p12', '-passin', 'pass:', '-nocerts', '-nodes');
+  assert.match(key, /-----BEGIN PRIVATE KEY-----/);
+
+  const second = await register(app);
+  assert.equal(second.headers.get('x-is-admin'), '0');
+  const [unnamed, sameCa] = openBundle(folder, second.bundle).certificates;
+  assert.match(unnamed?.subject.replace('CN=', '') ?? '', UUID_V4);
+  assert.equal(sameCa?.fingerprint, ca?.fingerprint);
+  writeFiles(folder, { 'client.crt': unnamed!.toString(), 'ca.crt': ca!.toString() });
+  const purpose = ['-x509_strict', '-purpose', 'sslclient', '-attime', String(expiresAt - 1)];
+  assert.equal(openssl(folder, 'verify', ...purpose, '-CAfile', 'ca.crt', 'client.crt'), 'client.crt: OK\n');
+});
+
+test('POST /register: p12_profile and p12_password, as openssl sees them', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const app = await startApp(t, PKI);
+  const folder = temporaryFolder(t);
+  const modern = /PBES2, PBKDF2, AES-256-CBC, Iteration 2048, PRF hmacWithSHA256/;
+  const guarded = /PBES2, PBKDF2, AES-256-CBC, Iteration 600000, PRF hmacWithSHA256/;
+  const profiles = [
+    [{}, '', modern],
+    [{ p12_profile: 'modern', p12_password: null }, '', modern],
+    [{ p12_profile: 'compat' }, '', /pbeWithSHA1And3-KeyTripleDES-CBC, Iteration 2048/],
+    [{ p12_password: 'Gehe\u00efm \u{1F5DD}' }, 'Gehe\u00efm \u{1F5DD}', guarded],
+  ] as const;
+  for (const [body, password, scheme] of profiles) {
+    const { status, bundle, headers } = await register(app, body);
+    assert.equal(status, 200);
+    const { certificates: [client], info } = openBundle(folder, bundle, password);
+    assert.equal(client?.fingerprint.replaceAll(':', '').toLowerCase(), headers.get('x-fingerprint-sha1'));
+    assert.match(info, scheme);
+  }
+});
+
+test('POST /register: a body that can\'t be is 400, and costs no work', async (t) => {
+  const app = await startWithWork(t);
+  const work = await freshWork(app, PATH);
+  const name = 'common_name must be 1 to 64 characters without control characters';
+  const password = 'p12_password must be 1 to 1024 characters';
+  const refusals: readonly [body: unknown, error: string][] = [
+    ['x', 'invalid JSON body: expected an object'],
+    ['[]', 'invalid JSON body: expected an object'],
+    [{ common_name: 7 }, name],
+    [{ common_name: 'x'.repeat(65) }, name],
+    [{ common_name: '\u0007' }, name],
+    [{ p12_profile: 'rc2' }, 'p12_profile must be modern or compat'],
+    [{ p12_profile: 1 }, 'p12_profile must be modern or compat'],
+    [{ p12_profile: '' }, 'p12_profile must be modern or compat'],
+  ];
+  for (const [body, error] of refusals) assertRefused(await register(app, body, work), 400, error);
+  for (const value of ['', 7, 'x'.repeat(1025), 'a\0b', '\ud800']) {
+    assertRefused(await register(app, { p12_password: value }, work), 400, password);
+  }
+  assert.equal(certificates(app), 0);
+  const longest = { common_name: 'x'.repeat(64), p12_password: '\u00e9'.repeat(1024) };
+  const { status, bundle } = await register(app, longest, work);
+  assert.equal(status, 200);
+  createSecureContext({ pfx: bundle, passphrase: longest.p12_password });
+});
+
+test('POST /register: while a bundle with a password is made, others register and passwords are checked', async (t) => {
+  const app = await startApp(t, PKI);
+  await createAuthority(app);
+  const id = await app.store('x', { 'X-Paste-Password': 'right' });
+  /** Status and milliseconds. */
+  const timed = async (answer: Promise<{ status: number }>): Promise<[number, number]> => {
+    const startedMs = performance.now();
+    const { status } = await answer;
+    return [status, performance.now() - startedMs];
+  };
+  const slow = timed(register(app, { p12_password: 'x' }));
+  // Two, one after the other: when the first is done, the keys of the slow one are being derived.
+  const [quickStatus, quickMs] = await timed(register(app).then(() => register(app)));
+  const [readStatus, readMs] = await timed(app.request(`/${id}/raw`, { headers: { 'X-Paste-Password': 'wrong' } }));
+  const [slowStatus, slowMs] = await slow;
+  assert.deepEqual([quickStatus, readStatus, slowStatus], [200, 403, 200]);
+  assert.ok(quickMs < slowMs / 2, `two registrations took ${quickMs} of ${slowMs} ms`);
+  assert.ok(readMs < slowMs / 2, `a password check took ${readMs} of ${slowMs} ms`);
+});
+
+test('POST /register: without work it is asked for; wrong work is refused by its reason', async (t) => {
+  const app = await startWithWork(t);
+  const { token, nonce } = await getChallenge(app, PATH);
+  const solution = solve(nonce, BITS);
+  for (const headers of [{}, { 'X-PoW-Token': token }, { 'X-PoW-Solution': solution }] as Record<string, string>[]) {
+    const hint = workHint(app.url, PATH, 'sh pastec register');
+    assertRefused(await register(app, undefined, headers), 400, 'proof-of-work required', { hint });
+  }
+  let unsolved = 0;
+  while (solve(nonce, BITS) === String(unsolved)) unsolved += 1;
+  const wrong = [
+    [showing('x', solution), 'malformed token'],
+    [showing(token.replace(/.$/, (digit) => (digit === '0' ? '1' : '0')), solution), 'bad signature'],
+    [showing(token, 'x'), 'malformed solution'],
+    [showing(token, String(unsolved)), 'insufficient work'],
+    [await freshWork(app), 'bad signature'],
+  ] as const;
+  for (const [headers, reason] of wrong) {
+    assertRefused(await register(app, undefined, headers), 400, `Proof-of-work failed: ${reason}`, HINT);
+  }
+  const forPaste = await post(app, 'x', await freshWork(app, PATH));
+  assertError(forPaste, 400, 'Proof-of-work failed: bad signature', { hint: 'request a new challenge: GET /challenge' });
+  assert.equal((await send(app, 'GET /pki')).json['ca_exists'], false, 'none of it made a CA');
+  assert.equal((await register(app, undefined, showing(token, solution))).status, 200);
+
+  const late = await freshWork(app, PATH);
+  app.clock.advance(300_000);
+  assertRefused(await register(app, undefined, late), 400, 'Proof-of-work failed: challenge expired', HINT);
+});
+
+test('POST /register: of 20 concurrent uses of a token exactly one buys a certificate, and none later', async (t) => {
+  const app = await startWithWork(t);
+  await createAuthority(app);
+  const work = await freshWork(app, PATH);
+  const answers = await Promise.all(Array.from({ length: 20 }, () => register(app, undefined, work)));
+  assert.equal(answers.filter(({ status }) => status === 200).length, 1);
+  const used = 'Proof-of-work failed: challenge already used';
+  for (const answer of answers) if (answer.status !== 200) assertRefused(answer, 400, used, HINT);
+  assertRefused(await register(app, undefined, work), 400, used, HINT);
+  assert.equal(certificates(app), 1);
+});
+
+test('POST /register: 20 concurrent first registrations make one CA, one admin and 20 serials', async (t) => {
+  const app = await startApp(t, PKI);
+  const names = Array.from({ length: 20 }, (_, n) => `client ${n}`);
+  const answers = await Promise.all(names.map((name) => register(app, { common_name: name })));
+  assert.deepEqual(answers.map(({ status }) => status), names.map(() => 200));
+  assert.equal(answers.filter(({ headers }) => headers.get('x-is-admin') === '1').length, 1);
+  assert.equal(selectValue(app.config.databasePath, 'SELECT count(DISTINCT serial) FROM certificates'), 20);
+  assert.equal(selectValue(app.config.databasePath, 'SELECT sum(is_admin) FROM certificates'), 1);
+  const created = "SELECT count(*) FROM audit WHERE event = 'cert_issued' AND details LIKE '%\"type\":\"ca\"%'";
+  assert.equal(selectValue(app.config.databasePath, created), 1);
+  if (!isInstalled(t, 'openssl')) return;
+  const folder = temporaryFolder(t);
+  const ca = new X509Certificate(await authorityPem(app));
+  for (const { bundle } of [answers[0]!, answers[19]!]) {
+    const [client, chained] = openBundle(folder, bundle).certificates;
+    assert.ok(client?.verify(ca.publicKey));
+    assert.equal(chained?.fingerprint, ca.fingerprint);
+  }
+});
+
+test('POST /register: needs the CA password, whether there is a CA or not', async (t) => {
+  const app = await startApp(t, { ...PKI, pkiEnabled: false, pkiCaPassword: '' });
+  assertRefused(await register(app), 500, 'CA password not configured');
+  assert.equal(certificates(app), 0);
+});
+
+test('POST /register: what it issues is trusted, audited, and listed for whoever asked for it', async (t) => {
+  const app = await startApp(t, { ...PKI, maxAnonBytes: 10, maxAuthBytes: 20 });
+  const requester = newFingerprint();
+  const { headers } = await register(app, { common_name: 'alice' }, { 'X-SSL-Client-SHA1': requester });
+  const fingerprint = headers.get('x-fingerprint-sha1') ?? '';
+  assertStored(await post(app, 'x'.repeat(20), { 'X-SSL-Client-SHA1': fingerprint }));
+  const { json } = await send(app, 'GET /pki/certs', { as: requester });
+  const [record] = json['certificates'] as Record<string, unknown>[];
+  assert.deepEqual([json['count'], record?.['fingerprint_sha1'], record?.['issued_to']], [1, fingerprint, requester]);
+  const admin = { fingerprint_sha1: fingerprint } as Issued;
+  const entries = await audited(app, admin);
+  assert.deepEqual(entries.map(({ event, client_id }) => [event, client_id]), [
+    ['cert_issued', requester], ['cert_issued', requester], ['admin_granted', requester],
+  ]);
+  assert.deepEqual(entries.map(({ details }) => details['type']), ['ca', 'client', undefined]);
+});
+
+test('POST /register: what can\'t be stored costs nothing: nobody is admin, and the token is still good', async (t) => {
+  const app = await startWithWork(t);
+  await createAuthority(app);
+  const work = await freshWork(app, PATH);
+  // A second connection makes the last statement of the transaction fail, as a fault of the storage would.
+  const db = new DatabaseSync(app.config.databasePath, { timeout: 5000 });
+  t.after(() => db.close());
+  db.exec("CREATE TRIGGER broken BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'broken'); END");
+  assertRefused(await register(app, undefined, work), 500, 'certificate issuance failed');
+  assert.equal(certificates(app), 0);
+  assert.equal(selectValue(app.config.databasePath, 'SELECT count(*) FROM spent_challenges'), 0);
+  db.exec('DROP TRIGGER broken');
+  const { status, headers } = await register(app, undefined, work);
+  assert.deepEqual([status, headers.get('x-is-admin')], [200, '1']);
+  const failures = app.logged.filter(({ event }) => event === 'issuance failed');
+  assert.deepEqual(failures.map(({ level, logger }) => [level, logger]), [['error', 'pki']]);
+});
+
+test('POST /register: a bundle that can\'t be made costs nothing: no admin, and the token is still good', async (t) => {
+  const { config, app: before } = await startWithWork(t);
+  await before.close();
+  let isBroken = true;
+  // Eight bytes are a salt of a compat bundle, and nothing else.
+  const random = (size: number): Uint8Array => {
+    if (isBroken && size === 8) throw new Error('no randomness');
+    return randomBytes(size);
+  };
+  const app = await createApp(config, { clock: movableClock(), random, log: () => {}, cores: 2 });
+  try {
+    const { url } = await app.listen();
+    const server = { request: (path: string, options?: RequestInit) => fetch(`${url}${path}`, options) };
+    const work = await freshWork(server, PATH);
+    const compat = { p12_profile: 'compat' };
+    assertRefused(await register(server, compat, work), 500, 'certificate issuance failed');
+    assert.equal(selectValue(config.databasePath, 'SELECT count(*) FROM certificates'), 0);
+    isBroken = false;
+    const { status, headers } = await register(server, compat, work);
+    assert.deepEqual([status, headers.get('x-is-admin')], [200, '1']);
+  } finally {
+    await app.close();
+  }
+});

@@ -1,0 +1,258 @@
+// pastec's arguments, configuration, exit codes and manners towards terminals and servers that are not what they
+// should be.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { binaryContent, startApp } from '../support/app.ts';
+import { answerAlways } from '../support/answer-always.ts';
+import { isInstalled } from '../support/programs.ts';
+import { clientOf } from '../support/shells.ts';
+import { VERSION } from '../../src/version.ts';
+
+/** No server listens there: port 9 is discard, which nobody runs. */
+const NOBODY = 'http://127.0.0.1:9';
+
+const COMMANDS = ['put', 'get', 'info', 'rm', 'update', 'ls', 'register', 'cert', 'status', 'completion', 'help'];
+
+test('pastec --version: is the service\'s', async (t) => {
+  const { text, code } = await clientOf(t, NOBODY).run(['--version']);
+  assert.deepEqual([text, code], [`pastec ${VERSION}\n`, 0]);
+});
+
+test('pastec help: names every command, and explains each', async (t) => {
+  const { run } = clientOf(t, NOBODY);
+  const general = (await run(['help'])).text;
+  assert.equal((await run(['--help'])).text, general);
+  for (const command of COMMANDS) {
+    assert.match(general, new RegExp(`^  pastec ${command} `, 'm'));
+    const { text, code } = await run(['help', command]);
+    assert.equal(code, 0);
+    assert.match(text, new RegExp(`^pastec ${command}\\b`));
+  }
+  assert.equal((await run(['get', 'x', '-h'])).text, (await run(['help', 'get'])).text);
+  assert.equal((await run(['help', 'nothing'])).code, 2);
+});
+
+test('pastec: what can not be meant is a usage error that stores nothing', async (t) => {
+  const app = await startApp(t);
+  const { run, folder } = clientOf(t, app.url);
+  writeFileSync(join(folder, 'file'), 'content');
+  writeFileSync(join(folder, 'lines'), 'one\ntwo\n');
+  writeFileSync(join(folder, 'blank'), '  \n');
+  const wrong = [
+    ['--nothing'], ['-z', 'file'], ['--burn=yes', 'file'], ['-e'], ['-e', '', 'file'], ['-e', 'soon', 'file'],
+    ['-e', '99999d', 'file'], ['-e', '-5', 'file'], ['no-such-file'], ['get'], ['get', 'x y'], ['get', 'abc', 'def'],
+    ['get', 'http://[/abcdef'], ['get', '-b', 'abcdef'], ['put', '--type', 'image/*', 'file'], ['info'], ['rm'],
+    ['update', 'abcdef'], ['--server', 'ftp://x', 'file'], ['--server', 'http://a b', 'file'],
+    ['--timeout', 'long', 'file'], ['--fingerprint', 'abc', 'file'], ['-p', '--password-file', 'file', 'file'],
+    ['--password-file', 'lines', 'file'], ['--password-file', 'blank', 'file'], ['--password-file', '-', '-'],
+    ['ls', 'x'], ['ls', '--limit', 'x'], ['cert'], ['cert', 'show', 'x'], ['completion', 'tcsh'], ['put', '--server'],
+  ];
+  for (const args of wrong) {
+    const { code, text, stderr } = await run(args);
+    assert.deepEqual([args, code, text], [args, 2, '']);
+    assert.match(stderr, /^pastec: .+\n/);
+  }
+  const noServer = await run(['file'], { environment: { PASTEC_SERVER: '' } });
+  assert.equal(noServer.code, 2);
+  assert.match(noServer.stderr, /which server\?/);
+  assert.ok(app.logged.every((entry) => !JSON.stringify(entry).includes('"POST"')));
+});
+
+test('pastec: exit codes say what a server refused, with its words and its hint', async (t) => {
+  const app = await startApp(t, { maxAnonBytes: 1000, rateMax: 1, requireBinary: true });
+  const { run } = clientOf(t, app.url);
+  const text = await run([], { input: 'text where binary is wanted' });
+  assert.equal(text.code, 1);
+  assert.match(text.stderr, /^pastec: .+\n  .+\n$/);
+  assert.equal((await run([], { input: binaryContent(1001) })).code, 5);
+  const limited = await run([], { input: binaryContent(10) });
+  assert.equal(limited.code, 6);
+  assert.match(limited.stderr, /\(try again in \d+ s\)/);
+  assert.equal((await run(['get', 'abcdef'])).code, 3);
+  assert.equal((await run(['get', `${NOBODY}/abcdef`])).code, 8);
+});
+
+test('pastec: content that can not be read, or is empty, is an error before any request', async (t) => {
+  const app = await startApp(t);
+  const { run, folder } = clientOf(t, app.url);
+  mkdirSync(join(folder, 'sub'));
+  writeFileSync(join(folder, 'empty'), '');
+  for (const args of [['put', 'sub'], ['put', 'empty'], ['put', 'missing'], ['put', '-'], []]) {
+    const { code, text } = await run(args, { input: '' });
+    assert.deepEqual([args, code, text], [args, 1, '']);
+  }
+  assert.equal(app.logged.filter((entry) => JSON.stringify(entry).includes('"POST"')).length, 0);
+});
+
+test('pastec: a server that is no paste service is called so, and its words are no control codes', async (t) => {
+  const url = await answerAlways(t, 200, '<!doctype html>');
+  const { run } = clientOf(t, url);
+  for (const args of [['get', 'abcdef', '-o', 'out'], ['status'], ['put', '-']]) {
+    const { code, text } = await run(args, { input: 'x' });
+    if (args[0] !== 'get') assert.deepEqual([args, code, text], [args, 9, '']);
+  }
+  const hostile = await answerAlways(t, 404, '{"error":"\u001b[2J\u0007gone \\"now\\"","hint":"\u009b31m"}');
+  const { stderr, code } = await clientOf(t, hostile).run(['get', 'abcdef']);
+  assert.equal(code, 3);
+  assert.equal(stderr.split('\n')[0], 'pastec: ?[2J?gone "now"');
+});
+
+test('pastec: the configuration is read and never run, and the command line wins', async (t) => {
+  const app = await startApp(t);
+  const { run, home, folder } = clientOf(t, NOBODY);
+  mkdirSync(join(home, '.config', 'pastec'), { recursive: true });
+  const canary = join(folder, 'canary');
+  writeFileSync(join(home, '.config', 'pastec', 'config'),
+    `# comment\nserver=${app.url}/\nexpire=1m\nhistory=yes\ntimeout=$(touch ${canary})5\n`);
+  const environment = { PASTEC_SERVER: '' };
+  assert.equal((await run(['-'], { input: 'x', environment })).code, 2);
+  assert.equal((await run(['--timeout', '5', '-'], { input: 'x', environment: { PASTEC_SERVER: NOBODY } })).code, 8);
+  const { text, stderr } = await run(['--timeout', '5', '-'], { input: 'x', environment });
+  assert.equal(stderr, '');
+  assert.ok(!existsSync(canary));
+  const metadata = await (await fetch(text.trim())).json() as { created_at: number; expires_at: number };
+  assert.equal(metadata.expires_at - metadata.created_at, 60);
+  const history = join(home, '.local', 'state', 'pastec', 'history');
+  assert.match(readFileSync(history, 'utf8'), new RegExp(`^\\d{4}-\\S+Z ${text}$`));
+  assert.equal(statSync(history).mode & 0o777, 0o600);
+});
+
+test('pastec: without history in the configuration nothing is written into the home', async (t) => {
+  const app = await startApp(t);
+  const { run, home } = clientOf(t, app.url);
+  await run([], { input: 'x' });
+  assert.ok(!existsSync(join(home, '.local')));
+});
+
+test('pastec --timeout: ends the wait for a server that never answers', async (t) => {
+  const silent = createServer((socket) => socket.resume()).listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  t.after(() => silent.close());
+  const { port } = silent.address() as AddressInfo;
+  const { code, stderr } = await clientOf(t, `http://127.0.0.1:${port}`).run(['--timeout', '1', 'get', 'abcdef']);
+  assert.equal(code, 8);
+  assert.match(stderr, /timed out/);
+});
+
+test('pastec: colours its complaints on a terminal, unless NO_COLOR is set', async (t) => {
+  if (!isInstalled(t, 'script')) return;
+  const { onTerminal } = clientOf(t, NOBODY);
+  assert.match((await onTerminal('get x').ended).text, /\x1b\[31mpastec:\x1b\[0m no paste URL or id: x/);
+  assert.ok((await onTerminal('get x', { environment: { NO_COLOR: '1' } }).ended).text.startsWith('pastec: no paste'));
+});
+
+test('pastec put: 50 MiB through a pipe, and back', async (t) => {
+  const app = await startApp(t, { maxAnonBytes: 50 * 2 ** 20 });
+  const { run, folder } = clientOf(t, app.url);
+  const content = Buffer.from(binaryContent(2 ** 20)).subarray(0, 2 ** 20);
+  const large = Buffer.concat(Array.from({ length: 50 }, () => content));
+  const { text, stderr } = await run([], { input: large });
+  assert.equal(stderr, '');
+  await run(['get', '-o', 'copy', text.trim()]);
+  assert.ok(readFileSync(join(folder, 'copy')).equals(large));
+});
+
+test('pastec put: named binary files keep the media types that the service takes', async (t) => {
+  const app = await startApp(t);
+  const { run, folder } = clientOf(t, app.url);
+  const names = {
+    'a.png': 'image/png', 'b.jpg': 'image/jpeg', 'c.tgz': 'application/gzip', 'd.json': 'application/octet-stream',
+  };
+  for (const name of Object.keys(names)) writeFileSync(join(folder, name), binaryContent(10));
+  const { text } = await run(['put', ...Object.keys(names)]);
+  const answers = await Promise.all(text.trim().split('\n').map((url) => fetch(`${url}/raw`)));
+  const types = answers.map((answer) => answer.headers.get('content-type'));
+  assert.deepEqual(types, Object.values(names));
+});
+
+test('pastec --json: prints what the server answered, with the whole link', async (t) => {
+  const app = await startApp(t);
+  const { run } = clientOf(t, app.url);
+  const created = JSON.parse((await run(['--json'], { input: 'x' })).text) as Record<string, unknown>;
+  assert.equal(created['link'], `${app.url}${created['url']}`);
+  const info = JSON.parse((await run(['info', '--json', String(created['id'])])).text) as Record<string, unknown>;
+  assert.equal(info['size'], 1);
+});
+
+test('pastec get: reads the URL from standard input, so that it is no argument', async (t) => {
+  const app = await startApp(t);
+  const id = await app.store('content');
+  const { text } = await clientOf(t, app.url).run(['get', '-'], { input: `${app.url}/${id}/raw\n` });
+  assert.equal(text, 'content');
+});
+
+test('pastec get -o: what can not be written to is noticed before a paste burns, or its content is kept', async (t) => {
+  if (!existsSync('/dev/full')) return t.skip('there is no /dev/full');
+  const app = await startApp(t);
+  const { run, folder } = clientOf(t, app.url);
+  const burning = (content: string): Promise<string> => app.store(content, { 'X-Burn-After-Read': 'true' });
+  const early = await burning('still there');
+  for (const place of ['.', 'no/such/folder']) assert.equal((await run(['get', early, '-o', place])).code, 1);
+  assert.equal((await app.request(`/${early}`)).status, 200);
+
+  const id = await burning('only once');
+  const { code, stderr } = await run(['get', id, '-o', '/dev/full'], { environment: { TMPDIR: folder } });
+  assert.equal(code, 1);
+  const [, kept = ''] = /its content is kept in (\S+)/.exec(stderr) ?? assert.fail(stderr);
+  assert.equal(readFileSync(kept, 'utf8'), 'only once');
+});
+
+test('pastec put -c: the URL goes to the clipboard too', async (t) => {
+  const app = await startApp(t);
+  const { run, folder } = clientOf(t, app.url);
+  const programs = join(folder, 'programs');
+  mkdirSync(programs);
+  writeFileSync(join(programs, 'wl-copy'), `#!/bin/sh\ncat >'${folder}/clipboard'\n`);
+  chmodSync(join(programs, 'wl-copy'), 0o755);
+  const environment = { PATH: `${programs}:${process.env.PATH ?? ''}`, WAYLAND_DISPLAY: 'wayland-0' };
+  const { text } = await run(['-c'], { input: 'x', environment });
+  assert.equal(readFileSync(join(folder, 'clipboard'), 'utf8'), text);
+});
+
+test('pastec put -p: asks on the terminal without showing what is typed', async (t) => {
+  if (!isInstalled(t, 'script')) return;
+  const app = await startApp(t);
+  const { onTerminal, folder } = clientOf(t, app.url);
+  writeFileSync(join(folder, 'file'), 'content');
+  const { child, ended, says } = onTerminal('-p file');
+  await says(/Password: /);
+  child.stdin.write('typed secret\n');
+  const { text } = await ended;
+  assert.ok(!text.includes('typed'));
+  const [, id = ''] = /\/([a-z2-7]{26})\r?\n/.exec(text) ?? assert.fail(text);
+  assert.equal((await app.request(`/${id}`)).status, 401);
+  assert.equal((await app.request(`/${id}`, { headers: { 'X-Paste-Password': 'typed secret' } })).status, 200);
+});
+
+test('pastec get --password-file: takes the right password only, and reads it from standard input too', async (t) => {
+  const app = await startApp(t);
+  const { run, folder } = clientOf(t, app.url);
+  const id = await app.store('content', { 'X-Paste-Password': 'secret' });
+  writeFileSync(join(folder, 'wrong'), 'public\n');
+  assert.equal((await run(['get', id])).code, 4);
+  assert.equal((await run(['get', '--password-file', 'wrong', id])).code, 4);
+  assert.equal((await run(['get', '--password-file', '-', id], { input: 'secret\n' })).text, 'content');
+  const info = await run(['info', '--password-file', '-', id], { input: 'secret' });
+  assert.equal(info.text, `id: ${id}\ntype: text/plain\nsize: 7 bytes\n`
+    + 'created: 2026-01-31T12:00:00Z\nexpires: 2026-02-01T12:00:00Z\npassword: needed\n');
+});
+
+test('pastec get: asks for a password that is needed, and keeps binary content off the terminal', async (t) => {
+  if (!isInstalled(t, 'script')) return;
+  const app = await startApp(t);
+  const { onTerminal, folder } = clientOf(t, app.url);
+  const content = binaryContent(100);
+  const id = await app.store(content, { 'X-Paste-Password': 'secret', 'X-Burn-After-Read': 'true' });
+  const { child, ended, says } = onTerminal(`get ${id}`);
+  await says(/Password: /);
+  child.stdin.write('secret\n');
+  const { text, code } = await ended;
+  assert.equal(code, 0);
+  assert.match(text, new RegExp(`binary content: written to the file ${id}`));
+  assert.deepEqual(readFileSync(join(folder, id)), Buffer.from(content));
+});

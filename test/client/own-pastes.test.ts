@@ -1,0 +1,108 @@
+// pastec ls, update, rm and info for who has an identity, here claimed by its fingerprint as on a trusted network.
+// Certificates are in certificates.test.ts.
+
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { startApp } from '../support/app.ts';
+import { isInstalled } from '../support/programs.ts';
+import { clientOf } from '../support/shells.ts';
+
+const OWNER = '0123456789abcdef0123456789abcdef01234567';
+const STRANGER = 'f'.repeat(40);
+
+test('pastec ls: lines of the server with a header, filtered as asked', async (t) => {
+  const app = await startApp(t);
+  const { run } = clientOf(t, app.url);
+  const own = { 'X-SSL-Client-SHA1': OWNER };
+  const text = await app.store('text', own);
+  const image = await app.store(Buffer.from([0xff]), { ...own, 'Content-Type': 'image/png' });
+  await app.store('of a stranger', { 'X-SSL-Client-SHA1': STRANGER });
+  const ids = async (...args: string[]): Promise<string[]> => {
+    const { text: listed, stderr } = await run(['ls', '--fingerprint', OWNER, ...args]);
+    assert.equal(stderr, '');
+    const [header, ...lines] = listed.trimEnd().split('\n');
+    assert.equal(header, 'id\tsize\tmime_type\tcreated_at\texpires_at\tburn_after_read\tpassword_protected\towner');
+    return lines.map((line) => line.split('\t')[0] ?? '').sort();
+  };
+  assert.deepEqual(await ids(), [text, image].sort());
+  assert.deepEqual(await ids('--type', 'image/*'), [image]);
+  assert.equal((await ids('--limit', '1')).length, 1);
+  assert.equal((await ids('--offset', '1')).length, 1);
+  assert.deepEqual(await ids('--after', '4000000000'), []);
+  assert.deepEqual(await ids('--before', '4000000000'), [text, image].sort());
+  const json = JSON.parse((await run(['ls', '--json', '--fingerprint', OWNER])).text) as { total: number };
+  assert.equal(json.total, 2);
+  assert.equal((await run(['ls'])).code, 4);
+  assert.equal((await run(['ls', '--all', '--fingerprint', OWNER])).code, 4);
+});
+
+test('pastec update: new content, expiry and password for the owner alone', async (t) => {
+  const app = await startApp(t);
+  const { run, folder } = clientOf(t, app.url);
+  const identity = ['--fingerprint', OWNER.toUpperCase().replace(/(..)(?=.)/g, '$1:')];
+  const url = (await run([...identity, '-'], { input: 'first' })).text.trim();
+  const content = async (): Promise<string> => (await run(['get', url])).text;
+
+  const updated = await run([...identity, 'update', url, '-'], { input: 'second' });
+  assert.deepEqual([updated.text, await content()], [`${url}\n`, 'second']);
+  writeFileSync(join(folder, 'password'), 'secret');
+  assert.equal((await run([...identity, 'update', '--password-file', 'password', url])).code, 0);
+  assert.equal((await run(['get', url])).code, 4);
+  assert.equal((await run([...identity, 'update', '--no-password', '-e', '1h', url])).code, 0);
+  assert.equal(await content(), 'second');
+  const { created_at, expires_at } = await (await fetch(url)).json() as { created_at: number; expires_at: number };
+  assert.equal(expires_at - created_at, 3600);
+
+  assert.equal((await run([...identity, 'update', url])).code, 2);
+  assert.equal((await run([...identity, 'update', '--no-password', '--password-file', 'password', url])).code, 2);
+  assert.equal((await run(['update', url, '-'], { input: 'third' })).code, 4);
+  assert.equal((await run(['--fingerprint', STRANGER, 'update', url, '-'], { input: 'third' })).code, 4);
+  assert.equal(await content(), 'second');
+});
+
+test('pastec update: a URL with a key keeps it, and the new content is encrypted under it', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const app = await startApp(t);
+  const { run } = clientOf(t, app.url);
+  const url = (await run(['-E', '--fingerprint', OWNER], { input: 'first secret' })).text.trim();
+  const updated = await run(['update', '--fingerprint', OWNER, url, '-'], { input: 'second secret' });
+  assert.deepEqual([updated.text, updated.stderr], [`${url}\n`, '']);
+  assert.equal((await run(['get', url])).text, 'second secret');
+  const raw = await (await fetch(`${url.split('#')[0]}/raw`)).text();
+  assert.ok(!raw.includes('secret'));
+});
+
+test('pastec rm: deletes own pastes, as many as are named', async (t) => {
+  const app = await startApp(t);
+  const { run } = clientOf(t, app.url);
+  const own = { 'X-SSL-Client-SHA1': OWNER };
+  const [first, second] = [await app.store('1', own), await app.store('2', own)];
+  assert.equal((await run(['rm', first])).code, 4);
+  assert.equal((await run(['rm', '--fingerprint', STRANGER, first])).code, 4);
+  const removed = await run(['rm', '--fingerprint', OWNER, first, `${app.url}/${second}`]);
+  assert.deepEqual([removed.code, removed.text, removed.stderr], [0, '', '']);
+  for (const id of [first, second]) assert.equal((await app.request(`/${id}`)).status, 404);
+});
+
+test('pastec: a fingerprint from the configuration is shown to the configured server only', async (t) => {
+  const [app, other] = [await startApp(t), await startApp(t)];
+  const { run, home } = clientOf(t, app.url);
+  mkdirSync(join(home, '.config', 'pastec'), { recursive: true });
+  writeFileSync(join(home, '.config', 'pastec', 'config'), `server=${app.url}\nfingerprint=${OWNER}\n`);
+  assert.equal((await run(['ls'])).code, 0);
+  assert.equal((await run(['ls', '--server', other.url])).code, 4);
+  assert.equal((await run(['rm', `${other.url}/${await other.store('x', { 'X-SSL-Client-SHA1': OWNER })}`])).code, 4);
+});
+
+test('pastec status: version, limits, difficulty and the own tier', async (t) => {
+  const app = await startApp(t, { powDifficultyBits: 7, maxAnonBytes: 1234, expiryAnonSeconds: 60 });
+  const { run } = clientOf(t, app.url);
+  const anonymous = (await run(['status'])).text;
+  assert.match(anonymous, /^version: 1\.\d+\.\d+\nproof-of-work: 7 bits$/m);
+  assert.match(anonymous, /^anonymous: up to 1234 bytes, kept for 60 s, at most \d+ s$/m);
+  assert.match(anonymous, /^own tier: anonymous$/m);
+  assert.match((await run(['status', '--fingerprint', OWNER])).text, /^own tier: untrusted$/m);
+  assert.ok('version' in JSON.parse((await run(['status', '--json'])).text));
+});

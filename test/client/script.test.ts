@@ -1,0 +1,115 @@
+// The client as a file: what half of it does, what the server changes in it, what a linter says, what other users of
+// the host see while it runs, and what it writes for shells that complete its words.
+
+import assert from 'node:assert/strict';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { startApp } from '../support/app.ts';
+import { isInstalled, run as runProgram } from '../support/programs.ts';
+import { clientOf, SCRIPT, SH, SHELLS } from '../support/shells.ts';
+
+const NOBODY = 'http://127.0.0.1:9';
+const source = readFileSync(SCRIPT, 'utf8');
+
+/** Those that put and get call. */
+const PROGRAMS = ['awk', 'cat', 'cmp', 'curl', 'date', 'dd', 'getconf', 'head', 'mkdir', 'mkfifo', 'node', 'openssl',
+  'printf', 'rm', 'sed', 'sha256sum', 'tail', 'tr', 'wc'];
+
+test('pastec: the place for the server\'s address is there once, and an address in it is used', async (t) => {
+  assert.equal(source.split('server_default=\'\'').length, 2);
+  const app = await startApp(t);
+  const { folder } = clientOf(t, NOBODY);
+  const filled = join(folder, 'pastec');
+  writeFileSync(filled, source.replace('server_default=\'\'', `server_default='${app.url}'`));
+  const { text } = await clientOf(t, NOBODY, SH, filled).run([], { input: 'x', environment: { PASTEC_SERVER: '' } });
+  assert.ok(text.startsWith(`${app.url}/`));
+});
+
+test('pastec: a download that broke off anywhere runs nothing', async (t) => {
+  const app = await startApp(t);
+  const whole = source.trimEnd().length;
+  const lengths = [
+    ...Array.from({ length: 24 }, (_, index) => Math.floor((index * whole) / 24)),
+    ...Array.from({ length: 24 }, (_, index) => whole - 1 - index),
+    ...Array.from({ length: 24 }, (_, index) => whole - 25 - 9 * index),
+  ];
+  const shells = SHELLS.filter((shell) => ['dash', 'bash --posix'].includes(shell.name));
+  for (const [index, length] of lengths.entries()) {
+    const shell = shells[index % shells.length] ?? SH;
+    const { run, folder } = clientOf(t, app.url, shell, join('half'));
+    writeFileSync(join(folder, 'half'), source.slice(0, length));
+    const { text } = await run(['--version'], { input: 'must not be stored' });
+    assert.equal(text, '', `${length} characters under ${shell.name}`);
+  }
+  assert.deepEqual(app.logged.filter((entry) => entry.event === 'request'), []);
+});
+
+test('pastec: shellcheck has nothing to say', (t) => {
+  if (!isInstalled(t, 'shellcheck')) return;
+  const { status, output } = runProgram('shellcheck', ['-s', 'sh', SCRIPT], dirname(SCRIPT));
+  assert.equal(output, '');
+  assert.equal(status, 0);
+});
+
+test('pastec: lines are at most 120 columns, and no word is one that POSIX does not know', () => {
+  const lines = source.split('\n');
+  assert.deepEqual(lines.filter((line) => line.length > 120), []);
+  const withoutBashCompletion = source.replace(/bash_completion\(\) \{[^]*?\n\}\n/, '');
+  assert.doesNotMatch(withoutBashCompletion, /^\s*(local|declare|typeset|echo|function|source)\s|\[\[ /m);
+});
+
+for (const shell of SHELLS.filter(({ name }) => ['dash', 'mksh'].includes(name))) {
+  test(`pastec under ${shell.name}: neither password, key nor id is an argument of a program`, async (t) => {
+    if (!isInstalled(t, shell.program) || !isInstalled(t, 'openssl')) return;
+    const app = await startApp(t, { powDifficultyBits: 4 });
+    const { run, folder } = clientOf(t, app.url, shell);
+    const programs = join(folder, 'programs');
+    mkdirSync(programs);
+    for (const name of PROGRAMS) {
+      const real = (process.env.PATH ?? '').split(delimiter).map((place) => join(place, name)).find(existsSync);
+      writeFileSync(join(programs, name),
+        `#!/bin/sh\nprintf '%s\\n' '${name}' "$@" >>'${folder}/seen'\nexec '${real}' "$@"\n`);
+      chmodSync(join(programs, name), 0o755);
+    }
+    writeFileSync(join(folder, 'password'), 'the-password\n');
+    const environment = { PATH: `${programs}${delimiter}${process.env.PATH ?? ''}`, PASTEC_SOLVER: 'node' };
+    const stored = await run(['-E', '--password-file', 'password', '-'], { input: 'the-content', environment });
+    assert.equal(stored.stderr, '');
+    const [, id = '', key = ''] = /\/([a-z2-7]{26})#(\S+)\n$/.exec(stored.text) ?? assert.fail(stored.text);
+    const read = await run(['get', '--password-file', 'password', '-'], { input: stored.text, environment });
+    assert.equal(read.text, 'the-content', read.stderr);
+
+    const seen = readFileSync(join(folder, 'seen'), 'utf8');
+    assert.match(seen, /^curl$/m);
+    assert.match(seen, /^openssl$/m);
+    for (const secret of ['the-password', 'the-content', id, key, Buffer.from(key, 'base64url').toString('hex')]) {
+      assert.ok(!seen.includes(secret), secret);
+    }
+  });
+}
+
+test('pastec completion bash: completes commands, their options and their words', async (t) => {
+  if (!isInstalled(t, 'bash')) return;
+  const { run, folder } = clientOf(t, NOBODY);
+  writeFileSync(join(folder, 'completion'), (await run(['completion', 'bash'])).text);
+  const complete = (...words: string[]): string[] => {
+    const last = words.length - 1;
+    const probe = `. ./completion; COMP_WORDS=("$@") COMP_CWORD=${last}; _pastec; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    return runProgram('bash', ['-c', probe, 'bash', ...words], folder).stdout.trim().split('\n').sort();
+  };
+  assert.deepEqual(complete('pastec', 'c'), ['cert', 'completion']);
+  assert.deepEqual(complete('pastec', 'cert', 'ex'), ['export']);
+  assert.deepEqual(complete('pastec', 'get', '--p'), ['--password', '--password-file']);
+  assert.deepEqual(complete('pastec', 'ls', '--t'), ['--timeout', '--type']);
+  assert.deepEqual(complete('pastec', 'put', '--exp'), ['--expire']);
+});
+
+for (const [program, check] of [['zsh', '-n'], ['fish', '--no-execute']] as const) {
+  test(`pastec completion ${program}: is a script that ${program} can read`, async (t) => {
+    if (!isInstalled(t, program)) return;
+    const { run, folder } = clientOf(t, NOBODY);
+    writeFileSync(join(folder, 'completion'), (await run(['completion', program])).text);
+    assert.equal(runProgram(program, [check, 'completion'], folder).output, '');
+  });
+}

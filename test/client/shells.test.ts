@@ -1,0 +1,99 @@
+// What everybody does with the client, under each shell that it is made for: this goes through the shell's own
+// arithmetic, patterns, traps and redirections. What is the same everywhere is tested under sh, in the files beside
+// this one.
+
+import assert from 'node:assert/strict';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
+import { isInstalled } from '../support/programs.ts';
+import { clientOf, SHELLS, type Client } from '../support/shells.ts';
+
+type UnderEachShell = (client: Client, app: RunningApp, t: TestContext) => Promise<void>;
+
+/** One server for all shells, one subtest a shell; a shell that is not installed is a visible skip. */
+async function underEachShell(t: TestContext, app: RunningApp, check: UnderEachShell): Promise<void> {
+  for (const shell of SHELLS) {
+    await t.test(`under ${shell.name}`, async (shellTest) => {
+      if (isInstalled(shellTest, shell.program)) await check(clientOf(shellTest, app.url, shell), app, shellTest);
+    });
+  }
+}
+
+test('pastec put and get: what comes through a pipe comes back byte for byte', async (t) => {
+  await underEachShell(t, await startApp(t), async ({ run }, app) => {
+    const content = Buffer.from(binaryContent(100_000));
+    const stored = await run([], { input: content });
+    assert.deepEqual([stored.code, stored.stderr], [0, '']);
+    assert.match(stored.text, new RegExp(`^${app.url}/[a-z2-7]{26}\n$`));
+    assert.deepEqual((await run(['get', stored.text.trim()])).stdout, content);
+  });
+});
+
+test('pastec put: names with spaces, quotes, line breaks, patterns and leading dashes are names', async (t) => {
+  await underEachShell(t, await startApp(t), async ({ run, folder }) => {
+    const names = ['-rf q"\'u`o$(id)te', '--', 'line\nbreak', '*\\ h\u00e9'];
+    for (const name of names) writeFileSync(join(folder, name), `content of ${name}`);
+    const { text, stderr, code } = await run(['put', '--', ...names]);
+    assert.deepEqual([code, stderr], [0, '']);
+    const stored = await Promise.all(text.trim().split('\n').map(async (url) => (await fetch(`${url}/raw`)).text()));
+    assert.deepEqual(stored, names.map((name) => `content of ${name}`));
+  });
+});
+
+test('pastec get -o: a file of any name, with the modes that the user gives to files', async (t) => {
+  await underEachShell(t, await startApp(t), async ({ run, folder }, app) => {
+    const name = '-out "1"\n';
+    const { code, text, stderr } = await run(['get', '-o', name, await app.store('content')]);
+    assert.deepEqual([code, text, stderr], [0, '', '']);
+    assert.equal(readFileSync(join(folder, name), 'utf8'), 'content');
+    assert.equal(statSync(join(folder, name)).mode & 0o777, 0o666 & ~process.umask());
+  });
+});
+
+test('pastec --password-file, -b and -e: a password of any characters, one reading, an expiry', async (t) => {
+  await underEachShell(t, await startApp(t), async ({ run, folder }, app) => {
+    const password = 'p\u00e4ss "w\\o\\\\rd" $HOME `id` %s \' #;';
+    writeFileSync(join(folder, 'password'), `${password}\n`);
+    const stored = await run(['--json', '-be', '2h', '--password-file=password', '-'], { input: 'once' });
+    assert.deepEqual([stored.code, stored.stderr], [0, '']);
+    const { id, created_at, expires_at, burn_after_read } = JSON.parse(stored.text) as Record<string, unknown>;
+    assert.equal(Number(expires_at) - Number(created_at), 7200);
+    assert.equal(burn_after_read, true);
+    const headers = { 'X-Paste-Password': Buffer.from(password).toString('latin1') };
+    const read = await app.request(`/${id}/raw`, { headers });
+    assert.equal(await read.text(), 'once');
+  });
+});
+
+test('pastec -E: encrypts, decrypts, and refuses what was changed before it writes anything', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  await underEachShell(t, await startApp(t), async ({ run, folder }, app) => {
+    const content = Buffer.from(binaryContent(70_000));
+    const stored = await run(['-E'], { input: content });
+    const [, id = '', key = ''] = /\/([a-z2-7]{26})#([\w-]{43})\n$/.exec(stored.text) ?? assert.fail(stored.stderr);
+    assert.deepEqual((await run(['get', stored.text.trim()])).stdout, content);
+
+    const sealed = Buffer.from(await (await app.request(`/${id}/raw`)).arrayBuffer());
+    sealed[sealed.length - 1] = (sealed.at(-1) ?? 0) ^ 1;
+    const changed = await run(['get', '-o', 'out', `${await app.store(sealed)}#${key}`]);
+    assert.deepEqual([changed.code, changed.text], [1, '']);
+    assert.match(changed.stderr, /nothing was decrypted/);
+    assert.throws(() => statSync(join(folder, 'out')), { code: 'ENOENT' });
+  });
+});
+
+test('pastec put: a signal in the middle of the search ends it, and nothing is left behind', async (t) => {
+  await underEachShell(t, await startApp(t, { powDifficultyBits: 32 }), async ({ start }) => {
+    const codes = await Promise.all((['SIGINT', 'SIGHUP'] as const).map(async (signal) => {
+      const { child, ended, says } = start(['-v'], { input: 'never stored', environment: { PASTEC_SOLVER: 'node' } });
+      await says(/proof-of-work of 32 bits: node/);
+      child.kill(signal);
+      const { code, text } = await ended;
+      assert.equal(text, '');
+      return code;
+    }));
+    assert.deepEqual(codes, ['SIGINT', 129]);
+  });
+});

@@ -1,0 +1,106 @@
+// A disk that is really full, as a small file system in memory: what is stored stays readable, removing goes on, and new pastes are
+// taken again when there is room, without a restart.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test, type TestContext } from 'node:test';
+import { MIB } from '../../src/core/time.ts';
+import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
+
+/** A file system of so many mebibytes; undefined where this user may not mount one. */
+function smallFileSystem(t: TestContext, mebibytes: number): string | undefined {
+  const folder = mkdtempSync(join(tmpdir(), 'pasted-full-'));
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', folder]);
+  t.after(() => {
+    // Lazily: what still has files there ends after this.
+    if (mounted.status === 0) spawnSync('umount', ['-l', folder]);
+    rmdirSync(folder);
+  });
+  return mounted.status === 0 ? folder : undefined;
+}
+
+/** Takes every byte that is left; the path of the file that has them. */
+function fillUp(folder: string): string {
+  const path = join(folder, 'filler');
+  const descriptor = openSync(path, 'w');
+  for (const piece of [new Uint8Array(MIB), new Uint8Array(4096)]) {
+    try {
+      while (writeSync(descriptor, piece) > 0);
+    } catch (error) {
+      assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
+    }
+  }
+  closeSync(descriptor);
+  assert.equal(statfsSync(folder).bavail, 0);
+  return path;
+}
+
+async function statusOf(app: RunningApp, path: string, options?: RequestInit): Promise<number> {
+  const response = await app.request(path, options);
+  await response.arrayBuffer();
+  return response.status;
+}
+
+const post = (app: RunningApp, content: Uint8Array): Promise<number> =>
+  statusOf(app, '/', { method: 'POST', body: content as unknown as string });
+
+test('full disk: reads and removals go on, creations are 507, and room is enough to recover', async (t) => {
+  const folder = smallFileSystem(t, 96);
+  if (folder === undefined) return t.skip('mounting a file system in memory is not permitted here');
+  const app = await startApp(t, { databasePath: join(folder, 'pasted.db'), maxAnonBytes: 8 * MIB });
+  await app.app.cleanup.run('room in reserve');
+  const kept = binaryContent(2 * MIB);
+  const keptId = await app.store(kept);
+  const burnId = await app.store(binaryContent(MIB), { 'X-Burn-After-Read': 'true' });
+  const expiringId = await app.store(binaryContent(MIB), { 'X-Expiry': '10' });
+
+  for (let round = 0; round < 3; round += 1) {
+    const filler = fillUp(folder);
+    for (const size of [10, 100_000, 5 * MIB]) assert.equal(await post(app, binaryContent(size)), 507, `${size} bytes`);
+    const read = await app.request(`/${keptId}/raw`);
+    assert.deepEqual(new Uint8Array(await read.arrayBuffer()), kept);
+    if (round === 0) {
+      assert.equal(await statusOf(app, `/${burnId}/raw`), 200);
+      assert.equal(await statusOf(app, `/${burnId}/raw`), 404);
+    }
+    if (round === 1) {
+      app.clock.advance(10_000);
+      await app.app.cleanup.run('expired pastes');
+      assert.equal(await statusOf(app, `/${expiringId}`), 404);
+      await app.app.cleanup.run('write-ahead log');
+    }
+    assert.equal(await post(app, binaryContent(10)), 507);
+    rmSync(filler);
+    await app.app.cleanup.run('room in reserve');
+    assert.equal(await post(app, binaryContent(5 * MIB, round + 2)), 201);
+    assert.equal(await statusOf(app, '/health'), 200);
+  }
+  await app.app.close();
+  const database = new DatabaseSync(app.config.databasePath);
+  assert.deepEqual({ ...database.prepare('PRAGMA integrity_check').get() }, { integrity_check: 'ok' });
+  assert.equal(database.prepare('SELECT count(*) AS rows FROM orphans').get()?.['rows'], 0);
+  assert.equal(database.prepare('SELECT count(*) AS rows FROM pastes').get()?.['rows'], 4);
+  database.close();
+});
+
+test('full disk: a service that starts on one serves what is there', async (t) => {
+  const folder = smallFileSystem(t, 64);
+  if (folder === undefined) return t.skip('mounting a file system in memory is not permitted here');
+  const databasePath = join(folder, 'pasted.db');
+  const before = await startApp(t, { databasePath });
+  await before.app.cleanup.run('room in reserve');
+  const id = await before.store('hello');
+  await before.app.close();
+
+  const filler = fillUp(folder);
+  const after = await startApp(t, { databasePath });
+  assert.equal(await (await after.request(`/${id}/raw`)).text(), 'hello');
+  assert.equal(await post(after, binaryContent(10)), 507);
+  rmSync(filler);
+  await after.app.cleanup.run('room in reserve');
+  assert.equal(await post(after, binaryContent(10)), 201);
+});

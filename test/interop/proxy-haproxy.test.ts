@@ -1,0 +1,38 @@
+// scripts/deploy/haproxy.cfg in a real HAProxy, with real mutual TLS.
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { writeFiles } from '../support/pki.ts';
+import { isInstalled } from '../support/programs.ts';
+import { checkClaims, checkIdentity, checkRevocation, checkUploads } from '../support/proxy-checks.ts';
+import { deployed, prepareSite, PROXY_SECRET, startProxy, type RunningProxy, type Site } from '../support/proxy.ts';
+
+async function startHaproxy(t: TestContext, { app, folder, httpPort, httpsPort }: Site): Promise<RunningProxy> {
+  const config = deployed('haproxy.cfg', [
+    // What only root may, and what only a host has.
+    [/^ +(?:user|group|chroot) .*\n/gm, ''],
+    [/log \/dev\/log local0/, 'log stderr format raw local0'],
+    [/\/etc\/pasted/g, folder],
+    [/server pasted 127\.0\.0\.1:8080/, `server pasted 127.0.0.1:${app.port}`],
+    [/^ +bind :::.*\n/gm, ''],
+    [/bind :80$/m, `bind 127.0.0.1:${httpPort}`],
+    [/bind :443 /, `bind 127.0.0.1:${httpsPort} `],
+  ]);
+  const [certificate, key] = ['server.crt', 'server.key'].map((name) => readFileSync(join(folder, name), 'utf8'));
+  writeFiles(folder, { 'haproxy.cfg': config, 'server.pem': `${certificate}${key}` });
+  const environment = { PASTED_PROXY_SECRET: PROXY_SECRET };
+  const command = ['haproxy', '-W', '-f', join(folder, 'haproxy.cfg')];
+  return startProxy(t, command, { isServing: /Loading success/, environment });
+}
+
+test('HAProxy: as deployed, with client certificates of the service', async (t) => {
+  for (const program of ['haproxy', 'openssl', 'curl']) if (!isInstalled(t, program)) return;
+  const site = await prepareSite(t);
+  const haproxy = await startHaproxy(t, site);
+  await t.test('a client certificate is the identity, none is nobody\'s', () => checkIdentity(site));
+  await t.test('what a client claims in headers does not arrive, on either port', () => checkClaims(site));
+  await t.test('413 arrives before the body has been sent, and 50 MiB get through', (step) => checkUploads(step, site));
+  await t.test('a revoked certificate is refused once the list has been read again', (step) =>
+    checkRevocation(step, site, () => haproxy.signal('SIGUSR2', /Former worker .* exited with code 0/)));
+});

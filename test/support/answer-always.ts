@@ -1,0 +1,18 @@
+// A server that is no paste service, for clients that must notice.
+
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { TestContext } from 'node:test';
+
+/** Every request gets that status and line; resolves with the server's address. */
+export async function answerAlways(t: TestContext, status: number, line: string): Promise<string> {
+  const server = createServer((request, response) => {
+    request.resume();
+    response.writeHead(status).end(`${line}\n`);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}

@@ -1,0 +1,78 @@
+// Records of certificates as rows that a test puts into the database by a connection of its own, as the command line
+// does beside a running server. No real certificate stands behind them: for that there is authority.ts.
+
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { DatabaseSync } from 'node:sqlite';
+
+/** 2026-01-31T12:00:00Z, Unix seconds: where the movable clock starts. */
+const ISSUED_AT = 1_769_860_800;
+
+/** The columns of the table; times are Unix seconds. */
+export interface CertificateRow {
+  /** 32 lowercase hex digits. */
+  readonly serial: string;
+  readonly commonName: string;
+  /** 40 lowercase hex digits. */
+  readonly fingerprint: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly issuedTo: string | null;
+  readonly isAdmin: boolean;
+  readonly revokedAt: number | null;
+}
+
+export function newFingerprint(): string {
+  return randomBytes(20).toString('hex');
+}
+
+/** The request header that presents a fingerprint. */
+export function presenting(fingerprint: string): Record<string, string> {
+  return { 'X-SSL-Client-SHA1': fingerprint };
+}
+
+/** Inserts a certificate: a trusted client's, valid for a year from the movable clock's start, unless `given` says otherwise. */
+export function insertCertificate(databasePath: string, given: Partial<CertificateRow> = {}): CertificateRow {
+  const row: CertificateRow = {
+    // As crypto/serial.ts makes them: the first digit is 4 to 7.
+    serial: `4${randomBytes(16).toString('hex').slice(1)}`,
+    commonName: 'alice',
+    fingerprint: newFingerprint(),
+    createdAt: ISSUED_AT,
+    expiresAt: ISSUED_AT + 365 * 86_400,
+    issuedTo: null,
+    isAdmin: false,
+    revokedAt: null,
+    ...given,
+  };
+  changeRow(databasePath, `
+    INSERT INTO certificates (serial, common_name, fingerprint, created_at, expires_at, issued_to, is_admin, revoked_at)
+    VALUES (:serial, :commonName, :fingerprint, :createdAt, :expiresAt, :issuedTo, :isAdmin, :revokedAt)`,
+  { ...row, isAdmin: row.isAdmin ? 1 : 0 });
+  return row;
+}
+
+/** Sets when a certificate was revoked; null makes it valid again, which only a test can do. */
+export function setRevoked(databasePath: string, serial: string, revokedAt: number | null): void {
+  changeRow(databasePath, 'UPDATE certificates SET revoked_at = :revokedAt WHERE serial = :serial', { serial, revokedAt });
+}
+
+/** Makes a certificate the admin's, or no longer so. */
+export function setAdmin(databasePath: string, serial: string, isAdmin: boolean): void {
+  const sql = 'UPDATE certificates SET is_admin = :isAdmin WHERE serial = :serial';
+  changeRow(databasePath, sql, { serial, isAdmin: isAdmin ? 1 : 0 });
+}
+
+/** Takes the record of a certificate away: its holder is then a stranger. */
+export function deleteCertificate(databasePath: string, serial: string): void {
+  changeRow(databasePath, 'DELETE FROM certificates WHERE serial = :serial', { serial });
+}
+
+function changeRow(databasePath: string, sql: string, params: Record<string, string | number | null>): void {
+  const db = new DatabaseSync(databasePath, { timeout: 5000 });
+  try {
+    assert.equal(db.prepare(sql).run(params).changes, 1, 'one row was changed');
+  } finally {
+    db.close();
+  }
+}

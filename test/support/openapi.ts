@@ -1,0 +1,39 @@
+// The description of the API as its readers get it, for tests that compare it with other things.
+
+import assert from 'node:assert/strict';
+import { describeApi } from '../../src/http/openapi.ts';
+import type { Method } from '../../src/http/routes.ts';
+import { resolve, type Schema } from './json-schema.ts';
+
+export interface Response {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, Schema>>;
+  readonly content?: Readonly<Record<string, { readonly schema?: Schema }>>;
+}
+
+export interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly tags: readonly string[];
+  readonly security: readonly object[];
+  readonly parameters?: readonly { readonly $ref: string }[];
+  readonly responses: Readonly<Record<string, Schema>>;
+}
+
+type PathItem = Readonly<Record<string, Operation>> & { readonly parameters?: readonly Schema[] };
+
+/** What JSON can't hold is lost here, as it is for them. */
+export const API = JSON.parse(JSON.stringify(describeApi())) as Schema & {
+  readonly paths: Readonly<Record<string, PathItem>>;
+  readonly tags: readonly { readonly name: string }[];
+  readonly components: Readonly<Record<string, Readonly<Record<string, Schema>>>>;
+};
+
+export function operationOf({ method, path }: { readonly method: Method; readonly path: string }): Operation {
+  return API.paths[path]?.[method.toLowerCase()] ?? assert.fail(`${method} ${path} is not described`);
+}
+
+export function responseOf(operation: Operation, status: number): Response {
+  const described = operation.responses[status] ?? assert.fail(`${operation.operationId} does not list ${status}`);
+  return (typeof described['$ref'] === 'string' ? resolve(described['$ref'], API) : described) as unknown as Response;
+}

@@ -1,0 +1,168 @@
+// A site behind a real reverse proxy: the service, issued bundles, a server certificate, a copy of a configuration of
+// scripts/deploy with this site's paths and ports, and curl to call it. All is on loopback and ends with the test.
+
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import type { TestContext } from 'node:test';
+import { promisify } from 'node:util';
+import { RUNNING_CLOCK, startApp, type RunningApp } from './app.ts';
+import { authorityPem, openssl, PKI, register, writeFiles } from './pki.ts';
+import { temporaryFolder } from './programs.ts';
+
+export const PROXY_SECRET = 'what the proxy and the service know';
+
+export interface Site {
+  readonly app: RunningApp;
+  /** Stands for /etc/pasted: certificates, the list, and `.p12` and `.der` of `admin` and `client`. */
+  readonly folder: string;
+  readonly httpPort: number;
+  readonly httpsPort: number;
+  /** Fingerprints of the holders of the bundles. */
+  readonly admin: string;
+  readonly client: string;
+}
+
+/** Everything but the proxy. */
+export async function prepareSite(t: TestContext): Promise<Site> {
+  const folder = temporaryFolder(t);
+  // The programs go by the host's clock.
+  const app = await startApp(t, { ...PKI, proxySecret: PROXY_SECRET }, RUNNING_CLOCK);
+  const names = ['admin', 'client'] as const;
+  const fingerprints: string[] = [];
+  for (const name of names) {
+    const { status, bundle, headers } = await register(app, { common_name: name });
+    assert.equal(status, 200);
+    writeFiles(folder, { [`${name}.p12`]: bundle });
+    openssl(folder, 'pkcs12', '-in', `${name}.p12`, '-passin', 'pass:', '-nokeys', '-clcerts', '-out', `${name}.crt`);
+    openssl(folder, 'x509', '-in', `${name}.crt`, '-outform', 'DER', '-out', `${name}.der`);
+    fingerprints.push(headers.get('x-fingerprint-sha1') ?? '');
+  }
+  makeServerCertificate(folder);
+  writeFiles(folder, { 'ca.crt': await authorityPem(app), 'ca.crl.pem': await revocationList(app) });
+  const [admin = '', client = ''] = fingerprints;
+  const [httpPort = 0, httpsPort = 0] = await freePorts(2);
+  return { app, folder, httpPort, httpsPort, admin, client };
+}
+
+export async function revocationList(app: RunningApp): Promise<string> {
+  return (await app.request('/pki/ca.crl.pem')).text();
+}
+
+/** `server.crt` and `server.key`, and `stranger.crt` and `.key` of nobody that the site knows. */
+function makeServerCertificate(folder: string): void {
+  for (const [name, purpose] of [['server', 'serverAuth'], ['stranger', 'clientAuth']] as const) {
+    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', `${name}.key`];
+    const extensions = ['-addext', 'subjectAltName=IP:127.0.0.1', '-addext', `extendedKeyUsage=${purpose}`];
+    const subject = ['-subj', `/CN=${name}`, '-days', '2', '-out', `${name}.crt`];
+    openssl(folder, 'req', '-x509', ...key, ...subject, ...extensions);
+  }
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
+  await Promise.all(servers.map((server) => once(server, 'listening')));
+  const ports = servers.map((server) => (server.address() as AddressInfo).port);
+  await Promise.all(servers.map((server) => once(server.close(), 'close')));
+  return ports;
+}
+
+/** The text of a file of scripts/deploy with replacements, each of which must find something. */
+export function deployed(name: string, replacements: readonly (readonly [RegExp, string])[]): string {
+  let text = readFileSync(new URL(`../../scripts/deploy/${name}`, import.meta.url), 'utf8');
+  for (const [pattern, replacement] of replacements) {
+    assert.match(text, pattern, name);
+    text = text.replace(pattern, replacement);
+  }
+  return text;
+}
+
+export interface RunningProxy {
+  /** Sends it a signal, and waits for the words that it answers with on standard error. */
+  signal(name: NodeJS.Signals, answer: RegExp): Promise<void>;
+}
+
+/** Runs "$@" until it ends or standard input is closed: not even a killed test run leaves a proxy behind. */
+const UNTIL_STDIN_CLOSES = `
+  exec 3<&0
+  "$@" </dev/null 3<&- &
+  pid=$!
+  echo $pid
+  { cat <&3; kill $pid; } >/dev/null 2>&1 &
+  wait $pid`;
+
+const PATIENCE_MS = 15_000;
+
+/** Starts the proxy in the foreground, and waits for the words on standard error that say it serves. */
+export async function startProxy(
+  t: TestContext,
+  command: readonly string[],
+  options: { readonly isServing: RegExp; readonly environment?: Readonly<Record<string, string>> },
+): Promise<RunningProxy> {
+  const env = { ...process.env, ...options.environment };
+  const child = spawn('sh', ['-c', UNTIL_STDIN_CLOSES, 'sh', ...command], { env });
+  const ended = once(child, 'exit');
+  child.stdin.on('error', () => {});
+  t.after(async () => {
+    child.stdin.end();
+    await ended;
+  });
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+  });
+
+  async function heard(words: RegExp, from: number): Promise<void> {
+    const signal = AbortSignal.timeout(PATIENCE_MS);
+    while (!words.test(said.slice(from))) {
+      const data = once(child.stderr, 'data', { signal }).catch(() => 'late');
+      const outcome = await Promise.race([data, ended.then(() => 'ended')]);
+      if (outcome === 'ended' || outcome === 'late') assert.fail(`${outcome}, waiting for ${words}:\n${said}`);
+    }
+  }
+
+  const pid = Number(String((await once(child.stdout, 'data'))[0]));
+  await heard(options.isServing, 0);
+  return {
+    signal: async (name, answer) => {
+      const from = said.length;
+      process.kill(pid, name);
+      await heard(answer, from);
+    },
+  };
+}
+
+export interface CurlAnswer {
+  /** 0 when there was no answer. */
+  readonly status: number;
+  readonly body: string;
+  /** curl's own exit code. */
+  readonly exitCode: number;
+}
+
+export type Curl = (url: string, ...args: readonly string[]) => Promise<CurlAnswer>;
+
+/** curl in the folder of the site; `url` begins with `http:` or `https:` and goes on with the path. */
+export function curlOf({ folder, httpPort, httpsPort }: Site): Curl {
+  return async (url, ...args) => {
+    const [scheme = '', path = ''] = url.split(':');
+    const address = `${scheme}://127.0.0.1:${scheme === 'https' ? httpsPort : httpPort}${path}`;
+    const options = ['-sS', '--max-time', '30', '--cacert', 'server.crt', '-w', '\n%{http_code}'];
+    const { stdout, code } = await runCurl([...options, ...args, address], folder);
+    const end = stdout.lastIndexOf('\n');
+    return { status: Number(stdout.slice(end + 1)), body: stdout.slice(0, end), exitCode: code };
+  };
+}
+
+/** Not synchronously, since the service answers in this very process. */
+async function runCurl(args: readonly string[], cwd: string): Promise<{ stdout: string; code: number }> {
+  try {
+    const { stdout } = await promisify(execFile)('curl', args, { cwd, maxBuffer: 64 * 1024 * 1024 });
+    return { stdout, code: 0 };
+  } catch (error) {
+    const { stdout, code } = error as { stdout: string; code: number };
+    return { stdout, code };
+  }
+}

@@ -1,0 +1,231 @@
+// commands/admin.ts: what it issues, grants, prints and refuses. Beside a running server: api/commands-pki.test.ts.
+
+import assert from 'node:assert/strict';
+import fs, { existsSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { insertCertificate, setRevoked } from '../support/certificates.ts';
+import { CA_PASSWORD, openDesk } from '../support/operator.ts';
+import { isInstalled, run } from '../support/programs.ts';
+import { selectValue } from '../support/store.ts';
+
+const certificateCount = (path: string) => selectValue(path, 'SELECT count(*) FROM certificates');
+const authorityCount = (path: string) => selectValue(path, 'SELECT count(*) FROM authority');
+
+test('admin create: writes a bundle for its owner alone, and says serial, fingerprint and expiry', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  const path = join(folder, 'admin.p12');
+  const { code, stdout, stderr } = await pasted(['admin', 'create', '--out', path, '--name', ' Ada ']);
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.equal(statSync(path).mode & 0o777, 0o600);
+  const row = (column: string) => selectValue(databasePath, `SELECT ${column} FROM certificates`);
+  assert.deepEqual([row('common_name'), row('is_admin'), row('issued_to')], ['Ada', 1, null]);
+  assert.deepEqual(stdout.split('\n'), [
+    `Wrote ${path}: the certificate of the admin with its key.`,
+    `serial       ${row('serial')}`,
+    `fingerprint  ${row('fingerprint')}`,
+    'expires      2027-01-31T12:00:00Z',
+    'The file has no password: whoever has it is the admin.',
+    '',
+  ]);
+});
+
+test('admin create --json: one object on one line', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  const path = join(folder, 'admin.p12');
+  const { stdout } = await pasted(['admin', 'create', '--json', `--out=${path}`]);
+  assert.equal(stdout.indexOf('\n'), stdout.length - 1);
+  assert.deepEqual(JSON.parse(stdout), {
+    file: path,
+    serial: selectValue(databasePath, 'SELECT serial FROM certificates'),
+    common_name: 'admin',
+    fingerprint_sha1: selectValue(databasePath, 'SELECT fingerprint FROM certificates'),
+    created_at: 1_769_860_800,
+    expires_at: 1_769_860_800 + 365 * 86_400,
+    is_admin: true,
+  });
+});
+
+test('admin create: authority, certificate and grant are audited as done by the command line', async (t) => {
+  const { databasePath, createAdmin } = openDesk(t);
+  await createAdmin();
+  const entries = `
+    SELECT json_group_array(json_array(event, client_id, client_ip, details ->> 'type', details ->> 'via'))
+    FROM (SELECT * FROM audit ORDER BY id)`;
+  assert.deepEqual(JSON.parse(selectValue(databasePath, entries) as string), [
+    ['cert_issued', null, null, 'ca', 'command line'],
+    ['cert_issued', null, null, 'client', 'command line'],
+    ['admin_granted', null, null, null, 'command line'],
+  ]);
+});
+
+test('admin create: the file\'s password protects the bundle; no secret is printed or in the database', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  const password = 'canary of the bundle: ä'.padEnd(1024, 'x');
+  writeFileSync(join(folder, 'password'), `${password}\r\n`);
+  const words = ['admin', 'create', '--out', join(folder, 'admin.p12'), '--password-file', join(folder, 'password')];
+  const { code, stdout, stderr } = await pasted(words);
+  assert.equal(code, 0, stderr);
+  assert.doesNotMatch(stdout, /no password/);
+  for (const canary of [CA_PASSWORD, 'canary of the bundle']) {
+    assert.ok(!`${stdout}${stderr}`.includes(canary));
+    assert.ok(!readFileSync(databasePath).includes(canary));
+  }
+  if (!isInstalled(t, 'openssl')) return;
+  const open = (secret: string) =>
+    run('openssl', ['pkcs12', '-in', 'admin.p12', '-passin', `pass:${secret}`, '-info', '-noout'], folder);
+  const opened = open(password);
+  assert.equal(opened.status, 0, opened.output);
+  assert.match(opened.output, /PBES2/);
+  assert.notEqual(open('').status, 0);
+});
+
+test('admin create --p12-profile compat: a bundle that older devices open', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const { folder, pasted } = openDesk(t);
+  const { code } = await pasted(['admin', 'create', '--out', join(folder, 'admin.p12'), '--p12-profile', 'compat']);
+  assert.equal(code, 0);
+  const words = ['pkcs12', '-in', 'admin.p12', '-passin', 'pass:', '-info', '-noout', '-legacy'];
+  const { output } = run('openssl', words, folder);
+  assert.match(output, /MAC: sha1/);
+  assert.match(output, /pbeWithSHA1And3-KeyTripleDES-CBC/);
+});
+
+test('admin create: refuses when there is any certificate, and says how to make an admin', async (t) => {
+  const { folder, databasePath, pasted, createAdmin } = openDesk(t);
+  const { serial } = await createAdmin();
+  const second = join(folder, 'second.p12');
+  const refused = /^pasted: certificates have been issued already[^\n]*pasted admin grant SERIAL\n$/;
+  for (const revokedAt of [null, 1_769_860_800]) {
+    setRevoked(databasePath, serial, revokedAt);
+    const { code, stdout, stderr } = await pasted(['admin', 'create', '--out', second]);
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(stderr, refused);
+  }
+  assert.equal(existsSync(second), false);
+  assert.equal(certificateCount(databasePath), 1);
+});
+
+test('admin create: never overwrites a file, nor issues anything for one that cannot be made', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  const taken = join(folder, 'taken.p12');
+  writeFileSync(taken, 'mine');
+  const missing = join(folder, 'missing', 'admin.p12');
+  for (const [path, reason] of [
+    [taken, 'exists already, and is not overwritten'],
+    [missing, 'cannot be written (ENOENT)'],
+  ] as const) {
+    const refused = { code: 1, stdout: '', stderr: `pasted: ${path} ${reason}\n` };
+    assert.deepEqual(await pasted(['admin', 'create', '--out', path]), refused);
+  }
+  assert.equal(readFileSync(taken, 'utf8'), 'mine');
+  assert.deepEqual([certificateCount(databasePath), authorityCount(databasePath)], [0, 0]);
+});
+
+test('admin create: a disk that is full when the bundle is written means that nothing is issued', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  const path = join(folder, 'admin.p12');
+  const full = t.mock.method(fs, 'fsyncSync', () => {
+    throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+  });
+  syncBuiltinESMExports();
+  const { code, stderr } = await pasted(['admin', 'create', '--out', path]);
+  full.mock.restore();
+  syncBuiltinESMExports();
+  assert.equal(code, 1);
+  assert.equal(stderr, `pasted: certificate issuance failed: ${path} cannot be written (ENOSPC)\n`);
+  assert.equal(existsSync(path), false);
+  assert.equal(certificateCount(databasePath), 0);
+  assert.equal((await pasted(['admin', 'create', '--out', path])).code, 0);
+});
+
+test('admin create: without the authority\'s password, or with a wrong one, it is 78', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  const create = ['admin', 'create', '--out', join(folder, 'admin.p12')];
+  const without = await pasted(create, { SERVICE_PKI_CA_PASSWORD: '' });
+  assert.equal(without.code, 78);
+  assert.match(without.stderr, /^pasted: the settings cannot be used\n {2}SERVICE_PKI_CA_PASSWORD: expected [^\n]+\n$/);
+  assert.deepEqual(readdirSync(folder), []);
+
+  // An authority without certificates is what is left when writing a bundle fails.
+  await pasted(['admin', 'create', '--out', join(folder, 'first.p12')]);
+  const db = new DatabaseSync(databasePath);
+  db.exec('DELETE FROM certificates');
+  db.close();
+  const wrong = await pasted(create, { SERVICE_PKI_CA_PASSWORD: 'wrong-canary' });
+  assert.equal(wrong.code, 78);
+  assert.match(wrong.stderr, /^pasted: [^\n]+\n {2}SERVICE_PKI_CA_PASSWORD: [^\n]*wrong password[^\n]*\n$/);
+  assert.ok(!wrong.stderr.includes('wrong-canary'));
+  assert.equal(existsSync(join(folder, 'admin.p12')), false);
+  assert.deepEqual([certificateCount(databasePath), authorityCount(databasePath)], [0, 1]);
+});
+
+test('admin create: refuses values that it cannot take, before anything is made', async (t) => {
+  const { folder, pasted } = openDesk(t);
+  const create = (...options: string[]) => pasted(['admin', 'create', ...options]);
+  for (const [options, message] of [
+    [['--out', '-'], '--out must name a file'],
+    [['--out', 'x', '--name', ' '], '--name takes 1 to 64 characters'],
+    [['--out', 'x', '--name', 'x'.repeat(65)], '--name takes 1 to 64 characters'],
+    [['--out', 'x', '--name', 'a\u0007'], '--name takes 1 to 64 characters'],
+    [['--out', 'x', '--p12-profile', 'old'], '--p12-profile takes modern or compat'],
+    [['--name', 'x'], 'admin create needs --out FILE'],
+  ] as const) {
+    const { code, stderr } = await create(...options);
+    assert.equal(code, 2);
+    assert.ok(stderr.startsWith(`pasted: ${message}`), stderr);
+  }
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test('admin create --password-file: refuses what holds no password of 1 to 1024 characters of UTF-8', async (t) => {
+  const { folder, pasted } = openDesk(t);
+  const path = join(folder, 'password');
+  const out = join(folder, 'admin.p12');
+  const create = () => pasted(['admin', 'create', '--out', out, '--password-file', path]);
+  assert.deepEqual(await create(), { code: 1, stdout: '', stderr: `pasted: ${path} cannot be read (ENOENT)\n` });
+  for (const content of ['', '\n', 'x'.repeat(1025), 'a\0b', Buffer.of(0x70, 0xe4, 0x73)]) {
+    writeFileSync(path, content);
+    const { code, stderr } = await create();
+    assert.equal(code, 1);
+    assert.equal(stderr, `pasted: ${path} holds no password of 1 to 1024 characters in UTF-8\n`);
+  }
+  assert.deepEqual(readdirSync(folder), ['password']);
+});
+
+test('admin grant: makes the holder an admin once, audited; the serial in any form that tools print', async (t) => {
+  const { databasePath, pasted, createAdmin } = openDesk(t);
+  await createAdmin();
+  const { serial } = insertCertificate(databasePath, { commonName: 'bob' });
+  const printed = serial.toUpperCase().replace(/..(?!$)/g, '$&:');
+  const granted = { code: 0, stdout: `bob is an admin now (certificate ${serial}).\n`, stderr: '' };
+  assert.deepEqual(await pasted(['admin', 'grant', printed], { SERVICE_PKI_CA_PASSWORD: '' }), granted);
+  assert.equal(selectValue(databasePath, `SELECT is_admin FROM certificates WHERE serial = '${serial}'`), 1);
+  const audited = `SELECT count(*) FROM audit WHERE event = 'admin_granted' AND details ->> 'serial' = '${serial}'
+    AND details ->> 'via' = 'command line'`;
+  assert.equal(selectValue(databasePath, audited), 1);
+
+  const again = await pasted(['admin', 'grant', serial]);
+  const stderr = `pasted: the holder of certificate ${serial} is an admin already\n`;
+  assert.deepEqual(again, { code: 1, stdout: '', stderr });
+  assert.equal(selectValue(databasePath, audited), 1);
+});
+
+test('admin grant: refuses a certificate that is revoked, expired or unknown, and what is no serial', async (t) => {
+  const { databasePath, pasted, createAdmin } = openDesk(t);
+  await createAdmin();
+  const revoked = insertCertificate(databasePath, { revokedAt: 1_769_860_800 }).serial;
+  const expired = insertCertificate(databasePath, { expiresAt: 1_769_860_800 }).serial;
+  const unknown = 'f'.repeat(32);
+  for (const [serial, code, message] of [
+    [revoked, 1, `certificate ${revoked} is revoked: it makes nobody an admin`],
+    [expired, 1, `certificate ${expired} is expired: it makes nobody an admin`],
+    [unknown, 1, 'certificate not found: `pasted pki list` shows those that there are'],
+    ['xyz', 2, 'not a serial: "xyz"; one has 32 hexadecimal digits\nTry: pasted help'],
+  ] as const) {
+    assert.deepEqual(await pasted(['admin', 'grant', serial]), { code, stdout: '', stderr: `pasted: ${message}\n` });
+  }
+  assert.equal(selectValue(databasePath, 'SELECT count(*) FROM certificates WHERE is_admin = 1'), 1);
+});

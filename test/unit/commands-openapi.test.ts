@@ -1,0 +1,24 @@
+// commands/openapi.ts: what is printed. What it says is test/conformance/openapi*.test.ts.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { runCommandLine } from '../../src/commands/cli.ts';
+import { describeApi } from '../../src/http/openapi.ts';
+import { fakeTerminal } from '../support/fake-terminal.ts';
+
+test('openapi: prints the description as JSON that people can read, whatever the settings', async () => {
+  const fake = fakeTerminal(['openapi'], { environment: { SERVICE_PORT: 'no port' } });
+  assert.equal(await runCommandLine(fake.terminal), 0);
+  assert.equal(fake.stderr(), '');
+  assert.deepEqual(JSON.parse(fake.stdout()), describeApi());
+  assert.match(fake.stdout(), /^\{\n {2}"openapi": "3\.1\.0",\n/);
+  assert.ok(fake.stdout().endsWith('}\n'));
+});
+
+test('openapi: takes no operands and no options', async () => {
+  for (const word of ['more', '--json']) {
+    const fake = fakeTerminal(['openapi', word]);
+    assert.equal(await runCommandLine(fake.terminal), 2);
+    assert.equal(fake.stdout(), '');
+  }
+});

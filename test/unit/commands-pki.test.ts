@@ -1,0 +1,144 @@
+// commands/pki.ts: what it lists, revokes and writes. Beside a running server: api/commands-pki.test.ts.
+
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { insertCertificate } from '../support/certificates.ts';
+import { openDesk } from '../support/operator.ts';
+import { selectValue } from '../support/store.ts';
+
+const NOW = 1_769_860_800;
+
+test('pki list: every certificate, newest first, one to a line', async (t) => {
+  const { databasePath, pasted, createAdmin } = openDesk(t);
+  const admin = await createAdmin();
+  const revoked = insertCertificate(databasePath, { createdAt: NOW - 10, revokedAt: NOW, commonName: 'Bob B.' });
+  const expired = insertCertificate(databasePath, { createdAt: NOW - 20, expiresAt: NOW });
+  const { code, stdout } = await pasted(['pki', 'list']);
+  assert.equal(code, 0);
+  assert.deepEqual(stdout.split('\n').map((line) => line.split(/ {2,}/)), [
+    ['SERIAL', 'STATUS', 'ROLE', 'EXPIRES', 'COMMON NAME'],
+    [admin.serial, 'valid', 'admin', '2027-01-31T12:00:00Z', 'admin'],
+    [revoked.serial, 'revoked', '-', '2027-01-31T12:00:00Z', 'Bob B.'],
+    [expired.serial, 'expired', '-', '2026-01-31T12:00:00Z', 'alice'],
+    [''],
+  ]);
+});
+
+test('pki list --json: the records of GET /pki/certs', async (t) => {
+  const { pasted, createAdmin } = openDesk(t);
+  const { serial, fingerprint_sha1 } = await createAdmin();
+  const { stdout } = await pasted(['pki', 'list', '--json']);
+  assert.equal(stdout.indexOf('\n'), stdout.length - 1);
+  const dates = { created_at: NOW, expires_at: NOW + 365 * 86_400 };
+  const rest = { status: 'valid', issued_to: null, is_admin: true };
+  const record = { serial, common_name: 'admin', fingerprint_sha1, ...dates, ...rest };
+  assert.deepEqual(JSON.parse(stdout), { certificates: [record], count: 1 });
+});
+
+test('pki: without a database every command but admin create is 78, and makes none', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  const serial = '4'.repeat(32);
+  for (const words of [['list'], ['revoke', serial], ['crl'], ['ca']]) {
+    const { code, stdout, stderr } = await pasted(['pki', ...words]);
+    assert.deepEqual([code, stdout], [78, '']);
+    assert.equal(stderr, `pasted: there is no database ${databasePath}: set SERVICE_DB to the one of the service\n`);
+  }
+  assert.equal((await pasted(['admin', 'grant', serial])).code, 78);
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test('pki revoke: once, with its reason, without the password of the authority, audited', async (t) => {
+  const { databasePath, pasted, createAdmin } = openDesk(t);
+  const { serial, fingerprint_sha1 } = await createAdmin();
+  const revoke = () => pasted(['pki', 'revoke', serial, '--reason', 'keyCompromise'], { SERVICE_PKI_CA_PASSWORD: '' });
+  assert.deepEqual(await revoke(), { code: 0, stdout: `Revoked certificate ${serial} of admin.\n`, stderr: '' });
+  assert.equal(selectValue(databasePath, 'SELECT revocation_reason FROM certificates'), 'keyCompromise');
+  const audited = "SELECT json_array(client_id, client_ip, details) FROM audit WHERE event = 'cert_revoked'";
+  const [clientId, clientIp, details] = JSON.parse(selectValue(databasePath, audited) as string) as unknown[];
+  assert.deepEqual([clientId, clientIp], [null, null]);
+  assert.deepEqual(JSON.parse(details as string), { serial, fingerprint: fingerprint_sha1, via: 'command line' });
+
+  assert.deepEqual(await revoke(), { code: 1, stdout: '', stderr: 'pasted: certificate already revoked\n' });
+  assert.equal(selectValue(databasePath, "SELECT count(*) FROM audit WHERE event = 'cert_revoked'"), 1);
+});
+
+test('pki revoke: refuses an unknown serial, what is no serial, and an unknown reason', async (t) => {
+  const { databasePath, pasted, createAdmin } = openDesk(t);
+  const { serial } = await createAdmin();
+  for (const [words, code, message] of [
+    [['f'.repeat(32)], 1, 'certificate not found: `pasted pki list` shows those that there are\n'],
+    [['f'.repeat(31)], 2, 'not a serial: '],
+    [['f'.repeat(33)], 2, 'not a serial: '],
+    [[serial, '--reason', 'unspecified'], 2, '--reason takes one of: keyCompromise, '],
+    [[serial, '--reason', 'toString'], 2, '--reason takes one of: keyCompromise, '],
+    [[], 2, 'pki revoke needs SERIAL'],
+  ] as const) {
+    const { code: ended, stdout, stderr } = await pasted(['pki', 'revoke', ...words]);
+    assert.deepEqual([ended, stdout], [code, '']);
+    assert.ok(stderr.startsWith(`pasted: ${message}`), stderr);
+  }
+  assert.equal(selectValue(databasePath, 'SELECT count(*) FROM certificates WHERE revoked_at IS NOT NULL'), 0);
+});
+
+test('pki crl: the current list in PEM or DER, on standard output or in a file that all may read', async (t) => {
+  const { folder, pasted, createAdmin } = openDesk(t);
+  const { serial } = await createAdmin();
+  const path = join(folder, 'ca.crl');
+  const { stdout: pem } = await pasted(['pki', 'crl']);
+  assert.match(pem, /^-----BEGIN X509 CRL-----\n[^]+\n-----END X509 CRL-----\n$/);
+  assert.deepEqual(await pasted(['pki', 'crl', '--out', path]), { code: 0, stdout: '', stderr: '' });
+  assert.equal(readFileSync(path, 'utf8'), pem);
+  assert.equal(statSync(path).mode & 0o777, 0o644);
+
+  await pasted(['pki', 'revoke', serial]);
+  const { stdout: der } = await pasted(['pki', 'crl', '--der', '--out', '-']);
+  const bytes = Buffer.from(der, 'latin1');
+  assert.ok(bytes.includes(Buffer.from(serial, 'hex')));
+  await pasted(['pki', 'crl', '--der', '--out', path], { SERVICE_PKI_CA_PASSWORD: '' });
+  assert.deepEqual(readFileSync(path), bytes);
+  assert.deepEqual(readdirSync(folder).filter((name) => name.startsWith('ca.crl')), ['ca.crl']);
+});
+
+test('pki crl: a list to be made needs the password of the authority', async (t) => {
+  const { folder, pasted, createAdmin } = openDesk(t);
+  await createAdmin();
+  const path = join(folder, 'ca.crl');
+  for (const password of ['', 'wrong-canary']) {
+    const { code, stdout, stderr } = await pasted(['pki', 'crl', '--out', path], { SERVICE_PKI_CA_PASSWORD: password });
+    assert.deepEqual([code, stdout], [78, '']);
+    assert.match(stderr, /^pasted: the settings cannot be used\n {2}SERVICE_PKI_CA_PASSWORD: [^\n]+\n$/);
+    assert.ok(!stderr.includes('canary'));
+  }
+  assert.equal(existsSync(path), false);
+});
+
+test('pki crl --out: a file that cannot be written is 1, and leaves nothing beside it', async (t) => {
+  const { folder, pasted, createAdmin } = openDesk(t);
+  const { file } = await createAdmin();
+  for (const [path, reason] of [
+    [join(folder, 'missing', 'ca.crl'), 'ENOENT'],
+    [join(file, 'ca.crl'), 'ENOTDIR'],
+    [folder, 'EISDIR'],
+  ] as const) {
+    const { code, stderr } = await pasted(['pki', 'crl', '--out', path]);
+    assert.deepEqual([code, stderr], [1, `pasted: ${path} cannot be written (${reason})\n`]);
+  }
+  assert.deepEqual(readdirSync(folder).sort(), ['admin.p12', 'pasted.db', 'pasted.db-lock']);
+});
+
+test('pki ca: the certificate of the authority in PEM; without one it is 1 and says what makes it', async (t) => {
+  const { folder, databasePath, pasted, createAdmin } = openDesk(t);
+  const missing = join(folder, 'missing', 'admin.p12');
+  await pasted(['admin', 'create', '--out', missing]);
+  const refused = { code: 1, stdout: '', stderr: 'pasted: CA not initialized: `pasted admin create` makes one\n' };
+  assert.deepEqual(await pasted(['pki', 'ca']), refused);
+  assert.deepEqual(await pasted(['pki', 'crl']), refused);
+  await createAdmin();
+  const certificate = new X509Certificate((await pasted(['pki', 'ca'])).stdout);
+  assert.equal(certificate.subject, 'CN=Paste Service CA');
+  const stored = selectValue(databasePath, 'SELECT fingerprint FROM authority');
+  assert.equal(certificate.fingerprint.replaceAll(':', '').toLowerCase(), stored);
+});

@@ -1,0 +1,165 @@
+// Who a request comes from: addresses, networks, what is believed of the headers of proxies, and the identity.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Config } from '../../src/config/settings.ts';
+import { randomBytes } from '../../src/crypto/random.ts';
+import { plainAddress } from '../../src/http/client-address.ts';
+import { createForwarding, type Origin, type Peer } from '../../src/http/forwarded.ts';
+import { HeaderLines } from '../../src/http/header-lines.ts';
+import { networkMatcher } from '../../src/http/networks.ts';
+import { testConfig } from '../support/test-config.ts';
+
+const FINGERPRINT = '0123456789abcdef0123456789abcdef01234567';
+const PROXY = '10.0.0.1';
+const STRANGER = '192.0.2.1';
+const SECRET = 'a proxy secret';
+
+test('plainAddress: one text for each address', () => {
+  const cases = [
+    ['192.0.2.1', '192.0.2.1'],
+    ['::ffff:192.0.2.1', '192.0.2.1'],
+    ['::FFFF:c000:201', '192.0.2.1'],
+    ['0:0:0:0:0:ffff:192.0.2.1', '192.0.2.1'],
+    ['::1', '::1'],
+    ['2001:DB8:0:0:0:0:0:1', '2001:db8::1'],
+    ['fe80::1%eth0', 'fe80::1'],
+    ['2001:db8::', '2001:db8::'],
+  ] as const;
+  for (const [text, plain] of cases) assert.equal(plainAddress(text), plain);
+  for (const text of [
+    '', 'unknown', '192.0.2', '192.0.2.256', '192.0.2.01', '192.0.2.1:80', '[::1]', ':::', '1:2:3:4:5:6:7:8:9', '::1 ',
+    '_hidden',
+  ]) {
+    assert.equal(plainAddress(text), undefined, text);
+  }
+});
+
+test('networkMatcher: addresses and blocks, at their edges', () => {
+  const matches = networkMatcher([
+    '10.0.0.0/8', '192.0.2.7', '192.0.2.64/26', '::1', '2001:db8::/32', '::ffff:198.51.100.0/120', '203.0.113.9/32',
+  ]);
+  const inside = [
+    '10.0.0.0', '10.255.255.255', '192.0.2.7', '192.0.2.64', '192.0.2.127', '::1', '2001:db8::',
+    '2001:db8:ffff:ffff::1', '198.51.100.0',
+    '198.51.100.255', '203.0.113.9',
+  ];
+  for (const address of inside) assert.equal(matches(address), true, address);
+  const outside = [
+    '9.255.255.255', '11.0.0.0', '192.0.2.6', '192.0.2.8', '192.0.2.63', '192.0.2.128', '::', '::2', '2001:db7:ffff::',
+    '2001:db9::',
+    '198.51.101.0', '203.0.113.8', '203.0.113.10',
+  ];
+  for (const address of outside) assert.equal(matches(address), false, address);
+  assert.equal(networkMatcher([])('127.0.0.1'), false);
+  assert.equal(networkMatcher(['0.0.0.0/0'])('203.0.113.1'), true);
+});
+
+function originOf(peer: string, lines: readonly string[], config: Partial<Config> = {}): Origin {
+  const settings = testConfig({ trustedProxies: ['10.0.0.0/8', '2001:db8:a::/48'], ...config });
+  const isTrustedProxy = networkMatcher(settings.trustedProxies);
+  const forwarding = createForwarding({ config: settings, random: randomBytes, isTrustedProxy });
+  const from: Peer = { address: peer, isTrusted: isTrustedProxy(peer) };
+  return forwarding.originOf(new HeaderLines([...lines]), from);
+}
+
+test('originOf: X-Forwarded-For from a trusted proxy, walked from the right', () => {
+  const cases: readonly (readonly [lines: readonly string[], address: string])[] = [
+    [[], PROXY],
+    [['192.0.2.1'], '192.0.2.1'],
+    [[' 192.0.2.1 '], '192.0.2.1'],
+    [['203.0.113.9, 192.0.2.1'], '192.0.2.1'],
+    [['203.0.113.9, 192.0.2.1, 10.0.0.2,10.0.0.3'], '192.0.2.1'],
+    [['203.0.113.9', '192.0.2.1', '10.0.0.2'], '192.0.2.1'],
+    [['garbage, 192.0.2.1'], '192.0.2.1'],
+    [['::ffff:192.0.2.1'], '192.0.2.1'],
+    [['2001:DB8:B::1, 2001:db8:a::1'], '2001:db8:b::1'],
+    [['10.0.0.7, 10.0.0.8'], '10.0.0.7'],
+    [['192.0.2.1, garbage'], PROXY],
+    [['garbage'], PROXY],
+    [[''], PROXY],
+    [['192.0.2.1,'], PROXY],
+    [['192.0.2.1:1234'], PROXY],
+    [['192.0.2.1, 10.0.0.2, unknown, 10.0.0.3'], PROXY],
+  ];
+  for (const [lines, address] of cases) {
+    const headers = lines.flatMap((line) => ['X-Forwarded-For', line]);
+    assert.equal(originOf(PROXY, headers).clientAddress, address, lines.join(' | '));
+    assert.equal(originOf(STRANGER, headers).clientAddress, STRANGER, 'a stranger is not believed');
+  }
+});
+
+test('originOf: X-Forwarded-For of any length', () => {
+  const origin = originOf(PROXY, ['X-Forwarded-For', `${STRANGER}${', 10.0.0.2'.repeat(1500)}`]);
+  assert.equal(origin.clientAddress, '10.0.0.2');
+});
+
+test('originOf: the identity, without a proxy secret from anyone', () => {
+  for (const peer of [PROXY, STRANGER]) {
+    assert.equal(originOf(peer, ['X-SSL-Client-SHA1', FINGERPRINT]).fingerprint, FINGERPRINT);
+  }
+});
+
+test('originOf: what is no identity', () => {
+  const values = [
+    '', FINGERPRINT.toUpperCase(), FINGERPRINT.slice(1), `${FINGERPRINT}0`, `${FINGERPRINT} `, '0'.repeat(40),
+    'da39a3ee5e6b4b0d3255bfef95601890afd80709',
+    FINGERPRINT.replace(/../g, '$&:').slice(0, -1), `g${FINGERPRINT.slice(1)}`, `${FINGERPRINT}\n`,
+  ];
+  for (const value of values) {
+    assert.equal(originOf(STRANGER, ['X-SSL-Client-SHA1', value]).fingerprint, null, JSON.stringify(value));
+  }
+  const line = ['X-SSL-Client-SHA1', FINGERPRINT];
+  assert.equal(originOf(STRANGER, [...line, ...line]).fingerprint, null, 'given twice');
+  assert.equal(originOf(STRANGER, []).fingerprint, null);
+});
+
+test('originOf: with a proxy secret, it alone decides, whatever the peer is', () => {
+  const identity = ['X-SSL-Client-SHA1', FINGERPRINT, 'X-Forwarded-For', '203.0.113.9'];
+  const config = { proxySecret: SECRET };
+  for (const peer of [PROXY, STRANGER]) {
+    const believed = originOf(peer, [...identity, 'X-Proxy-Secret', SECRET], config);
+    assert.deepEqual(believed, { clientAddress: '203.0.113.9', fingerprint: FINGERPRINT, isForwarded: true });
+    const refused: readonly (readonly string[])[] = [
+      [],
+      ['X-Proxy-Secret', ''],
+      ['X-Proxy-Secret', SECRET.slice(1)],
+      ['X-Proxy-Secret', `${SECRET}x`],
+      ['X-Proxy-Secret', SECRET.toUpperCase()],
+      ['X-Proxy-Secret', SECRET, 'X-Proxy-Secret', SECRET],
+    ];
+    for (const lines of refused) {
+      const origin = originOf(peer, [...identity, ...lines], config);
+      assert.deepEqual(origin, { clientAddress: peer, fingerprint: null, isForwarded: false });
+    }
+  }
+});
+
+test('originOf: a proxy secret that is not ASCII is compared by its UTF-8 bytes', () => {
+  const config = { proxySecret: 'gehe\u00efm' };
+  const asSent = Buffer.from('gehe\u00efm').toString('latin1');
+  assert.equal(originOf(STRANGER, ['X-Proxy-Secret', asSent], config).isForwarded, true);
+  assert.equal(originOf(STRANGER, ['X-Proxy-Secret', 'gehe\u00efm'], config).isForwarded, false);
+});
+
+function publicUrl(lines: readonly string[], isForwarded: boolean, host?: string, config?: Partial<Config>): string {
+  const settings = testConfig(config);
+  const forwarding = createForwarding({ config: settings, random: randomBytes, isTrustedProxy: () => false });
+  return forwarding.publicUrl(new HeaderLines([...lines]), isForwarded, { host, listening: '127.0.0.1:8080' });
+}
+
+test('publicUrl: forwarded scheme and host when believed, Host otherwise', () => {
+  const lines = ['X-Forwarded-Proto', 'https', 'X-Forwarded-Host', 'pastes.example'];
+  assert.equal(publicUrl(lines, true, 'paste.test'), 'https://pastes.example');
+  assert.equal(publicUrl(lines, false, 'paste.test'), 'http://paste.test');
+  assert.equal(publicUrl([], true, 'paste.test:81', { urlPrefix: '/p/q' }), 'http://paste.test:81/p/q');
+  const appended = ['X-Forwarded-Host', 'evil.test, pastes.example', 'X-Forwarded-Proto', 'http, HTTPS'];
+  assert.equal(publicUrl(appended, true, 'a'), 'https://pastes.example');
+});
+
+test('publicUrl: what is not well-formed is passed over', () => {
+  assert.equal(publicUrl(['X-Forwarded-Host', "x';id;'"], true, 'paste.test'), 'http://paste.test');
+  assert.equal(publicUrl(['X-Forwarded-Host', ''], true, '<script>'), 'http://127.0.0.1:8080');
+  assert.equal(publicUrl(['X-Forwarded-Proto', 'javascript'], true, 'paste.test'), 'http://paste.test');
+  assert.equal(publicUrl([], false, undefined), 'http://127.0.0.1:8080');
+});

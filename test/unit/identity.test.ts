@@ -1,0 +1,97 @@
+// From a fingerprint to a tier, on certificates that the test makes up. Over real sockets: own-pastes.test.ts and
+// identity-matrix.test.ts.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { LogEntry } from '../../src/core/log.ts';
+import { Refusal } from '../../src/core/refusals.ts';
+import { ANONYMOUS, type Caller } from '../../src/core/tiers.ts';
+import { createAudit } from '../../src/service/audit.ts';
+import { createIdentity, requireAdmin, requireIdentity, statusOf } from '../../src/service/identity.ts';
+import type { Certificate, CertificateStore } from '../../src/store/pki-store.ts';
+import { StoreError, type AuditEvent, type AuditStore } from '../../src/store/store.ts';
+import { movableClock } from '../support/clock.ts';
+import { CREATED_AT } from '../support/store.ts';
+
+const FINGERPRINT = 'a'.repeat(40);
+
+const CERTIFICATE: Certificate = {
+  serial: '4'.repeat(32),
+  commonName: 'alice',
+  fingerprint: FINGERPRINT,
+  createdAt: CREATED_AT - 100,
+  expiresAt: CREATED_AT + 100,
+  issuedTo: null,
+  isAdmin: false,
+  revokedAt: null,
+  revocationReason: null,
+};
+
+/** An identity over one certificate, or none; `record` stands for the audit log. */
+function identityOver(certificate: Certificate | undefined, record: AuditStore['record'] = async () => {}) {
+  const clock = movableClock();
+  const logged: LogEntry[] = [];
+  let lookups = 0;
+  const certificates = {
+    findByFingerprint: async (fingerprint: string) => {
+      lookups += 1;
+      return fingerprint === certificate?.fingerprint ? certificate : undefined;
+    },
+  } as CertificateStore;
+  const identity = createIdentity({
+    certificates,
+    auditLog: { record } as AuditStore,
+    audit: createAudit({ clock, log: (entry) => logged.push(entry) }),
+    clock,
+  });
+  const callerOf = (fingerprint: string | null = FINGERPRINT): Promise<Caller> =>
+    identity.callerOf({ fingerprint, clientAddress: '192.0.2.1' });
+  return { callerOf, clock, logged, lookups: () => lookups };
+}
+
+test('callerOf: the tier follows from the certificate of the fingerprint', async () => {
+  const tierOf = async (certificate: Certificate | undefined): Promise<Caller> => identityOver(certificate).callerOf();
+  assert.deepEqual(await tierOf(undefined), { tier: 'untrusted', fingerprint: FINGERPRINT });
+  assert.deepEqual(await tierOf(CERTIFICATE), { tier: 'trusted', fingerprint: FINGERPRINT });
+  assert.deepEqual(await tierOf({ ...CERTIFICATE, isAdmin: true }), { tier: 'admin', fingerprint: FINGERPRINT });
+  const endings = [{ revokedAt: CREATED_AT }, { revokedAt: CREATED_AT + 50 }, { expiresAt: CREATED_AT }, { isAdmin: true, revokedAt: 0 }];
+  for (const ended of endings) {
+    assert.deepEqual(await tierOf({ ...CERTIFICATE, ...ended }), ANONYMOUS, JSON.stringify(ended));
+  }
+});
+
+test('callerOf: without a fingerprint nothing is looked up', async () => {
+  const { callerOf, lookups } = identityOver(CERTIFICATE);
+  assert.deepEqual(await callerOf(null), ANONYMOUS);
+  assert.equal(lookups(), 0);
+});
+
+test('callerOf: a failed storage keeps nobody from being anonymous, and the log has the event all the same', async () => {
+  const recorded: AuditEvent[] = [];
+  const failing = identityOver({ ...CERTIFICATE, revokedAt: 1 }, async () => {
+    throw new StoreError('unavailable', 'storage unavailable');
+  });
+  assert.deepEqual(await failing.callerOf(), ANONYMOUS);
+  assert.equal(failing.logged.length, 1);
+  const working = identityOver({ ...CERTIFICATE, revokedAt: 1 }, async (event) => void recorded.push(event));
+  assert.deepEqual(await working.callerOf(), ANONYMOUS);
+  assert.deepEqual([recorded.length, working.logged.length], [1, 1]);
+});
+
+test('statusOf: expired from the second of its expiry, revoked whatever the time', () => {
+  const { expiresAt } = CERTIFICATE;
+  assert.deepEqual([-1, 0, 1].map((seconds) => statusOf(CERTIFICATE, expiresAt + seconds)), ['valid', 'expired', 'expired']);
+  const revoked = { ...CERTIFICATE, revokedAt: 0 };
+  assert.deepEqual([-1, 1].map((seconds) => statusOf(revoked, expiresAt + seconds)), ['revoked', 'revoked']);
+});
+
+test('requireIdentity and requireAdmin: who is refused, and as what', () => {
+  const refusal = (name: string) => (error: unknown): boolean => error instanceof Refusal && error.refusal === name;
+  assert.throws(() => requireIdentity(ANONYMOUS), refusal('identityRequired'));
+  assert.throws(() => requireAdmin(ANONYMOUS), refusal('identityRequired'));
+  for (const tier of ['untrusted', 'trusted'] as const) {
+    assert.equal(requireIdentity({ tier, fingerprint: FINGERPRINT }), FINGERPRINT);
+    assert.throws(() => requireAdmin({ tier, fingerprint: FINGERPRINT }), refusal('adminRequired'));
+  }
+  requireAdmin({ tier: 'admin', fingerprint: FINGERPRINT });
+});

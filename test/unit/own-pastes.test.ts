@@ -1,0 +1,152 @@
+// Own pastes when the store decides otherwise than what was read a moment before, as it does when requests race. Over
+// real sockets: update-paste.test.ts, delete-paste.test.ts and list-pastes.test.ts.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Config } from '../../src/config/settings.ts';
+import { countNothing } from '../../src/core/metrics.ts';
+import { Refusal } from '../../src/core/refusals.ts';
+import { ANONYMOUS, type Caller } from '../../src/core/tiers.ts';
+import { createAudit } from '../../src/service/audit.ts';
+import type { ContentRules } from '../../src/service/content-rules.ts';
+import { createOwnPastes, type Amendment } from '../../src/service/own-pastes.ts';
+import type { Passwords } from '../../src/service/passwords.ts';
+import type { DeletionOutcome, Paste, PasteFilter, PasteStore, Store, UpdateOutcome } from '../../src/store/store.ts';
+import { movableClock } from '../support/clock.ts';
+import { CREATED_AT, inlinePaste } from '../support/store.ts';
+import { testConfig } from '../support/test-config.ts';
+
+const OWNER = 'a'.repeat(40);
+const CALLER: Caller = { tier: 'untrusted', fingerprint: OWNER };
+const ADMIN: Caller = { tier: 'admin', fingerprint: 'b'.repeat(40) };
+const PASTE: Paste = inlinePaste(Buffer.from('content'), { owner: OWNER });
+const EVERYTHING: Omit<PasteFilter, 'owner'> = { typeGlob: null, after: 0, before: Infinity };
+
+const AMENDMENT: Amendment = {
+  caller: CALLER,
+  source: async () => {},
+  declaredBytes: 0,
+  isJson: false,
+  contentType: undefined,
+  password: undefined,
+  clientAddress: '192.0.2.1',
+  hasContent: false,
+  removesPassword: false,
+  requestedTtlSeconds: 60,
+};
+
+/** Own pastes over a store that does as it is told; content is not looked at. */
+function ownPastesOver(pastes: Partial<PasteStore>, settings: Partial<Config> = {}) {
+  const config = testConfig(settings);
+  const clock = movableClock();
+  const unused = (): never => assert.fail('not asked for');
+  const rules: ContentRules = { requireDeclaredSize: () => {}, receive: unused };
+  const passwords: Passwords = { requireAcceptable: () => {}, hash: async (password) => `hash of ${password}`, unlock: unused };
+  const logged: string[] = [];
+  return {
+    ...createOwnPastes({
+      config,
+      store: { pastes: { find: async () => PASTE, ...pastes } } as unknown as Store,
+      rules,
+      passwords,
+      rates: { countCreation: unused, countLookup: unused, sweep: unused },
+      audit: createAudit({ clock, log: ({ event }) => logged.push(event) }),
+      clock,
+      count: countNothing,
+    }),
+    logged,
+  };
+}
+
+function refused(name: string): (error: unknown) => boolean {
+  return (error) => error instanceof Refusal && error.refusal === name;
+}
+
+test('update: what the store decides at the end counts, whatever was found at the start', async () => {
+  const outcomes = [
+    [{ kind: 'notFound' }, 'pasteNotFound'],
+    [{ kind: 'notOwner' }, 'permissionDenied'],
+    [{ kind: 'burnAfterRead' }, 'burnNotUpdatable'],
+    [{ kind: 'duplicate', count: 3, retryAfterSeconds: 5 }, 'duplicateContent'],
+    [{ kind: 'storageFull' }, 'storageFull'],
+  ] as const satisfies readonly (readonly [UpdateOutcome, string])[];
+  for (const [outcome, name] of outcomes) {
+    await assert.rejects(ownPastesOver({ update: async () => outcome }).update('id', AMENDMENT), refused(name));
+  }
+});
+
+test('update: hands over only what is asked for, and the terms of storing', async () => {
+  const calls: unknown[] = [];
+  const update: PasteStore['update'] = async (...args) => {
+    calls.push(args);
+    return { kind: 'updated', paste: PASTE };
+  };
+  const own = ownPastesOver({ update }, { duplicateMax: 2, duplicateWindowSeconds: 7, maxStorageBytes: 9, maxExpirySeconds: 50 });
+  assert.deepEqual(await own.update('id', AMENDMENT), { paste: PASTE, rate: null });
+  await own.update('id', { ...AMENDMENT, requestedTtlSeconds: undefined, password: 'p' });
+  await own.update('id', { ...AMENDMENT, requestedTtlSeconds: undefined, removesPassword: true });
+  const terms = { duplicates: { max: 2, windowSeconds: 7 }, maxStoredBytes: 9, nowSeconds: CREATED_AT };
+  assert.deepEqual(calls, [
+    ['id', OWNER, { passwordHash: undefined, expiresAt: CREATED_AT + 50 }, terms],
+    ['id', OWNER, { passwordHash: 'hash of p', expiresAt: undefined }, terms],
+    ['id', OWNER, { passwordHash: null, expiresAt: undefined }, terms],
+  ]);
+});
+
+test('update: refuses what can be refused before it asks the store to write', async () => {
+  const amend = (paste: Paste | undefined, given: Partial<Amendment>) =>
+    ownPastesOver({ find: async () => paste }).update('id', { ...AMENDMENT, ...given });
+  await assert.rejects(amend(PASTE, { caller: ANONYMOUS }), refused('identityRequired'));
+  await assert.rejects(amend(PASTE, { requestedTtlSeconds: undefined }), refused('nothingToUpdate'));
+  await assert.rejects(amend(PASTE, { password: 'p', removesPassword: true }), refused('requestMalformed'));
+  await assert.rejects(amend(undefined, {}), refused('pasteNotFound'));
+  await assert.rejects(amend({ ...PASTE, owner: null }, {}), refused('permissionDenied'));
+  await assert.rejects(amend(PASTE, { caller: ADMIN }), refused('permissionDenied'));
+  await assert.rejects(amend({ ...PASTE, burnAfterRead: true }, {}), refused('burnNotUpdatable'));
+});
+
+test('remove: only the admin hands an audit entry over, and it is announced when it was written', async () => {
+  const calls: unknown[] = [];
+  const removing = (outcome: DeletionOutcome): PasteStore['remove'] => async (...args) => {
+    calls.push(args);
+    return outcome;
+  };
+  const own = ownPastesOver({ remove: removing({ kind: 'deleted', audited: null }) });
+  await own.remove(PASTE.id, CALLER, '192.0.2.1');
+  assert.deepEqual(calls, [[PASTE.id, OWNER, CREATED_AT, null]]);
+  assert.deepEqual(own.logged, []);
+
+  const entry = {
+    time: CREATED_AT, event: 'paste_deleted', outcome: 'success', clientId: ADMIN.fingerprint, clientIp: '192.0.2.1',
+    details: { paste: PASTE.id.slice(0, 8) },
+  } as const;
+  const admins = ownPastesOver({ remove: removing({ kind: 'deleted', audited: entry }) });
+  await admins.remove(PASTE.id, ADMIN, '192.0.2.1');
+  assert.deepEqual(calls.at(-1), [PASTE.id, ADMIN.fingerprint, CREATED_AT, entry]);
+  assert.deepEqual(admins.logged, ['paste_deleted']);
+
+  for (const [kind, name] of [['notFound', 'pasteNotFound'], ['notOwner', 'permissionDenied']] as const) {
+    const failing = ownPastesOver({ remove: removing({ kind }) });
+    await assert.rejects(failing.remove(PASTE.id, ADMIN, '192.0.2.1'), refused(name));
+    assert.deepEqual(failing.logged, []);
+  }
+  await assert.rejects(own.remove(PASTE.id, ANONYMOUS, '192.0.2.1'), refused('identityRequired'));
+});
+
+test('list: one\'s own, or everyone\'s for the admin', async () => {
+  const filters: unknown[] = [];
+  const listing: PasteStore['list'] = async (filter, page, nowSeconds) => {
+    filters.push([filter.owner, page, nowSeconds]);
+    return { items: [PASTE], total: 1 };
+  };
+  const { list } = ownPastesOver({ list: listing });
+  const page = { limit: 1, offset: 2 };
+  for (const [caller, all] of [[CALLER, false], [ADMIN, false], [ADMIN, true]] as const) {
+    assert.deepEqual(await list(caller, EVERYTHING, page, all), { items: [PASTE], total: 1 });
+  }
+  assert.deepEqual(filters, [OWNER, ADMIN.fingerprint, null].map((owner) => [owner, page, CREATED_AT]));
+  for (const tier of ['untrusted', 'trusted'] as const) {
+    await assert.rejects(list({ tier, fingerprint: OWNER }, EVERYTHING, page, true), refused('adminRequired'));
+  }
+  for (const all of [true, false]) await assert.rejects(list(ANONYMOUS, EVERYTHING, page, all), refused('identityRequired'));
+});

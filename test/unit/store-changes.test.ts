@@ -1,0 +1,157 @@
+// Updating and deleting in the store: each decided and done as one, with what it orphans, counts and audits. Over real
+// sockets: update-paste.test.ts and delete-paste.test.ts.
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { test } from 'node:test';
+import {
+  INLINE_BYTES,
+  type AuditEvent,
+  type ChangedContent,
+  type DeletionOutcome,
+  type PasteChanges,
+  type Store,
+  type UpdateOutcome,
+  type UpdateTerms,
+} from '../../src/store/store.ts';
+import {
+  CREATED_AT, EXPIRES_AT, openTestStore, patternedBytes, readContent, selectValue, storePaste, strayChunks, uploadContent,
+} from '../support/store.ts';
+
+const OWNER = 'a'.repeat(40);
+const STRANGER = 'b'.repeat(40);
+const TERMS: UpdateTerms = { nowSeconds: CREATED_AT, duplicates: null, maxStoredBytes: null };
+const PAGE = { limit: 10, offset: 0 };
+const ANY_AUDIT = { event: null, outcome: null, clientId: null, after: 0, before: Infinity };
+
+async function contentOf(store: Store, content: Uint8Array): Promise<ChangedContent> {
+  const isInline = content.length <= INLINE_BYTES;
+  return {
+    mimeType: 'application/zip',
+    size: content.length,
+    sha256: createHash('sha256').update(content).digest(),
+    contentId: isInline ? null : await uploadContent(store, content),
+    content: isInline ? content : null,
+  };
+}
+
+function update(
+  store: Store,
+  id: string,
+  changes: PasteChanges,
+  terms: Partial<UpdateTerms> = {},
+  owner = OWNER,
+): Promise<UpdateOutcome> {
+  return store.pastes.update(id, owner, changes, { ...TERMS, ...terms });
+}
+
+test('update: members that are undefined stay, null takes the password away', async (t) => {
+  const { store } = await openTestStore(t);
+  const { id } = await storePaste(store, patternedBytes(10), { owner: OWNER, passwordHash: 'first' });
+  const before = await store.pastes.find(id, CREATED_AT);
+  assert.ok(before);
+  const expectAfter = async (changes: PasteChanges, expected: object): Promise<void> => {
+    assert.deepEqual(await update(store, id, changes), { kind: 'updated', paste: { ...before, ...expected } });
+    assert.deepEqual(await store.pastes.find(id, CREATED_AT), { ...before, ...expected });
+  };
+  await expectAfter({}, {});
+  await expectAfter({ expiresAt: EXPIRES_AT + 5 }, { expiresAt: EXPIRES_AT + 5 });
+  await expectAfter({ passwordHash: 'second' }, { expiresAt: EXPIRES_AT + 5, passwordHash: 'second' });
+  await expectAfter({ passwordHash: null, expiresAt: EXPIRES_AT }, { passwordHash: null });
+});
+
+test('update: a time to live that is over already is answered with the paste, which is then gone', async (t) => {
+  const { store } = await openTestStore(t);
+  const { id } = await storePaste(store, patternedBytes(10), { owner: OWNER });
+  const outcome = await update(store, id, { expiresAt: CREATED_AT });
+  assert.equal(outcome.kind, 'updated');
+  assert.equal(await store.pastes.find(id, CREATED_AT), undefined);
+});
+
+test('update: each refusal has no effect, in the order unknown, another\'s, burning, duplicate, full', async (t) => {
+  const { store, path } = await openTestStore(t);
+  const own = await storePaste(store, patternedBytes(100), { owner: OWNER });
+  const burning = await storePaste(store, patternedBytes(100, 2), { owner: OWNER, burnAfterRead: true });
+  const anonymous = await storePaste(store, patternedBytes(100, 3));
+  const changes = { content: await contentOf(store, patternedBytes(200, 4)), expiresAt: 1, passwordHash: 'x' };
+  const kindOf = async (...args: Parameters<typeof update>): Promise<string> => (await update(...args)).kind;
+  const full = { maxStoredBytes: 399 };
+  const rows = 'json_group_array(json_array(id, size, expires_at, password_hash, hex(content)))';
+  const table = (): unknown => selectValue(path, `SELECT ${rows} FROM pastes`);
+  const before = table();
+
+  assert.equal(await kindOf(store, 'unknown', changes), 'notFound');
+  assert.equal(await kindOf(store, own.id, changes, { nowSeconds: EXPIRES_AT }), 'notFound');
+  assert.equal(await kindOf(store, own.id, changes, full, STRANGER), 'notOwner');
+  assert.equal(await kindOf(store, anonymous.id, changes), 'notOwner');
+  assert.equal(await kindOf(store, burning.id, changes, full), 'burnAfterRead');
+  assert.equal(await kindOf(store, own.id, changes, full), 'storageFull');
+  const duplicates = { max: 1, windowSeconds: 60 };
+  assert.equal(table(), before);
+  assert.equal(selectValue(path, 'SELECT count(*) FROM submissions'), 0);
+  assert.equal(await kindOf(store, own.id, changes, { duplicates, maxStoredBytes: 400 }), 'updated');
+  const again = await update(store, anonymous.id, changes, { duplicates, maxStoredBytes: 0 });
+  assert.equal(again.kind, 'notOwner');
+  const refused = await update(store, own.id, { content: changes.content }, { duplicates, maxStoredBytes: 0, nowSeconds: 0 });
+  assert.deepEqual(refused, { kind: 'duplicate', count: 1, retryAfterSeconds: CREATED_AT + 60 });
+});
+
+test('update: content that is not there, or not whole, fails without any effect', async (t) => {
+  const { store, path } = await openTestStore(t);
+  const large = patternedBytes(300_000);
+  const { id } = await storePaste(store, large, { owner: OWNER });
+  const missing = { ...await contentOf(store, patternedBytes(10)), content: null, contentId: 'c'.repeat(26) };
+  const partial = { ...await contentOf(store, patternedBytes(100_000, 2)), size: 100_001 };
+  for (const content of [missing, partial]) {
+    await assert.rejects(update(store, id, { content, passwordHash: 'x', expiresAt: 1 }), /not there, or not whole/);
+  }
+  const found = await store.pastes.find(id, CREATED_AT);
+  assert.deepEqual([found?.size, found?.passwordHash, found?.expiresAt], [large.length, null, EXPIRES_AT]);
+  assert.deepEqual(await readContent(store, String(found?.contentId), 0, large.length), Buffer.from(large));
+  assert.equal(selectValue(path, 'SELECT bytes FROM usage'), large.length);
+});
+
+test('update: replaced chunks stay for whoever reads them, and go with the last reader', async (t) => {
+  const { store, path } = await openTestStore(t);
+  const old = patternedBytes(600_000);
+  const { id, contentId } = await storePaste(store, old, { owner: OWNER });
+  const readers = [store.contents.open(String(contentId)), store.contents.open(String(contentId))];
+  await update(store, id, { content: await contentOf(store, patternedBytes(5, 2)) });
+  assert.equal(store.contents.open(String(contentId)), undefined, 'nobody new gets to read it');
+  readers[0]?.close();
+  const gathered = [];
+  for await (const chunk of readers[1]!.read(0, old.length)) gathered.push(chunk);
+  assert.deepEqual(Buffer.concat(gathered), Buffer.from(old));
+  assert.notEqual(strayChunks(path), 0);
+  readers[1]?.close();
+  await store.close();
+  assert.equal(selectValue(path, 'SELECT count(*) FROM chunks'), 0);
+  assert.equal(selectValue(path, 'SELECT count(*) FROM orphans'), 0);
+});
+
+function entryFor(id: string): AuditEvent {
+  const by = { clientId: STRANGER, clientIp: '192.0.2.1' };
+  return { time: CREATED_AT, event: 'paste_deleted', outcome: 'success', ...by, details: { paste: id.slice(0, 8) } };
+}
+
+test('remove: one\'s own without an entry, another\'s only as the admin and with the owner in the entry', async (t) => {
+  const { store } = await openTestStore(t);
+  const paste = await storePaste(store, patternedBytes(10), { owner: OWNER });
+  const remove = (id: string, by: string, asAdmin: AuditEvent | null): Promise<DeletionOutcome> =>
+    store.pastes.remove(id, by, CREATED_AT, asAdmin);
+  assert.deepEqual(await remove(paste.id, STRANGER, null), { kind: 'notOwner' });
+  assert.deepEqual(await remove('unknown', STRANGER, entryFor('unknown')), { kind: 'notFound' });
+  assert.deepEqual(await store.pastes.remove(paste.id, OWNER, EXPIRES_AT, null), { kind: 'notFound' });
+  const entry = entryFor(paste.id);
+  const audited = { ...entry, details: { ...entry.details, owner: OWNER } };
+  assert.deepEqual(await remove(paste.id, STRANGER, entry), { kind: 'deleted', audited });
+  assert.deepEqual(await remove(paste.id, STRANGER, entry), { kind: 'notFound' });
+
+  const own = await storePaste(store, patternedBytes(10), { owner: STRANGER });
+  assert.deepEqual(await remove(own.id, STRANGER, entryFor(own.id)), { kind: 'deleted', audited: null });
+  const anonymous = await storePaste(store, patternedBytes(10));
+  assert.equal((await remove(anonymous.id, OWNER, null)).kind, 'notOwner');
+  assert.equal((await remove(anonymous.id, STRANGER, entryFor(anonymous.id))).kind, 'deleted');
+  const { items } = await store.audit.list(ANY_AUDIT, PAGE);
+  assert.deepEqual(items.map(({ details }) => details['owner']), [null, OWNER]);
+});

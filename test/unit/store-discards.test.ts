@@ -1,0 +1,103 @@
+// createDiscards and createTouches: work in the background that must not be lost, or may be, and never throws.
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import type { Log, LogEntry } from '../../src/core/log.ts';
+import { createContentStore } from '../../src/store/content-store.ts';
+import { createDiscards } from '../../src/store/discards.ts';
+import type { Access } from '../../src/store/pastes.ts';
+import type { Reader } from '../../src/store/reader.ts';
+import { StoreError } from '../../src/store/store.ts';
+import { MAX_TOUCHES, createTouches } from '../../src/store/touches.ts';
+import type { Writer } from '../../src/store/writer.ts';
+import { patternedBytes } from '../support/store.ts';
+
+/** For what must have nothing to say. */
+const noLog: Log = ({ event }) => assert.fail(event);
+
+test('discards: each content goes in its steps, one content at a time, also what is added meanwhile', async () => {
+  const steps: string[] = [];
+  const discards = createDiscards(async (contentId) => steps.push(contentId) % 3 === 0, noLog);
+  const early = discards.add(['a', 'b']);
+  const late = discards.add(['c', 'a']);
+  await Promise.all([early, late]);
+  assert.equal(steps.join(''), 'aaabbbccc');
+  await discards.add([]);
+  assert.equal(steps.length, 9);
+});
+
+test('discards: after a failure the rest waits for the next call, the failed one last', async () => {
+  const logged: LogEntry[] = [];
+  const steps: string[] = [];
+  let broken = true;
+  const step = async (contentId: string) => {
+    steps.push(contentId);
+    if (broken && contentId === 'a') throw new Error('no luck');
+    return true;
+  };
+  const discards = createDiscards(step, (entry) => logged.push(entry));
+  await discards.add(['a', 'b']);
+  assert.deepEqual(logged.map(({ event, details }) => [event, details]), [
+    ['content not removed', { reason: 'no luck', waiting: 2 }],
+  ]);
+  broken = false;
+  await discards.add(['c']);
+  assert.equal(steps.join(''), 'abac');
+  await discards.add([]);
+  assert.equal(steps.length, 4);
+});
+
+test('upload: after a write that failed, further ones fail in the same way', async () => {
+  const full = new StoreError('full', 'storage full');
+  let writes = 0;
+  const run = async () => {
+    writes += 1;
+    throw full;
+  };
+  const { contents } = createContentStore({} as Reader, { run } as unknown as Writer, noLog);
+  const upload = contents.upload('content');
+  await assert.rejects(upload.write(patternedBytes(10)), full);
+  await assert.rejects(upload.write(patternedBytes(10)), full);
+  assert.equal(writes, 1);
+});
+
+test('touches: written some seconds after the first, only the newest time of each paste', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const batches: (readonly Access[])[] = [];
+  const touches = createTouches(async (accesses) => void batches.push(accesses), noLog);
+  touches.note('a', 1);
+  touches.note('b', 2);
+  t.mock.timers.tick(4999);
+  touches.note('a', 3);
+  assert.equal(batches.length, 0);
+  t.mock.timers.tick(1);
+  await touches.close();
+  assert.deepEqual(batches, [[{ id: 'a', atSeconds: 3 }, { id: 'b', atSeconds: 2 }]]);
+  touches.note('c', 4);
+  await touches.close();
+  assert.equal(batches.length, 1, 'closed, it takes no more');
+});
+
+test('touches: never more than their bound, written in small commands', async () => {
+  const sizes: number[] = [];
+  const blocked = Promise.withResolvers<void>();
+  const touches = createTouches(async (accesses) => {
+    sizes.push(accesses.length);
+    await blocked.promise;
+  }, noLog);
+  for (let count = 0; count < 3 * MAX_TOUCHES; count += 1) touches.note(`n${count % (MAX_TOUCHES + 1)}`, count);
+  blocked.resolve();
+  await touches.close();
+  assert.equal(sizes.reduce((sum, size) => sum + size), MAX_TOUCHES);
+  assert.ok(Math.max(...sizes) <= 256);
+});
+
+test('touches: a failure is logged and forgotten', async () => {
+  const logged: LogEntry[] = [];
+  const touches = createTouches(async () => Promise.reject(new Error('no luck')), (entry) => logged.push(entry));
+  touches.note('a', 1);
+  await touches.close();
+  assert.deepEqual(logged.map(({ level, event, details }) => [level, event, details]), [
+    ['warning', 'access times lost', { reason: 'no luck', accesses: 1 }],
+  ]);
+});

@@ -1,0 +1,131 @@
+// The pastes kept in memory: bounded, gone when they expire or change, and never behind the database.
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { HOT_CONTENT_BYTES, HOT_PASTE_BYTES, createHotPastes } from '../../src/store/hot-pastes.ts';
+import type { FoundPaste } from '../../src/store/pastes.ts';
+import type { NewPaste, UpdateTerms } from '../../src/store/store.ts';
+import {
+  CREATED_AT, EXPIRES_AT, NO_TERMS, inlinePaste, newId, openTestStore, patternedBytes, storePaste,
+} from '../support/store.ts';
+
+const TERMS: UpdateTerms = { duplicates: null, maxStoredBytes: null, nowSeconds: CREATED_AT };
+
+function foundPaste(size: number, changes: Partial<NewPaste> = {}): FoundPaste {
+  const { content, ...paste } = inlinePaste(patternedBytes(size), changes);
+  return { paste, content };
+}
+
+test('find: gives what was kept until the second in which it expires', () => {
+  const hot = createHotPastes();
+  const found = foundPaste(10);
+  const { id } = found.paste;
+  hot.keep(found);
+  assert.equal(hot.find(id, EXPIRES_AT - 1), found);
+  assert.equal(hot.find(id, EXPIRES_AT), undefined);
+  assert.equal(hot.find(id, EXPIRES_AT - 1), undefined, 'it does not come back when the clock does');
+});
+
+test('keep: content up to the limit, and no burn-after-read paste', () => {
+  const hot = createHotPastes();
+  const isKept = (found: FoundPaste) => {
+    hot.keep(found);
+    return hot.find(found.paste.id, CREATED_AT) !== undefined;
+  };
+  const sizes = [HOT_CONTENT_BYTES - 1, HOT_CONTENT_BYTES, HOT_CONTENT_BYTES + 1];
+  assert.deepEqual(sizes.map((size) => isKept(foundPaste(size))), [true, true, false]);
+  assert.equal(isKept(foundPaste(10, { burnAfterRead: true })), false);
+  assert.equal(isKept(foundPaste(10, { content: null, contentId: newId() })), false);
+});
+
+test('keep: what was used longest ago makes room, and bytes are counted once for each paste', () => {
+  const hot = createHotPastes(3 * (HOT_PASTE_BYTES + 10));
+  const [first, second, third, fourth] = Array.from({ length: 4 }, () => foundPaste(10)) as [FoundPaste, FoundPaste, FoundPaste, FoundPaste];
+  for (const found of [first, second, third, third, third]) hot.keep(found);
+  hot.find(first.paste.id, CREATED_AT);
+  hot.keep(fourth);
+  const kept = [first, second, third, fourth].map(({ paste }) => hot.find(paste.id, CREATED_AT) !== undefined);
+  assert.deepEqual(kept, [true, false, true, true]);
+});
+
+test('around: a paste is not kept until its last change has settled, whichever way', async () => {
+  const hot = createHotPastes();
+  const found = foundPaste(10);
+  const { id } = found.paste;
+  const isKept = () => {
+    hot.keep(found);
+    return hot.find(id, CREATED_AT) !== undefined;
+  };
+  assert.equal(isKept(), true);
+  const changes = [Promise.withResolvers<number>(), Promise.withResolvers<number>()] as const;
+  const settled = changes.map(({ promise }) => hot.around(id, () => promise));
+  assert.equal(hot.find(id, CREATED_AT), undefined);
+  assert.equal(isKept(), false);
+  changes[0].resolve(1);
+  assert.equal(await settled[0], 1);
+  assert.equal(isKept(), false, 'the other change is still under way');
+  changes[1].reject(new Error('the disk broke'));
+  await assert.rejects(settled[1]!, /the disk broke/);
+  assert.equal(isKept(), true);
+});
+
+test('pastes.find: answers from memory what was read before, and says the same', async (t) => {
+  const { store } = await openTestStore(t);
+  const { id } = await storePaste(store, patternedBytes(100));
+  const [described, whole] = [await store.pastes.find(id, CREATED_AT), await store.pastes.findWithContent(id, CREATED_AT)];
+  assert.equal(await store.pastes.find(id, CREATED_AT), described, 'the very same object');
+  assert.deepEqual(await store.pastes.findWithContent(id, CREATED_AT), whole);
+  assert.deepEqual(whole, { ...described, content: patternedBytes(100) });
+});
+
+test('pastes.find: while changes run it never falls behind what a list shows, and afterwards it has the change', async (t) => {
+  const { store } = await openTestStore(t);
+  const owner = 'a'.repeat(40);
+  const { id } = await storePaste(store, patternedBytes(100), { owner });
+  const filter = { owner, typeGlob: null, after: 0, before: Number.MAX_SAFE_INTEGER };
+  for (let round = 1; round <= 50; round += 1) {
+    await store.pastes.findWithContent(id, CREATED_AT);
+    let isOver = false;
+    const expiresAt = EXPIRES_AT + round;
+    const updating = store.pastes.update(id, owner, { expiresAt }, TERMS).finally(() => (isOver = true));
+    while (!isOver) {
+      const { items: [listed] } = await store.pastes.list(filter, { limit: 1, offset: 0 }, CREATED_AT);
+      const found = await store.pastes.findWithContent(id, CREATED_AT);
+      assert.ok(found!.expiresAt >= listed!.expiresAt, 'found is not older than listed');
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.equal((await updating).kind, 'updated');
+    assert.equal((await store.pastes.find(id, CREATED_AT))?.expiresAt, expiresAt);
+  }
+});
+
+test('pastes.find: nothing that was deleted, or removed when it had expired, comes out of memory', async (t) => {
+  const { store } = await openTestStore(t);
+  const owner = 'a'.repeat(40);
+  const { id } = await storePaste(store, patternedBytes(100), { owner });
+  const { id: expired } = await storePaste(store, patternedBytes(100), { expiresAt: CREATED_AT + 1 });
+  for (const each of [id, expired]) assert.ok(await store.pastes.findWithContent(each, CREATED_AT));
+  assert.equal((await store.pastes.remove(id, owner, CREATED_AT, null)).kind, 'deleted');
+  assert.equal(await store.pastes.find(id, CREATED_AT), undefined);
+  assert.equal(await store.pastes.removeExpired(CREATED_AT + 1, 10), 1);
+  assert.equal(await store.pastes.find(expired, CREATED_AT), undefined, 'even with the clock set back');
+});
+
+test('pastes.find: a closed store gives nothing from memory', async (t) => {
+  const opened = await openTestStore(t);
+  const { store } = opened;
+  const { id } = await storePaste(store, patternedBytes(100));
+  await store.pastes.find(id, CREATED_AT);
+  await opened.reopen();
+  await assert.rejects(store.pastes.find(id, CREATED_AT), /closed/);
+});
+
+test('pastes.find: reading the metadata of a paste too large to keep leaves its content alone', async (t) => {
+  const { store } = await openTestStore(t);
+  const paste = inlinePaste(patternedBytes(HOT_CONTENT_BYTES + 1));
+  await store.pastes.create(paste, NO_TERMS);
+  const described = await store.pastes.find(paste.id, CREATED_AT);
+  assert.equal(described?.size, HOT_CONTENT_BYTES + 1);
+  assert.notEqual(await store.pastes.find(paste.id, CREATED_AT), described, 'read anew');
+  assert.deepEqual((await store.pastes.findWithContent(paste.id, CREATED_AT))?.content, paste.content);
+});
