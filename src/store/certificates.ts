@@ -48,7 +48,7 @@ export function certificateCommands(db: DatabaseSync): CertificateCommands {
   };
 }
 
-/** Decides first and writes after, in one savepoint: of any number of first certificates exactly one is the admin's. */
+/** Decides first and writes after, in one transaction: of any number of first certificates exactly one is the admin's. */
 function prepareIssuance(db: DatabaseSync): CertificateCommands['issueCertificate'] {
   const any = db.prepare('SELECT 1 FROM certificates LIMIT 1');
   const bySerial = db.prepare('SELECT 1 FROM certificates WHERE serial = :serial OR fingerprint = :fingerprint');

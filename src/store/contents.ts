@@ -16,7 +16,7 @@ export interface DiscardStep {
   readonly limit: number;
 }
 
-/** Each runs inside a savepoint of the writer's transaction (batch.ts) and throws to have no effect. */
+/** Each runs inside the writer's transaction (batch.ts) and throws to have no effect. */
 export interface ContentCommands {
   writeChunk(chunk: Chunk): void;
   /** Whether the content is gone now. Content of a paste is left alone, and counts as gone from the orphans. */

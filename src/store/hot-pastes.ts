@@ -5,7 +5,7 @@
 import { KIB, MIB } from '../core/time.ts';
 import type { FoundPaste } from './pastes.ts';
 
-/** The largest content worth keeping: above it, copying bytes costs more than finding them. */
+/** The largest content that is kept: one of 64 KiB would cost the place of thirty usual ones. */
 export const HOT_CONTENT_BYTES = 16 * KIB;
 
 /** Of content and what comes with it; so the number of pastes is bounded too. */

@@ -1,4 +1,4 @@
-// The SQL of what owners and the admin do to pastes that exist: update and delete. Each is decided and done in one savepoint.
+// The SQL of what owners and the admin do to pastes that exist: update and delete. Each is decided and done in one transaction.
 
 import type { DatabaseSync } from 'node:sqlite';
 

@@ -38,7 +38,7 @@ export interface Removal {
   readonly orphanedContentIds: readonly string[];
 }
 
-/** Each runs inside a savepoint of the writer's transaction (batch.ts) and throws to have no effect. */
+/** Each runs inside the writer's transaction (batch.ts) and throws to have no effect. */
 export interface PasteCommands {
   createPaste(creation: Creation): CreationOutcome;
   burnPaste(claim: BurnClaim): Removal;
@@ -76,7 +76,7 @@ export function pasteCommands(db: DatabaseSync): PasteCommands {
   };
 }
 
-/** Decides first and writes after, in one savepoint: a refusal has no effect. */
+/** Decides first and writes after, in one transaction: a refusal has no effect. */
 function preparePasteCreation(db: DatabaseSync): PasteCommands['createPaste'] {
   const insert = preparePasteInsertion(db);
   const spend = prepareSpending(db);
