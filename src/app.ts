@@ -6,7 +6,7 @@ import type { Log } from './core/log.ts';
 import { ID_BYTES, idFromBytes } from './core/ids.ts';
 import type { RandomBytes } from './core/random.ts';
 import type { Clock } from './core/time.ts';
-import { createCallerOf } from './http/callers.ts';
+import { createCallerOf, type CallerOf } from './http/callers.ts';
 import { createAuditHandlers } from './http/handlers/audit.ts';
 import { createChallengeHandlers } from './http/handlers/challenges.ts';
 import { createClientHandlers } from './http/handlers/client.ts';
@@ -19,15 +19,15 @@ import { createMetricsServer } from './http/metrics-server.ts';
 import { ROUTES } from './http/routes.ts';
 import { createHttpServer } from './http/server.ts';
 import { createAntiflood, type AntifloodOptions } from './limits/antiflood.ts';
-import { createWorkQueue } from './limits/work-queue.ts';
+import { createWorkQueue, type WorkQueue } from './limits/work-queue.ts';
 import { measureEventLoopDelay } from './ops/event-loop.ts';
 import { createMetrics } from './ops/metrics.ts';
 import { createCleanup, type Cleanup } from './ops/cleanup.ts';
 import { createKdfThread } from './crypto/pkcs12-kdf-thread.ts';
-import { createAudit } from './service/audit.ts';
+import { createAudit, type Audit } from './service/audit.ts';
 import { createAuthorities } from './service/authority.ts';
 import { createCertificates } from './service/certificates.ts';
-import { createChallenges } from './service/challenges.ts';
+import { createChallenges, type Challenges } from './service/challenges.ts';
 import { createContentRules } from './service/content-rules.ts';
 import { gaugeReaders } from './service/gauges.ts';
 import { createIdentity } from './service/identity.ts';
@@ -100,13 +100,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const audit = createAudit({ clock, log });
   const identity = createIdentity({ certificates: store.certificates, auditLog: store.audit, audit, clock });
   const callerOf = createCallerOf(identity);
-  const authorities = createAuthorities({ config, store: store.authority, queue, audit, clock, random, log });
-  const certificates = createCertificates({ config, store: store.certificates, challenges, audit, clock, random, log });
-  const revocationList = createRevocationList({ authorities, store: store.authority, certificates: store.certificates, clock });
-  const kdf = createKdfThread(BUNDLES_WAITING);
-  const slowKdf = createKdfThread(SLOW_BUNDLES_WAITING);
-  const slowQueue = createWorkQueue({ concurrency: 1, maxWaiting: SLOW_BUNDLES_WAITING, maxWaitMs: SLOW_BUNDLE_WAIT_MS, clock });
-  const register = createRegistration({ authorities, certificates, challenges, kdf, slowKdf, slowQueue, random });
+  const pki = createPki({ config, store, queue, challenges, audit, callerOf, clock, random, log });
   const pastes = createPastes({ config, store, rules, passwords, challenges, rates, antiflood, clock, random, count });
   const ownPastes = createOwnPastes({ config, store, rules, passwords, rates, audit, clock, count });
   const handlers = {
@@ -116,8 +110,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     ...createPasteHandlers({ pastes, rates, callerOf }),
     ...createOwnPasteHandlers({ pastes: ownPastes, callerOf }),
     ...createAuditHandlers({ auditLog: store.audit, callerOf }),
-    ...createPkiHandlers({ config, authorities, certificates, revocationList, callerOf }),
-    ...createRegistrationHandlers({ challenges, register, callerOf, random }),
+    ...pki.handlers,
   };
   const server = createHttpServer({ config, handlers, clock, random, log, metrics });
   const metricsServer = config.metricsListen === ''
@@ -131,15 +124,47 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       await metricsServer?.listen();
       const address = await server.listen();
       cleanup.start();
-      void authorities.checkKey();
+      void pki.authorities.checkKey();
       return address;
     },
     close: async () => {
       await Promise.all([server.stop(), metricsServer?.stop()]);
       eventLoopDelay.stop();
       await cleanup.stop();
-      await Promise.all([kdf.close(), slowKdf.close()]);
+      await pki.close();
       await store.close();
+    },
+  };
+}
+
+/** The authority, what it issues, and the threads that make bundles. */
+function createPki(parts: {
+  config: Config;
+  store: Store;
+  queue: WorkQueue;
+  challenges: Challenges;
+  audit: Audit;
+  callerOf: CallerOf;
+  clock: Clock;
+  random: RandomBytes;
+  log: Log;
+}) {
+  const { config, store, queue, challenges, audit, callerOf, clock, random, log } = parts;
+  const authorities = createAuthorities({ config, store: store.authority, queue, audit, clock, random, log });
+  const certificates = createCertificates({ config, store: store.certificates, challenges, audit, clock, random, log });
+  const revocationList = createRevocationList({ authorities, store: store.authority, certificates: store.certificates, clock });
+  const kdf = createKdfThread(BUNDLES_WAITING);
+  const slowKdf = createKdfThread(SLOW_BUNDLES_WAITING);
+  const slowQueue = createWorkQueue({ concurrency: 1, maxWaiting: SLOW_BUNDLES_WAITING, maxWaitMs: SLOW_BUNDLE_WAIT_MS, clock });
+  const register = createRegistration({ authorities, certificates, challenges, kdf, slowKdf, slowQueue, random });
+  return {
+    authorities,
+    handlers: {
+      ...createPkiHandlers({ config, authorities, certificates, revocationList, callerOf }),
+      ...createRegistrationHandlers({ challenges, register, callerOf, random }),
+    },
+    close: async () => {
+      await Promise.all([kdf.close(), slowKdf.close()]);
     },
   };
 }

@@ -65,7 +65,7 @@ function countBytes(histogram: Float64Array, bytes: Uint8Array): void {
 }
 
 export const TEXT_TYPE = 'text/plain';
-export const BINARY_TYPE = 'application/octet-stream';
+const BINARY_TYPE = 'application/octet-stream';
 
 /** RFC 6838 section 4.2: restricted-name "/" restricted-name, then parameters or nothing. */
 const MEDIA_TYPE = /^[ \t]*([a-z0-9][a-z0-9!#$&^_.+-]{0,126})\/([a-z0-9][a-z0-9!#$&^_.+-]{0,126})[ \t]*(?:;|$)/i;

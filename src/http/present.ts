@@ -136,7 +136,7 @@ export function presentCertificates(records: readonly CertificateRecord[]): obje
   return { certificates: records.map(presentCertificate), count: records.length };
 }
 
-export function presentCertificate(record: CertificateRecord): object {
+function presentCertificate(record: CertificateRecord): object {
   return {
     serial: record.serial,
     common_name: record.commonName,

@@ -40,26 +40,17 @@ export function cleanupTasks(parts: {
     {
       name: 'duplicate records',
       intervalSeconds: 15 * MINUTE_SECONDS,
-      step: async () => {
-        const untilSeconds = unixSeconds(clock) - config.duplicateWindowSeconds;
-        return (await store.submissions.removeUntil(untilSeconds, RECORDS_PER_STEP)) === RECORDS_PER_STEP;
-      },
+      step: pruneStep(clock, config.duplicateWindowSeconds, store.submissions.removeUntil),
     },
     {
       name: 'used challenges',
       intervalSeconds: 5 * MINUTE_SECONDS,
-      step: async () => {
-        const untilSeconds = unixSeconds(clock) - CLOCK_MARGIN_SECONDS;
-        return (await store.challenges.removeExpired(untilSeconds, RECORDS_PER_STEP)) === RECORDS_PER_STEP;
-      },
+      step: pruneStep(clock, CLOCK_MARGIN_SECONDS, store.challenges.removeExpired),
     },
     {
       name: 'audit log',
       intervalSeconds: DAY_SECONDS,
-      step: async () => {
-        const untilSeconds = unixSeconds(clock) - config.auditRetentionSeconds;
-        return (await store.audit.removeUntil(untilSeconds, RECORDS_PER_STEP)) === RECORDS_PER_STEP;
-      },
+      step: pruneStep(clock, config.auditRetentionSeconds, store.audit.removeUntil),
     },
     {
       name: 'rate records',
@@ -99,6 +90,15 @@ export function cleanupTasks(parts: {
       },
     },
   ];
+}
+
+/** Removes records that ran out, or were made, so many seconds ago or before. */
+function pruneStep(
+  clock: Clock,
+  ageSeconds: number,
+  removeUntil: (untilSeconds: number, limit: number) => Promise<number>,
+): () => Promise<boolean> {
+  return async () => (await removeUntil(unixSeconds(clock) - ageSeconds, RECORDS_PER_STEP)) === RECORDS_PER_STEP;
 }
 
 /** More to do as long as each step leaves fewer free pages than the one before. */

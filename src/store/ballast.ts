@@ -1,14 +1,15 @@
 // Room kept in reserve. With the disk full to the last byte, SQLite in WAL mode can neither delete nor checkpoint: then this file is
 // given up, so that removing content goes on and frees more, and made again when there is room. When that is tried: service/upkeep.ts.
 
-import { closeSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs';
+import { closeSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 import { MIB } from '../core/time.ts';
 import { WAL_LIMIT_BYTES } from './connection.ts';
+import { fileBytes } from './file.ts';
 
 /** Enough for a log at its limit and for moving it into the database. */
-export const BALLAST_BYTES = 2 * WAL_LIMIT_BYTES;
+const BALLAST_BYTES = 2 * WAL_LIMIT_BYTES;
 
 /** What stays free beside the ballast: content that would leave less is refused before it is taken. */
 export const FREE_RESERVE_BYTES = BALLAST_BYTES;
@@ -30,11 +31,11 @@ export function createBallast(path: string): Ballast {
   let givenUp = false;
 
   function isWhole(): boolean {
-    return statSync(ballastPath, { throwIfNoEntry: false })?.size === BALLAST_BYTES;
+    return fileBytes(ballastPath) >= BALLAST_BYTES;
   }
 
   function giveUp(): boolean {
-    const bytes = statSync(ballastPath, { throwIfNoEntry: false })?.size ?? 0;
+    const bytes = fileBytes(ballastPath);
     givenUp = true;
     rmSync(ballastPath, { force: true });
     return bytes > 0;

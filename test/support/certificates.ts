@@ -4,23 +4,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
+import type { Certificate } from '../../src/store/pki-store.ts';
 
 /** 2026-01-31T12:00:00Z, Unix seconds: where the movable clock starts. */
 const ISSUED_AT = 1_769_860_800;
 
-/** The columns of the table; times are Unix seconds. */
-export interface CertificateRow {
-  /** 32 lowercase hex digits. */
-  readonly serial: string;
-  readonly commonName: string;
-  /** 40 lowercase hex digits. */
-  readonly fingerprint: string;
-  readonly createdAt: number;
-  readonly expiresAt: number;
-  readonly issuedTo: string | null;
-  readonly isAdmin: boolean;
-  readonly revokedAt: number | null;
-}
+export type CertificateRow = Omit<Certificate, 'revocationReason'>;
 
 export function newFingerprint(): string {
   return randomBytes(20).toString('hex');
