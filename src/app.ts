@@ -1,7 +1,8 @@
 // Puts the parts together: the one assembly, in production and in tests. Time, randomness and the log are handed in; everything
 // below this file uses what it was given.
 
-import type { Config } from './config/settings.ts';
+import { ConfigError } from './config/load.ts';
+import { SETTINGS, type Config } from './config/settings.ts';
 import type { Log } from './core/log.ts';
 import { ID_BYTES, idFromBytes } from './core/ids.ts';
 import type { RandomBytes } from './core/random.ts';
@@ -15,9 +16,12 @@ import { createPasteHandlers } from './http/handlers/pastes.ts';
 import { createPkiHandlers } from './http/handlers/pki.ts';
 import { createRegistrationHandlers } from './http/handlers/registration.ts';
 import { createServiceHandlers } from './http/handlers/service.ts';
+import type { ListeningPlace } from './http/listening-place.ts';
 import { createMetricsServer } from './http/metrics-server.ts';
 import { ROUTES } from './http/routes.ts';
-import { createHttpServer } from './http/server.ts';
+import { createHttpServer, type ListeningAddress } from './http/server.ts';
+import { readServerCertificate } from './http/tls-files.ts';
+import { Tls } from './http/tls.ts';
 import { createAntiflood, type AntifloodOptions } from './limits/antiflood.ts';
 import { createWorkQueue, type WorkQueue } from './limits/work-queue.ts';
 import { measureEventLoopDelay } from './ops/event-loop.ts';
@@ -26,6 +30,7 @@ import { createCleanup, type Cleanup } from './ops/cleanup.ts';
 import { createKdfThread } from './crypto/pkcs12-kdf-thread.ts';
 import { createAudit, type Audit } from './service/audit.ts';
 import { createAuthorities } from './service/authority.ts';
+import { watchForAuthority } from './service/authority-watch.ts';
 import { createCertificates } from './service/certificates.ts';
 import { createChallenges, type Challenges } from './service/challenges.ts';
 import { createContentRules } from './service/content-rules.ts';
@@ -39,6 +44,7 @@ import { createRegistration } from './service/registration.ts';
 import { createRevocationList } from './service/revocation-list.ts';
 import { cleanupTasks } from './service/upkeep.ts';
 import { openStore } from './store/open.ts';
+import type { StoredAuthority } from './store/pki-store.ts';
 import type { Store } from './store/store.ts';
 
 export interface AppParts {
@@ -52,10 +58,16 @@ export interface AppParts {
 }
 
 export interface App {
-  /** Begins to accept connections. */
-  listen(): Promise<{ host: string; port: number; url: string }>;
+  /** Begins to accept connections, where the settings say unless a place is given. Rejects with ListeningError. */
+  listen(place?: ListeningPlace): Promise<ListeningAddress>;
   /** The background tasks, for tests and commands that want one now. */
   readonly cleanup: Cleanup;
+  /**
+   * Takes what can change while the service runs: the secrets of these settings, and what is in the files of the TLS
+   * certificate. What can't be used is logged, and stays as it was; without settings, the secrets do. Gives the names
+   * of the settings that changed.
+   */
+  reload(next: Config | undefined): Promise<readonly string[]>;
   /** Lets requests in flight finish, then stops everything and closes the store. */
   close(): Promise<void>;
 }
@@ -77,9 +89,13 @@ const SLOW_BUNDLE_WAIT_MS = 30_000;
 /** As long as the output of the HMAC that it is for. */
 const CHALLENGE_KEY_BYTES = 32;
 
-/** Opens the store and puts everything together; nothing listens yet. Rejects when the database is refused. */
+/**
+ * Opens the store and puts everything together; nothing listens yet. Rejects when the database or the TLS certificate
+ * is refused.
+ */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const { clock, random, log } = parts;
+  const tls = config.tlsCertPath === '' ? undefined : new Tls(readServerCertificate(config), { clock, log });
   const store = await openStore({ path: config.databasePath, clock, log });
   const eventLoopDelay = measureEventLoopDelay();
   const queue = createWorkQueue({
@@ -100,11 +116,13 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const audit = createAudit({ clock, log });
   const identity = createIdentity({ certificates: store.certificates, auditLog: store.audit, audit, clock });
   const callerOf = createCallerOf(identity);
-  const pki = createPki({ config, store, queue, challenges, audit, callerOf, clock, random, log });
+  const pki = createPki({ config, store, queue, challenges, audit, callerOf, clock, random, log, tls });
   const pastes = createPastes({ config, store, rules, passwords, challenges, rates, antiflood, clock, random, count });
   const ownPastes = createOwnPastes({ config, store, rules, passwords, rates, audit, clock, count });
   const handlers = {
-    ...createServiceHandlers({ config, store, challenges, isStopping: () => server.isStopping() }),
+    ...createServiceHandlers({
+      config, store, challenges, canRegister: pki.authorities.hasPassword, isStopping: () => server.isStopping(),
+    }),
     ...createChallengeHandlers(challenges),
     ...createClientHandlers(),
     ...createPasteHandlers({ pastes, rates, callerOf }),
@@ -112,17 +130,25 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     ...createAuditHandlers({ auditLog: store.audit, callerOf }),
     ...pki.handlers,
   };
-  const server = createHttpServer({ config, handlers, clock, random, log, metrics });
+  const server = createHttpServer({ config, handlers, clock, random, log, metrics, tls });
   const metricsServer = config.metricsListen === ''
     ? undefined
     : createMetricsServer({ config, listenOn: config.metricsListen, metrics, clock, random, log });
   const cleanup = createCleanup(cleanupTasks({ config, store, rates, clock, count }), log);
+  const authorityWatch = watchForAuthority(pki.authorities);
+  const replacements: Replacements = {
+    proxySecret: (secret) => server.replaceProxySecret(secret),
+    powSecret: (secret) => challenges.replaceKey(Buffer.from(secret)),
+    pkiCaPassword: pki.authorities.replacePassword,
+  };
 
   return {
     cleanup,
-    listen: async () => {
+    reload: createReload(config, { replacements, tls, log }),
+    listen: async (place) => {
       await metricsServer?.listen();
-      const address = await server.listen();
+      if (tls !== undefined) await authorityWatch.begin();
+      const address = await server.listen(place);
       cleanup.start();
       void pki.authorities.checkKey();
       return address;
@@ -130,6 +156,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     close: async () => {
       await Promise.all([server.stop(), metricsServer?.stop()]);
       eventLoopDelay.stop();
+      authorityWatch.stop();
       await cleanup.stop();
       await pki.close();
       await store.close();
@@ -148,9 +175,11 @@ function createPki(parts: {
   clock: Clock;
   random: RandomBytes;
   log: Log;
+  tls: Tls | undefined;
 }) {
-  const { config, store, queue, challenges, audit, callerOf, clock, random, log } = parts;
-  const authorities = createAuthorities({ config, store: store.authority, queue, audit, clock, random, log });
+  const { config, store, queue, challenges, audit, callerOf, clock, random, log, tls } = parts;
+  const onFound = ({ certificate }: StoredAuthority): void => tls?.trust(certificate);
+  const authorities = createAuthorities({ config, store: store.authority, queue, audit, clock, random, log, onFound });
   const certificates = createCertificates({ config, store: store.certificates, challenges, audit, clock, random, log });
   const revocationList = createRevocationList({ authorities, store: store.authority, certificates: store.certificates, clock });
   const kdf = createKdfThread(BUNDLES_WAITING);
@@ -166,6 +195,52 @@ function createPki(parts: {
     close: async () => {
       await Promise.all([kdf.close(), slowKdf.close()]);
     },
+  };
+}
+
+type ReplaceableSecret = 'proxySecret' | 'powSecret' | 'pkiCaPassword';
+
+/** How each takes effect; false when it can't. */
+type Replacements = Readonly<Record<ReplaceableSecret, (secret: string) => void | Promise<boolean>>>;
+
+function createReload(
+  config: Config,
+  { replacements, tls, log }: { replacements: Replacements; tls: Tls | undefined; log: Log },
+): App['reload'] {
+  const keys = Object.keys(replacements) as ReplaceableSecret[];
+  const inForce = new Map(keys.map((key) => [key, config[key]]));
+
+  function kept(message: string): false {
+    log({ level: 'error', logger: 'config', event: 'setting not replaced', outcome: 'failure', details: { message } });
+    return false;
+  }
+
+  async function replaceSecret(key: ReplaceableSecret, secret: string): Promise<boolean> {
+    const { name } = SETTINGS[key];
+    if (secret === inForce.get(key)) return false;
+    // A file that has gone must not open what the secret in it has closed.
+    if (secret === '') return kept(`${name} is no longer set; the one before stays until the next start`);
+    const isTaken = await replacements[key](secret);
+    if (isTaken === false) return kept(`${name} does not open the stored key; the one before stays`);
+    inForce.set(key, secret);
+    return true;
+  }
+
+  function replaceCertificate(): boolean {
+    try {
+      return tls?.replaceCertificate(readServerCertificate(config)) ?? false;
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      return kept(`${error.message}; the certificate before stays`);
+    }
+  }
+
+  return async (next) => {
+    const changed: string[] = [];
+    if (replaceCertificate()) changed.push(SETTINGS.tlsCertPath.name);
+    if (next === undefined) return changed;
+    for (const key of keys) if (await replaceSecret(key, next[key])) changed.push(SETTINGS[key].name);
+    return changed;
   };
 }
 

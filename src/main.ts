@@ -14,7 +14,7 @@ if (Number.parseInt(process.versions.node, 10) >= NEEDED_MAJOR) {
 }
 
 async function start(): Promise<void> {
-  const { readFileSync } = await import('node:fs');
+  const { fstatSync, readFileSync } = await import('node:fs');
   const { availableParallelism } = await import('node:os');
   const { outputTo } = await import('./commands/output.ts');
   const { runCommandLine } = await import('./commands/cli.ts');
@@ -35,6 +35,8 @@ async function start(): Promise<void> {
     void end(1);
   });
 
+  // Only a node that was built without SQLite or OpenSSL does not say which, and none of these serves.
+  const { node, sqlite = 'none', openssl = 'none' } = process.versions;
   const terminal: Terminal = {
     arguments: process.argv.slice(2),
     environment: process.env,
@@ -42,6 +44,10 @@ async function start(): Promise<void> {
     stderr,
     readFile: (path) => readFileSync(path, 'utf8'),
     clock: { unixMs: () => Date.now(), monotonicMs: () => performance.now() },
+    inheritedSockets: inheritedSockets(),
+    writesToScreen: Boolean(process.stdout.isTTY),
+    writesToJournal: isJournal(() => fstatSync(1, { bigint: true })),
+    runtime: { node, sqlite, openssl, platform: `${process.platform}-${process.arch}` },
     cores: availableParallelism(),
     restrictNewFiles: () => {
       process.umask(0o077);
@@ -50,10 +56,31 @@ async function start(): Promise<void> {
       process.on('SIGTERM', listener);
       process.on('SIGINT', listener);
     },
+    onReloadSignal: (listener) => {
+      process.on('SIGHUP', listener);
+    },
     onFatalError: (listener) => {
       fatalListener = listener;
     },
     exit: (code) => process.exit(code),
+    endBy: (signal) => {
+      process.removeAllListeners(signal);
+      process.kill(process.pid, signal);
+    },
   };
   await end(await runCommandLine(terminal));
+}
+
+/** sd_listen_fds(3): the variables are for the process that they name alone, and reach its children as well. */
+function inheritedSockets(): number {
+  const { LISTEN_PID: pid, LISTEN_FDS: count } = process.env;
+  return pid === String(process.pid) && /^[1-9]\d{0,3}$/.test(count ?? '') ? Number(count) : 0;
+}
+
+/** systemd.exec(5): device and inode of the journal's stream; a child whose output was redirected inherits the variable. */
+function isJournal(standardOutput: () => { dev: bigint; ino: bigint }): boolean {
+  const stream = process.env['JOURNAL_STREAM'];
+  if (stream === undefined) return false;
+  const { dev, ino } = standardOutput();
+  return stream === `${dev}:${ino}`;
 }

@@ -5,6 +5,7 @@ import { isoSeconds, unixSeconds } from '../core/time.ts';
 import { makeBundle, type BundleProfile } from '../crypto/pkcs12.ts';
 import { createKdfThread } from '../crypto/pkcs12-kdf-thread.ts';
 import { randomBytes } from '../crypto/random.ts';
+import { presentCertificate } from '../http/present.ts';
 import { NotFirstError, newKey, type IssuedCertificate } from '../service/certificates.ts';
 import { statusOf } from '../service/identity.ts';
 import type { Given, Run } from './commands.ts';
@@ -37,7 +38,7 @@ export const create: Run = async (terminal, given) => {
   });
 };
 
-export const grant: Run = (terminal, { operands: [given = ''] }) =>
+export const grant: Run = (terminal, { operands: [given = ''], options }) =>
   inOffice(terminal, { ifMissing: 'refuse' }, async (office) => {
     const certificate = await findCertificate(office, given);
     const { serial, fingerprint, commonName } = certificate;
@@ -47,7 +48,9 @@ export const grant: Run = (terminal, { operands: [given = ''] }) =>
     const granted = office.audit.event('admin_granted', 'success', OPERATOR, { serial, fingerprint });
     const isGranted = await office.store.certificates.grantAdmin(serial, granted);
     if (!isGranted) throw new CommandError(`certificate ${serial} has just been revoked`);
-    terminal.stdout.write(`${commonName} is an admin now (certificate ${serial}).\n`);
+    const record = { ...certificate, isAdmin: true, status };
+    const text = `${commonName} is an admin now (certificate ${serial}).`;
+    terminal.stdout.write(`${options.has('--json') ? JSON.stringify(presentCertificate(record)) : text}\n`);
     return EXIT.success;
   });
 
@@ -56,13 +59,11 @@ function readWanted(terminal: Terminal, { values }: Given): Wanted {
   if (path === '-') throw new UsageError('--out must name a file, since it will hold a private key');
   const commonName = normaliseCommonName(values.get('--name') ?? DEFAULT_NAME);
   if (commonName === undefined) throw new UsageError('--name takes 1 to 64 characters without control characters');
-  const profile = values.get('--p12-profile') ?? 'modern';
-  if (profile !== 'modern' && profile !== 'compat') throw new UsageError('--p12-profile takes modern or compat');
   const passwordPath = values.get('--password-file');
   return {
     path,
     commonName,
-    profile,
+    profile: (values.get('--p12-profile') ?? 'modern') as BundleProfile,
     bundlePassword: passwordPath === undefined ? '' : readPassword(terminal, passwordPath),
   };
 }

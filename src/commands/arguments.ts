@@ -1,7 +1,7 @@
 // The command line after `pasted`: which command, with which options and operands. Does not run it.
 
 import { nearest } from '../core/nearest.ts';
-import { COMMANDS, type Command, type Given, type Option } from './commands.ts';
+import { COMMANDS, type Command, type Given, type Operand, type Option } from './commands.ts';
 import { UsageError } from './failures.ts';
 
 export interface Invocation {
@@ -61,7 +61,7 @@ function parseFor(command: Command, words: readonly string[]): Invocation {
   const given = { options: new Set<string>(), values: new Map<string, string>(), operands: [] as string[] };
   const waiting = words.slice(0, end);
   for (let word = waiting.shift(); word !== undefined; word = waiting.shift()) {
-    if (word.startsWith('-')) takeOption(command, word, waiting, given);
+    if (word.startsWith('-') && word !== '-') takeOption(command, word, waiting, given);
     else given.operands.push(word);
   }
   given.operands.push(...words.slice(end + 1));
@@ -88,7 +88,14 @@ function takeOption({ options }: Command, word: string, waiting: string[], given
   if (given.values.has(name)) throw new UsageError(`${name} is given more than once`);
   const value = parts.length > 0 ? parts.join('=') : takeNext(waiting);
   if (value === undefined || value === '') throw new UsageError(`${name} needs a value: ${optionForm(option)}`);
+  refuseOthers(option, value);
   given.values.set(name, value);
+}
+
+/** What is no member of a closed set. */
+function refuseOthers({ name, choices }: Option | Operand, value: string): void {
+  if (choices === undefined || choices.includes(value)) return;
+  throw new UsageError(`${name} takes one of: ${choices.join(', ')}`);
 }
 
 /** A forgotten value must not swallow the option behind it; one that does begin like an option can be said with `=`. */
@@ -100,6 +107,7 @@ function takeNext(waiting: string[]): string | undefined {
 function requireAll(command: Command, { values, operands }: Given): void {
   const surplus = operands[command.operands.length];
   if (surplus !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(surplus)}`);
+  operands.forEach((operand, index) => refuseOthers(command.operands[index]!, operand));
   const missing = [
     ...command.operands.slice(operands.length).filter(({ isRequired }) => isRequired).map(({ name }) => name),
     ...command.options.filter(({ name, isRequired }) => isRequired && !values.has(name)).map(optionForm),

@@ -1,6 +1,9 @@
-// The table of what `pasted` can do. The reading of the command line and every help text derive from it. Does not do
-// any of it: each command is loaded when it is asked for, so that none pays for the others.
+// The table of what `pasted` can do. The reading of the command line, every help text and the completion derive from
+// it. Does not do any of it: each command is loaded when it is asked for, so that none pays for the others.
 
+import { AUDIT_EVENTS } from '../service/audit.ts';
+import { CERTIFICATE_COMMANDS } from './table-certificates.ts';
+import { DATABASE_COMMANDS } from './table-database.ts';
 import type { Terminal } from './terminal.ts';
 
 /** The arguments of one command, known to be allowed by its entry. */
@@ -19,6 +22,8 @@ export interface Option {
   readonly name: string;
   /** What its value is called in the help; an option without one is given or not. */
   readonly value?: string;
+  /** All values that it takes, where they are a closed set; any other is refused. */
+  readonly choices?: readonly string[];
   readonly meaning: string;
   readonly isRequired?: boolean;
 }
@@ -26,6 +31,8 @@ export interface Option {
 export interface Operand {
   /** What it is called in the help. */
   readonly name: string;
+  /** As of an option. */
+  readonly choices?: readonly string[];
   readonly isRequired: boolean;
 }
 
@@ -41,8 +48,6 @@ export interface Command {
   readonly examples: readonly string[];
   readonly load: () => Promise<Run>;
 }
-
-const SERIAL: Operand = { name: 'SERIAL', isRequired: true };
 
 export const COMMANDS: readonly Command[] = [
   {
@@ -69,82 +74,66 @@ export const COMMANDS: readonly Command[] = [
     examples: ['pasted config', 'pasted config --json'],
     load: async () => (await import('./config.ts')).run,
   },
+  ...DATABASE_COMMANDS,
   {
-    name: 'admin create',
-    summary: 'issue the first certificate, which is the admin\'s, before anyone else can get it',
+    name: 'stats',
+    summary: 'count what the service holds',
     description:
-      'Writes a new file with the certificate and its key (PKCS#12), and makes the certificate authority when there\n' +
-      'is none. Needs SERVICE_PKI_CA_PASSWORD. Run it as the user that the service runs as, before the service\n' +
-      'faces anyone: the first certificate ever issued is the admin\'s, whoever asks for it. The service may be\n' +
-      'running.',
-    operands: [],
-    options: [
-      { name: '--out', value: 'FILE', isRequired: true, meaning: 'where to write the bundle; never an existing file' },
-      { name: '--name', value: 'NAME', meaning: 'common name of the certificate; admin by default' },
-      { name: '--p12-profile', value: 'PROFILE', meaning: 'modern (the default), or compat for older devices' },
-      { name: '--password-file', value: 'FILE', meaning: 'file that holds the bundle\'s password; none by default' },
-      { name: '--json', meaning: 'print one JSON object' },
-    ],
-    examples: [
-      'pasted admin create --out admin.p12',
-      'pasted admin create --out admin.p12 --name alice --password-file password.txt',
-    ],
-    load: async () => (await import('./admin.ts')).create,
-  },
-  {
-    name: 'admin grant',
-    summary: 'make the holder of a certificate an admin',
-    description: 'Takes effect at once, also while the service runs. `pasted pki list` shows the serials.',
-    operands: [SERIAL],
-    options: [],
-    examples: ['pasted admin grant 5f1d0c8e2b7a49d3a6c4e8f00b9d7213'],
-    load: async () => (await import('./admin.ts')).grant,
-  },
-  {
-    name: 'pki list',
-    summary: 'list every certificate',
-    description: 'Newest first, with serial, status, whether it is an admin\'s, when it runs out, and common name.',
+      'Pastes, certificates, audit entries, and the room that they take, against SERVICE_MAX_STORAGE. Names no\n' +
+      'paste and nobody. The service may be running.',
     operands: [],
     options: [{ name: '--json', meaning: 'print one JSON object' }],
-    examples: ['pasted pki list', 'pasted pki list --json'],
-    load: async () => (await import('./pki.ts')).list,
+    examples: ['pasted stats', 'pasted stats --json'],
+    load: async () => (await import('./stats.ts')).run,
   },
   {
-    name: 'pki revoke',
-    summary: 'revoke a certificate for ever',
+    name: 'audit',
+    summary: 'show the audit log',
     description:
-      'From the next request on the service does not know it any more. A proxy that verifies by the revocation list\n' +
-      'needs a new one: see `pasted pki crl`. Needs no password.',
-    operands: [SERIAL],
-    options: [{ name: '--reason', value: 'REASON', meaning: 'such as keyCompromise or superseded' }],
-    examples: [
-      'pasted pki revoke 5f1d0c8e2b7a49d3a6c4e8f00b9d7213',
-      'pasted pki revoke 5f1d0c8e2b7a49d3a6c4e8f00b9d7213 --reason keyCompromise',
-    ],
-    load: async () => (await import('./pki.ts')).revoke,
-  },
-  {
-    name: 'pki crl',
-    summary: 'write the certificate revocation list',
-    description:
-      'The current list in PEM, made anew when a certificate was revoked since or half its life is over; that needs\n' +
-      'SERVICE_PKI_CA_PASSWORD. A file is replaced as a whole, and can be read by all.',
+      'Newest first, with the filters of GET /audit. A MOMENT is Unix seconds, a date and time in UTC such as\n' +
+      '2026-01-31 or 2026-01-31T12:00:00Z, or so long ago: 90s, 30m, 12h, 7d. The service may be running.',
     operands: [],
     options: [
-      { name: '--out', value: 'FILE', meaning: 'where to write it; - is standard output, the default' },
-      { name: '--der', meaning: 'write DER instead of PEM' },
+      { name: '--event', value: 'EVENT', choices: AUDIT_EVENTS, meaning: 'only this event' },
+      { name: '--outcome', value: 'OUTCOME', choices: ['success', 'failure'], meaning: 'only what ended so' },
+      { name: '--client-id', value: 'FINGERPRINT', meaning: 'only what the holder of this certificate caused' },
+      { name: '--after', value: 'MOMENT', meaning: 'only what is newer' },
+      { name: '--before', value: 'MOMENT', meaning: 'only what is older' },
+      { name: '--limit', value: 'COUNT', meaning: 'at most so many entries, 100 by default' },
+      { name: '--offset', value: 'COUNT', meaning: 'leave out so many of the newest' },
+      { name: '--json', meaning: 'print the answer of GET /audit as one JSON object' },
     ],
-    examples: ['pasted pki crl', 'pasted pki crl --out /etc/nginx/pasted.crl.pem', 'pasted pki crl --der --out ca.crl'],
-    load: async () => (await import('./pki.ts')).crl,
+    examples: ['pasted audit', 'pasted audit --event auth_failure --after 24h', 'pasted audit --limit 1000 --json'],
+    load: async () => (await import('./audit.ts')).run,
+  },
+  ...CERTIFICATE_COMMANDS,
+  {
+    name: 'health',
+    summary: 'ask a running service whether it is healthy',
+    description:
+      'Ends with 0 when it is, and with 1 and one line that says why when it is not or does not answer. Asks where\n' +
+      'the settings say that it listens; with TLS it must show the certificate in SERVICE_TLS_CERT, whatever its\n' +
+      'name. For a service that has its socket from systemd, or on another host, give --url; a certificate is then\n' +
+      'verified as usual.',
+    operands: [],
+    options: [
+      { name: '--url', value: 'URL', meaning: 'the address of the service, or unix: and the path of its socket' },
+      { name: '--timeout', value: 'SECONDS', meaning: 'how long to wait for the answer; 5 by default' },
+      { name: '--json', meaning: 'print the answer of GET /health as one JSON object' },
+    ],
+    examples: ['pasted health', 'pasted health --url https://paste.example --timeout 10'],
+    load: async () => (await import('./health.ts')).run,
   },
   {
-    name: 'pki ca',
-    summary: 'print the certificate of the authority',
-    description: 'In PEM, as a proxy needs it to verify client certificates.',
+    name: 'client',
+    summary: 'print the command-line client',
+    description:
+      'The shell script pastec as GET /client hands it out, for the server of that address; without one it is the\n' +
+      'script\'s user who has to say which server.',
     operands: [],
-    options: [],
-    examples: ['pasted pki ca'],
-    load: async () => (await import('./pki.ts')).ca,
+    options: [{ name: '--server', value: 'URL', meaning: 'the address that the service is reached at' }],
+    examples: ['pasted client --server https://paste.example > pastec'],
+    load: async () => (await import('./client.ts')).run,
   },
   {
     name: 'openapi',
@@ -154,6 +143,18 @@ export const COMMANDS: readonly Command[] = [
     options: [],
     examples: ['pasted openapi', 'pasted openapi > openapi.json'],
     load: async () => (await import('./openapi.ts')).run,
+  },
+  {
+    name: 'completion',
+    summary: 'print a script that completes these commands in a shell',
+    description: 'For bash, zsh or fish; the first lines of the script say where it belongs.',
+    operands: [{ name: 'SHELL', choices: ['bash', 'zsh', 'fish'], isRequired: true }],
+    options: [],
+    examples: [
+      'pasted completion bash > ~/.local/share/bash-completion/completions/pasted',
+      'pasted completion fish > ~/.config/fish/completions/pasted.fish',
+    ],
+    load: async () => (await import('./completion.ts')).run,
   },
   {
     name: 'help',
@@ -167,10 +168,12 @@ export const COMMANDS: readonly Command[] = [
   {
     name: 'version',
     summary: 'print the version',
-    description: 'Prints the release number.',
+    description:
+      'Prints the release number. As JSON also the schema of the database that this release makes, and the versions\n' +
+      'of Node, SQLite and OpenSSL that it runs on.',
     operands: [],
-    options: [],
-    examples: ['pasted version'],
+    options: [{ name: '--json', meaning: 'print one JSON object' }],
+    examples: ['pasted version', 'pasted version --json'],
     load: async () => (await import('./version.ts')).run,
   },
 ];

@@ -1,16 +1,23 @@
 // Files that commands write: one that must not be there before, and one that others may be reading. What goes into them
 // is the commands' business.
 
-import { closeSync, fchmodSync, fsyncSync, ftruncateSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
-import { dirname } from 'node:path';
+import {
+  closeSync, existsSync, fchmodSync, fsyncSync, ftruncateSync, linkSync, openSync, renameSync, rmSync, writeSync,
+} from 'node:fs';
 
 import { randomBytes } from '../crypto/random.ts';
+import { FREE_RESERVE_BYTES, freeBytes } from '../store/ballast.ts';
+import { isWithoutLinks, syncFolderOf } from '../store/file.ts';
 import { CommandError } from './failures.ts';
+import { showBytes } from './quantities.ts';
+
+/** Of errno(3). Node's own codes, such as ERR_INVALID_ARG_TYPE, are errors of this program. */
+const SYSTEM_CODE = /^E[A-Z0-9]+$/;
 
 const OWNER_ONLY = 0o600;
 const READABLE_BY_ALL = 0o644;
 
-/** A file of this process alone until it is kept. */
+/** A file that goes again unless it is kept. */
 export interface NewFile {
   /** Makes these bytes, durably, all that the file holds. Throws CommandError when they cannot be written. */
   write(bytes: Uint8Array): void;
@@ -19,9 +26,10 @@ export interface NewFile {
   discard(): void;
 }
 
-/** For its owner alone. Throws CommandError when the file exists already, or cannot be made. */
-export function createNewFile(path: string): NewFile {
-  const descriptor = attempt(path, () => openSync(path, 'wx', OWNER_ONLY));
+/** Throws CommandError when the file exists already, or cannot be made. */
+export function createNewFile(path: string, access: 'owner only' | 'readable by all' = 'owner only'): NewFile {
+  const mode = access === 'owner only' ? OWNER_ONLY : READABLE_BY_ALL;
+  const descriptor = attempt(path, () => openSync(path, 'wx', mode));
   return {
     write(bytes) {
       attempt(path, () => {
@@ -68,25 +76,45 @@ function writeWhole(descriptor: number, bytes: Uint8Array): void {
   fsyncSync(descriptor);
 }
 
-/** So that the name outlives a power cut. Like SQLite, without complaint where a file system does not offer it. */
-function syncFolderOf(path: string): void {
-  let descriptor;
+/**
+ * Gives a whole file its name, in the same folder; nothing is ever seen there that is not whole. Throws CommandError
+ * when there is a file of that name, unless it is to be replaced.
+ */
+export function publishFile(draft: string, path: string, existing: 'refuse' | 'replace'): void {
+  attempt(path, () => {
+    if (existing === 'replace') renameSync(draft, path);
+    else nameAnew(draft, path);
+  });
+  syncFolderOf(path);
+}
+
+function nameAnew(draft: string, path: string): void {
   try {
-    descriptor = openSync(dirname(path), 'r');
-    fsyncSync(descriptor);
-  } catch {
-    return;
-  } finally {
-    if (descriptor !== undefined) closeSync(descriptor);
+    linkSync(draft, path);
+    rmSync(draft);
+  } catch (error) {
+    // Where a file has one name at most, the look beforehand must do.
+    if (!isWithoutLinks(error) || existsSync(path)) throw error;
+    renameSync(draft, path);
   }
 }
 
-function attempt<Result>(path: string, work: () => Result): Result {
+/** Throws CommandError when the file system of that path has not room for so many bytes and what the service needs. */
+export function requireRoom(path: string, bytes: number): void {
+  const free = attempt(path, () => freeBytes(path));
+  if (free - bytes > FREE_RESERVE_BYTES) return;
+  const needed = `${showBytes(bytes)} and ${showBytes(FREE_RESERVE_BYTES)} to spare`;
+  throw new CommandError(`${path} cannot be written: it may take ${needed}, and ${showBytes(free)} are free`);
+}
+
+/** Throws CommandError in the place of an error of the system. */
+export function attempt<Result>(path: string, work: () => Result, purpose: 'written' | 'read' = 'written'): Result {
   try {
     return work();
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-    const reason = code === 'EEXIST' ? 'exists already, and is not overwritten' : `cannot be written (${code})`;
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    if (!SYSTEM_CODE.test(code)) throw error;
+    const reason = code === 'EEXIST' ? 'exists already, and is not overwritten' : `cannot be ${purpose} (${code})`;
     throw new CommandError(`${path} ${reason}`);
   }
 }

@@ -42,11 +42,17 @@ export function commandHelp(command: Command): string {
     command.description,
     '',
     'Options:',
-    ...columns(options.map((option) => [optionForm(option), option.meaning])),
+    ...columns(options.flatMap(optionRows)),
     '',
     'Examples:',
     ...command.examples.map((example) => `  ${example}`),
   ]);
+}
+
+function optionRows(option: Option): (readonly [string, string])[] {
+  const { meaning, choices } = option;
+  const row = [optionForm(option), meaning] as const;
+  return choices === undefined ? [row] : [row, ['', `one of: ${choices.join(', ')}`]];
 }
 
 function fullHelp(): string {
@@ -85,14 +91,16 @@ function settingHelp(setting: Setting): string[] {
   ];
 }
 
-function usage(command: Command): string {
-  const operands = command.operands.map(({ name, isRequired }) => inUsage(name, isRequired));
-  const options = command.options.map((option) => inUsage(optionForm(option), option.isRequired === true));
-  return ['pasted', command.name, ...operands, ...options].join(' ');
-}
+/** More options than fit on a line are shown below it alone. */
+const MOST_USAGE_CHARACTERS = 110;
 
-function inUsage(form: string, isRequired: boolean): string {
-  return isRequired ? form : `[${form}]`;
+function usage(command: Command): string {
+  const operands = command.operands.map(({ name, isRequired }) => (isRequired ? name : `[${name}]`));
+  const required = command.options.filter(({ isRequired }) => isRequired).map(optionForm);
+  const optional = command.options.filter(({ isRequired }) => !isRequired).map((option) => `[${optionForm(option)}]`);
+  const always = ['pasted', command.name, ...operands, ...required];
+  const whole = [...always, ...optional].join(' ');
+  return whole.length <= MOST_USAGE_CHARACTERS ? whole : [...always, '[OPTIONS]'].join(' ');
 }
 
 /** Pairs as indented lines, the second halves below each other. */

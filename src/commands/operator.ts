@@ -1,7 +1,7 @@
-// What `pasted admin` and `pasted pki` work with: the database beside a running server, the services on it, and the
+// What the operator's commands work with: the database beside a running server, the services on it, and the
 // operator's mark in the audit log. What the commands do and print is in their own files.
 
-import { ConfigError, loadConfig } from '../config/load.ts';
+import { ConfigError } from '../config/load.ts';
 import { SETTINGS, type Config } from '../config/settings.ts';
 import type { Log, LogEntry } from '../core/log.ts';
 import { Refusal, type RefusalName } from '../core/refusals.ts';
@@ -15,6 +15,7 @@ import { createRevocationList, type RevocationList } from '../service/revocation
 import type { Certificate } from '../store/pki-store.ts';
 import { visitStore, type VisitedStore, type VisitOptions } from '../store/visit.ts';
 import { CommandError, UsageError } from './failures.ts';
+import { operatorSettings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
 
 /** The operator has no certificate and comes from no address; `via` says in every event who it was. */
@@ -23,6 +24,7 @@ export const OPERATOR: Requester = { fingerprint: null, clientAddress: null };
 const VIA_COMMAND_LINE = { via: 'command line' };
 
 export interface Office {
+  readonly config: Config;
   readonly store: VisitedStore;
   readonly audit: Audit;
   readonly authorities: Authorities;
@@ -40,9 +42,7 @@ export async function inOffice(
   { ifMissing, needsPassword = false }: OfficeOptions,
   work: (office: Office) => Promise<number>,
 ): Promise<number> {
-  terminal.restrictNewFiles();
-  const { config, warnings } = loadConfig(terminal.environment, terminal.readFile);
-  for (const warning of warnings) terminal.stderr.write(`pasted: ${warning}\n`);
+  const config = operatorSettings(terminal);
   if (needsPassword && config.pkiCaPassword === '') throw passwordMissing();
   const failures: LogEntry[] = [];
   const log: Log = (entry) => {
@@ -70,7 +70,7 @@ function openOffice(config: Config, store: VisitedStore, clock: Clock, log: Log)
   const certificates = createCertificates({ ...common, store: store.certificates, challenges });
   const lists = { store: store.authority, certificates: store.certificates };
   const revocationList = createRevocationList({ authorities, ...lists, clock });
-  return { store, audit, authorities, certificates, revocationList };
+  return { config, store, audit, authorities, certificates, revocationList };
 }
 
 function markedAudit(audit: Audit): Audit {

@@ -12,7 +12,7 @@ const DRAIN_MS = 1000;
 /** process.stdout and process.stderr, as far as they are used: files, pipes and terminals alike. */
 export interface OutputStream {
   readonly writableLength: number;
-  write(written: string | Uint8Array, whenWritten?: () => void): boolean;
+  write(written: string | Uint8Array, whenWritten?: (error?: Error | null) => void): boolean;
   on(event: 'error', listener: (error: NodeJS.ErrnoException) => void): unknown;
 }
 
@@ -24,7 +24,9 @@ export interface DrainableOutput extends Output {
 /** Without the listener for errors here, a closed pipe would be an uncaught error, whose report is an error again. */
 export function outputTo(stream: OutputStream): DrainableOutput {
   let isClosed = false;
+  let hasLost = false;
   stream.on('error', (error) => {
+    hasLost = true;
     // A full disk may have room again; a reader that went away does not come back.
     if (error.code === 'EPIPE') isClosed = true;
   });
@@ -35,6 +37,11 @@ export function outputTo(stream: OutputStream): DrainableOutput {
       stream.write(written);
       return true;
     },
+    writeWhole: (written) => new Promise((resolve) => {
+      // A stream of Node's says nothing more of what is written to it after an error.
+      if (hasLost) return resolve(false);
+      stream.write(written, (error) => resolve(error === undefined || error === null));
+    }),
     drain: () => new Promise((resolve) => {
       if (isClosed || stream.writableLength === 0) return resolve();
       const timer = setTimeout(resolve, DRAIN_MS);

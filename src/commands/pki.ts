@@ -3,15 +3,14 @@
 import { Refusal } from '../core/refusals.ts';
 import type { Caller } from '../core/tiers.ts';
 import { isoSeconds, unixSeconds } from '../core/time.ts';
-import { REVOCATION_REASONS } from '../crypto/extensions.ts';
+import type { RevocationReason } from '../crypto/extensions.ts';
 import { encodePem } from '../crypto/pem.ts';
-import { presentCertificates } from '../http/present.ts';
+import { presentCertificate, presentCertificates } from '../http/present.ts';
 import type { CertificateRecord } from '../service/certificates.ts';
 import { statusOf } from '../service/identity.ts';
-import { isRevocationReason } from '../service/revocation-list.ts';
 import { alignColumns } from './columns.ts';
 import type { Run } from './commands.ts';
-import { EXIT, UsageError } from './failures.ts';
+import { EXIT } from './failures.ts';
 import { replaceFile } from './files.ts';
 import { OPERATOR, findCertificate, inOffice } from './operator.ts';
 
@@ -35,20 +34,19 @@ function tableOf(records: readonly CertificateRecord[]): string {
   return alignColumns([['SERIAL', 'STATUS', 'ROLE', 'EXPIRES', 'COMMON NAME'], ...rows]);
 }
 
-export const revoke: Run = (terminal, { operands: [given = ''], values }) => {
-  const reason = values.get('--reason') ?? null;
-  if (reason !== null && !isRevocationReason(reason)) {
-    throw new UsageError(`--reason takes one of: ${Object.keys(REVOCATION_REASONS).join(', ')}`);
-  }
-  return inOffice(terminal, ASKING, async (office) => {
-    const { serial, commonName, fingerprint } = await findCertificate(office, given);
+export const revoke: Run = (terminal, { operands: [given = ''], options, values }) =>
+  inOffice(terminal, ASKING, async (office) => {
+    const certificate = await findCertificate(office, given);
+    const { serial, commonName, fingerprint } = certificate;
+    const reason = (values.get('--reason') ?? null) as RevocationReason | null;
     // The operator may do what the holder may.
     const holder: Caller = { tier: 'trusted', fingerprint };
     await office.certificates.revoke(serial, { caller: holder, requester: OPERATOR }, reason);
-    terminal.stdout.write(`Revoked certificate ${serial} of ${commonName}.\n`);
+    const record: CertificateRecord = { ...certificate, status: 'revoked' };
+    const text = `Revoked certificate ${serial} of ${commonName}.`;
+    terminal.stdout.write(`${options.has('--json') ? JSON.stringify(presentCertificate(record)) : text}\n`);
     return EXIT.success;
   });
-};
 
 export const crl: Run = (terminal, { options, values }) =>
   inOffice(terminal, ASKING, async ({ revocationList }) => {

@@ -2,16 +2,20 @@
 
 import type { App, AppParts } from '../app.ts';
 import { isProduction, productionWarnings } from '../config/checks.ts';
-import { loadConfig } from '../config/load.ts';
-import { SETTINGS, type Config } from '../config/settings.ts';
+import { ConfigError, loadConfig } from '../config/load.ts';
+import type { Config } from '../config/settings.ts';
+import type { Log } from '../core/log.ts';
 import { randomBytes } from '../crypto/random.ts';
+import { publicPlace, type ListeningPlace } from '../http/listening-place.ts';
+import { ListeningError } from '../http/listening.ts';
 import { createLog, type LogWriter } from '../ops/log.ts';
 import { VERSION } from '../version.ts';
 import type { Run } from './commands.ts';
 import { CommandError, EXIT } from './failures.ts';
+import { listeningFailure } from './listening-failures.ts';
 import type { Terminal } from './terminal.ts';
 
-export type ServedApp = Pick<App, 'listen' | 'close'>;
+export type ServedApp = Pick<App, 'listen' | 'reload' | 'close'>;
 export type CreateApp = (config: Config, parts: AppParts) => Promise<ServedApp>;
 
 /** The assembly is loaded only when the settings have been found sound. */
@@ -22,10 +26,13 @@ export const run: Run = (terminal) =>
 export async function serve(terminal: Terminal, createApp: CreateApp): Promise<number> {
   // The database holds what others entrusted to it, and SQLite would make its files readable to all.
   terminal.restrictNewFiles();
+  const reloads = reloadOnSignal(terminal);
   const { clock, cores } = terminal;
   const { config, warnings } = loadConfig(terminal.environment, terminal.readFile);
+  const place = publicPlace(config, terminal.inheritedSockets);
   const format = isProduction(config) ? 'json' : 'text';
-  const { log, flush } = createLog({ format, write: (text) => terminal.stdout.write(text), clock });
+  const write = (text: string): boolean => terminal.stdout.write(text);
+  const { log, flush } = createLog({ format, forJournal: terminal.writesToJournal, write, clock });
   logFatalErrors(terminal, { log, flush });
   const stopSignal = nextStopSignal(terminal, { log, flush });
   try {
@@ -34,10 +41,12 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
     }
     const app = await createApp(config, { clock, cores, random: randomBytes, log });
     try {
-      const { url } = await listen(app, config);
+      const { url } = await listen(app, place);
       log({ level: 'info', logger: 'main', event: 'listening', details: { url, version: VERSION } });
+      reloads.begin(app, log);
       log({ level: 'info', logger: 'main', event: 'stopping', details: { signal: await stopSignal } });
     } finally {
+      reloads.end();
       await app.close();
     }
     log({ level: 'info', logger: 'main', event: 'stopped' });
@@ -66,6 +75,66 @@ function nextStopSignal(terminal: Terminal, { log, flush }: LogWriter): Promise<
   });
 }
 
+interface Reloads {
+  /** Carries out what was asked for before, and then whenever it is asked for. */
+  begin(app: ServedApp, log: Log): void;
+  end(): void;
+}
+
+/** One reload at a time, and one more for all the signals that come meanwhile. None of them ends the process. */
+function reloadOnSignal(terminal: Terminal): Reloads {
+  let reload: (() => Promise<void>) | undefined;
+  let isAsked = false;
+  let isBusy = false;
+
+  async function work(): Promise<void> {
+    if (isBusy) return;
+    isBusy = true;
+    while (isAsked && reload !== undefined) {
+      isAsked = false;
+      await reload();
+    }
+    isBusy = false;
+  }
+
+  terminal.onReloadSignal(() => {
+    isAsked = true;
+    void work();
+  });
+  return {
+    begin: (app, log) => {
+      reload = () => reloadSettings(terminal, app, log);
+      void work();
+    },
+    end: () => {
+      reload = undefined;
+    },
+  };
+}
+
+/** The environment stays as it is; the files that it names may have changed. Never rejects. */
+async function reloadSettings(terminal: Terminal, app: ServedApp, log: Log): Promise<void> {
+  const failed = (reason: string): void => {
+    log({ level: 'error', logger: 'main', event: 'reloading failed', outcome: 'failure', details: { reason } });
+  };
+  try {
+    const changed = await app.reload(readSettings(terminal, failed));
+    log({ level: 'info', logger: 'main', event: 'reloaded', details: { changed: changed.join(' ') || 'nothing' } });
+  } catch (error) {
+    failed(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function readSettings({ environment, readFile }: Terminal, failed: (reason: string) => void): Config | undefined {
+  try {
+    return loadConfig(environment, readFile).config;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    for (const problem of error.problems) failed(problem);
+    return undefined;
+  }
+}
+
 /** The stack goes to standard error (main.ts); whoever collects the log needs to know what happened and when. */
 function logFatalErrors(terminal: Terminal, { log, flush }: LogWriter): void {
   terminal.onFatalError((error) => {
@@ -75,22 +144,13 @@ function logFatalErrors(terminal: Terminal, { log, flush }: LogWriter): void {
   });
 }
 
-/** Why listening fails, by the system's code, as far as the settings can mend it. */
-const LISTEN_FAILURES: ReadonlyMap<string, string> = new Map([
-  ['EADDRINUSE', `the port is in use; choose another ${SETTINGS.port.name}`],
-  ['EACCES', `not permitted; choose a ${SETTINGS.port.name} above 1023, or give this user the right to use it`],
-  ['EADDRNOTAVAIL', `this host has no such address; choose another ${SETTINGS.host.name}`],
-  ['ENOTFOUND', `there is no host of that name; choose another ${SETTINGS.host.name}`],
-  ['EAI_AGAIN', `the name could not be resolved; choose an address as ${SETTINGS.host.name}`],
-]);
-
-async function listen(app: ServedApp, config: Config): Promise<{ url: string }> {
+async function listen(app: ServedApp, place: ListeningPlace): Promise<{ url: string }> {
   try {
-    return await app.listen();
+    return await app.listen(place);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    const reason = LISTEN_FAILURES.get(code);
-    if (reason === undefined) throw error;
-    throw new CommandError(`cannot listen on ${config.host} port ${config.port}: ${reason}`);
+    if (!(error instanceof ListeningError)) throw error;
+    const failure = listeningFailure(error, error.place === place);
+    if (failure === undefined) throw error;
+    throw new CommandError(failure);
   }
 }

@@ -22,6 +22,14 @@ const CROSS_CHECKS: readonly CrossCheck[] = [
       return `${SETTINGS.proxySecret.name}: expected a secret without spaces around it, since no header can carry them`;
     },
   },
+  {
+    keys: ['tlsCertPath', 'tlsKeyPath'],
+    problem: ({ tlsCertPath, tlsKeyPath }) => {
+      if ((tlsCertPath === '') === (tlsKeyPath === '')) return undefined;
+      const [given, missing] = tlsCertPath === '' ? [SETTINGS.tlsKeyPath, SETTINGS.tlsCertPath] : [SETTINGS.tlsCertPath, SETTINGS.tlsKeyPath];
+      return `${missing.name}: expected the path of a PEM file beside ${given.name}`;
+    },
+  },
 ];
 
 function sizeCheck(key: 'maxAnonBytes' | 'maxAuthBytes'): CrossCheck {
@@ -46,9 +54,12 @@ export function isProduction(config: Config): boolean {
   return config.environment === 'production';
 }
 
-/** The start-up warnings of the contract (Authentication, 4): none outside production. */
+/**
+ * The start-up warnings of the contract (Authentication, 4): none outside production, and none with TLS of our own,
+ * where nobody is believed who has not shown a certificate or the secret.
+ */
 export function productionWarnings(config: Config): string[] {
-  if (!isProduction(config) || config.proxySecret !== '') return [];
+  if (!isProduction(config) || config.proxySecret !== '' || config.tlsCertPath !== '') return [];
   const name = SETTINGS.proxySecret.name;
   const warnings = [
     `${name} is not set: whoever reaches this port can present any certificate fingerprint in X-SSL-Client-SHA1`,

@@ -66,8 +66,16 @@ function findSecret(setting: SecretSetting, environment: Environment, readFile: 
   if (file !== undefined) return readSecret(file.text, { kind: 'file', name: fileName }, readFile);
 
   const directory = environment['CREDENTIALS_DIRECTORY'] ?? '';
-  if (directory === '') return undefined;
-  return readSecret(`${directory}/${setting.name}`, { kind: 'credential', name: setting.name }, readFile);
+  return directory === '' ? undefined : findCredential(setting, directory, readFile);
+}
+
+/** Of its own LoadCredential= under the setting's name; of a folder's with the folder's id before it (systemd.exec(5)). */
+function findCredential(setting: SecretSetting, directory: string, readFile: ReadFile): Found | undefined {
+  for (const name of [setting.name, `pasted_${setting.name}`]) {
+    const found = readSecret(`${directory}/${name}`, { kind: 'credential', name }, readFile);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /**

@@ -1,7 +1,8 @@
 // Extensions of certificates and revocation lists (RFC 5280 sections 4.2, 5.2 and 5.3), exactly those of our profile.
 
 import { hash } from 'node:crypto';
-import { TAGS, boolean, enumerated, implicit, integer, namedBits, octetString, seq } from './der.ts';
+import type { ServerName } from '../core/server-names.ts';
+import { TAGS, boolean, enumerated, ia5String, implicit, integer, namedBits, octetString, seq, seqOf } from './der.ts';
 import { bitStringOctets, components, readDer } from './der-reader.ts';
 import { OIDS } from './oids.ts';
 
@@ -46,7 +47,7 @@ export function authorityBasicConstraints(): Uint8Array {
 }
 
 /** No authority: an empty sequence, as DER encodes no default. */
-export function clientBasicConstraints(): Uint8Array {
+export function leafBasicConstraints(): Uint8Array {
   return criticalExtension(OIDS.basicConstraints, seq());
 }
 
@@ -61,6 +62,23 @@ export function clientKeyUsage(): Uint8Array {
 /** On the authority too: whoever comes to trust it by accident still accepts no server that it vouches for. */
 export function clientAuthOnly(): Uint8Array {
   return extension(OIDS.extKeyUsage, seq(OIDS.clientAuth));
+}
+
+export function serverAuthOnly(): Uint8Array {
+  return extension(OIDS.extKeyUsage, seq(OIDS.serverAuth));
+}
+
+/**
+ * Beside a subject, so not critical (section 4.2.1.6).
+ *
+ *     GeneralNames ::= SEQUENCE SIZE (1..MAX) OF GeneralName
+ *     GeneralName ::= CHOICE { dNSName [2] IA5String, iPAddress [7] OCTET STRING, ... }
+ */
+export function subjectAltName(names: readonly ServerName[]): Uint8Array {
+  const generalNames = names.map(({ name, address }) => {
+    return address === undefined ? implicit(2, ia5String(name)) : implicit(7, octetString(address));
+  });
+  return extension(OIDS.subjectAltName, seqOf(generalNames));
 }
 
 /** SHA-256 over the public point: the BIT STRING of the SubjectPublicKeyInfo without tag, length and unused bits. */

@@ -10,11 +10,13 @@ export const OIDS = {
   // RFC 5280 section 4.2 and 5.2, 5.3: extensions
   subjectKeyIdentifier: oid('2.5.29.14'),
   keyUsage: oid('2.5.29.15'),
+  subjectAltName: oid('2.5.29.17'),
   basicConstraints: oid('2.5.29.19'),
   cRLNumber: oid('2.5.29.20'),
   reasonCode: oid('2.5.29.21'),
   authorityKeyIdentifier: oid('2.5.29.35'),
   extKeyUsage: oid('2.5.29.37'),
+  serverAuth: oid('1.3.6.1.5.5.7.3.1'),
   clientAuth: oid('1.3.6.1.5.5.7.3.2'),
 
   // RFC 5480 section 2.1 and RFC 5758 section 3.2: keys and signatures

@@ -1,5 +1,6 @@
-// Certificates (RFC 5280 section 4): the self-signed one of the authority and those of its clients. Times and serials
-// are handed in; whether a serial is free, and storing what was made, is the caller's.
+// Certificates (RFC 5280 section 4): the self-signed one of the authority and those of its clients; a server's is
+// server-certificate.ts. Times and serials are handed in; whether a serial is free, and storing what was made, is the
+// caller's.
 
 import { X509Certificate } from 'node:crypto';
 import { DAY_SECONDS, MINUTE_SECONDS } from '../core/time.ts';
@@ -9,9 +10,9 @@ import {
   authorityKeyIdentifier,
   authorityKeyUsage,
   clientAuthOnly,
-  clientBasicConstraints,
   clientKeyUsage,
   keyIdentifier,
+  leafBasicConstraints,
   subjectKeyIdentifier,
 } from './extensions.ts';
 import { readIssuer } from './issuer.ts';
@@ -52,8 +53,11 @@ export interface ClientRequest {
 
 type CertifiedKey = Pick<ClientRequest, 'spki' | 'privateKey'>;
 
-interface Template {
+/** What a certificate says before it is signed. */
+export interface Template {
   readonly serial: string;
+  /** AlgorithmIdentifier of the signature that will be put under it. */
+  readonly signature: Uint8Array;
   readonly issuer: Uint8Array;
   readonly validity: Validity;
   readonly subject: Uint8Array;
@@ -82,7 +86,7 @@ export async function makeAuthorityCertificate(request: AuthorityRequest): Promi
     clientAuthOnly(),
     subjectKeyIdentifier(keyIdentifier(spki)),
   ];
-  const tbs = tbsCertificate({ serial, issuer: subject, validity, subject, spki, extensions });
+  const tbs = tbsCertificate({ serial, signature: ECDSA_WITH_SHA384, issuer: subject, validity, subject, spki, extensions });
   const certificate = await signed(tbs, keyPair.privateKey);
   prove(certificate, certificate, { spki, privateKey: keyPair.privateKey });
   return certificate;
@@ -96,14 +100,15 @@ export async function makeClientCertificate(request: ClientRequest, authority: A
   const { commonName, serial, validity, spki } = request;
   const issuer = readIssuer(authority.certificate);
   const extensions = [
-    clientBasicConstraints(),
+    leafBasicConstraints(),
     clientKeyUsage(),
     clientAuthOnly(),
     subjectKeyIdentifier(keyIdentifier(spki)),
     authorityKeyIdentifier(issuer.keyIdentifier),
   ];
   const subject = distinguishedName(commonName);
-  const tbs = tbsCertificate({ serial, issuer: issuer.name, validity, subject, spki, extensions });
+  const signature = ECDSA_WITH_SHA384;
+  const tbs = tbsCertificate({ serial, signature, issuer: issuer.name, validity, subject, spki, extensions });
   const certificate = await signed(tbs, authority.privateKey);
   prove(certificate, authority.certificate, request);
   return certificate;
@@ -124,11 +129,11 @@ export async function makeClientCertificate(request: ClientRequest, authority: A
  *
  * The unique ids MUST NOT be there (section 4.1.2.8). v3 is the number 2.
  */
-function tbsCertificate({ serial, issuer, validity, subject, spki, extensions }: Template): Uint8Array {
+export function tbsCertificate({ serial, signature, issuer, validity, subject, spki, extensions }: Template): Uint8Array {
   return seq(
     explicit(0, integer(2)),
     certificateSerialNumber(serial),
-    ECDSA_WITH_SHA384,
+    signature,
     issuer,
     seq(time(validity.notBefore), time(validity.notAfter)),
     subject,
@@ -138,7 +143,7 @@ function tbsCertificate({ serial, issuer, validity, subject, spki, extensions }:
 }
 
 /** Reads a certificate back with OpenSSL's parser before anyone relies on it: what comes out of here, works. */
-function prove(certificate: Uint8Array, issuer: Uint8Array, { spki, privateKey }: CertifiedKey): void {
+export function prove(certificate: Uint8Array, issuer: Uint8Array, { spki, privateKey }: CertifiedKey): void {
   const made = new X509Certificate(certificate);
   const authority = new X509Certificate(issuer);
   if (made.validToDate > authority.validToDate) throw new RangeError('certificate would outlive its authority');

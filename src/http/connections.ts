@@ -1,5 +1,6 @@
 // The open connections: how many there may be, in all and of one client, what each has in progress, and whether its
-// client takes what is written to it. Does not speak HTTP; how a connection ends is linger.ts.
+// client takes what is written to it. Those that are still in their TLS handshake count too. Does not speak HTTP; how
+// a connection ends is linger.ts.
 
 import type { Socket } from 'node:net';
 import type { Config } from '../config/settings.ts';
@@ -38,41 +39,67 @@ export function endWith(connection: Connection, answer: () => void): void {
   else connection.lastAnswer = answer;
 }
 
+/**
+ * Of a unix socket. Only processes that its mode lets in connect, and a proxy is what it is for. Not every socket
+ * without an address is one: a client of TCP that has gone already has none either.
+ */
+const LOCAL_PEER: Peer = { address: 'unix', isTrusted: true, tls: undefined };
+
 export class Connections {
+  /** As accepted: under TLS these carry what is encrypted. */
+  readonly #admitted = new Set<Socket>();
+  /** Those that HTTP is spoken on; without TLS the same sockets. */
   readonly #bySocket = new Map<Socket, Connection>();
   readonly #countByClient = new Map<string, number>();
   readonly #config: Config;
   readonly #isTrustedProxy: NetworkMatcher;
+  #peersAreLocal = false;
 
   constructor(config: Config, isTrustedProxy: NetworkMatcher) {
     this.#config = config;
     this.#isTrustedProxy = isTrustedProxy;
   }
 
-  get size(): number {
-    return this.#bySocket.size;
+  /** The server listens on a unix socket: to be called before the first connection. */
+  expectLocalPeers(): void {
+    this.#peersAreLocal = true;
   }
 
-  /** Takes a new connection in until it closes; undefined when there are too many, in all or of this client. */
-  admit(socket: Socket): Connection | undefined {
+  get size(): number {
+    return this.#admitted.size;
+  }
+
+  peerOf(socket: Socket): Peer {
+    if (this.#peersAreLocal) return LOCAL_PEER;
     const address = plainAddress(socket.remoteAddress ?? '') ?? '';
-    const isTrusted = address !== '' && this.#isTrustedProxy(address);
+    return { address, isTrusted: address !== '' && this.#isTrustedProxy(address), tls: undefined };
+  }
+
+  /** Counts a new connection until it closes; false when there are too many, in all or of this client. */
+  admit(socket: Socket, { address, isTrusted }: Peer): boolean {
     const key = clientKey(address);
-    if (this.#bySocket.size >= this.#config.maxConnections) return undefined;
-    if (!isTrusted && !this.#countClient(key)) return undefined;
+    if (this.#admitted.size >= this.#config.maxConnections) return false;
+    if (!isTrusted && !this.#countClient(key)) return false;
+    this.#admitted.add(socket);
+    socket.once('close', () => {
+      this.#admitted.delete(socket);
+      if (!isTrusted) this.#discountClient(key);
+    });
+    return true;
+  }
+
+  /** HTTP begins on it, until it closes. */
+  open(socket: Socket, peer: Peer): Connection {
     const connection: Connection = {
       socket,
-      peer: { address, isTrusted },
+      peer,
       exchanges: [],
       ignoresInput: false,
       lastAnswer: undefined,
       outgoing: undefined,
     };
     this.#bySocket.set(socket, connection);
-    socket.once('close', () => {
-      this.#bySocket.delete(socket);
-      if (!isTrusted) this.#discountClient(key);
-    });
+    socket.once('close', () => this.#bySocket.delete(socket));
     return connection;
   }
 
@@ -96,11 +123,19 @@ export class Connections {
 
   /** Those that have been opened and never used; node does not count them as idle. */
   destroyUnused(): void {
+    for (const socket of this.#admitted) if (socket.bytesRead === 0) socket.destroy();
     for (const socket of this.#bySocket.keys()) if (socket.bytesRead === 0) socket.destroy();
   }
 
   destroyAll(): void {
-    for (const socket of this.#bySocket.keys()) socket.destroy();
+    for (const socket of this.#admitted) socket.destroy();
+  }
+
+  /** Resolves when the sockets there are have closed, which is a little after node's server has let go of them. */
+  async gone(): Promise<void> {
+    for (const sockets of [this.#admitted, this.#bySocket]) {
+      for (const socket of sockets.keys()) await new Promise((resolve) => socket.once('close', resolve));
+    }
   }
 
   #countClient(key: string): boolean {

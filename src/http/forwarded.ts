@@ -3,7 +3,7 @@
 
 import type { Config } from '../config/settings.ts';
 import type { RandomBytes } from '../core/random.ts';
-import { secretMatcher } from '../crypto/secret-compare.ts';
+import { secretMatcher, type SecretMatcher } from '../crypto/secret-compare.ts';
 import { plainAddress } from './client-address.ts';
 import type { HeaderLines } from './header-lines.ts';
 import { isWellFormedHost } from './host.ts';
@@ -16,6 +16,8 @@ export interface Peer {
   readonly address: string;
   /** It is in SERVICE_TRUSTED_PROXIES. */
   readonly isTrusted: boolean;
+  /** What its TLS handshake with this server has proved, null for nobody's identity; undefined without TLS. */
+  readonly tls: { readonly fingerprint: string | null } | undefined;
 }
 
 export interface Origin {
@@ -29,6 +31,8 @@ export interface Origin {
 export interface Destination {
   /** Host, or what an absolute-form target put in its place. */
   readonly host: string | undefined;
+  /** Of the connection itself. */
+  readonly scheme: 'http' | 'https';
   /** Address and port that the connection arrived at: safe to show. */
   readonly listening: string;
 }
@@ -37,6 +41,8 @@ export interface Forwarding {
   originOf(headers: HeaderLines, peer: Peer): Origin;
   /** `scheme://host` and URL_PREFIX, without a slash at its end. Nothing in it that is not well-formed. */
   publicUrl(headers: HeaderLines, isForwarded: boolean, destination: Destination): string;
+  /** What X-Proxy-Secret must equal from now on; without one when empty. */
+  replaceProxySecret(proxySecret: string): void;
 }
 
 /** More proxies than stand in front of anything; each entry costs time to read. */
@@ -49,7 +55,11 @@ export interface ForwardingParts {
 }
 
 export function createForwarding({ config, random, isTrustedProxy }: ForwardingParts): Forwarding {
-  const isProxySecret = config.proxySecret === '' ? undefined : secretMatcher(Buffer.from(config.proxySecret), random);
+  let isProxySecret = matcherOf(config.proxySecret);
+
+  function matcherOf(secret: string): SecretMatcher | undefined {
+    return secret === '' ? undefined : secretMatcher(Buffer.from(secret), random);
+  }
 
   /** Given twice it does not match; header values are one character a byte. */
   function presentsSecret(headers: HeaderLines): boolean {
@@ -62,14 +72,18 @@ export function createForwarding({ config, random, isTrustedProxy }: ForwardingP
     return {
       isForwarded,
       clientAddress: isForwarded ? forwardedAddress(headers, peer.address) : peer.address,
-      fingerprint: fingerprintOf(headers, isForwarded),
+      fingerprint: fingerprintOf(headers, peer, isForwarded),
     };
   }
 
-  /** Without a secret anyone may present one; a certificate is believed of a proxy that has shown its secret alone. */
-  function fingerprintOf(headers: HeaderLines, isForwarded: boolean): string | null {
-    if (isProxySecret === undefined) return presentedFingerprint(headers, SHA1_SOURCES);
-    return isForwarded ? presentedFingerprint(headers, PROXY_SOURCES) : null;
+  /**
+   * A proxy that has shown its secret speaks for its clients, and never for itself: not with its own certificate
+   * either. Anyone else is who TLS has proved; without TLS, and without a secret, anyone may present a fingerprint.
+   */
+  function fingerprintOf(headers: HeaderLines, { tls }: Peer, isForwarded: boolean): string | null {
+    if (isProxySecret !== undefined && isForwarded) return presentedFingerprint(headers, PROXY_SOURCES);
+    if (tls !== undefined) return tls.fingerprint;
+    return isProxySecret === undefined ? presentedFingerprint(headers, SHA1_SOURCES) : null;
   }
 
   /** From the right, since only what trusted proxies appended is true; when all are trusted, the one farthest away. */
@@ -86,15 +100,23 @@ export function createForwarding({ config, random, isTrustedProxy }: ForwardingP
     return farthest;
   }
 
-  function publicUrl(headers: HeaderLines, isForwarded: boolean, { host, listening }: Destination): string {
+  function publicUrl(headers: HeaderLines, isForwarded: boolean, destination: Destination): string {
+    const { host, listening } = destination;
     const forwardedProto = isForwarded ? lastElement(headers, 'x-forwarded-proto')?.toLowerCase() : undefined;
     const forwardedHost = isForwarded ? lastElement(headers, 'x-forwarded-host') : undefined;
-    const scheme = forwardedProto === 'https' ? 'https' : 'http';
+    const isNamed = forwardedProto === 'http' || forwardedProto === 'https';
+    const scheme = isNamed ? forwardedProto : destination.scheme;
     const shown = [forwardedHost, host].find((candidate) => candidate !== undefined && isWellFormedHost(candidate));
     return `${scheme}://${shown ?? listening}${config.urlPrefix}`;
   }
 
-  return { originOf, publicUrl };
+  return {
+    originOf,
+    publicUrl,
+    replaceProxySecret: (proxySecret) => {
+      isProxySecret = matcherOf(proxySecret);
+    },
+  };
 }
 
 /** Proxies that append put their own finding last; undefined when the header is absent. */

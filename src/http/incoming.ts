@@ -1,5 +1,6 @@
 // A request as handlers see it, over what the server has of it. What few handlers ask for is worked out when they ask.
 
+import type { Socket } from 'node:net';
 import { prefersText } from './accept.ts';
 import { plainAddress } from './client-address.ts';
 import type { Exchange } from './exchange.ts';
@@ -48,14 +49,21 @@ export class IncomingRequest implements Request {
   }
 
   get publicUrl(): string {
-    const { headers, origin, connection: { socket } } = this.#exchange;
+    const { headers, origin, connection: { socket, peer } } = this.#exchange;
     return this.#forwarding.publicUrl(headers, origin.isForwarded, {
       host: this.#target.authority ?? headers.only('host'),
-      listening: hostOf(plainAddress(socket.localAddress ?? '') ?? '', socket.localPort ?? 0),
+      scheme: peer.tls === undefined ? 'http' : 'https',
+      listening: listeningHost(socket),
     });
   }
 
   get prefersText(): boolean {
     return prefersText(this.headers.all('accept'));
   }
+}
+
+/** A unix socket has no address that a client could use. */
+function listeningHost({ localAddress, localPort }: Socket): string {
+  if (localAddress === undefined || localPort === undefined) return 'localhost';
+  return hostOf(plainAddress(localAddress) ?? '', localPort);
 }

@@ -7,9 +7,9 @@ import type { RandomBytes } from '../core/random.ts';
 import type { Clock } from '../core/time.ts';
 import { METRICS_MEDIA_TYPE } from '../ops/metrics-text.ts';
 import type { Metrics } from '../ops/metrics.ts';
+import { metricsPlace } from './listening-place.ts';
 import type { Route } from './routes.ts';
 import { createHttpServer, type HttpServer, type ListeningAddress } from './server.ts';
-import { allowGroup, removeStaleSocket } from './unix-socket.ts';
 
 export interface MetricsServerOptions {
   /** Its time-outs and its grace are those of the public listener. */
@@ -23,7 +23,7 @@ export interface MetricsServerOptions {
 }
 
 export type MetricsServer = Pick<HttpServer, 'stop'> & {
-  /** Rejects with node's own error, such as EADDRINUSE. */
+  /** Rejects with ListeningError. */
   listen(): Promise<ListeningAddress>;
 };
 
@@ -37,10 +37,9 @@ const MAX_CONNECTIONS = 16;
 /** Nothing listens yet. Refuses a `listenOn` of another form with a RangeError. */
 export function createMetricsServer(options: MetricsServerOptions): MetricsServer {
   const { config, listenOn, metrics, clock, random, log } = options;
-  const socketPath = listenOn.startsWith('/') ? listenOn : undefined;
-  const address = socketPath === undefined ? networkAddress(listenOn) : {};
+  const place = metricsPlace(listenOn);
   const server = createHttpServer({
-    config: { ...config, ...address, maxConnections: MAX_CONNECTIONS, maxConnectionsPerClient: 0 },
+    config: { ...config, maxConnections: MAX_CONNECTIONS, maxConnectionsPerClient: 0 },
     routes: METRICS_ROUTES,
     handlers: {
       metrics: async () => ({
@@ -56,20 +55,5 @@ export function createMetricsServer(options: MetricsServerOptions): MetricsServe
       if (entry.event !== 'request') log(entry);
     },
   });
-  const { stop } = server;
-  return { listen: () => (socketPath === undefined ? server.listen() : listenOnSocket(server, socketPath)), stop };
-}
-
-function networkAddress(listenOn: string): { host: string; port: number } {
-  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(listenOn) ?? [];
-  const host = bracketed ?? plain;
-  if (host === undefined) throw new RangeError(`not host:port and not the path of a socket: ${listenOn}`);
-  return { host, port: Number(port) };
-}
-
-async function listenOnSocket(server: HttpServer, path: string): Promise<ListeningAddress> {
-  await removeStaleSocket(path);
-  const address = await server.listen(path);
-  await allowGroup(path);
-  return address;
+  return { listen: () => server.listen(place), stop: server.stop };
 }

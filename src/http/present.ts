@@ -136,7 +136,8 @@ export function presentCertificates(records: readonly CertificateRecord[]): obje
   return { certificates: records.map(presentCertificate), count: records.length };
 }
 
-function presentCertificate(record: CertificateRecord): object {
+/** An item of GET /pki/certs. */
+export function presentCertificate(record: CertificateRecord): object {
   return {
     serial: record.serial,
     common_name: record.commonName,

@@ -1,8 +1,9 @@
 // The HTTP server: puts the parts of this folder around node:http, listens and stops. What happens to one request is
-// exchange.ts; node's own answers, time-outs and parser failures are all replaced here by ours.
+// exchange.ts; node's own answers, time-outs and parser failures are all replaced here by ours. TLS is tls.ts.
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { Server as NetServer, type AddressInfo, type ListenOptions, type Socket } from 'node:net';
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
+import { Server as NetServer, type Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import type { Config } from '../config/settings.ts';
 import type { Log } from '../core/log.ts';
 import type { RandomBytes } from '../core/random.ts';
@@ -12,17 +13,20 @@ import type { BodyTransfers } from './body.ts';
 import { handleClientError, type ClientError } from './client-errors.ts';
 import { Connections, endWith } from './connections.ts';
 import { createExchanges, type Exchanges } from './exchange.ts';
-import { createForwarding } from './forwarded.ts';
+import { createForwarding, type Forwarding, type Peer } from './forwarded.ts';
 import type { Handler } from './handler.ts';
 import { HeaderLines } from './header-lines.ts';
 import { hostOf } from './host.ts';
 import { createLingering, type Lingering } from './linger.ts';
+import { publicPlace, type ListeningPlace } from './listening-place.ts';
+import { listenAt, type Bound } from './listening.ts';
 import { networkMatcher } from './networks.ts';
 import { createRawAnswer, type RawAnswer } from './raw-answer.ts';
 import { createReplyWriter } from './reply-writer.ts';
 import { createRequestIds } from './request-id.ts';
 import { createRouter } from './router.ts';
 import { ROUTES, type Route } from './routes.ts';
+import type { Tls } from './tls.ts';
 
 export interface HttpServerOptions {
   readonly config: Config;
@@ -35,22 +39,21 @@ export interface HttpServerOptions {
   readonly random: RandomBytes;
   readonly log: Log;
   readonly metrics?: RequestMetrics;
+  /** Makes it HTTPS, with the certificate and the trust that this has at each moment. */
+  readonly tls?: Tls | undefined;
 }
 
 export interface ListeningAddress {
-  /** The path of a unix socket, whose port is 0. */
+  /** Of a unix socket its path, `(inherited)` where that is unknown; its port is 0. */
   readonly host: string;
   readonly port: number;
-  /** `http://host:port`, or `unix:/path` */
+  /** `http://host:port` or `https://host:port`, or `unix:` and the path. */
   readonly url: string;
 }
 
 export interface HttpServer {
-  /**
-   * On SERVICE_HOST and SERVICE_PORT, or on a unix socket that is made at `socketPath` and removed by stop(). Rejects
-   * with node's own error, such as EADDRINUSE.
-   */
-  listen(socketPath?: string): Promise<ListeningAddress>;
+  /** Where the settings say, unless a place is given. Rejects with ListeningError. */
+  listen(place?: ListeningPlace): Promise<ListeningAddress>;
   /**
    * Takes no new connections, lets requests in flight finish within SERVICE_SHUTDOWN_GRACE, closes what is idle.
    * Resolves when no connection is left; calling it again gives the same promise.
@@ -60,6 +63,8 @@ export interface HttpServer {
   isStopping(): boolean;
   /** Connections that are open now. */
   connectionsOpen(): number;
+  /** SERVICE_PROXY_SECRET for requests from now on. */
+  replaceProxySecret(proxySecret: string): void;
 }
 
 const MAX_HEADER_BYTES = 16 * KIB;
@@ -75,14 +80,18 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { config, log, checkIntervalMs = 1000 } = options;
   let stopped: Promise<void> | undefined;
   const isStopping = (): boolean => stopped !== undefined;
-  const { server, connections, lingering, checkPace } = assemble(options, checkIntervalMs, isStopping);
+  const { server, connections, lingering, forwarding, checkPace } = assemble(options, checkIntervalMs, isStopping);
   let checks: NodeJS.Timeout | undefined;
   return {
-    listen: async (socketPath) => {
-      const place = socketPath === undefined ? { host: config.host, port: config.port } : { path: socketPath };
-      const address = await listen(server, place, log);
+    listen: async (place = publicPlace(config, 0)) => {
+      const bound = await listenAt(server, place);
+      if ('path' in bound) connections.expectLocalPeers();
+      // Such as EMFILE when a connection can't be accepted: the next one may be.
+      server.on('error', ({ message }) => {
+        log({ level: 'error', logger: 'http', event: 'accepting failed', details: { error: message } });
+      });
       checks = setInterval(checkPace, checkIntervalMs);
-      return address;
+      return listeningAddress(bound, options.tls === undefined ? 'http' : 'https');
     },
     stop: () => {
       stopped ??= stop(server, { connections, lingering, graceMs: 1000 * config.shutdownGraceSeconds })
@@ -91,6 +100,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     },
     isStopping,
     connectionsOpen: () => connections.size,
+    replaceProxySecret: forwarding.replaceProxySecret,
   };
 }
 
@@ -98,12 +108,13 @@ interface Assembly {
   readonly server: Server;
   readonly connections: Connections;
   readonly lingering: Lingering;
+  readonly forwarding: Forwarding;
   /** Ends transfers that are too slow. */
   readonly checkPace: () => void;
 }
 
 function assemble(options: HttpServerOptions, checkIntervalMs: number, isStopping: () => boolean): Assembly {
-  const { config, handlers, routes = ROUTES, clock, random, log } = options;
+  const { config, handlers, routes = ROUTES, clock, random, log, tls } = options;
   const missing = routes.find((route) => handlers[route.name] === undefined);
   if (missing !== undefined) throw new TypeError(`route ${missing.name} has no handler`);
 
@@ -114,10 +125,11 @@ function assemble(options: HttpServerOptions, checkIntervalMs: number, isStoppin
   const router = createRouter(routes);
   const noteAnswered = createNoteAnswered(log, options.metrics);
   const active: BodyTransfers['active'] = new Set();
+  const forwarding = createForwarding({ config, random, isTrustedProxy });
   const exchanges = createExchanges({
     router,
     handlers,
-    forwarding: createForwarding({ config, random, isTrustedProxy }),
+    forwarding,
     requestIds,
     transfers: { minBytesPerSecond: config.minTransferRate, nowMs: clock.monotonicMs, active },
     writeReply: createReplyWriter({ lingering, isStopping }),
@@ -125,28 +137,31 @@ function assemble(options: HttpServerOptions, checkIntervalMs: number, isStoppin
     log,
     noteAnswered,
   });
-  const server = createNodeServer(config, checkIntervalMs);
+  const server = createNodeServer(config, checkIntervalMs, tls);
   const answerRaw = createRawAnswer({ clock, noteAnswered, lingering, requestIds });
-  connect(server, { connections, exchanges, answerRaw, allow: router.allow });
+  connect(server, { connections, exchanges, answerRaw, allow: router.allow, tls });
   const checkPace = (): void => {
     for (const transfer of active) transfer.checkPace();
     connections.checkPace(clock.monotonicMs());
   };
-  return { server, connections, lingering, checkPace };
+  return { server, connections, lingering, forwarding, checkPace };
 }
 
 /** Every time-out that node has for a whole body is off: the minimum rate takes its place. */
-function createNodeServer(config: Config, checkIntervalMs: number): Server {
-  const server = createServer({
+function createNodeServer(config: Config, checkIntervalMs: number, tls: Tls | undefined): Server {
+  const headersTimeout = 1000 * config.headersTimeoutSeconds;
+  const options: ServerOptions = {
     connectionsCheckingInterval: checkIntervalMs,
-    headersTimeout: 1000 * config.headersTimeoutSeconds,
+    headersTimeout,
     keepAliveTimeout: 1000 * config.idleTimeoutSeconds,
     requestTimeout: 0,
     maxHeaderSize: MAX_HEADER_BYTES,
     requireHostHeader: false,
     // Requests without a body need no stream for it.
     optimizeEmptyRequests: true,
-  });
+  };
+  // A handshake has the time that a head has.
+  const server = tls === undefined ? createServer(options) : tls.createServer(options, headersTimeout);
   // 0 is no limit: node would drop the lines past one without a word, and form.ts refuses them.
   server.maxHeadersCount = 0;
   // A client that has sent its request and closed its side still gets the answer; node's types do not know this switch.
@@ -158,28 +173,19 @@ interface ConnectParts {
   readonly exchanges: Exchanges;
   readonly answerRaw: RawAnswer;
   readonly allow: string;
+  readonly tls: Tls | undefined;
 }
 
 /** Listens for everything that node would otherwise answer by itself. */
-function connect(server: Server, { connections, exchanges, answerRaw, allow }: ConnectParts): void {
+function connect(server: Server, parts: ConnectParts): void {
+  const { connections, exchanges, answerRaw, allow } = parts;
   const receive = (req: IncomingMessage, res: ServerResponse): void => {
     const connection = connections.of(req.socket);
     if (connection !== undefined) exchanges.receive(connection, req, res);
   };
   server.on('request', receive).on('checkContinue', receive).on('checkExpectation', receive);
 
-  server.on('connection', (socket: Socket) => {
-    const connection = connections.admit(socket);
-    // Whatever befalls a socket ends in its `close`.
-    socket.on('error', () => {});
-    if (connection === undefined) {
-      answerRaw(socket, 'connectionsExhausted');
-      return;
-    }
-    // The socket's own event: that of the response is lost when a CONNECT follows, since node then lets go of the socket.
-    socket.on('drain', () => connection.exchanges[0]?.wake?.());
-    socket.once('close', () => exchanges.abandon(connection));
-  });
+  accept(server, parts);
 
   server.on('clientError', (error: ClientError, socket) => {
     const connection = connections.of(socket as Socket);
@@ -197,24 +203,47 @@ function connect(server: Server, { connections, exchanges, answerRaw, allow }: C
   });
 }
 
-function listen(server: Server, place: ListenOptions, log: Log): Promise<ListeningAddress> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(place, () => {
-      server.off('error', reject);
-      // Such as EMFILE when a connection can't be accepted: the next one may be.
-      server.on('error', ({ message }) => {
-        log({ level: 'error', logger: 'http', event: 'accepting failed', details: { error: message } });
-      });
-      resolve(listeningAddress(server.address() as AddressInfo | string));
-    });
+/** Takes connections in. Under TLS they are counted when they are accepted, and opened when their handshake is done. */
+function accept(server: Server, { connections, exchanges, answerRaw, tls }: ConnectParts): void {
+  const open = (socket: Socket, peer: Peer): void => {
+    const connection = connections.open(socket, peer);
+    // The socket's own event: that of the response is lost when a CONNECT follows, since node then lets go of the socket.
+    socket.on('drain', () => connection.exchanges[0]?.wake?.());
+    socket.once('close', () => exchanges.abandon(connection));
+  };
+
+  server.on('connection', (socket: Socket) => {
+    // Whatever befalls a socket ends in its `close`.
+    socket.on('error', () => {});
+    const peer = connections.peerOf(socket);
+    const isAdmitted = connections.admit(socket, peer);
+    if (tls === undefined) {
+      if (isAdmitted) open(socket, peer);
+      else answerRaw(socket, 'connectionsExhausted');
+    } else if (!isAdmitted) {
+      // An answer would cost a handshake first.
+      socket.destroy();
+      tls.noteFailure('too many connections');
+    }
+  });
+  if (tls === undefined) return;
+
+  server.on('secureConnection', (socket: TLSSocket) => {
+    socket.on('error', () => {});
+    // As for plain HTTP; who closes its side in the middle of a handshake has gone.
+    socket.allowHalfOpen = true;
+    open(socket, { ...connections.peerOf(socket), tls: { fingerprint: tls.fingerprintOf(socket) } });
+  });
+  server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: TLSSocket) => {
+    socket.destroy();
+    // A peer that leaves without a word is no failure: those who look whether the port is open do.
+    if (error.code !== 'ECONNRESET') tls.noteFailure(error.code ?? 'unknown error');
   });
 }
 
-function listeningAddress(bound: AddressInfo | string): ListeningAddress {
-  if (typeof bound === 'string') return { host: bound, port: 0, url: `unix:${bound}` };
-  const { address, port } = bound;
-  return { host: address, port, url: `http://${hostOf(address, port)}` };
+function listeningAddress(bound: Bound, scheme: 'http' | 'https'): ListeningAddress {
+  if ('path' in bound) return { host: bound.path, port: 0, url: `unix:${bound.path}` };
+  return { host: bound.address, port: bound.port, url: `${scheme}://${hostOf(bound.address, bound.port)}` };
 }
 
 /** Half-sent requests are still timed out meanwhile: `close` of node:http would end that, that of node:net does not. */
@@ -225,18 +254,17 @@ async function stop(
   const { connections, lingering, graceMs } = parts;
   const closed = new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
   lingering.hurry(STOP_LINGER_MS);
-  const closeIdle = (): void => {
+  // Not sooner: whoever is about to send on an idle connection could not know better, and each answer now ends its own.
+  const idle = setInterval(() => {
     server.closeIdleConnections();
     connections.destroyUnused();
-  };
-  const idle = setInterval(closeIdle, STOP_CHECK_MS);
+  }, STOP_CHECK_MS);
   const grace = setTimeout(() => {
     connections.destroyAll();
     lingering.hurry(0);
   }, graceMs);
-  // What has already arrived is read before the next turn of the event loop ends, and is a request to answer.
-  setImmediate(() => setImmediate(closeIdle));
   await closed;
+  await connections.gone();
   clearInterval(idle);
   clearTimeout(grace);
   server.close();

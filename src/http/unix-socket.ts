@@ -1,10 +1,7 @@
-// What listening on a unix socket needs beside the socket: a place that is free, and permissions.
+// The place of a unix socket: free for whoever wants to listen there, or not.
 
-import { chmod, lstat, unlink } from 'node:fs/promises';
+import { lstat, unlink } from 'node:fs/promises';
 import { connect } from 'node:net';
-
-/** Whoever may connect must be able to write to it: the service's user and its group. */
-const SOCKET_MODE = 0o660;
 
 /**
  * Removes what a process that was killed has left at this path. A socket that somebody listens on, and whatever is no
@@ -13,10 +10,6 @@ const SOCKET_MODE = 0o660;
 export async function removeStaleSocket(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (found?.isSocket() === true && await isAbandoned(path)) await unlink(path);
-}
-
-export async function allowGroup(path: string): Promise<void> {
-  await chmod(path, SOCKET_MODE);
 }
 
 /** Only a refusal to connect says so: any other failure may have other reasons. */

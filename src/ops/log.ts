@@ -1,13 +1,16 @@
-// How events are written down: JSON lines in production, lines for people elsewhere, gathered and written a few times a
-// second. What is worth an event, and that no secret is in it, is the matter of whoever logs.
+// How events are written down: JSON lines in production, lines for people elsewhere, each with its priority for the
+// journal; gathered and written a few times a second. What is worth an event, and that no secret is in it, is the
+// matter of whoever logs.
 
-import type { Log, LogDetails, LogEntry } from '../core/log.ts';
+import type { Log, LogDetails, LogEntry, LogLevel } from '../core/log.ts';
 import type { Clock } from '../core/time.ts';
 
 export type LogFormat = 'text' | 'json';
 
 export interface LogParts {
   readonly format: LogFormat;
+  /** Each line begins with its priority for the journal, which keeps the time of each line by itself. */
+  readonly forJournal?: boolean;
   /** Takes whole lines, one after another; false when it could not take them, which loses them. Never waits. */
   readonly write: (text: string) => boolean;
   readonly clock: Clock;
@@ -25,9 +28,14 @@ const GATHER_MS = 10;
 /** The bound of what is gathered; a full pipe holds as much on Linux. */
 const GATHER_CHARACTERS = 64 * 1024;
 
+/** sd-daemon(3): the journal takes the prefix off and keeps it as the line's PRIORITY. */
+const PRIORITIES: Readonly<Record<LogLevel, string>> = { error: '<3>', warning: '<4>', info: '<6>' };
+
+type ToLine = (entry: LogEntry, time: string) => string;
+
 /** Lines come out in the order of the calls, each with the time of its call. */
-export function createLog({ format, write, clock }: LogParts): LogWriter {
-  const toLine = format === 'json' ? jsonLine : textLine;
+export function createLog({ format, forJournal = false, write, clock }: LogParts): LogWriter {
+  const toLine = forJournal ? journalLine(format) : format === 'json' ? jsonLine : timedTextLine;
   const time = timeStamps(clock);
   let gathered = '';
   let gatheredLines = 0;
@@ -88,8 +96,18 @@ function jsonLine(entry: LogEntry, time: string): string {
   return `${escapeUnsafe(line)}\n`;
 }
 
-/** `TIME LEVEL  LOGGER  EVENT  rest`: the rest as `name=value`, but for what speaks for itself in a request. */
-function textLine(entry: LogEntry, time: string): string {
+/** JSON keeps its time: the contract has that field on every line. */
+function journalLine(format: LogFormat): ToLine {
+  const toLine = format === 'json' ? jsonLine : textLine;
+  return (entry, time) => `${PRIORITIES[entry.level]}${toLine(entry, time)}`;
+}
+
+function timedTextLine(entry: LogEntry, time: string): string {
+  return `${time} ${textLine(entry)}`;
+}
+
+/** `LEVEL  LOGGER  EVENT  rest`: the rest as `name=value`, but for what speaks for itself in a request. */
+function textLine(entry: LogEntry): string {
   const { details = {} } = entry;
   const isRequest = entry.event === 'request';
   const words = isRequest ? requestWords(details) : [];
@@ -100,7 +118,7 @@ function textLine(entry: LogEntry, time: string): string {
     if (isRequest && REQUEST_WORDS.has(name)) continue;
     words.push(`${name}=${showValue(details[name]!)}`);
   }
-  return `${escapeUnsafe(`${time} ${entry.level}  ${entry.logger}  ${entry.event}  ${words.join(' ')}`.trimEnd())}\n`;
+  return `${escapeUnsafe(`${entry.level}  ${entry.logger}  ${entry.event}  ${words.join(' ')}`.trimEnd())}\n`;
 }
 
 type LogValue = LogDetails[string];

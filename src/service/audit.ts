@@ -6,7 +6,9 @@ import { unixSeconds, type Clock } from '../core/time.ts';
 import type { AuditEvent } from '../store/store.ts';
 
 /** The contract's events and those of the decisions. */
-export type AuditEventName = 'cert_issued' | 'cert_revoked' | 'auth_failure' | 'paste_deleted' | 'admin_granted';
+export const AUDIT_EVENTS = ['cert_issued', 'cert_revoked', 'auth_failure', 'paste_deleted', 'admin_granted'] as const;
+
+export type AuditEventName = (typeof AUDIT_EVENTS)[number];
 
 /** Who a request comes from, as far as it is known. */
 export interface Requester {

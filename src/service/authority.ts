@@ -35,6 +35,10 @@ export interface Authorities {
   ensured(requester: Requester): Promise<SigningAuthority>;
   /** Tries the password on the stored key, so that a wrong one is in the log from the start. Never rejects. */
   checkKey(): Promise<void>;
+  /** Whether there is a password to sign with. */
+  hasPassword(): boolean;
+  /** Takes this one instead, once it has opened the stored key where there is one; whether it did. */
+  replacePassword(password: string): Promise<boolean>;
 }
 
 export function createAuthorities(parts: {
@@ -45,25 +49,35 @@ export function createAuthorities(parts: {
   clock: Clock;
   random: RandomBytes;
   log: Log;
+  /** Called with the authority whenever it has been looked up or made, before anyone gets a certificate of it. */
+  onFound?: (authority: StoredAuthority) => void;
 }): Authorities {
-  const { config, store, queue, audit, clock, random, log } = parts;
+  const { config, store, queue, audit, clock, random, log, onFound } = parts;
+  let caPassword = config.pkiCaPassword;
   let unlocked: Promise<SigningAuthority> | undefined;
   /** The one that registrations wait for: of those that each made its own, all but one would have worked for nothing. */
   let creating: Promise<void> | undefined;
 
   function requirePassword(): string {
-    if (config.pkiCaPassword === '') throw new Refusal('authorityPasswordMissing');
-    return config.pkiCaPassword;
+    if (caPassword === '') throw new Refusal('authorityPasswordMissing');
+    return caPassword;
+  }
+
+  async function find(): Promise<StoredAuthority | undefined> {
+    const stored = await store.find();
+    if (stored !== undefined) onFound?.(stored);
+    return stored;
   }
 
   async function create(commonName: string, requester: Requester): Promise<StoredAuthority> {
-    if ((await store.find()) !== undefined) throw new Refusal('authorityExists');
+    if ((await find()) !== undefined) throw new Refusal('authorityExists');
     const made = await make(commonName, requirePassword());
     const details = { type: 'ca', common_name: commonName, fingerprint: made.stored.fingerprint, expires_at: made.stored.expiresAt };
     const created = audit.event('cert_issued', 'success', requester, details);
     if (!(await store.create(made.stored, created))) throw new Refusal('authorityExists');
     audit.announce(created);
     unlocked = Promise.resolve(made);
+    onFound?.(made.stored);
     return made.stored;
   }
 
@@ -79,7 +93,7 @@ export function createAuthorities(parts: {
   }
 
   async function signing(): Promise<SigningAuthority> {
-    const stored = await store.find();
+    const stored = await find();
     if (stored === undefined) throw new Refusal('authorityMissing');
     const password = requirePassword();
     unlocked ??= unlock(stored, password).catch((error: unknown) => {
@@ -104,7 +118,7 @@ export function createAuthorities(parts: {
 
   async function ensured(requester: Requester): Promise<SigningAuthority> {
     requirePassword();
-    if ((await store.find()) === undefined) {
+    if ((await find()) === undefined) {
       creating ??= createDefault(requester).finally(() => {
         creating = undefined;
       });
@@ -123,10 +137,22 @@ export function createAuthorities(parts: {
   }
 
   async function checkKey(): Promise<void> {
-    if (config.pkiCaPassword === '') return;
+    if (caPassword === '') return;
     // Said in the log by whoever found out; callers are told when they need the key.
     await signing().catch(() => {});
   }
 
-  return { find: () => store.find(), create, signing, ensured, checkKey };
+  async function replacePassword(password: string): Promise<boolean> {
+    const stored = await find();
+    if (stored !== undefined) {
+      // Why it does not open the key, unlock() has logged.
+      const opened = await unlock(stored, password).catch(() => undefined);
+      if (opened === undefined) return false;
+      unlocked = Promise.resolve(opened);
+    }
+    caPassword = password;
+    return true;
+  }
+
+  return { find, create, signing, ensured, checkKey, hasPassword: () => caPassword !== '', replacePassword };
 }

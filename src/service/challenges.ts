@@ -41,6 +41,8 @@ export interface Challenges {
   require(purpose: Purpose, work: Work): Promise<SpentChallenge | null>;
   /** For whoever finds out when spending it: another request was quicker. */
   usedAlready(purpose: Purpose): Refusal;
+  /** Signs and checks with this key from now on. What the one before has signed is refused: its holder asks again. */
+  replaceKey(key: Uint8Array): void;
 }
 
 /** Where a new challenge is had, by purpose. */
@@ -56,7 +58,8 @@ export function createChallenges(parts: {
   random: RandomBytes;
   count: Count;
 }): Challenges {
-  const { config, key, antiflood, spent, clock, random, count } = parts;
+  const { config, antiflood, spent, clock, random, count } = parts;
+  let { key } = parts;
 
   function difficultyBits(purpose: Purpose): number {
     return purpose === 'paste' ? antiflood.difficultyBits(clock.monotonicMs()) : config.registerPowDifficultyBits;
@@ -100,5 +103,8 @@ export function createChallenges(parts: {
     pasteBaseBits: config.powDifficultyBits,
     require: requireWork,
     usedAlready: (purpose) => refused('powAlreadyUsed', purpose),
+    replaceKey: (replacement) => {
+      key = replacement;
+    },
   };
 }

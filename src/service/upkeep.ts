@@ -18,15 +18,14 @@ const BALLAST_SECONDS = 10;
 /** A host's clock that is set back by less must not make a used challenge valid and unknown at once. */
 const CLOCK_MARGIN_SECONDS = HOUR_SECONDS;
 
-/** Every background task, in one table. */
-export function cleanupTasks(parts: {
+/** What is tidied up in the database; what removes comes before what gives its room back. */
+export function storeTasks(parts: {
   config: Config;
-  store: Store;
-  rates: Rates;
+  store: Pick<Store, 'pastes' | 'submissions' | 'challenges' | 'audit' | 'upkeep'>;
   clock: Clock;
   count: Count;
 }): readonly CleanupTask[] {
-  const { config, store, rates, clock, count } = parts;
+  const { config, store, clock, count } = parts;
   return [
     {
       name: 'expired pastes',
@@ -53,22 +52,6 @@ export function cleanupTasks(parts: {
       step: pruneStep(clock, config.auditRetentionSeconds, store.audit.removeUntil),
     },
     {
-      name: 'rate records',
-      intervalSeconds: 5 * MINUTE_SECONDS,
-      step: async () => {
-        rates.sweep();
-        return false;
-      },
-    },
-    {
-      name: 'room in reserve',
-      intervalSeconds: BALLAST_SECONDS,
-      step: async () => {
-        await store.upkeep.restoreBallast();
-        return false;
-      },
-    },
-    {
       name: 'free pages',
       intervalSeconds: 5 * MINUTE_SECONDS,
       step: releaseStep(store),
@@ -92,6 +75,30 @@ export function cleanupTasks(parts: {
   ];
 }
 
+/** Every background task. */
+export function cleanupTasks(parts: Parameters<typeof storeTasks>[0] & { rates: Rates }): readonly CleanupTask[] {
+  const { store, rates } = parts;
+  return [
+    ...storeTasks(parts),
+    {
+      name: 'rate records',
+      intervalSeconds: 5 * MINUTE_SECONDS,
+      step: async () => {
+        rates.sweep();
+        return false;
+      },
+    },
+    {
+      name: 'room in reserve',
+      intervalSeconds: BALLAST_SECONDS,
+      step: async () => {
+        await store.upkeep.restoreBallast();
+        return false;
+      },
+    },
+  ];
+}
+
 /** Removes records that ran out, or were made, so many seconds ago or before. */
 function pruneStep(
   clock: Clock,
@@ -102,7 +109,7 @@ function pruneStep(
 }
 
 /** More to do as long as each step leaves fewer free pages than the one before. */
-function releaseStep(store: Store): () => Promise<boolean> {
+function releaseStep(store: Pick<Store, 'upkeep'>): () => Promise<boolean> {
   let freeBefore = Infinity;
   return async () => {
     const free = await store.upkeep.releasePages(PAGES_PER_STEP);

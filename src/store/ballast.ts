@@ -9,7 +9,7 @@ import { WAL_LIMIT_BYTES } from './connection.ts';
 import { fileBytes } from './file.ts';
 
 /** Enough for a log at its limit and for moving it into the database. */
-const BALLAST_BYTES = 2 * WAL_LIMIT_BYTES;
+export const BALLAST_BYTES = 2 * WAL_LIMIT_BYTES;
 
 /** What stays free beside the ballast: content that would leave less is refused before it is taken. */
 export const FREE_RESERVE_BYTES = BALLAST_BYTES;

@@ -2,11 +2,12 @@
 
 import { DatabaseSync } from 'node:sqlite';
 import type { DatabaseSyncOptions } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 
 import { KIB, MIB } from '../core/time.ts';
 import { isDamage } from './failures.ts';
 import { damagedRefused, newerVersionRefused, otherProgramRefused } from './file.ts';
-import { APPLICATION_ID, MIGRATIONS, PAGE_BYTES, migrate, schemaVersionOf } from './schema.ts';
+import { APPLICATION_ID, MIGRATIONS, PAGE_BYTES, applicationIdOf, migrate, schemaVersionOf } from './schema.ts';
 
 /** The log is moved into the database whenever it has grown so far, and cut back to this when it starts anew. */
 export const WAL_LIMIT_BYTES = 8 * MIB;
@@ -20,8 +21,17 @@ const OPTIONS = { timeout: 5000, limits: { attach: 0 } } as const satisfies Data
 /** A damaged or tampered file must not run code, nor be walked past the ends of its cells. */
 const CAUTION = ['PRAGMA trusted_schema = OFF', 'PRAGMA cell_size_check = ON'];
 
-/** Fixed by the first table. */
-const LAYOUT = [`PRAGMA page_size = ${PAGE_BYTES}`, 'PRAGMA auto_vacuum = INCREMENTAL'];
+/**
+ * Fixed by the first table. Setting auto_vacuum writes a file, which must bear our application id from its first byte: a
+ * crash would otherwise leave one that looks like another program's. Not IMMEDIATE, which writes before it is set.
+ */
+const LAYOUT = [
+  `PRAGMA page_size = ${PAGE_BYTES}`,
+  'BEGIN',
+  'PRAGMA auto_vacuum = INCREMENTAL',
+  `PRAGMA application_id = ${APPLICATION_ID}`,
+  'COMMIT',
+];
 
 /** In effect for one connection each time; temp_store: what savepoints set aside is content, and stays off the disk. */
 const WRITING = [
@@ -40,6 +50,19 @@ export function openReading(path: string): DatabaseSync {
   return db;
 }
 
+/** For looking at all of it while other processes use it. It must exist, of any version and whatever its state. */
+export function openWhole(path: string, mode: 'writable' | 'immutable'): DatabaseSync {
+  const url = pathToFileURL(path);
+  // One that may write tidies up after itself where nobody else has the database open, and makes none that is missing;
+  // to an immutable one no file beside the database means anything (https://sqlite.org/uri.html).
+  url.search = mode === 'writable' ? 'mode=rw' : 'immutable=1';
+  // VACUUM INTO attaches what it writes.
+  const limits = { attach: mode === 'writable' ? 1 : 0 };
+  const db = new DatabaseSync(url, { ...OPTIONS, limits, readOnly: mode === 'immutable' });
+  for (const pragma of [...CAUTION, 'PRAGMA temp_store = MEMORY']) db.exec(pragma);
+  return db;
+}
+
 /**
  * The only connection that writes, on a database brought to the newest schema. Refuses one that is not ours. A new one
  * gets its tables before its write-ahead log, in one commit: a file with anything in it then bears our application id.
@@ -49,7 +72,7 @@ export function openWriting(path: string): DatabaseSync {
   try {
     refuseOthers(db, path);
     for (const pragma of [...CAUTION, ...WRITING]) db.exec(pragma);
-    if (schemaVersionOf(db) === 0) for (const pragma of LAYOUT) db.exec(pragma);
+    if (schemaVersionOf(db) === 0) for (const statement of LAYOUT) db.exec(statement);
     const migrations = migrate(db);
     db.exec('PRAGMA journal_mode = WAL');
     // The header then tells an older version that it must refuse this database, even after a crash.
@@ -63,7 +86,7 @@ export function openWriting(path: string): DatabaseSync {
 
 /** What file.ts saw in the header may be older than what a log left by a crash holds. */
 function refuseOthers(db: DatabaseSync, path: string): void {
-  const applicationId = Number(db.prepare('PRAGMA application_id').get()?.['application_id']);
+  const applicationId = applicationIdOf(db);
   const tables = Number(db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get()?.['tables']);
   if (tables > 0 && applicationId !== APPLICATION_ID) throw otherProgramRefused(path, applicationId);
   if (schemaVersionOf(db) > MIGRATIONS.length) throw newerVersionRefused(path, schemaVersionOf(db));

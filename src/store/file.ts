@@ -1,7 +1,7 @@
 // The database file before SQLite sees it: whether it is ours to open, its folder, its permissions, and that no other
 // process serves it. It is looked at without a connection: even a read-only one leaves files beside a WAL database.
 
-import { closeSync, mkdirSync, openSync, readSync, statSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readSync, statSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
@@ -22,11 +22,11 @@ const OWNER_ONLY_FILE = 0o600;
 export const LOCK_WAIT_MS = 1000;
 
 /**
- * Refuses a file that another program or a newer version wrote. A missing or an empty file may become ours. Only for
- * who holds the lock: to close a file takes the locks away that this process has on it
+ * Refuses a file that another program or, unless it is to be replaced, a newer version wrote. A missing or an empty
+ * file may become ours. Only for who holds the lock: to close a file takes the locks away that this process has on it
  * (https://sqlite.org/howtocorrupt.html, 2.2).
  */
-export function refuseOtherFiles(path: string): void {
+export function refuseOtherFiles(path: string, newer: 'refuseNewer' | 'allowNewer' = 'refuseNewer'): void {
   const header = readHeader(path);
   if (header.length === 0) return;
   if (header.length < HEADER_BYTES || header.toString('latin1', 0, HEADER_MAGIC.length) !== HEADER_MAGIC) {
@@ -35,7 +35,7 @@ export function refuseOtherFiles(path: string): void {
   const applicationId = header.readUInt32BE(APPLICATION_ID_OFFSET);
   if (applicationId !== APPLICATION_ID) throw otherProgramRefused(path, applicationId);
   const version = header.readInt32BE(USER_VERSION_OFFSET);
-  if (version > MIGRATIONS.length) throw newerVersionRefused(path, version);
+  if (version > MIGRATIONS.length && newer === 'refuseNewer') throw newerVersionRefused(path, version);
 }
 
 /** At most HEADER_BYTES; none when there is no file. */
@@ -103,8 +103,21 @@ export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS): DatabaseLock 
   };
 }
 
+/** How link(2) fails where the file system has no second names for a file. */
+const WITHOUT_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
+
+export function isWithoutLinks(error: unknown): boolean {
+  return WITHOUT_LINKS.some((code) => isSystemError(error, code));
+}
+
 function isSystemError(error: unknown, code: string): error is NodeJS.ErrnoException {
   return error instanceof Error && 'code' in error && error.code === code;
+}
+
+/** For what must not make one: a mistyped path must not look like an empty service. */
+export function requireDatabase(path: string): void {
+  if (existsSync(path)) return;
+  throw new DatabaseRefusedError(`there is no database ${path}: set SERVICE_DB to the one of the service`);
 }
 
 export function newerVersionRefused(path: string, version: number): DatabaseRefusedError {
@@ -126,6 +139,29 @@ function notADatabaseRefused(path: string): DatabaseRefusedError {
 
 export function damagedRefused(path: string): DatabaseRefusedError {
   return new DatabaseRefusedError(`the database ${path} is damaged: restore a backup`);
+}
+
+/** Makes what was written into the file outlive a power cut. Not for a database that this process has open. */
+export function syncFile(path: string): void {
+  const descriptor = openSync(path, 'r+');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** So that a name outlives a power cut. Like SQLite, without complaint where a file system does not offer it. */
+export function syncFolderOf(path: string): void {
+  let descriptor;
+  try {
+    descriptor = openSync(dirname(path), 'r');
+    fsyncSync(descriptor);
+  } catch {
+    return;
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
+  }
 }
 
 /** 0 when there is no such file. */

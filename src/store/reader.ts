@@ -19,10 +19,13 @@ import { pasteListLookups } from './paste-lists.ts';
 import type { PasteListLookups } from './paste-lists.ts';
 import { pasteLookups } from './pastes.ts';
 import type { PasteLookups } from './pastes.ts';
+import { statsLookups } from './stats.ts';
+import type { StatsLookups } from './stats.ts';
 import { StoreError } from './store.ts';
 
 export interface Lookups
-  extends PasteLookups, PasteListLookups, ContentLookups, ChallengeLookups, CertificateLookups, AuthorityLookups, AuditLookups {}
+  extends PasteLookups, PasteListLookups, ContentLookups, ChallengeLookups, CertificateLookups, AuthorityLookups, AuditLookups,
+    StatsLookups {}
 
 export interface Reader {
   /** Throws a StoreError when the storage fails or is closed. */
@@ -52,6 +55,7 @@ function prepareLookups(db: DatabaseSync): Lookups {
     ...certificateLookups(db),
     ...authorityLookups(db),
     ...auditLookups(db),
+    ...statsLookups(db),
   };
 }
 

@@ -129,6 +129,11 @@ export const MIGRATIONS: readonly Migration[] = [
   },
 ];
 
+/** Whose the database says it is; 0 of one that says nothing. */
+export function applicationIdOf(db: DatabaseSync): number {
+  return Number(db.prepare('PRAGMA application_id').get()?.['application_id']);
+}
+
 /** `user_version`: how many migrations the database has seen. */
 export function schemaVersionOf(db: DatabaseSync): number {
   return Number(db.prepare('PRAGMA user_version').get()?.['user_version']);

@@ -237,7 +237,7 @@ export interface ContentStore {
 export interface StoreUpkeep {
   /**
    * Moves the write-ahead log into the database and empties it, so that removed content is gone from both files. False when
-   * something else kept the log busy for seconds: to be tried again.
+   * something else kept the log busy, such as a backup: to be tried again.
    */
   truncateWal(): Promise<boolean>;
   /** Gives at most `pages` free pages back to the file system; how many pages are still free. */

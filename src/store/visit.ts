@@ -2,24 +2,26 @@
 // second process may do: nothing here discards content or cleans up, since leases and orphans are known to the server
 // alone. The server's own way in is open.ts.
 
-import { existsSync } from 'node:fs';
-
 import { openReading } from './connection.ts';
 import { SQLITE_CANTOPEN, asStoreError, primaryCodeOf } from './failures.ts';
-import { LOCK_WAIT_MS, createFile, lockDatabase, newerVersionRefused, refuseOtherFiles } from './file.ts';
+import {
+  LOCK_WAIT_MS, createFile, lockDatabase, newerVersionRefused, refuseOtherFiles, requireDatabase,
+} from './file.ts';
 import type { DatabaseLock } from './file.ts';
 import type { StoreOptions } from './open.ts';
 import { createAuthorityStore, createCertificateStore } from './pki-store.ts';
 import type { AuthorityStore, CertificateStore } from './pki-store.ts';
 import { openReader } from './reader.ts';
 import { MIGRATIONS, schemaVersionOf } from './schema.ts';
+import { createStatsStore } from './stats.ts';
+import type { StatsStore } from './stats.ts';
 import { DatabaseInUseError, DatabaseRefusedError } from './store.ts';
 import type { AuditStore, PasteStore } from './store.ts';
 import { startWriter } from './writer.ts';
 import type { Writer } from './writer.ts';
 
 export interface VisitOptions extends StoreOptions {
-  /** What becomes of a path without a file: a mistyped one must not look like an empty service. */
+  /** What becomes of a path without a file. */
   readonly ifMissing: 'create' | 'refuse';
 }
 
@@ -28,6 +30,7 @@ export interface VisitedStore {
   readonly authority: AuthorityStore;
   readonly audit: Pick<AuditStore, 'list'>;
   readonly pastes: Pick<PasteStore, 'usage'>;
+  readonly stats: StatsStore;
   close(): Promise<void>;
 }
 
@@ -38,7 +41,7 @@ export interface VisitedStore {
  * version.
  */
 export async function visitStore({ path, clock, log, ifMissing }: VisitOptions): Promise<VisitedStore> {
-  if (ifMissing === 'refuse' && !existsSync(path)) throw missingRefused(path);
+  if (ifMissing === 'refuse') requireDatabase(path);
   const lock = lockUnlessServed(path);
   let writer: Writer | undefined;
   try {
@@ -70,6 +73,7 @@ function assemble(path: string, writer: Writer): VisitedStore {
     authority: createAuthorityStore(reader, writer),
     audit: { list: async (filter, page) => reader.look((lookups) => lookups.listAudit(filter, page)) },
     pastes: { usage: async () => reader.look((lookups) => lookups.usage()) },
+    stats: createStatsStore(reader, path),
     close: () => (closing ??= closeParts()),
   };
 }
@@ -106,8 +110,4 @@ function versionBeside(path: string): number {
   } finally {
     db?.close();
   }
-}
-
-function missingRefused(path: string): DatabaseRefusedError {
-  return new DatabaseRefusedError(`there is no database ${path}: set SERVICE_DB to the one of the service`);
 }

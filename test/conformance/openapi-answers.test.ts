@@ -216,7 +216,9 @@ test('openapi: GET /health of a service that stops is as described', async (t) =
   const { config } = await startApp(t);
   const challenges = { difficultyBits: () => 0, pasteBaseBits: 0 };
   const healthy = { healthy: () => Promise.resolve(true) } as Store;
-  const { health } = createServiceHandlers({ config, store: healthy, challenges, isStopping: () => true });
+  const { health } = createServiceHandlers({
+    config, store: healthy, challenges, canRegister: () => true, isStopping: () => true,
+  });
   const { status, body } = await health({} as Request);
   const { content } = responseOf(operationOf(routeOf('GET /health')), status);
   assert.deepEqual(problemsOf(JSON.parse(String(body)), content!['application/json']!.schema!, API), []);

@@ -5,8 +5,9 @@ import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { gunzipSync } from 'node:zlib';
 import { VERSION } from '../../src/version.ts';
-import { binaryContent, startApp } from '../support/app.ts';
+import { binaryContent, RUNNING_CLOCK, startApp } from '../support/app.ts';
 import { builtMain } from '../support/built.ts';
 import { commandLines, type CommandLines } from '../support/command-lines.ts';
 import { isInstalled } from '../support/programs.ts';
@@ -135,18 +136,40 @@ test('README: becoming the admin works as printed', async (t) => {
   assert.equal(statSync(join(shell.folder, 'admin.p12')).mode & 0o777, 0o600);
 });
 
-test('README: a backup made as printed, while the service runs, is a database to serve from', async (t) => {
-  if (!isInstalled(t, 'sqlite3')) return;
-  const app = await startApp(t);
-  const id = await app.store('content');
+test('README: HTTPS without a proxy works as printed, up to a certificate that is known', async (t) => {
+  if (!isInstalled(t, 'curl') || !isInstalled(t, 'openssl')) return;
+  const shell = commandLines(t);
+  const pasted = `pasted() { '${process.execPath}' '${builtMain()}' "$@"; }`;
+  const [make = '', start = '', ...use] = section('HTTPS').match(/^```sh\n([^]*?)\n```$/m)![1]!.split('\n');
+  await runAll(shell, [make], [matches(/SERVICE_TLS_CERT=.*server\.crt\n.*SERVICE_TLS_KEY=.*server\.key\n/)], pasted);
+  assert.match(start, /^SERVICE_TLS_CERT=server\.crt SERVICE_TLS_KEY=server\.key SERVICE_PKI_CA_PASSWORD_FILE=\S+ pasted &$/);
+  const tlsFiles = { tlsCertPath: join(shell.folder, 'server.crt'), tlsKeyPath: join(shell.folder, 'server.key') };
+  const app = await startApp(t, { ...tlsFiles, pkiCaPassword: 'the password of the CA', registerPowDifficultyBits: 4 }, RUNNING_CLOCK);
+  assert.match(app.url, /^https:/);
+  const client = await shell.run(`${pasted}\npasted client --server ${app.url}`);
+  writeFileSync(join(shell.folder, 'pastec'), client);
+  const lines = use.map((line) => line.replace('https://127.0.0.1:8080', app.url));
+  await runAll(shell, lines, [matches(/[0-9a-f]{40}/), matches(/^id\tsize\t/)]);
+});
+
+test('README: the lines about checking, backing up and restoring do what they say', async (t) => {
+  const app = await startApp(t, {}, RUNNING_CLOCK);
+  const id = await app.store('content', { 'X-Burn-After-Read': 'true' });
   const large = await app.store(PHOTO);
   const shell = commandLines(t);
-  await runAll(shell, blockUnder('Backup', { 'data/pasted.db': app.config.databasePath }), [nothing, nothing]);
-  const databasePath = join(shell.folder, 'pasted-backup.db');
-  assert.equal(statSync(databasePath).mode & 0o777, 0o600);
-  const restored = await startApp(t, { databasePath });
+  const { databasePath } = app.config;
+  const pasted = `export SERVICE_DB='${databasePath}'; pasted() { '${process.execPath}' '${builtMain()}' "$@"; }`;
+  const lines = blockUnder('Check, backup, restore', { '/srv/backup/': `${shell.folder}/` });
+  await runAll(shell, lines.slice(0, 3), [matches(/^ok integrity: .* 2 pastes/m), matches(/2 pastes/), nothing], pasted);
+  assert.equal(statSync(join(shell.folder, 'pasted.db')).mode & 0o777, 0o600);
+  assert.equal((await app.request(`/${id}/raw`)).status, 200);
+  await app.app.close();
+  await runAll(shell, lines.slice(3), [matches(/before-restore/), matches(/0 /)], pasted);
+  const restored = await startApp(t, { databasePath }, RUNNING_CLOCK);
   assert.equal(await (await restored.request(`/${id}/raw`)).text(), 'content');
   assert.equal((await restored.request(`/${large}/raw`)).status, 200);
+  const unpacked = gunzipSync(readFileSync(join(shell.folder, 'pasted.db.gz')));
+  assert.equal(unpacked.toString('latin1', 0, 15), 'SQLite format 3');
 });
 
 test('README: the lines of each part of the source are what they are said to be, within a tenth', () => {

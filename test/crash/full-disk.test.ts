@@ -2,26 +2,13 @@
 // taken again when there is room, without a restart.
 
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, statfsSync, writeSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { test, type TestContext } from 'node:test';
+import { test } from 'node:test';
 import { MIB } from '../../src/core/time.ts';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
-
-/** A file system of so many mebibytes; undefined where this user may not mount one. */
-function smallFileSystem(t: TestContext, mebibytes: number): string | undefined {
-  const folder = mkdtempSync(join(tmpdir(), 'pasted-full-'));
-  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', folder]);
-  t.after(() => {
-    // Lazily: what still has files there ends after this.
-    if (mounted.status === 0) spawnSync('umount', ['-l', folder]);
-    rmdirSync(folder);
-  });
-  return mounted.status === 0 ? folder : undefined;
-}
+import { smallFileSystem } from '../support/small-file-system.ts';
 
 /** Takes every byte that is left; the path of the file that has them. */
 function fillUp(folder: string): string {

@@ -30,12 +30,10 @@ interface Acknowledged {
   readonly burned: Set<string>;
 }
 
-const LOADER = ['--import', import.meta.resolve('tsx')];
-
 /** Starts loading at once; writes when it is sent a line. */
 function startChild(t: TestContext): ChildProcess {
   const program = fileURLToPath(new URL('./store-crash-child.ts', import.meta.url));
-  const child = spawn(process.execPath, [...LOADER, program], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [program], { stdio: ['pipe', 'pipe', 'inherit'] });
   t.after(() => child.kill('SIGKILL'));
   return child;
 }
@@ -122,7 +120,7 @@ test('a process that does not close its store ends by itself, and what it stored
     await store.pastes.create(inlinePaste(patternedBytes(10), { id: 'stored' }), NO_TERMS);`;
   const scriptPath = join(folder, 'process.mts');
   writeFileSync(scriptPath, script);
-  const child = spawn(process.execPath, [...LOADER, scriptPath], { stdio: ['ignore', 'inherit', 'inherit'] });
+  const child = spawn(process.execPath, [scriptPath], { stdio: ['ignore', 'inherit', 'inherit'] });
   t.after(() => child.kill('SIGKILL'));
   const [code] = await once(child, 'exit');
   assert.equal(code, 0);

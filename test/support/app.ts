@@ -40,7 +40,7 @@ export async function startApp(t: TestContext, overrides: Partial<Config> = {}, 
   const clock = movableClock();
   const logged: LogEntry[] = [];
   // Measuring it takes a tenth of a second of CPU, and means nothing under a clock that stands still.
-  const measured = running === undefined ? { passwordCheckMs: 20 } : {};
+  const measured = running === RUNNING_CLOCK ? {} : { passwordCheckMs: 20 };
   const app = await createApp(config, { clock: running ?? clock, random: randomBytes, log: (entry) => logged.push(entry), cores: 2, ...measured });
   t.after(async () => {
     await app.close();

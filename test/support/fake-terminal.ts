@@ -1,7 +1,7 @@
 // A process for commands under test: what they write is kept, signals and fatal errors come from the test.
 
 import type { Environment, ReadFile } from '../../src/config/sources.ts';
-import type { Terminal } from '../../src/commands/terminal.ts';
+import type { Output, Terminal } from '../../src/commands/terminal.ts';
 import { movableClock } from './clock.ts';
 
 export interface FakeTerminal {
@@ -14,6 +14,8 @@ export interface FakeTerminal {
   /** Whether new files are for their owner alone. */
   isRestricted(): boolean;
   signal(name: string): void;
+  /** SIGHUP. */
+  reload(): void;
   fatalError(error: unknown): void;
   /** Time goes by. */
   advance(ms: number): void;
@@ -22,6 +24,9 @@ export interface FakeTerminal {
 export interface FakeParts {
   readonly environment?: Environment;
   readonly readFile?: ReadFile;
+  readonly inheritedSockets?: number;
+  readonly writesToScreen?: boolean;
+  readonly writesToJournal?: boolean;
 }
 
 export function fakeTerminal(words: readonly string[] = [], parts: FakeParts = {}): FakeTerminal {
@@ -29,6 +34,7 @@ export function fakeTerminal(words: readonly string[] = [], parts: FakeParts = {
   const err: string[] = [];
   const exits: number[] = [];
   const signalListeners: ((signal: string) => void)[] = [];
+  const reloadListeners: (() => void)[] = [];
   const fatalListeners: ((error: unknown) => void)[] = [];
   let isRestricted = false;
   const clock = movableClock();
@@ -36,17 +42,25 @@ export function fakeTerminal(words: readonly string[] = [], parts: FakeParts = {
   const terminal: Terminal = {
     arguments: words,
     environment: parts.environment ?? {},
-    stdout: { write: (written) => out.push(textOf(written)) > 0 },
-    stderr: { write: (written) => err.push(textOf(written)) > 0 },
+    stdout: outputInto(out),
+    stderr: outputInto(err),
     readFile: parts.readFile ?? noFile,
     clock,
+    inheritedSockets: parts.inheritedSockets ?? 0,
+    writesToScreen: parts.writesToScreen ?? false,
+    writesToJournal: parts.writesToJournal ?? false,
+    runtime: { node: '24.0.0', sqlite: '3.50.0', openssl: '3.5.0', platform: 'linux-x64' },
     cores: 2,
     restrictNewFiles: () => {
       isRestricted = true;
     },
     onStopSignal: (listener) => signalListeners.push(listener),
+    onReloadSignal: (listener) => reloadListeners.push(listener),
     onFatalError: (listener) => fatalListeners.push(listener),
     exit: (code) => exits.push(code),
+    endBy: (signal) => {
+      throw new Error(`ended by ${signal}`);
+    },
   };
 
   return {
@@ -57,7 +71,15 @@ export function fakeTerminal(words: readonly string[] = [], parts: FakeParts = {
     exits,
     isRestricted: () => isRestricted,
     signal: (name) => signalListeners.forEach((listener) => listener(name)),
+    reload: () => reloadListeners.forEach((listener) => listener()),
     fatalError: (error) => fatalListeners.forEach((listener) => listener(error)),
+  };
+}
+
+function outputInto(taken: string[]): Output {
+  return {
+    write: (written) => taken.push(textOf(written)) > 0,
+    writeWhole: async (written) => taken.push(textOf(written)) > 0,
   };
 }
 

@@ -10,6 +10,7 @@ import { emptyReply, jsonReply, textReply } from '../../src/http/reply.ts';
 import type { Request } from '../../src/http/request.ts';
 import type { Route } from '../../src/http/routes.ts';
 import { createHttpServer, type HttpServer } from '../../src/http/server.ts';
+import type { Tls } from '../../src/http/tls.ts';
 import { movableClock, type MovableClock } from './clock.ts';
 import { testConfig } from './test-config.ts';
 
@@ -81,7 +82,7 @@ function viewOf(request: Request): object {
 /** Starts the server on a free port of the loopback interface; stopped, whatever is in progress, when the test ends. */
 export async function startHttp(
   t: TestContext,
-  options: { config?: Partial<Config>; handlers?: Partial<TestHandlers> } = {},
+  options: { config?: Partial<Config>; handlers?: Partial<TestHandlers>; tls?: Tls } = {},
 ): Promise<RunningHttp> {
   const logged: LogEntry[] = [];
   const waiting = new Set<(entry: LogEntry) => void>();
@@ -90,6 +91,7 @@ export async function startHttp(
     config: testConfig({ shutdownGraceSeconds: 0, ...options.config }),
     routes: TEST_ROUTES,
     handlers: { ...HANDLERS, ...options.handlers },
+    tls: options.tls,
     clock,
     random: randomBytes,
     checkIntervalMs: CHECK_MS,

@@ -81,6 +81,6 @@ export async function startServing(
   options: StartOptions = {},
 ): Promise<MainProcess & { readonly url: string; readonly port: number }> {
   const main = startMain(t, [], { ...options, environment: { SERVICE_PORT: '0', ...options.environment } });
-  const [, url = ''] = await main.printed(/(http:\/\/127\.0\.0\.1:\d+)\b/);
+  const [, url = ''] = await main.printed(/(https?:\/\/127\.0\.0\.1:\d+)\b/);
   return { ...main, url, port: Number(new URL(url).port) };
 }

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import type { TestContext } from 'node:test';
+import { connect as connectTls, type ConnectionOptions } from 'node:tls';
 
 export interface RawAnswer {
   readonly status: number;
@@ -33,15 +34,17 @@ const PATIENCE_MS = 15_000;
 const STATUS_LINE = /^HTTP\/1\.1 (\d{3}) ([\x20-\x7e]+)$/;
 const FIELD_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+): ([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?|)$/;
 
-/** Connects to a port of the loopback interface; destroyed when the test ends. */
+/** Connects to a port of the loopback interface, over TLS when it has options; destroyed when the test ends. */
 export async function openRaw(
   t: TestContext,
   port: number,
-  options: { localAddress?: string } = {},
+  { tls, ...options }: { localAddress?: string; tls?: ConnectionOptions } = {},
 ): Promise<RawConnection> {
-  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true, ...options });
+  const tcp = connect({ port, host: '127.0.0.1', allowHalfOpen: true, ...options });
+  const socket = tls === undefined ? tcp : connectTls({ ...tls, socket: tcp });
   t.after(() => socket.destroy());
-  await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
+  const connected = tls === undefined ? 'connect' : 'secureConnect';
+  await new Promise<void>((resolve, reject) => socket.once(connected, resolve).once('error', reject));
   const inbox = createInbox(socket);
   return {
     socket,
@@ -146,12 +149,20 @@ export async function onlyAnswer(
   return answer;
 }
 
-/** Every whole answer in what one connection received, and the bytes after them; none of them to a HEAD. */
-export function wholeAnswers(received: Buffer): { answers: readonly RawAnswer[]; rest: Buffer } {
+/**
+ * Every whole answer in what one connection received, and the bytes after them. `methods` are those of the requests, in
+ * order, without which no answer is to a HEAD; interim answers belong to the same request as the one after them.
+ */
+export function wholeAnswers(
+  received: Buffer,
+  methods: readonly string[] = [],
+): { answers: readonly RawAnswer[]; rest: Buffer } {
   const answers: RawAnswer[] = [];
+  let final = 0;
   for (let rest = received; ;) {
-    const parsed = parseAnswer(rest, 'GET', () => {});
+    const parsed = parseAnswer(rest, methods[final] ?? 'GET', () => {});
     if (parsed === undefined) return { answers, rest };
+    if (parsed.answer.status >= 200) final += 1;
     answers.push(parsed.answer);
     rest = rest.subarray(parsed.length);
   }

@@ -170,7 +170,7 @@ test('admin create: refuses values that it cannot take, before anything is made'
     [['--out', 'x', '--name', ' '], '--name takes 1 to 64 characters'],
     [['--out', 'x', '--name', 'x'.repeat(65)], '--name takes 1 to 64 characters'],
     [['--out', 'x', '--name', 'a\u0007'], '--name takes 1 to 64 characters'],
-    [['--out', 'x', '--p12-profile', 'old'], '--p12-profile takes modern or compat'],
+    [['--out', 'x', '--p12-profile', 'old'], '--p12-profile takes one of: modern, compat'],
     [['--name', 'x'], 'admin create needs --out FILE'],
   ] as const) {
     const { code, stderr } = await create(...options);
@@ -206,6 +206,20 @@ test('admin grant: makes the holder an admin once, audited; the serial in any fo
   const audited = `SELECT count(*) FROM audit WHERE event = 'admin_granted' AND details ->> 'serial' = '${serial}'
     AND details ->> 'via' = 'command line'`;
   assert.equal(selectValue(databasePath, audited), 1);
+
+  const carol = insertCertificate(databasePath, { commonName: 'carol' });
+  const { stdout } = await pasted(['admin', 'grant', carol.serial, '--json']);
+  assert.equal(stdout.indexOf('\n'), stdout.length - 1);
+  assert.deepEqual(JSON.parse(stdout), {
+    serial: carol.serial,
+    common_name: 'carol',
+    fingerprint_sha1: carol.fingerprint,
+    created_at: carol.createdAt,
+    expires_at: carol.expiresAt,
+    status: 'valid',
+    issued_to: null,
+    is_admin: true,
+  });
 
   const again = await pasted(['admin', 'grant', serial]);
   const stderr = `pasted: the holder of certificate ${serial} is an admin already\n`;

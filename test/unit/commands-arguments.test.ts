@@ -6,6 +6,7 @@ import { parseArguments } from '../../src/commands/arguments.ts';
 import { runCommandLine } from '../../src/commands/cli.ts';
 import { COMMANDS, type Command } from '../../src/commands/commands.ts';
 import { UsageError } from '../../src/commands/failures.ts';
+import { MIGRATIONS } from '../../src/store/schema.ts';
 import { VERSION } from '../../src/version.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 
@@ -18,8 +19,8 @@ function read(...words: string[]): string {
 
 /** What the command must be given at least. */
 function leastOf({ operands, options }: Command): string[] {
-  const required = options.filter(({ isRequired }) => isRequired).map(({ name }) => `${name}=x`);
-  return [...required, ...operands.filter(({ isRequired }) => isRequired).map(() => 'y')];
+  const required = options.filter(({ isRequired }) => isRequired).map(({ name, choices }) => `${name}=${choices?.[0] ?? 'x'}`);
+  return [...required, ...operands.filter(({ isRequired }) => isRequired).map(({ choices }) => choices?.[0] ?? 'y')];
 }
 
 test('parseArguments: without a command it is serve', () => {
@@ -92,6 +93,18 @@ test('parseArguments: refuses an option without its value or given twice, and wh
   }
 });
 
+test('parseArguments: refuses what is no member of a closed set, and names the members', () => {
+  const cases: readonly [string[], string][] = [
+    [['audit', '--outcome', 'ok'], '--outcome takes one of: success, failure'],
+    [['completion', 'tcsh'], 'SHELL takes one of: bash, zsh, fish'],
+  ];
+  for (const [words, message] of cases) {
+    assert.throws(() => parseArguments(words), new UsageError(message), words.join(' '));
+  }
+  assert.equal(read('audit', '--outcome', 'failure'), 'audit --outcome=failure');
+  assert.equal(read('completion', 'fish'), 'completion fish');
+});
+
 test('parseArguments: refuses what the table does not have, with the nearest name', () => {
   const cases: readonly [string[], string][] = [
     [['confg'], 'unknown command "confg"; did you mean config?'],
@@ -104,7 +117,7 @@ test('parseArguments: refuses what the table does not have, with the nearest nam
     [['config', '--json=1'], 'unknown option "--json=1"; did you mean --json?'],
     [['--hepl'], 'unknown option "--hepl"; did you mean --help?'],
     [['serve', '--json'], 'unknown option "--json"'],
-    [['config', '-'], 'unknown option "-"; did you mean -h?'],
+    [['config', '-'], 'unexpected argument "-"'],
     [['serve', 'now'], 'unexpected argument "now"'],
     [['help', 'serve', 'config'], 'unexpected argument "config"'],
     [['config', '--', '--json'], 'unexpected argument "--json"'],
@@ -118,7 +131,7 @@ test('runCommandLine: a wrong command line is 2, on standard error, and points t
   for (const [words, message] of [
     [['confg'], 'pasted: unknown command "confg"; did you mean config?\nTry: pasted help\n'],
     [['help', 'sevre'], 'pasted: unknown command "sevre"; did you mean serve?\nTry: pasted help\n'],
-    [['version', '--json'], 'pasted: unknown option "--json"\nTry: pasted help\n'],
+    [['openapi', '--json'], 'pasted: unknown option "--json"\nTry: pasted help\n'],
   ] as const) {
     const fake = fakeTerminal(words);
     assert.equal(await runCommandLine(fake.terminal), 2);
@@ -133,6 +146,14 @@ test('runCommandLine: version', async () => {
     assert.equal(await runCommandLine(fake.terminal), 0);
     assert.equal(fake.stdout(), `pasted ${VERSION}\n`);
   }
+});
+
+test('runCommandLine: version --json also says what it runs on', async () => {
+  const fake = fakeTerminal(['version', '--json']);
+  assert.equal(await runCommandLine(fake.terminal), 0);
+  assert.equal(fake.stdout().indexOf('\n'), fake.stdout().length - 1);
+  const runtime = { node: '24.0.0', sqlite: '3.50.0', openssl: '3.5.0', platform: 'linux-x64' };
+  assert.deepEqual(JSON.parse(fake.stdout()), { version: VERSION, schema_version: MIGRATIONS.length, ...runtime });
 });
 
 test('runCommandLine: settings that cannot be used are 78, all on standard error', async () => {

@@ -37,7 +37,9 @@ test('help COMMAND and COMMAND --help: the same text, with usage, options and ex
   }
   assert.match(await print(['help', 'config']), /^Usage: pasted config \[--json\]$/m);
   assert.match(await print(['help', 'help']), /^Usage: pasted help \[COMMAND\]$/m);
-  assert.match(await print(['help', 'pki', 'revoke']), /^Usage: pasted pki revoke SERIAL \[--reason REASON\]$/m);
+  assert.match(await print(['help', 'pki', 'revoke']), /^Usage: pasted pki revoke SERIAL \[--reason REASON\] \[--json\]$/m);
+  assert.match(await print(['help', 'pki', 'revoke']), /^ +one of: keyCompromise, .*, privilegeWithdrawn$/m);
+  assert.match(await print(['help', 'audit']), /^Usage: pasted audit \[OPTIONS\]$/m);
   assert.match(await print(['help', 'admin', 'create']), /^Usage: pasted admin create --out FILE \[--name NAME\] /m);
 });
 

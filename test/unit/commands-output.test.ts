@@ -83,6 +83,33 @@ test('outputTo: after another error it goes on trying', async () => {
   assert.deepEqual(taken, ['kept']);
 });
 
+test('writeWhole: waits for a slow reader, and has given all of it then', async () => {
+  const { stream, taken, takeAll } = slowStream();
+  const output = outputTo(stream);
+  let isWritten = false;
+  const written = output.writeWhole(new Uint8Array(8 * 1024 * 1024).fill(0x61)).then((isWhole) => {
+    isWritten = true;
+    return isWhole;
+  });
+  await new Promise(setImmediate);
+  assert.equal(isWritten, false);
+  await takeAll();
+  assert.equal(await written, true);
+  assert.equal(taken.join('').length, 8 * 1024 * 1024);
+});
+
+test('writeWhole: false when the reader went away, before or meanwhile, and when the disk is full', async () => {
+  for (const code of ['EPIPE', 'ENOSPC']) {
+    const stream = new Writable({
+      autoDestroy: false,
+      write: (_chunk, _encoding, done) => done(Object.assign(new Error(`write ${code}`), { code })),
+    });
+    const output = outputTo(stream);
+    assert.equal(await output.writeWhole(new Uint8Array(1)), false, code);
+    assert.equal(await output.writeWhole(new Uint8Array(1)), false, code);
+  }
+});
+
 test('drain: resolves at once when nothing waits, else when all has been taken', async () => {
   const { stream, taken, takeAll } = slowStream();
   const output = outputTo(stream);

@@ -65,6 +65,16 @@ test('pki revoke: once, with its reason, without the password of the authority, 
   assert.equal(selectValue(databasePath, "SELECT count(*) FROM audit WHERE event = 'cert_revoked'"), 1);
 });
 
+test('pki revoke --json: the record of GET /pki/certs', async (t) => {
+  const { pasted, createAdmin } = openDesk(t);
+  const { serial } = await createAdmin();
+  const { code, stdout } = await pasted(['pki', 'revoke', serial, '--json']);
+  assert.equal(code, 0);
+  const { certificates } = JSON.parse((await pasted(['pki', 'list', '--json'])).stdout) as { certificates: object[] };
+  assert.deepEqual(certificates, [JSON.parse(stdout)]);
+  assert.equal((certificates[0] as { status: string }).status, 'revoked');
+});
+
 test('pki revoke: refuses an unknown serial, what is no serial, and an unknown reason', async (t) => {
   const { databasePath, pasted, createAdmin } = openDesk(t);
   const { serial } = await createAdmin();

@@ -8,6 +8,8 @@ import { serve, type CreateApp } from '../../src/commands/serve.ts';
 import { ConfigError } from '../../src/config/load.ts';
 import type { Environment } from '../../src/config/sources.ts';
 import type { Log } from '../../src/core/log.ts';
+import type { ListeningPlace } from '../../src/http/listening-place.ts';
+import { ListeningError } from '../../src/http/listening.ts';
 import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
 import { VERSION } from '../../src/version.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
@@ -17,14 +19,17 @@ const URL = 'http://127.0.0.1:4321';
 interface Behaviour {
   readonly environment?: Environment;
   readonly createFails?: Error;
-  readonly listenFails?: Error;
+  readonly listenFails?: ((place: ListeningPlace) => Error) | undefined;
+  readonly inheritedSockets?: number;
+  readonly writesToJournal?: boolean;
   /** What closing waits for. */
   readonly closing?: Promise<void>;
 }
 
 /** Serving begun; `steps` are the calls that the app has seen, `listening` resolves when it listens. */
 function begin(behaviour: Behaviour = {}) {
-  const fake = fakeTerminal([], { environment: behaviour.environment ?? {} });
+  const { environment = {}, inheritedSockets = 0, writesToJournal = false } = behaviour;
+  const fake = fakeTerminal([], { environment, inheritedSockets, writesToJournal });
   const steps: string[] = [];
   let log: Log | undefined;
   const { promise: listening, resolve: nowListening } = Promise.withResolvers<void>();
@@ -36,12 +41,13 @@ function begin(behaviour: Behaviour = {}) {
     log = parts.log;
     if (behaviour.createFails !== undefined) throw behaviour.createFails;
     return {
-      listen: async () => {
+      listen: async (place = assert.fail('no place')) => {
         steps.push('listen');
-        if (behaviour.listenFails !== undefined) throw behaviour.listenFails;
+        if (behaviour.listenFails !== undefined) throw behaviour.listenFails(place);
         setImmediate(nowListening);
         return { host: '127.0.0.1', port: 4321, url: URL };
       },
+      reload: async () => [],
       close: async () => {
         steps.push('close');
         await behaviour.closing;
@@ -147,29 +153,76 @@ test('serve: an error that nothing caught is in the log at once', async () => {
   await exitCode;
 });
 
+/** Why listening fails with `code` at the place that serve chose, or at another one. */
+function failing(code: string, elsewhere?: ListeningPlace): Behaviour['listenFails'] {
+  const cause = Object.assign(new Error(`listen ${code}`), { code });
+  return (place) => new ListeningError(elsewhere ?? place, code, cause);
+}
+
+const PERMISSION = 'or give this user the right to use it';
+const RUNTIME = 'under systemd in a RuntimeDirectory=';
+
 test('serve: when it cannot listen, it closes and says in one line which setting to change', async () => {
-  const cases: readonly [string, string][] = [
-    ['EADDRINUSE', 'the port is in use; choose another SERVICE_PORT'],
-    ['EACCES', 'not permitted; choose a SERVICE_PORT above 1023, or give this user the right to use it'],
-    ['EADDRNOTAVAIL', 'this host has no such address; choose another SERVICE_HOST'],
-    ['ENOTFOUND', 'there is no host of that name; choose another SERVICE_HOST'],
-    ['EAI_AGAIN', 'the name could not be resolved; choose an address as SERVICE_HOST'],
+  const unix = { SERVICE_LISTEN: 'unix:/run/p' };
+  const metrics = { host: '::1', port: 9464 };
+  const metricsSocket = { path: '/run/m', mode: 0o660 };
+  const cases: readonly [string, string, Environment?, ListeningPlace?][] = [
+    ['EADDRINUSE', '127.0.0.1 port 8080: the port is in use; choose another SERVICE_PORT'],
+    ['EACCES', `127.0.0.1 port 8080: not permitted below port 1024; choose another SERVICE_PORT, ${PERMISSION}`],
+    ['EADDRNOTAVAIL', '127.0.0.1 port 8080: this host has no such address; choose another SERVICE_HOST'],
+    ['ENOTFOUND', '127.0.0.1 port 8080: there is no host of that name; choose another SERVICE_HOST'],
+    ['EAI_AGAIN', '127.0.0.1 port 8080: the name could not be resolved; choose an address as SERVICE_HOST'],
+    ['EADDRINUSE', 'unix:/run/p: another process listens there, or it is a file; choose another SERVICE_LISTEN', unix],
+    ['ENOENT', 'unix:/run/p: there is no such folder; make it, or choose another SERVICE_LISTEN', unix],
+    ['ENOTDIR', 'unix:/run/p: there is no such folder; make it, or choose another SERVICE_LISTEN', unix],
+    ['EACCES', 'unix:/run/p: this user may not make a socket there; choose another SERVICE_LISTEN', unix],
+    ['EROFS', `unix:/run/p: nothing can be made there; choose another SERVICE_LISTEN, ${RUNTIME}`, unix],
+    ['EINVAL', 'unix:/run/p: the path is too long for a socket; choose another SERVICE_LISTEN', unix],
+    ['EADDRINUSE', '::1 port 9464: the port is in use; choose another SERVICE_METRICS_LISTEN', unix, metrics],
+    ['EACCES', 'unix:/run/m: this user may not make a socket there; choose another SERVICE_METRICS_LISTEN', {},
+      metricsSocket],
   ];
-  for (const [code, reason] of cases) {
-    const { steps, exitCode } = begin({ listenFails: Object.assign(new Error(`listen ${code}`), { code }) });
+  for (const [code, reason, environment = {}, elsewhere] of cases) {
+    const { steps, exitCode } = begin({ environment, listenFails: failing(code, elsewhere) });
     const error = await exitCode.then(() => assert.fail('it listened'), (thrown: unknown) => thrown);
-    const text = `pasted: cannot listen on 127.0.0.1 port 8080: ${reason}\n`;
-    assert.deepEqual(failureOf(error), { exitCode: 1, text });
+    assert.deepEqual(failureOf(error), { exitCode: 1, text: `pasted: cannot listen on ${reason}\n` });
     assert.deepEqual(steps, ['create 8080 2', 'listen', 'close']);
   }
 });
 
+test('serve: what systemd handed over and cannot be listened on is a matter of the socket unit', async () => {
+  const { exitCode } = begin({ inheritedSockets: 1, listenFails: failing('EINVAL') });
+  const error = await exitCode.then(() => assert.fail('it listened'), (thrown: unknown) => thrown);
+  assert.match(failureOf(error)!.text, /^pasted: cannot listen on descriptor 3 from systemd: [^\n]*Accept=no\n$/);
+});
+
+test('serve: several sockets from systemd are refused before anything is opened', async () => {
+  const { steps, exitCode } = begin({ inheritedSockets: 2 });
+  await assert.rejects(exitCode, (error: Error) => {
+    assert.match(failureOf(error)!.text, /\n {2}LISTEN_FDS: expected one socket from systemd, given 2; /);
+    return failureOf(error)!.exitCode === 78;
+  });
+  assert.deepEqual(steps, []);
+});
+
+test('serve: for the journal, lines have priorities', async () => {
+  const { fake, listening, exitCode } = begin({ writesToJournal: true, environment: { SERVICE_PROT: '1' } });
+  await listening;
+  fake.signal('SIGTERM');
+  await exitCode;
+  const starts = fake.stdout().trimEnd().split('\n').map((line) => line.split('  ', 3).join(' '));
+  assert.deepEqual(starts, [
+    '<4>warning config setting doubtful', '<6>info main listening', '<6>info main stopping', '<6>info main stopped',
+  ]);
+});
+
 test('serve: another error of listening is a bug, and passed on as it is', async () => {
-  for (const listenFails of [new TypeError('bug'), Object.assign(new Error('odd'), { code: 'EODD' })]) {
+  for (const listenFails of [() => new TypeError('bug'), failing('EODD')]) {
     const { steps, exitCode } = begin({ listenFails });
-    await assert.rejects(exitCode, listenFails);
+    const error = await exitCode.then(() => assert.fail('it listened'), (thrown: unknown) => thrown);
+    assert.match(String(error), /bug|EODD/);
     assert.equal(steps.at(-1), 'close');
-    assert.equal(failureOf(listenFails), undefined);
+    assert.equal(failureOf(error), undefined);
   }
 });
 

@@ -59,3 +59,19 @@ test('productionWarnings: none with a proxy secret, none outside production', ()
   assert.deepEqual(productionWarnings(safe), []);
   assert.deepEqual(productionWarnings(testConfig({ environment: '', pkiEnabled: true })), []);
 });
+
+test('productionWarnings: none with TLS of our own, where a header makes nobody somebody', () => {
+  const tls = { tlsCertPath: '/server.crt', tlsKeyPath: '/server.key' };
+  assert.deepEqual(productionWarnings(testConfig({ environment: 'production', pkiEnabled: true, ...tls })), []);
+});
+
+test('crossCheck: a certificate without its key, and the reverse', () => {
+  const tls = { tlsCertPath: '/server.crt', tlsKeyPath: '/server.key' };
+  assert.deepEqual(crossCheck(testConfig(tls), NONE), []);
+  assert.deepEqual(crossCheck(testConfig({ ...tls, tlsKeyPath: '' }), NONE), [
+    'SERVICE_TLS_KEY: expected the path of a PEM file beside SERVICE_TLS_CERT',
+  ]);
+  assert.deepEqual(crossCheck(testConfig({ ...tls, tlsCertPath: '' }), NONE), [
+    'SERVICE_TLS_CERT: expected the path of a PEM file beside SERVICE_TLS_KEY',
+  ]);
+});

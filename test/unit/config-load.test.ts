@@ -47,11 +47,19 @@ test('loadConfig: the configuration is frozen, its lists too', () => {
 test('loadConfig: every setting can be given by its variable', () => {
   const samples = { integer: '7', decimal: '0.5', flag: 'yes', text: '/x', secret: 'hush', networks: '10.0.0.0/8' };
   const values = { integer: 7, decimal: 0.5, flag: true, text: '/x', secret: 'hush', networks: ['10.0.0.0/8'] };
+  const ofItsOwn = new Map<Setting, string>([
+    [SETTINGS.host, 'word'],
+    [SETTINGS.environment, 'word'],
+    [SETTINGS.listenOn, 'unix:/x'],
+    [SETTINGS.listenMode, '600'],
+  ]);
   for (const key of SETTING_KEYS) {
     const setting: Setting = SETTINGS[key];
-    const isWord = setting === SETTINGS.host || setting === SETTINGS.environment;
-    const { config, sources } = loadConfig({ [setting.name]: isWord ? 'word' : samples[setting.kind] }, files());
-    assert.deepEqual(config[key], isWord ? 'word' : values[setting.kind], key);
+    const text = ofItsOwn.get(setting);
+    // Either of the two is a problem without the other.
+    const beside = { SERVICE_TLS_CERT: '/c', SERVICE_TLS_KEY: '/k' };
+    const { config, sources } = loadConfig({ ...beside, [setting.name]: text ?? samples[setting.kind] }, files());
+    assert.deepEqual(config[key], text ?? values[setting.kind], key);
     assert.deepEqual(sources[key], { kind: 'environment', name: setting.name }, key);
   }
 });
@@ -150,6 +158,20 @@ test('loadConfig: a credential counts when neither variable nor file is given', 
   assert.equal(variable.config.powSecret, 'from variable');
   const file = loadConfig({ ...environment, SERVICE_POW_SECRET_FILE: '/run/s' }, readFile);
   assert.equal(file.config.powSecret, 'from file');
+});
+
+test('loadConfig: a credential of a folder has the id of our units before its name, and comes second', () => {
+  const environment = { CREDENTIALS_DIRECTORY: '/c' };
+  const ofFolder = { '/c/pasted': 'none', '/c/pasted_SERVICE_POW_SECRET': 'of the folder\n' };
+  const { config, sources } = loadConfig(environment, files(ofFolder));
+  assert.equal(config.powSecret, 'of the folder');
+  assert.deepEqual(sources.powSecret, { kind: 'credential', name: 'pasted_SERVICE_POW_SECRET' });
+  assert.deepEqual(sources.proxySecret, { kind: 'default', name: '' });
+  const both = loadConfig(environment, files({ ...ofFolder, '/c/SERVICE_POW_SECRET': 'its own' }));
+  assert.equal(both.config.powSecret, 'its own');
+  assert.deepEqual(problemsOf(environment, files({ '/c/pasted_SERVICE_POW_SECRET': '' })), [
+    'credential pasted_SERVICE_POW_SECRET: expected a file that is not empty',
+  ]);
 });
 
 test('loadConfig: a credential that is there must be readable and not empty', () => {

@@ -9,10 +9,10 @@ import {
   authorityKeyIdentifier,
   authorityKeyUsage,
   clientAuthOnly,
-  clientBasicConstraints,
   clientKeyUsage,
   crlNumber,
   keyIdentifier,
+  leafBasicConstraints,
   reasonCode,
   subjectKeyIdentifier,
 } from '../../src/crypto/extensions.ts';
@@ -22,9 +22,9 @@ import { generateKeyPair, subjectPublicKeyInfo } from '../../src/crypto/key-pair
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 const IDENTIFIER = '000102030405060708090a0b0c0d0e0f10111213';
 
-test('basicConstraints: an authority without authorities below it, and a client by an empty sequence', () => {
+test('basicConstraints: an authority without authorities below it, and a leaf by an empty sequence', () => {
   assert.equal(hex(authorityBasicConstraints()), '30120603551d130101ff040830060101ff020100');
-  assert.equal(hex(clientBasicConstraints()), '300c0603551d130101ff04023000');
+  assert.equal(hex(leafBasicConstraints()), '300c0603551d130101ff04023000');
 });
 
 test('keyUsage: keyCertSign and cRLSign with one unused bit, digitalSignature with seven', () => {

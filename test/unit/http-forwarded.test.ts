@@ -55,11 +55,11 @@ test('networkMatcher: addresses and blocks, at their edges', () => {
   assert.equal(networkMatcher(['0.0.0.0/0'])('203.0.113.1'), true);
 });
 
-function originOf(peer: string, lines: readonly string[], config: Partial<Config> = {}): Origin {
+function originOf(peer: string, lines: readonly string[], config: Partial<Config> = {}, tls?: Peer['tls']): Origin {
   const settings = testConfig({ trustedProxies: ['10.0.0.0/8', '2001:db8:a::/48'], ...config });
   const isTrustedProxy = networkMatcher(settings.trustedProxies);
   const forwarding = createForwarding({ config: settings, random: randomBytes, isTrustedProxy });
-  const from: Peer = { address: peer, isTrusted: isTrustedProxy(peer) };
+  const from: Peer = { address: peer, isTrusted: isTrustedProxy(peer), tls };
   return forwarding.originOf(new HeaderLines([...lines]), from);
 }
 
@@ -142,11 +142,70 @@ test('originOf: a proxy secret that is not ASCII is compared by its UTF-8 bytes'
   assert.equal(originOf(STRANGER, ['X-Proxy-Secret', 'gehe\u00efm'], config).isForwarded, false);
 });
 
-function publicUrl(lines: readonly string[], isForwarded: boolean, host?: string, config?: Partial<Config>): string {
+test('originOf: over TLS the certificate is the identity, and headers are none', () => {
+  const presented = ['X-SSL-Client-SHA1', FINGERPRINT];
+  const own = 'f'.repeat(40);
+  for (const peer of [PROXY, STRANGER]) {
+    for (const fingerprint of [own, null]) {
+      assert.equal(originOf(peer, presented, {}, { fingerprint }).fingerprint, fingerprint);
+      assert.equal(originOf(peer, presented, { proxySecret: SECRET }, { fingerprint }).fingerprint, fingerprint);
+      const lines = [...presented, 'X-Proxy-Secret', SECRET];
+      assert.equal(originOf(peer, lines, {}, { fingerprint }).fingerprint, fingerprint, 'there is no secret');
+    }
+  }
+});
+
+test('originOf: over TLS a proxy that shows the secret speaks for its clients, and never for itself', () => {
+  const config = { proxySecret: SECRET };
+  const tls = { fingerprint: 'f'.repeat(40) };
+  const secret = ['X-Proxy-Secret', SECRET];
+  assert.equal(originOf(PROXY, ['X-SSL-Client-SHA1', FINGERPRINT, ...secret], config, tls).fingerprint, FINGERPRINT);
+  assert.equal(originOf(PROXY, ['X-SSL-Client-SHA1', 'malformed', ...secret], config, tls).fingerprint, null);
+  assert.equal(originOf(PROXY, secret, config, tls).fingerprint, null);
+});
+
+test('replaceProxySecret: counts from then on; without one, headers count as if there had never been one', () => {
+  const settings = testConfig({ proxySecret: SECRET });
+  const forwarding = createForwarding({ config: settings, random: randomBytes, isTrustedProxy: () => false });
+  const peer: Peer = { address: STRANGER, isTrusted: false, tls: undefined };
+  const presents = (secret: string): boolean =>
+    forwarding.originOf(new HeaderLines(['X-Proxy-Secret', secret]), peer).isForwarded;
+  assert.deepEqual([presents(SECRET), presents('another')], [true, false]);
+  forwarding.replaceProxySecret('another');
+  assert.deepEqual([presents(SECRET), presents('another')], [false, true]);
+  forwarding.replaceProxySecret('');
+  assert.deepEqual([presents(''), presents('another')], [false, false]);
+  const { fingerprint } = forwarding.originOf(new HeaderLines(['X-SSL-Client-SHA1', FINGERPRINT]), peer);
+  assert.equal(fingerprint, FINGERPRINT);
+});
+
+interface Sent {
+  readonly host?: string | undefined;
+  readonly scheme?: 'http' | 'https';
+  readonly config?: Partial<Config>;
+}
+
+function publicUrlOf(lines: readonly string[], isForwarded: boolean, sent: Sent = {}): string {
+  const { host, scheme = 'http', config } = sent;
   const settings = testConfig(config);
   const forwarding = createForwarding({ config: settings, random: randomBytes, isTrustedProxy: () => false });
-  return forwarding.publicUrl(new HeaderLines([...lines]), isForwarded, { host, listening: '127.0.0.1:8080' });
+  const destination = { host, scheme, listening: '127.0.0.1:8080' };
+  return forwarding.publicUrl(new HeaderLines([...lines]), isForwarded, destination);
 }
+
+function publicUrl(lines: readonly string[], isForwarded: boolean, host?: string, config?: Partial<Config>): string {
+  return publicUrlOf(lines, isForwarded, { host, config: config ?? {} });
+}
+
+test('publicUrl: over TLS it says https, unless a believed proxy says http', () => {
+  const over = { host: 'paste.test', scheme: 'https' } as const;
+  assert.equal(publicUrlOf([], false, over), 'https://paste.test');
+  assert.equal(publicUrlOf([], false, { scheme: 'https' }), 'https://127.0.0.1:8080');
+  for (const [proto, scheme] of [['http', 'http'], ['HTTPS', 'https'], ['javascript', 'https'], ['', 'https']]) {
+    assert.equal(publicUrlOf(['X-Forwarded-Proto', proto ?? ''], true, over), `${scheme}://paste.test`);
+    assert.equal(publicUrlOf(['X-Forwarded-Proto', proto ?? ''], false, over), 'https://paste.test');
+  }
+});
 
 test('publicUrl: forwarded scheme and host when believed, Host otherwise', () => {
   const lines = ['X-Forwarded-Proto', 'https', 'X-Forwarded-Host', 'pastes.example'];

@@ -44,8 +44,8 @@ function identityOver(certificate: Certificate | undefined, record: AuditStore['
     audit: createAudit({ clock, log: (entry) => logged.push(entry) }),
     clock,
   });
-  const callerOf = (fingerprint: string | null = FINGERPRINT): Promise<Caller> =>
-    identity.callerOf({ fingerprint, clientAddress: '192.0.2.1' });
+  const callerOf = (fingerprint: string | null = FINGERPRINT, clientAddress: string | null = '192.0.2.1'): Promise<Caller> =>
+    identity.callerOf({ fingerprint, clientAddress });
   return { callerOf, clock, logged, lookups: () => lookups };
 }
 
@@ -76,6 +76,29 @@ test('callerOf: a failed storage keeps nobody from being anonymous, and the log 
   const working = identityOver({ ...CERTIFICATE, revokedAt: 1 }, async (event) => void recorded.push(event));
   assert.deepEqual(await working.callerOf(), ANONYMOUS);
   assert.deepEqual([recorded.length, working.logged.length], [1, 1]);
+});
+
+test('callerOf: what is no failure of the storage is not taken for one', async () => {
+  const mistaken = identityOver({ ...CERTIFICATE, revokedAt: 1 }, async () => {
+    throw new TypeError('a mistake');
+  });
+  await assert.rejects(mistaken.callerOf(), { name: 'TypeError', message: 'a mistake' });
+});
+
+test('callerOf: 60 failures a minute and client are noted, those without an address as one client\'s', async () => {
+  const { callerOf, clock, logged } = identityOver({ ...CERTIFICATE, revokedAt: 1 });
+  const fail = async (times: number, from: string | null): Promise<number> => {
+    const before = logged.length;
+    for (let time = 0; time < times; time += 1) assert.deepEqual(await callerOf(FINGERPRINT, from), ANONYMOUS);
+    return logged.length - before;
+  };
+  assert.equal(await fail(59, null), 59);
+  assert.equal(await fail(3, null), 1);
+  assert.equal(await fail(61, '192.0.2.2'), 60);
+  clock.advance(59_999);
+  assert.equal(await fail(1, null), 0);
+  clock.advance(1);
+  assert.equal(await fail(1, null), 1);
 });
 
 test('statusOf: expired from the second of its expiry, revoked whatever the time', () => {

@@ -18,7 +18,7 @@ const REQUEST: LogEntry = {
   details: { method: 'GET', route: '/{id}/raw', status: 200, bytes: 1024, ms: 1.2345, id: 'a-1' },
 };
 
-function startLog(format: LogFormat, options: { taken?: () => boolean } = {}) {
+function startLog(format: LogFormat, options: { taken?: () => boolean; forJournal?: boolean } = {}) {
   const clock = movableClock(Date.parse(TIME));
   const written: string[] = [];
   const writes = new EventEmitter();
@@ -28,12 +28,13 @@ function startLog(format: LogFormat, options: { taken?: () => boolean } = {}) {
     writes.emit('write');
     return true;
   };
-  return { ...createLog({ format, write, clock }), clock, written, writes };
+  const { forJournal = false } = options;
+  return { ...createLog({ format, forJournal, write, clock }), clock, written, writes };
 }
 
 /** The one line that the entry becomes. */
-function lineOf(format: LogFormat, entry: LogEntry): string {
-  const { log, flush, written } = startLog(format);
+function lineOf(format: LogFormat, entry: LogEntry, forJournal = false): string {
+  const { log, flush, written } = startLog(format, { forJournal });
   log(entry);
   flush();
   const text = written.join('');
@@ -136,6 +137,31 @@ test('createLog json: escaping changes no value', () => {
   const note = `${UNSAFE.join('')} "quoted" \\ ü 🜚 \ud800`;
   const parsed = JSON.parse(lineOf('json', { ...REQUEST, details: { note } })) as { details: { note: string } };
   assert.equal(parsed.details.note, note);
+});
+
+test('createLog for the journal: the priority of sd-daemon(3) first, and no time that the journal has itself', () => {
+  const text = (level: LogEntry['level']) => lineOf('text', { level, logger: 'main', event: 'x' }, true);
+  assert.deepEqual((['error', 'warning', 'info'] as const).map(text), [
+    '<3>error  main  x', '<4>warning  main  x', '<6>info  main  x',
+  ]);
+  assert.equal(lineOf('text', { ...REQUEST, details: { note: 'a\n<0>b' } }, true),
+    '<6>info  http  request  outcome=success client_ip=192.0.2.7 note="a\\n<0>b"');
+});
+
+test('createLog for the journal: a JSON line is what it is elsewhere, behind its priority', () => {
+  assert.equal(lineOf('json', REQUEST, true), `<6>${lineOf('json', REQUEST)}`);
+  assert.equal(lineOf('json', { ...REQUEST, level: 'warning' }, true).slice(0, 4), '<4>{');
+});
+
+test('createLog for the journal: lost lines are a warning there too', () => {
+  let isTaken = false;
+  const { log, flush, written } = startLog('text', { forJournal: true, taken: () => isTaken });
+  log(REQUEST);
+  flush();
+  isTaken = true;
+  log(REQUEST);
+  flush();
+  assert.match(written.join(''), /^<4>warning  log  lines lost  lines=1\n<6>info  http  request  [^\n]*\n$/);
 });
 
 test('createLog: lines keep their order and the time of their call, and are gathered', async () => {

@@ -97,9 +97,25 @@ test('truncateWal: waits for a reader, and says so when it waited in vain', asyn
   reader.prepare('SELECT count(*) FROM pastes').get();
   db.exec("INSERT INTO orphans VALUES ('a')");
   assert.equal(truncateWal(null), false);
+  assert.deepEqual({ ...db.prepare('PRAGMA busy_timeout').get() }, { timeout: 20 }, 'other writes wait as before');
   reader.exec('COMMIT');
   assert.equal(truncateWal(null), true);
   assert.equal(statSync(`${path}-wal`).size, 0);
+  reader.close();
+  db.close();
+});
+
+test('truncateWal: beside a reader that goes on for long, writes wait far less than for another writer', async (t) => {
+  const path = join(temporaryFolder(t), 'pasted.db');
+  const db = openWriting(path);
+  const { truncateWal } = upkeepCommands(db);
+  const reader = new DatabaseSync(path, { readOnly: true });
+  reader.exec('BEGIN');
+  reader.prepare('SELECT count(*) FROM pastes').get();
+  db.exec("INSERT INTO orphans VALUES ('a')");
+  const startedMs = performance.now();
+  assert.equal(truncateWal(null), false);
+  assert.ok(performance.now() - startedMs < 4000, 'the time-out of writes is 5000 ms');
   reader.close();
   db.close();
 });

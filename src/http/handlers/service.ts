@@ -22,9 +22,11 @@ export function createServiceHandlers(parts: {
   config: Config;
   store: Store;
   challenges: Difficulties;
+  /** Whether there is what registering needs. */
+  canRegister: () => boolean;
   isStopping: () => boolean;
 }): Pick<Handlers, 'index' | 'health'> {
-  const { config, store, challenges, isStopping } = parts;
+  const { config, store, challenges, canRegister, isStopping } = parts;
   const offered = ROUTES.filter((route) => config.pkiEnabled || !route.path.startsWith('/pki/'));
   const endpoints = Object.fromEntries(offered.map((route) => [`${route.method} ${route.path}`, route.summary]));
   const tiers = Object.fromEntries(TIERS_SHOWN.map((tier) => [tier, tierLimits(config, tier)]));
@@ -34,7 +36,7 @@ export function createServiceHandlers(parts: {
       version: VERSION,
       endpoints,
       usage: usage(publicUrl, challenges.difficultyBits('paste') > 0),
-      client: clientLines(publicUrl, config.pkiCaPassword !== ''),
+      client: clientLines(publicUrl, canRegister()),
       tiers,
       proof_of_work: proofOfWork(challenges),
       note: NOTE,

@@ -1,0 +1,163 @@
+// `pasted completion`: scripts that let a shell complete the words of `pasted`, made of the table of commands. What a
+// script offers at a place is decided in offers.ts; here it is only put into the words of each shell.
+
+import type { Run } from './commands.ts';
+import { commandOffers, firstWords, groupWords, type CommandOffer, type OptionOffer, type Word } from './offers.ts';
+import { EXIT } from './failures.ts';
+
+const SCRIPTS: Readonly<Record<string, () => string>> = { bash: bashScript, zsh: zshScript, fish: fishScript };
+
+export const run: Run = ({ stdout }, { operands: [shell = ''] }) => {
+  stdout.write(SCRIPTS[shell]!());
+  return EXIT.success;
+};
+
+/**
+ * Bash 3.2 on (macOS): without associative arrays, and without compopt there. Bash breaks `--option=value` into three
+ * words at the `=`.
+ */
+function bashScript(): string {
+  return `# Completion of pasted for bash: put it where bash-completion looks, or source it.
+_pasted() {
+  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]} command=\${COMP_WORDS[1]}
+  COMPREPLY=()
+  if [ "$current" = = ]; then current=; elif [ "$previous" = = ]; then previous=\${COMP_WORDS[COMP_CWORD-2]}; fi
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    ${bashWords(firstWords())}
+    return
+  fi
+  case $command in
+${groupWords().map(({ group, words }) => `    ${group}) command="$command \${COMP_WORDS[2]}"
+      if [ "$COMP_CWORD" -eq 2 ]; then ${bashWords(words)}; return; fi ;;`).join('\n')}
+  esac
+  case "$command $previous" in
+${valueOffers().map(({ pattern, option }) => `    ${pattern}) ${bashValues(option)}; return ;;`).join('\n')}
+  esac
+  case $command in
+${commandOffers().map((offer) => `    ${quoted(offer.name)}) ${bashOperands(offer)} ;;`).join('\n')}
+  esac
+}
+_pasted_files() {
+  local file
+  compopt -o filenames 2>/dev/null
+  while IFS= read -r file; do COMPREPLY+=("$file"); done < <(compgen -f -- "$current")
+}
+complete -F _pasted pasted
+`;
+}
+
+/** No word of the table has a space in it. */
+function bashWords(words: readonly Word[]): string {
+  return `COMPREPLY=($(compgen -W ${quoted(words.map(({ word }) => word).join(' '))} -- "$current"))`;
+}
+
+function bashValues({ files, words }: OptionOffer): string {
+  if (files) return '_pasted_files';
+  return words.length === 0 ? ':' : bashWords(words);
+}
+
+function bashOperands({ operands, options }: CommandOffer): string {
+  const words = bashWords([...operands.words, ...options]);
+  return operands.files ? `case $current in -*) ${words} ;; *) _pasted_files ;; esac` : words;
+}
+
+/** For the word before: the patterns of a `case`. A value that is free text has none of its own, and offers nothing. */
+function valueOffers(): { pattern: string; option: OptionOffer }[] {
+  return commandOffers().flatMap(({ name, options }) => options
+    .filter((option) => option.takesValue)
+    .map((option) => ({ pattern: quoted(`${name} ${option.word}`), option })));
+}
+
+function zshScript(): string {
+  return `#compdef pasted
+# Completion of pasted for zsh: put it as _pasted into a folder of $fpath.
+_pasted() {
+  local -a offered
+  local command=$words[2] previous=$words[CURRENT-1]
+  if (( CURRENT == 2 )); then
+    offered=(${zshWords(firstWords())})
+    _describe command offered
+    return
+  fi
+  case $command in
+${groupWords().map(({ group, words }) => `    ${group}) command="$command $words[3]"
+      if (( CURRENT == 3 )); then offered=(${zshWords(words)}); _describe command offered; return; fi ;;`).join('\n')}
+  esac
+  case $words[CURRENT] in
+    --*=*) previous=\${words[CURRENT]%%=*}; compset -P '*=' ;;
+  esac
+  case "$command $previous" in
+${valueOffers().map(({ pattern, option }) => `    ${pattern}) ${zshValues(option)}; return ;;`).join('\n')}
+  esac
+  case $command in
+${commandOffers().map((offer) => `    ${quoted(offer.name)}) ${zshOperands(offer)} ;;`).join('\n')}
+  esac
+}
+if [ "$funcstack[1]" = _pasted ]; then _pasted "$@"; else compdef _pasted pasted; fi
+`;
+}
+
+/** For _describe, which takes \`word:meaning\`. */
+function zshWords(words: readonly Word[]): string {
+  return words.map(({ word, meaning }) => quoted(meaning === '' ? word : `${word}:${meaning}`)).join(' ');
+}
+
+function zshValues({ files, words }: OptionOffer): string {
+  if (files) return '_files';
+  return words.length === 0 ? ':' : `offered=(${zshWords(words)}); _describe value offered`;
+}
+
+function zshOperands({ operands, options }: CommandOffer): string {
+  const parts = [`offered=(${zshWords(options)}); _describe -o option offered`];
+  if (operands.words.length > 0) parts.unshift(`offered=(${zshWords(operands.words)}); _describe argument offered`);
+  if (operands.files) parts.unshift('_files');
+  return parts.join('; ');
+}
+
+function fishScript(): string {
+  const lines = [
+    '# Completion of pasted for fish: put it as pasted.fish into ~/.config/fish/completions.',
+    'complete -c pasted -f',
+    ...firstWords().map((word) => fishWord('__fish_use_subcommand', word)),
+    ...groupWords().flatMap(({ group, words }) => {
+      const members = words.map(({ word }) => word).join(' ');
+      const condition = `__fish_seen_subcommand_from ${group}; and not __fish_seen_subcommand_from ${members}`;
+      return words.map((word) => fishWord(condition, word));
+    }),
+    ...commandOffers().flatMap(fishCommand),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function fishCommand({ name, options, operands }: CommandOffer): string[] {
+  const seen = name.split(' ').map((word) => `__fish_seen_subcommand_from ${word}`).join('; and ');
+  return [
+    ...options.map((option) => fishOption(seen, option)),
+    ...operands.words.map((word) => fishWord(seen, word)),
+    ...(operands.files ? [`complete -c pasted -n ${fishQuoted(seen)} -F`] : []),
+  ];
+}
+
+function fishWord(condition: string, { word, meaning }: Word): string {
+  const described = meaning === '' ? '' : ` -d ${fishQuoted(meaning)}`;
+  return `complete -c pasted -n ${fishQuoted(condition)} -a ${fishQuoted(word)}${described}`;
+}
+
+function fishOption(condition: string, { word, meaning, takesValue, files, words }: OptionOffer): string {
+  const value = !takesValue ? '' : files ? ' -r -F' : ` -x${fishValues(words)}`;
+  return `complete -c pasted -n ${fishQuoted(condition)} -l ${word.slice(2)}${value} -d ${fishQuoted(meaning)}`;
+}
+
+function fishValues(words: readonly Word[]): string {
+  return words.length === 0 ? '' : ` -a ${fishQuoted(words.map(({ word }) => word).join(' '))}`;
+}
+
+/** Between single quotes, as bash and zsh read them. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** In fish a backslash counts between single quotes. */
+function fishQuoted(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+}

@@ -1,0 +1,47 @@
+// What the TLS listener needs of certificates and keys: its own pair judged before it is used, and a client's
+// certificate traced to the authority. The handshake itself is http/tls.ts.
+
+import { constants, createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
+
+/**
+ * Options of OpenSSL (SSL_CTX_set_options(3)). Without tickets every connection is a full handshake, so that an
+ * identity is always what this connection proved, and never what a session remembers. Without renegotiation (which
+ * TLS 1.3 does not have) it stays the same as long as the connection.
+ */
+export const FULL_HANDSHAKES_ONLY = constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION;
+
+/** What is wrong with a server's certificate and key. */
+export type ServerPairFault = 'certificateForm' | 'keyForm' | 'keyEncrypted' | 'keyOfAnother';
+
+export type ServerPair = { readonly fault: ServerPairFault } | { readonly expiresAt: number };
+
+/** Both as PEM, the server's certificate before those of its issuers. Gives when it runs out, in Unix seconds. */
+export function readServerPair(certificatePem: string, keyPem: string): ServerPair {
+  const certificate = attempt(() => new X509Certificate(certificatePem));
+  if (certificate === undefined) return { fault: 'certificateForm' };
+  // PKCS#8 (RFC 5958) and what OpenSSL wrote before it.
+  if (/ENCRYPTED/.test(keyPem)) return { fault: 'keyEncrypted' };
+  const key = attempt((): KeyObject => createPrivateKey(keyPem));
+  if (key === undefined) return { fault: 'keyForm' };
+  if (!certificate.checkPrivateKey(key)) return { fault: 'keyOfAnother' };
+  return { expiresAt: Math.floor(certificate.validToDate.getTime() / 1000) };
+}
+
+/**
+ * Whether the authority signed the certificate, both in DER. Says nothing about whether it is valid now, or whether
+ * anyone has shown its key.
+ */
+export function isIssuedBy(certificate: Uint8Array, authority: Uint8Array): boolean {
+  const issuer = new X509Certificate(authority);
+  const issued = new X509Certificate(certificate);
+  return issued.checkIssued(issuer) && attempt(() => issued.verify(issuer.publicKey)) === true;
+}
+
+/** Why it fails does not matter: OpenSSL's own words may repeat a part of what it was given. */
+function attempt<T>(parse: () => T): T | undefined {
+  try {
+    return parse();
+  } catch {
+    return undefined;
+  }
+}

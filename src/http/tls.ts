@@ -1,0 +1,113 @@
+// TLS of the public listener: which protocol it speaks, whose client certificates it believes, and how both certificate
+// and trust change while it runs. Whether a believed certificate is revoked is service/identity.ts; the sockets are
+// server.ts.
+
+import { createServer, type Server, type ServerOptions } from 'node:https';
+import type { SecureContextOptions, TLSSocket } from 'node:tls';
+import type { Log } from '../core/log.ts';
+import { DAY_SECONDS, MINUTE_SECONDS, unixSeconds, type Clock } from '../core/time.ts';
+import { encodePem } from '../crypto/pem.ts';
+import { fingerprintSha1 } from '../crypto/fingerprint.ts';
+import { FULL_HANDSHAKES_ONLY, isIssuedBy } from '../crypto/tls.ts';
+import type { ServerCertificate } from './tls-files.ts';
+
+/** Long enough to notice, and to make a new one, when what renews it has broken. */
+const EXPIRY_WARNING_SECONDS = 14 * DAY_SECONDS;
+
+const FAILURES_LOGGED_MS = MINUTE_SECONDS * 1000;
+
+/** The TLS of one server. What it changes holds for connections from then on; those that are open go on. */
+export class Tls {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  #certificate: ServerCertificate;
+  /** DER; undefined before there is one, and then nobody is identified. */
+  #authority: Uint8Array | undefined;
+  #server: Server | undefined;
+  #failures = 0;
+  #failuresLoggedMs = -Infinity;
+
+  constructor(certificate: ServerCertificate, { clock, log }: { clock: Clock; log: Log }) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#certificate = certificate;
+    this.#warnOfExpiry();
+  }
+
+  /** Once. */
+  createServer(options: ServerOptions, handshakeTimeoutMs: number): Server {
+    this.#server = createServer({
+      ...options,
+      ...this.#context(),
+      ALPNProtocols: ['http/1.1'],
+      // Everyone is served; who is identified is fingerprintOf.
+      requestCert: true,
+      rejectUnauthorized: false,
+      handshakeTimeout: handshakeTimeoutMs,
+    });
+    return this.#server;
+  }
+
+  /** Whether it differs from the one before. */
+  replaceCertificate(certificate: ServerCertificate): boolean {
+    const before = this.#certificate;
+    this.#certificate = certificate;
+    this.#warnOfExpiry();
+    if (before.certificate === certificate.certificate && before.privateKey === certificate.privateKey) return false;
+    this.#server?.setSecureContext(this.#context());
+    return true;
+  }
+
+  /** Believes certificates of this authority (DER). There is only ever one: the first stays. */
+  trust(authority: Uint8Array): void {
+    if (this.#authority !== undefined) return;
+    this.#authority = authority;
+    this.#server?.setSecureContext(this.#context());
+  }
+
+  /**
+   * Of the certificate that the client of a finished handshake has shown, and shown the key of; null unless the
+   * authority issued it. One that has only expired has a fingerprint too, for whoever notes that it was tried.
+   */
+  fingerprintOf(socket: TLSSocket): string | null {
+    const certificate = socket.getPeerX509Certificate()?.raw;
+    if (certificate === undefined || this.#authority === undefined) return null;
+    // OpenSSL keeps the last error alone: of a certificate that has expired it may have found worse before.
+    const isExpired = String(socket.authorizationError) === 'CERT_HAS_EXPIRED';
+    const isOurs = socket.authorized || (isExpired && isIssuedBy(certificate, this.#authority));
+    return isOurs ? fingerprintSha1(certificate) : null;
+  }
+
+  /** Scanners fail as often as they like: one line a minute, with how many there were since the last. */
+  noteFailure(reason: string): void {
+    this.#failures += 1;
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#failuresLoggedMs < FAILURES_LOGGED_MS) return;
+    const details = { reason, count: this.#failures };
+    this.#log({ level: 'info', logger: 'http', event: 'TLS handshakes failed', outcome: 'failure', details });
+    this.#failures = 0;
+    this.#failuresLoggedMs = nowMs;
+  }
+
+  /** All of it each time: what setSecureContext is not given falls back to node's defaults. */
+  #context(): SecureContextOptions {
+    const { certificate, privateKey } = this.#certificate;
+    return {
+      cert: certificate,
+      key: privateKey,
+      // An empty list is nobody. Undefined would be the public authorities of the web.
+      ca: this.#authority === undefined ? [] : [encodePem('CERTIFICATE', this.#authority)],
+      minVersion: 'TLSv1.2',
+      secureOptions: FULL_HANDSHAKES_ONLY,
+    };
+  }
+
+  #warnOfExpiry(): void {
+    const { expiresAt } = this.#certificate;
+    const leftSeconds = expiresAt - unixSeconds(this.#clock);
+    if (leftSeconds > EXPIRY_WARNING_SECONDS) return;
+    const event = leftSeconds > 0 ? 'server certificate expires soon' : 'server certificate has expired';
+    const details = { expires: new Date(expiresAt * 1000).toISOString() };
+    this.#log({ level: 'warning', logger: 'http', event, details });
+  }
+}

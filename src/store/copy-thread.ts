@@ -1,0 +1,20 @@
+// The thread that copies a database: one request, one report. What is copied and how is copy.ts.
+
+import { parentPort, workerData } from 'node:worker_threads';
+
+import { copyDatabase } from './copy.ts';
+import type { CopyReport, CopyRequest } from './copy.ts';
+import { DatabaseRefusedError, StoreError } from './store.ts';
+
+function report(): CopyReport {
+  try {
+    return { kind: 'copied', copied: copyDatabase(workerData as CopyRequest) };
+  } catch (error) {
+    // A class does not survive the way to the other thread.
+    if (error instanceof DatabaseRefusedError) return { kind: 'refused', failure: 'refused', message: error.message };
+    if (error instanceof StoreError) return { kind: 'refused', failure: error.failure, message: error.message };
+    throw error;
+  }
+}
+
+parentPort?.postMessage(report());

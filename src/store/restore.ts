@@ -1,0 +1,230 @@
+// Puts a backup in the place of the database: verified and brought to this version under another name, then exchanged
+// in one step. A kill at any moment leaves the old database or the new one, whole; what was there is kept.
+
+import {
+  closeSync, constants, copyFileSync, existsSync, linkSync, openSync, readSync, readdirSync, realpathSync, renameSync,
+  rmSync, statSync, writeSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+
+import { MIB } from '../core/time.ts';
+import { FREE_RESERVE_BYTES, freeBytes } from './ballast.ts';
+import { openWhole, openWriting } from './connection.ts';
+import { SQLITE_BUSY, asStoreError, isDamage, primaryCodeOf } from './failures.ts';
+import {
+  fileBytes, isWithoutLinks, lockDatabase, refuseOtherFiles, syncFile, syncFolderOf,
+} from './file.ts';
+import { DatabaseInUseError, DatabaseRefusedError, StoreError } from './store.ts';
+import { damageOf, holdingsOf, strangenessOf } from './verify.ts';
+import type { Holdings } from './verify.ts';
+
+export interface RestoreRequest {
+  /** Of the database, which need not exist. */
+  readonly path: string;
+  /** Of the backup, which stays as it is. */
+  readonly backup: string;
+  /** What the old database's new name ends with, so that a person knows when it was. */
+  readonly moment: string;
+}
+
+export interface Restored extends Holdings {
+  /** Where the old database is now; null when there was none. */
+  readonly keptAs: string | null;
+}
+
+/** Beside a database, what it needs to be whole after a crash. */
+const LOGS = ['-wal', '-journal'] as const;
+
+const OWNER_ONLY_FILE = 0o600;
+
+/**
+ * Throws DatabaseInUseError while any process has the database open, DatabaseRefusedError when the backup is not ours,
+ * of a newer version or damaged, or when what is in its place is not a database of ours; StoreError and errors of the
+ * system. Then everything is as it was.
+ */
+export function restoreDatabase({ path, backup, moment }: RestoreRequest): Restored {
+  const lock = lockDatabase(path);
+  try {
+    refuseToReplace(path);
+    const restored = replace(path, backup, moment);
+    lock.release();
+    return restored;
+  } catch (error) {
+    if (error instanceof DatabaseRefusedError) lock.withdraw();
+    else lock.release();
+    throw asStoreError(error);
+  }
+}
+
+/** What is in the way may be there by a mistake in the settings; a database of ours, even a damaged one, is not. */
+function refuseToReplace(path: string): void {
+  try {
+    refuseOtherFiles(path, 'allowNewer');
+  } catch (error) {
+    if (!(error instanceof DatabaseRefusedError)) throw error;
+    throw new DatabaseRefusedError(`${error.message}, or move the file away`);
+  }
+}
+
+function replace(path: string, backup: string, moment: string): Restored {
+  const target = existsSync(path) ? realpathSync(path) : path;
+  const draft = `${target}-restore`;
+  removeDraft(draft);
+  requireRoom(target, backup);
+  try {
+    copyUnused(backup, draft);
+    const holdings = prepare(backup, draft);
+    return { ...holdings, keptAs: exchange(target, draft, moment) };
+  } finally {
+    removeDraft(draft);
+  }
+}
+
+function removeDraft(draft: string): void {
+  for (const suffix of ['', '-shm', ...LOGS]) rmSync(`${draft}${suffix}`, { force: true });
+}
+
+function requireRoom(target: string, backup: string): void {
+  const needed = ['', ...LOGS].reduce((sum, suffix) => sum + fileBytes(`${backup}${suffix}`), FREE_RESERVE_BYTES);
+  const free = freeBytes(target);
+  if (free > needed) return;
+  throw new StoreError('full', `no room to restore ${backup}: it takes ${needed} bytes, and ${free} are free`);
+}
+
+/** A folder that was copied whole has a lock that nobody holds; in that of a service, the file may change meanwhile. */
+function copyUnused(backup: string, draft: string): void {
+  const lock = existsSync(`${backup}-lock`) ? lockIfPossible(backup) : undefined;
+  try {
+    for (const suffix of ['', ...LOGS]) {
+      if (suffix === '' || fileBytes(`${backup}${suffix}`) > 0) copyBytes(`${backup}${suffix}`, `${draft}${suffix}`);
+    }
+  } finally {
+    lock?.release();
+  }
+}
+
+function lockIfPossible(backup: string): ReturnType<typeof lockDatabase> | undefined {
+  try {
+    return lockDatabase(backup, 0);
+  } catch (error) {
+    if (error instanceof DatabaseInUseError) throw error;
+    // A file system that can't be written to has nobody who writes to it.
+    return undefined;
+  }
+}
+
+/** Not copyFile: that would give the copy the permissions of the backup, be they for everyone. */
+function copyBytes(from: string, to: string): void {
+  const source = openSync(from, 'r');
+  const copy = openSync(to, 'wx', OWNER_ONLY_FILE);
+  try {
+    const buffer = new Uint8Array(MIB);
+    for (let count = readSync(source, buffer); count > 0; count = readSync(source, buffer)) {
+      for (let written = 0; written < count; ) written += writeSync(copy, buffer, written, count - written);
+    }
+  } finally {
+    closeSync(copy);
+    closeSync(source);
+  }
+}
+
+/** What the draft holds, now sound, of this version, durable, and in one file. */
+function prepare(backup: string, draft: string): Holdings {
+  const found = inspect(backup, draft);
+  // The last connection to close moves the log into the file and removes it.
+  openWriting(draft).close();
+  syncFile(draft);
+  return found;
+}
+
+function inspect(backup: string, draft: string): Holdings {
+  const db = openWhole(draft, 'writable');
+  try {
+    const strangeness = strangenessOf(db);
+    if (strangeness !== undefined) throw new DatabaseRefusedError(`the backup ${backup} ${strangeness}`);
+    const [damage] = damageOf(db, 'full');
+    if (damage !== undefined) throw new DatabaseRefusedError(`the backup ${backup} is damaged: ${damage}`);
+    return holdingsOf(db);
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    throw new DatabaseRefusedError(`the backup ${backup} is damaged, or no database`);
+  } finally {
+    db.close();
+  }
+}
+
+/** Where the old database is from now on. Until the one renaming of the draft it is in its place as well. */
+function exchange(target: string, draft: string, moment: string): string | null {
+  const hold = existsSync(target) ? holdAlone(target) : undefined;
+  try {
+    const keptAs = keepOld(target, moment);
+    rmSync(`${target}-shm`, { force: true });
+    syncFolderOf(target);
+    renameSync(draft, target);
+    syncFolderOf(target);
+    return existsSync(keptAs) ? keptAs : null;
+  } finally {
+    hold?.close();
+  }
+}
+
+/**
+ * Moves the log of the old database into it, and keeps every other process out until it is closed: a log that stayed
+ * would be taken for the new database's. undefined when it is too damaged for that.
+ */
+function holdAlone(target: string): DatabaseSync | undefined {
+  let db;
+  try {
+    db = openWhole(target, 'writable');
+    db.exec('PRAGMA busy_timeout = 1000');
+    db.exec('PRAGMA journal_mode = DELETE');
+    db.exec('BEGIN EXCLUSIVE');
+    return db;
+  } catch (error) {
+    db?.close();
+    if (isDamage(error)) return undefined;
+    if (primaryCodeOf(error) !== SQLITE_BUSY) throw error;
+    throw new DatabaseInUseError(`the database ${target} is in use by another command`);
+  }
+}
+
+/** A second name for the file, and with it for logs that no database could be asked to take in. The name. */
+function keepOld(target: string, moment: string): string {
+  removeSecondNames(target);
+  const keptAs = unusedName(`${target}.before-restore-${moment}`);
+  if (existsSync(target)) linkOrCopy(target, keptAs);
+  for (const suffix of LOGS) {
+    if (existsSync(`${target}${suffix}`)) renameSync(`${target}${suffix}`, `${keptAs}${suffix}`);
+  }
+  return keptAs;
+}
+
+/** Of the database that is still in its place, as a restore that was killed leaves them. */
+function removeSecondNames(target: string): void {
+  const present = statSync(target, { throwIfNoEntry: false, bigint: true });
+  const prefix = `${basename(target)}.before-restore-`;
+  for (const name of readdirSync(dirname(target)).filter((candidate) => candidate.startsWith(prefix))) {
+    const path = join(dirname(target), name);
+    const kept = statSync(path, { bigint: true });
+    if (present !== undefined && kept.ino === present.ino && kept.dev === present.dev) rmSync(path);
+  }
+}
+
+function unusedName(name: string): string {
+  let candidate = name;
+  for (let count = 2; ['', ...LOGS].some((suffix) => existsSync(`${candidate}${suffix}`)); count += 1) {
+    candidate = `${name}-${count}`;
+  }
+  return candidate;
+}
+
+function linkOrCopy(target: string, keptAs: string): void {
+  try {
+    linkSync(target, keptAs);
+  } catch (error) {
+    if (!isWithoutLinks(error)) throw error;
+    copyFileSync(target, keptAs, constants.COPYFILE_EXCL);
+    syncFile(keptAs);
+  }
+}

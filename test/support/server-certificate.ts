@@ -1,0 +1,28 @@
+// A server's own certificate with its key, as `pasted tls self-signed` makes them, valid now by the host's clock.
+
+import { parseServerName } from '../../src/core/server-names.ts';
+import { generateServerKeyPair } from '../../src/crypto/key-pair.ts';
+import { encodePem } from '../../src/crypto/pem.ts';
+import { privateKeyPem } from '../../src/crypto/private-key.ts';
+import { randomBytes } from '../../src/crypto/random.ts';
+import { makeSerial } from '../../src/crypto/serial.ts';
+import { makeServerCertificate } from '../../src/crypto/server-certificate.ts';
+import { validityFrom } from '../../src/crypto/x509.ts';
+
+export interface TestServerCertificate {
+  readonly certificate: Uint8Array;
+  /** Both in PEM. */
+  readonly cert: string;
+  readonly key: string;
+}
+
+export async function serverCertificate(...names: string[]): Promise<TestServerCertificate> {
+  const keyPair = await generateServerKeyPair();
+  const certificate = await makeServerCertificate({
+    names: names.map((name) => parseServerName(name)!),
+    serial: makeSerial(randomBytes),
+    validity: validityFrom(Math.floor(Date.now() / 1000), 30),
+    keyPair,
+  });
+  return { certificate, cert: encodePem('CERTIFICATE', certificate), key: privateKeyPem(keyPair.privateKey) };
+}

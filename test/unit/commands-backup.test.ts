@@ -1,0 +1,254 @@
+// commands/backup.ts: what is in a backup, what is not, what it refuses, and what it leaves behind. Beside a running
+// server: api/commands-database.test.ts.
+
+import assert from 'node:assert/strict';
+import fs, {
+  existsSync, mkdirSync, readFileSync, readdirSync, statSync, statfsSync, symlinkSync, writeFileSync,
+} from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { runCommandLine } from '../../src/commands/cli.ts';
+import { lockDatabase } from '../../src/store/file.ts';
+import { APPLICATION_ID, MIGRATIONS } from '../../src/store/schema.ts';
+import { assertHolds, damage, fill, inStore, makeNewer, makeOldest, makeStranger } from '../support/databases.ts';
+import { fakeTerminal } from '../support/fake-terminal.ts';
+import { openDesk } from '../support/operator.ts';
+import { smallFileSystem } from '../support/small-file-system.ts';
+import { EXPIRES_AT, selectValue, storePaste } from '../support/store.ts';
+
+test('backup FILE: the copy has every paste, byte for byte, and is for its owner alone', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  const pastes = await fill(databasePath, 1);
+  const file = join(folder, 'copy.db');
+  const { code, stdout, stderr } = await pasted(['backup', file]);
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.match(stdout, /^Wrote \S+: 4 pastes with 750\.5 KiB of content, \d+\.\d KiB in 0\.0 s, verified\.\n$/);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  for (const [name, value] of [
+    ['application_id', APPLICATION_ID],
+    ['user_version', MIGRATIONS.length],
+    ['auto_vacuum', 2],
+    ['page_size', 8192],
+    ['integrity_check', 'ok'],
+  ] as const) {
+    assert.equal(selectValue(file, `PRAGMA ${name}`), value, name);
+  }
+  assert.deepEqual(readdirSync(folder).sort(), ['copy.db', 'pasted.db', 'pasted.db-backup-lock', 'pasted.db-lock']);
+  await inStore(file, (store) => assertHolds(store, pastes, 1));
+});
+
+test('backup --json: one object on one line', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  const file = join(folder, 'copy.db');
+  const { stdout } = await pasted(['backup', '--json', file]);
+  assert.equal(stdout.indexOf('\n'), stdout.length - 1);
+  assert.deepEqual(JSON.parse(stdout), {
+    file, bytes: statSync(file).size, pastes: 4, content_bytes: 768_547, schema_version: MIGRATIONS.length, seconds: 0,
+  });
+});
+
+test('backup: what was deleted before is not among its bytes', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  const canary = (kind: string): Buffer => Buffer.from(`canary of ${kind} content `.repeat(5000));
+  await inStore(databasePath, async (store) => {
+    await storePaste(store, canary('removed'), { expiresAt: EXPIRES_AT - 1 });
+    await storePaste(store, canary('removed').subarray(0, 2000), { expiresAt: EXPIRES_AT - 1 });
+    await storePaste(store, canary('kept'));
+    assert.equal(await store.pastes.removeExpired(EXPIRES_AT - 1, 10), 2);
+  });
+  const file = join(folder, 'copy.db');
+  assert.equal((await pasted(['backup', file])).code, 0);
+  assert.equal(readFileSync(file).includes('canary of removed'), false);
+  assert.equal(readFileSync(file).includes('canary of kept'), true);
+});
+
+test('backup -: the same bytes on standard output, nothing else, and nothing is left behind', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  const pastes = await fill(databasePath, 1);
+  const { code, stdout, stderr } = await pasted(['backup', '-']);
+  assert.deepEqual([code, stderr], [0, '']);
+  const file = join(folder, 'streamed.db');
+  writeFileSync(file, stdout, 'latin1');
+  assert.deepEqual(readdirSync(folder).sort(), ['pasted.db', 'pasted.db-backup-lock', 'pasted.db-lock', 'streamed.db']);
+  await inStore(file, (store) => assertHolds(store, pastes, 1));
+});
+
+test('backup -: not onto a screen, and not with options that are for a file', async (t) => {
+  const { databasePath, pasted } = openDesk(t);
+  const fake = fakeTerminal(['backup', '-'], { environment: { SERVICE_DB: databasePath }, writesToScreen: true });
+  assert.equal(await runCommandLine(fake.terminal), 2);
+  assert.match(fake.stderr(), /not for this screen\n/);
+  assert.equal((await pasted(['backup', '-', '--json'])).code, 2);
+  assert.equal((await pasted(['backup', '--force', '-'])).code, 2);
+});
+
+test('backup -: ends with 1 when standard output does not take all of it', async (t) => {
+  const { folder, databasePath } = openDesk(t);
+  await fill(databasePath, 1);
+  const fake = fakeTerminal(['backup', '-'], { environment: { SERVICE_DB: databasePath } });
+  const stdout = { ...fake.terminal.stdout, writeWhole: async () => false };
+  assert.equal(await runCommandLine({ ...fake.terminal, stdout }), 1);
+  assert.match(fake.stderr(), /^pasted: the backup is not whole: [^\n]+\n$/);
+  assert.deepEqual(readdirSync(folder).sort(), ['pasted.db', 'pasted.db-backup-lock', 'pasted.db-lock']);
+});
+
+test('backup FILE: an existing one only with --force, and never what belongs to the database', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  const file = join(folder, 'copy.db');
+  writeFileSync(file, 'mine');
+  const stderr = `pasted: ${file} exists already, and is not overwritten without --force\n`;
+  assert.deepEqual(await pasted(['backup', file]), { code: 1, stdout: '', stderr });
+  assert.equal(readFileSync(file, 'utf8'), 'mine');
+  assert.equal((await pasted(['backup', file, '--force'])).code, 0);
+  assert.equal(selectValue(file, 'SELECT count(*) FROM pastes'), 4);
+
+  const before = readFileSync(databasePath);
+  mkdirSync(join(folder, 'sub'));
+  symlinkSync(folder, join(folder, 'sub', 'link'));
+  const elsewhere = join(folder, 'sub', 'link', 'pasted.db');
+  for (const path of [databasePath, `${databasePath}-wal`, `${databasePath}-backup`, elsewhere]) {
+    const { code, stderr } = await pasted(['backup', '--force', path]);
+    assert.deepEqual([code, stderr], [1, `pasted: ${path} belongs to the database itself\n`]);
+  }
+  assert.deepEqual(readFileSync(databasePath), before);
+  assert.match((await pasted(['backup', '--force', join(folder, 'sub')])).stderr, /sub is not a file\n$/);
+  const missing = join(folder, 'missing', 'copy.db');
+  assert.equal((await pasted(['backup', missing])).stderr, `pasted: ${missing} cannot be written (ENOENT)\n`);
+});
+
+test('backup: refuses what is not a database of this service, and makes none', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  const file = join(folder, 'copy.db');
+  const refusal = async (): Promise<string> => {
+    const { code, stdout, stderr } = await pasted(['backup', file]);
+    assert.deepEqual([code, stdout, existsSync(file)], [78, '', false]);
+    return stderr;
+  };
+  assert.match(await refusal(), /there is no database/);
+  assert.deepEqual(readdirSync(folder), []);
+  makeStranger(databasePath);
+  assert.match(await refusal(), /is of another program \(application id 0\)/);
+  makeNewer(join(folder, 'newer.db'));
+  const newer = await pasted(['backup', file], { SERVICE_DB: join(folder, 'newer.db') });
+  assert.equal(newer.code, 78);
+  assert.match(newer.stderr, /is of a newer version/);
+});
+
+test('backup: a damaged database is said to be, and what was there before as FILE stays', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  const file = join(folder, 'copy.db');
+  writeFileSync(file, 'an older backup');
+  damage(databasePath);
+  const { code, stdout } = await pasted(['backup', '--force', file]);
+  assert.ok(code !== 0);
+  assert.equal(stdout, '');
+  assert.equal(readFileSync(file, 'utf8'), 'an older backup');
+  assert.deepEqual(readdirSync(folder).filter((name) => name.includes('partial')), []);
+});
+
+test('backup: one of an older version is copied as it is', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  makeOldest(databasePath);
+  const file = join(folder, 'copy.db');
+  assert.equal((await pasted(['backup', file])).code, 0);
+  for (const path of [file, databasePath]) assert.equal(selectValue(path, 'PRAGMA user_version'), 1);
+  assert.equal(selectValue(file, 'SELECT count(*) FROM pastes'), 1);
+});
+
+test('backup: one at a time; what a killed one left is removed by the next', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  const left = join(folder, 'yesterday.db.0123456789abcdef.partial');
+  const lock = lockDatabase(`${databasePath}-backup`);
+  for (const path of [left, `${left}-journal`]) writeFileSync(path, 'half a copy');
+  writeFileSync(`${databasePath}-backup`, left);
+  const { code, stderr } = await pasted(['backup', join(folder, 'copy.db')]);
+  assert.equal(code, 75);
+  assert.match(stderr, /another backup of the database \S+ is being made/);
+  assert.ok(existsSync(left));
+  lock.release();
+  assert.equal((await pasted(['backup', join(folder, 'copy.db')])).code, 0);
+  assert.deepEqual(readdirSync(folder).sort(), ['copy.db', 'pasted.db', 'pasted.db-backup-lock', 'pasted.db-lock']);
+});
+
+test('backup: a note that names no draft makes it remove nothing', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  writeFileSync(join(folder, 'diary.txt'), 'Dear diary,\n');
+  writeFileSync(`${databasePath}-backup`, join(folder, 'diary.txt'));
+  assert.equal((await pasted(['backup', join(folder, 'copy.db')])).code, 0);
+  assert.ok(existsSync(join(folder, 'diary.txt')));
+});
+
+test('backup: ended by a signal, it leaves nothing and ends by that signal', async (t) => {
+  const { folder, databasePath } = openDesk(t);
+  await fill(databasePath, 1);
+  const fake = fakeTerminal(['backup', join(folder, 'copy.db')], { environment: { SERVICE_DB: databasePath } });
+  let isThere = false;
+  const terminal = {
+    ...fake.terminal,
+    // By the time that it reads the clock, the draft is there.
+    clock: {
+      ...fake.terminal.clock,
+      monotonicMs: () => {
+        isThere = readdirSync(folder).some((name) => name.endsWith('.partial'));
+        fake.signal('SIGTERM');
+        return 0;
+      },
+    },
+  };
+  await assert.rejects(runCommandLine(terminal), /ended by SIGTERM/);
+  assert.equal(isThere, true);
+  assert.equal(existsSync(join(folder, 'copy.db')), false);
+  assert.deepEqual(readdirSync(folder).filter((name) => /partial|-backup$/.test(name)), []);
+});
+
+test('backup: a database in use keeps its log, and the backup has what is in it', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  await inStore(databasePath, async (store) => {
+    await storePaste(store, Buffer.from('in the log'));
+    assert.ok(statSync(`${databasePath}-wal`).size > 0);
+    assert.equal((await pasted(['backup', join(folder, 'copy.db')])).code, 0);
+    assert.ok(statSync(`${databasePath}-wal`).size > 0);
+  });
+  const db = new DatabaseSync(join(folder, 'copy.db'), { readOnly: true });
+  assert.deepEqual({ ...db.prepare('SELECT CAST(content AS TEXT) AS text FROM pastes').get() }, { text: 'in the log' });
+  db.close();
+});
+
+test('backup: refuses a disk without the room, and leaves nothing on one that fills up under it', async (t) => {
+  const small = smallFileSystem(t, 17);
+  if (small === undefined) return t.skip('mounting a file system in memory is not permitted here');
+  const { folder, databasePath, pasted } = openDesk(t);
+  for (const seed of [1, 2]) await fill(databasePath, seed);
+  const file = join(small, 'copy.db');
+  const refused = await pasted(['backup', file]);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /it may take 1\.\d MiB and 16\.0 MiB to spare, and 1\d\.\d MiB are free\n$/);
+
+  // The room is there when it is asked for, and gone when it is needed.
+  writeFileSync(join(small, 'filler'), new Uint8Array(16.5 * 1024 * 1024));
+  const { bavail, bsize, ...others } = statfsSync(folder);
+  const free = t.mock.method(fs, 'statfsSync', () => ({ bavail, bsize, ...others }));
+  syncBuiltinESMExports();
+  const failed = await pasted(['backup', file]);
+  free.mock.restore();
+  syncBuiltinESMExports();
+  assert.equal(failed.code, 1);
+  assert.match(failed.stderr, /^pasted: no backup was made as \S+: storage full: [^\n]+\n$/);
+  assert.deepEqual(readdirSync(small), ['filler']);
+  assert.deepEqual(readdirSync(folder).filter((name) => /partial|-backup$/.test(name)), []);
+});
+
+test('backup: a path that the system does not take is named with its reason', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  const file = join(folder, 'x'.repeat(256));
+  const { code, stderr } = await pasted(['backup', file]);
+  assert.deepEqual([code, stderr], [1, `pasted: ${file} cannot be written (ENAMETOOLONG)\n`]);
+});

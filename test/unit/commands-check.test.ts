@@ -1,0 +1,233 @@
+// commands/check.ts, check-files.ts and check-database.ts: what each state of a service is called, and that looking at
+// it changes nothing.
+
+import assert from 'node:assert/strict';
+import { chmodSync, chownSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test, type TestContext } from 'node:test';
+import { runCommandLine } from '../../src/commands/cli.ts';
+import type { Finding } from '../../src/commands/findings.ts';
+import type { Environment } from '../../src/config/sources.ts';
+import { DAY_SECONDS } from '../../src/core/time.ts';
+import { MIGRATIONS } from '../../src/store/schema.ts';
+import { damage, fill, inStore, makeNewer, makeOldest, makeStranger } from '../support/databases.ts';
+import { fakeTerminal } from '../support/fake-terminal.ts';
+import { CA_PASSWORD, openDesk } from '../support/operator.ts';
+import { CREATED_AT, storePaste } from '../support/store.ts';
+
+interface Checked {
+  readonly code: number;
+  /** `level text`, by name; several of a name are joined. */
+  readonly found: ReadonlyMap<string, string>;
+}
+
+async function check(
+  t: TestContext,
+  { databasePath, laterSeconds = 0, environment = {}, words = [] }: {
+    databasePath: string; laterSeconds?: number; environment?: Environment; words?: readonly string[];
+  },
+): Promise<Checked> {
+  const settings = { SERVICE_DB: databasePath, SERVICE_PKI_CA_PASSWORD: CA_PASSWORD, ...environment };
+  const fake = fakeTerminal(['check', '--json', ...words], { environment: settings });
+  const now = fake.terminal.clock.unixMs() + laterSeconds * 1000;
+  const clock = { ...fake.terminal.clock, unixMs: () => now };
+  const code = await runCommandLine({ ...fake.terminal, clock });
+  assert.ok(!fake.stdout().includes(CA_PASSWORD));
+  const { ok, checks } = JSON.parse(fake.stdout()) as { ok: boolean; checks: Finding[] };
+  assert.equal(ok, code === 0, t.name);
+  const found = new Map<string, string>();
+  for (const { name, level, text } of checks) found.set(name, `${found.get(name) ?? ''}${level} ${text}`);
+  return { code, found };
+}
+
+const levelOf = ({ found }: Checked, name: string): string | undefined => found.get(name)?.split(' ')[0];
+
+test('check: one line for each thing, and nothing is changed', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  const before = readFileSync(databasePath);
+  const { code, stdout, stderr } = await pasted(['check']);
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.deepEqual(stdout.replace(/[\d.]+ GiB/, 'N GiB').split('\n'), [
+    'ok settings: can be used, and are not for production (NODE_ENV)',
+    `ok folder: ${folder} is for its owner alone`,
+    'ok files: pasted.db, pasted.db-lock: for one owner alone',
+    'ok room: N GiB are free on the disk of the database',
+    'ok write-ahead log: takes 0 bytes',
+    'warn room in reserve: is not there: a server makes it within seconds, when the disk has room',
+    `ok schema: ${MIGRATIONS.length}, of this version`,
+    'ok integrity: no damage by a quick check, 4 pastes with 750.5 KiB of content',
+    'ok clock: says 2026-01-31T12:00:00Z',
+    'ok certificate authority: there is none',
+    '',
+  ]);
+  assert.deepEqual(readFileSync(databasePath), before);
+  assert.deepEqual(readdirSync(folder).sort(), ['pasted.db', 'pasted.db-lock']);
+  const full = await check(t, { databasePath, words: ['--full'] });
+  assert.match(full.found.get('integrity')!, /^ok no damage by a full check/);
+});
+
+test('check: beside a server it sees what was just stored, and leaves the log alone', async (t) => {
+  const { databasePath } = openDesk(t);
+  await inStore(databasePath, async (store) => {
+    await storePaste(store, Buffer.from('hello'));
+    await store.upkeep.restoreBallast();
+    const walBytes = statSync(`${databasePath}-wal`).size;
+    const checked = await check(t, { databasePath });
+    assert.equal(checked.code, 0);
+    assert.match(checked.found.get('integrity')!, /, 1 pastes with 5 bytes of content$/);
+    assert.equal(checked.found.get('room in reserve'), 'ok is kept for a full disk');
+    assert.equal(statSync(`${databasePath}-wal`).size, walBytes);
+  });
+});
+
+test('check: settings that cannot be used are 78; doubtful ones are warnings', async (t) => {
+  const { databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  const wrong = await pasted(['check'], { SERVICE_PORT: 'many' });
+  assert.deepEqual([wrong.code, wrong.stdout], [78, '']);
+  assert.match(wrong.stderr, /SERVICE_PORT/);
+  const checked = await check(t, { databasePath, environment: { SERVICE_PROT: '1', NODE_ENV: 'production' } });
+  assert.equal(checked.code, 0);
+  const settings = checked.found.get('settings')!;
+  assert.match(settings, /^ok .*for production.*warn "SERVICE_PROT" .*warn SERVICE_PROXY_SECRET is not set/);
+});
+
+test('check: a missing database fails in plain words, and none is made', async (t) => {
+  const { folder, databasePath } = openDesk(t);
+  const checked = await check(t, { databasePath });
+  assert.equal(checked.code, 1);
+  assert.equal(
+    checked.found.get('database'),
+    `fail there is none at ${databasePath}: the service makes a new one when it starts, or SERVICE_DB is wrong`,
+  );
+  assert.deepEqual(readdirSync(folder), []);
+  const nowhere = await check(t, { databasePath: join(folder, 'missing', 'pasted.db') });
+  assert.deepEqual([nowhere.code, levelOf(nowhere, 'folder')], [1, 'fail']);
+});
+
+test('check: files and folders that others may open', async (t) => {
+  const { folder, databasePath } = openDesk(t);
+  await fill(databasePath, 1);
+  for (const [mode, level] of [[0o600, 'ok'], [0o640, 'fail'], [0o604, 'fail'], [0o666, 'fail']] as const) {
+    chmodSync(databasePath, mode);
+    assert.equal(levelOf(await check(t, { databasePath }), 'files'), level, mode.toString(8));
+  }
+  chmodSync(databasePath, 0o600);
+  for (const [mode, level] of [
+    [0o700, 'ok'], [0o750, 'warn'], [0o755, 'warn'], [0o770, 'fail'], [0o707, 'fail'],
+  ] as const) {
+    chmodSync(folder, mode);
+    assert.equal(levelOf(await check(t, { databasePath }), 'folder'), level, mode.toString(8));
+  }
+});
+
+test('check: a file that a command of another user left', async (t) => {
+  const { databasePath } = openDesk(t);
+  await fill(databasePath, 1);
+  try {
+    chownSync(`${databasePath}-lock`, 65_534, 65_534);
+  } catch {
+    return t.skip('this user may not give files away');
+  }
+  const checked = await check(t, { databasePath });
+  assert.equal(checked.found.get('files'), 'fail pasted.db-lock and the database have different owners: chown');
+});
+
+test('check: a database of an older version, a newer one, a stranger, and none at all', async (t) => {
+  const { folder } = openDesk(t);
+  const path = (name: string): string => join(folder, name);
+  makeOldest(path('oldest.db'));
+  makeNewer(path('newer.db'));
+  makeStranger(path('stranger.db'));
+  writeFileSync(path('diary.txt'), 'Dear diary,\n'.repeat(100));
+  writeFileSync(path('empty.db'), '');
+  for (const name of readdirSync(folder)) chmodSync(path(name), 0o600);
+  for (const [name, code, finding, pattern] of [
+    ['oldest.db', 0, 'schema', /^warn 1; the next start brings it to \d+: make a backup before$/],
+    ['newer.db', 1, 'schema', /^fail the database is of a newer version/],
+    ['stranger.db', 1, 'schema', /^fail the database is of another program/],
+    ['empty.db', 1, 'schema', /^fail the database is empty/],
+    ['diary.txt', 1, 'integrity', /^fail file is not a database/],
+  ] as const) {
+    const before = readFileSync(path(name));
+    const checked = await check(t, { databasePath: path(name) });
+    assert.equal(checked.code, code, name);
+    assert.match(checked.found.get(finding)!, pattern, name);
+    assert.deepEqual(readFileSync(path(name)), before, name);
+  }
+});
+
+test('check: a damaged database, and one whose content is not whole', async (t) => {
+  const { databasePath } = openDesk(t);
+  await fill(databasePath, 1);
+  const sound = readFileSync(databasePath);
+  damage(databasePath);
+  const damaged = await check(t, { databasePath });
+  assert.deepEqual([damaged.code, levelOf(damaged, 'integrity')], [1, 'fail']);
+  writeFileSync(databasePath, sound);
+  const db = new DatabaseSync(databasePath);
+  db.exec('DELETE FROM chunks WHERE position = 1');
+  db.close();
+  const halved = await check(t, { databasePath });
+  assert.equal(halved.found.get('integrity'), 'fail 1 pastes without their whole content');
+});
+
+test('check: a clock that is behind the newest paste by more than five minutes, or was never set', async (t) => {
+  const { databasePath } = openDesk(t);
+  await inStore(databasePath, async (store) => {
+    await storePaste(store, Buffer.from('hello'), { createdAt: CREATED_AT + 300 });
+  });
+  assert.equal(levelOf(await check(t, { databasePath }), 'clock'), 'ok');
+  const behind = await check(t, { databasePath, laterSeconds: -1 });
+  assert.deepEqual([behind.code, levelOf(behind, 'clock')], [1, 'fail']);
+  const unset = await check(t, { databasePath, laterSeconds: -31 * DAY_SECONDS });
+  assert.match(unset.found.get('clock')!, /before this program was written$/);
+});
+
+test('check: the authority, its key, and its revocation list', async (t) => {
+  const { databasePath, createAdmin, pasted } = openDesk(t);
+  await createAdmin();
+  await pasted(['pki', 'crl']);
+  const name = 'certificate authority';
+  const sound = await check(t, { databasePath });
+  assert.deepEqual([sound.code, levelOf(sound, name), levelOf(sound, 'revocation list')], [0, 'ok', 'ok']);
+  assert.match(sound.found.get('authority key')!, /^ok opens with SERVICE_PKI_CA_PASSWORD/);
+
+  const without = await check(t, { databasePath, environment: { SERVICE_PKI_CA_PASSWORD: '' } });
+  assert.deepEqual([without.code, levelOf(without, 'authority key')], [0, 'warn']);
+  const wrong = await check(t, { databasePath, environment: { SERVICE_PKI_CA_PASSWORD: 'wrong-canary' } });
+  assert.deepEqual([wrong.code, levelOf(wrong, 'authority key')], [1, 'fail']);
+  assert.ok(!wrong.found.get('authority key')!.includes('wrong-canary'));
+
+  const environment = { SERVICE_PKI_CA_PASSWORD: '' };
+  for (const [days, level, crlLevel] of [
+    [6, 'ok', 'ok'], [7, 'ok', 'warn'], [3559, 'ok', 'warn'], [3560, 'warn', 'warn'], [3650, 'fail', 'warn'],
+  ] as const) {
+    const later = await check(t, { databasePath, environment, laterSeconds: days * DAY_SECONDS });
+    assert.deepEqual([levelOf(later, name), levelOf(later, 'revocation list')], [level, crlLevel], `${days} days`);
+  }
+});
+
+test('check: the certificate for TLS, its key and its days', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  const [certificate, key] = [join(folder, 'server.crt'), join(folder, 'server.key')];
+  const made = await pasted([
+    'tls', 'self-signed', '--host', 'localhost', '--days', '30', '--out-cert', certificate, '--out-key', key,
+  ]);
+  assert.equal(made.code, 0, made.stderr);
+  const environment = { SERVICE_TLS_CERT: certificate, SERVICE_TLS_KEY: key };
+  const name = 'TLS certificate';
+  for (const [days, level] of [[0, 'ok'], [15, 'ok'], [17, 'warn'], [29, 'warn'], [31, 'fail']] as const) {
+    const checked = await check(t, { databasePath, environment, laterSeconds: days * DAY_SECONDS });
+    assert.equal(levelOf(checked, name), level, `${days} days`);
+  }
+  writeFileSync(key, 'no key');
+  const wrong = await check(t, { databasePath, environment });
+  assert.deepEqual([wrong.code, levelOf(wrong, name)], [1, 'fail']);
+  rmSync(certificate);
+  assert.match((await check(t, { databasePath, environment })).found.get(name)!, /^fail SERVICE_TLS_CERT: .*ENOENT/);
+  assert.equal((await check(t, { databasePath })).found.has(name), false);
+});

@@ -1,0 +1,252 @@
+// commands/restore.ts: what is in the database afterwards, what is kept of the one before, and what it refuses. Killed
+// in the middle: crash/restore-crash.test.ts.
+
+import assert from 'node:assert/strict';
+import {
+  chmodSync, copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, readdirSync, renameSync, statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test, type TestContext } from 'node:test';
+import { MIGRATIONS } from '../../src/store/schema.ts';
+import type { NewPaste } from '../../src/store/store.ts';
+import { assertHolds, damage, fill, inStore, makeNewer, makeOldest, makeStranger } from '../support/databases.ts';
+import { openDesk, type Desk } from '../support/operator.ts';
+import { selectValue, storePaste } from '../support/store.ts';
+
+const KEPT = 'pasted.db.before-restore-20260131T120000Z';
+
+/** All there is in the folder of a database that was restored once. */
+const AFTERWARDS = ['backups', 'pasted.db', 'pasted.db-backup-lock', KEPT, 'pasted.db-lock'].sort();
+
+/** Of a database that a process has open. */
+const FILES = ['', '-wal', '-shm'];
+
+interface Prepared extends Desk {
+  /** A backup of pastes of seed 1. */
+  readonly backup: string;
+  readonly pastes: readonly NewPaste[];
+}
+
+async function prepare(t: TestContext): Promise<Prepared> {
+  const desk = openDesk(t);
+  const pastes = await fill(desk.databasePath, 1);
+  mkdirSync(join(desk.folder, 'backups'));
+  const backup = join(desk.folder, 'backups', 'copy.db');
+  assert.equal((await desk.pasted(['backup', backup])).code, 0);
+  return { ...desk, backup, pastes };
+}
+
+test('restore: the backup is served, and the database that was there is kept', async (t) => {
+  const { folder, databasePath, backup, pastes, pasted } = await prepare(t);
+  await inStore(databasePath, async (store) => {
+    await storePaste(store, Buffer.from('newer than the backup'));
+  });
+  const before = readFileSync(backup);
+  const { code, stdout, stderr } = await pasted(['restore', backup]);
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.deepEqual(stdout.split('\n'), [
+    `Restored ${databasePath} from ${backup}: 4 pastes with 750.5 KiB of content.`,
+    `The database that was there is now ${join(folder, KEPT)}.`,
+    'What was deleted, read, burned or revoked since the backup was made is as it was then.',
+    '',
+  ]);
+  assert.deepEqual(readFileSync(backup), before);
+  assert.deepEqual(readdirSync(join(folder, 'backups')), ['copy.db']);
+  assert.deepEqual(readdirSync(folder).sort(), AFTERWARDS);
+  for (const name of ['pasted.db', KEPT]) assert.equal(statSync(join(folder, name)).mode & 0o777, 0o600);
+  await inStore(databasePath, (store) => assertHolds(store, pastes, 1));
+  assert.equal(selectValue(join(folder, KEPT), 'SELECT count(*) FROM pastes'), 5);
+});
+
+test('restore --json: one object on one line; a second one within the second keeps both', async (t) => {
+  const { folder, databasePath, backup, pasted } = await prepare(t);
+  await pasted(['restore', backup]);
+  const { stdout } = await pasted(['restore', '--json', backup]);
+  assert.deepEqual(JSON.parse(stdout), {
+    database: databasePath,
+    from: backup,
+    pastes: 4,
+    content_bytes: 768_547,
+    schema_version: MIGRATIONS.length,
+    kept_as: join(folder, `${KEPT}-2`),
+  });
+  assert.ok(existsSync(join(folder, KEPT)));
+});
+
+test('restore: makes the database and its folder where there is none', async (t) => {
+  const { folder, backup, pastes, pasted } = await prepare(t);
+  const path = join(folder, 'new', 'pasted.db');
+  const { code, stdout } = await pasted(['restore', backup], { SERVICE_DB: path });
+  assert.equal(code, 0);
+  assert.doesNotMatch(stdout, /was there/);
+  assert.equal(statSync(join(folder, 'new')).mode & 0o777, 0o700);
+  assert.deepEqual(readdirSync(join(folder, 'new')).sort(), ['pasted.db', 'pasted.db-lock']);
+  await inStore(path, (store) => assertHolds(store, pastes, 1));
+});
+
+test('restore: a log that a crash left is taken into the old database, not into the new one', async (t) => {
+  const { folder, databasePath, backup, pastes, pasted } = await prepare(t);
+  await inStore(databasePath, async (store) => {
+    await storePaste(store, Buffer.from('only in the log'));
+    for (const suffix of FILES) copyFileSync(`${databasePath}${suffix}`, join(folder, `crashed${suffix}`));
+  });
+  for (const suffix of FILES) renameSync(join(folder, `crashed${suffix}`), `${databasePath}${suffix}`);
+  assert.equal((await pasted(['restore', backup])).code, 0);
+  assert.equal(existsSync(`${databasePath}-wal`), false);
+  await inStore(databasePath, (store) => assertHolds(store, pastes, 1));
+  assert.equal(selectValue(join(folder, KEPT), 'SELECT count(*) FROM pastes'), 5);
+});
+
+test('restore: a log without its database is not taken for that of the new one', async (t) => {
+  const { folder, databasePath, backup, pastes, pasted } = await prepare(t);
+  await inStore(databasePath, async (store) => {
+    await storePaste(store, Buffer.from('only in the log'));
+    copyFileSync(`${databasePath}-wal`, join(folder, 'stale-wal'));
+  });
+  renameSync(databasePath, join(folder, 'moved.db'));
+  renameSync(join(folder, 'stale-wal'), `${databasePath}-wal`);
+  assert.equal((await pasted(['restore', backup])).code, 0);
+  assert.ok(existsSync(join(folder, `${KEPT}-wal`)));
+  await inStore(databasePath, (store) => assertHolds(store, pastes, 1));
+});
+
+test('restore: replaces a damaged database, or one of a newer version, and keeps it as it was', async (t) => {
+  const { folder, databasePath, backup, pastes, pasted } = await prepare(t);
+  // A page of the schema itself: nothing of it can be opened.
+  writeFileSync(databasePath, readFileSync(databasePath).fill(0xa5, 100, 8192));
+  const damaged = readFileSync(databasePath);
+  assert.equal((await pasted(['restore', backup])).code, 0);
+  assert.deepEqual(readFileSync(join(folder, KEPT)), damaged);
+  await inStore(databasePath, (store) => assertHolds(store, pastes, 1));
+
+  const path = join(folder, 'newer.db');
+  makeNewer(path);
+  assert.equal((await pasted(['restore', backup], { SERVICE_DB: path })).code, 0);
+  assert.equal(selectValue(path, 'PRAGMA user_version'), MIGRATIONS.length);
+});
+
+test('restore: a backup of an older version is brought to this one; the file stays as it is', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  const backup = join(folder, 'oldest.db');
+  makeOldest(backup);
+  const before = readFileSync(backup);
+  const { code, stdout } = await pasted(['restore', backup]);
+  assert.equal(code, 0);
+  assert.match(stdout, new RegExp(`^Brought it from schema 1 to ${MIGRATIONS.length}\\.$`, 'm'));
+  assert.deepEqual(readFileSync(backup), before);
+  await inStore(databasePath, async (store) => assert.deepEqual(await store.pastes.usage(), { pastes: 1, bytes: 5 }));
+});
+
+test('restore: a file that was copied by hand counts with the log beside it', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  mkdirSync(join(folder, 'copied'));
+  const backup = join(folder, 'copied', 'pasted.db');
+  await inStore(databasePath, async (store) => {
+    await storePaste(store, Buffer.from('in the log'));
+    for (const suffix of ['', '-wal']) copyFileSync(`${databasePath}${suffix}`, `${backup}${suffix}`);
+  });
+  const before = readFileSync(`${backup}-wal`);
+  assert.ok(before.length > 0);
+  chmodSync(backup, 0o444);
+  assert.equal((await pasted(['restore', backup])).code, 0);
+  assert.deepEqual(readFileSync(`${backup}-wal`), before);
+  assert.deepEqual(readdirSync(join(folder, 'copied')).sort(), ['pasted.db', 'pasted.db-wal']);
+  await inStore(databasePath, async (store) => assert.equal((await store.pastes.usage()).pastes, 5));
+});
+
+test('restore: refuses what is no sound backup, and then nothing has changed', async (t) => {
+  const { folder, databasePath, backup, pasted } = await prepare(t);
+  const file = (name: string): string => join(folder, 'backups', name);
+  const damaged = file('damaged.db');
+  copyFileSync(backup, damaged);
+  damage(damaged);
+  writeFileSync(file('short.db'), readFileSync(backup).subarray(0, 20_000));
+  writeFileSync(file('diary.txt'), 'Dear diary,\n'.repeat(100));
+  writeFileSync(file('empty.db'), '');
+  makeStranger(file('stranger.db'));
+  makeNewer(file('newer.db'));
+  const before = readFileSync(databasePath);
+  const names = readdirSync(folder);
+  for (const [name, code, reason] of [
+    ['damaged.db', 78, /is damaged/],
+    ['short.db', 78, /is damaged/],
+    ['diary.txt', 78, /is damaged, or no database/],
+    ['empty.db', 78, /is empty/],
+    ['stranger.db', 78, /is of another program/],
+    ['newer.db', 78, /is of a newer version/],
+    ['missing.db', 1, /there is no file/],
+  ] as const) {
+    const refused = await pasted(['restore', file(name)]);
+    assert.deepEqual([refused.code, refused.stdout], [code, ''], `${name}: ${refused.stderr}`);
+    assert.match(refused.stderr, reason);
+    assert.ok(refused.stderr.includes(file(name)));
+  }
+  assert.match((await pasted(['restore', folder])).stderr, /is not a file/);
+  assert.match((await pasted(['restore', databasePath])).stderr, /is the database itself/);
+  assert.deepEqual(readFileSync(databasePath), before);
+  assert.deepEqual(readdirSync(folder), names);
+});
+
+test('restore: does not replace what is no database of this service', async (t) => {
+  const { folder, backup, pasted } = await prepare(t);
+  const diary = join(folder, 'diary.txt');
+  writeFileSync(diary, 'Dear diary,\n');
+  const stranger = join(folder, 'stranger.db');
+  makeStranger(stranger);
+  for (const path of [diary, stranger]) {
+    const before = readFileSync(path);
+    const { code, stderr } = await pasted(['restore', backup], { SERVICE_DB: path });
+    assert.equal(code, 78);
+    assert.match(stderr, /set SERVICE_DB to another path, or move the file away\n$/);
+    assert.deepEqual(readFileSync(path), before);
+    assert.equal(existsSync(`${path}-lock`), false);
+  }
+});
+
+test('restore: refuses with 75 while a server has the database, or the backup', async (t) => {
+  const { folder, databasePath, backup, pasted } = await prepare(t);
+  await inStore(databasePath, async () => {
+    const { code, stderr } = await pasted(['restore', backup]);
+    assert.equal(code, 75);
+    assert.match(stderr, /is in use by another process: stop the service that uses it first\n$/);
+    const other = await pasted(['restore', databasePath], { SERVICE_DB: join(folder, 'other.db') });
+    assert.equal(other.code, 75);
+    assert.equal(existsSync(join(folder, 'other.db')), false);
+  });
+});
+
+test('restore: refuses with 75 while another command reads the database', async (t) => {
+  const { databasePath, backup, pasted } = await prepare(t);
+  const reader = new DatabaseSync(databasePath);
+  reader.exec('BEGIN');
+  reader.prepare('SELECT count(*) FROM pastes').get();
+  const before = readFileSync(backup);
+  const { code, stderr } = await pasted(['restore', backup]);
+  assert.equal(code, 75);
+  assert.match(stderr, /is in use by another command/);
+  reader.exec('COMMIT');
+  reader.close();
+  assert.deepEqual(readFileSync(backup), before);
+  assert.equal((await pasted(['restore', backup])).code, 0);
+});
+
+test('restore: what a killed one left is removed by the next', async (t) => {
+  const { folder, databasePath, backup, pastes, pasted } = await prepare(t);
+  for (const suffix of ['', '-wal', '-shm']) writeFileSync(`${databasePath}-restore${suffix}`, 'half a copy');
+  // Killed between naming the old database anew and exchanging it.
+  linkSync(databasePath, `${databasePath}.before-restore-20260131T000000Z`);
+  assert.equal((await pasted(['restore', backup])).code, 0);
+  assert.deepEqual(readdirSync(folder).sort(), AFTERWARDS);
+  await inStore(databasePath, (store) => assertHolds(store, pastes, 1));
+});
+
+test('restore: a path that the system does not take is named with its reason', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  const file = join(folder, 'x'.repeat(256));
+  const { code, stderr } = await pasted(['restore', file]);
+  assert.deepEqual([code, stderr], [1, `pasted: ${file} cannot be read (ENAMETOOLONG)\n`]);
+});

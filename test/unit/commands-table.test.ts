@@ -1,0 +1,47 @@
+// commands/commands.ts: what holds for every entry, whoever adds one. What each command does is tested beside it.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseArguments } from '../../src/commands/arguments.ts';
+import { COMMANDS } from '../../src/commands/commands.ts';
+import { REVOCATION_REASONS } from '../../src/crypto/extensions.ts';
+import { AUDIT_EVENTS } from '../../src/service/audit.ts';
+
+/** Those that print no data: a script, a certificate, a list for a proxy, a text for people; openapi prints JSON anyway. */
+const WITHOUT_JSON = new Set(['serve', 'pki crl', 'pki ca', 'client', 'openapi', 'completion', 'help']);
+
+const choicesOf = (command: string, option: string) =>
+  COMMANDS.find(({ name }) => name === command)?.options.find(({ name }) => name === option)?.choices;
+
+test('COMMANDS: every command has an example, and every example is a command line that can be carried out', () => {
+  for (const { name, examples } of COMMANDS) {
+    assert.ok(examples.length > 0, name);
+    for (const example of examples) {
+      // Without variables before it, a redirection or a pipe behind it, and quotes.
+      const [, line = ''] = /^(?:[A-Z_]+=\S+ )*(?:.* \| )?pasted\b ?([^>|<]*)/.exec(example) ?? assert.fail(example);
+      const { command } = parseArguments(line.trim().split(/ +/).filter((word) => word !== ''));
+      assert.equal(command.name, name, example);
+    }
+  }
+});
+
+test('COMMANDS: what prints data prints it as JSON too', () => {
+  for (const { name, options } of COMMANDS) {
+    assert.equal(options.some((option) => option.name === '--json'), !WITHOUT_JSON.has(name), name);
+  }
+});
+
+test('COMMANDS: names, options and their values can be completed by any shell', () => {
+  for (const { name, options, operands } of COMMANDS) {
+    assert.match(name, /^[a-z]+(?: [a-z-]+)?$/);
+    for (const option of options) assert.match(option.name, /^--[a-z][a-z0-9-]+$/);
+    for (const { choices = [] } of [...options, ...operands]) {
+      for (const choice of choices) assert.match(choice, /^[A-Za-z0-9_-]+$/);
+    }
+  }
+});
+
+test('COMMANDS: closed sets are those of the tables that they stand for', () => {
+  assert.deepEqual(choicesOf('pki revoke', '--reason'), Object.keys(REVOCATION_REASONS));
+  assert.deepEqual(choicesOf('audit', '--event'), AUDIT_EVENTS);
+});

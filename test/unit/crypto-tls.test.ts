@@ -1,0 +1,39 @@
+// crypto/tls.ts: whether the authority signed a certificate, whatever others call themselves.
+
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { isIssuedBy } from '../../src/crypto/tls.ts';
+import { validityFrom } from '../../src/crypto/x509.ts';
+import { ISSUED_AT, makeTestAuthority, makeTestClient } from '../support/authority.ts';
+import { openssl } from '../support/pki.ts';
+import { isInstalled, temporaryFolder } from '../support/programs.ts';
+
+test('isIssuedBy: certificates that the key of the authority signed, expired ones too', async () => {
+  const authority = await makeTestAuthority();
+  const valid = await makeTestClient(authority);
+  const expired = await makeTestClient(authority, { validity: validityFrom(ISSUED_AT - 1_000_000, 1) });
+  for (const { certificate } of [valid, expired]) assert.equal(isIssuedBy(certificate, authority.certificate), true);
+  const namesake = await makeTestAuthority();
+  const { certificate } = await makeTestClient(namesake);
+  assert.equal(isIssuedBy(certificate, authority.certificate), false);
+  assert.equal(isIssuedBy(valid.certificate, namesake.certificate), false);
+  assert.equal(isIssuedBy(namesake.certificate, authority.certificate), false);
+  const tampered = Uint8Array.from(valid.certificate);
+  tampered[tampered.length - 1]! ^= 1;
+  assert.equal(isIssuedBy(tampered, authority.certificate), false);
+});
+
+test('isIssuedBy: false for a namesake with a key of another kind', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const folder = temporaryFolder(t);
+  const { certificate: authority } = await makeTestAuthority('Paste Service CA');
+  for (const algorithm of ['rsa:2048', 'ed25519']) {
+    const named = ['-subj', '/CN=Paste Service CA'];
+    openssl(folder, 'req', '-x509', '-newkey', algorithm, '-nodes', '-keyout', 'k', '-out', 'c', ...named);
+    const { raw } = new X509Certificate(readFileSync(join(folder, 'c')));
+    assert.equal(isIssuedBy(raw, authority), false, algorithm);
+  }
+});

@@ -1,0 +1,116 @@
+// The server's certificate and key from their files: what is taken, and what each problem says. Nothing of a file's
+// content may be in a message.
+
+import assert from 'node:assert/strict';
+import { createPrivateKey } from 'node:crypto';
+import { unlinkSync, writeFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { failureOf } from '../../src/commands/failures.ts';
+import { ConfigError } from '../../src/config/load.ts';
+import type { LogEntry } from '../../src/core/log.ts';
+import { DAY_SECONDS } from '../../src/core/time.ts';
+import { readServerCertificate } from '../../src/http/tls-files.ts';
+import { Tls } from '../../src/http/tls.ts';
+import { movableClock } from '../support/clock.ts';
+import { openssl } from '../support/pki.ts';
+import { isInstalled, temporaryFolder } from '../support/programs.ts';
+import { testConfig } from '../support/test-config.ts';
+import { serverPair, writePair, type TlsFiles } from '../support/tls.ts';
+
+function problemOf(files: TlsFiles): string {
+  try {
+    readServerCertificate(testConfig(files));
+  } catch (error) {
+    assert.ok(error instanceof ConfigError);
+    assert.equal(failureOf(error)?.exitCode, 78);
+    return error.message;
+  }
+  return assert.fail('it was taken');
+}
+
+test('readServerCertificate: a pair, a chain, both in one file, other text around them', async (t) => {
+  const nowMs = Date.now();
+  const [pair, other] = await Promise.all([serverPair({ days: 30, nowMs }), serverPair()]);
+  const expected = Math.floor(nowMs / 1000) + 30 * DAY_SECONDS;
+  const cases = [
+    pair,
+    { ...pair, cert: pair.cert + other.cert },
+    { cert: pair.cert + pair.key, key: pair.cert + pair.key },
+    { cert: `subject=paste\n\n${pair.cert}`, key: `a comment\n${pair.key}` },
+    { cert: pair.cert.replaceAll('\n', '\r\n'), key: pair.key.replaceAll('\n', '\r\n') },
+  ];
+  for (const given of cases) {
+    const { certificate, privateKey, expiresAt } = readServerCertificate(testConfig(writePair(t, given)));
+    assert.deepEqual({ cert: certificate, key: privateKey }, given);
+    assert.equal(expiresAt, expected);
+  }
+});
+
+test('readServerCertificate: each problem names the setting, and says nothing of the content', async (t) => {
+  const [pair, other] = await Promise.all([serverPair(), serverPair()]);
+  const key = createPrivateKey(pair.key);
+  const locked = { cipher: 'aes-256-cbc', passphrase: 'x' };
+  const noCertificate = /^SERVICE_TLS_CERT: expected a PEM file that begins with the server's certificate$/;
+  const noKey = /^SERVICE_TLS_KEY: expected a PEM file with a private key$/;
+  const encrypted = /^SERVICE_TLS_KEY: expected a key without a password; `openssl pkey [^`]*` takes it off$/;
+  const another = /^SERVICE_TLS_KEY: expected the key of the first certificate in SERVICE_TLS_CERT$/;
+  const cases: [{ cert: string; key: string }, RegExp][] = [
+    [{ ...pair, cert: '' }, noCertificate],
+    [{ ...pair, cert: 'canary' }, noCertificate],
+    [{ ...pair, cert: pair.key }, noCertificate],
+    [{ ...pair, cert: pair.cert.slice(0, 200) }, noCertificate],
+    [{ ...pair, key: '' }, noKey],
+    [{ ...pair, key: pair.cert }, noKey],
+    [{ ...pair, key: pair.key.slice(0, 100) }, noKey],
+    [{ ...pair, key: String(key.export({ type: 'pkcs8', format: 'pem', ...locked })) }, encrypted],
+    [{ ...pair, key: String(key.export({ type: 'sec1', format: 'pem', ...locked })) }, encrypted],
+    [{ ...pair, key: other.key }, another],
+    [{ ...pair, cert: other.cert + pair.cert }, another],
+    [{ ...pair, cert: `${pair.cert}-----BEGIN CERTIFICATE-----\ncanary\n-----END CERTIFICATE-----\n` },
+      /^SERVICE_TLS_CERT: expected a certificate that TLS can use \([A-Z0-9_]+\)$/],
+  ];
+  for (const [given, says] of cases) assert.match(problemOf(writePair(t, given)), says);
+});
+
+test('readServerCertificate: a file that cannot be read', async (t) => {
+  const pair = await serverPair();
+  const certMissing = writePair(t, pair);
+  unlinkSync(certMissing.tlsCertPath);
+  assert.equal(problemOf(certMissing), 'SERVICE_TLS_CERT: expected the path of a file that can be read (ENOENT)');
+  const keyMissing = writePair(t, pair);
+  assert.equal(problemOf({ ...keyMissing, tlsKeyPath: temporaryFolder(t) }),
+    'SERVICE_TLS_KEY: expected the path of a file that can be read (EISDIR)');
+});
+
+test('readServerCertificate: a key too short for TLS', (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const folder = temporaryFolder(t);
+  openssl(folder, 'req', '-x509', '-newkey', 'rsa:1024', '-nodes', '-keyout', 'k', '-out', 'c', '-subj', '/CN=x');
+  assert.equal(problemOf({ tlsCertPath: `${folder}/c`, tlsKeyPath: `${folder}/k` }),
+    'SERVICE_TLS_CERT: expected a certificate that TLS can use (ERR_SSL_EE_KEY_TOO_SMALL)');
+});
+
+test('Tls: warns of a certificate that expires within 14 days, at start and when it is read again', async (t) => {
+  const clock = movableClock(Math.floor(Date.now() / 1000) * 1000);
+  const files = writePair(t, await serverPair({ days: 20, nowMs: clock.unixMs() }));
+  const logged: LogEntry[] = [];
+  const log = (entry: LogEntry): number => logged.push(entry);
+  const start = (): Tls => new Tls(readServerCertificate(testConfig(files)), { clock, log });
+  clock.advance((6 * DAY_SECONDS - 1) * 1000);
+  const tls = start();
+  assert.deepEqual(logged, []);
+  const expires = new Date(clock.unixMs() + (14 * DAY_SECONDS + 1) * 1000).toISOString();
+  clock.advance(1000);
+  assert.equal(tls.replaceCertificate(readServerCertificate(testConfig(files))), false, 'it is the same');
+  start();
+  const soon = { level: 'warning', logger: 'http', event: 'server certificate expires soon', details: { expires } };
+  assert.deepEqual(logged, [soon, soon]);
+  clock.advance(14 * DAY_SECONDS * 1000);
+  start();
+  assert.deepEqual(logged.at(-1), { ...soon, event: 'server certificate has expired' });
+  const renewed = await serverPair({ days: 20, nowMs: clock.unixMs() });
+  writeFileSync(files.tlsCertPath, renewed.cert);
+  writeFileSync(files.tlsKeyPath, renewed.key);
+  assert.equal(tls.replaceCertificate(readServerCertificate(testConfig(files))), true);
+  assert.equal(logged.length, 3);
+});

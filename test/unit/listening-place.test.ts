@@ -1,0 +1,40 @@
+// http/listening-place.ts: which place the settings mean, in which order.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ConfigError } from '../../src/config/load.ts';
+import { metricsPlace, placeName, publicPlace } from '../../src/http/listening-place.ts';
+import { testConfig } from '../support/test-config.ts';
+
+test('publicPlace: a socket from systemd, then SERVICE_LISTEN, then host and port', () => {
+  const address = { host: '::1', port: 81 };
+  assert.deepEqual(publicPlace(testConfig(address), 0), address);
+  const withPath = testConfig({ ...address, listenOn: 'unix:/run/pasted/http', listenMode: '660' });
+  assert.deepEqual(publicPlace(withPath, 0), { path: '/run/pasted/http', mode: 0o660 });
+  assert.deepEqual(publicPlace(withPath, 1), { fd: 3 });
+});
+
+test('publicPlace: the mode is octal, with or without the 0 that says so', () => {
+  for (const [listenMode, mode] of [['600', 0o600], ['0666', 0o666], ['000', 0], ['777', 0o777]] as const) {
+    assert.deepEqual(publicPlace(testConfig({ listenOn: 'unix:/s', listenMode }), 0), { path: '/s', mode });
+  }
+});
+
+test('publicPlace: more than one socket from systemd is a problem of the settings', () => {
+  assert.throws(() => publicPlace(testConfig(), 2), (error) => {
+    return error instanceof ConfigError && /^LISTEN_FDS: .* given 2; .*ListenStream=/.test(error.message);
+  });
+});
+
+test('metricsPlace: a path is a socket for user and group, anything else an address', () => {
+  assert.deepEqual(metricsPlace('/run/m'), { path: '/run/m', mode: 0o660 });
+  assert.deepEqual(metricsPlace('127.0.0.1:9464'), { host: '127.0.0.1', port: 9464 });
+  assert.deepEqual(metricsPlace('[::1]:9464'), { host: '::1', port: 9464 });
+  assert.throws(() => metricsPlace('9464'), RangeError);
+});
+
+test('placeName: says each kind of place as an operator knows it', () => {
+  assert.equal(placeName({ fd: 3 }), 'descriptor 3 from systemd');
+  assert.equal(placeName({ path: '/s', mode: 0 }), 'unix:/s');
+  assert.equal(placeName({ host: '::1', port: 81 }), '::1 port 81');
+});
