@@ -1,17 +1,46 @@
 // What must hold behind any proxy of scripts/deploy, whichever it is: whose identity arrives, that uploads get through
-// or are refused early, and that a revoked certificate ends at the proxy.
+// or are refused early, that reading is as without it, and that revoking a certificate ends what it gave.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { MIB } from '../../src/core/time.ts';
+import { KIB, MIB } from '../../src/core/time.ts';
 import { binaryContent } from './app.ts';
 import { writeFiles } from './pki.ts';
 import { head, openRaw } from './raw-http.ts';
-import { curlOf, revocationList, type Curl, type CurlAnswer, type Site } from './proxy.ts';
+import { checkForms } from './proxy-forms.ts';
+import {
+  curlOf, revocationList, SITE_NAME, type Curl, type CurlAnswer, type RunningProxy, type Site,
+} from './proxy.ts';
 
 const LISTENERS = ['http:', 'https:'] as const;
+
+/** Has a proxy that removes what the client names here (RFC 9110 section 7.6.1) remove its own headers. */
+const HOP_BY_HOP = ['-H', 'Connection: close, X-Proxy-Secret, X-SSL-Client-SHA1, X-SSL-Client-Cert, X-Forwarded-For'];
+
+/**
+ * Everything below, each as a step of the test. With `reload`, which makes the proxy read the revocation list again,
+ * the proxy must refuse who is on it. Ends the service.
+ */
+export async function checkProxy(
+  t: TestContext,
+  site: Site,
+  proxy: RunningProxy,
+  reload?: () => Promise<void>,
+): Promise<void> {
+  await t.test('a client certificate is the identity, none is nobody\'s', () => checkIdentity(site));
+  await t.test('what a client claims in headers does not arrive, on either port', () => checkClaims(site));
+  await t.test('no request is two, and none is seen by the service alone', (step) => checkForms(step, site));
+  await t.test('what burns is read once, and ranges and tags get through', () => checkReading(site));
+  await t.test('413 arrives before the body has been sent', (step) => checkEarlyAnswer(step, site));
+  await t.test('413 arrives however the body is sent, and 50 MiB get through', () => checkUploads(site));
+  await t.test('a certificate that was revoked is nobody\'s at once', () => checkRevokedAtOnce(site));
+  if (reload !== undefined) {
+    await t.test('and refused once the list has been read again', (step) => checkRevocation(step, site, reload));
+  }
+  await t.test('no path of a paste is logged', () => checkSilence(site, proxy));
+}
 
 function bundle(name: 'admin' | 'client'): string[] {
   return ['--cert', `${name}.p12:`, '--cert-type', 'P12'];
@@ -39,7 +68,7 @@ function claims({ folder, admin }: Site): string[] {
   return lines.flatMap((line) => ['-H', line]);
 }
 
-export async function checkIdentity(site: Site): Promise<void> {
+async function checkIdentity(site: Site): Promise<void> {
   const curl = curlOf(site);
   assert.equal(await ownerBy(curl, 'https:', ...bundle('admin')), site.admin.slice(0, 12));
   assert.equal(await ownerBy(curl, 'https:', ...bundle('client')), site.client.slice(0, 12));
@@ -50,7 +79,7 @@ export async function checkIdentity(site: Site): Promise<void> {
   assert.notEqual(stranger.status, 201, 'a certificate of another CA is refused by the proxy');
 }
 
-export async function checkClaims(site: Site): Promise<void> {
+async function checkClaims(site: Site): Promise<void> {
   const curl = curlOf(site);
   const claimed = claims(site);
   for (const listener of LISTENERS) {
@@ -62,20 +91,40 @@ export async function checkClaims(site: Site): Promise<void> {
     assert.equal((await curl(`${listener}/audit`, ...claimed)).status, 401);
     const { usage } = jsonOf(await curl(`${listener}/`, ...claimed)) as { usage: { read: string } };
     const port = listener === 'https:' ? site.httpsPort : site.httpPort;
-    assert.equal(usage.read, `curl ${listener}//127.0.0.1:${port}/ID/raw`);
+    assert.equal(usage.read, `curl ${listener}//${SITE_NAME}:${port}/ID/raw`);
   }
   assert.equal(await ownerBy(curl, 'https:', ...bundle('client'), ...claimed), site.client.slice(0, 12));
+  assert.equal(await ownerBy(curl, 'https:', ...bundle('client'), ...HOP_BY_HOP), site.client.slice(0, 12));
   await curl('https:/register', '-X', 'POST', '-o', 'another.p12', ...claimed);
   const entries = jsonOf(await curl('https:/audit?limit=1', ...bundle('admin')))['entries'] as { client_ip: string }[];
   assert.equal(entries[0]?.client_ip, '127.0.0.1', 'the address is the connection\'s');
 }
 
-/** 413 before the body has been sent, and however it is sent; and 50 MiB, byte for byte, for whom they are allowed. */
-export async function checkUploads(t: TestContext, site: Site): Promise<void> {
+/** A client that goes on sending a body which is far too large sees the 413 long before its end. */
+async function checkEarlyAnswer(t: TestContext, { httpPort }: Site): Promise<void> {
+  const declared = 1024 * MIB;
+  const connection = await openRaw(t, httpPort);
+  connection.send(head('POST / HTTP/1.1', `Host: ${SITE_NAME}`, `Content-Length: ${declared}`));
+  const { socket } = connection;
+  const piece = Buffer.alloc(64 * KIB, 'x');
+  let sent = 0;
+  const sendMore = (): void => {
+    while (sent < declared && socket.writable) {
+      sent += piece.length;
+      if (!socket.write(piece)) return;
+    }
+  };
+  socket.on('drain', sendMore);
+  sendMore();
+  const { status } = await connection.next();
+  socket.removeListener('drain', sendMore);
+  assert.equal(status, 413);
+  assert.ok(sent < declared, `the answer comes before the body, of which ${sent} bytes were sent`);
+}
+
+/** 413 however the body is sent; and 50 MiB, byte for byte, for whom they are allowed. */
+async function checkUploads(site: Site): Promise<void> {
   const curl = curlOf(site);
-  const unfinished = await openRaw(t, site.httpPort);
-  unfinished.send(`${head('POST / HTTP/1.1', `Content-Length: ${4 * MIB}`)}and no more`);
-  assert.equal((await unfinished.next()).status, 413, 'the answer comes before the body');
   const largest = 50 * MIB;
   const content = binaryContent(largest + 1);
   const [anonymous, large] = [content.subarray(0, 4 * MIB), content.subarray(0, largest)];
@@ -94,19 +143,43 @@ export async function checkUploads(t: TestContext, site: Site): Promise<void> {
   assert.deepEqual([tooLarge.status, jsonOf(tooLarge)['max_size']], [413, largest]);
   const stored = await curl('https:/', '--data-binary', '@large', '-H', 'Expect:', ...bundle('client'));
   assert.equal(stored.status, 201, stored.body);
-  await curl(`http:${jsonOf(stored)['raw']}`, '-o', 'fetched');
+  await curl(`https:${jsonOf(stored)['raw']}`, '-o', 'fetched', ...bundle('client'));
   assert.ok(readFileSync(join(site.folder, 'fetched')).equals(large));
 }
 
-/** `reload` makes the proxy read the list again. Refused are only those on it. */
-export async function checkRevocation(t: TestContext, site: Site, reload: () => Promise<void>): Promise<void> {
+/** What is read once is read once, and a part of a paste is that part. */
+async function checkReading(site: Site): Promise<void> {
+  const curl = curlOf(site);
+  for (const listener of LISTENERS) {
+    const burning = jsonOf(await curl(`${listener}/`, '-d', 'ashes', '-H', 'X-Burn-After-Read: 1'))['raw'];
+    assert.equal((await curl(`${listener}${burning}`, '--head')).status, 200);
+    const readers = await Promise.all(Array.from({ length: 8 }, () => curl(`${listener}${burning}`)));
+    assert.deepEqual(readers.map(({ status }) => status).sort(), [200, ...Array<number>(7).fill(404)]);
+    assert.equal(readers.find(({ status }) => status === 200)?.body, 'ashes');
+
+    const raw = `${listener}${jsonOf(await curl(`${listener}/`, '-d', '0123456789'))['raw']}`;
+    const part = await curl(raw, '--range', '2-4');
+    assert.deepEqual([part.status, part.body], [206, '234']);
+    assert.equal((await curl(raw, '--range', '10-')).status, 416);
+    const tag = /^etag: (\S+)/im.exec((await curl(raw, '--head')).body)?.[1];
+    assert.equal((await curl(raw, '-H', `If-None-Match: ${tag}`)).status, 304);
+  }
+}
+
+/** Whoever has revoked a certificate is anonymous with it, whatever the proxy knows of that. */
+async function checkRevokedAtOnce(site: Site): Promise<void> {
   const curl = curlOf(site);
   const listed = jsonOf(await curl('https:/pki/certs', ...bundle('client')));
   const [certificate] = listed['certificates'] as { serial: string }[];
   const revoked = await curl(`https:/pki/revoke/${certificate?.serial}`, '-X', 'POST', ...bundle('client'));
   assert.equal(revoked.status, 200, revoked.body);
-  assert.equal(await ownerBy(curl, 'https:', ...bundle('client')), undefined, 'the service knows at once');
+  assert.equal(await ownerBy(curl, 'https:', ...bundle('client')), undefined);
+  assert.equal(await ownerBy(curl, 'https:', ...bundle('admin')), site.admin.slice(0, 12));
+}
 
+/** Refused are only those on the list. */
+async function checkRevocation(t: TestContext, site: Site, reload: () => Promise<void>): Promise<void> {
+  const curl = curlOf(site);
   writeFiles(site.folder, { 'ca.crl.pem': await revocationList(site.app) });
   await reload();
   const refused = await curl('https:/', '-d', 'x', ...bundle('client'));
@@ -115,4 +188,14 @@ export async function checkRevocation(t: TestContext, site: Site, reload: () => 
   assert.equal(refused.body.includes('"error"'), false, 'by the proxy, not by the service');
   assert.equal(await ownerBy(curl, 'https:', ...bundle('admin')), site.admin.slice(0, 12));
   for (const listener of LISTENERS) assert.equal(await ownerBy(curl, listener), undefined);
+}
+
+/** The path of a paste is the key to it: not even where the proxy can't reach the service may it be logged. */
+async function checkSilence(site: Site, proxy: RunningProxy): Promise<void> {
+  const curl = curlOf(site);
+  const path = String(jsonOf(await curl('https:/', '-d', 'x'))['raw']);
+  assert.equal((await curl(`https:${path}`)).status, 200);
+  await site.app.app.close();
+  assert.ok((await curl(`https:${path}`)).status >= 500);
+  assert.equal(proxy.said().includes(path.split('/')[1] ?? ''), false);
 }

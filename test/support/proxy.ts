@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
@@ -13,6 +13,9 @@ import { authorityPem, openssl, PKI, register, writeFiles } from './pki.ts';
 import { temporaryFolder } from './programs.ts';
 
 export const PROXY_SECRET = 'what the proxy and the service know';
+
+/** The server's name in the configurations: a proxy may serve no other. */
+export const SITE_NAME = 'paste.example';
 
 export interface Site {
   readonly app: RunningApp;
@@ -55,7 +58,7 @@ export async function revocationList(app: RunningApp): Promise<string> {
 function makeServerCertificate(folder: string): void {
   for (const [name, purpose] of [['server', 'serverAuth'], ['stranger', 'clientAuth']] as const) {
     const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', `${name}.key`];
-    const extensions = ['-addext', 'subjectAltName=IP:127.0.0.1', '-addext', `extendedKeyUsage=${purpose}`];
+    const extensions = ['-addext', `subjectAltName=DNS:${SITE_NAME}`, '-addext', `extendedKeyUsage=${purpose}`];
     const subject = ['-subj', `/CN=${name}`, '-days', '2', '-out', `${name}.crt`];
     openssl(folder, 'req', '-x509', ...key, ...subject, ...extensions);
   }
@@ -80,8 +83,10 @@ export function deployed(name: string, replacements: readonly (readonly [RegExp,
 }
 
 export interface RunningProxy {
-  /** Sends it a signal, and waits for the words that it answers with on standard error. */
+  /** Sends it a signal, and waits for the words that it says then. */
   signal(name: NodeJS.Signals, answer: RegExp): Promise<void>;
+  /** Everything that it has said so far. */
+  said(): string;
 }
 
 /** Runs "$@" until it ends or standard input is closed: not even a killed test run leaves a proxy behind. */
@@ -89,13 +94,13 @@ const UNTIL_STDIN_CLOSES = `
   exec 3<&0
   "$@" </dev/null 3<&- &
   pid=$!
-  echo $pid
+  echo "its process is $pid"
   { cat <&3; kill $pid; } >/dev/null 2>&1 &
   wait $pid`;
 
 const PATIENCE_MS = 15_000;
 
-/** Starts the proxy in the foreground, and waits for the words on standard error that say it serves. */
+/** Starts the proxy in the foreground, and waits for the words, on either of its outputs, that say it serves. */
 export async function startProxy(
   t: TestContext,
   command: readonly string[],
@@ -110,22 +115,29 @@ export async function startProxy(
     await ended;
   });
   let said = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
-  });
+  const words = new EventEmitter();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+      words.emit('more');
+    });
+  }
 
-  async function heard(words: RegExp, from: number): Promise<void> {
+  async function heard(pattern: RegExp, from: number): Promise<RegExpExecArray> {
     const signal = AbortSignal.timeout(PATIENCE_MS);
-    while (!words.test(said.slice(from))) {
-      const data = once(child.stderr, 'data', { signal }).catch(() => 'late');
-      const outcome = await Promise.race([data, ended.then(() => 'ended')]);
-      if (outcome === 'ended' || outcome === 'late') assert.fail(`${outcome}, waiting for ${words}:\n${said}`);
+    for (;;) {
+      const match = pattern.exec(said.slice(from));
+      if (match !== null) return match;
+      const more = once(words, 'more', { signal }).catch(() => 'late');
+      const outcome = await Promise.race([more, ended.then(() => 'ended')]);
+      if (outcome === 'ended' || outcome === 'late') assert.fail(`${outcome}, waiting for ${pattern}:\n${said}`);
     }
   }
 
-  const pid = Number(String((await once(child.stdout, 'data'))[0]));
+  const pid = Number((await heard(/^its process is (\d+)$/m, 0))[1]);
   await heard(options.isServing, 0);
   return {
+    said: () => said,
     signal: async (name, answer) => {
       const from = said.length;
       process.kill(pid, name);
@@ -148,8 +160,10 @@ export type Curl = (url: string, ...args: readonly string[]) => Promise<CurlAnsw
 export function curlOf({ folder, httpPort, httpsPort }: Site): Curl {
   return async (url, ...args) => {
     const [scheme = '', path = ''] = url.split(':');
-    const address = `${scheme}://127.0.0.1:${scheme === 'https' ? httpsPort : httpPort}${path}`;
-    const options = ['-sS', '--max-time', '30', '--cacert', 'server.crt', '-w', '\n%{http_code}'];
+    const port = scheme === 'https' ? httpsPort : httpPort;
+    const resolve = ['--noproxy', '*', '--resolve', `${SITE_NAME}:${port}:127.0.0.1`];
+    const options = ['-sS', '--max-time', '30', '--cacert', 'server.crt', '-w', '\n%{http_code}', ...resolve];
+    const address = `${scheme}://${SITE_NAME}:${port}${path}`;
     const { stdout, code } = await runCurl([...options, ...args, address], folder);
     const end = stdout.lastIndexOf('\n');
     return { status: Number(stdout.slice(end + 1)), body: stdout.slice(0, end), exitCode: code };

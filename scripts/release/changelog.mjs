@@ -1,0 +1,59 @@
+// CHANGELOG.md as data: which versions there were, when, with which changes; and the one time that everything in a
+// release has, which must not come from the clock.
+
+import { ReleaseError, wrapped } from './files.mjs';
+
+// 1985-10-26T08:15:00Z, the time that `npm pack` gives to files: it cannot be taken for a real one.
+const UNRELEASED_SECONDS = 499_162_500;
+
+/**
+ * The versions, newest first, each with its date (in seconds since the epoch, at midnight UTC; undefined when it says
+ * none) and its changes, each a text. Refuses a newest version other than `version`.
+ */
+export function readChangelog(text, version) {
+  const entries = text.split(/^## /m).slice(1).map(readEntry);
+  if (entries[0]?.version !== version) {
+    throw new ReleaseError(`CHANGELOG.md begins with ${entries[0]?.version}, and package.json says ${version}`);
+  }
+  return entries;
+}
+
+// A heading is `1.5.0 (2026-11-30)`; what is in parentheses is no date while a version is not released.
+function readEntry(section) {
+  const [heading = '', ...body] = section.split('\n');
+  const [, version, date] = /^(\S+)(?: \((\d{4}-\d{2}-\d{2})\))?/.exec(heading) ?? [];
+  const changes = body.join('\n').split(/^- /m).slice(1).map((change) => change.trim());
+  return { version, seconds: date === undefined ? undefined : Date.parse(date) / 1000, changes };
+}
+
+/**
+ * When everything in the release was changed last: SOURCE_DATE_EPOCH (https://reproducible-builds.org/specs/), else the
+ * date in the changelog.
+ */
+export function releaseSeconds([newest], sourceDateEpoch = '') {
+  if (sourceDateEpoch === '') return newest.seconds ?? UNRELEASED_SECONDS;
+  if (!/^\d{1,10}$/.test(sourceDateEpoch)) throw new ReleaseError('SOURCE_DATE_EPOCH: expected seconds since 1970');
+  return Number(sourceDateEpoch);
+}
+
+/** The changelog in Debian's form (Debian Policy 4.4); `seconds` is the date of an entry that has none. */
+export function debianChangelog(entries, maintainer, seconds) {
+  return entries.map((entry) => [
+    `pasted (${entry.version}) unstable; urgency=medium`,
+    '',
+    ...entry.changes.flatMap(changeLines),
+    '',
+    ` -- ${maintainer}  ${mailDate(entry.seconds ?? seconds)}`,
+    '',
+  ].join('\n')).join('\n');
+}
+
+function changeLines(change) {
+  const [first, ...others] = wrapped(change, 76);
+  return [`  * ${first}`, ...others.map((line) => `    ${line}`)];
+}
+
+/** RFC 5322, 3.3. */
+function mailDate(seconds) {
+  return new Date(seconds * 1000).toUTCString().replace('GMT', '+0000');
+}

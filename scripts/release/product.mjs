@@ -1,0 +1,46 @@
+// What the compiled service says of itself, for the files beside it: its tables of commands, settings and exit codes,
+// and the completions that it prints.
+
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { run } from '../child.mjs';
+import { ReleaseError, sorted } from './files.mjs';
+import { manualPage } from './manual.mjs';
+
+/** Where each shell looks for a completion: what its file is called. */
+const COMPLETION_NAMES = { bash: 'pasted', fish: 'pasted.fish', zsh: '_pasted' };
+
+/** `manual`, the page in roff; `completions` by file name; `settings`, the table. From the folder `dist`. */
+export async function describeProduct(dist, { card, seconds }) {
+  const load = (module) => import(pathToFileURL(join(dist, module)).href);
+  const [{ COMMANDS }, { SETTINGS }, { showUnit, showValue }] = await Promise.all(
+    ['commands/commands.js', 'config/settings.js', 'config/show.js'].map(load),
+  );
+  const settings = Object.values(SETTINGS).map((setting) => ({
+    ...setting,
+    unit: showUnit(setting),
+    shownFallback: showValue(setting, setting.fallback),
+  }));
+  const exitCodes = exitCodesIn(await printed(dist, 'help'));
+  const manual = manualPage({ commands: COMMANDS, settings, exitCodes, version: card.version, seconds });
+
+  const completions = new Map();
+  for (const [shell, name] of Object.entries(COMPLETION_NAMES)) {
+    completions.set(name, await printed(dist, 'completion', shell));
+  }
+  return { manual, settings, completions: sorted(completions) };
+}
+
+async function printed(dist, ...words) {
+  const options = { stdio: ['ignore', 'pipe', 2], env: {} };
+  const ended = await run(process.execPath, [join(dist, 'main.js'), ...words], options);
+  if (ended.code !== 0) throw new ReleaseError(`pasted ${words.join(' ')} failed`);
+  return ended.output;
+}
+
+/** Pairs of number and meaning, from the section of the full help. */
+function exitCodesIn(help) {
+  const section = /^Exit codes:\n((?: {2}\d+ +.*\n)+)/m.exec(help)?.[1];
+  if (section === undefined) throw new ReleaseError('pasted help: no exit codes found');
+  return [...section.matchAll(/^ {2}(\d+) +(.*)$/gm)].map(([, code, meaning]) => [code, meaning]);
+}

@@ -1,0 +1,72 @@
+// The bill of materials, CycloneDX 1.6 in JSON (https://cyclonedx.org/docs/1.6/json/): every file that runs with its
+// hash, that nothing but Node is needed beside it, and which packages developing it takes. It does not look into
+// those packages for what they need in turn: package-lock.json does.
+
+import { createHash } from 'node:crypto';
+
+/** Made of the compiled files, package.json and package-lock.json; its id follows from what it says. */
+export function billOfMaterials({ card, lock, dist, seconds }) {
+  // Not pkg:npm: a package of that name in a registry would be somebody else's.
+  const product = `pkg:generic/${card.name}@${card.version}`;
+  const runtime = 'runtime:node';
+  const content = {
+    metadata: {
+      timestamp: new Date(seconds * 1000).toISOString(),
+      component: {
+        type: 'application',
+        'bom-ref': product,
+        name: card.name,
+        version: card.version,
+        description: card.description,
+        licenses: [{ license: { id: card.license } }],
+        purl: product,
+        components: [...dist].map(([path, bytes]) => fileComponent(path, bytes)),
+      },
+    },
+    components: [
+      {
+        type: 'platform',
+        'bom-ref': runtime,
+        name: 'Node.js',
+        description: `Runs it: any version ${card.engines.node}. Not a part of the release.`,
+        scope: 'required',
+      },
+      ...Object.keys(card.devDependencies).sort().map((name) => developmentComponent(name, lock)),
+    ],
+    dependencies: [{ ref: product, dependsOn: [runtime] }, { ref: runtime, dependsOn: [] }],
+    compositions: [{ aggregate: 'complete', dependencies: [product] }],
+  };
+  const serialNumber = `urn:uuid:${contentUuid(JSON.stringify(content))}`;
+  const $schema = 'http://cyclonedx.org/schema/bom-1.6.schema.json';
+  const head = { $schema, bomFormat: 'CycloneDX', specVersion: '1.6', serialNumber, version: 1 };
+  return `${JSON.stringify({ ...head, ...content }, undefined, 2)}\n`;
+}
+
+function fileComponent(path, content) {
+  const sha256 = createHash('sha256').update(content).digest('hex');
+  return { type: 'file', name: `dist/${path}`, hashes: [{ alg: 'SHA-256', content: sha256 }] };
+}
+
+function developmentComponent(name, lock) {
+  const { version, integrity, license } = lock.packages[`node_modules/${name}`];
+  const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`;
+  return {
+    type: 'library',
+    'bom-ref': purl,
+    name,
+    version,
+    description: 'For development and tests only.',
+    scope: 'excluded',
+    hashes: [{ alg: 'SHA-512', content: Buffer.from(integrity.replace(/^sha512-/, ''), 'base64').toString('hex') }],
+    licenses: [{ license: { id: license } }],
+    purl,
+  };
+}
+
+/** RFC 9562, 5.8: version 8, whose bits mean what their maker says; here they are of a SHA-256. */
+function contentUuid(text) {
+  const bytes = createHash('sha256').update(text).digest().subarray(0, 16);
+  bytes[6] = (bytes[6] & 0x0f) | 0x80;
+  bytes[8] = (bytes[8] & 0x3f) | 0x80;
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}

@@ -1,0 +1,315 @@
+// What `npm run release` hands out: the same bytes whoever makes it, and in them what is promised. Whether the Debian
+// package can be installed: interop/debian-package.test.ts.
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import {
+  chmodSync, cpSync, existsSync, lutimesSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, delimiter, join, sep } from 'node:path';
+import test, { after, before } from 'node:test';
+import { COMMANDS } from '../../src/commands/commands.ts';
+import { SETTINGS, type Setting } from '../../src/config/settings.ts';
+import { VERSION } from '../../src/version.ts';
+import { isInstalled, run } from '../support/programs.ts';
+import { copySource, makeRelease, tryRelease } from '../support/release.ts';
+import { ROOT } from '../support/source.ts';
+
+interface BillOfMaterials {
+  readonly metadata: { readonly component: { readonly version: string; readonly components: readonly Listed[] } };
+  readonly components: readonly Listed[];
+}
+
+interface Listed {
+  readonly type: string;
+  readonly name: string;
+  readonly version?: string;
+  readonly scope?: string;
+  readonly hashes?: readonly { readonly alg: string; readonly content: string }[];
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'pasted-release-'));
+after(() => rmSync(folder, { recursive: true }));
+
+const source = join(folder, 'one');
+const made = join(folder, 'made');
+const tarball = join(made, `pasted-${VERSION}.tar.gz`);
+const deb = join(made, `pasted_${VERSION}_all.deb`);
+const unpacked = join(folder, 'unpacked', `pasted-${VERSION}`);
+
+before(() => {
+  copySource(source);
+  makeRelease(made, { source });
+  mkdirSync(join(folder, 'unpacked'));
+  assert.equal(run('tar', ['-xzf', tarball, '-C', join(folder, 'unpacked')], folder).output, '');
+});
+
+function sha256(path: string): string {
+  return createHash('sha256').update(readFileSync(path)).digest('hex');
+}
+
+/** Relative to `root`, with slashes, sorted. */
+function pathsUnder(root: string): string[] {
+  const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => !entry.isDirectory());
+  return files.map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1).split(sep).join('/')).sort();
+}
+
+/** What a program prints, by lines; it must succeed. */
+function linesOf(program: string, ...args: readonly string[]): string[] {
+  const { status, stdout, output } = run(program, args, folder);
+  assert.equal(status, 0, output);
+  return stdout.trimEnd().split('\n');
+}
+
+/** The package's files, in a folder. */
+function installedTree(): string {
+  const tree = join(folder, 'installed');
+  if (!existsSync(tree)) assert.equal(run('dpkg-deb', ['-x', deb, tree], folder).status, 0);
+  return tree;
+}
+
+test('release: another folder, time, umask, locale, order of files and environment make no difference', () => {
+  const other = join(folder, 'ein anderer Ordner');
+  // From the first copy, since someone may be editing the original.
+  for (const path of pathsUnder(source).reverse()) {
+    cpSync(join(source, path), join(other, path));
+    lutimesSync(join(other, path), 1_700_000_000, 1_700_000_000 + path.length);
+    chmodSync(join(other, path), 0o600);
+  }
+  const environment = {
+    HOME: folder,
+    LC_ALL: 'tr_TR.UTF-8',
+    TZ: 'Pacific/Kiritimati',
+    TAR_OPTIONS: '--exclude=README.md',
+    DPKG_DEB_COMPRESSOR_TYPE: 'xz',
+    SERVICE_PORT: '9000',
+  };
+  makeRelease(join(folder, 'made again'), { source: other, environment, umask: '077' });
+  const again = pathsUnder(join(folder, 'made again'));
+  assert.deepEqual(again, pathsUnder(made));
+  assert.ok(again.length >= 3);
+  assert.deepEqual(again.filter((path) => sha256(join(folder, 'made again', path)) !== sha256(join(made, path))), []);
+});
+
+test('release: SHA256SUMS lists every other file', (t) => {
+  const sums = readFileSync(join(made, 'SHA256SUMS'), 'utf8');
+  const names = sums.trimEnd().split('\n').map((line) => line.slice(66));
+  assert.deepEqual([...names, 'SHA256SUMS'].sort(), pathsUnder(made));
+  if (!isInstalled(t, 'sha256sum')) return;
+  const { status, stdout } = run('sha256sum', ['--check', '--strict', 'SHA256SUMS'], made);
+  assert.deepEqual({ status, stdout }, { status: 0, stdout: names.map((name) => `${name}: OK\n`).join('') });
+});
+
+test('release: SOURCE_DATE_EPOCH is the time of everything, though it has not come yet', (t) => {
+  const out = join(folder, 'dated');
+  makeRelease(out, { source, environment: { SOURCE_DATE_EPOCH: '4102444800' } });
+  const listed = linesOf('tar', '--full-time', '-tvzf', join(out, basename(tarball)));
+  assert.deepEqual(listed.filter((line) => !/^-rw[x-]r-[x-]r-[x-] root.root .* 2100-01-01 00:00:00 /.test(line)), []);
+  if (!isInstalled(t, 'dpkg-deb')) return;
+  const contents = linesOf('dpkg-deb', '-c', join(out, basename(deb)));
+  assert.deepEqual(contents.filter((line) => !/ root.root .* 2100-01-01 00:00 /.test(line)), []);
+});
+
+test('release: is dated by its heading in CHANGELOG.md, once that has a date', () => {
+  const [dated, out] = [join(folder, 'released'), join(folder, 'made when released')];
+  cpSync(source, dated, { recursive: true });
+  const changelog = readFileSync(join(source, 'CHANGELOG.md'), 'utf8');
+  writeFileSync(join(dated, 'CHANGELOG.md'), changelog.replace(/^## .*$/m, `## ${VERSION} (2030-01-02)`));
+  makeRelease(out, { source: dated, environment: { TZ: 'Pacific/Kiritimati' } });
+  const listed = linesOf('tar', '-tvzf', join(out, basename(tarball)));
+  assert.deepEqual(listed.filter((line) => !line.includes(' 2030-01-02 00:00 ')), []);
+});
+
+test('release: what cannot be dated or does not fit together is refused, and leaves nothing behind', () => {
+  const out = join(folder, 'refused');
+  const badEpoch = tryRelease(out, { source, environment: { SOURCE_DATE_EPOCH: 'today' } });
+  assert.deepEqual([badEpoch.status, badEpoch.stderr], [
+    1, 'pasted: SOURCE_DATE_EPOCH: expected seconds since 1970\n',
+  ]);
+  const other = join(folder, 'other version');
+  cpSync(source, other, { recursive: true });
+  const card = readFileSync(join(source, 'package.json'), 'utf8');
+  writeFileSync(join(other, 'package.json'), card.replace(`"version": "${VERSION}"`, '"version": "99.0.0"'));
+  const badVersion = tryRelease(out, { source: other });
+  assert.equal(badVersion.status, 1);
+  assert.match(badVersion.stderr, /^pasted: CHANGELOG\.md begins with .* and package\.json says 99\.0\.0\n$/);
+  assert.deepEqual(readdirSync(out), []);
+});
+
+test('release: without dpkg-deb it says so, and makes the rest', () => {
+  const out = join(folder, 'without');
+  const { stderr } = makeRelease(out, { source, environment: { PATH: '' } });
+  assert.match(stderr, /no dpkg-deb/);
+  assert.deepEqual(pathsUnder(out), ['SHA256SUMS', `pasted-${VERSION}.cdx.json`, basename(tarball)]);
+  assert.equal(sha256(join(out, basename(tarball))), sha256(tarball));
+});
+
+test('tarball: says neither when it was compressed nor on which system (RFC 1952, 2.3)', () => {
+  assert.equal(readFileSync(tarball).subarray(0, 10).toString('hex'), '1f8b08000000000002ff');
+});
+
+test('tarball: holds dist, which runs, and the files that go with it', () => {
+  const dist = pathsUnder(join(unpacked, 'dist'));
+  assert.equal(dist.length, pathsUnder(join(source, 'src')).length + 1);
+  assert.deepEqual(linesOf(process.execPath, join(unpacked, 'dist', 'main.js'), 'version'), [`pasted ${VERSION}`]);
+  const others = pathsUnder(unpacked).filter((path) => !/^(?:dist|deploy)\//.test(path));
+  assert.deepEqual(others, [
+    'CHANGELOG.md', 'LICENSE', 'README.md', 'completions/_pasted', 'completions/pasted', 'completions/pasted.fish',
+    'man/pasted.1', 'package.json', 'sbom.cdx.json',
+  ]);
+});
+
+/** The relative links of a README. */
+function linksIn(folderOfReadme: string): string[] {
+  const text = readFileSync(join(folderOfReadme, 'README.md'), 'utf8');
+  return [...text.matchAll(/\]\((?!#|\w+:)([^)#]+)/g)].map(([, target = '']) => target);
+}
+
+test('tarball and Debian package: every file that the README links to is there', (t) => {
+  assert.ok(linksIn(unpacked).some((target) => target.startsWith('deploy/')));
+  assert.deepEqual(linksIn(unpacked).filter((target) => !existsSync(join(unpacked, target))), []);
+  if (!isInstalled(t, 'dpkg-deb')) return;
+  const doc = join(installedTree(), 'usr/share/doc/pasted');
+  assert.ok(linksIn(doc).some((target) => target.startsWith('examples/')));
+  assert.deepEqual(linksIn(doc).filter((target) => !existsSync(join(doc, target))), []);
+});
+
+test('completions: are what the command prints for each shell', () => {
+  for (const [shell, name] of [['bash', 'pasted'], ['fish', 'pasted.fish'], ['zsh', '_pasted']] as const) {
+    const { stdout } = run(process.execPath, [join(unpacked, 'dist', 'main.js'), 'completion', shell], folder);
+    assert.match(stdout, /serve/, shell);
+    assert.equal(readFileSync(join(unpacked, 'completions', name), 'utf8'), stdout, shell);
+  }
+});
+
+test('pasted(1): explains every command and setting, and the formatter has nothing to say against it', (t) => {
+  const page = readFileSync(join(unpacked, 'man', 'pasted.1'), 'utf8');
+  const withoutMarkup = page.replace(/\\f[BIR]|\\(?=-)/g, '');
+  for (const { name } of COMMANDS) assert.match(withoutMarkup, new RegExp(`^\\.SS pasted ${name}(?= |$)`, 'm'));
+  for (const { name } of Object.values<Setting>(SETTINGS)) assert.ok(withoutMarkup.includes(`.TP\n${name}\n`), name);
+  assert.match(withoutMarkup, /^\.TP\n78\nthe settings or the database cannot be used/m);
+  if (!isInstalled(t, 'groff')) return;
+  const { status, output } = run('groff', ['-man', '-ww', '-z', '-Tutf8', join(unpacked, 'man', 'pasted.1')], folder);
+  assert.deepEqual({ status, output }, { status: 0, output: '' });
+});
+
+test('SBOM: lists the hash of every file that runs, and beside them only Node and development\'s packages', () => {
+  const text = readFileSync(join(made, `pasted-${VERSION}.cdx.json`), 'utf8');
+  assert.equal(readFileSync(join(unpacked, 'sbom.cdx.json'), 'utf8'), text);
+  const { metadata, components } = JSON.parse(text) as BillOfMaterials;
+  assert.equal(metadata.component.version, VERSION);
+  assert.deepEqual(metadata.component.components, pathsUnder(join(unpacked, 'dist')).map((path) => ({
+    type: 'file',
+    name: `dist/${path}`,
+    hashes: [{ alg: 'SHA-256', content: sha256(join(unpacked, 'dist', path)) }],
+  })));
+  const [node, ...others] = components;
+  assert.deepEqual([node?.type, node?.name, node?.scope], ['platform', 'Node.js', 'required']);
+  const { devDependencies } = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8')) as {
+    devDependencies: Record<string, string>;
+  };
+  assert.deepEqual(Object.fromEntries(others.map(({ name, version }) => [name, version])), devDependencies);
+  for (const { name, scope, hashes } of others) {
+    assert.equal(scope, 'excluded', name);
+    assert.match(hashes?.[0]?.content ?? '', /^[0-9a-f]{128}$/, name);
+  }
+});
+
+test('Debian package: each file is where Debian expects it, and as it is elsewhere', (t) => {
+  if (!isInstalled(t, 'dpkg-deb')) return;
+  const tree = installedTree();
+  const paths = pathsUnder(tree);
+  const at = (prefix: string): string[] => paths.filter((path) => path.startsWith(prefix));
+  assert.deepEqual(at('usr/lib/pasted/').length, pathsUnder(join(unpacked, 'dist')).length);
+  assert.deepEqual(at('usr/lib/systemd/system/').map((path) => basename(path)), pathsUnder(join(source, 'scripts',
+    'deploy', 'systemd')).filter((path) => /^[^/]*\.(?:service|socket|timer)$/.test(path)));
+  assert.deepEqual(at('etc/'), ['etc/pasted/pasted.env']);
+  for (const [path, same] of [
+    ['usr/lib/pasted/main.js', 'dist/main.js'],
+    ['usr/share/bash-completion/completions/pasted', 'completions/pasted'],
+    ['usr/share/fish/vendor_completions.d/pasted.fish', 'completions/pasted.fish'],
+    ['usr/share/zsh/vendor-completions/_pasted', 'completions/_pasted'],
+    ['usr/share/doc/pasted/sbom.cdx.json', 'sbom.cdx.json'],
+    ['usr/share/doc/pasted/examples/nginx.conf', 'deploy/nginx.conf'],
+    ['usr/share/doc/pasted/examples/systemd/tls.conf', 'deploy/systemd/tls.conf'],
+    ['usr/sbin/pastedctl', 'deploy/systemd/pastedctl'],
+  ] as const) assert.equal(sha256(join(tree, path)), sha256(join(unpacked, same)), path);
+  const copyright = readFileSync(join(tree, 'usr/share/doc/pasted/copyright'), 'utf8');
+  const licensed = copyright.replace(/^ \.?/gm, '');
+  assert.ok(licensed.includes(readFileSync(join(source, 'LICENSE'), 'utf8').split('\n\n').slice(2).join('\n\n')));
+  for (const name of ['changelog.gz', '../../man/man1/pasted.1.gz', '../../man/man8/pastedctl.8.gz']) {
+    assert.equal(run('gzip', ['--test', join(tree, 'usr/share/doc/pasted', name)], folder).output, '', name);
+  }
+});
+
+test('Debian package: asks for Node as package.json does, and belongs to root', (t) => {
+  if (!isInstalled(t, 'dpkg-deb')) return;
+  const field = (name: string): string => run('dpkg-deb', ['-f', deb, name], folder).stdout.trimEnd();
+  assert.deepEqual(['Package', 'Version', 'Architecture', 'Depends'].map(field), [
+    'pasted', VERSION, 'all', 'nodejs (>= 24)',
+  ]);
+  const special = linesOf('dpkg-deb', '-c', deb).filter((line) => {
+    return !/^(?:drwxr-xr-x|-rw-r--r--|-rwxr-xr-x) root.root /.test(line);
+  });
+  assert.deepEqual(special.map((line) => line.replace(/ .* /, ' ')), ['drwx------ ./etc/pasted/credentials/']);
+});
+
+test('Debian package: has the sum of every file but the one to be edited', (t) => {
+  if (!isInstalled(t, 'dpkg-deb')) return;
+  const control = join(folder, 'control');
+  linesOf('dpkg-deb', '-e', deb, control);
+  assert.equal(readFileSync(join(control, 'conffiles'), 'utf8'), '/etc/pasted/pasted.env\n');
+  const summed = readFileSync(join(control, 'md5sums'), 'utf8').trimEnd().split('\n').map((line) => line.slice(34));
+  assert.deepEqual([...summed, 'etc/pasted/pasted.env'].sort(), pathsUnder(installedTree()));
+  const check = ['--check', '--strict', '--quiet', join(control, 'md5sums')];
+  const { status, output } = run('md5sum', check, installedTree());
+  assert.deepEqual({ status, output }, { status: 0, output: '' });
+});
+
+test('Debian package: /usr/bin/pasted runs Node as the units do', (t) => {
+  if (!isInstalled(t, 'dpkg-deb')) return;
+  const tree = installedTree();
+  const wrapper = readFileSync(join(tree, 'usr/bin/pasted'), 'utf8').replaceAll('\\\n', ' ').replace(/ +/g, ' ');
+  const [, command = ''] = /^exec node (.*) "\$@"$/m.exec(wrapper) ?? [];
+  assert.match(command, / \/usr\/lib\/pasted\/main\.js$/);
+  const units = join(tree, 'usr/lib/systemd/system');
+  for (const name of ['pasted.service', 'pasted-tcp.service']) {
+    const [, started] = /^ExecStart=\/usr\/bin\/node (.*) serve$/m.exec(readFileSync(join(units, name), 'utf8')) ?? [];
+    assert.equal(started, command, name);
+  }
+});
+
+test('Debian package: shellcheck has nothing to say against its scripts', (t) => {
+  if (!isInstalled(t, 'shellcheck')) return;
+  const scripts = ['pasted', 'postinst', 'prerm', 'postrm'].map((name) => join(source, 'scripts/deploy/debian', name));
+  scripts.push(join(source, 'scripts/deploy/systemd/pastedctl'));
+  const { status, output } = run('shellcheck', scripts, folder);
+  assert.deepEqual({ status, output }, { status: 0, output: '' });
+});
+
+test('Debian package: pasted.env has every setting with its default, commented out, and no place for a secret', (t) => {
+  if (!isInstalled(t, 'dpkg-deb')) return;
+  const lines = readFileSync(join(installedTree(), 'etc/pasted/pasted.env'), 'utf8').split('\n');
+  assert.deepEqual(lines.filter((line) => line !== '' && !line.startsWith('#')), []);
+  const secrets = Object.values<Setting>(SETTINGS).filter(({ kind }) => kind === 'secret');
+  const others = Object.values<Setting>(SETTINGS).filter(({ kind }) => kind !== 'secret');
+  assert.deepEqual(lines.flatMap((line) => /^#(\w+)=/.exec(line)?.[1] ?? []), others.map(({ name }) => name));
+  for (const { name } of secrets) assert.ok(lines.includes(`# A secret: /etc/pasted/credentials/${name}`), name);
+  for (const line of ['#SERVICE_PORT=8080', '#URL_PREFIX=', '#SERVICE_DB=/var/lib/pasted/pasted.db']) {
+    assert.ok(lines.includes(line), line);
+  }
+});
+
+test('npm pack: takes dist/ and what npm always takes', (t) => {
+  if (!isInstalled(t, 'npm')) return;
+  // As build.mjs does: npm may be one that works on the host's own Node only.
+  const fetched = join(ROOT, '.runtime');
+  const path = (process.env['PATH'] ?? '').split(delimiter).filter((entry) => !entry.startsWith(fetched));
+  const environment = [`PATH=${path.join(delimiter)}`, `npm_config_cache=${join(folder, 'npm')}`];
+  const args = [...environment, 'npm', 'pack', '--dry-run', '--json', '--offline', '--ignore-scripts'];
+  const [{ files }] = JSON.parse(run('env', args, unpacked).stdout) as [{ files: { path: string }[] }];
+  const others = files.map((file) => file.path).filter((name) => !name.startsWith('dist/'));
+  assert.deepEqual(others.sort(), ['LICENSE', 'README.md', 'package.json']);
+  assert.equal(files.length - others.length, pathsUnder(join(unpacked, 'dist')).length);
+});

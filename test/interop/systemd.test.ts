@@ -1,0 +1,186 @@
+// scripts/deploy/systemd as systemd's own programs judge it (Debian package `systemd`), and what can be tried of the
+// units without a running systemd: the reason of each line, node's options, a socket handed over.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { builtMain } from '../support/built.ts';
+import { startServing } from '../support/main-process.ts';
+import { isInstalled, run, temporaryFolder, type Finished } from '../support/programs.ts';
+import { ROOT } from '../support/source.ts';
+
+const FOLDER = join(ROOT, 'scripts', 'deploy', 'systemd');
+const FILES = readdirSync(FOLDER).filter((file) => /\.(?:service|socket|conf)$/.test(file)).sort();
+const SERVICES = ['pasted.service', 'pasted-tcp.service'] as const;
+
+/** In tenths, as --threshold counts: "0.2" is printed of 2. */
+const MOST_EXPOSED = { 'pasted.service': 2, 'pasted-tcp.service': 11 } as const;
+
+function linesOf(file: string): string[] {
+  return readFileSync(join(FOLDER, file), 'utf8').split('\n');
+}
+
+/** `Name=value` lines. */
+function directivesOf(file: string): string[] {
+  return linesOf(file).filter((line) => /^[A-Z]/.test(line));
+}
+
+function execStartOf(file: string): string[] {
+  const [line = ''] = directivesOf(file).filter((directive) => directive.startsWith('ExecStart='));
+  return line.slice('ExecStart='.length).split(' ');
+}
+
+/** The units with programs that exist on this host in the place of those of an installed package. */
+function unitsOfThisHost(t: TestContext): string {
+  const folder = temporaryFolder(t);
+  for (const file of FILES) {
+    const text = readFileSync(join(FOLDER, file), 'utf8');
+    writeFileSync(join(folder, file), text.replace(/^ExecStart=\S+/m, `ExecStart=${process.execPath}`));
+  }
+  return folder;
+}
+
+test('systemd units: every line has its reason above it', () => {
+  // What names the unit, and where it is enabled, speaks for itself.
+  const plain = /^(?:Description|Documentation|WantedBy)=/;
+  for (const file of FILES) {
+    const lines = linesOf(file);
+    for (const [index, line] of lines.entries()) {
+      assert.ok(line.length <= 120 || line.startsWith('ExecStart='), `${file}: ${line}`);
+      if (!/^[A-Z]/.test(line) || plain.test(line)) continue;
+      const above = lines[index - 1] ?? '';
+      const isListed = above.split('=', 1)[0] === line.split('=', 1)[0];
+      assert.ok(isListed || above.startsWith('# '), `${file}: ${line}`);
+    }
+  }
+});
+
+test('systemd units: no directive stands twice, but for lists', () => {
+  for (const file of FILES) {
+    const names = directivesOf(file).map((line) => line.split('=', 1)[0]!);
+    const twice = names.filter((name, index) => names.indexOf(name) !== index);
+    assert.deepEqual(twice.filter((name) => !['SystemCallFilter', 'LoadCredential'].includes(name)), [], file);
+  }
+});
+
+test('systemd units: the two services differ in how they listen, and in nothing else', () => {
+  const [socket = [], tcp = []] = SERVICES.map(directivesOf);
+  const only = (these: string[], those: string[]) => these.filter((line) => !those.includes(line));
+  assert.deepEqual(only(socket, tcp), [
+    'Description=Paste service',
+    'Requires=pasted.socket',
+    'After=pasted.socket',
+    'Conflicts=pasted-tcp.service',
+    'StartLimitIntervalSec=10s',
+    'StartLimitBurst=20',
+    'PrivateNetwork=yes',
+    'RestrictAddressFamilies=none',
+    'IPAddressDeny=any',
+    'Also=pasted.socket',
+  ]);
+  assert.deepEqual(only(tcp, socket), [
+    'Description=Paste service on its own port',
+    'Wants=network-online.target',
+    'After=network-online.target',
+    'Conflicts=pasted.service pasted.socket',
+    'StartLimitIntervalSec=0',
+    'RuntimeDirectory=pasted',
+    'RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX',
+  ]);
+});
+
+function judge(unit: string, mostExposed: number): Finished {
+  return run('systemd-analyze', ['security', '--offline=yes', `--threshold=${mostExposed}`, unit], ROOT);
+}
+
+test('systemd-analyze security: exposure of at most 0.2 behind a socket, and 1.1 with a port', (t) => {
+  if (!isInstalled(t, 'systemd-analyze')) return;
+  for (const unit of SERVICES) {
+    const { status, output } = judge(join(FOLDER, unit), MOST_EXPOSED[unit]);
+    assert.equal(status, 0, output);
+    assert.match(output, /Overall exposure level for pasted/);
+  }
+});
+
+test('systemd-analyze security: the threshold would object to a service without restrictions', (t) => {
+  if (!isInstalled(t, 'systemd-analyze')) return;
+  const folder = temporaryFolder(t);
+  writeFileSync(join(folder, 'open.service'), '[Service]\nExecStart=/bin/true\n');
+  assert.equal(judge(join(folder, 'open.service'), 11).status, 1);
+});
+
+test('systemd-analyze verify: has nothing to say against the units, nor with the drop-ins for TLS and metrics', (t) => {
+  if (!isInstalled(t, 'systemd-analyze')) return;
+  const folder = unitsOfThisHost(t);
+  // --man=no: the manual comes with the package, and not with the repository.
+  const units = FILES.filter((file) => !file.endsWith('.conf')).map((file) => join(folder, file));
+  const verify = () => run('systemd-analyze', ['verify', '--man=no', ...units], folder);
+  assert.deepEqual(verify(), { status: 0, stdout: '', output: '' });
+  const dropIns = join(folder, 'pasted.service.d');
+  mkdirSync(dropIns);
+  for (const name of ['metrics.conf', 'tls.conf']) {
+    copyFileSync(join(folder, name), join(dropIns, name));
+    assert.deepEqual(verify(), { status: 0, stdout: '', output: '' }, name);
+  }
+  writeFileSync(join(dropIns, 'wrong.conf'), '[Service]\nProtectSystem=sometimes\n');
+  assert.match(verify().output, /ProtectSystem|sometimes/, 'it looks at drop-ins');
+});
+
+test('systemd units: node takes the options of ExecStart, and the service runs with them', async (t) => {
+  for (const unit of SERVICES) {
+    const [node, ...words] = execStartOf(unit);
+    assert.equal(node, '/usr/bin/node');
+    assert.deepEqual(words.slice(-2), ['/usr/lib/pasted/main.js', 'serve']);
+    const nodeOptions = words.slice(0, -2);
+    assert.equal(nodeOptions.length, 4);
+    const main = await startServing(t, { nodeOptions });
+    assert.equal((await fetch(`${main.url}/health`)).status, 200);
+    main.child.kill('SIGTERM');
+    assert.equal(await main.ended, 0);
+    assert.equal(main.stderr(), '');
+  }
+});
+
+test('pastedctl: a command has of the service all that decides whose files, secrets and settings it uses', () => {
+  const script = linesOf('pastedctl').map((line) => line.trim().replace(/ \\$/, ''));
+  const properties = script.flatMap((line) => /^--property='?(.*?)'?$/.exec(line)?.[1] ?? []);
+  const shared = properties.filter((property) => !property.startsWith('ReadOnlyPaths='));
+  const deciding = /^(?:Environment|EnvironmentFile|\w+Credential|(?:Dynamic)?User|StateDirectory\w*|UMask)=/;
+  for (const unit of SERVICES) {
+    const directives = directivesOf(unit);
+    assert.deepEqual(shared.filter((property) => !directives.includes(property)), [], unit);
+    assert.deepEqual(directives.filter((line) => deciding.test(line) && !shared.includes(line)), [], unit);
+    assert.ok(script.join(' ').endsWith(` ${execStartOf(unit).slice(0, -1).join(' ')} "$@" `), unit);
+  }
+});
+
+test('systemd-socket-activate: the service serves on the socket that it is handed', async (t) => {
+  if (!isInstalled(t, 'systemd-socket-activate')) return;
+  const cwd = temporaryFolder(t);
+  const socketPath = join(cwd, 'http');
+  const nodeOptions = execStartOf('pasted.service').slice(1, -2);
+  const env = { PATH: process.env.PATH, SERVICE_DB: join(cwd, 'pasted.db') };
+  const words = ['--listen', socketPath, process.execPath, ...nodeOptions, builtMain(), 'serve'];
+  const activate = spawn('systemd-socket-activate', words, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const ended = once(activate, 'close');
+  t.after(async () => {
+    activate.kill('SIGKILL');
+    await ended;
+  });
+  // It says so on standard error, and becomes the service when the first client comes.
+  await once(activate.stderr, 'data');
+  let log = '';
+  activate.stdout.setEncoding('utf8').on('data', (text) => (log += text));
+  const status = await new Promise((resolve, reject) => {
+    const sent = request({ socketPath, path: '/health', agent: false }, (res) => resolve(res.resume().statusCode));
+    sent.on('error', reject).end();
+  });
+  assert.equal(status, 200);
+  activate.kill('SIGTERM');
+  assert.deepEqual(await ended, [0, null]);
+  assert.match(log, / listening {2}url=unix:\(inherited\) /);
+});

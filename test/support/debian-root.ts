@@ -1,0 +1,114 @@
+// A root folder in which dpkg installs packages and programs run by chroot(2): Node, a shell with little else, and of
+// systemd and Debian's helpers only stand-ins that write down how they were called. It is a plain folder, without
+// mounts: removing it is all the cleaning up. Needs root, or user namespaces.
+
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { isInstalled, type Finished } from './programs.ts';
+
+export interface DebianRoot {
+  readonly folder: string;
+  /** dpkg with this root instead of the host's. */
+  dpkg(...args: readonly string[]): Finished;
+  /** A program of this root, to its end. */
+  run(program: string, ...args: readonly string[]): Finished;
+  /** A program of this root, killed with the test at the latest. */
+  start(command: readonly string[], environment: Readonly<Record<string, string>>): ChildProcess;
+  /** How systemd's programs were called since this was asked last. */
+  calls(): string[];
+}
+
+const RECORDED = ['systemctl', 'deb-systemd-helper', 'deb-systemd-invoke'];
+
+/** Says how it was called. As `deb-systemd-helper was-enabled` it fails while there is a file /disabled. */
+const RECORDER = `#!/bin/sh
+case $* in
+  *was-enabled*) test ! -e /disabled; exit ;;
+esac
+echo "\${0##*/} $*" >>/calls
+`;
+
+/** If one cannot be had here, the test is skipped and must return. */
+export function debianRoot(t: TestContext): DebianRoot | undefined {
+  for (const program of ['dpkg', 'dpkg-deb', 'chroot', 'ldd']) if (!isInstalled(t, program)) return undefined;
+  const folder = mkdtempSync(join(tmpdir(), 'pasted-debian-'));
+  const children: { readonly child: ChildProcess; readonly ended: Promise<unknown> }[] = [];
+  t.after(async () => {
+    for (const { child } of children) child.kill('SIGKILL');
+    await Promise.all(children.map(({ ended }) => ended));
+    rmSync(folder, { recursive: true });
+  });
+  furnish(folder);
+  // In a user namespace everyone is root; what belongs to root there is one's own.
+  const asRoot = process.getuid?.() === 0 ? [] : ['unshare', '--map-root-user'];
+  const environment = { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`, LC_ALL: 'C.UTF-8' };
+
+  function finish(command: readonly string[]): Finished {
+    const [program = '', ...args] = [...asRoot, ...command];
+    const options = { encoding: 'utf8', timeout: 30_000, env: environment } as const;
+    const { status, stdout, stderr } = spawnSync(program, args, options);
+    return { status, stdout: stdout ?? '', output: `${stdout ?? ''}${stderr ?? ''}` };
+  }
+
+  const probe = finish(['chroot', folder, '/bin/sh', '-c', 'echo ready']);
+  if (probe.stdout !== 'ready\n') {
+    t.skip('chroot is not permitted');
+    return undefined;
+  }
+
+  return {
+    folder,
+    // Images of containers often leave documentation out, by /etc/dpkg/dpkg.cfg.d.
+    dpkg: (...args) => finish(['dpkg', `--root=${folder}`, `--log=${folder}/dpkg.log`, '--path-include=/*', ...args]),
+    run: (program, ...args) => finish(['chroot', folder, program, ...args]),
+    start: (command, variables) => {
+      const [program = '', ...args] = [...asRoot, 'chroot', folder, ...command];
+      // Nothing of the test's own environment stands in for what a unit sets, but the PATH that finds chroot.
+      const env = { PATH: environment.PATH, ...variables };
+      const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+      children.push({ child, ended: once(child, 'close') });
+      return child;
+    },
+    calls: () => {
+      const file = join(folder, 'calls');
+      const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter((line) => line !== '') : [];
+      rmSync(file, { force: true });
+      return lines;
+    },
+  };
+}
+
+function furnish(root: string): void {
+  for (const path of ['dev', 'tmp', 'run/systemd/system', 'var/lib/dpkg/info', 'var/lib/dpkg/updates']) {
+    mkdirSync(join(root, path), { recursive: true });
+  }
+  // A file does as well where scripts only write to it.
+  for (const path of ['dev/null', 'var/lib/dpkg/status', 'var/lib/dpkg/available']) writeFileSync(join(root, path), '');
+  provide(root, '/bin/sh', realpathSync('/bin/sh'));
+  for (const program of ['/bin/cat', '/bin/ls', '/bin/sed']) provide(root, program, realpathSync(program));
+  provide(root, '/usr/bin/node', process.execPath);
+  for (const name of RECORDED) {
+    writeFileSync(join(root, 'usr/bin', name), RECORDER);
+    chmodSync(join(root, 'usr/bin', name), 0o755);
+  }
+}
+
+/** The program with the libraries that it is linked to. */
+function provide(root: string, path: string, program: string): void {
+  copy(root, path, program);
+  const { stdout } = spawnSync('ldd', [program], { encoding: 'utf8' });
+  for (const [library] of stdout.matchAll(/\/\S+(?= \(0x)/g)) copy(root, library, library);
+}
+
+function copy(root: string, path: string, from: string): void {
+  const target = join(root, path);
+  if (existsSync(target)) return;
+  mkdirSync(dirname(target), { recursive: true });
+  copyFileSync(from, target);
+}
