@@ -1,0 +1,31 @@
+// Databases as each schema version left them, packed. They are what users have: none is ever made anew, and a version
+// that is added brings its own. What is in them is schema-rows.ts.
+
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { gunzipSync } from 'node:zlib';
+
+/** SHA-256 of the packed file of schema version 1, 2 ... */
+export const VECTOR_DIGESTS: readonly string[] = [
+  '97c218c98caadbc3ada44d640edd32af84ae0b8e3696312c76903d1e4e4b3c95',
+  '5162b4ec93bfa5a0ce4dc80fdccf80069c40b5fe879c67367cd3dba56eec70f8',
+  'bbc91c5591b42aef8bbc5ca83c725a682b7fc0e07db625294df66a7200215bca',
+  'a8f4ad936e5e4ca760edb125bec2e31a944c1893d3d2175d56144e756b829e35',
+];
+
+export function vectorUrl(version: number): URL {
+  return new URL(`./schema-${version}.db.gz`, import.meta.url);
+}
+
+/** Fails when the packed file is not the one that is kept. */
+export function readVector(version: number): Buffer {
+  const packed = readFileSync(vectorUrl(version));
+  const digest = createHash('sha256').update(packed).digest('hex');
+  if (digest !== VECTOR_DIGESTS[version - 1]) throw new Error(`schema-${version}.db.gz is another file: ${digest}`);
+  return gunzipSync(packed);
+}
+
+/** Writes the database of that version to a path where there is none. */
+export function placeVector(version: number, path: string, mode = 0o600): void {
+  writeFileSync(path, readVector(version), { mode, flag: 'wx' });
+}
