@@ -94,8 +94,7 @@ const MARKUP = /^svg|[+]xml$/;
  */
 export function mediaTypeOf(isText: boolean, contentType: string | undefined): string {
   if (isText) return TEXT_TYPE;
-  const [, kind, subtype] = MEDIA_TYPE.exec(contentType ?? '')?.map((part) => part.toLowerCase()) ?? [];
-  if (kind === undefined || subtype === undefined) return BINARY_TYPE;
+  const [, kind = '', subtype = ''] = MEDIA_TYPE.exec(contentType ?? '')?.map((part) => part.toLowerCase()) ?? [];
   return isInert(kind, subtype) ? `${kind}/${subtype}` : BINARY_TYPE;
 }
 

@@ -13,6 +13,7 @@ export const ID_BYTES = 16;
 export function idFromBytes(bytes: Uint8Array): string {
   if (bytes.length !== ID_BYTES) throw new RangeError(`an id is made of ${ID_BYTES} bytes, not ${bytes.length}`);
   let id = '';
+  // Bits further up than those that are pending fall out on the left, and are never looked at.
   let pending = 0;
   let pendingBits = 0;
   for (const byte of bytes) {
@@ -22,7 +23,6 @@ export function idFromBytes(bytes: Uint8Array): string {
       pendingBits -= 5;
       id += BASE32[(pending >> pendingBits) & 31];
     }
-    pending &= (1 << pendingBits) - 1;
   }
   return id + BASE32[(pending << (5 - pendingBits)) & 31];
 }

@@ -79,7 +79,7 @@ class JsonDocument {
   /** Whether the last name was the top-level `content`, so that the value after it must be its string. */
   #atContent = false;
   #contentSeen = false;
-  #contentBytes = 0;
+  #hasContent = false;
 
   /** Reads on; the decoded bytes of content among them. */
   read(bytes: Uint8Array): Uint8Array {
@@ -92,14 +92,14 @@ class JsonDocument {
       else this.#readStructure(bytes[position++]!);
     }
     const content = this.#content.take();
-    this.#contentBytes += content.length;
+    this.#hasContent ||= content.length > 0;
     return content;
   }
 
   end(): void {
     // A document that is an object ends by its closing brace, so nothing can be half-read when nothing more is
     // expected.
-    if (this.#expected !== 'nothing' || this.#contentBytes === 0) refuse();
+    if (this.#expected !== 'nothing' || !this.#hasContent) refuse();
   }
 
   #readString(bytes: Uint8Array, start: number): number {

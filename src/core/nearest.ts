@@ -29,7 +29,8 @@ export function editDistance(a: string, b: string): number {
       const replacing = previous[column - 1]! + Number(a[row - 1] !== b[column - 1]);
       const removing = previous[column]! + 1;
       const inserting = current[column - 1]! + 1;
-      const canSwap = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+      // Before the first character there is none, and undefined is like no character.
+      const canSwap = a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
       const swapping = canSwap ? beforePrevious[column - 2]! + 1 : Infinity;
       current.push(Math.min(replacing, removing, inserting, swapping));
     }

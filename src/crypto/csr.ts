@@ -55,10 +55,20 @@ export function readCertificationRequest(pem: string): Uint8Array {
   const { info, spki, signatureAlgorithm, signature } = request;
   const digest = SIGNATURE_DIGESTS.find(({ algorithm }) => isEncoding(signatureAlgorithm, algorithm))?.digest;
   if (digest === undefined) throw new CsrRefused('csr must be signed with ECDSA and SHA-256, SHA-384 or SHA-512');
-  if (!verify(digest, info, { key: publicKey, dsaEncoding: 'der' }, signature)) {
+  if (!isEcdsaSignature(digest, publicKey, info, signature)) {
     throw new CsrRefused('csr signature does not match its public key: sign it with the private key of that key');
   }
   return Uint8Array.from(spki);
+}
+
+/** Whether the signature, an ECDSA-Sig-Value in DER (RFC 3279 section 2.2.3), is the key's over the bytes. */
+export function isEcdsaSignature(
+  digest: string,
+  publicKey: PublicKey,
+  bytes: Uint8Array,
+  signature: Uint8Array,
+): boolean {
+  return verify(digest, bytes, { key: publicKey, dsaEncoding: 'der' }, signature);
 }
 
 /**

@@ -82,8 +82,8 @@ export function boolean(value: boolean): Uint8Array {
 /** INTEGER from a big-endian magnitude. Never negative: a leading one bit gets a zero octet before it. */
 export function unsignedInteger(magnitude: Uint8Array): Uint8Array {
   if (magnitude.length === 0) throw new RangeError('an INTEGER has at least one octet');
-  const firstNonZero = magnitude.findIndex((octet) => octet !== 0);
-  const minimal = firstNonZero === -1 ? Uint8Array.of(0) : magnitude.subarray(firstNonZero);
+  // Where all are zero that is -1, and so the last one.
+  const minimal = magnitude.subarray(magnitude.findIndex((octet) => octet !== 0));
   const signOctet = minimal[0]! >= 0x80 ? [Uint8Array.of(0)] : [];
   return encode(TAGS.integer, [...signOctet, minimal]);
 }

@@ -1,6 +1,6 @@
-// SHA-256 (FIPS 180-4), at once and as bytes arrive. Not for passwords (password.ts) and not keyed.
+// SHA-256 (FIPS 180-4), at once, as bytes arrive, and keyed (HMAC, RFC 2104). Not for passwords (password.ts).
 
-import { createHash, hash } from 'node:crypto';
+import { createHash, createHmac, hash } from 'node:crypto';
 import type { Digest } from '../core/content.ts';
 
 /** A digest that has taken no bytes yet. `digest()` gives 32 bytes, once; it and `update` throw after that. */
@@ -17,4 +17,9 @@ export function createSha256(): Digest {
 /** The 32 bytes of the digest; `hash` is quicker than a Hash object where everything is at hand. */
 export function sha256(bytes: Uint8Array): Uint8Array {
   return hash('sha256', bytes, 'buffer');
+}
+
+/** The 32 bytes of HMAC-SHA-256; text is taken as UTF-8. */
+export function hmacSha256(key: Uint8Array, message: string | Uint8Array): Uint8Array {
+  return createHmac('sha256', key).update(message).digest();
 }

@@ -41,7 +41,7 @@ export function pkcs12Kdf({ digest, id, password, salt, iterations, size }: KdfR
     addToBlocks(I, repeat(A, BLOCK_BYTES));
   }
   // 7 and 8.
-  return Uint8Array.from(Buffer.concat(derived, Math.max(size, 0)));
+  return Uint8Array.from(Buffer.concat(derived, size));
 }
 
 /** Steps 2 and 3: repeated up to the next whole block; nothing stays nothing. */

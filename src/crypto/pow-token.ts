@@ -1,7 +1,8 @@
 // Proof-of-work: signed challenge tokens `<nonce>:<expires>:<difficulty>:<signature>` and the check of a solution. Does not know
 // which challenges were used: that is decided in the store, in the transaction that stores what the work was for.
 
-import { createHmac, hash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
+import { hmacSha256 } from './digest.ts';
 
 /** What a challenge is good for; part of what is signed, so that a paste token does not register and the reverse. */
 export type Purpose = 'paste' | 'register';
@@ -22,7 +23,7 @@ const TOKEN = /^([0-9a-f]{32}):([1-9]\d{0,11}):([1-9]\d{0,2}):([0-9a-f]{64})$/;
 const SOLUTION = /^\d{1,20}$/;
 
 export function challengeToken(key: Uint8Array, purpose: Purpose, challenge: Challenge): string {
-  return `${signedText(challenge)}:${signature(key, purpose, challenge).toString('hex')}`;
+  return `${signedText(challenge)}:${Buffer.from(signature(key, purpose, challenge)).toString('hex')}`;
 }
 
 /** The challenge that a token names, with its signature still to be checked; undefined when it is not of the form. */
@@ -61,6 +62,6 @@ function signedText({ nonce, expiresAt, difficultyBits }: Challenge): string {
   return `${nonce}:${expiresAt}:${difficultyBits}`;
 }
 
-function signature(key: Uint8Array, purpose: Purpose, challenge: Challenge): Buffer {
-  return createHmac('sha256', key).update(`${purpose}:${signedText(challenge)}`).digest();
+function signature(key: Uint8Array, purpose: Purpose, challenge: Challenge): Uint8Array {
+  return hmacSha256(key, `${purpose}:${signedText(challenge)}`);
 }

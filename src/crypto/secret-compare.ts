@@ -1,7 +1,8 @@
 // Whether a presented secret is the expected one, in a time that says nothing about either. Does not hash for storage.
 
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import type { RandomBytes } from '../core/random.ts';
+import { hmacSha256 } from './digest.ts';
 
 const KEY_BYTES = 32;
 
@@ -14,7 +15,6 @@ export type SecretMatcher = (presented: Uint8Array) => boolean;
  */
 export function secretMatcher(secret: Uint8Array, random: RandomBytes): SecretMatcher {
   const key = random(KEY_BYTES);
-  const digest = (bytes: Uint8Array): Buffer => createHmac('sha256', key).update(bytes).digest();
-  const expected = digest(secret);
-  return (presented) => timingSafeEqual(digest(presented), expected);
+  const expected = hmacSha256(key, secret);
+  return (presented) => timingSafeEqual(hmacSha256(key, presented), expected);
 }

@@ -19,8 +19,9 @@ export interface ClientError extends Error {
  */
 export function handleClientError(error: ClientError, connection: Connection, answerRaw: RawAnswer): void {
   const { socket, exchanges } = connection;
-  // The client said that its last request was the last one; its answer ends the connection anyway.
-  if (error.code === 'HPE_CLOSED_CONNECTION') return;
+  // The client said that its last request was the last one: the answer ends the connection. It does so by itself unless
+  // that was said in a trailer, which node's parser obeys, and node's response, written for the head, knows nothing of.
+  if (error.code === 'HPE_CLOSED_CONNECTION') return endWith(connection, () => socket.destroySoon());
   const refusal = refusalOf(error);
   if (refusal === undefined || wasNeverUsed(error, socket)) {
     socket.destroy();

@@ -7,9 +7,13 @@ import { commonHead } from './common-headers.ts';
 import type { Exchange } from './exchange.ts';
 import type { Lingering } from './linger.ts';
 import type { Reply, ReplyBody, StreamedBody } from './reply.ts';
+import { createTurns, type Turns } from './turns.ts';
 
 /** Bytes given to the socket at a time: how finely one can see what a slow client has taken. */
 const SLICE_BYTES = 64 * KIB;
+
+/** What is read and handed to sockets in one turn of the event loop takes about a millisecond. */
+const SLICES_PER_TURN = 16;
 
 /** node puts a body that is text into one write with the head; as bytes it would be a second buffer, which costs more. */
 const TEXT_BYTES = 8 * KIB;
@@ -22,6 +26,7 @@ export type ReplyWriter = (exchange: Exchange, reply: Reply) => void | Promise<v
 
 export function createReplyWriter(parts: { lingering: Lingering; isStopping: () => boolean }): ReplyWriter {
   const { lingering, isStopping } = parts;
+  const turns = createTurns(SLICES_PER_TURN);
 
   function writeHead(exchange: Exchange, reply: Reply): void {
     const { connection, res } = exchange;
@@ -33,9 +38,10 @@ export function createReplyWriter(parts: { lingering: Lingering; isStopping: () 
     if (exchange.isLast) head.push('Connection', 'close');
     res.writeHead(reply.status, head);
     exchange.status = reply.status;
-    if (!exchange.isLast) return;
-    connection.ignoresInput = true;
-    lingering.arm(connection.socket);
+    if (exchange.isLast) lingering.arm(connection.socket);
+    // node ends a connection by itself too: the client said so, or asked for a 100 that it did not need.
+    exchange.isLast ||= !res.shouldKeepAlive;
+    connection.ignoresInput ||= exchange.isLast;
   }
 
   return (exchange, reply) => {
@@ -47,8 +53,9 @@ export function createReplyWriter(parts: { lingering: Lingering; isStopping: () 
       exchange.res.end();
       return undefined;
     }
-    if (isStreamed(body)) return writeStream(exchange, body, () => writeHead(exchange, reply));
-    if (bodyBytes(body) > SLICE_BYTES) return writeStream(exchange, streamed(body), () => writeHead(exchange, reply));
+    const writeNow = (): void => writeHead(exchange, reply);
+    if (isStreamed(body)) return writeStream(exchange, body, turns, writeNow);
+    if (bodyBytes(body) > SLICE_BYTES) return writeStream(exchange, streamed(body), turns, writeNow);
     writeHead(exchange, reply);
     exchange.sentBytes = bodyBytes(body);
     exchange.res.end(asText(body), 'latin1');
@@ -57,14 +64,21 @@ export function createReplyWriter(parts: { lingering: Lingering; isStopping: () 
 }
 
 /** The head goes out with the first bytes, so that a source that fails at once can still be answered as an error. */
-async function writeStream(exchange: Exchange, body: StreamedBody, writeHead: () => void): Promise<void> {
+async function writeStream(
+  exchange: Exchange,
+  body: StreamedBody,
+  turns: Turns,
+  writeHead: () => void,
+): Promise<void> {
   const { res } = exchange;
   try {
+    await turns.wait();
     for await (const bytes of body.chunks()) {
       if (exchange.isOver) return;
       if (!res.headersSent) writeHead();
       for (let start = 0; start < bytes.length; start += SLICE_BYTES) {
         await writeSlice(exchange, bytes.subarray(start, start + SLICE_BYTES), body.bytes);
+        await turns.wait();
         if (exchange.isOver) return;
       }
     }

@@ -3,6 +3,9 @@
 import { Refusal } from '../core/refusals.ts';
 import { WorkQueueFull, type WorkQueue } from '../limits/work-queue.ts';
 
+/** How long the refusal takes: a flood that asks again at once would otherwise be most of what the server does. */
+const REFUSAL_MS = 500;
+
 /** Carries the work out when a place is free; refuses when too many wait, or one has waited too long. */
 export async function inTurn<Result>(queue: WorkQueue, work: () => Promise<Result>): Promise<Result> {
   const leave = await enter(queue);
@@ -17,7 +20,8 @@ async function enter(queue: WorkQueue): Promise<() => void> {
   try {
     return await queue.enter();
   } catch (error) {
-    if (error instanceof WorkQueueFull) throw new Refusal('passwordQueueFull', {}, { retryAfterSeconds: 1 });
-    throw error;
+    if (!(error instanceof WorkQueueFull)) throw error;
+    await new Promise((resolve) => setTimeout(resolve, REFUSAL_MS));
+    throw new Refusal('passwordQueueFull', {}, { retryAfterSeconds: 1 });
   }
 }

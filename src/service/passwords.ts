@@ -94,7 +94,8 @@ export function createPasswords(parts: {
   return { requireAcceptable, hash, unlock };
 }
 
+/** Of at least one value. */
 function median(values: readonly number[]): number {
   const sorted = values.toSorted((left, right) => left - right);
-  return sorted[sorted.length >> 1] ?? 0;
+  return sorted[sorted.length >> 1]!;
 }

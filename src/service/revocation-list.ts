@@ -58,7 +58,8 @@ export function createRevocationList(parts: {
   return { current };
 }
 
+/** Of a certificate that is revoked. */
 function entryOf({ serial, revokedAt, revocationReason }: Certificate) {
   const reason = revocationReason !== null && isRevocationReason(revocationReason) ? { reason: revocationReason } : {};
-  return { serial, revokedAt: revokedAt ?? 0, ...reason };
+  return { serial, revokedAt: revokedAt!, ...reason };
 }

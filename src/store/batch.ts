@@ -64,7 +64,20 @@ export function createExecutor(db: DatabaseSync, ballast?: Ballast): Executor {
       return answers;
     } catch (error) {
       if (db.isTransaction) db.exec('ROLLBACK');
+      if (failureOf(error) !== undefined) overwriteFailed();
       throw error;
+    }
+  }
+
+  /**
+   * A commit that failed when it was synced is whole in the log, and whoever opens the database after a crash takes it
+   * for one that succeeded (https://sqlite.org/walformat.html#recovery): a commit of nothing takes its place.
+   */
+  function overwriteFailed(): void {
+    try {
+      commands.probe(null);
+    } catch {
+      // Where nothing can be written at all, the next commit that can be takes its place.
     }
   }
 

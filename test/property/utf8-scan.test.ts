@@ -77,3 +77,10 @@ test('createUtf8Scan: bytes given are neither kept nor changed', () => {
   assert.equal(utf8.update(Buffer.from('\u20ac').subarray(2)), true);
   assert.equal(utf8.isValid(), true);
 });
+
+test('createUtf8Scan: a byte that can begin nothing is refused when it comes, not with what follows', () => {
+  for (let byte = 0; byte < 256; byte += 1) {
+    const canBegin = byte < 0x80 || (byte >= 0xc2 && byte <= 0xf4);
+    assert.equal(createUtf8Scan().update(Uint8Array.of(0x61, byte)), canBegin, byte.toString(16));
+  }
+});

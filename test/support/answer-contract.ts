@@ -17,6 +17,12 @@ const COMMON_HEADERS: Readonly<Record<string, string>> = {
 
 export const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
+/** Every common header and a request id, of an answer as fetch gives it, which joins what is there several times: a value is not the same then. */
+export function assertCommonHeaders(headers: Headers): void {
+  for (const [name, value] of Object.entries(COMMON_HEADERS)) assert.equal(headers.get(name), value);
+  assert.match(headers.get('x-request-id') ?? '', /^[A-Za-z0-9._:/+=@-]{1,128}$/);
+}
+
 /** Every common header exactly once, a request id, a date, and no X-XSS-Protection. */
 export function assertContract(answer: RawAnswer): void {
   for (const [name, value] of Object.entries(COMMON_HEADERS)) assert.equal(answer.header(name), value);

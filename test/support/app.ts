@@ -10,6 +10,7 @@ import type { Config } from '../../src/config/settings.ts';
 import type { LogEntry } from '../../src/core/log.ts';
 import { randomBytes } from '../../src/crypto/random.ts';
 import type { Clock } from '../../src/core/time.ts';
+import { assertCommonHeaders } from './answer-contract.ts';
 import { movableClock, type MovableClock } from './clock.ts';
 import { testConfig } from './test-config.ts';
 
@@ -21,7 +22,7 @@ export interface RunningApp {
   readonly app: App;
   /** Everything logged so far. */
   readonly logged: LogEntry[];
-  /** fetch of a path of this server; redirects are not followed. */
+  /** fetch of a path of this server; redirects are not followed. Fails the test when a common header is missing. */
   request(path: string, options?: RequestInit): Promise<Response>;
   /** Stores a paste and gives its id; fails the test when it is not 201. */
   store(content: string | Uint8Array, headers?: Record<string, string>): Promise<string>;
@@ -48,8 +49,12 @@ export async function startApp(t: TestContext, overrides: Partial<Config> = {}, 
   });
   const { url, port } = await app.listen();
 
-  const request = (path: string, options: RequestInit = {}): Promise<Response> =>
-    fetch(`${url}${path}`, { redirect: 'manual', ...options });
+  // Whatever a test asks, and whatever for: what holds of every answer holds of this one.
+  async function request(path: string, options: RequestInit = {}): Promise<Response> {
+    const response = await fetch(`${url}${path}`, { redirect: 'manual', ...options });
+    assertCommonHeaders(response.headers);
+    return response;
+  }
 
   async function store(content: string | Uint8Array, headers: Record<string, string> = {}): Promise<string> {
     const response = await request('/', { method: 'POST', body: content as string, headers });

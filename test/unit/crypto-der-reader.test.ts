@@ -130,7 +130,9 @@ test('integerValue: exact numbers from 0', () => {
     assert.equal(integerValue(readDer(integer(value))), value);
   }
   for (const element of [integer(2n ** 53n), nil()]) assert.throws(() => integerValue(readDer(element)), DerError);
-  assert.throws(() => integerValue(read('0201ff')), DerError);
+  for (const negative of ['0201ff', '020180', '020281ff']) {
+    assert.throws(() => integerValue(read(negative)), DerError, negative);
+  }
   assert.throws(() => integerValue(read('0a0101')), DerError);
 });
 
@@ -138,4 +140,18 @@ test('bitStringOctets: whole octets only', () => {
   assert.equal(hex(bitStringOctets(readDer(bitString(Uint8Array.of(1, 2))))), '0102');
   assert.throws(() => bitStringOctets(read('03020780')), DerError);
   assert.throws(() => bitStringOctets(read('040100')), DerError);
+});
+
+test('readDer: unused bits are those of the last octet, and zero', () => {
+  for (const accepted of ['03030101 00', '030301ff 80', '030207 80', '0301 00']) read(accepted.replace(' ', ''));
+  for (const refused of ['03030100 01', '030301fe 81', '030208 00', '0301 01', '0301 07', '0300']) {
+    assert.throws(() => read(refused.replace(' ', '')), DerError, refused);
+  }
+});
+
+test('readDer: each part of an OBJECT IDENTIFIER begins without padding, and has an end', () => {
+  for (const accepted of ['0603 2a8101', '0604 2a818001', '0605 2a81808001']) read(accepted.replace(' ', ''));
+  for (const refused of ['0602 8001', '0603 2a8001', '0604 2a808101', '0604 81018001', '0602 2a80', '0603 2a8180', '0600']) {
+    assert.throws(() => read(refused.replace(' ', '')), DerError, refused);
+  }
 });

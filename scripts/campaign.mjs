@@ -1,0 +1,137 @@
+// npm run campaign [-- ROW...]: tries what must hold about pasted's reliability, row by row, for hours if it is let: a
+// line for each row, and everything as JSON under .runtime/campaign/. Interrupted, it ends after the unit under way and
+// goes on from there the next time. What is tried is test/campaign/; its small version is part of npm test.
+// Exit code 1 when something was lost or a bar was not met, 2 when all is well so far and more is to be tried.
+
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { fileURLToPath } from 'node:url';
+import { become, endLike, run, say } from './child.mjs';
+import { openResults, rowLine } from './campaign/results.mjs';
+import { describeVersions } from './campaign/versions.mjs';
+
+const USAGE = `usage: npm run campaign -- [OPTION...] [ROW...]
+
+  --quick           one small unit of each row
+  --seconds N       no new unit of a row after so many seconds
+  --seed N          only the unit of that seed, which is not counted
+  --fresh           begin anew
+  --node-path FILE  on this Node, whose results are kept apart`;
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+const { values: options, positionals } = readArguments();
+if (options['node-path'] !== undefined) await onOtherNode(path.resolve(options['node-path']));
+
+const { ROWS } = await import('../test/campaign/rows.ts');
+const { runUnit } = await import('../test/campaign/row.ts');
+const unknown = positionals.filter((name) => !ROWS.some((row) => row.name === name));
+if (unknown.length > 0) fail(`no such row: ${unknown.join(', ')}; rows: ${ROWS.map(({ name }) => name).join(', ')}`);
+const chosen = ROWS.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
+
+let isStopping = false;
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, stopSoon);
+const main = await privateDist();
+const effort = options.quick ? 'quick' : 'full';
+const isKept = !options.quick && options.seed === undefined;
+const results = openResults({
+  folder: path.join(root, '.runtime', 'campaign'),
+  versions: describeVersions(root),
+  label: isKept ? '' : '-once',
+  isFresh: options.fresh || !isKept,
+});
+
+for (const row of chosen) {
+  if (isStopping) break;
+  const obstacle = row.obstacle?.();
+  if (obstacle === undefined) await runRow(row);
+  else results.skip(row, obstacle);
+  print(rowLine(results.of(row)));
+}
+say(`results: ${results.path}`);
+process.exit(exitCode());
+
+async function runRow(row) {
+  const startedMs = performance.now();
+  const wanted = isKept ? row.units : 1;
+  while (!isStopping && results.of(row).units < wanted) {
+    if (performance.now() - startedMs > Number(options.seconds ?? Infinity) * 1000) return;
+    await runOne(row, options.seed === undefined ? results.of(row).units + 1 : Number(options.seed));
+  }
+}
+
+async function runOne(row, seed) {
+  const startedMs = performance.now();
+  const note = (text) => say(`row ${row.name}, seed ${seed}: ${text}`);
+  let result;
+  try {
+    result = await runUnit(row, { seed, effort, main, note, ownGroup: true });
+  } catch (error) {
+    result = { tried: {}, most: {}, lost: [{ what: `the row itself failed: ${error.stack ?? error}` }] };
+  }
+  for (const { what } of result.lost) note(`LOST ${what}`);
+  results.add(row, { seed, seconds: (performance.now() - startedMs) / 1000, result });
+}
+
+function exitCode() {
+  const states = chosen.map((row) => results.of(row));
+  if (states.some(({ lost, overBar }) => lost > 0 || overBar.length > 0)) return 1;
+  return isKept && states.some(({ units, wanted, skipped }) => skipped === null && units < wanted) ? 2 : 0;
+}
+
+// A copy: what is tried stays what it is, whatever is built meanwhile.
+async function privateDist() {
+  const script = path.join(root, 'scripts', 'compile.mjs');
+  const compiled = await run(process.execPath, ['--disable-warning=ExperimentalWarning', script]);
+  if (compiled.code !== 0) endLike(compiled);
+  const folder = mkdtempSync(path.join(tmpdir(), 'pasted-campaign-'));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  cpSync(path.join(root, 'dist'), folder, { recursive: true });
+  return path.join(folder, 'main.js');
+}
+
+/** Does not return. */
+async function onOtherNode(node) {
+  const args = process.argv.slice(2).filter((argument, index, all) => {
+    return !argument.startsWith('--node-path') && all[index - 1] !== '--node-path';
+  });
+  await become(node, [fileURLToPath(import.meta.url), ...args], {});
+}
+
+function stopSoon() {
+  if (!isStopping) say('stopping after the unit under way');
+  isStopping = true;
+}
+
+function readArguments() {
+  try {
+    const parsed = parseArgs({
+      allowPositionals: true,
+      options: {
+        quick: { type: 'boolean', default: false },
+        seconds: { type: 'string' },
+        seed: { type: 'string' },
+        fresh: { type: 'boolean', default: false },
+        'node-path': { type: 'string' },
+        help: { type: 'boolean', default: false },
+      },
+    });
+    const { seconds = '0', seed = '0' } = parsed.values;
+    if (!/^\d+$/.test(seconds) || !/^\d+$/.test(seed)) throw new Error('--seconds and --seed take a whole number');
+    if (!parsed.values.help) return parsed;
+    print(USAGE);
+    return process.exit(0);
+  } catch (error) {
+    return fail(error.message);
+  }
+}
+
+function fail(message) {
+  process.stderr.write(`${message}\n\n${USAGE}\n`);
+  return process.exit(1);
+}
+
+function print(text) {
+  process.stdout.write(`${text}\n`);
+}

@@ -1,0 +1,206 @@
+// Many connections at once that create, read, update, delete and burn pastes and issue and revoke certificates, until
+// the service is gone, with everything held to the model. Each paste is changed by one connection at a time and read by
+// all, so what is possible is known exactly; two changes at once are the rows of races.
+
+import { carryOut } from './actions.ts';
+import { createClient, type Client } from './client.ts';
+import { createPasteModel, type Action, type Attempt, type PasteModel, type Seen } from './model.ts';
+import type { Unit } from './row.ts';
+
+/** One thing that was done to a paste, as it is written down for whoever looks for a failure. */
+export interface Entry {
+  readonly round: number;
+  readonly action: Action;
+  readonly attempt: Attempt;
+  readonly seen: Seen;
+  readonly ttlSeconds?: number | undefined;
+}
+
+export interface KnownPaste {
+  readonly model: PasteModel;
+  readonly history: Entry[];
+  /** A connection is changing it. */
+  isTaken: boolean;
+}
+
+export interface KnownCertificate {
+  readonly serial: string;
+  readonly fingerprint: string;
+  /** `asked`: to be revoked, without an answer. */
+  state: 'valid' | 'asked' | 'revoked';
+}
+
+/** Everything that was asked of one database. */
+export interface World {
+  readonly pastes: KnownPaste[];
+  /** Gone, and not asked for any more; the database must not have them. */
+  readonly forgotten: KnownPaste[];
+  /** Asked for without an answer: may be there, under an id that nobody knows. */
+  readonly unanswered: PasteModel[];
+  readonly certificates: KnownCertificate[];
+  unansweredCertificates: number;
+  acknowledged: number;
+}
+
+export function newWorld(): World {
+  return { pastes: [], forgotten: [], unanswered: [], certificates: [], unansweredCertificates: 0, acknowledged: 0 };
+}
+
+const LARGEST_SMALL_BYTES = 4000;
+const LARGEST_BYTES = 700_000;
+
+/** How many pastes are kept before removing them is preferred. */
+const ENOUGH_PASTES = 150;
+
+/** What a connection does next, by weight. */
+const WEIGHTS: readonly (readonly [Chore, number])[] = [
+  ['create', 30], ['update', 18], ['remove', 22], ['readOwn', 8], ['readAny', 16],
+  ['issue', 2], ['register', 1], ['revoke', 2],
+];
+type Chore = 'create' | 'update' | 'remove' | 'readOwn' | 'readAny' | 'issue' | 'register' | 'revoke';
+const CHORES: readonly Chore[] = WEIGHTS.flatMap(([chore, weight]) => Array<Chore>(weight).fill(chore));
+
+/** Works on the service until it is gone, or `isOver`. */
+export async function workOn(
+  unit: Unit,
+  world: World,
+  port: number,
+  { round, connections, isOver }: { round: number; connections: number; isOver: () => boolean },
+): Promise<void> {
+  const workers = Array.from({ length: connections }, async () => {
+    const client = createClient(port);
+    while (!isOver() && !unit.isHopeless() && (await doOne(unit, world, client, round)));
+    client.close();
+  });
+  await Promise.all(workers);
+}
+
+/** Whether the service answered. */
+async function doOne(unit: Unit, world: World, client: Client, round: number): Promise<boolean> {
+  const { random } = unit;
+  const chore = random.pick(CHORES);
+  switch (chore) {
+    case 'create':
+      return create(unit, world, client, round);
+    case 'issue':
+    case 'register':
+      return obtain(unit, world, client, chore);
+    case 'revoke':
+      return revoke(unit, world, client);
+    case 'readAny': {
+      // An answer that there is nothing takes as long as a password check, and would be most of the time.
+      const isWanted = random.oneIn(50) ? isGone : isNotGone;
+      const others = world.pastes.filter((known) => !known.model.burn && isWanted(known));
+      return others.length === 0 || act(unit, world, client, round, random.pick(others), random.pick(['read', 'look']));
+    }
+    case 'update':
+    case 'remove':
+    case 'readOwn': {
+      if (chore === 'remove' && world.pastes.length < ENOUGH_PASTES && !random.oneIn(2)) return true;
+      const free = world.pastes.filter((known) => {
+        return !known.isTaken && isNotGone(known) && !(known.model.burn && chore === 'update');
+      });
+      if (free.length === 0) return true;
+      const known = random.pick(free);
+      const removal = known.model.burn ? 'read' : 'delete';
+      const action = { update: 'update', remove: removal, readOwn: known.model.burn ? 'look' : 'read' } as const;
+      return alone(known, () => act(unit, world, client, round, known, action[chore]));
+    }
+  }
+}
+
+export function isGone({ model }: KnownPaste): boolean {
+  return model.hasExpiredAt(Date.now()) || model.possible().every((state) => state === 'gone');
+}
+
+const isNotGone = (known: KnownPaste): boolean => !isGone(known);
+
+async function alone<Result>(known: KnownPaste, work: () => Promise<Result>): Promise<Result> {
+  known.isTaken = true;
+  try {
+    return await work();
+  } finally {
+    known.isTaken = false;
+  }
+}
+
+async function create(unit: Unit, world: World, client: Client, round: number): Promise<boolean> {
+  const { random, seed } = unit;
+  const label = `s${seed}r${round}n${random.below(2 ** 31)}`;
+  const model = createPasteModel(label, { burn: random.oneIn(3) });
+  const known: KnownPaste = { model, history: [], isTaken: true };
+  const ttlSeconds = random.oneIn(8) ? random.between(1, 4) : undefined;
+  const isThere = await act(unit, world, client, round, known, 'create', ttlSeconds);
+  known.isTaken = false;
+  if (model.id() === undefined) world.unanswered.push(model);
+  else world.pastes.push(known);
+  return isThere;
+}
+
+async function act(
+  unit: Unit,
+  world: World,
+  client: Client,
+  round: number,
+  known: KnownPaste,
+  action: Action,
+  ttlSeconds?: number,
+): Promise<boolean> {
+  const { random } = unit;
+  const bytes = random.oneIn(12) ? random.between(65_000, LARGEST_BYTES) : random.between(40, LARGEST_SMALL_BYTES);
+  const { attempt, seen, wrong } = await carryOut(client, known.model, action, { bytes, ttlSeconds });
+  known.history.push({ round, action, attempt, seen, ttlSeconds });
+  if (wrong !== undefined) unit.lose(wrong, evidenceOf(known));
+  if (seen.kind === 'unknown') return false;
+  world.acknowledged += 1;
+  unit.count(action);
+  return true;
+}
+
+/** The whole history of one paste, as JSON. */
+export function evidenceOf({ model, history }: KnownPaste): unknown {
+  const entries = history.map(({ round, action, attempt, seen, ttlSeconds }) => ({
+    round, action, version: attempt.version, bytes: model.bytesOf(attempt.version), ttlSeconds,
+    atMs: attempt.startMs, seen,
+  }));
+  return { label: model.label, id: model.id(), burn: model.burn, possible: model.possible(), entries };
+}
+
+async function obtain(unit: Unit, world: World, client: Client, how: 'issue' | 'register'): Promise<boolean> {
+  world.unansweredCertificates += 1;
+  const path = how === 'issue' ? '/pki/issue' : '/register';
+  const body = Buffer.from(JSON.stringify({ common_name: 'campaign' }));
+  const answer = await client.ask({ method: 'POST', path, headers: { 'Content-Type': 'application/json' }, body });
+  if (answer === undefined) return false;
+  world.unansweredCertificates -= 1;
+  if (answer.status !== (how === 'issue' ? 201 : 200)) {
+    unit.lose(`${how} was answered ${answer.status} ${answer.body.toString('latin1', 0, 200)}`);
+    return true;
+  }
+  if (how === 'issue') {
+    const { serial, fingerprint_sha1: fingerprint } = JSON.parse(String(answer.body)) as Record<string, string>;
+    world.certificates.push({ serial: serial ?? '', fingerprint: fingerprint ?? '', state: 'valid' });
+  } else {
+    // The bundle has the serial, and nobody here reads it.
+    world.certificates.push({ serial: '', fingerprint: answer.headers['x-fingerprint-sha1'] ?? '', state: 'valid' });
+  }
+  world.acknowledged += 1;
+  unit.count(how);
+  return true;
+}
+
+/** The first certificate is the admin's, and stays. */
+async function revoke(unit: Unit, world: World, client: Client): Promise<boolean> {
+  const valid = world.certificates.slice(1).filter(({ state, serial }) => state === 'valid' && serial !== '');
+  if (valid.length === 0) return true;
+  const certificate = unit.random.pick(valid);
+  certificate.state = 'asked';
+  const headers = { 'X-SSL-Client-SHA1': certificate.fingerprint };
+  const answer = await client.ask({ method: 'POST', path: `/pki/revoke/${certificate.serial}`, headers });
+  if (answer === undefined) return false;
+  if (answer.status !== 200) unit.lose(`revoking was answered ${answer.status} ${answer.body}`, certificate);
+  certificate.state = 'revoked';
+  world.acknowledged += 1;
+  unit.count('revoke');
+  return true;
+}

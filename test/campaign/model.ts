@@ -1,0 +1,160 @@
+// What a paste may be, given everything that was asked and answered about it. An operation that was acknowledged has
+// happened, one that was refused has not, one without an answer may have or not: so a paste has a set of states that
+// are possible, and whatever is seen must be in it. Who asks is load.ts and history.ts; this file does no I/O.
+
+/** The number of its content, from 1, or that it is not there. */
+export type State = number | 'gone';
+
+/** `read` gives the content, and burns a paste that is made so; `look` gives the metadata. */
+export type Action = 'create' | 'read' | 'look' | 'update' | 'delete';
+
+/** What a create or an update brings. */
+export interface Terms {
+  readonly bytes?: number;
+  /** Of a create. */
+  readonly ttlSeconds?: number | undefined;
+}
+
+/** What came of an action. */
+export type Seen =
+  | { readonly kind: 'done'; readonly version?: number | undefined; readonly id?: string; readonly expiresAt?: number }
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'refused'; readonly status: number }
+  | { readonly kind: 'unknown' }
+  /** An answer that is wrong whatever the state. */
+  | { readonly kind: 'wrong'; readonly why: string };
+
+/** One action under way. */
+export interface Attempt {
+  readonly action: Action;
+  /** The content that a create or an update brings. */
+  readonly version: number;
+  readonly startMs: number;
+}
+
+export interface PasteModel {
+  readonly label: string;
+  readonly burn: boolean;
+  /** Once its creation was acknowledged. */
+  id(): string | undefined;
+  /** Bytes of that content. */
+  bytesOf(version: number): number;
+  possible(): readonly State[];
+  /** Whether its time to live was over at that moment. */
+  hasExpiredAt(unixMs: number): boolean;
+  /** An action that changes something must not meet another such one on the same paste; others may. */
+  begin(action: Action, unixMs: number, bytes?: number): Attempt;
+  /** What must hold and does not, in words; undefined when all is well. */
+  end(attempt: Attempt, seen: Seen, unixMs: number): string | undefined;
+}
+
+interface Watched extends Attempt {
+  /** The states that were possible at any moment since the beginning. */
+  readonly seenPossible: Set<State>;
+  /** Those before it began. */
+  readonly before: readonly State[];
+  readonly changes: boolean;
+}
+
+/** `refusable`: whether 5xx is an answer to live with, as on a disk that fails. */
+export function createPasteModel(label: string, { burn = false, refusable = false } = {}): PasteModel {
+  let possible: State[] = ['gone'];
+  let id: string | undefined;
+  let expiresAt = Infinity;
+  const sizes: number[] = [0];
+  const underWay = new Set<Watched>();
+
+  function allow(states: readonly State[]): void {
+    possible = [...new Set(states)];
+    for (const { seenPossible } of underWay) for (const state of possible) seenPossible.add(state);
+  }
+
+  const hasExpiredAt = (unixMs: number): boolean => Math.floor(unixMs / 1000) >= expiresAt;
+
+  function begin(action: Action, unixMs: number, bytes = 0): Attempt {
+    const before = possible;
+    const brings = action === 'create' || action === 'update';
+    if (brings) sizes.push(bytes);
+    const version = brings ? sizes.length - 1 : 0;
+    const changes = brings || action === 'delete' || (action === 'read' && burn);
+    const attempt = { action, version, startMs: unixMs, before, seenPossible: new Set(before), changes };
+    underWay.add(attempt);
+    if (changes) allow([...before, after(attempt)]);
+    return attempt;
+  }
+
+  function end(attempt: Attempt, seen: Seen, unixMs: number): string | undefined {
+    const watched = attempt as Watched;
+    underWay.delete(watched);
+    switch (seen.kind) {
+      case 'wrong':
+        return `${attempt.action} of ${label}: ${seen.why}`;
+      case 'unknown':
+        return undefined;
+      case 'refused':
+        if (watched.changes) allow(watched.before);
+        return refusable ? undefined : `${attempt.action} of ${label} was refused with ${seen.status}`;
+      case 'absent':
+        return endAbsent(watched, unixMs);
+      case 'done':
+        return endDone(watched, seen);
+    }
+  }
+
+  function endAbsent(watched: Watched, unixMs: number): string | undefined {
+    const known = watched.changes ? new Set(watched.before) : watched.seenPossible;
+    if (!known.has('gone') && !hasExpiredAt(unixMs)) {
+      return `${label} is lost: ${watched.action} found nothing, and ${list(known)} was possible`;
+    }
+    if (watched.changes) allow(['gone']);
+    return undefined;
+  }
+
+  function endDone(watched: Watched, seen: Extract<Seen, { kind: 'done' }>): string | undefined {
+    const { action } = watched;
+    if (action === 'create') {
+      id = seen.id;
+      expiresAt = seen.expiresAt ?? Infinity;
+      allow([watched.version]);
+      return undefined;
+    }
+    const known = watched.changes ? new Set(watched.before) : watched.seenPossible;
+    if (watched.changes) allow([after(watched)]);
+    if (hasExpiredAt(watched.startMs)) return `${label} had expired, and ${action} found it`;
+    if (![...known].some((state) => state !== 'gone')) return `${label} is back: ${action} found it, and it was gone`;
+    if (action !== 'read' || known.has(seen.version ?? 0)) return undefined;
+    return `${label} read as version ${seen.version}, and ${list(known)} was possible`;
+  }
+
+  return {
+    label,
+    burn,
+    id: () => id,
+    bytesOf: (version) => sizes[version] ?? 0,
+    possible: () => possible,
+    hasExpiredAt,
+    begin,
+    end,
+  };
+}
+
+/** The state in which an action that changes something leaves its paste. */
+function after({ action, version }: Attempt): State {
+  return action === 'create' || action === 'update' ? version : 'gone';
+}
+
+function list(states: Iterable<State>): string {
+  return [...states].join(' or ');
+}
+
+/** Content that says whose it is and which, all through, so that nothing can be taken for it. Text. */
+export function contentOf(label: string, version: number, bytes: number): Buffer {
+  return Buffer.alloc(bytes, `${label}.${version}.${bytes};`);
+}
+
+/** Which content of that paste it is; undefined when it is none of them, not even by a byte. */
+export function versionOf(model: Pick<PasteModel, 'label' | 'bytesOf'>, content: Uint8Array): number | undefined {
+  const [, version = '0'] = Buffer.from(content.subarray(0, 100)).toString('latin1').split('.');
+  const known = contentOf(model.label, Number(version), model.bytesOf(Number(version)));
+  return known.equals(content) ? Number(version) : undefined;
+}

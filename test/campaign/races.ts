@@ -1,0 +1,21 @@
+// Many requests at once: each on a connection of its own, all sent but for their last byte, and then released together.
+
+import { createClient, type Answer, type Ask, type Client } from './client.ts';
+
+export interface Racers {
+  /** The answers, in the order of the requests; undefined where the connection broke off. At most as many as racers. */
+  race(requests: readonly Ask[]): Promise<readonly (Answer | undefined)[]>;
+  close(): void;
+}
+
+/** So many connections, kept for one race after the other. */
+export function createRacers(port: number, count: number): Racers {
+  const clients: readonly Client[] = Array.from({ length: count }, () => createClient(port));
+  return {
+    async race(requests) {
+      const held = await Promise.all(requests.map((request, index) => clients[index]!.hold(request)));
+      return Promise.all(held.map((release) => release()));
+    },
+    close: () => clients.forEach((client) => client.close()),
+  };
+}

@@ -1,0 +1,189 @@
+// Row 3: a disk filled to the last byte under load, and freed again, without a restart.
+
+import { spawnSync } from 'node:child_process';
+import { closeSync, existsSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { MIB } from '../../src/core/time.ts';
+import { carryOut } from './actions.ts';
+import { createClient, type Client } from './client.ts';
+import { inspect } from './inspect.ts';
+import { createPasteModel, versionOf, type Action, type PasteModel, type Terms } from './model.ts';
+import type { Row, Unit } from './row.ts';
+import type { Service } from './service.ts';
+
+const CYCLES = { quick: 1, full: 5 };
+const DISK_MIB = 96;
+const CONNECTIONS = 4;
+
+/** Requests of each connection on the full disk. */
+const ROUNDS = { quick: 12, full: 60 };
+
+/** The room in reserve is tried to be made every ten seconds. */
+const RECOVERED_WITHIN_MS = 30_000;
+
+export const fullDiskRow: Row = {
+  name: '3',
+  title: 'the disk filled to the last byte under load, then freed',
+  target: '50 cycles',
+  units: 10,
+  bars: { recoveryMs: 12_000 },
+  obstacle: mountObstacle,
+  async run(unit) {
+    const disk = join(unit.folder, 'disk');
+    mkdirSync(disk);
+    const options = ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m`, 'tmpfs', disk];
+    const { status, stderr } = spawnSync('mount', options, { encoding: 'utf8' });
+    if (status !== 0) throw new Error(`mount ended with ${status}: ${stderr}`);
+    try {
+      await cyclesOn(unit, disk);
+    } finally {
+      // Lazily: what still has files there ends after this.
+      spawnSync('umount', ['-l', disk]);
+    }
+  },
+};
+
+function mountObstacle(): string | undefined {
+  const mayMount = process.platform === 'linux' && process.getuid?.() === 0;
+  return mayMount ? undefined : 'only root may mount a small disk, and on Linux';
+}
+
+async function cyclesOn(unit: Unit, disk: string): Promise<void> {
+  const service = await unit.start({ folder: disk });
+  const pastes: PasteModel[] = [];
+  await until(() => existsSync(`${service.databasePath}-ballast`), 'the room in reserve is made');
+  for (let cycle = 0; cycle < CYCLES[unit.effort] && !unit.isHopeless(); cycle += 1) {
+    const client = createClient(service.port());
+    await storeSome(unit, client, pastes, cycle);
+    const filling = everyone(unit, service, pastes, 'filling');
+    const filler = fillUp(disk);
+    await filling;
+    await everyone(unit, service, pastes, 'full');
+    rmSync(filler);
+    await recover(unit, client, pastes, cycle);
+    await removeAll(unit, client, pastes);
+    client.close();
+    unit.count('cycles');
+    if (!service.isAlive()) unit.lose('the process ended', service.output().slice(-2000));
+  }
+  await service.kill();
+  const after = await unit.start({ folder: disk });
+  lookAt(unit, after, pastes);
+}
+
+/** Takes every byte that is left; the path of the file that has them. */
+function fillUp(disk: string): string {
+  const path = join(disk, 'filler');
+  const descriptor = openSync(path, 'w');
+  for (const piece of [new Uint8Array(MIB), new Uint8Array(4096)]) {
+    try {
+      while (writeSync(descriptor, piece) > 0);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+    }
+  }
+  closeSync(descriptor);
+  return path;
+}
+
+/** Enough for what everyone removes, and some that expire on the full disk. */
+async function storeSome(unit: Unit, client: Client, pastes: PasteModel[], cycle: number): Promise<void> {
+  const count = CONNECTIONS * ROUNDS[unit.effort];
+  for (let index = 0; index < count; index += 1) {
+    const model = createPasteModel(`s${unit.seed}c${cycle}n${index}`, { burn: index % 3 === 0, refusable: true });
+    const bytes = index % 10 === 0 ? unit.random.between(66_000, 400_000) : unit.random.between(40, 4000);
+    await mustDo(unit, client, model, 'create', { bytes, ttlSeconds: index % 7 === 0 ? 4 : undefined });
+    pastes.push(model);
+  }
+}
+
+/** Reads are answered, removals done and creations refused with 507, while others do the same. */
+async function everyone(
+  unit: Unit,
+  service: Service,
+  pastes: readonly PasteModel[],
+  state: 'filling' | 'full',
+): Promise<void> {
+  const present = pastes.filter((model) => model.possible().some((version) => version !== 'gone'));
+  const workers = Array.from({ length: CONNECTIONS }, async (_, worker) => {
+    const client = createClient(service.port());
+    const own = present.filter((__, index) => index % CONNECTIONS === worker);
+    for (let round = 0; round < ROUNDS[unit.effort] && !unit.isHopeless(); round += 1) {
+      await createOne(unit, client, state);
+      const model = own[round];
+      if (model === undefined) continue;
+      await mustDo(unit, client, model, model.burn ? 'look' : 'read');
+      if (state === 'full' && round % 2 === 0) await mustDo(unit, client, model, model.burn ? 'read' : 'delete');
+    }
+    client.close();
+  });
+  await Promise.all(workers);
+}
+
+/** 201 as long as there is room; what was stored is gone again at once. */
+async function createOne(unit: Unit, client: Client, state: 'filling' | 'full'): Promise<void> {
+  const model = createPasteModel(`x${unit.random.below(2 ** 31)}`, { burn: true, refusable: true });
+  const { seen } = await carryOut(client, model, 'create', { bytes: unit.random.pick([50, 5000, 100_000]) });
+  if (seen.kind === 'done' && state === 'filling') return mustDo(unit, client, model, 'read');
+  const isNoRoom = seen.kind === 'refused' && seen.status === 507;
+  if (!isNoRoom) unit.lose(`creating on the full disk: ${JSON.stringify(seen)}`);
+  unit.count('refused with 507');
+}
+
+async function mustDo(
+  unit: Unit,
+  client: Client,
+  model: PasteModel,
+  action: Action,
+  terms?: Terms,
+): Promise<void> {
+  const { seen, wrong } = await carryOut(client, model, action, terms);
+  unit.count(action);
+  if (wrong !== undefined) return unit.lose(wrong);
+  const hasExpired = seen.kind === 'absent' && model.hasExpiredAt(Date.now());
+  if (seen.kind !== 'done' && !hasExpired) unit.lose(`${action} does not work: ${JSON.stringify(seen)}`);
+}
+
+/** Without a restart, and without more asking than a client that tries again. */
+async function recover(unit: Unit, client: Client, pastes: PasteModel[], cycle: number): Promise<void> {
+  const startMs = performance.now();
+  for (let attempt = 0; ; attempt += 1) {
+    const model = createPasteModel(`s${unit.seed}c${cycle}r${attempt}`, { refusable: true });
+    const { seen } = await carryOut(client, model, 'create', { bytes: 100_000 });
+    if (seen.kind === 'done') {
+      pastes.push(model);
+      break;
+    }
+    if (performance.now() - startMs > RECOVERED_WITHIN_MS) return unit.lose(`no recovery: ${JSON.stringify(seen)}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  unit.most('recoveryMs', performance.now() - startMs);
+  const health = await client.ask({ method: 'GET', path: '/health' });
+  if (health?.status !== 200) unit.lose(`after the recovery /health is ${health?.status}`);
+}
+
+/** What is left, so that the next cycle has room; the newest stays, to be looked for at the end. */
+async function removeAll(unit: Unit, client: Client, pastes: PasteModel[]): Promise<void> {
+  for (const model of pastes.slice(0, -1)) {
+    if (model.hasExpiredAt(Date.now()) || model.possible().every((state) => state === 'gone')) continue;
+    await mustDo(unit, client, model, model.burn ? 'read' : 'delete');
+  }
+  pastes.splice(0, pastes.length - 1);
+}
+
+function lookAt(unit: Unit, service: Service, pastes: readonly PasteModel[]): void {
+  const { faults, pastes: stored } = inspect(service.databasePath);
+  for (const fault of faults) unit.lose(fault);
+  for (const model of pastes) {
+    const content = stored.get(model.id() ?? '')?.content;
+    if (content === undefined || versionOf(model, content) !== 1) unit.lose(`${model.label} is lost after the cycles`);
+  }
+}
+
+async function until(isSo: () => boolean, what: string): Promise<void> {
+  const startMs = performance.now();
+  while (!isSo()) {
+    if (performance.now() - startMs > RECOVERED_WITHIN_MS) throw new Error(`${what}: not in ${RECOVERED_WITHIN_MS} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}

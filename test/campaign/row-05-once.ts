@@ -1,0 +1,145 @@
+// Row 5: what may succeed once, asked for by many at once: one challenge for pastes or registrations, the first
+// authority, the first certificate and its admin, the revocation of one certificate.
+
+import { join } from 'node:path';
+import { createHash } from 'node:crypto';
+import { createClient, type Answer, type Ask, type Client } from './client.ts';
+import { inspect } from './inspect.ts';
+import { createRacers, type Racers } from './races.ts';
+import type { Row, Unit } from './row.ts';
+import type { Service } from './service.ts';
+
+const RACERS = 16;
+
+/** New databases, each with one race for its authority and one for its admin. */
+const FIRSTS = { quick: 1, full: 5 };
+const RACES = { quick: 8, full: 50 };
+
+/** Enough that there is something to solve, and no more because of all the races. */
+const WORK = { SERVICE_POW_DIFFICULTY: '2', SERVICE_REGISTER_POW: '2', ANTIFLOOD_THRESHOLD: '0' };
+
+export const onceRow: Row = {
+  name: '5',
+  title: 'one challenge, the first authority, the first admin, one revocation: asked for by 16 at once',
+  target: '5 000 x 16',
+  units: 35,
+  async run(unit) {
+    for (let index = 0; index < FIRSTS[unit.effort] && !unit.isHopeless(); index += 1) {
+      const service = await unit.start({ folder: join(unit.folder, `first${index}`), environment: WORK });
+      const racers = createRacers(service.port(), RACERS);
+      const client = createClient(service.port());
+      await raceForFirsts(unit, client, racers, index);
+      if (index === 0) {
+        for (let race = 0; race < RACES[unit.effort]; race += 1) {
+          await raceForChallenge(unit, client, racers, 'paste');
+          await raceForChallenge(unit, client, racers, 'register');
+          await raceForRevocation(unit, client, racers);
+        }
+      }
+      client.close();
+      racers.close();
+      lookAt(unit, service);
+    }
+  },
+};
+
+function lookAt(unit: Unit, service: Service): void {
+  for (const fault of inspect(service.databasePath).faults) unit.lose(fault);
+}
+
+/**
+ * On an empty database. Half of the time the authority is asked for by everyone, and then the first certificate; else
+ * all register, and whoever is first makes the authority too.
+ */
+async function raceForFirsts(unit: Unit, client: Client, racers: Racers, index: number): Promise<void> {
+  if (index % 2 === 0) {
+    const answers = await racers.race(Array<Ask>(RACERS).fill({ method: 'POST', path: '/pki/ca' }));
+    expectOne(unit, 'authority', answers, 201, [409]);
+  }
+  const registering: Ask[] = [];
+  for (let racer = 0; racer < RACERS; racer += 1) {
+    const issue = { method: 'POST', path: '/pki/issue', headers: JSON_TYPE, body: COMMON_NAME };
+    registering.push(index % 2 === 0 && racer % 2 === 0 ? issue : await registration(client));
+  }
+  const answers = await racers.race(registering);
+  const admins = answers.filter((answer) => {
+    const isIssued = answer?.status === 201;
+    return answer?.headers['x-is-admin'] === '1' || (isIssued && JSON.parse(String(answer.body))['is_admin'] === true);
+  });
+  unit.count('first admin');
+  if (admins.length !== 1) unit.lose(`${admins.length} admins`, statuses(answers));
+  const failed = answers.filter((answer) => answer === undefined || answer.status >= 300);
+  if (failed.length > 0) unit.lose(`${failed.length} of ${RACERS} got no certificate`, statuses(answers));
+}
+
+const JSON_TYPE = { 'Content-Type': 'application/json' };
+const COMMON_NAME = Buffer.from('{"common_name":"racer"}');
+
+async function registration(client: Client): Promise<Ask> {
+  return { method: 'POST', path: '/register', headers: await workFor(client, '/register/challenge') };
+}
+
+async function raceForChallenge(
+  unit: Unit,
+  client: Client,
+  racers: Racers,
+  purpose: 'paste' | 'register',
+): Promise<void> {
+  const isPaste = purpose === 'paste';
+  const headers = await workFor(client, isPaste ? '/challenge' : '/register/challenge');
+  const requests = Array.from({ length: RACERS }, (_, racer): Ask => {
+    if (!isPaste) return { method: 'POST', path: '/register', headers };
+    // Through the row of a small paste and through the chunks of a large one.
+    const body = Buffer.alloc(racer % 8 === 0 ? 80_000 : 50, `racer ${racer} of ${unit.random.below(2 ** 31)}; `);
+    return { method: racer % 2 === 0 ? 'POST' : 'PUT', path: '/', headers, body };
+  });
+  expectOne(unit, `challenge (${purpose})`, await racers.race(requests), isPaste ? 201 : 200, [400]);
+}
+
+async function raceForRevocation(unit: Unit, client: Client, racers: Racers): Promise<void> {
+  const issued = await client.ask({ method: 'POST', path: '/pki/issue', headers: JSON_TYPE, body: COMMON_NAME });
+  const { serial, fingerprint_sha1: fingerprint } = JSON.parse(String(issued?.body)) as Record<string, string>;
+  const headers = { 'X-SSL-Client-SHA1': fingerprint ?? '' };
+  const requests = Array<Ask>(RACERS).fill({ method: 'POST', path: `/pki/revoke/${serial}`, headers });
+  expectOne(unit, 'revocation', await racers.race(requests), 200, [409]);
+}
+
+function expectOne(
+  unit: Unit,
+  what: string,
+  answers: readonly (Answer | undefined)[],
+  success: number,
+  refusals: readonly number[],
+): void {
+  unit.count(what);
+  unit.count('requests', answers.length);
+  const successes = answers.filter((answer) => answer?.status === success).length;
+  const others = answers.filter((answer) => answer?.status !== success && !refusals.includes(answer?.status ?? 0));
+  // Under load, work that costs much is shed; that is no success.
+  const shed = others.filter((answer) => answer?.status === 503 && answer.headers['retry-after'] === '1');
+  if (shed.length > 0) unit.count('shed', shed.length);
+  if (shed.length < others.length) unit.lose(`answers that must not be: ${what}`, statuses(answers));
+  if (successes !== 1) unit.lose(`${successes} successes: ${what}`, statuses(answers));
+}
+
+function statuses(answers: readonly (Answer | undefined)[]): unknown {
+  return answers.map((answer) => [answer?.status, answer?.body.toString('latin1', 0, 120)]);
+}
+
+interface Challenge {
+  readonly nonce: string;
+  readonly difficulty: number;
+  readonly token: string;
+}
+
+/** The headers of a challenge that has been solved. */
+async function workFor(client: Client, path: string): Promise<Record<string, string>> {
+  const answer = await client.ask({ method: 'GET', path });
+  if (answer?.status !== 200) throw new Error(`GET ${path} was answered ${answer?.status} ${answer?.body}`);
+  const { nonce, difficulty, token } = JSON.parse(String(answer.body)) as Challenge;
+  for (let solution = 0; ; solution += 1) {
+    const digest = createHash('sha256').update(`${nonce}:${solution}`).digest();
+    const isEnough = Math.clz32(digest.readUInt32BE(0)) >= difficulty;
+    if (isEnough) return { 'X-PoW-Token': token, 'X-PoW-Solution': String(solution) };
+  }
+}

@@ -1,0 +1,155 @@
+// Row 9: slow clients in great number, slowhttptest's and our own from many addresses: other clients are answered all
+// the same, and the slow ones are gone before long.
+
+import { execFile } from 'node:child_process';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createClient } from './client.ts';
+import { metricsAt, readMetrics } from './gauges.ts';
+import { startPart } from './part.ts';
+import type { Probed, ProberOptions } from './prober.ts';
+import { installedPrograms } from './programs.ts';
+import type { Row, Unit } from './row.ts';
+import type { Service } from './service.ts';
+import type { AttackKind, Attacked, AttackOptions } from './slow-attack.ts';
+
+const KINDS: readonly AttackKind[] = ['headers', 'body', 'read', 'range'];
+
+/** Where attackers come from: an address, which may have 50 connections; as many as they need; a proxy's. */
+const WAYS = ['one address', 'many addresses', 'a trusted address'] as const;
+type Way = (typeof WAYS)[number];
+
+const CONNECTIONS = { quick: 120, full: 1000 };
+const SECONDS = { quick: 1, full: 60 };
+const CONTENT_BYTES = 8 * 2 ** 20;
+
+/** Ten seconds for a head; for a body that at the slowest rate; thrice that for whoever took something once. */
+const LONGEST_MS = 45_000;
+
+/** Whoever sends whole requests is idle, and not slow, for so long. */
+const IDLE_SECONDS = 60;
+
+export const slowRow: Row = {
+  name: '9',
+  title: 'slow heads, slow bodies, slow readers and ranges, from one address and from many, beside other clients',
+  target: '4 kinds x 3 ways, 1 000 connections, 60 s each',
+  units: KINDS.length * WAYS.length,
+  bars: { 'others p99 ms': 100, 'event loop p99 ms': 100 },
+  async run(unit) {
+    noteKernel(unit);
+    if (unit.effort === 'quick') {
+      await attackOnce(unit, 'headers', 'one address');
+      return attackOnce(unit, 'read', 'many addresses');
+    }
+    const kind = KINDS[(unit.seed - 1) % KINDS.length]!;
+    await attackOnce(unit, kind, WAYS[Math.floor((unit.seed - 1) / KINDS.length) % WAYS.length]!);
+  },
+};
+
+/**
+ * What a stalled reader has not taken waits in the kernel, up to megabytes each, and then the kernel is short of memory
+ * for every connection (tcp(7), `tcp_mem`): seconds for others, of which the service knows nothing.
+ */
+function noteKernel(unit: Unit): void {
+  const bound = Number(readFileSync('/proc/sys/net/ipv4/tcp_notsent_lowat', 'utf8'));
+  if (bound > 2 ** 20) unit.note('net.ipv4.tcp_notsent_lowat bounds nothing here: slow readers slow the kernel itself');
+}
+
+async function attackOnce(unit: Unit, kind: AttackKind, way: Way): Promise<void> {
+  const folder = join(unit.folder, `${kind} ${way}`.replaceAll(' ', '-'));
+  mkdirSync(folder);
+  // Nobody on loopback is a proxy but for the way that means just that.
+  const trust = way === 'a trusted address' ? {} : { SERVICE_TRUSTED_PROXIES: '192.0.2.1' };
+  const limits = { SERVICE_MAX_ANON: String(CONTENT_BYTES) };
+  const service = await unit.start({ folder, environment: { ...metricsAt(folder), ...trust, ...limits } });
+  const path = await storedPath(service);
+  const paths = ['/health', '/'];
+  const probing: ProberOptions = { port: service.port(), localAddress: '127.0.0.2', paths, intervalMs: 20 };
+  const prober = await startPart<ProberOptions, Probed>('./prober.ts', probing);
+  const name = `${kind}, ${way}`;
+  unit.count(name, CONNECTIONS[unit.effort]);
+  // The delay of the start is not of the attack.
+  await readMetrics(folder);
+  const isOurs = way === 'many addresses' || unit.effort === 'quick' || !hasSlowHttpTest();
+  if (isOurs) await ownAttack(unit, name, { kind, way, service, path });
+  else await slowHttpTest(unit, kind, service, path);
+  unit.most('event loop p99 ms', (await readMetrics(folder)).eventLoopP99Ms);
+  await attackersGo(unit, name, folder);
+  judgeOthers(unit, name, await prober.end());
+  if (!service.isAlive()) unit.lose(`${name}: the process ended`, service.output().slice(-2000));
+  await service.kill();
+}
+
+async function storedPath(service: Service): Promise<string> {
+  const client = createClient(service.port());
+  const body = Buffer.alloc(CONTENT_BYTES, 'something to read slowly. ');
+  const answer = await client.ask({ method: 'POST', path: '/', body });
+  client.close();
+  return `/${(JSON.parse(String(answer?.body)) as { id: string }).id}/raw`;
+}
+
+async function ownAttack(
+  unit: Unit,
+  name: string,
+  { kind, way, service, path }: { kind: AttackKind; way: Way; service: Service; path: string },
+): Promise<void> {
+  const many = Array.from({ length: 40 }, (_, index) => `127.0.1.${index + 1}`);
+  const addresses = way === 'many addresses' ? many : ['127.0.0.3'];
+  const options: AttackOptions = { kind, port: service.port(), connections: CONNECTIONS[unit.effort], addresses, path };
+  const attack = await startPart<AttackOptions, Attacked>('./slow-attack.ts', options);
+  await new Promise((resolve) => setTimeout(resolve, SECONDS[unit.effort] * 1000));
+  const { refused, ended, longestMs } = await attack.end();
+  unit.count('refused', refused);
+  unit.count('ended', ended);
+  if (kind !== 'range') unit.most('an attacker lasted ms', longestMs);
+  if (kind !== 'range' && longestMs > LONGEST_MS) unit.lose(`${name}: an attacker lasted ${longestMs} ms`);
+  if (way === 'one address' && refused === 0) unit.lose(`${name}: none was refused`);
+}
+
+function hasSlowHttpTest(): boolean {
+  return installedPrograms(['slowhttptest']).size === 1;
+}
+
+const SWITCHES: Readonly<Record<AttackKind, readonly string[]>> = {
+  headers: ['-H', '-i', '5', '-x', '24'],
+  body: ['-B', '-i', '5', '-s', '100000', '-x', '10'],
+  read: ['-X', '-w', '512', '-y', '1024', '-n', '5', '-z', '32', '-k', '3'],
+  range: ['-R', '-a', '10', '-b', '3000'],
+};
+
+/** Its connections are not opened again; it ends when none is left, or after its time. */
+async function slowHttpTest(unit: Unit, kind: AttackKind, service: Service, path: string): Promise<void> {
+  const target = kind === 'headers' || kind === 'body' ? '/' : path;
+  const args = [
+    ...SWITCHES[kind], '-c', String(CONNECTIONS.full), '-r', '200', '-l', String(SECONDS.full), '-p', '3',
+    '-u', `http://127.0.0.1:${service.port()}${target}`,
+  ];
+  const said = await new Promise<string>((resolve) => {
+    const options = { maxBuffer: 2 ** 26, cwd: unit.folder };
+    execFile('slowhttptest', args, options, (_, stdout, stderr) => resolve(stdout + stderr));
+  });
+  const plain = said.replaceAll(/\x1b\[[0-9;]*[A-Za-z]/g, '');
+  if (!/closed:\s+\d+/.test(plain)) throw new Error(`slowhttptest said:\n${plain.slice(-2000)}`);
+}
+
+/** What is left when the attack is over goes by itself. */
+async function attackersGo(unit: Unit, name: string, folder: string): Promise<void> {
+  const overMs = performance.now();
+  const mostOthers = 8;
+  for (;;) {
+    const { connectionsOpen } = await readMetrics(folder);
+    const waitedMs = performance.now() - overMs;
+    if (connectionsOpen <= mostOthers) return unit.most('gone after ms', waitedMs);
+    if (waitedMs > (IDLE_SECONDS + 5) * 1000) return unit.lose(`${name}: ${connectionsOpen} connections are left`);
+    await new Promise((resolve) => setTimeout(resolve, 250));
+  }
+}
+
+function judgeOthers(unit: Unit, name: string, { answered, failures, p99Ms, mostMs, ownP99Ms }: Probed): void {
+  unit.count('others answered', answered);
+  unit.most('others p99 ms', p99Ms);
+  unit.most('others ms', mostMs);
+  unit.most('their own delay p99 ms', ownP99Ms);
+  const isFailure = answered === 0 || Object.keys(failures).length > 0;
+  if (isFailure) unit.lose(`${name}: others were not answered`, { answered, failures });
+}

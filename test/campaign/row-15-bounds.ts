@@ -1,0 +1,143 @@
+// Row 15: the tables that remember clients stay within their bounds whatever number of clients there is, and no limit
+// is passed when the clock is set by an hour in between. On the service's own parts, with clocks that the row moves: a
+// million clients take seconds that way, and clocks can't be set for a process alone.
+
+import { Refusal } from '../../src/core/refusals.ts';
+import type { Caller } from '../../src/core/tiers.ts';
+import { createAntiflood } from '../../src/limits/antiflood.ts';
+import { createSlidingWindow } from '../../src/limits/sliding-window.ts';
+import { createRates } from '../../src/service/rates.ts';
+import { movableClock, type MovableClock } from '../support/clock.ts';
+import type { Seeded } from '../support/seeded.ts';
+import { testConfig } from '../support/test-config.ts';
+import type { Row, Unit } from './row.ts';
+
+const CLIENTS = { quick: 30_000, full: 1_000_000 };
+const STEPS = { quick: 5000, full: 300_000 };
+
+const REGULARS = 20;
+
+const HOUR_MS = 3_600_000;
+const WINDOW_MS = 60_000;
+const ANYONE: Caller = { tier: 'anonymous', fingerprint: null };
+
+export const boundsRow: Row = {
+  name: '15',
+  title: 'tables of clients within their bounds, limits with the clock set by an hour',
+  target: 'a million distinct clients; no window above its maximum',
+  units: 5,
+  async run(unit) {
+    manyClients(unit);
+    for (const kind of ['creation', 'lookup'] as const) clockJumps(unit, kind);
+    floodOfStamps(unit);
+  },
+};
+
+/**
+ * Each comes once; in between come regulars, who must be counted exactly. With as many others as there is room for
+ * since one was last allowed anything it is forgotten, as the contract has it ("oldest pruned"), and counted anew.
+ */
+function manyClients(unit: Unit): void {
+  const { rateMaxEntries: maxKeys, rateCleanupThreshold: cleanupThreshold } = testConfig();
+  const { random } = unit;
+  const table = createSlidingWindow({ windowMs: WINDOW_MS, maxKeys, cleanupThreshold });
+  const regulars = createReference(WINDOW_MS);
+  const lastAllowed = new Map<string, number>();
+  const max = 10;
+  let nowMs = 0;
+  for (let client = 0; client < CLIENTS[unit.effort] && !unit.isHopeless(); client += 1) {
+    // At times all at one moment, at times so slowly that the window empties.
+    if (random.oneIn(3)) nowMs += random.pick([0, 1, 1, 5]);
+    table.take(addressOf(client), max, nowMs);
+    if (table.size > maxKeys) unit.lose(`${table.size} clients are remembered`, { client, nowMs });
+    unit.most('clients remembered', table.size);
+    if (!random.oneIn(20)) continue;
+    const regular = `regular ${random.below(REGULARS)}`;
+    const others = client - (lastAllowed.get(regular) ?? client);
+    const mayBeForgotten = others + REGULARS >= maxKeys;
+    const before = regulars.inWindow(regular, nowMs);
+    const { allowed } = table.take(regular, max, nowMs);
+    if (mayBeForgotten && allowed && before >= max) regulars.forget(regular);
+    const isRight = mayBeForgotten || allowed === before < max;
+    if (!isRight) unit.lose(`${before} in the window, and ${allowed}`, { client, nowMs });
+    if (!allowed) continue;
+    regulars.note(regular, nowMs);
+    lastAllowed.set(regular, client);
+  }
+  unit.count('clients', CLIENTS[unit.effort]);
+}
+
+/** The rates as the service counts them; the clock of the host is set forward and back while they do. */
+function clockJumps(unit: Unit, kind: 'creation' | 'lookup'): void {
+  const clock = movableClock();
+  const max = 10;
+  const config = testConfig({ rateMax: max, lookupRateMax: max, rateWindowSeconds: 60, lookupRateWindowSeconds: 60 });
+  const rates = createRates({ config, clock, count: () => undefined });
+  const reference = createReference(WINDOW_MS);
+  const take = (address: string): unknown =>
+    kind === 'creation' ? rates.countCreation(address, ANYONE) : rates.countLookup(address, ANYONE);
+  for (let step = 0; step < STEPS[unit.effort] && !unit.isHopeless(); step += 1) {
+    move(clock, unit.random);
+    if (unit.random.oneIn(50)) rates.sweep();
+    // Two spellings of one client, and two clients of one network.
+    const address = unit.random.pick(['192.0.2.1', '::ffff:192.0.2.1', '2001:db8::1', '2001:db8::2']);
+    const client = address.startsWith('2001') ? 'network' : 'host';
+    const before = reference.inWindow(client, clock.monotonicMs());
+    const isAllowed = !isRefused(() => take(address));
+    if (isAllowed) reference.note(client, clock.monotonicMs());
+    if (isAllowed !== before < max) unit.lose(`${kind}: allowed is ${isAllowed} with ${before} in the window`, { step });
+  }
+  unit.count('requests with a clock that is set', STEPS[unit.effort]);
+}
+
+/** Anti-flood forgets the oldest of too many requests, and neither stops counting nor goes above its maximum. */
+function floodOfStamps(unit: Unit): void {
+  const { antifloodMaxEntries: maxEntries } = testConfig();
+  const [baseBits, maxBits] = [4, 28];
+  const antiflood = createAntiflood({
+    baseBits, maxBits, maxEntries, thresholdCount: 30, stepBits: 2, windowMs: WINDOW_MS, decayMs: 30_000,
+  });
+  let nowMs = 0;
+  for (let request = 1; request <= CLIENTS[unit.effort]; request += 1) {
+    antiflood.record(nowMs);
+    const bits = antiflood.difficultyBits(nowMs);
+    if (bits > maxBits || (request > 1000 && bits < maxBits)) unit.lose(`${bits} bits after ${request} requests`);
+    if (unit.random.oneIn(50)) nowMs += 1;
+    if (unit.isHopeless()) return;
+  }
+  nowMs += WINDOW_MS + 30_000 * 30;
+  if (antiflood.difficultyBits(nowMs) !== baseBits) unit.lose('the difficulty does not fall again');
+  unit.count('creations', CLIENTS[unit.effort]);
+}
+
+/** Time goes by; now and then the host's clock is set by up to an hour, either way. */
+function move(clock: MovableClock, random: Seeded): void {
+  clock.advance(random.pick([0, 0, 1, 100, random.below(WINDOW_MS), WINDOW_MS - 1, WINDOW_MS]));
+  if (random.oneIn(5)) clock.jump(random.pick([HOUR_MS, -HOUR_MS, random.between(-HOUR_MS, HOUR_MS)]));
+}
+
+function isRefused(take: () => unknown): boolean {
+  try {
+    take();
+    return false;
+  } catch (error) {
+    if (error instanceof Refusal) return true;
+    throw error;
+  }
+}
+
+/** The same count, made anew each time. */
+function createReference(windowMs: number) {
+  const stamps = new Map<string, number[]>();
+  const recent = (key: string, nowMs: number): number[] =>
+    (stamps.get(key) ?? []).filter((stampMs) => nowMs - stampMs < windowMs);
+  return {
+    note: (key: string, nowMs: number): void => void stamps.set(key, [...recent(key, nowMs), nowMs]),
+    forget: (key: string): void => void stamps.delete(key),
+    inWindow: (key: string, nowMs: number): number => recent(key, nowMs).length,
+  };
+}
+
+function addressOf(client: number): string {
+  return `10.${client >> 16}.${(client >> 8) & 0xff}.${client & 0xff}`;
+}

@@ -1,0 +1,155 @@
+// Row 17: content that was burned, deleted, replaced or has expired, looked for in every file that the service keeps,
+// and in a backup. The promise is that of the cleanup schedule: the log is emptied every minute, expired pastes are
+// removed every hour and at every start.
+
+import { mkdirSync, readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { OWNER } from './actions.ts';
+import { createClient, type Client } from './client.ts';
+import { inspect } from './inspect.ts';
+import type { Row, Unit } from './row.ts';
+import type { Service } from './service.ts';
+
+const PASTES = { quick: 60, full: 200 };
+
+/** A minute from one emptying of the log to the next, and what a busy machine takes for it. */
+const GONE_WITHIN_MS = 90_000;
+
+const FATES = ['kept', 'burned', 'deleted', 'replaced', 'expired'] as const;
+type Fate = (typeof FATES)[number];
+
+/** Canaries by what becomes of their content. */
+type Canaries = Readonly<Record<Fate, string[]>>;
+
+export const canaryRow: Row = {
+  name: '17',
+  title: 'burned, deleted, replaced and expired content in the files and in a backup',
+  target: '1 000 canaries, and their number in each way of going',
+  units: 5,
+  async run(unit) {
+    let service = await unit.start({ folder: join(unit.folder, 'service') });
+    const client = createClient(service.port());
+    const canaries = await release(unit, client);
+    client.close();
+    // If these were not found, not finding the others would mean nothing.
+    const all = Object.values(canaries).flat();
+    const found = canariesIn(join(unit.folder, 'service'));
+    if (found.size < all.length / 2) unit.lose(`only ${found.size} of ${all.length} canaries are found at all`);
+    const gone = [...canaries.burned, ...canaries.deleted, ...canaries.replaced];
+    if (unit.effort === 'full') await expectGone(unit, gone, 'while it runs');
+    await new Promise((resolve) => setTimeout(resolve, EXPIRING_SECONDS * 1000));
+    if (unit.effort === 'full') {
+      await service.kill();
+      service = await unit.start({ folder: join(unit.folder, 'service') });
+      await expectGone(unit, [...gone, ...canaries.expired], 'after a kill');
+    } else {
+      await service.stop();
+      service = await unit.start({ folder: join(unit.folder, 'service') });
+      await awaitRemoval(service, canaries.kept.length);
+    }
+    backUp(unit, service, canaries);
+    const code = await service.stop();
+    if (code !== 0) unit.lose(`it stopped with ${code}`);
+    compare(unit, canariesIn(join(unit.folder, 'service')), canaries, 'after a stop');
+  },
+};
+
+const EXPIRING_SECONDS = 2;
+
+/** Stores every canary and lets happen to it what is to happen. */
+async function release(unit: Unit, client: Client): Promise<Canaries> {
+  const canaries: Canaries = { kept: [], burned: [], deleted: [], replaced: [], expired: [] };
+  for (let index = 0; index < PASTES[unit.effort]; index += 1) {
+    const fate = FATES[index % FATES.length]!;
+    const canary = Buffer.from(unit.random.bytes(16)).toString('hex');
+    canaries[fate].push(canary);
+    const id = await store(unit, client, canary, fate);
+    const end = ending(unit, id, fate, canaries);
+    const answer = end === undefined ? undefined : await client.ask(end);
+    if (end !== undefined && answer?.status !== 200) throw new Error(`${end.method} was answered ${answer?.status}`);
+    unit.count(fate);
+  }
+  return canaries;
+}
+
+async function store({ random }: Unit, client: Client, canary: string, fate: Fate): Promise<string> {
+  const headers = {
+    'X-SSL-Client-SHA1': OWNER,
+    ...(fate === 'burned' ? { 'X-Burn-After-Read': '1' } : {}),
+    ...(fate === 'expired' ? { 'X-Expiry': String(EXPIRING_SECONDS) } : {}),
+  };
+  const answer = await client.ask({ method: 'POST', path: '/', headers, body: bodyOf(random, canary) });
+  if (answer?.status !== 201) throw new Error(`creating was answered ${answer?.status} ${answer?.body}`);
+  return String(JSON.parse(String(answer.body))['id']);
+}
+
+/** The canary again and again, in a row, in a row with many pages, or in chunks. */
+function bodyOf(random: Unit['random'], canary: string): Buffer {
+  const bytes = random.pick([random.between(100, 3000), random.between(9000, 60_000), random.between(70_000, 600_000)]);
+  return Buffer.alloc(bytes, `canary:${canary};`);
+}
+
+function ending({ random }: Unit, id: string, fate: Fate, canaries: Canaries) {
+  const headers = { 'X-SSL-Client-SHA1': OWNER };
+  if (fate === 'burned') return { method: 'GET', path: `/${id}/raw` };
+  if (fate === 'deleted') return { method: 'DELETE', path: `/${id}`, headers };
+  if (fate !== 'replaced') return undefined;
+  const successor = Buffer.from(random.bytes(16)).toString('hex');
+  canaries.kept.push(successor);
+  return { method: 'PUT', path: `/${id}`, headers, body: bodyOf(random, successor) };
+}
+
+/** Every canary in any file of the folder. */
+function canariesIn(folder: string): Set<string> {
+  const found = new Set<string>();
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const text = readFileSync(join(entry.parentPath, entry.name), 'latin1');
+    for (const [, canary = ''] of text.matchAll(/([0-9a-f]{32});/g)) found.add(canary);
+  }
+  return found;
+}
+
+async function expectGone(unit: Unit, gone: readonly string[], when: string): Promise<void> {
+  const startMs = performance.now();
+  for (;;) {
+    const found = canariesIn(join(unit.folder, 'service'));
+    const left = gone.filter((canary) => found.has(canary));
+    if (left.length === 0) break;
+    if (performance.now() - startMs > GONE_WITHIN_MS) {
+      return unit.lose(`${left.length} of ${gone.length} canaries are left ${when}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+  }
+  unit.most(`goneMs ${when}`, performance.now() - startMs);
+}
+
+/** Cleanup begins with them, at the start. */
+async function awaitRemoval(service: Service, keptPastes: number): Promise<void> {
+  const startMs = performance.now();
+  for (;;) {
+    const { pastes, orphans } = inspect(service.databasePath);
+    if (pastes.size === keptPastes && orphans === 0) return;
+    const isLate = performance.now() - startMs > GONE_WITHIN_MS;
+    if (isLate) throw new Error(`${pastes.size} pastes, and ${keptPastes} were kept`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+function backUp(unit: Unit, service: Service, canaries: Canaries): void {
+  const target = join(unit.folder, 'backup', 'pasted.backup');
+  mkdirSync(join(unit.folder, 'backup'));
+  const made = service.command(['backup', target]);
+  if (made.status !== 0) return unit.lose(`a backup was not made: ${made.output}`);
+  unit.count('backups');
+  compare(unit, canariesIn(join(unit.folder, 'backup')), canaries, 'in a backup');
+}
+
+function compare(unit: Unit, found: ReadonlySet<string>, canaries: Canaries, where: string): void {
+  for (const fate of FATES) {
+    const seen = canaries[fate].filter((canary) => found.has(canary)).length;
+    const missing = canaries.kept.length - seen;
+    if (fate === 'kept' && missing > 0) unit.lose(`${missing} that were kept are not found ${where}`);
+    if (fate !== 'kept' && seen > 0) unit.lose(`${seen} that were ${fate} are found ${where}`);
+  }
+}

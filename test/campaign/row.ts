@@ -1,0 +1,122 @@
+// The frame of the reliability campaign: what a row is, and what one unit of it may use. A row tries something on real
+// processes, sockets and files, and says what was lost. Which rows there are is rows.ts; who runs them, stops and goes
+// on is scripts/campaign.mjs, and test/crash/campaign-*.test.ts in small.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createSeeded, type Seeded } from '../support/seeded.ts';
+import { startService, type Service, type ServiceOptions } from './service.ts';
+
+/** `quick`: a few seconds, for the test suite. `full`: a unit of the whole campaign. */
+export type Effort = 'quick' | 'full';
+
+/** One property that must hold, and how it is tried. */
+export interface Row {
+  /** As the paper numbers it; a letter after the number for a second way of trying the same. */
+  readonly name: string;
+  readonly title: string;
+  /** What the whole campaign amounts to, in words. */
+  readonly target: string;
+  /** How many units of full effort make that. Each is independent, and for the same seed as much the same as can be. */
+  readonly units: number;
+  /** Upper bounds of what `unit.most` notes. The test suite does not judge by them: they are about time and room. */
+  readonly bars?: Readonly<Record<string, number>>;
+  /** Why it cannot be tried on this machine; undefined where it can. */
+  readonly obstacle?: () => string | undefined;
+  /** Resolves when the unit is through. What breaks is told with `unit.lose`; a throw is a failure of the row. */
+  readonly run: (unit: Unit) => Promise<void>;
+}
+
+/** What came of a unit. */
+export interface UnitResult {
+  /** How many of what, to be added up. */
+  readonly tried: Readonly<Record<string, number>>;
+  /** The largest seen of what. */
+  readonly most: Readonly<Record<string, number>>;
+  readonly lost: readonly Loss[];
+}
+
+export interface Loss {
+  readonly what: string;
+  /** Whatever helps to see why, as JSON: a history, a request, a point of a fault. */
+  readonly evidence?: unknown;
+}
+
+/** What a row's `run` is given. */
+export interface Unit {
+  readonly seed: number;
+  readonly effort: Effort;
+  readonly random: Seeded;
+  /** Empty, and removed afterwards. */
+  readonly folder: string;
+  /** The built service's entry, for a row that starts it in a way of its own. */
+  readonly main: string;
+  /** As ServiceOptions has it. */
+  readonly ownGroup: boolean;
+  /** Starts the built service; what still runs at the end of the unit is killed. */
+  start(options: Omit<ServiceOptions, 'main' | 'ownGroup'>): Promise<Service>;
+  /** Adds to what was tried. */
+  count(name: string, amount?: number): void;
+  /** Notes a value of which the largest is reported. */
+  most(name: string, value: number): void;
+  /** Something that must hold did not. */
+  lose(what: string, evidence?: unknown): void;
+  /** So many losses that further ones would tell nothing new: the unit should come to its end. */
+  isHopeless(): boolean;
+  /** A line for the person who waits. */
+  note(text: string): void;
+}
+
+export interface UnitOptions {
+  readonly seed: number;
+  readonly effort: Effort;
+  /** The built service's entry. */
+  readonly main: string;
+  readonly ownGroup?: boolean;
+  readonly note?: (text: string) => void;
+}
+
+const MANY_LOSSES = 20;
+
+/** Carries out one unit of a row, and cleans up after it. Rejects when the row itself fails. */
+export async function runUnit(row: Row, options: UnitOptions): Promise<UnitResult> {
+  const { seed, effort, main, ownGroup = false, note = () => {} } = options;
+  const folder = mkdtempSync(join(tmpdir(), `pasted-campaign-${row.name}-`));
+  const services: Service[] = [];
+  const tried: Record<string, number> = {};
+  const most: Record<string, number> = {};
+  const lost: Loss[] = [];
+  const unit: Unit = {
+    seed,
+    effort,
+    main,
+    ownGroup,
+    random: createSeeded(seed),
+    folder,
+    start: async (how) => {
+      const service = startService({ main, ownGroup, ...how });
+      services.push(service);
+      await service.ready;
+      return service;
+    },
+    count: (name, amount = 1) => {
+      tried[name] = (tried[name] ?? 0) + amount;
+    },
+    most: (name, value) => {
+      most[name] = Math.max(most[name] ?? 0, Math.round(value));
+    },
+    lose: (what, evidence) => {
+      lost.push(evidence === undefined ? { what } : { what, evidence });
+    },
+    isHopeless: () => lost.length >= MANY_LOSSES,
+    note,
+  };
+  try {
+    await row.run(unit);
+    return { tried, most, lost };
+  } finally {
+    await Promise.all(services.map((service) => service.kill()));
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  }
+}

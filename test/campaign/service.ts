@@ -1,0 +1,128 @@
+// The built service as a process that a row starts, pauses and kills, again and again on the same database. Its
+// environment is what the row gives, beside limits switched off; test/support/main-process.ts is for tests of one life.
+
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+
+export interface ServiceOptions {
+  /** The built service's entry. */
+  readonly main: string;
+  /** Where the database is, and whatever else the process leaves. */
+  readonly folder: string;
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Out of reach of the terminal's signals: for a runner that ends its units, and so its services, by itself. */
+  readonly ownGroup?: boolean;
+}
+
+export interface Service {
+  /** Resolves when it listens; rejects when it ends before, with what it wrote. */
+  readonly ready: Promise<void>;
+  /** Of the service, once it is ready. */
+  readonly port: () => number;
+  /** From its start until it listened. */
+  readonly readyMs: () => number;
+  readonly databasePath: string;
+  readonly pid: () => number;
+  readonly output: () => string;
+  readonly isAlive: () => boolean;
+  /** Runs another command of the program with the same settings, to its end. */
+  command(words: readonly string[]): { readonly status: number | null; readonly output: string };
+  /** SIGKILL; resolves when it is gone. */
+  kill(): Promise<void>;
+  /** SIGTERM; resolves with the exit code, or the signal's name. */
+  stop(): Promise<number | string>;
+  /** Between the two no thread of it does anything: its files are as a kill would leave them. Linux only. */
+  pause(): void;
+  resume(): void;
+}
+
+/** Everything that would refuse a row's requests for their number. */
+export const WITHOUT_LIMITS = {
+  SERVICE_PORT: '0',
+  SERVICE_RATE_MAX: '0',
+  SERVICE_LOOKUP_RATE_MAX: '0',
+  SERVICE_DEDUP_MAX: '0',
+  SERVICE_POW_DIFFICULTY: '0',
+  SERVICE_REGISTER_POW: '0',
+  SERVICE_POW_SECRET: 'the campaign signs its own challenges',
+  SERVICE_PKI_ENABLED: '1',
+  SERVICE_PKI_CA_PASSWORD: 'the password of the CA',
+};
+
+const LISTENING = /https?:\/\/127\.0\.0\.1:(\d+)\b/;
+
+/** Begins at once; who needs it to serve awaits `ready`. */
+export function startService({ main, folder, environment = {}, ownGroup = false }: ServiceOptions): Service {
+  mkdirSync(folder, { recursive: true });
+  const databasePath = environment['SERVICE_DB'] ?? join(folder, 'pasted.db');
+  const startedMs = performance.now();
+  let readyMs = 0;
+  let port = 0;
+  let output = '';
+  const env = { ...WITHOUT_LIMITS, SERVICE_DB: databasePath, ...environment };
+  const child = spawn(process.execPath, [main], {
+    cwd: folder,
+    env,
+    detached: ownGroup,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  // A row may end without its finally: then nothing must outlive the campaign.
+  const killAtExit = (): void => void child.kill('SIGKILL');
+  process.once('exit', killAtExit);
+  const ended = once(child, 'close').then(([code, signal]) => {
+    process.off('exit', killAtExit);
+    return (code ?? signal) as number | string;
+  });
+
+  const ready = new Promise<void>((resolve, reject) => {
+    const hear = (text: string): void => {
+      output += text;
+      if (port !== 0) return;
+      port = Number(LISTENING.exec(output)?.[1] ?? 0);
+      if (port === 0) return;
+      readyMs = performance.now() - startedMs;
+      resolve();
+    };
+    for (const stream of [child.stdout, child.stderr] as Readable[]) stream.setEncoding('utf8').on('data', hear);
+    void ended.then((how) => reject(new Error(`the service ended with ${how} before it listened:\n${output}`)));
+  });
+  // Rejected by a kill as well, which whoever kills knows about.
+  ready.catch(() => undefined);
+
+  return {
+    ready,
+    port: () => port,
+    readyMs: () => readyMs,
+    databasePath,
+    pid: () => child.pid ?? 0,
+    output: () => output,
+    isAlive: () => child.exitCode === null && child.signalCode === null,
+    command: (words) => {
+      const options = { cwd: folder, env, encoding: 'utf8' } as const;
+      const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...words], options);
+      return { status, output: stdout + stderr };
+    },
+    kill: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
+    stop: () => {
+      child.kill('SIGTERM');
+      return ended;
+    },
+    pause: () => {
+      child.kill('SIGSTOP');
+      while (!isStopped(child.pid ?? 0));
+    },
+    resume: () => void child.kill('SIGCONT'),
+  };
+}
+
+/** The signal was sent, and each thread stops when it next comes by (proc_pid_stat(5): the state after the name). */
+function isStopped(pid: number): boolean {
+  const tasks = readdirSync(`/proc/${pid}/task`);
+  return tasks.every((task) => /\) [TtZX] /.test(readFileSync(`/proc/${pid}/task/${task}/stat`, 'latin1')));
+}

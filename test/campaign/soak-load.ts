@@ -1,0 +1,102 @@
+// Everyday use for a long time, as a part of a row: pastes that expire soon are created, read, looked at, listed,
+// burned and deleted, so many requests a second, or as many as are answered.
+
+import { runPart } from './part.ts';
+import { createClient, type Answer, type Ask, type Client } from './client.ts';
+import { createSeeded, type Seeded } from '../support/seeded.ts';
+
+export interface SoakOptions {
+  readonly port: number;
+  readonly seed: number;
+  readonly connections: number;
+  /** 0 for as many as are answered. */
+  readonly perSecond: number;
+  /** How long pastes last. */
+  readonly ttlSeconds: number;
+}
+
+export interface Soaked {
+  readonly requests: number;
+  readonly seconds: number;
+  /** What was not answered as it must be, by what it was. */
+  readonly wrong: Readonly<Record<string, number>>;
+}
+
+interface Known {
+  readonly id: string;
+  readonly burn: boolean;
+  readonly content: string;
+  readonly untilMs: number;
+}
+
+const OWNER = 'c'.repeat(40);
+
+/** Of a connection; a paste that is not asked for any more expires all the same. */
+const MOST_KNOWN = 50;
+
+/** Before a paste expires it is not asked for any more, so that every answer is certain. */
+const MARGIN_MS = 1500;
+
+async function soak(options: SoakOptions, over: Promise<void>): Promise<Soaked> {
+  const { port, seed, connections, perSecond, ttlSeconds } = options;
+  let isOver = false;
+  void over.then(() => (isOver = true));
+  const wrong: Record<string, number> = {};
+  const startedMs = performance.now();
+  let requests = 0;
+  await Promise.all(Array.from({ length: connections }, async (_, index) => {
+    const random = createSeeded(seed * 1000 + index);
+    const client = createClient(port);
+    const known: Known[] = [];
+    for (let turn = 0; !isOver; turn += 1) {
+      // By the clock and not by the last answer, so that a pause is made up for.
+      const dueMs = perSecond === 0 ? 0 : startedMs + ((turn * connections + index) * 1000) / perSecond;
+      const waitMs = dueMs - performance.now();
+      if (waitMs > 1) await new Promise((resolve) => setTimeout(resolve, waitMs));
+      const fault = await askOne(client, random, known, ttlSeconds);
+      requests += 1;
+      if (fault !== undefined) wrong[fault] = (wrong[fault] ?? 0) + 1;
+    }
+    client.close();
+  }));
+  return { requests, seconds: (performance.now() - startedMs) / 1000, wrong };
+}
+
+/** What was wrong with the answer, if anything. */
+async function askOne(client: Client, random: Seeded, known: Known[], ttlSeconds: number): Promise<string | undefined> {
+  while (known.length > 0 && (known[0]!.untilMs < Date.now() || known.length > MOST_KNOWN)) known.shift();
+  const index = random.below(known.length || 1);
+  const paste = known[index];
+  if (paste === undefined || random.oneIn(5)) return create(client, random, known, ttlSeconds);
+  const expected = (what: string, answer: Answer | undefined, status: number): string | undefined => {
+    return answer?.status === status ? undefined : `${what}: ${answer?.status}`;
+  };
+  const owned = { 'X-SSL-Client-SHA1': OWNER };
+  if (random.oneIn(20)) {
+    known.splice(index, 1);
+    return expected('delete', await client.ask({ method: 'DELETE', path: `/${paste.id}`, headers: owned }), 200);
+  }
+  if (random.oneIn(20)) {
+    return expected('list', await client.ask({ method: 'GET', path: '/pastes?limit=20', headers: owned }), 200);
+  }
+  if (random.oneIn(4)) return expected('look', await client.ask({ method: 'GET', path: `/${paste.id}` }), 200);
+  if (paste.burn) known.splice(index, 1);
+  const read = await client.ask({ method: 'GET', path: `/${paste.id}/raw` });
+  return expected('read', read, 200) ?? (String(read?.body) === paste.content ? undefined : 'read: another content');
+}
+
+async function create(client: Client, random: Seeded, known: Known[], ttlSeconds: number): Promise<string | undefined> {
+  const burn = random.oneIn(4);
+  const bytes = random.oneIn(30) ? random.between(65_000, 400_000) : random.between(20, 4000);
+  const content = `${random.below(2 ** 31)} `.repeat(Math.ceil(bytes / 8)).slice(0, bytes);
+  const terms = burn ? { 'X-Burn-After-Read': '1' } : {};
+  const headers = { 'X-SSL-Client-SHA1': OWNER, 'X-Expiry': String(ttlSeconds), ...terms };
+  const asked: Ask = { method: 'POST', path: '/', headers, body: Buffer.from(content) };
+  const untilMs = Date.now() + ttlSeconds * 1000 - MARGIN_MS;
+  const answer = await client.ask(asked);
+  if (answer?.status !== 201) return `create: ${answer?.status}`;
+  known.push({ id: (JSON.parse(String(answer.body)) as { id: string }).id, burn, content, untilMs });
+  return undefined;
+}
+
+await runPart(soak);

@@ -1,0 +1,155 @@
+// The campaign's own judgement: a model that finds what is wrong and nothing else, and a search that shortens a history
+// which fails. A campaign that could find nothing would look like one that found nothing.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { carryOut } from '../campaign/actions.ts';
+import type { Answer, Ask } from '../campaign/client.ts';
+import { randomHistory, replay, shrink, type Site, type Step } from '../campaign/history.ts';
+import { contentOf, createPasteModel, versionOf, type Action, type PasteModel, type Seen } from '../campaign/model.ts';
+import { createSeeded } from '../support/seeded.ts';
+
+const CREATED: Seen = { kind: 'done', id: 'abcdef' };
+
+function createdModel(options?: { burn?: boolean; refusable?: boolean }) {
+  const model = createPasteModel('p', options);
+  assert.equal(model.end(model.begin('create', 0, 10), CREATED, 0), undefined);
+  return model;
+}
+
+/** Begins and ends an action; what the model says to it. */
+function judged(model: PasteModel, action: Action, seen: Seen, atMs = 0) {
+  return model.end(model.begin(action, atMs, 20), seen, atMs);
+}
+
+test('model: an acknowledged paste that is not found is lost', () => {
+  assert.match(String(judged(createdModel(), 'read', { kind: 'absent' })), /lost/);
+});
+
+test('model: what was deleted or burned and is found again is back', () => {
+  const deleted = createdModel();
+  assert.equal(judged(deleted, 'delete', { kind: 'done' }), undefined);
+  assert.match(String(judged(deleted, 'read', { kind: 'done', version: 1 })), /is back/);
+  const burned = createdModel({ burn: true });
+  assert.equal(judged(burned, 'read', { kind: 'done', version: 1 }), undefined);
+  assert.match(String(judged(burned, 'look', { kind: 'done' })), /is back/);
+});
+
+test('model: an update without an answer may have happened, and is settled by what is seen next', () => {
+  const model = createdModel();
+  assert.equal(judged(model, 'update', { kind: 'unknown' }), undefined);
+  assert.deepEqual(model.possible(), [1, 2]);
+  assert.equal(judged(model, 'read', { kind: 'done', version: 2 }), undefined);
+  assert.equal(judged(model, 'update', { kind: 'done' }), undefined);
+  assert.match(String(judged(model, 'read', { kind: 'done', version: 2 })), /3 was possible/);
+});
+
+test('model: a refused change has not happened', () => {
+  const model = createdModel({ refusable: true });
+  assert.equal(judged(model, 'delete', { kind: 'refused', status: 503 }), undefined);
+  assert.deepEqual(model.possible(), [1]);
+  assert.match(String(judged(createdModel(), 'delete', { kind: 'refused', status: 503 })), /refused with 503/);
+});
+
+test('model: a look from aside may see either side of a change under way', () => {
+  const model = createdModel();
+  const look = model.begin('read', 0);
+  assert.equal(judged(model, 'update', { kind: 'done' }), undefined);
+  assert.equal(model.end(look, { kind: 'done', version: 1 }, 0), undefined);
+  assert.match(String(judged(model, 'read', { kind: 'done', version: 1 })), /2 was possible/);
+});
+
+test('model: a paste expires in its second, not before and not after', () => {
+  const expiring = () => {
+    const model = createPasteModel('p');
+    assert.equal(model.end(model.begin('create', 0, 10), { kind: 'done', id: 'abcdef', expiresAt: 5 }, 0), undefined);
+    return model;
+  };
+  assert.match(String(judged(expiring(), 'read', { kind: 'absent' }, 4999)), /lost/);
+  assert.equal(judged(expiring(), 'read', { kind: 'absent' }, 5000), undefined);
+  assert.match(String(judged(expiring(), 'read', { kind: 'done', version: 1 }, 5000)), /had expired/);
+});
+
+test('contentOf: differs by paste, version and size, and is known to the byte', () => {
+  const model = createdModel();
+  const content = contentOf('p', 1, 10);
+  assert.equal(versionOf(model, content), 1);
+  assert.equal(versionOf(model, content.subarray(1)), undefined);
+  assert.equal(versionOf(model, contentOf('q', 1, 10)), undefined);
+  content[9] = content[9]! ^ 1;
+  assert.equal(versionOf(model, content), undefined);
+});
+
+/** A service in memory; `forgets`: whether a restart undoes the last deletion, which must never be. */
+function memorySite({ forgets }: { forgets: boolean }): Site {
+  const pastes = new Map<string, { body: Uint8Array; burn: boolean; expiresAt: number }>();
+  let removed: [string, { body: Uint8Array; burn: boolean; expiresAt: number }] | undefined;
+  let ids = 0;
+  const answer = (status: number, body: Uint8Array = Buffer.from('{}')): Answer => {
+    return { status, headers: {}, body: Buffer.from(body) };
+  };
+
+  function remove(id: string): void {
+    removed = [id, pastes.get(id)!];
+    pastes.delete(id);
+  }
+
+  async function ask({ method, path, headers = {}, body = new Uint8Array() }: Ask): Promise<Answer> {
+    const [, id = '', raw] = path.split('/');
+    const now = Date.now() / 1000;
+    if (method === 'POST') {
+      const ttl = Number(headers['X-Expiry'] ?? Infinity);
+      const expiry = ttl === Infinity ? {} : { expires_at: Math.floor(now) + ttl };
+      ids += 1;
+      pastes.set(`id${ids}`, { body, burn: 'X-Burn-After-Read' in headers, expiresAt: expiry.expires_at ?? Infinity });
+      return answer(201, Buffer.from(JSON.stringify({ id: `id${ids}`, ...expiry })));
+    }
+    const paste = pastes.get(id);
+    if (paste === undefined || Math.floor(now) >= paste.expiresAt) return answer(404);
+    if (method === 'PUT') pastes.set(id, { ...paste, body });
+    if (method === 'DELETE' || (raw !== undefined && paste.burn)) remove(id);
+    return answer(200, paste.body);
+  }
+
+  return {
+    ask,
+    restart: async () => {
+      if (forgets && removed !== undefined) pastes.set(...removed);
+      removed = undefined;
+    },
+  };
+}
+
+/** Kills without waiting: what is in memory has been carried out by then. */
+const withQuickKills = (history: readonly Step[]): readonly Step[] =>
+  history.map((step) => (step.killAfterMs === undefined ? step : { ...step, killAfterMs: 0 }));
+
+test('replay: a sound service passes every history', async () => {
+  for (let seed = 1; seed <= 20; seed += 1) {
+    const history = withQuickKills(randomHistory(createSeeded(seed), 40));
+    assert.equal(await replay(history, memorySite({ forgets: false }), 'h'), undefined, `seed ${seed}`);
+  }
+});
+
+test('replay and shrink: a service that forgets a deletion is found, with a history of two steps', async () => {
+  const fails = async (part: readonly Step[]): Promise<boolean> =>
+    (await replay(part, memorySite({ forgets: true }), 'h')) !== undefined;
+  const history = withQuickKills(randomHistory(createSeeded(1), 60));
+  assert.equal(await fails(history), true);
+  const shortest = await shrink(history, fails, 500);
+  assert.equal(shortest.length, 2, JSON.stringify(shortest));
+  assert.equal(shortest[0]?.action, 'create');
+});
+
+test('shrink: keeps exactly what is needed, in its order', async () => {
+  const needed = [3, 50, 51, 97];
+  const fails = async (part: readonly number[]): Promise<boolean> => needed.every((item) => part.includes(item));
+  assert.deepEqual(await shrink(Array.from({ length: 100 }, (_, index) => index), fails, 1000), needed);
+});
+
+test('carryOut: an answer that no state explains is wrong', async () => {
+  const model = createdModel();
+  const answer: Answer = { status: 200, headers: {}, body: Buffer.from('something else') };
+  const { wrong } = await carryOut({ ask: async () => answer }, model, 'read');
+  assert.match(String(wrong), /14 bytes that begin with something else/);
+});

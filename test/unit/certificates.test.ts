@@ -1,0 +1,144 @@
+// service/certificates.ts where the storage decides against it at the last moment: what other requests did meanwhile.
+// What they answer over HTTP is test/api/pki.test.ts and registration.test.ts.
+
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import type { LogEntry } from '../../src/core/log.ts';
+import { Refusal } from '../../src/core/refusals.ts';
+import type { Caller } from '../../src/core/tiers.ts';
+import { randomBytes } from '../../src/crypto/random.ts';
+import { createAudit } from '../../src/service/audit.ts';
+import type { SigningAuthority } from '../../src/service/authority.ts';
+import {
+  createCertificates, newKey, NotFirstError, requestedKey, type CertifiedKey,
+} from '../../src/service/certificates.ts';
+import type { Certificate, CertificateStore, Issuance, IssueOutcome, RevokeOutcome } from '../../src/store/pki-store.ts';
+import { StoreError } from '../../src/store/store.ts';
+import { makeTestAuthority } from '../support/authority.ts';
+import { movableClock } from '../support/clock.ts';
+import { CREATED_AT } from '../support/store.ts';
+import { testConfig } from '../support/test-config.ts';
+
+const HOLDER = 'a'.repeat(40);
+const REQUESTER = { fingerprint: HOLDER, clientAddress: '192.0.2.1' };
+const CALLER: Caller = { tier: 'trusted', fingerprint: HOLDER };
+
+const CERTIFICATE: Certificate = {
+  serial: '4'.repeat(32),
+  commonName: 'alice',
+  fingerprint: HOLDER,
+  createdAt: CREATED_AT - 100,
+  expiresAt: CREATED_AT + 100,
+  issuedTo: null,
+  isAdmin: false,
+  revokedAt: null,
+  revocationReason: null,
+};
+
+let authority: SigningAuthority;
+let key: Required<CertifiedKey>;
+
+before(async () => {
+  const made = await makeTestAuthority();
+  const stored = {
+    commonName: 'CA',
+    certificate: made.certificate,
+    lockedKey: new Uint8Array(),
+    fingerprint: '',
+    createdAt: CREATED_AT,
+    expiresAt: CREATED_AT + 36_500 * 86_400,
+  };
+  authority = { ...made, stored };
+  key = await newKey();
+});
+
+/** Certificates over a storage that answers as told. */
+function certificatesOver(answers: {
+  issue?: (issuance: Issuance, attempt: number) => Promise<IssueOutcome>;
+  found?: Certificate;
+  revoke?: RevokeOutcome;
+}) {
+  const clock = movableClock();
+  const logged: LogEntry[] = [];
+  const serials: string[] = [];
+  const store = {
+    issue: (issuance: Issuance) => {
+      serials.push(issuance.certificate.serial);
+      return answers.issue!(issuance, serials.length);
+    },
+    findBySerial: async () => answers.found,
+    revoke: async () => answers.revoke,
+  } as unknown as CertificateStore;
+  const certificates = createCertificates({
+    config: testConfig(),
+    store,
+    challenges: { usedAlready: (purpose) => new Refusal('powAlreadyUsed', { hint: purpose }) },
+    audit: createAudit({ clock, log: (entry) => logged.push(entry) }),
+    clock,
+    random: randomBytes,
+    log: (entry) => logged.push(entry),
+  });
+  const issue = () => certificates.issue({ commonName: 'alice', key, requester: REQUESTER, spend: null }, authority);
+  const revoke = (caller: Caller = CALLER) =>
+    certificates.revoke(CERTIFICATE.serial, { caller, requester: REQUESTER }, null);
+  return { issue, revoke, logged, serials };
+}
+
+const refused = (name: string) => (error: unknown): boolean => error instanceof Refusal && error.refusal === name;
+
+test('issue: a serial that is taken is drawn anew, five times in all', async () => {
+  const lucky = certificatesOver({
+    issue: async (_, attempt) => (attempt < 5 ? { kind: 'serialTaken' } : { kind: 'issued', isAdmin: true }),
+  });
+  const issued = await lucky.issue();
+  assert.equal(new Set(lucky.serials).size, 5);
+  assert.deepEqual([issued.serial, issued.isAdmin], [lucky.serials.at(-1), true]);
+  assert.deepEqual(lucky.logged.map(({ event }) => event), ['cert_issued', 'admin_granted']);
+
+  const unlucky = certificatesOver({ issue: async () => ({ kind: 'serialTaken' }) });
+  await assert.rejects(unlucky.issue(), refused('issuanceFailed'));
+  assert.equal(unlucky.serials.length, 5);
+  assert.deepEqual(unlucky.logged.map(({ event, level }) => [event, level]), [['issuance failed', 'error']]);
+  assert.match(String(unlucky.logged[0]?.details?.['reason']), /no unused serial in 5 attempts/);
+});
+
+test('issue: what the storage decides meanwhile is refused as what it is, and nothing is announced', async () => {
+  const outcomes = [
+    [{ kind: 'challengeUsed' }, refused('powAlreadyUsed')],
+    [{ kind: 'keyTaken' }, refused('keyReused')],
+    [{ kind: 'notFirst' }, (error: unknown) => error instanceof NotFirstError],
+  ] as const;
+  for (const [outcome, isExpected] of outcomes) {
+    const { issue, logged, serials } = certificatesOver({ issue: async () => outcome });
+    await assert.rejects(issue(), isExpected, outcome.kind);
+    assert.deepEqual([logged, serials.length], [[], 1]);
+  }
+});
+
+test('issue: a failure of the storage stays one; any other is logged and refused', async () => {
+  const failing = certificatesOver({ issue: () => Promise.reject(new StoreError('unavailable', 'storage unavailable')) });
+  await assert.rejects(failing.issue(), { name: 'StoreError' });
+  assert.deepEqual(failing.logged, []);
+  for (const [thrown, reason] of [[new Error('odd'), 'odd'], ['odd text', 'odd text']] as const) {
+    const odd = certificatesOver({ issue: () => Promise.reject(thrown as Error) });
+    await assert.rejects(odd.issue(), refused('issuanceFailed'));
+    assert.deepEqual(odd.logged.map(({ details }) => details), [{ reason }]);
+  }
+});
+
+test('revoke: what happened between finding and revoking is told', async () => {
+  const revoked = certificatesOver({ found: CERTIFICATE, revoke: 'revoked' });
+  await revoked.revoke();
+  assert.deepEqual(revoked.logged.map(({ event }) => event), ['cert_revoked']);
+  const refusals = { notFound: 'certificateNotFound', alreadyRevoked: 'certificateRevoked' } as const;
+  for (const outcome of ['notFound', 'alreadyRevoked'] as const) {
+    const late = certificatesOver({ found: CERTIFICATE, revoke: outcome });
+    await assert.rejects(late.revoke(), refused(refusals[outcome]));
+    assert.deepEqual(late.logged, []);
+  }
+});
+
+test('requestedKey: its maker is told what is wrong with a request; what is no text is the caller\'s mistake', () => {
+  assert.throws(() => requestedKey('x'), refused('csrInvalid'));
+  assert.throws(() => requestedKey(undefined as unknown as string), TypeError);
+});

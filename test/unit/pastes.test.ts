@@ -1,0 +1,83 @@
+// service/pastes.ts where content goes between being found and being held. What readers see over HTTP:
+// test/api/read-paste.test.ts, burning and racing included.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Count } from '../../src/core/metrics.ts';
+import { Refusal } from '../../src/core/refusals.ts';
+import type { Passwords } from '../../src/service/passwords.ts';
+import { createPastes } from '../../src/service/pastes.ts';
+import type { ContentReader, PasteWithContent, Store } from '../../src/store/store.ts';
+import { movableClock } from '../support/clock.ts';
+import { testConfig } from '../support/test-config.ts';
+
+const PASTE = { id: 'a'.repeat(26), passwordHash: null, burnAfterRead: false, content: null, contentId: 'content' } as
+  unknown as PasteWithContent;
+
+/** Pastes over a storage that finds `paste` always and has its content from the given attempt on. */
+function pastesOver(paste: PasteWithContent, options: { heldFrom: number; burn?: () => Promise<boolean> }) {
+  const seen = { finds: 0, opens: 0, touches: 0, closes: 0 };
+  const counted: string[] = [];
+  const reader = { close: () => void (seen.closes += 1) } as ContentReader;
+  const store = {
+    pastes: {
+      findWithContent: async () => {
+        seen.finds += 1;
+        return paste;
+      },
+      touch: () => void (seen.touches += 1),
+      burn: options.burn,
+    },
+    contents: {
+      open: () => {
+        seen.opens += 1;
+        return seen.opens >= options.heldFrom ? reader : undefined;
+      },
+    },
+  } as unknown as Store;
+  const passwords = { unlock: async (find: () => Promise<unknown>) => find() } as unknown as Passwords;
+  const absent = undefined as never;
+  const pastes = createPastes({
+    config: testConfig(),
+    store,
+    passwords,
+    clock: movableClock(),
+    count: ((...labels: readonly string[]) => void counted.push(labels.join(' '))) as Count,
+    rules: absent, challenges: absent, rates: absent, antiflood: absent, random: absent,
+  });
+  return { open: () => pastes.open(paste.id, undefined), seen, counted, reader };
+}
+
+const notFound = (error: unknown): boolean => error instanceof Refusal && error.refusal === 'pasteNotFound';
+
+test('open: content that went meanwhile is looked up anew, three times in all', async () => {
+  for (const heldFrom of [1, 2, 3]) {
+    const { open, seen, counted, reader } = pastesOver(PASTE, { heldFrom });
+    assert.equal((await open()).content, reader);
+    assert.deepEqual(seen, { finds: heldFrom, opens: heldFrom, touches: 1, closes: 0 });
+    assert.deepEqual(counted, ['pastesAccessed']);
+  }
+  const gone = pastesOver(PASTE, { heldFrom: 4 });
+  await assert.rejects(gone.open(), notFound);
+  assert.deepEqual(gone.seen, { finds: 3, opens: 3, touches: 0, closes: 0 });
+  assert.deepEqual(gone.counted, []);
+});
+
+test('open: a paste with no content of either kind is not there', async () => {
+  const { open, seen } = pastesOver({ ...PASTE, contentId: null }, { heldFrom: 1 });
+  await assert.rejects(open(), notFound);
+  assert.equal(seen.opens, 0);
+});
+
+test('open: content that is held for a burn is let go of when the burn is not ours, and when it fails', async () => {
+  const burning = { ...PASTE, burnAfterRead: true };
+  const ours = pastesOver(burning, { heldFrom: 1, burn: async () => true });
+  assert.equal((await ours.open()).content, ours.reader);
+  assert.deepEqual([ours.seen.closes, ours.seen.touches, ours.counted], [0, 0, ['pastesAccessed', 'pastesDeleted burned']]);
+  const late = pastesOver(burning, { heldFrom: 1, burn: async () => false });
+  await assert.rejects(late.open(), notFound);
+  assert.deepEqual([late.seen.closes, late.counted], [1, []]);
+  const failing = pastesOver(burning, { heldFrom: 1, burn: () => Promise.reject(new Error('disk')) });
+  await assert.rejects(failing.open(), /disk/);
+  assert.deepEqual([failing.seen.closes, failing.counted], [1, []]);
+});

@@ -1,0 +1,14 @@
+// The form of random UUIDs (RFC 9562 section 5.4).
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { UUID_BYTES, uuidFromHex } from '../../src/core/uuid.ts';
+
+test('uuidFromHex: every digit in its place, version 4, the variant from the 17th', () => {
+  assert.equal(UUID_BYTES, 16);
+  assert.equal(uuidFromHex('01234567' + '89ab' + 'fcde' + '0123' + '456789abcdef'), '01234567-89ab-4cde-8123-456789abcdef');
+  const variants = [...'0123456789abcdef'].map((digit) => uuidFromHex(`${'0'.repeat(16)}${digit}${'0'.repeat(15)}`)[19]);
+  assert.equal(variants.join(''), '89ab'.repeat(4));
+  // The digit beside it has no part in it.
+  assert.equal(uuidFromHex(`${'0'.repeat(16)}0${'3'.repeat(15)}`), '00000000-0000-4000-8333-333333333333');
+});
