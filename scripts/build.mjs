@@ -2,10 +2,11 @@
 // dist/. It does not fetch a runtime (with-node.mjs does).
 
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { delimiter, dirname, join, sep } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { endLike, run, say } from './child.mjs';
 import { withLock } from './lock.mjs';
+import { envOfHost } from './runtime.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const runtime = join(root, '.runtime');
@@ -38,13 +39,11 @@ function isForThisPlatform({ os, cpu, libc }) {
   return (os?.includes(process.platform) ?? true) && (cpu?.includes(process.arch) ?? true) && libc === undefined;
 }
 
-// No package's install script runs. npm may be one that works on the host's own Node only (Debian's is), so the
-// fetched runtime is taken off its PATH.
+// No package's install script runs.
 async function install() {
   say('installing the development packages (npm ci)');
-  const path = (process.env.PATH ?? '').split(delimiter).filter((folder) => !folder.startsWith(runtime + sep));
   const args = ['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-  const options = { cwd: root, stdio: ['ignore', 2, 2], env: { ...process.env, PATH: path.join(delimiter) } };
+  const options = { cwd: root, stdio: ['ignore', 2, 2], env: envOfHost() };
   await must('npm', args, options).catch((error) => {
     say(`cannot run npm (${error.code}): please install npm, which the tests and the build need.`);
     process.exit(1);

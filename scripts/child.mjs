@@ -9,9 +9,10 @@ const handedOn = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 /**
  * Runs `command` to its end, on this process's own terminal unless `options.stdio` says otherwise (options as in
  * child_process.spawn). Resolves to its exit `code` or the `signal` that ended it, the last signal that this process
- * `received` meanwhile, and the `output` of what was piped. Rejects when the program cannot be started.
+ * `received` meanwhile, and the `output` of what was piped, which `onText` gets as it comes. Rejects when the program
+ * cannot be started.
  */
-export function run(command, args, options = {}) {
+export function run(command, args, { onText = () => {}, ...options } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: 'inherit', ...options });
     let received = null;
@@ -25,7 +26,10 @@ export function run(command, args, options = {}) {
     const stopListening = () => handedOn.forEach((signal) => process.off(signal, handOn));
     handedOn.forEach((signal) => process.on(signal, handOn));
     for (const stream of [child.stdout, child.stderr]) {
-      stream?.setEncoding('utf8').on('data', (text) => (output += text));
+      stream?.setEncoding('utf8').on('data', (text) => {
+        output += text;
+        onText(text);
+      });
     }
     child.on('error', (error) => {
       stopListening();

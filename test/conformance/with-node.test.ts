@@ -28,8 +28,8 @@ function checkout(t: TestContext): string {
 
 /** Puts the running Node where a fetched one would be kept, and returns its folder. */
 function keepRuntime(folder: string): string {
-  const source = readFileSync(join(folder, 'scripts', 'with-node.mjs'), 'utf8');
-  const version = /^const version = '([\d.]+)';$/m.exec(source)?.[1];
+  const source = readFileSync(join(folder, 'scripts', 'runtime.mjs'), 'utf8');
+  const version = /^const pinned = \{\n {2}'([\d.]+)':/m.exec(source)?.[1];
   const bin = join(folder, '.runtime', `node-${version}-${process.platform}-${process.arch}`, 'bin');
   mkdirSync(bin, { recursive: true });
   symlinkSync(process.execPath, join(bin, 'node'));

@@ -1,0 +1,161 @@
+// npm run mutate [-- [--workers=N] [--distance=N] FILE...]: changes one operator, constant or condition of the named
+// files at a time (all of src/core, src/crypto and src/service unless given) and runs the tests that enter it and are
+// at most so many imports away from it (any number, unless given), in copies of the repository. A mutant that no test
+// notices survives: it is listed, and the run fails unless mutation/explained.mjs says why it is no different, or when
+// fewer than nine in ten are killed. What is known is kept in .runtime/mutation, so a run that was cut off goes on
+// where it was. It does not change the checkout.
+
+import { createHash } from 'node:crypto';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { repositoryFiles } from '../test/support/source.ts';
+import { say } from './child.mjs';
+import { EXPLAINED } from './mutation/explained.mjs';
+import { mutantsOf, mutated, withoutTypes } from './mutation/mutants.mjs';
+import { reachOfTests } from './mutation/reach.mjs';
+import { copyOfRepository, runTests } from './mutation/runs.mjs';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const kept = join(root, '.runtime', 'mutation');
+const resultsFile = join(kept, 'results.jsonl');
+const leastKilled = 0.9;
+
+/** How much testing one mutant gets at most, in time without a mutant; the nearest and quickest files come first. */
+const patienceMs = 20_000;
+
+/** As much of it is run in one process, so that an endless loop is soon known for one. */
+const sliceMs = 2000;
+
+const { values: options, positionals: named } = parseArgs({
+  options: { workers: { type: 'string' }, distance: { type: 'string' } },
+  allowPositionals: true,
+});
+const workers = Number(options.workers ?? Math.max(1, availableParallelism() - 1));
+const mostDistance = Number(options.distance ?? Infinity);
+
+const paths = repositoryFiles();
+const isInner = (path) => /^src\/(?:core|crypto|service)\/.*\.ts$/.test(path);
+const isTried = (path) => (named.length > 0 ? named.includes(path) : isInner(path));
+const sources = new Map(paths.filter(isTried).map((path) => [path, readFileSync(join(root, path), 'utf8')]));
+if (sources.size === 0) {
+  say('no such file');
+  process.exit(2);
+}
+
+const copies = Array.from({ length: workers }, copyOfRepository);
+mkdirSync(kept, { recursive: true });
+const isNear = (distances) => [...sources.keys()].some((path) => distances.get(path) <= mostDistance);
+const reach = await reachOfTests(copies[0], paths, join(kept, 'reach'), isNear);
+const results = keptResults();
+
+const mutants = [...sources].flatMap(([path, source]) => {
+  return mutantsOf(source, path).map((mutant) => describe(path, source, mutant));
+});
+say(`${mutants.length} mutants of ${sources.size} files, ${reach.length} test files, ${workers} at a time`);
+const waiting = mutants.filter((mutant) => {
+  const known = results.get(mutant.key) ?? results.get(mutant.testedKey);
+  mutant.outcome = mutant.tests.length === 0 ? 'entered by no test' : known;
+  return mutant.outcome === undefined;
+});
+await Promise.all(copies.map(work));
+process.exitCode = report() ? 0 : 1;
+
+async function work(copy) {
+  for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
+    const file = join(copy, mutant.path);
+    const source = sources.get(mutant.path);
+    writeFileSync(file, mutated(withoutTypes(source), mutant));
+    mutant.outcome = await tested(copy, mutant.tests);
+    writeFileSync(file, source);
+    // More tests change nothing for one that was killed; one that survived has to face every new one.
+    const key = mutant.outcome === 'survived' ? mutant.testedKey : mutant.key;
+    appendFileSync(resultsFile, `${JSON.stringify([key, mutant.outcome])}\n`);
+    if (mutant.outcome === 'survived' && mutant.explanation === undefined) say(`survived ${place(mutant)}`);
+  }
+}
+
+async function tested(copy, tests) {
+  for (let from = 0, to; from < tests.length; from = to) {
+    let usualMs = tests[from].ms;
+    for (to = from + 1; usualMs + tests[to]?.ms <= sliceMs; to += 1) usualMs += tests[to].ms;
+    const run = await runTests(copy, tests.slice(from, to).map(({ path }) => path), { timeoutMs: 5000 + 4 * usualMs });
+    if (run.outcome !== 'passed') return run.outcome === 'late' ? 'killed by time' : 'killed';
+  }
+  return 'survived';
+}
+
+function describe(path, source, mutant) {
+  const from = source.lastIndexOf('\n', mutant.start - 1) + 1;
+  const end = source.indexOf('\n', mutant.end);
+  const to = end === -1 ? source.length : end;
+  const before = source.slice(from, to).trim();
+  const after = (source.slice(from, mutant.start) + mutant.text + source.slice(mutant.end, to)).trim();
+  const tests = testsFor(path, mutant.start);
+  const key = digest(source, mutant.start, mutant.end, mutant.text);
+  return {
+    ...mutant,
+    path,
+    before,
+    after,
+    tests,
+    line: source.slice(0, mutant.start).split('\n').length,
+    key,
+    testedKey: digest(key, ...tests.map((test) => test.digest)),
+    explanation: EXPLAINED[path]?.find((one) => one.source === before && one.mutant === after)?.why,
+  };
+}
+
+/** Those that enter the mutant, by how many imports they are away and then by their duration, within the patience. */
+function testsFor(path, position) {
+  const entering = reach.filter(({ distances, entered }) => (distances.get(path) ?? Infinity) <= mostDistance &&
+    entered[path]?.some(([start, end]) => start <= position && position < end));
+  const tests = entering.map((test) => {
+    test.digest ??= digest(readFileSync(join(root, test.path), 'utf8'));
+    return { path: test.path, ms: test.ms, digest: test.digest, distance: test.distances.get(path) ?? Infinity };
+  });
+  tests.sort((one, other) => one.distance - other.distance || one.ms - other.ms);
+  let spentMs = 0;
+  return tests.filter(({ ms }) => (spentMs += ms) - ms < patienceMs);
+}
+
+function report() {
+  const open = mutants.filter(({ outcome }) => !outcome.startsWith('killed'));
+  for (const path of sources.keys()) {
+    const own = mutants.filter((mutant) => mutant.path === path);
+    const left = own.filter((mutant) => open.includes(mutant));
+    const explained = left.filter(({ explanation }) => explanation !== undefined).length;
+    process.stdout.write(`${path}: ${own.length - left.length} of ${own.length} killed, ${explained} explained\n`);
+  }
+  const unexplained = open.filter(({ explanation }) => explanation === undefined);
+  for (const mutant of unexplained) process.stdout.write(`${mutant.outcome}: ${place(mutant)}\n`);
+  const isOpen = (path, { source, mutant: after }) =>
+    open.some((mutant) => mutant.path === path && mutant.before === source && mutant.after === after);
+  const stale = [...sources.keys()].flatMap((path) => (EXPLAINED[path] ?? [])
+    .filter((explained) => !isOpen(path, explained))
+    .map((explained) => `${path}: ${explained.mutant}`));
+  for (const text of stale) process.stdout.write(`explained, but no survivor: ${text}\n`);
+  const killed = mutants.length - open.length;
+  const late = mutants.filter(({ outcome }) => outcome === 'killed by time').length;
+  const percent = ((killed / mutants.length) * 100).toFixed(1);
+  process.stdout.write(`${killed} of ${mutants.length} killed (${percent} %; ${late} by time), ` +
+    `${open.length - unexplained.length} explained, ${unexplained.length} left\n`);
+  return unexplained.length === 0 && stale.length === 0 && killed >= leastKilled * mutants.length;
+}
+
+function place({ path, line, before, after }) {
+  return `${path}:${line}\n  - ${before}\n  + ${after}`;
+}
+
+function keptResults() {
+  if (!existsSync(resultsFile)) return new Map();
+  // The last line may be cut off.
+  const lines = readFileSync(resultsFile, 'utf8').split('\n').filter((line) => line.endsWith(']'));
+  return new Map(lines.map((line) => JSON.parse(line)));
+}
+
+function digest(...parts) {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32);
+}

