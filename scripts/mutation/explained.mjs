@@ -260,4 +260,16 @@ export const EXPLAINED = {
       'pool.fill(1, start, handedOut);',
     ),
   ],
+  'src/crypto/pkcs12-kdf-worker.ts': [
+    ...same(
+      'in a worker thread there is a port',
+      "parentPort?.on('message', (requests: Readonly<Record<string, KdfRequest>>) => {",
+      "parentPort.on('message', (requests: Readonly<Record<string, KdfRequest>>) => {",
+    ),
+    ...same(
+      'in a worker thread there is a port',
+      'parentPort?.postMessage(Object.fromEntries(derived));',
+      'parentPort.postMessage(Object.fromEntries(derived));',
+    ),
+  ],
 };

@@ -5,7 +5,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { isIssuedBy } from '../../src/crypto/tls.ts';
+import { FULL_HANDSHAKES_ONLY, isIssuedBy } from '../../src/crypto/tls.ts';
 import { validityFrom } from '../../src/crypto/x509.ts';
 import { ISSUED_AT, makeTestAuthority, makeTestClient } from '../support/authority.ts';
 import { openssl } from '../support/pki.ts';
@@ -36,4 +36,9 @@ test('isIssuedBy: false for a namesake with a key of another kind', async (t) =>
     const { raw } = new X509Certificate(readFileSync(join(folder, 'c')));
     assert.equal(isIssuedBy(raw, authority), false, algorithm);
   }
+});
+
+test('FULL_HANDSHAKES_ONLY: neither tickets nor renegotiation', () => {
+  // Two bits of openssl/ssl.h, which do not change.
+  assert.equal(FULL_HANDSHAKES_ONLY, 2 ** 14 + 2 ** 30);
 });

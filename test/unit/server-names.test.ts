@@ -31,7 +31,7 @@ test('parseServerName: refuses everything else', () => {
   for (const text of [
     '', ' ', '.', 'a.', '.a', 'a..b', '-a.example', 'a-.example', 'a_b.example', 'a b', 'b\u00fccher.example',
     `a${label}`, `${label}.${label}.${label}.${'a'.repeat(62)}`, 'a:80', '[::1]', '::1%lo', '0.0.0.0', '::',
-    '1.2.3', '1.2.3.256', '010.0.0.1', 'a.1', 'a.0x1', 'https://a', 'a/b', 'a,b', 'a\0', 'a\n', "x';id;'",
+    '1.2.3', '1.2.3.256', '010.0.0.1', 'a.1', 'a.b.1', 'a.0x1', 'https://a', 'a/b', 'a,b', 'a\0', 'a\n', "x';id;'",
   ]) {
     assert.equal(parseServerName(text), undefined, JSON.stringify(text));
   }
