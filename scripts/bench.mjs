@@ -9,21 +9,24 @@ import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { endLike, run, say } from './child.mjs';
 import { describeMachine } from './bench/machine.mjs';
-import { FULL_EFFORT, OPERATIONS, QUICK_EFFORT, isMet } from './bench/operations.mjs';
+import { isMet } from './bench/bars.mjs';
+import { FULL_EFFORT, OPERATIONS, QUICK_EFFORT } from './bench/operations.mjs';
 import { asJson, errorLines, machineLines, tableLines } from './bench/report.mjs';
-import { openSite } from './bench/site.mjs';
+import { NotHereError, openSite } from './bench/site.mjs';
+import { openStocks } from './bench/stock.mjs';
 
 const USAGE = `usage: npm run bench -- [OPTION...] [OPERATION...]
 
-  --quick           fewer and shorter rounds, to look at while working
-  --no-pin          leave the processes to the scheduler
+  --quick           fewer and shorter rounds with fewer pastes, to look at while working
+  --pin-servers     the servers on one core, too; without it only the load generator has its own
+  --no-pin          leave all processes to the scheduler
   --json FILE       everything that was measured
   --profile FOLDER  CPU profiles of the server, in a folder for each operation
   --server FILE     measure this entry, and leave dist/ alone
 
 operations: ${OPERATIONS.map(({ name }) => name).join(', ')}`;
 
-const LONGEST_RUN_MS = 8 * 60_000;
+const LONGEST_RUN_MS = 20 * 60_000;
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 
@@ -31,7 +34,9 @@ const { values: options, positionals } = readArguments();
 const chosen = OPERATIONS.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
 if (options.server === undefined) await makeDist();
 
-const site = openSite(!options['no-pin']);
+const main = path.resolve(options.server ?? path.join(root, 'dist', 'main.js'));
+const site = openSite(options['no-pin'] ? 'none' : options['pin-servers'] ? 'both' : 'load');
+const stocks = openStocks(site, main);
 process.on('exit', () => site.abandon());
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, () => process.exit(128 + constants.signals[signal]));
@@ -44,16 +49,18 @@ setTimeout(() => {
 const machine = await describeMachine(site, JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).version);
 print(machineLines(machine));
 const results = [];
+const skipped = [];
 const failures = [];
 for (const operation of chosen) {
   try {
     results.push({ operation, outcome: await measure(operation) });
   } catch (error) {
-    failures.push(`FAILED ${operation.name}: ${error.message}`);
+    if (error instanceof NotHereError) skipped.push(`SKIPPED ${operation.name}: ${error.message}`);
+    else failures.push(`FAILED ${operation.name}: ${error.message}`);
   }
 }
 
-print(['', ...tableLines(results), ...errorLines(results), ...failures]);
+print(['', ...tableLines(results), ...skipped, ...errorLines(results), ...failures]);
 if (options.json !== undefined) writeFileSync(options.json, asJson(machine, options.quick, results));
 process.exit(exitCode());
 
@@ -63,6 +70,7 @@ function readArguments() {
       allowPositionals: true,
       options: {
         quick: { type: 'boolean', default: false },
+        'pin-servers': { type: 'boolean', default: false },
         'no-pin': { type: 'boolean', default: false },
         json: { type: 'string' },
         profile: { type: 'string' },
@@ -91,10 +99,9 @@ async function makeDist() {
 
 function measure(operation) {
   say(`measuring ${operation.title}`);
-  const main = path.resolve(options.server ?? path.join(root, 'dist', 'main.js'));
   const nodeArguments = options.profile === undefined ? [] : profiling(path.resolve(options.profile, operation.name));
   const effort = options.quick ? QUICK_EFFORT : FULL_EFFORT;
-  return operation.measure({ site, main, nodeArguments, effort });
+  return operation.measure({ site, stocks, main, nodeArguments, effort });
 }
 
 function profiling(folder) {

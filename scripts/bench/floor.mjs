@@ -2,11 +2,17 @@
 // nothing. What pasted costs above it is what pasted does. The parent sends the answer over IPC and gets the port
 // back.
 
+import { createHash } from 'node:crypto';
 import http from 'node:http';
+import { DatabaseSync } from 'node:sqlite';
+import { ID_CHARACTERS } from './requests.mjs';
 
 /**
- * `body` of an answer that is sent whole, in base64; or, when it is null, `bytes` are streamed from memory.
- * @typedef {{ status: number, headers: string[], body: string | null, bytes: number }} Answer
+ * `body` of an answer that is sent whole, in base64; or, when it is null, `bytes` are streamed from memory. With
+ * `database`, the body is the content of the paste that the path names, looked up in that file; with `hashes`, the
+ * SHA-256 of a request's body is computed as it arrives.
+ * @typedef {{ status: number, headers: string[], body: string | null, bytes: number, database?: string,
+ *   hashes?: boolean }} Answer
  */
 
 const STREAM_CHUNK = Buffer.alloc(256 * 1024, 'pasted\n');
@@ -20,15 +26,38 @@ function answering(answer) {
   const headers = answer.headers.filter((_, index) => !ADDED_BY_NODE.has(nameOf(index).toLowerCase()));
   // As text of one character a byte: the cheapest way that node:http has, one write for head and body.
   const body = answer.body === null ? null : Buffer.from(answer.body, 'base64').toString('latin1');
+  const find = answer.database === undefined ? () => body : prepareFind(answer.database);
   return (request, response) => {
     const reply = () => {
-      response.writeHead(answer.status, headers);
-      if (body === null) stream(response, answer.bytes);
-      else response.end(body, 'latin1');
+      const content = find(request);
+      response.writeHead(content === undefined ? 404 : answer.status, headers);
+      if (content === null) stream(response, answer.bytes);
+      else response.end(content, 'latin1');
     };
     if (request.method === 'GET') return reply();
+    if (answer.hashes) {
+      const digest = createHash('sha256');
+      request.on('data', (chunk) => digest.update(chunk));
+      request.on('end', () => digest.digest());
+    }
     request.resume();
     request.on('end', reply);
+  };
+}
+
+/**
+ * One prepared SELECT by primary key, for a path that begins with the id.
+ * @param {string} file
+ * @returns {(request: http.IncomingMessage) => string | undefined}
+ */
+function prepareFind(file) {
+  const db = new DatabaseSync(file, { readOnly: true });
+  const select = db.prepare('SELECT content FROM pastes WHERE id = ?');
+  select.setReturnArrays(true);
+  return ({ url = '' }) => {
+    const id = url.slice(1, 1 + ID_CHARACTERS);
+    const row = /** @type {[Uint8Array] | undefined} */ (/** @type {unknown} */ (select.get(id)));
+    return row && Buffer.from(row[0].buffer, row[0].byteOffset, row[0].byteLength).latin1Slice();
   };
 }
 

@@ -11,10 +11,10 @@ import { senders } from './requests.mjs';
 
 /**
  * `loadShare` is the part of one core that this process used: near 1 it is the load that limits what was measured.
- * `errors` counts the answers other than 2xx and the connections that broke, by reason. `uploadsBeside` finished beside
- * an open loop; `togetherSeconds` passed until the first of the paced uploads was answered.
+ * `errors` counts the answers other than 2xx and the connections that broke, by reason. `togetherSeconds` passed until
+ * the first of the paced uploads was answered.
  * @typedef {{ answers: number, seconds: number, p50Ms: number, p99Ms: number, loadShare: number,
- *   errors: Record<string, number>, uploadsBeside?: number, togetherSeconds?: number }} Measured
+ *   errors: Record<string, number>, togetherSeconds?: number }} Measured
  */
 
 const PATIENCE_MS = 60_000;
@@ -41,34 +41,21 @@ async function closedLoop({ port, plan, connections, seconds, most = Infinity })
 
 /**
  * One request each `intervalMs`, by the clock whether or not earlier ones are answered (an open loop), over
- * `connections` in turn; a request that finds its connection busy waits, and that wait counts. Beside it, `uploads`
- * of `plan` run without a pause.
- * @param {{ port: number, plan: Plan, connections: number, seconds: number, intervalMs: number,
- *   uploads?: { plan: Plan, connections: number } }} load
+ * `connections` in turn; a request that finds its connection busy waits, and that wait counts.
+ * @param {{ port: number, plan: Plan, connections: number, seconds: number, intervalMs: number }} load
  * @returns {Promise<Measured>}
  */
-async function openLoop({ port, plan, connections, seconds, intervalMs, uploads }) {
+async function openLoop({ port, plan, connections, seconds, intervalMs }) {
   const tally = createTally();
-  const beside = createTally();
-  let over = false;
   const sender = senders(plan);
-  const uploadSender = senders(uploads?.plan ?? plan);
   const lanes = (await openAll(port, connections)).map((connection) => createLane(connection, sender(), tally));
-  const uploading = uploads === undefined ? [] : (await openAll(port, uploads.connections))
-    .map((connection) => keepAsking(connection, uploadSender(), beside, () => !over, seconds * 1000 + PATIENCE_MS));
-
   tally.begin();
   let turn = 0;
   const timer = setInterval(() => lanes[turn++ % lanes.length]?.ask(), intervalMs);
   await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
   clearInterval(timer);
   await Promise.all(lanes.map((lane) => lane.end()));
-  const measured = tally.end();
-  over = true;
-  await Promise.all(uploading);
-  const { answers: uploadsBeside, errors } = beside.end();
-  for (const [reason, count] of Object.entries(errors)) measured.errors[`an upload: ${reason}`] = count;
-  return { ...measured, uploadsBeside };
+  return tally.end();
 }
 
 /**

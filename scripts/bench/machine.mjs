@@ -25,7 +25,7 @@ export async function describeMachine(site, pastedVersion) {
     memoryBytes: os.totalmem(),
     kernel: `${os.type()} ${os.release()}`,
     loadBefore: os.loadavg()[0] ?? NaN,
-    pinned: site.cores === null ? 'no' : `load on core ${site.cores.load}, servers on core ${site.cores.servers}`,
+    pinned: site.cores === null ? 'no' : `load on core ${site.cores.load}, servers on ${site.cores.servers}`,
     fileSystem: fileSystemOf(folder),
     freeDiskBytes: bavail * bsize,
     ...probeDisk(folder),

@@ -2,11 +2,11 @@
 // rows of operations.mjs about POST /register.
 
 import http from 'node:http';
-import { alternate, compare, median } from './rounds.mjs';
-import { freePort, startLoad, startPasted, startRegistrationFloor } from './servers.mjs';
+import { NO_LOAD, alternate, compare, median } from './rounds.mjs';
+import { freePort, startLoad, startPasted, startWorker } from './servers.mjs';
 
 /** @typedef {import('./scene.mjs').Bench} Bench */
-/** @typedef {import('./measures.mjs').Outcome} Outcome */
+/** @typedef {import('./rounds.mjs').Outcome} Outcome */
 /** @typedef {{ answers: number, seconds: number }} Work */
 
 const MS = 1000;
@@ -21,11 +21,13 @@ export function registering({ connections, figure }) {
   return async ({ site, main, nodeArguments, effort }) => {
     const metricsPort = await freePort();
     await using pasted = await startPasted(site, main, nodeArguments, {
-      SERVICE_REGISTER_POW: '0',
-      SERVICE_PKI_CA_PASSWORD: 'only for measuring',
-      SERVICE_METRICS_LISTEN: `127.0.0.1:${metricsPort}`,
+      settings: {
+        SERVICE_REGISTER_POW: '0',
+        SERVICE_PKI_CA_PASSWORD: 'only for measuring',
+        SERVICE_METRICS_LISTEN: `127.0.0.1:${metricsPort}`,
+      },
     });
-    await using floor = await startRegistrationFloor(site);
+    await using floor = await startWorker(site, 'registration-floor.mjs');
     await using load = await startLoad(site);
     const onFloor = (/** @type {number} */ seconds) => async () => {
       await eventLoopDelayMs(metricsPort);
@@ -34,7 +36,8 @@ export function registering({ connections, figure }) {
     };
     const onPasted = (/** @type {number} */ seconds) => async () => {
       await eventLoopDelayMs(metricsPort);
-      const work = await load.run('closedLoop', { port: pasted.port, plan: { kind: 'register' }, connections, seconds });
+      const loop = { port: pasted.port, plan: { kind: 'register' }, connections, seconds };
+      const work = await load.run('closedLoop', loop);
       return { ...work, delayMs: await eventLoopDelayMs(metricsPort) };
     };
     await alternate(1, onFloor(effort.warmUpSeconds), onPasted(effort.warmUpSeconds));
@@ -43,7 +46,7 @@ export function registering({ connections, figure }) {
     const ofPasted = rounds.map((round) => round.pasted);
     return {
       ...compare(rounds, figureOf),
-      floorSide: { p50Ms: NaN, p99Ms: NaN, cpuMs: NaN, peakBytes: NaN },
+      floorSide: NO_LOAD,
       pastedSide: {
         p50Ms: median(ofPasted.map(({ p50Ms }) => p50Ms)),
         p99Ms: median(ofPasted.map(({ p99Ms }) => p99Ms)),

@@ -1,13 +1,13 @@
 // How a run is written down: a table for people, and everything that was measured as JSON. It decides nothing.
 
-import { isMet } from './operations.mjs';
+import { barText, isMet } from './bars.mjs';
 
 /** @typedef {import('./operations.mjs').Operation} Operation */
-/** @typedef {import('./measures.mjs').Outcome} Outcome */
+/** @typedef {import('./rounds.mjs').Outcome} Outcome */
 /** @typedef {{ operation: Operation, outcome: Outcome }} Result */
 
-/** The databases of one operation: 140 uploads of 50 MiB, in the database and once more in its log. */
-const LARGEST_DATABASES = 15e9;
+/** The stocks of pastes with their copies, and what the largest operation uploads in a round. */
+const LARGEST_DATABASES = 12e9;
 
 /** A load average that idle machines do not have. */
 const BUSY = 0.7;
@@ -20,20 +20,21 @@ const RATIOS = [
   { title: 'unit', cell: ({ operation }) => operation.unit },
   { title: 'floor', cell: ({ outcome }) => figure(outcome.floor) },
   { title: 'pasted', cell: ({ outcome }) => figure(outcome.pasted) },
-  { title: 'ratio', cell: ({ outcome }) => outcome.ratio.toFixed(2) },
+  { title: 'ratio', cell: ({ outcome: { ratio } }) => (Number.isNaN(ratio) ? '' : ratio.toFixed(2)) },
   { title: 'low-high', cell: ({ outcome: { ratios } }) => spread(ratios) },
-  { title: 'bar', cell: ({ operation }) => barText(operation) },
+  { title: 'bar', cell: ({ operation: { bar, unit } }) => barText(bar, unit) },
   { title: 'met', cell: ({ operation, outcome }) => (isMet(operation.bar, outcome) ? 'yes' : 'NO') },
 ];
 
 /** @type {Columns} */
 const DETAILS = [
   { title: 'operation', cell: ({ operation }) => operation.name },
-  { title: 'peak MB', cell: ({ outcome }) => figure(outcome.pastedSide.peakBytes / 1e6) },
   { title: 'p50 / p99 ms', cell: ({ outcome }) => latency(outcome.pastedSide) },
   { title: "floor's", cell: ({ outcome }) => latency(outcome.floorSide) },
-  { title: 'CPU ms', cell: ({ outcome }) => figure(outcome.pastedSide.cpuMs) },
-  { title: "floor's", cell: ({ outcome }) => figure(outcome.floorSide.cpuMs) },
+  { title: 'CPU us', cell: ({ outcome }) => figure(outcome.pastedSide.cpuMs * 1000) },
+  { title: "floor's", cell: ({ outcome }) => figure(outcome.floorSide.cpuMs * 1000) },
+  { title: 'peak MB', cell: ({ outcome }) => figure(outcome.pastedSide.peakBytes / 1e6) },
+  { title: "floor's", cell: ({ outcome }) => figure(outcome.floorSide.peakBytes / 1e6) },
   { title: 'notes', cell: ({ outcome }) => outcome.notes.join('; ') },
 ];
 
@@ -83,18 +84,13 @@ export function asJson(machine, quick, results) {
   return `${JSON.stringify({ machine, quick, operations }, null, 2)}\n`;
 }
 
-/** @param {Operation} operation */
-function barText({ unit, bar }) {
-  const bound = bar.atLeast === undefined ? `<= ${bar.atMost}` : `>= ${bar.atLeast}`;
-  return bar.of === 'ratio' ? bound : `${bound} ${unit.split(' ').at(-1)}`;
-}
-
 /** @param {number[]} ratios */
 function spread(ratios) {
+  if (ratios.length === 0) return '';
   return `${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}`;
 }
 
-/** @param {import('./measures.mjs').Side} side */
+/** @param {import('./rounds.mjs').Side} side */
 function latency({ p50Ms, p99Ms }) {
   return Number.isNaN(p50Ms) ? '' : `${figure(p50Ms)} / ${figure(p99Ms)}`;
 }

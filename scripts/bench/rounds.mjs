@@ -1,6 +1,20 @@
 // Alternating rounds and their medians: what drifts on a machine (clock rate, neighbours, a filling disk) then falls
 // on both sides alike. How one round is measured is the caller's.
 
+/** @typedef {import('./load.mjs').Measured & { cpuMs?: number }} Measured */
+
+/**
+ * Medians over the rounds, the figures in the row's unit; NaN for what the operation does not have. `ratio` is the
+ * median of `ratios`, one of each round. `errors` of either side make the whole run fail. `cpuMs` is the processor time
+ * that the server took for one request, in all its threads; unlike a rate, it is much the same on a busy machine.
+ * @typedef {{ p50Ms: number, p99Ms: number, cpuMs: number, peakBytes: number }} Side
+ * @typedef {{ floor: number, pasted: number, ratio: number, ratios: number[], floorSide: Side, pastedSide: Side,
+ *   errors: Record<string, number>, notes: string[], rounds: unknown[] }} Outcome
+ */
+
+/** @type {Side} */
+export const NO_LOAD = { p50Ms: NaN, p99Ms: NaN, cpuMs: NaN, peakBytes: NaN };
+
 /** @param {readonly number[]} values at least one */
 export function median(values) {
   const sorted = values.toSorted((one, other) => one - other);
@@ -49,4 +63,28 @@ export function compare(rounds, figureOf) {
 
 function settle() {
   return new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+}
+
+/** @param {Measured[]} rounds @param {number} bytes @returns {Side} */
+export function sideOf(rounds, bytes) {
+  return {
+    p50Ms: median(rounds.map(({ p50Ms }) => p50Ms)),
+    p99Ms: median(rounds.map(({ p99Ms }) => p99Ms)),
+    cpuMs: median(rounds.map(({ cpuMs = NaN }) => cpuMs)),
+    peakBytes: bytes,
+  };
+}
+
+/** What went wrong on either side, counted. @param {Array<{ floor: Measured, pasted: Measured }>} rounds */
+export function errorsOf(rounds) {
+  /** @type {Record<string, number>} */
+  const counted = {};
+  for (const round of rounds) {
+    for (const [side, { errors }] of Object.entries(round)) {
+      for (const [reason, count] of Object.entries(errors)) {
+        counted[`${side}: ${reason}`] = (counted[`${side}: ${reason}`] ?? 0) + count;
+      }
+    }
+  }
+  return counted;
 }

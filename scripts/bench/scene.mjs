@@ -3,7 +3,7 @@
 
 import http from 'node:http';
 import { startFloor, startLoad, startPasted } from './servers.mjs';
-import { text } from './requests.mjs';
+import { ID, text } from './requests.mjs';
 
 /** @typedef {import('./floor.mjs').Answer} Answer */
 /** @typedef {import('./servers.mjs').Server} Server */
@@ -12,66 +12,130 @@ import { text } from './requests.mjs';
 /**
  * What every measurement is handed. `main` is the server's entry and `nodeArguments` go before it; `effort` says how
  * long to try.
- * @typedef {{ site: import('./site.mjs').Site, main: string, nodeArguments: string[], effort:
- *   import('./operations.mjs').Effort }} Bench
+ * @typedef {{ site: import('./site.mjs').Site, stocks: ReturnType<typeof import('./stock.mjs').openStocks>,
+ *   main: string, nodeArguments: string[], effort: import('./operations.mjs').Effort }} Bench
  */
 
+/** @typedef {import('./stock.mjs').Stock} Stock */
+
+/** A stock by how many pastes it has: 10 000, 100 000 or 1 000 000, if it is not a quick run. */
+/** @typedef {'few' | 'some' | 'many'} StockName */
+
 /**
- * @typedef {{ plan: Plan, answer: Answer }} Prepared the load to put on the server, and the answer that it really
- *   gives
+ * What an operation needs: pastes that are there before, and the load to put on the server, found out by asking it.
+ * `answer` is what the floor gives: the real answer to one such request.
+ * @typedef {{ stock?: StockName, prepare: (port: number, stock?: Stock) => Promise<Prepared> }} Preparation
+ * @typedef {{ plan: Plan, answer: Answer }} Prepared
  */
 
 /**
  * Starts pasted, prepares it, and starts a floor that answers like it; ends them all when `action` is over.
  * @template Result
  * @param {Bench} bench
- * @param {(port: number) => Promise<Prepared>} prepare
+ * @param {Preparation} preparation
  * @param {(scene: { pasted: Server, floor: Server, load: import('./servers.mjs').Load, plan: Plan }) =>
  *   Promise<Result>} action
  */
-export async function withScene({ site, main, nodeArguments }, prepare, action) {
-  await using pasted = await startPasted(site, main, nodeArguments);
-  const { plan, answer } = await prepare(pasted.port);
-  await using floor = await startFloor(site, answer);
+export async function withScene(bench, preparation, action) {
+  const { site } = bench;
+  await using pasted = await startPrepared(bench, preparation);
+  await using floor = await startFloor(site, pasted.answer);
   await using load = await startLoad(site);
-  return await action({ pasted, floor, load, plan });
+  return await action({ pasted, floor, load, plan: pasted.plan });
 }
 
 /**
- * GET of one of `count` pastes of `bytes`; `suffix` follows the id.
- * @param {number} count
- * @param {number} bytes
- * @param {string} suffix
+ * @param {Bench} bench
+ * @param {Preparation} preparation
+ * @param {NodeJS.ProcessEnv} settings
+ * @returns {Promise<Server & Prepared>}
  */
-export function readingSmall(count, bytes, suffix) {
-  return async (/** @type {number} */ port) => {
-    const content = text(bytes);
-    const path = `/${await store(port, content)}${suffix}`;
-    const answer = await capture(port, 'GET', path);
-    if (suffix === '/raw') mustEqual(answer, content);
-    const others = Array.from({ length: count - 1 }, async () => `/${await store(port, text(bytes))}${suffix}`);
-    const paths = [path, ...await Promise.all(others)];
-    return { plan: { kind: /** @type {const} */ ('get'), paths }, answer: wholeAnswer(answer) };
+export async function startPrepared(bench, { stock: name, prepare }, settings = {}) {
+  const { site, stocks, main, nodeArguments, effort } = bench;
+  const stock = name === undefined ? undefined : await stocks.of(effort.stocks[name]);
+  const options = stock === undefined ? { settings } : { settings, folder: stock.folder };
+  const pasted = await startPasted(site, main, nodeArguments, options);
+  try {
+    return { ...pasted, ...await prepare(pasted.port, stock) };
+  } catch (error) {
+    await pasted[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/**
+ * GET of a paste of a stock, `suffix` following the id: the popular ones often, or each once and its content looked up
+ * by the floor, too.
+ * @param {StockName} name
+ * @param {string} suffix
+ * @param {'zipf' | 'eachOnce'} draw
+ * @returns {Preparation}
+ */
+export function readingStock(name, suffix, draw) {
+  return {
+    stock: name,
+    async prepare(port, stock) {
+      const { lastId, pristine, ids, count } = /** @type {Stock} */ (stock);
+      const answer = wholeAnswer(await capture(port, 'GET', `/${lastId}${suffix}`));
+      const template = `GET /${ID}${suffix} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;
+      // The last one was read now, and is not among those drawn.
+      const plan = { kind: /** @type {const} */ ('drawn'), template, ids, count: count - 1, draw };
+      return { plan, answer: draw === 'eachOnce' ? { ...answer, database: pristine } : answer };
+    },
   };
 }
 
-/** GET of one large paste. @param {number} bytes */
+/** GET of one of `count` pastes of `bytes`. @param {number} count @param {number} bytes @returns {Preparation} */
+export function readingStored(count, bytes) {
+  return {
+    async prepare(port) {
+      const content = text(bytes);
+      const path = `/${await store(port, content)}/raw`;
+      const answer = await capture(port, 'GET', path);
+      mustEqual(answer, content);
+      const others = Array.from({ length: count - 1 }, async () => `/${await store(port, text(bytes))}/raw`);
+      const paths = [path, ...await Promise.all(others)];
+      return { plan: { kind: /** @type {const} */ ('get'), paths }, answer: wholeAnswer(answer) };
+    },
+  };
+}
+
+/** GET of a path. @param {string} path @returns {Preparation} */
+export function asking(path) {
+  return {
+    async prepare(port) {
+      const answer = await capture(port, 'GET', path);
+      return { plan: { kind: /** @type {const} */ ('get'), paths: [path] }, answer: wholeAnswer(answer) };
+    },
+  };
+}
+
+/** GET of one large paste. @param {number} bytes @returns {Preparation} */
 export function readingLarge(bytes) {
-  return async (/** @type {number} */ port) => {
-    const content = text(bytes);
-    const path = `/${await store(port, content)}/raw`;
-    const answer = await capture(port, 'GET', path);
-    mustEqual(answer, content);
-    const streamed = { status: answer.status, headers: answer.headers, body: null, bytes };
-    return { plan: { kind: /** @type {const} */ ('get'), paths: [path] }, answer: streamed };
+  return {
+    async prepare(port) {
+      const content = text(bytes);
+      const path = `/${await store(port, content)}/raw`;
+      const answer = await capture(port, 'GET', path);
+      mustEqual(answer, content);
+      const streamed = { status: answer.status, headers: answer.headers, body: null, bytes };
+      return { plan: { kind: /** @type {const} */ ('get'), paths: [path] }, answer: streamed };
+    },
   };
 }
 
-/** POST of new pastes. @param {'post' | 'upload'} kind @param {number} bytes */
+/**
+ * POST of new pastes. The floor of an upload computes its SHA-256, which the entity tag needs.
+ * @param {'post' | 'upload'} kind
+ * @param {number} bytes
+ * @returns {Preparation}
+ */
 export function writing(kind, bytes) {
-  return async (/** @type {number} */ port) => {
-    const answer = await capture(port, 'POST', '/', text(bytes));
-    return { plan: { kind, bytes }, answer: wholeAnswer(answer) };
+  return {
+    async prepare(port) {
+      const answer = await capture(port, 'POST', '/', text(bytes));
+      return { plan: { kind, bytes }, answer: { ...wholeAnswer(answer), hashes: kind === 'upload' } };
+    },
   };
 }
 

@@ -1,16 +1,20 @@
-// The three kinds of process of a benchmark, started and spoken to: pasted itself, the bare floor, and the load
-// generator. What is asked of them is operations.mjs.
+// The kinds of process of a benchmark, started and spoken to: pasted itself, the bare floor, and the load generator.
+// What is asked of them is operations.mjs.
 
 import { once } from 'node:events';
 import net from 'node:net';
+import os from 'node:os';
 import path from 'node:path';
 import readline from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { cpuSeconds, peakBytes } from './site.mjs';
+import { cpuSeconds, peakBytes, residentBytes } from './site.mjs';
 
 /** @typedef {import('./site.mjs').Site} Site */
 /** @typedef {import('./floor.mjs').Answer} Answer */
-/** @typedef {{ port: number, peakBytes: () => number, cpuSeconds: () => number } & AsyncDisposable} Server */
+/**
+ * @typedef {{ port: number, peakBytes: () => number, residentBytes: () => number, cpuSeconds: () => number } &
+ *   AsyncDisposable} Server
+ */
 /** @typedef {Awaited<ReturnType<typeof startLoad>>} Load */
 
 const MIB = 1024 * 1024;
@@ -42,11 +46,12 @@ export function pastedEnvironment(folder, port) {
  * @param {Site} site
  * @param {string} main
  * @param {string[]} nodeArguments
- * @param {NodeJS.ProcessEnv} settings beside those that every benchmark needs
+ * @param {{ settings?: NodeJS.ProcessEnv, folder?: string }} options settings: beside those that every benchmark needs;
+ *   folder: of the database, which then stays; otherwise a new one, which goes with the server
  * @returns {Promise<Server>}
  */
-export async function startPasted(site, main, nodeArguments, settings = {}) {
-  const folder = site.makeFolder();
+export async function startPasted(site, main, nodeArguments, { settings = {}, folder: kept } = {}) {
+  const folder = kept ?? site.makeFolder();
   const child = site.startNode([...nodeArguments, main], {
     env: { ...pastedEnvironment(folder, 0), ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -63,13 +68,21 @@ export async function startPasted(site, main, nodeArguments, settings = {}) {
   lines.close();
   log.resume();
   return {
-    port,
-    peakBytes: () => peakBytes(child),
-    cpuSeconds: () => cpuSeconds(child),
+    ...serverOf(child, port),
     async [Symbol.asyncDispose]() {
       await site.stop(child);
-      site.removeFolder(folder);
+      if (kept === undefined) site.removeFolder(folder);
     },
+  };
+}
+
+/** @param {import('node:child_process').ChildProcess} child @param {number} port */
+function serverOf(child, port) {
+  return {
+    port,
+    peakBytes: () => peakBytes(child),
+    residentBytes: () => residentBytes(child),
+    cpuSeconds: () => cpuSeconds(child),
   };
 }
 
@@ -85,27 +98,23 @@ export async function startFloor(site, answer) {
   const child = startScript(site, 'floor.mjs', 'servers');
   child.send(answer);
   const { port } = await inTime('the floor', child, once(child, 'message').then(([message]) => message));
-  return {
-    port,
-    peakBytes: () => peakBytes(child),
-    cpuSeconds: () => cpuSeconds(child),
-    [Symbol.asyncDispose]: () => site.stop(child),
-  };
+  return { ...serverOf(child, port), [Symbol.asyncDispose]: () => site.stop(child) };
 }
 
-/** @param {Site} site */
-export async function startRegistrationFloor(site) {
-  const child = startScript(site, 'registration-floor.mjs', 'servers');
-  await inTime('the floor', child, once(child, 'message'));
+/**
+ * A process that is no server: it answers one message with another.
+ * @param {Site} site
+ * @param {string} script
+ */
+export async function startWorker(site, script) {
+  const child = startScript(site, script, 'servers');
+  await inTime(script, child, once(child, 'message'));
   return {
-    /**
-     * @param {{ atOnce: number, seconds: number }} load
-     * @returns {Promise<{ answers: number, seconds: number }>}
-     */
-    async run(load) {
-      child.send(load);
-      const [work] = await once(child, 'message');
-      return work;
+    /** @param {object} work @returns {Promise<any>} */
+    async run(work) {
+      child.send(work);
+      const [done] = await messageOf(child, script);
+      return done;
     },
     [Symbol.asyncDispose]: () => site.stop(child),
   };
@@ -122,9 +131,13 @@ export function freePort() {
   });
 }
 
-/** @param {Site} site */
-export async function startLoad(site) {
+/**
+ * @param {Site} site
+ * @param {{ gentle?: boolean }} options gentle: it only gets the time of its core that other loads leave over
+ */
+export async function startLoad(site, { gentle = false } = {}) {
   const child = startScript(site, 'load.mjs', 'load');
+  if (gentle) os.setPriority(/** @type {number} */ (child.pid), os.constants.priority.PRIORITY_LOW);
   return {
     /**
      * Carries one load out; name and shapes are those of load.mjs.
@@ -133,12 +146,8 @@ export async function startLoad(site) {
      * @returns {Promise<import('./load.mjs').Measured>}
      */
     async run(name, load) {
-      const ended = new AbortController();
-      const onExit = () => ended.abort(new Error('the load generator ended'));
-      child.once('exit', onExit);
       child.send({ name, load });
-      const [{ measured, failure }] = await once(child, 'message', { signal: ended.signal });
-      child.removeListener('exit', onExit);
+      const [{ measured, failure }] = await messageOf(child, 'the load generator');
       if (failure !== undefined) throw new Error(`the load generator failed: ${failure}`);
       return measured;
     },
@@ -146,10 +155,28 @@ export async function startLoad(site) {
   };
 }
 
+/**
+ * The next message; rejects when there will be none.
+ * @param {import('node:child_process').ChildProcess} child
+ * @param {string} what
+ */
+async function messageOf(child, what) {
+  const ended = new AbortController();
+  const onExit = () => ended.abort();
+  child.once('exit', onExit);
+  try {
+    return await once(child, 'message', { signal: ended.signal });
+  } catch (cause) {
+    throw new Error(`${what} ended`, { cause });
+  } finally {
+    child.removeListener('exit', onExit);
+  }
+}
+
 /** @param {Site} site @param {string} script @param {'load' | 'servers'} side */
 function startScript(site, script, side) {
   const file = path.join(path.dirname(fileURLToPath(import.meta.url)), script);
-  return site.startNode([file], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }, side);
+  return site.startNode([file], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], serialization: 'advanced' }, side);
 }
 
 /**

@@ -11,17 +11,20 @@ import path from 'node:path';
 
 const KILL_AFTER_MS = 15_000;
 
+/** An operation that this machine has not the means for, which is no failure of what was to be measured. */
+export class NotHereError extends Error {}
+
 /**
- * The load generator and this process on one core, the servers on another: neither side then takes time from the
- * other, and the servers have the same core in every round.
- * @param {boolean} pin wanted; it happens where taskset exists and this process may use two cores
+ * `load`: the load generator and this process on one core, so that neither takes more, and the servers wherever the
+ * scheduler puts them. `both`: the servers on another core, with one core for all their threads.
+ * @param {'load' | 'both' | 'none'} pin wanted; it happens where taskset exists and this process may use two cores
  */
 export function openSite(pin) {
   /** @type {Set<ChildProcess>} */
   const running = new Set();
   /** @type {Set<string>} */
   const folders = new Set();
-  const cores = pin ? twoCores() : null;
+  const cores = pin === 'none' ? null : twoCores(pin === 'both');
   if (cores !== null) spawnSync('taskset', ['-a', '-p', '-c', cores.load, String(process.pid)], { stdio: 'ignore' });
 
   /** @param {ChildProcess} child @returns {Promise<void>} */
@@ -48,7 +51,7 @@ export function openSite(pin) {
     cores,
 
     /**
-     * Starts Node with `args`; on the servers' core unless `side` says otherwise.
+     * Starts Node with `args`; where the servers are unless `side` says otherwise.
      * @param {string[]} args
      * @param {import('node:child_process').SpawnOptions} options
      * @param {'load' | 'servers'} side
@@ -79,8 +82,8 @@ export function openSite(pin) {
   };
 }
 
-/** @returns {{ load: string, servers: string } | null} */
-function twoCores() {
+/** @param {boolean} apart @returns {{ load: string, servers: string } | null} core numbers as taskset takes them */
+function twoCores(apart) {
   if (process.platform !== 'linux') return null;
   if (spawnSync('taskset', ['--version'], { stdio: 'ignore' }).status !== 0) return null;
   const list = /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '';
@@ -89,7 +92,8 @@ function twoCores() {
     return Array.from({ length: last - first + 1 }, (_, index) => String(first + index));
   });
   const [load, servers] = allowed;
-  return load === undefined || servers === undefined ? null : { load, servers };
+  if (load === undefined || servers === undefined) return null;
+  return { load, servers: apart ? servers : allowed.join(',') };
 }
 
 /**
@@ -97,9 +101,22 @@ function twoCores() {
  * @param {ChildProcess} child
  */
 export function peakBytes(child) {
+  return statusBytes(child, 'VmHWM');
+}
+
+/**
+ * The memory that a process has resident now (VmRSS), in bytes; NaN where the system does not tell.
+ * @param {ChildProcess} child
+ */
+export function residentBytes(child) {
+  return statusBytes(child, 'VmRSS');
+}
+
+/** @param {ChildProcess} child @param {string} field of proc_pid_status(5), in kB */
+function statusBytes(child, field) {
   if (process.platform !== 'linux') return NaN;
   const status = processFile(child, 'status');
-  return Number(/^VmHWM:\s*(\d+) kB/m.exec(status)?.[1] ?? NaN) * 1024;
+  return Number(new RegExp(`^${field}:\\s*(\\d+) kB`, 'm').exec(status)?.[1] ?? NaN) * 1024;
 }
 
 /**

@@ -1,71 +1,64 @@
 // How long the server takes to start, as the row of operations.mjs measures it: from nothing to the first answer,
 // with no load.
 
+import { fileURLToPath } from 'node:url';
 import { openConnection } from './connection.mjs';
-import { alternate, compare, median } from './rounds.mjs';
+import { NO_LOAD, alternate, compare, median } from './rounds.mjs';
 import { freePort, pastedEnvironment } from './servers.mjs';
 import { peakBytes } from './site.mjs';
 
 /** @typedef {import('./scene.mjs').Bench} Bench */
-/** @typedef {import('./measures.mjs').Outcome} Outcome */
+/** @typedef {import('./rounds.mjs').Outcome} Outcome */
 
+const FLOOR = fileURLToPath(new URL('./first-answer.mjs', import.meta.url));
 const POLL_MS = 1;
 const LONGEST_START_MS = 15_000;
 
 /**
- * Time in ms from starting the process to its first 200 on /health, each time with a new database. The floor is
- * Node's own start and end with nothing to run.
+ * Time in ms from starting the process to its first 200 on /health, with the stock of many pastes. The floor is a bare
+ * node:http server's.
  * @returns {(bench: Bench) => Promise<Outcome>}
  */
 export function startTime() {
   return async (bench) => {
-    const floor = () => emptyStart(bench);
-    const pasted = () => firstAnswer(bench);
+    const { site, stocks, main, nodeArguments, effort } = bench;
+    const { folder } = await stocks.of(effort.stocks.many);
+    const floor = () => firstAnswer(site, (port) => [FLOOR, String(port)], {});
+    const pasted = () => firstAnswer(site, () => [...nodeArguments, main], { folder });
     await alternate(1, floor, pasted);
-    const measured = await alternate(bench.effort.starts, floor, pasted);
+    const measured = await alternate(effort.starts, floor, pasted);
     return {
       ...compare(measured, ({ ms }) => ms),
-      floorSide: noLoad(NaN),
-      pastedSide: noLoad(median(measured.map((round) => round.pasted.bytes))),
+      floorSide: { ...NO_LOAD, peakBytes: median(measured.map((round) => round.floor.bytes)) },
+      pastedSide: { ...NO_LOAD, peakBytes: median(measured.map((round) => round.pasted.bytes)) },
       errors: {},
-      notes: ['floor: node -e 0, start to exit'],
+      notes: ['floor: a bare node:http server, start to first answer'],
       rounds: measured,
     };
   };
 }
 
-/** @param {number} peakBytes @returns {import('./measures.mjs').Side} */
-function noLoad(peakBytes) {
-  return { p50Ms: NaN, p99Ms: NaN, cpuMs: NaN, peakBytes };
-}
-
-/** @param {Bench} bench */
-async function emptyStart({ site }) {
-  const begun = performance.now();
-  const child = site.startNode(['-e', '0'], { stdio: 'ignore' });
-  await new Promise((resolve) => child.once('exit', resolve));
-  return { ms: performance.now() - begun };
-}
-
-/** @param {Bench} bench */
-async function firstAnswer({ site, main, nodeArguments }) {
-  const folder = site.makeFolder();
+/**
+ * @param {import('./site.mjs').Site} site
+ * @param {(port: number) => string[]} argumentsFor
+ * @param {{ folder?: string }} database the folder of pasted's
+ */
+async function firstAnswer(site, argumentsFor, { folder }) {
   const port = await freePort();
   const begun = performance.now();
-  const child = site.startNode([...nodeArguments, main], {
-    env: pastedEnvironment(folder, port),
+  const child = site.startNode(argumentsFor(port), {
+    env: folder === undefined ? { PATH: process.env['PATH'] } : pastedEnvironment(folder, port),
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   try {
     while (!(await isHealthy(port))) {
-      if (child.exitCode !== null) throw new Error(`pasted ended with code ${child.exitCode}`);
+      if (child.exitCode !== null) throw new Error(`a server ended with code ${child.exitCode}`);
       if (performance.now() - begun > LONGEST_START_MS) throw new Error(`not healthy within ${LONGEST_START_MS} ms`);
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
     return { ms: performance.now() - begun, bytes: peakBytes(child) };
   } finally {
     await site.stop(child);
-    site.removeFolder(folder);
   }
 }
 
