@@ -53,7 +53,7 @@ export function amongMany({ request, connections }) {
       floorSide: sideOf(rounds.map(({ floor }) => floor), amongFew.peakBytes()),
       pastedSide: sideOf(rounds.map(({ pasted }) => pasted), amongTheMany.peakBytes()),
       errors: errorsOf([...warmUp, ...rounds]),
-      notes: [`${connections} connections; floor: the same among ${few.count}; each owner has ${PASTES_OF_AN_OWNER}`],
+      notes: [`${connections} connections; ${many.count} beside ${few.count}, each owner has ${PASTES_OF_AN_OWNER}`],
       rounds,
     };
   };

@@ -30,7 +30,7 @@ export function latencyBesideWork(operation) {
       pastedSide: sideOf(rounds.map(({ pasted }) => pasted), median(rounds.map(({ peakBytes }) => peakBytes))),
       errors: errorsOf(rounds.flatMap(({ floor, pasted, beside }) => [{ floor, pasted }, { floor, pasted: beside }])),
       notes: [
-        `floor: itself at rest; ${median(rounds.map(({ beside }) => beside.answers))} uploads finished in a round`,
+        `${median(rounds.map(({ beside }) => beside.answers))} uploads finished in a round`,
         `${median(rounds.map(({ removed }) => removed))} of ${effort.expired} expired pastes removed in one`,
       ],
       rounds,

@@ -68,7 +68,7 @@ export function memoryAfterRequests() {
       floorSide: NO_LOAD,
       pastedSide: sideOf(loads, pasted.peakBytes()),
       errors: {},
-      notes: [`floor: after ${most}; then ${loads.map(({ bytes }) => Math.round(bytes / MB)).join(', ')} MB; one run`],
+      notes: [`after each ${most}: ${loads.map(({ bytes }) => Math.round(bytes / MB)).join(', ')} MB; one run`],
       rounds: loads,
     };
   };

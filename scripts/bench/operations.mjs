@@ -44,7 +44,8 @@ export const QUICK_EFFORT = {
 };
 
 /**
- * @typedef {{ name: string, title: string, unit: 'requests/s' | 'MiB/s' | 'p99 ms' | 'ms' | 'us' | 'MB' | 'peak MB',
+ * `floor` says what stands beside it in the same run, on the same machine.
+ * @typedef {{ name: string, title: string, floor: string, unit: 'requests/s' | 'MiB/s' | 'p99 ms' | 'ms' | 'us' | 'MB' | 'peak MB',
  *   bar: import('./bars.mjs').Bar,
  *   measure: (bench: import('./scene.mjs').Bench) => Promise<import('./rounds.mjs').Outcome> }} Operation
  */
@@ -54,6 +55,7 @@ export const OPERATIONS = [
   {
     name: 'get-raw',
     title: 'GET raw 1 KiB, 32 connections, 100 000 pastes, Zipf',
+    floor: 'bare node:http, same headers',
     unit: 'requests/s',
     bar: { of: 'ratio', atLeast: 0.8 },
     measure: throughput({ preparation: readingStock('some', '/raw', 'zipf'), connections: 32 }),
@@ -61,6 +63,7 @@ export const OPERATIONS = [
   {
     name: 'get-raw-64k',
     title: 'GET raw 64 KiB, 32 connections',
+    floor: 'bare node:http, same headers',
     unit: 'requests/s',
     bar: { of: 'ratio', atLeast: 0.85 },
     measure: throughput({ preparation: readingStored(POPULATION, MEDIUM_BYTES), connections: 32 }),
@@ -68,6 +71,7 @@ export const OPERATIONS = [
   {
     name: 'get-metadata',
     title: 'GET metadata, 32 connections, 100 000 pastes, Zipf',
+    floor: 'bare node:http, same JSON',
     unit: 'requests/s',
     bar: { of: 'ratio', atLeast: 0.8 },
     measure: throughput({ preparation: readingStock('some', '', 'zipf'), connections: 32 }),
@@ -75,6 +79,7 @@ export const OPERATIONS = [
   {
     name: 'get-cold',
     title: 'GET raw 1 KiB never read before, 32 connections, 1 000 000 pastes',
+    floor: 'bare node:http and one prepared SELECT by primary key',
     unit: 'requests/s',
     bar: { of: 'ratio', atLeast: 0.75 },
     measure: throughput({ preparation: readingStock('many', '/raw', 'eachOnce'), connections: 32 }),
@@ -82,6 +87,7 @@ export const OPERATIONS = [
   {
     name: 'post',
     title: 'POST 1 KiB durable, 32 connections',
+    floor: 'bare node:http that reads the body and answers the same',
     unit: 'requests/s',
     bar: { of: 'ratio', atLeast: 0.5 },
     measure: throughput({ preparation: writing('post', SMALL_BYTES), connections: 32 }),
@@ -89,6 +95,7 @@ export const OPERATIONS = [
   {
     name: 'post-128',
     title: 'POST 1 KiB durable, 128 connections',
+    floor: 'bare node:http that reads the body and answers the same',
     unit: 'requests/s',
     bar: { of: 'ratio', atLeast: 0.55 },
     measure: throughput({ preparation: writing('post', SMALL_BYTES), connections: 128 }),
@@ -96,6 +103,7 @@ export const OPERATIONS = [
   {
     name: 'download',
     title: 'download 50 MiB, one after the other',
+    floor: 'bare stream of as many bytes',
     unit: 'MiB/s',
     bar: { of: 'ratio', atLeast: 0.7 },
     measure: throughput({ preparation: readingLarge(LARGE_BYTES), connections: 1, amount: LARGE_BYTES / MIB }),
@@ -103,6 +111,7 @@ export const OPERATIONS = [
   {
     name: 'upload',
     title: 'upload 50 MiB, one after the other',
+    floor: 'bare sink with SHA-256',
     unit: 'MiB/s',
     bar: { of: 'ratio', atLeast: 0.55 },
     measure: throughput({
@@ -112,6 +121,7 @@ export const OPERATIONS = [
   {
     name: 'get-beside',
     title: 'GET raw 1 KiB beside 4 uploads of 50 MiB and a delete of 10 000 expired pastes',
+    floor: 'itself at rest',
     unit: 'p99 ms',
     bar: { of: 'ratio', atMost: 2 },
     measure: latencyBesideWork({ connections: 4, intervalMs: 1, uploads: 4, uploadBytes: LARGE_BYTES }),
@@ -119,6 +129,7 @@ export const OPERATIONS = [
   {
     name: 'list',
     title: 'list page among 1 000 000 pastes',
+    floor: 'itself among 10 000',
     unit: 'ms',
     bar: { of: 'ratio', atMost: 1.3 },
     measure: amongMany({ request: 'list', connections: 8 }),
@@ -126,6 +137,7 @@ export const OPERATIONS = [
   {
     name: 'update',
     title: 'update among 1 000 000 pastes',
+    floor: 'itself among 10 000',
     unit: 'ms',
     bar: { of: 'ratio', atMost: 1.3 },
     measure: amongMany({ request: 'update', connections: 8 }),
@@ -133,6 +145,7 @@ export const OPERATIONS = [
   {
     name: 'delete',
     title: 'delete among 1 000 000 pastes',
+    floor: 'itself among 10 000',
     unit: 'ms',
     bar: { of: 'ratio', atMost: 1.3 },
     measure: amongMany({ request: 'delete', connections: 8 }),
@@ -140,6 +153,7 @@ export const OPERATIONS = [
   {
     name: 'register',
     title: 'registration, 8 connections',
+    floor: 'bare P-384 key pair, signature, 2048 hashes',
     unit: 'requests/s',
     bar: { of: 'ratio', atLeast: 0.7 },
     measure: registering({ connections: 8, figure: 'rate' }),
@@ -147,6 +161,7 @@ export const OPERATIONS = [
   {
     name: 'register-delay',
     title: 'event-loop delay beside 8 registrations',
+    floor: 'itself at rest',
     unit: 'p99 ms',
     bar: { of: 'pasted', atMost: 20 },
     measure: registering({ connections: 8, figure: 'delay' }),
@@ -154,6 +169,7 @@ export const OPERATIONS = [
   {
     name: 'work-check',
     title: 'proof-of-work check',
+    floor: 'none',
     unit: 'us',
     bar: { of: 'pasted', atMost: 20 },
     measure: checkTime('work'),
@@ -161,6 +177,7 @@ export const OPERATIONS = [
   {
     name: 'rate-check',
     title: 'rate limit check',
+    floor: 'none',
     unit: 'us',
     bar: { of: 'pasted', atMost: 20 },
     measure: checkTime('rate'),
@@ -168,6 +185,7 @@ export const OPERATIONS = [
   {
     name: 'memory-rest',
     title: 'memory at rest',
+    floor: 'bare node:http',
     unit: 'MB',
     bar: { of: 'pasted', atMost: 80 },
     measure: memoryAtRest({ seconds: 5 }),
@@ -175,6 +193,7 @@ export const OPERATIONS = [
   {
     name: 'memory-flat',
     title: 'memory after 1 000 000 requests',
+    floor: 'itself after a tenth of them',
     unit: 'MB',
     bar: { of: 'pasted', timesFloor: 1.1, atMost: 8 },
     measure: memoryAfterRequests(),
@@ -182,6 +201,7 @@ export const OPERATIONS = [
   {
     name: 'memory-uploads',
     title: 'memory with 100 uploads of 50 MiB at once',
+    floor: 'none',
     unit: 'peak MB',
     bar: { of: 'pasted', atMost: 200 },
     measure: memoryUnderUploads({ connections: 100 }),
@@ -189,6 +209,7 @@ export const OPERATIONS = [
   {
     name: 'start',
     title: 'start to first answer, 1 000 000 pastes',
+    floor: 'bare node:http',
     unit: 'ms',
     bar: { of: 'pasted', timesFloor: 1, atMost: 120 },
     measure: startTime(),
@@ -196,6 +217,7 @@ export const OPERATIONS = [
   {
     name: 'slow-disk-get',
     title: 'GET raw 1 KiB beside POSTs, each sync 20 ms slower',
+    floor: 'itself without the delay',
     unit: 'p99 ms',
     bar: { of: 'ratio', atMost: 1.3 },
     measure: readsOnSlowDisk({
@@ -205,6 +227,7 @@ export const OPERATIONS = [
   {
     name: 'slow-disk-post',
     title: 'POST 1 KiB durable, 128 connections, each sync 20 ms slower',
+    floor: 'itself without the delay',
     unit: 'requests/s',
     bar: { of: 'pasted', atLeast: 3000 },
     measure: writesOnSlowDisk({ bytes: SMALL_BYTES, connections: 128, delayMs: SLOW_SYNC_MS }),

@@ -54,7 +54,7 @@ export function registering({ connections, figure }) {
         peakBytes: pasted.peakBytes(),
       },
       errors: Object.assign({}, ...ofPasted.map(({ errors }) => errors)),
-      notes: [figure === 'rate' ? 'floor: a P-384 key pair, a signature, 2048 hashes' : 'floor: itself at rest'],
+      notes: [],
       rounds,
     };
   };

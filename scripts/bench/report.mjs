@@ -78,8 +78,8 @@ export function errorLines(results) {
 
 /** @param {import('./machine.mjs').Machine} machine @param {boolean} quick @param {Result[]} results */
 export function asJson(machine, quick, results) {
-  const operations = results.map(({ operation: { name, title, unit, bar }, outcome }) => (
-    { name, title, unit, bar, met: isMet(bar, outcome), ...outcome }
+  const operations = results.map(({ operation: { name, title, floor: against, unit, bar }, outcome }) => (
+    { name, title, against, unit, bar, met: isMet(bar, outcome), ...outcome }
   ));
   return `${JSON.stringify({ machine, quick, operations }, null, 2)}\n`;
 }

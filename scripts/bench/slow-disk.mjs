@@ -74,7 +74,7 @@ async function onBothDisks(bench, { preparation, delayMs, figureOf }, round) {
     floorSide: sideOf(rounds.map(({ floor }) => floor), usual.peakBytes()),
     pastedSide: sideOf(rounds.map(({ pasted }) => pasted), slow.peakBytes()),
     errors: errorsOf([...warmUp, ...rounds]),
-    notes: [`floor: itself without the ${delayMs} ms`],
+    notes: [],
     rounds,
   };
 }

@@ -32,7 +32,7 @@ export function startTime() {
       floorSide: { ...NO_LOAD, peakBytes: median(measured.map((round) => round.floor.bytes)) },
       pastedSide: { ...NO_LOAD, peakBytes: median(measured.map((round) => round.pasted.bytes)) },
       errors: {},
-      notes: ['floor: a bare node:http server, start to first answer'],
+      notes: [],
       rounds: measured,
     };
   };

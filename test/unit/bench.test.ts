@@ -1,0 +1,157 @@
+// The pure parts of the benchmark: which paste a request is about, medians over alternating rounds, and bars.
+
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import test from 'node:test';
+import { ROOT } from '../support/source.ts';
+
+type Random = () => number;
+type Draw = (count: number, random: Random) => () => number;
+
+interface Bar {
+  readonly of: 'ratio' | 'pasted';
+  readonly atLeast?: number;
+  readonly atMost?: number;
+  readonly timesFloor?: number;
+}
+
+interface Draws {
+  readonly seededRandom: (seed: number) => Random;
+  readonly permutation: (count: number, random: Random) => Uint32Array;
+  readonly zipf: Draw;
+  readonly uniform: Draw;
+  readonly eachOnce: Draw;
+}
+
+interface Rounds {
+  readonly median: (values: readonly number[]) => number;
+  readonly alternate: <One, Other>(
+    rounds: number, floor: () => Promise<One>, pasted: () => Promise<Other>,
+  ) => Promise<{ floor: One; pasted: Other }[]>;
+  readonly compare: (
+    rounds: readonly { floor: number; pasted: number }[], figureOf: (figure: number) => number,
+  ) => { floor: number; pasted: number; ratio: number; ratios: number[] };
+}
+
+interface Bars {
+  readonly isMet: (bar: Bar, figures: { floor: number; pasted: number; ratio: number }) => boolean;
+  readonly barText: (bar: Bar, unit: string) => string;
+}
+
+async function load<Module>(name: string): Promise<Module> {
+  const path: string = join(ROOT, 'scripts', 'bench', name);
+  return await import(path) as Module;
+}
+
+const { seededRandom, permutation, zipf, uniform, eachOnce } = await load<Draws>('draws.mjs');
+const { median, alternate, compare } = await load<Rounds>('rounds.mjs');
+const { isMet, barText } = await load<Bars>('bars.mjs');
+
+/** How often each index comes among so many draws. */
+function counted(draw: () => number, count: number, draws: number): number[] {
+  const counts = new Array<number>(count).fill(0);
+  for (let drawn = 0; drawn < draws; drawn += 1) counts[draw()]! += 1;
+  return counts;
+}
+
+test('seededRandom: the same numbers from the same seed, others from another, spread over [0, 1)', () => {
+  const numbers = (seed: number): number[] => {
+    const random = seededRandom(seed);
+    return Array.from({ length: 10_000 }, () => random());
+  };
+  assert.deepEqual(numbers(1), numbers(1));
+  assert.notDeepEqual(numbers(1), numbers(2));
+  assert.ok(numbers(1).every((number) => number >= 0 && number < 1));
+  const tenths = counted(seededTenth(1), 10, 10_000);
+  assert.ok(tenths.every((times) => times > 850 && times < 1150), String(tenths));
+});
+
+function seededTenth(seed: number): () => number {
+  const random = seededRandom(seed);
+  return () => Math.floor(random() * 10);
+}
+
+test('permutation: each index once, every place with every index', () => {
+  for (const count of [0, 1, 2, 1000]) {
+    const order = permutation(count, seededRandom(3)).toSorted();
+    assert.deepEqual([...order], Array.from({ length: count }, (_, index) => index));
+  }
+  const random = seededRandom(4);
+  const firsts = counted(() => permutation(4, random)[0]!, 4, 4000);
+  assert.ok(firsts.every((times) => times > 880 && times < 1120), String(firsts));
+});
+
+test('eachOnce: every paste once, and then an error instead of one that was read before', () => {
+  const draw = eachOnce(1000, seededRandom(5));
+  assert.deepEqual(counted(draw, 1000, 1000), new Array(1000).fill(1));
+  assert.throws(draw, RangeError);
+});
+
+test('zipf: the n-th in popularity 1/n times as often as the first, and not in the order of the pastes', () => {
+  const draws = 200_000;
+  const counts = counted(zipf(100, seededRandom(6)), 100, draws);
+  const harmonic = Array.from({ length: 100 }, (_, rank) => 1 / (rank + 1)).reduce((sum, part) => sum + part);
+  const byPopularity = counts.toSorted((one, other) => other - one);
+  for (const rank of [1, 2, 5, 10]) {
+    const expected = draws / harmonic / rank;
+    assert.ok(Math.abs(byPopularity[rank - 1]! - expected) < 0.05 * expected, `${rank}: ${byPopularity[rank - 1]}`);
+  }
+  assert.ok(counts.every((times) => times > 0));
+  assert.notDeepEqual(counts.slice(0, 5), byPopularity.slice(0, 5));
+});
+
+test('uniform: each paste as often as any other', () => {
+  const counts = counted(uniform(10, seededRandom(7)), 10, 20_000);
+  assert.ok(counts.every((times) => times > 1800 && times < 2200), String(counts));
+});
+
+test('median: the middle one, or between the two in the middle, whatever the order', () => {
+  assert.equal(median([7]), 7);
+  assert.equal(median([9, 1, 100]), 9);
+  assert.equal(median([4, 1, 100, 2]), 3);
+  assert.ok(Number.isNaN(median([])));
+});
+
+test('alternate and compare: floor and pasted in turn; the ratio is of each round by itself', async () => {
+  const order: string[] = [];
+  const floors = [100, 200, 400];
+  const pasteds = [50, 150, 100];
+  const rounds = await alternate(
+    3,
+    async () => order.push('floor') && floors[(order.length - 1) / 2]!,
+    async () => order.push('pasted') && pasteds[order.length / 2 - 1]!,
+  );
+  assert.deepEqual(order, ['floor', 'pasted', 'floor', 'pasted', 'floor', 'pasted']);
+  const compared = compare(rounds, (figure) => figure);
+  assert.deepEqual(compared, { floor: 200, pasted: 100, ratio: 0.5, ratios: [0.5, 0.75, 0.25] });
+});
+
+test('isMet: at the bar and on either side of it; never by a figure that could not be had', () => {
+  const figures = { floor: 100, pasted: 128, ratio: 1.28 };
+  const cases: readonly (readonly [Bar, boolean])[] = [
+    [{ of: 'ratio', atLeast: 1.28 }, true],
+    [{ of: 'ratio', atLeast: 1.29 }, false],
+    [{ of: 'ratio', atMost: 1.28 }, true],
+    [{ of: 'ratio', atMost: 1.27 }, false],
+    [{ of: 'pasted', atLeast: 128 }, true],
+    [{ of: 'pasted', atLeast: 129 }, false],
+    [{ of: 'pasted', atMost: 127 }, false],
+    [{ of: 'pasted', timesFloor: 1, atMost: 28 }, true],
+    [{ of: 'pasted', timesFloor: 1, atMost: 27 }, false],
+    [{ of: 'pasted', timesFloor: 1.25, atMost: 3 }, true],
+    [{ of: 'pasted', timesFloor: 1.25, atMost: 2 }, false],
+  ];
+  for (const [bar, met] of cases) {
+    assert.equal(isMet(bar, figures), met, JSON.stringify(bar));
+    assert.equal(isMet(bar, { floor: NaN, pasted: NaN, ratio: NaN }), false, JSON.stringify(bar));
+  }
+});
+
+test('barText: what must hold, in the unit of the row', () => {
+  assert.equal(barText({ of: 'ratio', atLeast: 0.8 }, 'requests/s'), '>= 0.80');
+  assert.equal(barText({ of: 'ratio', atMost: 2 }, 'p99 ms'), '<= 2.00');
+  assert.equal(barText({ of: 'pasted', atMost: 200 }, 'peak MB'), '<= 200 MB');
+  assert.equal(barText({ of: 'pasted', atLeast: 3000 }, 'requests/s'), '>= 3000 requests/s');
+  assert.equal(barText({ of: 'pasted', timesFloor: 1, atMost: 120 }, 'ms'), '<= floor + 120 ms');
+  assert.equal(barText({ of: 'pasted', timesFloor: 1.1, atMost: 8 }, 'MB'), '<= 1.1 x floor + 8 MB');
+});
