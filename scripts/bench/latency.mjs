@@ -28,7 +28,7 @@ export function latencyBesideWork(operation) {
       ...compare(rounds, ({ p99Ms }) => p99Ms),
       floorSide: sideOf(rounds.map(({ floor }) => floor), NaN),
       pastedSide: sideOf(rounds.map(({ pasted }) => pasted), median(rounds.map(({ peakBytes }) => peakBytes))),
-      errors: errorsOf(rounds.flatMap(({ floor, pasted, beside }) => [{ floor, pasted }, { floor, pasted: beside }])),
+      errors: errorsOf(rounds.map(({ floor, pasted, beside }) => ({ floor, pasted, uploads: beside }))),
       notes: [
         `${median(rounds.map(({ beside }) => beside.answers))} uploads finished in a round`,
         `${median(rounds.map(({ removed }) => removed))} of ${effort.expired} expired pastes removed in one`,

@@ -75,7 +75,7 @@ export function sideOf(rounds, bytes) {
   };
 }
 
-/** What went wrong on either side, counted. @param {Array<{ floor: Measured, pasted: Measured }>} rounds */
+/** What went wrong on each side, counted. @param {Array<Record<string, Measured>>} rounds */
 export function errorsOf(rounds) {
   /** @type {Record<string, number>} */
   const counted = {};

@@ -1,6 +1,9 @@
-// The pure parts of the benchmark: which paste a request is about, medians over alternating rounds, and bars.
+// The parts of the benchmark that need no server: which paste a request is about and what it says, medians over
+// alternating rounds, and bars.
 
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
 import { ROOT } from '../support/source.ts';
@@ -33,6 +36,13 @@ interface Rounds {
   ) => { floor: number; pasted: number; ratio: number; ratios: number[] };
 }
 
+interface Requests {
+  readonly ID: string;
+  readonly OWNER: string;
+  readonly STAMP: string;
+  readonly senders: (plan: object) => () => (connection: { send: (request: Buffer) => void }) => void;
+}
+
 interface Bars {
   readonly isMet: (bar: Bar, figures: { floor: number; pasted: number; ratio: number }) => boolean;
   readonly barText: (bar: Bar, unit: string) => string;
@@ -45,6 +55,7 @@ async function load<Module>(name: string): Promise<Module> {
 
 const { seededRandom, permutation, zipf, uniform, eachOnce } = await load<Draws>('draws.mjs');
 const { median, alternate, compare } = await load<Rounds>('rounds.mjs');
+const { ID, OWNER, STAMP, senders } = await load<Requests>('requests.mjs');
 const { isMet, barText } = await load<Bars>('bars.mjs');
 
 /** How often each index comes among so many draws. */
@@ -154,4 +165,41 @@ test('barText: what must hold, in the unit of the row', () => {
   assert.equal(barText({ of: 'pasted', atLeast: 3000 }, 'requests/s'), '>= 3000 requests/s');
   assert.equal(barText({ of: 'pasted', timesFloor: 1, atMost: 120 }, 'ms'), '<= floor + 120 ms');
   assert.equal(barText({ of: 'pasted', timesFloor: 1.1, atMost: 8 }, 'MB'), '<= 1.1 x floor + 8 MB');
+});
+
+/** What the senders of a plan send, one after the other on two connections. */
+function sent(plan: object, count: number): string[] {
+  const requests: string[] = [];
+  const connection = { send: (request: Buffer) => requests.push(request.toString('latin1')) };
+  const made = senders(plan);
+  const onEach = [made(), made()];
+  for (let index = 0; index < count; index += 1) onEach[index % 2]!(connection);
+  return requests;
+}
+
+test('drawn requests: each names a paste with its owner, is stamped, and a plan that comes again goes on', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'pasted-bench-test-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const idOf = (index: number): string => String(index).padStart(ID.length, 'i');
+  const ids = join(folder, 'ids');
+  writeFileSync(ids, Array.from({ length: 10 }, (_, index) => idOf(index)).join(''));
+  const owners = ['a', 'b'].map((letter) => letter.repeat(OWNER.length));
+  const plan = { kind: 'drawn', template: `/${ID} ${OWNER} ${STAMP}`, ids, count: 10, draw: 'eachOnce', owners };
+  const requests = [...sent(plan, 4), ...sent(plan, 6)].map((request) => request.split(' '));
+  const named = requests.map(([id = '', owner]) => ({ index: Number(id.slice(-1)), id, owner }));
+  assert.deepEqual(
+    named.toSorted((one, other) => one.index - other.index),
+    Array.from({ length: 10 }, (_, index) => ({ index, id: `/${idOf(index)}`, owner: owners[index % 2] })),
+  );
+  assert.equal(new Set(requests.map(([, , stamp]) => stamp)).size, 10);
+  assert.ok(requests.every(([, , stamp]) => /^[0-9a-f]+$/.test(stamp ?? '') && stamp?.length === STAMP.length));
+  assert.equal(sent({ ...plan, side: 'floor' }, 10).length, 10);
+});
+
+test('mixed requests: one of so many is the rare one', () => {
+  const usual = { kind: 'get', paths: ['/usual'] };
+  const rare = { kind: 'get', paths: ['/rare'] };
+  const requests = sent({ kind: 'mix', usual, rare, outOf: 5 }, 100);
+  assert.equal(requests.filter((request) => request.startsWith('GET /rare ')).length, 20);
+  assert.equal(requests.filter((request) => request.startsWith('GET /usual ')).length, 80);
 });
