@@ -18,6 +18,8 @@ export interface Queued {
 export interface Queue<Entry extends Queued> {
   /** How many wait. */
   readonly length: number;
+  /** How many of them are of the lane `prompt`. */
+  readonly prompt: number;
   add(entry: Entry): void;
   /** What goes next: either one entry of the lane `alone`, or a batch without any; nothing when nothing waits. */
   take(): Entry[];
@@ -55,6 +57,9 @@ export function createQueue<Entry extends Queued>(): Queue<Entry> {
   return {
     get length() {
       return lanes.prompt.length + lanes.bulk.length + lanes.alone.length;
+    },
+    get prompt() {
+      return lanes.prompt.length;
     },
     add: (entry) => lanes[entry.lane].push(entry),
     take() {

@@ -1,5 +1,5 @@
-// The serving thread's end of the writer thread: commands wait here while a batch is under way, go over together, and
-// are settled when they are durable (group commit). What a command does is with its noun; how a batch is carried out is
+// The serving thread's end of the writer thread: commands wait here while the writer is busy, go over together, and are
+// settled when they are durable (group commit). What a command does is with its noun; how a batch is carried out is
 // batch.ts.
 
 import { once } from 'node:events';
@@ -20,6 +20,28 @@ const MAX_WAITING = 10_000;
 
 /** A disk that takes so long for one batch does not work, whatever it may answer later. */
 const STALLED_AFTER_MS = 10_000;
+
+/**
+ * So many prompt commands are worth a commit of their own: they go over at once, even behind a batch that is under way,
+ * so that the writer has work while this thread answers and receives. Waiting for each other they had half a core each.
+ */
+export const MIN_AHEAD_COMMANDS = 16;
+
+/** More would only be smaller: what does not go over gathers. */
+const MAX_UNDER_WAY = 2;
+
+/**
+ * Where the writer takes longer for a batch, it is the disk that takes the time, and every commit costs that once more:
+ * nothing goes ahead then, and all share one.
+ */
+const SLOW_BATCH_MS = 10;
+
+/**
+ * On such a disk, those who were just answered are waited for, this part of the batch's time at most, before the next
+ * goes: two groups of clients that take turns would each wait for the other's commit, and get half as much done.
+ */
+const GATHERING_PART = 1 / 4;
+const MAX_GATHERING_MS = 10;
 
 /** What a command carries beside its few fields. */
 export interface Cargo {
@@ -42,10 +64,14 @@ export class Writer {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #queue = createQueue<Waiting>();
-  /** At most one batch: while it is being made durable, the next one gathers. */
-  #underWay: readonly Waiting[] = [];
-  #sentMs = 0;
+  /** Oldest first: while one is being made durable, the next gathers, or is behind it already. */
+  readonly #underWay: (readonly Waiting[])[] = [];
+  /** When the writer came to the oldest. */
+  #begunMs = 0;
+  #lastWasSlow = false;
   #sendScheduled = false;
+  /** Waits on a slow disk until `count` prompt commands are there, or its time is over. */
+  #gathering: { readonly count: number; readonly timer: NodeJS.Timeout } | undefined;
   #lastFailed = false;
   #closing = false;
   #ended = false;
@@ -59,7 +85,7 @@ export class Writer {
     this.#clock = clock;
     this.#log = log;
     worker.on('message', (report: Report) => {
-      if (report.kind === 'answers') this.#settle(report.answers);
+      if (report.kind === 'answers') this.#settleOldest(report.answers);
     });
     worker.on('error', (error) => (this.#fault = describe(error)));
     worker.once('exit', () => this.#end());
@@ -76,19 +102,20 @@ export class Writer {
     if (this.#queue.length >= MAX_WAITING) return Promise.reject(unavailable('too many writes wait'));
     return new Promise((resolve, reject) => {
       this.#queue.add({ lane: LANES[name], bytes: cargo.bytes, command: { name, params }, resolve, reject });
-      this.#scheduleSend();
+      if (this.#queue.prompt === this.#gathering?.count) this.#endGathering();
+      if (this.#isWorthSending()) this.#send();
+      else this.#scheduleSend();
     });
   }
 
   /** Commands that have not been answered. */
   get waiting(): number {
-    return this.#queue.length + this.#underWay.length;
+    return this.#underWay.reduce((sum, batch) => sum + batch.length, this.#queue.length);
   }
 
   state(): WriterState {
     if (this.#ended) return 'ended';
-    const waitedMs = this.#underWay.length === 0 ? 0 : this.#clock.monotonicMs() - this.#sentMs;
-    if (waitedMs > STALLED_AFTER_MS) return 'stalled';
+    if (this.#underWay.length > 0 && this.#busyMs() > STALLED_AFTER_MS) return 'stalled';
     return this.#lastFailed ? 'failed' : 'working';
   }
 
@@ -108,22 +135,43 @@ export class Writer {
     return this.#underWay.length > 0 || this.#queue.length > 0;
   }
 
-  /** At the end of the turn of the event loop, so that all requests that arrived in it share a commit. */
+  #busyMs(): number {
+    return this.#clock.monotonicMs() - this.#begunMs;
+  }
+
+  #isWorthSending(): boolean {
+    return this.#queue.prompt >= MIN_AHEAD_COMMANDS && this.#underWay.length < MAX_UNDER_WAY && !this.#lastWasSlow;
+  }
+
+  /** At the end of the turn of the event loop, so that the few requests that arrived in it share a commit. */
   #scheduleSend(): void {
-    if (this.#sendScheduled || this.#underWay.length > 0) return;
+    if (this.#sendScheduled || this.#underWay.length > 0 || this.#gathering !== undefined) return;
     this.#sendScheduled = true;
     setImmediate(() => {
       this.#sendScheduled = false;
-      if (!this.#ended) this.#send();
+      if (!this.#ended && this.#underWay.length === 0) this.#send();
     });
+  }
+
+  #gather(count: number, milliseconds: number): void {
+    const timer = setTimeout(() => {
+      this.#endGathering();
+      this.#scheduleSend();
+    }, milliseconds);
+    this.#gathering = { count, timer };
+  }
+
+  #endGathering(): void {
+    clearTimeout(this.#gathering?.timer);
+    this.#gathering = undefined;
   }
 
   #send(): void {
     const batch = this.#queue.take();
     const [first] = batch;
-    if (first === undefined) return this.#rest();
-    this.#underWay = batch;
-    this.#sentMs = this.#clock.monotonicMs();
+    if (first === undefined) return;
+    if (this.#underWay.length === 0) this.#begunMs = this.#clock.monotonicMs();
+    this.#underWay.push(batch);
     this.#worker.ref();
     const commands = batch.map(({ command }) => command);
     const alone = first.lane === 'alone';
@@ -132,21 +180,34 @@ export class Writer {
       this.#worker.postMessage(request);
     } catch (error) {
       // Something in it can't cross, and nothing has: an error of the program, which must not take the process down.
-      this.#settle(batch.map(() => ({ done: false, failure: null, error })));
+      this.#underWay.pop();
+      this.#settle(batch, batch.map(() => ({ done: false, failure: null, error })));
     }
   }
 
-  #settle(answers: readonly Answer[]): void {
-    const settled = this.#underWay;
-    this.#underWay = [];
-    this.#send();
-    for (const [index, { resolve, reject }] of settled.entries()) {
+  #settleOldest(answers: readonly Answer[]): void {
+    const oldest = this.#underWay.shift() ?? [];
+    const busyMs = this.#busyMs();
+    const promptCount = oldest.filter(({ lane }) => lane === 'prompt').length;
+    this.#lastWasSlow = busyMs > SLOW_BATCH_MS;
+    if (this.#lastWasSlow && promptCount > 0 && this.#underWay.length === 0) {
+      this.#gather(promptCount + this.#queue.prompt, Math.min(busyMs * GATHERING_PART, MAX_GATHERING_MS));
+    }
+    this.#begunMs = this.#clock.monotonicMs();
+    this.#settle(oldest, answers);
+  }
+
+  /** What waits goes first: answering takes time in which the writer can be at it. */
+  #settle(batch: readonly Waiting[], answers: readonly Answer[]): void {
+    if (this.#isWorthSending() || (this.#underWay.length === 0 && this.#gathering === undefined)) this.#send();
+    for (const [index, { resolve, reject }] of batch.entries()) {
       const answer = answers[index];
       if (answer === undefined) reject(new Error('the writer thread left a command unanswered'));
       else if (answer.done) resolve(answer.value as never);
       else reject(errorOf(answer));
     }
     this.#lastFailed = answers.some((answer) => !answer.done && answer.failure !== null);
+    if (!this.#isBusy()) this.#rest();
   }
 
   /** An idle thread does not keep the process alive. */
@@ -160,8 +221,7 @@ export class Writer {
     if (this.#fault !== undefined || !this.#closing || this.#isBusy()) this.#logEnd(this.#fault ?? 'exited');
     // What was under way may have become durable or not; nobody can tell before the database is opened again.
     const error = unavailable('the writer thread has ended');
-    for (const { reject } of [...this.#underWay, ...this.#queue.takeAll()]) reject(error);
-    this.#underWay = [];
+    for (const { reject } of [...this.#underWay.splice(0).flat(), ...this.#queue.takeAll()]) reject(error);
     this.#whenIdle();
   }
 

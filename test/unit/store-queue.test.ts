@@ -24,6 +24,7 @@ const shapeOf = (batch: readonly Entry[]) => batch.map(({ lane, label }) => `${l
 test('take: prompt commands go before bulk ones, each lane in its order', () => {
   const queue = queueOf({ lane: 'bulk', count: 2 }, { lane: 'prompt', count: 2 });
   assert.equal(queue.length, 4);
+  assert.equal(queue.prompt, 2);
   assert.deepEqual(shapeOf(queue.take()), ['prompt 0', 'prompt 1', 'bulk 0', 'bulk 1']);
   assert.equal(queue.length, 0);
   assert.deepEqual(queue.take(), []);

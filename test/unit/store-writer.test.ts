@@ -1,5 +1,5 @@
-// Writer: commands that come together share a commit, one batch is under way at a time, and a thread that ends takes no
-// promise with it. The thread of some tests is a fake that does what the test says.
+// Writer: commands that come together share a commit, a second batch follows the first when there is enough for it, and
+// a thread that ends takes no promise with it. The thread of some tests is a fake that does what the test says.
 
 import assert from 'node:assert/strict';
 import diagnostics from 'node:diagnostics_channel';
@@ -11,7 +11,7 @@ import { createHealthCheck } from '../../src/store/health.ts';
 import type { LogEntry } from '../../src/core/log.ts';
 import type { Answer, Report, Request } from '../../src/store/protocol.ts';
 import { CHUNK_BYTES, StoreError, type Store } from '../../src/store/store.ts';
-import { Writer } from '../../src/store/writer.ts';
+import { MIN_AHEAD_COMMANDS, Writer } from '../../src/store/writer.ts';
 import { movableClock } from '../support/clock.ts';
 import {
   CREATED_AT, NO_TERMS, inlinePaste, newId, openTestStore, patternedBytes, storePaste,
@@ -78,10 +78,15 @@ async function openFake(t: TestContext) {
 const DONE: Answer = { done: true, value: undefined };
 const FAILED: Answer = { done: false, failure: 'unavailable', error: new Error('disk I/O error') };
 
-test('run: what comes in one turn of the event loop is one commit', async (t) => {
+const burning = { id: 'a', passwordHash: null, nowSeconds: 1 };
+const sizesOf = (requests: readonly Request[]) => (
+  requests.map((request) => (request.kind === 'batch' ? request.commands.length : request.kind))
+);
+
+test('run: the few that come in one turn of the event loop are one commit', async (t) => {
   const { path, store } = await openTestStore(t);
   await store.upkeep.truncateWal();
-  await Promise.all(Array.from({ length: 64 }, () => create(store)));
+  await Promise.all(Array.from({ length: MIN_AHEAD_COMMANDS - 1 }, () => create(store)));
   assert.equal(commitsInLog(path), 1);
   await create(store);
   await create(store);
@@ -99,11 +104,92 @@ test('run: what comes while a batch is under way goes with the next', async (t) 
   answer([DONE]);
   await first;
   await next();
-  const sizes = requests.map((request) => (request.kind === 'batch' ? request.commands.length : request.kind));
-  assert.deepEqual(sizes, [1, 2]);
+  assert.deepEqual(sizesOf(requests), [1, 2]);
   answer([FAILED, DONE]);
   await assert.rejects(later[0] ?? Promise.resolve(), isUnavailable);
   await later[1];
+});
+
+test('run: enough commands go at once, and as many behind them, but not a third batch', async (t) => {
+  const { writer, requests, next, answer } = await openFake(t);
+  const done = Array(MIN_AHEAD_COMMANDS).fill(DONE);
+  const results = Array.from({ length: 3 * MIN_AHEAD_COMMANDS }, () => writer.run('burnPaste', burning));
+  assert.equal(writer.waiting, 3 * MIN_AHEAD_COMMANDS);
+  while (requests.length < 2) await next();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(sizesOf(requests), [MIN_AHEAD_COMMANDS, MIN_AHEAD_COMMANDS]);
+  answer([FAILED, ...done.slice(1)]);
+  await assert.rejects(results[0]!, isUnavailable);
+  await next();
+  assert.deepEqual(sizesOf(requests).slice(2), [MIN_AHEAD_COMMANDS]);
+  assert.equal(writer.waiting, 2 * MIN_AHEAD_COMMANDS);
+  answer(done);
+  answer(done);
+  await Promise.all(results.slice(1));
+  assert.equal(writer.waiting, 0);
+});
+
+test('run: on a slow disk nothing goes ahead, and all that wait share a commit', async (t) => {
+  const { writer, clock, requests, next, answer } = await openFake(t);
+  const slow = writer.run('burnPaste', burning);
+  await next();
+  clock.advance(20);
+  answer([DONE]);
+  await slow;
+  const count = 3 * MIN_AHEAD_COMMANDS;
+  const together = Array.from({ length: count }, () => writer.run('burnPaste', burning));
+  await next();
+  assert.deepEqual(sizesOf(requests), [1, count]);
+  answer(Array(count).fill(DONE));
+  await Promise.all(together);
+  const quick = Array.from({ length: MIN_AHEAD_COMMANDS + 1 }, () => writer.run('burnPaste', burning));
+  await next();
+  assert.deepEqual(sizesOf(requests).slice(2), [MIN_AHEAD_COMMANDS]);
+  answer(Array(MIN_AHEAD_COMMANDS).fill(DONE));
+  await next();
+  answer([DONE]);
+  await Promise.all(quick);
+});
+
+test('run: on a slow disk those just answered are waited for, but not for long', async (t) => {
+  const { writer, clock, requests, next, answer } = await openFake(t);
+  const burn = (count: number) => Array.from({ length: count }, () => writer.run('burnPaste', burning));
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  const first = burn(2);
+  await next();
+  const second = burn(1);
+  clock.advance(20);
+  answer([DONE, DONE]);
+  await Promise.all(first);
+  const third = burn(1);
+  await turn();
+  assert.equal(writer.waiting, 2, 'nothing is under way');
+  assert.equal(requests.length, 1);
+  const fourth = burn(1);
+  await next();
+  assert.deepEqual(sizesOf(requests), [2, 3]);
+  const fifth = burn(1);
+  clock.advance(20);
+  answer([DONE, DONE, DONE]);
+  await Promise.all([...second, ...third, ...fourth]);
+  await next();
+  assert.deepEqual(sizesOf(requests).slice(2), [1], 'the time is over');
+  answer([DONE]);
+  await Promise.all(fifth);
+});
+
+test('state: a second batch has its ten seconds from when its turn comes', async (t) => {
+  const { writer, clock, requests, next, answer } = await openFake(t);
+  const results = Array.from({ length: 2 * MIN_AHEAD_COMMANDS }, () => writer.run('burnPaste', burning));
+  while (requests.length < 2) await next();
+  clock.advance(9000);
+  answer(Array(MIN_AHEAD_COMMANDS).fill(DONE));
+  clock.advance(9000);
+  assert.equal(writer.state(), 'working');
+  clock.advance(1001);
+  assert.equal(writer.state(), 'stalled');
+  answer(Array(MIN_AHEAD_COMMANDS).fill(DONE));
+  await Promise.all(results);
 });
 
 test('run: small writes do not wait behind an upload', async (t) => {
