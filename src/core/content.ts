@@ -4,7 +4,15 @@
 import { entropyBitsPerByte } from './entropy.ts';
 import { createUtf8Scan } from './utf8-scan.ts';
 
-/** A cryptographic digest in progress, handed in since this layer makes none. */
+/** How a cryptographic digest is made, handed in since this layer makes none. */
+export interface Digests {
+  /** Of bytes that are all there, which costs a small paste a third of a digest in progress. */
+  whole(bytes: Uint8Array): Uint8Array;
+  /** A digest that has taken no bytes yet. */
+  begin(): Digest;
+}
+
+/** A digest in progress. */
 export interface Digest {
   update(bytes: Uint8Array): void;
   /** The result, once. */
@@ -12,8 +20,7 @@ export interface Digest {
 }
 
 export interface ContentScanOptions {
-  /** A SHA-256 that has taken no bytes yet. */
-  readonly sha256: Digest;
+  readonly sha256: Digests;
   /** Whether to count byte values too, which costs up to 4 ms a mebibyte. */
   readonly entropy: boolean;
 }
@@ -30,33 +37,40 @@ export interface ContentFacts {
 export interface ContentScan {
   /** The next bytes; only read, never kept. */
   update(bytes: Uint8Array): void;
-  /** The bytes so far. */
-  readonly bytes: number;
-  /** To be called once, after the last bytes. */
-  finish(): ContentFacts;
+  /** To be called once, after the last bytes or with them, which is quicker where they are all. */
+  finish(last?: Uint8Array): ContentFacts;
 }
+
+const NO_BYTES = new Uint8Array(0);
 
 export function createContentScan({ sha256, entropy }: ContentScanOptions): ContentScan {
   const utf8 = createUtf8Scan();
   const histogram = entropy ? new Float64Array(256) : undefined;
+  let digest: Digest | undefined;
   let total = 0;
+
+  function take(bytes: Uint8Array): void {
+    total += bytes.length;
+    utf8.update(bytes);
+    if (histogram !== undefined) countBytes(histogram, bytes);
+  }
 
   return {
     update(bytes) {
-      total += bytes.length;
-      utf8.update(bytes);
-      sha256.update(bytes);
-      if (histogram !== undefined) countBytes(histogram, bytes);
+      take(bytes);
+      digest ??= sha256.begin();
+      digest.update(bytes);
     },
-    get bytes() {
-      return total;
+    finish: (last = NO_BYTES) => {
+      take(last);
+      digest?.update(last);
+      return {
+        bytes: total,
+        isText: utf8.isValid(),
+        sha256: digest === undefined ? sha256.whole(last) : digest.digest(),
+        entropyBits: histogram === undefined ? undefined : entropyBitsPerByte(histogram),
+      };
     },
-    finish: () => ({
-      bytes: total,
-      isText: utf8.isValid(),
-      sha256: sha256.digest(),
-      entropyBits: histogram === undefined ? undefined : entropyBitsPerByte(histogram),
-    }),
   };
 }
 

@@ -1,7 +1,7 @@
 // SHA-256 (FIPS 180-4), at once, as bytes arrive, and keyed (HMAC, RFC 2104). Not for passwords (password.ts).
 
 import { createHash, createHmac, hash } from 'node:crypto';
-import type { Digest } from '../core/content.ts';
+import type { Digest, Digests } from '../core/content.ts';
 
 /** A digest that has taken no bytes yet. `digest()` gives 32 bytes, once; it and `update` throw after that. */
 export function createSha256(): Digest {
@@ -18,6 +18,9 @@ export function createSha256(): Digest {
 export function sha256(bytes: Uint8Array): Uint8Array {
   return hash('sha256', bytes, 'buffer');
 }
+
+/** For whoever learns only later whether everything is at hand. */
+export const SHA256: Digests = { whole: sha256, begin: createSha256 };
 
 /** The 32 bytes of HMAC-SHA-256; text is taken as UTF-8. */
 export function hmacSha256(key: Uint8Array, message: string | Uint8Array): Uint8Array {

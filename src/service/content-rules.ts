@@ -6,7 +6,7 @@ import type { ByteSource } from '../core/bytes.ts';
 import { createContentScan, TEXT_TYPE } from '../core/content.ts';
 import { Refusal } from '../core/refusals.ts';
 import type { Caller } from '../core/tiers.ts';
-import { createSha256 } from '../crypto/digest.ts';
+import { SHA256 } from '../crypto/digest.ts';
 import type { Store } from '../store/store.ts';
 import { receiveContent, type ReceivedContent } from './intake.ts';
 import type { Passwords } from './passwords.ts';
@@ -93,7 +93,7 @@ export function createContentRules(parts: {
           passwords.requireAcceptable(offer.password);
           return refuseSize(offer, seenBytes);
         },
-        scan: createContentScan({ sha256: createSha256(), entropy: config.minEntropyBits > 0 }),
+        scan: createContentScan({ sha256: SHA256, entropy: config.minEntropyBits > 0 }),
         contents: store.contents,
         newContentId,
       };

@@ -74,29 +74,33 @@ interface Gathering {
 }
 
 function gather(intake: Intake): Gathering {
+  /** Not scanned yet: what stays small is scanned at the end, as a whole. */
   let small: Uint8Array[] = [];
+  let seenBytes = 0;
   let chunks: ChunkFiller | undefined;
 
   const sink: ByteSink = (bytes) => {
-    const seenBytes = intake.scan.bytes + bytes.length;
+    seenBytes += bytes.length;
     if (seenBytes > intake.maxBytes) intake.refuseSize(seenBytes);
-    intake.scan.update(bytes);
     if (chunks === undefined && seenBytes <= INLINE_BYTES) {
       small.push(bytes);
       return undefined;
     }
     chunks ??= createChunkFiller(intake.contents, intake.newContentId());
-    if (small.length === 0) return chunks.add(bytes);
-    const early = [...small, bytes];
+    const pieces = [...small, bytes];
     small = [];
-    return addAll(chunks, early);
+    for (const piece of pieces) intake.scan.update(piece);
+    return pieces.length === 1 ? chunks.add(bytes) : addAll(chunks, pieces);
   };
 
   return {
     sink,
     end: async () => {
+      if (chunks === undefined) {
+        const content = joined(small, seenBytes);
+        return { ...intake.scan.finish(content), content, contentId: null };
+      }
       const facts = intake.scan.finish();
-      if (chunks === undefined) return { ...facts, content: joined(small, facts.bytes), contentId: null };
       await chunks.finish();
       return { ...facts, content: null, contentId: chunks.contentId };
     },
@@ -108,7 +112,6 @@ async function addAll(chunks: ChunkFiller, pieces: readonly Uint8Array[]): Promi
   for (const piece of pieces) await chunks.add(piece);
 }
 
-/** In a buffer of its own, not in Node's pool: so it need not be copied once more. */
 function joined(pieces: readonly Uint8Array[], bytes: number): Uint8Array {
   if (pieces.length === 1) return pieces[0]!;
   const whole = new Uint8Array(bytes);

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createContentScan } from '../../src/core/content.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import { createSha256 } from '../../src/crypto/digest.ts';
+import { SHA256 } from '../../src/crypto/digest.ts';
 import { receiveContent, type Intake, type ReceivedContent } from '../../src/service/intake.ts';
 import { CHUNK_BYTES, INLINE_BYTES, type ContentStore } from '../../src/store/store.ts';
 import { createSeeded, cutAtRandom } from '../support/seeded.ts';
@@ -57,7 +57,7 @@ async function receive(
     refuseSize: (size) => {
       throw new Refusal('pasteTooLarge', { size, maxSize: maxBytes, authenticated: false });
     },
-    scan: createContentScan({ sha256: createSha256(), entropy: false }),
+    scan: createContentScan({ sha256: SHA256, entropy: false }),
     contents: store.contents,
     newContentId: () => 'content',
   };
