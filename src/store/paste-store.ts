@@ -3,6 +3,8 @@
 import type { ContentKeeper } from './content-store.ts';
 import { HOT_CONTENT_BYTES } from './hot-pastes.ts';
 import type { HotPastes } from './hot-pastes.ts';
+import { createParcels } from './parcels.ts';
+import type { Parcels } from './parcels.ts';
 import type { FoundPaste } from './pastes.ts';
 import type { Reader } from './reader.ts';
 import { INLINE_BYTES } from './store.ts';
@@ -19,6 +21,8 @@ export interface PasteStoreParts {
 }
 
 export function createPasteStore({ reader, writer, keeper, touches, hot }: PasteStoreParts): PasteStore {
+  const parcels = createParcels();
+
   function find(id: string, nowSeconds: number, mostContentBytes: number): FoundPaste | undefined {
     const kept = hot.find(id, nowSeconds);
     if (kept !== undefined) return kept;
@@ -36,12 +40,12 @@ export function createPasteStore({ reader, writer, keeper, touches, hot }: Paste
       return found && { ...found.paste, content: found.content };
     },
     create(paste, terms) {
-      const { owned, cargo } = ownedContent(paste);
-      return writer.run('createPaste', { paste: owned, terms }, cargo);
+      const { wrapped, cargo } = wrapContent(paste, parcels);
+      return writer.run('createPaste', { paste: wrapped, terms }, cargo);
     },
     async update(id, owner, changes, terms) {
-      const { owned, cargo } = ownedContent(changes.content);
-      const update = { id, owner, changes: { ...changes, content: owned }, terms };
+      const { wrapped, cargo } = wrapContent(changes.content, parcels);
+      const update = { id, owner, changes: { ...changes, content: wrapped }, terms };
       const { outcome, orphanedContentIds } = await hot.around(id, () => writer.run('updatePaste', update, cargo));
       void keeper.release(orphanedContentIds);
       return outcome;
@@ -74,15 +78,12 @@ export function createPasteStore({ reader, writer, keeper, touches, hot }: Paste
   };
 }
 
-/** A message copies the whole buffer behind a view, whoever else uses that: Node's pool of small buffers, say. */
-function ownedContent<Stored extends ChangedContent | undefined>(stored: Stored): { owned: Stored; cargo: Cargo } {
-  if (stored === undefined) return { owned: stored, cargo: { bytes: 0 } };
-  const content = stored.content && ownedOrCopied(stored.content);
+function wrapContent<Stored extends ChangedContent | undefined>(
+  stored: Stored,
+  parcels: Parcels,
+): { wrapped: Stored; cargo: Cargo } {
+  if (stored === undefined) return { wrapped: stored, cargo: { bytes: 0 } };
+  const content = stored.content && parcels.wrap(stored.content);
   const cargo = { bytes: content?.length ?? 0 };
-  return { owned: { ...stored, sha256: ownedOrCopied(stored.sha256), content }, cargo };
-}
-
-/** (Buffer's own slice() would be a view.) */
-function ownedOrCopied(bytes: Uint8Array): Uint8Array {
-  return bytes.buffer.byteLength === bytes.length ? bytes : new Uint8Array(bytes);
+  return { wrapped: { ...stored, sha256: parcels.wrap(stored.sha256), content }, cargo };
 }

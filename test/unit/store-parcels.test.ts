@@ -1,0 +1,27 @@
+// Small bytes for the writer thread: copies in shared memory that nothing writes to again.
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { createParcels } from '../../src/store/parcels.ts';
+import { patternedBytes } from '../support/store.ts';
+
+test('wrap: copies, which lie together and stay as they are', () => {
+  const parcels = createParcels();
+  const bytes = patternedBytes(1000);
+  const wrapped = Array.from({ length: 200 }, () => parcels.wrap(bytes));
+  for (const copy of wrapped) assert.deepEqual(Buffer.from(copy), Buffer.from(bytes));
+  const buffers = new Set(wrapped.map(({ buffer }) => buffer));
+  assert.ok([...buffers].every((buffer) => buffer instanceof SharedArrayBuffer));
+  assert.equal(buffers.size, 4);
+  wrapped[0]!.fill(0);
+  assert.deepEqual(Buffer.from(wrapped[1]!), Buffer.from(bytes));
+});
+
+test('wrap: bytes of any size, those of a view alone, and none', () => {
+  const parcels = createParcels();
+  const large = patternedBytes(100_000);
+  assert.deepEqual(Buffer.from(parcels.wrap(large)), Buffer.from(large));
+  const view = large.subarray(10, 20);
+  assert.deepEqual(Buffer.from(parcels.wrap(view)), Buffer.from(view));
+  assert.equal(parcels.wrap(new Uint8Array(0)).length, 0);
+});
