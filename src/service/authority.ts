@@ -55,8 +55,8 @@ export function createAuthorities(parts: {
   const { config, store, queue, audit, clock, random, log, onFound } = parts;
   let caPassword = config.pkiCaPassword;
   let unlocked: Promise<SigningAuthority> | undefined;
-  /** The one that registrations wait for: of those that each made its own, all but one would have worked for nothing. */
-  let creating: Promise<void> | undefined;
+  /** Of those that each made its own, all but one would have worked for nothing, and some found the queue full. */
+  let creating: Promise<StoredAuthority> | undefined;
 
   function requirePassword(): string {
     if (caPassword === '') throw new Refusal('authorityPasswordMissing');
@@ -69,7 +69,19 @@ export function createAuthorities(parts: {
     return stored;
   }
 
+  /** Those that come while it is being made fail as it fails. */
   async function create(commonName: string, requester: Requester): Promise<StoredAuthority> {
+    if (creating !== undefined) {
+      await creating;
+      throw new Refusal('authorityExists');
+    }
+    creating = createOnly(commonName, requester).finally(() => {
+      creating = undefined;
+    });
+    return creating;
+  }
+
+  async function createOnly(commonName: string, requester: Requester): Promise<StoredAuthority> {
     if ((await find()) !== undefined) throw new Refusal('authorityExists');
     const made = await make(commonName, requirePassword());
     const details = { type: 'ca', common_name: commonName, fingerprint: made.stored.fingerprint, expires_at: made.stored.expiresAt };
@@ -118,12 +130,7 @@ export function createAuthorities(parts: {
 
   async function ensured(requester: Requester): Promise<SigningAuthority> {
     requirePassword();
-    if ((await find()) === undefined) {
-      creating ??= createDefault(requester).finally(() => {
-        creating = undefined;
-      });
-      await creating;
-    }
+    if ((await find()) === undefined) await createDefault(requester);
     return signing();
   }
 

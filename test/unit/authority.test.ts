@@ -1,4 +1,4 @@
-// service/authority.ts where another process is quicker: of two that make the authority, one is kept. The rest is
+// service/authority.ts where others are making the authority too, in this process or another: one is kept. The rest is
 // test/api/pki.test.ts, authority-key.test.ts and registration.test.ts.
 
 import assert from 'node:assert/strict';
@@ -14,10 +14,16 @@ import { StoreError } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 import { testConfig } from '../support/test-config.ts';
 
+const isExisting = (error: unknown): boolean => error instanceof Refusal && error.refusal === 'authorityExists';
+
 const NOBODY = { fingerprint: null, clientAddress: null };
 
 /** Authorities over a storage of one place; `beforeKeeping` runs when one is offered to it. */
-function authoritiesOver(place: { kept?: StoredAuthority }, beforeKeeping: () => Promise<void> = async () => {}) {
+function authoritiesOver(
+  place: { kept?: StoredAuthority },
+  beforeKeeping: () => Promise<void> = async () => {},
+  maxWaiting = 10,
+) {
   const clock = movableClock();
   const logged: LogEntry[] = [];
   const log = (entry: LogEntry): void => void logged.push(entry);
@@ -31,7 +37,7 @@ function authoritiesOver(place: { kept?: StoredAuthority }, beforeKeeping: () =>
     },
   } as unknown as AuthorityStore;
   const config = testConfig({ pkiCaPassword: 'a password of the test' });
-  const queue = createWorkQueue({ concurrency: 1, maxWaiting: 10, maxWaitMs: 60_000, clock });
+  const queue = createWorkQueue({ concurrency: 1, maxWaiting, maxWaitMs: 60_000, clock });
   const audit = createAudit({ clock, log });
   return { authorities: createAuthorities({ config, store, queue, audit, clock, random: randomBytes, log }), logged };
 }
@@ -52,9 +58,31 @@ test('create: refuses when another process was quicker', async () => {
   const place: { kept?: StoredAuthority } = {};
   const other = authoritiesOver(place);
   const late = authoritiesOver(place, async () => void (await other.authorities.create('The first', NOBODY)));
-  const isRefused = (error: unknown): boolean => error instanceof Refusal && error.refusal === 'authorityExists';
-  await assert.rejects(late.authorities.create('The second', NOBODY), isRefused);
+  await assert.rejects(late.authorities.create('The second', NOBODY), isExisting);
   assert.equal(place.kept?.commonName, 'The first');
+});
+
+test('create: of many at once one is made and the others exist already, however short the queue is', async () => {
+  const place: { kept?: StoredAuthority } = {};
+  const { authorities } = authoritiesOver(place, undefined, 0);
+  const racing = Array.from({ length: 20 }, (_, index) => authorities.create(`CA ${index}`, NOBODY));
+  const registering = authorities.ensured(NOBODY);
+  const outcomes = await Promise.allSettled(racing);
+  assert.equal(place.kept?.commonName, 'CA 0');
+  assert.deepEqual(outcomes.map(({ status }) => status), ['fulfilled', ...Array<string>(19).fill('rejected')]);
+  for (const outcome of outcomes) if (outcome.status === 'rejected') assert.ok(isExisting(outcome.reason));
+  assert.equal((await registering).stored, place.kept);
+});
+
+test('create: those that wait for one that fails fail with it, and the next call tries again', async () => {
+  let isBroken = true;
+  const { authorities } = authoritiesOver({}, async () => {
+    if (isBroken) throw new StoreError('unavailable', 'storage unavailable');
+  });
+  const outcomes = await Promise.allSettled([1, 2].map(() => authorities.create('CA', NOBODY)));
+  for (const outcome of outcomes) assert.equal(outcome.status === 'rejected' && outcome.reason.name, 'StoreError');
+  isBroken = false;
+  assert.equal((await authorities.create('CA', NOBODY)).commonName, 'CA');
 });
 
 test('ensured: any other failure is not taken for that, and the next call tries again', async () => {
