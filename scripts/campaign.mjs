@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { become, endLike, run, say } from './child.mjs';
 import { openResults, rowLine } from './campaign/results.mjs';
 import { describeVersions } from './campaign/versions.mjs';
+import { Stopped, envOfHost, envWith, keptRuntime, pinnedVersions } from './runtime.mjs';
 
 const USAGE = `usage: npm run campaign -- [OPTION...] [ROW...]
 
@@ -18,11 +19,13 @@ const USAGE = `usage: npm run campaign -- [OPTION...] [ROW...]
   --seconds N       no new unit of a row after so many seconds
   --seed N          only the unit of that seed, which is not counted
   --fresh           begin anew
-  --node-path FILE  on this Node, whose results are kept apart`;
+  --node MAJOR      on the pinned Node of that major version, fetched when there is none; results are kept apart
+  --node-path FILE  likewise, on this Node`;
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const { values: options, positionals } = readArguments();
-if (options['node-path'] !== undefined) await onOtherNode(path.resolve(options['node-path']));
+if (options.node !== undefined) await onPinnedNode(options.node);
+if (options['node-path'] !== undefined) await onOtherNode(path.resolve(options['node-path']), {});
 
 const { ROWS } = await import('../test/campaign/rows.ts');
 const { runUnit } = await import('../test/campaign/row.ts');
@@ -92,11 +95,23 @@ async function privateDist() {
 }
 
 /** Does not return. */
-async function onOtherNode(node) {
-  const args = process.argv.slice(2).filter((argument, index, all) => {
-    return !argument.startsWith('--node-path') && all[index - 1] !== '--node-path';
+async function onPinnedNode(major) {
+  const version = pinnedVersions.find((one) => one.startsWith(`${major}.`));
+  if (version === undefined) fail(`no Node ${major} is pinned; there are ${pinnedVersions.join(' and ')}`);
+  const node = await keptRuntime(version).catch((error) => {
+    if (error instanceof Stopped) endLike({ code: null, signal: error.signal });
+    return fail(`there is no Node ${version} to run on (${error.message})`);
   });
-  await become(node, [fileURLToPath(import.meta.url), ...args], {});
+  await onOtherNode(node, { env: envWith(node, envOfHost()) });
+}
+
+/** Does not return. */
+async function onOtherNode(node, spawnOptions) {
+  const chooses = ['--node', '--node-path'];
+  const args = process.argv.slice(2).filter((argument, index, all) => {
+    return !chooses.includes(argument.split('=', 1)[0]) && !chooses.includes(all[index - 1]);
+  });
+  await become(node, [fileURLToPath(import.meta.url), ...args], spawnOptions);
 }
 
 function stopSoon() {
@@ -113,6 +128,7 @@ function readArguments() {
         seconds: { type: 'string' },
         seed: { type: 'string' },
         fresh: { type: 'boolean', default: false },
+        node: { type: 'string' },
         'node-path': { type: 'string' },
         help: { type: 'boolean', default: false },
       },

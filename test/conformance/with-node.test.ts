@@ -26,12 +26,21 @@ function checkout(t: TestContext): string {
   return folder;
 }
 
-/** Puts the running Node where a fetched one would be kept, and returns its folder. */
-function keepRuntime(folder: string): string {
+/** Of a checkout, oldest first. */
+function pinnedVersions(folder: string): string[] {
   const source = readFileSync(join(folder, 'scripts', 'runtime.mjs'), 'utf8');
-  const version = /^const pinned = \{\n {2}'([\d.]+)':/m.exec(source)?.[1];
+  return [...source.matchAll(/^ {2}'([\d.]+)': \{$/gm)].map(([, version = '']) => version);
+}
+
+function runtimeFolder(folder: string, version = ''): string {
   const bin = join(folder, '.runtime', `node-${version}-${process.platform}-${process.arch}`, 'bin');
   mkdirSync(bin, { recursive: true });
+  return bin;
+}
+
+/** Puts the running Node where a fetched one would be kept, and returns its folder. */
+function keepRuntime(folder: string): string {
+  const bin = runtimeFolder(folder, pinnedVersions(folder)[0]);
   symlinkSync(process.execPath, join(bin, 'node'));
   return bin;
 }
@@ -90,6 +99,27 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     assert.equal(output, 'waiting\ntold to stop\n');
   });
 }
+
+test('campaign --node: goes on with the pinned Node of that major version, and refuses any other', (t) => {
+  const folder = checkout(t);
+  const script = join(folder, 'scripts', 'campaign.mjs');
+  const campaign = (...args: string[]) => spawnSync(process.execPath, [script, ...args], { encoding: 'utf8' });
+  for (const version of pinnedVersions(folder)) {
+    const bin = runtimeFolder(folder, version);
+    writeFileSync(join(bin, 'node'), '#!/bin/sh\necho "$0" "$@" "$PATH"\n', { mode: 0o755 });
+    const major = version.split('.', 1)[0]!;
+    for (const choice of [['--node', major], [`--node=${major}`]]) {
+      const { status, stdout, stderr } = campaign('--fresh', ...choice, '9');
+      assert.deepEqual({ status, stderr }, { status: 0, stderr: '' });
+      assert.ok(stdout.startsWith(`${join(bin, 'node')} ${script} --fresh 9 ${bin}:`), stdout);
+    }
+  }
+  for (const major of ['2', '23', '24.21.0', 'x']) {
+    const { status, stdout, stderr } = campaign('--node', major);
+    assert.deepEqual([status, stdout], [1, '']);
+    assert.match(stderr, /^no Node \S+ is pinned; there are 24\.[\d.]+ and 26\.[\d.]+\n\nusage: /);
+  }
+});
 
 test('with-node: without npm, one sentence says what to install', (t) => {
   const older = olderNode(t);
