@@ -1,6 +1,6 @@
-// Histories: sequences of actions on a few pastes, with kills between and during them, made from a seed, carried out
-// one after another on a service, and held to the model. A history that fails is made as short as it can be and still
-// fail. The service is behind `Site`, so that the search itself can be tested.
+// Histories: actions on a few pastes by one connection or several at once, with kills between and during them, made
+// from a seed or written down under load, carried out on a service, and held to the model. A history that fails is made
+// as short as it can be and still fail. The service is behind `Site`, so that the search itself can be tested.
 
 import { carryOut } from './actions.ts';
 import type { Answer, Ask } from './client.ts';
@@ -9,6 +9,8 @@ import type { Seeded } from '../support/seeded.ts';
 
 export interface Step {
   readonly action: Action;
+  /** Whose it is: one connection takes its steps one after another, several take theirs at the same time. */
+  readonly connection: number;
   /** Which paste, from 0; the first `create` makes it, others of the same number do nothing. */
   readonly paste: number;
   /** Of the content that it brings. */
@@ -23,8 +25,8 @@ export interface Step {
 
 /** Where a history is carried out. */
 export interface Site {
-  ask(request: Ask): Promise<Answer | undefined>;
-  /** Kills the service at once, and resolves when another serves the same database. */
+  ask(request: Ask, connection: number): Promise<Answer | undefined>;
+  /** Kills the service at once, and resolves when another serves the same database. What is asked meanwhile waits. */
   restart(): Promise<void>;
 }
 
@@ -32,10 +34,11 @@ const PASTES = 4;
 const LARGE_BYTES = 200_000;
 
 /** A history of so many steps. Only what has been made is used, mostly. */
-export function randomHistory(random: Seeded, length: number): readonly Step[] {
+export function randomHistory(random: Seeded, length: number, connections = 1): readonly Step[] {
   const actions: readonly Action[] = ['create', 'read', 'look', 'update', 'update', 'delete'];
   return Array.from({ length }, (_, index) => ({
     action: index < PASTES ? 'create' : random.pick(actions),
+    connection: connections === 1 ? 0 : random.below(connections),
     paste: index < PASTES ? index : random.below(PASTES + Math.floor(index / 6)),
     bytes: random.oneIn(5) ? random.between(65_000, LARGE_BYTES) : random.between(40, 3000),
     burn: random.oneIn(3),
@@ -44,16 +47,39 @@ export function randomHistory(random: Seeded, length: number): readonly Step[] {
   }));
 }
 
-/** Carries a history out on an empty site; what is wrong first, in words, or undefined. */
+/**
+ * Carries a history out on an empty site; what is wrong first, in words, or undefined. A step waits for those that it
+ * must not overtake, and for no others: its own connection's, a kill, the creation of its paste, and, when it changes
+ * the paste, other changes of it (the model wants them one after another).
+ */
 export async function replay(history: readonly Step[], site: Site, label: string): Promise<string | undefined> {
   const models = new Map<number, PasteModel>();
+  const burning = new Set(history.filter(({ action, burn }) => action === 'create' && burn).map(({ paste }) => paste));
+  const latest = new Map<string, Promise<void>>();
+  let wrong: string | undefined;
   for (const [index, step] of history.entries()) {
-    const wrong = await take(step, models, site, label);
-    if (wrong !== undefined) return `step ${index}: ${wrong}`;
+    const { action, connection, paste } = step;
+    const isChange = action !== 'look' && (action !== 'read' || burning.has(paste));
+    const line = `connection ${connection}`;
+    const awaited = [line, 'kill', `${isChange ? 'change' : 'creation'} of ${paste}`].map((what) => latest.get(what));
+    const taken = Promise.all(awaited).then(async () => {
+      const found = wrong === undefined ? await take(step, models, site, label) : undefined;
+      if (found !== undefined) wrong ??= `step ${index}: ${found}`;
+    });
+    latest.set(line, taken);
+    if (step.killAfterMs !== undefined) latest.set('kill', taken);
+    if (isChange) latest.set(`change of ${paste}`, taken);
+    if (action === 'create') latest.set(`creation of ${paste}`, taken);
   }
+  await Promise.all(latest.values());
+  return wrong ?? lookAtAll(models, site);
+}
+
+async function lookAtAll(models: ReadonlyMap<number, PasteModel>, site: Site): Promise<string | undefined> {
   await site.restart();
   for (const model of models.values()) {
-    const { wrong } = await carryOut(site, model, model.burn ? 'look' : 'read');
+    const asker = { ask: (request: Ask) => site.ask(request, 0) };
+    const { wrong } = await carryOut(asker, model, model.burn ? 'look' : 'read');
     if (wrong !== undefined) return `at the end: ${wrong}`;
   }
   return undefined;
@@ -65,12 +91,13 @@ async function take(
   site: Site,
   label: string,
 ): Promise<string | undefined> {
-  const { action, paste, burn, killAfterMs } = step;
+  const { action, connection, paste, burn, killAfterMs } = step;
   const known = models.get(paste);
-  if ((known === undefined) !== (action === 'create')) return undefined;
+  const isUsable = (known === undefined) === (action === 'create') && !(known?.burn === true && action === 'update');
+  // The kill is a step of the history by itself, whether or not there is something to ask meanwhile.
+  if (!isUsable) return killAfterMs === undefined ? undefined : void (await site.restart());
   const model = known ?? createPasteModel(`${label}p${paste}`, { burn });
-  if (model.burn && action === 'update') return undefined;
-  const done = carryOut(site, model, action, step);
+  const done = carryOut({ ask: (request) => site.ask(request, connection) }, model, action, step);
   if (killAfterMs !== undefined) {
     await new Promise((resolve) => setTimeout(resolve, killAfterMs));
     await site.restart();

@@ -9,7 +9,9 @@ import type { Unit } from './row.ts';
 
 /** One thing that was done to a paste, as it is written down for whoever looks for a failure. */
 export interface Entry {
+  /** Between the kill of that number and the next; -1 when it was only looked at. */
   readonly round: number;
+  readonly connection: number;
   readonly action: Action;
   readonly attempt: Attempt;
   readonly seen: Seen;
@@ -40,10 +42,22 @@ export interface World {
   readonly certificates: KnownCertificate[];
   unansweredCertificates: number;
   acknowledged: number;
+  /** The first of which something was wrong. */
+  suspect: KnownPaste | undefined;
+}
+
+/** One of the connections of a round. */
+interface Worker {
+  readonly client: Client;
+  readonly connection: number;
+  readonly round: number;
 }
 
 export function newWorld(): World {
-  return { pastes: [], forgotten: [], unanswered: [], certificates: [], unansweredCertificates: 0, acknowledged: 0 };
+  return {
+    pastes: [], forgotten: [], unanswered: [], certificates: [], unansweredCertificates: 0, acknowledged: 0,
+    suspect: undefined,
+  };
 }
 
 const LARGEST_SMALL_BYTES = 4000;
@@ -67,31 +81,31 @@ export async function workOn(
   port: number,
   { round, connections, isOver }: { round: number; connections: number; isOver: () => boolean },
 ): Promise<void> {
-  const workers = Array.from({ length: connections }, async () => {
+  const workers = Array.from({ length: connections }, async (_, connection) => {
     const client = createClient(port);
-    while (!isOver() && !unit.isHopeless() && (await doOne(unit, world, client, round)));
+    while (!isOver() && !unit.isHopeless() && (await doOne(unit, world, { client, connection, round })));
     client.close();
   });
   await Promise.all(workers);
 }
 
 /** Whether the service answered. */
-async function doOne(unit: Unit, world: World, client: Client, round: number): Promise<boolean> {
+async function doOne(unit: Unit, world: World, worker: Worker): Promise<boolean> {
   const { random } = unit;
   const chore = random.pick(CHORES);
   switch (chore) {
     case 'create':
-      return create(unit, world, client, round);
+      return create(unit, world, worker);
     case 'issue':
     case 'register':
-      return obtain(unit, world, client, chore);
+      return obtain(unit, world, worker.client, chore);
     case 'revoke':
-      return revoke(unit, world, client);
+      return revoke(unit, world, worker.client);
     case 'readAny': {
       // An answer that there is nothing takes as long as a password check, and would be most of the time.
       const isWanted = random.oneIn(50) ? isGone : isNotGone;
       const others = world.pastes.filter((known) => !known.model.burn && isWanted(known));
-      return others.length === 0 || act(unit, world, client, round, random.pick(others), random.pick(['read', 'look']));
+      return others.length === 0 || act(unit, world, worker, random.pick(others), random.pick(['read', 'look']));
     }
     case 'update':
     case 'remove':
@@ -104,7 +118,7 @@ async function doOne(unit: Unit, world: World, client: Client, round: number): P
       const known = random.pick(free);
       const removal = known.model.burn ? 'read' : 'delete';
       const action = { update: 'update', remove: removal, readOwn: known.model.burn ? 'look' : 'read' } as const;
-      return alone(known, () => act(unit, world, client, round, known, action[chore]));
+      return alone(known, () => act(unit, world, worker, known, action[chore]));
     }
   }
 }
@@ -124,13 +138,13 @@ async function alone<Result>(known: KnownPaste, work: () => Promise<Result>): Pr
   }
 }
 
-async function create(unit: Unit, world: World, client: Client, round: number): Promise<boolean> {
+async function create(unit: Unit, world: World, worker: Worker): Promise<boolean> {
   const { random, seed } = unit;
-  const label = `s${seed}r${round}n${random.below(2 ** 31)}`;
+  const label = `s${seed}r${worker.round}n${random.below(2 ** 31)}`;
   const model = createPasteModel(label, { burn: random.oneIn(3) });
   const known: KnownPaste = { model, history: [], isTaken: true };
   const ttlSeconds = random.oneIn(8) ? random.between(1, 4) : undefined;
-  const isThere = await act(unit, world, client, round, known, 'create', ttlSeconds);
+  const isThere = await act(unit, world, worker, known, 'create', ttlSeconds);
   known.isTaken = false;
   if (model.id() === undefined) world.unanswered.push(model);
   else world.pastes.push(known);
@@ -140,8 +154,7 @@ async function create(unit: Unit, world: World, client: Client, round: number): 
 async function act(
   unit: Unit,
   world: World,
-  client: Client,
-  round: number,
+  { client, connection, round }: Worker,
   known: KnownPaste,
   action: Action,
   ttlSeconds?: number,
@@ -149,16 +162,22 @@ async function act(
   const { random } = unit;
   const bytes = random.oneIn(12) ? random.between(65_000, LARGEST_BYTES) : random.between(40, LARGEST_SMALL_BYTES);
   const { attempt, seen, wrong } = await carryOut(client, known.model, action, { bytes, ttlSeconds });
-  known.history.push({ round, action, attempt, seen, ttlSeconds });
-  if (wrong !== undefined) unit.lose(wrong, evidenceOf(known));
+  known.history.push({ round, connection, action, attempt, seen, ttlSeconds });
+  if (wrong !== undefined) lose(unit, world, known, wrong);
   if (seen.kind === 'unknown') return false;
   world.acknowledged += 1;
   unit.count(action);
   return true;
 }
 
+/** Something is wrong with this paste. */
+export function lose(unit: Unit, world: World, known: KnownPaste, wrong: string): void {
+  world.suspect ??= known;
+  unit.lose(wrong, evidenceOf(known));
+}
+
 /** The whole history of one paste, as JSON. */
-export function evidenceOf({ model, history }: KnownPaste): unknown {
+function evidenceOf({ model, history }: KnownPaste): unknown {
   const entries = history.map(({ round, action, attempt, seen, ttlSeconds }) => ({
     round, action, version: attempt.version, bytes: model.bytesOf(attempt.version), ttlSeconds,
     atMs: attempt.startMs, seen,

@@ -3,8 +3,10 @@
 import { carryOut } from './actions.ts';
 import { createClient } from './client.ts';
 import { inspect, type Inspection } from './inspect.ts';
-import { evidenceOf, isGone, newWorld, workOn, type World } from './load.ts';
+import { isGone, lose, newWorld, workOn, type KnownPaste, type World } from './load.ts';
+import { historyOf } from './load-history.ts';
 import { contentOf, versionOf } from './model.ts';
+import { shortened } from './row-01-histories.ts';
 import type { Row, Unit } from './row.ts';
 import type { Service } from './service.ts';
 
@@ -39,8 +41,19 @@ export const killRow: Row = {
       if (round < KILLS[unit.effort]) await workAndKill(unit, world, service, round);
     }
     unit.count('acknowledged', world.acknowledged);
+    if (world.suspect !== undefined) await shorten(unit, world, world.suspect);
   },
 };
+
+/** Of what was asked under load, the few steps that fail again: of the paste alone, or else of all. */
+async function shorten(unit: Unit, world: World, suspect: KnownPaste): Promise<void> {
+  const all = [...world.pastes, ...world.forgotten];
+  for (const [index, pastes] of [[suspect], all].entries()) {
+    const { shortest, wrong } = await shortened(unit, historyOf(pastes), `shorten${index}`);
+    if (shortest !== undefined) return unit.lose(`shortened: ${wrong}`, { shortest });
+  }
+  unit.note('what failed under load does not fail again');
+}
 
 async function createAuthority(service: Service): Promise<void> {
   const client = createClient(service.port());
@@ -82,8 +95,8 @@ async function lookAtAll(unit: Unit, world: World, service: Service): Promise<vo
     for (let known = rest.pop(); known !== undefined; known = rest.pop()) {
       const action = known.model.burn ? 'look' : 'read';
       const { attempt, seen, wrong } = await carryOut(client, known.model, action);
-      known.history.push({ round: -1, action, attempt, seen });
-      if (wrong !== undefined) unit.lose(`after a kill: ${wrong}`, evidenceOf(known));
+      known.history.push({ round: -1, connection: 0, action, attempt, seen });
+      if (wrong !== undefined) lose(unit, world, known, `after a kill: ${wrong}`);
       if (seen.kind === 'unknown') unit.lose('the service went away under a look', service.output().slice(-2000));
     }
     client.close();
@@ -102,7 +115,7 @@ function compareStored(unit: Unit, world: World, { pastes }: Inspection): void {
     // An expired one stays until cleanup comes by.
     const mayBeEither = state !== undefined && model.hasExpiredAt(Date.now());
     if (state === undefined || !(mayBeEither || model.possible().includes(state))) {
-      unit.lose(`after a kill ${model.label} is ${state ?? 'what it cannot be'} in the database`, evidenceOf(known));
+      lose(unit, world, known, `after a kill ${model.label} is ${state ?? 'what it cannot be'} in the database`);
     }
   }
   for (const [id, { content }] of unknown) {

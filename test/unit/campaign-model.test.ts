@@ -6,6 +6,8 @@ import { test } from 'node:test';
 import { carryOut } from '../campaign/actions.ts';
 import type { Answer, Ask } from '../campaign/client.ts';
 import { randomHistory, replay, shrink, type Site, type Step } from '../campaign/history.ts';
+import type { Entry } from '../campaign/load.ts';
+import { historyOf } from '../campaign/load-history.ts';
 import { contentOf, createPasteModel, versionOf, type Action, type PasteModel, type Seen } from '../campaign/model.ts';
 import { createSeeded } from '../support/seeded.ts';
 
@@ -80,39 +82,53 @@ test('contentOf: differs by paste, version and size, and is known to the byte', 
   assert.equal(versionOf(model, content), undefined);
 });
 
-/** A service in memory; `forgets`: whether a restart undoes the last deletion, which must never be. */
-function memorySite({ forgets }: { forgets: boolean }): Site {
-  const pastes = new Map<string, { body: Uint8Array; burn: boolean; expiresAt: number }>();
-  let removed: [string, { body: Uint8Array; burn: boolean; expiresAt: number }] | undefined;
+interface Held {
+  readonly body: Uint8Array;
+  readonly burn: boolean;
+  readonly expiresAt: number;
+}
+
+/**
+ * A service in memory, which may have a fault: `forgets`, a restart undoes the last deletion; `overwrites`, a request
+ * leaves everything as it found it but for its own change, whatever others have done meanwhile.
+ */
+function memorySite({ forgets = false, overwrites = false } = {}): Site {
+  let pastes = new Map<string, Held>();
+  let removed: [string, Held] | undefined;
   let ids = 0;
   const answer = (status: number, body: Uint8Array = Buffer.from('{}')): Answer => {
     return { status, headers: {}, body: Buffer.from(body) };
   };
 
-  function remove(id: string): void {
-    removed = [id, pastes.get(id)!];
-    pastes.delete(id);
-  }
-
-  async function ask({ method, path, headers = {}, body = new Uint8Array() }: Ask): Promise<Answer> {
+  function carryOutOn(stored: Map<string, Held>, { method, path, headers = {}, body = new Uint8Array() }: Ask): Answer {
     const [, id = '', raw] = path.split('/');
     const now = Date.now() / 1000;
     if (method === 'POST') {
       const ttl = Number(headers['X-Expiry'] ?? Infinity);
       const expiry = ttl === Infinity ? {} : { expires_at: Math.floor(now) + ttl };
       ids += 1;
-      pastes.set(`id${ids}`, { body, burn: 'X-Burn-After-Read' in headers, expiresAt: expiry.expires_at ?? Infinity });
+      stored.set(`id${ids}`, { body, burn: 'X-Burn-After-Read' in headers, expiresAt: expiry.expires_at ?? Infinity });
       return answer(201, Buffer.from(JSON.stringify({ id: `id${ids}`, ...expiry })));
     }
-    const paste = pastes.get(id);
+    const paste = stored.get(id);
     if (paste === undefined || Math.floor(now) >= paste.expiresAt) return answer(404);
-    if (method === 'PUT') pastes.set(id, { ...paste, body });
-    if (method === 'DELETE' || (raw !== undefined && paste.burn)) remove(id);
+    if (method === 'PUT') stored.set(id, { ...paste, body });
+    if (method === 'DELETE' || (raw !== undefined && paste.burn)) {
+      removed = [id, paste];
+      stored.delete(id);
+    }
     return answer(200, paste.body);
   }
 
   return {
-    ask,
+    ask: async (request) => {
+      const stored = overwrites ? new Map(pastes) : pastes;
+      // Whoever asks at the same time has found the same.
+      for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+      const given = carryOutOn(stored, request);
+      pastes = stored;
+      return given;
+    },
     restart: async () => {
       if (forgets && removed !== undefined) pastes.set(...removed);
       removed = undefined;
@@ -124,10 +140,12 @@ function memorySite({ forgets }: { forgets: boolean }): Site {
 const withQuickKills = (history: readonly Step[]): readonly Step[] =>
   history.map((step) => (step.killAfterMs === undefined ? step : { ...step, killAfterMs: 0 }));
 
-test('replay: a sound service passes every history', async () => {
+test('replay: a sound service passes every history, of one connection and of several', async () => {
   for (let seed = 1; seed <= 20; seed += 1) {
-    const history = withQuickKills(randomHistory(createSeeded(seed), 40));
-    assert.equal(await replay(history, memorySite({ forgets: false }), 'h'), undefined, `seed ${seed}`);
+    for (const connections of [1, 4]) {
+      const history = withQuickKills(randomHistory(createSeeded(seed), 40, connections));
+      assert.equal(await replay(history, memorySite(), 'h'), undefined, `seed ${seed}, ${connections} connections`);
+    }
   }
 });
 
@@ -139,6 +157,40 @@ test('replay and shrink: a service that forgets a deletion is found, with a hist
   const shortest = await shrink(history, fails, 500);
   assert.equal(shortest.length, 2, JSON.stringify(shortest));
   assert.equal(shortest[0]?.action, 'create');
+});
+
+test('replay and shrink: a service that undoes what others do is found by two steps under load', async () => {
+  const withoutKills = (history: readonly Step[]) => history.map((step) => ({ ...step, killAfterMs: undefined }));
+  const fails = async (part: readonly Step[]): Promise<boolean> =>
+    (await replay(part, memorySite({ overwrites: true }), 'h')) !== undefined;
+  assert.equal(await fails(withoutKills(randomHistory(createSeeded(1), 60))), false, 'one at a time it is sound');
+  const history = withoutKills(randomHistory(createSeeded(1), 60, 4));
+  assert.equal(await fails(history), true);
+  const shortest = await shrink(history, fails, 500);
+  assert.equal(shortest.length, 2, JSON.stringify(shortest));
+  assert.equal(new Set(shortest.map(({ connection }) => connection)).size, 2);
+});
+
+test('historyOf: what was asked under load, in its order, with a kill at the end of each round', async () => {
+  const site = memorySite();
+  const known = ['p', 'q'].map((label, index) => {
+    return { model: createPasteModel(label, { burn: index === 1 }), history: [] as Entry[] };
+  });
+  const orders: readonly [paste: number, action: Action, connection: number, round: number][] = [
+    [0, 'create', 3, 0], [1, 'create', 2, 0], [0, 'look', 0, -1], [1, 'read', 1, 1], [0, 'update', 3, 1],
+  ];
+  for (const [startMs, [paste, action, connection, round]] of orders.entries()) {
+    const { model, history } = known[paste]!;
+    const { attempt, seen } = await carryOut({ ask: (request) => site.ask(request, 0) }, model, action, { bytes: 50 });
+    history.push({ round, connection, action, attempt: { ...attempt, startMs }, seen });
+  }
+  const steps = historyOf(known);
+  assert.deepEqual(steps.map(({ paste, action, connection }) => [paste, action, connection]), [
+    [0, 'create', 3], [1, 'create', 2], [1, 'read', 1], [0, 'update', 3],
+  ]);
+  assert.deepEqual(steps.map(({ killAfterMs }) => killAfterMs !== undefined), [false, true, false, true]);
+  assert.deepEqual(steps.map(({ bytes, burn }) => [bytes, burn]), [[50, false], [50, true], [0, true], [50, false]]);
+  assert.equal(await replay(steps.map((step) => ({ ...step, killAfterMs: undefined })), memorySite(), 'h'), undefined);
 });
 
 test('shrink: keeps exactly what is needed, in its order', async () => {
