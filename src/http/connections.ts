@@ -51,6 +51,9 @@ export class Connections {
   /** Those that HTTP is spoken on; without TLS the same sockets. */
   readonly #bySocket = new Map<Socket, Connection>();
   readonly #countByClient = new Map<string, number>();
+  /** To be cut off. */
+  readonly #tooSlow = new Set<Socket>();
+  #isCuttingOff = false;
   readonly #config: Config;
   readonly #isTrustedProxy: NetworkMatcher;
   #peersAreLocal = false;
@@ -117,8 +120,9 @@ export class Connections {
       if (waiting === 0) connection.outgoing = undefined;
       else if (outgoing === undefined) {
         connection.outgoing = new Pace({ minBytesPerSecond, nowMs, movedBytes, mostAllowances: MOST_ALLOWANCES });
-      } else if (outgoing.isTooSlow(nowMs, movedBytes)) socket.destroy();
+      } else if (outgoing.isTooSlow(nowMs, movedBytes)) this.#tooSlow.add(socket);
     }
+    this.#cutOffNext();
   }
 
   /** Those that have been opened and never used; node does not count them as idle. */
@@ -136,6 +140,33 @@ export class Connections {
     for (const sockets of [this.#admitted, this.#bySocket]) {
       for (const socket of sockets.keys()) await new Promise((resolve) => socket.once('close', resolve));
     }
+  }
+
+  /** One in a turn of the event loop: the kernel may take a millisecond to free what it held for it. */
+  #cutOffNext(): void {
+    const [socket] = this.#tooSlow;
+    if (socket === undefined || this.#isCuttingOff) return;
+    this.#isCuttingOff = true;
+    this.#tooSlow.delete(socket);
+    this.#cutOff(socket);
+    setImmediate(() => {
+      this.#isCuttingOff = false;
+      this.#cutOffNext();
+    });
+  }
+
+  /**
+   * By a reset. Closed in any other way, the kernel would go on offering what the client does not take: megabytes that
+   * are everyone's, for minutes, although the connection is no longer counted.
+   */
+  #cutOff(socket: Socket): void {
+    if (this.#peersAreLocal) {
+      socket.destroy();
+      return;
+    }
+    // Under TLS the connection to reset is the one below, which node keeps under a name that its types do not know.
+    const { _parent: below } = socket as Socket & { readonly _parent?: Socket | null };
+    (below ?? socket).resetAndDestroy();
   }
 
   #countClient(key: string): boolean {

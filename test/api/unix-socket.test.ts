@@ -8,10 +8,12 @@ import { Agent, request, type IncomingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { MIB } from '../../src/core/time.ts';
 import { Connections } from '../../src/http/connections.ts';
 import { networkMatcher } from '../../src/http/networks.ts';
 import { startHttp } from '../support/http-server.ts';
 import { startMain, temporaryFolder } from '../support/main-process.ts';
+import { head } from '../support/raw-http.ts';
 import { testConfig } from '../support/test-config.ts';
 
 interface Answer {
@@ -52,6 +54,20 @@ test('unix socket: peers are proxies of this host, believed like any that is tru
   assert.deepEqual([view.address, view.url], ['192.0.2.7', 'https://p.example']);
   const line = await answered(({ route }) => route === '/view');
   assert.equal(line.clientIp, '192.0.2.7');
+});
+
+test('unix socket: a peer that does not read is cut off like any other', async (t) => {
+  const path = join(temporaryFolder(t), 'http');
+  const handlers = { raw: () => ({ status: 200, headers: {}, body: Buffer.alloc(32 * MIB) }) };
+  const config = { listenOn: `unix:${path}`, minTransferRate: 100 * MIB };
+  const { clock, checked, answered } = await startHttp(t, { config, handlers });
+  const socket = connect(path);
+  t.after(() => socket.destroy());
+  socket.write(head('GET /abcdef/raw HTTP/1.1'));
+  await once(socket, 'readable');
+  await checked();
+  clock.advance(10_100);
+  await answered(({ route }) => route === '/{id}/raw');
 });
 
 test('unix socket: whoever forwards for nobody is the one client `unix`, at `localhost`', async (t) => {
