@@ -41,6 +41,12 @@ export function memoryOf(pid: number): { residentMib: number; peakMib: number } 
   return { residentMib: mibOf('VmRSS'), peakMib: mibOf('VmHWM') };
 }
 
+/** What all connections of this host together keep in the kernel. Linux only. */
+export function kernelTcpMib(): number {
+  const pages = /^TCP: .*\bmem (\d+)$/m.exec(readFileSync('/proc/net/sockstat', 'utf8'))?.[1];
+  return Number(pages) * 4096 / 2 ** 20;
+}
+
 /** Open descriptors. */
 export function descriptorsOf(pid: number): number {
   return readdirSync(`/proc/${pid}/fd`).length;

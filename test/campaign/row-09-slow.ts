@@ -5,7 +5,7 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createClient } from './client.ts';
-import { metricsAt, readMetrics } from './gauges.ts';
+import { kernelTcpMib, metricsAt, readMetrics } from './gauges.ts';
 import { startPart } from './part.ts';
 import type { Probed, ProberOptions } from './prober.ts';
 import { installedPrograms } from './programs.ts';
@@ -48,11 +48,15 @@ export const slowRow: Row = {
 
 /**
  * What a stalled reader has not taken waits in the kernel, up to megabytes each, and then the kernel is short of memory
- * for every connection (tcp(7), `tcp_mem`): seconds for others, of which the service knows nothing.
+ * for every connection (tcp(7), `tcp_mem`): seconds for others, of which the service knows nothing. What bounds it is
+ * scripts/deploy/sysctl.conf.
  */
 function noteKernel(unit: Unit): void {
   const bound = Number(readFileSync('/proc/sys/net/ipv4/tcp_notsent_lowat', 'utf8'));
-  if (bound > 2 ** 20) unit.note('net.ipv4.tcp_notsent_lowat bounds nothing here: slow readers slow the kernel itself');
+  const isBound = bound <= 2 ** 20;
+  const consequence = isBound ? 'bounds what stalled readers leave' : 'bounds nothing: they slow the kernel';
+  unit.note(`net.ipv4.tcp_notsent_lowat is ${bound}, which ${consequence}`);
+  unit.most('unsent KiB allowed', bound / 1024);
 }
 
 async function attackOnce(unit: Unit, kind: AttackKind, way: Way): Promise<void> {
@@ -74,6 +78,7 @@ async function attackOnce(unit: Unit, kind: AttackKind, way: Way): Promise<void>
   if (isOurs) await ownAttack(unit, name, { kind, way, service, path });
   else await slowHttpTest(unit, kind, service, path);
   unit.most('event loop p99 ms', (await readMetrics(folder)).eventLoopP99Ms);
+  unit.most('TCP memory MiB afterwards', kernelTcpMib());
   await attackersGo(unit, name, folder);
   judgeOthers(unit, name, await prober.end());
   if (!service.isAlive()) unit.lose(`${name}: the process ended`, service.output().slice(-2000));

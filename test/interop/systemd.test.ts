@@ -8,6 +8,7 @@ import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } fro
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { KIB } from '../../src/core/time.ts';
 import { builtMain } from '../support/built.ts';
 import { startServing } from '../support/main-process.ts';
 import { isInstalled, run, temporaryFolder, type Finished } from '../support/programs.ts';
@@ -91,6 +92,15 @@ test('systemd units: the two services differ in how they listen, and in nothing 
     'RuntimeDirectory=pasted',
     'RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX',
   ]);
+});
+
+test('sysctl.conf: sets what this kernel has, and takes no more room than a slice of an answer or two', () => {
+  const lines = readFileSync(join(ROOT, 'scripts', 'deploy', 'sysctl.conf'), 'utf8').split('\n');
+  const settings = lines.filter((line) => line !== '' && !line.startsWith('#')).map((line) => line.split(' = '));
+  assert.deepEqual(settings.map(([name]) => name), ['net.ipv4.tcp_notsent_lowat']);
+  const [[name = '', value] = []] = settings;
+  assert.match(readFileSync(join('/proc/sys', ...name.split('.')), 'utf8'), /^\d+$/m);
+  assert.equal(Number(value), 2 * 64 * KIB);
 });
 
 function judge(unit: string, mostExposed: number): Finished {
