@@ -44,7 +44,7 @@ export interface Exchange {
   isLast: boolean;
   /** The answer has been written, or the client has gone. */
   isOver: boolean;
-  /** Ends the writer's wait for the client: its socket has drained, or it has gone. */
+  /** Ends the writer's wait for a client that has gone. */
   wake: (() => void) | undefined;
 }
 

@@ -7,13 +7,13 @@ import { commonHead } from './common-headers.ts';
 import type { Exchange } from './exchange.ts';
 import type { Lingering } from './linger.ts';
 import type { Reply, ReplyBody, StreamedBody } from './reply.ts';
-import { createTurns, type Turns } from './turns.ts';
+import { createTurns, TURN_BYTES, type Turns } from './turns.ts';
 
-/** Bytes given to the socket at a time: how finely one can see what a slow client has taken. */
+/** Bytes given to the socket at a time: how finely one can see what a slow client has taken, and what it holds. */
 const SLICE_BYTES = 64 * KIB;
 
 /** What is read and handed to sockets in one turn of the event loop takes about a millisecond. */
-const SLICES_PER_TURN = 16;
+const ANSWERS_AT_ONCE = 4;
 
 /** node puts a body that is text into one write with the head; as bytes it would be a second buffer, which costs more. */
 const TEXT_BYTES = 8 * KIB;
@@ -26,7 +26,7 @@ export type ReplyWriter = (exchange: Exchange, reply: Reply) => void | Promise<v
 
 export function createReplyWriter(parts: { lingering: Lingering; isStopping: () => boolean }): ReplyWriter {
   const { lingering, isStopping } = parts;
-  const turns = createTurns(SLICES_PER_TURN);
+  const turns = createTurns(ANSWERS_AT_ONCE);
 
   function writeHead(exchange: Exchange, reply: Reply): void {
     const { connection, res } = exchange;
@@ -71,14 +71,20 @@ async function writeStream(
   writeHead: () => void,
 ): Promise<void> {
   const { res } = exchange;
+  let turnBytes = 0;
   try {
     await turns.wait();
     for await (const bytes of body.chunks()) {
       if (exchange.isOver) return;
       if (!res.headersSent) writeHead();
       for (let start = 0; start < bytes.length; start += SLICE_BYTES) {
-        await writeSlice(exchange, bytes.subarray(start, start + SLICE_BYTES), body.bytes);
-        await turns.wait();
+        const slice = bytes.subarray(start, start + SLICE_BYTES);
+        await writeSlice(exchange, slice, body.bytes);
+        turnBytes += slice.length;
+        if (turnBytes >= TURN_BYTES) {
+          turnBytes = 0;
+          await turns.wait();
+        }
         if (exchange.isOver) return;
       }
     }
@@ -92,13 +98,13 @@ async function writeStream(
   }
 }
 
-/** Resolves when the next slice may be written, or there is nobody left to write to. */
-function writeSlice(exchange: Exchange, slice: Uint8Array, mostBytes: number): Promise<void> | undefined {
+/** Resolves when the kernel has the slice, so that its memory may be used again, or there is nobody left to write to. */
+function writeSlice(exchange: Exchange, slice: Uint8Array, mostBytes: number): Promise<void> {
   exchange.sentBytes += slice.length;
   if (exchange.sentBytes > mostBytes) throw new RangeError(`the body has more than the ${mostBytes} bytes announced`);
-  if (exchange.res.write(slice)) return undefined;
   return new Promise((resolve) => {
     exchange.wake = resolve;
+    exchange.res.write(slice, () => resolve());
   });
 }
 

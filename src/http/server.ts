@@ -207,8 +207,6 @@ function connect(server: Server, parts: ConnectParts): void {
 function accept(server: Server, { connections, exchanges, answerRaw, tls }: ConnectParts): void {
   const open = (socket: Socket, peer: Peer): void => {
     const connection = connections.open(socket, peer);
-    // The socket's own event: that of the response is lost when a CONNECT follows, since node then lets go of the socket.
-    socket.on('drain', () => connection.exchanges[0]?.wake?.());
     socket.once('close', () => exchanges.abandon(connection));
   };
 

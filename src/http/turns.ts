@@ -1,14 +1,20 @@
-// Whose turn it is to send the next slice of a large answer: so many in one turn of the event loop, in the order asked
-// for. A socket takes megabytes without a pause; hundreds of them at once would keep everyone else waiting for seconds.
+// Whose turn it is to go on with a large transfer: so many in one turn of the event loop, in the order asked for. A socket
+// gives or takes megabytes without a pause; many of them at once would keep everyone else waiting for seconds.
+
+import { KIB } from '../core/time.ts';
 
 export interface Turns {
-  /** Resolves when the next slice may be read and sent: at once, unless others have had this turn of the event loop. */
+  /** Resolves when the next TURN_BYTES may be moved: at once, unless others have had this turn of the event loop. */
   wait(): Promise<void> | undefined;
 }
 
-export function createTurns(slicesPerTurn: number): Turns {
+/** As much as the store reads or writes at once. */
+export const TURN_BYTES = 256 * KIB;
+
+/** `atOnce` transfers are moved in one turn of the event loop. */
+export function createTurns(atOnce: number): Turns {
   const waiting: (() => void)[] = [];
-  let left = slicesPerTurn;
+  let left = atOnce;
   let isScheduled = false;
 
   function schedule(): void {
@@ -16,8 +22,8 @@ export function createTurns(slicesPerTurn: number): Turns {
     isScheduled = true;
     setImmediate(() => {
       isScheduled = false;
-      left = slicesPerTurn;
-      for (const resolve of waiting.splice(0, slicesPerTurn)) {
+      left = atOnce;
+      for (const resolve of waiting.splice(0, atOnce)) {
         left -= 1;
         resolve();
       }

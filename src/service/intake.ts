@@ -1,7 +1,7 @@
 // Takes the content of a new paste in as it arrives: scanned byte by byte, small content kept in memory, larger content handed to
 // the store a chunk at a time. Memory is bounded by the chunks in flight, whatever the size. Does not judge the content: pastes.ts.
 
-import type { ByteSink, ByteSource } from '../core/bytes.ts';
+import { freeBytes, type ByteSink, type ByteSource } from '../core/bytes.ts';
 import type { ContentFacts, ContentScan } from '../core/content.ts';
 import { createJsonContentReader } from '../core/json-content.ts';
 import { KIB } from '../core/time.ts';
@@ -123,14 +123,6 @@ function joined(pieces: readonly Uint8Array[], bytes: number): Uint8Array {
   return whole;
 }
 
-/**
- * Gives up the memory of bytes that have been copied, where nothing else is in it. What a body leaves behind otherwise makes
- * V8 go through its whole heap three times for 50 MiB.
- */
-function free({ buffer, length }: Uint8Array): void {
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
-}
-
 interface ChunkFiller {
   readonly contentId: string;
   readonly add: ByteSink;
@@ -170,7 +162,7 @@ function createChunkFiller({ chunks, upload: begin }: ContentStore, contentId: s
     let rest = bytes;
     while (rest.length > 0) {
       rest = fill(rest);
-      if (rest.length === 0) free(bytes);
+      if (rest.length === 0) freeBytes(bytes);
       while (inFlight.length > (chunks.taken < MANY_CHUNKS ? CHUNKS_IN_FLIGHT : 0)) await inFlight.shift();
     }
   }
@@ -180,7 +172,7 @@ function createChunkFiller({ chunks, upload: begin }: ContentStore, contentId: s
     add: (bytes) => {
       if (bytes.length >= CHUNK_BYTES - filledBytes) return addWithPauses(bytes);
       fill(bytes);
-      free(bytes);
+      freeBytes(bytes);
       return undefined;
     },
     finish: async () => {

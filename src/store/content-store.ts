@@ -2,9 +2,12 @@
 // paste goes when its last reader is through. The SQL is in contents.ts.
 
 import type { Log } from '../core/log.ts';
+import { KIB } from '../core/time.ts';
 import { createChunkBuffers } from './chunk-buffers.ts';
 import type { ChunkBuffers } from './chunk-buffers.ts';
 import { createDiscards } from './discards.ts';
+import { createRecentChunks } from './recent-chunks.ts';
+import type { RecentChunks } from './recent-chunks.ts';
 import type { Reader } from './reader.ts';
 import { CHUNK_BYTES } from './store.ts';
 import type { ContentReader, ContentStore, Upload } from './store.ts';
@@ -12,6 +15,9 @@ import type { Writer } from './writer.ts';
 
 /** Chunks in one command: as much content as a batch is meant to hold, since clearing it costs what writing it did. */
 const DISCARD_STEP_CHUNKS = 8;
+
+/** What a reader is given at a time, and holds while it waits. */
+const PIECE_BYTES = 64 * KIB;
 
 /** Decides when orphaned content goes. */
 export interface ContentKeeper {
@@ -26,6 +32,9 @@ export interface ContentParts {
 
 export function createContentStore(reader: Reader, writer: Writer, log: Log): ContentParts {
   const chunks = createChunkBuffers();
+  const recent = createRecentChunks((contentId, position) => {
+    return reader.look((lookups) => lookups.readChunk(contentId, position));
+  });
   const readers = new Map<string, number>();
   /** Orphaned while being read. */
   const condemned = new Set<string>();
@@ -47,6 +56,7 @@ export function createContentStore(reader: Reader, writer: Writer, log: Log): Co
       return;
     }
     readers.delete(contentId);
+    recent.forget(contentId);
     if (condemned.delete(contentId)) void discards.add([contentId]);
   }
 
@@ -60,7 +70,7 @@ export function createContentStore(reader: Reader, writer: Writer, log: Log): Co
       open(contentId) {
         if (!reader.look((lookups) => lookups.isAdopted(contentId))) return undefined;
         readers.set(contentId, (readers.get(contentId) ?? 0) + 1);
-        return createContentReader(contentId, reader, () => letGo(contentId));
+        return createContentReader(contentId, recent, () => letGo(contentId));
       },
     },
   };
@@ -109,19 +119,19 @@ function createUpload({ contentId, writer, chunks, release }: UploadParts): Uplo
   };
 }
 
-function createContentReader(contentId: string, reader: Reader, letGo: () => void): ContentReader {
+function createContentReader(contentId: string, chunks: RecentChunks, letGo: () => void): ContentReader {
   let closed = false;
   return {
     async *read(start, end) {
-      for (let offset = start; offset < end; ) {
+      if (start >= end) return;
+      const piece = new Uint8Array(Math.min(PIECE_BYTES, end - start));
+      for (let next = start; next < end; ) {
         if (closed) throw new Error('the content is closed');
-        const position = Math.floor(offset / CHUNK_BYTES);
-        const chunk = reader.look((lookups) => lookups.readChunk(contentId, position));
-        const from = offset - position * CHUNK_BYTES;
-        const bytes = chunk?.subarray(from, from + end - offset);
-        if (bytes === undefined || bytes.length === 0) throw new RangeError('read past the end of the content');
-        offset += bytes.length;
-        yield bytes;
+        const place = { contentId, position: Math.floor(next / CHUNK_BYTES), offset: next % CHUNK_BYTES };
+        const bytes = chunks.copy(place, piece.subarray(0, end - next));
+        if (bytes === 0) throw new RangeError('read past the end of the content');
+        next += bytes;
+        yield piece.subarray(0, bytes);
       }
     },
     close() {

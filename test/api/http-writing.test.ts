@@ -88,6 +88,29 @@ test('a streamed body: every byte in order, closed at its end, the connection is
   }
 });
 
+test('a streamed body whose pieces take each other\'s place: each is sent before the next is asked for', async (t) => {
+  // Shorter than what a socket says is enough, so that nothing but the end of its sending tells that a piece may be overwritten.
+  const [pieces, pieceBytes] = [400, 60 * KIB];
+  let given = 0;
+  async function* chunks(): AsyncGenerator<Uint8Array> {
+    const piece = Buffer.alloc(pieceBytes);
+    for (; given < pieces; given += 1) yield piece.fill(given % 251);
+  }
+  const body = { bytes: pieces * pieceBytes, chunks, close: () => {} };
+  const { port } = await startHttp(t, { handlers: { raw: () => ({ status: 200, headers: {}, body }) } });
+  const connection = await openRaw(t, port);
+  connection.socket.pause();
+  connection.send(head('GET /abcdef/raw HTTP/1.1'));
+  await stalled(() => given);
+  assert.ok(given < pieces);
+  connection.socket.resume();
+  const answer = await connection.next();
+  for (let piece = 0; piece < pieces; piece += 1) {
+    const start = piece * pieceBytes;
+    assert.ok(answer.body.subarray(start, start + pieceBytes).every((value) => value === piece % 251), `piece ${piece}`);
+  }
+});
+
 test('a large body that is no stream: whole, as bytes and as text', async (t) => {
   for (const size of [64 * KIB - 1, 64 * KIB, 64 * KIB + 1, 3 * MIB]) {
     for (const body of ['é'.repeat(size / 2), Buffer.alloc(size, 7)]) {

@@ -126,7 +126,7 @@ export async function readContent(store: Store, contentId: string, start: number
 
 export async function gather(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const gathered: Uint8Array[] = [];
-  for await (const chunk of chunks) gathered.push(chunk);
+  for await (const chunk of chunks) gathered.push(Uint8Array.from(chunk));
   return Buffer.concat(gathered);
 }
 

@@ -120,7 +120,7 @@ test('update: replaced chunks stay for whoever reads them, and go with the last 
   assert.equal(store.contents.open(String(contentId)), undefined, 'nobody new gets to read it');
   readers[0]?.close();
   const gathered = [];
-  for await (const chunk of readers[1]!.read(0, old.length)) gathered.push(chunk);
+  for await (const chunk of readers[1]!.read(0, old.length)) gathered.push(Buffer.from(chunk));
   assert.deepEqual(Buffer.concat(gathered), Buffer.from(old));
   assert.notEqual(strayChunks(path), 0);
   readers[1]?.close();
