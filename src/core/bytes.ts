@@ -7,8 +7,8 @@ export type ByteSink = (bytes: Uint8Array) => void | Promise<void>;
 export type ByteSource = (sink: ByteSink) => Promise<void>;
 
 /**
- * Gives up at once the memory of bytes that are no longer needed, where nothing else is in it: what large transfers leave to
- * the collector is more than they ever hold, and V8 goes through its whole heap for it.
+ * Gives up at once the memory of bytes that are no longer needed, where nothing else is in it: what large transfers
+ * leave to the collector is more than they ever hold, and V8 goes through its whole heap for it.
  */
 export function freeBytes({ buffer, length }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);

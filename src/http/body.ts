@@ -6,6 +6,7 @@ import type { ByteSink } from '../core/bytes.ts';
 import { Refusal } from '../core/refusals.ts';
 import { Pace } from './pace.ts';
 import type { RequestBody } from './request.ts';
+import { TURN_BYTES, type Turns } from './turns.ts';
 
 /** The client broke off; nobody is left to answer. */
 export class ClientGoneError extends Error {
@@ -17,7 +18,12 @@ export interface BodyTransfers {
   readonly minBytesPerSecond: number;
   readonly nowMs: () => number;
   readonly active: Set<BodyReader>;
+  /** libuv would read up to 2 MiB from one socket before it looks at the others. */
+  readonly turns: Turns;
 }
+
+/** Bodies that are read on in one turn of the event loop: to digest so much takes a good part of a millisecond. */
+export const BODIES_AT_ONCE = 1;
 
 export const NO_BODY: RequestBody = Object.freeze({ declaredBytes: 0, pipe: () => Promise.resolve() });
 
@@ -31,6 +37,8 @@ export class BodyReader implements RequestBody {
   #isSinkBusy = false;
   #isEnded = false;
   #receivedBytes = 0;
+  /** Since its last turn. */
+  #turnBytes = 0;
   #pace: Pace | undefined;
   /** Ends the transfer that runs. */
   #settle: ((failure?: unknown) => void) | undefined;
@@ -105,13 +113,22 @@ export class BodyReader implements RequestBody {
     this.#receivedBytes += bytes.length;
     try {
       const taken = this.#sink?.(bytes);
-      if (taken === undefined) return;
+      const turn = this.#nextTurn(bytes.length);
+      if (taken === undefined && turn === undefined) return;
       this.#isSinkBusy = true;
       this.#req.pause();
-      taken.then(() => this.#goOn(), (error: unknown) => this.#settle?.(error));
+      Promise.all([taken, turn]).then(() => this.#goOn(), (error: unknown) => this.#settle?.(error));
     } catch (error) {
       this.#settle?.(error);
     }
+  }
+
+  /** Lets others have theirs when this turn is used up. */
+  #nextTurn(bytes: number): Promise<void> | undefined {
+    this.#turnBytes += bytes;
+    if (this.#turnBytes < TURN_BYTES) return undefined;
+    this.#turnBytes = 0;
+    return this.#transfers.turns.wait();
   }
 
   #goOn(): void {

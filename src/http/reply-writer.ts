@@ -98,7 +98,7 @@ async function writeStream(
   }
 }
 
-/** Resolves when the kernel has the slice, so that its memory may be used again, or there is nobody left to write to. */
+/** Resolves when the kernel has the slice, whose memory may then be used again, or there is nobody left to write to. */
 function writeSlice(exchange: Exchange, slice: Uint8Array, mostBytes: number): Promise<void> {
   exchange.sentBytes += slice.length;
   if (exchange.sentBytes > mostBytes) throw new RangeError(`the body has more than the ${mostBytes} bytes announced`);

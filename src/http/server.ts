@@ -9,7 +9,7 @@ import type { Log } from '../core/log.ts';
 import type { RandomBytes } from '../core/random.ts';
 import { KIB, type Clock } from '../core/time.ts';
 import { createNoteAnswered, type RequestMetrics } from './answered.ts';
-import type { BodyTransfers } from './body.ts';
+import { BODIES_AT_ONCE, type BodyTransfers } from './body.ts';
 import { handleClientError, type ClientError } from './client-errors.ts';
 import { Connections, endWith } from './connections.ts';
 import { createExchanges, type Exchanges } from './exchange.ts';
@@ -27,6 +27,7 @@ import { createRequestIds } from './request-id.ts';
 import { createRouter } from './router.ts';
 import { ROUTES, type Route } from './routes.ts';
 import type { Tls } from './tls.ts';
+import { createTurns } from './turns.ts';
 
 export interface HttpServerOptions {
   readonly config: Config;
@@ -131,7 +132,12 @@ function assemble(options: HttpServerOptions, checkIntervalMs: number, isStoppin
     handlers,
     forwarding,
     requestIds,
-    transfers: { minBytesPerSecond: config.minTransferRate, nowMs: clock.monotonicMs, active },
+    transfers: {
+      minBytesPerSecond: config.minTransferRate,
+      nowMs: clock.monotonicMs,
+      active,
+      turns: createTurns(BODIES_AT_ONCE),
+    },
     writeReply: createReplyWriter({ lingering, isStopping }),
     clock,
     log,

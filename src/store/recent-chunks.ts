@@ -1,11 +1,11 @@
-// The few chunks of larger content that were read last. Readers take pieces out of them: one that waits for its client then
-// holds a piece, and all of them together no more chunks than are kept here.
+// The few chunks of larger content that were read last. Readers take pieces out of them: one that waits for its client
+// then holds a piece, and all of them together no more chunks than are kept here.
 
 import { freeBytes } from '../core/bytes.ts';
 
 export interface RecentChunks {
-  /** Copies into `target` what the chunk has from `from` on; how many bytes, 0 where it has none or there is no such chunk. */
-  copy(from: PlaceInContent, target: Uint8Array): number;
+  /** Copies what is there into `target`; how many bytes, 0 past the end of the chunk or where there is none. */
+  copy(place: PlaceInContent, target: Uint8Array): number;
   /** Nobody reads the content any more. */
   forget(contentId: string): void;
 }

@@ -219,8 +219,8 @@ export interface Upload {
 /** Larger content on its way out. It stays readable until closed, whatever happens to its paste meanwhile. */
 export interface ContentReader {
   /**
-   * The bytes from `start` up to, not including, `end`, a piece at a time. Each is good until the next is asked for, which
-   * takes its place.
+   * The bytes from `start` up to, not including, `end`, a piece at a time. Each is good until the next is asked for,
+   * which takes its place.
    */
   read(start: number, end: number): AsyncIterable<Uint8Array>;
   /** Must be called once; what no paste refers to any more is then removed. Further calls do nothing. */
