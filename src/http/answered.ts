@@ -41,12 +41,7 @@ export function createNoteAnswered(log: Log, metrics: RequestMetrics = NO_METRIC
 
 function logRequest(log: Log, answered: AnsweredRequest): void {
   const { method, route, status, bytes, ms, requestId, clientIp, fingerprint } = answered;
-  log({
-    level: 'info',
-    logger: 'http',
-    event: 'request',
-    clientIp,
-    ...(fingerprint === null ? {} : { clientId: fingerprint }),
-    details: { method, route, status, bytes, ms: Math.round(ms * 10) / 10, request_id: requestId },
-  });
+  const details = { method, route, status, bytes, ms: Math.round(ms * 10) / 10, request_id: requestId };
+  const entry = { level: 'info', logger: 'http', event: 'request', clientIp, details } as const;
+  log(fingerprint === null ? entry : { ...entry, clientId: fingerprint });
 }

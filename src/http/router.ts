@@ -19,35 +19,48 @@ export interface Router {
 /** All routes of one path. */
 interface PathEntry {
   readonly path: string;
-  readonly segments: readonly string[];
   readonly routes: ReadonlyMap<string, Route>;
   readonly allow: string;
 }
+
+/** A path with a parameter, and what stands before and after it. */
+interface ParameterPath {
+  readonly entry: PathEntry;
+  readonly name: string;
+  readonly before: string;
+  readonly after: string;
+}
+
+const PARAMETER = /^([^{]*)\{([^}]+)\}([^{]*)$/;
 
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
 const NOT_FOUND: Match = { kind: 'notFound' };
 const ID_INVALID: Match = { kind: 'idInvalid' };
 
-/** The table's order does not matter: a path without parameters is found before any with them. */
+/**
+ * The table's order does not matter: a path without a parameter is found before any with one. Throws a TypeError for a
+ * path with several.
+ */
 export function createRouter(routes: readonly Route[]): Router {
   const paths = [...Map.groupBy(routes, (route) => route.path)].map(([path, ofPath]) => pathEntry(path, ofPath));
   const fixed = new Map(paths.filter((entry) => !entry.path.includes('{')).map((entry) => [entry.path, entry]));
-  const withParams = paths.filter((entry) => entry.path.includes('{'));
+  const withParameter = paths.filter((entry) => entry.path.includes('{')).map(parameterPath);
   // The decisions, "Ids and addresses": fixed names are never ids.
-  const reserved = new Set(paths.map((entry) => entry.segments[1] ?? '').filter((segment) => !segment.startsWith('{')));
+  const firstSegments = paths.map(({ path }) => path.split('/', 2)[1] ?? '');
+  const reserved = new Set(firstSegments.filter((segment) => !segment.startsWith('{')));
   reserved.delete('');
 
   function match(method: string, path: string): Match {
     const entry = fixed.get(path);
     if (entry !== undefined) return matchMethod(entry, method, NO_PARAMS);
-    const segments = path.split('/');
     let isIdInvalid = false;
-    for (const candidate of withParams) {
-      const params = matchSegments(candidate.segments, segments);
-      if (params === undefined) continue;
-      const { id } = params;
-      if (id === undefined || (isWellFormedId(id) && !reserved.has(id))) return matchMethod(candidate, method, params);
-      if (!reserved.has(id)) isIdInvalid = true;
+    for (const candidate of withParameter) {
+      const value = valueIn(path, candidate);
+      if (value === undefined) continue;
+      if (candidate.name !== 'id' || (isWellFormedId(value) && !reserved.has(value))) {
+        return matchMethod(candidate.entry, method, { [candidate.name]: value });
+      }
+      if (!reserved.has(value)) isIdInvalid = true;
     }
     return isIdInvalid ? ID_INVALID : NOT_FOUND;
   }
@@ -59,7 +72,15 @@ function pathEntry(path: string, routes: readonly Route[]): PathEntry {
   const byMethod = new Map<string, Route>(routes.map((route) => [route.method, route]));
   const get = byMethod.get('GET');
   if (get !== undefined) byMethod.set('HEAD', get);
-  return { path, segments: path.split('/'), routes: byMethod, allow: allowOf(routes) };
+  return { path, routes: byMethod, allow: allowOf(routes) };
+}
+
+function parameterPath(entry: PathEntry): ParameterPath {
+  const [, before, name, after] = PARAMETER.exec(entry.path) ?? [];
+  if (before === undefined || name === undefined || after === undefined) {
+    throw new TypeError(`a path has one parameter at most, unlike ${entry.path}`);
+  }
+  return { entry, name, before, after };
 }
 
 function allowOf(routes: readonly Route[]): string {
@@ -73,14 +94,10 @@ function matchMethod(entry: PathEntry, method: string, params: Readonly<Record<s
   return { kind: method === 'OPTIONS' ? 'options' : 'methodNotAllowed', path: entry.path, allow: entry.allow };
 }
 
-/** The parameters' values when every segment fits. */
-function matchSegments(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
-  if (pattern.length !== segments.length) return undefined;
-  const params: Record<string, string> = {};
-  for (const [index, expected] of pattern.entries()) {
-    const segment = segments[index] ?? '';
-    if (expected.startsWith('{')) params[expected.slice(1, -1)] = segment;
-    else if (expected !== segment) return undefined;
-  }
-  return params;
+/** The parameter's value, one segment of the path, when all the rest is as the pattern says. */
+function valueIn(path: string, { before, after }: ParameterPath): string | undefined {
+  const end = path.length - after.length;
+  if (end < before.length || !path.startsWith(before) || !path.endsWith(after)) return undefined;
+  const value = path.slice(before.length, end);
+  return value.includes('/') ? undefined : value;
 }

@@ -7,7 +7,7 @@ export interface Route {
   /** The handler's name. */
   readonly name: string;
   readonly method: Method;
-  /** Fixed segments and `{name}` parameters. A `{id}` must be a well-formed paste id, or the request is refused. */
+  /** Fixed segments, and one `{name}` at most. A `{id}` must be a well-formed paste id, or the request is refused. */
   readonly path: string;
   /** One line for the index and the README. */
   readonly summary: string;

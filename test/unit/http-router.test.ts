@@ -77,3 +77,9 @@ test('createRouter: no path is known but as it is written', () => {
   ];
   for (const path of unknown) assert.equal(match('GET', path).kind, 'notFound', path);
 });
+
+test('createRouter: a path with several parameters is refused', () => {
+  for (const path of ['/{id}/{part}', '/{id}{part}', '/{}']) {
+    assert.throws(() => createRouter([route('odd', 'GET', path)]), TypeError, path);
+  }
+});
