@@ -7,8 +7,14 @@ import type { Access } from './pastes.ts';
 
 const FLUSH_AFTER_MS = 5000;
 
-/** Beyond that no access is noted until the batch under way is through. */
+/** Beyond that no access is noted until some are written. */
 export const MAX_TOUCHES = 10_000;
+
+/**
+ * Written in FLUSH_AFTER_MS, the oldest first; the rest waits. Rows that lie all over a large file cost many times what
+ * the reads cost that they tell of, and would keep the writer busy without a pause.
+ */
+export const BATCH_TOUCHES = 2048;
 
 /** Rows in one command, each read whole from its pages: 16 MiB at the worst. */
 const STEP_ROWS = 256;
@@ -22,6 +28,8 @@ export interface Touches {
 export function createTouches(write: (accesses: readonly Access[]) => Promise<void>, log: Log): Touches {
   const noted = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
+  /** Since the last batch, until the timer fires. */
+  let resting = false;
   let flushing = Promise.resolve();
   let closed = false;
 
@@ -36,13 +44,23 @@ export function createTouches(write: (accesses: readonly Access[]) => Promise<vo
     }
   }
 
+  function startTimer(): NodeJS.Timeout {
+    return setTimeout(() => {
+      resting = false;
+      timer = undefined;
+      if (noted.size > 0) void flush();
+    }, FLUSH_AFTER_MS).unref();
+  }
+
   function flush(): Promise<void> {
     clearTimeout(timer);
-    timer = undefined;
+    timer = closed ? undefined : startTimer();
+    resting = true;
     flushing = flushing.then(() => {
       const accesses = Array.from(noted, ([id, atSeconds]) => ({ id, atSeconds }));
-      noted.clear();
-      return writeSteps(accesses);
+      const batch = closed ? accesses : accesses.slice(0, BATCH_TOUCHES);
+      for (const { id } of batch) noted.delete(id);
+      return writeSteps(batch);
     });
     return flushing;
   }
@@ -52,8 +70,8 @@ export function createTouches(write: (accesses: readonly Access[]) => Promise<vo
       const isNew = !noted.has(id);
       if (closed || (isNew && noted.size >= MAX_TOUCHES)) return;
       noted.set(id, atSeconds);
-      if (isNew && noted.size === MAX_TOUCHES) void flush();
-      else timer ??= setTimeout(() => void flush(), FLUSH_AFTER_MS).unref();
+      if (isNew && noted.size === MAX_TOUCHES && !resting) void flush();
+      else timer ??= startTimer();
     },
     close() {
       closed = true;

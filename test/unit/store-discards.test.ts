@@ -8,7 +8,7 @@ import { createDiscards } from '../../src/store/discards.ts';
 import type { Access } from '../../src/store/pastes.ts';
 import type { Reader } from '../../src/store/reader.ts';
 import { StoreError } from '../../src/store/store.ts';
-import { MAX_TOUCHES, createTouches } from '../../src/store/touches.ts';
+import { BATCH_TOUCHES, MAX_TOUCHES, createTouches } from '../../src/store/touches.ts';
 import type { Writer } from '../../src/store/writer.ts';
 import { patternedBytes } from '../support/store.ts';
 
@@ -90,6 +90,26 @@ test('touches: never more than their bound, written in small commands', async ()
   await touches.close();
   assert.equal(sizes.reduce((sum, size) => sum + size), MAX_TOUCHES);
   assert.ok(Math.max(...sizes) <= 256);
+});
+
+test('touches: when they are full a batch is written at once, and each further one only some seconds later', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const written: string[] = [];
+  const touches = createTouches(async (accesses) => void written.push(...accesses.map(({ id }) => id)), noLog);
+  const writtenAfter = async (milliseconds: number): Promise<number> => {
+    t.mock.timers.tick(milliseconds);
+    await new Promise((resolve) => setImmediate(resolve));
+    return written.length;
+  };
+  for (let number = 0; number < MAX_TOUCHES; number += 1) touches.note(`n${number}`, 1);
+  assert.equal(await writtenAfter(0), BATCH_TOUCHES);
+  for (let number = 0; number < MAX_TOUCHES; number += 1) touches.note(`m${number}`, 1);
+  assert.equal(await writtenAfter(4999), BATCH_TOUCHES, 'full again, but not yet');
+  assert.equal(await writtenAfter(1), 2 * BATCH_TOUCHES);
+  assert.equal(await writtenAfter(5000), 3 * BATCH_TOUCHES);
+  await touches.close();
+  assert.equal(written.length, MAX_TOUCHES + BATCH_TOUCHES, 'what was noted, and what took the first places');
+  assert.deepEqual(written.slice(0, MAX_TOUCHES), Array.from({ length: MAX_TOUCHES }, (_, number) => `n${number}`));
 });
 
 test('touches: a failure is logged and forgotten', async () => {
