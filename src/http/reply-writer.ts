@@ -6,7 +6,7 @@ import { BodyReader } from './body.ts';
 import { commonHead } from './common-headers.ts';
 import type { Exchange } from './exchange.ts';
 import type { Lingering } from './linger.ts';
-import type { Reply, ReplyBody, StreamedBody } from './reply.ts';
+import { bytesBody, type Reply, type ReplyBody, type StreamedBody } from './reply.ts';
 import { createTurns, TURN_BYTES, type Turns } from './turns.ts';
 
 /** Bytes given to the socket at a time: how finely one can see what a slow client has taken, and what it holds. */
@@ -14,9 +14,6 @@ const SLICE_BYTES = 64 * KIB;
 
 /** What is read and handed to sockets in one turn of the event loop takes about a millisecond. */
 const ANSWERS_AT_ONCE = 4;
-
-/** node puts a body that is text into one write with the head; as bytes it would be a second buffer, which costs more. */
-const TEXT_BYTES = 8 * KIB;
 
 /**
  * Writes the answer of an exchange whose client may have gone. Throws, or rejects, when the reply can't be written as
@@ -28,12 +25,12 @@ export function createReplyWriter(parts: { lingering: Lingering; isStopping: () 
   const { lingering, isStopping } = parts;
   const turns = createTurns(ANSWERS_AT_ONCE);
 
-  function writeHead(exchange: Exchange, reply: Reply): void {
+  function writeHead(exchange: Exchange, reply: Reply, bytes: number): void {
     const { connection, res } = exchange;
     const head = commonHead(exchange.requestId);
     for (const name in reply.headers) head.push(name, reply.headers[name]!);
     // RFC 9110 section 8.6: neither has a length. (A 304 could give that of the 200, which is of no use to anyone.)
-    if (reply.status !== 204 && reply.status !== 304) head.push('Content-Length', String(bodyBytes(reply.body)));
+    if (reply.status !== 204 && reply.status !== 304) head.push('Content-Length', String(bytes));
     exchange.isLast ||= isStopping() || hasUnfinishedBody(exchange);
     if (exchange.isLast) head.push('Connection', 'close');
     res.writeHead(reply.status, head);
@@ -47,18 +44,20 @@ export function createReplyWriter(parts: { lingering: Lingering; isStopping: () 
   return (exchange, reply) => {
     const { body } = reply;
     if (exchange.isOver || hasNoContent(exchange, reply)) {
-      closeBody(body);
+      if (isStreamed(body)) body.close();
       if (exchange.isOver) return undefined;
-      writeHead(exchange, reply);
+      writeHead(exchange, reply, isStreamed(body) ? body.bytes : wholeBody(body).length);
       exchange.res.end();
       return undefined;
     }
-    const writeNow = (): void => writeHead(exchange, reply);
-    if (isStreamed(body)) return writeStream(exchange, body, turns, writeNow);
-    if (bodyBytes(body) > SLICE_BYTES) return writeStream(exchange, streamed(body), turns, writeNow);
-    writeHead(exchange, reply);
-    exchange.sentBytes = bodyBytes(body);
-    exchange.res.end(asText(body), 'latin1');
+    if (isStreamed(body)) return writeStream(exchange, body, turns, () => writeHead(exchange, reply, body.bytes));
+    const whole = wholeBody(body);
+    if (whole.length > SLICE_BYTES) {
+      return writeStream(exchange, streamed(whole), turns, () => writeHead(exchange, reply, whole.length));
+    }
+    writeHead(exchange, reply, whole.length);
+    exchange.sentBytes = whole.length;
+    exchange.res.end(whole, 'latin1');
     return undefined;
   };
 }
@@ -122,27 +121,18 @@ function isStreamed(body: ReplyBody): body is StreamedBody {
   return typeof body === 'object' && body !== null && 'chunks' in body;
 }
 
-function closeBody(body: ReplyBody): void {
-  if (isStreamed(body)) body.close();
-}
-
-function bodyBytes(body: ReplyBody): number {
-  if (typeof body === 'string') return Buffer.byteLength(body);
-  if (body === null) return 0;
-  return isStreamed(body) ? body.bytes : body.length;
-}
-
-/** The same bytes, as text of one character a byte where that is quicker. */
-function asText(body: string | Uint8Array | null): string | Uint8Array | undefined {
-  if (body === null) return undefined;
+/** Bytes, or text of one character a byte where that is quicker: its length is that of the body either way. */
+function wholeBody(body: Exclude<ReplyBody, StreamedBody>): string | Uint8Array {
+  if (body === null) return '';
+  if (typeof body === 'object' && 'latin1' in body) return body.latin1;
   if (typeof body === 'string' && Buffer.byteLength(body) === body.length) return body;
-  const bytes = typeof body === 'string' ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.length);
-  return bytes.length <= TEXT_BYTES ? bytes.toString('latin1') : bytes;
+  const sendable = bytesBody(typeof body === 'string' ? Buffer.from(body) : body);
+  return 'latin1' in sendable ? sendable.latin1 : sendable;
 }
 
 /** Known bytes in the manner of a stream, so that a large answer is written a slice at a time. */
-function streamed(body: string | Uint8Array | null): StreamedBody {
-  const bytes = Buffer.from(body ?? '');
+function streamed(body: string | Uint8Array): StreamedBody {
+  const bytes = typeof body === 'string' ? Buffer.from(body, 'latin1') : body;
   return {
     bytes: bytes.length,
     chunks: async function* chunks() {

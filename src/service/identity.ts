@@ -3,6 +3,7 @@
 
 import { clientKey } from '../core/client-key.ts';
 import { Refusal } from '../core/refusals.ts';
+import type { Awaitable } from '../core/awaitable.ts';
 import { ANONYMOUS, type Caller } from '../core/tiers.ts';
 import { MINUTE_SECONDS, unixSeconds, type Clock } from '../core/time.ts';
 import { createSlidingWindow } from '../limits/sliding-window.ts';
@@ -19,7 +20,7 @@ export interface Identity {
    * The tier of a request. A certificate of this service that is revoked or has expired makes it anonymous, and is audited: revoking
    * must end what a stolen key can do. Any other fingerprint owns what was created with it.
    */
-  callerOf(requester: Requester): Promise<Caller>;
+  callerOf(requester: Requester): Awaitable<Caller>;
 }
 
 export function createIdentity(parts: {
@@ -42,17 +43,19 @@ export function createIdentity(parts: {
     });
   }
 
+  async function holderOf(fingerprint: string, requester: Requester): Promise<Caller> {
+    const certificate = await certificates.findByFingerprint(fingerprint);
+    if (certificate === undefined) return { tier: 'untrusted', fingerprint };
+    const status = statusOf(certificate, unixSeconds(clock));
+    if (status === 'valid') return { tier: certificate.isAdmin ? 'admin' : 'trusted', fingerprint };
+    await noteFailure(requester, status);
+    return ANONYMOUS;
+  }
+
   return {
-    callerOf: async (requester) => {
-      const { fingerprint } = requester;
-      if (fingerprint === null) return ANONYMOUS;
-      const certificate = await certificates.findByFingerprint(fingerprint);
-      if (certificate === undefined) return { tier: 'untrusted', fingerprint };
-      const status = statusOf(certificate, unixSeconds(clock));
-      if (status === 'valid') return { tier: certificate.isAdmin ? 'admin' : 'trusted', fingerprint };
-      await noteFailure(requester, status);
-      return ANONYMOUS;
-    },
+    callerOf: (requester) => (
+      requester.fingerprint === null ? ANONYMOUS : holderOf(requester.fingerprint, requester)
+    ),
   };
 }
 

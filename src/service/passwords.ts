@@ -1,6 +1,7 @@
 // Passwords of pastes: hashing and checking within a bounded number of CPU-heavy jobs, and answering for unknown ids as slowly as
 // for wrong passwords. Does not know how pastes are stored. The decisions' section "Limits" is the source.
 
+import { andThen, type Awaitable } from '../core/awaitable.ts';
 import { Refusal } from '../core/refusals.ts';
 import type { RandomBytes } from '../core/random.ts';
 import type { Clock } from '../core/time.ts';
@@ -27,9 +28,9 @@ export interface Passwords {
    * so that neither shedding nor time tells whether something exists.
    */
   unlock<Found extends { readonly passwordHash: string | null }>(
-    find: () => Promise<Found | undefined>,
+    find: () => Awaitable<Found | undefined>,
     password: string | undefined,
-  ): Promise<Found>;
+  ): Awaitable<Found>;
 }
 
 /** Begins with one check, measured, so that the first unknown id is answered as slowly as any; unless `checkMs` says how long it takes. */
@@ -61,12 +62,12 @@ export function createPasswords(parts: {
     return inTurn(queue, () => hashPassword(password, random));
   }
 
-  async function unlock<Found extends { readonly passwordHash: string | null }>(
-    find: () => Promise<Found | undefined>,
+  function unlock<Found extends { readonly passwordHash: string | null }>(
+    find: () => Awaitable<Found | undefined>,
     password: string | undefined,
-  ): Promise<Found> {
+  ): Awaitable<Found> {
     requireAcceptable(password);
-    if (password === undefined) return findOpen(find);
+    if (password === undefined) return andThen(find(), requireOpen);
     return inTurn(queue, async () => {
       const found = await find();
       if (found !== undefined && found.passwordHash === null) return found;
@@ -77,17 +78,19 @@ export function createPasswords(parts: {
     });
   }
 
-  async function findOpen<Found extends { readonly passwordHash: string | null }>(
-    find: () => Promise<Found | undefined>,
-  ): Promise<Found> {
-    const found = await find();
-    if (found === undefined) {
-      await firstCheck;
-      await new Promise((resolve) => setTimeout(resolve, Math.min(median(recentMs), MOST_PRETENCE_MS)));
-      throw new Refusal('pasteNotFound');
-    }
+  function requireOpen<Found extends { readonly passwordHash: string | null }>(
+    found: Found | undefined,
+  ): Awaitable<Found> {
+    if (found === undefined) return refuseUnknown();
     if (found.passwordHash !== null) throw new Refusal('passwordRequired', { passwordProtected: true });
     return found;
+  }
+
+  /** After as long as a wrong password takes. */
+  async function refuseUnknown(): Promise<never> {
+    await firstCheck;
+    await new Promise((resolve) => setTimeout(resolve, Math.min(median(recentMs), MOST_PRETENCE_MS)));
+    throw new Refusal('pasteNotFound');
   }
 
   const firstCheck = checkMs === undefined ? timedVerify('', decoy) : undefined;

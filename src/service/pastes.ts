@@ -4,6 +4,7 @@
 import type { Config } from '../config/settings.ts';
 import { mediaTypeOf } from '../core/content.ts';
 import { ID_BYTES, idFromBytes } from '../core/ids.ts';
+import { andThen, type Awaitable } from '../core/awaitable.ts';
 import type { Count } from '../core/metrics.ts';
 import type { RandomBytes } from '../core/random.ts';
 import { Refusal, type RateStanding } from '../core/refusals.ts';
@@ -45,9 +46,9 @@ export interface Pastes {
   /** Stores a paste; durable when it resolves. */
   create(submission: Submission): Promise<CreatedPaste>;
   /** Metadata; never burns. */
-  describe(id: string, password: string | undefined): Promise<Paste>;
-  /** The content. A burn-after-read paste is gone when this resolves. */
-  open(id: string, password: string | undefined): Promise<OpenedPaste>;
+  describe(id: string, password: string | undefined): Awaitable<Paste>;
+  /** The content. A burn-after-read paste is gone when it is there. */
+  open(id: string, password: string | undefined): Awaitable<OpenedPaste>;
 }
 
 export function createPastes(parts: {
@@ -106,24 +107,28 @@ export function createPastes(parts: {
     };
   }
 
-  async function describe(id: string, password: string | undefined): Promise<Paste> {
-    const paste = await passwords.unlock(() => store.pastes.find(id, unixSeconds(clock)), password);
-    noteAccess(id);
-    return paste;
+  function describe(id: string, password: string | undefined): Awaitable<Paste> {
+    return andThen(passwords.unlock(() => store.pastes.find(id, unixSeconds(clock)), password), (paste) => {
+      noteAccess(paste.id);
+      return paste;
+    });
   }
 
-  async function open(id: string, password: string | undefined): Promise<OpenedPaste> {
-    for (let attempt = 1; attempt <= OPEN_ATTEMPTS; attempt += 1) {
-      const paste = await passwords.unlock(() => store.pastes.findWithContent(id, unixSeconds(clock)), password);
+  function open(id: string, password: string | undefined, attempt = 1): Awaitable<OpenedPaste> {
+    const find = (): Awaitable<PasteWithContent | undefined> => store.pastes.findWithContent(id, unixSeconds(clock));
+    return andThen(passwords.unlock(find, password), (paste) => {
       const content = holdContent(paste);
-      if (content === undefined) continue;
-      if (paste.burnAfterRead) await claimBurn(paste, content);
-      else noteAccess(id);
+      if (content === undefined) {
+        if (attempt === OPEN_ATTEMPTS) throw new Refusal('pasteNotFound');
+        return open(id, password, attempt + 1);
+      }
+      if (paste.burnAfterRead) return claimBurn(paste, content);
+      noteAccess(paste.id);
       return { paste, content };
-    }
-    throw new Refusal('pasteNotFound');
+    });
   }
 
+  /** With the id of the paste, not of the request: it is the same text at each access, whose hash is known. */
   function noteAccess(id: string): void {
     store.pastes.touch(id, unixSeconds(clock));
     count('pastesAccessed');
@@ -135,7 +140,7 @@ export function createPastes(parts: {
   }
 
   /** The content is held before the claim, since the claim takes it from everyone else. */
-  async function claimBurn(paste: Paste, content: Uint8Array | ContentReader): Promise<void> {
+  async function claimBurn(paste: Paste, content: Uint8Array | ContentReader): Promise<OpenedPaste> {
     let claimed = false;
     try {
       claimed = await store.pastes.burn(paste.id, paste.passwordHash, unixSeconds(clock));
@@ -145,9 +150,10 @@ export function createPastes(parts: {
     if (!claimed) throw new Refusal('pasteNotFound');
     count('pastesAccessed');
     count('pastesDeleted', 'burned');
+    return { paste, content };
   }
 
-  return { create, describe, open };
+  return { create, describe, open: (id, password) => open(id, password) };
 }
 
 /** Lets go of content that is not, or no longer, read. */

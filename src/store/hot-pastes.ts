@@ -3,25 +3,32 @@
 // Who reads and changes pastes is paste-store.ts.
 
 import { KIB, MIB } from '../core/time.ts';
-import type { FoundPaste } from './pastes.ts';
+import { INLINE_BYTES } from './store.ts';
+import type { PasteWithContent } from './store.ts';
 
-/** The largest content that is kept: one of 64 KiB would cost the place of thirty usual ones. */
-export const HOT_CONTENT_BYTES = 16 * KIB;
+/** The largest content that is kept: all that is in a row, since reading such a row costs more than all the rest. */
+export const HOT_CONTENT_BYTES = INLINE_BYTES;
 
-/** Of content and what comes with it; so the number of pastes is bounded too. */
-const MAX_BYTES = 16 * MIB;
+/** Up to this size content is read along with metadata, to be kept: then whoever asks for it next finds it. */
+export const READ_ALONG_BYTES = 16 * KIB;
 
-/** What a paste takes beside its content: objects, strings, the digest, a place in the map. */
-export const HOT_PASTE_BYTES = KIB;
+/** Of content and what comes with it; so the number of pastes is bounded too. A thousand of the largest are in it. */
+const MAX_BYTES = 64 * MIB;
+
+/** What a paste takes beside its content: objects, strings, the digest, places in maps, the heads of its answers. */
+export const HOT_PASTE_BYTES = 2 * KIB;
+
+/** Smaller content is there twice: its answer keeps it as text (http/paste-replies.ts). */
+const KEPT_TWICE_BYTES = 8 * KIB;
 
 export interface HotPastes {
   /** The paste, when it is kept and has not expired at `nowSeconds`. */
-  find(id: string, nowSeconds: number): FoundPaste | undefined;
+  find(id: string, nowSeconds: number): PasteWithContent | undefined;
   /**
    * Keeps what was read in this very turn, and nobody changes, unless it is large, burns, or is being changed. What was
    * used longest ago makes room.
    */
-  keep(found: FoundPaste): void;
+  keep(found: PasteWithContent): void;
   /** Carries out a change of a paste; until it has settled, the paste is neither found nor kept here. */
   around<Result>(id: string, change: () => Promise<Result>): Promise<Result>;
   clear(): void;
@@ -29,7 +36,7 @@ export interface HotPastes {
 
 export function createHotPastes(maxBytes = MAX_BYTES): HotPastes {
   /** In the order of their last use. */
-  const kept = new Map<string, FoundPaste>();
+  const kept = new Map<string, PasteWithContent>();
   let bytes = 0;
   /** How many changes of a paste are under way. */
   const changing = new Map<string, number>();
@@ -45,16 +52,16 @@ export function createHotPastes(maxBytes = MAX_BYTES): HotPastes {
     find(id, nowSeconds) {
       const found = kept.get(id);
       if (found === undefined) return undefined;
-      if (found.paste.expiresAt <= nowSeconds) {
+      if (found.expiresAt <= nowSeconds) {
         drop(id);
         return undefined;
       }
-      kept.delete(id);
-      kept.set(id, found);
+      kept.delete(found.id);
+      kept.set(found.id, found);
       return found;
     },
     keep(found) {
-      const { paste: { id, burnAfterRead }, content } = found;
+      const { id, burnAfterRead, content } = found;
       if (content === null || content.length > HOT_CONTENT_BYTES || burnAfterRead || changing.has(id)) return;
       drop(id);
       kept.set(id, found);
@@ -82,6 +89,6 @@ export function createHotPastes(maxBytes = MAX_BYTES): HotPastes {
   };
 }
 
-function bytesOf({ paste }: FoundPaste): number {
-  return paste.size + HOT_PASTE_BYTES;
+function bytesOf({ size }: PasteWithContent): number {
+  return size + (size <= KEPT_TWICE_BYTES ? size : 0) + HOT_PASTE_BYTES;
 }

@@ -1,14 +1,13 @@
 // PasteStore over the writer, the reader and what is kept of small pastes. The SQL is in pastes.ts.
 
 import type { ContentKeeper } from './content-store.ts';
-import { HOT_CONTENT_BYTES } from './hot-pastes.ts';
+import { READ_ALONG_BYTES } from './hot-pastes.ts';
 import type { HotPastes } from './hot-pastes.ts';
 import { createParcels } from './parcels.ts';
 import type { Parcels } from './parcels.ts';
-import type { FoundPaste } from './pastes.ts';
 import type { Reader } from './reader.ts';
 import { INLINE_BYTES } from './store.ts';
-import type { ChangedContent, PasteStore } from './store.ts';
+import type { ChangedContent, PasteStore, PasteWithContent } from './store.ts';
 import type { Touches } from './touches.ts';
 import type { Cargo, Writer } from './writer.ts';
 
@@ -23,7 +22,7 @@ export interface PasteStoreParts {
 export function createPasteStore({ reader, writer, keeper, touches, hot }: PasteStoreParts): PasteStore {
   const parcels = createParcels();
 
-  function find(id: string, nowSeconds: number, mostContentBytes: number): FoundPaste | undefined {
+  function find(id: string, nowSeconds: number, mostContentBytes: number): PasteWithContent | undefined {
     const kept = hot.find(id, nowSeconds);
     if (kept !== undefined) return kept;
     const found = reader.look((lookups) => lookups.find(id, nowSeconds, mostContentBytes));
@@ -32,13 +31,8 @@ export function createPasteStore({ reader, writer, keeper, touches, hot }: Paste
   }
 
   return {
-    async find(id, nowSeconds) {
-      return find(id, nowSeconds, HOT_CONTENT_BYTES)?.paste;
-    },
-    async findWithContent(id, nowSeconds) {
-      const found = find(id, nowSeconds, INLINE_BYTES);
-      return found && { ...found.paste, content: found.content };
-    },
+    find: (id, nowSeconds) => find(id, nowSeconds, READ_ALONG_BYTES),
+    findWithContent: (id, nowSeconds) => find(id, nowSeconds, INLINE_BYTES),
     create(paste, terms) {
       const { wrapped, cargo } = wrapContent(paste, parcels);
       return writer.run('createPaste', { paste: wrapped, terms }, cargo);

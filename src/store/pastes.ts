@@ -4,7 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 
 import { challengeLookups, prepareSpending } from './challenges.ts';
-import type { CreationOutcome, CreationTerms, NewPaste, Paste, StoredUsage } from './store.ts';
+import type { CreationOutcome, CreationTerms, NewPaste, Paste, PasteWithContent, StoredUsage } from './store.ts';
 import { prepareSubmissions } from './submissions.ts';
 
 /** A paste to store, and what it depends on. */
@@ -46,15 +46,9 @@ export interface PasteCommands {
   touchPastes(accesses: readonly Access[]): void;
 }
 
-export interface FoundPaste {
-  readonly paste: Paste;
-  /** Null when it is in chunks, or was too large to be read along. */
-  readonly content: Uint8Array | null;
-}
-
 export interface PasteLookups {
-  /** With content of at most so many bytes; more of it is not even looked at. */
-  find(id: string, nowSeconds: number, mostContentBytes: number): FoundPaste | undefined;
+  /** With content of at most so many bytes: more of it is not even looked at, and then null too. */
+  find(id: string, nowSeconds: number, mostContentBytes: number): PasteWithContent | undefined;
   usage(): StoredUsage;
 }
 
@@ -205,7 +199,7 @@ export function pasteLookups(db: DatabaseSync): PasteLookups {
   return {
     find(id, nowSeconds, mostContentBytes) {
       const row = find.get({ id, nowSeconds, mostContentBytes }) as unknown as FoundRow | undefined;
-      return row && { paste: pasteFromRow(row), content: row[10] };
+      return row && { ...pasteFromRow(row), content: row[10] };
     },
     usage: prepareUsage(db),
   };

@@ -1,6 +1,7 @@
 // What the rest of the program may ask of the storage: nouns and promises, no SQL and no node:sqlite types. Each invariant is one
 // call, decided in one transaction; ids and times are parameters. How it is kept starts at open.ts.
 
+import type { Awaitable } from '../core/awaitable.ts';
 import type { LogDetails } from '../core/log.ts';
 import type { ChunkBuffers } from './chunk-buffers.ts';
 import type { AuthorityStore, CertificateStore } from './pki-store.ts';
@@ -72,10 +73,13 @@ export type CreationOutcome =
   | { readonly kind: 'storageFull' };
 
 export interface PasteStore {
-  /** The paste, unless it has expired at `nowSeconds`. */
-  find(id: string, nowSeconds: number): Promise<Paste | undefined>;
+  /**
+   * The paste, unless it has expired at `nowSeconds`. It may be there at once, and is the same object for as long as
+   * the store keeps it in memory.
+   */
+  find(id: string, nowSeconds: number): Awaitable<Paste | undefined>;
   /** The same, with the content of small pastes. */
-  findWithContent(id: string, nowSeconds: number): Promise<PasteWithContent | undefined>;
+  findWithContent(id: string, nowSeconds: number): Awaitable<PasteWithContent | undefined>;
   /** Durable when it resolves. Chunks of `contentId` must have been written; they belong to the paste from then on. */
   create(paste: NewPaste, terms: CreationTerms): Promise<CreationOutcome>;
   /**

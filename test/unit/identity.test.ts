@@ -44,8 +44,8 @@ function identityOver(certificate: Certificate | undefined, record: AuditStore['
     audit: createAudit({ clock, log: (entry) => logged.push(entry) }),
     clock,
   });
-  const callerOf = (fingerprint: string | null = FINGERPRINT, clientAddress: string | null = '192.0.2.1'): Promise<Caller> =>
-    identity.callerOf({ fingerprint, clientAddress });
+  const callerOf = async (fingerprint: string | null = FINGERPRINT, from: string | null = '192.0.2.1'): Promise<Caller> =>
+    identity.callerOf({ fingerprint, clientAddress: from });
   return { callerOf, clock, logged, lookups: () => lookups };
 }
 

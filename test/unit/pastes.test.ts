@@ -45,7 +45,7 @@ function pastesOver(paste: PasteWithContent, options: { heldFrom: number; burn?:
     count: ((...labels: readonly string[]) => void counted.push(labels.join(' '))) as Count,
     rules: absent, challenges: absent, rates: absent, antiflood: absent, random: absent,
   });
-  return { open: () => pastes.open(paste.id, undefined), seen, counted, reader };
+  return { open: async () => pastes.open(paste.id, undefined), seen, counted, reader };
 }
 
 const notFound = (error: unknown): boolean => error instanceof Refusal && error.refusal === 'pasteNotFound';

@@ -2,24 +2,21 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { HOT_CONTENT_BYTES, HOT_PASTE_BYTES, createHotPastes } from '../../src/store/hot-pastes.ts';
-import type { FoundPaste } from '../../src/store/pastes.ts';
-import type { NewPaste, UpdateTerms } from '../../src/store/store.ts';
+import { HOT_CONTENT_BYTES, HOT_PASTE_BYTES, READ_ALONG_BYTES, createHotPastes } from '../../src/store/hot-pastes.ts';
+import type { NewPaste, PasteWithContent, UpdateTerms } from '../../src/store/store.ts';
 import {
   CREATED_AT, EXPIRES_AT, NO_TERMS, inlinePaste, newId, openTestStore, patternedBytes, storePaste,
 } from '../support/store.ts';
 
 const TERMS: UpdateTerms = { duplicates: null, maxStoredBytes: null, nowSeconds: CREATED_AT };
 
-function foundPaste(size: number, changes: Partial<NewPaste> = {}): FoundPaste {
-  const { content, ...paste } = inlinePaste(patternedBytes(size), changes);
-  return { paste, content };
-}
+const foundPaste = (size: number, changes: Partial<NewPaste> = {}): PasteWithContent =>
+  inlinePaste(patternedBytes(size), changes);
 
 test('find: gives what was kept until the second in which it expires', () => {
   const hot = createHotPastes();
   const found = foundPaste(10);
-  const { id } = found.paste;
+  const { id } = found;
   hot.keep(found);
   assert.equal(hot.find(id, EXPIRES_AT - 1), found);
   assert.equal(hot.find(id, EXPIRES_AT), undefined);
@@ -28,9 +25,9 @@ test('find: gives what was kept until the second in which it expires', () => {
 
 test('keep: content up to the limit, and no burn-after-read paste', () => {
   const hot = createHotPastes();
-  const isKept = (found: FoundPaste) => {
+  const isKept = (found: PasteWithContent) => {
     hot.keep(found);
-    return hot.find(found.paste.id, CREATED_AT) !== undefined;
+    return hot.find(found.id, CREATED_AT) !== undefined;
   };
   const sizes = [HOT_CONTENT_BYTES - 1, HOT_CONTENT_BYTES, HOT_CONTENT_BYTES + 1];
   assert.deepEqual(sizes.map((size) => isKept(foundPaste(size))), [true, true, false]);
@@ -39,19 +36,19 @@ test('keep: content up to the limit, and no burn-after-read paste', () => {
 });
 
 test('keep: what was used longest ago makes room, and bytes are counted once for each paste', () => {
-  const hot = createHotPastes(3 * (HOT_PASTE_BYTES + 10));
-  const [first, second, third, fourth] = Array.from({ length: 4 }, () => foundPaste(10)) as [FoundPaste, FoundPaste, FoundPaste, FoundPaste];
+  const hot = createHotPastes(3 * (HOT_PASTE_BYTES + 2 * 10));
+  const [first, second, third, fourth] = [foundPaste(10), foundPaste(10), foundPaste(10), foundPaste(10)];
   for (const found of [first, second, third, third, third]) hot.keep(found);
-  hot.find(first.paste.id, CREATED_AT);
+  hot.find(first.id, CREATED_AT);
   hot.keep(fourth);
-  const kept = [first, second, third, fourth].map(({ paste }) => hot.find(paste.id, CREATED_AT) !== undefined);
+  const kept = [first, second, third, fourth].map(({ id }) => hot.find(id, CREATED_AT) !== undefined);
   assert.deepEqual(kept, [true, false, true, true]);
 });
 
 test('around: a paste is not kept until its last change has settled, whichever way', async () => {
   const hot = createHotPastes();
   const found = foundPaste(10);
-  const { id } = found.paste;
+  const { id } = found;
   const isKept = () => {
     hot.keep(found);
     return hot.find(id, CREATED_AT) !== undefined;
@@ -73,7 +70,7 @@ test('pastes.find: answers from memory what was read before, and says the same',
   const { store } = await openTestStore(t);
   const { id } = await storePaste(store, patternedBytes(100));
   const [described, whole] = [await store.pastes.find(id, CREATED_AT), await store.pastes.findWithContent(id, CREATED_AT)];
-  assert.equal(await store.pastes.find(id, CREATED_AT), described, 'the very same object');
+  assert.equal(store.pastes.find(id, CREATED_AT), described, 'the very same object, at once');
   assert.deepEqual(await store.pastes.findWithContent(id, CREATED_AT), whole);
   assert.deepEqual(whole, { ...described, content: patternedBytes(100) });
 });
@@ -117,15 +114,15 @@ test('pastes.find: a closed store gives nothing from memory', async (t) => {
   const { id } = await storePaste(store, patternedBytes(100));
   await store.pastes.find(id, CREATED_AT);
   await opened.reopen();
-  await assert.rejects(store.pastes.find(id, CREATED_AT), /closed/);
+  await assert.rejects(async () => store.pastes.find(id, CREATED_AT), /closed/);
 });
 
-test('pastes.find: reading the metadata of a paste too large to keep leaves its content alone', async (t) => {
+test('pastes.find: reading the metadata of a paste too large for that leaves its content alone', async (t) => {
   const { store } = await openTestStore(t);
-  const paste = inlinePaste(patternedBytes(HOT_CONTENT_BYTES + 1));
+  const paste = inlinePaste(patternedBytes(READ_ALONG_BYTES + 1));
   await store.pastes.create(paste, NO_TERMS);
   const described = await store.pastes.find(paste.id, CREATED_AT);
-  assert.equal(described?.size, HOT_CONTENT_BYTES + 1);
+  assert.equal(described?.size, READ_ALONG_BYTES + 1);
   assert.notEqual(await store.pastes.find(paste.id, CREATED_AT), described, 'read anew');
   assert.deepEqual((await store.pastes.findWithContent(paste.id, CREATED_AT))?.content, paste.content);
 });
