@@ -3,6 +3,8 @@
 // Who reads and changes pastes is paste-store.ts.
 
 import { KIB, MIB } from '../core/time.ts';
+import { createUseOrder } from '../core/use-order.ts';
+import type { Used } from '../core/use-order.ts';
 import { INLINE_BYTES } from './store.ts';
 import type { PasteWithContent } from './store.ts';
 
@@ -34,41 +36,47 @@ export interface HotPastes {
   clear(): void;
 }
 
+interface Kept extends Used<Kept> {
+  readonly found: PasteWithContent;
+}
+
 export function createHotPastes(maxBytes = MAX_BYTES): HotPastes {
-  /** In the order of their last use. */
-  const kept = new Map<string, PasteWithContent>();
+  const kept = new Map<string, Kept>();
+  let order = createUseOrder<Kept>();
   let bytes = 0;
   /** How many changes of a paste are under way. */
   const changing = new Map<string, number>();
 
   function drop(id: string): void {
-    const found = kept.get(id);
-    if (found === undefined) return;
+    const entry = kept.get(id);
+    if (entry === undefined) return;
     kept.delete(id);
-    bytes -= bytesOf(found);
+    order.remove(entry);
+    bytes -= bytesOf(entry.found);
   }
 
   return {
     find(id, nowSeconds) {
-      const found = kept.get(id);
-      if (found === undefined) return undefined;
-      if (found.expiresAt <= nowSeconds) {
+      const entry = kept.get(id);
+      if (entry === undefined) return undefined;
+      if (entry.found.expiresAt <= nowSeconds) {
         drop(id);
         return undefined;
       }
-      kept.delete(found.id);
-      kept.set(found.id, found);
-      return found;
+      order.remove(entry);
+      order.append(entry);
+      return entry.found;
     },
     keep(found) {
       const { id, burnAfterRead, content } = found;
       if (content === null || content.length > HOT_CONTENT_BYTES || burnAfterRead || changing.has(id)) return;
       drop(id);
-      kept.set(id, found);
+      const entry = { found, older: undefined, newer: undefined };
+      kept.set(id, entry);
+      order.append(entry);
       bytes += bytesOf(found);
-      for (const oldest of kept.keys()) {
-        if (bytes <= maxBytes) return;
-        drop(oldest);
+      for (let oldest = order.oldest(); oldest !== undefined && bytes > maxBytes; oldest = order.oldest()) {
+        drop(oldest.found.id);
       }
     },
     async around(id, change) {
@@ -84,6 +92,7 @@ export function createHotPastes(maxBytes = MAX_BYTES): HotPastes {
     },
     clear() {
       kept.clear();
+      order = createUseOrder();
       bytes = 0;
     },
   };
