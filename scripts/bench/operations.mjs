@@ -45,7 +45,8 @@ export const QUICK_EFFORT = {
 
 /**
  * `floor` says what stands beside it in the same run, on the same machine.
- * @typedef {{ name: string, title: string, floor: string, unit: 'requests/s' | 'MiB/s' | 'p99 ms' | 'ms' | 'us' | 'MB' | 'peak MB',
+ * @typedef {{ name: string, title: string, floor: string,
+ *   unit: 'requests/s' | 'MiB/s' | 'p99 ms' | 'ms' | 'us' | 'MB' | 'peak MB',
  *   bar: import('./bars.mjs').Bar,
  *   measure: (bench: import('./scene.mjs').Bench) => Promise<import('./rounds.mjs').Outcome> }} Operation
  */

@@ -32,6 +32,8 @@ async function run({ atOnce, seconds }) {
   return { answers, seconds: (performance.now() - begun) / 1000 };
 }
 
-process.on('message', async (/** @type {{ atOnce: number, seconds: number }} */ load) => process.send?.(await run(load)));
+process.on('message', async (/** @type {{ atOnce: number, seconds: number }} */ load) => {
+  process.send?.(await run(load));
+});
 process.on('disconnect', () => process.exit(0));
 process.send?.('ready');

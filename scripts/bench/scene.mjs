@@ -18,8 +18,7 @@ import { ID, text } from './requests.mjs';
 
 /** @typedef {import('./stock.mjs').Stock} Stock */
 
-/** A stock by how many pastes it has: 10 000, 100 000 or 1 000 000, if it is not a quick run. */
-/** @typedef {'few' | 'some' | 'many'} StockName */
+/** A stock by how many pastes it has, of those that the effort names. @typedef {'few' | 'some' | 'many'} StockName */
 
 /**
  * What an operation needs: pastes that are there before, and the load to put on the server, found out by asking it.

@@ -1,5 +1,5 @@
-// A slower disk for one process, as far as its promises go: each sync takes some time more. Where there is a C compiler,
-// on Linux.
+// A slower disk for one process, as far as its promises go: each sync takes some time more. Where there is a C
+// compiler, on Linux.
 
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
