@@ -6,7 +6,7 @@ import { createUtf8Scan } from './utf8-scan.ts';
 
 /** How a cryptographic digest is made, handed in since this layer makes none. */
 export interface Digests {
-  /** Of bytes that are all there, which costs a small paste a third of a digest in progress. */
+  /** Of bytes that are all there: no object in progress is made for them. */
   whole(bytes: Uint8Array): Uint8Array;
   /** A digest that has taken no bytes yet. */
   begin(): Digest;

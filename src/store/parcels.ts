@@ -1,10 +1,10 @@
-// Small bytes on their way to the writer thread, which lie together in shared memory: a buffer for each, copied and made
-// anew on the other side, costs more than the bytes themselves. Larger ones are chunk-buffers.ts.
+// Small bytes on their way to the writer thread, which lie together in shared memory: a buffer for each, copied and
+// made anew on the other side, costs more than the bytes themselves. Larger ones are chunk-buffers.ts.
 
 import { KIB } from '../core/time.ts';
 
 export interface Parcels {
-  /** A copy that crosses to another thread as it is. Nothing is written there again; it goes when nobody refers to it. */
+  /** A copy that crosses to another thread as it is. Nothing is written there again; unreferenced, it goes. */
   wrap(bytes: Uint8Array): Uint8Array;
 }
 

@@ -6,7 +6,7 @@ import type { Lane } from './commands.ts';
 /** More commits in one transaction gain little, and make the first of them wait for the last. */
 export const MAX_BATCH_COMMANDS = 256;
 
-/** Content in one transaction, and so what a small write waits for at most. A single command may carry more. */
+/** Content in one transaction; a small write waits for that of two at most. A single command may carry more. */
 export const MAX_BATCH_BYTES = 2 * MIB;
 
 export interface Queued {
