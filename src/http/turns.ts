@@ -1,5 +1,5 @@
-// Whose turn it is to go on with a large transfer: so many in one turn of the event loop, in the order asked for. A socket
-// gives or takes megabytes without a pause; many of them at once would keep everyone else waiting for seconds.
+// Whose turn it is to go on with a large transfer: so many in one turn of the event loop, in the order asked for. A
+// socket gives or takes megabytes without a pause; many of them at once would keep everyone else waiting for seconds.
 
 import { KIB } from '../core/time.ts';
 

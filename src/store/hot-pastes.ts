@@ -2,7 +2,7 @@
 // database: every change of a paste goes through this process, and while one is under way its paste is not kept here.
 // Who reads and changes pastes is paste-store.ts.
 
-import { KIB, MIB } from '../core/time.ts';
+import { KIB } from '../core/time.ts';
 import { createUseOrder } from '../core/use-order.ts';
 import type { Used } from '../core/use-order.ts';
 import { INLINE_BYTES } from './store.ts';
@@ -14,14 +14,17 @@ export const HOT_CONTENT_BYTES = INLINE_BYTES;
 /** Up to this size content is read along with metadata, to be kept: then whoever asks for it next finds it. */
 export const READ_ALONG_BYTES = 16 * KIB;
 
-/** Of content and what comes with it; so the number of pastes is bounded too. A thousand of the largest are in it. */
-const MAX_BYTES = 64 * MIB;
-
-/** What a paste takes beside its content: objects, strings, the digest, places in maps, the heads of its answers. */
-export const HOT_PASTE_BYTES = 2 * KIB;
+/**
+ * What a paste takes beside its content: objects, strings, the digest, places in maps, the heads of its answers. Half
+ * of it is what the allocator leaves unused around so many small pieces.
+ */
+export const HOT_PASTE_BYTES = 5 * KIB;
 
 /** Smaller content is there twice: its answer keeps it as text (http/paste-replies.ts). */
 const KEPT_TWICE_BYTES = 8 * KIB;
+
+/** Of content and what comes with it: a thousand of the largest pastes, ten thousand of 1 KiB. */
+const MAX_BYTES = 1024 * (HOT_CONTENT_BYTES + HOT_PASTE_BYTES);
 
 export interface HotPastes {
   /** The paste, when it is kept and has not expired at `nowSeconds`. */
