@@ -2,7 +2,7 @@
 // database: every change of a paste goes through this process, and while one is under way its paste is not kept here.
 // Who reads and changes pastes is paste-store.ts.
 
-import { KIB } from '../core/time.ts';
+import { KIB, MIB } from '../core/time.ts';
 import { createUseOrder } from '../core/use-order.ts';
 import type { Used } from '../core/use-order.ts';
 import { INLINE_BYTES } from './store.ts';
@@ -23,8 +23,8 @@ export const HOT_PASTE_BYTES = 5 * KIB;
 /** Smaller content is there twice: its answer keeps it as text (http/paste-replies.ts). */
 const KEPT_TWICE_BYTES = 8 * KIB;
 
-/** Of content and what comes with it: a thousand of the largest pastes, ten thousand of 1 KiB. */
-const MAX_BYTES = 1024 * (HOT_CONTENT_BYTES + HOT_PASTE_BYTES);
+/** Of content and what comes with it: some five hundred of the largest pastes, or five thousand of 1 KiB. */
+const MAX_BYTES = 32 * MIB;
 
 export interface HotPastes {
   /** The paste, when it is kept and has not expired at `nowSeconds`. */
