@@ -12,8 +12,11 @@ import { createTurns, TURN_BYTES, type Turns } from './turns.ts';
 /** Bytes given to the socket at a time: how finely one can see what a slow client has taken, and what it holds. */
 const SLICE_BYTES = 64 * KIB;
 
-/** What is read and handed to sockets in one turn of the event loop takes about a millisecond. */
-const ANSWERS_AT_ONCE = 4;
+/**
+ * In one turn of the event loop, in which libuv also takes in one new connection, and no more: whoever connects beside
+ * a thousand large answers waits for as many turns as others connected before.
+ */
+const ANSWERS_AT_ONCE = 1;
 
 /**
  * Writes the answer of an exchange whose client may have gone. Throws, or rejects, when the reply can't be written as
@@ -80,7 +83,7 @@ async function writeStream(
         const slice = bytes.subarray(start, start + SLICE_BYTES);
         await writeSlice(exchange, slice, body.bytes);
         turnBytes += slice.length;
-        if (turnBytes >= TURN_BYTES) {
+        if (turnBytes >= TURN_BYTES || turns.areAwaited()) {
           turnBytes = 0;
           await turns.wait();
         }

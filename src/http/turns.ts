@@ -6,6 +6,8 @@ import { KIB } from '../core/time.ts';
 export interface Turns {
   /** Resolves when the next TURN_BYTES may be moved: at once, unless others have had this turn of the event loop. */
   wait(): Promise<void> | undefined;
+  /** Whether others wait: then whoever moves something should not go on for long. */
+  areAwaited(): boolean;
 }
 
 /** As much as the store reads or writes at once. */
@@ -40,5 +42,6 @@ export function createTurns(atOnce: number): Turns {
       }
       return new Promise((resolve) => waiting.push(resolve));
     },
+    areAwaited: () => waiting.length > 0,
   };
 }

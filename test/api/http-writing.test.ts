@@ -123,6 +123,30 @@ test('a large body that is no stream: whole, as bytes and as text', async (t) =>
   }
 });
 
+test('large answers at once: a quarter of a MiB of them in one turn of the event loop', async (t) => {
+  let given = 0;
+  let most = 0;
+  async function* chunks(): AsyncGenerator<Uint8Array> {
+    for (let left = 32; left > 0; left -= 1) {
+      given += 64 * KIB;
+      yield Buffer.alloc(64 * KIB);
+    }
+  }
+  const handlers = { raw: () => ({ status: 200, headers: {}, body: { bytes: 2 * MIB, chunks, close: () => {} } }) };
+  const { port } = await startHttp(t, { handlers });
+  const readers = await Promise.all(Array.from({ length: 24 }, () => openRaw(t, port)));
+  let isOver = false;
+  function watch(before: number): void {
+    most = Math.max(most, given - before);
+    if (!isOver) setImmediate(watch, given);
+  }
+  watch(0);
+  for (const { send } of readers) send(head('GET /abcdef/raw HTTP/1.1'));
+  for (const { next } of readers) assert.equal((await next()).body.length, 2 * MIB);
+  isOver = true;
+  assert.ok(most <= 256 * KIB, `${most} bytes were asked for in one turn`);
+});
+
 test('a streamed body with more behind it: both are answered, whatever it is', async (t) => {
   const followers = [
     [head('GET / HTTP/1.1'), 200],

@@ -48,13 +48,12 @@ export const slowRow: Row = {
 
 /**
  * What a stalled reader has not taken waits in the kernel, up to megabytes each, and then the kernel is short of memory
- * for every connection (tcp(7), `tcp_mem`): seconds for others, of which the service knows nothing. What bounds it is
- * scripts/deploy/sysctl.conf.
+ * for every connection (tcp(7), `tcp_mem`). What bounds it is scripts/deploy/sysctl.conf.
  */
 function noteKernel(unit: Unit): void {
   const bound = Number(readFileSync('/proc/sys/net/ipv4/tcp_notsent_lowat', 'utf8'));
   const isBound = bound <= 2 ** 20;
-  const consequence = isBound ? 'bounds what stalled readers leave' : 'bounds nothing: they slow the kernel';
+  const consequence = isBound ? 'bounds what stalled readers leave' : 'bounds nothing here';
   unit.note(`net.ipv4.tcp_notsent_lowat is ${bound}, which ${consequence}`);
   unit.most('unsent KiB allowed', bound / 1024);
 }

@@ -14,7 +14,8 @@ const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(reso
 
 test('pipe: after each 256 KiB it asks for a turn, and takes no more before it has one', async () => {
   const asked: (() => void)[] = [];
-  const turns = { wait: () => new Promise<void>((resolve) => asked.push(resolve)) };
+  const wait = (): Promise<void> => new Promise((resolve) => asked.push(resolve));
+  const turns = { wait, areAwaited: () => false };
   const body = new PassThrough({ highWaterMark: 100 * PIECE_BYTES });
   const reader = new BodyReader({
     req: body as unknown as IncomingMessage,

@@ -38,3 +38,15 @@ test('createTurns: a turn that nobody used is the next one\'s', async () => {
   await nextTurn();
   assert.equal(turns.wait(), undefined);
 });
+
+test('createTurns: awaited as long as somebody waits', async () => {
+  const turns = createTurns(1);
+  assert.equal(turns.wait(), undefined);
+  assert.equal(turns.areAwaited(), false);
+  const waits = [turns.wait(), turns.wait()];
+  assert.equal(turns.areAwaited(), true);
+  await waits[0];
+  assert.equal(turns.areAwaited(), true);
+  await waits[1];
+  assert.equal(turns.areAwaited(), false);
+});
