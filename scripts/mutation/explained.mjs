@@ -272,4 +272,36 @@ export const EXPLAINED = {
       'parentPort.postMessage(Object.fromEntries(derived));',
     ),
   ],
+  'src/service/authority.ts': [
+    ...same(
+      'makes nothing: create() looks as well, and that there is one is no failure here',
+      'if ((await find()) === undefined) {',
+      'if (true) {',
+    ),
+    ...same(
+      'without a password signing() refuses, and what it says is dropped',
+      "if (caPassword === '') return;",
+      'if (false) return;',
+    ),
+  ],
+  'src/service/content-rules.ts': same(
+    'measures what is not asked for: none is below 0',
+    'scan: createContentScan({ sha256: createSha256(), entropy: config.minEntropyBits > 0 }),',
+    'scan: createContentScan({ sha256: createSha256(), entropy: config.minEntropyBits >= 0 }),',
+  ),
+  'src/service/identity.ts': same(
+    'any share from 1 on: what has run out is pruned when no more keys fit',
+    'const failures = createSlidingWindow({ windowMs: MINUTE_SECONDS * 1000, maxKeys: FAILURE_CLIENTS, cleanupThreshold: 1 });',
+    'const failures = createSlidingWindow({ windowMs: MINUTE_SECONDS * 1000, maxKeys: FAILURE_CLIENTS, cleanupThreshold: 2 });',
+  ),
+  'src/service/intake.ts': same(
+    'nobody keeps what the memory is moved to',
+    'if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);',
+    'if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(1);',
+  ),
+  'src/service/passwords.ts': same(
+    'only spares the counting: code points are no more than units',
+    'if (password === undefined || password.length <= MAX_PASSWORD_LENGTH) return;',
+    'if (password === undefined || password.length < MAX_PASSWORD_LENGTH) return;',
+  ),
 };

@@ -110,7 +110,7 @@ function changesAt(tokens, index, script) {
   if (text === 'false') return replaced('true');
   if (text === 'if' || text === 'while') return conditionOf(tokens, index, text);
   if (text === '?') return ternary(tokens, index);
-  if (text === '?.') return replaced(isName(tokens[index + 1], '(', '[') ? '' : '.');
+  if (text === '?.') return chain(tokens, index, script);
   if (text === '++') return replaced('--');
   if (text === '--') return replaced('++');
   if (text === '!') return replaced('');
@@ -120,6 +120,13 @@ function changesAt(tokens, index, script) {
     return replaced(...BINARY[text]);
   }
   return [];
+}
+
+/** From the token before it on: a test that finds nothing there does not enter the rest, and is the one to notice. */
+function chain(tokens, index, script) {
+  const { start } = tokens[index - 1];
+  const link = isName(tokens[index + 1], '(', '[') ? '' : '.';
+  return [{ start, end: tokens[index].end, text: script.slice(start, tokens[index].start) + link }];
 }
 
 /** What is in the parentheses after `if` or `while`; a loop is only ended: one that never ends is no news. */

@@ -33,6 +33,10 @@ test('mutantsOf: changes operators, constants and conditions of code, and nothin
   assert.deepEqual(made('while (a) b += 0xff;'), ['while (false) b += 0xff;', 'while (a) b -= 0xff;', 'while (a) b += 256;']);
   assert.deepEqual(made('const s = `${a + b} + c`;'), ['const s = `${a - b} + c`;']);
   assert.deepEqual(made('const n = 1_000n ?? true;'), ['const n = 1001n ?? true;', 'const n = 1_000n && true;', 'const n = 1_000n ?? false;']);
+  // Where nothing is found the rest is not entered, so this is a mutant of the value before.
+  assert.deepEqual(mutantsOf('a?.b + c?.(1);', 'x.ts').map(({ start, text }) => [start, text]), [
+    [0, 'a.'], [5, '-'], [7, 'c'], [11, '2'],
+  ]);
   for (const text of ['// a < b', "'a < b';", '/a+b/.test(s);', "'a' + b;", 'type A<B> = B | 1;', 'a!.b;', 'x.true;', 'f({ 1: a });']) {
     assert.deepEqual(made(text), [], text);
   }

@@ -47,3 +47,10 @@ test('watchForAuthority: where there is one it looks once; stopped, it looks no 
   await new Promise((resolve) => setTimeout(resolve, 10));
   assert.equal(looks, 2);
 });
+
+test('watchForAuthority: looks once a second unless told otherwise', async (t) => {
+  const intervalsMs: unknown[] = [];
+  t.mock.method(globalThis, 'setInterval', (_: unknown, ms: number) => void intervalsMs.push(ms));
+  await watchForAuthority({ find: async () => undefined }).begin();
+  assert.deepEqual(intervalsMs, [1000]);
+});

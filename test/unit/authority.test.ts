@@ -1,12 +1,13 @@
-// service/authority.ts where others are making the authority too, in this process or another: one is kept. The rest is
-// test/api/pki.test.ts, authority-key.test.ts and registration.test.ts.
+// service/authority.ts where others are making the authority too, in this process or another: one is kept. And what
+// becomes of the key's password and of failures. The rest is test/api/pki.test.ts, authority-key.test.ts and
+// registration.test.ts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LogEntry } from '../../src/core/log.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { randomBytes } from '../../src/crypto/random.ts';
-import { createWorkQueue } from '../../src/limits/work-queue.ts';
+import { createWorkQueue, WorkQueueFull, type WorkQueue } from '../../src/limits/work-queue.ts';
 import { createAudit } from '../../src/service/audit.ts';
 import { createAuthorities } from '../../src/service/authority.ts';
 import type { AuthorityStore, StoredAuthority } from '../../src/store/pki-store.ts';
@@ -16,13 +17,24 @@ import { testConfig } from '../support/test-config.ts';
 
 const isExisting = (error: unknown): boolean => error instanceof Refusal && error.refusal === 'authorityExists';
 
+const PASSWORD = 'a password of the test';
+const ONE_AT_A_TIME = { concurrency: 1, maxWaiting: 10, maxWaitMs: 60_000 };
 const NOBODY = { fingerprint: null, clientAddress: null };
+
+interface Place {
+  kept?: StoredAuthority;
+}
 
 /** Authorities over a storage of one place; `beforeKeeping` runs when one is offered to it. */
 function authoritiesOver(
-  place: { kept?: StoredAuthority },
+  place: Place,
   beforeKeeping: () => Promise<void> = async () => {},
-  maxWaiting = 10,
+  options: {
+    password?: string;
+    queue?: WorkQueue;
+    maxWaiting?: number;
+    onFound?: (authority: StoredAuthority) => void;
+  } = {},
 ) {
   const clock = movableClock();
   const logged: LogEntry[] = [];
@@ -36,14 +48,21 @@ function authoritiesOver(
       return true;
     },
   } as unknown as AuthorityStore;
-  const config = testConfig({ pkiCaPassword: 'a password of the test' });
-  const queue = createWorkQueue({ concurrency: 1, maxWaiting, maxWaitMs: 60_000, clock });
+  const { password = PASSWORD, maxWaiting = 10, ...given } = options;
+  const { queue = createWorkQueue({ ...ONE_AT_A_TIME, maxWaiting, clock }), ...found } = given;
+  const config = testConfig({ pkiCaPassword: password });
   const audit = createAudit({ clock, log });
-  return { authorities: createAuthorities({ config, store, queue, audit, clock, random: randomBytes, log }), logged };
+  const authorities = createAuthorities({ config, store, queue, audit, clock, random: randomBytes, log, ...found });
+  return { authorities, logged };
+}
+
+/** A queue where no one gets a place, for that reason. */
+function closedQueue(reason: Error): WorkQueue {
+  return { enter: () => Promise.reject(reason), running: 0, waiting: 0 };
 }
 
 test('ensured: an authority that another process made meanwhile is as good', async () => {
-  const place: { kept?: StoredAuthority } = {};
+  const place: Place = {};
   const other = authoritiesOver(place);
   const late = authoritiesOver(place, async () => {
     if (place.kept === undefined) await other.authorities.create('The first', NOBODY);
@@ -55,7 +74,7 @@ test('ensured: an authority that another process made meanwhile is as good', asy
 });
 
 test('create: refuses when another process was quicker', async () => {
-  const place: { kept?: StoredAuthority } = {};
+  const place: Place = {};
   const other = authoritiesOver(place);
   const late = authoritiesOver(place, async () => void (await other.authorities.create('The first', NOBODY)));
   await assert.rejects(late.authorities.create('The second', NOBODY), isExisting);
@@ -63,8 +82,8 @@ test('create: refuses when another process was quicker', async () => {
 });
 
 test('create: of many at once one is made and the others exist already, however short the queue is', async () => {
-  const place: { kept?: StoredAuthority } = {};
-  const { authorities } = authoritiesOver(place, undefined, 0);
+  const place: Place = {};
+  const { authorities } = authoritiesOver(place, undefined, { maxWaiting: 0 });
   const racing = Array.from({ length: 20 }, (_, index) => authorities.create(`CA ${index}`, NOBODY));
   const registering = authorities.ensured(NOBODY);
   const outcomes = await Promise.allSettled(racing);
@@ -93,4 +112,89 @@ test('ensured: any other failure is not taken for that, and the next call tries 
   await assert.rejects(authorities.ensured(NOBODY), { name: 'StoreError' });
   isBroken = false;
   assert.equal((await authorities.ensured(NOBODY)).stored.commonName, 'Paste Service CA');
+});
+
+test('create: where there is one already, no key is made and nothing is offered to the storage', async () => {
+  const { authorities } = authoritiesOver({ kept: {} as StoredAuthority }, () => assert.fail('offered'));
+  await assert.rejects(authorities.create('The second', NOBODY), { refusal: 'authorityExists' });
+});
+
+test('ensured: of those that ask at once, one makes the authority', async () => {
+  let offers = 0;
+  const { authorities, logged } = authoritiesOver({}, async () => void (offers += 1));
+  const [one, other] = await Promise.all([authorities.ensured(NOBODY), authorities.ensured(NOBODY)]);
+  assert.equal(one, other);
+  assert.deepEqual([offers, logged.length], [1, 1]);
+});
+
+test('ensured: where the queue is full, that is what is said', async (t) => {
+  t.mock.method(globalThis, 'setTimeout', (done: () => void) => void setImmediate(done));
+  const full = authoritiesOver({}, undefined, { queue: closedQueue(new WorkQueueFull()) });
+  await assert.rejects(full.authorities.ensured(NOBODY), { refusal: 'passwordQueueFull' });
+});
+
+test('signing: a failure that says nothing of the key stays what it is, and the next call tries again', async () => {
+  const place: Place = {};
+  await authoritiesOver(place).authorities.create('CA', NOBODY);
+  const odd = authoritiesOver(place, undefined, { queue: closedQueue(new Error('odd')) });
+  for (let times = 0; times < 2; times += 1) await assert.rejects(odd.authorities.signing(), { message: 'odd' });
+  assert.deepEqual(odd.logged, []);
+});
+
+test('signing: the key is unlocked once, also for those that ask at once', async () => {
+  const place: Place = {};
+  await authoritiesOver(place).authorities.create('CA', NOBODY);
+  const clock = movableClock();
+  const places = createWorkQueue({ ...ONE_AT_A_TIME, clock });
+  let turns = 0;
+  const enter: WorkQueue['enter'] = () => {
+    turns += 1;
+    return places.enter();
+  };
+  const { authorities } = authoritiesOver(place, undefined, { queue: { enter, running: 0, waiting: 0 } });
+  const [one, other] = await Promise.all([authorities.signing(), authorities.signing()]);
+  assert.equal(one, other);
+  assert.deepEqual([await authorities.signing(), turns], [one, 1]);
+  assert.equal(one.stored, place.kept);
+});
+
+test('checkKey: a wrong password is in the log, a right one and none are not, and none of them fails', async () => {
+  const place: Place = {};
+  await authoritiesOver(place).authorities.create('CA', NOBODY);
+  for (const [password, expected] of [['wrong', ['CA key not usable']], [PASSWORD, []], ['', []]] as const) {
+    const { authorities, logged } = authoritiesOver(place, undefined, { password });
+    await authorities.checkKey();
+    assert.deepEqual(logged.map(({ event }) => event), expected, password);
+    assert.equal(authorities.hasPassword(), password !== '');
+  }
+});
+
+test('replacePassword: taken once it has opened the stored key, or where there is none to open', async () => {
+  const place: Place = {};
+  const { authorities, logged } = authoritiesOver(place, undefined, { password: '' });
+  await assert.rejects(authorities.ensured(NOBODY), { refusal: 'authorityPasswordMissing' });
+  assert.equal(await authorities.replacePassword(PASSWORD), true);
+  assert.equal(authorities.hasPassword(), true);
+  await authorities.ensured(NOBODY);
+  logged.length = 0;
+  assert.equal(await authorities.replacePassword('wrong'), false);
+  assert.deepEqual(logged.map(({ event }) => event), ['CA key not usable']);
+
+  const late = authoritiesOver(place, undefined, { password: 'wrong' });
+  await assert.rejects(late.authorities.signing(), { refusal: 'issuanceFailed' });
+  assert.equal(await late.authorities.replacePassword(PASSWORD), true);
+  assert.equal((await late.authorities.signing()).stored, place.kept);
+});
+
+test('onFound: told of whatever is found or made', async () => {
+  const place: Place = {};
+  const found: StoredAuthority[] = [];
+  const onFound = (authority: StoredAuthority): void => void found.push(authority);
+  const { authorities } = authoritiesOver(place, undefined, { onFound });
+  assert.equal(await authorities.find(), undefined);
+  assert.deepEqual(found, []);
+  const made = await authorities.create('CA', NOBODY);
+  assert.deepEqual(found.splice(0), [made]);
+  await authorities.find();
+  assert.deepEqual(found, [made]);
 });

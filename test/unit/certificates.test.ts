@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import type { LogEntry } from '../../src/core/log.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import type { Caller } from '../../src/core/tiers.ts';
+import { ANONYMOUS, type Caller } from '../../src/core/tiers.ts';
 import { randomBytes } from '../../src/crypto/random.ts';
 import { createAudit } from '../../src/service/audit.ts';
 import type { SigningAuthority } from '../../src/service/authority.ts';
@@ -57,6 +57,7 @@ function certificatesOver(answers: {
   issue?: (issuance: Issuance, attempt: number) => Promise<IssueOutcome>;
   found?: Certificate;
   revoke?: RevokeOutcome;
+  list?: readonly Certificate[];
 }) {
   const clock = movableClock();
   const logged: LogEntry[] = [];
@@ -67,7 +68,9 @@ function certificatesOver(answers: {
       return answers.issue!(issuance, serials.length);
     },
     findBySerial: async () => answers.found,
-    revoke: async () => answers.revoke,
+    revoke: async () => answers.revoke ?? assert.fail('not to be revoked'),
+    listOf: async (fingerprint: string) =>
+      answers.list?.filter(({ issuedTo }) => issuedTo === fingerprint) ?? assert.fail('not to be listed'),
   } as unknown as CertificateStore;
   const certificates = createCertificates({
     config: testConfig(),
@@ -79,9 +82,9 @@ function certificatesOver(answers: {
     log: (entry) => logged.push(entry),
   });
   const issue = () => certificates.issue({ commonName: 'alice', key, requester: REQUESTER, spend: null }, authority);
-  const revoke = (caller: Caller = CALLER) =>
-    certificates.revoke(CERTIFICATE.serial, { caller, requester: REQUESTER }, null);
-  return { issue, revoke, logged, serials };
+  const revoke = (caller: Caller = CALLER, fingerprint: string | null = HOLDER) =>
+    certificates.revoke(CERTIFICATE.serial, { caller, requester: { ...REQUESTER, fingerprint } }, null);
+  return { issue, revoke, listOf: certificates.listOf, logged, serials };
 }
 
 const refused = (name: string) => (error: unknown): boolean => error instanceof Refusal && error.refusal === name;
@@ -94,6 +97,10 @@ test('issue: a serial that is taken is drawn anew, five times in all', async () 
   assert.equal(new Set(lucky.serials).size, 5);
   assert.deepEqual([issued.serial, issued.isAdmin], [lucky.serials.at(-1), true]);
   assert.deepEqual(lucky.logged.map(({ event }) => event), ['cert_issued', 'admin_granted']);
+
+  const ordinary = certificatesOver({ issue: async () => ({ kind: 'issued', isAdmin: false }) });
+  assert.equal((await ordinary.issue()).isAdmin, false);
+  assert.deepEqual(ordinary.logged.map(({ event }) => event), ['cert_issued']);
 
   const unlucky = certificatesOver({ issue: async () => ({ kind: 'serialTaken' }) });
   await assert.rejects(unlucky.issue(), refused('issuanceFailed'));
@@ -136,6 +143,40 @@ test('revoke: what happened between finding and revoking is told', async () => {
     await assert.rejects(late.revoke(), refused(refusals[outcome]));
     assert.deepEqual(late.logged, []);
   }
+});
+
+test('revoke: who obtained or holds a certificate may, and nobody else', async () => {
+  const other = 'b'.repeat(40);
+  const byFound = (found: Certificate) => certificatesOver({ found, revoke: 'revoked' });
+  await byFound({ ...CERTIFICATE, issuedTo: other }).revoke();
+  await byFound({ ...CERTIFICATE, issuedTo: HOLDER, fingerprint: other }).revoke();
+  await byFound({ ...CERTIFICATE, issuedTo: HOLDER }).revoke();
+  for (const issuedTo of [null, other]) {
+    const others = certificatesOver({ found: { ...CERTIFICATE, issuedTo, fingerprint: other } });
+    await assert.rejects(others.revoke(), refused('permissionDenied'));
+  }
+  await assert.rejects(certificatesOver({}).revoke(), refused('certificateNotFound'));
+});
+
+test('revoke: what is revoked already is told to whoever presents a fingerprint, and to nobody else', async () => {
+  const again = certificatesOver({ found: { ...CERTIFICATE, revokedAt: CREATED_AT, fingerprint: 'b'.repeat(40) } });
+  await assert.rejects(again.revoke(), refused('certificateRevoked'));
+  await assert.rejects(again.revoke(ANONYMOUS), refused('certificateRevoked'));
+  await assert.rejects(again.revoke(ANONYMOUS, null), refused('identityRequired'));
+  await assert.rejects(certificatesOver({ found: CERTIFICATE }).revoke(ANONYMOUS), refused('identityRequired'));
+  await assert.rejects(certificatesOver({}).revoke(ANONYMOUS), refused('identityRequired'));
+  await certificatesOver({ found: { ...CERTIFICATE, expiresAt: CREATED_AT }, revoke: 'revoked' }).revoke();
+});
+
+test('listOf: the caller\'s, each with its status at this moment; nothing is asked for the anonymous', async () => {
+  const valid = { ...CERTIFICATE, issuedTo: HOLDER };
+  const expired = { ...valid, expiresAt: CREATED_AT };
+  const revoked = { ...expired, revokedAt: CREATED_AT };
+  const { listOf } = certificatesOver({ list: [valid, expired, revoked, CERTIFICATE] });
+  assert.deepEqual(await listOf(CALLER), [
+    { ...valid, status: 'valid' }, { ...expired, status: 'expired' }, { ...revoked, status: 'revoked' },
+  ]);
+  assert.deepEqual(await certificatesOver({}).listOf(ANONYMOUS), []);
 });
 
 test('requestedKey: its maker is told what is wrong with a request; what is no text is the caller\'s mistake', () => {

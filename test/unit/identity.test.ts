@@ -101,6 +101,20 @@ test('callerOf: 60 failures a minute and client are noted, those without an addr
   assert.equal(await fail(1, null), 1);
 });
 
+test('callerOf: the failures of a thousand clients are counted, then the one longest silent is forgotten', async () => {
+  const { callerOf, logged } = identityOver({ ...CERTIFICATE, revokedAt: 1 });
+  const noted = async (from: string): Promise<number> => {
+    const before = logged.length;
+    await callerOf(FINGERPRINT, from);
+    return logged.length - before;
+  };
+  for (let times = 0; times < 60; times += 1) assert.equal(await noted('192.0.2.1'), 1);
+  for (let client = 0; client < 999; client += 1) await noted(`198.51.${client >> 8}.${client & 255}`);
+  assert.equal(await noted('192.0.2.1'), 0);
+  await noted('203.0.113.1');
+  assert.equal(await noted('192.0.2.1'), 1);
+});
+
 test('statusOf: expired from the second of its expiry, revoked whatever the time', () => {
   const { expiresAt } = CERTIFICATE;
   assert.deepEqual([-1, 0, 1].map((seconds) => statusOf(CERTIFICATE, expiresAt + seconds)), ['valid', 'expired', 'expired']);

@@ -41,16 +41,28 @@ function slowStore(others = 0) {
   return { contents, waiting, written, held };
 }
 
+interface ReceiveOptions {
+  readonly isJson?: boolean;
+  readonly maxBytes?: number;
+  readonly keep?: () => Promise<void>;
+  /** Called for each piece: whether the source has to wait before the next. */
+  readonly onTaken?: (pauses: boolean) => void;
+}
+
 /** Receives the pieces; writes are let through whenever nothing else goes on. */
 async function receive(
   store: ReturnType<typeof slowStore>,
   pieces: readonly Uint8Array[],
-  options: { isJson?: boolean; maxBytes?: number; keep?: () => Promise<void> } = {},
+  options: ReceiveOptions = {},
 ): Promise<ReceivedContent> {
   const { isJson = false, maxBytes = 10 * CHUNK_BYTES, keep = async () => {} } = options;
   const intake: Intake = {
     source: async (sink) => {
-      for (const piece of pieces) await sink(piece);
+      for (const piece of pieces) {
+        const pause = sink(piece);
+        options.onTaken?.(pause !== undefined);
+        await pause;
+      }
     },
     isJson,
     maxBytes,
@@ -102,17 +114,57 @@ test('receiveContent: the bytes are the same in memory and in chunks, however th
   }
 });
 
+test('receiveContent: what arrived before the first chunk is in it, one piece as well as several', async () => {
+  for (const sizes of [[10, INLINE_BYTES], [10, 20, INLINE_BYTES], [10, 20, INLINE_BYTES, 30], [INLINE_BYTES, 1, 1]]) {
+    const pieces = sizes.map((size) => bytesOf(size));
+    const whole = Buffer.concat(pieces);
+    const store = slowStore();
+    await receive(store, pieces);
+    assert.ok(whole.equals(Buffer.concat(store.written)), sizes.join(' + '));
+  }
+});
+
+test('receiveContent: small content of one piece is that piece, and of several a copy of them all', async () => {
+  const piece = bytesOf(10);
+  assert.equal((await receive(slowStore(), [piece])).content, piece);
+  const { content } = await receive(slowStore(), [piece, bytesOf(20), bytesOf(30)]);
+  assert.deepEqual(content, Uint8Array.from(Buffer.concat([piece, bytesOf(20), bytesOf(30)])));
+  assert.deepEqual((await receive(slowStore(), [piece, bytesOf(5)])).content?.length, 15);
+});
+
+test('receiveContent: the memory of a piece that was copied is given up, unless something else is in it', async () => {
+  const whole = Uint8Array.from(bytesOf(3 * CHUNK_BYTES));
+  const own = [INLINE_BYTES + 1, 1000, CHUNK_BYTES, 7].map((size) => Uint8Array.from(bytesOf(size)));
+  const shared = [whole.subarray(0, CHUNK_BYTES + 5), whole.subarray(CHUNK_BYTES + 5, CHUNK_BYTES + 9)];
+  const sent = Buffer.concat([...own, ...shared]);
+  const store = slowStore();
+  await receive(store, [...own, ...shared]);
+  assert.deepEqual(own.map(({ byteLength }) => byteLength), [0, 0, 0, 0]);
+  assert.equal(whole.byteLength, 3 * CHUNK_BYTES);
+  assert.ok(sent.equals(Buffer.concat(store.written)));
+  const foreign = new Uint8Array(new SharedArrayBuffer(INLINE_BYTES + 1));
+  assert.equal((await receive(slowStore(), [foreign])).bytes, foreign.length);
+});
+
+test('receiveContent: a piece makes its source wait when it fills a chunk, and no sooner', async () => {
+  const pauses: boolean[] = [];
+  const begun = INLINE_BYTES + 1;
+  const sizes = [begun, 10, CHUNK_BYTES - begun - 11, 1, CHUNK_BYTES - 1, 1, CHUNK_BYTES];
+  await receive(slowStore(), sizes.map((size) => bytesOf(size)), { onTaken: (isPausing) => pauses.push(isPausing) });
+  assert.deepEqual(pauses, [false, false, false, true, false, true, true]);
+});
+
 test('receiveContent: two chunks are in flight, and none but the one when uploads hold 32', async () => {
-  const most = async (others: number): Promise<number> => {
+  const most = async (others: number, pieces: readonly Uint8Array[]): Promise<number> => {
     const store = slowStore(others);
-    await receive(store, [bytesOf(8 * CHUNK_BYTES)]);
+    await receive(store, pieces);
     assert.equal(store.held.taken, others);
     return store.held.mostWaiting;
   };
-  assert.equal(await most(0), 3);
-  assert.equal(await most(28), 3);
-  assert.equal(await most(31), 1);
-  assert.equal(await most(32), 1);
+  for (const [others, expected] of [[0, 3], [28, 3], [31, 1], [32, 1]] as const) {
+    assert.equal(await most(others, [new Uint8Array(8 * CHUNK_BYTES)]), expected);
+    assert.equal(await most(others, Array.from({ length: 8 }, () => new Uint8Array(CHUNK_BYTES))), expected);
+  }
 });
 
 test('receiveContent: too much is refused when it is seen, and no chunk stays behind', async () => {

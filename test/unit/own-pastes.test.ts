@@ -4,14 +4,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
-import { countNothing } from '../../src/core/metrics.ts';
-import { Refusal } from '../../src/core/refusals.ts';
+import type { Count } from '../../src/core/metrics.ts';
+import { Refusal, type RateStanding } from '../../src/core/refusals.ts';
 import { ANONYMOUS, type Caller } from '../../src/core/tiers.ts';
 import { createAudit } from '../../src/service/audit.ts';
 import type { ContentRules } from '../../src/service/content-rules.ts';
 import { createOwnPastes, type Amendment } from '../../src/service/own-pastes.ts';
 import type { Passwords } from '../../src/service/passwords.ts';
-import type { DeletionOutcome, Paste, PasteFilter, PasteStore, Store, UpdateOutcome } from '../../src/store/store.ts';
+import type {
+  DeletionOutcome, Paste, PasteChanges, PasteFilter, PasteStore, Store, UpdateOutcome,
+} from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 import { CREATED_AT, inlinePaste } from '../support/store.ts';
 import { testConfig } from '../support/test-config.ts';
@@ -20,6 +22,7 @@ const OWNER = 'a'.repeat(40);
 const CALLER: Caller = { tier: 'untrusted', fingerprint: OWNER };
 const ADMIN: Caller = { tier: 'admin', fingerprint: 'b'.repeat(40) };
 const PASTE: Paste = inlinePaste(Buffer.from('content'), { owner: OWNER });
+const RATE: RateStanding = { limit: 3, remaining: 2, resetAtSeconds: CREATED_AT + 60 };
 const EVERYTHING: Omit<PasteFilter, 'owner'> = { typeGlob: null, after: 0, before: Infinity };
 
 const AMENDMENT: Amendment = {
@@ -35,26 +38,33 @@ const AMENDMENT: Amendment = {
   requestedTtlSeconds: 60,
 };
 
-/** Own pastes over a store that does as it is told; content is not looked at. */
-function ownPastesOver(pastes: Partial<PasteStore>, settings: Partial<Config> = {}) {
+/** Own pastes over a store that does as it is told; content is taken in by `receive`, or not at all. */
+function ownPastesOver(pastes: Partial<PasteStore>, settings: Partial<Config> = {}, receive?: ContentRules['receive']) {
   const config = testConfig(settings);
   const clock = movableClock();
   const unused = (): never => assert.fail('not asked for');
-  const rules: ContentRules = { requireDeclaredSize: () => {}, receive: unused };
+  const rules: ContentRules = { requireDeclaredSize: () => {}, receive: receive ?? unused };
   const passwords: Passwords = { requireAcceptable: () => {}, hash: async (password) => `hash of ${password}`, unlock: unused };
   const logged: string[] = [];
+  const counted: string[] = [];
+  const countCreation = (clientAddress: string, caller: Caller): RateStanding => {
+    assert.deepEqual([clientAddress, caller], [AMENDMENT.clientAddress, AMENDMENT.caller]);
+    counted.push('creation');
+    return RATE;
+  };
   return {
     ...createOwnPastes({
       config,
       store: { pastes: { find: async () => PASTE, ...pastes } } as unknown as Store,
       rules,
       passwords,
-      rates: { countCreation: unused, countLookup: unused, sweep: unused },
+      rates: { countCreation, countLookup: unused, sweep: unused },
       audit: createAudit({ clock, log: ({ event }) => logged.push(event) }),
       clock,
-      count: countNothing,
+      count: ((...labels: readonly string[]) => void counted.push(labels.join(' '))) as Count,
     }),
     logged,
+    counted,
   };
 }
 
@@ -85,12 +95,44 @@ test('update: hands over only what is asked for, and the terms of storing', asyn
   assert.deepEqual(await own.update('id', AMENDMENT), { paste: PASTE, rate: null });
   await own.update('id', { ...AMENDMENT, requestedTtlSeconds: undefined, password: 'p' });
   await own.update('id', { ...AMENDMENT, requestedTtlSeconds: undefined, removesPassword: true });
+  assert.deepEqual(own.counted, [], 'only content counts');
   const terms = { duplicates: { max: 2, windowSeconds: 7 }, maxStoredBytes: 9, nowSeconds: CREATED_AT };
   assert.deepEqual(calls, [
     ['id', OWNER, { passwordHash: undefined, expiresAt: CREATED_AT + 50 }, terms],
     ['id', OWNER, { passwordHash: 'hash of p', expiresAt: undefined }, terms],
     ['id', OWNER, { passwordHash: null, expiresAt: undefined }, terms],
   ]);
+});
+
+test('update: content counts as a creation, and may have the room of what it replaces', async () => {
+  const received = {
+    bytes: 9, isText: false, entropyBits: undefined, sha256: Buffer.alloc(32), content: Buffer.from('replacing'),
+    contentId: null,
+  };
+  const written: PasteChanges[] = [];
+  const update: PasteStore['update'] = async (_id, _owner, changes) => {
+    written.push(changes);
+    return { kind: 'updated', paste: PASTE };
+  };
+  const { sha256, content, contentId } = received;
+  for (const [isJson, mimeType] of [[false, 'image/png'], [true, 'application/octet-stream']] as const) {
+    const own = ownPastesOver({ update }, { duplicateMax: 1 }, async (offer, keep) => {
+      assert.equal(offer.replacedBytes, PASTE.size);
+      return keep(received);
+    });
+    const amendment = { ...AMENDMENT, hasContent: true, isJson, contentType: 'image/png', password: 'p' };
+    const updated = await own.update('id', { ...amendment, requestedTtlSeconds: undefined });
+    assert.deepEqual(updated, { paste: PASTE, rate: RATE });
+    assert.deepEqual(own.counted, ['creation', 'duplicateChecks accepted']);
+    const changed = { mimeType, size: 9, sha256, contentId, content };
+    assert.deepEqual(written.pop(), { passwordHash: 'hash of p', expiresAt: undefined, content: changed });
+  }
+  const refusing: PasteStore['update'] = async () => ({ kind: 'duplicate', count: 3, retryAfterSeconds: 5 });
+  const again = ownPastesOver({ update: refusing }, { duplicateMax: 1 }, async (_, keep) => keep(received));
+  await assert.rejects(again.update('id', { ...AMENDMENT, hasContent: true }), {
+    refusal: 'duplicateContent', terms: { retryAfterSeconds: 5, rate: RATE },
+  });
+  assert.deepEqual(again.counted, ['creation', 'duplicateChecks refused']);
 });
 
 test('update: refuses what can be refused before it asks the store to write', async () => {

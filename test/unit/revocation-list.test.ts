@@ -7,7 +7,7 @@ import type { Authorities } from '../../src/service/authority.ts';
 import { createRevocationList, type RevocationList } from '../../src/service/revocation-list.ts';
 import type { AuthorityStore, CertificateStore, StoredCrl } from '../../src/store/pki-store.ts';
 import { makeTestAuthority, type TestAuthority } from '../support/authority.ts';
-import { movableClock } from '../support/clock.ts';
+import { movableClock, type MovableClock } from '../support/clock.ts';
 
 const SERIALS = ['41'.repeat(16), '42'.repeat(16)] as const;
 
@@ -22,12 +22,14 @@ interface Shelf {
   revoke(serial: string): void;
   /** What is kept, as another process sees and replaces it. */
   kept: StoredCrl | undefined;
+  readonly clock: MovableClock;
 }
 
-/** With storage in memory; `keeping` runs before a list is kept. */
-function createShelf(keeping: () => Promise<void>): Shelf {
+/** With storage in memory; `keeping` runs before a list is kept, and `revocationReason` is of every certificate. */
+function createShelf(keeping: () => Promise<void> = async () => {}, revocationReason: string | null = null): Shelf {
   const revoked: string[] = [];
-  const shelf = { kept: undefined as StoredCrl | undefined, revoke: (serial: string) => revoked.push(serial) };
+  const clock = movableClock();
+  const shelf = { kept: undefined as StoredCrl | undefined, revoke: (serial: string) => revoked.push(serial), clock };
   const store: Pick<AuthorityStore, 'findCrl' | 'keepCrl' | 'revokedCount'> = {
     findCrl: async () => shelf.kept,
     revokedCount: async () => revoked.length,
@@ -38,18 +40,19 @@ function createShelf(keeping: () => Promise<void>): Shelf {
       return true;
     },
   };
-  const clock = movableClock();
   const revokedAt = clock.unixMs() / 1000;
   const list = createRevocationList({
     authorities: { signing: async () => ({ ...authority, stored: undefined }) } as unknown as Authorities,
     store: store as AuthorityStore,
     certificates: {
-      listRevoked: async () => revoked.map((serial) => ({ serial, revokedAt, revocationReason: null })),
+      listRevoked: async () => revoked.map((serial) => ({ serial, revokedAt, revocationReason })),
     } as unknown as CertificateStore,
     clock,
   });
   return Object.assign(shelf, { list });
 }
+
+const HALF_LIFE_MS = 3.5 * 86_400_000;
 
 function names(list: Uint8Array, serial: string): boolean {
   return Buffer.from(list).includes(Buffer.from(serial, 'hex'));
@@ -92,4 +95,44 @@ test('current: a failure is told to those who waited for it, and the next reques
   await assert.rejects(shelf.list.current(), /storage/);
   await shelf.list.current();
   assert.equal(shelf.kept?.number, 1);
+});
+
+test('current: one list serves until half its life is over, or the clock is set back before it', async () => {
+  const moments = [[0, false], [HALF_LIFE_MS - 1000, false], [HALF_LIFE_MS, true], [-1000, true]] as const;
+  for (const [ms, isMadeAnew] of moments) {
+    const shelf = createShelf();
+    const first = await shelf.list.current();
+    shelf.clock.jump(ms);
+    assert.equal((await shelf.list.current()) !== first, isMadeAnew, `${ms} ms`);
+    assert.equal(shelf.kept?.number, isMadeAnew ? 2 : 1);
+  }
+});
+
+test('current: made anew for each revocation since, and for no other reason', async () => {
+  const shelf = createShelf();
+  for (const [index, serial] of SERIALS.entries()) {
+    shelf.revoke(serial);
+    for (let times = 0; times < 2; times += 1) assert.equal(names(await shelf.list.current(), serial), true);
+    assert.equal(shelf.kept?.number, index + 1);
+  }
+});
+
+test('current: of those that ask at once, one makes the list', async () => {
+  let keepings = 0;
+  const shelf = createShelf(async () => void (keepings += 1));
+  const [one, other] = await Promise.all([shelf.list.current(), shelf.list.current()]);
+  assert.equal(one, other);
+  assert.equal(keepings, 1);
+});
+
+test('current: names the reasons that it knows', async () => {
+  // CRLReason ::= ENUMERATED, in an extension under 2.5.29.21 (RFC 5280 section 5.3.1).
+  const superseded = Buffer.from('0603551d1504030a0104', 'hex');
+  const reasonCode = superseded.subarray(0, 5);
+  for (const [reason, isNamed] of [['superseded', true], ['none of ours', false], [null, false]] as const) {
+    const shelf = createShelf(undefined, reason);
+    shelf.revoke(SERIALS[0]);
+    const list = Buffer.from(await shelf.list.current());
+    assert.deepEqual([list.includes(reasonCode), list.includes(superseded)], [isNamed, isNamed]);
+  }
 });

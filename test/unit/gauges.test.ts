@@ -1,0 +1,19 @@
+// service/gauges.ts where there is nothing to read. As they are served: test/api/metrics-server.test.ts.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { gaugeReaders } from '../../src/service/gauges.ts';
+import type { Store } from '../../src/store/store.ts';
+import { movableClock } from '../support/clock.ts';
+
+test('authorityExpiry: null where there is no authority', async () => {
+  const expiry = (found: { expiresAt: number } | undefined) => gaugeReaders({
+    store: { authority: { find: async () => found } } as unknown as Store,
+    passwordQueue: { enter: () => assert.fail('not entered'), running: 0, waiting: 0 },
+    eventLoopDelay: { read: () => assert.fail('not read'), stop: () => {} },
+    connectionsOpen: () => 0,
+    clock: movableClock(),
+  }).authorityExpiry();
+  assert.equal(await expiry({ expiresAt: 5 }), 5);
+  assert.equal(await expiry(undefined), null);
+});

@@ -1,0 +1,163 @@
+// service/passwords.ts by itself: what is checked, in whose turn, and how long an unknown id without a password seems
+// to take. The hashes themselves: password.test.ts; over real sockets: test/api/read-paste.test.ts.
+
+import assert from 'node:assert/strict';
+import { before, test, type TestContext } from 'node:test';
+import { Refusal } from '../../src/core/refusals.ts';
+import type { Clock } from '../../src/core/time.ts';
+import { hashPassword } from '../../src/crypto/password.ts';
+import { randomBytes } from '../../src/crypto/random.ts';
+import { WorkQueueFull, type WorkQueue } from '../../src/limits/work-queue.ts';
+import { createPasswords } from '../../src/service/passwords.ts';
+
+let stored: string;
+
+before(async () => {
+  stored = await hashPassword('right', randomBytes);
+});
+
+const refused = (name: string) => (error: unknown): boolean => error instanceof Refusal && error.refusal === name;
+
+/** A clock of which every second reading, at the end of a check, is later by what checks take. */
+function checkingClock() {
+  const clock = { checkMs: 0, nowMs: 0 };
+  let isBegun = false;
+  const monotonicMs = (): number => {
+    if (isBegun) clock.nowMs += clock.checkMs;
+    isBegun = !isBegun;
+    return clock.nowMs;
+  };
+  return Object.assign(clock, { monotonicMs, unixMs: () => assert.fail('not asked for') } satisfies Clock);
+}
+
+/** Waits are noted, and take no time. */
+function notedWaits(t: TestContext): unknown[] {
+  const waitsMs: unknown[] = [];
+  t.mock.method(globalThis, 'setTimeout', (done: () => void, ms: number) => {
+    waitsMs.push(ms);
+    setImmediate(done);
+  });
+  return waitsMs;
+}
+
+/** Passwords whose waits are noted and take no time; `events` has the turns of the queue and the lookups, in order. */
+function passwordsFor(t: TestContext, checkMs?: number) {
+  const clock = checkingClock();
+  const waitsMs = notedWaits(t);
+  const events: string[] = [];
+  let isFull = false;
+  const queue = {
+    enter: async () => {
+      if (isFull) throw new WorkQueueFull();
+      events.push('enter');
+      return () => void events.push('leave');
+    },
+  } as unknown as WorkQueue;
+  const passwords = createPasswords({ queue, clock, random: randomBytes, checkMs });
+  const unlock = async (found: { passwordHash: string | null } | undefined, password?: string) => {
+    const find = async () => {
+      events.push('find');
+      return found;
+    };
+    return passwords.unlock(find, password);
+  };
+  /** One check that seems to take so long. */
+  const check = async (ms: number): Promise<void> => {
+    clock.checkMs = ms;
+    await unlock({ passwordHash: stored }, 'right');
+  };
+  const seemingMs = async (): Promise<unknown> => {
+    await assert.rejects(unlock(undefined), refused('pasteNotFound'));
+    return waitsMs.at(-1);
+  };
+  return { ...passwords, unlock, check, seemingMs, clock, waitsMs, events, fill: () => void (isFull = true) };
+}
+
+test('requireAcceptable: 1024 code points, however many units and bytes they are', (t) => {
+  const { requireAcceptable } = passwordsFor(t, 1);
+  for (const character of ['a', 'é', '😀']) {
+    requireAcceptable(character.repeat(1023));
+    requireAcceptable(character.repeat(1024));
+    assert.throws(() => requireAcceptable(character.repeat(1025)), refused('passwordTooLong'));
+  }
+  requireAcceptable(undefined);
+});
+
+test('hash and unlock: a password that is too long has no turn', async (t) => {
+  const { hash, unlock, events } = passwordsFor(t, 1);
+  await assert.rejects(hash('a'.repeat(1025)), refused('passwordTooLong'));
+  await assert.rejects(unlock({ passwordHash: null }, 'a'.repeat(1025)), refused('passwordTooLong'));
+  assert.deepEqual(events, []);
+});
+
+test('hash: in turn; what it gives opens with that password alone', async (t) => {
+  const { hash, unlock, events } = passwordsFor(t, 1);
+  const found = { passwordHash: await hash('new') };
+  assert.deepEqual(events.splice(0), ['enter', 'leave']);
+  assert.equal(await unlock(found, 'new'), found);
+  await assert.rejects(unlock(found, 'old'), refused('passwordInvalid'));
+});
+
+test('unlock: with a password, the turn comes before the lookup and ends whatever was found', async (t) => {
+  const { unlock, events, clock } = passwordsFor(t, 1);
+  clock.checkMs = 1;
+  const turn = ['enter', 'find', 'leave'];
+  const open = { passwordHash: null };
+  assert.equal(await unlock(open, 'any'), open);
+  assert.deepEqual([events.splice(0), clock.nowMs], [turn, 0], 'nothing to check');
+  const found = { passwordHash: stored };
+  assert.equal(await unlock(found, 'right'), found);
+  assert.deepEqual([events.splice(0), clock.nowMs], [turn, 1]);
+  await assert.rejects(unlock(found, 'wrong'), refused('passwordInvalid'));
+  assert.deepEqual([events.splice(0), clock.nowMs], [turn, 2]);
+  await assert.rejects(unlock(undefined, 'any'), refused('pasteNotFound'));
+  assert.deepEqual([events.splice(0), clock.nowMs], [turn, 3], 'checked against what nothing opens');
+});
+
+test('unlock: without a password there is no turn; what has one asks for it', async (t) => {
+  const { unlock, events } = passwordsFor(t, 1);
+  const open = { passwordHash: null };
+  assert.equal(await unlock(open), open);
+  await assert.rejects(unlock({ passwordHash: stored }), (error) => {
+    assert.ok(error instanceof Refusal);
+    assert.deepEqual([error.refusal, error.fields], ['passwordRequired', { passwordProtected: true }]);
+    return true;
+  });
+  assert.deepEqual(events, ['find', 'find']);
+});
+
+test('hash and unlock: a full queue is told so half a second later, and nothing is looked up', async (t) => {
+  const { hash, unlock, events, waitsMs, fill } = passwordsFor(t, 1);
+  fill();
+  const isFull = (error: unknown): boolean => refused('passwordQueueFull')(error) &&
+    (error as Refusal).terms.retryAfterSeconds === 1;
+  await assert.rejects(hash('any'), isFull);
+  await assert.rejects(unlock({ passwordHash: stored }, 'right'), isFull);
+  assert.deepEqual([events, waitsMs], [[], [500, 500]]);
+});
+
+test('unlock: an unknown id takes what the middle one of the last 15 checks took, without a password', async (t) => {
+  const { check, seemingMs } = passwordsFor(t, 400);
+  assert.equal(await seemingMs(), 400);
+  for (const ms of [1, 12, 3, 14, 7, 9, 2, 15, 8, 5, 11, 4, 13, 6, 10]) await check(ms);
+  assert.equal(await seemingMs(), 8, 'of 1 to 15; the 400 have left');
+});
+
+test('unlock: an unknown id waits for half a second at most', async (t) => {
+  for (const [checkMs, waitMs] of [[499, 499], [500, 500], [501, 500]] as const) {
+    const { seemingMs, clock } = passwordsFor(t, checkMs);
+    assert.equal(await seemingMs(), waitMs);
+    assert.equal(clock.nowMs, 0, 'nothing is checked where the duration is known');
+    t.mock.restoreAll();
+  }
+});
+
+test('unlock: unless somebody says how long a check takes, one is made that unknown ids wait for', async (t) => {
+  const clock = checkingClock();
+  clock.checkMs = 33;
+  const waitsMs = notedWaits(t);
+  const queue = { enter: () => assert.fail('no turn is asked for') } as unknown as WorkQueue;
+  const { unlock } = createPasswords({ queue, clock, random: randomBytes });
+  await assert.rejects(async () => unlock(async () => undefined, undefined), refused('pasteNotFound'));
+  assert.deepEqual([waitsMs, clock.nowMs], [[33], 33]);
+});

@@ -1,0 +1,70 @@
+// service/registration.ts: which thread and queue a bundle is made in, and what is told when they are full. The bundle
+// and its certificate, over real sockets: test/api/registration.test.ts.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Refusal } from '../../src/core/refusals.ts';
+import { KdfQueueFull, type KdfThread } from '../../src/crypto/pkcs12-kdf-thread.ts';
+import { randomBytes } from '../../src/crypto/random.ts';
+import type { Authorities } from '../../src/service/authority.ts';
+import type { Certificates } from '../../src/service/certificates.ts';
+import type { Challenges } from '../../src/service/challenges.ts';
+import { createRegistration } from '../../src/service/registration.ts';
+
+/** What becomes of a registration whose threads fail with `failure`; the steps that it took before, in order. */
+async function registered(bundlePassword: string, failure: Error) {
+  const steps: string[] = [];
+  const failing = (name: string): KdfThread => ({
+    derive: async () => {
+      steps.push(name);
+      throw failure;
+    },
+    close: async () => {},
+  });
+  const register = createRegistration({
+    challenges: {
+      require: async (purpose: string) => {
+        steps.push(purpose);
+        return null;
+      },
+    } as unknown as Challenges,
+    authorities: { ensured: async () => ({ certificate: new Uint8Array() }) } as unknown as Authorities,
+    certificates: {
+      issue: async ({ before }) => {
+        await before?.(new Uint8Array());
+        return assert.fail('a bundle was made');
+      },
+    } satisfies Pick<Certificates, 'issue'> as unknown as Certificates,
+    kdf: failing('quick'),
+    slowKdf: failing('slow'),
+    slowQueue: {
+      enter: async () => {
+        steps.push('enter');
+        return () => void steps.push('leave');
+      },
+      running: 0,
+      waiting: 0,
+    },
+    random: randomBytes,
+  });
+  const request = {
+    commonName: 'alice', profile: 'modern', bundlePassword, work: { token: undefined, solution: undefined },
+    requester: { fingerprint: null, clientAddress: null },
+  } as const;
+  const error: unknown = await register(request).then(() => assert.fail('made'), (reason: unknown) => reason);
+  return { error, steps };
+}
+
+test('register: a bundle with a password is made in turn on the slow thread, one without on the other', async () => {
+  const failure = new Error('odd');
+  assert.deepEqual(await registered('', failure), { error: failure, steps: ['register', 'quick'] });
+  assert.deepEqual(await registered('p', failure), { error: failure, steps: ['register', 'enter', 'slow', 'leave'] });
+});
+
+test('register: where too many bundles wait, the caller is told to come back', async () => {
+  for (const password of ['', 'p']) {
+    const { error } = await registered(password, new KdfQueueFull());
+    assert.ok(error instanceof Refusal);
+    assert.deepEqual([error.refusal, error.terms], ['passwordQueueFull', { retryAfterSeconds: 1 }]);
+  }
+});

@@ -1,0 +1,111 @@
+// service/upkeep.ts: what each background task asks of the storage, how much at a time, and whether it goes on. When
+// the tasks run is cleanup.test.ts; on a real store: test/api/cleanup.test.ts.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Config } from '../../src/config/settings.ts';
+import type { Count } from '../../src/core/metrics.ts';
+import type { Rates } from '../../src/service/rates.ts';
+import { cleanupTasks } from '../../src/service/upkeep.ts';
+import type { Store } from '../../src/store/store.ts';
+import { movableClock } from '../support/clock.ts';
+import { CREATED_AT } from '../support/store.ts';
+import { testConfig } from '../support/test-config.ts';
+
+const MINUTE_SECONDS = 60;
+const HOUR_SECONDS = 3600;
+const SETTINGS: Partial<Config> = { duplicateWindowSeconds: 7, auditRetentionSeconds: 11 };
+
+/** The tasks over a storage that answers each call with the next of `answers`; `calls` has what it was asked. */
+function tasksOver(...answers: readonly number[]) {
+  const calls: unknown[] = [];
+  const counted: unknown[] = [];
+  const left = [...answers];
+  const asked = (name: string) => async (...args: readonly unknown[]): Promise<number | undefined> => {
+    calls.push([name, ...args]);
+    return left.shift();
+  };
+  const store = {
+    pastes: { removeExpired: asked('pastes') },
+    submissions: { removeUntil: asked('submissions') },
+    challenges: { removeExpired: asked('challenges') },
+    audit: { removeUntil: asked('audit') },
+    upkeep: {
+      releasePages: asked('release'),
+      truncateWal: asked('truncate'),
+      optimize: asked('optimize'),
+      restoreBallast: asked('ballast'),
+    },
+  } as unknown as Store;
+  const tasks = cleanupTasks({
+    config: testConfig(SETTINGS),
+    store,
+    clock: movableClock(),
+    count: ((...labels: readonly unknown[]) => void counted.push(labels)) as Count,
+    rates: { sweep: () => void calls.push(['sweep']) } as unknown as Rates,
+  });
+  const step = (name: string): Promise<boolean> =>
+    (tasks.find((task) => task.name === name) ?? assert.fail(`no task ${name}`)).step();
+  return { tasks, step, calls, counted };
+}
+
+test('cleanupTasks: how often each begins; what removes comes before what gives its room back', () => {
+  assert.deepEqual(tasksOver().tasks.map(({ name, intervalSeconds }) => [name, intervalSeconds]), [
+    ['expired pastes', HOUR_SECONDS],
+    ['duplicate records', 15 * MINUTE_SECONDS],
+    ['used challenges', 5 * MINUTE_SECONDS],
+    ['audit log', 24 * HOUR_SECONDS],
+    ['free pages', 5 * MINUTE_SECONDS],
+    ['write-ahead log', MINUTE_SECONDS],
+    ['statistics', 6 * HOUR_SECONDS],
+    ['rate records', 5 * MINUTE_SECONDS],
+    ['room in reserve', 10],
+  ]);
+});
+
+test('expired pastes: 32 a step, counted, and on as long as a step finds so many', async () => {
+  const { step, calls, counted } = tasksOver(32, 31, 0);
+  for (const goesOn of [true, false, false]) assert.equal(await step('expired pastes'), goesOn);
+  assert.deepEqual(calls, Array(3).fill(['pastes', CREATED_AT, 32]));
+  assert.deepEqual(counted, [32, 31, 0].map((removed) => ['pastesDeleted', 'expired', removed]));
+});
+
+test('records: 100 a step of those that ran out, each kind after its time', async () => {
+  const kinds = [
+    ['duplicate records', 'submissions', 7],
+    ['used challenges', 'challenges', HOUR_SECONDS],
+    ['audit log', 'audit', 11],
+  ] as const;
+  for (const [name, asked, ageSeconds] of kinds) {
+    const { step, calls } = tasksOver(100, 99);
+    assert.deepEqual([await step(name), await step(name)], [true, false], name);
+    assert.deepEqual(calls, Array(2).fill([asked, CREATED_AT - ageSeconds, 100]));
+  }
+});
+
+test('free pages: 256 a step, on as long as fewer are left than before', async () => {
+  const goesOn = async (...left: readonly number[]): Promise<boolean[]> => {
+    const { step, calls } = tasksOver(...left);
+    const results: boolean[] = [];
+    for (const _ of left) results.push(await step('free pages'));
+    assert.deepEqual(calls, left.map(() => ['release', 256]));
+    return results;
+  };
+  assert.deepEqual(await goesOn(600, 344, 88, 0), [true, true, true, false]);
+  assert.deepEqual(await goesOn(1, 0), [true, false]);
+  assert.deepEqual(await goesOn(300, 300, 400, 399), [true, false, true, true], 'the next time counts anew');
+});
+
+test('what is done at one go: once a turn', async () => {
+  const kinds = [
+    ['write-ahead log', 'truncate'],
+    ['statistics', 'optimize'],
+    ['rate records', 'sweep'],
+    ['room in reserve', 'ballast'],
+  ];
+  for (const [name = '', asked] of kinds) {
+    const { step, calls } = tasksOver();
+    assert.equal(await step(name), false);
+    assert.deepEqual(calls, [[asked]]);
+  }
+});
