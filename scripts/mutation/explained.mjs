@@ -5,6 +5,11 @@
 const same = (why, source, ...mutants) => mutants.map((mutant) => ({ source, mutant, why }));
 
 export const EXPLAINED = {
+  'src/core/bytes.ts': same(
+    'nobody keeps what the memory is moved to',
+    'if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);',
+    'if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(1);',
+  ),
   'src/core/addresses.ts': same(
     'only spares work: what is longer has a part that fits no octet or group, or too many parts',
     'if (text.length > LONGEST_ADDRESS) return undefined;',
@@ -275,8 +280,8 @@ export const EXPLAINED = {
   'src/service/authority.ts': [
     ...same(
       'makes nothing: create() looks as well, and that there is one is no failure here',
-      'if ((await find()) === undefined) {',
-      'if (true) {',
+      'if ((await find()) === undefined) await createDefault(requester);',
+      'if (true) await createDefault(requester);',
     ),
     ...same(
       'without a password signing() refuses, and what it says is dropped',
@@ -286,18 +291,13 @@ export const EXPLAINED = {
   ],
   'src/service/content-rules.ts': same(
     'measures what is not asked for: none is below 0',
-    'scan: createContentScan({ sha256: createSha256(), entropy: config.minEntropyBits > 0 }),',
-    'scan: createContentScan({ sha256: createSha256(), entropy: config.minEntropyBits >= 0 }),',
+    'scan: createContentScan({ sha256: SHA256, entropy: config.minEntropyBits > 0 }),',
+    'scan: createContentScan({ sha256: SHA256, entropy: config.minEntropyBits >= 0 }),',
   ),
   'src/service/identity.ts': same(
     'any share from 1 on: what has run out is pruned when no more keys fit',
     'const failures = createSlidingWindow({ windowMs: MINUTE_SECONDS * 1000, maxKeys: FAILURE_CLIENTS, cleanupThreshold: 1 });',
     'const failures = createSlidingWindow({ windowMs: MINUTE_SECONDS * 1000, maxKeys: FAILURE_CLIENTS, cleanupThreshold: 2 });',
-  ),
-  'src/service/intake.ts': same(
-    'nobody keeps what the memory is moved to',
-    'if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);',
-    'if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(1);',
   ),
   'src/service/passwords.ts': same(
     'only spares the counting: code points are no more than units',

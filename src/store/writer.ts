@@ -2,7 +2,6 @@
 // settled when they are durable (group commit). What a command does is with its noun; how a batch is carried out is
 // batch.ts.
 
-import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
 import type { Log } from '../core/log.ts';
@@ -251,11 +250,21 @@ export async function startWriter(
   // The environment holds secrets, which are none of the thread's business.
   const options = { name: 'store writer', workerData: setup, env: {} };
   const worker = new Worker(new URL('./writer-thread.ts', import.meta.url), options);
-  const exited = new Promise<[]>((resolve) => worker.once('exit', () => resolve([])));
-  const [report]: Report[] = await Promise.race([once(worker, 'message'), exited]);
+  const exited = new Promise((resolve) => worker.once('exit', resolve));
+  const report = await firstReport(worker);
   if (report?.kind === 'opened') return new Writer(worker, clock, log);
   await exited;
   if (report?.kind !== 'refused') throw unavailable('the writer thread did not start');
   if (report.failure === 'refused') throw new DatabaseRefusedError(report.message);
   throw new StoreError(report.failure, `the database ${path} cannot be opened: ${report.message}`);
+}
+
+/**
+ * Undefined from a thread that ends without a word. Rejects with what it failed with. (`once` of node:events takes some
+ * turns to resolve; who has been busy hears of a message and of the end after it in one, and the end would win.)
+ */
+export function firstReport(worker: Worker): Promise<Report | undefined> {
+  return new Promise((resolve, reject) => {
+    worker.once('message', resolve).once('error', reject).once('exit', () => resolve(undefined));
+  });
 }

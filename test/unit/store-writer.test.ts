@@ -11,7 +11,7 @@ import { createHealthCheck } from '../../src/store/health.ts';
 import type { LogEntry } from '../../src/core/log.ts';
 import type { Answer, Report, Request } from '../../src/store/protocol.ts';
 import { CHUNK_BYTES, StoreError, type Store } from '../../src/store/store.ts';
-import { MIN_AHEAD_COMMANDS, Writer } from '../../src/store/writer.ts';
+import { MIN_AHEAD_COMMANDS, Writer, firstReport } from '../../src/store/writer.ts';
 import { movableClock } from '../support/clock.ts';
 import {
   CREATED_AT, NO_TERMS, inlinePaste, newId, openTestStore, patternedBytes, storePaste,
@@ -326,4 +326,15 @@ test('a thread that ends fails what is under way and what waits', async (t) => {
   assert.equal(writer.state(), 'ended');
   assert.equal(logged.length, 1);
   await writer.close();
+});
+
+test('firstReport: the last word of a thread counts, however late one hears of it', async () => {
+  const say = "require('node:worker_threads').parentPort.postMessage({ kind: 'opened' })";
+  const worker = new Worker(say, { eval: true, execArgv: [] });
+  const report = firstReport(worker);
+  // Word and end are both there when this thread looks again.
+  setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500));
+  assert.deepEqual(await report, { kind: 'opened' });
+  const silent = new Worker('', { eval: true, execArgv: [] });
+  assert.equal(await firstReport(silent), undefined);
 });
