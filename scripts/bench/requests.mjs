@@ -21,7 +21,7 @@ export const OWNER = placeholder('owner', 40);
 export const STAMP = placeholder('stamp', STAMP_BYTES);
 
 /**
- * `get`: one of `paths`, each as likely as any other. `post`: a body of `bytes` in one piece. `upload`: a body of
+ * `get`: one of `paths`, by Zipf's law. `post`: a body of `bytes` in one piece. `upload`: a body of
  * `bytes` that is sent as the socket takes it. `register`: a registration without proof-of-work. `drawn`: `template`
  * about one of the first `count` pastes of the file `ids`, of the owner that it has among `owners`. `mix`: of every
  * `outOf` requests one is `rare`. A plan that comes again goes on where it was, and `side` tells equal ones apart.
@@ -78,9 +78,8 @@ export function text(bytes) {
 /** @param {string[]} paths */
 function getSenders(paths) {
   const requests = paths.map((path) => Buffer.from(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`, 'latin1'));
-  return () => (/** @type {Connection} */ connection) => {
-    connection.send(/** @type {Buffer} */ (requests[Math.floor(Math.random() * requests.length)]));
-  };
+  const next = DRAWS.zipf(requests.length, seededRandom(SEED));
+  return () => (/** @type {Connection} */ connection) => connection.send(/** @type {Buffer} */ (requests[next()]));
 }
 
 /** @param {number} bytes */
