@@ -1,6 +1,6 @@
 // SHA-256 (FIPS 180-4), at once, as bytes arrive, and keyed (HMAC, RFC 2104). Not for passwords (password.ts).
 
-import { createHash, createHmac, hash } from 'node:crypto';
+import { createHash, createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto';
 import type { Digest, Digests } from '../core/content.ts';
 
 /** A digest that has taken no bytes yet. `digest()` gives 32 bytes, once; it and `update` throw after that. */
@@ -22,7 +22,14 @@ export function sha256(bytes: Uint8Array): Uint8Array {
 /** For whoever learns only later whether everything is at hand. */
 export const SHA256: Digests = { whole: sha256, begin: createSha256 };
 
+/** What a key costs to take up is several times the rest of an HMAC: for one that is used again and again. */
+export type HmacKey = KeyObject;
+
+export function hmacKey(key: Uint8Array): HmacKey {
+  return createSecretKey(key);
+}
+
 /** The 32 bytes of HMAC-SHA-256; text is taken as UTF-8. */
-export function hmacSha256(key: Uint8Array, message: string | Uint8Array): Uint8Array {
+export function hmacSha256(key: HmacKey | Uint8Array, message: string | Uint8Array): Uint8Array {
   return createHmac('sha256', key).update(message).digest();
 }

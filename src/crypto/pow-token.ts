@@ -2,7 +2,7 @@
 // which challenges were used: that is decided in the store, in the transaction that stores what the work was for.
 
 import { hash, timingSafeEqual } from 'node:crypto';
-import { hmacSha256 } from './digest.ts';
+import { hmacSha256, type HmacKey } from './digest.ts';
 
 /** What a challenge is good for; part of what is signed, so that a paste token does not register and the reverse. */
 export type Purpose = 'paste' | 'register';
@@ -22,7 +22,7 @@ export const NONCE_BYTES = 16;
 const TOKEN = /^([0-9a-f]{32}):([1-9]\d{0,11}):([1-9]\d{0,2}):([0-9a-f]{64})$/;
 const SOLUTION = /^\d{1,20}$/;
 
-export function challengeToken(key: Uint8Array, purpose: Purpose, challenge: Challenge): string {
+export function challengeToken(key: HmacKey | Uint8Array, purpose: Purpose, challenge: Challenge): string {
   return `${signedText(challenge)}:${Buffer.from(signature(key, purpose, challenge)).toString('hex')}`;
 }
 
@@ -35,7 +35,11 @@ export function parseToken(token: string): { readonly challenge: Challenge; read
 }
 
 /** Whether this service signed the challenge for that purpose; constant time. */
-export function isSigned(key: Uint8Array, purpose: Purpose, parsed: { challenge: Challenge; signature: Uint8Array }): boolean {
+export function isSigned(
+  key: HmacKey | Uint8Array,
+  purpose: Purpose,
+  parsed: { readonly challenge: Challenge; readonly signature: Uint8Array },
+): boolean {
   return timingSafeEqual(signature(key, purpose, parsed.challenge), parsed.signature);
 }
 
@@ -62,6 +66,6 @@ function signedText({ nonce, expiresAt, difficultyBits }: Challenge): string {
   return `${nonce}:${expiresAt}:${difficultyBits}`;
 }
 
-function signature(key: Uint8Array, purpose: Purpose, challenge: Challenge): Uint8Array {
+function signature(key: HmacKey | Uint8Array, purpose: Purpose, challenge: Challenge): Uint8Array {
   return hmacSha256(key, `${purpose}:${signedText(challenge)}`);
 }

@@ -2,7 +2,7 @@
 
 import { timingSafeEqual } from 'node:crypto';
 import type { RandomBytes } from '../core/random.ts';
-import { hmacSha256 } from './digest.ts';
+import { hmacKey, hmacSha256 } from './digest.ts';
 
 const KEY_BYTES = 32;
 
@@ -14,7 +14,7 @@ export type SecretMatcher = (presented: Uint8Array) => boolean;
  * another length, and so would say how long the secret is.
  */
 export function secretMatcher(secret: Uint8Array, random: RandomBytes): SecretMatcher {
-  const key = random(KEY_BYTES);
+  const key = hmacKey(random(KEY_BYTES));
   const expected = hmacSha256(key, secret);
   return (presented) => timingSafeEqual(hmacSha256(key, presented), expected);
 }

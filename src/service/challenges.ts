@@ -7,6 +7,7 @@ import type { Count, WorkOutcome } from '../core/metrics.ts';
 import type { RandomBytes } from '../core/random.ts';
 import { Refusal, type RefusalName } from '../core/refusals.ts';
 import { unixSeconds, type Clock } from '../core/time.ts';
+import { hmacKey } from '../crypto/digest.ts';
 import {
   challengeToken,
   isSigned,
@@ -59,7 +60,7 @@ export function createChallenges(parts: {
   count: Count;
 }): Challenges {
   const { config, antiflood, spent, clock, random, count } = parts;
-  let { key } = parts;
+  let key = hmacKey(parts.key);
 
   function difficultyBits(purpose: Purpose): number {
     return purpose === 'paste' ? antiflood.difficultyBits(clock.monotonicMs()) : config.registerPowDifficultyBits;
@@ -104,7 +105,7 @@ export function createChallenges(parts: {
     require: requireWork,
     usedAlready: (purpose) => refused('powAlreadyUsed', purpose),
     replaceKey: (replacement) => {
-      key = replacement;
+      key = hmacKey(replacement);
     },
   };
 }

@@ -12,7 +12,7 @@ import { CHUNK_BYTES, INLINE_BYTES, type ContentStore } from '../store/store.ts'
  * uploads, none, since the writer has enough to do then.
  */
 const CHUNKS_IN_FLIGHT = 2;
-const MANY_CHUNKS = 32;
+const MANY_CHUNKS = 16;
 
 /** A JSON escape is at most six bytes for one byte of content; the rest of the document gets a fixed allowance. */
 const JSON_BYTES_PER_CONTENT_BYTE = 6;

@@ -13,10 +13,10 @@ import { APPLICATION_ID, MIGRATIONS, PAGE_BYTES, applicationIdOf, migrate, schem
 export const WAL_LIMIT_BYTES = 8 * MIB;
 
 /** A batch of the writer with the pages that it touches fits; more would only spill into the log early. */
-const WRITER_CACHE_KIB = (16 * MIB) / KIB;
+const WRITER_CACHE_KIB = (8 * MIB) / KIB;
 
 /** The inner pages of a million pastes and of their index take some 3 MiB: SQLite's own 2 MB would not keep them. */
-const READER_CACHE_KIB = (8 * MIB) / KIB;
+const READER_CACHE_KIB = (4 * MIB) / KIB;
 
 /** attach: nothing here uses a second database, so no statement can. */
 const OPTIONS = { timeout: 5000, limits: { attach: 0 } } as const satisfies DatabaseSyncOptions;
