@@ -198,3 +198,10 @@ test('onFound: told of whatever is found or made', async () => {
   await authorities.find();
   assert.deepEqual(found, [made]);
 });
+
+test('signing: refuses while there is none, with or without a password', async () => {
+  for (const password of [PASSWORD, '']) {
+    const { authorities } = authoritiesOver({}, undefined, { password });
+    await assert.rejects(authorities.signing(), { refusal: 'authorityMissing' });
+  }
+});
