@@ -38,9 +38,9 @@ export function createReplyWriter(parts: { lingering: Lingering; isStopping: () 
     if (exchange.isLast) head.push('Connection', 'close');
     res.writeHead(reply.status, head);
     exchange.status = reply.status;
-    if (exchange.isLast) lingering.arm(connection.socket);
     // node ends a connection by itself too: the client said so, or asked for a 100 that it did not need.
     exchange.isLast ||= !res.shouldKeepAlive;
+    if (exchange.isLast) lingering.arm(connection.socket);
     connection.ignoresInput ||= exchange.isLast;
   }
 

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
 import { test } from 'node:test';
 import { Refusal } from '../../src/core/refusals.ts';
 import { MIB } from '../../src/core/time.ts';
@@ -144,3 +145,21 @@ async function stalled(read: () => number): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
+
+test('Connection: close, and more behind it: the answer is not lost to whoever reads it late', async (t) => {
+  const { port } = await startHttp(t, { handlers: { raw: () => emptyReply(200) } });
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  t.after(() => socket.destroy());
+  await once(socket, 'connect');
+  const answered = once(socket, 'readable');
+  socket.write(head('GET /abcdef/raw HTTP/1.1', 'Connection: close'));
+  await answered;
+  // Nothing of it has been read. Were the connection closed for good, each of these would be answered by a reset.
+  for (let piece = 0; piece < 5; piece += 1) {
+    await new Promise((resolve) => socket.write('GET /', resolve));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  let received = '';
+  for await (const bytes of socket) received += String(bytes);
+  assert.match(received, /^HTTP\/1\.1 200 /);
+});
