@@ -2,6 +2,7 @@
 // maximum. Every request that was allowed is remembered by its moment, so this is exact and not an estimate. Knows no
 // clock and no addresses.
 
+import { createUseOrder, type Used } from '../core/use-order.ts';
 import { StampRing } from './stamp-ring.ts';
 
 export interface SlidingWindowOptions {
@@ -36,16 +37,14 @@ export interface SlidingWindow {
 }
 
 /** A key's entry, in a list ordered by the last allowed request: then whatever has run out is at its front. */
-interface Entry {
+interface Entry extends Used<Entry> {
   readonly key: string;
-  stamps: StampRing;
-  older: Entry | undefined;
-  newer: Entry | undefined;
+  readonly stamps: StampRing;
 }
 
 export function createSlidingWindow({ windowMs, maxKeys, cleanupThreshold }: SlidingWindowOptions): SlidingWindow {
   const entries = new Map<string, Entry>();
-  const order = createOrder();
+  const order = createUseOrder<Entry>();
   const cleanupSize = Math.min(maxKeys, Math.ceil(maxKeys * cleanupThreshold));
 
   function forget(entry: Entry): void {
@@ -104,32 +103,4 @@ export function createSlidingWindow({ windowMs, maxKeys, cleanupThreshold }: Sli
 
 function newest(stamps: StampRing): number {
   return stamps.at(stamps.length - 1);
-}
-
-interface Order {
-  oldest(): Entry | undefined;
-  append(entry: Entry): void;
-  remove(entry: Entry): void;
-}
-
-/** A doubly linked list: a Map keeps order too, but finding its first entry steps over all those deleted before it. */
-function createOrder(): Order {
-  let oldest: Entry | undefined;
-  let newest: Entry | undefined;
-  return {
-    oldest: () => oldest,
-    append(entry) {
-      entry.older = newest;
-      entry.newer = undefined;
-      if (newest === undefined) oldest = entry;
-      else newest.newer = entry;
-      newest = entry;
-    },
-    remove(entry) {
-      if (entry.older === undefined) oldest = entry.newer;
-      else entry.older.newer = entry.newer;
-      if (entry.newer === undefined) newest = entry.older;
-      else entry.newer.older = entry.older;
-    },
-  };
 }
