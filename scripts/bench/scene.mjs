@@ -88,10 +88,7 @@ export function readingStock(name, suffix, draw) {
 export function readingStored(count, bytes) {
   return {
     async prepare(port) {
-      const content = text(bytes);
-      const path = `/${await store(port, content)}/raw`;
-      const answer = await capture(port, 'GET', path);
-      mustEqual(answer, content);
+      const { path, answer } = await storeAndRead(port, bytes);
       const others = Array.from({ length: count - 1 }, async () => `/${await store(port, text(bytes))}/raw`);
       const paths = [path, ...await Promise.all(others)];
       return { plan: { kind: /** @type {const} */ ('get'), paths }, answer: wholeAnswer(answer) };
@@ -113,10 +110,7 @@ export function asking(path) {
 export function readingLarge(bytes) {
   return {
     async prepare(port) {
-      const content = text(bytes);
-      const path = `/${await store(port, content)}/raw`;
-      const answer = await capture(port, 'GET', path);
-      mustEqual(answer, content);
+      const { path, answer } = await storeAndRead(port, bytes);
       const streamed = { status: answer.status, headers: answer.headers, body: null, bytes };
       return { plan: { kind: /** @type {const} */ ('get'), paths: [path] }, answer: streamed };
     },
@@ -136,6 +130,15 @@ export function writing(kind, bytes) {
       return { plan: { kind, bytes }, answer: { ...wholeAnswer(answer), hashes: kind === 'upload' } };
     },
   };
+}
+
+/** A new paste of `bytes`, and the answer that has all of it. @param {number} port @param {number} bytes */
+async function storeAndRead(port, bytes) {
+  const content = text(bytes);
+  const path = `/${await store(port, content)}/raw`;
+  const answer = await capture(port, 'GET', path);
+  mustEqual(answer, content);
+  return { path, answer };
 }
 
 /** @typedef {{ status: number, headers: string[], body: Buffer }} Captured */
