@@ -1,10 +1,37 @@
-// How bytes move between the layers without either side knowing the other's streams: a source pushes into a sink.
+// How bytes move between the layers without either side knowing the other's streams: a source pushes into a sink. And
+// the form in which small ones are kept.
+
+import { KIB } from './time.ts';
 
 /** Takes the next bytes, which are its own from then on. A promise asks the source to wait; a throw ends the transfer. */
 export type ByteSink = (bytes: Uint8Array) => void | Promise<void>;
 
 /** Pushes every byte into the sink, in order; resolves after the last was taken. Rejects when either side breaks off. */
 export type ByteSource = (sink: ByteSink) => Promise<void>;
+
+/** Bytes as text of one character a byte. */
+export interface ByteText {
+  readonly latin1: string;
+}
+
+export type CompactBytes = Uint8Array | ByteText;
+
+/**
+ * Up to this size text is the better form. To keep: a small array of bytes takes several times its length, in pieces
+ * that leave gaps when they go. To send: node puts it into one write with the head, where bytes would be a second buffer.
+ */
+const TEXT_BYTES = 8 * KIB;
+
+/** The bytes in the form that costs least to keep and to send, for which they may be copied. */
+export function compactBytes(bytes: Uint8Array): CompactBytes {
+  if (bytes.length > TEXT_BYTES) return bytes;
+  return { latin1: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1') };
+}
+
+/** As subarray of bytes. */
+export function partOf(bytes: CompactBytes, start: number, end: number): CompactBytes {
+  return 'latin1' in bytes ? { latin1: bytes.latin1.slice(start, end) } : bytes.subarray(start, end);
+}
 
 /**
  * Gives up at once the memory of bytes that are no longer needed, where nothing else is in it: what large transfers

@@ -2,10 +2,11 @@
 // They are made once for as long as the store keeps the paste in memory, where a paste found again is the same object
 // (store/hot-pastes.ts). Conditions, ranges and passwords are the handlers'.
 
+import type { CompactBytes } from '../core/bytes.ts';
 import { isInlineDisposition } from '../core/content.ts';
 import type { Paste } from '../store/store.ts';
 import { presentMetadata } from './present.ts';
-import { bytesBody, jsonReply, type Reply } from './reply.ts';
+import { jsonReply, type Reply } from './reply.ts';
 
 /** Of all of the content. */
 export interface ContentReply extends Reply {
@@ -17,14 +18,14 @@ export interface PasteReplies {
   metadata(paste: Paste): Reply;
   /** What GET says of the whole content, without its body: so does HEAD. */
   head(paste: Paste): Omit<ContentReply, 'body'>;
-  content(paste: Paste, content: Uint8Array): ContentReply;
+  content(paste: Paste, content: CompactBytes): ContentReply;
 }
 
 export function createPasteReplies(): PasteReplies {
   return {
     metadata: onceForEach<void, Reply>((paste) => jsonReply(200, presentMetadata(paste))),
     head: contentHead,
-    content: onceForEach((paste, content: Uint8Array) => ({ ...contentHead(paste), body: bytesBody(content) })),
+    content: onceForEach((paste, content: CompactBytes) => ({ ...contentHead(paste), body: content })),
   };
 }
 
@@ -41,12 +42,11 @@ function onceForEach<Given, Made>(make: (paste: Paste, given: Given) => Made): (
 }
 
 function contentHead(paste: Paste): Omit<ContentReply, 'body'> {
-  const digest = Buffer.from(paste.sha256.buffer, paste.sha256.byteOffset, paste.sha256.length);
-  const etag = `"sha256-${digest.toString('hex')}"`;
+  const etag = `"sha256-${paste.sha256}"`;
   const headers = {
     'Content-Type': paste.mimeType,
     'Content-Disposition': isInlineDisposition(paste.mimeType) ? 'inline' : `attachment; filename="${paste.id}"`,
-    'Repr-Digest': `sha-256=:${digest.toString('base64')}:`,
+    'Repr-Digest': `sha-256=:${Buffer.from(paste.sha256, 'hex').toString('base64')}:`,
   };
   // A burn-after-read paste has no validator: nobody gets to ask for it twice.
   const others = paste.burnAfterRead

@@ -11,7 +11,7 @@ import type { AuditEntry, Paste } from '../store/store.ts';
 const OWNER_SHOWN_CHARACTERS = 12;
 
 /** The answer to POST /: optional members only when they say something. */
-export function presentCreated(paste: Paste, expiryWasAsked: boolean): object {
+export function presentCreated(paste: Omit<Paste, 'sha256'>, expiryWasAsked: boolean): object {
   return {
     id: paste.id,
     url: `/${paste.id}`,
@@ -57,7 +57,7 @@ export function challengeLine(challenge: IssuedChallenge | null): string {
   return `${challenge.nonce} ${challenge.difficultyBits} ${challenge.expiresAt} ${challenge.token}`;
 }
 
-function shortOwner(paste: Paste): string | null {
+function shortOwner(paste: Pick<Paste, 'owner'>): string | null {
   return paste.owner === null ? null : paste.owner.slice(0, OWNER_SHOWN_CHARACTERS);
 }
 

@@ -1,12 +1,13 @@
 // From a reply to bytes on a socket: head, framing, backpressure. It is the only writer of answers beside
 // raw-answer.ts. How slow the client may be is connections.ts; what the answer says is the handler's.
 
+import { compactBytes } from '../core/bytes.ts';
 import { KIB } from '../core/time.ts';
 import { BodyReader } from './body.ts';
 import { commonHead } from './common-headers.ts';
 import type { Exchange } from './exchange.ts';
 import type { Lingering } from './linger.ts';
-import { bytesBody, type Reply, type ReplyBody, type StreamedBody } from './reply.ts';
+import type { Reply, ReplyBody, StreamedBody } from './reply.ts';
 import { createTurns, TURN_BYTES, type Turns } from './turns.ts';
 
 /** Bytes given to the socket at a time: how finely one can see what a slow client has taken, and what it holds. */
@@ -129,7 +130,7 @@ function wholeBody(body: Exclude<ReplyBody, StreamedBody>): string | Uint8Array 
   if (body === null) return '';
   if (typeof body === 'object' && 'latin1' in body) return body.latin1;
   if (typeof body === 'string' && Buffer.byteLength(body) === body.length) return body;
-  const sendable = bytesBody(typeof body === 'string' ? Buffer.from(body) : body);
+  const sendable = compactBytes(typeof body === 'string' ? Buffer.from(body) : body);
   return 'latin1' in sendable ? sendable.latin1 : sendable;
 }
 

@@ -1,8 +1,8 @@
 // An answer as the handlers give it: status, the headers beside the common ones, and a body. Only reply-writer.ts turns
 // it into bytes on a socket.
 
+import type { CompactBytes } from '../core/bytes.ts';
 import type { RefusalName } from '../core/refusals.ts';
-import { KIB } from '../core/time.ts';
 
 /** Content whose length is known before it is read. `close` is called exactly once, whatever happens. */
 export interface StreamedBody {
@@ -11,12 +11,7 @@ export interface StreamedBody {
   readonly close: () => void;
 }
 
-/** Bytes as text of one character a byte. */
-export interface ByteText {
-  readonly latin1: string;
-}
-
-export type ReplyBody = string | Uint8Array | ByteText | StreamedBody | null;
+export type ReplyBody = string | CompactBytes | StreamedBody | null;
 
 export interface Reply {
   readonly status: number;
@@ -25,15 +20,6 @@ export interface Reply {
   readonly body: ReplyBody;
   /** Why the service says no; for the metrics. */
   readonly refusal?: RefusalName;
-}
-
-/** node puts a body that is text into one write with the head; bytes would be a second buffer, which costs more. */
-const TEXT_BYTES = 8 * KIB;
-
-/** The bytes in the form that costs least to send, for which they may be copied. */
-export function bytesBody(bytes: Uint8Array): Uint8Array | ByteText {
-  if (bytes.length > TEXT_BYTES) return bytes;
-  return { latin1: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1') };
 }
 
 /** JSON on one line, ended by a newline. The value has its final member names already (present.ts). */

@@ -2,6 +2,7 @@
 // returned. The contract's "States and transitions" and the decisions' "Checks on POST /" are the source.
 
 import type { Config } from '../config/settings.ts';
+import type { CompactBytes } from '../core/bytes.ts';
 import { mediaTypeOf } from '../core/content.ts';
 import { ID_BYTES, idFromBytes } from '../core/ids.ts';
 import { andThen, type Awaitable } from '../core/awaitable.ts';
@@ -31,7 +32,7 @@ export interface Submission extends Offer {
 }
 
 export interface CreatedPaste {
-  readonly paste: Paste;
+  readonly paste: NewPaste;
   /** Where the client stands with the rate limit; null when there is none. */
   readonly rate: RateStanding | null;
 }
@@ -39,7 +40,7 @@ export interface CreatedPaste {
 /** A paste with its content held: in memory, or as a reader that must be closed. */
 export interface OpenedPaste {
   readonly paste: Paste;
-  readonly content: Uint8Array | ContentReader;
+  readonly content: CompactBytes | ContentReader;
 }
 
 export interface Pastes {
@@ -134,13 +135,13 @@ export function createPastes(parts: {
     count('pastesAccessed');
   }
 
-  function holdContent(paste: PasteWithContent): Uint8Array | ContentReader | undefined {
+  function holdContent(paste: PasteWithContent): CompactBytes | ContentReader | undefined {
     if (paste.content !== null) return paste.content;
     return paste.contentId === null ? undefined : store.contents.open(paste.contentId);
   }
 
   /** The content is held before the claim, since the claim takes it from everyone else. */
-  async function claimBurn(paste: Paste, content: Uint8Array | ContentReader): Promise<OpenedPaste> {
+  async function claimBurn(paste: Paste, content: CompactBytes | ContentReader): Promise<OpenedPaste> {
     let claimed = false;
     try {
       claimed = await store.pastes.burn(paste.id, paste.passwordHash, unixSeconds(clock));
@@ -157,6 +158,6 @@ export function createPastes(parts: {
 }
 
 /** Lets go of content that is not, or no longer, read. */
-export function releaseContent(content: Uint8Array | ContentReader): void {
-  if (!(content instanceof Uint8Array)) content.close();
+export function releaseContent(content: CompactBytes | ContentReader): void {
+  if ('close' in content) content.close();
 }

@@ -14,16 +14,10 @@ export const HOT_CONTENT_BYTES = INLINE_BYTES;
 /** Up to this size content is read along with metadata, to be kept: then whoever asks for it next finds it. */
 export const READ_ALONG_BYTES = 16 * KIB;
 
-/**
- * What a paste takes beside its content: objects, strings, the digest, places in maps, the heads of its answers. Half
- * of it is what the allocator leaves unused around so many small pieces.
- */
-export const HOT_PASTE_BYTES = 5 * KIB;
+/** What a paste takes beside its content: objects, strings, places in maps, the heads of its answers. */
+export const HOT_PASTE_BYTES = 1 * KIB;
 
-/** Smaller content is there twice: its answer keeps it as text (http/paste-replies.ts). */
-const KEPT_TWICE_BYTES = 8 * KIB;
-
-/** Of content and what comes with it: some five hundred of the largest pastes, or five thousand of 1 KiB. */
+/** Of content and what comes with it: some five hundred of the largest pastes, or sixteen thousand of 1 KiB. */
 const MAX_BYTES = 32 * MIB;
 
 export interface HotPastes {
@@ -71,8 +65,8 @@ export function createHotPastes(maxBytes = MAX_BYTES): HotPastes {
       return entry.found;
     },
     keep(found) {
-      const { id, burnAfterRead, content } = found;
-      if (content === null || content.length > HOT_CONTENT_BYTES || burnAfterRead || changing.has(id)) return;
+      const { id, burnAfterRead, content, size } = found;
+      if (content === null || size > HOT_CONTENT_BYTES || burnAfterRead || changing.has(id)) return;
       drop(id);
       const entry = { found, older: undefined, newer: undefined };
       kept.set(id, entry);
@@ -102,5 +96,5 @@ export function createHotPastes(maxBytes = MAX_BYTES): HotPastes {
 }
 
 function bytesOf({ size }: PasteWithContent): number {
-  return size + (size <= KEPT_TWICE_BYTES ? size : 0) + HOT_PASTE_BYTES;
+  return size + HOT_PASTE_BYTES;
 }

@@ -3,6 +3,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 
+import { compactBytes } from '../core/bytes.ts';
 import { challengeLookups, prepareSpending } from './challenges.ts';
 import type { CreationOutcome, CreationTerms, NewPaste, Paste, PasteWithContent, StoredUsage } from './store.ts';
 import { prepareSubmissions } from './submissions.ts';
@@ -173,7 +174,7 @@ export function prepareOrphaning(db: DatabaseSync): (rows: readonly unknown[]) =
 }
 
 /** In the order of PasteRow: such rows are had as arrays, which cost node less than objects. */
-export const PASTE_COLUMNS = `id, owner, mime_type, size, sha256, created_at, expires_at, burn_after_read, password_hash,
+export const PASTE_COLUMNS = `id, owner, mime_type, size, lower(hex(sha256)), created_at, expires_at, burn_after_read, password_hash,
       content_id`;
 
 export type PasteRow = readonly [
@@ -181,7 +182,7 @@ export type PasteRow = readonly [
   owner: string | null,
   mimeType: string,
   size: number,
-  sha256: Uint8Array,
+  sha256: string,
   createdAt: number,
   expiresAt: number,
   burnAfterRead: number,
@@ -199,7 +200,7 @@ export function pasteLookups(db: DatabaseSync): PasteLookups {
   return {
     find(id, nowSeconds, mostContentBytes) {
       const row = find.get({ id, nowSeconds, mostContentBytes }) as unknown as FoundRow | undefined;
-      return row && { ...pasteFromRow(row), content: row[10] };
+      return row && { ...pasteFromRow(row), content: row[10] && compactBytes(row[10]) };
     },
     usage: prepareUsage(db),
   };

@@ -2,6 +2,7 @@
 // call, decided in one transaction; ids and times are parameters. How it is kept starts at open.ts.
 
 import type { Awaitable } from '../core/awaitable.ts';
+import type { CompactBytes } from '../core/bytes.ts';
 import type { LogDetails } from '../core/log.ts';
 import type { ChunkBuffers } from './chunk-buffers.ts';
 import type { AuthorityStore, CertificateStore } from './pki-store.ts';
@@ -14,8 +15,8 @@ export interface Paste {
   readonly mimeType: string;
   /** Bytes of content. */
   readonly size: number;
-  /** 32 bytes: SHA-256 of the content. */
-  readonly sha256: Uint8Array;
+  /** Of the content, as 64 hexadecimal digits in lower case. */
+  readonly sha256: string;
   readonly createdAt: number;
   readonly expiresAt: number;
   readonly burnAfterRead: boolean;
@@ -27,7 +28,7 @@ export interface Paste {
 
 export interface PasteWithContent extends Paste {
   /** The content itself when it is in the row, null when it is in chunks. */
-  readonly content: Uint8Array | null;
+  readonly content: CompactBytes | null;
 }
 
 /** Content of at most so many bytes is kept in the row of its paste. */
@@ -37,7 +38,11 @@ export const INLINE_BYTES = 64 * 1024;
 export const CHUNK_BYTES = 256 * 1024;
 
 /** A paste to store: exactly one of `content` and `contentId` is not null. */
-export type NewPaste = PasteWithContent;
+export interface NewPaste extends Omit<Paste, 'sha256'> {
+  /** Of the content: 32 bytes. */
+  readonly sha256: Uint8Array;
+  readonly content: Uint8Array | null;
+}
 
 /** A challenge that has done its work: of no use again while its token could still be presented. */
 export interface SpentChallenge {

@@ -13,7 +13,7 @@ import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 import {
-  CREATED_AT, patternedBytes, readContent, selectValue, strayChunks, temporaryFolder,
+  CREATED_AT, contentOf, patternedBytes, selectValue, strayChunks, temporaryFolder,
 } from '../support/store.ts';
 
 const ROUNDS = 20;
@@ -80,7 +80,7 @@ async function assertKept(store: Store, acknowledged: Acknowledged, whole: Reado
     if (paste === undefined && burning.has(id)) continue;
     assert.ok(paste, `${id} was stored and is lost`);
     if (!whole.has(id)) continue;
-    const content = paste.content ?? (await readContent(store, paste.contentId ?? '', 0, size));
+    const content = await contentOf(store, paste);
     assert.ok(Buffer.from(patternedBytes(size, size)).equals(content), `${id} is not what was stored`);
   }
 }

@@ -8,9 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { TestContext } from 'node:test';
+import { compactBytes } from '../../src/core/bytes.ts';
 import type { LogEntry } from '../../src/core/log.ts';
 import { openStore } from '../../src/store/open.ts';
-import { CHUNK_BYTES, INLINE_BYTES, type CreationTerms, type NewPaste, type Store } from '../../src/store/store.ts';
+import { CHUNK_BYTES, INLINE_BYTES } from '../../src/store/store.ts';
+import type { CreationTerms, NewPaste, PasteWithContent, Store } from '../../src/store/store.ts';
 import { movableClock, type MovableClock } from './clock.ts';
 
 /** What pastes made here are created at, Unix seconds, and when they expire unless a test says otherwise. */
@@ -91,6 +93,12 @@ export function inlinePaste(content: Uint8Array, changes: Partial<NewPaste> = {}
   };
 }
 
+/** That paste as the store gives it back. */
+export function asFound(paste: NewPaste): PasteWithContent {
+  const sha256 = Buffer.from(paste.sha256).toString('hex');
+  return { ...paste, sha256, content: paste.content && compactBytes(paste.content) };
+}
+
 /** Stores it in the way of the service: small content in its row, larger content in chunks. Gives what was stored. */
 export async function storePaste(
   store: Store,
@@ -111,6 +119,12 @@ export async function uploadContent(store: Store, content: Uint8Array): Promise<
     await upload.write(content.slice(start, start + CHUNK_BYTES));
   }
   return upload.contentId;
+}
+
+/** All of the content of a paste that was found with it. */
+export async function contentOf(store: Store, { content, contentId, size }: PasteWithContent): Promise<Buffer> {
+  if (content === null) return readContent(store, contentId ?? '', 0, size);
+  return 'latin1' in content ? Buffer.from(content.latin1, 'latin1') : Buffer.from(content);
 }
 
 /** The content of a paste as a reader gets it; fails the test when it can't be opened. */

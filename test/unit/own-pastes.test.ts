@@ -15,13 +15,13 @@ import type {
   DeletionOutcome, Paste, PasteChanges, PasteFilter, PasteStore, Store, UpdateOutcome,
 } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
-import { CREATED_AT, inlinePaste } from '../support/store.ts';
+import { CREATED_AT, asFound, inlinePaste } from '../support/store.ts';
 import { testConfig } from '../support/test-config.ts';
 
 const OWNER = 'a'.repeat(40);
 const CALLER: Caller = { tier: 'untrusted', fingerprint: OWNER };
 const ADMIN: Caller = { tier: 'admin', fingerprint: 'b'.repeat(40) };
-const PASTE: Paste = inlinePaste(Buffer.from('content'), { owner: OWNER });
+const PASTE: Paste = asFound(inlinePaste(Buffer.from('content'), { owner: OWNER }));
 const RATE: RateStanding = { limit: 3, remaining: 2, resetAtSeconds: CREATED_AT + 60 };
 const EVERYTHING: Omit<PasteFilter, 'owner'> = { typeGlob: null, after: 0, before: Infinity };
 

@@ -12,7 +12,7 @@ const PASTE: Paste = {
   owner: 'b'.repeat(40),
   mimeType: 'image/png',
   size: 7,
-  sha256: new Uint8Array(32),
+  sha256: '0'.repeat(64),
   createdAt: CREATED_AT,
   expiresAt: CREATED_AT + 60,
   burnAfterRead: true,

@@ -2,16 +2,17 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { compactBytes } from '../../src/core/bytes.ts';
 import { HOT_CONTENT_BYTES, HOT_PASTE_BYTES, READ_ALONG_BYTES, createHotPastes } from '../../src/store/hot-pastes.ts';
 import type { NewPaste, PasteWithContent, UpdateTerms } from '../../src/store/store.ts';
 import {
-  CREATED_AT, EXPIRES_AT, NO_TERMS, inlinePaste, newId, openTestStore, patternedBytes, storePaste,
+  CREATED_AT, EXPIRES_AT, NO_TERMS, asFound, inlinePaste, newId, openTestStore, patternedBytes, storePaste,
 } from '../support/store.ts';
 
 const TERMS: UpdateTerms = { duplicates: null, maxStoredBytes: null, nowSeconds: CREATED_AT };
 
 const foundPaste = (size: number, changes: Partial<NewPaste> = {}): PasteWithContent =>
-  inlinePaste(patternedBytes(size), changes);
+  asFound(inlinePaste(patternedBytes(size), changes));
 
 test('find: gives what was kept until the second in which it expires', () => {
   const hot = createHotPastes();
@@ -36,7 +37,7 @@ test('keep: content up to the limit, and no burn-after-read paste', () => {
 });
 
 test('keep: what was used longest ago makes room, and bytes are counted once for each paste', () => {
-  const hot = createHotPastes(3 * (HOT_PASTE_BYTES + 2 * 10));
+  const hot = createHotPastes(3 * (HOT_PASTE_BYTES + 10));
   const [first, second, third, fourth] = [foundPaste(10), foundPaste(10), foundPaste(10), foundPaste(10)];
   for (const found of [first, second, third, third, third]) hot.keep(found);
   hot.find(first.id, CREATED_AT);
@@ -72,7 +73,7 @@ test('pastes.find: answers from memory what was read before, and says the same',
   const [described, whole] = [await store.pastes.find(id, CREATED_AT), await store.pastes.findWithContent(id, CREATED_AT)];
   assert.equal(store.pastes.find(id, CREATED_AT), described, 'the very same object, at once');
   assert.deepEqual(await store.pastes.findWithContent(id, CREATED_AT), whole);
-  assert.deepEqual(whole, { ...described, content: patternedBytes(100) });
+  assert.deepEqual(whole, { ...described, content: compactBytes(patternedBytes(100)) });
 });
 
 test('pastes.find: while changes run it never falls behind what a list shows, and afterwards it has the change', async (t) => {

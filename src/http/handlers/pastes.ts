@@ -1,6 +1,7 @@
 // POST /, GET /{id} and GET /{id}/raw: from a request to the rules of service/pastes.ts and back to a reply.
 
 import { andThen, type Awaitable } from '../../core/awaitable.ts';
+import { partOf } from '../../core/bytes.ts';
 import { Refusal } from '../../core/refusals.ts';
 import type { Rates } from '../../service/rates.ts';
 import { releaseContent, type OpenedPaste, type Pastes } from '../../service/pastes.ts';
@@ -79,7 +80,7 @@ export function createPasteHandlers(parts: {
   }
 
   function wholeContent({ paste, content }: OpenedPaste): ContentReply {
-    if (content instanceof Uint8Array) return replies.content(paste, content);
+    if (!('read' in content)) return replies.content(paste, content);
     return { ...replies.head(paste), body: contentBody(content, { start: 0, end: paste.size }) };
   }
 
@@ -113,7 +114,7 @@ function pasteId(request: Request): string {
 }
 
 function contentBody(content: OpenedPaste['content'], range: ByteRange): ReplyBody {
-  if (content instanceof Uint8Array) return content.subarray(range.start, range.end);
+  if (!('read' in content)) return partOf(content, range.start, range.end);
   return {
     bytes: range.end - range.start,
     chunks: () => content.read(range.start, range.end),
