@@ -15,9 +15,9 @@ export const HOT_CONTENT_BYTES = INLINE_BYTES;
 export const READ_ALONG_BYTES = 16 * KIB;
 
 /** What a paste takes beside its content: objects, strings, places in maps, the heads of its answers. */
-export const HOT_PASTE_BYTES = 1 * KIB;
+export const HOT_PASTE_BYTES = 1.5 * KIB;
 
-/** Of content and what comes with it: some five hundred of the largest pastes, or sixteen thousand of 1 KiB. */
+/** Of content and what comes with it: some five hundred of the largest pastes, or thirteen thousand of 1 KiB. */
 const MAX_BYTES = 32 * MIB;
 
 export interface HotPastes {
