@@ -2,9 +2,10 @@
 // answer.
 
 import { once } from 'node:events';
-import { request, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { request } from './node-http.ts';
 
 export interface ProbeTarget {
   readonly place: { readonly host: string; readonly port: number } | { readonly path: string };

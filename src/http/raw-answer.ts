@@ -1,13 +1,13 @@
 // An answer as text for a socket that node:http gives no response object for: what could not be parsed, CONNECT,
 // connections over the cap. The same headers and body as any other refusal.
 
-import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refusal, type RefusalName } from '../core/refusals.ts';
 import type { Clock } from '../core/time.ts';
 import { plainAddress } from './client-address.ts';
 import { commonHead } from './common-headers.ts';
 import type { Lingering } from './linger.ts';
+import { STATUS_CODES } from './node-http.ts';
 import { refusalReply } from './refused.ts';
 import type { RequestIds } from './request-id.ts';
 import type { NoteAnswered } from './answered.ts';

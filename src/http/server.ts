@@ -1,7 +1,7 @@
 // The HTTP server: puts the parts of this folder around node:http, listens and stops. What happens to one request is
 // exchange.ts; node's own answers, time-outs and parser failures are all replaced here by ours. TLS is tls.ts.
 
-import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Config } from '../config/settings.ts';
@@ -21,6 +21,7 @@ import { createLingering, type Lingering } from './linger.ts';
 import { publicPlace, type ListeningPlace } from './listening-place.ts';
 import { listenAt, type Bound } from './listening.ts';
 import { networkMatcher } from './networks.ts';
+import { createServer } from './node-http.ts';
 import { createRawAnswer, type RawAnswer } from './raw-answer.ts';
 import { createReplyWriter } from './reply-writer.ts';
 import { createRequestIds } from './request-id.ts';

@@ -34,6 +34,9 @@ const CONFINED: Record<string, readonly string[]> = {
 /** The only modules of Node that these may import: rules without input and output. */
 const ONLY: Record<string, readonly string[]> = { core: ['node:buffer'], service: [] };
 
+/** The one file that may require; it says why. */
+const REQUIRES_HTTP = 'src/http/node-http.ts';
+
 const files = sourceFiles();
 
 function layerOf(path: string): string {
@@ -63,7 +66,17 @@ test('src: every import is a file of src/ or a module of Node', () => {
 });
 
 test('src: modules are imported under names that a scanner can see', () => {
-  assert.deepEqual(matches(files, /\bgetBuiltinModule\b|\bcreateRequire\b|\bimport\(\s*[^'"\s]/g), []);
+  const others = files.filter(({ path }) => path !== REQUIRES_HTTP);
+  assert.deepEqual(matches(others, /\bgetBuiltinModule\b|\bcreateRequire\b|\bimport\(\s*[^'"\s]/g), []);
+});
+
+test(`src: node:http is imported for its types alone, and loaded by ${REQUIRES_HTTP}`, () => {
+  const loads = files.flatMap(({ path, text }) => [...text.matchAll(/^import (?!type\b)[^;]*? from 'node:http';/gm)]
+    .map(([statement]) => `${path}: ${statement}`));
+  assert.deepEqual(loads, []);
+  const required = files.find(({ path }) => path === REQUIRES_HTTP)?.text ?? '';
+  const calls = required.matchAll(/^const .*createRequire\(import\.meta\.url\)\('([^']*)'\)/gm);
+  assert.deepEqual([...calls].map(([, name]) => name), ['node:http']);
 });
 
 test('src: imports go from the outer layers to the inner ones', () => {
