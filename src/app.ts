@@ -1,263 +1,32 @@
-// Puts the parts together: the one assembly, in production and in tests. Time, randomness and the log are handed in; everything
-// below this file uses what it was given.
+// Starts the service: its certificate, its store, and beside the opening of that, everything else. What it consists of
+// is assembly.ts. This file loads little by itself: the store's writer thread has as much to load as all the rest, and
+// both happen at once only if it begins first.
 
-import { ConfigError } from './config/load.ts';
-import { SETTINGS, type Config } from './config/settings.ts';
-import type { Log } from './core/log.ts';
-import { ID_BYTES, idFromBytes } from './core/ids.ts';
-import type { RandomBytes } from './core/random.ts';
-import type { Clock } from './core/time.ts';
-import { createCallerOf, type CallerOf } from './http/callers.ts';
-import { createAuditHandlers } from './http/handlers/audit.ts';
-import { createChallengeHandlers } from './http/handlers/challenges.ts';
-import { createClientHandlers } from './http/handlers/client.ts';
-import { createOwnPasteHandlers } from './http/handlers/own-pastes.ts';
-import { createPasteHandlers } from './http/handlers/pastes.ts';
-import { createPkiHandlers } from './http/handlers/pki.ts';
-import { createRegistrationHandlers } from './http/handlers/registration.ts';
-import { createServiceHandlers } from './http/handlers/service.ts';
-import type { ListeningPlace } from './http/listening-place.ts';
-import { createMetricsServer } from './http/metrics-server.ts';
-import { ROUTES } from './http/routes.ts';
-import { createHttpServer, type ListeningAddress } from './http/server.ts';
-import { readServerCertificate } from './http/tls-files.ts';
-import { Tls } from './http/tls.ts';
-import { createAntiflood, type AntifloodOptions } from './limits/antiflood.ts';
-import { createWorkQueue, type WorkQueue } from './limits/work-queue.ts';
-import { measureEventLoopDelay } from './ops/event-loop.ts';
-import { createMetrics } from './ops/metrics.ts';
-import { createCleanup, type Cleanup } from './ops/cleanup.ts';
-import { createKdfThread } from './crypto/pkcs12-kdf-thread.ts';
-import { createAudit, type Audit } from './service/audit.ts';
-import { createAuthorities } from './service/authority.ts';
-import { watchForAuthority } from './service/authority-watch.ts';
-import { createCertificates } from './service/certificates.ts';
-import { createChallenges, type Challenges } from './service/challenges.ts';
-import { createContentRules } from './service/content-rules.ts';
-import { gaugeReaders } from './service/gauges.ts';
-import { createIdentity } from './service/identity.ts';
-import { createOwnPastes } from './service/own-pastes.ts';
-import { createPasswords } from './service/passwords.ts';
-import { createPastes } from './service/pastes.ts';
-import { createRates } from './service/rates.ts';
-import { createRegistration } from './service/registration.ts';
-import { createRevocationList } from './service/revocation-list.ts';
-import { cleanupTasks } from './service/upkeep.ts';
+import type { App, AppParts, ListenerTls } from './assembly.ts';
+import type { Config } from './config/settings.ts';
 import { openStore } from './store/open.ts';
-import type { StoredAuthority } from './store/pki-store.ts';
-import type { Store } from './store/store.ts';
-
-export interface AppParts {
-  readonly clock: Clock;
-  readonly random: RandomBytes;
-  readonly log: Log;
-  /** Processors of this host. */
-  readonly cores: number;
-  /** How long a password check takes here; measured at start when not given. */
-  readonly passwordCheckMs?: number;
-}
-
-export interface App {
-  /** Begins to accept connections, where the settings say unless a place is given. Rejects with ListeningError. */
-  listen(place?: ListeningPlace): Promise<ListeningAddress>;
-  /** The background tasks, for tests and commands that want one now. */
-  readonly cleanup: Cleanup;
-  /**
-   * Takes what can change while the service runs: the secrets of these settings, and what is in the files of the TLS
-   * certificate. What can't be used is logged, and stays as it was; without settings, the secrets do. Gives the names
-   * of the settings that changed.
-   */
-  reload(next: Config | undefined): Promise<readonly string[]>;
-  /** Lets requests in flight finish, then stops everything and closes the store. */
-  close(): Promise<void>;
-}
-
-/** node's default pool has four threads; one must stay free for files and DNS (UV_THREADPOOL_SIZE). */
-const MOST_PASSWORD_CHECKS = 3;
-
-/** At 0.1 s a check, a queue of so many is a wait that a person still bears. */
-const PASSWORD_CHECKS_WAITING = 32;
-const PASSWORD_WAIT_MS = 5000;
-
-/** Bundles of registrations in progress, at a millisecond or two each. */
-const BUNDLES_WAITING = 256;
-
-/** A bundle with a password takes seconds of a thread of its own: one at a time, and few wait. */
-const SLOW_BUNDLES_WAITING = 4;
-const SLOW_BUNDLE_WAIT_MS = 30_000;
-
-/** As long as the output of the HMAC that it is for. */
-const CHALLENGE_KEY_BYTES = 32;
 
 /**
  * Opens the store and puts everything together; nothing listens yet. Rejects when the database or the TLS certificate
- * is refused.
+ * is refused, and whenever it rejects, the store is closed.
  */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
-  const { clock, random, log } = parts;
-  const tls = config.tlsCertPath === '' ? undefined : new Tls(readServerCertificate(config), { clock, log });
-  const store = await openStore({ path: config.databasePath, clock, log });
-  const eventLoopDelay = measureEventLoopDelay();
-  const queue = createWorkQueue({
-    concurrency: Math.max(1, Math.min(parts.cores - 1, MOST_PASSWORD_CHECKS)),
-    maxWaiting: PASSWORD_CHECKS_WAITING,
-    maxWaitMs: PASSWORD_WAIT_MS,
-    clock,
-  });
-  const readers = gaugeReaders({ store, passwordQueue: queue, eventLoopDelay, connectionsOpen: () => server.connectionsOpen(), clock });
-  const metrics = createMetrics({ routes: ROUTES.map((route) => route.path), readers });
-  const { count } = metrics;
-  const passwords = createPasswords({ queue, clock, random, checkMs: parts.passwordCheckMs });
-  const antiflood = createAntiflood(antifloodOptions(config));
-  const key = await challengeKey(config, store, random);
-  const challenges = createChallenges({ config, key, antiflood, spent: store.challenges, clock, random, count });
-  const rates = createRates({ config, clock, count });
-  const rules = createContentRules({ config, store, passwords, newContentId: () => idFromBytes(random(ID_BYTES)) });
-  const audit = createAudit({ clock, log });
-  const identity = createIdentity({ certificates: store.certificates, auditLog: store.audit, audit, clock });
-  const callerOf = createCallerOf(identity);
-  const pki = createPki({ config, store, queue, challenges, audit, callerOf, clock, random, log, tls });
-  const pastes = createPastes({ config, store, rules, passwords, challenges, rates, antiflood, clock, random, count });
-  const ownPastes = createOwnPastes({ config, store, rules, passwords, rates, audit, clock, count });
-  const handlers = {
-    ...createServiceHandlers({
-      config, store, challenges, canRegister: pki.authorities.hasPassword, isStopping: () => server.isStopping(),
-    }),
-    ...createChallengeHandlers(challenges),
-    ...createClientHandlers(),
-    ...createPasteHandlers({ pastes, rates, callerOf }),
-    ...createOwnPasteHandlers({ pastes: ownPastes, callerOf }),
-    ...createAuditHandlers({ auditLog: store.audit, callerOf }),
-    ...pki.handlers,
-  };
-  const server = createHttpServer({ config, handlers, clock, random, log, metrics, tls });
-  const metricsServer = config.metricsListen === ''
-    ? undefined
-    : createMetricsServer({ config, listenOn: config.metricsListen, metrics, clock, random, log });
-  const cleanup = createCleanup(cleanupTasks({ config, store, rates, clock, count }), log);
-  const authorityWatch = watchForAuthority(pki.authorities);
-  const replacements: Replacements = {
-    proxySecret: (secret) => server.replaceProxySecret(secret),
-    powSecret: (secret) => challenges.replaceKey(Buffer.from(secret)),
-    pkiCaPassword: pki.authorities.replacePassword,
-  };
-
-  return {
-    cleanup,
-    reload: createReload(config, { replacements, tls, log }),
-    listen: async (place) => {
-      await metricsServer?.listen();
-      if (tls !== undefined) await authorityWatch.begin();
-      const address = await server.listen(place);
-      cleanup.start();
-      void pki.authorities.checkKey();
-      return address;
-    },
-    close: async () => {
-      await Promise.all([server.stop(), metricsServer?.stop()]);
-      eventLoopDelay.stop();
-      authorityWatch.stop();
-      await cleanup.stop();
-      await pki.close();
-      await store.close();
-    },
-  };
-}
-
-/** The authority, what it issues, and the threads that make bundles. */
-function createPki(parts: {
-  config: Config;
-  store: Store;
-  queue: WorkQueue;
-  challenges: Challenges;
-  audit: Audit;
-  callerOf: CallerOf;
-  clock: Clock;
-  random: RandomBytes;
-  log: Log;
-  tls: Tls | undefined;
-}) {
-  const { config, store, queue, challenges, audit, callerOf, clock, random, log, tls } = parts;
-  const onFound = ({ certificate }: StoredAuthority): void => tls?.trust(certificate);
-  const authorities = createAuthorities({ config, store: store.authority, queue, audit, clock, random, log, onFound });
-  const certificates = createCertificates({ config, store: store.certificates, challenges, audit, clock, random, log });
-  const revocationList = createRevocationList({ authorities, store: store.authority, certificates: store.certificates, clock });
-  const kdf = createKdfThread(BUNDLES_WAITING);
-  const slowKdf = createKdfThread(SLOW_BUNDLES_WAITING);
-  const slowQueue = createWorkQueue({ concurrency: 1, maxWaiting: SLOW_BUNDLES_WAITING, maxWaitMs: SLOW_BUNDLE_WAIT_MS, clock });
-  const register = createRegistration({ authorities, certificates, challenges, kdf, slowKdf, slowQueue, random });
-  return {
-    authorities,
-    handlers: {
-      ...createPkiHandlers({ config, authorities, certificates, revocationList, callerOf }),
-      ...createRegistrationHandlers({ challenges, register, callerOf, random }),
-    },
-    close: async () => {
-      await Promise.all([kdf.close(), slowKdf.close()]);
-    },
-  };
-}
-
-type ReplaceableSecret = 'proxySecret' | 'powSecret' | 'pkiCaPassword';
-
-/** How each takes effect; false when it can't. */
-type Replacements = Readonly<Record<ReplaceableSecret, (secret: string) => void | Promise<boolean>>>;
-
-function createReload(
-  config: Config,
-  { replacements, tls, log }: { replacements: Replacements; tls: Tls | undefined; log: Log },
-): App['reload'] {
-  const keys = Object.keys(replacements) as ReplaceableSecret[];
-  const inForce = new Map(keys.map((key) => [key, config[key]]));
-
-  function kept(message: string): false {
-    log({ level: 'error', logger: 'config', event: 'setting not replaced', outcome: 'failure', details: { message } });
-    return false;
+  const { clock, log } = parts;
+  const listenerTls = config.tlsCertPath === '' ? undefined : await readTls(config, parts);
+  const opening = openStore({ path: config.databasePath, clock, log });
+  const [store, { assemble }] = await Promise.all([opening, import('./assembly.ts')]);
+  try {
+    return await assemble(config, parts, { store, listenerTls });
+  } catch (error) {
+    await store.close();
+    throw error;
   }
-
-  async function replaceSecret(key: ReplaceableSecret, secret: string): Promise<boolean> {
-    const { name } = SETTINGS[key];
-    if (secret === inForce.get(key)) return false;
-    // A file that has gone must not open what the secret in it has closed.
-    if (secret === '') return kept(`${name} is no longer set; the one before stays until the next start`);
-    const isTaken = await replacements[key](secret);
-    if (isTaken === false) return kept(`${name} does not open the stored key; the one before stays`);
-    inForce.set(key, secret);
-    return true;
-  }
-
-  function replaceCertificate(): boolean {
-    try {
-      return tls?.replaceCertificate(readServerCertificate(config)) ?? false;
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      return kept(`${error.message}; the certificate before stays`);
-    }
-  }
-
-  return async (next) => {
-    const changed: string[] = [];
-    if (replaceCertificate()) changed.push(SETTINGS.tlsCertPath.name);
-    if (next === undefined) return changed;
-    for (const key of keys) if (await replaceSecret(key, next[key])) changed.push(SETTINGS[key].name);
-    return changed;
-  };
 }
 
-/** An operator who runs several hosts gives them the same key; else one is made once and kept. */
-async function challengeKey(config: Config, store: Store, random: RandomBytes): Promise<Uint8Array> {
-  if (config.powSecret !== '') return Buffer.from(config.powSecret);
-  return store.secrets.keep('proof-of-work', random(CHALLENGE_KEY_BYTES));
-}
-
-function antifloodOptions(config: Config): AntifloodOptions {
-  return {
-    baseBits: config.powDifficultyBits,
-    thresholdCount: config.antifloodThreshold,
-    windowMs: config.antifloodWindowSeconds * 1000,
-    stepBits: config.antifloodStepBits,
-    maxBits: config.antifloodMaxBits,
-    decayMs: config.antifloodDecaySeconds * 1000,
-    maxEntries: config.antifloodMaxEntries,
-  };
+/** Only a listener that speaks TLS loads what that takes. */
+async function readTls(config: Config, { clock, log }: AppParts): Promise<ListenerTls> {
+  const { Tls } = await import('./http/tls.ts');
+  const { readServerCertificate } = await import('./http/tls-files.ts');
+  const readCertificate = () => readServerCertificate(config);
+  return { tls: new Tls(readCertificate(), { clock, log }), readCertificate };
 }

@@ -1,6 +1,6 @@
-// `pasted serve`: the life of the service, from its settings to its last log line. What it consists of is app.ts.
+// `pasted serve`: the life of the service, from its settings to its last log line. How it is put together is app.ts.
 
-import type { App, AppParts } from '../app.ts';
+import type { App, AppParts } from '../assembly.ts';
 import { isProduction, productionWarnings } from '../config/checks.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/settings.ts';

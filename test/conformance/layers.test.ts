@@ -11,6 +11,7 @@ const ROWS = [
   ['config', 'crypto', 'store', 'limits', 'ops', 'client'],
   ['service'],
   ['http'],
+  ['assembly'],
   ['app'],
   ['commands'],
   ['main'],
