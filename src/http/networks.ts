@@ -1,6 +1,6 @@
 // Whether an address lies in one of the networks that a setting lists.
 
-import { BlockList, isIPv6 } from 'node:net';
+import { BlockList } from 'node:net';
 import { plainAddress } from './client-address.ts';
 
 /** Whether the address, in the form of plainAddress, is in one of the networks. */
@@ -13,7 +13,7 @@ export function networkMatcher(networks: readonly string[]): NetworkMatcher {
     const [address = '', prefix] = network.split('/');
     const plain = plainAddress(address) ?? address;
     // Addresses are compared in their plain form, so a block of IPv4-mapped addresses is one of IPv4.
-    const mappedBits = isIPv6(address) && !isIPv6(plain) ? 96 : 0;
+    const mappedBits = family(address) !== family(plain) ? 96 : 0;
     if (prefix === undefined) list.addAddress(plain, family(plain));
     else list.addSubnet(plain, Math.max(0, Number(prefix) - mappedBits), family(plain));
   }

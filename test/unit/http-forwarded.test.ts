@@ -29,7 +29,7 @@ test('plainAddress: one text for each address', () => {
   for (const [text, plain] of cases) assert.equal(plainAddress(text), plain);
   for (const text of [
     '', 'unknown', '192.0.2', '192.0.2.256', '192.0.2.01', '192.0.2.1:80', '[::1]', ':::', '1:2:3:4:5:6:7:8:9', '::1 ',
-    '_hidden',
+    '_hidden', 'fe80::1%', 'fe80::1%a/b', 'fe80::1%a%b', '192.0.2.1%eth0', '%eth0',
   ]) {
     assert.equal(plainAddress(text), undefined, text);
   }
