@@ -100,7 +100,10 @@ async function assemble({ reader, writer, lock, path, log }: Parts): Promise<Sto
       removeUntil: (untilSeconds, limit) => writer.run('removeOldSubmissions', { untilSeconds, limit }),
     },
     secrets: {
-      keep: (name, value) => writer.run('keepSecret', { name, value }),
+      // From the second start on there is nothing to write, and nothing to wait for.
+      keep: async (name, value) => (
+        reader.look((lookups) => lookups.findSecret(name)) ?? writer.run('keepSecret', { name, value })
+      ),
     },
     hasRoomFor: (bytes) => freeBytes(path) - bytes > FREE_RESERVE_BYTES,
     upkeep: createUpkeep(writer, path),

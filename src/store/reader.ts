@@ -19,13 +19,15 @@ import { pasteListLookups } from './paste-lists.ts';
 import type { PasteListLookups } from './paste-lists.ts';
 import { pasteLookups } from './pastes.ts';
 import type { PasteLookups } from './pastes.ts';
+import { secretLookups } from './secrets.ts';
+import type { SecretLookups } from './secrets.ts';
 import { statsLookups } from './stats.ts';
 import type { StatsLookups } from './stats.ts';
 import { StoreError } from './store.ts';
 
 export interface Lookups
   extends PasteLookups, PasteListLookups, ContentLookups, ChallengeLookups, CertificateLookups, AuthorityLookups, AuditLookups,
-    StatsLookups {}
+    SecretLookups, StatsLookups {}
 
 export interface Reader {
   /** Throws a StoreError when the storage fails or is closed. */
@@ -55,6 +57,7 @@ function prepareLookups(db: DatabaseSync): Lookups {
     ...certificateLookups(db),
     ...authorityLookups(db),
     ...auditLookups(db),
+    ...secretLookups(db),
     ...statsLookups(db),
   };
 }

@@ -12,16 +12,25 @@ export interface SecretCommands {
   keepSecret(secret: KeptSecret): Uint8Array;
 }
 
+export interface SecretLookups {
+  findSecret(name: string): Uint8Array | undefined;
+}
+
 export function secretCommands(db: DatabaseSync): SecretCommands {
   const insert = db.prepare(`
     INSERT INTO secrets (name, value)
     VALUES (:name, :value)
     ON CONFLICT DO NOTHING`);
-  const select = db.prepare('SELECT value FROM secrets WHERE name = :name');
+  const { findSecret } = secretLookups(db);
   return {
     keepSecret({ name, value }) {
       insert.run({ name, value });
-      return select.get({ name })?.['value'] as Uint8Array;
+      return findSecret(name)!;
     },
   };
+}
+
+export function secretLookups(db: DatabaseSync): SecretLookups {
+  const select = db.prepare('SELECT value FROM secrets WHERE name = :name');
+  return { findSecret: (name) => select.get({ name })?.['value'] as Uint8Array | undefined };
 }
