@@ -81,19 +81,24 @@ function prepareUpdate(db: DatabaseSync, selected: Selected): PasteChangeCommand
 function prepareUpdateWriting(db: DatabaseSync): (before: Paste, changes: PasteChanges) => readonly string[] {
   const setContent = db.prepare(`
     UPDATE pastes
-    SET mime_type = :mimeType, size = :size, sha256 = :sha256, content_id = :contentId, content = :content
+    SET size = :size, sha256 = :sha256, content_id = :contentId, content = :content
     WHERE id = :id`);
+  // Setting it, even as it was, writes the entries of both indexes that lists are read from: two pages beside the row's.
+  const setMimeType = db.prepare('UPDATE pastes SET mime_type = :mimeType WHERE id = :id');
   const setPassword = db.prepare('UPDATE pastes SET password_hash = :passwordHash WHERE id = :id');
   const setExpiry = db.prepare('UPDATE pastes SET expires_at = :expiresAt WHERE id = :id');
   const adopt = prepareAdoption(db);
   const orphan = prepareOrphaning(db);
-  return ({ id, contentId: formerContentId }, { content, passwordHash, expiresAt }) => {
+  return (before, { content, passwordHash, expiresAt }) => {
+    const { id } = before;
     if (passwordHash !== undefined) setPassword.run({ id, passwordHash });
     if (expiresAt !== undefined) setExpiry.run({ id, expiresAt });
     if (content === undefined) return [];
     adopt(content);
-    setContent.run({ id, ...content });
-    return orphan([{ contentId: formerContentId }]).orphanedContentIds;
+    const { mimeType, ...stored } = content;
+    setContent.run({ id, ...stored });
+    if (mimeType !== before.mimeType) setMimeType.run({ id, mimeType });
+    return orphan([{ contentId: before.contentId }]).orphanedContentIds;
   };
 }
 

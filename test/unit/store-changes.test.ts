@@ -61,6 +61,26 @@ test('update: members that are undefined stay, null takes the password away', as
   await expectAfter({ passwordHash: null, expiresAt: EXPIRES_AT }, { passwordHash: null });
 });
 
+test('update: lists by type follow content of another type, and keep that of the same', async (t) => {
+  const { store, path } = await openTestStore(t);
+  const { id } = await storePaste(store, patternedBytes(10), { owner: OWNER, mimeType: 'image/png' });
+  const listedAs = async (typeGlob: string): Promise<unknown[]> => {
+    const found = await Promise.all([OWNER, null].map((owner) => (
+      store.pastes.list({ owner, typeGlob, after: 0, before: Infinity }, PAGE, CREATED_AT)
+    )));
+    return found.map(({ items, total }) => [items.map(({ mimeType, size }) => [mimeType, size]), total]);
+  };
+  for (const [size, mimeType, formerType] of [
+    [20, 'image/png', 'text/plain'], [30, 'text/plain', 'image/png'], [40, 'text/plain', 'image/png'],
+  ] as const) {
+    const content = { ...await contentOf(store, patternedBytes(size)), mimeType };
+    assert.equal((await update(store, id, { content })).kind, 'updated');
+    assert.deepEqual(await listedAs(mimeType), [[[[mimeType, size]], 1], [[[mimeType, size]], 1]]);
+    assert.deepEqual(await listedAs(formerType), [[[], 0], [[], 0]]);
+  }
+  assert.equal(selectValue(path, 'PRAGMA integrity_check'), 'ok');
+});
+
 test('update: a time to live that is over already is answered with the paste, which is then gone', async (t) => {
   const { store } = await openTestStore(t);
   const { id } = await storePaste(store, patternedBytes(10), { owner: OWNER });
