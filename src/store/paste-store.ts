@@ -21,9 +21,11 @@ export interface PasteStoreParts {
 
 export function createPasteStore({ reader, writer, keeper, touches, hot }: PasteStoreParts): PasteStore {
   const parcels = createParcels();
+  /** What had expired by then may be gone. Were the clock set back, it would not have expired any more. */
+  let removedUntilSeconds = -Infinity;
 
   function find(id: string, nowSeconds: number, mostContentBytes: number): PasteWithContent | undefined {
-    const kept = hot.find(id, nowSeconds);
+    const kept = hot.find(id, Math.max(nowSeconds, removedUntilSeconds));
     if (kept !== undefined) return kept;
     const found = reader.look((lookups) => lookups.find(id, nowSeconds, mostContentBytes));
     if (found !== undefined) hot.keep(found);
@@ -60,9 +62,8 @@ export function createPasteStore({ reader, writer, keeper, touches, hot }: Paste
     },
     touch: (id, nowSeconds) => touches.note(id, nowSeconds),
     async removeExpired(nowSeconds, limit) {
+      removedUntilSeconds = Math.max(removedUntilSeconds, nowSeconds);
       const removal = await writer.run('removeExpired', { nowSeconds, limit });
-      // Were the clock set back, they would not have expired any more.
-      if (removal.count > 0) hot.clear();
       await keeper.release(removal.orphanedContentIds);
       return removal.count;
     },

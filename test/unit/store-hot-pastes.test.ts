@@ -109,6 +109,29 @@ test('pastes.find: nothing that was deleted, or removed when it had expired, com
   assert.equal(await store.pastes.find(expired, CREATED_AT), undefined, 'even with the clock set back');
 });
 
+test('pastes.removeExpired: what stays is still found in memory', async (t) => {
+  const { store } = await openTestStore(t);
+  const { id } = await storePaste(store, patternedBytes(100), { expiresAt: CREATED_AT + 2 });
+  await storePaste(store, patternedBytes(100), { expiresAt: CREATED_AT + 1 });
+  const found = await store.pastes.find(id, CREATED_AT);
+  assert.equal(await store.pastes.removeExpired(CREATED_AT + 1, 10), 1);
+  assert.equal(await store.pastes.find(id, CREATED_AT + 1), found, 'the same object');
+});
+
+test('pastes.find: what a step left expired is found in the file, when the clock is set back', async (t) => {
+  const { store } = await openTestStore(t);
+  const ids: string[] = [];
+  for (const expiresAt of [CREATED_AT + 1, CREATED_AT + 2]) {
+    ids.push((await storePaste(store, patternedBytes(100), { expiresAt })).id);
+  }
+  for (const id of ids) assert.ok(await store.pastes.find(id, CREATED_AT));
+  assert.equal(await store.pastes.removeExpired(CREATED_AT + 2, 1), 1);
+  for (const turn of ['first', 'again']) {
+    const found = await Promise.all(ids.map(async (id) => (await store.pastes.find(id, CREATED_AT))?.id));
+    assert.deepEqual(found, [undefined, ids[1]], turn);
+  }
+});
+
 test('pastes.find: a closed store gives nothing from memory', async (t) => {
   const opened = await openTestStore(t);
   const { store } = opened;
