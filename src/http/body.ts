@@ -110,10 +110,12 @@ export class BodyReader implements RequestBody {
   }
 
   #take(bytes: Uint8Array): void {
-    this.#receivedBytes += bytes.length;
+    // The sink may give the memory back, and then there is no length to ask for.
+    const { length } = bytes;
+    this.#receivedBytes += length;
     try {
       const taken = this.#sink?.(bytes);
-      const turn = this.#nextTurn(bytes.length);
+      const turn = this.#nextTurn(length);
       if (taken === undefined && turn === undefined) return;
       this.#isSinkBusy = true;
       this.#req.pause();
