@@ -5,7 +5,7 @@ import { isoSeconds } from '../core/time.ts';
 import type { CertificateRecord, IssuedCertificate } from '../service/certificates.ts';
 import type { IssuedChallenge } from '../service/challenges.ts';
 import type { StoredAuthority } from '../store/pki-store.ts';
-import type { AuditEntry, Paste } from '../store/store.ts';
+import type { AuditEntry, ListedPaste, Paste } from '../store/store.ts';
 
 /** How much of a fingerprint is shown to others than its owner's own tools. */
 const OWNER_SHOWN_CHARACTERS = 12;
@@ -62,7 +62,7 @@ function shortOwner(paste: Pick<Paste, 'owner'>): string | null {
 }
 
 /** An item of GET /pastes: every member always, times in ISO 8601. An anonymous paste, which only the admin sees, has no owner. */
-export function presentListItem(paste: Paste) {
+export function presentListItem(paste: ListedPaste) {
   return {
     id: paste.id,
     size: paste.size,
@@ -70,7 +70,7 @@ export function presentListItem(paste: Paste) {
     created_at: isoSeconds(paste.createdAt),
     expires_at: isoSeconds(paste.expiresAt),
     burn_after_read: paste.burnAfterRead,
-    password_protected: paste.passwordHash !== null,
+    password_protected: paste.hasPassword,
     owner: shortOwner(paste),
   };
 }
@@ -80,7 +80,7 @@ const LIST_COLUMNS = [
 ] as const satisfies readonly (keyof ReturnType<typeof presentListItem>)[];
 
 /** For shells: a header line and a line a paste, separated by tabs. No value can hold a tab. */
-export function listText(pastes: readonly Paste[]): string {
+export function listText(pastes: readonly ListedPaste[]): string {
   const lines = pastes.map((paste) => {
     const item = presentListItem(paste);
     return LIST_COLUMNS.map((column) => String(item[column] ?? '-')).join('\t');

@@ -7,7 +7,9 @@ import type { Count } from '../core/metrics.ts';
 import { Refusal, type RateStanding } from '../core/refusals.ts';
 import type { Caller } from '../core/tiers.ts';
 import { unixSeconds, type Clock } from '../core/time.ts';
-import type { ChangedContent, Listed, Page, Paste, PasteChanges, PasteFilter, Store, UpdateOutcome } from '../store/store.ts';
+import type {
+  ChangedContent, Listed, ListedPaste, Page, Paste, PasteChanges, PasteFilter, Store, UpdateOutcome,
+} from '../store/store.ts';
 import type { Audit } from './audit.ts';
 import type { ContentRules, Offer } from './content-rules.ts';
 import { requireAdmin, requireIdentity } from './identity.ts';
@@ -36,7 +38,7 @@ export interface OwnPastes {
   update(id: string, amendment: Amendment): Promise<UpdatedPaste>;
   remove(id: string, caller: Caller, clientAddress: string): Promise<void>;
   /** The caller's own pastes; everyone's with `all`, which only the admin may ask for. */
-  list(caller: Caller, filter: Omit<PasteFilter, 'owner'>, page: Page, all: boolean): Promise<Listed<Paste>>;
+  list(caller: Caller, filter: Omit<PasteFilter, 'owner'>, page: Page, all: boolean): Promise<Listed<ListedPaste>>;
 }
 
 export function createOwnPastes(parts: {
@@ -119,7 +121,7 @@ export function createOwnPastes(parts: {
     filter: Omit<PasteFilter, 'owner'>,
     page: Page,
     all: boolean,
-  ): Promise<Listed<Paste>> {
+  ): Promise<Listed<ListedPaste>> {
     const owner = requireIdentity(caller);
     if (all) requireAdmin(caller);
     return store.pastes.list({ ...filter, owner: all ? null : owner }, page, unixSeconds(clock));

@@ -79,11 +79,15 @@ function prepareUpdate(db: DatabaseSync, selected: Selected): PasteChangeCommand
 
 /** Writes the changes; which contents no paste refers to any more. */
 function prepareUpdateWriting(db: DatabaseSync): (before: Paste, changes: PasteChanges) => readonly string[] {
-  const setContent = db.prepare(`
+  // Setting what lists show, even as it was, writes the entries of their indexes: a page of each beside the row's.
+  const setSizedContent = db.prepare(`
     UPDATE pastes
     SET size = :size, sha256 = :sha256, content_id = :contentId, content = :content
     WHERE id = :id`);
-  // Setting it, even as it was, writes the entries of both indexes that lists are read from: two pages beside the row's.
+  const setContent = db.prepare(`
+    UPDATE pastes
+    SET sha256 = :sha256, content_id = :contentId, content = :content
+    WHERE id = :id`);
   const setMimeType = db.prepare('UPDATE pastes SET mime_type = :mimeType WHERE id = :id');
   const setPassword = db.prepare('UPDATE pastes SET password_hash = :passwordHash WHERE id = :id');
   const setExpiry = db.prepare('UPDATE pastes SET expires_at = :expiresAt WHERE id = :id');
@@ -95,8 +99,9 @@ function prepareUpdateWriting(db: DatabaseSync): (before: Paste, changes: PasteC
     if (expiresAt !== undefined) setExpiry.run({ id, expiresAt });
     if (content === undefined) return [];
     adopt(content);
-    const { mimeType, ...stored } = content;
-    setContent.run({ id, ...stored });
+    const { mimeType, size, ...stored } = content;
+    if (size === before.size) setContent.run({ id, ...stored });
+    else setSizedContent.run({ id, size, ...stored });
     if (mimeType !== before.mimeType) setMimeType.run({ id, mimeType });
     return orphan([{ contentId: before.contentId }]).orphanedContentIds;
   };

@@ -1,14 +1,12 @@
-// The SQL of lists of pastes: a page and the count of all that match, both from an index that holds everything filtered and sorted
-// by, so that neither reads the pastes that it skips.
+// The SQL of lists of pastes: a page and the count of all that match, both from an index that holds everything filtered
+// and sorted by, so that neither reads the pastes that it skips. An owner's has all that is shown, too.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 
-import { PASTE_COLUMNS, pasteFromRow } from './pastes.ts';
-import type { PasteRow } from './pastes.ts';
-import type { Listed, Page, Paste, PasteFilter } from './store.ts';
+import type { Listed, ListedPaste, Page, PasteFilter } from './store.ts';
 
 export interface PasteListLookups {
-  listPastes(filter: PasteFilter, page: Page, nowSeconds: number): Listed<Paste>;
+  listPastes(filter: PasteFilter, page: Page, nowSeconds: number): Listed<ListedPaste>;
 }
 
 interface ListStatements {
@@ -26,8 +24,8 @@ export function pasteListLookups(db: DatabaseSync): PasteListLookups {
     listPastes({ owner, typeGlob, after, before }, page, nowSeconds) {
       const statement = statements.get(kindOf(owner !== null, typeGlob !== null))!;
       const named = { after, before, nowSeconds, ...(owner === null ? {} : { owner }), ...(typeGlob === null ? {} : { typeGlob }) };
-      const rows = statement.page.all({ ...named, ...page }) as unknown as PasteRow[];
-      return { items: rows.map(pasteFromRow), total: Number(statement.total.get(named)?.['total']) };
+      const rows = statement.page.all({ ...named, ...page }) as unknown as ListedRow[];
+      return { items: rows.map(listedFromRow), total: Number(statement.total.get(named)?.['total']) };
     },
   };
 }
@@ -46,12 +44,37 @@ function prepareList(db: DatabaseSync, ofOwner: boolean, ofType: boolean): ListS
       ${ofType ? 'AND mime_type GLOB :typeGlob' : ''}`;
   // SQLite looks a row up when it needs a column that the index has not: of what is skipped, it never does.
   const page = db.prepare(`
-    SELECT ${PASTE_COLUMNS} ${matching}
+    SELECT id, owner, mime_type, size, created_at, expires_at, burn_after_read, password_hash IS NOT NULL
+    ${matching}
     ORDER BY created_at DESC, id DESC
     LIMIT :limit OFFSET :offset`);
   page.setReturnArrays(true);
   return {
     page,
     total: db.prepare(`SELECT count(*) AS total ${matching}`),
+  };
+}
+
+type ListedRow = readonly [
+  id: string,
+  owner: string | null,
+  mimeType: string,
+  size: number,
+  createdAt: number,
+  expiresAt: number,
+  burnAfterRead: number,
+  hasPassword: number,
+];
+
+function listedFromRow(row: ListedRow): ListedPaste {
+  return {
+    id: row[0],
+    owner: row[1],
+    mimeType: row[2],
+    size: row[3],
+    createdAt: row[4],
+    expiresAt: row[5],
+    burnAfterRead: row[6] === 1,
+    hasPassword: row[7] === 1,
   };
 }

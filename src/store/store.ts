@@ -26,6 +26,12 @@ export interface Paste {
   readonly contentId: string | null;
 }
 
+/** What a list shows of a paste: all of it is in the index that an owner's list is read from. */
+export interface ListedPaste
+  extends Pick<Paste, 'id' | 'owner' | 'mimeType' | 'size' | 'createdAt' | 'expiresAt' | 'burnAfterRead'> {
+  readonly hasPassword: boolean;
+}
+
 export interface PasteWithContent extends Paste {
   /** The content itself when it is in the row, null when it is in chunks. */
   readonly content: CompactBytes | null;
@@ -100,7 +106,7 @@ export interface PasteStore {
   /** Removes a paste that `by` owns; anyone's with `asAdmin`, and then with this entry in the audit log. */
   remove(id: string, by: string, nowSeconds: number, asAdmin: AuditEvent | null): Promise<DeletionOutcome>;
   /** Newest first, ties by id. */
-  list(filter: PasteFilter, page: Page, nowSeconds: number): Promise<Listed<Paste>>;
+  list(filter: PasteFilter, page: Page, nowSeconds: number): Promise<Listed<ListedPaste>>;
   /** Notes an access; written in batches within seconds, lost at worst by a crash. */
   touch(id: string, nowSeconds: number): void;
   /** Removes at most `limit` pastes that have expired; how many were removed. */

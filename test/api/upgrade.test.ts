@@ -56,10 +56,10 @@ async function jsonOf({ request }: RunningApp, path: string, as: string): Promis
   return await response.json() as Record<string, unknown>;
 }
 
-/** Ids of a list, in its order. */
-async function listed(app: RunningApp, path: string, as: string): Promise<string[]> {
-  const { pastes } = await jsonOf(app, path, as) as { pastes: { id: string }[] };
-  return pastes.map(({ id }) => id);
+/** Ids of a list, in its order, of all or of those behind a password. */
+async function listed(app: RunningApp, path: string, as: string, onlyProtected = false): Promise<string[]> {
+  const { pastes } = await jsonOf(app, path, as) as { pastes: { id: string; password_protected: boolean }[] };
+  return pastes.filter((paste) => !onlyProtected || paste.password_protected).map(({ id }) => id);
 }
 
 function assertLaidOut({ version, path }: Upgraded): void {
@@ -101,6 +101,7 @@ async function assertServed({ app }: Upgraded): Promise<void> {
 async function assertOwned({ app }: Upgraded): Promise<void> {
   const { locked, chunked, image, text } = PASTES;
   assert.deepEqual(await listed(app, '/pastes', OWNER), [locked.id, chunked.id, image.id]);
+  assert.deepEqual(await listed(app, '/pastes', OWNER, true), [locked.id]);
   assert.deepEqual(await listed(app, '/pastes?type=image/*', OWNER), [image.id]);
   const newest = await app.store('new', presenting(OWNER));
   assert.deepEqual(await listed(app, '/pastes?limit=2', OWNER), [newest, locked.id]);

@@ -177,14 +177,15 @@ test('remove: only the admin hands an audit entry over, and it is announced when
 
 test('list: one\'s own, or everyone\'s for the admin', async () => {
   const filters: unknown[] = [];
+  const listed = { ...PASTE, hasPassword: false };
   const listing: PasteStore['list'] = async (filter, page, nowSeconds) => {
     filters.push([filter.owner, page, nowSeconds]);
-    return { items: [PASTE], total: 1 };
+    return { items: [listed], total: 1 };
   };
   const { list } = ownPastesOver({ list: listing });
   const page = { limit: 1, offset: 2 };
   for (const [caller, all] of [[CALLER, false], [ADMIN, false], [ADMIN, true]] as const) {
-    assert.deepEqual(await list(caller, EVERYTHING, page, all), { items: [PASTE], total: 1 });
+    assert.deepEqual(await list(caller, EVERYTHING, page, all), { items: [listed], total: 1 });
   }
   assert.deepEqual(filters, [OWNER, ADMIN.fingerprint, null].map((owner) => [owner, page, CREATED_AT]));
   for (const tier of ['untrusted', 'trusted'] as const) {

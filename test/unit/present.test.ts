@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { listText, presentAuditEntry, presentCreated, presentListItem, presentMetadata } from '../../src/http/present.ts';
-import type { Paste } from '../../src/store/store.ts';
+import type { ListedPaste, Paste } from '../../src/store/store.ts';
 import { CREATED_AT } from '../support/store.ts';
 
 const PASTE: Paste = {
@@ -20,6 +20,8 @@ const PASTE: Paste = {
   contentId: 'c'.repeat(26),
 };
 const PLAIN: Paste = { ...PASTE, owner: null, burnAfterRead: false, passwordHash: null };
+const LISTED: ListedPaste = { ...PASTE, hasPassword: true };
+const LISTED_PLAIN: ListedPaste = { ...PLAIN, hasPassword: false };
 const PATHS = { id: PASTE.id, raw: `/${PASTE.id}/raw` };
 
 test('presentCreated: optional members only when they say something, the owner shortened', () => {
@@ -40,15 +42,17 @@ test('presentListItem: every member always, times in ISO 8601', () => {
   const common = {
     id: PASTE.id, size: 7, mime_type: 'image/png', created_at: '2026-01-31T12:00:00Z', expires_at: '2026-01-31T12:01:00Z',
   };
-  assert.deepEqual(presentListItem(PASTE), { ...common, burn_after_read: true, password_protected: true, owner: 'b'.repeat(12) });
-  assert.deepEqual(presentListItem(PLAIN), { ...common, burn_after_read: false, password_protected: false, owner: null });
+  const special = { burn_after_read: true, password_protected: true, owner: 'b'.repeat(12) };
+  assert.deepEqual(presentListItem(LISTED), { ...common, ...special });
+  const plain = { burn_after_read: false, password_protected: false, owner: null };
+  assert.deepEqual(presentListItem(LISTED_PLAIN), { ...common, ...plain });
 });
 
 test('listText: a line of names, then one a paste, with a dash for no owner', () => {
   const names = 'id\tsize\tmime_type\tcreated_at\texpires_at\tburn_after_read\tpassword_protected\towner';
   assert.equal(listText([]), names);
   const times = '2026-01-31T12:00:00Z\t2026-01-31T12:01:00Z';
-  assert.equal(listText([PASTE, PLAIN]), [
+  assert.equal(listText([LISTED, LISTED_PLAIN]), [
     names,
     `${PASTE.id}\t7\timage/png\t${times}\ttrue\ttrue\t${'b'.repeat(12)}`,
     `${PASTE.id}\t7\timage/png\t${times}\tfalse\tfalse\t-`,

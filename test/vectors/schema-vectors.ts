@@ -11,6 +11,7 @@ export const VECTOR_DIGESTS: readonly string[] = [
   '5162b4ec93bfa5a0ce4dc80fdccf80069c40b5fe879c67367cd3dba56eec70f8',
   'bbc91c5591b42aef8bbc5ca83c725a682b7fc0e07db625294df66a7200215bca',
   'a8f4ad936e5e4ca760edb125bec2e31a944c1893d3d2175d56144e756b829e35',
+  'a02b65929f078d05e03f877007fab4d31067016cb031da76dc2570f45a4fe6c3',
 ];
 
 export function vectorUrl(version: number): URL {
