@@ -15,7 +15,8 @@ import {
   type UpdateTerms,
 } from '../../src/store/store.ts';
 import {
-  CREATED_AT, EXPIRES_AT, openTestStore, patternedBytes, readContent, selectValue, storePaste, strayChunks, uploadContent,
+  CREATED_AT, EXPIRES_AT, asFound, inlinePaste, openTestStore, patternedBytes, readContent, selectValue, storePaste,
+  strayChunks, uploadContent,
 } from '../support/store.ts';
 
 const OWNER = 'a'.repeat(40);
@@ -61,7 +62,7 @@ test('update: members that are undefined stay, null takes the password away', as
   await expectAfter({ passwordHash: null, expiresAt: EXPIRES_AT }, { passwordHash: null });
 });
 
-test('update: lists by type follow content of another type, and keep that of the same', async (t) => {
+test('update: lists follow content of another type or size, and keep what has the same', async (t) => {
   const { store, path } = await openTestStore(t);
   const { id } = await storePaste(store, patternedBytes(10), { owner: OWNER, mimeType: 'image/png' });
   const listedAs = async (typeGlob: string): Promise<unknown[]> => {
@@ -70,13 +71,19 @@ test('update: lists by type follow content of another type, and keep that of the
     )));
     return found.map(({ items, total }) => [items.map(({ mimeType, size }) => [mimeType, size]), total]);
   };
-  for (const [size, mimeType, formerType] of [
-    [20, 'image/png', 'text/plain'], [30, 'text/plain', 'image/png'], [40, 'text/plain', 'image/png'],
+  let seed = 1;
+  for (const [size, mimeType, otherType] of [
+    [20, 'image/png', 'text/plain'], [20, 'text/plain', 'image/png'], [20, 'text/plain', 'image/png'],
+    [40, 'text/plain', 'image/png'], [30, 'image/png', 'text/plain'],
   ] as const) {
-    const content = { ...await contentOf(store, patternedBytes(size)), mimeType };
+    const bytes = patternedBytes(size, seed += 1);
+    const content = { ...await contentOf(store, bytes), mimeType };
     assert.equal((await update(store, id, { content })).kind, 'updated');
     assert.deepEqual(await listedAs(mimeType), [[[[mimeType, size]], 1], [[[mimeType, size]], 1]]);
-    assert.deepEqual(await listedAs(formerType), [[[], 0], [[], 0]]);
+    assert.deepEqual(await listedAs(otherType), [[[], 0], [[], 0]]);
+    const found = await store.pastes.findWithContent(id, CREATED_AT);
+    const expected = asFound(inlinePaste(bytes));
+    assert.deepEqual([found?.content, found?.sha256], [expected.content, expected.sha256]);
   }
   assert.equal(selectValue(path, 'PRAGMA integrity_check'), 'ok');
 });
