@@ -36,11 +36,10 @@ const LAYOUT = [
   'COMMIT',
 ];
 
-/** In effect for one connection each time; temp_store: what savepoints set aside is content, and stays off the disk. */
+/** In effect for one connection each time. */
 const WRITING = [
   'PRAGMA synchronous = FULL',
   'PRAGMA secure_delete = ON',
-  'PRAGMA temp_store = MEMORY',
   `PRAGMA cache_size = -${WRITER_CACHE_KIB}`,
   `PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}`,
   `PRAGMA wal_autocheckpoint = ${WAL_LIMIT_BYTES / PAGE_BYTES}`,
@@ -76,7 +75,10 @@ export function openWriting(path: string): DatabaseSync {
     refuseOthers(db, path);
     for (const pragma of [...CAUTION, ...WRITING]) db.exec(pragma);
     if (schemaVersionOf(db) === 0) for (const statement of LAYOUT) db.exec(statement);
+    // What an index of all pastes is sorted by holds no content, and would not always fit into memory.
     const migrations = migrate(db);
+    // What savepoints set aside is content, and stays off the disk.
+    db.exec('PRAGMA temp_store = MEMORY');
     db.exec('PRAGMA journal_mode = WAL');
     // The header then tells an older version that it must refuse this database, even after a crash.
     if (migrations > 0) db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
