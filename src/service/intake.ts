@@ -11,7 +11,7 @@ import { CHUNK_BYTES, INLINE_BYTES, type ContentStore } from '../store/store.ts'
  * How many chunks of one upload may be on their way to the disk while the next is filled; and when so many are in use by all
  * uploads, none, since the writer has enough to do then.
  */
-const CHUNKS_IN_FLIGHT = 2;
+const CHUNKS_IN_FLIGHT = 4;
 const MANY_CHUNKS = 16;
 
 /** A JSON escape is at most six bytes for one byte of content; the rest of the document gets a fixed allowance. */
