@@ -100,7 +100,9 @@ const PLAIN = /^[ !#-[\]-~]*$/;
 
 function json(value: LogValue | undefined): string {
   if (typeof value === 'string' && PLAIN.test(value)) return `"${value}"`;
-  return escapeUnsafe(JSON.stringify(value ?? null));
+  if (value === undefined || value === null) return 'null';
+  if (Number.isFinite(value)) return String(value);
+  return escapeUnsafe(JSON.stringify(value));
 }
 
 /** JSON keeps its time: the contract has that field on every line. */
