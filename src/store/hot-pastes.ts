@@ -14,10 +14,13 @@ export const HOT_CONTENT_BYTES = INLINE_BYTES;
 /** Up to this size content is read along with metadata, to be kept: then whoever asks for it next finds it. */
 export const READ_ALONG_BYTES = 16 * KIB;
 
-/** What a paste takes beside its content: objects, strings, places in maps, the heads of its answers. */
-export const HOT_PASTE_BYTES = 1.5 * KIB;
+/**
+ * What a paste takes beside its content. Objects, strings, places in maps and the heads of its answers are half of it; so
+ * much again does V8 leave free in a heap of so many small things.
+ */
+export const HOT_PASTE_BYTES = 3 * KIB;
 
-/** Of content and what comes with it: some five hundred of the largest pastes, or thirteen thousand of 1 KiB. */
+/** Of content and what comes with it: some five hundred of the largest pastes, or eight thousand of 1 KiB. */
 const MAX_BYTES = 32 * MIB;
 
 export interface HotPastes {
