@@ -8,7 +8,7 @@ import { openStore } from './store/open.ts';
 
 /**
  * Opens the store and puts everything together; nothing listens yet. Rejects when the database or the TLS certificate
- * is refused, and whenever it rejects, the store is closed.
+ * is refused. What fails after the store is open closes it again.
  */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const { clock, log } = parts;

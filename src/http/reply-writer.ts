@@ -53,7 +53,7 @@ export function createReplyWriter(parts: { lingering: Lingering; isStopping: () 
       if (isStreamed(body)) body.close();
       if (exchange.isOver) return undefined;
       writeHead(exchange, reply, isStreamed(body) ? body.bytes : wholeBody(body).length);
-      exchange.res.end();
+      endWithTurn(exchange.res, '');
       return undefined;
     }
     if (isStreamed(body)) return writeStream(exchange, body, turns, () => writeHead(exchange, reply, body.bytes));

@@ -75,7 +75,7 @@ export function openWriting(path: string): DatabaseSync {
     refuseOthers(db, path);
     for (const pragma of [...CAUTION, ...WRITING]) db.exec(pragma);
     if (schemaVersionOf(db) === 0) for (const statement of LAYOUT) db.exec(statement);
-    // What an index of all pastes is sorted by holds no content, and would not always fit into memory.
+    // What an index of all pastes is sorted by, ids and owners, is no content, and would not always fit into memory.
     const migrations = migrate(db);
     // What savepoints set aside is content, and stays off the disk.
     db.exec('PRAGMA temp_store = MEMORY');

@@ -21,11 +21,15 @@ export interface PasteStoreParts {
 
 export function createPasteStore({ reader, writer, keeper, touches, hot }: PasteStoreParts): PasteStore {
   const parcels = createParcels();
-  /** What had expired by then may be gone. Were the clock set back, it would not have expired any more. */
+  /** What had expired by then has been removed, and still is when the clock is set back. */
   let removedUntilSeconds = -Infinity;
 
   function find(id: string, nowSeconds: number, mostContentBytes: number): PasteWithContent | undefined {
-    const kept = hot.find(id, Math.max(nowSeconds, removedUntilSeconds));
+    if (nowSeconds < removedUntilSeconds) {
+      hot.clear();
+      removedUntilSeconds = nowSeconds;
+    }
+    const kept = hot.find(id, nowSeconds);
     if (kept !== undefined) return kept;
     const found = reader.look((lookups) => lookups.find(id, nowSeconds, mostContentBytes));
     if (found !== undefined) hot.keep(found);
@@ -62,8 +66,8 @@ export function createPasteStore({ reader, writer, keeper, touches, hot }: Paste
     },
     touch: (id, nowSeconds) => touches.note(id, nowSeconds),
     async removeExpired(nowSeconds, limit) {
-      removedUntilSeconds = Math.max(removedUntilSeconds, nowSeconds);
       const removal = await writer.run('removeExpired', { nowSeconds, limit });
+      if (removal.count > 0) removedUntilSeconds = Math.max(removedUntilSeconds, nowSeconds);
       await keeper.release(removal.orphanedContentIds);
       return removal.count;
     },

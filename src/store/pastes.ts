@@ -174,8 +174,8 @@ export function prepareOrphaning(db: DatabaseSync): (rows: readonly unknown[]) =
 }
 
 /** In the order of PasteRow: such rows are had as arrays, which cost node less than objects. */
-export const PASTE_COLUMNS = `id, owner, mime_type, size, lower(hex(sha256)), created_at, expires_at, burn_after_read, password_hash,
-      content_id`;
+export const PASTE_COLUMNS = `id, owner, mime_type, size, lower(hex(sha256)), created_at, expires_at, burn_after_read,
+      password_hash, content_id`;
 
 export type PasteRow = readonly [
   id: string,

@@ -13,7 +13,7 @@ import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 import {
-  CREATED_AT, contentOf, patternedBytes, selectValue, strayChunks, temporaryFolder,
+  CREATED_AT, patternedBytes, selectValue, strayChunks, temporaryFolder, wholeContent,
 } from '../support/store.ts';
 
 const ROUNDS = 20;
@@ -80,7 +80,7 @@ async function assertKept(store: Store, acknowledged: Acknowledged, whole: Reado
     if (paste === undefined && burning.has(id)) continue;
     assert.ok(paste, `${id} was stored and is lost`);
     if (!whole.has(id)) continue;
-    const content = await contentOf(store, paste);
+    const content = await wholeContent(store, paste);
     assert.ok(Buffer.from(patternedBytes(size, size)).equals(content), `${id} is not what was stored`);
   }
 }

@@ -8,7 +8,7 @@ import { openStore } from '../../src/store/open.ts';
 import { APPLICATION_ID, MIGRATIONS, PAGE_BYTES, migrate } from '../../src/store/schema.ts';
 import type { NewPaste, Store } from '../../src/store/store.ts';
 import { movableClock } from './clock.ts';
-import { CREATED_AT, contentOf, patternedBytes, storePaste } from './store.ts';
+import { CREATED_AT, patternedBytes, storePaste, wholeContent } from './store.ts';
 
 /** Opens the store as a server does, does the work, and closes it as a server does. */
 export async function inStore<Result>(path: string, work: (store: Store) => Promise<Result>): Promise<Result> {
@@ -37,7 +37,7 @@ export async function assertHolds(store: Store, pastes: readonly NewPaste[], see
   for (const { id, size } of pastes) {
     const paste = await store.pastes.findWithContent(id, CREATED_AT);
     assert.ok(paste, `the paste of ${size} bytes is there`);
-    const content = await contentOf(store, paste);
+    const content = await wholeContent(store, paste);
     assert.ok(Buffer.from(patternedBytes(size, seed * 1000 + size)).equals(content), `its ${size} bytes are as stored`);
   }
   assert.equal((await store.pastes.usage()).pastes, pastes.length);

@@ -122,7 +122,7 @@ export async function uploadContent(store: Store, content: Uint8Array): Promise<
 }
 
 /** All of the content of a paste that was found with it. */
-export async function contentOf(store: Store, { content, contentId, size }: PasteWithContent): Promise<Buffer> {
+export async function wholeContent(store: Store, { content, contentId, size }: PasteWithContent): Promise<Buffer> {
   if (content === null) return readContent(store, contentId ?? '', 0, size);
   return 'latin1' in content ? Buffer.from(content.latin1, 'latin1') : Buffer.from(content);
 }

@@ -28,4 +28,8 @@ test('createReplyWriter: answers given in one turn of the event loop are sent at
   answer('third');
   await nextTurn();
   assert.deepEqual(sent, ['first', 'second', 'third']);
+  void writeReply(exchangeInto(sent), { status: 304, headers: {}, body: null });
+  assert.equal(sent.length, 3, 'those without content, too');
+  await nextTurn();
+  assert.deepEqual(sent.slice(3), ['']);
 });

@@ -132,6 +132,16 @@ test('pastes.find: what a step left expired is found in the file, when the clock
   }
 });
 
+test('pastes.find: a clock that was ahead for once does not keep pastes out of memory for good', async (t) => {
+  const { store } = await openTestStore(t);
+  await storePaste(store, patternedBytes(100));
+  assert.equal(await store.pastes.removeExpired(EXPIRES_AT + 1000, 10), 1);
+  const { id } = await storePaste(store, patternedBytes(100));
+  const found = await store.pastes.find(id, CREATED_AT);
+  assert.ok(found);
+  assert.equal(store.pastes.find(id, CREATED_AT), found, 'the very same object, at once');
+});
+
 test('pastes.find: a closed store gives nothing from memory', async (t) => {
   const opened = await openTestStore(t);
   const { store } = opened;

@@ -6,8 +6,8 @@ import test from 'node:test';
 import { CHUNK_BYTES, INLINE_BYTES, StoreError } from '../../src/store/store.ts';
 import { MAX_TOUCHES } from '../../src/store/touches.ts';
 import {
-  CREATED_AT, EXPIRES_AT, NO_TERMS, asFound, contentOf, inlinePaste, newId, openTestStore, patternedBytes, selectValue,
-  storePaste, strayChunks,
+  CREATED_AT, EXPIRES_AT, NO_TERMS, asFound, inlinePaste, newId, openTestStore, patternedBytes, selectValue, storePaste,
+  strayChunks, wholeContent,
 } from '../support/store.ts';
 
 test('create: every field is found again', async (t) => {
@@ -41,7 +41,7 @@ test('create: content at the bounds of a row and of a chunk comes back byte for 
     assert.ok(found);
     assert.equal(found.size, size);
     assert.equal(found.content === null, size > INLINE_BYTES);
-    assert.deepEqual(await contentOf(opened.store, found), Buffer.from(patternedBytes(size, size)));
+    assert.deepEqual(await wholeContent(opened.store, found), Buffer.from(patternedBytes(size, size)));
   }
 });
 
