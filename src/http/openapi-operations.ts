@@ -1,7 +1,9 @@
 // What each route takes and gives when all is well, for the description of the API: a table by the routes' names. What
 // goes wrong is openapi-refusals.ts, the form of bodies openapi-schemas.ts.
 
-import { fingerprint, pasteId, ref, serial, text, type Schema } from './openapi-schemas.ts';
+import {
+  binary, count, fingerprint, oneOf, password, pasteId, ref, serial, text, type Schema,
+} from './openapi-schemas.ts';
 import type { RouteName } from './routes.ts';
 
 interface Given {
@@ -9,7 +11,6 @@ interface Given {
   readonly schema: Schema;
 }
 
-const count: Schema = { type: 'integer' };
 const yes: Schema = { type: 'string', pattern: '^(?:[Tt][Rr][Uu][Ee]|1|[Yy][Ee][Ss])$' };
 
 /** Parameters in headers, queries and paths, by the name they have in the description. */
@@ -17,22 +18,22 @@ export const REQUEST_HEADERS = {
   'X-PoW-Token': { description: 'the token of a challenge, where proof-of-work is enabled', schema: text },
   'X-PoW-Solution': { description: 'a number that solves it', schema: { type: 'string', pattern: '^\\d{1,20}$' } },
   'X-Burn-After-Read': { description: 'delete the paste when it is read for the first time', schema: yes },
-  'X-Expiry': { description: 'seconds until the paste expires', schema: { type: 'string', pattern: '^\\d+$' } },
-  'X-Paste-Password': { description: 'the password of the paste, at most 1024 characters', schema: text },
+  'X-Expiry': { description: 'seconds until the paste expires', schema: { ...count, minimum: 1 } },
+  'X-Paste-Password': { description: 'the password of the paste', schema: password },
   'X-Remove-Password': { description: 'remove the password', schema: yes },
-  'Content-Encoding': { description: 'only identity is taken', schema: { type: 'string', enum: ['identity'] } },
+  'Content-Encoding': { description: 'only identity is taken', schema: oneOf('identity') },
   Range: { description: 'a single range of bytes; ignored for burn-after-read pastes', schema: text },
   'If-Range': { description: 'the entity tag that the range is meant for', schema: text },
   'If-None-Match': { description: 'entity tags of content that the client has', schema: text },
 } as const satisfies Readonly<Record<string, Given>>;
 
 export const QUERY_PARAMETERS = {
-  limit: { description: 'how many at most', schema: count },
+  limit: { description: 'how many at most; the service has a maximum of its own', schema: count },
   offset: { description: 'how many to leave out', schema: count },
   after: { description: 'made after this moment, in Unix seconds', schema: count },
   before: { description: 'made before this moment, in Unix seconds', schema: count },
   type: { description: 'a glob that the media type fits, such as image/*', schema: text },
-  all: { description: '1 lists the pastes of everyone, for the admin', schema: { enum: ['1'] } },
+  all: { description: '1 lists the pastes of everyone, for the admin', schema: oneOf('1') },
   event: { description: 'only these events', schema: text },
   outcome: { description: 'only this outcome', schema: text },
   client_id: { description: 'only of this fingerprint', schema: fingerprint },
@@ -52,24 +53,30 @@ export const RESPONSE_HEADERS = {
   'Retry-After': { description: 'seconds to wait', schema: count },
   'Content-Disposition': { description: 'whether to show or to save the content', schema: text },
   'Repr-Digest': { description: 'the SHA-256 of the whole content (RFC 9530)', schema: text },
-  'Accept-Ranges': { description: 'none for burn-after-read pastes', schema: { enum: ['bytes', 'none'] } },
-  'X-Burn-After-Read': { description: 'true on the only answer with this content', schema: { enum: ['true'] } },
+  'Accept-Ranges': { description: 'none for burn-after-read pastes', schema: oneOf('bytes', 'none') },
+  'X-Burn-After-Read': { description: 'true on the only answer with this content', schema: oneOf('true') },
   ETag: { description: 'changes with the content', schema: text },
   'Content-Range': { description: 'which bytes these are, or how many there are', schema: text },
   'X-Fingerprint-SHA1': { description: 'the identity that the certificate gives', schema: fingerprint },
   'X-Certificate-Expires': { description: 'in Unix seconds', schema: count },
-  'X-Is-Admin': { description: 'whether it is the admin\'s', schema: { enum: ['1', '0'] } },
+  'X-Is-Admin': { description: 'whether it is the admin\'s', schema: oneOf('1', '0') },
 } as const satisfies Readonly<Record<string, Given>>;
 
 export type ResponseHeader = keyof typeof RESPONSE_HEADERS;
 
-/** Bodies by media type; no schema for what is not JSON. */
-type Content = Readonly<Record<string, Schema | null>>;
+/** Bodies by media type. Generators of clients take the first. */
+type Content = Readonly<Record<string, Schema>>;
 
 export interface Answer {
   readonly description: string;
   readonly content?: Content;
   readonly headers?: readonly ResponseHeader[];
+}
+
+export interface Body {
+  readonly isRequired: boolean;
+  readonly description?: string;
+  readonly content: Content;
 }
 
 export interface Operation {
@@ -78,37 +85,60 @@ export interface Operation {
   readonly identity: 'required' | 'optional' | 'none';
   readonly headers?: readonly (keyof typeof REQUEST_HEADERS)[];
   readonly query?: readonly (keyof typeof QUERY_PARAMETERS)[];
-  readonly body?: { readonly isRequired: boolean; readonly content: Content };
+  readonly body?: Body;
+  /** Of the method that is an alias, where that is described otherwise. */
+  readonly aliasBody?: Body;
   /** By status. Also failures that are no refusals. */
   readonly answers: Readonly<Record<number, Answer>>;
 }
 
-const TEXT = { 'text/plain; charset=utf-8': null };
-const PEM = { 'application/x-pem-file': null };
+const TEXT = { 'text/plain; charset=utf-8': text };
+const PEM = { 'application/x-pem-file': text };
+const BYTES = { 'application/octet-stream': binary, '*/*': binary };
 const RATE: readonly ResponseHeader[] = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
 const RAW: readonly ResponseHeader[] = ['Content-Disposition', 'Repr-Digest', 'Accept-Ranges', 'ETag'];
 const WORK = ['X-PoW-Token', 'X-PoW-Solution'] as const;
-const PASTE_BODY: Content = { 'application/json': ref('NewPasteJson'), '*/*': null };
 const PAGE = ['limit', 'offset', 'after', 'before'] as const;
 
-function json(name: Parameters<typeof ref>[0]): Content {
+function json(name: string): Content {
   return { 'application/json': ref(name) };
 }
+
+/**
+ * Generators make nothing usable of a body that is JSON or bytes: so each way to send content is described with one,
+ * and says in words that the other is taken too.
+ */
+const PASTE_JSON: Body = {
+  isRequired: true,
+  description: 'a body of another media type is the content itself',
+  content: json('PasteContent'),
+};
+const PASTE_BYTES: Body = {
+  isRequired: true,
+  description: 'the content, of any media type; of application/json, the member `content` of an object',
+  content: { 'application/octet-stream': binary },
+};
 
 function challengeIn(name: 'PasteChallenge' | 'Challenge'): Answer {
   const description = 'a challenge; as text, nonce, difficulty, expiry and token on one line';
   return { description, content: { ...json(name), ...TEXT }, headers: ['Vary'] };
 }
 
+/** Go's generated clients send null for an optional body, which is no object. */
+const DEFAULTED = { isRequired: true, description: 'an empty object is as good as no body' };
+
 export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
   index: {
-    tag: 'service', identity: 'none', answers: { 200: { description: 'what the service is', content: json('Index') } },
+    tag: 'service',
+    identity: 'none',
+    answers: { 200: { description: 'what the service is', content: json('ServiceIndex') } },
   },
   createPaste: {
     tag: 'pastes',
     identity: 'optional',
     headers: [...WORK, 'X-Burn-After-Read', 'X-Expiry', 'X-Paste-Password', 'Content-Encoding'],
-    body: { isRequired: true, content: PASTE_BODY },
+    body: PASTE_JSON,
+    aliasBody: PASTE_BYTES,
     answers: {
       201: {
         description: 'stored; as text, its URL',
@@ -136,7 +166,7 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
     answers: {
       200: {
         description: 'a shell script',
-        content: { 'text/x-shellscript; charset=utf-8': null },
+        content: { 'text/x-shellscript; charset=utf-8': text },
         headers: ['Content-Disposition'],
       },
     },
@@ -168,11 +198,11 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
     tag: 'certificates',
     identity: 'optional',
     headers: WORK,
-    body: { isRequired: false, content: json('RegistrationRequest') },
+    body: { ...DEFAULTED, content: json('RegistrationRequest') },
     answers: {
       200: {
         description: 'certificate, key and CA certificate, under the empty password unless one was asked for',
-        content: { 'application/x-pkcs12': null },
+        content: { 'application/x-pkcs12': binary },
         headers: ['Content-Disposition', 'X-Fingerprint-SHA1', 'X-Certificate-Expires', 'X-Is-Admin'],
       },
     },
@@ -185,8 +215,8 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
   createAuthority: {
     tag: 'certificates',
     identity: 'optional',
-    body: { isRequired: false, content: json('NewAuthorityRequest') },
-    answers: { 201: { description: 'created', content: json('NewAuthority') } },
+    body: { ...DEFAULTED, content: json('AuthorityRequest') },
+    answers: { 201: { description: 'created', content: json('CreatedAuthority') } },
   },
   authorityCertificate: {
     tag: 'certificates', identity: 'none', answers: { 200: { description: 'PEM', content: PEM } },
@@ -194,7 +224,7 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
   revocationList: {
     tag: 'certificates',
     identity: 'none',
-    answers: { 200: { description: 'DER', content: { 'application/pkix-crl': null } } },
+    answers: { 200: { description: 'DER', content: { 'application/pkix-crl': binary } } },
   },
   revocationListPem: {
     tag: 'certificates', identity: 'none', answers: { 200: { description: 'PEM', content: PEM } },
@@ -213,7 +243,7 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
   revokeCertificate: {
     tag: 'certificates',
     identity: 'required',
-    body: { isRequired: false, content: json('RevocationRequest') },
+    body: { ...DEFAULTED, content: json('RevocationRequest') },
     answers: { 200: { description: 'revoked', content: json('RevokedCertificate') } },
   },
   getPaste: {
@@ -227,8 +257,8 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
     identity: 'optional',
     headers: ['X-Paste-Password', 'Range', 'If-Range', 'If-None-Match'],
     answers: {
-      200: { description: 'the content', content: { '*/*': null }, headers: [...RAW, 'X-Burn-After-Read'] },
-      206: { description: 'a part of the content', content: { '*/*': null }, headers: [...RAW, 'Content-Range'] },
+      200: { description: 'the content', content: BYTES, headers: [...RAW, 'X-Burn-After-Read'] },
+      206: { description: 'a part of the content', content: BYTES, headers: [...RAW, 'Content-Range'] },
       304: { description: 'the client has it', headers: ['ETag'] },
     },
   },
@@ -236,7 +266,7 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
     tag: 'pastes',
     identity: 'required',
     headers: ['X-Expiry', 'X-Paste-Password', 'X-Remove-Password', 'Content-Encoding'],
-    body: { isRequired: false, content: PASTE_BODY },
+    body: { ...PASTE_BYTES, isRequired: false },
     answers: { 200: { description: 'updated', content: json('UpdatedPaste'), headers: RATE } },
   },
   deletePaste: {

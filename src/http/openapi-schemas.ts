@@ -1,93 +1,115 @@
 // What requests and answers hold, as JSON Schema (2020-12, which OpenAPI 3.1 takes): the description of what present.ts
-// and the handlers write. A test validates real answers by it, and refuses keywords that it does not know.
+// and the handlers write. Each media type and each object has a schema with a name, since that is what generators of
+// clients make types and methods of. A test validates real answers by it, and refuses members that it does not name.
 
-import { REFUSALS, type RefusalName } from '../core/refusals.ts';
+import { MAX_CSR_CHARACTERS } from '../crypto/csr.ts';
 import { REVOCATION_REASONS } from '../crypto/extensions.ts';
 
 export interface Schema {
   readonly $ref?: string;
-  readonly anyOf?: readonly Schema[];
   readonly type?: string | readonly string[];
+  readonly format?: 'binary' | 'int64';
   readonly description?: string;
-  readonly enum?: readonly (string | number | boolean)[];
+  readonly enum?: readonly string[];
   readonly pattern?: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minimum?: number;
   readonly items?: Schema;
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, Schema>>;
-  readonly additionalProperties?: false | Schema;
+  readonly additionalProperties?: Schema;
 }
 
 type Members = Readonly<Record<string, Schema>>;
 
 export const text: Schema = { type: 'string' };
-const integer: Schema = { type: 'integer' };
-const number: Schema = { type: 'number' };
+export const binary: Schema = { type: 'string', format: 'binary' };
+export const count: Schema = { type: 'integer', format: 'int64', minimum: 0 };
+const number: Schema = { type: 'number', minimum: 0 };
 const flag: Schema = { type: 'boolean' };
-const moment: Schema = { type: 'integer', description: 'Unix seconds' };
+const moment: Schema = { ...count, description: 'Unix seconds' };
 const isoMoment: Schema = { type: 'string', pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ$' };
-const seconds: Schema = { type: 'integer', description: 'seconds' };
-const bytes: Schema = { type: 'integer', description: 'bytes' };
+const seconds: Schema = { ...count, description: 'seconds' };
+const bytes: Schema = { ...count, description: 'bytes' };
 const pem: Schema = { type: 'string', pattern: '^-----BEGIN ' };
 const path: Schema = { type: 'string', pattern: '^/', description: 'relative to the address of the service' };
 const mediaType: Schema = { type: 'string', pattern: '^[a-z]+/' };
+const commonName: Schema = { type: 'string', minLength: 1, maxLength: 64 };
+const hexNonce: Schema = { type: 'string', pattern: '^[0-9a-f]{32}$' };
 
 export const pasteId: Schema = { type: 'string', pattern: '^[A-Za-z0-9]{6,64}$' };
 export const fingerprint: Schema = { type: 'string', pattern: '^[0-9a-f]{40}$' };
 export const serial: Schema = { type: 'string', pattern: '^[0-9a-f]{32}$' };
+export const password: Schema = { type: 'string', minLength: 1, maxLength: 1024 };
 const shortOwner: Schema = { type: ['string', 'null'], pattern: '^[0-9a-f]{12}$' };
 
-/** An object with these members and no others. */
-export function object(required: Members, optional: Members = {}): Schema {
-  const properties = { ...required, ...optional };
-  return { type: 'object', required: Object.keys(required), properties, additionalProperties: false };
+export function oneOf(...values: readonly string[]): Schema {
+  return { type: 'string', enum: values };
 }
 
-function listOf(items: Schema): Schema {
-  return { type: 'array', items };
+/** Open for members that a later version adds: clients generated from this must go on working. */
+function object(required: Members, optional: Members = {}): Schema {
+  const names = Object.keys(required);
+  return { type: 'object', ...(names.length > 0 && { required: names }), properties: { ...required, ...optional } };
+}
+
+function listOf(name: string): Schema {
+  return { type: 'array', items: ref(name) };
 }
 
 function mapOf(additionalProperties: Schema): Schema {
   return { type: 'object', additionalProperties };
 }
 
-export function ref(name: keyof typeof SCHEMAS): Schema {
+export function ref(name: string): Schema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
 const metadata: Members = {
   id: pasteId, mime_type: mediaType, size: bytes, created_at: moment, raw: path, expires_at: moment,
 };
-const authority: Members = { common_name: text, fingerprint_sha1: fingerprint, created_at: moment, expires_at: moment };
-const named: Members = { serial, ...authority };
-const challenge: Members = { nonce: { type: 'string', pattern: '^[0-9a-f]{32}$' }, expires: moment, token: text };
-const work: Members = { enabled: flag, difficulty: { type: 'integer', description: 'leading zero bits' } };
-const elevation: Members = { base_difficulty: integer, elevated: flag };
-const tier: Members = {
-  max_size: bytes,
-  default_expiry: seconds,
-  max_expiry: seconds,
-  creations: { type: ['integer', 'null'], description: 'in a window; null for no limit' },
-  creations_window: seconds,
-  lookups: { type: ['integer', 'null'], description: 'in a window; null for no limit' },
-  lookups_window: seconds,
+const authority: Members = {
+  common_name: commonName, fingerprint_sha1: fingerprint, created_at: moment, expires_at: moment,
 };
-const pageMembers: Members = { total: integer, limit: integer, offset: integer };
+const named: Members = { serial, ...authority };
+const challenge: Members = { nonce: hexNonce, expires: moment, token: text };
+const work: Members = { enabled: flag, difficulty: { ...count, description: 'leading zero bits' } };
+const elevation: Members = { base_difficulty: count, elevated: flag };
+const perWindow: Schema = {
+  ...count, type: ['integer', 'null'], minimum: 1, description: 'in a window; null for no limit',
+};
+const pageMembers: Members = { total: count, limit: count, offset: count };
 
-export const SCHEMAS = {
-  Index: object({
+/** Each object has a name here: a generator makes one up for an object inside another. */
+export const SCHEMAS: Readonly<Record<string, Schema>> = {
+  ServiceIndex: object({
     version: { type: 'string', pattern: '^1\\.5\\.\\d+$' },
     endpoints: mapOf(text),
     usage: mapOf(text),
     client: mapOf(text),
-    tiers: object({ anonymous: object(tier), untrusted: object(tier), trusted: object(tier) }),
-    proof_of_work: object({ paste: object({ ...work, ...elevation }), register: object(work) }),
+    tiers: ref('Tiers'),
+    proof_of_work: ref('ProofOfWork'),
     note: text,
   }),
-  Health: object({ status: { enum: ['healthy'] }, database: { enum: ['ok'] } }),
-  Unhealthy: object({ error: text, status: { enum: ['unhealthy'] }, database: { enum: ['error'] } }),
+  Tiers: object({ anonymous: ref('Tier'), untrusted: ref('Tier'), trusted: ref('Tier') }),
+  Tier: object({
+    max_size: bytes,
+    default_expiry: seconds,
+    max_expiry: seconds,
+    creations: perWindow,
+    creations_window: seconds,
+    lookups: perWindow,
+    lookups_window: seconds,
+  }),
+  ProofOfWork: object({ paste: ref('PasteWork'), register: ref('RegistrationWork') }),
+  PasteWork: object({ ...work, ...elevation }),
+  RegistrationWork: object(work),
+  Health: object({ status: oneOf('healthy'), database: oneOf('ok') }),
+  Unhealthy: object({ error: text }, { status: oneOf('unhealthy'), database: oneOf('error'), hint: text }),
   Challenge: object(work, challenge),
   PasteChallenge: object(work, { ...challenge, ...elevation }),
-  NewPasteJson: { type: 'object', required: ['content'], properties: { content: text } },
+  PasteContent: object({ content: { type: 'string', minLength: 1 } }),
   CreatedPaste: object(
     { id: pasteId, url: path, raw: path, mime_type: mediaType, created_at: moment },
     { owner: shortOwner, burn_after_read: flag, expires_at: moment, password_protected: flag },
@@ -95,62 +117,46 @@ export const SCHEMAS = {
   Paste: object(metadata, { password_protected: flag }),
   UpdatedPaste: object({ message: text, ...metadata }, { password_protected: flag }),
   Message: object({ message: text }),
-  PasteList: object({
-    pastes: listOf(object({
-      id: pasteId, size: bytes, mime_type: mediaType, created_at: isoMoment, expires_at: isoMoment,
-      burn_after_read: flag, password_protected: flag, owner: shortOwner,
-    })),
-    ...pageMembers,
+  PasteList: object({ pastes: listOf('ListedPaste'), ...pageMembers }),
+  ListedPaste: object({
+    id: pasteId, size: bytes, mime_type: mediaType, created_at: isoMoment, expires_at: isoMoment,
+    burn_after_read: flag, password_protected: flag, owner: shortOwner,
   }),
-  AuditLog: object({
-    entries: listOf(object({
-      id: integer, time: isoMoment, event: text, outcome: text, client_id: { type: ['string', 'null'] },
-      client_ip: { type: ['string', 'null'] }, details: { type: 'object' },
-    })),
-    ...pageMembers,
+  AuditLog: object({ entries: listOf('AuditEntry'), ...pageMembers }),
+  AuditEntry: object({
+    id: count, time: isoMoment, event: text, outcome: text, client_id: { type: ['string', 'null'] },
+    client_ip: { type: ['string', 'null'] }, details: mapOf({}),
   }),
-  RegistrationRequest: {
-    type: 'object',
-    properties: { common_name: text, p12_password: text, p12_profile: { enum: ['modern', 'compat'] } },
-  },
+  RegistrationRequest: object({}, {
+    common_name: commonName, p12_password: password, p12_profile: oneOf('modern', 'compat'),
+  }),
   Authority: object({ enabled: flag }, { ca_exists: flag, hint: text, ...authority, key_algorithm: text }),
-  NewAuthorityRequest: { type: 'object', properties: { common_name: text } },
-  NewAuthority: object({ message: text, ...authority, download: path }),
-  IssueRequest: { type: 'object', required: ['common_name'], properties: { common_name: text, csr: pem } },
+  AuthorityRequest: object({}, { common_name: commonName }),
+  CreatedAuthority: object({ message: text, ...authority, download: path }),
+  IssueRequest: object({ common_name: commonName }, { csr: { ...pem, maxLength: MAX_CSR_CHARACTERS } }),
   IssuedCertificate: object(
     { message: text, ...named, certificate_pem: pem, is_admin: flag },
     { private_key_pem: pem },
   ),
-  CertificateList: object({
-    certificates: listOf(object({
-      ...named,
-      status: { enum: ['valid', 'revoked', 'expired'] },
-      issued_to: { type: ['string', 'null'] },
-      is_admin: flag,
-    })),
-    count: integer,
+  CertificateList: object({ certificates: listOf('CertificateRecord'), count }),
+  CertificateRecord: object({
+    ...named, status: oneOf('valid', 'revoked', 'expired'), issued_to: { type: ['string', 'null'] }, is_admin: flag,
   }),
-  RevocationRequest: { type: 'object', properties: { reason: { enum: Object.keys(REVOCATION_REASONS) } } },
+  RevocationRequest: object({}, { reason: oneOf(...Object.keys(REVOCATION_REASONS)) }),
   RevokedCertificate: object({ message: text, serial }),
-} as const satisfies Readonly<Record<string, Schema>>;
-
-/** Members of a refusal's body beside `error` and `hint`. */
-const REFUSAL_MEMBERS: Partial<Readonly<Record<RefusalName, Members>>> = {
-  pasteTooSmall: { size: bytes, min_size: bytes },
-  pasteTooLarge: { size: bytes, max_size: bytes, authenticated: flag },
-  entropyTooLow: { entropy: number, min_entropy: number },
-  textRefused: { detected: mediaType },
-  duplicateContent: { count: integer, window_seconds: seconds },
-  queryInvalid: { parameter: text },
-  headerRepeated: { header: text },
-  bodyTooLarge: { max_size: bytes },
-  passwordRequired: { password_protected: flag },
-  rangeNotSatisfiable: { size: bytes },
+  Refusal: object({ error: text }, {
+    hint: text,
+    size: bytes,
+    min_size: bytes,
+    max_size: bytes,
+    authenticated: flag,
+    entropy: number,
+    min_entropy: number,
+    detected: mediaType,
+    count,
+    window_seconds: seconds,
+    parameter: text,
+    header: text,
+    password_protected: flag,
+  }),
 };
-
-/** The body of any of these refusals. */
-export function refusalSchema(refusals: readonly RefusalName[]): Schema {
-  const words = [...new Set(refusals.map((refusal) => REFUSALS[refusal].error))];
-  const members = Object.assign({}, ...refusals.map((refusal) => REFUSAL_MEMBERS[refusal])) as Members;
-  return object({ error: { type: 'string', enum: words } }, { hint: text, ...members });
-}

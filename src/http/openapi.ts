@@ -10,10 +10,11 @@ import {
   REQUEST_HEADERS,
   RESPONSE_HEADERS,
   type Answer,
+  type Body,
   type ResponseHeader,
 } from './openapi-operations.ts';
 import { GENERAL_REFUSALS, ROUTE_REFUSALS } from './openapi-refusals.ts';
-import { refusalSchema, SCHEMAS, type Schema } from './openapi-schemas.ts';
+import { ref, SCHEMAS, type Schema } from './openapi-schemas.ts';
 import { ROUTES } from './routes.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -75,8 +76,9 @@ function pathParameters(path: string): Json {
 }
 
 function operation({ name, method, summary }: (typeof ROUTES)[number]): Json {
-  const { tag, identity, headers = [], query = [], body, answers } = OPERATIONS[name];
+  const { tag, identity, headers = [], query = [], aliasBody, answers, ...given } = OPERATIONS[name];
   const isFirst = ROUTES.find((route) => route.name === name)?.method === method;
+  const body = isFirst ? given.body : (aliasBody ?? given.body);
   const refs = [...headers, ...query].map((parameter) => ({ $ref: `#/components/parameters/${parameter}` }));
   return {
     operationId: isFirst ? name : `${name}By${method}`,
@@ -84,9 +86,13 @@ function operation({ name, method, summary }: (typeof ROUTES)[number]): Json {
     tags: [tag],
     security: IDENTITY[identity],
     ...(refs.length === 0 ? {} : { parameters: refs }),
-    ...(body === undefined ? {} : { requestBody: { required: body.isRequired, content: mediaTypes(body.content) } }),
+    ...(body === undefined ? {} : { requestBody: requestBody(body) }),
     responses: responses(answers, [...ROUTE_REFUSALS[name], ...GENERAL_REFUSALS]),
   };
+}
+
+function requestBody({ isRequired, description, content }: Body): Json {
+  return { required: isRequired, ...(description !== undefined && { description }), content: mediaTypes(content) };
 }
 
 /** By status. Where a status stands for one refusal alone, it is the shared description of that refusal. */
@@ -100,24 +106,16 @@ function responses(answers: Readonly<Record<number, Answer>>, refusals: readonly
   }));
 }
 
-/** What an answer of one status may be: an answer of the operation, any of these refusals, or either. */
+/** An answer of the operation, any of these refusals, or either: then its own form has the members of a refusal too. */
 function response(answer: Answer | undefined, refusals: readonly RefusalName[]): Json {
   const words = refusals.map((refusal) => REFUSALS[refusal].error);
-  const own = answer?.content ?? {};
-  const ownJson = own['application/json'];
-  const refused = refusals.length === 0 ? undefined : refusalSchema(refusals);
-  const jsonBody = ownJson && refused ? { anyOf: [ownJson, refused] } : (ownJson ?? refused);
-  const content = jsonBody ? { 'application/json': jsonBody, ...withoutJson(own) } : own;
+  const content = answer === undefined ? { 'application/json': ref('Refusal') } : answer.content;
   const headers = [...(answer?.headers ?? []), ...refusalHeaders(refusals)];
   return {
     description: [...(answer === undefined ? [] : [answer.description]), ...words].join('; '),
     ...(headers.length === 0 ? {} : { headers: headerRefs(headers) }),
-    ...(Object.keys(content).length === 0 ? {} : { content: mediaTypes(content) }),
+    ...(content === undefined ? {} : { content: mediaTypes(content) }),
   };
-}
-
-function withoutJson({ 'application/json': _, ...others }: Readonly<Record<string, Schema | null>>) {
-  return others;
 }
 
 function refusalHeaders(refusals: readonly RefusalName[]): ResponseHeader[] {
@@ -133,6 +131,6 @@ function headerRefs(names: readonly ResponseHeader[]): Json {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-function mediaTypes(content: Readonly<Record<string, Schema | null>>): Json {
-  return Object.fromEntries(Object.entries(content).map(([type, schema]) => [type, schema === null ? {} : { schema }]));
+function mediaTypes(content: Readonly<Record<string, Schema>>): Json {
+  return Object.fromEntries(Object.entries(content).map(([type, schema]) => [type, { schema }]));
 }

@@ -212,6 +212,28 @@ test('openapi: what a service with limits answers is as described', async (t) =>
   await ask(await begin(t, { registerPowDifficultyBits: 0 }), 'POST /register', 500);
 });
 
+test('openapi: the longest texts that are described are taken, and those of one character more are not', async (t) => {
+  const app = await startApp(t, { ...PKI, rateMax: 0 });
+  const longest = (name: string, member: string): number => {
+    const { properties } = API.components['schemas']![name] as { properties: Record<string, Schema> };
+    return Number(properties[member]!['maxLength']);
+  };
+  const post = async (path: string, body: object): Promise<number> => {
+    const response = await app.request(path, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(body) });
+    await response.arrayBuffer();
+    return response.status;
+  };
+  const name = longest('RegistrationRequest', 'common_name');
+  const password = longest('RegistrationRequest', 'p12_password');
+  assert.equal(await post('/register', { common_name: 'n'.repeat(name) }), 200);
+  assert.equal(await post('/register', { common_name: 'n'.repeat(name + 1) }), 400);
+  assert.equal(await post('/register', { p12_password: 'p'.repeat(password), p12_profile: 'compat' }), 200);
+  assert.equal(await post('/register', { p12_password: 'p'.repeat(password + 1) }), 400);
+  const request = (length: number) => ({ common_name: 'x', csr: makeRequestPem().padEnd(length, '\n') });
+  assert.equal(await post('/pki/issue', request(longest('IssueRequest', 'csr'))), 201);
+  assert.equal(await post('/pki/issue', request(longest('IssueRequest', 'csr') + 1)), 400);
+});
+
 test('openapi: GET /health of a service that stops is as described', async (t) => {
   const { config } = await startApp(t);
   const challenges = { difficultyBits: () => 0, pasteBaseBits: 0 };

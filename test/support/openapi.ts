@@ -17,6 +17,7 @@ export interface Operation {
   readonly tags: readonly string[];
   readonly security: readonly object[];
   readonly parameters?: readonly { readonly $ref: string }[];
+  readonly requestBody?: Pick<Response, 'content'> & { readonly required: boolean };
   readonly responses: Readonly<Record<string, Schema>>;
 }
 
