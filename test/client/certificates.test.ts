@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { startApp, type RunningApp } from '../support/app.ts';
@@ -63,19 +63,21 @@ test('pastec cert export and import: PEM, PKCS#12 and the form for macOS carry t
   if (!isInstalled(t, 'openssl')) return;
   const { run, folder, app, fingerprint } = await registered(t);
   writeFileSync(join(folder, 'password'), 'of the bundle');
-  assert.equal((await run(['cert', 'export'])).text, 'client.p12\n');
+  const host = `127.0.0.1_${app.port}`;
+  assert.equal((await run(['cert', 'export'])).text, `client-${host}.p12\n`);
   assert.equal((await run(['cert', 'export', '--for', 'pem', '-o', 'out.pem'])).text, 'out.pem\n');
   const keychain = await run(['cert', 'export', '--for', 'keychain', '--password-file', 'password']);
-  assert.equal(keychain.text, 'keychain.p12\n');
+  assert.equal(keychain.text, `keychain-${host}.p12\n`);
   assert.equal((await run(['cert', 'export', '--for', 'tea'])).code, 2);
   assert.match((await run(['cert', 'export', '--for', 'pem', '-o', '-'])).text, /BEGIN [A-Z ]*PRIVATE KEY/);
-  const described = ['pkcs12', '-in', 'keychain.p12', '-passin', 'file:password', '-info', '-noout'];
+  const described = ['pkcs12', '-in', `keychain-${host}.p12`, '-passin', 'file:password', '-info', '-noout'];
   const info = runProgram('openssl', described, folder);
   assert.match(info.output, /MAC: sha1/);
   assert.match(info.output, /pbeWithSHA1And3-KeyTripleDES-CBC/);
 
   const withPassword = ['--password-file', join(folder, 'password')];
-  for (const [file, options] of [['client.p12', []], ['out.pem', []], ['keychain.p12', withPassword]] as const) {
+  const exported = [[`client-${host}.p12`, []], ['out.pem', []], [`keychain-${host}.p12`, withPassword]] as const;
+  for (const [file, options] of exported) {
     assert.equal(statSync(join(folder, file)).mode & 0o777, 0o600);
     const { code, text, stderr } = await clientOf(t, app.url).run(['cert', 'import', join(folder, file), ...options]);
     assert.deepEqual([code, stderr], [0, ''], file);
@@ -83,6 +85,25 @@ test('pastec cert export and import: PEM, PKCS#12 and the form for macOS carry t
   }
   writeFileSync(join(folder, 'nothing'), 'no certificate');
   assert.equal((await clientOf(t, app.url).run(['cert', 'import', join(folder, 'nothing')])).code, 1);
+});
+
+test('pastec cert export: overwrites no file, and puts one aside when it is forced', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const { run, folder, app } = await registered(t);
+  const file = join(folder, `client-127.0.0.1_${app.port}.p12`);
+  writeFileSync(file, 'of another server', { mode: 0o644 });
+  symlinkSync('nowhere', join(folder, 'link'));
+  for (const args of [[], ['-o', file], ['-o', 'link'], ['--force', '-o', 'link'], ['--force', '-o', '/dev/null']]) {
+    const { code, text, stderr } = await run(['cert', 'export', ...args]);
+    assert.deepEqual([args, code, text], [args, 1, '']);
+    assert.match(stderr, /there is a file .*\n  --force|that is no file/);
+  }
+  assert.equal(readFileSync(file, 'utf8'), 'of another server');
+
+  assert.equal((await run(['cert', 'export', '--force'])).code, 0);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  const asides = readdirSync(folder).filter((name) => name.includes('.p12.until.'));
+  assert.deepEqual(asides.map((name) => readFileSync(join(folder, name), 'utf8')), ['of another server']);
 });
 
 test('pastec cert import: notes the second of expiry, in any year and month', async (t) => {
@@ -102,7 +123,9 @@ test('pastec cert import: notes the second of expiry, in any year and month', as
 test('pastec cert revoke: ends the certificate at the server after --yes, and puts its files aside', async (t) => {
   if (!isInstalled(t, 'openssl')) return;
   const { run, app, certificates, fingerprint } = await registered(t);
-  assert.equal((await run(['cert', 'revoke', '--fingerprint', fingerprint])).code, 2);
+  const unconfirmed = await run(['cert', 'revoke', '--fingerprint', fingerprint]);
+  assert.equal(unconfirmed.code, 2);
+  assert.match(unconfirmed.stderr, /confirm with --yes/);
   const revoked = await run(['cert', 'revoke', '--yes', '--fingerprint', fingerprint]);
   assert.deepEqual([revoked.code, revoked.stderr], [0, '']);
   assert.equal((await app.request('/pastes', { headers: { 'X-SSL-Client-SHA1': fingerprint } })).status, 401);

@@ -16,7 +16,9 @@ import { VERSION } from '../../src/version.ts';
 /** No server listens there: port 9 is discard, which nobody runs. */
 const NOBODY = 'http://127.0.0.1:9';
 
-const COMMANDS = ['put', 'get', 'info', 'rm', 'update', 'ls', 'register', 'cert', 'status', 'completion', 'help'];
+const COMMANDS = [
+  'put', 'get', 'info', 'rm', 'decrypt', 'update', 'ls', 'register', 'cert', 'status', 'completion', 'help',
+];
 
 test('pastec --version: is the service\'s', async (t) => {
   const { text, code } = await clientOf(t, NOBODY).run(['--version']);
@@ -50,6 +52,9 @@ test('pastec: what can not be meant is a usage error that stores nothing', async
     ['update', 'abcdef'], ['--server', 'ftp://x', 'file'], ['--server', 'http://a b', 'file'],
     ['--timeout', 'long', 'file'], ['--fingerprint', 'abc', 'file'], ['-p', '--password-file', 'file', 'file'],
     ['--password-file', 'lines', 'file'], ['--password-file', 'blank', 'file'], ['--password-file', '-', '-'],
+    ['update', '-E', 'abcdef'], ['update', '--plain', 'abcdef'], ['update', '--plain', '-E', 'abcdef', 'file'],
+    ['update', '--key-file', '-', 'abcdef', '-'], ['get', 'abcdef#'],
+    ['get', '--no-key', `abcdef#${'A'.repeat(43)}`],
     ['ls', 'x'], ['ls', '--limit', 'x'], ['cert'], ['cert', 'show', 'x'], ['completion', 'tcsh'], ['put', '--server'],
   ];
   for (const args of wrong) {
@@ -248,7 +253,7 @@ test('pastec get: asks for a password that is needed, and keeps binary content o
   const { onTerminal, folder } = clientOf(t, app.url);
   const content = binaryContent(100);
   const id = await app.store(content, { 'X-Paste-Password': 'secret', 'X-Burn-After-Read': 'true' });
-  const { child, ended, says } = onTerminal(`get ${id}`);
+  const { child, ended, says } = onTerminal(`get --no-key ${id}`);
   await says(/Password: /);
   child.stdin.write('secret\n');
   const { text, code } = await ended;

@@ -1,44 +1,15 @@
-// pastec -E against the format that its first comment describes, written down here a second time with Node's own
-// primitives: either side reads what the other wrote. Not: whether openssl encrypts as it says.
+// pastec -E against the format that its first comment describes, as Node's own primitives make it: either side reads
+// what the other wrote. Not: whether openssl encrypts as it says.
 
 import assert from 'node:assert/strict';
-import { createCipheriv, createDecipheriv, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { startApp } from '../support/app.ts';
 import { isInstalled } from '../support/programs.ts';
+import { MAGIC, seal, TAG_BYTES, unseal } from '../support/sealed.ts';
 import { clientOf } from '../support/shells.ts';
-
-const MAGIC = Buffer.from('\x89pastec-1\n', 'latin1');
-const TAG_BYTES = 32;
-const SALTED = Buffer.from('Salted__');
-
-function hmac(key: Buffer, ...parts: (Buffer | string)[]): Buffer {
-  return parts.reduce((mac, part) => mac.update(part), createHmac('sha256', key)).digest();
-}
-
-function cipherParameters(key: Buffer, salt: Buffer): [string, Buffer, Buffer] {
-  const encryptionKey = hmac(key, 'pastec-1 encryption').toString('base64');
-  const derived = pbkdf2Sync(encryptionKey, salt, 1, 48, 'sha256');
-  return ['aes-256-ctr', derived.subarray(0, 32), derived.subarray(32)];
-}
-
-function seal(key: Buffer, plain: Buffer): Buffer {
-  const salt = randomBytes(8);
-  const cipher = createCipheriv(...cipherParameters(key, salt));
-  const sealed = Buffer.concat([SALTED, salt, cipher.update(plain), cipher.final()]);
-  return Buffer.concat([MAGIC, hmac(hmac(key, 'pastec-1 authentication'), MAGIC, sealed), sealed]);
-}
-
-function unseal(key: Buffer, content: Buffer): Buffer {
-  const [magic, tag] = [content.subarray(0, MAGIC.length), content.subarray(MAGIC.length, MAGIC.length + TAG_BYTES)];
-  const sealed = content.subarray(MAGIC.length + TAG_BYTES);
-  assert.deepEqual(magic, MAGIC);
-  assert.deepEqual(tag, hmac(hmac(key, 'pastec-1 authentication'), MAGIC, sealed));
-  const decipher = createDecipheriv(...cipherParameters(key, sealed.subarray(8, 16)));
-  return Buffer.concat([decipher.update(sealed.subarray(16)), decipher.final()]);
-}
 
 test('pastec -E: what it stores is the documented format, and no text for any server', async (t) => {
   if (!isInstalled(t, 'openssl')) return;

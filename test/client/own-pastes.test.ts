@@ -5,9 +5,9 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { startApp } from '../support/app.ts';
+import { binaryContent, startApp } from '../support/app.ts';
 import { isInstalled } from '../support/programs.ts';
-import { clientOf } from '../support/shells.ts';
+import { clientOf, type Ended } from '../support/shells.ts';
 
 const OWNER = '0123456789abcdef0123456789abcdef01234567';
 const STRANGER = 'f'.repeat(40);
@@ -72,6 +72,68 @@ test('pastec update: a URL with a key keeps it, and the new content is encrypted
   assert.equal((await run(['get', url])).text, 'second secret');
   const raw = await (await fetch(`${url.split('#')[0]}/raw`)).text();
   assert.ok(!raw.includes('secret'));
+});
+
+test('pastec update: encrypted content is replaced by readable content only on purpose', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const app = await startApp(t);
+  const { run, folder } = clientOf(t, app.url);
+  const identity = ['--fingerprint', OWNER];
+  const update = (...args: string[]): Promise<Ended> => run(['update', ...identity, ...args], { input: 'readable' });
+  writeFileSync(join(folder, 'password'), 'secret');
+  writeFileSync(join(folder, 'other'), 'another');
+  const url = (await run(['-E', ...identity], { input: 'a secret' })).text.trim();
+  const [bare = ''] = url.split('#');
+
+  const refused = await update(bare, '-');
+  assert.deepEqual([refused.code, refused.text], [1, '']);
+  assert.match(refused.stderr, /is encrypted, and the new content would not be\n.*--encrypt.*--plain/);
+  assert.equal((await update(bare, '-', '--password-file', 'password')).code, 1);
+  assert.equal((await update(bare, '-e', '1h')).code, 0);
+  assert.equal((await update(bare, '--password-file', 'password')).code, 0);
+  assert.equal((await update(bare, '-')).code, 4);
+  assert.equal((await update(bare, '--no-password', '-')).code, 4);
+  assert.equal((await update(bare, '--password-file', 'other', '-')).code, 4);
+  assert.equal((await update(bare, '--password-file', 'password', '-')).code, 1);
+  assert.equal((await run(['get', '--password-file', 'password', url])).text, 'a secret');
+
+  const replaced = await update('--plain', '--no-password', url, '-');
+  assert.deepEqual([replaced.text, (await run(['get', bare])).text], [`${bare}\n`, 'readable']);
+  assert.equal((await update(bare, '-')).code, 0);
+  const binary = await app.store(binaryContent(100), { 'X-SSL-Client-SHA1': OWNER, 'X-Paste-Password': 'secret' });
+  assert.equal((await update(binary, '-', '--password-file', 'password')).code, 0);
+});
+
+test('pastec update --encrypt: keeps the key of the URL, and makes a new one where there is none', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const app = await startApp(t);
+  const { run, folder } = clientOf(t, app.url);
+  const update = (...args: string[]): Promise<Ended> =>
+    run(['update', '-E', '--fingerprint', OWNER, ...args], { input: 'new' });
+  const url = (await run(['-E', '--fingerprint', OWNER], { input: 'old' })).text.trim();
+  const [bare = '', key = ''] = url.split('#');
+  assert.equal((await update(url, '-')).text, `${url}\n`);
+  assert.equal((await run(['get', url])).text, 'new');
+  writeFileSync(join(folder, 'key'), key);
+  assert.equal((await update('--key-file', 'key', bare, '-')).text, `${url}\n`);
+
+  const renewed = (await update(bare, '-')).text.trim();
+  assert.match(renewed, new RegExp(`^${bare}#[\\w-]{43}$`));
+  assert.notEqual(renewed, url);
+  assert.equal((await run(['get', renewed])).text, 'new');
+  assert.equal((await run(['get', url])).code, 1);
+  const { link } = JSON.parse((await update('--json', bare, '-')).text) as { link: string };
+  assert.equal((await run(['get', link])).text, 'new');
+});
+
+test('pastec update: finding out whether a paste is encrypted does not burn it', async (t) => {
+  const app = await startApp(t);
+  const { run } = clientOf(t, app.url);
+  const id = await app.store(binaryContent(100), { 'X-SSL-Client-SHA1': OWNER, 'X-Burn-After-Read': 'true' });
+  const { code, stderr } = await run(['update', '--fingerprint', OWNER, id, '-'], { input: 'new' });
+  assert.equal(code, 1);
+  assert.match(stderr, /burn/);
+  assert.equal((await app.request(`/${id}`)).status, 200);
 });
 
 test('pastec rm: deletes own pastes, as many as are named', async (t) => {

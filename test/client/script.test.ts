@@ -13,7 +13,7 @@ const NOBODY = 'http://127.0.0.1:9';
 const source = readFileSync(SCRIPT, 'utf8');
 
 /** Those that put and get call. */
-const PROGRAMS = ['awk', 'cat', 'cmp', 'curl', 'date', 'dd', 'getconf', 'head', 'mkdir', 'mkfifo', 'node', 'openssl',
+const PROGRAMS = ['awk', 'cat', 'curl', 'date', 'dd', 'getconf', 'head', 'mkdir', 'mkfifo', 'node', 'od', 'openssl',
   'printf', 'rm', 'sed', 'sha256sum', 'tail', 'tr', 'wc'];
 
 test('pastec: the place for the server\'s address is there once, and an address in it is used', async (t) => {

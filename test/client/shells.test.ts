@@ -84,6 +84,33 @@ test('pastec -E: encrypts, decrypts, and refuses what was changed before it writ
   });
 });
 
+test('pastec -bE: a missing key burns nothing, and a wrong one loses nothing', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  await underEachShell(t, await startApp(t), async ({ run }) => {
+    const url = (await run(['-bE'], { input: 'content' })).text.trim();
+    const [bare = ''] = url.split('#');
+    const withoutKey = await run(['get', bare]);
+    assert.equal(withoutKey.code, 2);
+    assert.match(withoutKey.stderr, /--no-key/);
+    const wrong = await run(['get', `${bare}#${'A'.repeat(43)}`]);
+    assert.deepEqual([wrong.code, wrong.text], [1, '']);
+    const [, file = ''] = /content is kept in (\S+)/.exec(wrong.stderr) ?? assert.fail(wrong.stderr);
+    assert.equal((await run(['decrypt', '--key-file', '-', file], { input: `${url}\n` })).text, 'content');
+  });
+});
+
+test('pastec update: replaces encrypted content by encrypted content', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const fingerprint = ['--fingerprint', 'f'.repeat(40)];
+  await underEachShell(t, await startApp(t), async ({ run }) => {
+    const url = (await run(['-E', ...fingerprint], { input: 'content' })).text.trim();
+    const exposing = await run(['update', ...fingerprint, url.split('#')[0] ?? '', '-'], { input: 'new' });
+    assert.match(exposing.stderr, /is encrypted, and the new content would not be/);
+    assert.equal((await run(['update', ...fingerprint, url, '-'], { input: 'new' })).text, `${url}\n`);
+    assert.equal((await run(['get', url])).text, 'new');
+  });
+});
+
 test('pastec put: a signal in the middle of the search ends it, and nothing is left behind', async (t) => {
   await underEachShell(t, await startApp(t, { powDifficultyBits: 32 }), async ({ start }) => {
     const codes = await Promise.all((['SIGINT', 'SIGHUP'] as const).map(async (signal) => {
