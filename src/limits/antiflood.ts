@@ -21,18 +21,25 @@ export interface AntifloodOptions {
   readonly maxBits: number;
   readonly decayMs: number;
   /**
-   * How many requests are remembered: with more in the window the oldest are forgotten, so that the count goes no
-   * higher.
+   * How many requests, and how many tokens, are remembered: with more in the window the oldest are forgotten, so that
+   * the count goes no higher.
    */
   readonly maxEntries: number;
 }
 
+/** The token that a request has shown its work with. */
+export interface ShownToken {
+  readonly nonce: string;
+  /** Unix seconds. */
+  readonly expiresAt: number;
+}
+
 export interface Antiflood {
   /**
-   * Counts a request that has done its work. As with `difficultyBits`, `nowMs` never goes back from one call to the
-   * next.
+   * Counts a request that has done its work, unless its token was counted before, in whichever window. As with
+   * `difficultyBits`, `nowMs` never goes back from one call to the next.
    */
-  record(nowMs: number): void;
+  record(nowMs: number, token: ShownToken): void;
   /** What a new challenge has to ask for at this moment; elevated when it is more than the base. */
   difficultyBits(nowMs: number): number;
 }
@@ -44,6 +51,7 @@ export function createAntiflood(options: AntifloodOptions): Antiflood {
 
   const highestLevel = Math.ceil((maxBits - baseBits) / stepBits);
   const requests = new StampRing();
+  const isFirstUse = createFirstUses(maxEntries);
   let level = 0;
   // The level last changed then, or the window last came to hold no more than what raised it, as far as `requests` no
   // longer tell.
@@ -65,7 +73,8 @@ export function createAntiflood(options: AntifloodOptions): Antiflood {
   }
 
   return {
-    record(nowMs) {
+    record(nowMs, token) {
+      if (!isFirstUse(token)) return;
       decay(nowMs);
       calmSinceMs = Math.max(calmSinceMs, Math.min(nowMs, atMostSinceMs(level * thresholdCount)));
       requests.dropAged(windowMs, nowMs);
@@ -80,5 +89,30 @@ export function createAntiflood(options: AntifloodOptions): Antiflood {
       decay(nowMs);
       return Math.min(maxBits, baseBits + level * stepBits);
     },
+  };
+}
+
+/**
+ * Tells whether a token is shown for the first time, and remembers it. When too many are remembered, the one that came
+ * first is forgotten, and every token that expires no later counts as shown before: nobody can have a token counted
+ * twice by pushing it out with others, and new tokens, which expire later, still count.
+ */
+function createFirstUses(maxTokens: number): (token: ShownToken) => boolean {
+  const nonces = new Set<string>();
+  /** In the order in which they came; once it is full, round and round. */
+  const tokens: ShownToken[] = [];
+  let oldest = 0;
+  let forgottenUntil = -Infinity;
+  return (token) => {
+    if (token.expiresAt <= forgottenUntil || nonces.has(token.nonce)) return false;
+    const forgotten = tokens[oldest];
+    if (forgotten !== undefined) {
+      nonces.delete(forgotten.nonce);
+      forgottenUntil = Math.max(forgottenUntil, forgotten.expiresAt);
+    }
+    nonces.add(token.nonce);
+    tokens[oldest] = token;
+    oldest = (oldest + 1) % maxTokens;
+    return true;
   };
 }

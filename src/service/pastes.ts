@@ -73,7 +73,7 @@ export function createPastes(parts: {
     rules.requireDeclaredSize(submission);
     const spend = await challenges.require('paste', submission.work);
     const rate = rates.countCreation(submission.clientAddress, submission.caller);
-    antiflood.record(clock.monotonicMs());
+    if (spend !== null) antiflood.record(clock.monotonicMs(), spend);
     return rules.receive(submission, async (received) => {
       const paste = await newPaste(submission, received);
       await keep(paste, spend, rate);

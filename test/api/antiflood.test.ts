@@ -82,6 +82,20 @@ test('POST /: what is refused for its content has been counted', async (t) => {
   await assertDifficulty(app, 3, 'after 4');
 });
 
+test('POST /: a solved token raises the difficulty once, whatever becomes of its requests', async (t) => {
+  const app = await startApp(t, FLOOD);
+  const work = await freshWork(app);
+  for (let turn = 0; turn < 12; turn += 1) assertError(await post(app, '', work), 400, 'no content provided');
+  await assertDifficulty(app, 1, 'after one token');
+  app.clock.advance(WINDOW_MS);
+  for (let turn = 0; turn < 12; turn += 1) assertError(await post(app, '', work), 400, 'no content provided');
+  assertStored(await post(app, 'x', work));
+  await create(app, 3);
+  await assertDifficulty(app, 1, 'a token that counted in an earlier window does not count again');
+  await create(app, 1);
+  await assertDifficulty(app, 3, 'after four others');
+});
+
 test('GET /challenge: a threshold of 0 switches the rise off', async (t) => {
   const app = await startApp(t, { ...FLOOD, antifloodThreshold: 0 });
   await create(app, 12);

@@ -7,6 +7,7 @@ import type { Caller } from '../../src/core/tiers.ts';
 import { createAntiflood } from '../../src/limits/antiflood.ts';
 import { createSlidingWindow } from '../../src/limits/sliding-window.ts';
 import { createRates } from '../../src/service/rates.ts';
+import { freshToken } from '../support/antiflood.ts';
 import { movableClock, type MovableClock } from '../support/clock.ts';
 import type { Seeded } from '../support/seeded.ts';
 import { testConfig } from '../support/test-config.ts';
@@ -99,7 +100,7 @@ function floodOfStamps(unit: Unit): void {
   });
   let nowMs = 0;
   for (let request = 1; request <= CLIENTS[unit.effort]; request += 1) {
-    antiflood.record(nowMs);
+    antiflood.record(nowMs, freshToken());
     const bits = antiflood.difficultyBits(nowMs);
     if (bits > maxBits || (request > 1000 && bits < maxBits)) unit.lose(`${bits} bits after ${request} requests`);
     if (unit.random.oneIn(50)) nowMs += 1;

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { createAntiflood, type AntifloodOptions } from '../../src/limits/antiflood.ts';
+import { freshToken } from '../support/antiflood.ts';
 import { forSeeds, type Seeded } from '../support/seeded.ts';
 
 /** One millisecond after the other: what leaves the window, then what falls, then what is recorded. */
@@ -80,7 +81,7 @@ test('createAntiflood: agrees with the model on random schedules, asked at every
       assert.equal(antiflood.difficultyBits(nowMs), model.difficultyBits(), `at ${nowMs} before requests`);
       if (random.oneIn(50)) trickle = !trickle;
       for (let left = trickle ? requestsAt(random, 60) : 0; left > 0; left -= 1) {
-        antiflood.record(nowMs);
+        antiflood.record(nowMs, freshToken());
         model.record(nowMs);
       }
       assert.equal(antiflood.difficultyBits(nowMs), model.difficultyBits(), `at ${nowMs} after requests`);
@@ -98,7 +99,7 @@ test('createAntiflood: agrees with the model when it is seldom asked, or only re
     for (let nowMs = 0; nowMs < 400; nowMs += 1) {
       model.tick(nowMs);
       for (let left = random.oneIn(3) ? requestsAt(random, burstOneIn) : 0; left > 0; left -= 1) {
-        antiflood.record(nowMs);
+        antiflood.record(nowMs, freshToken());
         model.record(nowMs);
       }
       if (!random.oneIn(askedOneIn)) continue;

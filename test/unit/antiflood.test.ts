@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { createAntiflood, type Antiflood, type AntifloodOptions } from '../../src/limits/antiflood.ts';
+import { freshToken } from '../support/antiflood.ts';
 import { cpuMsOf } from '../support/cpu.ts';
 
 const WINDOW_MS = 60_000;
@@ -22,7 +23,7 @@ function antifloodOf(options: Partial<AntifloodOptions> = {}): Antiflood {
 }
 
 function recordMany(antiflood: Antiflood, count: number, nowMs: number): void {
-  for (let done = 0; done < count; done += 1) antiflood.record(nowMs);
+  for (let done = 0; done < count; done += 1) antiflood.record(nowMs, freshToken());
 }
 
 test('difficultyBits: rises a step for each threshold that the count is above, up to the maximum', () => {
@@ -40,12 +41,12 @@ test('difficultyBits: rises a step for each threshold that the count is above, u
 test('difficultyBits: requests that have left the window raise nothing', () => {
   const antiflood = antifloodOf();
   recordMany(antiflood, 30, 0);
-  antiflood.record(WINDOW_MS);
+  antiflood.record(WINDOW_MS, freshToken());
   assert.equal(antiflood.difficultyBits(WINDOW_MS), 20);
 
   const within = antifloodOf();
   recordMany(within, 30, 0);
-  within.record(WINDOW_MS - 1);
+  within.record(WINDOW_MS - 1, freshToken());
   assert.equal(within.difficultyBits(WINDOW_MS - 1), 22);
 });
 
@@ -71,7 +72,7 @@ test('difficultyBits: the same whether it was asked for in between or not', () =
 test('difficultyBits: a request after the window has emptied does not hasten the fall', () => {
   const antiflood = antifloodOf();
   recordMany(antiflood, 31, 0);
-  antiflood.record(WINDOW_MS + 1);
+  antiflood.record(WINDOW_MS + 1, freshToken());
   assert.equal(antiflood.difficultyBits(WINDOW_MS + DECAY_MS - 1), 22);
   assert.equal(antiflood.difficultyBits(WINDOW_MS + DECAY_MS), 20);
 });
@@ -92,7 +93,7 @@ test('difficultyBits: stays at the level that the load keeps up, and falls from 
   // One request a second from then on: 60 in any window, which is one step.
   let lowest = Infinity;
   for (let nowMs = 0; nowMs <= 20 * WINDOW_MS; nowMs += 1000) {
-    antiflood.record(nowMs);
+    antiflood.record(nowMs, freshToken());
     lowest = Math.min(lowest, antiflood.difficultyBits(nowMs));
   }
   assert.equal(lowest, 22);
@@ -134,11 +135,38 @@ test('record: remembers no more requests than it may, so the level goes no highe
   }
 });
 
+test('record: a token counts once, also in a later window', () => {
+  const antiflood = antifloodOf();
+  const tokens = Array.from({ length: 30 }, freshToken);
+  for (let nowMs = 0; nowMs <= 5 * WINDOW_MS; nowMs += WINDOW_MS / 2) {
+    for (const token of tokens) for (let times = 0; times < 5; times += 1) antiflood.record(nowMs, token);
+    assert.equal(antiflood.difficultyBits(nowMs), 20, String(nowMs));
+  }
+  recordMany(antiflood, 30, 5 * WINDOW_MS);
+  assert.equal(antiflood.difficultyBits(5 * WINDOW_MS), 20, 'those before count in their own window alone');
+  antiflood.record(5 * WINDOW_MS, freshToken());
+  assert.equal(antiflood.difficultyBits(5 * WINDOW_MS), 22);
+});
+
+test('record: a token that others have pushed out of memory does not count again, and new ones do', () => {
+  const antiflood = antifloodOf({ maxEntries: 40 });
+  const hoarded = Array.from({ length: 100 }, freshToken);
+  // In any order: what was forgotten is told by when it expires.
+  for (const token of hoarded.toReversed()) antiflood.record(0, token);
+  const laterMs = 10 * WINDOW_MS;
+  for (let times = 0; times < 3; times += 1) for (const token of hoarded) antiflood.record(laterMs, token);
+  assert.equal(antiflood.difficultyBits(laterMs), 20, 'by turns, more tokens than are remembered');
+  recordMany(antiflood, 30, laterMs);
+  assert.equal(antiflood.difficultyBits(laterMs), 20);
+  antiflood.record(laterMs, freshToken());
+  assert.equal(antiflood.difficultyBits(laterMs), 22);
+});
+
 test('record: a million requests cost little each', () => {
   const antiflood = antifloodOf();
   const cpuMs = cpuMsOf(() => {
     for (let count = 0; count < 1_000_000; count += 1) {
-      antiflood.record(count / 50);
+      antiflood.record(count / 50, freshToken());
       antiflood.difficultyBits(count / 50);
     }
   });

@@ -151,7 +151,7 @@ function creatingPastes(outcome: CreationOutcome, settings: Partial<Config> = {}
         return RATE;
       },
     },
-    antiflood: { difficultyBits: absent, record: (nowMs) => void steps.push(nowMs) },
+    antiflood: { difficultyBits: absent, record: (nowMs, token) => void steps.push([nowMs, token]) },
     clock: movableClock(),
     random: (size) => new Uint8Array(size),
     count: ((...labels: readonly string[]) => void steps.push(labels.join(' '))) as Count,
@@ -178,7 +178,7 @@ test('create: the decided order; the paste and its terms as the store gets them'
   assert.deepEqual(await create(), { paste, rate: RATE });
   assert.deepEqual(kept, [paste, { duplicates: { max: 2, windowSeconds: 7 }, maxStoredBytes: 9, spend: SPENT }]);
   assert.deepEqual(steps, [
-    'size', ['paste', SUBMISSION.work], [SUBMISSION.clientAddress, CALLER], 1000, 'content',
+    'size', ['paste', SUBMISSION.work], [SUBMISSION.clientAddress, CALLER], [1000, SPENT], 'content',
     'duplicateChecks accepted', 'pastesCreated',
   ]);
 });
