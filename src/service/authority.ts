@@ -17,6 +17,9 @@ import type { AuthorityStore, StoredAuthority } from '../store/pki-store.ts';
 import type { Audit, Requester } from './audit.ts';
 import { inTurn } from './costly-work.ts';
 
+/** Under which name its key is locked and unlocked: once, for everybody. */
+const QUEUED_AS = 'certificate authority';
+
 export const DEFAULT_AUTHORITY_NAME = 'Paste Service CA';
 
 /** An authority that can sign, with what is stored about it. */
@@ -98,7 +101,7 @@ export function createAuthorities(parts: {
     const validity = validityFrom(createdAt, config.pkiCaDays);
     const keyPair = await generateKeyPair();
     const certificate = await makeAuthorityCertificate({ commonName, serial: makeSerial(random), validity, keyPair });
-    const lockedKey = await inTurn(queue, () => lockPrivateKey(keyPair.privateKey, password, random));
+    const lockedKey = await inTurn(queue, QUEUED_AS, () => lockPrivateKey(keyPair.privateKey, password, random));
     const fingerprint = fingerprintSha1(certificate);
     const stored = { commonName, certificate, lockedKey, fingerprint, createdAt, expiresAt: validity.notAfter };
     return { certificate, privateKey: keyPair.privateKey, stored };
@@ -118,7 +121,7 @@ export function createAuthorities(parts: {
   async function unlock(stored: StoredAuthority, password: string): Promise<SigningAuthority> {
     const { certificate, lockedKey } = stored;
     try {
-      const privateKey = await inTurn(queue, () => unlockPrivateKey(lockedKey, password, certificate));
+      const privateKey = await inTurn(queue, QUEUED_AS, () => unlockPrivateKey(lockedKey, password, certificate));
       return { certificate, privateKey, stored };
     } catch (error) {
       if (!(error instanceof AuthorityKeyError)) throw error;

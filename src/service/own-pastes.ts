@@ -68,16 +68,18 @@ export function createOwnPastes(parts: {
     rules.requireDeclaredSize(amendment);
     requireSomething(amendment);
     const before = await requireUpdatable(id, owner);
-    if (!amendment.hasContent) return write(id, owner, await changesOf(amendment), null);
-    const rate = rates.countCreation(amendment.clientAddress, amendment.caller);
+    const { hasContent, password, clientAddress, caller } = amendment;
+    // A password costs as much to hash for an update as for a new paste.
+    const rate = hasContent || password !== undefined ? rates.countCreation(clientAddress, caller) : null;
+    if (!hasContent) return write(id, owner, await changesOf(amendment), rate);
     return rules.receive({ ...amendment, replacedBytes: before.size }, async (received) => {
       const content = changedContent(amendment, received);
       return write(id, owner, { ...(await changesOf(amendment)), content }, rate);
     });
   }
 
-  async function changesOf({ password, removesPassword, requestedTtlSeconds }: Amendment): Promise<PasteChanges> {
-    const passwordHash = password === undefined ? undefined : await passwords.hash(password);
+  async function changesOf({ password, removesPassword, requestedTtlSeconds, clientAddress }: Amendment): Promise<PasteChanges> {
+    const passwordHash = password === undefined ? undefined : await passwords.hash(password, clientAddress);
     const expiresAt = requestedTtlSeconds === undefined
       ? undefined
       : unixSeconds(clock) + cappedTtlSeconds(config, requestedTtlSeconds);

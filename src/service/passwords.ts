@@ -22,7 +22,7 @@ export interface Passwords {
   /** Refuses a password that is too long. */
   requireAcceptable(password: string | undefined): void;
   /** The text to store for a new password. Refuses when too many jobs wait. */
-  hash(password: string): Promise<string>;
+  hash(password: string, clientAddress: string): Promise<string>;
   /**
    * Finds what a password opens. The place in the queue is taken before the lookup and an unknown id is checked against a decoy,
    * so that neither shedding nor time tells whether something exists.
@@ -30,6 +30,7 @@ export interface Passwords {
   unlock<Found extends { readonly passwordHash: string | null }>(
     find: () => Awaitable<Found | undefined>,
     password: string | undefined,
+    clientAddress: string,
   ): Awaitable<Found>;
 }
 
@@ -57,18 +58,19 @@ export function createPasswords(parts: {
     if ([...password].length > MAX_PASSWORD_LENGTH) throw new Refusal('passwordTooLong');
   }
 
-  async function hash(password: string): Promise<string> {
+  async function hash(password: string, clientAddress: string): Promise<string> {
     requireAcceptable(password);
-    return inTurn(queue, () => hashPassword(password, random));
+    return inTurn(queue, clientAddress, () => hashPassword(password, random));
   }
 
   function unlock<Found extends { readonly passwordHash: string | null }>(
     find: () => Awaitable<Found | undefined>,
     password: string | undefined,
+    clientAddress: string,
   ): Awaitable<Found> {
     requireAcceptable(password);
     if (password === undefined) return andThen(find(), requireOpen);
-    return inTurn(queue, async () => {
+    return inTurn(queue, clientAddress, async () => {
       const found = await find();
       if (found !== undefined && found.passwordHash === null) return found;
       const matches = await timedVerify(password, found?.passwordHash ?? decoy);

@@ -37,6 +37,13 @@ export interface CreatedPaste {
   readonly rate: RateStanding | null;
 }
 
+/** What a reader asks for, and with which password. */
+export interface Lookup {
+  readonly id: string;
+  readonly password: string | undefined;
+  readonly clientAddress: string;
+}
+
 /** A paste with its content held: in memory, or as a reader that must be closed. */
 export interface OpenedPaste {
   readonly paste: Paste;
@@ -47,9 +54,9 @@ export interface Pastes {
   /** Stores a paste; durable when it resolves. */
   create(submission: Submission): Promise<CreatedPaste>;
   /** Metadata; never burns. */
-  describe(id: string, password: string | undefined): Awaitable<Paste>;
+  describe(lookup: Lookup): Awaitable<Paste>;
   /** The content. A burn-after-read paste is gone when it is there. */
-  open(id: string, password: string | undefined): Awaitable<OpenedPaste>;
+  open(lookup: Lookup): Awaitable<OpenedPaste>;
 }
 
 export function createPastes(parts: {
@@ -90,8 +97,8 @@ export function createPastes(parts: {
   }
 
   async function newPaste(submission: Submission, received: ReceivedContent): Promise<NewPaste> {
-    const { caller, password } = submission;
-    const passwordHash = password === undefined ? null : await passwords.hash(password);
+    const { caller, password, clientAddress } = submission;
+    const passwordHash = password === undefined ? null : await passwords.hash(password, clientAddress);
     const createdAt = unixSeconds(clock);
     return {
       id: newId(),
@@ -108,20 +115,22 @@ export function createPastes(parts: {
     };
   }
 
-  function describe(id: string, password: string | undefined): Awaitable<Paste> {
-    return andThen(passwords.unlock(() => store.pastes.find(id, unixSeconds(clock)), password), (paste) => {
+  function describe({ id, password, clientAddress }: Lookup): Awaitable<Paste> {
+    const find = (): Awaitable<Paste | undefined> => store.pastes.find(id, unixSeconds(clock));
+    return andThen(passwords.unlock(find, password, clientAddress), (paste) => {
       noteAccess(paste.id);
       return paste;
     });
   }
 
-  function open(id: string, password: string | undefined, attempt = 1): Awaitable<OpenedPaste> {
+  function open(lookup: Lookup, attempt = 1): Awaitable<OpenedPaste> {
+    const { id, password, clientAddress } = lookup;
     const find = (): Awaitable<PasteWithContent | undefined> => store.pastes.findWithContent(id, unixSeconds(clock));
-    return andThen(passwords.unlock(find, password), (paste) => {
+    return andThen(passwords.unlock(find, password, clientAddress), (paste) => {
       const content = holdContent(paste);
       if (content === undefined) {
         if (attempt === OPEN_ATTEMPTS) throw new Refusal('pasteNotFound');
-        return open(id, password, attempt + 1);
+        return open(lookup, attempt + 1);
       }
       if (paste.burnAfterRead) return claimBurn(paste, content);
       noteAccess(paste.id);
@@ -154,7 +163,7 @@ export function createPastes(parts: {
     return { paste, content };
   }
 
-  return { create, describe, open: (id, password) => open(id, password) };
+  return { create, describe, open: (lookup) => open(lookup) };
 }
 
 /** Lets go of content that is not, or no longer, read. */

@@ -18,7 +18,7 @@ export interface RegistrationRequest {
   /** Of the bundle; empty for none. */
   readonly bundlePassword: string;
   readonly work: Work;
-  readonly requester: Requester;
+  readonly requester: Requester & { readonly clientAddress: string };
 }
 
 export interface Registered extends IssuedCertificate {
@@ -42,13 +42,13 @@ export function createRegistration(parts: {
   const { authorities, certificates, challenges, kdf, slowKdf, slowQueue, random } = parts;
 
   async function bundleOf(request: RegistrationRequest, keyed: Keyed): Promise<Uint8Array> {
-    const { profile, bundlePassword, commonName } = request;
+    const { profile, bundlePassword, commonName, requester } = request;
     const isSlow = bundlePassword !== '';
     const { derive } = isSlow ? slowKdf : kdf;
     const make = (): Promise<Uint8Array> =>
       makeBundle({ profile, password: bundlePassword, friendlyName: commonName, ...keyed }, { random, derive });
     try {
-      return await (isSlow ? inTurn(slowQueue, make) : make());
+      return await (isSlow ? inTurn(slowQueue, requester.clientAddress, make) : make());
     } catch (error) {
       if (error instanceof KdfQueueFull) throw new Refusal('passwordQueueFull', {}, { retryAfterSeconds: 1 });
       throw error;

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { binaryContent, RUNNING_CLOCK, startApp, type RunningApp } from '../support/app.ts';
+import { newFingerprint, presenting } from '../support/certificates.ts';
 
 const PASSWORD = { 'X-Paste-Password': 'open sesame' };
 
@@ -195,6 +196,59 @@ test('GET /{id}: password checks beyond the queue are shed with 503, known or un
     assert.ok(some.filter((response) => response.status === (isKnown ? 403 : 404)).length > 0);
     assert.equal(shed.length + some.filter((response) => response.status === (isKnown ? 403 : 404)).length, some.length);
   }
+});
+
+/** 200 requests at once, each asked again as soon as it is answered, once so many were shed that the password queue is full. */
+async function flood(
+  ask: () => Promise<Response>,
+): Promise<{ statuses: Record<number, number>; end: () => Promise<void> }> {
+  const statuses: Record<number, number> = {};
+  let isOver = false;
+  const connections = Promise.all(Array.from({ length: 200 }, async () => {
+    while (!isOver) {
+      const response = await ask();
+      await response.text();
+      statuses[response.status] = (statuses[response.status] ?? 0) + 1;
+    }
+  }));
+  while ((statuses[503] ?? 0) < 50) await new Promise((resolve) => setTimeout(resolve, 20));
+  return {
+    statuses,
+    end: async () => {
+      isOver = true;
+      await connections;
+    },
+  };
+}
+
+test('GET /{id}: wrong passwords on 200 connections of one address leave another\'s right one answered', async (t) => {
+  const app = await startApp(t);
+  const id = await app.store('x', PASSWORD);
+  const ask = (address: string, password: string, path = `/${id}`): Promise<Response> =>
+    app.request(path, { headers: { 'X-Forwarded-For': address, 'X-Paste-Password': password } });
+  const wrong = await flood(() => ask('2001:db8::1', 'wrong'));
+  for (let turn = 0; turn < 3; turn += 1) {
+    assert.equal((await ask('2001:db8:0:1::1', PASSWORD['X-Paste-Password'])).status, 200);
+    assert.equal((await ask('192.0.2.1', 'wrong', '/abcdef')).status, 404);
+  }
+  await wrong.end();
+  assert.deepEqual(Object.keys(wrong.statuses), ['403', '503']);
+});
+
+test('PUT /{id}: passwords set on 200 connections of one address leave another\'s reading answered', async (t) => {
+  const app = await startApp(t);
+  const owner = presenting(newFingerprint());
+  const own = await app.store('own', owner);
+  const id = await app.store('x', PASSWORD);
+  const setting = await flood(() => app.request(`/${own}`, {
+    method: 'PUT', headers: { ...owner, 'X-Forwarded-For': '192.0.2.1', 'X-Paste-Password': 'new' },
+  }));
+  for (let turn = 0; turn < 3; turn += 1) {
+    const headers = { ...PASSWORD, 'X-Forwarded-For': '192.0.2.2' };
+    assert.equal((await app.request(`/${id}/raw`, { headers })).status, 200);
+  }
+  await setting.end();
+  assert.deepEqual(Object.keys(setting.statuses), ['200', '503']);
 });
 
 test('GET /{id}: gone from the second of its expiry on, and cleaned up', async (t) => {

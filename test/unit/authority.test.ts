@@ -147,9 +147,9 @@ test('signing: the key is unlocked once, also for those that ask at once', async
   const clock = movableClock();
   const places = createWorkQueue({ ...ONE_AT_A_TIME, clock });
   let turns = 0;
-  const enter: WorkQueue['enter'] = () => {
+  const enter: WorkQueue['enter'] = (client) => {
     turns += 1;
-    return places.enter();
+    return places.enter(client);
   };
   const { authorities } = authoritiesOver(place, undefined, { queue: { enter, running: 0, waiting: 0 } });
   const [one, other] = await Promise.all([authorities.signing(), authorities.signing()]);

@@ -93,14 +93,15 @@ test('update: hands over only what is asked for, and the terms of storing', asyn
   };
   const own = ownPastesOver({ update }, { duplicateMax: 2, duplicateWindowSeconds: 7, maxStorageBytes: 9, maxExpirySeconds: 50 });
   assert.deepEqual(await own.update('id', AMENDMENT), { paste: PASTE, rate: null });
-  await own.update('id', { ...AMENDMENT, requestedTtlSeconds: undefined, password: 'p' });
   await own.update('id', { ...AMENDMENT, requestedTtlSeconds: undefined, removesPassword: true });
-  assert.deepEqual(own.counted, [], 'only content counts');
+  assert.deepEqual(own.counted, []);
+  const withPassword = await own.update('id', { ...AMENDMENT, requestedTtlSeconds: undefined, password: 'p' });
+  assert.deepEqual([withPassword.rate, own.counted], [RATE, ['creation']], 'hashing a password counts');
   const terms = { duplicates: { max: 2, windowSeconds: 7 }, maxStoredBytes: 9, nowSeconds: CREATED_AT };
   assert.deepEqual(calls, [
     ['id', OWNER, { passwordHash: undefined, expiresAt: CREATED_AT + 50 }, terms],
-    ['id', OWNER, { passwordHash: 'hash of p', expiresAt: undefined }, terms],
     ['id', OWNER, { passwordHash: null, expiresAt: undefined }, terms],
+    ['id', OWNER, { passwordHash: 'hash of p', expiresAt: undefined }, terms],
   ]);
 });
 

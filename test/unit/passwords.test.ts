@@ -10,6 +10,8 @@ import { randomBytes } from '../../src/crypto/random.ts';
 import { WorkQueueFull, type WorkQueue } from '../../src/limits/work-queue.ts';
 import { createPasswords } from '../../src/service/passwords.ts';
 
+const CLIENT = '2001:db8::1';
+
 let stored: string;
 
 before(async () => {
@@ -47,8 +49,9 @@ function passwordsFor(t: TestContext, checkMs?: number) {
   const events: string[] = [];
   let isFull = false;
   const queue = {
-    enter: async () => {
+    enter: async (client: string) => {
       if (isFull) throw new WorkQueueFull();
+      assert.equal(client, '2001:db8:0:0::/64', 'the key that limits count by');
       events.push('enter');
       return () => void events.push('leave');
     },
@@ -59,7 +62,7 @@ function passwordsFor(t: TestContext, checkMs?: number) {
       events.push('find');
       return found;
     };
-    return passwords.unlock(find, password);
+    return passwords.unlock(find, password, CLIENT);
   };
   /** One check that seems to take so long. */
   const check = async (ms: number): Promise<void> => {
@@ -70,7 +73,8 @@ function passwordsFor(t: TestContext, checkMs?: number) {
     await assert.rejects(unlock(undefined), refused('pasteNotFound'));
     return waitsMs.at(-1);
   };
-  return { ...passwords, unlock, check, seemingMs, clock, waitsMs, events, fill: () => void (isFull = true) };
+  const hash = (password: string): Promise<string> => passwords.hash(password, CLIENT);
+  return { ...passwords, hash, unlock, check, seemingMs, clock, waitsMs, events, fill: () => void (isFull = true) };
 }
 
 test('requireAcceptable: 1024 code points, however many units and bytes they are', (t) => {
@@ -158,6 +162,6 @@ test('unlock: unless somebody says how long a check takes, one is made that unkn
   const waitsMs = notedWaits(t);
   const queue = { enter: () => assert.fail('no turn is asked for') } as unknown as WorkQueue;
   const { unlock } = createPasswords({ queue, clock, random: randomBytes });
-  await assert.rejects(async () => unlock(async () => undefined, undefined), refused('pasteNotFound'));
+  await assert.rejects(async () => unlock(async () => undefined, undefined, CLIENT), refused('pasteNotFound'));
   assert.deepEqual([waitsMs, clock.nowMs], [[33], 33]);
 });

@@ -48,7 +48,7 @@ function pastesOver(paste: PasteWithContent, options: { heldFrom: number; burn?:
     count: ((...labels: readonly string[]) => void counted.push(labels.join(' '))) as Count,
     rules: absent, challenges: absent, rates: absent, antiflood: absent, random: absent,
   });
-  return { open: async () => pastes.open(paste.id, undefined), seen, counted, reader };
+  return { open: async () => pastes.open({ id: paste.id, password: undefined, clientAddress: '192.0.2.1' }), seen, counted, reader };
 }
 
 const notFound = (error: unknown): boolean => error instanceof Refusal && error.refusal === 'pasteNotFound';

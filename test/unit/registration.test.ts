@@ -38,7 +38,8 @@ async function registered(bundlePassword: string, failure: Error) {
     kdf: failing('quick'),
     slowKdf: failing('slow'),
     slowQueue: {
-      enter: async () => {
+      enter: async (client) => {
+        assert.equal(client, '192.0.2.1');
         steps.push('enter');
         return () => void steps.push('leave');
       },
@@ -49,7 +50,7 @@ async function registered(bundlePassword: string, failure: Error) {
   });
   const request = {
     commonName: 'alice', profile: 'modern', bundlePassword, work: { token: undefined, solution: undefined },
-    requester: { fingerprint: null, clientAddress: null },
+    requester: { fingerprint: null, clientAddress: '192.0.2.1' },
   } as const;
   const error: unknown = await register(request).then(() => assert.fail('made'), (reason: unknown) => reason);
   return { error, steps };

@@ -1,13 +1,18 @@
 import assert from 'node:assert/strict';
 import test, { mock } from 'node:test';
 import type { Clock } from '../../src/core/time.ts';
-import { createWorkQueue, WorkQueueFull } from '../../src/limits/work-queue.ts';
+import { createWorkQueue, WorkQueueFull, type WorkQueue } from '../../src/limits/work-queue.ts';
 import { movableClock } from '../support/clock.ts';
 
 const MAX_WAIT_MS = 1000;
 
 function queueOf(concurrency: number, maxWaiting: number, clock: Clock = movableClock()) {
   return createWorkQueue({ concurrency, maxWaiting, maxWaitMs: MAX_WAIT_MS, clock });
+}
+
+/** Once everyone who can be has been admitted or refused. */
+async function settled(): Promise<void> {
+  await new Promise(setImmediate);
 }
 
 test('createWorkQueue: refuses to have no place at all', () => {
@@ -19,7 +24,7 @@ test('enter: exactly as many run at once as there are places', async () => {
   let atOnce = 0;
   let most = 0;
   const job = async (): Promise<void> => {
-    const release = await queue.enter();
+    const release = await queue.enter('a');
     atOnce += 1;
     most = Math.max(most, atOnce);
     await new Promise(setImmediate);
@@ -31,12 +36,12 @@ test('enter: exactly as many run at once as there are places', async () => {
   assert.deepEqual([queue.running, queue.waiting], [0, 0]);
 });
 
-test('enter: first come, first served', async () => {
+test('enter: of one client, first come, first served', async () => {
   const queue = queueOf(1, 5);
-  const first = await queue.enter();
+  const first = await queue.enter('a');
   const order: number[] = [];
   const jobs = [1, 2, 3, 4, 5].map(async (number) => {
-    const release = await queue.enter();
+    const release = await queue.enter('a');
     order.push(number);
     release();
   });
@@ -47,10 +52,10 @@ test('enter: first come, first served', async () => {
 
 test('enter: rejects at once when as many wait as may', async () => {
   const queue = queueOf(1, 2);
-  const release = await queue.enter();
-  const waiting = [queue.enter(), queue.enter()];
+  const release = await queue.enter('a');
+  const waiting = [queue.enter('a'), queue.enter('a')];
   assert.deepEqual([queue.running, queue.waiting], [1, 2]);
-  await assert.rejects(queue.enter(), WorkQueueFull);
+  await assert.rejects(queue.enter('a'), WorkQueueFull);
 
   release();
   (await waiting[0]!)();
@@ -60,17 +65,122 @@ test('enter: rejects at once when as many wait as may', async () => {
 
 test('enter: with no room to wait, whoever finds no place is refused', async () => {
   const queue = queueOf(1, 0);
-  const release = await queue.enter();
-  await assert.rejects(queue.enter(), WorkQueueFull);
+  const release = await queue.enter('a');
+  await assert.rejects(queue.enter('a'), WorkQueueFull);
   release();
-  (await queue.enter())();
+  (await queue.enter('a'))();
+});
+
+/** Makes that many of the client wait; `answers` has who was admitted (and has left again) or refused, in order. */
+function waitAs(queue: WorkQueue, client: string, count: number, answers: string[] = []): string[] {
+  for (let number = 1; number <= count; number += 1) {
+    queue.enter(client).then(
+      (release) => {
+        answers.push(`${client}${number}`);
+        release();
+      },
+      (error) => {
+        assert.ok(error instanceof WorkQueueFull);
+        answers.push(`no ${client}${number}`);
+      },
+    );
+  }
+  return answers;
+}
+
+test('enter: clients take turns, each with its first to come', async () => {
+  const queue = queueOf(1, 32);
+  const release = await queue.enter('x');
+  const order = waitAs(queue, 'a', 3);
+  waitAs(queue, 'b', 1, order);
+  waitAs(queue, 'c', 2, order);
+  release();
+  await settled();
+  assert.deepEqual(order, ['a1', 'b1', 'c1', 'a2', 'c2', 'a3']);
+  assert.deepEqual([queue.running, queue.waiting], [0, 0]);
+});
+
+test('enter: a client alone may have all places, and keeps a quarter, its oldest, once others wait', async () => {
+  const queue = queueOf(1, 32);
+  const release = await queue.enter('x');
+  const order = waitAs(queue, 'a', 33);
+  await settled();
+  assert.deepEqual([queue.waiting, order.splice(0)], [32, ['no a33']]);
+  waitAs(queue, 'b', 1, order);
+  await settled();
+  assert.equal(queue.waiting, 9);
+  assert.deepEqual(order.splice(0), Array.from({ length: 24 }, (_, turn) => `no a${32 - turn}`));
+  waitAs(queue, 'a', 1, order);
+  waitAs(queue, 'b', 8, order);
+  await settled();
+  assert.deepEqual([queue.waiting, order.splice(0)], [16, ['no a1', 'no b8']], 'neither gets more than a quarter');
+  release();
+  await settled();
+  assert.deepEqual([order.length, order.slice(0, 4), queue.waiting], [16, ['a1', 'b1', 'a2', 'b1'], 0]);
+});
+
+test('enter: in a full queue, the client with the most places gives its newest up to one with fewer', async () => {
+  const queue = queueOf(1, 8);
+  const release = await queue.enter('x');
+  const order: string[] = [];
+  for (const client of ['a', 'b', 'c', 'd']) waitAs(queue, client, 2, order);
+  waitAs(queue, 'e', 1, order);
+  await settled();
+  assert.deepEqual([queue.waiting, order.splice(0)], [8, ['no a2']]);
+  waitAs(queue, 'e', 1, order);
+  waitAs(queue, 'a', 1, order);
+  await settled();
+  assert.deepEqual([queue.waiting, order.splice(0)], [8, ['no e1', 'no a1']], 'nobody has two more than these');
+  for (const client of ['f', 'g', 'h', 'i']) waitAs(queue, client, 1, order);
+  await settled();
+  const refused = order.splice(0).toSorted();
+  assert.deepEqual([queue.waiting, refused], [8, ['no b2', 'no c2', 'no d2', 'no i1']], 'all have one each in the end');
+  release();
+  await settled();
+  assert.deepEqual(order, ['a1', 'b1', 'c1', 'd1', 'e1', 'f1', 'g1', 'h1']);
+});
+
+test('enter: a quarter is at least one place, and a place in work is none of the waiting ones', async () => {
+  for (const maxWaiting of [2, 3, 4, 7]) {
+    const queue = queueOf(1, maxWaiting);
+    const release = await queue.enter('a');
+    const order = waitAs(queue, 'a', 1);
+    waitAs(queue, 'b', 2, order);
+    await settled();
+    assert.deepEqual([queue.waiting, order.splice(0)], [2, ['no b2']]);
+    release();
+    await settled();
+    assert.deepEqual(order, ['a1', 'b1']);
+  }
+});
+
+test('enter: a client whose waiters have all given up begins anew', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const clock = movableClock();
+    const queue = queueOf(1, 8, clock);
+    const release = await queue.enter('x');
+    const order = waitAs(queue, 'a', 2);
+    waitAs(queue, 'b', 1, order);
+    clock.advance(MAX_WAIT_MS);
+    mock.timers.tick(MAX_WAIT_MS);
+    await settled();
+    assert.deepEqual([queue.waiting, order.splice(0)], [0, ['no a1', 'no a2', 'no b1']]);
+    waitAs(queue, 'b', 1, order);
+    waitAs(queue, 'a', 1, order);
+    release();
+    await settled();
+    assert.deepEqual(order, ['b1', 'a1']);
+  } finally {
+    mock.timers.reset();
+  }
 });
 
 test('release: gives the place back once, however often it is called', async () => {
   const queue = queueOf(1, 5);
-  const first = await queue.enter();
-  const second = queue.enter();
-  const third = queue.enter();
+  const first = await queue.enter('a');
+  const second = queue.enter('a');
+  const third = queue.enter('a');
   first();
   first();
   const releaseSecond = await second;
@@ -86,11 +196,11 @@ test('enter: rejects when the deadline passes, and the others keep their turn', 
   try {
     const clock = movableClock();
     const queue = queueOf(1, 5, clock);
-    const release = await queue.enter();
-    const early = queue.enter();
+    const release = await queue.enter('a');
+    const early = queue.enter('a');
     mock.timers.tick(1);
     clock.advance(1);
-    const late = queue.enter();
+    const late = queue.enter('a');
 
     mock.timers.tick(MAX_WAIT_MS - 2);
     assert.equal(queue.waiting, 2);
@@ -115,8 +225,8 @@ test('enter: a place that is free only at the deadline is not given, even when t
     ] as const) {
       const clock = movableClock();
       const queue = queueOf(1, 5, clock);
-      const release = await queue.enter();
-      const waiting = queue.enter();
+      const release = await queue.enter('a');
+      const waiting = queue.enter('a');
       clock.advance(freeAtMs);
       release();
       if (admitted) (await waiting)();
@@ -133,8 +243,8 @@ test('enter: its timer keeps no process alive, and is gone once there is a place
   const cleared = mock.method(globalThis, 'clearTimeout');
   try {
     const queue = queueOf(1, 5);
-    const release = await queue.enter();
-    const waiting = queue.enter();
+    const release = await queue.enter('a');
+    const waiting = queue.enter('a');
     const timers = started.mock.calls.map((call) => call.result);
     assert.deepEqual(timers.map((timer) => timer?.hasRef()), [false]);
     release();

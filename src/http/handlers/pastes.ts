@@ -4,7 +4,7 @@ import { andThen, type Awaitable } from '../../core/awaitable.ts';
 import { partOf } from '../../core/bytes.ts';
 import { Refusal } from '../../core/refusals.ts';
 import type { Rates } from '../../service/rates.ts';
-import { releaseContent, type OpenedPaste, type Pastes } from '../../service/pastes.ts';
+import { releaseContent, type Lookup, type OpenedPaste, type Pastes } from '../../service/pastes.ts';
 import type { Paste } from '../../store/store.ts';
 import type { CallerOf } from '../callers.ts';
 import { hintingClient } from '../client-hint.ts';
@@ -60,7 +60,7 @@ export function createPasteHandlers(parts: {
         { ...replies.head(paste), body: { bytes: paste.size, chunks: noChunks, close: nothing } }
       ));
     }
-    const opening = andThen(countLookup(request), () => pastes.open(pasteId(request), password(request.headers)));
+    const opening = andThen(countLookup(request), () => pastes.open(lookupOf(request)));
     return andThen(opening, (opened) => {
       try {
         return opened.paste.burnAfterRead ? wholeContent(opened) : conditionalContent(request, opened);
@@ -72,7 +72,7 @@ export function createPasteHandlers(parts: {
   }
 
   function describe(request: Request): Awaitable<Paste> {
-    return andThen(countLookup(request), () => pastes.describe(pasteId(request), password(request.headers)));
+    return andThen(countLookup(request), () => pastes.describe(lookupOf(request)));
   }
 
   function countLookup(request: Request): Awaitable<void> {
@@ -109,8 +109,8 @@ export function createPasteHandlers(parts: {
   return { createPaste, getPaste, getRaw };
 }
 
-function pasteId(request: Request): string {
-  return request.params['id'] ?? '';
+function lookupOf({ params, headers, clientAddress }: Request): Lookup {
+  return { id: params['id'] ?? '', password: password(headers), clientAddress };
 }
 
 function contentBody(content: OpenedPaste['content'], range: ByteRange): ReplyBody {
