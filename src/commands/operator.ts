@@ -65,8 +65,8 @@ function openOffice(config: Config, store: VisitedStore, clock: Clock, log: Log)
   const queue = createWorkQueue({ concurrency: 1, maxWaiting: 0, maxWaitMs: 0, clock });
   const common = { config, audit, clock, random: randomBytes, log };
   const authorities = createAuthorities({ ...common, store: store.authority, queue });
-  // The operator pays with no work, so none can have been used already.
-  const challenges = { usedAlready: () => new Refusal('powAlreadyUsed') };
+  // The operator pays with no work, so none can be refused.
+  const challenges = { notSpent: () => new Refusal('powAlreadyUsed') };
   const certificates = createCertificates({ ...common, store: store.certificates, challenges });
   const lists = { store: store.authority, certificates: store.certificates };
   const revocationList = createRevocationList({ authorities, ...lists, clock });

@@ -6,7 +6,7 @@ import type { Config } from '../config/settings.ts';
 import type { Count, WorkOutcome } from '../core/metrics.ts';
 import type { RandomBytes } from '../core/random.ts';
 import { Refusal, type RefusalName } from '../core/refusals.ts';
-import { unixSeconds, type Clock } from '../core/time.ts';
+import { HOUR_SECONDS, unixSeconds, type Clock } from '../core/time.ts';
 import { hmacKey } from '../crypto/digest.ts';
 import {
   challengeToken,
@@ -19,7 +19,7 @@ import {
   type Purpose,
 } from '../crypto/pow-token.ts';
 import type { Antiflood } from '../limits/antiflood.ts';
-import type { ChallengeStore, SpentChallenge } from '../store/store.ts';
+import type { ChallengeStore, SpendingRefusal, SpentChallenge } from '../store/store.ts';
 
 export interface IssuedChallenge extends Challenge {
   readonly token: string;
@@ -40,11 +40,17 @@ export interface Challenges {
   readonly pasteBaseBits: number;
   /** Refuses work that does not hold, by its reason; null when none is asked for. */
   require(purpose: Purpose, work: Work): Promise<SpentChallenge | null>;
-  /** For whoever finds out when spending it: another request was quicker. */
-  usedAlready(purpose: Purpose): Refusal;
+  /** For whoever finds out when spending it: another request was quicker, or its own has taken too long. */
+  notSpent(reason: SpendingRefusal, purpose: Purpose): Refusal;
   /** Signs and checks with this key from now on. What the one before has signed is refused: its holder asks again. */
   replaceKey(key: Uint8Array): void;
 }
+
+/**
+ * A challenge is to be presented before it expires, and spent within this time after: an upload may take as long. 50 MiB at
+ * the slowest rate that is allowed take 53 minutes, with the settings' defaults.
+ */
+export const SPENDABLE_SECONDS = HOUR_SECONDS;
 
 /** Where a new challenge is had, by purpose. */
 const CHALLENGE_PATHS: Readonly<Record<Purpose, string>> = { paste: '/challenge', register: '/register/challenge' };
@@ -95,7 +101,8 @@ export function createChallenges(parts: {
     if (!isSolved(challenge, solution)) throw refused('powInsufficient', purpose);
     if (await spent.isSpent(challenge.nonce)) throw refused('powAlreadyUsed', purpose);
     count('proofOfWork', 'accepted');
-    return { nonce: challenge.nonce, expiresAt: challenge.expiresAt };
+    const { nonce, expiresAt } = challenge;
+    return { nonce, expiresAt, spendableUntil: expiresAt + SPENDABLE_SECONDS };
   }
 
   return {
@@ -103,7 +110,7 @@ export function createChallenges(parts: {
     difficultyBits,
     pasteBaseBits: config.powDifficultyBits,
     require: requireWork,
-    usedAlready: (purpose) => refused('powAlreadyUsed', purpose),
+    notSpent: ({ kind }, purpose) => refused(kind === 'challengeUsed' ? 'powAlreadyUsed' : 'powExpired', purpose),
     replaceKey: (replacement) => {
       key = hmacKey(replacement);
     },

@@ -5,6 +5,7 @@ import type { Count } from '../core/metrics.ts';
 import { DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS, unixSeconds, type Clock } from '../core/time.ts';
 import type { CleanupTask } from '../ops/cleanup.ts';
 import type { Store } from '../store/store.ts';
+import { SPENDABLE_SECONDS } from './challenges.ts';
 import type { Rates } from './rates.ts';
 
 /** Small enough for a step of about 10 ms: a paste clears up to 64 KiB, each record a page of an index by itself. */
@@ -44,7 +45,7 @@ export function storeTasks(parts: {
     {
       name: 'used challenges',
       intervalSeconds: 5 * MINUTE_SECONDS,
-      step: pruneStep(clock, CLOCK_MARGIN_SECONDS, store.challenges.removeExpired),
+      step: pruneStep(clock, SPENDABLE_SECONDS + CLOCK_MARGIN_SECONDS, store.challenges.removeExpired),
     },
     {
       name: 'audit log',

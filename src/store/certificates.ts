@@ -3,7 +3,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 
 import { prepareAudit } from './audit.ts';
-import { challengeLookups, prepareSpending } from './challenges.ts';
+import { prepareSpending } from './challenges.ts';
 import type { Certificate, CertificateCounts, Issuance, IssueOutcome, Revocation, RevokeOutcome } from './pki-store.ts';
 import type { AuditEvent } from './store.ts';
 
@@ -56,17 +56,17 @@ function prepareIssuance(db: DatabaseSync): CertificateCommands['issueCertificat
   const insert = db.prepare(`
     INSERT INTO certificates (serial, common_name, fingerprint, created_at, expires_at, issued_to, is_admin, public_key_sha256)
     VALUES (:serial, :commonName, :fingerprint, :createdAt, :expiresAt, :issuedTo, :isAdmin, :publicKeySha256)`);
-  const { isSpent } = challengeLookups(db);
-  const spend = prepareSpending(db);
+  const challenges = prepareSpending(db);
   const audit = prepareAudit(db);
   return ({ certificate, spend: work, onlyFirst, issued, granted }) => {
     const { serial, fingerprint, publicKeySha256 } = certificate;
     const isFirst = any.get() === undefined;
     if (onlyFirst && !isFirst) return { kind: 'notFirst' };
-    if (work !== null && isSpent(work.nonce)) return { kind: 'challengeUsed' };
+    const unpaid = work === null ? undefined : challenges.refusal(work, certificate.createdAt);
+    if (unpaid !== undefined) return unpaid;
     if (bySerial.get({ serial, fingerprint }) !== undefined) return { kind: 'serialTaken' };
     if (byKey.get({ publicKeySha256 }) !== undefined) return { kind: 'keyTaken' };
-    if (work !== null) spend(work);
+    if (work !== null) challenges.spend(work);
     insert.run({ ...certificate, isAdmin: isFirst ? 1 : 0 });
     audit(issued);
     if (isFirst) audit(granted);

@@ -2,7 +2,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 
-import type { SpentChallenge } from './store.ts';
+import type { SpendingRefusal, SpentChallenge } from './store.ts';
 
 export interface PruneStep {
   /** Unix seconds: what has run out by then. */
@@ -32,13 +32,24 @@ export function challengeCommands(db: DatabaseSync): ChallengeCommands {
   return { removeExpiredChallenges: (step) => Number(remove.run({ ...step }).changes) };
 }
 
-/** Uses a challenge up; false when it was used before. For commands that sell something for work. */
-export function prepareSpending(db: DatabaseSync): (challenge: SpentChallenge) => boolean {
-  const spend = db.prepare(`
-    INSERT INTO spent_challenges (nonce, expires_at)
-    VALUES (:nonce, :expiresAt)
-    ON CONFLICT DO NOTHING`);
-  return (challenge) => spend.run({ ...challenge }).changes === 1;
+export interface Spending {
+  /** Why the challenge can't buy anything, or not any more. */
+  refusal(challenge: SpentChallenge, nowSeconds: number): SpendingRefusal | undefined;
+  /** Uses up a challenge that was not refused. */
+  spend(challenge: SpentChallenge): void;
+}
+
+/** For commands that sell something for work. */
+export function prepareSpending(db: DatabaseSync): Spending {
+  const { isSpent } = challengeLookups(db);
+  const spend = db.prepare('INSERT INTO spent_challenges (nonce, expires_at) VALUES (:nonce, :expiresAt)');
+  return {
+    refusal({ nonce, spendableUntil }, nowSeconds) {
+      if (nowSeconds >= spendableUntil) return { kind: 'challengeExpired' };
+      return isSpent(nonce) ? { kind: 'challengeUsed' } : undefined;
+    },
+    spend: ({ nonce, expiresAt }) => void spend.run({ nonce, expiresAt }),
+  };
 }
 
 export function challengeLookups(db: DatabaseSync): ChallengeLookups {

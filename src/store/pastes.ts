@@ -4,7 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 
 import { compactBytes } from '../core/bytes.ts';
-import { challengeLookups, prepareSpending } from './challenges.ts';
+import { prepareSpending } from './challenges.ts';
 import type { CreationOutcome, CreationTerms, NewPaste, Paste, PasteWithContent, StoredUsage } from './store.ts';
 import { prepareSubmissions } from './submissions.ts';
 
@@ -74,14 +74,14 @@ export function pasteCommands(db: DatabaseSync): PasteCommands {
 /** Decides first and writes after, in one transaction: a refusal has no effect. */
 function preparePasteCreation(db: DatabaseSync): PasteCommands['createPaste'] {
   const insert = preparePasteInsertion(db);
-  const spend = prepareSpending(db);
+  const challenges = prepareSpending(db);
   const submissions = prepareSubmissions(db);
   const usage = prepareUsage(db);
-  const { isSpent } = challengeLookups(db);
 
   function refusal({ paste, terms }: Creation): CreationOutcome | undefined {
     const { sha256, createdAt, size } = paste;
-    if (terms.spend !== null && isSpent(terms.spend.nonce)) return { kind: 'challengeUsed' };
+    const unpaid = terms.spend === null ? undefined : challenges.refusal(terms.spend, createdAt);
+    if (unpaid !== undefined) return unpaid;
     const excess = terms.duplicates === null ? undefined : submissions.excess(sha256, createdAt, terms.duplicates);
     if (excess !== undefined) return { kind: 'duplicate', ...excess };
     if (terms.maxStoredBytes !== null && usage().bytes + size > terms.maxStoredBytes) return { kind: 'storageFull' };
@@ -92,7 +92,7 @@ function preparePasteCreation(db: DatabaseSync): PasteCommands['createPaste'] {
     const refused = refusal(creation);
     if (refused !== undefined) return refused;
     const { paste, terms } = creation;
-    if (terms.spend !== null) spend(terms.spend);
+    if (terms.spend !== null) challenges.spend(terms.spend);
     if (terms.duplicates !== null) submissions.record(paste.sha256, paste.createdAt);
     insert(paste);
     return { kind: 'stored' };

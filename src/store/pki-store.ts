@@ -2,7 +2,7 @@
 // and its making from the writer and the reader. The SQL is in authority.ts and certificates.ts.
 
 import type { Reader } from './reader.ts';
-import type { AuditEvent, SpentChallenge } from './store.ts';
+import type { AuditEvent, SpendingRefusal, SpentChallenge } from './store.ts';
 import type { Writer } from './writer.ts';
 
 /** A certificate that this service issued. Times are Unix seconds. */
@@ -40,7 +40,7 @@ export interface Issuance {
 
 export type IssueOutcome =
   | { readonly kind: 'issued'; readonly isAdmin: boolean }
-  | { readonly kind: 'challengeUsed' }
+  | SpendingRefusal
   | { readonly kind: 'notFirst' }
   | { readonly kind: 'serialTaken' }
   | { readonly kind: 'keyTaken' };

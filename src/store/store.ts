@@ -55,7 +55,11 @@ export interface SpentChallenge {
   readonly nonce: string;
   /** Unix seconds. */
   readonly expiresAt: number;
+  /** Unix seconds, no later than the record of its use is removed: from then on nobody knows whether it was used. */
+  readonly spendableUntil: number;
 }
+
+export type SpendingRefusal = { readonly kind: 'challengeUsed' } | { readonly kind: 'challengeExpired' };
 
 /** At most `max` stored pastes of the same content in any window. */
 export interface DuplicateLimit {
@@ -79,7 +83,7 @@ export interface UpdateTerms extends Omit<CreationTerms, 'spend'> {
 /** Anything but `stored` has had no effect at all. */
 export type CreationOutcome =
   | { readonly kind: 'stored' }
-  | { readonly kind: 'challengeUsed' }
+  | SpendingRefusal
   | { readonly kind: 'duplicate'; readonly count: number; readonly retryAfterSeconds: number }
   | { readonly kind: 'storageFull' };
 

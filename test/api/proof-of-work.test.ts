@@ -4,9 +4,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SETTINGS } from '../../src/config/settings.ts';
+import { HOUR_SECONDS } from '../../src/core/time.ts';
 import { challengeToken, type Purpose } from '../../src/crypto/pow-token.ts';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
 import { assertError, assertStored, assertWorkRefused, post, statusCounts, type Answer } from '../support/posting.ts';
+import { head, openRaw, type RawConnection } from '../support/raw-http.ts';
 import { selectValue, strayChunks } from '../support/store.ts';
 import { findSolution, freshWork, getChallenge, showing, solve, workBits, workHint } from '../support/work.ts';
 
@@ -194,6 +196,36 @@ test('POST /: a real challenge at the default difficulty, solved end to end', as
   assertStored(await post(app, 'worked for', showing(token, solution)));
   assertFailed(await post(app, 'worked for', showing(token, solution)), 'challenge already used');
   assert.equal(storedPastes(app), 1);
+});
+
+test('POST /: a token buys one paste, however long after its expiry an upload that it began ends', async (t) => {
+  const app = await startApp(t, { powDifficultyBits: BITS });
+  const upload = async (work: Record<string, string>) => {
+    const connection = await openRaw(t, app.port);
+    const shown = Object.entries(work).map(([name, value]) => `${name}: ${value}`);
+    connection.send(`${head('POST / HTTP/1.1', ...shown, 'Content-Length: 2')}a`);
+    return connection;
+  };
+  const [used, unused, late] = [await freshWork(app), await freshWork(app), await freshWork(app)];
+  const [again, slow, slower] = [await upload(used), await upload(unused), await upload(late)];
+  // The heads of all three have been read once this is answered.
+  assertStored(await post(app, 'at once', used));
+  const finish = async (connection: RawConnection): Promise<[number, unknown]> => {
+    connection.send('b');
+    const answer = await connection.next();
+    return [answer.status, answer.json()['error']];
+  };
+  app.clock.jump((300 + HOUR_SECONDS) * 1000 - 1);
+  await app.app.cleanup.run('used challenges');
+  assert.deepEqual(await finish(slow), [201, undefined], 'an hour is let for slow uploads');
+  for (const pastMs of [1, HOUR_SECONDS * 1000]) {
+    app.clock.jump(pastMs);
+    await app.app.cleanup.run('used challenges');
+    const connection = pastMs === 1 ? slower : again;
+    assert.deepEqual(await finish(connection), [400, 'Proof-of-work failed: challenge expired']);
+  }
+  assert.equal(selectValue(app.config.databasePath, 'SELECT count(*) FROM spent_challenges'), 0);
+  assert.equal(storedPastes(app), 2);
 });
 
 test('POST /: after a restart used tokens stay used and others are good, by the key that was kept', async (t) => {

@@ -75,7 +75,7 @@ function certificatesOver(answers: {
   const certificates = createCertificates({
     config: testConfig(),
     store,
-    challenges: { usedAlready: (purpose) => new Refusal('powAlreadyUsed', { hint: purpose }) },
+    challenges: { notSpent: ({ kind }, hint) => new Refusal(kind === 'challengeUsed' ? 'powAlreadyUsed' : 'powExpired', { hint }) },
     audit: createAudit({ clock, log: (entry) => logged.push(entry) }),
     clock,
     random: randomBytes,
@@ -112,6 +112,7 @@ test('issue: a serial that is taken is drawn anew, five times in all', async () 
 test('issue: what the storage decides meanwhile is refused as what it is, and nothing is announced', async () => {
   const outcomes = [
     [{ kind: 'challengeUsed' }, refused('powAlreadyUsed')],
+    [{ kind: 'challengeExpired' }, refused('powExpired')],
     [{ kind: 'keyTaken' }, refused('keyReused')],
     [{ kind: 'notFirst' }, (error: unknown) => error instanceof NotFirstError],
   ] as const;

@@ -9,7 +9,7 @@ import { CREATED_AT, inlinePaste, NO_TERMS, openTestStore, patternedBytes, selec
 const STORED = { kind: 'stored' } as const;
 
 function spending(nonce: string, expiresAt = CREATED_AT + 300): CreationTerms & { spend: SpentChallenge } {
-  return { ...NO_TERMS, spend: { nonce, expiresAt } };
+  return { ...NO_TERMS, spend: { nonce, expiresAt, spendableUntil: expiresAt + 60 } };
 }
 
 async function create(
@@ -63,6 +63,19 @@ test('pastes.create: the window of duplicates slides by the second', async (t) =
   const tooEarly = await create(store, content, terms, CREATED_AT + 79);
   assert.deepEqual(tooEarly, { kind: 'duplicate', count: 2, retryAfterSeconds: 1 });
   assert.deepEqual(await create(store, content, terms, CREATED_AT + 80), STORED);
+});
+
+test('pastes.create: a challenge buys nothing once its record may be gone, used before or not', async (t) => {
+  const { store, path } = await openTestStore(t);
+  const terms = spending('n', CREATED_AT);
+  assert.deepEqual(await create(store, patternedBytes(10, 1), terms, CREATED_AT + 59), STORED);
+  assert.equal(await store.challenges.removeExpired(CREATED_AT, 10), 1);
+  for (const nonce of ['n', 'never used']) {
+    const late = { ...terms, spend: { ...terms.spend, nonce } };
+    const outcome = await create(store, patternedBytes(10, 2), late, CREATED_AT + 60);
+    assert.deepEqual(outcome, { kind: 'challengeExpired' });
+  }
+  assert.equal(selectValue(path, 'SELECT count(*) FROM spent_challenges'), 0);
 });
 
 test('challenges.removeExpired: what has run out, so many at a time, and nothing else', async (t) => {

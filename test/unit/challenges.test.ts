@@ -106,7 +106,7 @@ test('require: each reason in the decided order, counted by its name; the store 
     assert.deepEqual(asked, []);
     await refusedAs(insteadOf({}), 'powAlreadyUsed', purpose);
     spentNonces.delete(nonce);
-    assert.deepEqual(await insteadOf({}), { nonce, expiresAt });
+    assert.deepEqual(await insteadOf({}), { nonce, expiresAt, spendableUntil: expiresAt + 3600 });
     const outcomes = [
       'powRequired', 'powRequired', 'powMalformedToken', 'powBadSignature', 'powExpired', 'powMalformedSolution',
       'powInsufficient', 'powAlreadyUsed', 'accepted',
@@ -138,12 +138,14 @@ test('require: what was signed is what must be satisfied, whatever is asked for 
   await challenges.require('paste', { token: hard.token, solution: solve(hard.nonce, 8) });
 });
 
-test('usedAlready: the same words as when it is found out before', () => {
+test('notSpent: the same words as when it is found out before', () => {
   const { challenges, counted } = challengesOf({ paste: 1, register: 1 });
   for (const purpose of ['paste', 'register'] as const) {
-    const refusal = challenges.usedAlready(purpose);
-    assert.equal(refusal.refusal, 'powAlreadyUsed');
-    assert.match(String(refusal.fields['hint']), HINTS[purpose]);
+    for (const [kind, name] of [['challengeUsed', 'powAlreadyUsed'], ['challengeExpired', 'powExpired']] as const) {
+      const refusal = challenges.notSpent({ kind }, purpose);
+      assert.equal(refusal.refusal, name);
+      assert.match(String(refusal.fields['hint']), HINTS[purpose]);
+      assert.equal(counted.pop(), `proofOfWork ${name}`);
+    }
   }
-  assert.deepEqual(counted, ['proofOfWork powAlreadyUsed', 'proofOfWork powAlreadyUsed']);
 });

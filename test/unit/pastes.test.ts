@@ -97,7 +97,7 @@ test('open: small content needs no holding, and is let go of without closing any
 
 const CALLER: Caller = { tier: 'untrusted', fingerprint: 'b'.repeat(40) };
 const RATE: RateStanding = { limit: 3, remaining: 2, resetAtSeconds: CREATED_AT + 60 };
-const SPENT = { nonce: '0'.repeat(32), expiresAt: CREATED_AT + 5 };
+const SPENT = { nonce: '0'.repeat(32), expiresAt: CREATED_AT + 5, spendableUntil: CREATED_AT + 9 };
 const RECEIVED = {
   bytes: 7, entropyBits: undefined, sha256: Buffer.alloc(32), content: Buffer.from('content'), contentId: null,
 };
@@ -142,7 +142,7 @@ function creatingPastes(outcome: CreationOutcome, settings: Partial<Config> = {}
         steps.push([purpose, work]);
         return SPENT;
       },
-      usedAlready: (purpose) => new Refusal('powAlreadyUsed', { hint: purpose }),
+      notSpent: ({ kind }, hint) => new Refusal(kind === 'challengeUsed' ? 'powAlreadyUsed' : 'powExpired', { hint }),
     },
     rates: {
       countLookup: absent, sweep: absent,
@@ -205,10 +205,12 @@ test('create: what the store decides at the end is refused as what it is, and co
   await assert.rejects(full.create(), { refusal: 'storageFull', terms: {} });
   const used = creatingPastes({ kind: 'challengeUsed' });
   await assert.rejects(used.create(), { refusal: 'powAlreadyUsed', fields: { hint: 'paste' } });
+  const late = creatingPastes({ kind: 'challengeExpired' });
+  await assert.rejects(late.create(), { refusal: 'powExpired', fields: { hint: 'paste' } });
   const limits = { duplicateMax: 3, duplicateWindowSeconds: 7 };
   const again = creatingPastes({ kind: 'duplicate', count: 3, retryAfterSeconds: 5 }, limits);
   await assert.rejects(again.create(), {
     refusal: 'duplicateContent', fields: { count: 3, windowSeconds: 7 }, terms: { retryAfterSeconds: 5, rate: RATE },
   });
-  assert.deepEqual([full, used, again].map(({ steps }) => steps.slice(5)), [[], [], ['duplicateChecks refused']]);
+  assert.deepEqual([full, used, late, again].map(({ steps }) => steps.slice(5)), [[], [], [], ['duplicateChecks refused']]);
 });

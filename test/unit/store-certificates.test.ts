@@ -64,20 +64,22 @@ test('issue: a serial, fingerprint or key that is taken, and work that was done 
   const first = issuance();
   assert.deepEqual(await store.certificates.issue(first), { kind: 'issued', isAdmin: true });
   const { serial, fingerprint, publicKeySha256 } = first.certificate;
-  const work = { nonce: 'a'.repeat(32), expiresAt: CREATED_AT + 100 };
+  const work = { nonce: 'a'.repeat(32), expiresAt: CREATED_AT + 100, spendableUntil: CREATED_AT + 200 };
   assert.deepEqual(await store.certificates.issue(issuance({ serial }, work)), { kind: 'serialTaken' });
   assert.deepEqual(await store.certificates.issue(issuance({ fingerprint }, work)), { kind: 'serialTaken' });
   assert.deepEqual(await store.certificates.issue(issuance({ publicKeySha256 }, work)), { kind: 'keyTaken' });
   assert.equal(selectValue(path, 'SELECT count(*) FROM spent_challenges'), 0);
   assert.deepEqual(await store.certificates.issue(issuance({}, work)), { kind: 'issued', isAdmin: false });
   assert.deepEqual(await store.certificates.issue(issuance({}, work)), { kind: 'challengeUsed' });
+  const late = { ...work, nonce: 'b'.repeat(32), spendableUntil: CREATED_AT };
+  assert.deepEqual(await store.certificates.issue(issuance({}, late)), { kind: 'challengeExpired' });
   assert.equal(selectValue(path, 'SELECT count(*) FROM certificates'), 2);
   assert.deepEqual(await auditedIn(store), ['cert_issued', 'admin_granted', 'cert_issued']);
 });
 
 test('issue: of many with the same work exactly one is issued', async (t) => {
   const { store } = await openTestStore(t);
-  const work = { nonce: 'b'.repeat(32), expiresAt: CREATED_AT + 100 };
+  const work = { nonce: 'b'.repeat(32), expiresAt: CREATED_AT + 100, spendableUntil: CREATED_AT + 200 };
   const outcomes = await Promise.all(Array.from({ length: 16 }, () => store.certificates.issue(issuance({}, work))));
   assert.deepEqual(outcomes.map(({ kind }) => kind).toSorted(), [...Array<string>(15).fill('challengeUsed'), 'issued']);
 });
