@@ -185,7 +185,7 @@ export const SETTINGS = {
   rateCleanupThreshold: decimal('RATE_LIMIT_CLEANUP_THRESHOLD', 0.8, 'fraction',
     'fraction of `RATE_LIMIT_MAX_ENTRIES` at which cleanup starts', { minimum: 0, maximum: 1 }),
   lookupRateMax: integer('SERVICE_LOOKUP_RATE_MAX', 60, 'per window',
-    'lookups of one client address; 0 switches the limit off'),
+    'pastes looked up, lists, and refused changes of pastes by one client address; 0 switches the limit off'),
   lookupRateWindowSeconds: integer('SERVICE_LOOKUP_RATE_WINDOW', MINUTE_SECONDS, 'seconds',
     'window of the lookup rate limit', { minimum: 1 }),
   lookupRateMaxEntries: integer('LOOKUP_RATE_LIMIT_MAX_ENTRIES', 10_000, 'count',

@@ -36,7 +36,7 @@ const LOOKUP = [
   'passwordInvalid', 'passwordQueueFull', ...CALLER,
 ] as const;
 
-const OWN_PASTE = ['idInvalid', 'identityRequired', 'pasteNotFound', 'permissionDenied'] as const;
+const OWN_PASTE = ['idInvalid', 'identityRequired', 'lookupRateLimited', 'pasteNotFound', 'permissionDenied'] as const;
 
 const JSON_BODY = ['bodyInvalid', 'bodyTooLarge'] as const;
 
@@ -52,7 +52,7 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
   health: [],
   getChallenge: [],
   getClient: [],
-  listPastes: [...PAGE, ...CALLER],
+  listPastes: [...PAGE, 'lookupRateLimited', ...CALLER],
   listAudit: [...PAGE, ...CALLER],
   registrationChallenge: [],
   register: [

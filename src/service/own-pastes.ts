@@ -28,6 +28,15 @@ export interface Amendment extends Offer {
   readonly requestedTtlSeconds: number | undefined;
 }
 
+export interface WantedList {
+  readonly caller: Caller;
+  readonly clientAddress: string;
+  readonly filter: Omit<PasteFilter, 'owner'>;
+  readonly page: Page;
+  /** Everyone's pastes, which only the admin may ask for; else the caller's own. */
+  readonly all: boolean;
+}
+
 export interface UpdatedPaste {
   readonly paste: Paste;
   /** Where the client stands with the rate limit; null when there is none, or nothing was counted. */
@@ -37,8 +46,7 @@ export interface UpdatedPaste {
 export interface OwnPastes {
   update(id: string, amendment: Amendment): Promise<UpdatedPaste>;
   remove(id: string, caller: Caller, clientAddress: string): Promise<void>;
-  /** The caller's own pastes; everyone's with `all`, which only the admin may ask for. */
-  list(caller: Caller, filter: Omit<PasteFilter, 'owner'>, page: Page, all: boolean): Promise<Listed<ListedPaste>>;
+  list(wanted: WantedList): Promise<Listed<ListedPaste>>;
 }
 
 export function createOwnPastes(parts: {
@@ -54,21 +62,24 @@ export function createOwnPastes(parts: {
   const { config, store, rules, passwords, rates, audit, clock, count } = parts;
   const storage = createStorageRules(config, count);
 
-  /** Before any body is read; what is decided here is decided again when the change is written. */
-  async function requireUpdatable(id: string, owner: string): Promise<Paste> {
+  /**
+   * Before any body is read, and before the writer is asked; what is decided here is decided again when the change is
+   * written. A refusal says whether an id is known, so it counts as a lookup; what owners do to their own never does.
+   */
+  async function requireChangeable(id: string, caller: Caller, clientAddress: string, anyones: boolean): Promise<Paste> {
     const paste = await store.pastes.find(id, unixSeconds(clock));
-    if (paste === undefined) throw new Refusal('pasteNotFound');
-    if (paste.owner !== owner) throw new Refusal('permissionDenied');
-    if (paste.burnAfterRead) throw new Refusal('burnNotUpdatable');
-    return paste;
+    if (paste !== undefined && (anyones || paste.owner === caller.fingerprint)) return paste;
+    rates.countLookup(clientAddress, caller);
+    throw new Refusal(paste === undefined ? 'pasteNotFound' : 'permissionDenied');
   }
 
   async function update(id: string, amendment: Amendment): Promise<UpdatedPaste> {
-    const owner = requireIdentity(amendment.caller);
+    const { hasContent, password, clientAddress, caller } = amendment;
+    const owner = requireIdentity(caller);
     rules.requireDeclaredSize(amendment);
     requireSomething(amendment);
-    const before = await requireUpdatable(id, owner);
-    const { hasContent, password, clientAddress, caller } = amendment;
+    const before = await requireChangeable(id, caller, clientAddress, false);
+    if (before.burnAfterRead) throw new Refusal('burnNotUpdatable');
     // A password costs as much to hash for an update as for a new paste.
     const rate = hasContent || password !== undefined ? rates.countCreation(clientAddress, caller) : null;
     if (!hasContent) return write(id, owner, await changesOf(amendment), rate);
@@ -108,6 +119,7 @@ export function createOwnPastes(parts: {
 
   async function remove(id: string, caller: Caller, clientAddress: string): Promise<void> {
     const fingerprint = requireIdentity(caller);
+    await requireChangeable(id, caller, clientAddress, caller.tier === 'admin');
     const asAdmin = caller.tier === 'admin'
       ? audit.event('paste_deleted', 'success', { fingerprint, clientAddress }, { paste: shortened(id) })
       : null;
@@ -118,14 +130,10 @@ export function createOwnPastes(parts: {
     if (outcome.audited !== null) audit.announce(outcome.audited);
   }
 
-  async function list(
-    caller: Caller,
-    filter: Omit<PasteFilter, 'owner'>,
-    page: Page,
-    all: boolean,
-  ): Promise<Listed<ListedPaste>> {
+  async function list({ caller, clientAddress, filter, page, all }: WantedList): Promise<Listed<ListedPaste>> {
     const owner = requireIdentity(caller);
     if (all) requireAdmin(caller);
+    rates.countLookup(clientAddress, caller);
     return store.pastes.list({ ...filter, owner: all ? null : owner }, page, unixSeconds(clock));
   }
 

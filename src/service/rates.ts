@@ -13,7 +13,7 @@ import { rateMaxFor } from './tier-limits.ts';
 export interface Rates {
   /** Counts a creation, or an update that carries content or sets a password; where the caller stands then, null when there is no limit. */
   countCreation(clientAddress: string, caller: Caller): RateStanding | null;
-  /** Counts a GET or HEAD of a paste. */
+  /** Counts a GET or HEAD of a paste, a list of pastes, and a PUT or DELETE of what is not the caller's. */
   countLookup(clientAddress: string, caller: Caller): void;
   /** Forgets addresses that nothing is counted for any more. */
   sweep(): void;

@@ -149,7 +149,7 @@ async function look(app: RunningApp, method: string, path: string, address: stri
   return response;
 }
 
-test('GET and HEAD of /{id} and /{id}/raw with a limit of four a minute', async (t) => {
+test('lookups with a limit of four a minute', async (t) => {
   const app = await startApp(t, { lookupRateMax: 4 });
 
   await t.test('GET and HEAD of /{id} and /{id}/raw: one limit for all four, and for nothing else', async () => {
@@ -175,6 +175,44 @@ test('GET and HEAD of /{id} and /{id}/raw with a limit of four a minute', async 
     assert.equal((await look(app, 'GET', `/${id}`, '192.0.2.2')).status, 401);
     assert.equal((await look(app, 'GET', '/health', client)).status, 200);
     assert.equal((await post(app, 'x', from(client))).status, 201);
+  });
+
+  await t.test('PUT and DELETE of /{id}: what is unknown or another\'s counts as a lookup; the owner is not refused', async () => {
+    const headers = { ...presenting(newFingerprint()), ...from('192.0.2.4') };
+    const anothers = await app.store('x', presenting(newFingerprint()));
+    const change = async (method: string, path: string): Promise<number> =>
+      (await app.request(path, { method, headers: { ...headers, ...(method === 'PUT' ? { 'X-Expiry': '60' } : {}) } })).status;
+    const changes = [['PUT', '/unknown'], ['DELETE', '/unknown'], ['PUT', `/${anothers}`], ['DELETE', `/${anothers}`]] as const;
+    const statuses = async (): Promise<number[]> => {
+      const found = [];
+      for (const [method, path] of changes) found.push(await change(method, path));
+      return found;
+    };
+    assert.deepEqual(await statuses(), [404, 404, 403, 403]);
+    assert.deepEqual(await statuses(), [429, 429, 429, 429]);
+    assert.equal((await look(app, 'GET', '/unknown', '192.0.2.4')).status, 429, 'one limit with reading');
+    for (let turn = 0; turn < 10; turn += 1) {
+      const own = await app.store('x', headers);
+      assert.deepEqual([await change('PUT', `/${own}`), await change('DELETE', `/${own}`)], [200, 200]);
+    }
+    assert.equal((await app.request('/unknown', { method: 'DELETE', headers: from('192.0.2.4') })).status, 401);
+  });
+
+  await t.test('DELETE /{id}: of many guesses at once no more than the limit are answered', async () => {
+    const headers = { ...presenting(newFingerprint()), ...from('192.0.2.5') };
+    const guesses = Array.from({ length: 40 }, async () => (await app.request('/unknown', { method: 'DELETE', headers })).status);
+    const refused = (await Promise.all(guesses)).filter((status) => status === 429);
+    assert.equal(refused.length, 36);
+  });
+
+  await t.test('GET /pastes: counts as a lookup', async () => {
+    const headers = { ...presenting(newFingerprint()), ...from('192.0.2.6') };
+    assert.equal((await app.request('/pastes', { headers: from('192.0.2.6') })).status, 401);
+    for (let turn = 0; turn < 4; turn += 1) assert.equal((await app.request('/pastes?type=x', { headers })).status, 200);
+    const refused = await app.request('/pastes', { headers });
+    assert.deepEqual([refused.status, refused.headers.get('retry-after')], [429, '60']);
+    assert.deepEqual(await refused.json(), { error: 'lookup rate limit exceeded' });
+    assert.equal((await look(app, 'GET', '/unknown', '192.0.2.6')).status, 429);
   });
 
   await t.test('GET /{id}: the lookup window slides by the clock, and a refused read burns nothing', async () => {

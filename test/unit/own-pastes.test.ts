@@ -58,7 +58,7 @@ function ownPastesOver(pastes: Partial<PasteStore>, settings: Partial<Config> = 
       store: { pastes: { find: async () => PASTE, ...pastes } } as unknown as Store,
       rules,
       passwords,
-      rates: { countCreation, countLookup: unused, sweep: unused },
+      rates: { countCreation, countLookup: (...who) => void counted.push(`lookup ${who[0]} ${who[1].tier}`), sweep: unused },
       audit: createAudit({ clock, log: ({ event }) => logged.push(event) }),
       clock,
       count: ((...labels: readonly string[]) => void counted.push(labels.join(' '))) as Count,
@@ -137,8 +137,11 @@ test('update: content counts as a creation, and may have the room of what it rep
 });
 
 test('update: refuses what can be refused before it asks the store to write', async () => {
-  const amend = (paste: Paste | undefined, given: Partial<Amendment>) =>
-    ownPastesOver({ find: async () => paste }).update('id', { ...AMENDMENT, ...given });
+  const counted: string[] = [];
+  const amend = async (paste: Paste | undefined, given: Partial<Amendment>): Promise<unknown> => {
+    const own = ownPastesOver({ find: async () => paste });
+    return own.update('id', { ...AMENDMENT, ...given }).finally(() => counted.push(...own.counted));
+  };
   await assert.rejects(amend(PASTE, { caller: ANONYMOUS }), refused('identityRequired'));
   await assert.rejects(amend(PASTE, { requestedTtlSeconds: undefined }), refused('nothingToUpdate'));
   await assert.rejects(amend(PASTE, { password: 'p', removesPassword: true }), refused('requestMalformed'));
@@ -146,6 +149,7 @@ test('update: refuses what can be refused before it asks the store to write', as
   await assert.rejects(amend({ ...PASTE, owner: null }, {}), refused('permissionDenied'));
   await assert.rejects(amend(PASTE, { caller: ADMIN }), refused('permissionDenied'));
   await assert.rejects(amend({ ...PASTE, burnAfterRead: true }, {}), refused('burnNotUpdatable'));
+  assert.deepEqual(counted, ['untrusted', 'untrusted', 'admin'].map((tier) => `lookup 192.0.2.1 ${tier}`), 'what tells of another\'s');
 });
 
 test('remove: only the admin hands an audit entry over, and it is announced when it was written', async () => {
@@ -174,6 +178,18 @@ test('remove: only the admin hands an audit entry over, and it is announced when
     assert.deepEqual(failing.logged, []);
   }
   await assert.rejects(own.remove(PASTE.id, ANONYMOUS, '192.0.2.1'), refused('identityRequired'));
+  assert.deepEqual(own.counted, ['pastesDeleted deleted']);
+});
+
+test('remove: what is refused counts as a lookup and is not brought to the writer', async () => {
+  for (const [found, caller, name] of [
+    [undefined, CALLER, 'pasteNotFound'], [undefined, ADMIN, 'pasteNotFound'],
+    [{ ...PASTE, owner: null }, CALLER, 'permissionDenied'],
+  ] as const) {
+    const own = ownPastesOver({ find: async () => found, remove: () => assert.fail('nothing to remove') });
+    await assert.rejects(own.remove(PASTE.id, caller, '192.0.2.1'), refused(name));
+    assert.deepEqual(own.counted, [`lookup 192.0.2.1 ${caller.tier}`]);
+  }
 });
 
 test('list: one\'s own, or everyone\'s for the admin', async () => {
@@ -183,14 +199,17 @@ test('list: one\'s own, or everyone\'s for the admin', async () => {
     filters.push([filter.owner, page, nowSeconds]);
     return { items: [listed], total: 1 };
   };
-  const { list } = ownPastesOver({ list: listing });
+  const { list: listWanted, counted } = ownPastesOver({ list: listing });
   const page = { limit: 1, offset: 2 };
+  const list = (caller: Caller, all: boolean) =>
+    listWanted({ caller, clientAddress: '192.0.2.1', filter: EVERYTHING, page, all });
   for (const [caller, all] of [[CALLER, false], [ADMIN, false], [ADMIN, true]] as const) {
-    assert.deepEqual(await list(caller, EVERYTHING, page, all), { items: [listed], total: 1 });
+    assert.deepEqual(await list(caller, all), { items: [listed], total: 1 });
   }
   assert.deepEqual(filters, [OWNER, ADMIN.fingerprint, null].map((owner) => [owner, page, CREATED_AT]));
   for (const tier of ['untrusted', 'trusted'] as const) {
-    await assert.rejects(list({ tier, fingerprint: OWNER }, EVERYTHING, page, true), refused('adminRequired'));
+    await assert.rejects(list({ tier, fingerprint: OWNER }, true), refused('adminRequired'));
   }
-  for (const all of [true, false]) await assert.rejects(list(ANONYMOUS, EVERYTHING, page, all), refused('identityRequired'));
+  for (const all of [true, false]) await assert.rejects(list(ANONYMOUS, all), refused('identityRequired'));
+  assert.deepEqual(counted, ['untrusted', 'admin', 'admin'].map((tier) => `lookup 192.0.2.1 ${tier}`));
 });

@@ -49,7 +49,9 @@ export function createOwnPasteHandlers(parts: {
     const { query } = request;
     const asked = page(query, PAGING);
     const filter = { ...timeBounds(query), typeGlob: typeGlob(query) };
-    const { items, total } = await pastes.list(caller, filter, asked, single(query, 'all') === '1');
+    const { items, total } = await pastes.list({
+      caller, clientAddress: request.clientAddress, filter, page: asked, all: single(query, 'all') === '1',
+    });
     const varies = { Vary: 'Accept' };
     if (request.prefersText) return textReply(200, listText(items), varies);
     return jsonReply(200, { pastes: items.map(presentListItem), total, ...asked }, varies);
