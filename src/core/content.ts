@@ -78,6 +78,9 @@ function countBytes(histogram: Float64Array, bytes: Uint8Array): void {
   for (let position = 0; position < bytes.length; position += 1) histogram[bytes[position]!]! += 1;
 }
 
+/** RFC 6838 section 4.2 asks for names of at most 64 characters; no type above is half as long as this. */
+export const MAX_MEDIA_TYPE_LENGTH = 64;
+
 export const TEXT_TYPE = 'text/plain';
 const BINARY_TYPE = 'application/octet-stream';
 
@@ -109,7 +112,8 @@ const MARKUP = /^svg|[+]xml$/;
 export function mediaTypeOf(isText: boolean, contentType: string | undefined): string {
   if (isText) return TEXT_TYPE;
   const [, kind = '', subtype = ''] = MEDIA_TYPE.exec(contentType ?? '')?.map((part) => part.toLowerCase()) ?? [];
-  return isInert(kind, subtype) ? `${kind}/${subtype}` : BINARY_TYPE;
+  const type = `${kind}/${subtype}`;
+  return isInert(kind, subtype) && type.length <= MAX_MEDIA_TYPE_LENGTH ? type : BINARY_TYPE;
 }
 
 function isInert(kind: string, subtype: string): boolean {

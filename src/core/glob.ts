@@ -1,15 +1,14 @@
 // The `type` filter of lists: a glob in which `*` stands for any text, `?` for any one character, and all else for
 // itself. Matching is SQLite's GLOB operator; this makes its pattern and bounds what it may cost.
 
-/** No stored media type is longer: 127 characters, a slash, 127 characters (RFC 6838 section 4.2). */
-const MAX_GLOB_LENGTH = 255;
+import { MAX_MEDIA_TYPE_LENGTH } from './content.ts';
 
 /**
- * Whether text from a request can be a glob: 1 to 255 characters, none of them a control character (NUL would end the
- * pattern).
+ * Whether text from a request can be a glob: 1 to 64 characters, none of them a control character (NUL would end the
+ * pattern). Matching one against one type takes up to as many steps as the product of their lengths.
  */
 export function isGlob(text: string): boolean {
-  return text.length <= MAX_GLOB_LENGTH && /^[^\0-\x1f\x7f]+$/.test(text);
+  return text.length <= MAX_MEDIA_TYPE_LENGTH && /^[^\0-\x1f\x7f]+$/.test(text);
 }
 
 /**

@@ -42,7 +42,10 @@ export function timeBounds(query: URLSearchParams): { after: number; before: num
 export function typeGlob(query: URLSearchParams): string | null {
   const glob = single(query, 'type');
   if (glob === null) return null;
-  if (!isGlob(glob)) throw new Refusal('queryInvalid', { hint: 'type is a glob such as image/*', parameter: 'type' });
+  if (!isGlob(glob)) {
+    const hint = 'type is a glob of at most 64 characters, such as image/*';
+    throw new Refusal('queryInvalid', { hint, parameter: 'type' });
+  }
   return sqliteGlob(glob);
 }
 

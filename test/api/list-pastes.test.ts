@@ -134,8 +134,8 @@ test('GET /pastes: a number that is none, a type that is no glob, or anything tw
       assertError(answer, 400, 'invalid query parameter', { hint: `${name} must be an integer`, parameter: name });
     }
   }
-  for (const value of ['', '%00', '%0A', 'x'.repeat(256)]) {
-    const members = { hint: 'type is a glob such as image/*', parameter: 'type' };
+  for (const value of ['', '%00', '%0A', 'x'.repeat(65)]) {
+    const members = { hint: 'type is a glob of at most 64 characters, such as image/*', parameter: 'type' };
     assertError(await ask(app, `?type=${value}`), 400, 'invalid query parameter', members);
   }
   for (const name of ['limit', 'offset', 'after', 'before', 'type', 'all']) {
