@@ -140,7 +140,9 @@ export function createCertificates(parts: {
     const granted = audit.event('admin_granted', 'success', requester, { serial, fingerprint });
     const certificate = { ...made, issuedTo: requester.fingerprint, publicKeySha256: sha256(key.spki) };
     const outcome = await store.issue({ certificate, spend, onlyFirst, issued, granted });
-    if (outcome.kind === 'challengeUsed' || outcome.kind === 'challengeExpired') throw challenges.notSpent(outcome, 'register');
+    if (outcome.kind === 'challengeUsed' || outcome.kind === 'challengeExpired') {
+      throw challenges.notSpent(outcome, 'register');
+    }
     if (outcome.kind === 'notFirst') throw new NotFirstError('a certificate was issued before');
     if (outcome.kind === 'keyTaken') throw new Refusal('keyReused');
     if (outcome.kind === 'serialTaken') return undefined;

@@ -47,8 +47,8 @@ export interface Challenges {
 }
 
 /**
- * A challenge is to be presented before it expires, and spent within this time after: an upload may take as long. 50 MiB at
- * the slowest rate that is allowed take 53 minutes, with the settings' defaults.
+ * How long after its expiry a challenge can be spent: an upload that began before may take so long. With the settings'
+ * defaults, 50 MiB at the slowest rate that is allowed take 53 minutes.
  */
 export const SPENDABLE_SECONDS = HOUR_SECONDS;
 

@@ -66,9 +66,9 @@ export function createOwnPastes(parts: {
    * Before any body is read, and before the writer is asked; what is decided here is decided again when the change is
    * written. A refusal says whether an id is known, so it counts as a lookup; what owners do to their own never does.
    */
-  async function requireChangeable(id: string, caller: Caller, clientAddress: string, anyones: boolean): Promise<Paste> {
+  async function requireChangeable(id: string, caller: Caller, clientAddress: string, ofAnyone = false): Promise<Paste> {
     const paste = await store.pastes.find(id, unixSeconds(clock));
-    if (paste !== undefined && (anyones || paste.owner === caller.fingerprint)) return paste;
+    if (paste !== undefined && (ofAnyone || paste.owner === caller.fingerprint)) return paste;
     rates.countLookup(clientAddress, caller);
     throw new Refusal(paste === undefined ? 'pasteNotFound' : 'permissionDenied');
   }
@@ -78,7 +78,7 @@ export function createOwnPastes(parts: {
     const owner = requireIdentity(caller);
     rules.requireDeclaredSize(amendment);
     requireSomething(amendment);
-    const before = await requireChangeable(id, caller, clientAddress, false);
+    const before = await requireChangeable(id, caller, clientAddress);
     if (before.burnAfterRead) throw new Refusal('burnNotUpdatable');
     // A password costs as much to hash for an update as for a new paste.
     const rate = hasContent || password !== undefined ? rates.countCreation(clientAddress, caller) : null;
@@ -89,7 +89,8 @@ export function createOwnPastes(parts: {
     });
   }
 
-  async function changesOf({ password, removesPassword, requestedTtlSeconds, clientAddress }: Amendment): Promise<PasteChanges> {
+  async function changesOf(amendment: Amendment): Promise<PasteChanges> {
+    const { password, removesPassword, requestedTtlSeconds, clientAddress } = amendment;
     const passwordHash = password === undefined ? undefined : await passwords.hash(password, clientAddress);
     const expiresAt = requestedTtlSeconds === undefined
       ? undefined

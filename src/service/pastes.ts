@@ -90,7 +90,9 @@ export function createPastes(parts: {
 
   async function keep(paste: NewPaste, spend: SpentChallenge | null, rate: RateStanding | null): Promise<void> {
     const outcome = await store.pastes.create(paste, { ...storage.terms, spend });
-    if (outcome.kind === 'challengeUsed' || outcome.kind === 'challengeExpired') throw challenges.notSpent(outcome, 'paste');
+    if (outcome.kind === 'challengeUsed' || outcome.kind === 'challengeExpired') {
+      throw challenges.notSpent(outcome, 'paste');
+    }
     if (outcome.kind !== 'stored') throw storage.refusalOf(outcome, rate);
     storage.countStored();
     count('pastesCreated');

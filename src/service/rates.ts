@@ -11,7 +11,10 @@ import { createSlidingWindow, type Allowance } from '../limits/sliding-window.ts
 import { rateMaxFor } from './tier-limits.ts';
 
 export interface Rates {
-  /** Counts a creation, or an update that carries content or sets a password; where the caller stands then, null when there is no limit. */
+  /**
+   * Counts a creation, or an update that carries content or sets a password; where the caller stands then, null when
+   * there is no limit.
+   */
   countCreation(clientAddress: string, caller: Caller): RateStanding | null;
   /** Counts a GET or HEAD of a paste, a list of pastes, and a PUT or DELETE of what is not the caller's. */
   countLookup(clientAddress: string, caller: Caller): void;

@@ -9,7 +9,7 @@ export interface PasteListLookups {
   listPastes(filter: PasteFilter, page: Page, nowSeconds: number): Listed<ListedPaste>;
 }
 
-/** With more types than this, the glob is matched against each paste: to collect and to look up the types costs more. */
+/** With more types than this, the glob is matched against each paste: collecting the types would cost more. */
 const MOST_TYPES = 1000;
 
 /** What comes after a `*` is tried at every place: microseconds for some globs, where others are matched in no time. */
