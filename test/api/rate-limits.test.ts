@@ -87,6 +87,24 @@ test('POST / with a limit of three a minute', async (t) => {
   });
 });
 
+test('PUT /{id}: setting a password counts as a creation, taking it away or moving the expiry does not', async (t) => {
+  const app = await startApp(t, { rateMax: 3 });
+  const owner = presenting(newFingerprint());
+  const path = `/${await app.store('x', owner)}`;
+  const put = (headers: Record<string, string>): Promise<Response> =>
+    app.request(path, { method: 'PUT', headers: { ...owner, ...from('192.0.2.1'), ...headers } });
+  const seen = async (headers: Record<string, string>): Promise<unknown[]> => {
+    const { status, headers: given } = await put(headers);
+    return [status, given.get('x-ratelimit-remaining')];
+  };
+  const free = [{ 'X-Expiry': '60' }, { 'X-Remove-Password': '1' }] as const;
+  for (const headers of [...free, ...free]) assert.deepEqual(await seen(headers), [200, null]);
+  for (const remaining of ['2', '1', '0']) assert.deepEqual(await seen({ 'X-Paste-Password': 'p' }), [200, remaining]);
+  assert.deepEqual(await seen({ 'X-Paste-Password': 'p' }), [429, '0']);
+  assert.equal((await post(app, 'x', from('192.0.2.1'))).status, 429, 'one limit with creating');
+  for (const headers of free) assert.deepEqual(await seen(headers), [200, null]);
+});
+
 test('POST / and GET /{id}: limits of 0 are none, and then there are no rate headers', async (t) => {
   const app = await startApp(t, { rateMax: 0, lookupRateMax: 0, duplicateMax: 1 });
   const stored = await post(app, 'x');
