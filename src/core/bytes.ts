@@ -1,5 +1,5 @@
 // How bytes move between the layers without either side knowing the other's streams: a source pushes into a sink. And
-// the form in which small ones are kept.
+// the forms in which small ones are kept.
 
 import { KIB } from './time.ts';
 
@@ -8,6 +8,56 @@ export type ByteSink = (bytes: Uint8Array) => void | Promise<void>;
 
 /** Pushes every byte into the sink, in order; resolves after the last was taken. Rejects when either side breaks off. */
 export type ByteSource = (sink: ByteSink) => Promise<void>;
+
+const NOTHING = new Uint8Array(0);
+
+/** Room for many small pieces. */
+const FIRST_BYTES = KIB;
+
+/**
+ * Bytes that arrive in pieces, kept as one. The first is kept as it is, and each other copied at once: a piece that is
+ * kept takes some 400 bytes beside its own.
+ */
+export class JoinedBytes {
+  readonly #mostBytes: number;
+  #bytes: Uint8Array = NOTHING;
+  #length = 0;
+
+  constructor(mostBytes: number) {
+    this.#mostBytes = mostBytes;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** There must be room for the piece. */
+  add(piece: Uint8Array): void {
+    const length = this.#length + piece.length;
+    if (this.#length === 0) {
+      this.#bytes = piece;
+    } else {
+      if (length > this.#bytes.length) this.#grow(length);
+      this.#bytes.set(piece, this.#length);
+    }
+    this.#length = length;
+  }
+
+  /** All of them, in a buffer of their length; nothing is left. */
+  take(): Uint8Array {
+    const isExact = this.#length > 0 && this.#length === this.#bytes.length;
+    const whole = isExact ? this.#bytes : this.#bytes.slice(0, this.#length);
+    this.#bytes = NOTHING;
+    this.#length = 0;
+    return whole;
+  }
+
+  #grow(length: number): void {
+    const larger = new Uint8Array(Math.min(this.#mostBytes, Math.max(FIRST_BYTES, 2 * length)));
+    larger.set(this.#bytes.subarray(0, this.#length));
+    this.#bytes = larger;
+  }
+}
 
 /** Bytes as text of one character a byte. */
 export interface ByteText {

@@ -71,6 +71,7 @@ export const REFUSALS = {
 
   // Requests that are not well-formed, or that this server does not take
   requestMalformed: { status: 400, error: 'malformed request' },
+  bodyFragmented: { status: 400, error: 'request body in too many small pieces' },
   headerRepeated: { status: 400, error: 'header given more than once' },
   hostInvalid: { status: 400, error: 'Host header missing or given more than once' },
   targetInvalid: { status: 400, error: 'request target not acceptable' },

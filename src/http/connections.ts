@@ -5,6 +5,7 @@
 import type { Socket } from 'node:net';
 import type { Config } from '../config/settings.ts';
 import { clientKey } from '../core/client-key.ts';
+import { BodyReader } from './body.ts';
 import { plainAddress } from './client-address.ts';
 import type { Exchange } from './exchange.ts';
 import type { Peer } from './forwarded.ts';
@@ -110,11 +111,13 @@ export class Connections {
     return this.#bySocket.get(socket);
   }
 
-  /** Ends connections whose client takes less than the minimum rate; called about once a second. */
+  /** Ends connections whose client takes less than the minimum rate, or sends mere framing; called about once a second. */
   checkPace(nowMs: number): void {
     const minBytesPerSecond = this.#config.minTransferRate;
     for (const connection of this.#bySocket.values()) {
       const { socket, outgoing } = connection;
+      const arriving = connection.exchanges.at(-1)?.body;
+      if (arriving instanceof BodyReader && arriving.isUnfinished) arriving.checkPieces();
       const waiting = socket.writableLength;
       const movedBytes = socket.bytesWritten - waiting;
       if (waiting === 0) connection.outgoing = undefined;

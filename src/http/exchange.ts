@@ -220,8 +220,10 @@ function openBody(
     const body = form.declaredBytes === 0 ? NO_BODY : new BodyReader({ req, res, ...form, transfers });
     return { body, malformed: undefined };
   } catch (error) {
-    if (error instanceof Refusal) return { body: NO_BODY, malformed: error };
-    throw error;
+    if (!(error instanceof Refusal)) throw error;
+    // node would keep each piece of a body that nobody reads.
+    req.push = () => false;
+    return { body: NO_BODY, malformed: error };
   }
 }
 

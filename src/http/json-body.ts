@@ -1,5 +1,6 @@
 // Small JSON bodies, such as those of the PKI's endpoints: read whole, within a bound. Content of pastes is never read like this.
 
+import { JoinedBytes } from '../core/bytes.ts';
 import { Refusal } from '../core/refusals.ts';
 import { KIB } from '../core/time.ts';
 import type { RequestBody } from './request.ts';
@@ -13,15 +14,13 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** The object that the body is; an empty one when there is no body. Refuses everything else. */
 export async function readJsonObject(body: RequestBody): Promise<JsonObject> {
-  const pieces: Uint8Array[] = [];
-  let bytes = 0;
+  const bytes = new JoinedBytes(MAX_BODY_BYTES);
   await body.pipe((piece) => {
-    bytes += piece.length;
-    if (bytes > MAX_BODY_BYTES) throw new Refusal('bodyTooLarge', { maxSize: MAX_BODY_BYTES });
-    pieces.push(piece);
+    if (bytes.length + piece.length > MAX_BODY_BYTES) throw new Refusal('bodyTooLarge', { maxSize: MAX_BODY_BYTES });
+    bytes.add(piece);
   });
-  if (bytes === 0) return {};
-  const value = parse(Buffer.concat(pieces));
+  if (bytes.length === 0) return {};
+  const value = parse(bytes.take());
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Refusal('bodyInvalid');
   return value as JsonObject;
 }

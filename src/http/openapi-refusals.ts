@@ -27,7 +27,8 @@ const WORK = [
 
 const CONTENT = [
   'headerRepeated', 'contentEncodingUnsupported', 'pasteTooLarge', 'rateLimited', 'noContent', 'jsonInvalid',
-  'passwordTooLong', 'pasteTooSmall', 'textRefused', 'entropyTooLow', 'duplicateContent', 'passwordQueueFull',
+  'bodyFragmented', 'passwordTooLong', 'pasteTooSmall', 'textRefused', 'entropyTooLow', 'duplicateContent',
+  'passwordQueueFull',
   ...CALLER,
 ] as const;
 
@@ -38,7 +39,7 @@ const LOOKUP = [
 
 const OWN_PASTE = ['idInvalid', 'identityRequired', 'lookupRateLimited', 'pasteNotFound', 'permissionDenied'] as const;
 
-const JSON_BODY = ['bodyInvalid', 'bodyTooLarge'] as const;
+const JSON_BODY = ['bodyInvalid', 'bodyTooLarge', 'bodyFragmented'] as const;
 
 /** The authority's key costs as much to unlock as a password check, and may be locked under another password. */
 const SIGNING = [

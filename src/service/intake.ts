@@ -1,7 +1,7 @@
 // Takes the content of a new paste in as it arrives: scanned byte by byte, small content kept in memory, larger content handed to
 // the store a chunk at a time. Memory is bounded by the chunks in flight, whatever the size. Does not judge the content: pastes.ts.
 
-import { freeBytes, type ByteSink, type ByteSource } from '../core/bytes.ts';
+import { freeBytes, JoinedBytes, type ByteSink, type ByteSource } from '../core/bytes.ts';
 import type { ContentFacts, ContentScan } from '../core/content.ts';
 import { createJsonContentReader } from '../core/json-content.ts';
 import { KIB } from '../core/time.ts';
@@ -75,7 +75,7 @@ interface Gathering {
 
 function gather(intake: Intake): Gathering {
   /** Not scanned yet: what stays small is scanned at the end, as a whole. */
-  let small: Uint8Array[] = [];
+  const small = new JoinedBytes(INLINE_BYTES);
   let seenBytes = 0;
   let chunks: ChunkFiller | undefined;
 
@@ -83,21 +83,25 @@ function gather(intake: Intake): Gathering {
     seenBytes += bytes.length;
     if (seenBytes > intake.maxBytes) intake.refuseSize(seenBytes);
     if (chunks === undefined && seenBytes <= INLINE_BYTES) {
-      small.push(bytes);
+      small.add(bytes);
       return undefined;
     }
-    chunks ??= createChunkFiller(intake.contents, intake.newContentId());
-    const pieces = [...small, bytes];
-    small = [];
-    for (const piece of pieces) intake.scan.update(piece);
-    return pieces.length === 1 ? chunks.add(bytes) : addAll(chunks, pieces);
+    if (chunks === undefined) {
+      chunks = createChunkFiller(intake.contents, intake.newContentId());
+      const before = small.take();
+      intake.scan.update(before);
+      // It does not fill a chunk, so that there is nothing to wait for.
+      void chunks.add(before);
+    }
+    intake.scan.update(bytes);
+    return chunks.add(bytes);
   };
 
   return {
     sink,
     end: async () => {
       if (chunks === undefined) {
-        const content = joined(small, seenBytes);
+        const content = small.take();
         return { ...intake.scan.finish(content), content, contentId: null };
       }
       const facts = intake.scan.finish();
@@ -106,21 +110,6 @@ function gather(intake: Intake): Gathering {
     },
     discard: async () => chunks?.discard(),
   };
-}
-
-async function addAll(chunks: ChunkFiller, pieces: readonly Uint8Array[]): Promise<void> {
-  for (const piece of pieces) await chunks.add(piece);
-}
-
-function joined(pieces: readonly Uint8Array[], bytes: number): Uint8Array {
-  if (pieces.length === 1) return pieces[0]!;
-  const whole = new Uint8Array(bytes);
-  let filledBytes = 0;
-  for (const piece of pieces) {
-    whole.set(piece, filledBytes);
-    filledBytes += piece.length;
-  }
-  return whole;
 }
 
 interface ChunkFiller {

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
+import { newFingerprint, presenting } from '../support/certificates.ts';
 import {
   assertError,
   assertStored,
@@ -178,4 +179,28 @@ test('POST /: an upload that breaks off is counted, and its token is still good'
   const answer = await post(app, 'whole', work);
   assertStored(answer);
   assert.equal(rateOf(answer)?.remaining, 0);
+});
+
+test('POST / and PUT /{id}: what can refuse a request does so before its body is asked for', async (t) => {
+  const app = await startApp(t, { powDifficultyBits: 1, rateMax: 2 });
+  const [owner, other] = [presenting(newFingerprint()), presenting(newFingerprint())];
+  const own = await app.store('x', { ...owner, ...await freshWork(app) });
+  const burning = await app.store('x', { ...owner, 'X-Burn-After-Read': '1', ...await freshWork(app) });
+  const spent = await freshWork(app);
+  const cases: readonly (readonly [string, Record<string, string>, number, string])[] = [
+    ['POST /', {}, 400, 'proof-of-work required'],
+    ['POST /', { ...spent, 'X-PoW-Solution': 'x' }, 400, 'Proof-of-work failed: malformed solution'],
+    ['POST /', spent, 429, 'rate limit exceeded'],
+    [`PUT /${own}`, {}, 401, 'authentication required'],
+    [`PUT /${own}`, other, 403, 'permission denied'],
+    [`PUT /${own}x`, owner, 404, 'paste not found'],
+    [`PUT /${burning}`, owner, 400, 'burn-after-read pastes cannot be updated'],
+    [`PUT /${own}`, owner, 429, 'rate limit exceeded'],
+  ];
+  for (const [line, headers, status, error] of cases) {
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+    const unsent = ['Transfer-Encoding: chunked', 'Expect: 100-continue', ...lines];
+    const answer = await onlyAnswer(t, app.port, head(`${line} HTTP/1.1`, ...unsent));
+    assert.deepEqual([line, answer.status, answer.json()['error']], [line, status, error]);
+  }
 });

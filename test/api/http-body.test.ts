@@ -28,6 +28,110 @@ test('a body of any length and either framing: taken whole, the connection is us
   }
 });
 
+const FRAGMENTED = 'request body in too many small pieces';
+const CHUNKED = head('POST / HTTP/1.1', 'Transfer-Encoding: chunked');
+
+test('a chunk for every byte: joined before the handler gets them, and the connection is used again', async (t) => {
+  const lengths: number[] = [];
+  const content = Buffer.from(Array.from({ length: 4000 }, (_, index) => index));
+  const { port } = await startHttp(t, {
+    handlers: {
+      collect: async (request) => {
+        const hash = createHash('sha256');
+        await request.body.pipe((bytes) => {
+          lengths.push(bytes.length);
+          hash.update(bytes);
+        });
+        return jsonReply(201, { hash: hash.digest('hex') });
+      },
+    },
+  });
+  const connection = await openRaw(t, port);
+  connection.send(CHUNKED);
+  connection.send(chunked(content, 1));
+  assert.equal((await connection.next()).json()['hash'], createHash('sha256').update(content).digest('hex'));
+  assert.ok(lengths.length < 100, `4000 chunks came as ${lengths.length} pieces`);
+  connection.send(head('GET / HTTP/1.1'));
+  assert.equal((await connection.next()).status, 200);
+});
+
+test('too many small chunks: 400 with a hint, also for a client that goes on sending, and the connection ends', async (t) => {
+  const { port } = await startHttp(t);
+  for (const count of [5_000, 1_000_000]) {
+    const body = `${'1\r\nx\r\n'.repeat(count)}0\r\n\r\n`;
+    const answer = await onlyAnswer(t, port, CHUNKED + body + head('GET / HTTP/1.1'));
+    const { hint } = assertRefused(answer, 400, FRAGMENTED);
+    assert.match(String(hint), /^send pieces of 16 bytes or more/);
+  }
+});
+
+test('too many small chunks behind a request that takes its time: nothing is kept, and each is answered', async (t) => {
+  const gate = Promise.withResolvers<void>();
+  const { port } = await startHttp(t, {
+    handlers: {
+      empty: async () => {
+        await gate.promise;
+        return emptyReply(204);
+      },
+    },
+  });
+  const connection = await openRaw(t, port);
+  connection.send(head('GET /empty HTTP/1.1') + CHUNKED + '1\r\nx\r\n'.repeat(5_000));
+  await untilIdle(t, port);
+  gate.resolve();
+  assert.equal((await connection.next()).status, 204);
+  assertRefused(await connection.next(), 400, FRAGMENTED);
+  assert.equal(await connection.rest(), '');
+});
+
+test('leading zeros and extensions of chunk sizes count as pieces, and some of them are free', async (t) => {
+  const { port, checked } = await startHttp(t);
+  const zeros = '0'.repeat(200_000);
+  const end = '0\r\n\r\n';
+  const bodies = [
+    `${zeros}1\r\nx\r\n${end}`, `1\r\nx\r\n${zeros}${end}`, `1;${'a'.repeat(10_000)}\r\nx\r\n`.repeat(20) + end,
+  ];
+  for (const body of bodies) assertRefused(await onlyAnswer(t, port, CHUNKED + body), 400, FRAGMENTED);
+  const endless = await openRaw(t, port);
+  endless.send(CHUNKED + zeros);
+  await untilIdle(t, port);
+  await checked();
+  assertRefused(await endless.next(), 400, FRAGMENTED);
+
+  const connection = await openRaw(t, port);
+  connection.send(`${CHUNKED}${'0000003e8;a="b"\r\n'.concat('x'.repeat(1000), '\r\n').repeat(3000)}${end}`);
+  assert.equal((await connection.next()).json()['bytes'], 3_000_000);
+  connection.send(`${CHUNKED}${`1;${'a'.repeat(10_000)}\r\nx\r\n`.repeat(10)}${end}`);
+  assert.equal((await connection.next()).json()['bytes'], 10);
+});
+
+test('many small writes: thousands of lines, and a few bytes at a time with a length, go on', async (t) => {
+  const { port } = await startHttp(t);
+  const connection = await openRaw(t, port);
+  connection.socket.setNoDelay(true);
+  const line = `${'a line of a log that is sent as it is written'.padEnd(59)}\n`;
+  connection.send(CHUNKED);
+  for (let sent = 0; sent < 6000; sent += 1) {
+    connection.send(`3c\r\n${line}\r\n`);
+    if (sent % 50 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  connection.send('0\r\n\r\n');
+  assert.deepEqual((await connection.next()).json(), { bytes: 360_000, declared: null });
+  connection.send(head('POST / HTTP/1.1', 'Content-Length: 1000'));
+  for (let sent = 0; sent < 1000; sent += 1) {
+    connection.send('x');
+    if (sent % 10 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.deepEqual((await connection.next()).json(), { bytes: 1000, declared: 1000 });
+});
+
+test('small chunks of a request that is refused by its form: one answer, and the rest is read', async (t) => {
+  const { port } = await startHttp(t);
+  const malformed = head('POST / HTTP/1.1', 'Transfer-Encoding: chunked', 'Expect: x');
+  const answer = await onlyAnswer(t, port, `${malformed}${'1\r\nx\r\n'.repeat(500_000)}`);
+  assertRefused(answer, 417, 'expectation not supported');
+});
+
 test('a request without a body: 0 bytes declared, nothing piped', async (t) => {
   const { port } = await startHttp(t);
   const connection = await openRaw(t, port);

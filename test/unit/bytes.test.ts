@@ -1,8 +1,9 @@
-// core/bytes.ts: small bytes are kept as text of one character a byte, and a part of either form is that part.
+// core/bytes.ts: small bytes are kept as text of one character a byte, and a part of either form is that part; pieces
+// are copied as they come.
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { compactBytes, partOf, type CompactBytes } from '../../src/core/bytes.ts';
+import { compactBytes, JoinedBytes, partOf, type CompactBytes } from '../../src/core/bytes.ts';
 import { patternedBytes } from '../support/store.ts';
 
 const TEXT_BYTES = 8 * 1024;
@@ -33,4 +34,32 @@ test('partOf: the same part of either form', () => {
     assert.deepEqual(bytesOf(partOf(EVERY_BYTE, start, end)), expected);
     assert.deepEqual(bytesOf(partOf(compactBytes(EVERY_BYTE), start, end)), expected);
   }
+});
+
+test('JoinedBytes: the pieces in order, up to the most', () => {
+  for (const sizes of [[], [0], [0, 5], [5, 0], [1, 1, 1], [1, 1023, 1, 4000], [5000, 1], [9999, 1]]) {
+    const joined = new JoinedBytes(10_000);
+    const pieces = sizes.map((size) => patternedBytes(size));
+    for (const piece of pieces) joined.add(piece);
+    const whole = Buffer.concat(pieces);
+    assert.equal(joined.length, whole.length);
+    const taken = joined.take();
+    assert.ok(whole.equals(taken), sizes.join(' + '));
+    assert.equal(taken.buffer.byteLength, taken.length, 'nothing else is in its memory');
+    assert.equal(joined.length, 0);
+  }
+});
+
+test('JoinedBytes: the first piece is kept as it is, and of the others none', () => {
+  const joined = new JoinedBytes(100_000);
+  const first = patternedBytes(10);
+  joined.add(first);
+  assert.equal(joined.take(), first);
+  const pieces = Array.from({ length: 10_000 }, (_, index) => Uint8Array.of(index));
+  for (const piece of pieces) {
+    joined.add(piece);
+    if (piece !== pieces[0]) piece.fill(0);
+  }
+  assert.deepEqual(joined.take(), Uint8Array.from(pieces, (_, index) => index));
+  assert.deepEqual(joined.take(), new Uint8Array(0));
 });

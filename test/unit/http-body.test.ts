@@ -6,25 +6,47 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { freeBytes } from '../../src/core/bytes.ts';
+import { Refusal } from '../../src/core/refusals.ts';
 import { KIB } from '../../src/core/time.ts';
 import { BodyReader } from '../../src/http/body.ts';
+import { readJsonObject } from '../../src/http/json-body.ts';
+import type { RequestBody } from '../../src/http/request.ts';
 
 const PIECE_BYTES = 64 * KIB;
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('pipe: after each 256 KiB it asks for a turn, and takes no more before it has one', async () => {
-  const asked: (() => void)[] = [];
-  const wait = (): Promise<void> => new Promise((resolve) => asked.push(resolve));
-  const turns = { wait, areAwaited: () => false };
-  const body = new PassThrough({ highWaterMark: 100 * PIECE_BYTES });
+/** A chunked body that the test pushes as node's parser would. */
+function chunkedBody(wait: () => Promise<void> | undefined = () => undefined) {
+  const body = Object.assign(new PassThrough({ highWaterMark: 100 * PIECE_BYTES }), { socket: { bytesRead: 0 } });
   const reader = new BodyReader({
     req: body as unknown as IncomingMessage,
     res: {} as ServerResponse,
     declaredBytes: undefined,
     expectsContinue: false,
-    transfers: { minBytesPerSecond: 0, nowMs: () => 0, active: new Set(), turns },
+    transfers: { minBytesPerSecond: 0, nowMs: () => 0, active: new Set(), turns: { wait, areAwaited: () => false } },
   });
+  return { body, reader };
+}
+
+/** All that the reader gives, and how many bytes each time. */
+async function readAll(reader: BodyReader): Promise<{ bytes: Buffer; lengths: readonly number[] }> {
+  const taken: Buffer[] = [];
+  await reader.pipe((bytes) => void taken.push(Buffer.from(bytes)));
+  return { bytes: Buffer.concat(taken), lengths: taken.map(({ length }) => length) };
+}
+
+/** Pushes so many pieces of so many bytes, and the end. */
+function pushPieces(body: PassThrough, count: number, bytes: number): void {
+  for (let piece = 0; piece < count; piece += 1) body.push(Buffer.alloc(bytes, piece));
+  body.push(null);
+}
+
+const isFragmented = (error: unknown): boolean => error instanceof Refusal && error.refusal === 'bodyFragmented';
+
+test('pipe: after each 256 KiB it asks for a turn, and takes no more before it has one', async () => {
+  const asked: (() => void)[] = [];
+  const { body, reader } = chunkedBody(() => new Promise((resolve) => asked.push(resolve)));
   for (let piece = 0; piece < 10; piece += 1) body.write(Buffer.alloc(PIECE_BYTES));
   body.end();
   let taken = 0;
@@ -43,4 +65,90 @@ test('pipe: after each 256 KiB it asks for a turn, and takes no more before it h
   }
   await piped;
   assert.equal(asked.length, 0);
+});
+
+test('pipe: small pieces come joined, in order, whether they arrive before it or after', async () => {
+  for (const isEarly of [true, false]) {
+    const { body, reader } = chunkedBody();
+    const pieces = Array.from({ length: 4000 }, (_, index) => Buffer.alloc(1 + index % 5, index));
+    if (isEarly) for (const piece of pieces) body.push(piece);
+    const reading = readAll(reader);
+    if (!isEarly) for (const piece of pieces) body.push(piece);
+    await nextTurn();
+    const large = Buffer.alloc(2000, 'x');
+    for (const piece of [Buffer.from('a'), Buffer.from('b'), large, Buffer.from('c'), null]) body.push(piece);
+    const { bytes, lengths } = await reading;
+    assert.ok(bytes.equals(Buffer.concat([...pieces, Buffer.from('ab'), large, Buffer.from('c')])));
+    assert.deepEqual(lengths, [1, 11_999, 2, 2000, 1]);
+  }
+});
+
+test('pipe: of small pieces no more than 64 KiB are joined', async () => {
+  const { body, reader } = chunkedBody();
+  pushPieces(body, 300, 1000);
+  const { bytes, lengths } = await readAll(reader);
+  assert.equal(bytes.length, 300_000);
+  assert.deepEqual(lengths, [1000, 65_000, 65_000, 65_000, 65_000, 39_000]);
+});
+
+test('pipe: a small piece uses up as much of the turn as a KiB', async () => {
+  let turns = 0;
+  const { body, reader } = chunkedBody(() => {
+    turns += 1;
+    return nextTurn();
+  });
+  const reading = readAll(reader);
+  pushPieces(body, 2000, 1);
+  await reading;
+  assert.equal(turns, Math.floor(2000 / 256));
+});
+
+test('a body that is not read yet: node is asked to stop when pieces are worth a turn', () => {
+  const { body } = chunkedBody();
+  const goesOn = Array.from({ length: 300 }, () => body.push(Buffer.from('x')));
+  assert.deepEqual(goesOn, goesOn.map((_, index) => index < 257));
+});
+
+test('pipe: 4096 pieces, and one for each 16 bytes, are taken, and no more', async () => {
+  for (const [bytes, most] of [[1, 4369], [8, 8192], [15, 65_536]] as const) {
+    const fitting = chunkedBody();
+    pushPieces(fitting.body, most, bytes);
+    assert.equal((await readAll(fitting.reader)).bytes.length, most * bytes);
+    const { body, reader } = chunkedBody();
+    const reading = readAll(reader);
+    pushPieces(body, most + 1, bytes);
+    await assert.rejects(reading, isFragmented);
+    assert.equal(reader.isUnfinished, true, 'although all of it has come');
+    assert.equal(body.push(Buffer.from('x')), false, 'what comes after is not kept');
+  }
+  const lines = chunkedBody();
+  pushPieces(lines.body, 200_000, 16);
+  assert.equal((await readAll(lines.reader)).bytes.length, 3_200_000, 'lines of 16 bytes go on for ever');
+});
+
+test('checkPieces: 16 bytes of framing a piece are free, and 64 KiB for what is still to be parsed', async () => {
+  const { body, reader } = chunkedBody();
+  const reading = readAll(reader);
+  for (let piece = 0; piece < 100; piece += 1) body.push(Buffer.alloc(2000));
+  // 4096 and 12500 pieces are allowed, 100 there are.
+  const most = 200_000 + 65_536 + 100 * 16 + (4096 + 12_500 - 100) * 16;
+  body.socket.bytesRead = most;
+  reader.checkPieces();
+  assert.equal(reader.isUnfinished, true, 'it has not ended');
+  body.push(Buffer.alloc(2000));
+  body.socket.bytesRead = most + 2000 + 16 + (125 - 1) * 16 + 1;
+  reader.checkPieces();
+  await assert.rejects(reading, isFragmented);
+});
+
+test('readJsonObject: of many pieces none is kept', async () => {
+  const text = JSON.stringify({ common_name: 'caf\u00e9', csr: 'x'.repeat(30_000) });
+  const pipe: RequestBody['pipe'] = async (sink) => {
+    for (const [index, byte] of Buffer.from(text).entries()) {
+      const piece = Uint8Array.of(byte);
+      await sink(piece);
+      if (index > 0) piece.fill(0);
+    }
+  };
+  assert.deepEqual(await readJsonObject({ declaredBytes: undefined, pipe }), JSON.parse(text));
 });

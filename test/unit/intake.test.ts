@@ -195,3 +195,26 @@ test('receiveContent: when keeping fails, what was written is discarded', async 
   await assert.rejects(receive(store, [bytesOf(CHUNK_BYTES + 5)], { keep }), /not kept/);
   assert.deepEqual([store.held.taken, store.held.discarded], [0, 1]);
 });
+
+test('receiveContent: of many pieces none is kept, raw or as JSON, whatever cuts an escape', async () => {
+  const content = 'a\u00e9\n"\ud83d\ude00'.repeat(500);
+  const document = `{"x":[1,{"content":0}],"content":"${[...content].map(escaped).join('')}"}`;
+  for (const [text, isJson] of [[content, false], [document, true]] as const) {
+    const pieces = Array.from(Buffer.from(text), (byte) => Uint8Array.of(byte));
+    // That one may be kept as it is.
+    const first = isJson ? text.indexOf('"a') + 1 : 0;
+    let taken = 0;
+    const onTaken = (): void => {
+      if (taken !== first) pieces[taken]!.fill(0);
+      taken += 1;
+    };
+    const received = await receive(slowStore(), pieces, { isJson, onTaken });
+    assert.equal(Buffer.from(received.content!).toString(), content);
+  }
+});
+
+/** As \u with four digits, but for letters. */
+function escaped(character: string): string {
+  if (/[a-z]/.test(character)) return character;
+  return character.split('').map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`).join('');
+}

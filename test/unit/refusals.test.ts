@@ -11,7 +11,7 @@ const BY_STATUS: Readonly<Record<number, readonly RefusalName[]>> = {
     'burnNotUpdatable', 'nothingToUpdate', 'expiryInvalid', 'queryInvalid', 'bodyInvalid', 'commonNameRequired',
     'commonNameInvalid', 'csrInvalid', 'keyReused', 'reasonInvalid', 'bundleProfileInvalid',
     'bundlePasswordInvalid', 'powRequired', 'powMalformedToken', 'powBadSignature', 'powExpired',
-    'powMalformedSolution', 'powInsufficient', 'powAlreadyUsed', 'idInvalid', 'requestMalformed',
+    'powMalformedSolution', 'powInsufficient', 'powAlreadyUsed', 'idInvalid', 'requestMalformed', 'bodyFragmented',
     'headerRepeated', 'hostInvalid', 'targetInvalid',
   ],
   401: ['identityRequired', 'passwordRequired'],
