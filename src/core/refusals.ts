@@ -73,7 +73,7 @@ export const REFUSALS = {
   requestMalformed: { status: 400, error: 'malformed request' },
   bodyFragmented: { status: 400, error: 'request body in too many small pieces' },
   headerRepeated: { status: 400, error: 'header given more than once' },
-  hostInvalid: { status: 400, error: 'Host header missing or given more than once' },
+  hostInvalid: { status: 400, error: 'Host header missing, given more than once or no host' },
   targetInvalid: { status: 400, error: 'request target not acceptable' },
   notFound: { status: 404, error: 'not found' },
   methodNotAllowed: { status: 405, error: 'method not allowed' },

@@ -17,6 +17,8 @@ export interface Connection {
   readonly peer: Peer;
   /** In the order received. The first is being answered, the others wait for it. */
   readonly exchanges: Exchange[];
+  /** A request has arrived on it. */
+  hasAsked: boolean;
   /** What arrives from now on does not count: the answer that ends this connection is certain. */
   ignoresInput: boolean;
   /** Answers what came after the requests in progress and was none itself; called when these have been answered. */
@@ -98,6 +100,7 @@ export class Connections {
       socket,
       peer,
       exchanges: [],
+      hasAsked: false,
       ignoresInput: false,
       lastAnswer: undefined,
       outgoing: undefined,

@@ -186,7 +186,8 @@ function openExchange(
   res: ServerResponse,
 ): Exchange {
   const headers = new HeaderLines(req.rawHeaders);
-  const { body, malformed } = openBody(parts.transfers, headers, req, res);
+  const { body, malformed } = openBody(parts.transfers, headers, req, res, !connection.hasAsked);
+  connection.hasAsked = true;
   return {
     connection,
     req,
@@ -214,9 +215,10 @@ function openBody(
   headers: HeaderLines,
   req: IncomingMessage,
   res: ServerResponse,
+  isFirst: boolean,
 ): Pick<Exchange, 'body' | 'malformed'> {
   try {
-    const form = checkForm(req.httpVersion, headers);
+    const form = checkForm(req, headers, isFirst);
     const body = form.declaredBytes === 0 ? NO_BODY : new BodyReader({ req, res, ...form, transfers });
     return { body, malformed: undefined };
   } catch (error) {

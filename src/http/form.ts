@@ -1,11 +1,25 @@
 // The form of a request that node's parser lets through although this server must not take it (RFC 9112): version,
 // Host, framing and Expect. What the parser itself refuses is client-errors.ts.
 
+import type { IncomingMessage } from 'node:http';
 import { Refusal } from '../core/refusals.ts';
 import type { HeaderLines } from './header-lines.ts';
+import { isWellFormedHost } from './host.ts';
 
 /** As many as common servers take. node would drop the rest without a word. */
 const MAX_HEADER_LINES = 100;
+
+/** What proxies add, each of which may be there once beside the lines of their client. */
+const PROXY_HEADERS = [
+  'x-proxy-secret', 'x-ssl-client-sha1', 'x-ssl-client-cert', 'client-cert', 'x-forwarded-for', 'x-forwarded-proto',
+  'x-forwarded-host', 'x-forwarded-port', 'x-forwarded-server', 'forwarded', 'x-real-ip', 'x-request-id', 'via',
+  'connection', 'accept-encoding',
+] as const;
+
+const OTHER_PROTOCOL = /^(?:RTSP|ICE)\//;
+
+/** Bytes for the name of the protocol, and for line ends before the request. */
+const MOST_AROUND = 64;
 
 export interface Form {
   /** `Content-Length`, 0 without a body, undefined when chunked. */
@@ -14,15 +28,46 @@ export interface Form {
   readonly expectsContinue: boolean;
 }
 
-/** Refuses what is not well-formed. After that the connection is of no more use: its framing is in doubt. */
-export function checkForm(version: string, headers: HeaderLines): Form {
-  if (version !== '1.1' && version !== '1.0') throw new Refusal('requestMalformed', { hint: 'use HTTP/1.1' });
-  if (headers.count > MAX_HEADER_LINES) throw new Refusal('headersTooLarge');
-  const hosts = headers.all('host').length;
-  // HTTP/1.0 had no Host yet (RFC 9112 section 3.2).
-  if (hosts > 1 || (hosts === 0 && version === '1.1')) throw new Refusal('hostInvalid');
+/**
+ * Refuses what is not well-formed. After that the connection is of no more use: its framing is in doubt.
+ * @param isFirst of its connection.
+ */
+export function checkForm(req: IncomingMessage, headers: HeaderLines, isFirst: boolean): Form {
+  const version = req.httpVersion;
+  if ((version !== '1.1' && version !== '1.0') || ((isFirst || version === '1.0') && isOtherProtocol(req))) {
+    throw new Refusal('requestMalformed', { hint: 'use HTTP/1.1' });
+  }
+  if (headers.count > MAX_HEADER_LINES && headers.count - proxyLines(headers) > MAX_HEADER_LINES) {
+    throw new Refusal('headersTooLarge');
+  }
+  checkHost(version, headers.all('host'));
   const declaredBytes = declaredLength(version, headers);
   return { declaredBytes, expectsContinue: checkExpect(version, headers) && declaredBytes !== 0 };
+}
+
+/**
+ * Whether it is a request of RTSP or ICE, which node's parser takes for HTTP of that version (RFC 9112 section 2.3).
+ * Only what it is reading tells. Of that this is a copy, and so not for every request: who speaks another protocol does
+ * so from the first one on, or in version 1.0. A head that comes in several reads passes.
+ */
+function isOtherProtocol({ method, url, socket }: IncomingMessage): boolean {
+  // node's types do not know of it.
+  const { parser } = socket as { readonly parser?: { getCurrentBuffer?(): Buffer | undefined } };
+  const line = `${method} ${url} `;
+  const read = parser?.getCurrentBuffer?.()?.toString('latin1', 0, line.length + MOST_AROUND).trimStart() ?? '';
+  return read.startsWith(line) && OTHER_PROTOCOL.test(read.slice(line.length));
+}
+
+function proxyLines(headers: HeaderLines): number {
+  return PROXY_HEADERS.filter((name) => headers.all(name).length > 0).length;
+}
+
+/** RFC 9112 section 3.2. An empty one is for targets without an authority, and HTTP/1.0 had none yet. */
+function checkHost(version: string, hosts: readonly string[]): void {
+  const [host] = hosts;
+  if (hosts.length > 1 || (host === undefined && version === '1.1')) throw new Refusal('hostInvalid');
+  if (host === undefined || host === '' || isWellFormedHost(host)) return;
+  throw new Refusal('hostInvalid', { hint: 'Host is a name or an address, with or without a port' });
 }
 
 /** RFC 9112 section 6. That only one of the two headers is there, once, the parser has seen to. */

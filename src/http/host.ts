@@ -3,8 +3,11 @@
 
 import { isIPv6 } from 'node:net';
 
-/** Letters, digits, dots, hyphens and underscores: a name or IPv4. The longest name of the DNS has 253 characters. */
-const NAMED = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9.])?(?::(\d{1,5}))?$/;
+/**
+ * Letters, digits, dots, hyphens and underscores: a name or IPv4. The longest name of the DNS has 253 characters;
+ * systemd-resolved has names such as `_gateway`.
+ */
+const NAMED = /^[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9._])?(?::(\d{1,5}))?$/;
 const BRACKETED = /^\[([0-9A-Fa-f:.]{2,45})\](?::(\d{1,5}))?$/;
 const MAX_PORT = 65535;
 

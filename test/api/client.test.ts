@@ -36,7 +36,10 @@ test('addressedScript: an address that a shell could read otherwise is left out'
 test('GET /client: a hostile Host reaches no line of the script', async (t) => {
   const app = await startApp(t);
   for (const host of ["x';id;'", 'x$(id)', 'x`id`', 'x"y', 'x y', '-o=x']) {
-    const answer = await onlyAnswer(t, app.port, head('GET /client HTTP/1.1', `Host: ${host}`, 'Connection: close'));
+    const refused = await onlyAnswer(t, app.port, head('GET /client HTTP/1.1', `Host: ${host}`, 'Connection: close'));
+    assert.deepEqual([refused.status, refused.body.includes(host)], [400, false], host);
+    const forwarded = ['Host: ', `X-Forwarded-Host: ${host}`, 'Connection: close'];
+    const answer = await onlyAnswer(t, app.port, head('GET /client HTTP/1.1', ...forwarded));
     assert.equal(answer.status, 200, host);
     assert.equal(answer.body.toString(), SCRIPT.replace("server_default=''", `server_default='${app.url}'`), host);
   }

@@ -180,13 +180,16 @@ test('a trusted proxy: its forwarded headers are believed over the socket', asyn
   assert.deepEqual([seen['address'], seen['url']], ['127.0.0.2', 'http://paste.test/p']);
 });
 
-test('a Host that is not well-formed: the listening address stands in for it', async (t) => {
+test('a Host that is not well-formed: 400 without it; the listening address stands in for none', async (t) => {
   const { port } = await startHttp(t);
-  for (const host of ["x';id;'", '<script>', 'a b', '', 'a:b', 'paste.test:99999', '[::1', 'caf\xe9.test', '../x']) {
-    const connection = await openRaw(t, port);
-    connection.send(head('GET /view HTTP/1.1', `Host: ${host}`));
-    assert.equal((await connection.next()).json()['url'], `http://127.0.0.1:${port}`, host);
+  for (const host of ["x';id;'", '<script>', 'a b', 'a:b', 'paste.test:99999', '[::1', 'caf\xe9.test', '../x']) {
+    const answer = await onlyAnswer(t, port, head('GET /view HTTP/1.1', `Host: ${host}`));
+    assert.equal(answer.status, 400, host);
+    assert.equal(answer.body.includes(host), false);
   }
+  const connection = await openRaw(t, port);
+  connection.send(head('GET /view HTTP/1.1', 'Host: '));
+  assert.equal((await connection.next()).json()['url'], `http://127.0.0.1:${port}`);
   const answer = await onlyAnswer(t, port, 'GET /view HTTP/1.0\r\n\r\n');
   assert.equal(answer.json()['url'], `http://127.0.0.1:${port}`);
 });

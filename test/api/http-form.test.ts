@@ -9,7 +9,7 @@ import { head, onlyAnswer, openRaw } from '../support/raw-http.ts';
 
 const MALFORMED = 'malformed request';
 const TARGET = 'request target not acceptable';
-const HOST = 'Host header missing or given more than once';
+const HOST = 'Host header missing, given more than once or no host';
 const CODING = 'transfer encoding not supported';
 const TOO_LARGE = 'request headers too large';
 const EXPECTATION = 'expectation not supported';
@@ -18,6 +18,18 @@ const REPEATED = 'header given more than once';
 const post = (...lines: readonly string[]): string => head('POST / HTTP/1.1', ...lines);
 const CHUNKED = post('Transfer-Encoding: chunked');
 const LAST_CHUNK = '0\r\n\r\n';
+
+/** RFC 9112 section 3.2: neither a name nor an address with a port that there can be. */
+const NO_HOSTS = [
+  'a b', 'a/b', 'u@a', 'u:p@a', 'a:x', 'a:-1', 'a:80:80', 'a:0', 'a:99999', '<script>', 'a,b', 'a?b', 'a#b', 'a\\b',
+  '[::1', '::1', '[]', '[zz]', '[::1]x', '[fe80::1%25eth0]', '%zz', '"a"', 'http://a', '*', '-', '..', '\xe9',
+];
+
+/** Of other protocols that node's parser knows (RFC 9112 section 2.3). */
+const OTHER_PROTOCOLS = [
+  'GET / RTSP/1.0', 'POST / RTSP/1.0', 'OPTIONS * RTSP/1.0', 'DESCRIBE rtsp://a/b RTSP/1.0', 'GET / RTSP/1.1',
+  'SOURCE / ICE/1.0', 'SOURCE / ICE/1.1', '\r\nGET / RTSP/1.0', 'GET / rtsp/1.0', 'GET / ICE/1.0', 'GET / RTSP/2.0',
+];
 
 /** What is sent, and the status and words of the one answer. Each ends the connection. */
 const ENDS_CONNECTION: readonly (readonly [title: string, bytes: string, status: number, error: string])[] = [
@@ -45,6 +57,12 @@ const ENDS_CONNECTION: readonly (readonly [title: string, bytes: string, status:
   ['two Host lines', head('GET / HTTP/1.1', 'Host: a', 'Host: b'), 400, HOST],
   ['two equal Host lines', head('GET / HTTP/1.1', 'Host: a', 'Host: a'), 400, HOST],
   ['two Host lines in HTTP/1.0', head('GET / HTTP/1.0', 'Host: a', 'Host: b'), 400, HOST],
+  ...NO_HOSTS.map((host) => [`the host ${host}`, head('GET / HTTP/1.1', `Host: ${host}`), 400, HOST] as const),
+  ['the host a b in HTTP/1.0', head('GET / HTTP/1.0', 'Host: a b'), 400, HOST],
+  ['the host a b beside another authority', head('GET http://a/ HTTP/1.1', 'Host: a b'), 400, HOST],
+  ['the authority <script>', head('GET http://<script>/ HTTP/1.1'), 400, MALFORMED],
+  ['the authority a\\b', head('GET http://a\\b/ HTTP/1.1'), 400, MALFORMED],
+  ...OTHER_PROTOCOLS.map((line) => [JSON.stringify(line), head(line), 400, MALFORMED] as const),
   ['both framings, length last', post('Transfer-Encoding: chunked', 'Content-Length: 5') + LAST_CHUNK, 400, MALFORMED],
   ['both framings, length first', post('Content-Length: 5', 'Transfer-Encoding: chunked') + LAST_CHUNK, 400, MALFORMED],
   ['two lengths', post('Content-Length: 3', 'Content-Length: 4') + 'abcd', 400, MALFORMED],
@@ -103,6 +121,9 @@ const KEEPS_CONNECTION: readonly (readonly [title: string, bytes: string, status
   ['another scheme', head('GET ftp://paste.test/view HTTP/1.1'), 400, TARGET],
   ['credentials in the authority', head('GET http://a@paste.test/view HTTP/1.1'), 400, TARGET],
   ['an empty authority', head('GET http:///view HTTP/1.1'), 400, TARGET],
+  ...['a:x', 'a:99999', 'a,b', '[::1', '[zz]', '%zz'].map((authority) => {
+    return [`the authority ${authority}`, head(`GET http://${authority}/view HTTP/1.1`), 400, TARGET] as const;
+  }),
   ['a header of the list twice', head('GET /single HTTP/1.1', 'X-Expiry: 1', 'X-Expiry: 2'), 400, REPEATED],
 ];
 
@@ -148,6 +169,44 @@ test('header lines: 100 are taken, 101 are 431', async (t) => {
     assert.equal((await connection.next()).status, 200);
   }
   assertRefused(await onlyAnswer(t, port, head('GET / HTTP/1.1', ...lines(100))), 431, TOO_LARGE);
+});
+
+test('header lines: those that proxies add do not count, each of them once', async (t) => {
+  const { port } = await startHttp(t);
+  const own = Array.from({ length: 99 }, (_, index) => `X-A${index}: 1`);
+  const added = [
+    'X-Forwarded-For: 192.0.2.1', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: a', 'X-Proxy-Secret: x', 'Via: 1.1 a',
+    `X-SSL-Client-SHA1: ${'a'.repeat(40)}`, 'X-Real-IP: 192.0.2.1', 'X-Request-ID: x', 'Connection: keep-alive',
+  ];
+  const connection = await openRaw(t, port);
+  connection.send(head('GET / HTTP/1.1', ...own, ...added));
+  assert.equal((await connection.next()).status, 200);
+  for (const more of ['X-B: 1', 'Via: 1.1 b']) {
+    assertRefused(await onlyAnswer(t, port, head('GET / HTTP/1.1', ...own, ...added, more)), 431, TOO_LARGE);
+  }
+});
+
+test('Host: names, addresses and nothing at all are taken', async (t) => {
+  const { port } = await startHttp(t);
+  const connection = await openRaw(t, port);
+  for (const host of ['', 'a', 'a.b.', 'a:1', 'a_b:65535', '_gateway', '127.0.0.1:80', '[::1]', '[2001:db8::1]:8080']) {
+    connection.send(head('GET /view HTTP/1.1', `Host: ${host}`));
+    const answer = await connection.next();
+    assert.equal(answer.status, 200, host);
+    assert.equal(answer.json()['url'], `http://${host === '' ? `127.0.0.1:${port}` : host}`);
+  }
+});
+
+test('the words of another protocol in a body, and in a target: HTTP all the same', async (t) => {
+  const { port } = await startHttp(t);
+  const connection = await openRaw(t, port);
+  const body = 'POST / RTSP/1.0\r\n\r\n';
+  for (let round = 0; round < 2; round += 1) {
+    connection.send(head('POST / HTTP/1.1', `Content-Length: ${body.length}`) + body);
+    assert.equal((await connection.next()).status, 201);
+    connection.send(head('GET /view?RTSP/1.0 HTTP/1.0', 'Connection: keep-alive'));
+    assert.equal((await connection.next()).status, 200);
+  }
 });
 
 test('HTTP/1.0: answered with and without Host, the connection ends', async (t) => {

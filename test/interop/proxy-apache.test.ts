@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { writeFiles } from '../support/pki.ts';
 import { isInstalled } from '../support/programs.ts';
-import { checkProxy } from '../support/proxy-checks.ts';
+import { checkProxy, checkWithoutHost } from '../support/proxy-checks.ts';
 import { deployed, prepareSite, PROXY_SECRET, startProxy, type RunningProxy, type Site } from '../support/proxy.ts';
 
 async function startApache(t: TestContext, { app, folder, httpPort, httpsPort }: Site): Promise<RunningProxy> {
@@ -30,5 +30,6 @@ test('Apache: as deployed, with client certificates of the service', async (t) =
   for (const program of ['apache2', 'openssl', 'curl']) if (!isInstalled(t, program)) return;
   const site = await prepareSite(t);
   const apache = await startApache(t, site);
+  await t.test('HTTP/1.0 without a Host is answered', (step) => checkWithoutHost(step, site));
   await checkProxy(t, site, apache, () => apache.signal('SIGHUP', /resuming normal operations/));
 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { writeFiles } from '../support/pki.ts';
 import { isInstalled } from '../support/programs.ts';
-import { checkProxy } from '../support/proxy-checks.ts';
+import { checkProxy, checkWithoutHost } from '../support/proxy-checks.ts';
 import { deployed, prepareSite, PROXY_SECRET, startProxy, type RunningProxy, type Site } from '../support/proxy.ts';
 
 async function startHaproxy(t: TestContext, { app, folder, httpPort, httpsPort }: Site): Promise<RunningProxy> {
@@ -30,5 +30,6 @@ test('HAProxy: as deployed, with client certificates of the service', async (t) 
   for (const program of ['haproxy', 'openssl', 'curl']) if (!isInstalled(t, program)) return;
   const site = await prepareSite(t);
   const haproxy = await startHaproxy(t, site);
+  await t.test('HTTP/1.0 without a Host is answered', (step) => checkWithoutHost(step, site));
   await checkProxy(t, site, haproxy, () => haproxy.signal('SIGUSR2', /Former worker .* exited with code 0/));
 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { writeFiles } from '../support/pki.ts';
 import { isInstalled } from '../support/programs.ts';
-import { checkProxy } from '../support/proxy-checks.ts';
+import { checkProxy, checkWithoutHost } from '../support/proxy-checks.ts';
 import { deployed, prepareSite, PROXY_SECRET, startProxy, type RunningProxy, type Site } from '../support/proxy.ts';
 
 /** Where Debian's nginx would put temporary files, which only root may. */
@@ -40,5 +40,6 @@ test('nginx: as deployed, with client certificates of the service', async (t) =>
   for (const program of ['nginx', 'openssl', 'curl']) if (!isInstalled(t, program)) return;
   const site = await prepareSite(t);
   const nginx = await startNginx(t, site);
+  await t.test('HTTP/1.0 without a Host is answered', (step) => checkWithoutHost(step, site));
   await checkProxy(t, site, nginx, () => nginx.signal('SIGHUP', /worker process \d+ exited with code 0/));
 });

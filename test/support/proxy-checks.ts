@@ -31,6 +31,7 @@ export async function checkProxy(
 ): Promise<void> {
   await t.test('a client certificate is the identity, none is nobody\'s', () => checkIdentity(site));
   await t.test('what a client claims in headers does not arrive, on either port', () => checkClaims(site));
+  await t.test('100 header lines of a client arrive, and 101 are 431', (step) => checkHeaderLines(step, site));
   await t.test('no request is two, and none is seen by the service alone', (step) => checkForms(step, site));
   await t.test('what burns is read once, and ranges and tags get through', () => checkReading(site));
   await t.test('413 arrives before the body has been sent', (step) => checkEarlyAnswer(step, site));
@@ -98,6 +99,26 @@ async function checkClaims(site: Site): Promise<void> {
   await curl('https:/register', '-X', 'POST', '-o', 'another.p12', ...claimed);
   const entries = jsonOf(await curl('https:/audit?limit=1', ...bundle('admin')))['entries'] as { client_ip: string }[];
   assert.equal(entries[0]?.client_ip, '127.0.0.1', 'the address is the connection\'s');
+}
+
+/** Those that the proxy adds do not count. */
+async function checkHeaderLines(t: TestContext, { httpPort }: Site): Promise<void> {
+  for (const [count, status] of [[100, 200], [101, 431]] as const) {
+    // Beside Host, and what the proxy removes does not count either.
+    const own = Array.from({ length: count - 1 }, (_, index) => `X-A${index}: 1`);
+    const connection = await openRaw(t, httpPort);
+    connection.send(head('GET /health HTTP/1.1', `Host: ${SITE_NAME}`, 'Connection: close', ...own));
+    const answer = await connection.rest();
+    t.diagnostic(answer.split('\r\n')[0] ?? '');
+    assert.match(answer, new RegExp(`^HTTP/1\\.1 ${status} `), `${count} lines`);
+  }
+}
+
+/** HTTP/1.0 had no Host yet: the proxy has one site only, unless it goes by names. */
+export async function checkWithoutHost(t: TestContext, { httpPort }: Site): Promise<void> {
+  const connection = await openRaw(t, httpPort);
+  connection.send('GET /health HTTP/1.0\r\n\r\n');
+  assert.match(await connection.rest(), /^HTTP\/1\.[01] 200 [^]*"healthy"/);
 }
 
 /** A client that goes on sending a body which is far too large sees the 413 long before its end. */

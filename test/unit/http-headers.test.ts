@@ -84,13 +84,13 @@ test('isWellFormedHost: names, addresses and ports', () => {
   const yes = [
     'a', 'paste.test', 'paste.test.', 'my-host', 'my_host', '127.0.0.1', 'paste.test:1', 'paste.test:8080',
     'paste.test:65535', '[::1]',
-    '[2001:db8::1]:8080', '[::ffff:127.0.0.1]', 'A.Test', 'xn--caf-dma.test', '0', 'a'.repeat(253),
+    '[2001:db8::1]:8080', '[::ffff:127.0.0.1]', 'A.Test', 'xn--caf-dma.test', '0', '_a', '_gateway', 'a'.repeat(253),
   ];
   for (const host of yes) assert.equal(isWellFormedHost(host), true, host);
   const no = [
     '', ' ', 'a b', 'a:', 'a:0', 'a:65536', 'a:-1', 'a:80:80', 'a:http', '::1', '[::1', '[::1]x', '[]', '[:::]',
     '[1.2.3.4]', '[fe80::1%eth0]',
-    'a/b', 'a?b', 'a#b', 'a@b', 'a\\b', "x';id;'", '"a"', '<a>', '`a`', '$a', '-a', '.a', 'a-', '_a', 'caf\xe9', 'a\n',
+    'a/b', 'a?b', 'a#b', 'a@b', 'a\\b', "x';id;'", '"a"', '<a>', '`a`', '$a', '-a', '.a', 'a-', 'caf\xe9', 'a\n',
     'a\0', 'a,b', 'a%41', 'a'.repeat(254),
   ];
   for (const host of no) assert.equal(isWellFormedHost(host), false, JSON.stringify(host));
