@@ -120,7 +120,9 @@ export async function assemble(
   const rates = createRates({ config, clock, count });
   const rules = createContentRules({ config, store, passwords, newContentId: () => idFromBytes(random(ID_BYTES)) });
   const audit = createAudit({ clock, log });
-  const identity = createIdentity({ certificates: store.certificates, auditLog: store.audit, audit, clock });
+  const identity = createIdentity({
+    certificates: store.certificates, authority: store.authority, auditLog: store.audit, audit, clock,
+  });
   const callerOf = createCallerOf(identity);
   const pki = createPki({ config, store, queue, challenges, audit, callerOf, clock, random, log, tls });
   const pastes = createPastes({ config, store, rules, passwords, challenges, rates, antiflood, clock, random, count });

@@ -32,9 +32,15 @@ export function readServerPair(certificatePem: string, keyPem: string): ServerPa
  * anyone has shown its key.
  */
 export function isIssuedBy(certificate: Uint8Array, authority: Uint8Array): boolean {
+  return issuedSerial(certificate, authority) !== undefined;
+}
+
+/** The serial, as makeSerial makes it, of a certificate that the authority signed; undefined for any other. */
+export function issuedSerial(certificate: Uint8Array, authority: Uint8Array): string | undefined {
   const issuer = new X509Certificate(authority);
-  const issued = new X509Certificate(certificate);
-  return issued.checkIssued(issuer) && attempt(() => issued.verify(issuer.publicKey)) === true;
+  const issued = attempt(() => new X509Certificate(certificate));
+  const isOurs = issued?.checkIssued(issuer) === true && attempt(() => issued.verify(issuer.publicKey)) === true;
+  return isOurs ? issued.serialNumber.toLowerCase() : undefined;
 }
 
 /** Why it fails does not matter: OpenSSL's own words may repeat a part of what it was given. */

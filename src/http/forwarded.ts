@@ -8,7 +8,7 @@ import { plainAddress } from './client-address.ts';
 import type { HeaderLines } from './header-lines.ts';
 import { isWellFormedHost } from './host.ts';
 import type { NetworkMatcher } from './networks.ts';
-import { presentedFingerprint, PROXY_SOURCES, SHA1_SOURCES } from './presented-identity.ts';
+import { NOTHING, presentedIdentity, PROXY_SOURCES, SHA1_SOURCES, type Presented } from './presented-identity.ts';
 
 /** The other end of a connection. */
 export interface Peer {
@@ -17,12 +17,11 @@ export interface Peer {
   /** It is in SERVICE_TRUSTED_PROXIES. */
   readonly isTrusted: boolean;
   /** What its TLS handshake with this server has proved, null for nobody's identity; undefined without TLS. */
-  readonly tls: { readonly fingerprint: string | null } | undefined;
+  readonly tls: Presented | undefined;
 }
 
-export interface Origin {
+export interface Origin extends Presented {
   readonly clientAddress: string;
-  readonly fingerprint: string | null;
   /** The X-Forwarded-* headers of this request are believed. */
   readonly isForwarded: boolean;
 }
@@ -69,21 +68,19 @@ export function createForwarding({ config, random, isTrustedProxy }: ForwardingP
 
   function originOf(headers: HeaderLines, peer: Peer): Origin {
     const isForwarded = isProxySecret === undefined ? peer.isTrusted : presentsSecret(headers);
-    return {
-      isForwarded,
-      clientAddress: isForwarded ? forwardedAddress(headers, peer.address) : peer.address,
-      fingerprint: fingerprintOf(headers, peer, isForwarded),
-    };
+    const { fingerprint, certificate } = presentedBy(headers, peer, isForwarded);
+    const clientAddress = isForwarded ? forwardedAddress(headers, peer.address) : peer.address;
+    return { isForwarded, clientAddress, fingerprint, certificate };
   }
 
   /**
    * A proxy that has shown its secret speaks for its clients, and never for itself: not with its own certificate
    * either. Anyone else is who TLS has proved; without TLS, and without a secret, anyone may present a fingerprint.
    */
-  function fingerprintOf(headers: HeaderLines, { tls }: Peer, isForwarded: boolean): string | null {
-    if (isProxySecret !== undefined && isForwarded) return presentedFingerprint(headers, PROXY_SOURCES);
-    if (tls !== undefined) return tls.fingerprint;
-    return isProxySecret === undefined ? presentedFingerprint(headers, SHA1_SOURCES) : null;
+  function presentedBy(headers: HeaderLines, { tls }: Peer, isForwarded: boolean): Presented {
+    if (isProxySecret !== undefined && isForwarded) return presentedIdentity(headers, PROXY_SOURCES);
+    if (tls !== undefined) return tls;
+    return isProxySecret === undefined ? presentedIdentity(headers, SHA1_SOURCES) : NOTHING;
   }
 
   /** From the right, since only what trusted proxies appended is true; when all are trusted, the one farthest away. */

@@ -19,6 +19,7 @@ export class IncomingRequest implements Request {
   readonly body: RequestBody;
   readonly clientAddress: string;
   readonly fingerprint: string | null;
+  readonly certificate: Uint8Array | undefined;
   readonly #exchange: Exchange;
   readonly #target: Target;
   readonly #forwarding: Forwarding;
@@ -38,6 +39,7 @@ export class IncomingRequest implements Request {
     this.body = exchange.body;
     this.clientAddress = exchange.origin.clientAddress;
     this.fingerprint = exchange.origin.fingerprint;
+    this.certificate = exchange.origin.certificate;
     this.#exchange = exchange;
     this.#target = target;
     this.#forwarding = forwarding;

@@ -32,6 +32,8 @@ export interface Request {
   readonly clientAddress: string;
   /** The fingerprint that the request presents, well-formed and allowed to count; null when there is none. */
   readonly fingerprint: string | null;
+  /** The certificate of that fingerprint in DER, where the whole of it was shown. */
+  readonly certificate?: Uint8Array | undefined;
   /** `https://host/prefix`, without a slash at its end: for text meant for reading only. */
   readonly publicUrl: string;
   /** Whether the client prefers text/plain to application/json. */

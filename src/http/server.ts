@@ -237,7 +237,7 @@ function accept(server: Server, { connections, exchanges, answerRaw, tls }: Conn
     socket.on('error', () => {});
     // As for plain HTTP; who closes its side in the middle of a handshake has gone.
     socket.allowHalfOpen = true;
-    open(socket, { ...connections.peerOf(socket), tls: { fingerprint: tls.fingerprintOf(socket) } });
+    open(socket, { ...connections.peerOf(socket), tls: tls.presentedBy(socket) });
   });
   server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: TLSSocket) => {
     socket.destroy();

@@ -9,6 +9,7 @@ import { DAY_SECONDS, MINUTE_SECONDS, unixSeconds, type Clock } from '../core/ti
 import { encodePem } from '../crypto/pem.ts';
 import { fingerprintSha1 } from '../crypto/fingerprint.ts';
 import { FULL_HANDSHAKES_ONLY, isIssuedBy } from '../crypto/tls.ts';
+import { NOTHING, type Presented } from './presented-identity.ts';
 import type { ServerCertificate } from './tls-files.ts';
 
 /** Long enough to notice, and to make a new one, when what renews it has broken. */
@@ -40,7 +41,7 @@ export class Tls {
       ...options,
       ...this.#context(),
       ALPNProtocols: ['http/1.1'],
-      // Everyone is served; who is identified is fingerprintOf.
+      // Everyone is served; who is identified is presentedBy.
       requestCert: true,
       rejectUnauthorized: false,
       handshakeTimeout: handshakeTimeoutMs,
@@ -66,16 +67,16 @@ export class Tls {
   }
 
   /**
-   * Of the certificate that the client of a finished handshake has shown, and shown the key of; null unless the
-   * authority issued it. One that has only expired has a fingerprint too, for whoever notes that it was tried.
+   * The certificate that the client of a finished handshake has shown, and shown the key of; nothing unless the
+   * authority issued it. One that has only expired is presented too, for whoever notes that it was tried.
    */
-  fingerprintOf(socket: TLSSocket): string | null {
+  presentedBy(socket: TLSSocket): Presented {
     const certificate = socket.getPeerX509Certificate()?.raw;
-    if (certificate === undefined || this.#authority === undefined) return null;
+    if (certificate === undefined || this.#authority === undefined) return NOTHING;
     // OpenSSL keeps the last error alone: of a certificate that has expired it may have found worse before.
     const isExpired = String(socket.authorizationError) === 'CERT_HAS_EXPIRED';
     const isOurs = socket.authorized || (isExpired && isIssuedBy(certificate, this.#authority));
-    return isOurs ? fingerprintSha1(certificate) : null;
+    return isOurs ? { fingerprint: fingerprintSha1(certificate), certificate } : NOTHING;
   }
 
   /** Scanners fail as often as they like: one line a minute, with how many there were since the last. */

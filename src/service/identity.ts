@@ -6,8 +6,9 @@ import { Refusal } from '../core/refusals.ts';
 import type { Awaitable } from '../core/awaitable.ts';
 import { ANONYMOUS, type Caller } from '../core/tiers.ts';
 import { MINUTE_SECONDS, unixSeconds, type Clock } from '../core/time.ts';
+import { issuedSerial } from '../crypto/tls.ts';
 import { createSlidingWindow } from '../limits/sliding-window.ts';
-import type { Certificate, CertificateStore } from '../store/pki-store.ts';
+import type { AuthorityStore, Certificate, CertificateStore } from '../store/pki-store.ts';
 import { StoreError, type AuditStore } from '../store/store.ts';
 import type { Audit, Requester } from './audit.ts';
 
@@ -15,24 +16,32 @@ import type { Audit, Requester } from './audit.ts';
 const FAILURES_NOTED = 60;
 const FAILURE_CLIENTS = 1000;
 
+/** Who calls, with the certificate in DER where the whole of it was shown. */
+export interface Presenter extends Requester {
+  readonly certificate?: Uint8Array | undefined;
+}
+
 export interface Identity {
   /**
-   * The tier of a request. A certificate of this service that is revoked or has expired makes it anonymous, and is audited: revoking
-   * must end what a stolen key can do. Any other fingerprint owns what was created with it.
+   * The tier of a request. A certificate of this service that is revoked, has expired or is not on record makes it anonymous, and is
+   * audited: revoking must end what a stolen key can do. Any other fingerprint owns what was created with it.
    */
-  callerOf(requester: Requester): Awaitable<Caller>;
+  callerOf(presenter: Presenter): Awaitable<Caller>;
 }
 
 export function createIdentity(parts: {
-  certificates: CertificateStore;
+  certificates: Pick<CertificateStore, 'findByFingerprint' | 'findBySerial'>;
+  authority: Pick<AuthorityStore, 'find'>;
   auditLog: AuditStore;
   audit: Audit;
   clock: Clock;
 }): Identity {
-  const { certificates, auditLog, audit, clock } = parts;
+  const { certificates, authority, auditLog, audit, clock } = parts;
+  /** Of certificates that were verified. A connection shows the same bytes with each of its requests. */
+  const serials = new WeakMap<Uint8Array, string | null>();
   const failures = createSlidingWindow({ windowMs: MINUTE_SECONDS * 1000, maxKeys: FAILURE_CLIENTS, cleanupThreshold: 1 });
 
-  async function noteFailure(requester: Requester, reason: 'revoked' | 'expired'): Promise<void> {
+  async function noteFailure(requester: Requester, reason: 'revoked' | 'expired' | 'unknown'): Promise<void> {
     const key = clientKey(requester.clientAddress ?? '');
     if (!failures.take(key, FAILURES_NOTED, clock.monotonicMs()).allowed) return;
     const event = audit.event('auth_failure', 'failure', requester, { fingerprint: requester.fingerprint, reason });
@@ -43,18 +52,34 @@ export function createIdentity(parts: {
     });
   }
 
-  async function holderOf(fingerprint: string, requester: Requester): Promise<Caller> {
-    const certificate = await certificates.findByFingerprint(fingerprint);
-    if (certificate === undefined) return { tier: 'untrusted', fingerprint };
-    const status = statusOf(certificate, unixSeconds(clock));
-    if (status === 'valid') return { tier: certificate.isAdmin ? 'admin' : 'trusted', fingerprint };
-    await noteFailure(requester, status);
+  async function holderOf(presented: string, { certificate: shown, clientAddress }: Presenter): Promise<Caller> {
+    const known = await certificates.findByFingerprint(presented);
+    const serial = known === undefined && shown !== undefined ? await serialOf(shown) : null;
+    const certificate = known ?? (serial === null ? undefined : await certificates.findBySerial(serial));
+    if (certificate === undefined && serial === null) return { tier: 'untrusted', fingerprint: presented };
+    const fingerprint = certificate?.fingerprint ?? presented;
+    const status = certificate === undefined ? 'unknown' : statusOf(certificate, unixSeconds(clock));
+    if (status === 'valid') return { tier: certificate?.isAdmin === true ? 'admin' : 'trusted', fingerprint };
+    await noteFailure({ fingerprint, clientAddress }, status);
     return ANONYMOUS;
   }
 
+  /**
+   * Null unless our authority signed it. Whoever has a certificate can rewrite its ECDSA signature (r, s) into (r, n - s), which is as
+   * good: another fingerprint of the same certificate. So one that is ours and has no known fingerprint is known by its serial.
+   */
+  async function serialOf(certificate: Uint8Array): Promise<string | null> {
+    const verified = serials.get(certificate);
+    if (verified !== undefined) return verified;
+    const issuer = await authority.find();
+    const serial = (issuer && issuedSerial(certificate, issuer.certificate)) ?? null;
+    serials.set(certificate, serial);
+    return serial;
+  }
+
   return {
-    callerOf: (requester) => (
-      requester.fingerprint === null ? ANONYMOUS : holderOf(requester.fingerprint, requester)
+    callerOf: (presenter) => (
+      presenter.fingerprint === null ? ANONYMOUS : holderOf(presenter.fingerprint, presenter)
     ),
   };
 }

@@ -4,10 +4,11 @@
 import assert from 'node:assert/strict';
 import { before, test, type TestContext } from 'node:test';
 import { startApp, type RunningApp } from '../support/app.ts';
-import { makeTestAuthority, makeTestClient, type TestClient } from '../support/authority.ts';
-import { newFingerprint } from '../support/certificates.ts';
-import { CA_PASSWORD, certificateOf, withAdmin, send } from '../support/pki.ts';
+import { makeTestAuthority, makeTestClient, withOtherSignature, type TestClient } from '../support/authority.ts';
+import { deleteCertificate, newFingerprint, presenting } from '../support/certificates.ts';
+import { audited, CA_PASSWORD, certificateOf, issue, send, withAdmin } from '../support/pki.ts';
 import { head, onlyAnswer } from '../support/raw-http.ts';
+import { fingerprintSha1 } from '../../src/crypto/fingerprint.ts';
 import { encodePem } from '../../src/crypto/pem.ts';
 
 const SECRET = 'the secret of the proxy';
@@ -127,4 +128,50 @@ test('Client-Cert: a certificate of this service has its tier, and none once it 
   assert.equal((await send(app, 'GET /audit', { headers })).status, 200);
   assert.equal((await send(app, `POST /pki/revoke/${admin.serial}`, { headers })).status, 200);
   assert.equal((await send(app, 'GET /audit', { headers })).status, 401);
+});
+
+test('Client-Cert, X-SSL-Client-Cert: with a rewritten signature it is the certificate of its serial', async (t) => {
+  const app = await startApp(t, { proxySecret: SECRET, pkiEnabled: true, pkiCaPassword: CA_PASSWORD });
+  const admin = await withAdmin(app);
+  const alice = await issue(app, 'alice');
+  const forms = (certificate: Uint8Array): readonly Record<string, string>[] => {
+    const { clientCert, xClientCert } = { clientCert: `:${base64(certificate)}:`, xClientCert: base64(certificate) };
+    const sha1 = presenting(fingerprintSha1(certificate));
+    return [
+      { 'Client-Cert': clientCert }, { 'X-SSL-Client-Cert': xClientCert }, { ...sha1, 'Client-Cert': clientCert },
+      { ...sha1, 'Client-Cert': clientCert, 'X-SSL-Client-Cert': xClientCert },
+    ].map((lines) => ({ ...lines, 'X-Proxy-Secret': SECRET }));
+  };
+  const ownersOf = async (certificate: Uint8Array): Promise<unknown[]> => Promise.all(forms(certificate).map(async (lines) => (
+    ownerOf(t, app, Object.entries(lines).map(([name, value]) => `${name}: ${value}`))
+  )));
+  const short = alice.fingerprint_sha1.slice(0, 12);
+  const { raw } = certificateOf(alice);
+  const twin = withOtherSignature(raw);
+  assert.notEqual(fingerprintSha1(twin), alice.fingerprint_sha1);
+  for (const certificate of [raw, twin]) assert.deepEqual(await ownersOf(certificate), Array(4).fill(short));
+
+  const [headers = {}] = forms(twin);
+  assert.equal((await send(app, `POST /pki/revoke/${alice.serial}`, { headers })).status, 200);
+  for (const certificate of [raw, twin]) assert.deepEqual(await ownersOf(certificate), Array(4).fill(undefined));
+  const asAdmin = { headers: { 'X-Proxy-Secret': SECRET } };
+  const failures = await audited(app, admin, '&event=auth_failure', asAdmin);
+  assert.deepEqual(failures.map(({ client_id: by, details }) => `${by} ${details['reason']}`),
+    Array(8).fill(`${alice.fingerprint_sha1} revoked`));
+
+  deleteCertificate(app.config.databasePath, alice.serial);
+  for (const certificate of [raw, twin]) assert.deepEqual(await ownersOf(certificate), Array(4).fill(undefined), 'not on record');
+});
+
+test('Client-Cert: a signature that the authority did not make is not its certificate\'s', async (t) => {
+  const app = await startApp(t, { proxySecret: SECRET, pkiEnabled: true, pkiCaPassword: CA_PASSWORD });
+  const { raw } = certificateOf(await withAdmin(app));
+  const forged = Uint8Array.from(raw);
+  forged[forged.length - 1]! ^= 1;
+  const twin = withOtherSignature(raw);
+  twin[twin.length - 1]! ^= 1;
+  for (const certificate of [forged, twin]) {
+    const headers = { 'X-Proxy-Secret': SECRET, 'Client-Cert': `:${base64(certificate)}:` };
+    assert.equal((await send(app, 'GET /audit', { headers })).status, 403, 'an identity like any other');
+  }
 });

@@ -10,10 +10,12 @@ import { fingerprintSha1 } from '../../src/crypto/fingerprint.ts';
 import { encodePem } from '../../src/crypto/pem.ts';
 import { privateKeyPem } from '../../src/crypto/private-key.ts';
 import { validityFrom } from '../../src/crypto/x509.ts';
-import { makeTestAuthority, makeTestClient } from '../support/authority.ts';
-import { presenting } from '../support/certificates.ts';
-import { PKI, type Issued } from '../support/pki.ts';
-import { oneConnection, pairOf, pairOfIssued, startTlsApp, type Asking, type RunningTlsApp } from '../support/tls.ts';
+import { makeTestAuthority, makeTestClient, withOtherSignature } from '../support/authority.ts';
+import { deleteCertificate, presenting } from '../support/certificates.ts';
+import { certificateOf, PKI, type Issued } from '../support/pki.ts';
+import {
+  oneConnection, pairOf, pairOfIssued, startTlsApp, type Asking, type Pair, type RunningTlsApp,
+} from '../support/tls.ts';
 
 const VERSIONS = ['TLSv1.2', 'TLSv1.3'] as const;
 const SECRET = 'a proxy secret';
@@ -123,6 +125,52 @@ test('TLS: a revoked certificate is anonymous and audited, also on the connectio
   assert.equal(await standing(app, { agent }), 'anonymous');
   assert.equal(await standing(app, { as: pairOfIssued(alice) }), 'anonymous');
   assert.deepEqual(await failures(app, admin), Array(4).fill(`${alice.fingerprint_sha1} revoked`));
+});
+
+/** What a client shows that has rewritten the signature under its certificate. */
+function rewritten(issued: Issued): Pair {
+  const certificate = withOtherSignature(certificateOf(issued).raw);
+  assert.notEqual(fingerprintSha1(certificate), issued.fingerprint_sha1);
+  return { cert: encodePem('CERTIFICATE', certificate), key: issued.private_key_pem };
+}
+
+test('TLS: a certificate whose signature was rewritten is the certificate of its serial, revoked or not', async (t) => {
+  const app = await startTlsApp(t, PKI);
+  const { admin, alice } = await withCertificates(app);
+  const { json: { id } } = await app.ask('POST /', { body: 'x', as: pairOfIssued(alice) });
+  for (const version of VERSIONS) {
+    assert.equal(await standing(app, { version, as: rewritten(admin) }), 'admin');
+    const { json } = await app.ask('GET /pastes', { version, as: rewritten(alice) });
+    assert.deepEqual((json['pastes'] as { id: string }[]).map((paste) => paste.id), [id], 'her own pastes');
+  }
+  const agent = oneConnection(t, rewritten(alice));
+  assert.equal(await standing(app, { agent }), 'identified');
+  assert.equal((await app.ask(`POST /pki/revoke/${alice.serial}`, { agent })).status, 200, 'as its holder');
+  assert.equal(await standing(app, { agent }), 'anonymous');
+  for (const version of VERSIONS) {
+    for (const as of [pairOfIssued(alice), rewritten(alice)]) {
+      assert.equal(await standing(app, { version, as }), 'anonymous');
+    }
+  }
+  assert.deepEqual(await failures(app, admin), Array(10).fill(`${alice.fingerprint_sha1} revoked`));
+  const revoked = await app.ask('GET /audit?event=cert_revoked', { as: pairOfIssued(admin) });
+  assert.deepEqual((revoked.json['entries'] as { client_id: string }[]).map(({ client_id: by }) => by), [alice.fingerprint_sha1]);
+});
+
+test('TLS: a certificate of the authority that is not on record is anonymous and audited, expired or not', async (t) => {
+  const app = await startTlsApp(t, { ...PKI, pkiCertDays: 365 }, { daysAgo: 400 });
+  const { alice } = await withCertificates(app);
+  app.clock.advance(400 * DAY_SECONDS * 1000);
+  const bob = await issue(app, 'bob');
+  for (const { serial } of [alice, bob]) deleteCertificate(app.config.databasePath, serial);
+  for (const version of VERSIONS) {
+    for (const issued of [alice, bob]) {
+      assert.equal(await standing(app, { version, as: pairOfIssued(issued) }), 'anonymous');
+      assert.equal(await standing(app, { version, as: rewritten(issued) }), 'anonymous');
+    }
+  }
+  const entries = app.logged.filter(({ event }) => event === 'auth_failure');
+  assert.deepEqual(entries.map(({ details }) => details?.['reason']), Array(16).fill('unknown'));
 });
 
 interface Visit {

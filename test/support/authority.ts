@@ -1,6 +1,8 @@
 // An authority and clients of it for tests: made by the same code as the service's, with real randomness and a fixed
 // time.
 
+import { bitString, integer, seq } from '../../src/crypto/der.ts';
+import { bitStringOctets, readDer } from '../../src/crypto/der-reader.ts';
 import { randomBytes } from '../../src/crypto/random.ts';
 import { fingerprintSha1 } from '../../src/crypto/fingerprint.ts';
 import type { Authority } from '../../src/crypto/issuer.ts';
@@ -44,4 +46,21 @@ export async function makeTestClient(
   const spki = subjectPublicKeyInfo(publicKey);
   const certificate = await makeClientCertificate({ commonName, serial, validity, spki, privateKey }, authority);
   return { certificate, keyPair, serial, fingerprint: fingerprintSha1(certificate) };
+}
+
+/** The order of the group of P-384 (SEC 2, section 2.5.1). */
+const ORDER = BigInt(
+  '0xffffffffffffffffffffffffffffffffffffffffffffffffc7634d81f4372ddf581a0db248b0a77aecec196accc52973',
+);
+
+/**
+ * The same certificate with the other signature that whoever has the first one can make, without any key: ECDSA takes
+ * (r, n - s) for what it takes (r, s) for.
+ */
+export function withOtherSignature(certificate: Uint8Array): Uint8Array {
+  const [tbsCertificate, algorithm, signature] = readDer(certificate).children;
+  const [r, s] = readDer(bitStringOctets(signature!)).children.map(({ content }) => (
+    BigInt(`0x${Buffer.from(content).toString('hex')}`)
+  ));
+  return seq(tbsCertificate!.encoding, algorithm!.encoding, bitString(seq(integer(r!), integer(ORDER - s!))));
 }

@@ -18,7 +18,7 @@ import { prefersText } from '../../src/http/accept.ts';
 import { HeaderLines } from '../../src/http/header-lines.ts';
 import { isWellFormedHost } from '../../src/http/host.ts';
 import * as input from '../../src/http/input.ts';
-import { presentedFingerprint, PROXY_SOURCES, SHA1_SOURCES } from '../../src/http/presented-identity.ts';
+import { presentedIdentity, PROXY_SOURCES, SHA1_SOURCES } from '../../src/http/presented-identity.ts';
 import { page, timeBounds, typeGlob } from '../../src/http/query.ts';
 import { parseRange } from '../../src/http/range.ts';
 import { parseTarget } from '../../src/http/target.ts';
@@ -113,7 +113,7 @@ function checkHeaders(random: Seeded): void {
   assert.ok(password === undefined || password.isWellFormed());
   unlessRefused(() => [input.burnRequested(headers), input.work(headers)], 'headerRepeated');
   for (const sources of [SHA1_SOURCES, PROXY_SOURCES]) {
-    assert.match(presentedFingerprint(headers, sources) ?? '0'.repeat(40), /^[0-9a-f]{40}$/);
+    assert.match(presentedIdentity(headers, sources).fingerprint ?? '0'.repeat(40), /^[0-9a-f]{40}$/);
   }
 }
 

@@ -104,8 +104,13 @@ export async function register(
 }
 
 /** Entries of GET /audit, the oldest first: event, outcome, whom it names and the details. */
-export async function audited(app: RunningApp, admin: Issued, query = ''): Promise<readonly AuditEntry[]> {
-  const { status, json } = await send(app, `GET /audit?limit=500${query}`, { as: admin.fingerprint_sha1 });
+export async function audited(
+  app: RunningApp,
+  admin: Issued,
+  query = '',
+  sending: Sending = {},
+): Promise<readonly AuditEntry[]> {
+  const { status, json } = await send(app, `GET /audit?limit=500${query}`, { ...sending, as: admin.fingerprint_sha1 });
   assert.equal(status, 200, JSON.stringify(json));
   return (json['entries'] as AuditEntry[]).toReversed();
 }

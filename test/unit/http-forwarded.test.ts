@@ -119,7 +119,9 @@ test('originOf: with a proxy secret, it alone decides, whatever the peer is', ()
   const config = { proxySecret: SECRET };
   for (const peer of [PROXY, STRANGER]) {
     const believed = originOf(peer, [...identity, 'X-Proxy-Secret', SECRET], config);
-    assert.deepEqual(believed, { clientAddress: '203.0.113.9', fingerprint: FINGERPRINT, isForwarded: true });
+    assert.deepEqual({ ...believed, certificate: undefined }, {
+      clientAddress: '203.0.113.9', fingerprint: FINGERPRINT, isForwarded: true, certificate: undefined,
+    });
     const refused: readonly (readonly string[])[] = [
       [],
       ['X-Proxy-Secret', ''],
@@ -130,7 +132,8 @@ test('originOf: with a proxy secret, it alone decides, whatever the peer is', ()
     ];
     for (const lines of refused) {
       const origin = originOf(peer, [...identity, ...lines], config);
-      assert.deepEqual(origin, { clientAddress: peer, fingerprint: null, isForwarded: false });
+      const nobody = { clientAddress: peer, fingerprint: null, isForwarded: false, certificate: undefined };
+      assert.deepEqual({ ...origin, certificate: undefined }, nobody);
     }
   }
 });

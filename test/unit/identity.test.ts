@@ -40,6 +40,7 @@ function identityOver(certificate: Certificate | undefined, record: AuditStore['
   } as CertificateStore;
   const identity = createIdentity({
     certificates,
+    authority: { find: async () => undefined },
     auditLog: { record } as AuditStore,
     audit: createAudit({ clock, log: (entry) => logged.push(entry) }),
     clock,

@@ -79,7 +79,10 @@ export function createPkiHandlers(parts: {
   async function revokeCertificate(request: Request): Promise<Reply> {
     const serial = (request.params['serial'] ?? '').toLowerCase();
     const reason = await revocationReason(request);
-    await certificates.revoke(serial, { caller: await callerOf(request), requester: request }, reason);
+    const caller = await callerOf(request);
+    // Of a holder the fingerprint on record; of anyone else what was presented.
+    const requester = { fingerprint: caller.fingerprint ?? request.fingerprint, clientAddress: request.clientAddress };
+    await certificates.revoke(serial, { caller, requester }, reason);
     return jsonReply(200, { message: 'certificate revoked', serial });
   }
 
