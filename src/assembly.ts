@@ -39,7 +39,7 @@ import { createIdentity } from './service/identity.ts';
 import { createOwnPastes } from './service/own-pastes.ts';
 import { createPasswords } from './service/passwords.ts';
 import { createPastes } from './service/pastes.ts';
-import { createRates } from './service/rates.ts';
+import { createRates, type Rates } from './service/rates.ts';
 import { createRegistration } from './service/registration.ts';
 import { createRevocationList } from './service/revocation-list.ts';
 import { cleanupTasks } from './service/upkeep.ts';
@@ -124,12 +124,12 @@ export async function assemble(
     certificates: store.certificates, authority: store.authority, auditLog: store.audit, audit, clock,
   });
   const callerOf = createCallerOf(identity);
-  const pki = createPki({ config, store, queue, challenges, audit, callerOf, clock, random, log, tls });
+  const pki = createPki({ config, store, queue, challenges, rates, audit, callerOf, clock, random, log, tls });
   const pastes = createPastes({ config, store, rules, passwords, challenges, rates, antiflood, clock, random, count });
   const ownPastes = createOwnPastes({ config, store, rules, passwords, rates, audit, clock, count });
   const handlers = {
     ...createServiceHandlers({
-      config, store, challenges, canRegister: pki.authorities.hasPassword, isStopping: () => server.isStopping(),
+      config, store, challenges, whyUnavailable: pki.authorities.whyUnavailable, isStopping: () => server.isStopping(),
     }),
     ...createChallengeHandlers(challenges),
     ...createClientHandlers(),
@@ -178,6 +178,7 @@ function createPki(parts: {
   store: Store;
   queue: WorkQueue;
   challenges: Challenges;
+  rates: Rates;
   audit: Audit;
   callerOf: CallerOf;
   clock: Clock;
@@ -185,7 +186,7 @@ function createPki(parts: {
   log: Log;
   tls: Tls | undefined;
 }) {
-  const { config, store, queue, challenges, audit, callerOf, clock, random, log, tls } = parts;
+  const { config, store, queue, challenges, rates, audit, callerOf, clock, random, log, tls } = parts;
   const onFound = ({ certificate }: StoredAuthority): void => tls?.trust(certificate);
   const authorities = createAuthorities({ config, store: store.authority, queue, audit, clock, random, log, onFound });
   const certificates = createCertificates({ config, store: store.certificates, challenges, audit, clock, random, log });
@@ -193,12 +194,12 @@ function createPki(parts: {
   const kdf = createKdfThread(BUNDLES_WAITING);
   const slowKdf = createKdfThread(SLOW_BUNDLES_WAITING);
   const slowQueue = createWorkQueue({ concurrency: 1, maxWaiting: SLOW_BUNDLES_WAITING, maxWaitMs: SLOW_BUNDLE_WAIT_MS, clock });
-  const register = createRegistration({ authorities, certificates, challenges, kdf, slowKdf, slowQueue, random });
+  const registration = createRegistration({ authorities, certificates, challenges, kdf, slowKdf, slowQueue, random });
   return {
     authorities,
     handlers: {
-      ...createPkiHandlers({ config, authorities, certificates, revocationList, callerOf }),
-      ...createRegistrationHandlers({ challenges, register, callerOf, random }),
+      ...createPkiHandlers({ config, authorities, certificates, revocationList, rates, callerOf }),
+      ...createRegistrationHandlers({ authorities, challenges, registration, callerOf, random }),
     },
     close: async () => {
       await Promise.all([kdf.close(), slowKdf.close()]);

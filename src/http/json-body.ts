@@ -3,7 +3,8 @@
 import { JoinedBytes } from '../core/bytes.ts';
 import { Refusal } from '../core/refusals.ts';
 import { KIB } from '../core/time.ts';
-import type { RequestBody } from './request.ts';
+import { isJson } from './input.ts';
+import type { Request, RequestBody } from './request.ts';
 
 /** A certificate signing request of 8 KiB with every newline escaped, and room for the rest. */
 const MAX_BODY_BYTES = 32 * KIB;
@@ -23,6 +24,23 @@ export async function readJsonObject(body: RequestBody): Promise<JsonObject> {
   const value = parse(bytes.take());
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Refusal('bodyInvalid');
   return value as JsonObject;
+}
+
+/**
+ * The same of a request that must say that its body is JSON: pages of other sites can have a browser send other types
+ * without asking first (https://fetch.spec.whatwg.org/#cors-safelisted-request-header). An empty body needs no type.
+ */
+export async function jsonBodyOf({ headers, body }: Pick<Request, 'headers' | 'body'>): Promise<JsonObject> {
+  if (isJson(headers.single('content-type'))) return readJsonObject(body);
+  if ((body.declaredBytes ?? 0) > 0) throw notJson();
+  await body.pipe(({ length }) => {
+    if (length > 0) throw notJson();
+  });
+  return {};
+}
+
+function notJson(): Refusal {
+  return new Refusal('bodyTypeUnsupported', { hint: "send JSON and say so: -H 'Content-Type: application/json'" });
 }
 
 function parse(bytes: Uint8Array): unknown {

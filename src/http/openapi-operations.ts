@@ -119,8 +119,8 @@ const PASTE_BYTES: Body = {
   content: { 'application/octet-stream': binary },
 };
 
-function challengeIn(name: 'PasteChallenge' | 'Challenge'): Answer {
-  const description = 'a challenge; as text, nonce, difficulty, expiry and token on one line';
+function challengeIn(name: 'PasteChallenge' | 'Challenge', orElse = ''): Answer {
+  const description = `a challenge; as text, nonce, difficulty, expiry and token on one line${orElse}`;
   return { description, content: { ...json(name), ...TEXT }, headers: ['Vary'] };
 }
 
@@ -192,7 +192,7 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
   registrationChallenge: {
     tag: 'certificates',
     identity: 'none',
-    answers: { 200: challengeIn('Challenge') },
+    answers: { 200: challengeIn('Challenge', ', or unavailable and why') },
   },
   register: {
     tag: 'certificates',
@@ -233,7 +233,9 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
     tag: 'certificates',
     identity: 'optional',
     body: { isRequired: true, content: json('IssueRequest') },
-    answers: { 201: { description: 'issued; the key is not kept', content: json('IssuedCertificate') } },
+    answers: {
+      201: { description: 'issued; the key is not kept', content: json('IssuedCertificate'), headers: RATE },
+    },
   },
   listCertificates: {
     tag: 'certificates',

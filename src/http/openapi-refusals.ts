@@ -39,7 +39,9 @@ const LOOKUP = [
 
 const OWN_PASTE = ['idInvalid', 'identityRequired', 'lookupRateLimited', 'pasteNotFound', 'permissionDenied'] as const;
 
-const JSON_BODY = ['bodyInvalid', 'bodyTooLarge', 'bodyFragmented'] as const;
+const JSON_BODY = [
+  'bodyInvalid', 'bodyTypeUnsupported', 'headerRepeated', 'bodyTooLarge', 'bodyFragmented',
+] as const;
 
 /** The authority's key costs as much to unlock as a password check, and may be locked under another password. */
 const SIGNING = [
@@ -57,7 +59,7 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
   listAudit: [...PAGE, ...CALLER],
   registrationChallenge: [],
   register: [
-    ...JSON_BODY, 'commonNameInvalid', 'bundleProfileInvalid', 'bundlePasswordInvalid', 'headerRepeated', ...WORK,
+    ...JSON_BODY, 'commonNameInvalid', 'bundleProfileInvalid', 'bundlePasswordInvalid', ...WORK,
     'authorityPasswordMissing', 'issuanceFailed', 'passwordQueueFull', ...CALLER,
   ],
   describePki: ['storeUnavailable'],
@@ -68,7 +70,9 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
   authorityCertificate: ['pkiDisabled', 'authorityMissing', 'storeUnavailable'],
   revocationList: SIGNING,
   revocationListPem: SIGNING,
-  issueCertificate: [...SIGNING, ...JSON_BODY, 'commonNameRequired', 'commonNameInvalid', 'csrInvalid', 'keyReused'],
+  issueCertificate: [
+    ...SIGNING, 'rateLimited', ...JSON_BODY, 'commonNameRequired', 'commonNameInvalid', 'csrInvalid', 'keyReused',
+  ],
   listCertificates: ['pkiDisabled', ...CALLER],
   revokeCertificate: [
     'pkiDisabled', ...JSON_BODY, 'reasonInvalid', 'identityRequired', 'certificateRevoked', 'certificateNotFound',

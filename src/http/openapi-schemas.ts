@@ -74,6 +74,9 @@ const authority: Members = {
 };
 const named: Members = { serial, ...authority };
 const challenge: Members = { nonce: hexNonce, expires: moment, token: text };
+const unavailable: Members = {
+  available: { ...flag, description: 'only when it is false: no certificate can be had' }, hint: text,
+};
 const work: Members = { enabled: flag, difficulty: { ...count, description: 'leading zero bits' } };
 const elevation: Members = { base_difficulty: count, elevated: flag };
 const perWindow: Schema = {
@@ -91,7 +94,8 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
     tiers: ref('Tiers'),
     proof_of_work: ref('ProofOfWork'),
     note: text,
-  }),
+  }, { registration: ref('Registration') }),
+  Registration: object(unavailable),
   Tiers: object({ anonymous: ref('Tier'), untrusted: ref('Tier'), trusted: ref('Tier') }),
   Tier: object({
     max_size: bytes,
@@ -107,7 +111,7 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
   RegistrationWork: object(work),
   Health: object({ status: oneOf('healthy'), database: oneOf('ok') }),
   Unhealthy: object({ error: text }, { status: oneOf('unhealthy'), database: oneOf('error'), hint: text }),
-  Challenge: object(work, challenge),
+  Challenge: object(work, { ...challenge, ...unavailable }),
   PasteChallenge: object(work, { ...challenge, ...elevation }),
   PasteContent: object({ content: { type: 'string', minLength: 1 } }),
   CreatedPaste: object(

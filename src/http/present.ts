@@ -45,6 +45,11 @@ export function presentChallenge(challenge: IssuedChallenge | null): object {
   return { enabled: true, difficulty: difficultyBits, nonce, expires: expiresAt, token };
 }
 
+/** What GET /register/challenge and GET / add while nothing can be issued. */
+export function presentUnavailable(hint: string): object {
+  return { available: false, hint };
+}
+
 /** The answer to GET /challenge, which says too how the difficulty came about. */
 export function presentPasteChallenge(challenge: IssuedChallenge | null, baseBits: number): object {
   if (challenge === null) return presentChallenge(null);

@@ -1,7 +1,7 @@
 // The certificate authority: made once, its key unlocked when it is first needed and kept only as a key object. Issuing with it is
 // certificates.ts, its revocation list revocation-list.ts.
 
-import type { Config } from '../config/settings.ts';
+import { SETTINGS, type Config } from '../config/settings.ts';
 import type { Log } from '../core/log.ts';
 import type { RandomBytes } from '../core/random.ts';
 import { Refusal } from '../core/refusals.ts';
@@ -36,10 +36,14 @@ export interface Authorities {
   signing(): Promise<SigningAuthority>;
   /** The same; makes the authority when there is none. */
   ensured(requester: Requester): Promise<SigningAuthority>;
+  /** Refuses where create would, before anyone has said what to create. */
+  requireNone(): Promise<void>;
+  /** Refuses while nothing can be issued: there is no password, or it does not open the stored key. */
+  requireUsable(): Promise<void>;
   /** Tries the password on the stored key, so that a wrong one is in the log from the start. Never rejects. */
   checkKey(): Promise<void>;
-  /** Whether there is a password to sign with. */
-  hasPassword(): boolean;
+  /** Why nothing can be issued, in words for callers, as far as it is known: the key is tried by checkKey. */
+  whyUnavailable(): string | undefined;
   /** Takes this one instead, once it has opened the stored key where there is one; whether it did. */
   replacePassword(password: string): Promise<boolean>;
 }
@@ -58,6 +62,8 @@ export function createAuthorities(parts: {
   const { config, store, queue, audit, clock, random, log, onFound } = parts;
   let caPassword = config.pkiCaPassword;
   let unlocked: Promise<SigningAuthority> | undefined;
+  /** The password does not open the stored key. Remembered, since trying it takes a tenth of a second of whoever asks. */
+  let isKeyLocked = false;
   /** Of those that each made its own, all but one would have worked for nothing, and some found the queue full. */
   let creating: Promise<StoredAuthority> | undefined;
 
@@ -84,8 +90,13 @@ export function createAuthorities(parts: {
     return creating;
   }
 
-  async function createOnly(commonName: string, requester: Requester): Promise<StoredAuthority> {
+  async function requireNone(): Promise<void> {
     if ((await find()) !== undefined) throw new Refusal('authorityExists');
+    requirePassword();
+  }
+
+  async function createOnly(commonName: string, requester: Requester): Promise<StoredAuthority> {
+    await requireNone();
     const made = await make(commonName, requirePassword());
     const details = { type: 'ca', common_name: commonName, fingerprint: made.stored.fingerprint, expires_at: made.stored.expiresAt };
     const created = audit.event('cert_issued', 'success', requester, details);
@@ -111,8 +122,10 @@ export function createAuthorities(parts: {
     const stored = await find();
     if (stored === undefined) throw new Refusal('authorityMissing');
     const password = requirePassword();
+    if (isKeyLocked) throw new Refusal('issuanceFailed');
     unlocked ??= unlock(stored, password).catch((error: unknown) => {
       unlocked = undefined;
+      if (password === caPassword) isKeyLocked = error instanceof Refusal && error.refusal === 'issuanceFailed';
       throw error;
     });
     return unlocked;
@@ -146,10 +159,20 @@ export function createAuthorities(parts: {
     }
   }
 
+  async function requireUsable(): Promise<void> {
+    requirePassword();
+    if ((await find()) !== undefined) await signing();
+  }
+
   async function checkKey(): Promise<void> {
-    if (caPassword === '') return;
     // Said in the log by whoever found out; callers are told when they need the key.
-    await signing().catch(() => {});
+    await requireUsable().catch(() => {});
+  }
+
+  function whyUnavailable(): string | undefined {
+    const { name } = SETTINGS.pkiCaPassword;
+    if (caPassword === '') return `no certificates can be issued: ${name} is not set here; tell the operator`;
+    return isKeyLocked ? `no certificates can be issued: ${name} does not open the CA key; tell the operator` : undefined;
   }
 
   async function replacePassword(password: string): Promise<boolean> {
@@ -159,10 +182,11 @@ export function createAuthorities(parts: {
       const opened = await unlock(stored, password).catch(() => undefined);
       if (opened === undefined) return false;
       unlocked = Promise.resolve(opened);
+      isKeyLocked = false;
     }
     caPassword = password;
     return true;
   }
 
-  return { find, create, signing, ensured, checkKey, hasPassword: () => caPassword !== '', replacePassword };
+  return { find, create, signing, ensured, requireNone, requireUsable, checkKey, whyUnavailable, replacePassword };
 }

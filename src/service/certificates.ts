@@ -70,7 +70,14 @@ export interface Certificates {
    * Revokes a certificate that the caller obtained or holds. One that is revoked already is refused as such to whoever presents a
    * fingerprint, so that a holder who repeats the call sees it.
    */
-  revoke(serial: string, revoker: { caller: Caller; requester: Requester }, reason: RevocationReason | null): Promise<void>;
+  revoke(serial: string, revoker: Revoker, reason: RevocationReason | null): Promise<void>;
+  /** Refuses where revoke would, before anyone has said why. */
+  requireRevocable(serial: string, revoker: Revoker): Promise<Certificate>;
+}
+
+export interface Revoker {
+  readonly caller: Caller;
+  readonly requester: Requester;
 }
 
 /** A new key of the kind that clients get. */
@@ -151,26 +158,27 @@ export function createCertificates(parts: {
     return outcome.isAdmin;
   }
 
-  async function revoke(
-    serial: string,
-    { caller, requester }: { caller: Caller; requester: Requester },
-    reason: RevocationReason | null,
-  ): Promise<void> {
+  async function requireRevocable(serial: string, { caller, requester }: Revoker): Promise<Certificate> {
     if (requester.fingerprint === null) requireIdentity(caller);
     const certificate = await store.findBySerial(serial);
-    const nowSeconds = unixSeconds(clock);
-    if (certificate !== undefined && statusOf(certificate, nowSeconds) === 'revoked') throw new Refusal('certificateRevoked');
+    if (certificate !== undefined && certificate.revokedAt !== null) throw new Refusal('certificateRevoked');
     const holder = requireIdentity(caller);
     if (certificate === undefined) throw new Refusal('certificateNotFound');
     if (certificate.issuedTo !== holder && certificate.fingerprint !== holder) throw new Refusal('permissionDenied');
-    const revoked = audit.event('cert_revoked', 'success', requester, { serial, fingerprint: certificate.fingerprint });
-    const outcome = await store.revoke({ serial, nowSeconds, reason, revoked });
+    return certificate;
+  }
+
+  async function revoke(serial: string, revoker: Revoker, reason: RevocationReason | null): Promise<void> {
+    const { fingerprint } = await requireRevocable(serial, revoker);
+    const revoked = audit.event('cert_revoked', 'success', revoker.requester, { serial, fingerprint });
+    const outcome = await store.revoke({ serial, nowSeconds: unixSeconds(clock), reason, revoked });
     if (outcome !== 'revoked') throw new Refusal(outcome === 'notFound' ? 'certificateNotFound' : 'certificateRevoked');
     audit.announce(revoked);
   }
 
   return {
     issue,
+    requireRevocable,
     revoke,
     listOf: async ({ fingerprint }) => {
       if (fingerprint === null) return [];

@@ -6,6 +6,7 @@ import { makeBundle, type BundleProfile } from '../crypto/pkcs12.ts';
 import { KdfQueueFull, type KdfThread } from '../crypto/pkcs12-kdf-thread.ts';
 import { Refusal } from '../core/refusals.ts';
 import type { WorkQueue } from '../limits/work-queue.ts';
+import type { SpentChallenge } from '../store/store.ts';
 import type { Requester } from './audit.ts';
 import type { Authorities } from './authority.ts';
 import { newKey, type Certificates, type IssuedCertificate } from './certificates.ts';
@@ -17,7 +18,8 @@ export interface RegistrationRequest {
   readonly profile: BundleProfile;
   /** Of the bundle; empty for none. */
   readonly bundlePassword: string;
-  readonly work: Work;
+  /** What admit gave. */
+  readonly spend: SpentChallenge | null;
   readonly requester: Requester & { readonly clientAddress: string };
 }
 
@@ -26,7 +28,11 @@ export interface Registered extends IssuedCertificate {
   readonly bundle: Uint8Array;
 }
 
-export type Register = (request: RegistrationRequest) => Promise<Registered>;
+export interface Registration {
+  /** Refuses what needs no more of the request: nothing can be issued, or the work does not hold. Gives what is to be used up. */
+  admit(work: Work): Promise<SpentChallenge | null>;
+  register(request: RegistrationRequest): Promise<Registered>;
+}
 
 export function createRegistration(parts: {
   authorities: Authorities;
@@ -38,7 +44,7 @@ export function createRegistration(parts: {
   slowKdf: KdfThread;
   slowQueue: WorkQueue;
   random: RandomBytes;
-}): Register {
+}): Registration {
   const { authorities, certificates, challenges, kdf, slowKdf, slowQueue, random } = parts;
 
   async function bundleOf(request: RegistrationRequest, keyed: Keyed): Promise<Uint8Array> {
@@ -55,9 +61,8 @@ export function createRegistration(parts: {
     }
   }
 
-  return async (request) => {
-    const { commonName, work, requester } = request;
-    const spend = await challenges.require('register', work);
+  async function register(request: RegistrationRequest): Promise<Registered> {
+    const { commonName, spend, requester } = request;
     const authority = await authorities.ensured(requester);
     const key = await newKey();
     let bundle = new Uint8Array();
@@ -68,6 +73,14 @@ export function createRegistration(parts: {
     };
     const issued = await certificates.issue({ commonName, key, requester, spend, before }, authority);
     return { ...issued, bundle };
+  }
+
+  return {
+    admit: async (work) => {
+      await authorities.requireUsable();
+      return challenges.require('register', work);
+    },
+    register,
   };
 }
 

@@ -48,7 +48,7 @@ function openService(t: TestContext) {
 
 /** Registers over HTTP; the fingerprint and whether it is the admin's. */
 async function register(url: string): Promise<{ fingerprint: string; isAdmin: string | null }> {
-  const response = await fetch(`${url}/register`, { method: 'POST', body: '{}' });
+  const response = await fetch(`${url}/register`, { method: 'POST' });
   assert.equal(response.status, 200, await response.clone().text());
   return { fingerprint: response.headers.get('X-Fingerprint-SHA1')!, isAdmin: response.headers.get('X-Is-Admin') };
 }

@@ -164,7 +164,8 @@ async function startWhole(t: TestContext, overrides: Partial<Config> = {}): Prom
 }
 
 function requestOf(method: string, path: string, { body = '' }: Row, { lines }: Caller): string {
-  const length = body === '' ? [] : [`Content-Length: ${body.length}`];
+  const json = body.startsWith('{') ? ['Content-Type: application/json'] : [];
+  const length = body === '' ? [] : [`Content-Length: ${body.length}`, ...json];
   return head(`${method} ${path} HTTP/1.1`, 'Connection: close', ...length, ...lines) + body;
 }
 

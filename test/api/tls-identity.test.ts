@@ -22,7 +22,7 @@ const SECRET = 'a proxy secret';
 
 async function issue(app: RunningTlsApp, commonName: string): Promise<Issued> {
   const body = JSON.stringify({ common_name: commonName });
-  const { status, json } = await app.ask('POST /pki/issue', { body });
+  const { status, json } = await app.ask('POST /pki/issue', { body, headers: { 'Content-Type': 'application/json' } });
   assert.equal(status, 201, JSON.stringify(json));
   return json as unknown as Issued;
 }

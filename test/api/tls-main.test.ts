@@ -65,7 +65,7 @@ test('curl over TLS: registers, comes back as the holder, 50 MiB up and down, bu
   const { url, folder, files } = await start(t);
   assert.match(url, /^https:/);
   const ask = (...options: string[]): Promise<string> => curl(folder, files, ...options);
-  await ask('-X', 'POST', '-d', '{"common_name":"alice"}', '-o', 'client.p12', '-D', 'head', `${url}/register`);
+  await ask('-H', 'Content-Type: application/json', '-d', '{"common_name":"alice"}', '-o', 'client.p12', '-D', 'head', `${url}/register`);
   const head = readFileSync(join(folder, 'head'), 'utf8');
   const [, fingerprint = ''] = /^x-fingerprint-sha1: ([0-9a-f]{40})/mi.exec(head) ?? [];
   const own = ['--cert-type', 'P12', '--cert', 'client.p12:'];

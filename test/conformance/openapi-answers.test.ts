@@ -145,19 +145,21 @@ async function askAboutCertificates(asking: Asking): Promise<void> {
   const admin = presenting((await withAdmin(app)).fingerprint_sha1);
   await ask(asking, 'GET /pki', 200);
   await ask(asking, 'POST /pki/ca', 409);
-  await ask(asking, 'POST /pki/ca', 400, { body: 'no JSON' });
-  await ask(asking, 'POST /pki/ca', 400, { body: '{"common_name":1}' });
   await ask(asking, 'GET /pki/ca.crt', 200);
   await ask(asking, 'GET /pki/ca.crl', 200);
   await ask(asking, 'GET /pki/ca.crl.pem', 200);
-  const issued = await ask(asking, 'POST /pki/issue', 201, { body: '{"common_name":"a"}', headers: admin });
+  const issued = await ask(asking, 'POST /pki/issue', 201, { body: '{"common_name":"a"}', headers: { ...admin, ...JSON_TYPE } });
   const csr = makeRequestPem();
-  await ask(asking, 'POST /pki/issue', 201, { body: JSON.stringify({ common_name: 'b', csr }), headers: admin });
-  await ask(asking, 'POST /pki/issue', 400, { body: JSON.stringify({ common_name: 'c', csr }) });
-  await ask(asking, 'POST /pki/issue', 400, { body: '{}' });
-  await ask(asking, 'POST /pki/issue', 413, { body: 'x'.repeat(40_000) });
+  await ask(asking, 'POST /pki/issue', 201, { body: JSON.stringify({ common_name: 'b', csr }), headers: { ...admin, ...JSON_TYPE } });
+  await ask(asking, 'POST /pki/issue', 400, { body: JSON.stringify({ common_name: 'c', csr }), headers: JSON_TYPE });
+  await ask(asking, 'POST /pki/issue', 400, { body: '{}', headers: JSON_TYPE });
+  await ask(asking, 'POST /pki/issue', 413, { body: 'x'.repeat(40_000), headers: JSON_TYPE });
+  await ask(asking, 'POST /pki/issue', 415, { body: '{}' });
   const revoke = { path: `/pki/revoke/${String(issued['serial'])}`, headers: admin };
-  await ask(asking, 'POST /pki/revoke/{serial}', 400, { ...revoke, body: '{"reason":"none"}' });
+  await ask(asking, 'POST /pki/revoke/{serial}', 400, {
+    ...revoke, body: '{"reason":"none"}', headers: { ...admin, ...JSON_TYPE },
+  });
+  await ask(asking, 'POST /pki/revoke/{serial}', 415, { ...revoke, body: '{}' });
   await ask(asking, 'POST /pki/revoke/{serial}', 401, { path: revoke.path });
   await ask(asking, 'POST /pki/revoke/{serial}', 403, { path: revoke.path, headers: presenting(newFingerprint()) });
   await ask(asking, 'POST /pki/revoke/{serial}', 200, revoke);
@@ -166,7 +168,8 @@ async function askAboutCertificates(asking: Asking): Promise<void> {
   await ask(asking, 'GET /pki/certs', 200, { headers: admin });
   await ask(asking, 'GET /pki/certs', 200);
   await ask(asking, 'POST /register', 200);
-  await ask(asking, 'POST /register', 400, { body: '{"p12_profile":"none"}' });
+  await ask(asking, 'POST /register', 400, { body: '{"p12_profile":"none"}', headers: JSON_TYPE });
+  await ask(asking, 'POST /register', 415, { body: '{}' });
   await ask(asking, 'GET /audit', 200, { headers: admin });
   await ask(asking, 'GET /audit', 401);
   await ask(asking, 'GET /pastes', 200, { path: '/pastes?all=1', headers: admin });
@@ -178,7 +181,10 @@ test('openapi: what the service answers is as described, of every operation', as
   await askAboutPastes(asking);
   await askAboutCertificates(asking);
   const fresh = { ...(await begin(t, PKI)), seen: asking.seen };
-  await ask(fresh, 'POST /pki/ca', 201, { body: '{"common_name":"A CA"}' });
+  await ask(fresh, 'POST /pki/ca', 415, { body: '{}' });
+  await ask(fresh, 'POST /pki/ca', 400, { body: 'no JSON', headers: JSON_TYPE });
+  await ask(fresh, 'POST /pki/ca', 400, { body: '{"common_name":1}', headers: JSON_TYPE });
+  await ask(fresh, 'POST /pki/ca', 201, { body: '{"common_name":"A CA"}', headers: JSON_TYPE });
   for (const route of ROUTES) {
     const endpoint = `${route.method} ${route.path}`;
     const statuses = Object.keys(operationOf(route).responses).filter((status) => Number(status) < 400);
@@ -200,7 +206,7 @@ test('openapi: what a service with limits answers is as described', async (t) =>
   await ask(entropy, 'POST /', 429, { body: Buffer.from([0xff, 1]) });
   await ask(entropy, 'GET /{id}', 404, { path: '/aaaaaa' });
   await ask(entropy, 'GET /{id}', 429, { path: '/aaaaaa' });
-  const working = await begin(t, { powDifficultyBits: 4, registerPowDifficultyBits: 4 });
+  const working = await begin(t, { powDifficultyBits: 4, registerPowDifficultyBits: 4, pkiCaPassword: PKI.pkiCaPassword });
   await ask(working, 'GET /', 200);
   await ask(working, 'GET /challenge', 200);
   await ask(working, 'GET /register/challenge', 200);
@@ -209,7 +215,13 @@ test('openapi: what a service with limits answers is as described', async (t) =>
   await ask(working, 'POST /register', 400, { headers: { 'X-PoW-Token': 'x', 'X-PoW-Solution': '1' } });
   await ask(working, 'GET /pki', 200);
   await ask(working, 'GET /pki/certs', 404);
-  await ask(await begin(t, { registerPowDifficultyBits: 0 }), 'POST /register', 500);
+  const unable = await begin(t, { registerPowDifficultyBits: 0 });
+  await ask(unable, 'POST /register', 500);
+  await ask(unable, 'GET /register/challenge', 200);
+  await ask(unable, 'GET /', 200);
+  const limited = await begin(t, { ...PKI, rateMax: 1 });
+  await ask(limited, 'POST /pki/issue', 400);
+  await ask(limited, 'POST /pki/issue', 429);
 });
 
 test('openapi: the longest texts that are described are taken, and those of one character more are not', async (t) => {
@@ -239,7 +251,7 @@ test('openapi: GET /health of a service that stops is as described', async (t) =
   const challenges = { difficultyBits: () => 0, pasteBaseBits: 0 };
   const healthy = { healthy: () => Promise.resolve(true) } as Store;
   const { health } = createServiceHandlers({
-    config, store: healthy, challenges, canRegister: () => true, isStopping: () => true,
+    config, store: healthy, challenges, whyUnavailable: () => undefined, isStopping: () => true,
   });
   const { status, body } = await health({} as Request);
   const { content } = responseOf(operationOf(routeOf('GET /health')), status);

@@ -103,7 +103,7 @@ function byIssuing(bodyOf: (stage: Stage, app: RunningApp) => Promise<object>): 
   return async (stage) => {
     const app = await stage.app('whole');
     await app.request('/pki/ca', { method: 'POST' });
-    return send(stage, app, 'POST /pki/issue', { body: JSON.stringify(await bodyOf(stage, app)) });
+    return send(stage, app, 'POST /pki/issue', { body: JSON.stringify(await bodyOf(stage, app)), headers: JSON_TYPE });
   };
 }
 
@@ -112,7 +112,7 @@ function revoke(given: { revokedAt?: number }, body: string): Reach {
   return async (stage) => {
     const app = await stage.app('whole');
     const { serial } = insertCertificate(app.config.databasePath, { issuedTo: AS_OWNER['X-SSL-Client-SHA1']!, ...given });
-    return send(stage, app, `POST /pki/revoke/${serial}`, { body, headers: AS_OWNER });
+    return send(stage, app, `POST /pki/revoke/${serial}`, { body, headers: { ...AS_OWNER, ...JSON_TYPE } });
   };
 }
 
@@ -148,25 +148,26 @@ const REACHED: Readonly<Record<RefusalName, Reach>> = {
     return send(stage, app, 'POST /pki/ca');
   },
   certificateRevoked: revoke({ revokedAt: CREATED_AT }, ''),
-  bodyInvalid: by('whole', 'POST /pki/issue', { body: '[]' }),
-  bodyTooLarge: by('whole', 'POST /pki/issue', { body: ' '.repeat(33_000) }),
+  bodyInvalid: by('whole', 'POST /pki/issue', { body: '[]', headers: JSON_TYPE }),
+  bodyTypeUnsupported: by('whole', 'POST /pki/issue', { body: '{}' }),
+  bodyTooLarge: by('whole', 'POST /pki/issue', { body: ' '.repeat(33_000), headers: JSON_TYPE }),
   commonNameRequired: issue({}),
   commonNameInvalid: issue({ common_name: 'x'.repeat(65) }),
   csrInvalid: issue({ common_name: 'x', csr: 'x' }),
   keyReused: byIssuing(async (stage, app) => {
     const request = { common_name: 'x', csr: makeRequestPem() };
-    assert.equal((await send(stage, app, 'POST /pki/issue', { body: JSON.stringify(request) })).status, 201);
+    assert.equal((await send(stage, app, 'POST /pki/issue', { body: JSON.stringify(request), headers: JSON_TYPE })).status, 201);
     return request;
   }),
   reasonInvalid: revoke({}, '{"reason": "x"}'),
-  bundleProfileInvalid: by('whole', 'POST /register', { body: '{"p12_profile": "x"}' }),
-  bundlePasswordInvalid: by('whole', 'POST /register', { body: '{"p12_password": ""}' }),
+  bundleProfileInvalid: by('whole', 'POST /register', { body: '{"p12_profile": "x"}', headers: JSON_TYPE }),
+  bundlePasswordInvalid: by('whole', 'POST /register', { body: '{"p12_password": ""}', headers: JSON_TYPE }),
   authorityPasswordMissing: by('limited', 'POST /pki/ca'),
   issuanceFailed: async (stage) => {
     const app = await stage.app('working');
     assert.equal((await app.request('/pki/ca', { method: 'POST' })).status, 201);
     changeDatabase(app, "CREATE TRIGGER no_certificate BEFORE INSERT ON certificates BEGIN SELECT RAISE(ABORT, 'no row'); END");
-    return send(stage, app, 'POST /pki/issue', { body: '{"common_name": "x"}' });
+    return send(stage, app, 'POST /pki/issue', { body: '{"common_name": "x"}', headers: JSON_TYPE });
   },
 
   powRequired: by('working', 'POST /', { body: 'x' }),

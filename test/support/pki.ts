@@ -20,6 +20,8 @@ export const PKI = {
   registerPowDifficultyBits: 0,
 } as const satisfies Partial<Config>;
 
+const JSON_TYPE = { 'Content-Type': 'application/json' };
+
 export interface Issued {
   readonly serial: string;
   readonly fingerprint_sha1: string;
@@ -43,7 +45,7 @@ export async function send(app: RunningApp, request: string, { body, as, headers
   const [method = '', path = ''] = request.split(' ');
   const response = await app.request(path, {
     method,
-    headers: { ...headers, ...(as === undefined ? {} : presenting(as)) },
+    headers: { ...(body === undefined ? {} : JSON_TYPE), ...headers, ...(as === undefined ? {} : presenting(as)) },
     ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   });
   assert.equal(response.headers.get('content-type'), 'application/json', request);
@@ -97,7 +99,7 @@ export async function register(
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Registered> {
   const sent = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) };
-  const response = await app.request('/register', { method: 'POST', headers, ...sent });
+  const response = await app.request('/register', { method: 'POST', headers: { ...JSON_TYPE, ...headers }, ...sent });
   const bundle = Buffer.from(await response.arrayBuffer());
   const json = response.status === 200 ? {} : JSON.parse(bundle.toString()) as Registered['json'];
   return { status: response.status, headers: response.headers, bundle, json };

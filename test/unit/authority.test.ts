@@ -165,7 +165,7 @@ test('checkKey: a wrong password is in the log, a right one and none are not, an
     const { authorities, logged } = authoritiesOver(place, undefined, { password });
     await authorities.checkKey();
     assert.deepEqual(logged.map(({ event }) => event), expected, password);
-    assert.equal(authorities.hasPassword(), password !== '');
+    assert.equal(authorities.whyUnavailable() === undefined, password === PASSWORD);
   }
 });
 
@@ -174,7 +174,7 @@ test('replacePassword: taken once it has opened the stored key, or where there i
   const { authorities, logged } = authoritiesOver(place, undefined, { password: '' });
   await assert.rejects(authorities.ensured(NOBODY), { refusal: 'authorityPasswordMissing' });
   assert.equal(await authorities.replacePassword(PASSWORD), true);
-  assert.equal(authorities.hasPassword(), true);
+  assert.equal(authorities.whyUnavailable(), undefined);
   await authorities.ensured(NOBODY);
   logged.length = 0;
   assert.equal(await authorities.replacePassword('wrong'), false);

@@ -21,7 +21,7 @@ const BY_STATUS: Readonly<Record<number, readonly RefusalName[]>> = {
   408: ['requestTimeout'],
   409: ['authorityExists', 'certificateRevoked'],
   413: ['pasteTooLarge', 'bodyTooLarge'],
-  415: ['contentEncodingUnsupported'],
+  415: ['contentEncodingUnsupported', 'bodyTypeUnsupported'],
   416: ['rangeNotSatisfiable'],
   417: ['expectationFailed'],
   429: ['duplicateContent', 'rateLimited', 'lookupRateLimited'],

@@ -21,14 +21,14 @@ async function registered(bundlePassword: string, failure: Error) {
     },
     close: async () => {},
   });
-  const register = createRegistration({
+  const registration = createRegistration({
     challenges: {
       require: async (purpose: string) => {
         steps.push(purpose);
         return null;
       },
     } as unknown as Challenges,
-    authorities: { ensured: async () => ({ certificate: new Uint8Array() }) } as unknown as Authorities,
+    authorities: { requireUsable: async () => {}, ensured: async () => ({ certificate: new Uint8Array() }) } as unknown as Authorities,
     certificates: {
       issue: async ({ before }) => {
         await before?.(new Uint8Array());
@@ -49,10 +49,11 @@ async function registered(bundlePassword: string, failure: Error) {
     random: randomBytes,
   });
   const request = {
-    commonName: 'alice', profile: 'modern', bundlePassword, work: { token: undefined, solution: undefined },
+    commonName: 'alice', profile: 'modern', bundlePassword,
+    spend: await registration.admit({ token: undefined, solution: undefined }),
     requester: { fingerprint: null, clientAddress: '192.0.2.1' },
   } as const;
-  const error: unknown = await register(request).then(() => assert.fail('made'), (reason: unknown) => reason);
+  const error: unknown = await registration.register(request).then(() => assert.fail('made'), (reason: unknown) => reason);
   return { error, steps };
 }
 

@@ -8,11 +8,13 @@ import { privateKeyPem } from '../../crypto/private-key.ts';
 import type { Requester } from '../../service/audit.ts';
 import { DEFAULT_AUTHORITY_NAME, type Authorities } from '../../service/authority.ts';
 import { newKey, requestedKey, type Certificates } from '../../service/certificates.ts';
+import type { Rates } from '../../service/rates.ts';
 import { isRevocationReason, type RevocationList } from '../../service/revocation-list.ts';
 import type { CallerOf } from '../callers.ts';
 import type { Handler, Handlers } from '../handler.ts';
-import { readJsonObject, textMember, type JsonObject } from '../json-body.ts';
+import { jsonBodyOf, textMember, type JsonObject } from '../json-body.ts';
 import { presentAuthority, presentCertificates, presentIssued, presentNewAuthority } from '../present.ts';
+import { rateHeaders } from '../refused.ts';
 import { jsonReply, type Reply } from '../reply.ts';
 import type { Request } from '../request.ts';
 
@@ -25,9 +27,10 @@ export function createPkiHandlers(parts: {
   authorities: Authorities;
   certificates: Certificates;
   revocationList: RevocationList;
+  rates: Rates;
   callerOf: CallerOf;
 }): Pick<Handlers, PkiRoutes> {
-  const { config, authorities, certificates, revocationList, callerOf } = parts;
+  const { config, authorities, certificates, revocationList, rates, callerOf } = parts;
 
   function whenEnabled(handler: Handler): Handler {
     return (request) => {
@@ -47,9 +50,11 @@ export function createPkiHandlers(parts: {
   }
 
   async function createAuthority(request: Request): Promise<Reply> {
-    const body = await readJsonObject(request.body);
+    const requester = await requesterOf(request);
+    await authorities.requireNone();
+    const body = await jsonBodyOf(request);
     const commonName = commonNameOf(body) ?? DEFAULT_AUTHORITY_NAME;
-    const authority = await authorities.create(commonName, await requesterOf(request));
+    const authority = await authorities.create(commonName, requester);
     return jsonReply(201, presentNewAuthority(authority));
   }
 
@@ -60,16 +65,19 @@ export function createPkiHandlers(parts: {
   }
 
   async function issueCertificate(request: Request): Promise<Reply> {
-    const body = await readJsonObject(request.body);
+    const caller = await callerOf(request);
+    const rate = rates.countCreation(request.clientAddress, caller);
+    const body = await jsonBodyOf(request);
     const commonName = commonNameOf(body);
     if (commonName === undefined) throw new Refusal('commonNameRequired');
     const authority = await authorities.signing();
     const csr = textMember(body, 'csr', () => new Refusal('csrInvalid', { hint: 'csr must be PEM text' }));
     const key = csr === undefined ? await newKey() : requestedKey(csr);
-    const requester = await requesterOf(request);
+    const requester = { fingerprint: caller.fingerprint, clientAddress: request.clientAddress };
     const issued = await certificates.issue({ commonName, key, requester, spend: null }, authority);
     const keyPem = key.privateKey === undefined ? undefined : privateKeyPem(key.privateKey);
-    return jsonReply(201, presentIssued(issued, encodePem('CERTIFICATE', issued.certificate), keyPem));
+    const replyHeaders = rate === null ? {} : rateHeaders(rate);
+    return jsonReply(201, presentIssued(issued, encodePem('CERTIFICATE', issued.certificate), keyPem), replyHeaders);
   }
 
   async function listCertificates(request: Request): Promise<Reply> {
@@ -78,10 +86,11 @@ export function createPkiHandlers(parts: {
 
   async function revokeCertificate(request: Request): Promise<Reply> {
     const serial = (request.params['serial'] ?? '').toLowerCase();
-    const reason = await revocationReason(request);
     const caller = await callerOf(request);
     // Of a holder the fingerprint on record; of anyone else what was presented.
     const requester = { fingerprint: caller.fingerprint ?? request.fingerprint, clientAddress: request.clientAddress };
+    await certificates.requireRevocable(serial, { caller, requester });
+    const reason = await revocationReason(request);
     await certificates.revoke(serial, { caller, requester }, reason);
     return jsonReply(200, { message: 'certificate revoked', serial });
   }
@@ -108,7 +117,7 @@ export function commonNameOf(body: JsonObject): string | undefined {
 }
 
 async function revocationReason(request: Request) {
-  const body = await readJsonObject(request.body);
+  const body = await jsonBodyOf(request);
   const reason = textMember(body, 'reason', () => new Refusal('reasonInvalid'));
   if (reason === undefined) return null;
   if (!isRevocationReason(reason)) throw new Refusal('reasonInvalid', { hint: 'such as keyCompromise or superseded' });

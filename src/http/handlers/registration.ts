@@ -5,42 +5,50 @@ import { Refusal } from '../../core/refusals.ts';
 import { UUID_BYTES, uuidFromHex } from '../../core/uuid.ts';
 import type { BundleProfile } from '../../crypto/pkcs12.ts';
 import type { Challenges } from '../../service/challenges.ts';
-import type { Register } from '../../service/registration.ts';
+import type { Authorities } from '../../service/authority.ts';
+import type { Registration } from '../../service/registration.ts';
 import type { CallerOf } from '../callers.ts';
 import { hintingClient } from '../client-hint.ts';
 import type { Handlers } from '../handler.ts';
 import { work } from '../input.ts';
-import { readJsonObject, textMember, type JsonObject } from '../json-body.ts';
-import { challengeLine, presentChallenge } from '../present.ts';
+import { jsonBodyOf, textMember, type JsonObject } from '../json-body.ts';
+import { challengeLine, presentChallenge, presentUnavailable } from '../present.ts';
 import { jsonReply, textReply } from '../reply.ts';
 import { commonNameOf } from './pki.ts';
 
 const MAX_BUNDLE_PASSWORD_LENGTH = 1024;
 
 export function createRegistrationHandlers(parts: {
+  authorities: Pick<Authorities, 'checkKey' | 'whyUnavailable'>;
   challenges: Challenges;
-  register: Register;
+  registration: Registration;
   callerOf: CallerOf;
   random: RandomBytes;
 }): Pick<Handlers, 'registrationChallenge' | 'register'> {
-  const { challenges, register, callerOf, random } = parts;
+  const { authorities, challenges, registration, callerOf, random } = parts;
   return {
-    registrationChallenge: (request) => {
+    registrationChallenge: async (request) => {
+      // Nobody is to work for a certificate that can't be had.
+      await authorities.checkKey();
+      const hint = authorities.whyUnavailable();
       const challenge = challenges.issue('register');
-      if (request.prefersText) return textReply(200, challengeLine(challenge), { Vary: 'Accept' });
-      return jsonReply(200, presentChallenge(challenge), { Vary: 'Accept' });
+      const line = hint === undefined ? challengeLine(challenge) : `unavailable ${hint}`;
+      if (request.prefersText) return textReply(200, line, { Vary: 'Accept' });
+      const unavailable = hint === undefined ? {} : presentUnavailable(hint);
+      return jsonReply(200, { ...presentChallenge(challenge), ...unavailable }, { Vary: 'Accept' });
     },
     register: async (request) => {
-      const body = await readJsonObject(request.body);
-      const wanted = {
+      const { fingerprint } = await callerOf(request);
+      const spend = await registration.admit(work(request.headers)).catch((error: unknown) => {
+        throw hintingClient(error, request.publicUrl, 'sh pastec register');
+      });
+      const body = await jsonBodyOf(request);
+      const registered = await registration.register({
         commonName: commonNameOf(body) ?? uuidFromHex(Buffer.from(random(UUID_BYTES)).toString('hex')),
         profile: bundleProfile(body),
         bundlePassword: bundlePassword(body),
-        work: work(request.headers),
-        requester: { fingerprint: (await callerOf(request)).fingerprint, clientAddress: request.clientAddress },
-      };
-      const registered = await register(wanted).catch((error: unknown) => {
-        throw hintingClient(error, request.publicUrl, 'sh pastec register');
+        spend,
+        requester: { fingerprint, clientAddress: request.clientAddress },
       });
       const headers = {
         'Content-Type': 'application/x-pkcs12',

@@ -8,6 +8,7 @@ import type { Store } from '../../store/store.ts';
 import { VERSION } from '../../version.ts';
 import { clientDownload } from '../client-hint.ts';
 import type { Handlers } from '../handler.ts';
+import { presentUnavailable } from '../present.ts';
 import { jsonReply, type Reply } from '../reply.ts';
 import { ROUTES } from '../routes.ts';
 
@@ -22,25 +23,29 @@ export function createServiceHandlers(parts: {
   config: Config;
   store: Store;
   challenges: Difficulties;
-  /** Whether there is what registering needs. */
-  canRegister: () => boolean;
+  /** Why nobody can register; undefined when one can. */
+  whyUnavailable: () => string | undefined;
   isStopping: () => boolean;
 }): Pick<Handlers, 'index' | 'health'> {
-  const { config, store, challenges, canRegister, isStopping } = parts;
+  const { config, store, challenges, whyUnavailable, isStopping } = parts;
   const offered = ROUTES.filter((route) => config.pkiEnabled || !route.path.startsWith('/pki/'));
   const endpoints = Object.fromEntries(offered.map((route) => [`${route.method} ${route.path}`, route.summary]));
   const tiers = Object.fromEntries(TIERS_SHOWN.map((tier) => [tier, tierLimits(config, tier)]));
 
   return {
-    index: ({ publicUrl }) => jsonReply(200, {
-      version: VERSION,
-      endpoints,
-      usage: usage(publicUrl, challenges.difficultyBits('paste') > 0),
-      client: clientLines(publicUrl, canRegister()),
-      tiers,
-      proof_of_work: proofOfWork(challenges),
-      note: NOTE,
-    }),
+    index: ({ publicUrl }) => {
+      const unavailable = whyUnavailable();
+      return jsonReply(200, {
+        version: VERSION,
+        endpoints,
+        usage: usage(publicUrl, challenges.difficultyBits('paste') > 0),
+        client: clientLines(publicUrl, unavailable === undefined),
+        tiers,
+        proof_of_work: proofOfWork(challenges),
+        ...(unavailable === undefined ? {} : { registration: presentUnavailable(unavailable) }),
+        note: NOTE,
+      });
+    },
     // A proxy that asks while the service stops must send its clients elsewhere.
     health: async () => healthReply(!isStopping() && (await store.healthy())),
   };
