@@ -142,7 +142,7 @@ export async function assemble(
   const metricsServer = config.metricsListen === ''
     ? undefined
     : createMetricsServer({ config, listenOn: config.metricsListen, metrics, clock, random, log });
-  const cleanup = createCleanup(cleanupTasks({ config, store, rates, clock, count }), log);
+  const cleanup = createCleanup(cleanupTasks({ config, store, rates, revocationList: pki.revocationList, clock, count }), log);
   const authorityWatch = watchForAuthority(pki.authorities);
   const replacements: Replacements = {
     proxySecret: (secret) => server.replaceProxySecret(secret),
@@ -197,6 +197,7 @@ function createPki(parts: {
   const registration = createRegistration({ authorities, certificates, challenges, kdf, slowKdf, slowQueue, random });
   return {
     authorities,
+    revocationList,
     handlers: {
       ...createPkiHandlers({ config, authorities, certificates, revocationList, rates, callerOf }),
       ...createRegistrationHandlers({ authorities, challenges, registration, callerOf, random }),

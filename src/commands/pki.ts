@@ -50,7 +50,7 @@ export const revoke: Run = (terminal, { operands: [given = ''], options, values 
 
 export const crl: Run = (terminal, { options, values }) =>
   inOffice(terminal, ASKING, async ({ revocationList }) => {
-    const der = await revocationList.current();
+    const { der } = await revocationList.current();
     const path = values.get('--out') ?? '-';
     const written = options.has('--der') ? der : Buffer.from(encodePem('X509 CRL', der));
     if (path === '-') terminal.stdout.write(written);

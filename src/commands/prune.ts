@@ -19,6 +19,7 @@ interface Pruned {
   submissions: number;
   challenges: number;
   auditEntries: number;
+  certificates: number;
 }
 
 /** In bytes, of the database and its log together. */
@@ -45,7 +46,7 @@ async function pruneAll({ clock }: Terminal, config: Config): Promise<Pruned> {
     if (outcome === 'failure') failures.push(String(details?.['reason'] ?? event));
   };
   const store = await open(config, clock, log);
-  const pruned: Pruned = { pastes: 0, submissions: 0, challenges: 0, auditEntries: 0 };
+  const pruned: Pruned = { pastes: 0, submissions: 0, challenges: 0, auditEntries: 0, certificates: 0 };
   try {
     for (const { step } of storeTasks({ config, store: counting(store, pruned), clock, count: () => {} })) {
       while (await step());
@@ -74,31 +75,40 @@ function counting(store: Store, pruned: Pruned): Store {
     pruned[kind] += count;
     return count;
   };
-  const { pastes, submissions, challenges, audit } = store;
+  const { pastes, certificates, submissions, challenges, audit } = store;
   return {
     ...store,
     pastes: { ...pastes, removeExpired: counted('pastes', pastes.removeExpired) },
+    certificates: {
+      ...certificates,
+      removeExpired: async (...step) => {
+        const removal = await certificates.removeExpired(...step);
+        pruned.certificates += removal.removed;
+        return removal;
+      },
+    },
     submissions: { ...submissions, removeUntil: counted('submissions', submissions.removeUntil) },
     challenges: { ...challenges, removeExpired: counted('challenges', challenges.removeExpired) },
     audit: { ...audit, removeUntil: counted('auditEntries', audit.removeUntil) },
   };
 }
 
-function textOf({ pastes, submissions, challenges, auditEntries }: Pruned, { before, after }: Sizes): string {
+function textOf({ pastes, submissions, challenges, auditEntries, certificates }: Pruned, { before, after }: Sizes): string {
   return [
-    `Removed ${pastes} expired pastes, ${submissions} duplicate records, ${challenges} used challenges and ` +
-      `${auditEntries} audit entries.`,
+    `Removed ${pastes} expired pastes, ${submissions} duplicate records, ${challenges} used challenges, ` +
+      `${auditEntries} audit entries and ${certificates} expired certificates.`,
     `The database takes ${showBytes(after)} now, ${showBytes(Math.max(0, before - after))} less than before.`,
     '',
   ].join('\n');
 }
 
-function jsonOf({ pastes, submissions, challenges, auditEntries }: Pruned, { before, after }: Sizes): string {
+function jsonOf({ pastes, submissions, challenges, auditEntries, certificates }: Pruned, { before, after }: Sizes): string {
   const shown = {
     expired_pastes: pastes,
     duplicate_records: submissions,
     used_challenges: challenges,
     audit_entries: auditEntries,
+    expired_certificates: certificates,
     bytes_before: before,
     bytes_after: after,
   };

@@ -31,7 +31,7 @@ export interface CrlRequest {
   readonly number: number;
   /** Unix seconds. */
   readonly thisUpdate: number;
-  readonly revoked: readonly RevokedCertificate[];
+  readonly revoked: Iterable<RevokedCertificate> | AsyncIterable<RevokedCertificate>;
 }
 
 /**
@@ -51,25 +51,34 @@ export interface CrlRequest {
 export async function makeCrl(request: CrlRequest, authority: Authority): Promise<Uint8Array> {
   const { number, thisUpdate, revoked } = request;
   const issuer = readIssuer(authority.certificate);
+  const entries = await revokedCertificates(revoked);
+  const list = entries.length === 0 ? [] : [seqOf(entries)];
+  // It may be megabytes, which are copied again twice.
+  await setImmediate();
   const tbsCertList = seq(
     integer(1),
     ECDSA_WITH_SHA384,
     issuer.name,
     time(thisUpdate),
     time(thisUpdate + CRL_TTL_SECONDS),
-    ...(revoked.length === 0 ? [] : [seqOf(await revokedCertificates(revoked))]),
+    ...list,
     explicit(0, seq(authorityKeyIdentifier(issuer.keyIdentifier), crlNumber(number))),
   );
   return signed(tbsCertList, authority.privateKey);
 }
 
-async function revokedCertificates(revoked: readonly RevokedCertificate[]): Promise<Uint8Array[]> {
-  const entries: Uint8Array[] = [];
-  for (const certificate of revoked) {
+/** The entries one after the other, in pieces of those of a turn: a hundred thousand are copied faster like that. */
+async function revokedCertificates(revoked: CrlRequest['revoked']): Promise<Uint8Array[]> {
+  const pieces: Uint8Array[] = [];
+  let entries: Uint8Array[] = [];
+  for await (const certificate of revoked) {
     entries.push(revokedCertificate(certificate));
-    if (entries.length % ENTRIES_A_TURN === 0) await setImmediate();
+    if (entries.length < ENTRIES_A_TURN) continue;
+    pieces.push(Buffer.concat(entries));
+    entries = [];
+    await setImmediate();
   }
-  return entries;
+  return [...pieces, ...entries];
 }
 
 /**

@@ -40,7 +40,8 @@ export function createKdfThread(maxWaiting: number): KdfThread {
   let closed = false;
 
   function start(): Worker {
-    const started = new Worker(WORKER_URL);
+    // The environment holds secrets, which are none of the thread's business.
+    const started = new Worker(WORKER_URL, { name: 'key derivation', env: {} });
     started.on('message', (derived: Derived) => {
       running?.resolve(derived);
       runNext();

@@ -56,6 +56,7 @@ export const RESPONSE_HEADERS = {
   'Accept-Ranges': { description: 'none for burn-after-read pastes', schema: oneOf('bytes', 'none') },
   'X-Burn-After-Read': { description: 'true on the only answer with this content', schema: oneOf('true') },
   ETag: { description: 'changes with the content', schema: text },
+  'Last-Modified': { description: 'from when on it holds', schema: text },
   'Content-Range': { description: 'which bytes these are, or how many there are', schema: text },
   'X-Fingerprint-SHA1': { description: 'the identity that the certificate gives', schema: fingerprint },
   'X-Certificate-Expires': { description: 'in Unix seconds', schema: count },
@@ -122,6 +123,12 @@ const PASTE_BYTES: Body = {
 function challengeIn(name: 'PasteChallenge' | 'Challenge', orElse = ''): Answer {
   const description = `a challenge; as text, nonce, difficulty, expiry and token on one line${orElse}`;
   return { description, content: { ...json(name), ...TEXT }, headers: ['Vary'] };
+}
+
+function listIn(description: string, content: Content): Operation {
+  const headers = ['ETag', 'Last-Modified'] as const;
+  const answers = { 200: { description, content, headers }, 304: { description: 'the client has it', headers } };
+  return { tag: 'certificates', identity: 'none', headers: ['If-None-Match'], answers };
 }
 
 /** Go's generated clients send null for an optional body, which is no object. */
@@ -221,14 +228,8 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
   authorityCertificate: {
     tag: 'certificates', identity: 'none', answers: { 200: { description: 'PEM', content: PEM } },
   },
-  revocationList: {
-    tag: 'certificates',
-    identity: 'none',
-    answers: { 200: { description: 'DER', content: { 'application/pkix-crl': binary } } },
-  },
-  revocationListPem: {
-    tag: 'certificates', identity: 'none', answers: { 200: { description: 'PEM', content: PEM } },
-  },
+  revocationList: listIn('DER', { 'application/pkix-crl': binary }),
+  revocationListPem: listIn('PEM', PEM),
   issueCertificate: {
     tag: 'certificates',
     identity: 'optional',
@@ -240,7 +241,8 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
   listCertificates: {
     tag: 'certificates',
     identity: 'optional',
-    answers: { 200: { description: 'none for anonymous callers', content: json('CertificateList') } },
+    query: ['limit', 'offset'],
+    answers: { 200: { description: 'newest first; none for anonymous callers', content: json('CertificateList') } },
   },
   revokeCertificate: {
     tag: 'certificates',

@@ -73,7 +73,7 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
   issueCertificate: [
     ...SIGNING, 'rateLimited', ...JSON_BODY, 'commonNameRequired', 'commonNameInvalid', 'csrInvalid', 'keyReused',
   ],
-  listCertificates: ['pkiDisabled', ...CALLER],
+  listCertificates: ['pkiDisabled', 'queryInvalid', ...CALLER],
   revokeCertificate: [
     'pkiDisabled', ...JSON_BODY, 'reasonInvalid', 'identityRequired', 'certificateRevoked', 'certificateNotFound',
     'permissionDenied', ...CALLER,

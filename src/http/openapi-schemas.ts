@@ -142,7 +142,7 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
     { message: text, ...named, certificate_pem: pem, is_admin: flag },
     { private_key_pem: pem },
   ),
-  CertificateList: object({ certificates: listOf('CertificateRecord'), count }),
+  CertificateList: object({ certificates: listOf('CertificateRecord'), count, total: count }),
   CertificateRecord: object({
     ...named, status: oneOf('valid', 'revoked', 'expired'), issued_to: { type: ['string', 'null'] }, is_admin: flag,
   }),

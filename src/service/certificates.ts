@@ -15,7 +15,7 @@ import { generateKeyPair, subjectPublicKeyInfo, type PrivateKey } from '../crypt
 import { makeSerial } from '../crypto/serial.ts';
 import { makeClientCertificate, validityFrom } from '../crypto/x509.ts';
 import type { Certificate, CertificateStore } from '../store/pki-store.ts';
-import { StoreError, type SpentChallenge } from '../store/store.ts';
+import { StoreError, type Listed, type Page, type SpentChallenge } from '../store/store.ts';
 import type { Audit, Requester } from './audit.ts';
 import type { SigningAuthority } from './authority.ts';
 import type { Challenges } from './challenges.ts';
@@ -64,8 +64,8 @@ export class NotFirstError extends Error {
 
 export interface Certificates {
   issue(request: IssueRequest, authority: SigningAuthority): Promise<IssuedCertificate>;
-  /** Those that the caller obtained or holds; none for the anonymous. */
-  listOf(caller: Caller): Promise<readonly CertificateRecord[]>;
+  /** A page of those that the caller obtained or holds; none for the anonymous. */
+  listOf(caller: Caller, page: Page): Promise<Listed<CertificateRecord>>;
   /**
    * Revokes a certificate that the caller obtained or holds. One that is revoked already is refused as such to whoever presents a
    * fingerprint, so that a holder who repeats the call sees it.
@@ -180,10 +180,11 @@ export function createCertificates(parts: {
     issue,
     requireRevocable,
     revoke,
-    listOf: async ({ fingerprint }) => {
-      if (fingerprint === null) return [];
+    listOf: async ({ fingerprint }, page) => {
+      if (fingerprint === null) return { items: [], total: 0 };
       const nowSeconds = unixSeconds(clock);
-      return (await store.listOf(fingerprint)).map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) }));
+      const { items, total } = await store.listOf(fingerprint, page);
+      return { items: items.map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) })), total };
     },
   };
 }

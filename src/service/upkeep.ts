@@ -4,25 +4,28 @@ import type { Config } from '../config/settings.ts';
 import type { Count } from '../core/metrics.ts';
 import { DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS, unixSeconds, type Clock } from '../core/time.ts';
 import type { CleanupTask } from '../ops/cleanup.ts';
+import type { CertificatePlace } from '../store/pki-store.ts';
 import type { Store } from '../store/store.ts';
 import { SPENDABLE_SECONDS } from './challenges.ts';
 import type { Rates } from './rates.ts';
+import type { RevocationList } from './revocation-list.ts';
 
 /** Small enough for a step of about 10 ms: a paste clears up to 64 KiB, each record a page of an index by itself. */
 const EXPIRED_PER_STEP = 32;
 const PAGES_PER_STEP = 256;
 const RECORDS_PER_STEP = 100;
+const CERTIFICATES_PER_STEP = 100;
 
 /** How soon new pastes are taken again after a full disk has got room. */
 const BALLAST_SECONDS = 10;
 
-/** A host's clock that is set back by less must not make a used challenge valid and unknown at once. */
+/** A host's clock that is set back by less must not make a used challenge, or a certificate, valid and unknown at once. */
 const CLOCK_MARGIN_SECONDS = HOUR_SECONDS;
 
 /** What is tidied up in the database; what removes comes before what gives its room back. */
 export function storeTasks(parts: {
   config: Config;
-  store: Pick<Store, 'pastes' | 'submissions' | 'challenges' | 'audit' | 'upkeep'>;
+  store: Pick<Store, 'pastes' | 'certificates' | 'submissions' | 'challenges' | 'audit' | 'upkeep'>;
   clock: Clock;
   count: Count;
 }): readonly CleanupTask[] {
@@ -53,6 +56,11 @@ export function storeTasks(parts: {
       step: pruneStep(clock, config.auditRetentionSeconds, store.audit.removeUntil),
     },
     {
+      name: 'expired certificates',
+      intervalSeconds: DAY_SECONDS,
+      step: certificatesStep(store, clock),
+    },
+    {
       name: 'free pages',
       intervalSeconds: 5 * MINUTE_SECONDS,
       step: releaseStep(store),
@@ -77,9 +85,19 @@ export function storeTasks(parts: {
 }
 
 /** Every background task. */
-export function cleanupTasks(parts: Parameters<typeof storeTasks>[0] & { rates: Rates }): readonly CleanupTask[] {
-  const { store, rates } = parts;
+export function cleanupTasks(
+  parts: Parameters<typeof storeTasks>[0] & { rates: Rates; revocationList: Pick<RevocationList, 'renew'> },
+): readonly CleanupTask[] {
+  const { store, rates, revocationList } = parts;
   return [
+    {
+      name: 'revocation list',
+      intervalSeconds: DAY_SECONDS,
+      step: async () => {
+        await revocationList.renew();
+        return false;
+      },
+    },
     ...storeTasks(parts),
     {
       name: 'rate records',
@@ -107,6 +125,16 @@ function pruneStep(
   removeUntil: (untilSeconds: number, limit: number) => Promise<number>,
 ): () => Promise<boolean> {
   return async () => (await removeUntil(unixSeconds(clock) - ageSeconds, RECORDS_PER_STEP)) === RECORDS_PER_STEP;
+}
+
+/** Goes through all that have expired, since what refers to one may go at any time; a step has had its look at so many. */
+function certificatesStep({ certificates }: Pick<Store, 'certificates'>, clock: Clock): () => Promise<boolean> {
+  let after: CertificatePlace | null = null;
+  return async () => {
+    const untilSeconds = unixSeconds(clock) - CLOCK_MARGIN_SECONDS;
+    after = (await certificates.removeExpired(untilSeconds, after, CERTIFICATES_PER_STEP)).last;
+    return after !== null;
+  };
 }
 
 /** More to do as long as each step leaves fewer free pages than the one before. */

@@ -20,7 +20,7 @@ export interface AuthorityCommands {
 
 export interface AuthorityLookups {
   findAuthority(): StoredAuthority | undefined;
-  findCrl(): StoredCrl | undefined;
+  findCrl(known?: StoredCrl): StoredCrl | undefined;
   revokedCount(): number;
 }
 
@@ -52,10 +52,14 @@ export function authorityLookups(db: DatabaseSync): AuthorityLookups {
       expires_at AS expiresAt
     FROM authority`);
   const crl = db.prepare('SELECT number, der, this_update AS thisUpdate, revoked_count AS revokedCount FROM crl');
-  const revoked = db.prepare('SELECT count(*) AS revoked FROM certificates WHERE revoked_at IS NOT NULL');
+  const crlNumber = db.prepare('SELECT number FROM crl');
+  const revocations = db.prepare('SELECT count FROM revocations');
   return {
     findAuthority: () => find.get() as unknown as StoredAuthority | undefined,
-    findCrl: () => crl.get() as unknown as StoredCrl | undefined,
-    revokedCount: () => Number(revoked.get()?.['revoked']),
+    // It may have megabytes.
+    findCrl: (known) => (
+      known !== undefined && crlNumber.get()?.['number'] === known.number ? known : crl.get() as unknown as StoredCrl | undefined
+    ),
+    revokedCount: () => Number(revocations.get()?.['count']),
   };
 }

@@ -4,12 +4,22 @@ import type { DatabaseSync } from 'node:sqlite';
 
 import { prepareAudit } from './audit.ts';
 import { prepareSpending } from './challenges.ts';
-import type { Certificate, CertificateCounts, Issuance, IssueOutcome, Revocation, RevokeOutcome } from './pki-store.ts';
-import type { AuditEvent } from './store.ts';
+import type {
+  Certificate, CertificateCounts, CertificatePlace, CertificateRemoval, Issuance, IssueOutcome, Revocation, RevokeOutcome,
+} from './pki-store.ts';
+import type { AuditEvent, Listed, Page } from './store.ts';
 
 export interface AdminGrant {
   readonly serial: string;
   readonly granted: AuditEvent;
+}
+
+export interface CertificateRemovalStep {
+  readonly untilSeconds: number;
+  /** null begins with the first. */
+  readonly after: CertificatePlace | null;
+  /** Certificates to look at. */
+  readonly limit: number;
 }
 
 export interface CertificateCommands {
@@ -17,14 +27,15 @@ export interface CertificateCommands {
   revokeCertificate(revocation: Revocation): RevokeOutcome;
   /** Whether there is a certificate of that serial which is not revoked. */
   grantAdmin(grant: AdminGrant): boolean;
+  removeExpiredCertificates(step: CertificateRemovalStep): CertificateRemoval;
 }
 
 export interface CertificateLookups {
   findCertificate(fingerprint: string): Certificate | undefined;
   findCertificateBySerial(serial: string): Certificate | undefined;
-  listCertificatesOf(fingerprint: string): Certificate[];
+  listCertificatesOf(fingerprint: string, page: Page): Listed<Certificate>;
   listCertificates(): Certificate[];
-  listRevokedCertificates(): Certificate[];
+  listRevokedCertificates(after: Certificate | null, limit: number): Certificate[];
   countCertificates(nowSeconds: number): CertificateCounts;
 }
 
@@ -40,6 +51,7 @@ export function certificateCommands(db: DatabaseSync): CertificateCommands {
   return {
     issueCertificate: prepareIssuance(db),
     revokeCertificate: prepareRevocation(db),
+    removeExpiredCertificates: prepareRemoval(db),
     grantAdmin: ({ serial, granted }) => {
       const isGranted = grant.run({ serial }).changes === 1;
       if (isGranted) audit(granted);
@@ -91,20 +103,58 @@ function prepareRevocation(db: DatabaseSync): CertificateCommands['revokeCertifi
   };
 }
 
+/** Whatever of them stays, a later step begins after it: none looks at more than it was told. */
+function prepareRemoval(db: DatabaseSync): CertificateCommands['removeExpiredCertificates'] {
+  const expired = db.prepare(`
+    SELECT expires_at AS expiresAt, serial
+    FROM certificates
+    WHERE is_admin = 0
+      AND (expires_at, serial) > (:expiresAt, :serial)
+      AND expires_at <= :untilSeconds
+    ORDER BY expires_at, serial
+    LIMIT :limit`);
+  const remove = db.prepare(`
+    DELETE FROM certificates
+    WHERE serial = :serial
+      AND (revoked_at IS NULL
+        OR NOT EXISTS (SELECT 1 FROM crl WHERE this_update <= max(certificates.expires_at, certificates.revoked_at)))
+      AND NOT EXISTS (SELECT 1 FROM pastes WHERE owner = certificates.fingerprint)
+      AND NOT EXISTS (SELECT 1 FROM certificates AS obtained WHERE obtained.issued_to = certificates.fingerprint)`);
+  return ({ untilSeconds, after, limit }) => {
+    const place = after ?? { expiresAt: Number.MIN_SAFE_INTEGER, serial: '' };
+    const looked = expired.all({ ...place, untilSeconds, limit }) as unknown as CertificatePlace[];
+    const removed = looked.filter(({ serial }) => remove.run({ serial }).changes === 1).length;
+    const last = looked.length === limit ? looked.at(-1)! : undefined;
+    return { removed, last: last === undefined ? null : { ...last } };
+  };
+}
+
 export function certificateLookups(db: DatabaseSync): CertificateLookups {
   const bySerial = db.prepare(`SELECT ${CERTIFICATE_COLUMNS} FROM certificates WHERE serial = :serial`);
+  // Found in the index first, so that what is skipped is never read.
   const ofHolder = db.prepare(`
     SELECT ${CERTIFICATE_COLUMNS}
     FROM certificates
-    WHERE issued_to = :fingerprint
-      OR fingerprint = :fingerprint
+    WHERE serial IN (
+      SELECT serial FROM (
+        SELECT created_at, serial FROM certificates WHERE issued_to = :fingerprint AND fingerprint <> :fingerprint
+        UNION ALL
+        SELECT created_at, serial FROM certificates WHERE fingerprint = :fingerprint
+        ORDER BY created_at DESC, serial
+        LIMIT :limit OFFSET :offset))
     ORDER BY created_at DESC, serial`);
+  const countOfHolder = db.prepare(`
+    SELECT
+      (SELECT count(*) FROM certificates WHERE issued_to = :fingerprint AND fingerprint <> :fingerprint) +
+      (SELECT count(*) FROM certificates WHERE fingerprint = :fingerprint) AS total`);
   const all = db.prepare(`SELECT ${CERTIFICATE_COLUMNS} FROM certificates ORDER BY created_at DESC, serial`);
   const revoked = db.prepare(`
     SELECT ${CERTIFICATE_COLUMNS}
     FROM certificates
     WHERE revoked_at IS NOT NULL
-    ORDER BY revoked_at, serial`);
+      AND (revoked_at, serial) > (:revokedAt, :serial)
+    ORDER BY revoked_at, serial
+    LIMIT :limit`);
   const counts = db.prepare(`
     SELECT
       count(*) FILTER (WHERE revoked_at IS NULL AND expires_at > :nowSeconds) AS valid,
@@ -115,9 +165,15 @@ export function certificateLookups(db: DatabaseSync): CertificateLookups {
     countCertificates: (nowSeconds) => counts.get({ nowSeconds }) as unknown as CertificateCounts,
     findCertificate: prepareRememberedFind(db),
     findCertificateBySerial: (serial) => fromCertificateRow(bySerial.get({ serial })),
-    listCertificatesOf: (fingerprint) => ofHolder.all({ fingerprint }).map((row) => fromCertificateRow(row)!),
+    listCertificatesOf: (fingerprint, page) => ({
+      items: ofHolder.all({ fingerprint, ...page }).map((row) => fromCertificateRow(row)!),
+      total: Number(countOfHolder.get({ fingerprint })?.['total']),
+    }),
     listCertificates: () => all.all().map((row) => fromCertificateRow(row)!),
-    listRevokedCertificates: () => revoked.all().map((row) => fromCertificateRow(row)!),
+    listRevokedCertificates: (after, limit) => {
+      const { revokedAt, serial } = after ?? { revokedAt: Number.MIN_SAFE_INTEGER, serial: '' };
+      return revoked.all({ revokedAt, serial, limit }).map((row) => fromCertificateRow(row)!);
+    },
   };
 }
 

@@ -63,6 +63,7 @@ export const LANES: Readonly<Record<CommandName, Lane>> = {
   issueCertificate: 'prompt',
   revokeCertificate: 'prompt',
   grantAdmin: 'prompt',
+  removeExpiredCertificates: 'bulk',
   createAuthority: 'prompt',
   keepCrl: 'prompt',
   removeOldAudit: 'bulk',

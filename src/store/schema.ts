@@ -137,6 +137,22 @@ export const MIGRATIONS: readonly Migration[] = [
         WHERE owner IS NOT NULL`,
     ],
   },
+  {
+    purpose: 'pages of a requester\'s certificates, their removal once they have expired, and a count of revocations',
+    statements: [
+      // In the order of the list, so that skipping to a page and counting never read the certificates themselves.
+      'DROP INDEX certificates_by_requester',
+      `CREATE INDEX certificates_by_requester ON certificates (issued_to, created_at DESC, serial, fingerprint)
+        WHERE issued_to IS NOT NULL`,
+      'CREATE INDEX certificates_by_expiry ON certificates (expires_at) WHERE is_admin = 0',
+      // It only grows, so that a list of revoked certificates is known to be old although others have been removed.
+      'CREATE TABLE revocations (count INTEGER NOT NULL) STRICT',
+      'INSERT INTO revocations (count) SELECT count(*) FROM certificates WHERE revoked_at IS NOT NULL',
+      `CREATE TRIGGER revocations_of_revoked AFTER UPDATE OF revoked_at ON certificates BEGIN
+        UPDATE revocations SET count = count + 1;
+      END`,
+    ],
+  },
 ];
 
 /** Whose the database says it is; 0 of one that says nothing. */

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
 import { startApp, type RunningApp } from '../support/app.ts';
-import { newFingerprint } from '../support/certificates.ts';
+import { insertCertificates, newFingerprint } from '../support/certificates.ts';
 import {
   audited, authorityPem, CA_PASSWORD, certificateOf, createAuthority, issue, PKI, send, withAdmin, withRestarted,
 } from '../support/pki.ts';
@@ -236,9 +236,9 @@ test('GET /pki/certs: none for the anonymous and strangers, else own and obtaine
     status: 'valid', issued_to: second.fingerprint_sha1, is_admin: false,
   };
   const held = await send(app, 'GET /pki/certs', { as: fingerprint_sha1 });
-  assert.deepEqual(held.json, { certificates: [record], count: 1 });
+  assert.deepEqual(held.json, { certificates: [record], count: 1, total: 1 });
 
-  const none = { certificates: [], count: 0 };
+  const none = { certificates: [], count: 0, total: 0 };
   assert.deepEqual((await send(app, 'GET /pki/certs')).json, none);
   assert.deepEqual((await send(app, 'GET /pki/certs', { as: STRANGER })).json, none);
 
@@ -252,6 +252,30 @@ test('GET /pki/certs: none for the anonymous and strangers, else own and obtaine
   assert.deepEqual(await serialsOf(first.fingerprint_sha1), [first.serial]);
   assert.deepEqual(await serialsOf(second.fingerprint_sha1), [third.serial, second.serial]);
   assert.deepEqual(await serialsOf(admin.fingerprint_sha1), [admin.serial], 'the admin sees no others either');
+});
+
+test('GET /pki/certs: limit and offset as in GET /pastes; count is what is listed, total what there is', async (t) => {
+  const app = await startApp(t, PKI);
+  const requester = newFingerprint();
+  const { databasePath } = app.config;
+  const rows = Array.from({ length: 1005 }, (_, index) => ({ createdAt: 5000 - index, issuedTo: requester }));
+  insertCertificates(databasePath, rows);
+  const page = async (query: string): Promise<unknown[]> => {
+    const { status, json } = await send(app, `GET /pki/certs${query}`, { as: requester });
+    const listed = (json['certificates'] as { created_at: number }[]).map(({ created_at: at }) => 5000 - at);
+    assert.deepEqual([status, listed.length], [200, json['count']]);
+    return [listed.length, listed[0], listed.at(-1), json['total']];
+  };
+  const pages = {
+    '': [100, 0, 99, 1005], '?limit=2&offset=3': [2, 3, 4, 1005], '?limit=1000': [1000, 0, 999, 1005],
+    '?limit=9999': [1000, 0, 999, 1005], '?limit=0': [1, 0, 0, 1005], '?limit=-5&offset=-5': [1, 0, 0, 1005],
+    '?offset=1000': [5, 1000, 1004, 1005], '?offset=1005': [0, undefined, undefined, 1005],
+  };
+  for (const [query, expected] of Object.entries(pages)) assert.deepEqual(await page(query), expected, query);
+  for (const query of ['?limit=x', '?offset=1.5', '?limit=1&limit=2']) {
+    const { status, json } = await send(app, `GET /pki/certs${query}`, { as: requester });
+    assert.deepEqual([status, json['error']], [400, 'invalid query parameter']);
+  }
 });
 
 test('POST /: the larger size and the longer life are there from issuing on, and for nobody else', async (t) => {
@@ -296,7 +320,7 @@ test('an expired certificate: the second of its expiry makes its holder anonymou
   });
   assert.equal(await statusShown(), 'expired');
   const { json: none } = await send(app, 'GET /pki/certs', { as: client.fingerprint_sha1 });
-  assert.deepEqual(none, { certificates: [], count: 0 });
+  assert.deepEqual(none, { certificates: [], count: 0, total: 0 });
   const failures = "SELECT DISTINCT details FROM audit WHERE event = 'auth_failure'";
   const details = JSON.stringify({ fingerprint: client.fingerprint_sha1, reason: 'expired' });
   assert.equal(selectValue(app.config.databasePath, failures), details);

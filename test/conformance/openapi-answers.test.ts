@@ -146,8 +146,10 @@ async function askAboutCertificates(asking: Asking): Promise<void> {
   await ask(asking, 'GET /pki', 200);
   await ask(asking, 'POST /pki/ca', 409);
   await ask(asking, 'GET /pki/ca.crt', 200);
-  await ask(asking, 'GET /pki/ca.crl', 200);
-  await ask(asking, 'GET /pki/ca.crl.pem', 200);
+  for (const path of ['/pki/ca.crl', '/pki/ca.crl.pem']) {
+    await ask(asking, `GET ${path}`, 200);
+    await ask(asking, `GET ${path}`, 304, { headers: { 'If-None-Match': '*' } });
+  }
   const issued = await ask(asking, 'POST /pki/issue', 201, { body: '{"common_name":"a"}', headers: { ...admin, ...JSON_TYPE } });
   const csr = makeRequestPem();
   await ask(asking, 'POST /pki/issue', 201, { body: JSON.stringify({ common_name: 'b', csr }), headers: { ...admin, ...JSON_TYPE } });

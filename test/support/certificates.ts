@@ -20,9 +20,12 @@ export function presenting(fingerprint: string): Record<string, string> {
   return { 'X-SSL-Client-SHA1': fingerprint };
 }
 
-/** Inserts a certificate: a trusted client's, valid for a year from the movable clock's start, unless `given` says otherwise. */
-export function insertCertificate(databasePath: string, given: Partial<CertificateRow> = {}): CertificateRow {
-  const row: CertificateRow = {
+const INSERT = `
+  INSERT INTO certificates (serial, common_name, fingerprint, created_at, expires_at, issued_to, is_admin, revoked_at)
+  VALUES (:serial, :commonName, :fingerprint, :createdAt, :expiresAt, :issuedTo, :isAdmin, :revokedAt)`;
+
+function newRow(given: Partial<CertificateRow>): CertificateRow {
+  return {
     // As crypto/serial.ts makes them: the first digit is 4 to 7.
     serial: `4${randomBytes(16).toString('hex').slice(1)}`,
     commonName: 'alice',
@@ -34,11 +37,27 @@ export function insertCertificate(databasePath: string, given: Partial<Certifica
     revokedAt: null,
     ...given,
   };
-  changeRow(databasePath, `
-    INSERT INTO certificates (serial, common_name, fingerprint, created_at, expires_at, issued_to, is_admin, revoked_at)
-    VALUES (:serial, :commonName, :fingerprint, :createdAt, :expiresAt, :issuedTo, :isAdmin, :revokedAt)`,
-  { ...row, isAdmin: row.isAdmin ? 1 : 0 });
+}
+
+function paramsOf(row: CertificateRow): Record<string, string | number | null> {
+  return { ...row, isAdmin: row.isAdmin ? 1 : 0 };
+}
+
+/** Inserts a certificate: a trusted client's, valid for a year from the movable clock's start, unless `given` says otherwise. */
+export function insertCertificate(databasePath: string, given: Partial<CertificateRow> = {}): CertificateRow {
+  const row = newRow(given);
+  changeRow(databasePath, INSERT, paramsOf(row));
   return row;
+}
+
+/** The same of many, in one transaction. */
+export function insertCertificates(databasePath: string, given: readonly Partial<CertificateRow>[]): void {
+  const db = new DatabaseSync(databasePath, { timeout: 5000 });
+  const insert = db.prepare(INSERT);
+  db.exec('BEGIN IMMEDIATE');
+  for (const certificate of given) insert.run(paramsOf(newRow(certificate)));
+  db.exec('COMMIT');
+  db.close();
 }
 
 /** Sets when a certificate was revoked; null makes it valid again, which only a test can do. */

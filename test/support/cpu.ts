@@ -8,3 +8,20 @@ export function cpuMsOf(work: () => void): number {
   const spent = process.cpuUsage(before);
   return (spent.user + spent.system) / 1000;
 }
+
+/** The most milliseconds of processor time that this thread spent in one turn of its event loop during the work. */
+export async function longestTurnMs(work: () => Promise<void>): Promise<number> {
+  let longest = 0;
+  let isOver = false;
+  let before = process.threadCpuUsage();
+  const look = (): void => {
+    const now = process.threadCpuUsage();
+    longest = Math.max(longest, now.user + now.system - before.user - before.system);
+    before = now;
+    if (!isOver) setImmediate(look);
+  };
+  setImmediate(look);
+  await work();
+  isOver = true;
+  return longest / 1000;
+}

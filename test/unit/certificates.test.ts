@@ -21,6 +21,7 @@ import { testConfig } from '../support/test-config.ts';
 
 const HOLDER = 'a'.repeat(40);
 const REQUESTER = { fingerprint: HOLDER, clientAddress: '192.0.2.1' };
+const PAGE = { limit: 100, offset: 0 };
 const CALLER: Caller = { tier: 'trusted', fingerprint: HOLDER };
 
 const CERTIFICATE: Certificate = {
@@ -69,8 +70,10 @@ function certificatesOver(answers: {
     },
     findBySerial: async () => answers.found,
     revoke: async () => answers.revoke ?? assert.fail('not to be revoked'),
-    listOf: async (fingerprint: string) =>
-      answers.list?.filter(({ issuedTo }) => issuedTo === fingerprint) ?? assert.fail('not to be listed'),
+    listOf: async (fingerprint: string) => {
+      const items = answers.list?.filter(({ issuedTo }) => issuedTo === fingerprint) ?? assert.fail('not to be listed');
+      return { items, total: items.length };
+    },
   } as unknown as CertificateStore;
   const certificates = createCertificates({
     config: testConfig(),
@@ -174,10 +177,11 @@ test('listOf: the caller\'s, each with its status at this moment; nothing is ask
   const expired = { ...valid, expiresAt: CREATED_AT };
   const revoked = { ...expired, revokedAt: CREATED_AT };
   const { listOf } = certificatesOver({ list: [valid, expired, revoked, CERTIFICATE] });
-  assert.deepEqual(await listOf(CALLER), [
-    { ...valid, status: 'valid' }, { ...expired, status: 'expired' }, { ...revoked, status: 'revoked' },
-  ]);
-  assert.deepEqual(await certificatesOver({}).listOf(ANONYMOUS), []);
+  assert.deepEqual(await listOf(CALLER, PAGE), {
+    items: [{ ...valid, status: 'valid' }, { ...expired, status: 'expired' }, { ...revoked, status: 'revoked' }],
+    total: 3,
+  });
+  assert.deepEqual(await certificatesOver({}).listOf(ANONYMOUS, PAGE), { items: [], total: 0 });
 });
 
 test('requestedKey: its maker is told what is wrong with a request; what is no text is the caller\'s mistake', () => {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import { test } from 'node:test';
+import { insertCertificate } from '../support/certificates.ts';
 import { inStore } from '../support/databases.ts';
 import { openDesk } from '../support/operator.ts';
 import {
@@ -32,6 +33,8 @@ async function makeOld(path: string): Promise<void> {
       const nobody = { clientId: null, clientIp: null };
       await store.audit.record({ time, event: 'auth_failure', outcome: 'failure', ...nobody, details: {} });
     }
+    insertCertificate(path, { isAdmin: true, expiresAt: 1 });
+    for (const expiresAt of [CREATED_AT - HOUR_SECONDS, CREATED_AT - HOUR_SECONDS + 1]) insertCertificate(path, { expiresAt });
     // Content that no paste refers to, as a crash leaves it.
     await uploadContent(store, patternedBytes(700_000, 9));
   });
@@ -50,6 +53,7 @@ test('prune: removes what has expired, to the second, and nothing else', async (
     duplicate_records: 1,
     used_challenges: 2,
     audit_entries: 1,
+    expired_certificates: 1,
     bytes_before: before,
     bytes_after: after,
   });
@@ -64,7 +68,7 @@ test('prune: says what it did, and a second time has nothing to do', async (t) =
   const { databasePath, pasted } = openDesk(t);
   await makeOld(databasePath);
   assert.match((await pasted(['prune'])).stdout, new RegExp(
-    '^Removed 2 expired pastes, 1 duplicate records, 2 used challenges and 0 audit entries\\.\n' +
+    '^Removed 2 expired pastes, 1 duplicate records, 2 used challenges, 0 audit entries and 1 expired certificates\\.\n' +
       'The database takes 1\\.\\d MiB now, [23]\\.\\d MiB less than before\\.\n$',
   ));
   assert.match((await pasted(['prune'])).stdout, /^Removed 0 expired pastes, .*\n.* 0 bytes less than before\.\n$/);

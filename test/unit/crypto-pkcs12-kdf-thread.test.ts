@@ -132,3 +132,21 @@ test('createKdfThread: a job keeps the process alive, an idle thread does not', 
   assert.equal(stdout, '20\n20\n');
   assert.equal(status, 0);
 });
+
+test('createKdfThread: the thread has nothing of the environment, which holds secrets', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'pasted-kdf-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  // Runs in every thread of the process before anything else.
+  writeFileSync(join(folder, 'tell.mjs'), `
+    import { isMainThread } from 'node:worker_threads';
+    import { writeSync } from 'node:fs';
+    if (!isMainThread) writeSync(1, JSON.stringify(process.env));`);
+  writeFileSync(join(folder, 'derive.mjs'), `
+    import { createKdfThread } from ${JSON.stringify(THREAD_URL)};
+    const password = new Uint8Array(2);
+    await createKdfThread(1).derive({ mac: { digest: 'sha1', id: 3, password, salt: password, iterations: 1, size: 20 } });`);
+  const args = [...process.execArgv, '--import', join(folder, 'tell.mjs'), join(folder, 'derive.mjs')];
+  const env = { ...process.env, SERVICE_PKI_CA_PASSWORD: 'secret' };
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8', timeout: 20_000 });
+  assert.deepEqual([status, stdout], [0, '{}'], stderr);
+});

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
+import { Refusal } from '../../src/core/refusals.ts';
 import type { Authorities } from '../../src/service/authority.ts';
 import { createRevocationList, type RevocationList } from '../../src/service/revocation-list.ts';
 import type { AuthorityStore, CertificateStore, StoredCrl } from '../../src/store/pki-store.ts';
@@ -19,17 +20,28 @@ before(async () => {
 
 interface Shelf {
   readonly list: RevocationList;
-  revoke(serial: string): void;
+  revoke(serial: string, expiresAt?: number): void;
   /** What is kept, as another process sees and replaces it. */
   kept: StoredCrl | undefined;
   readonly clock: MovableClock;
 }
 
-/** With storage in memory; `keeping` runs before a list is kept, and `revocationReason` is of every certificate. */
-function createShelf(keeping: () => Promise<void> = async () => {}, revocationReason: string | null = null): Shelf {
-  const revoked: string[] = [];
+/** With storage in memory; `keeping` and `signing` run before a list is kept or signed; `revocationReason` is everyone's. */
+function createShelf(
+  keeping: () => Promise<void> = async () => {},
+  revocationReason: string | null = null,
+  signing: () => void = () => {},
+): Shelf {
+  const revoked: { serial: string; revokedAt: number; expiresAt: number; revocationReason: string | null }[] = [];
   const clock = movableClock();
-  const shelf = { kept: undefined as StoredCrl | undefined, revoke: (serial: string) => revoked.push(serial), clock };
+  const nowSeconds = (): number => clock.unixMs() / 1000;
+  const shelf = {
+    kept: undefined as StoredCrl | undefined,
+    revoke: (serial: string, expiresAt = Infinity) => {
+      revoked.push({ serial, revokedAt: nowSeconds(), expiresAt, revocationReason });
+    },
+    clock,
+  };
   const store: Pick<AuthorityStore, 'findCrl' | 'keepCrl' | 'revokedCount'> = {
     findCrl: async () => shelf.kept,
     revokedCount: async () => revoked.length,
@@ -40,22 +52,31 @@ function createShelf(keeping: () => Promise<void> = async () => {}, revocationRe
       return true;
     },
   };
-  const revokedAt = clock.unixMs() / 1000;
   const list = createRevocationList({
-    authorities: { signing: async () => ({ ...authority, stored: undefined }) } as unknown as Authorities,
+    authorities: {
+      signing: async () => {
+        signing();
+        return { ...authority, stored: undefined };
+      },
+    } as unknown as Authorities,
     store: store as AuthorityStore,
     certificates: {
-      listRevoked: async () => revoked.map((serial) => ({ serial, revokedAt, revocationReason })),
+      async* listRevoked() {
+        yield* revoked;
+      },
     } as unknown as CertificateStore,
     clock,
   });
   return Object.assign(shelf, { list });
 }
 
-const HALF_LIFE_MS = 3.5 * 86_400_000;
+/** A list begins five minutes before it is made. */
+const BACKDATE_MS = 300_000;
+const HALF_LIFE_MS = 3.5 * 86_400_000 - BACKDATE_MS;
+const START = 1_769_860_800;
 
-function names(list: Uint8Array, serial: string): boolean {
-  return Buffer.from(list).includes(Buffer.from(serial, 'hex'));
+function names({ der }: StoredCrl, serial: string): boolean {
+  return Buffer.from(der).includes(Buffer.from(serial, 'hex'));
 }
 
 test('current: whoever asks after a revocation gets a list with it, also while another is being made', async () => {
@@ -72,7 +93,7 @@ test('current: whoever asks after a revocation gets a list with it, also while a
   mayKeep.resolve();
   assert.equal(names(await early, SERIALS[0]), false);
   for (const list of await Promise.all(late)) assert.equal(names(list, SERIALS[0]), true);
-  assert.equal(shelf.kept?.number, 2, 'those who ask together share one');
+  assert.equal(shelf.kept?.number, START + 1, 'those who ask together share one');
 });
 
 test('current: a list of a number that another process has used meanwhile is not given out', async () => {
@@ -80,11 +101,11 @@ test('current: a list of a number that another process has used meanwhile is not
   const shelf = createShelf(async () => {
     if (!isFirst) return;
     isFirst = false;
-    shelf.kept = { number: 1, der: new Uint8Array(), thisUpdate: 0, revokedCount: 0 };
+    shelf.kept = { number: START, der: new Uint8Array(), thisUpdate: 0, revokedCount: 0 };
   });
   shelf.revoke(SERIALS[1]);
   assert.equal(names(await shelf.list.current(), SERIALS[1]), true);
-  assert.equal(shelf.kept?.number, 2);
+  assert.equal(shelf.kept?.number, START + 1);
 });
 
 test('current: a failure is told to those who waited for it, and the next request tries again', async () => {
@@ -94,17 +115,17 @@ test('current: a failure is told to those who waited for it, and the next reques
   });
   await assert.rejects(shelf.list.current(), /storage/);
   await shelf.list.current();
-  assert.equal(shelf.kept?.number, 1);
+  assert.equal(shelf.kept?.number, START);
 });
 
 test('current: one list serves until half its life is over, or the clock is set back before it', async () => {
-  const moments = [[0, false], [HALF_LIFE_MS - 1000, false], [HALF_LIFE_MS, true], [-1000, true]] as const;
+  const moments = [[0, false], [HALF_LIFE_MS - 1000, false], [HALF_LIFE_MS, true], [-BACKDATE_MS, false], [-BACKDATE_MS - 1000, true]] as const;
   for (const [ms, isMadeAnew] of moments) {
     const shelf = createShelf();
     const first = await shelf.list.current();
     shelf.clock.jump(ms);
     assert.equal((await shelf.list.current()) !== first, isMadeAnew, `${ms} ms`);
-    assert.equal(shelf.kept?.number, isMadeAnew ? 2 : 1);
+    assert.equal(shelf.kept?.number, isMadeAnew ? Math.max(START + 1, START + ms / 1000) : START, 'by the clock, and larger');
   }
 });
 
@@ -113,7 +134,7 @@ test('current: made anew for each revocation since, and for no other reason', as
   for (const [index, serial] of SERIALS.entries()) {
     shelf.revoke(serial);
     for (let times = 0; times < 2; times += 1) assert.equal(names(await shelf.list.current(), serial), true);
-    assert.equal(shelf.kept?.number, index + 1);
+    assert.equal(shelf.kept?.number, START + index);
   }
 });
 
@@ -132,7 +153,75 @@ test('current: names the reasons that it knows', async () => {
   for (const [reason, isNamed] of [['superseded', true], ['none of ours', false], [null, false]] as const) {
     const shelf = createShelf(undefined, reason);
     shelf.revoke(SERIALS[0]);
-    const list = Buffer.from(await shelf.list.current());
+    const list = Buffer.from((await shelf.list.current()).der);
     assert.deepEqual([list.includes(reasonCode), list.includes(superseded)], [isNamed, isNamed]);
   }
+});
+
+test('current: an entry stays until it was on a list that began after its certificate\'s end', async () => {
+  const shelf = createShelf();
+  const end = START + 1000;
+  shelf.revoke(SERIALS[0], end);
+  const makeAt = async (seconds: number): Promise<boolean> => {
+    shelf.clock.jump(1000 * seconds - shelf.clock.unixMs());
+    // A revocation is what makes a list old at once.
+    shelf.revoke(SERIALS[1]);
+    return names(await shelf.list.current(), SERIALS[0]);
+  };
+  assert.equal(await makeAt(START), true);
+  assert.equal(await makeAt(end + 1), true, 'after its end');
+  assert.equal(await makeAt(end + 300), true, 'begins at its end');
+  assert.equal(await makeAt(end + 301), true, 'begins after its end: the one more');
+  assert.equal(await makeAt(end + 302), false);
+  assert.equal(await makeAt(end + 303), false);
+  assert.equal(await makeAt(START), true, 'the clock was ahead: it has not ended');
+});
+
+test('current: what was revoked after its end is on a list, too', async () => {
+  const shelf = createShelf();
+  await shelf.list.current();
+  shelf.clock.advance(1_000_000);
+  await shelf.list.current();
+  shelf.revoke(SERIALS[0], START);
+  assert.equal(names(await shelf.list.current(), SERIALS[0]), true);
+});
+
+test('current: where none can be signed, one that names all revoked is good to its end; a new one is due at half of it', async () => {
+  let isSigning = true;
+  const shelf = createShelf(undefined, null, () => {
+    if (!isSigning) throw new Refusal('authorityPasswordMissing');
+  });
+  const list = await shelf.list.current();
+  isSigning = false;
+  shelf.clock.advance(HALF_LIFE_MS);
+  assert.equal(await shelf.list.current(), list);
+  shelf.clock.advance(HALF_LIFE_MS + BACKDATE_MS - 1000);
+  assert.equal(await shelf.list.current(), list);
+  shelf.clock.advance(1000);
+  await assert.rejects(shelf.list.current(), { refusal: 'authorityPasswordMissing' });
+  isSigning = true;
+  assert.notEqual(await shelf.list.current(), list);
+  isSigning = false;
+  shelf.revoke(SERIALS[0]);
+  await assert.rejects(shelf.list.current(), { refusal: 'authorityPasswordMissing' }, 'it would not name a revoked one');
+});
+
+test('renew: makes the list that is due where one was ever asked for, and never rejects', async () => {
+  let failures = 0;
+  const shelf = createShelf(undefined, null, () => {
+    failures += 1;
+    if (failures > 2) throw new Refusal('issuanceFailed');
+  });
+  const keptNumber = (): number | undefined => shelf.kept?.number;
+  await shelf.list.renew();
+  assert.equal(keptNumber(), undefined);
+  await shelf.list.current();
+  await shelf.list.renew();
+  assert.equal(keptNumber(), START);
+  shelf.clock.advance(HALF_LIFE_MS);
+  await shelf.list.renew();
+  assert.equal(keptNumber(), START + HALF_LIFE_MS / 1000);
+  shelf.clock.advance(2 * HALF_LIFE_MS + BACKDATE_MS);
+  await shelf.list.renew();
+  assert.equal(keptNumber(), START + HALF_LIFE_MS / 1000);
 });

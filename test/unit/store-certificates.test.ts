@@ -5,11 +5,12 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { certificateLookups } from '../../src/store/certificates.ts';
+import { certificateCommands, certificateLookups } from '../../src/store/certificates.ts';
 import { openReading } from '../../src/store/connection.ts';
-import type { Issuance, NewCertificate } from '../../src/store/pki-store.ts';
+import type { CertificatePlace, Issuance, NewCertificate } from '../../src/store/pki-store.ts';
 import type { AuditEvent, Store } from '../../src/store/store.ts';
 import { deleteCertificate, insertCertificate, newFingerprint, setAdmin, setRevoked } from '../support/certificates.ts';
+import { insertPastes } from '../support/paste-rows.ts';
 import { CREATED_AT, openTestStore, selectValue } from '../support/store.ts';
 
 function eventOf(event: string): AuditEvent {
@@ -117,7 +118,7 @@ test('revoke: once, of many at once, with its reason; unknown serials are not fo
   assert.equal(await revoke(CREATED_AT + 5), 'alreadyRevoked');
   const found = await store.certificates.findByFingerprint(fingerprint);
   assert.deepEqual([found?.revokedAt, found?.revocationReason], [CREATED_AT, 'keyCompromise']);
-  assert.deepEqual((await store.certificates.listRevoked()).map((certificate) => certificate.serial), [serial]);
+  assert.deepEqual(await revokedIn(store), [serial]);
   assert.equal((await auditedIn(store)).filter((event) => event === 'cert_revoked').length, 1);
 });
 
@@ -139,10 +140,135 @@ test('listOf: what a fingerprint obtained and what it is of, newest first, each 
   const obtained = insertCertificate(path, { createdAt: 30, issuedTo: fingerprint });
   const renewed = insertCertificate(path, { createdAt: 20, issuedTo: fingerprint });
   insertCertificate(path, { createdAt: 40, issuedTo: newFingerprint() });
-  const serials = (await store.certificates.listOf(fingerprint)).map(({ serial }) => serial);
-  assert.deepEqual(serials, [obtained.serial, renewed.serial, holder.serial]);
-  assert.deepEqual(await store.certificates.listOf(newFingerprint()), []);
+  const page = async (limit: number, offset: number): Promise<[string[], number]> => {
+    const { items, total } = await store.certificates.listOf(fingerprint, { limit, offset });
+    return [items.map(({ serial }) => serial), total];
+  };
+  assert.deepEqual(await page(100, 0), [[obtained.serial, renewed.serial, holder.serial], 3]);
+  assert.deepEqual(await page(2, 0), [[obtained.serial, renewed.serial], 3]);
+  assert.deepEqual(await page(1, 1), [[renewed.serial], 3]);
+  assert.deepEqual(await page(2, 2), [[holder.serial], 3]);
+  assert.deepEqual(await page(2, 3), [[], 3]);
+  assert.deepEqual(await store.certificates.listOf(newFingerprint(), { limit: 1, offset: 0 }), { items: [], total: 0 });
 });
+
+test('listOf: of the same second by serial, and one that was obtained with itself is there once', async (t) => {
+  const { store, path } = await openTestStore(t);
+  const fingerprint = newFingerprint();
+  const made = Array.from({ length: 20 }, () => insertCertificate(path, { issuedTo: fingerprint }).serial);
+  made.push(insertCertificate(path, { fingerprint, issuedTo: fingerprint }).serial);
+  const { items, total } = await store.certificates.listOf(fingerprint, { limit: 100, offset: 0 });
+  assert.deepEqual([items.map(({ serial }) => serial), total], [made.toSorted(), 21]);
+});
+
+test('listOf, removeExpired: read from their indexes, without a scan or a sort of the certificates', async (t) => {
+  const { path } = await openTestStore(t);
+  const db = openReading(path);
+  t.after(() => db.close());
+  const prepared: string[] = [];
+  const noting = { prepare: (sql: string) => (prepared.push(sql), db.prepare(sql)) } as unknown as DatabaseSync;
+  certificateLookups(noting);
+  certificateCommands(noting);
+  const plans = prepared.filter((sql) => /OFFSET|AS total|:untilSeconds|DELETE/.test(sql)).map((sql) => (
+    db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all().map(({ detail }) => String(detail)).join('\n')
+  ));
+  assert.equal(plans.length, 4);
+  for (const plan of plans) assert.doesNotMatch(plan, /SCAN (?:certificates|pastes|obtained)/);
+});
+
+test('listRevoked: all of them in the order of their revocation, also past what is read in one turn', async (t) => {
+  const { store, path } = await openTestStore(t);
+  const db = new DatabaseSync(path, { timeout: 5000 });
+  t.after(() => db.close());
+  const insert = db.prepare(`
+    INSERT INTO certificates (serial, common_name, fingerprint, created_at, expires_at, is_admin, revoked_at)
+    VALUES (:serial, 'x', :serial, 0, 1000, 0, :revokedAt)`);
+  const made = Array.from({ length: 1001 }, (_, index) => ({
+    serial: randomBytes(16).toString('hex'), revokedAt: index % 2 === 0 ? Math.floor(index / 100) : null,
+  }));
+  db.exec('BEGIN');
+  for (const row of made) insert.run(row);
+  db.exec('COMMIT');
+  const revoked = made.filter(({ revokedAt }) => revokedAt !== null);
+  revoked.sort((one, other) => one.revokedAt! - other.revokedAt! || (one.serial < other.serial ? -1 : 1));
+  assert.deepEqual(await revokedIn(store), revoked.map(({ serial }) => serial));
+});
+
+test('revokedCount: grows with each revocation, whoever revokes, and never shrinks', async (t) => {
+  const { store, path } = await openTestStore(t);
+  const { serial } = insertCertificate(path);
+  assert.equal(await store.authority.revokedCount(), 0);
+  setRevoked(path, serial, 1);
+  assert.equal(await store.authority.revokedCount(), 1);
+  deleteCertificate(path, serial);
+  assert.equal(await store.authority.revokedCount(), 1);
+});
+
+interface Removed {
+  readonly left: string[];
+  readonly steps: number;
+}
+
+/** What is left of these after they were gone through, two at a time. */
+async function removeAll(store: Store, untilSeconds: number): Promise<Removed> {
+  let last: CertificatePlace | null = null;
+  let steps = 0;
+  do {
+    ({ last } = await store.certificates.removeExpired(untilSeconds, last, 2));
+    steps += 1;
+  } while (last !== null);
+  return { left: (await store.certificates.listAll()).map(({ commonName }) => commonName).toSorted(), steps };
+}
+
+test('removeExpired: what has expired and nothing refers to; never an admin\'s, so that nobody is the first again', async (t) => {
+  const { store, path } = await openTestStore(t);
+  const old = { expiresAt: CREATED_AT };
+  insertCertificate(path, { ...old, commonName: 'admin', isAdmin: true });
+  insertCertificate(path, { ...old, commonName: 'revoked admin', isAdmin: true, revokedAt: 1 });
+  const owner = insertCertificate(path, { ...old, commonName: 'owner' });
+  insertPastes(path, { count: 1, owner: owner.fingerprint });
+  const requester = insertCertificate(path, { ...old, expiresAt: 5, commonName: 'requester' });
+  insertCertificate(path, { ...old, commonName: 'obtained', issuedTo: requester.fingerprint });
+  insertCertificate(path, { ...old, commonName: 'plain' });
+  insertCertificate(path, { ...old, commonName: 'revoked', revokedAt: 7 });
+  insertCertificate(path, { expiresAt: CREATED_AT + 1, commonName: 'valid' });
+  const first = await removeAll(store, CREATED_AT);
+  assert.deepEqual(first, { left: ['admin', 'owner', 'requester', 'revoked admin', 'valid'], steps: 3 });
+  const second = await removeAll(store, CREATED_AT);
+  assert.deepEqual(second, { left: ['admin', 'owner', 'revoked admin', 'valid'], steps: 2 });
+  setOwner(path, owner.fingerprint, newFingerprint());
+  assert.deepEqual((await removeAll(store, CREATED_AT)).left, ['admin', 'revoked admin', 'valid']);
+  assert.deepEqual((await removeAll(store, CREATED_AT + 1)).left, ['admin', 'revoked admin']);
+  assert.deepEqual(await store.certificates.issue(issuance()), { kind: 'issued', isAdmin: false });
+});
+
+test('removeExpired: a revoked one stays until a list has named it that began after its end', async (t) => {
+  const { store, path } = await openTestStore(t);
+  insertCertificate(path, { commonName: 'admin', isAdmin: true });
+  insertCertificate(path, { expiresAt: 100, revokedAt: 50, commonName: 'revoked' });
+  insertCertificate(path, { expiresAt: 100, revokedAt: 150, commonName: 'late' });
+  const list = { der: Uint8Array.of(1), revokedCount: 2 };
+  const leftAfter = async (number: number, thisUpdate: number): Promise<string[]> => {
+    assert.equal(await store.authority.keepCrl({ ...list, number, thisUpdate }), true);
+    return (await removeAll(store, CREATED_AT)).left;
+  };
+  assert.deepEqual(await leftAfter(1, 100), ['admin', 'late', 'revoked']);
+  assert.deepEqual(await leftAfter(2, 101), ['admin', 'late']);
+  assert.deepEqual(await leftAfter(3, 150), ['admin', 'late']);
+  assert.deepEqual(await leftAfter(4, 151), ['admin']);
+});
+
+function setOwner(path: string, from: string, to: string): void {
+  const db = new DatabaseSync(path, { timeout: 5000 });
+  db.prepare('UPDATE pastes SET owner = ? WHERE owner = ?').run(to, from);
+  db.close();
+}
+
+async function revokedIn(store: Store): Promise<string[]> {
+  const serials = [];
+  for await (const { serial } of store.certificates.listRevoked()) serials.push(serial);
+  return serials;
+}
 
 test('findByFingerprint: sees at once what any connection changed, and what appeared since', async (t) => {
   const { store, path } = await openTestStore(t);
@@ -173,7 +299,7 @@ test('findByFingerprint: one indexed read, and none of the table while nothing i
     prepare: (sql: string) => {
       statements.push(sql);
       const statement = db.prepare(sql);
-      if (!sql.includes('WHERE fingerprint = :fingerprint')) return statement;
+      if (!sql.endsWith('WHERE fingerprint = :fingerprint')) return statement;
       return { get: (params: Record<string, string>) => {
         reads += 1;
         return statement.get(params);
@@ -189,7 +315,7 @@ test('findByFingerprint: one indexed read, and none of the table while nothing i
   insertCertificate(path);
   assert.equal(findCertificate(fingerprint)?.fingerprint, fingerprint);
   assert.equal(reads, 5);
-  const [sql = ''] = statements.filter((statement) => statement.includes('WHERE fingerprint = :fingerprint'));
+  const [sql = ''] = statements.filter((statement) => statement.endsWith('WHERE fingerprint = :fingerprint'));
   const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all().map(({ detail }) => String(detail));
   assert.equal(plan.length, 1);
   assert.match(plan[0] ?? '', /^SEARCH certificates USING INDEX \w+ \(fingerprint=\?\)$/);

@@ -30,6 +30,13 @@ function tasksOver(...answers: readonly number[]) {
     submissions: { removeUntil: asked('submissions') },
     challenges: { removeExpired: asked('challenges') },
     audit: { removeUntil: asked('audit') },
+    certificates: {
+      removeExpired: async (...args: readonly unknown[]) => {
+        calls.push(['certificates', ...args]);
+        const left = answers[calls.length - 1]!;
+        return { removed: 0, last: left === 0 ? null : { expiresAt: left, serial: 'x' } };
+      },
+    },
     upkeep: {
       releasePages: asked('release'),
       truncateWal: asked('truncate'),
@@ -43,6 +50,7 @@ function tasksOver(...answers: readonly number[]) {
     clock: movableClock(),
     count: ((...labels: readonly unknown[]) => void counted.push(labels)) as Count,
     rates: { sweep: () => void calls.push(['sweep']) } as unknown as Rates,
+    revocationList: { renew: async () => void calls.push(['renew']) },
   });
   const step = (name: string): Promise<boolean> =>
     (tasks.find((task) => task.name === name) ?? assert.fail(`no task ${name}`)).step();
@@ -51,10 +59,12 @@ function tasksOver(...answers: readonly number[]) {
 
 test('cleanupTasks: how often each begins; what removes comes before what gives its room back', () => {
   assert.deepEqual(tasksOver().tasks.map(({ name, intervalSeconds }) => [name, intervalSeconds]), [
+    ['revocation list', 24 * HOUR_SECONDS],
     ['expired pastes', HOUR_SECONDS],
     ['duplicate records', 15 * MINUTE_SECONDS],
     ['used challenges', 5 * MINUTE_SECONDS],
     ['audit log', 24 * HOUR_SECONDS],
+    ['expired certificates', 24 * HOUR_SECONDS],
     ['free pages', 5 * MINUTE_SECONDS],
     ['write-ahead log', MINUTE_SECONDS],
     ['statistics', 6 * HOUR_SECONDS],
@@ -100,6 +110,7 @@ test('what is done at one go: once a turn', async () => {
   const kinds = [
     ['write-ahead log', 'truncate'],
     ['statistics', 'optimize'],
+    ['revocation list', 'renew'],
     ['rate records', 'sweep'],
     ['room in reserve', 'ballast'],
   ];
@@ -108,4 +119,12 @@ test('what is done at one go: once a turn', async () => {
     assert.equal(await step(name), false);
     assert.deepEqual(calls, [[asked]]);
   }
+});
+
+test('expired certificates: an hour after their end, 100 a step, each after the last one that was looked at', async () => {
+  const { step, calls } = tasksOver(5, 0, 0);
+  for (const goesOn of [true, false, false]) assert.equal(await step('expired certificates'), goesOn);
+  const until = CREATED_AT - HOUR_SECONDS;
+  const first = ['certificates', until, null, 100];
+  assert.deepEqual(calls, [first, ['certificates', until, { expiresAt: 5, serial: 'x' }, 100], first]);
 });

@@ -74,7 +74,7 @@ export const REVOKED_SERIAL = serial(3);
 
 /** For each schema version the rows of what it brought, on a database of that version or a later one. */
 export const ROWS: readonly ((db: DatabaseSync) => void)[] = [
-  insertPastes, insertAbuseControls, insertIdentities, insertAuthority, insertNothing,
+  insertPastes, insertAbuseControls, insertIdentities, insertAuthority, insertNothing, countRevocations,
 ];
 
 function insertPastes(db: DatabaseSync): void {
@@ -144,3 +144,8 @@ function insertAuthority(db: DatabaseSync): void {
 
 /** An index is made again: the rows are those of before. */
 function insertNothing(): void {}
+
+/** As the migration does where they were revoked before it. */
+function countRevocations(db: DatabaseSync): void {
+  db.exec('UPDATE revocations SET count = (SELECT count(*) FROM certificates WHERE revoked_at IS NOT NULL)');
+}

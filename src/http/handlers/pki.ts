@@ -1,22 +1,31 @@
 // The /pki endpoints: the authority and what it issues, as far as SERVICE_PKI_ENABLED offers them.
 
 import type { Config } from '../../config/settings.ts';
+import type { Awaitable } from '../../core/awaitable.ts';
 import { normaliseCommonName } from '../../core/common-name.ts';
 import { Refusal } from '../../core/refusals.ts';
-import { encodePem, type PemLabel } from '../../crypto/pem.ts';
+import { encodeLongPem, encodePem, type PemLabel } from '../../crypto/pem.ts';
 import { privateKeyPem } from '../../crypto/private-key.ts';
 import type { Requester } from '../../service/audit.ts';
 import { DEFAULT_AUTHORITY_NAME, type Authorities } from '../../service/authority.ts';
 import { newKey, requestedKey, type Certificates } from '../../service/certificates.ts';
 import type { Rates } from '../../service/rates.ts';
 import { isRevocationReason, type RevocationList } from '../../service/revocation-list.ts';
+import type { StoredCrl } from '../../store/pki-store.ts';
 import type { CallerOf } from '../callers.ts';
 import type { Handler, Handlers } from '../handler.ts';
 import { jsonBodyOf, textMember, type JsonObject } from '../json-body.ts';
+import { page } from '../query.ts';
+import { namesEtag } from '../range.ts';
 import { presentAuthority, presentCertificates, presentIssued, presentNewAuthority } from '../present.ts';
 import { rateHeaders } from '../refused.ts';
-import { jsonReply, type Reply } from '../reply.ts';
+import { emptyReply, jsonReply, type Reply } from '../reply.ts';
 import type { Request } from '../request.ts';
+
+const PEM_TYPE = 'application/x-pem-file';
+
+/** As GET /pastes. */
+const PAGING = { fallback: 100, maximum: 1000 };
 
 type PkiRoutes =
   | 'describePki' | 'createAuthority' | 'authorityCertificate' | 'revocationList' | 'revocationListPem'
@@ -31,6 +40,8 @@ export function createPkiHandlers(parts: {
   callerOf: CallerOf;
 }): Pick<Handlers, PkiRoutes> {
   const { config, authorities, certificates, revocationList, rates, callerOf } = parts;
+
+  let pem: { readonly list: StoredCrl; readonly bytes: Promise<Uint8Array> } | undefined;
 
   function whenEnabled(handler: Handler): Handler {
     return (request) => {
@@ -64,6 +75,22 @@ export function createPkiHandlers(parts: {
     return pemReply('CERTIFICATE', authority.certificate);
   }
 
+  /** The number is the list's own: no two have the same. */
+  async function listReply(request: Request, type: string, bytesOf: (list: StoredCrl) => Awaitable<Uint8Array>): Promise<Reply> {
+    const list = await revocationList.current();
+    const etag = `"${list.number}"`;
+    const headers = { ETag: etag, 'Last-Modified': new Date(list.thisUpdate * 1000).toUTCString() };
+    const known = request.headers.all('if-none-match');
+    if (known.length > 0 && namesEtag(known.join(','), etag)) return emptyReply(304, headers);
+    return { status: 200, headers: { 'Content-Type': type, ...headers }, body: await bytesOf(list) };
+  }
+
+  /** Made once for each list, which may have megabytes. */
+  async function pemOf(list: StoredCrl): Promise<Uint8Array> {
+    if (pem?.list !== list) pem = { list, bytes: encodeLongPem('X509 CRL', list.der) };
+    return pem.bytes;
+  }
+
   async function issueCertificate(request: Request): Promise<Reply> {
     const caller = await callerOf(request);
     const rate = rates.countCreation(request.clientAddress, caller);
@@ -81,7 +108,9 @@ export function createPkiHandlers(parts: {
   }
 
   async function listCertificates(request: Request): Promise<Reply> {
-    return jsonReply(200, presentCertificates(await certificates.listOf(await callerOf(request))));
+    const asked = page(request.query, PAGING);
+    const { items, total } = await certificates.listOf(await callerOf(request), asked);
+    return jsonReply(200, { ...presentCertificates(items), total });
   }
 
   async function revokeCertificate(request: Request): Promise<Reply> {
@@ -99,8 +128,8 @@ export function createPkiHandlers(parts: {
     describePki,
     createAuthority: whenEnabled(createAuthority),
     authorityCertificate: whenEnabled(authorityCertificate),
-    revocationList: whenEnabled(async () => derReply(await revocationList.current())),
-    revocationListPem: whenEnabled(async () => pemReply('X509 CRL', await revocationList.current())),
+    revocationList: whenEnabled((request) => listReply(request, 'application/pkix-crl', ({ der }) => der)),
+    revocationListPem: whenEnabled((request) => listReply(request, PEM_TYPE, pemOf)),
     issueCertificate: whenEnabled(issueCertificate),
     listCertificates: whenEnabled(listCertificates),
     revokeCertificate: whenEnabled(revokeCertificate),
@@ -125,9 +154,5 @@ async function revocationReason(request: Request) {
 }
 
 function pemReply(label: PemLabel, der: Uint8Array): Reply {
-  return { status: 200, headers: { 'Content-Type': 'application/x-pem-file' }, body: encodePem(label, der) };
-}
-
-function derReply(der: Uint8Array): Reply {
-  return { status: 200, headers: { 'Content-Type': 'application/pkix-crl' }, body: der };
+  return { status: 200, headers: { 'Content-Type': PEM_TYPE }, body: encodePem(label, der) };
 }

@@ -1,0 +1,105 @@
+// GET /pki/ca.crl and /pki/ca.crl.pem as those see them who fetch them again and again, and what becomes of their entries.
+// What the list says of whom is revocation.test.ts.
+
+import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { DAY_SECONDS } from '../../src/core/time.ts';
+import { CRL_TTL_SECONDS } from '../../src/crypto/crl.ts';
+import { startApp, type RunningApp } from '../support/app.ts';
+import { newFingerprint } from '../support/certificates.ts';
+import { longestTurnMs } from '../support/cpu.ts';
+import { createAuthority, issue, PKI, send, withAdmin } from '../support/pki.ts';
+
+/** A list begins five minutes before it is made. */
+const BACKDATE_MS = 300_000;
+const HALF_LIFE_MS = (1000 * CRL_TTL_SECONDS) / 2 - BACKDATE_MS;
+const STRANGER = newFingerprint();
+
+/** By SQLite alone, so that no rows of the test's are to be collected while the service is measured. */
+function insertRevoked(databasePath: string, count: number): void {
+  const db = new DatabaseSync(databasePath, { timeout: 5000 });
+  db.prepare(`
+    WITH RECURSIVE turn (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM turn WHERE n < :count)
+    INSERT INTO certificates (serial, common_name, fingerprint, created_at, expires_at, is_admin, revoked_at)
+    SELECT printf('4%031x', n), 'alice', printf('%040x', n), 1, 4000000000, 0, 1700000000
+    FROM turn`).run({ count });
+  db.close();
+}
+
+function revoke(app: RunningApp, serial: string, as: string) {
+  return send(app, `POST /pki/revoke/${serial}`, { as });
+}
+
+test('GET /pki/ca.crl: ETag and Last-Modified; 304 to whoever has it, until there is another', async (t) => {
+  const app = await startApp(t, PKI);
+  const { serial, fingerprint_sha1: holder } = await withAdmin(app);
+  for (const path of ['/pki/ca.crl', '/pki/ca.crl.pem']) {
+    const ask = async (method: string, known?: string): Promise<Response> => {
+      const headers = known === undefined ? {} : { 'If-None-Match': known };
+      const response = await app.request(path, { method, headers });
+      await response.arrayBuffer();
+      return response;
+    };
+    const first = await ask('GET');
+    const etag = first.headers.get('etag') ?? assert.fail('no ETag');
+    assert.match(etag, /^"\d+"$/);
+    const lastModified = new Date(app.clock.unixMs() - BACKDATE_MS).toUTCString();
+    for (const method of ['GET', 'HEAD']) {
+      for (const known of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
+        const { status, headers } = await ask(method, known);
+        const shown = [status, headers.get('etag'), headers.get('last-modified')];
+        assert.deepEqual(shown, [304, etag, lastModified], `${method} ${known}`);
+      }
+      const { status, headers } = await ask(method, '"x"');
+      assert.deepEqual([status, headers.get('etag'), headers.get('last-modified')], [200, etag, lastModified]);
+    }
+    if (path.endsWith('.crl')) await revoke(app, serial, holder);
+    else app.clock.advance(HALF_LIFE_MS);
+    const next = await ask('GET', etag);
+    assert.equal(next.status, 200);
+    assert.notEqual(next.headers.get('etag'), etag);
+  }
+});
+
+test('a revoked certificate that has run out: on one more list, then on none, and then it is forgotten', async (t) => {
+  const app = await startApp(t, { ...PKI, pkiCertDays: 1 });
+  await withAdmin(app);
+  const { serial, fingerprint_sha1: holder } = await issue(app);
+  await revoke(app, serial, holder);
+  const isListed = async (): Promise<boolean> => {
+    const list = Buffer.from(await (await app.request('/pki/ca.crl')).arrayBuffer());
+    return list.includes(Buffer.from(serial, 'hex'));
+  };
+  const isThere = async (): Promise<boolean> => {
+    await app.app.cleanup.run('expired certificates');
+    const { json } = await send(app, `POST /pki/revoke/${serial}`, { as: STRANGER });
+    return json['error'] === 'certificate already revoked';
+  };
+  assert.deepEqual([await isListed(), await isThere()], [true, true]);
+  app.clock.advance(DAY_SECONDS * 1000 + 2 * 3_600_000);
+  assert.deepEqual([await isListed(), await isThere()], [true, true], 'has run out, and no list was made since');
+  app.clock.advance(HALF_LIFE_MS);
+  await app.app.cleanup.run('revocation list');
+  assert.deepEqual([await isListed(), await isThere()], [true, false], 'the one more');
+  app.clock.advance(HALF_LIFE_MS);
+  assert.equal(await isListed(), false);
+  const { status } = await send(app, 'GET /pastes', { as: holder });
+  assert.equal(status, 200, 'a fingerprint like any other, which owns nothing');
+});
+
+test('GET /pki/ca.crl: a list of 100 000 is made and told a little in each turn of the event loop', async (t) => {
+  const app = await startApp(t, PKI);
+  await createAuthority(app);
+  insertRevoked(app.config.databasePath, 100_000);
+  for (const path of ['/pki/ca.crl', '/pki/ca.crl.pem', '/pki/ca.crl']) {
+    let bytes = 0;
+    const longest = await longestTurnMs(async () => {
+      const response = await app.request(path);
+      assert.equal(response.status, 200);
+      for await (const piece of response.body!) bytes += piece.length;
+    });
+    assert.ok(bytes > 3_000_000, `${bytes} bytes`);
+    assert.ok(longest <= 20, `${path}: ${longest} ms of processor time in one turn`);
+  }
+});
