@@ -4,11 +4,21 @@
 import { constants, createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
 /**
- * Options of OpenSSL (SSL_CTX_set_options(3)). Without tickets every connection is a full handshake, so that an
- * identity is always what this connection proved, and never what a session remembers. Without renegotiation (which
- * TLS 1.3 does not have) it stays the same as long as the connection.
+ * Options of OpenSSL (SSL_CTX_set_options(3)). Without renegotiation (which TLS 1.3 does not have) an identity stays the
+ * same as long as the connection.
  */
-export const FULL_HANDSHAKES_ONLY = constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION;
+export const NO_RENEGOTIATION = constants.SSL_OP_NO_RENEGOTIATION;
+
+/** Without tickets every connection is a full handshake, so that an identity is what this connection proved. */
+export const FULL_HANDSHAKES_ONLY = constants.SSL_OP_NO_TICKET | NO_RENEGOTIATION;
+
+/** Forward secrecy and authenticated encryption alone; all that TLS 1.3 has, and what TLS 1.2 has of that kind. */
+export const CIPHERS = [
+  'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_128_GCM_SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384', 'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-RSA-CHACHA20-POLY1305',
+  'ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256',
+].join(':');
 
 /** What is wrong with a server's certificate and key. */
 export type ServerPairFault = 'certificateForm' | 'keyForm' | 'keyEncrypted' | 'keyOfAnother';

@@ -8,12 +8,30 @@ import type { Log } from '../core/log.ts';
 import { DAY_SECONDS, MINUTE_SECONDS, unixSeconds, type Clock } from '../core/time.ts';
 import { encodePem } from '../crypto/pem.ts';
 import { fingerprintSha1 } from '../crypto/fingerprint.ts';
-import { FULL_HANDSHAKES_ONLY, isIssuedBy } from '../crypto/tls.ts';
+import { CIPHERS, FULL_HANDSHAKES_ONLY, isIssuedBy, NO_RENEGOTIATION } from '../crypto/tls.ts';
 import { NOTHING, type Presented } from './presented-identity.ts';
 import type { ServerCertificate } from './tls-files.ts';
 
 /** Long enough to notice, and to make a new one, when what renews it has broken. */
 const EXPIRY_WARNING_SECONDS = 14 * DAY_SECONDS;
+
+/**
+ * What node asks for the keys of tickets, under names that its types do not know. It has no way to set how many are sent
+ * (SSL_CTX_set_num_tickets(3)), but what this answers may be none: SSL_CTX_set_tlsext_ticket_key_cb(3).
+ */
+interface Tickets {
+  onticketkeycallback: () => readonly unknown[];
+  readonly enableTicketKeyCallback: () => void;
+}
+
+/** Zero, and then the HMAC key, the AES key, the name and the IV that node reads whatever comes before. */
+const NO_TICKET: readonly unknown[] = [0, ...Array.from({ length: 4 }, () => Buffer.alloc(16))];
+
+/** Undefined where this node has it no longer. */
+function ticketsOf(server: Server): Tickets | undefined {
+  const { context } = (server as Server & { readonly _sharedCreds: { readonly context: Tickets } })._sharedCreds;
+  return typeof context.enableTicketKeyCallback === 'function' ? context : undefined;
+}
 
 const FAILURES_LOGGED_MS = MINUTE_SECONDS * 1000;
 
@@ -46,6 +64,7 @@ export class Tls {
       rejectUnauthorized: false,
       handshakeTimeout: handshakeTimeoutMs,
     });
+    this.#renewContext();
     return this.#server;
   }
 
@@ -55,7 +74,7 @@ export class Tls {
     this.#certificate = certificate;
     this.#warnOfExpiry();
     if (before.certificate === certificate.certificate && before.privateKey === certificate.privateKey) return false;
-    this.#server?.setSecureContext(this.#context());
+    this.#renewContext();
     return true;
   }
 
@@ -63,7 +82,7 @@ export class Tls {
   trust(authority: Uint8Array): void {
     if (this.#authority !== undefined) return;
     this.#authority = authority;
-    this.#server?.setSecureContext(this.#context());
+    this.#renewContext();
   }
 
   /**
@@ -90,6 +109,17 @@ export class Tls {
     this.#failuresLoggedMs = nowMs;
   }
 
+  #renewContext(): void {
+    if (this.#server === undefined) return;
+    // Without the switch, since tickets of sessions that are not kept would be sent in place of those that it forbids.
+    const withCallback = ticketsOf(this.#server) === undefined ? {} : { secureOptions: NO_RENEGOTIATION };
+    this.#server.setSecureContext({ ...this.#context(), ...withCallback });
+    const tickets = ticketsOf(this.#server);
+    if (tickets === undefined) return;
+    tickets.onticketkeycallback = () => NO_TICKET;
+    tickets.enableTicketKeyCallback();
+  }
+
   /** All of it each time: what setSecureContext is not given falls back to node's defaults. */
   #context(): SecureContextOptions {
     const { certificate, privateKey } = this.#certificate;
@@ -99,6 +129,7 @@ export class Tls {
       // An empty list is nobody. Undefined would be the public authorities of the web.
       ca: this.#authority === undefined ? [] : [encodePem('CERTIFICATE', this.#authority)],
       minVersion: 'TLSv1.2',
+      ciphers: CIPHERS,
       secureOptions: FULL_HANDSHAKES_ONLY,
     };
   }
