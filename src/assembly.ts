@@ -142,7 +142,8 @@ export async function assemble(
   const metricsServer = config.metricsListen === ''
     ? undefined
     : createMetricsServer({ config, listenOn: config.metricsListen, metrics, clock, random, log });
-  const cleanup = createCleanup(cleanupTasks({ config, store, rates, revocationList: pki.revocationList, clock, count }), log);
+  const { revocationList } = pki;
+  const cleanup = createCleanup(cleanupTasks({ config, store, rates, revocationList, clock, count }), log);
   const authorityWatch = watchForAuthority(pki.authorities);
   const replacements: Replacements = {
     proxySecret: (secret) => server.replaceProxySecret(secret),

@@ -117,10 +117,11 @@ export const EXPLAINED = {
     ),
     ...same(
       'how often other work gets a turn: a matter of time alone',
-      'if (entries.length % ENTRIES_A_TURN === 0) await setImmediate();',
-      'if (true) await setImmediate();',
-      'if (entries.length % ENTRIES_A_TURN !== 0) await setImmediate();',
-      'if (entries.length % ENTRIES_A_TURN === 1) await setImmediate();',
+      'if (entries.length < ENTRIES_A_TURN) continue;',
+      'if (true) continue;',
+      'if (false) continue;',
+      'if (entries.length <= ENTRIES_A_TURN) continue;',
+      'if (entries.length >= ENTRIES_A_TURN) continue;',
     ),
   ],
   'src/crypto/csr.ts': same(
@@ -277,18 +278,11 @@ export const EXPLAINED = {
       'parentPort.postMessage(Object.fromEntries(derived));',
     ),
   ],
-  'src/service/authority.ts': [
-    ...same(
-      'makes nothing: create() looks as well, and that there is one is no failure here',
-      'if ((await find()) === undefined) await createDefault(requester);',
-      'if (true) await createDefault(requester);',
-    ),
-    ...same(
-      'without a password signing() refuses, and what it says is dropped',
-      "if (caPassword === '') return;",
-      'if (false) return;',
-    ),
-  ],
+  'src/service/authority.ts': same(
+    'makes nothing: create() looks as well, and that there is one is no failure here',
+    'if ((await find()) === undefined) await createDefault(requester);',
+    'if (true) await createDefault(requester);',
+  ),
   'src/service/content-rules.ts': same(
     'measures what is not asked for: none is below 0',
     'scan: createContentScan({ sha256: SHA256, entropy: config.minEntropyBits > 0 }),',

@@ -93,7 +93,8 @@ function counting(store: Store, pruned: Pruned): Store {
   };
 }
 
-function textOf({ pastes, submissions, challenges, auditEntries, certificates }: Pruned, { before, after }: Sizes): string {
+function textOf(pruned: Pruned, { before, after }: Sizes): string {
+  const { pastes, submissions, challenges, auditEntries, certificates } = pruned;
   return [
     `Removed ${pastes} expired pastes, ${submissions} duplicate records, ${challenges} used challenges, ` +
       `${auditEntries} audit entries and ${certificates} expired certificates.`,
@@ -102,7 +103,8 @@ function textOf({ pastes, submissions, challenges, auditEntries, certificates }:
   ].join('\n');
 }
 
-function jsonOf({ pastes, submissions, challenges, auditEntries, certificates }: Pruned, { before, after }: Sizes): string {
+function jsonOf(pruned: Pruned, { before, after }: Sizes): string {
+  const { pastes, submissions, challenges, auditEntries, certificates } = pruned;
   const shown = {
     expired_pastes: pastes,
     duplicate_records: submissions,

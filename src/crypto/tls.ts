@@ -4,8 +4,8 @@
 import { constants, createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
 /**
- * Options of OpenSSL (SSL_CTX_set_options(3)). Without renegotiation (which TLS 1.3 does not have) an identity stays the
- * same as long as the connection.
+ * Options of OpenSSL (SSL_CTX_set_options(3)). Without renegotiation (which TLS 1.3 does not have) an identity stays
+ * the same as long as the connection.
  */
 export const NO_RENEGOTIATION = constants.SSL_OP_NO_RENEGOTIATION;
 

@@ -8,5 +8,7 @@ import type { Request } from './request.ts';
 export type CallerOf = (request: Request) => Awaitable<Caller>;
 
 export function createCallerOf(identity: Identity): CallerOf {
-  return ({ fingerprint, certificate, clientAddress }) => identity.callerOf({ fingerprint, certificate, clientAddress });
+  return ({ fingerprint, certificate, clientAddress }) => (
+    identity.callerOf({ fingerprint, certificate, clientAddress })
+  );
 }

@@ -16,8 +16,8 @@ import type { ServerCertificate } from './tls-files.ts';
 const EXPIRY_WARNING_SECONDS = 14 * DAY_SECONDS;
 
 /**
- * What node asks for the keys of tickets, under names that its types do not know. It has no way to set how many are sent
- * (SSL_CTX_set_num_tickets(3)), but what this answers may be none: SSL_CTX_set_tlsext_ticket_key_cb(3).
+ * What node asks for the keys of tickets, under names that its types do not know. It can't set how many are sent
+ * (SSL_CTX_set_num_tickets(3)), but what this answers may be that there is none (SSL_CTX_set_tlsext_ticket_key_cb(3)).
  */
 interface Tickets {
   onticketkeycallback: () => readonly unknown[];

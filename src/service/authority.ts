@@ -62,7 +62,7 @@ export function createAuthorities(parts: {
   const { config, store, queue, audit, clock, random, log, onFound } = parts;
   let caPassword = config.pkiCaPassword;
   let unlocked: Promise<SigningAuthority> | undefined;
-  /** The password does not open the stored key. Remembered, since trying it takes a tenth of a second of whoever asks. */
+  /** The password does not open the stored key. Remembered, since trying it takes a tenth of a second. */
   let isKeyLocked = false;
   /** Of those that each made its own, all but one would have worked for nothing, and some found the queue full. */
   let creating: Promise<StoredAuthority> | undefined;
@@ -172,7 +172,8 @@ export function createAuthorities(parts: {
   function whyUnavailable(): string | undefined {
     const { name } = SETTINGS.pkiCaPassword;
     if (caPassword === '') return `no certificates can be issued: ${name} is not set here; tell the operator`;
-    return isKeyLocked ? `no certificates can be issued: ${name} does not open the CA key; tell the operator` : undefined;
+    if (!isKeyLocked) return undefined;
+    return `no certificates can be issued: ${name} does not open the CA key; tell the operator`;
   }
 
   async function replacePassword(password: string): Promise<boolean> {

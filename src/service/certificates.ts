@@ -184,7 +184,8 @@ export function createCertificates(parts: {
       if (fingerprint === null) return { items: [], total: 0 };
       const nowSeconds = unixSeconds(clock);
       const { items, total } = await store.listOf(fingerprint, page);
-      return { items: items.map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) })), total };
+      const records = items.map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) }));
+      return { items: records, total };
     },
   };
 }

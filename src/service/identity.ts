@@ -23,8 +23,9 @@ export interface Presenter extends Requester {
 
 export interface Identity {
   /**
-   * The tier of a request. A certificate of this service that is revoked, has expired or is not on record makes it anonymous, and is
-   * audited: revoking must end what a stolen key can do. Any other fingerprint owns what was created with it.
+   * The tier of a request. A certificate of this service that is revoked, has expired or is not on record makes it
+   * anonymous, and is audited: revoking must end what a stolen key can do. Any other fingerprint owns what was created
+   * with it.
    */
   callerOf(presenter: Presenter): Awaitable<Caller>;
 }
@@ -65,8 +66,9 @@ export function createIdentity(parts: {
   }
 
   /**
-   * Null unless our authority signed it. Whoever has a certificate can rewrite its ECDSA signature (r, s) into (r, n - s), which is as
-   * good: another fingerprint of the same certificate. So one that is ours and has no known fingerprint is known by its serial.
+   * Null unless our authority signed it. Whoever has a certificate can rewrite its ECDSA signature (r, s) into
+   * (r, n - s), which is as good: another fingerprint of the same certificate. So one of ours whose fingerprint is not
+   * known goes by its serial.
    */
   async function serialOf(certificate: Uint8Array): Promise<string | null> {
     const verified = serials.get(certificate);

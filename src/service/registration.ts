@@ -29,7 +29,7 @@ export interface Registered extends IssuedCertificate {
 }
 
 export interface Registration {
-  /** Refuses what needs no more of the request: nothing can be issued, or the work does not hold. Gives what is to be used up. */
+  /** Refuses while nothing can be issued, and work that does not hold; gives what is to be used up. */
   admit(work: Work): Promise<SpentChallenge | null>;
   register(request: RegistrationRequest): Promise<Registered>;
 }

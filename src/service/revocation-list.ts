@@ -12,11 +12,11 @@ const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
 
 export interface RevocationList {
   /**
-   * The list of this moment, the same object while it is. One that names all that are revoked is good to the end of its life where
-   * no other can be made; else refuses when there is no authority, or its key can't be had.
+   * The list of this moment, the same object while it is. Where no other can be made, one that names all that are
+   * revoked is good to the end of its life; else refuses when there is no authority, or its key can't be had.
    */
   current(): Promise<StoredCrl>;
-  /** Makes the list that is due, where anybody ever asked for one: its entries and what they name can go only then. Never rejects. */
+  /** Makes the list that is due where anybody ever asked for one: what it names can go only then. Never rejects. */
   renew(): Promise<void>;
 }
 

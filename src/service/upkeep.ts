@@ -19,7 +19,7 @@ const CERTIFICATES_PER_STEP = 100;
 /** How soon new pastes are taken again after a full disk has got room. */
 const BALLAST_SECONDS = 10;
 
-/** A host's clock that is set back by less must not make a used challenge, or a certificate, valid and unknown at once. */
+/** A clock that is set back by less must not make a used challenge, or a certificate, valid and unknown at once. */
 const CLOCK_MARGIN_SECONDS = HOUR_SECONDS;
 
 /** What is tidied up in the database; what removes comes before what gives its room back. */
@@ -127,7 +127,7 @@ function pruneStep(
   return async () => (await removeUntil(unixSeconds(clock) - ageSeconds, RECORDS_PER_STEP)) === RECORDS_PER_STEP;
 }
 
-/** Goes through all that have expired, since what refers to one may go at any time; a step has had its look at so many. */
+/** Goes through all that have expired, since what refers to one may go at any time; a step looks at so many. */
 function certificatesStep({ certificates }: Pick<Store, 'certificates'>, clock: Clock): () => Promise<boolean> {
   let after: CertificatePlace | null = null;
   return async () => {

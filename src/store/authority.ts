@@ -56,10 +56,11 @@ export function authorityLookups(db: DatabaseSync): AuthorityLookups {
   const revocations = db.prepare('SELECT count FROM revocations');
   return {
     findAuthority: () => find.get() as unknown as StoredAuthority | undefined,
-    // It may have megabytes.
-    findCrl: (known) => (
-      known !== undefined && crlNumber.get()?.['number'] === known.number ? known : crl.get() as unknown as StoredCrl | undefined
-    ),
+    // It may have megabytes: read once.
+    findCrl: (known) => {
+      if (known !== undefined && crlNumber.get()?.['number'] === known.number) return known;
+      return crl.get() as unknown as StoredCrl | undefined;
+    },
     revokedCount: () => Number(revocations.get()?.['count']),
   };
 }

@@ -5,7 +5,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import { prepareAudit } from './audit.ts';
 import { prepareSpending } from './challenges.ts';
 import type {
-  Certificate, CertificateCounts, CertificatePlace, CertificateRemoval, Issuance, IssueOutcome, Revocation, RevokeOutcome,
+  Certificate, CertificateCounts, CertificatePlace, CertificateRemoval, Issuance, IssueOutcome, Revocation,
+  RevokeOutcome,
 } from './pki-store.ts';
 import type { AuditEvent, Listed, Page } from './store.ts';
 

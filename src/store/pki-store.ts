@@ -86,9 +86,9 @@ export interface CertificateStore {
   issue(issuance: Issuance): Promise<IssueOutcome>;
   revoke(revocation: Revocation): Promise<RevokeOutcome>;
   /**
-   * Looks at `limit` that had expired by then, those after that place, and removes the ones that nothing refers to: no paste, no
-   * certificate that was obtained with it, no list of revoked ones that must name it once more. Never an admin's: there is
-   * a first certificate once.
+   * Looks at `limit` that had expired by then, those after that place, and removes the ones that nothing refers to: no
+   * paste, no certificate that was obtained with it, no list of revoked ones that must name it once more. Never an
+   * admin's: there is a first certificate once. A fingerprint that is removed is one like any other, and owns nothing.
    */
   removeExpired(untilSeconds: number, after: CertificatePlace | null, limit: number): Promise<CertificateRemoval>;
   /** Makes the holder of a certificate an admin; false when there is none of that serial, or it is revoked. */
@@ -149,7 +149,9 @@ export function createCertificateStore(reader: Reader, writer: Writer): Certific
     countByStatus: async (nowSeconds) => reader.look((lookups) => lookups.countCertificates(nowSeconds)),
     issue: (issuance) => writer.run('issueCertificate', issuance),
     revoke: (revocation) => writer.run('revokeCertificate', revocation),
-    removeExpired: (untilSeconds, after, limit) => writer.run('removeExpiredCertificates', { untilSeconds, after, limit }),
+    removeExpired: (untilSeconds, after, limit) => (
+      writer.run('removeExpiredCertificates', { untilSeconds, after, limit })
+    ),
     grantAdmin: (serial, granted) => writer.run('grantAdmin', { serial, granted }),
   };
 }

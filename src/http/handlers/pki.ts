@@ -15,9 +15,9 @@ import type { StoredCrl } from '../../store/pki-store.ts';
 import type { CallerOf } from '../callers.ts';
 import type { Handler, Handlers } from '../handler.ts';
 import { jsonBodyOf, textMember, type JsonObject } from '../json-body.ts';
+import { presentAuthority, presentCertificates, presentIssued, presentNewAuthority } from '../present.ts';
 import { page } from '../query.ts';
 import { namesEtag } from '../range.ts';
-import { presentAuthority, presentCertificates, presentIssued, presentNewAuthority } from '../present.ts';
 import { rateHeaders } from '../refused.ts';
 import { emptyReply, jsonReply, type Reply } from '../reply.ts';
 import type { Request } from '../request.ts';
@@ -40,7 +40,6 @@ export function createPkiHandlers(parts: {
   callerOf: CallerOf;
 }): Pick<Handlers, PkiRoutes> {
   const { config, authorities, certificates, revocationList, rates, callerOf } = parts;
-
   let pem: { readonly list: StoredCrl; readonly bytes: Promise<Uint8Array> } | undefined;
 
   function whenEnabled(handler: Handler): Handler {
@@ -76,7 +75,11 @@ export function createPkiHandlers(parts: {
   }
 
   /** The number is the list's own: no two have the same. */
-  async function listReply(request: Request, type: string, bytesOf: (list: StoredCrl) => Awaitable<Uint8Array>): Promise<Reply> {
+  async function listReply(
+    request: Request,
+    type: string,
+    bytesOf: (list: StoredCrl) => Awaitable<Uint8Array>,
+  ): Promise<Reply> {
     const list = await revocationList.current();
     const etag = `"${list.number}"`;
     const headers = { ETag: etag, 'Last-Modified': new Date(list.thisUpdate * 1000).toUTCString() };
