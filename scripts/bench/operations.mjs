@@ -8,6 +8,7 @@ import { memoryAfterRequests, memoryAtRest, memoryUnderUploads } from './memory.
 import { registering } from './registration.mjs';
 import { readingLarge, readingStock, readingStored, writing } from './scene.mjs';
 import { readsOnSlowDisk, writesOnSlowDisk } from './slow-disk.mjs';
+import { solving } from './solvers.mjs';
 import { startTime } from './start.mjs';
 import { throughput } from './throughput.mjs';
 
@@ -174,6 +175,14 @@ export const OPERATIONS = [
     unit: 'us',
     bar: { of: 'pasted', atMost: 20 },
     measure: checkTime('work'),
+  },
+  {
+    name: 'solve',
+    title: 'proof-of-work of 20 bits by pastec with perl-base, on average',
+    floor: 'batches of files through sha256sum',
+    unit: 'ms',
+    bar: { of: 'ratio', atMost: 0.1 },
+    measure: solving({ bits: 20 }),
   },
   {
     name: 'rate-check',
