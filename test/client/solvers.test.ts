@@ -12,12 +12,14 @@ import { SOLVERS, solverIsInstalled } from '../support/solvers.ts';
 
 const NOBODY = 'http://127.0.0.1:9';
 
+const FUNCTIONS = readFileSync(SCRIPT, 'utf8').replace('{ main "$@"; exit; }\n', 'prepare_shell\n');
+
 /**
  * Arguments: solver, processes, first number, and pairs of a nonce and bits. With a first number, the solver's program
  * by itself goes on from there by eights.
  */
-const SOLVE = `${readFileSync(SCRIPT, 'utf8').replace('{ main "$@"; exit; }\n', '')}
-prepare_shell; set_traps; make_work_folder
+const SOLVE = `${FUNCTIONS}
+set_traps; make_work_folder
 tested=$1 processes=$2 first=$3; shift 3
 solver_works "$tested" || exit 7
 while [ $# -gt 0 ]; do
@@ -130,3 +132,22 @@ for (const [compiler, script] of [
     assert.equal(found?.length, 3);
   });
 }
+
+test('pastec\'s progress line: the time that is left on average, whatever has passed, and a bad case', async (t) => {
+  const script = join(clientOf(t, NOBODY).folder, 'progress');
+  writeFileSync(script, `${FUNCTIONS}shows_progress=yes
+    elapsed=$1; shift
+    tried_thousands=$(($1 - 100)); note_progress 100000 "$2"`);
+  const { run } = clientOf(t, NOBODY, SH, script);
+  for (const [elapsed, thousands, bits, words] of [
+    [10, 500, 20, '10 s so far; from here about 21 s, could be 63'],
+    [20, 1000, 20, '20 s so far; from here about 21 s, could be 63'],
+    [10, 300_000, 32, '10 s so far; from here about 3 min, could be 9'],
+    [3, 105, 32, '3 s so far; from here about 34 h, could be 102'],
+    [2, 40_000, 8, '2 s so far; from here about 1 s, could be 3'],
+  ] as const) {
+    const { stderr } = await run([elapsed, thousands, bits].map(String));
+    assert.equal(stderr, `\r\x1b[Kproof-of-work, ${bits} bits: ${words}`);
+  }
+  assert.equal((await run(['1', '500', '20'])).stderr, '', 'too early to tell');
+});
