@@ -125,6 +125,8 @@ function createChunkFiller({ chunks, upload: begin }: ContentStore, contentId: s
   /** The one that is being filled. */
   let chunk: ReturnType<typeof chunks.take> | undefined;
   let filledBytes = 0;
+  /** From then on no buffer is taken: what is still added, after a wait or by a source that goes on, is dropped. */
+  let isDiscarded = false;
   const inFlight: Promise<void>[] = [];
 
   function send(): void {
@@ -149,7 +151,7 @@ function createChunkFiller({ chunks, upload: begin }: ContentStore, contentId: s
 
   async function addWithPauses(bytes: Uint8Array): Promise<void> {
     let rest = bytes;
-    while (rest.length > 0) {
+    while (rest.length > 0 && !isDiscarded) {
       rest = fill(rest);
       if (rest.length === 0) freeBytes(bytes);
       while (inFlight.length > (chunks.taken < MANY_CHUNKS ? CHUNKS_IN_FLIGHT : 0)) await inFlight.shift();
@@ -159,6 +161,7 @@ function createChunkFiller({ chunks, upload: begin }: ContentStore, contentId: s
   return {
     contentId,
     add: (bytes) => {
+      if (isDiscarded) return undefined;
       if (bytes.length >= CHUNK_BYTES - filledBytes) return addWithPauses(bytes);
       fill(bytes);
       freeBytes(bytes);
@@ -169,6 +172,7 @@ function createChunkFiller({ chunks, upload: begin }: ContentStore, contentId: s
       await Promise.all(inFlight);
     },
     discard: async () => {
+      isDiscarded = true;
       if (chunk !== undefined) chunks.giveBack(chunk);
       chunk = undefined;
       await Promise.allSettled(inFlight);

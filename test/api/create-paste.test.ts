@@ -2,8 +2,16 @@
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { assemble } from '../../src/assembly.ts';
+import { randomBytes } from '../../src/crypto/random.ts';
+import type { ContentStore } from '../../src/store/store.ts';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
+import { movableClock } from '../support/clock.ts';
+import { head, openRaw } from '../support/raw-http.ts';
+import { openTestStore, strayChunks } from '../support/store.ts';
+import { testConfig } from '../support/test-config.ts';
 
 const FINGERPRINT = '0123456789abcdef0123456789abcdef01234567';
 
@@ -226,6 +234,51 @@ test('POST /: an upload that breaks off at any stage leaves nothing behind', asy
     assert.equal(database.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.['rows'], 0, table);
   }
   database.close();
+});
+
+test('POST /: uploads that break off at any moment while the disk is slow give every buffer back', async (t) => {
+  const { store, folder } = await openTestStore(t);
+  const { contents } = store;
+  const held: (() => void)[] = [];
+  let isSlow = true;
+  const slow: ContentStore = {
+    ...contents,
+    upload(contentId) {
+      const upload = contents.upload(contentId);
+      const write = async (chunk: Uint8Array): Promise<void> => {
+        if (isSlow) await new Promise<void>((resolve) => held.push(resolve));
+        return upload.write(chunk);
+      };
+      return { ...upload, write };
+    },
+  };
+  const limits = { powDifficultyBits: 0, rateMax: 0, maxAnonBytes: 2 ** 24 };
+  const config = testConfig({ databasePath: join(folder, 'pasted.db'), ...limits });
+  const parts = { clock: movableClock(), random: randomBytes, log: () => {}, cores: 2, passwordCheckMs: 20 };
+  const app = await assemble(config, parts, { store: { ...store, contents: slow }, listenerTls: undefined });
+  t.after(() => app.close());
+  const { port } = await app.listen();
+  const sentBytes = Array.from({ length: 30 }, (_, index) => 70_000 + index * 65_003);
+  const connections = await Promise.all(sentBytes.map(async (bytes) => {
+    const connection = await openRaw(t, port);
+    connection.send(head('POST / HTTP/1.1', 'Content-Length: 8000000'));
+    connection.send(new Uint8Array(bytes));
+    return connection;
+  }));
+  const until = async (isSo: () => boolean, what: string): Promise<void> => {
+    for (let tries = 0; !isSo(); tries += 1) {
+      assert.ok(tries < 1000, what);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  };
+  await until(() => contents.chunks.taken >= connections.length && held.length >= 16, 'every upload has begun');
+  for (const { socket } of connections) socket.destroy();
+  // Time for the server to notice, while every write still waits.
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  isSlow = false;
+  for (const goOn of held) goOn();
+  await until(() => contents.chunks.taken === 0, `buffers of uploads that are over: ${contents.chunks.taken}`);
+  await until(() => strayChunks(config.databasePath) === 0, 'chunks of uploads that are over');
 });
 
 test('GET /{id}/raw: the digest and entity tag are those of the content', async (t) => {

@@ -7,6 +7,7 @@ import { createContentScan } from '../../src/core/content.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { SHA256 } from '../../src/crypto/digest.ts';
 import { receiveContent, type Intake, type ReceivedContent } from '../../src/service/intake.ts';
+import { createChunkBuffers } from '../../src/store/chunk-buffers.ts';
 import { CHUNK_BYTES, INLINE_BYTES, type ContentStore } from '../../src/store/store.ts';
 import { createSeeded, cutAtRandom } from '../support/seeded.ts';
 
@@ -218,3 +219,84 @@ function escaped(character: string): string {
   if (/[a-z]/.test(character)) return character;
   return character.split('').map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`).join('');
 }
+
+test('receiveContent: an upload that breaks off gives every buffer back, at whatever moment, and slows down no other', async () => {
+  const chunks = createChunkBuffers();
+  /** Writes that wait; an upload that was discarded refuses further ones, as the store's does. */
+  const waiting: (() => void)[] = [];
+  let mostInFlight = 0;
+  const upload = (): unknown => {
+    let isOver = false;
+    return {
+      async write(chunk: Uint8Array) {
+        if (!isOver) {
+          await new Promise<void>((resolve) => waiting.push(resolve));
+          mostInFlight = Math.max(mostInFlight, waiting.length + 1);
+        }
+        chunks.giveBack(chunk);
+        if (isOver) throw new Error('the upload has ended');
+      },
+      discard: async () => {
+        isOver = true;
+      },
+    };
+  };
+  const contents = { chunks, upload } as unknown as ContentStore;
+
+  /** As a request's body: broken off, it rejects at once, and what its sink was about to do is heard of by nobody. */
+  const begin = (pieces: readonly Uint8Array[], breaks: Promise<never>, isJson: boolean): Promise<unknown> => {
+    const pour: Intake['source'] = async (sink) => {
+      for (const piece of pieces) await sink(piece);
+    };
+    const intake: Intake = {
+      source: (sink) => {
+        const poured = pour(sink);
+        poured.catch(() => {});
+        return Promise.race([poured, breaks]);
+      },
+      isJson,
+      maxBytes: 100 * CHUNK_BYTES,
+      refuseSize: () => assert.fail('too large'),
+      scan: createContentScan({ sha256: SHA256, entropy: false }),
+      contents,
+      newContentId: () => 'content',
+    };
+    return receiveContent(intake, async () => {});
+  };
+  const passTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  const text = (size: number): Uint8Array => Buffer.alloc(size, 'x');
+  const documents = (sizes: readonly number[]): Uint8Array[] => [Buffer.from('{"content":"'), ...sizes.map(text)];
+
+  const most = 8;
+  const length = (most + 5) * CHUNK_BYTES;
+  for (const sizes of [[length + 10], [INLINE_BYTES + 1, length], Array<number>(most + 6).fill(CHUNK_BYTES - 10)]) {
+    for (const [isJson, pieces] of [[false, () => sizes.map(text)], [true, () => documents(sizes)]] as const) {
+      for (let letThrough = 0; letThrough <= most; letThrough += 1) {
+        const broken = Promise.withResolvers<never>();
+        const received = begin(pieces(), broken.promise, isJson);
+        for (let count = 0; count < letThrough; count += 1) {
+          await passTurn();
+          waiting.shift()?.();
+        }
+        await passTurn();
+        broken.reject(new Error('broken off'));
+        const ending = assert.rejects(received, /broken off/);
+        for (let turn = 0; turn < 40; turn += 1) {
+          await passTurn();
+          waiting.shift()?.();
+        }
+        await ending;
+        assert.equal(chunks.taken, 0, `${sizes.length} pieces, JSON ${isJson}, ${letThrough} writes let through`);
+      }
+    }
+  }
+  mostInFlight = 0;
+  const whole = begin([text(8 * CHUNK_BYTES)], Promise.withResolvers<never>().promise, false);
+  let isThrough = false;
+  void whole.then(() => (isThrough = true));
+  while (!isThrough) {
+    await passTurn();
+    waiting.shift()?.();
+  }
+  assert.equal(mostInFlight, 5);
+});
