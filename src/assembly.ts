@@ -42,7 +42,7 @@ import { createPastes } from './service/pastes.ts';
 import { createRates, type Rates } from './service/rates.ts';
 import { createRegistration } from './service/registration.ts';
 import { createRevocationList } from './service/revocation-list.ts';
-import { cleanupTasks } from './service/upkeep.ts';
+import { cleanupTasks, createRoomMaking } from './service/upkeep.ts';
 import type { StoredAuthority } from './store/pki-store.ts';
 import type { Store } from './store/store.ts';
 
@@ -138,12 +138,13 @@ export async function assemble(
     ...createAuditHandlers({ auditLog: store.audit, callerOf }),
     ...pki.handlers,
   };
-  const server = createHttpServer({ config, handlers, clock, random, log, metrics, tls });
+  const { revocationList } = pki;
+  const cleanup = createCleanup(cleanupTasks({ config, store, rates, revocationList, clock, count }), log);
+  const onStorageFull = createRoomMaking(cleanup.run, clock);
+  const server = createHttpServer({ config, handlers, clock, random, log, metrics, onStorageFull, tls });
   const metricsServer = config.metricsListen === ''
     ? undefined
     : createMetricsServer({ config, listenOn: config.metricsListen, metrics, clock, random, log });
-  const { revocationList } = pki;
-  const cleanup = createCleanup(cleanupTasks({ config, store, rates, revocationList, clock, count }), log);
   const authorityWatch = watchForAuthority(pki.authorities);
   const replacements: Replacements = {
     proxySecret: (secret) => server.replaceProxySecret(secret),

@@ -3,6 +3,7 @@
 import type { Config } from '../config/settings.ts';
 import { isoSeconds, unixSeconds, type Clock } from '../core/time.ts';
 import type { CertificateCounts } from '../store/pki-store.ts';
+import { countedBytes } from '../store/store.ts';
 import type { AuditCounts, FileSizes, PasteCounts, PasteOptionCounts } from '../store/stats.ts';
 import type { VisitedStore } from '../store/visit.ts';
 import { VERSION } from '../version.ts';
@@ -17,8 +18,10 @@ interface Stats {
   readonly certificates: CertificateCounts & { readonly admins: number };
   readonly audit: AuditCounts;
   readonly files: FileSizes;
-  /** For the content of all pastes; 0 for none. */
+  /** 0 for none. */
   readonly quotaBytes: number;
+  /** What is held against the quota. */
+  readonly countedBytes: number;
 }
 
 export const run: Run = (terminal, { options }) =>
@@ -37,15 +40,15 @@ async function gather(store: VisitedStore, config: Config, clock: Clock): Promis
     audit: await store.stats.audit(),
     files: await store.stats.files(),
     quotaBytes: config.maxStorageBytes,
+    countedBytes: countedBytes(await store.pastes.usage()),
   };
 }
 
-function textOf({ pastes, certificates, audit, files, quotaBytes }: Stats): string {
-  const { bytes } = pastes;
-  const quota = quotaBytes === 0 ? 'no quota' : `${showShare(bytes, quotaBytes)} of ${showBytes(quotaBytes)}`;
+function textOf({ pastes, certificates, audit, files, quotaBytes, countedBytes }: Stats): string {
+  const quota = quotaBytes === 0 ? 'none' : `${showShare(countedBytes, quotaBytes)} of ${showBytes(quotaBytes)}`;
   return alignColumns([
     ['pastes', String(pastes.count)],
-    ['  content', `${showBytes(bytes)} (${quota})`],
+    ['  content', showBytes(pastes.bytes)],
     ['  expired', `${pastes.expired} (waiting for cleanup)`],
     ['  burn after read', String(pastes.burnAfterRead)],
     ['  with password', String(pastes.passwordProtected)],
@@ -62,6 +65,7 @@ function textOf({ pastes, certificates, audit, files, quotaBytes }: Stats): stri
     ['  oldest', showMoment(audit.oldestTime)],
     ['  newest', showMoment(audit.newestTime)],
     ['database', showBytes(files.databaseBytes)],
+    ['  quota', quota],
     ['  unused in it', showBytes(files.unusedBytes)],
     ['  write-ahead log', showBytes(files.walBytes)],
     ['  free on its disk', showBytes(files.diskFreeBytes)],
@@ -74,7 +78,7 @@ function showMoment(seconds: number | null): string {
 }
 
 /** Times as the API has them where they have the same names: of pastes Unix seconds, of audit entries ISO 8601. */
-function jsonOf({ pastes, certificates, audit, files, quotaBytes }: Stats): object {
+function jsonOf({ pastes, certificates, audit, files, quotaBytes, countedBytes }: Stats): object {
   return {
     version: VERSION,
     schema_version: files.schemaVersion,
@@ -98,6 +102,7 @@ function jsonOf({ pastes, certificates, audit, files, quotaBytes }: Stats): obje
     },
     storage: {
       quota_bytes: quotaBytes === 0 ? null : quotaBytes,
+      counted_bytes: countedBytes,
       database_bytes: files.databaseBytes,
       unused_bytes: files.unusedBytes,
       wal_bytes: files.walBytes,

@@ -161,7 +161,8 @@ export const SETTINGS = {
   minEntropyBytes: integer('SERVICE_MIN_ENTROPY_SIZE', 256, 'bytes',
     'content smaller than this is exempt from the entropy check'),
   requireBinary: flag('SERVICE_REQUIRE_BINARY', false, 'refuse content that is valid UTF-8 text'),
-  maxStorageBytes: integer('SERVICE_MAX_STORAGE', 0, 'bytes', 'content of all pastes together; 0 switches the limit off'),
+  maxStorageBytes: integer('SERVICE_MAX_STORAGE', 0, 'bytes',
+    'database with all pastes, uploads under way and what is still read, beyond 512 KiB; 0 switches the limit off'),
 
   // Expiry
   expiryAnonSeconds: integer('SERVICE_EXPIRY_ANON', DAY_SECONDS, 'seconds',

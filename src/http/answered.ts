@@ -31,11 +31,16 @@ export interface RequestMetrics {
 
 const NO_METRICS: RequestMetrics = { count: countNothing, observeRequest: observeNothing };
 
-export function createNoteAnswered(log: Log, metrics: RequestMetrics = NO_METRICS): NoteAnswered {
+export function createNoteAnswered(
+  log: Log,
+  metrics: RequestMetrics = NO_METRICS,
+  onStorageFull: () => void = () => {},
+): NoteAnswered {
   return (answered) => {
     logRequest(log, answered);
     metrics.observeRequest(answered.route, answered.status, answered.ms / 1000);
     if (answered.refusal !== undefined) metrics.count('refusals', answered.refusal);
+    if (answered.refusal === 'storageFull') onStorageFull();
   };
 }
 

@@ -41,6 +41,8 @@ export interface HttpServerOptions {
   readonly random: RandomBytes;
   readonly log: Log;
   readonly metrics?: RequestMetrics;
+  /** Called when a request was refused for want of room. */
+  readonly onStorageFull?: () => void;
   /** Makes it HTTPS, with the certificate and the trust that this has at each moment. */
   readonly tls?: Tls | undefined;
 }
@@ -125,7 +127,7 @@ function assemble(options: HttpServerOptions, checkIntervalMs: number, isStoppin
   const lingering = createLingering();
   const requestIds = createRequestIds(random);
   const router = createRouter(routes);
-  const noteAnswered = createNoteAnswered(log, options.metrics);
+  const noteAnswered = createNoteAnswered(log, options.metrics, options.onStorageFull);
   const active: BodyTransfers['active'] = new Set();
   const forwarding = createForwarding({ config, random, isTrustedProxy });
   const exchanges = createExchanges({

@@ -39,6 +39,7 @@ export type GaugeName =
   | 'walBytes'
   | 'pastesStored'
   | 'contentBytesStored'
+  | 'quotaBytesUsed'
   | 'eventLoopDelaySeconds'
   | 'writerQueueLength'
   | 'passwordChecksRunning'
@@ -87,6 +88,7 @@ export const METRICS: MetricsTable = {
   walBytes: gauge('pasted_wal_bytes', 'Size of the write-ahead log.'),
   pastesStored: gauge('pasted_pastes_stored', 'Pastes in the database.'),
   contentBytesStored: gauge('pasted_content_bytes_stored', 'Content of all pastes together.'),
+  quotaBytesUsed: gauge('pasted_quota_bytes_used', 'What counts against SERVICE_MAX_STORAGE.'),
   // Prometheus reserves the label `quantile` for summaries; without a sum and a count it is still a whole one.
   eventLoopDelaySeconds: {
     name: 'pasted_event_loop_delay_seconds',

@@ -16,6 +16,7 @@ export interface GaugeReaders {
   readonly walBytes: Read<number>;
   readonly pastesStored: Read<number>;
   readonly contentBytesStored: Read<number>;
+  readonly quotaBytesUsed: Read<number>;
   /** Seconds by quantile. */
   readonly eventLoopDelaySeconds: Read<{ readonly '0.5': number; readonly '0.99': number }>;
   readonly writerQueueLength: Read<number>;

@@ -7,7 +7,7 @@ import { createContentScan, TEXT_TYPE } from '../core/content.ts';
 import { Refusal } from '../core/refusals.ts';
 import type { Caller } from '../core/tiers.ts';
 import { SHA256 } from '../crypto/digest.ts';
-import type { Store } from '../store/store.ts';
+import { INLINE_BYTES, passesQuota, type ContentStore, type Store } from '../store/store.ts';
 import { receiveContent, type ReceivedContent } from './intake.ts';
 import type { Passwords } from './passwords.ts';
 import { maxPasteBytes } from './tier-limits.ts';
@@ -47,14 +47,21 @@ export function createContentRules(parts: {
     throw new Refusal('pasteTooLarge', { size, maxSize, authenticated: caller.fingerprint !== null });
   }
 
-  /** A full store says so before it has taken megabytes. What is decided here is decided again when the paste is stored. */
-  async function requireRoom(offer: Offer): Promise<void> {
-    const { isJson, replacedBytes = 0 } = offer;
-    const declaredBytes = isJson ? 0 : (offer.declaredBytes ?? 0);
+  /** A full store says so before it has taken megabytes. All of it is decided again when content is written. */
+  async function requireRoom(declaredBytes: number, replacedBytes: number): Promise<void> {
     if (!store.hasRoomFor(declaredBytes)) throw new Refusal('storageFull');
     if (config.maxStorageBytes === 0) return;
-    const { bytes } = await store.pastes.usage();
-    if (bytes - replacedBytes + declaredBytes > config.maxStorageBytes) throw new Refusal('storageFull');
+    const contentBytes = declaredBytes - replacedBytes;
+    // Chunks are written before what they replace can go.
+    const more = { contentBytes, unwrittenBytes: declaredBytes <= INLINE_BYTES ? contentBytes : declaredBytes };
+    if (passesQuota(await store.pastes.usage(), config.maxStorageBytes, more)) throw new Refusal('storageFull');
+  }
+
+  /** Where content is written to: under the quota. */
+  function contentsFor(declaredBytes: number): ContentStore {
+    if (config.maxStorageBytes === 0) return store.contents;
+    const quota = { maxStoredBytes: config.maxStorageBytes, declaredBytes };
+    return { ...store.contents, upload: (contentId) => store.contents.upload(contentId, quota) };
   }
 
   function requireAcceptable(offer: Offer, received: ReceivedContent): void {
@@ -84,7 +91,9 @@ export function createContentRules(parts: {
       if (!offer.isJson && declaredBytes > maxPasteBytes(config, offer.caller)) refuseSize(offer, declaredBytes);
     },
     receive: async (offer, keep) => {
-      await requireRoom(offer);
+      // Of a JSON document it is not known how much of it is content.
+      const declaredBytes = offer.isJson ? 0 : (offer.declaredBytes ?? 0);
+      await requireRoom(declaredBytes, offer.replacedBytes ?? 0);
       const intake = {
         source: offer.source,
         isJson: offer.isJson,
@@ -94,7 +103,7 @@ export function createContentRules(parts: {
           return refuseSize(offer, seenBytes);
         },
         scan: createContentScan({ sha256: SHA256, entropy: config.minEntropyBits > 0 }),
-        contents: store.contents,
+        contents: contentsFor(declaredBytes),
         newContentId,
       };
       return receiveContent(intake, async (received) => {

@@ -4,7 +4,7 @@ import { unixSeconds, type Clock } from '../core/time.ts';
 import type { WorkQueue } from '../limits/work-queue.ts';
 import type { EventLoopDelay } from '../ops/event-loop.ts';
 import type { GaugeReaders } from '../ops/metrics.ts';
-import type { Store } from '../store/store.ts';
+import { countedBytes, type Store } from '../store/store.ts';
 
 export function gaugeReaders(parts: {
   store: Store;
@@ -19,6 +19,7 @@ export function gaugeReaders(parts: {
     walBytes: () => store.upkeep.fileBytes().wal,
     pastesStored: async () => (await store.pastes.usage()).pastes,
     contentBytesStored: async () => (await store.pastes.usage()).bytes,
+    quotaBytesUsed: async () => countedBytes(await store.pastes.usage()),
     eventLoopDelaySeconds: () => eventLoopDelay.read(),
     writerQueueLength: () => store.upkeep.writesWaiting(),
     passwordChecksRunning: () => passwordQueue.running,

@@ -3,7 +3,7 @@
 import type { Config } from '../config/settings.ts';
 import type { Count } from '../core/metrics.ts';
 import { DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS, unixSeconds, type Clock } from '../core/time.ts';
-import type { CleanupTask } from '../ops/cleanup.ts';
+import type { Cleanup, CleanupTask } from '../ops/cleanup.ts';
 import type { CertificatePlace } from '../store/pki-store.ts';
 import type { Store } from '../store/store.ts';
 import { SPENDABLE_SECONDS } from './challenges.ts';
@@ -18,6 +18,9 @@ const CERTIFICATES_PER_STEP = 100;
 
 /** How soon new pastes are taken again after a full disk has got room. */
 const BALLAST_SECONDS = 10;
+
+/** How often a full storage has what has expired removed, where someone wants room. */
+const MAKING_ROOM_SECONDS = 10;
 
 /** A clock that is set back by less must not make a used challenge, or a certificate, valid and unknown at once. */
 const CLOCK_MARGIN_SECONDS = HOUR_SECONDS;
@@ -116,6 +119,23 @@ export function cleanupTasks(
       },
     },
   ];
+}
+
+/** From most to least that they give: what has expired, its pages, and what the log holds of it. */
+const MAKES_ROOM = ['expired pastes', 'free pages', 'write-ahead log'];
+
+/** What a refusal for want of room starts; not again for a while, so that a flood of them costs nothing. */
+export function createRoomMaking(run: Cleanup['run'], clock: Clock): () => void {
+  let begunMs = -Infinity;
+  const runAll = async (): Promise<void> => {
+    for (const name of MAKES_ROOM) await run(name);
+  };
+  return () => {
+    const nowMs = clock.monotonicMs();
+    if (nowMs - begunMs < MAKING_ROOM_SECONDS * 1000) return;
+    begunMs = nowMs;
+    void runAll();
+  };
 }
 
 /** Removes records that ran out, or were made, so many seconds ago or before. */

@@ -9,8 +9,9 @@ import { createDiscards } from './discards.ts';
 import { createRecentChunks } from './recent-chunks.ts';
 import type { RecentChunks } from './recent-chunks.ts';
 import type { Reader } from './reader.ts';
-import { CHUNK_BYTES } from './store.ts';
-import type { ContentReader, ContentStore, Upload } from './store.ts';
+import type { Chunk } from './contents.ts';
+import { CHUNK_BYTES, StoreError } from './store.ts';
+import type { ContentReader, ContentStore, Upload, UploadQuota } from './store.ts';
 import type { Writer } from './writer.ts';
 
 /** Chunks in one command: as much content as a batch is meant to hold, since clearing it costs what writing it did. */
@@ -64,7 +65,9 @@ export function createContentStore(reader: Reader, writer: Writer, log: Log): Co
     keeper: { release },
     contents: {
       chunks,
-      upload: (contentId) => createUpload({ contentId, writer, chunks, release: () => release([contentId]) }),
+      upload: (contentId, quota = null) => (
+        createUpload({ contentId, quota, writer, chunks, release: () => release([contentId]) })
+      ),
       // Synchronous with the look at the database: an acknowledgement that makes it an orphan comes before it or finds
       // the reader.
       open(contentId) {
@@ -78,16 +81,18 @@ export function createContentStore(reader: Reader, writer: Writer, log: Log): Co
 
 interface UploadParts {
   readonly contentId: string;
+  readonly quota: UploadQuota | null;
   readonly writer: Writer;
   readonly chunks: ChunkBuffers;
   readonly release: () => Promise<void>;
 }
 
-function createUpload({ contentId, writer, chunks, release }: UploadParts): Upload {
+function createUpload({ contentId, quota, writer, chunks, release }: UploadParts): Upload {
   let position = 0;
   let lastBytes = CHUNK_BYTES;
   /** What further writes are refused with: after a failure that same one, since there would be a gap. */
   let refusal: unknown;
+  let firstWrite: Promise<void> | undefined;
   let lastWrite: Promise<unknown> = Promise.resolve();
 
   async function writeNext(bytes: Uint8Array): Promise<void> {
@@ -96,10 +101,18 @@ function createUpload({ contentId, writer, chunks, release }: UploadParts): Uplo
       throw new RangeError(`a chunk of ${bytes.length} bytes after one of ${lastBytes}`);
     }
     lastBytes = bytes.length;
-    const write = writer.run('writeChunk', { contentId, position, bytes }, { bytes: bytes.length });
+    const write = send({ contentId, position, bytes, quota });
     position += 1;
+    firstWrite ??= write;
     lastWrite = write.catch((error) => (refusal = error));
     return write;
+  }
+
+  async function send(chunk: Chunk): Promise<void> {
+    // Under a quota the first chunk asks for all: others that went along would come to content that is not there.
+    if (quota !== null) await firstWrite;
+    const hasRoom = await writer.run('writeChunk', chunk, { bytes: chunk.bytes.length });
+    if (!hasRoom) throw new StoreError('full', 'storage full: the quota has no room for this upload');
   }
 
   return {

@@ -5,6 +5,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { prepareAudit } from './audit.ts';
 import { PASTE_COLUMNS, pasteFromRow, prepareAdoption, prepareOrphaning, prepareUsage } from './pastes.ts';
 import type { PasteRow } from './pastes.ts';
+import { passesQuota } from './store.ts';
 import type { AuditEvent, DeletionOutcome, Paste, PasteChanges, UpdateOutcome, UpdateTerms } from './store.ts';
 import { prepareSubmissions } from './submissions.ts';
 
@@ -57,9 +58,10 @@ function prepareUpdate(db: DatabaseSync, selected: Selected): PasteChangeCommand
     if (content === undefined) return undefined;
     const excess = terms.duplicates === null ? undefined : submissions.excess(content.sha256, terms.nowSeconds, terms.duplicates);
     if (excess !== undefined) return { kind: 'duplicate', ...excess };
-    const storedBytes = usage().bytes - paste.size + content.size;
-    if (terms.maxStoredBytes !== null && storedBytes > terms.maxStoredBytes) return { kind: 'storageFull' };
-    return undefined;
+    if (terms.maxStoredBytes === null) return undefined;
+    const contentBytes = content.size - paste.size;
+    const more = { contentBytes, unwrittenBytes: content.contentId === null ? contentBytes : 0 };
+    return passesQuota(usage(), terms.maxStoredBytes, more) ? { kind: 'storageFull' } : undefined;
   }
 
   return (update) => {

@@ -5,6 +5,8 @@ import type { DatabaseSync } from 'node:sqlite';
 
 import { compactBytes } from '../core/bytes.ts';
 import { prepareSpending } from './challenges.ts';
+import { PAGE_BYTES } from './schema.ts';
+import { OWN_BYTES, passesQuota } from './store.ts';
 import type { CreationOutcome, CreationTerms, NewPaste, Paste, PasteWithContent, StoredUsage } from './store.ts';
 import { prepareSubmissions } from './submissions.ts';
 
@@ -84,8 +86,9 @@ function preparePasteCreation(db: DatabaseSync): PasteCommands['createPaste'] {
     if (unpaid !== undefined) return unpaid;
     const excess = terms.duplicates === null ? undefined : submissions.excess(sha256, createdAt, terms.duplicates);
     if (excess !== undefined) return { kind: 'duplicate', ...excess };
-    if (terms.maxStoredBytes !== null && usage().bytes + size > terms.maxStoredBytes) return { kind: 'storageFull' };
-    return undefined;
+    if (terms.maxStoredBytes === null) return undefined;
+    const more = { contentBytes: size, unwrittenBytes: paste.contentId === null ? size : 0 };
+    return passesQuota(usage(), terms.maxStoredBytes, more) ? { kind: 'storageFull' } : undefined;
   }
 
   return (creation) => {
@@ -99,9 +102,16 @@ function preparePasteCreation(db: DatabaseSync): PasteCommands['createPaste'] {
   };
 }
 
+/** Sees what its own transaction has done. Of the database, pages in use: no count of rows could say it as exactly. */
 export function prepareUsage(db: DatabaseSync): () => StoredUsage {
-  const select = db.prepare('SELECT pastes, bytes FROM usage');
-  return () => ({ ...(select.get() as unknown as StoredUsage) });
+  const stored = db.prepare('SELECT pastes, bytes FROM usage');
+  const pages = db.prepare('PRAGMA page_count');
+  const freePages = db.prepare('PRAGMA freelist_count');
+  return () => {
+    const { pastes, bytes } = stored.get() as unknown as Pick<StoredUsage, 'pastes' | 'bytes'>;
+    const usedPages = Number(pages.get()?.['page_count']) - Number(freePages.get()?.['freelist_count']);
+    return { pastes, bytes, databaseBytes: Math.max(0, usedPages * PAGE_BYTES - OWN_BYTES) };
+  };
 }
 
 function preparePasteInsertion(db: DatabaseSync): (paste: NewPaste) => void {

@@ -72,7 +72,7 @@ export interface CreationTerms {
   /** To be used up; null when no work was asked for. */
   readonly spend: SpentChallenge | null;
   readonly duplicates: DuplicateLimit | null;
-  /** Content of all pastes together; null for no limit. */
+  /** The quota, see passesQuota; null for none. */
   readonly maxStoredBytes: number | null;
 }
 
@@ -115,7 +115,7 @@ export interface PasteStore {
   touch(id: string, nowSeconds: number): void;
   /** Removes at most `limit` pastes that have expired; how many were removed. */
   removeExpired(nowSeconds: number, limit: number): Promise<number>;
-  /** What all pastes take together, expired ones that have not been removed included. */
+  /** What all pastes take together, expired ones that have not been removed included, and what the database does. */
   usage(): Promise<StoredUsage>;
 }
 
@@ -123,6 +123,29 @@ export interface StoredUsage {
   readonly pastes: number;
   /** Of content. */
   readonly bytes: number;
+  /** What the database takes beyond OWN_BYTES: rows, uploads under way, content that is still read or being removed. */
+  readonly databaseBytes: number;
+}
+
+/** What an empty database takes, and as much again: a quota is for what comes beside it. */
+export const OWN_BYTES = 512 * 1024;
+
+/** What is held against a quota. */
+export function countedBytes({ bytes, databaseBytes }: StoredUsage): number {
+  return Math.max(bytes, databaseBytes);
+}
+
+/**
+ * Whether a quota has no room for so much more content, of which `unwrittenBytes` are not in the database yet. What is
+ * there already was let in when it was written.
+ */
+export function passesQuota(
+  { bytes, databaseBytes }: StoredUsage,
+  maxStoredBytes: number,
+  { contentBytes, unwrittenBytes }: { readonly contentBytes: number; readonly unwrittenBytes: number },
+): boolean {
+  if (bytes + contentBytes > maxStoredBytes) return true;
+  return unwrittenBytes > 0 && databaseBytes + unwrittenBytes > maxStoredBytes;
 }
 
 /** What an owner changes about a paste; undefined members stay as they are. */
@@ -223,6 +246,12 @@ export interface SecretStore {
   keep(name: string, offered: Uint8Array): Promise<Uint8Array>;
 }
 
+export interface UploadQuota {
+  readonly maxStoredBytes: number;
+  /** The first chunk is written only where there is room for so many bytes, which is then kept; 0 if unknown. */
+  readonly declaredBytes: number;
+}
+
 /** Larger content on its way in. What is never given to a paste is removed: by discard, or at the next start. */
 export interface Upload {
   readonly contentId: string;
@@ -249,8 +278,8 @@ export interface ContentReader {
 export interface ContentStore {
   /** What chunks to write are gathered in. */
   readonly chunks: ChunkBuffers;
-  /** `contentId` is new and random, made like a paste's id. */
-  upload(contentId: string): Upload;
+  /** `contentId` is new and random, made like a paste's id. What the quota has no room for is refused as `full`. */
+  upload(contentId: string, quota?: UploadQuota | null): Upload;
   /** Holds the content for reading; undefined when it is gone, as after a PUT or DELETE since the paste was found. */
   open(contentId: string): ContentReader | undefined;
 }

@@ -7,6 +7,7 @@ export const GAUGE_READERS: GaugeReaders = {
   walBytes: async () => 512,
   pastesStored: () => 3,
   contentBytesStored: () => 77,
+  quotaBytesUsed: () => 99,
   eventLoopDelaySeconds: () => ({ '0.5': 0.001, '0.99': 0.02 }),
   writerQueueLength: () => 5,
   passwordChecksRunning: () => 1,

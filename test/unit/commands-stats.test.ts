@@ -68,6 +68,7 @@ test('stats --json: counts pastes, certificates, entries and bytes, beside a run
     audit: { entries: 2, oldest_time: '2026-01-31T12:00:01Z', newest_time: '2026-01-31T12:00:09Z' },
   });
   assert.equal(storage['quota_bytes'], 1_000_000);
+  assert.equal(storage['counted_bytes'], 201_300);
   assert.equal(storage['database_bytes'], databaseBytes);
   assert.ok(storage['wal_bytes']! > 200_000);
   assert.ok(storage['unused_bytes']! >= 0 && storage['disk_free_bytes']! > 0);
@@ -79,7 +80,8 @@ test('stats: the same for people, with the share of the quota', async (t) => {
   const rows = text.trimEnd().split('\n').map((line) => line.trim().split(/ {2,}/));
   for (const row of [
     ['pastes', '5'],
-    ['content', '196.5 KiB (20 % of 976.5 KiB)'],
+    ['content', '196.5 KiB'],
+    ['quota', '20 % of 976.5 KiB'],
     ['burn after read', '2'],
     ['oldest', '2026-01-31T11:59:10Z'],
     ['valid', '2 (1 of them admin)'],
@@ -93,7 +95,7 @@ test('stats: the same for people, with the share of the quota', async (t) => {
 
 test('stats: an empty service, without a quota', async (t) => {
   const { path } = await openTestStore(t);
-  assert.match(await stats(path), /^pastes +0\n +content +0 bytes \(no quota\)\n[^]*\n +oldest +-\n/);
+  assert.match(await stats(path), /^pastes +0\n +content +0 bytes\n[^]*\n +oldest +-\n[^]*\n +quota +none\n/);
   const { pastes, audit, storage } = JSON.parse(await stats(path, ['--json'])) as Record<string, Record<string, unknown>>;
   assert.deepEqual([pastes!['oldest_created_at'], audit!['newest_time'], storage!['quota_bytes']], [null, null, null]);
 });

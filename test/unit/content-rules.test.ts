@@ -20,6 +20,7 @@ interface Circumstances {
   /** For so many bytes the disk has room. */
   readonly roomBytes?: number;
   readonly storedBytes?: number;
+  readonly databaseBytes?: number;
   readonly config?: Partial<Config>;
   readonly offer?: Partial<Offer>;
 }
@@ -32,14 +33,14 @@ const PASSWORDS = {
 
 /** What comes of an offer, and for how many bytes the disk was asked. */
 async function offered(options: Circumstances) {
-  const { roomBytes = Infinity, storedBytes = 0 } = options;
+  const { roomBytes = Infinity, storedBytes = 0, databaseBytes = 0 } = options;
   const askedBytes: number[] = [];
   const store = {
     hasRoomFor: (bytes: number) => {
       askedBytes.push(bytes);
       return bytes <= roomBytes;
     },
-    pastes: { usage: async () => ({ bytes: storedBytes }) },
+    pastes: { usage: async () => ({ bytes: storedBytes, databaseBytes }) },
   } as unknown as Store;
   const config = testConfig(options.config ?? {});
   const rules = createContentRules({ config, store, passwords: PASSWORDS, newContentId: () => 'content' });
@@ -89,6 +90,17 @@ test('receive: the quota counts what is stored without what is replaced, and wha
   assert.deepEqual([await within(90), await within(91)], [10, 'storageFull']);
   assert.deepEqual([await within(95, 5), await within(96, 5)], [10, 'storageFull']);
   assert.equal((await offered({ storedBytes: 1e9, config: { maxStorageBytes: 0 } })).outcome, 10);
+});
+
+test('receive: the quota counts what the database takes, and room beside what is replaced unless both are in a row', async () => {
+  const within = async (databaseBytes: number, declaredBytes: number, replacedBytes = 0): Promise<unknown> => {
+    const config = { maxStorageBytes: 1_000_000 };
+    return (await offered({ databaseBytes, config, offer: { declaredBytes, replacedBytes } })).outcome;
+  };
+  assert.deepEqual([await within(999_990, 10), await within(999_991, 10)], [10, 'storageFull']);
+  assert.deepEqual([await within(1_000_000, 10, 10), await within(1_000_000, 10, 9)], [10, 'storageFull']);
+  assert.deepEqual([await within(1_000_000, 65_536, 70_000), await within(1_000_000, 65_537, 70_000)], [10, 'storageFull']);
+  assert.equal(await within(934_463, 65_537, 70_000), 10);
 });
 
 test('requireDeclaredSize: by the tier\'s largest, a raw body alone, and nothing where nothing is declared', () => {

@@ -6,6 +6,17 @@ import { gaugeReaders } from '../../src/service/gauges.ts';
 import type { Store } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 
+test('quotaBytesUsed: content, or what the database takes where that is more', async () => {
+  const used = (bytes: number, databaseBytes: number) => gaugeReaders({
+    store: { pastes: { usage: async () => ({ pastes: 1, bytes, databaseBytes }) } } as unknown as Store,
+    passwordQueue: { enter: () => assert.fail('not entered'), running: 0, waiting: 0 },
+    eventLoopDelay: { read: () => assert.fail('not read'), stop: () => {} },
+    connectionsOpen: () => 0,
+    clock: movableClock(),
+  }).quotaBytesUsed();
+  assert.deepEqual([await used(5, 0), await used(5, 7)], [5, 7]);
+});
+
 test('authorityExpiry: null where there is no authority', async () => {
   const expiry = (found: { expiresAt: number } | undefined) => gaugeReaders({
     store: { authority: { find: async () => found } } as unknown as Store,

@@ -196,6 +196,7 @@ test('render: every gauge has the number that its reader gave', async () => {
     ['pasted_wal_bytes', 512],
     ['pasted_pastes_stored', 3],
     ['pasted_content_bytes_stored', 77],
+    ['pasted_quota_bytes_used', 99],
     ['pasted_event_loop_delay_seconds{quantile="0.5"}', 0.001],
     ['pasted_event_loop_delay_seconds{quantile="0.99"}', 0.02],
     ['pasted_writer_queue_length', 5],

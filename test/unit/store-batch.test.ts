@@ -68,7 +68,7 @@ test('carryOut: without a failure there are no savepoints; with one, everything 
 test('carryOut: a failing command takes back all of its own statements', (t) => {
   const { db, executor } = openExecutor(t);
   const contentId = newId();
-  executor.carryOut([{ name: 'writeChunk', params: { contentId, position: 0, bytes: patternedBytes(10) } }]);
+  executor.carryOut([{ name: 'writeChunk', params: { contentId, position: 0, bytes: patternedBytes(10), quota: null } }]);
   const taken = createCommand(10, 'taken1');
   const adopting = inlinePaste(patternedBytes(10), { id: 'taken1', content: null, contentId });
   const answers = executor.carryOut([taken, { name: 'createPaste', params: { paste: adopting, terms: NO_TERMS } }]);

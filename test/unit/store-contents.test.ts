@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { CHUNK_BYTES, INLINE_BYTES, type ContentReader, type Store } from '../../src/store/store.ts';
+import { CHUNK_BYTES, INLINE_BYTES, StoreError, type ContentReader, type Store } from '../../src/store/store.ts';
 import {
   CREATED_AT, EXPIRES_AT, NO_TERMS, gather, inlinePaste, newId, openTestStore, patternedBytes, readContent, storePaste,
   strayChunks, uploadContent,
@@ -265,4 +265,35 @@ test('write: many uploads at once keep their own order', async (t) => {
     const content = contents[index] ?? new Uint8Array();
     assert.deepEqual(await readContent(store, contentId, 0, content.length), Buffer.from(content));
   }
+});
+
+test('write: under a quota, a first chunk without room for all that is declared is refused, and nothing is written', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const isFull = (error: unknown): boolean => error instanceof StoreError && error.failure === 'full';
+  const quota = { maxStoredBytes: 5 * CHUNK_BYTES, declaredBytes: 4 * CHUNK_BYTES };
+  const first = store.contents.upload(newId(), quota);
+  await first.write(patternedBytes(CHUNK_BYTES));
+  // What the first was promised is not to be had, declared or not.
+  const declared = store.contents.upload(newId(), { ...quota, declaredBytes: 3 * CHUNK_BYTES });
+  const writes = [1, 2].map((seed) => declared.write(patternedBytes(CHUNK_BYTES, seed)));
+  for (const write of writes) await assert.rejects(write, isFull);
+  await declared.discard();
+  const growing = store.contents.upload(newId(), { ...quota, declaredBytes: 0 });
+  const outcomes = [];
+  for (let count = 0; count < 4; count += 1) {
+    outcomes.push(await growing.write(patternedBytes(CHUNK_BYTES)).then(() => 'written', isFull));
+  }
+  assert.equal(outcomes.at(-1), true);
+  assert.ok(await store.healthy());
+  await first.write(patternedBytes(CHUNK_BYTES, 2));
+  await first.write(patternedBytes(CHUNK_BYTES, 3));
+  await growing.discard();
+  await first.discard();
+  assert.equal(strayChunks(path), 0);
+  // And what was promised to one that is gone is to be had again.
+  const next = store.contents.upload(newId(), quota);
+  await next.write(patternedBytes(CHUNK_BYTES));
+  await next.discard();
+  const last = store.contents.upload(newId(), { ...quota, declaredBytes: 5 * CHUNK_BYTES });
+  await last.write(patternedBytes(CHUNK_BYTES));
 });

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
 import type { Count } from '../../src/core/metrics.ts';
 import type { Rates } from '../../src/service/rates.ts';
-import { cleanupTasks } from '../../src/service/upkeep.ts';
+import { cleanupTasks, createRoomMaking } from '../../src/service/upkeep.ts';
 import type { Store } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 import { CREATED_AT } from '../support/store.ts';
@@ -127,4 +127,25 @@ test('expired certificates: an hour after their end, 100 a step, each after the 
   const until = CREATED_AT - HOUR_SECONDS;
   const first = ['certificates', until, null, 100];
   assert.deepEqual(calls, [first, ['certificates', until, { expiresAt: 5, serial: 'x' }, 100], first]);
+});
+
+test('createRoomMaking: removes, then gives room back, at most every ten seconds', async () => {
+  const clock = movableClock();
+  const begun: string[] = [];
+  const makeRoom = createRoomMaking(async (name) => void begun.push(name), clock);
+  const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  for (let refusal = 0; refusal < 100; refusal += 1) makeRoom();
+  await settle();
+  const once = ['expired pastes', 'free pages', 'write-ahead log'];
+  assert.deepEqual(begun, once);
+  clock.advance(9999);
+  makeRoom();
+  await settle();
+  assert.deepEqual(begun, once);
+  clock.advance(1);
+  makeRoom();
+  await settle();
+  assert.deepEqual(begun, [...once, ...once]);
+  const known = tasksOver().tasks.map(({ name }) => name);
+  assert.ok(once.every((name) => known.includes(name)));
 });
