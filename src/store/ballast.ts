@@ -11,14 +11,14 @@ import { fileBytes } from './file.ts';
 /** Enough for a log at its limit and for moving it into the database. */
 export const BALLAST_BYTES = 2 * WAL_LIMIT_BYTES;
 
-/** What stays free beside the ballast: content that would leave less is refused before it is taken. */
+/** What stays free beside the ballast: content that would leave less is refused when it is offered, and when it is written. */
 export const FREE_RESERVE_BYTES = BALLAST_BYTES;
 
 const OWNER_ONLY_FILE = 0o600;
 
 export interface Ballast {
-  /** From giving up until it is whole again: nothing that stores content may live on it. */
-  isGivenUp(): boolean;
+  /** Where the reserve is touched, and from giving up until the ballast is whole again: no more may be stored. */
+  isDiskShort(): boolean;
   /** Frees the room; false when there was none to free. */
   giveUp(): boolean;
   /** Makes the file whole where there is room for it and the reserve; whether it is whole. */
@@ -46,7 +46,16 @@ export function createBallast(path: string): Ballast {
     givenUp = false;
     return true;
   }
-  return { isGivenUp: () => givenUp, giveUp, restore };
+
+  function isDiskShort(): boolean {
+    try {
+      return givenUp || freeBytes(path) <= FREE_RESERVE_BYTES;
+    } catch {
+      // What is wrong with the disk is for the write itself to say.
+      return false;
+    }
+  }
+  return { isDiskShort, giveUp, restore };
 }
 
 /** Bytes that this process may still write to the file system of that path. */

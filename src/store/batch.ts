@@ -4,7 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 
 import type { Ballast } from './ballast.ts';
-import { prepareCommands, STORES_CONTENT } from './commands.ts';
+import { NEEDS_ROOM, prepareCommands } from './commands.ts';
 import { describe, failureOf } from './failures.ts';
 import type { Answer, Command } from './protocol.ts';
 
@@ -82,26 +82,21 @@ export function createExecutor(db: DatabaseSync, ballast?: Ballast): Executor {
   }
 
   function carryOut(batch: readonly Command[]): Answer[] {
-    if (ballast?.isGivenUp() === true) return carryOutSparingly(batch);
-    try {
-      return inTransaction(batch);
-    } catch (error) {
-      if (failureOf(error) === 'full' && ballast?.giveUp() === true) return carryOutSparingly(batch);
-      return carryOutApart(batch, error);
-    }
+    return ballast?.isDiskShort() === true ? carryOutSparingly(batch) : attempt(batch);
   }
 
-  /** While the ballast is given up, its room is for what removes content. */
+  /** What room there is left is for what removes content. */
   function carryOutSparingly(batch: readonly Command[]): Answer[] {
-    const spared = batch.filter(({ name }) => !STORES_CONTENT.has(name));
+    const spared = batch.filter(({ name }) => !NEEDS_ROOM.has(name));
     const answers = spared.length === 0 ? [] : attempt(spared);
-    return batch.map(({ name }) => (STORES_CONTENT.has(name) ? NO_ROOM : answers.shift()!));
+    return batch.map(({ name }) => (NEEDS_ROOM.has(name) ? NO_ROOM : answers.shift()!));
   }
 
   function attempt(batch: readonly Command[]): Answer[] {
     try {
       return inTransaction(batch);
     } catch (error) {
+      if (failureOf(error) === 'full' && ballast?.giveUp() === true) return carryOutSparingly(batch);
       return carryOutApart(batch, error);
     }
   }

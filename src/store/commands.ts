@@ -74,8 +74,13 @@ export const LANES: Readonly<Record<CommandName, Lane>> = {
   restoreBallast: 'alone',
 };
 
-/** The commands that need room for what a request brought. */
-export const STORES_CONTENT: ReadonlySet<CommandName> = new Set(['createPaste', 'updatePaste', 'writeChunk']);
+/**
+ * The commands that a disk without room is closed to: each needs room that nothing gives back by itself. Not those that
+ * delete or revoke, with their audit entries.
+ */
+export const NEEDS_ROOM: ReadonlySet<CommandName> = new Set([
+  'createPaste', 'updatePaste', 'writeChunk', 'recordAudit', 'issueCertificate', 'createAuthority',
+]);
 
 export function prepareCommands(db: DatabaseSync, ballast?: Ballast): Commands {
   return {

@@ -8,7 +8,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { MIB } from '../../src/core/time.ts';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
+import { newFingerprint, presenting } from '../support/certificates.ts';
+import { issue, PKI, send, withAdmin } from '../support/pki.ts';
+import { assertError, type Answer } from '../support/posting.ts';
 import { smallFileSystem } from '../support/small-file-system.ts';
+
+const STRANGER = newFingerprint();
 
 /** Takes every byte that is left; the path of the file that has them. */
 function fillUp(folder: string): string {
@@ -90,4 +95,59 @@ test('full disk: a service that starts on one serves what is there', async (t) =
   rmSync(filler);
   await after.app.cleanup.run('room in reserve');
   assert.equal(await post(after, binaryContent(10)), 201);
+});
+
+test('full disk: no certificate and no mere audit entry is stored; deleting, revoking and their entries go on', async (t) => {
+  const folder = smallFileSystem(t, 96);
+  if (folder === undefined) return t.skip('mounting a file system in memory is not permitted here');
+  const app = await startApp(t, { ...PKI, databasePath: join(folder, 'pasted.db'), maxAnonBytes: 8 * MIB });
+  const admin = await withAdmin(app);
+  const holder = await issue(app, 'holder', { as: admin.fingerprint_sha1 });
+  const revoked = await issue(app, 'revoked', { as: admin.fingerprint_sha1 });
+  const asAdmin = { as: admin.fingerprint_sha1 };
+  const revoke = (serial: string): Promise<Answer> => send(app, `POST /pki/revoke/${serial}`, asAdmin);
+  assert.equal((await revoke(revoked.serial)).status, 200);
+  await app.app.cleanup.run('room in reserve');
+  const ids: string[] = [];
+  for (let count = 0; count < 12; count += 1) ids.push(await app.store(binaryContent(MIB, count), presenting(STRANGER)));
+  const entries = async (event: string): Promise<unknown> => (
+    (await send(app, `GET /audit?event=${event}`, asAdmin)).json['total']
+  );
+  const issuedBefore = await entries('cert_issued');
+
+  const filler = fillUp(folder);
+  for (let count = 0; count < 20; count += 1) {
+    const refused = await send(app, 'POST /pki/issue', { body: { common_name: `n${count}` } });
+    assertError(refused, 507, 'storage full');
+    assert.equal(await statusOf(app, `/${ids[0]}`, { headers: presenting(revoked.fingerprint_sha1) }), 200);
+  }
+  assert.equal(await entries('cert_issued'), issuedBefore);
+  assert.equal(await entries('auth_failure'), 0);
+  assert.equal((await revoke(holder.serial)).status, 200);
+  for (const id of ids) {
+    const response = await app.request(`/${id}`, { method: 'DELETE', headers: presenting(admin.fingerprint_sha1) });
+    await response.arrayBuffer();
+    assert.equal(response.status, 200);
+  }
+  assert.equal(await entries('paste_deleted'), ids.length);
+  assert.equal(await entries('cert_revoked'), 2);
+
+  rmSync(filler);
+  await app.app.cleanup.run('room in reserve');
+  await issue(app, 'again');
+  assert.equal(await statusOf(app, `/pastes`, { headers: presenting(revoked.fingerprint_sha1) }), 401);
+  assert.equal(await entries('auth_failure'), 1);
+});
+
+test('full disk: an authority is not made on one, and is when there is room', async (t) => {
+  const folder = smallFileSystem(t, 64);
+  if (folder === undefined) return t.skip('mounting a file system in memory is not permitted here');
+  const app = await startApp(t, { ...PKI, databasePath: join(folder, 'pasted.db') });
+  await app.app.cleanup.run('room in reserve');
+  const filler = fillUp(folder);
+  for (const request of ['POST /pki/ca', 'POST /pki/ca']) assertError(await send(app, request), 507, 'storage full');
+  assert.equal((await send(app, 'GET /pki')).json['ca_exists'], false);
+  rmSync(filler);
+  await app.app.cleanup.run('room in reserve');
+  await withAdmin(app);
 });

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import test, { type TestContext } from 'node:test';
+import type { Ballast } from '../../src/store/ballast.ts';
 import { createExecutor } from '../../src/store/batch.ts';
 import type { Answer, Command } from '../../src/store/protocol.ts';
 import { migrate } from '../../src/store/schema.ts';
@@ -13,7 +14,7 @@ function createCommand(size: number, id = newId()): Command {
 }
 
 /** An executor on a database in memory; `intercept` sees every statement that is no prepared one, and may throw. */
-function openExecutor(t: TestContext, intercept: (sql: string) => void = () => {}) {
+function openExecutor(t: TestContext, intercept: (sql: string) => void = () => {}, ballast?: Ballast) {
   const db = new DatabaseSync(':memory:');
   t.after(() => db.close());
   migrate(db);
@@ -25,7 +26,7 @@ function openExecutor(t: TestContext, intercept: (sql: string) => void = () => {
     },
   });
   const stored = () => db.prepare('SELECT count(*) AS n FROM pastes').get()?.['n'];
-  return { db, executor: createExecutor(intercepted), stored };
+  return { db, executor: createExecutor(intercepted, ballast), stored };
 }
 
 const failuresOf = (answers: readonly Answer[]) => answers.map((answer) => (answer.done ? 'done' : answer.failure));
@@ -136,4 +137,28 @@ test('carryOutAlone: runs outside a transaction, and its failure is an answer to
   assert.deepEqual(executor.carryOutAlone({ name: 'releasePages', params: 10 }), { done: true, value: 0 });
   assert.deepEqual(statements, ['PRAGMA incremental_vacuum(10)']);
   assert.deepEqual(failuresOf([executor.carryOutAlone({ name: 'optimize', params: null })]), ['unavailable']);
+});
+
+test('carryOut: a disk that is short of room is closed to what stores, and its reserve is for the rest', (t) => {
+  let isShort = false;
+  let isGivenUp = false;
+  let faults = 0;
+  const { db, executor, stored } = openExecutor(t, (sql) => {
+    if (sql === 'COMMIT' && faults-- > 0) throw sqliteError('database or disk is full', 13);
+  }, {
+    isDiskShort: () => isShort || isGivenUp,
+    giveUp: () => !isGivenUp && (isGivenUp = true),
+    restore: () => true,
+  });
+  const burning = inlinePaste(patternedBytes(10), { burnAfterRead: true });
+  executor.carryOut([{ name: 'createPaste', params: { paste: burning, terms: NO_TERMS } }]);
+  const claim = { id: burning.id, passwordHash: null, nowSeconds: burning.createdAt };
+  const event = { time: 1, event: 'auth_failure', outcome: 'failure', clientId: null, clientIp: null, details: {} };
+  const batch: Command[] = [{ name: 'recordAudit', params: event }, { name: 'burnPaste', params: claim }, createCommand(10)];
+  isShort = true;
+  faults = 1;
+  assert.deepEqual(failuresOf(executor.carryOut(batch)), ['full', 'done', 'full']);
+  assert.deepEqual([isGivenUp, stored(), db.prepare('SELECT count(*) AS n FROM audit').get()?.['n']], [true, 0, 0]);
+  isShort = isGivenUp = false;
+  assert.deepEqual(failuresOf(executor.carryOut(batch)), ['done', 'done', 'done']);
 });
