@@ -71,6 +71,7 @@ export const REFUSALS = {
   rangeNotSatisfiable: { status: 416, error: 'range not satisfiable' },
 
   // Requests that are not well-formed, or that this server does not take
+  crossSite: { status: 403, error: 'cross-site request refused' },
   requestMalformed: { status: 400, error: 'malformed request' },
   bodyFragmented: { status: 400, error: 'request body in too many small pieces' },
   headerRepeated: { status: 400, error: 'header given more than once' },

@@ -8,11 +8,11 @@ import { Refusal, type RefusalName } from '../core/refusals.ts';
 import type { Clock } from '../core/time.ts';
 import { BodyReader, ClientGoneError, NO_BODY, type BodyTransfers } from './body.ts';
 import type { Connection } from './connections.ts';
-import { checkForm } from './form.ts';
+import { checkForm, checkSite } from './form.ts';
 import type { Forwarding, Origin } from './forwarded.ts';
 import type { Handler } from './handler.ts';
 import { HeaderLines } from './header-lines.ts';
-import { IncomingRequest } from './incoming.ts';
+import { IncomingRequest, publicUrlOf } from './incoming.ts';
 import { refusalOf, refusalReply } from './refused.ts';
 import { emptyReply, type Reply } from './reply.ts';
 import type { ReplyWriter } from './reply-writer.ts';
@@ -104,6 +104,7 @@ export function createExchanges(parts: ExchangeParts): Exchanges {
   function replyTo(exchange: Exchange): Reply | Promise<Reply> {
     if (exchange.malformed !== undefined) throw exchange.malformed;
     const target = parseTarget(exchange.method, exchange.req.url ?? '');
+    checkSite(exchange.method, exchange.headers, () => publicUrlOf(exchange, target, forwarding));
     if (target.path === '*') return emptyReply(204, { Allow: router.allow });
     const match = router.match(exchange.method, target.path);
     if (match.kind !== 'route') return replyWithoutRoute(exchange, match);

@@ -1,10 +1,11 @@
 // The form of a request that node's parser lets through although this server must not take it (RFC 9112): version,
-// Host, framing and Expect. What the parser itself refuses is client-errors.ts.
+// Host, framing and Expect, and the cross-site guard. What the parser itself refuses is client-errors.ts.
 
 import type { IncomingMessage } from 'node:http';
 import { Refusal } from '../core/refusals.ts';
 import type { HeaderLines } from './header-lines.ts';
 import { isWellFormedHost } from './host.ts';
+import { parseServiceUrl } from './service-url.ts';
 
 /** As many as common servers take. node would drop the rest without a word. */
 const MAX_HEADER_LINES = 100;
@@ -85,4 +86,27 @@ function checkExpect(version: string, headers: HeaderLines): boolean {
   if (expectations.length === 0 || version === '1.0') return false;
   if (expectations.join(',').toLowerCase() !== '100-continue') throw new Refusal('expectationFailed');
   return true;
+}
+
+/**
+ * Refuses what a page of another site has a browser send, with the visitor's certificate and address. Browsers say whose
+ * page it is in one of these headers; curl and scripts send neither.
+ *
+ * @param ownUrl where the request was sent to, with scheme, host and port
+ */
+export function checkSite(method: string, headers: HeaderLines, ownUrl: () => string): void {
+  if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return;
+  const sites = headers.all('sec-fetch-site');
+  const isOwn = sites.length > 0
+    ? sites.every((site) => site === 'same-origin' || site === 'none')
+    : headers.all('origin').every((origin) => isOriginOf(origin, ownUrl()));
+  if (!isOwn) throw new Refusal('crossSite');
+}
+
+/** By host and port. What arrives as plain HTTP may have been HTTPS up to a proxy that does not say so. */
+function isOriginOf(origin: string, ownUrl: string): boolean {
+  const page = parseServiceUrl(origin);
+  return [ownUrl, ownUrl.replace(/^http:/, 'https:')].map(parseServiceUrl).some((own) => (
+    own !== undefined && own.host.toLowerCase() === page?.host.toLowerCase() && own.port === page.port
+  ));
 }

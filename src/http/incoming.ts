@@ -51,17 +51,22 @@ export class IncomingRequest implements Request {
   }
 
   get publicUrl(): string {
-    const { headers, origin, connection: { socket, peer } } = this.#exchange;
-    return this.#forwarding.publicUrl(headers, origin.isForwarded, {
-      host: this.#target.authority ?? headers.only('host'),
-      scheme: peer.tls === undefined ? 'http' : 'https',
-      listening: listeningHost(socket),
-    });
+    return publicUrlOf(this.#exchange, this.#target, this.#forwarding);
   }
 
   get prefersText(): boolean {
     return prefersText(this.headers.all('accept'));
   }
+}
+
+/** Where the request was sent to, as the client's own URL has it. */
+export function publicUrlOf(exchange: Exchange, target: Target, forwarding: Forwarding): string {
+  const { headers, origin, connection: { socket, peer } } = exchange;
+  return forwarding.publicUrl(headers, origin.isForwarded, {
+    host: target.authority ?? headers.only('host'),
+    scheme: peer.tls === undefined ? 'http' : 'https',
+    listening: listeningHost(socket),
+  });
 }
 
 /** A unix socket has no address that a client could use. */

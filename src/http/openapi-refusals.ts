@@ -26,7 +26,7 @@ const WORK = [
 ] as const;
 
 const CONTENT = [
-  'headerRepeated', 'contentEncodingUnsupported', 'pasteTooLarge', 'rateLimited', 'noContent', 'jsonInvalid',
+  'crossSite', 'headerRepeated', 'contentEncodingUnsupported', 'pasteTooLarge', 'rateLimited', 'noContent', 'jsonInvalid',
   'bodyFragmented', 'passwordTooLong', 'pasteTooSmall', 'textRefused', 'entropyTooLow', 'duplicateContent',
   'passwordQueueFull',
   ...CALLER,
@@ -40,7 +40,7 @@ const LOOKUP = [
 const OWN_PASTE = ['idInvalid', 'identityRequired', 'lookupRateLimited', 'pasteNotFound', 'permissionDenied'] as const;
 
 const JSON_BODY = [
-  'bodyInvalid', 'bodyTypeUnsupported', 'headerRepeated', 'bodyTooLarge', 'bodyFragmented',
+  'crossSite', 'bodyInvalid', 'bodyTypeUnsupported', 'headerRepeated', 'bodyTooLarge', 'bodyFragmented',
 ] as const;
 
 /** The authority's key costs as much to unlock as a password check, and may be locked under another password. */
@@ -81,5 +81,5 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
   getPaste: LOOKUP,
   getRaw: [...LOOKUP, 'rangeNotSatisfiable'],
   updatePaste: [...OWN_PASTE, ...CONTENT, 'expiryInvalid', 'nothingToUpdate', 'burnNotUpdatable'],
-  deletePaste: [...OWN_PASTE, ...CALLER],
+  deletePaste: ['crossSite', ...OWN_PASTE, ...CALLER],
 };

@@ -70,6 +70,12 @@ test('ROUTE_REFUSALS: no route names a refusal twice', () => {
   }
 });
 
+test('ROUTE_REFUSALS: whatever is no GET may be refused as cross-site, and nothing else may', () => {
+  for (const { name, method } of ROUTES) {
+    assert.equal(ROUTE_REFUSALS[name].includes('crossSite'), method !== 'GET', name);
+  }
+});
+
 test('openapi: every operation takes the words and the status of each refusal that it can give', () => {
   for (const route of ROUTES) {
     for (const refusal of [...ROUTE_REFUSALS[route.name], ...GENERAL_REFUSALS]) {

@@ -213,6 +213,7 @@ const REACHED: Readonly<Record<RefusalName, Reach>> = {
   },
   rangeNotSatisfiable: aboutPaste('GET', '/raw', { headers: { Range: 'bytes=100-' } }),
 
+  crossSite: by('whole', 'POST /', { body: 'x', headers: { Origin: 'null' } }),
   requestMalformed: byBytes('no request'),
   bodyFragmented: byBytes('POST / HTTP/1.1', 'Host: x', 'Transfer-Encoding: chunked', '', ...Array<string>(5000).fill('1\r\nx'), '0'),
   headerRepeated: by('whole', 'POST /', { body: 'x', headers: { 'X-Expiry': '1', 'x-expiry': '2' } }),
