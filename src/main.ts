@@ -2,6 +2,7 @@
 // The process edge: arguments, environment, signals, exit codes. Nothing else reads process.*. It imports nothing
 // statically and uses no recent syntax, so that an older Node can run it far enough to be told what is needed.
 
+import type { Stats } from 'node:fs';
 import type { Terminal } from './commands/terminal.ts';
 
 const NEEDED_MAJOR = 24;
@@ -43,9 +44,11 @@ async function start(): Promise<void> {
     stdout,
     stderr,
     readFile: (path) => readFileSync(path, 'utf8'),
+    stdin: () => process.stdin,
     clock: { unixMs: () => Date.now(), monotonicMs: () => performance.now() },
     inheritedSockets: inheritedSockets(),
     writesToScreen: Boolean(process.stdout.isTTY),
+    writesForOthers: () => isFileForOthers(fstatSync(1)),
     writesToJournal: isJournal(() => fstatSync(1, { bigint: true })),
     runtime: { node, sqlite, openssl, platform: `${process.platform}-${process.arch}` },
     cores: availableParallelism(),
@@ -75,6 +78,10 @@ async function start(): Promise<void> {
 function inheritedSockets(): number {
   const { LISTEN_PID: pid, LISTEN_FDS: count } = process.env;
   return pid === String(process.pid) && /^[1-9]\d{0,3}$/.test(count ?? '') ? Number(count) : 0;
+}
+
+function isFileForOthers(output: Stats): boolean {
+  return output.isFile() && (output.mode & 0o044) !== 0;
 }
 
 /** systemd.exec(5): device and inode of the journal's stream; a child whose output was redirected inherits the variable. */

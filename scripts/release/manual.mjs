@@ -52,11 +52,17 @@ function controlParagraphs() {
       'whoever calls. The exit status is that of the command.'),
     '.PP',
     text('Files that such a command names are read and written by that user, and written in /var/lib/pasted alone; ' +
-      'each is named by its whole path. Standard input and output are those of the caller:'),
+      'each is named by its whole path. Standard input and output are those of the caller, who should use these: ' +
+      'in that folder the user could have put a link in the place of any file.'),
     '.PP',
     '.nf',
     '.RS',
-    ...['pastedctl stats', '(umask 077; pastedctl backup - > FILE)'].map(literal),
+    ...[
+      'pastedctl stats',
+      '(umask 077; pastedctl backup - > FILE)',
+      'pastedctl restore - < FILE',
+      '(umask 077; pastedctl admin create --out - > FILE)',
+    ].map(literal),
     '.RE',
     '.fi',
   ];

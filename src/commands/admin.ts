@@ -10,7 +10,7 @@ import { NotFirstError, newKey, type IssuedCertificate } from '../service/certif
 import { statusOf } from '../service/identity.ts';
 import type { Given, Run } from './commands.ts';
 import { CommandError, EXIT, UsageError } from './failures.ts';
-import { createNewFile, type NewFile } from './files.ts';
+import { createNewFile, warnOfReaders, type NewFile } from './files.ts';
 import { OPERATOR, findCertificate, inOffice, type Office } from './operator.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -30,10 +30,13 @@ interface Wanted {
 /** Issues the first certificate ever, or none. */
 export const create: Run = async (terminal, given) => {
   const wanted = readWanted(terminal, given);
+  if (wanted.path === '-') requireOutput(terminal);
   return inOffice(terminal, { ifMissing: 'create', needsPassword: true }, async (office) => {
     if ((await office.store.certificates.listAll()).length > 0) throw issuedBefore();
-    const issued = await intoNewFile(wanted.path, (file) => issueFirst(office, wanted, file));
-    terminal.stdout.write(given.options.has('--json') ? jsonOf(issued, wanted) : textOf(issued, wanted));
+    const file = wanted.path === '-' ? outputFile(terminal) : createNewFile(wanted.path);
+    const issued = await intoNewFile(file, () => issueFirst(office, wanted, file));
+    const report = wanted.path === '-' ? terminal.stderr : terminal.stdout;
+    report.write(given.options.has('--json') ? jsonOf(issued, wanted) : textOf(issued, wanted));
     return EXIT.success;
   });
 };
@@ -56,7 +59,6 @@ export const grant: Run = (terminal, { operands: [given = ''], options }) =>
 
 function readWanted(terminal: Terminal, { values }: Given): Wanted {
   const path = values.get('--out')!;
-  if (path === '-') throw new UsageError('--out must name a file, since it will hold a private key');
   const commonName = normaliseCommonName(values.get('--name') ?? DEFAULT_NAME);
   if (commonName === undefined) throw new UsageError('--name takes 1 to 64 characters without control characters');
   const passwordPath = values.get('--password-file');
@@ -85,11 +87,27 @@ function readPassword({ readFile }: Terminal, path: string): string {
   return password;
 }
 
+function requireOutput(terminal: Terminal): void {
+  if (terminal.writesToScreen) throw new UsageError('--out - writes a private key: not onto this screen');
+  warnOfReaders(terminal);
+}
+
+/** Standard output, which must take all of the bundle before anything is issued. */
+function outputFile({ stdout }: Terminal): NewFile {
+  return {
+    write: async (bytes) => {
+      const isTaken = await stdout.writeWhole(bytes);
+      if (!isTaken) throw new CommandError('standard output did not take all of the bundle');
+    },
+    keep: () => {},
+    discard: () => {},
+  };
+}
+
 /** A file that cannot be written must be known before anything is issued; one that nothing was issued for must go. */
-async function intoNewFile<Result>(path: string, work: (file: NewFile) => Promise<Result>): Promise<Result> {
-  const file = createNewFile(path);
+async function intoNewFile<Result>(file: NewFile, work: () => Promise<Result>): Promise<Result> {
   try {
-    const result = await work(file);
+    const result = await work();
     file.keep();
     return result;
   } catch (error) {
@@ -106,7 +124,7 @@ async function issueFirst(office: Office, wanted: Wanted, file: NewFile): Promis
   const before = async (certificate: Uint8Array): Promise<void> => {
     const keyed = { certificate, privateKey: key.privateKey, authority: authority.certificate };
     const request = { profile, password: bundlePassword, friendlyName: commonName, ...keyed };
-    file.write(await makeBundle(request, { random: randomBytes, derive: kdf.derive }));
+    await file.write(await makeBundle(request, { random: randomBytes, derive: kdf.derive }));
   };
   try {
     const request = { commonName, key, requester: OPERATOR, spend: null, before, onlyFirst: true };
@@ -125,7 +143,7 @@ function issuedBefore(): CommandError {
 
 function textOf({ serial, fingerprint, expiresAt }: IssuedCertificate, { path, bundlePassword }: Wanted): string {
   const lines = [
-    `Wrote ${path}: the certificate of the admin with its key.`,
+    `Wrote ${path === '-' ? 'to standard output' : path}: the certificate of the admin with its key.`,
     `serial       ${serial}`,
     `fingerprint  ${fingerprint}`,
     `expires      ${isoSeconds(expiresAt)}`,

@@ -12,7 +12,7 @@ import { fileBytes, requireDatabase } from '../store/file.ts';
 import { StoreError } from '../store/store.ts';
 import type { Given, Run } from './commands.ts';
 import { CommandError, EXIT, UsageError } from './failures.ts';
-import { attempt, publishFile, requireRoom } from './files.ts';
+import { attempt, publishFile, requireRoom, warnOfReaders } from './files.ts';
 import { showBytes } from './quantities.ts';
 import { operatorSettings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
@@ -46,6 +46,7 @@ export const run: Run = async (terminal, given) => {
 function requireStream(terminal: Terminal, { options }: Given): void {
   if (options.size > 0) throw new UsageError('--force and --json are for a FILE, and - is standard output');
   if (terminal.writesToScreen) throw new UsageError('a backup is bytes for a file or a program, not for this screen');
+  warnOfReaders(terminal);
 }
 
 /** Throws CommandError when the name is taken, or is one that the database itself needs. */

@@ -10,6 +10,7 @@ import { FREE_RESERVE_BYTES, freeBytes } from '../store/ballast.ts';
 import { isWithoutLinks, syncFolderOf } from '../store/file.ts';
 import { CommandError } from './failures.ts';
 import { showBytes } from './quantities.ts';
+import type { Terminal } from './terminal.ts';
 
 /** Of errno(3). Node's own codes, such as ERR_INVALID_ARG_TYPE, are errors of this program. */
 const SYSTEM_CODE = /^E[A-Z0-9]+$/;
@@ -20,7 +21,7 @@ const READABLE_BY_ALL = 0o644;
 /** A file that goes again unless it is kept. */
 export interface NewFile {
   /** Makes these bytes, durably, all that the file holds. Throws CommandError when they cannot be written. */
-  write(bytes: Uint8Array): void;
+  write(bytes: Uint8Array): void | Promise<void>;
   keep(): void;
   /** As if it had never been made. */
   discard(): void;
@@ -112,9 +113,20 @@ export function attempt<Result>(path: string, work: () => Result, purpose: 'writ
   try {
     return work();
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    if (!SYSTEM_CODE.test(code)) throw error;
-    const reason = code === 'EEXIST' ? 'exists already, and is not overwritten' : `cannot be ${purpose} (${code})`;
-    throw new CommandError(`${path} ${reason}`);
+    throw explained(error, path, purpose);
   }
+}
+
+/** A CommandError for an error of the system, any other error as it is. */
+export function explained(error: unknown, path: string, purpose: 'written' | 'read' = 'written'): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (!SYSTEM_CODE.test(code)) return error;
+  const reason = code === 'EEXIST' ? 'exists already, and is not overwritten' : `cannot be ${purpose} (${code})`;
+  return new CommandError(`${path} ${reason}`);
+}
+
+/** For what is secret: the shell has made the file by its umask, before this program could choose a mode. */
+export function warnOfReaders({ stderr, writesForOthers }: Terminal): void {
+  if (!writesForOthers()) return;
+  stderr.write('pasted: warning: others may read the file that standard output is: chmod 600 it, or umask 077 first\n');
 }

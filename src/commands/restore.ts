@@ -1,4 +1,5 @@
-// `pasted restore`: a backup in the place of the database. How the two are exchanged is store/restore.ts.
+// `pasted restore`: a backup, from a file or standard input, in the place of the database. How the two are exchanged is
+// store/restore.ts.
 
 import { accessSync, constants, statSync } from 'node:fs';
 
@@ -7,21 +8,37 @@ import { restoreDatabase, type RestoreRequest, type Restored } from '../store/re
 import { MIGRATIONS } from '../store/schema.ts';
 import { DatabaseInUseError } from '../store/store.ts';
 import type { Run } from './commands.ts';
-import { CommandError, EXIT } from './failures.ts';
-import { attempt } from './files.ts';
+import { CommandError, EXIT, UsageError } from './failures.ts';
+import { attempt, explained } from './files.ts';
 import { showBytes } from './quantities.ts';
 import { operatorSettings } from './settings.ts';
+import type { Terminal } from './terminal.ts';
 
-export const run: Run = (terminal, { operands: [backup = ''], options }) => {
+export const run: Run = async (terminal, { operands: [name = ''], options }) => {
+  const isStream = name === '-';
   const { databasePath: path } = operatorSettings(terminal);
-  requireBackup(backup, path);
+  if (!isStream) requireBackup(name, path);
+  const backup = isStream ? requireStream(terminal) : name;
   // As a part of a file's name: digits, T and Z alone.
   const moment = isoSeconds(unixSeconds(terminal.clock)).replaceAll(/[-:]/g, '');
   const request = { path, backup, moment };
-  const restored = restore(request);
-  terminal.stdout.write(options.has('--json') ? jsonOf(request, restored) : textOf(request, restored));
+  const restored = await restore(request);
+  const made = { ...restored, path, from: isStream ? 'standard input' : name };
+  terminal.stdout.write(options.has('--json') ? jsonOf(made) : textOf(made));
   return EXIT.success;
 };
+
+/** Stopped meanwhile, nothing of what came stays. */
+function requireStream(terminal: Terminal): AsyncIterable<Uint8Array> {
+  const stdin = terminal.stdin();
+  if (stdin.isTTY === true) throw new UsageError('a backup is bytes from a file or a program, not from this keyboard');
+  const stop = (signal: string): void => {
+    stdin.destroy(new CommandError(`stopped by ${signal} before the backup was there: nothing was changed`));
+  };
+  terminal.onStopSignal(stop);
+  terminal.onReloadSignal(() => stop('SIGHUP'));
+  return stdin;
+}
 
 function requireBackup(backup: string, databasePath: string): void {
   const found = attempt(backup, () => statSync(backup, { throwIfNoEntry: false, bigint: true }), 'read');
@@ -33,27 +50,32 @@ function requireBackup(backup: string, databasePath: string): void {
   attempt(backup, () => accessSync(backup, constants.R_OK), 'read');
 }
 
-function restore(request: RestoreRequest): Restored {
+async function restore(request: RestoreRequest): Promise<Restored> {
   try {
-    return attempt(request.path, () => restoreDatabase(request));
+    return await restoreDatabase(request);
   } catch (error) {
-    if (!(error instanceof DatabaseInUseError)) throw error;
+    if (!(error instanceof DatabaseInUseError)) throw explained(error, request.path);
     throw new DatabaseInUseError(`${error.message}: stop the service that uses it first`);
   }
 }
 
 const AS_IT_WAS = 'What was deleted, read, burned or revoked since the backup was made is as it was then.';
 
-function textOf({ path, backup }: RestoreRequest, { pastes, contentBytes, schemaVersion, keptAs }: Restored): string {
-  const lines = [`Restored ${path} from ${backup}: ${pastes} pastes with ${showBytes(contentBytes)} of content.`];
+interface Made extends Restored {
+  readonly path: string;
+  readonly from: string;
+}
+
+function textOf({ path, from, pastes, contentBytes, schemaVersion, keptAs }: Made): string {
+  const lines = [`Restored ${path} from ${from}: ${pastes} pastes with ${showBytes(contentBytes)} of content.`];
   if (schemaVersion < MIGRATIONS.length) lines.push(`Brought it from schema ${schemaVersion} to ${MIGRATIONS.length}.`);
   if (keptAs !== null) lines.push(`The database that was there is now ${keptAs}.`);
   return `${[...lines, AS_IT_WAS].join('\n')}\n`;
 }
 
-function jsonOf({ path, backup }: RestoreRequest, { pastes, contentBytes, schemaVersion, keptAs }: Restored): string {
+function jsonOf({ path, from, pastes, contentBytes, schemaVersion, keptAs }: Made): string {
   const shown = {
-    database: path, from: backup, pastes, content_bytes: contentBytes, schema_version: schemaVersion, kept_as: keptAs,
+    database: path, from, pastes, content_bytes: contentBytes, schema_version: schemaVersion, kept_as: keptAs,
   };
   return `${JSON.stringify(shown)}\n`;
 }

@@ -24,7 +24,12 @@ export const CERTIFICATE_COMMANDS: readonly Command[] = [
       'running.',
     operands: [],
     options: [
-      { name: '--out', value: 'FILE', isRequired: true, meaning: 'where to write the bundle; never an existing file' },
+      {
+        name: '--out',
+        value: 'FILE',
+        isRequired: true,
+        meaning: 'where to write the bundle; never an existing file; - is standard output',
+      },
       { name: '--name', value: 'NAME', meaning: 'common name of the certificate; admin by default' },
       {
         name: '--p12-profile',
@@ -38,6 +43,7 @@ export const CERTIFICATE_COMMANDS: readonly Command[] = [
     examples: [
       'pasted admin create --out admin.p12',
       'pasted admin create --out admin.p12 --name alice --password-file password.txt',
+      '(umask 077; pasted admin create --out - > admin.p12)',
     ],
     load: async () => (await import('./admin.ts')).create,
   },

@@ -23,12 +23,13 @@ export const DATABASE_COMMANDS: readonly Command[] = [
     description:
       'A copy of one moment, whole and checked before it gets its name; - is standard output. The service may be\n' +
       'running, and goes on. The copy holds every paste of its moment, burn-after-read ones too, so it is as secret\n' +
-      'as the database: only its owner may open it. `pasted restore` puts it back.',
+      'as the database: only its owner may open it. The file behind - is the shell\'s: say umask 077 before.\n' +
+      '`pasted restore` puts it back.',
     operands: [{ name: 'FILE', isRequired: true }],
     options: [{ name: '--force', meaning: 'replace FILE when there is one' }, JSON_OPTION],
     examples: [
       'pasted backup /srv/backup/pasted.db --force',
-      'pasted backup - | gzip > pasted.db.gz',
+      '(umask 077; pasted backup - | gzip > pasted.db.gz)',
     ],
     load: async () => (await import('./backup.ts')).run,
   },
@@ -36,12 +37,13 @@ export const DATABASE_COMMANDS: readonly Command[] = [
     name: 'restore',
     summary: 'put a backup in the place of the database',
     description:
-      'The service must not be running. The backup is checked before anything is changed, and stays as it is. The\n' +
-      'database that was there is kept beside the new one, under a name with the time: remove it when it is not\n' +
-      'needed any more. What was deleted, read, burned or revoked since the backup is as it was then.',
+      'The service must not be running. The backup is checked before anything is changed, and stays as it is; - is\n' +
+      'standard input. The database that was there is kept beside the new one, under a name with the time: remove\n' +
+      'it when it is not needed any more. What was deleted, read, burned or revoked since the backup is as it was\n' +
+      'then.',
     operands: [{ name: 'FILE', isRequired: true }],
     options: [JSON_OPTION],
-    examples: ['pasted restore /srv/backup/pasted.db'],
+    examples: ['pasted restore /srv/backup/pasted.db', 'gunzip < pasted.db.gz | pasted restore -'],
     load: async () => (await import('./restore.ts')).run,
   },
   {

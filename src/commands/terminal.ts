@@ -11,6 +11,14 @@ export interface Output {
   writeWhole(written: Uint8Array): Promise<boolean>;
 }
 
+/** process.stdin, as far as it is used. */
+export interface Input extends AsyncIterable<Uint8Array> {
+  /** It is a person at a keyboard. */
+  readonly isTTY?: boolean;
+  /** Whoever reads it gets this error. */
+  destroy(error: Error): unknown;
+}
+
 /** What the process runs on, as it calls itself: for whoever looks into a fault. */
 export interface Runtime {
   readonly node: string;
@@ -27,11 +35,15 @@ export interface Terminal {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly readFile: ReadFile;
+  /** Standard input, which nothing reads before this is called. */
+  readonly stdin: () => Input;
   readonly clock: Clock;
   /** Sockets that systemd handed to this very process (sd_listen_fds(3)), from descriptor 3 on. */
   readonly inheritedSockets: number;
   /** Standard output is a screen with a person before it. */
   readonly writesToScreen: boolean;
+  /** Standard output is a file that its group or others may read. */
+  readonly writesForOthers: () => boolean;
   /** Standard output goes to the journal (JOURNAL_STREAM of systemd.exec(5)), which takes priorities. */
   readonly writesToJournal: boolean;
   readonly runtime: Runtime;

@@ -22,8 +22,8 @@ import type { Holdings } from './verify.ts';
 export interface RestoreRequest {
   /** Of the database, which need not exist. */
   readonly path: string;
-  /** Of the backup, which stays as it is. */
-  readonly backup: string;
+  /** The path of the backup, which stays as it is; or the bytes of one as they come. */
+  readonly backup: string | AsyncIterable<Uint8Array>;
   /** What the old database's new name ends with, so that a person knows when it was. */
   readonly moment: string;
 }
@@ -43,11 +43,11 @@ const OWNER_ONLY_FILE = 0o600;
  * of a newer version or damaged, or when what is in its place is not a database of ours; StoreError and errors of the
  * system. Then everything is as it was.
  */
-export function restoreDatabase({ path, backup, moment }: RestoreRequest): Restored {
+export async function restoreDatabase({ path, backup, moment }: RestoreRequest): Promise<Restored> {
   const lock = lockDatabase(path);
   try {
     refuseToReplace(path);
-    const restored = replace(path, backup, moment);
+    const restored = await replace(path, backup, moment);
     lock.release();
     return restored;
   } catch (error) {
@@ -67,14 +67,15 @@ function refuseToReplace(path: string): void {
   }
 }
 
-function replace(path: string, backup: string, moment: string): Restored {
+async function replace(path: string, backup: RestoreRequest['backup'], moment: string): Promise<Restored> {
   const target = existsSync(path) ? realpathSync(path) : path;
   const draft = `${target}-restore`;
+  const name = typeof backup === 'string' ? backup : 'from standard input';
   removeDraft(draft);
-  requireRoom(target, backup);
   try {
-    copyUnused(backup, draft);
-    const holdings = prepare(backup, draft);
+    if (typeof backup === 'string') copyUnused(backup, draft);
+    else await receive(backup, draft);
+    const holdings = prepare(name, draft);
     return { ...holdings, keptAs: exchange(target, draft, moment) };
   } finally {
     removeDraft(draft);
@@ -85,15 +86,16 @@ function removeDraft(draft: string): void {
   for (const suffix of ['', '-shm', ...LOGS]) rmSync(`${draft}${suffix}`, { force: true });
 }
 
-function requireRoom(target: string, backup: string): void {
-  const needed = ['', ...LOGS].reduce((sum, suffix) => sum + fileBytes(`${backup}${suffix}`), FREE_RESERVE_BYTES);
-  const free = freeBytes(target);
+function requireRoom(draft: string, bytes: number): void {
+  const needed = bytes + FREE_RESERVE_BYTES;
+  const free = freeBytes(draft);
   if (free > needed) return;
-  throw new StoreError('full', `no room to restore ${backup}: it takes ${needed} bytes, and ${free} are free`);
+  throw new StoreError('full', `no room to restore as ${draft}: it takes ${needed} bytes, and ${free} are free`);
 }
 
 /** A folder that was copied whole has a lock that nobody holds; in that of a service, the file may change meanwhile. */
 function copyUnused(backup: string, draft: string): void {
+  requireRoom(draft, ['', ...LOGS].reduce((sum, suffix) => sum + fileBytes(`${backup}${suffix}`), 0));
   const lock = existsSync(`${backup}-lock`) ? lockIfPossible(backup) : undefined;
   try {
     for (const suffix of ['', ...LOGS]) {
@@ -121,12 +123,29 @@ function copyBytes(from: string, to: string): void {
   try {
     const buffer = new Uint8Array(MIB);
     for (let count = readSync(source, buffer); count > 0; count = readSync(source, buffer)) {
-      for (let written = 0; written < count; ) written += writeSync(copy, buffer, written, count - written);
+      writeWhole(copy, buffer.subarray(0, count));
     }
   } finally {
     closeSync(copy);
     closeSync(source);
   }
+}
+
+/** How long it will be is not known before: there must be room for each piece as it comes. */
+async function receive(pieces: AsyncIterable<Uint8Array>, draft: string): Promise<void> {
+  const copy = openSync(draft, 'wx', OWNER_ONLY_FILE);
+  try {
+    for await (const piece of pieces) {
+      requireRoom(draft, piece.length);
+      writeWhole(copy, piece);
+    }
+  } finally {
+    closeSync(copy);
+  }
+}
+
+function writeWhole(descriptor: number, bytes: Uint8Array): void {
+  for (let written = 0; written < bytes.length; ) written += writeSync(descriptor, bytes, written);
 }
 
 /** What the draft holds, now sound, of this version, durable, and in one file. */

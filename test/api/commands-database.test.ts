@@ -4,9 +4,12 @@
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, watch, writeFileSync } from 'node:fs';
+import {
+  closeSync, fchmodSync, openSync, readFileSync, readdirSync, statSync, watch, writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { binaryContent } from '../support/app.ts';
 import { builtMain } from '../support/built.ts';
 import { fill } from '../support/databases.ts';
@@ -63,6 +66,80 @@ async function contentOf(url: string, id: string): Promise<Buffer | undefined> {
   const bytes = Buffer.from(await response.arrayBuffer());
   return response.status === 200 ? bytes : undefined;
 }
+
+test('backup -: warns of a file that others may read, and of nothing else', async (t) => {
+  const { folder, databasePath, environment } = openService(t);
+  await fill(databasePath, 1);
+  for (const [mode, isWarned] of [[0o600, false], [0o640, true], [0o604, true]] as const) {
+    const path = join(folder, `copy-${mode}.db`);
+    const stdout = openSync(path, 'w');
+    fchmodSync(stdout, mode);
+    const main = startMain(t, ['backup', '-'], { environment, stdout });
+    closeSync(stdout);
+    assert.equal(await main.ended, 0);
+    const warning = /^pasted: warning: others may read the file that standard output is: [^\n]*umask 077[^\n]*\n$/;
+    assert.match(main.stderr(), isWarned ? warning : /^$/, mode.toString(8));
+    assert.equal(selectValue(path, 'SELECT count(*) FROM pastes'), 4);
+  }
+  const piped = startMain(t, ['backup', '-'], { environment });
+  assert.deepEqual([await piped.ended, piped.stderr()], [0, '']);
+});
+
+test('restore -: from a pipe and from a file, checked like any other, and nothing else stays', async (t) => {
+  const { folder, databasePath, environment, pasted } = openService(t);
+  const copy = join(temporaryFolder(t), 'copy.db');
+  await fill(databasePath, 1);
+  assert.equal((await pasted(['backup', copy])).code, 0);
+  const whole = readFileSync(copy);
+  const names = readdirSync(folder);
+  const restore = async (bytes: Uint8Array): Promise<Ended> => {
+    const main = startMain(t, ['restore', '-'], { environment, stdin: 'pipe' });
+    main.child.stdin!.on('error', () => {}).end(bytes);
+    return { code: await main.ended, stdout: main.stdout(), stderr: main.stderr() };
+  };
+  for (const [bytes, reason] of [
+    [whole.subarray(0, whole.length - 8192), /^pasted: the backup from standard input is damaged/],
+    [whole.subarray(0, 5000), /^pasted: the backup from standard input is damaged/],
+    [Buffer.from('Dear diary'), /^pasted: the backup from standard input is damaged, or no database\n$/],
+    [Buffer.alloc(0), /^pasted: the backup from standard input is empty\n$/],
+  ] as const) {
+    const { code, stdout, stderr } = await restore(bytes);
+    assert.deepEqual([code, stdout], [78, ''], stderr);
+    assert.match(stderr, reason);
+    assert.deepEqual(readdirSync(folder), names);
+  }
+  const piped = await restore(whole);
+  assert.deepEqual([piped.code, piped.stderr], [0, '']);
+  assert.ok(piped.stdout.startsWith(`Restored ${databasePath} from standard input: 4 pastes with 750.5 KiB`));
+  assert.equal(readdirSync(folder).filter((name) => !names.includes(name)).length, 1, 'the database before');
+  assert.equal(statSync(databasePath).mode & 0o777, 0o600);
+
+  const stdin = openSync(copy, 'r');
+  const read = startMain(t, ['restore', '-', '--json'], { environment, stdin });
+  closeSync(stdin);
+  assert.equal(await read.ended, 0);
+  assert.equal((JSON.parse(read.stdout()) as { from: string }).from, 'standard input');
+  assert.equal(selectValue(databasePath, 'SELECT count(*) FROM pastes'), 4);
+});
+
+test('restore -: stopped while it waits, nothing of what came stays', async (t) => {
+  const { folder, databasePath, environment } = openService(t);
+  await fill(databasePath, 1);
+  const before = readFileSync(databasePath);
+  const names = readdirSync(folder);
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+    const main = startMain(t, ['restore', '-'], { environment, stdin: 'pipe' });
+    main.child.stdin!.on('error', () => {}).write(before.subarray(0, 20_000));
+    const draft = `${databasePath}-restore`;
+    while ((statSync(draft, { throwIfNoEntry: false })?.size ?? 0) === 0) await setTimeout(10);
+    assert.equal(statSync(draft).mode & 0o777, 0o600);
+    main.child.kill(signal);
+    assert.equal(await main.ended, 1);
+    assert.equal(main.stderr(), `pasted: stopped by ${signal} before the backup was there: nothing was changed\n`);
+    assert.deepEqual(readdirSync(folder), names);
+  }
+  assert.deepEqual(readFileSync(databasePath), before);
+});
 
 test('backup: under load, whatever was acknowledged before it began is in it, and nothing half', async (t) => {
   const { folder, pasted, serve } = openService(t);

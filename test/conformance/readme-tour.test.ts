@@ -10,6 +10,7 @@ import { VERSION } from '../../src/version.ts';
 import { binaryContent, RUNNING_CLOCK, startApp } from '../support/app.ts';
 import { builtMain } from '../support/built.ts';
 import { commandLines, type CommandLines } from '../support/command-lines.ts';
+import { fill } from '../support/databases.ts';
 import { isInstalled } from '../support/programs.ts';
 import { repositoryFiles, ROOT } from '../support/source.ts';
 
@@ -164,12 +165,33 @@ test('README: the lines about checking, backing up and restoring do what they sa
   assert.equal(statSync(join(shell.folder, 'pasted.db')).mode & 0o777, 0o600);
   assert.equal((await app.request(`/${id}/raw`)).status, 200);
   await app.app.close();
-  await runAll(shell, lines.slice(3), [matches(/before-restore/), matches(/0 /)], pasted);
-  const restored = await startApp(t, { databasePath }, RUNNING_CLOCK);
-  assert.equal(await (await restored.request(`/${id}/raw`)).text(), 'content');
-  assert.equal((await restored.request(`/${large}/raw`)).status, 200);
+  assert.equal(statSync(join(shell.folder, 'pasted.db.gz')).mode & 0o777, 0o600);
+  const restored = matches(/before-restore/);
+  await runAll(shell, lines.slice(3), [restored, restored, matches(/0 /)], pasted);
+  const after = await startApp(t, { databasePath }, RUNNING_CLOCK);
+  assert.equal(await (await after.request(`/${id}/raw`)).text(), 'content');
+  assert.equal((await after.request(`/${large}/raw`)).status, 200);
   const unpacked = gunzipSync(readFileSync(join(shell.folder, 'pasted.db.gz')));
   assert.equal(unpacked.toString('latin1', 0, 15), 'SQLite format 3');
+});
+
+test('README: what root gives by pastedctl works as printed, and opens nothing of the service', async (t) => {
+  const shell = commandLines(t);
+  const databasePath = join(shell.folder, 'service', 'pasted.db');
+  await fill(databasePath, 1);
+  const blocks = section('Under systemd').matchAll(/^```sh\n([^]*?)\n```$/gm);
+  const lines = [...blocks].flatMap(([, block = '']) => block.split('\n'));
+  const given = lines.filter((line) => line.includes('pastedctl'));
+  assert.equal(given.length, 3);
+  for (const line of lines) assert.ok(!line.includes('/var/lib'), line);
+  // Like the script, but for whose process it is: its descriptors are root's, its files the service's.
+  const pastedctl = `umask 022; pastedctl() {
+    SERVICE_PKI_CA_PASSWORD=x SERVICE_DB='${databasePath}' '${process.execPath}' '${builtMain()}' "$@"
+  }`;
+  await runAll(shell, given, [nothing, nothing, matches(/^Restored .* from standard input: 4 pastes/)], pastedctl);
+  for (const name of ['pasted-backup.db', 'admin.p12']) {
+    assert.equal(statSync(join(shell.folder, name)).mode & 0o777, 0o600, name);
+  }
 });
 
 test('README: the lines of each part of the source are what they are said to be, within a tenth', () => {

@@ -98,7 +98,7 @@ test('restore: killed before any of its calls, the old database or the new one i
     assert.ok([PASTES_BEFORE, PASTES_IN_BACKUP].includes(pastes), `${pastes} pastes after call ${call}`);
     ends[pastes === PASTES_BEFORE ? 'old' : 'new'] += 1;
 
-    restoreDatabase({ path: databasePath, backup, moment: 'again' });
+    await restoreDatabase({ path: databasePath, backup, moment: 'again' });
     assert.equal(countSound(databasePath), PASTES_IN_BACKUP);
     const kept = readdirSync(folder).filter((name) => /\.before-restore-\w+$/.test(name));
     const old = kept.filter((name) => countSound(join(folder, name)) === PASTES_BEFORE);

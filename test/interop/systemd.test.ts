@@ -168,6 +168,17 @@ test('pastedctl: a command has of the service all that decides whose files, secr
   }
 });
 
+test('pastedctl: its help and the manual have root open nothing in the folder of the service', () => {
+  const manual = readFileSync(join(ROOT, 'scripts', 'release', 'manual.mjs'), 'utf8');
+  const help = run('sh', [join(FOLDER, 'pastedctl'), '--help'], ROOT).output;
+  for (const text of [help, manual]) {
+    const command = /^\W*(?:umask 077; )?(?:pastedctl|mv|cp|install|chown|rm) /;
+    const lines = text.split('\n').filter((line) => command.test(line));
+    assert.ok(lines.length >= 4, text);
+    assert.deepEqual(lines.filter((line) => line.includes('/var/lib')), []);
+  }
+});
+
 test('systemd-socket-activate: the service serves on the socket that it is handed', async (t) => {
   if (!isInstalled(t, 'systemd-socket-activate')) return;
   const cwd = temporaryFolder(t);

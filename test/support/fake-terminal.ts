@@ -1,7 +1,8 @@
 // A process for commands under test: what they write is kept, signals and fatal errors come from the test.
 
+import { Readable } from 'node:stream';
 import type { Environment, ReadFile } from '../../src/config/sources.ts';
-import type { Output, Terminal } from '../../src/commands/terminal.ts';
+import type { Input, Output, Terminal } from '../../src/commands/terminal.ts';
 import { movableClock } from './clock.ts';
 
 export interface FakeTerminal {
@@ -25,7 +26,10 @@ export interface FakeParts {
   readonly environment?: Environment;
   readonly readFile?: ReadFile;
   readonly inheritedSockets?: number;
+  /** Empty unless given. */
+  readonly stdin?: Input;
   readonly writesToScreen?: boolean;
+  readonly writesForOthers?: boolean;
   readonly writesToJournal?: boolean;
 }
 
@@ -47,6 +51,8 @@ export function fakeTerminal(words: readonly string[] = [], parts: FakeParts = {
     readFile: parts.readFile ?? noFile,
     clock,
     inheritedSockets: parts.inheritedSockets ?? 0,
+    stdin: () => parts.stdin ?? Readable.from([]),
+    writesForOthers: () => parts.writesForOthers ?? false,
     writesToScreen: parts.writesToScreen ?? false,
     writesToJournal: parts.writesToJournal ?? false,
     runtime: { node: '24.0.0', sqlite: '3.50.0', openssl: '3.5.0', platform: 'linux-x64' },

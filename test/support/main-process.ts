@@ -26,6 +26,8 @@ interface StartOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Options of node itself. */
   readonly nodeOptions?: readonly string[];
+  /** Standard input; nothing unless given. */
+  readonly stdin?: 'pipe' | number;
   /** A descriptor that standard output goes to instead of the test. */
   readonly stdout?: number;
 }
@@ -43,7 +45,7 @@ export function startMain(t: TestContext, words: readonly string[], options: Sta
   const child = spawn(process.execPath, [...(options.nodeOptions ?? []), builtMain(), ...words], {
     cwd: folder,
     env: { ...options.environment },
-    stdio: ['ignore', options.stdout ?? 'pipe', 'pipe'],
+    stdio: [options.stdin ?? 'ignore', options.stdout ?? 'pipe', 'pipe'],
   });
   let out = '';
   let err = '';

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { runCommandLine } from '../../src/commands/cli.ts';
+import type { Input } from '../../src/commands/terminal.ts';
 import type { Environment } from '../../src/config/sources.ts';
 import { fakeTerminal } from './fake-terminal.ts';
 
@@ -20,7 +21,7 @@ export interface Desk {
   readonly folder: string;
   readonly databasePath: string;
   /** Runs `pasted` with these words; `changes` come on top of the database's path and the password. */
-  pasted(words: readonly string[], changes?: Environment): Promise<Finished>;
+  pasted(words: readonly string[], changes?: Environment, stdin?: Input): Promise<Finished>;
   /** `pasted admin create` into a new file of the folder; fails the test when that fails. */
   createAdmin(): Promise<{ readonly serial: string; readonly fingerprint_sha1: string; readonly file: string }>;
 }
@@ -30,9 +31,10 @@ export function openDesk(t: TestContext): Desk {
   t.after(() => rmSync(folder, { recursive: true }));
   const databasePath = join(folder, 'pasted.db');
 
-  async function pasted(words: readonly string[], changes: Environment = {}): Promise<Finished> {
+  async function pasted(words: readonly string[], changes: Environment = {}, stdin?: Input): Promise<Finished> {
     const environment = { SERVICE_DB: databasePath, SERVICE_PKI_CA_PASSWORD: CA_PASSWORD, ...changes };
-    const fake = fakeTerminal(words, { environment, readFile: (path) => readFileSync(path, 'utf8') });
+    const input = stdin === undefined ? {} : { stdin };
+    const fake = fakeTerminal(words, { environment, readFile: (path) => readFileSync(path, 'utf8'), ...input });
     const code = await runCommandLine(fake.terminal);
     return { code, stdout: fake.stdout(), stderr: fake.stderr() };
   }

@@ -6,7 +6,9 @@ import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { runCommandLine } from '../../src/commands/cli.ts';
 import { insertCertificate, setRevoked } from '../support/certificates.ts';
+import { fakeTerminal } from '../support/fake-terminal.ts';
 import { CA_PASSWORD, openDesk } from '../support/operator.ts';
 import { isInstalled, run } from '../support/programs.ts';
 import { selectValue } from '../support/store.ts';
@@ -162,11 +164,37 @@ test('admin create: without the authority\'s password, or with a wrong one, it i
   assert.deepEqual([certificateCount(databasePath), authorityCount(databasePath)], [0, 1]);
 });
 
+test('admin create --out -: the bundle on standard output, the rest on standard error', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  const { code, stdout, stderr } = await pasted(['admin', 'create', '--out', '-']);
+  assert.equal(code, 0);
+  const bundle = join(folder, 'admin.p12');
+  writeFileSync(bundle, stdout, 'latin1');
+  assert.match(stderr, /^Wrote to standard output: the certificate of the admin with its key\.\nserial {7}[0-9a-f]{32}\n/);
+  assert.equal(certificateCount(databasePath), 1);
+  if (!isInstalled(t, 'openssl')) return;
+  const shown = run('openssl', ['pkcs12', '-in', bundle, '-passin', 'pass:', '-nokeys', '-clcerts'], folder);
+  assert.match(shown.output, /CN ?= ?admin/);
+});
+
+test('admin create --out -: nothing is issued onto a screen, or when standard output does not take it', async (t) => {
+  const { databasePath } = openDesk(t);
+  const environment = { SERVICE_DB: databasePath, SERVICE_PKI_CA_PASSWORD: CA_PASSWORD };
+  const words = ['admin', 'create', '--out', '-'];
+  const screen = fakeTerminal(words, { environment, writesToScreen: true });
+  assert.equal(await runCommandLine(screen.terminal), 2);
+  assert.equal(existsSync(databasePath), false);
+  const closed = fakeTerminal(words, { environment, writesForOthers: true });
+  const stdout = { ...closed.terminal.stdout, writeWhole: async () => false };
+  assert.equal(await runCommandLine({ ...closed.terminal, stdout }), 1);
+  assert.match(closed.stderr(), /^pasted: warning: others may read [^\n]+\npasted: certificate issuance failed: standard output did not take [^\n]+\n$/);
+  assert.equal(certificateCount(databasePath), 0);
+});
+
 test('admin create: refuses values that it cannot take, before anything is made', async (t) => {
   const { folder, pasted } = openDesk(t);
   const create = (...options: string[]) => pasted(['admin', 'create', ...options]);
   for (const [options, message] of [
-    [['--out', '-'], '--out must name a file'],
     [['--out', 'x', '--name', ' '], '--name takes 1 to 64 characters'],
     [['--out', 'x', '--name', 'x'.repeat(65)], '--name takes 1 to 64 characters'],
     [['--out', 'x', '--name', 'a\u0007'], '--name takes 1 to 64 characters'],

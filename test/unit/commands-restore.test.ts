@@ -3,16 +3,19 @@
 
 import assert from 'node:assert/strict';
 import {
-  chmodSync, copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, readdirSync, renameSync, statSync,
+  chmodSync, copyFileSync, createReadStream, existsSync, linkSync, mkdirSync, readFileSync, readdirSync, renameSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
 import { MIGRATIONS } from '../../src/store/schema.ts';
 import type { NewPaste } from '../../src/store/store.ts';
 import { assertHolds, damage, fill, inStore, makeNewer, makeOldest, makeStranger } from '../support/databases.ts';
 import { openDesk, type Desk } from '../support/operator.ts';
+import { smallFileSystem } from '../support/small-file-system.ts';
 import { selectValue, storePaste } from '../support/store.ts';
 
 const KEPT = 'pasted.db.before-restore-20260131T120000Z';
@@ -188,6 +191,30 @@ test('restore: refuses what is no sound backup, and then nothing has changed', a
   assert.match((await pasted(['restore', databasePath])).stderr, /is the database itself/);
   assert.deepEqual(readFileSync(databasePath), before);
   assert.deepEqual(readdirSync(folder), names);
+});
+
+test('restore -: not from a keyboard, and not beside a server', async (t) => {
+  const { databasePath, backup, pasted } = await prepare(t);
+  const keyboard = await pasted(['restore', '-'], {}, Object.assign(Readable.from([]), { isTTY: true }));
+  assert.deepEqual([keyboard.code, keyboard.stdout], [2, '']);
+  assert.match(keyboard.stderr, /not from this keyboard\n/);
+  await inStore(databasePath, async () => {
+    const served = await pasted(['restore', '-'], {}, createReadStream(backup));
+    assert.equal(served.code, 75);
+    assert.match(served.stderr, /stop the service that uses it first\n$/);
+  });
+});
+
+test('restore -: ends with 1 when there is no room for what comes, and nothing has changed', async (t) => {
+  const small = smallFileSystem(t, 17);
+  if (small === undefined) return t.skip('mounting a file system in memory is not permitted here');
+  const { backup, pasted } = await prepare(t);
+  copyFileSync(backup, join(small, 'pasted.db'));
+  const names = readdirSync(small);
+  const refused = await pasted(['restore', '-'], { SERVICE_DB: join(small, 'pasted.db') }, createReadStream(backup));
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /no room to restore/);
+  assert.deepEqual(readdirSync(small).filter((name) => !name.endsWith('-lock')), names);
 });
 
 test('restore: does not replace what is no database of this service', async (t) => {
