@@ -52,9 +52,17 @@ export function work(headers: RequestHeaders): Work {
 
 /** Exactly `application/json`, with or without parameters. */
 export function isJson(contentType: string | undefined): boolean {
+  return isOfType(contentType, 'application/json');
+}
+
+export function isForm(contentType: string | undefined): boolean {
+  return isOfType(contentType, 'multipart/form-data');
+}
+
+function isOfType(contentType: string | undefined, type: string): boolean {
   if (contentType === undefined) return false;
-  const [type = ''] = contentType.split(';', 1);
-  return type.trim().toLowerCase() === 'application/json';
+  const [given = ''] = contentType.split(';', 1);
+  return given.trim().toLowerCase() === type;
 }
 
 /** A decoder is an attack surface and a store must keep what it was sent: only identity is taken. */

@@ -47,6 +47,7 @@ export const PATH_PARAMETERS: Readonly<Record<string, Given>> = {
 export const RESPONSE_HEADERS = {
   Location: { description: 'the path of the new paste', schema: { type: 'string', pattern: '^/' } },
   Vary: { description: 'the answer depends on Accept', schema: text },
+  'X-Hint': { description: 'how to send it better: multipart/form-data is stored as it is', schema: text },
   'X-RateLimit-Limit': { description: 'creations in a window; absent when there is no limit', schema: count },
   'X-RateLimit-Remaining': { description: 'how many more would be taken now', schema: count },
   'X-RateLimit-Reset': { description: 'when the whole limit is there again, in Unix seconds', schema: count },
@@ -150,7 +151,7 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
       201: {
         description: 'stored; as text, its URL',
         content: { ...json('CreatedPaste'), ...TEXT },
-        headers: ['Location', 'Vary', ...RATE],
+        headers: ['Location', 'Vary', 'X-Hint', ...RATE],
       },
     },
   },

@@ -118,6 +118,26 @@ test('POST /: an empty body is refused, raw and JSON', async (t) => {
   assert.equal(none.status, 400);
 });
 
+test('POST / and PUT /: multipart/form-data is stored as it is, with a hint how to send the file alone', async (t) => {
+  const app = await startApp(t);
+  const body = '--x\r\nContent-Disposition: form-data; name="file"\r\n\r\ncontent\r\n--x--\r\n';
+  const hint = 'this is multipart/form-data: use --data-binary @FILE or -T FILE';
+  for (const method of ['POST', 'PUT']) {
+    for (const [type, accept, shown] of [
+      ['multipart/form-data; boundary=x', '*/*', hint],
+      ['Multipart/Form-Data', 'text/plain', hint],
+      ['multipart/mixed; boundary=x', '*/*', null],
+      ['text/plain', '*/*', null],
+    ] as const) {
+      const headers = { 'Content-Type': type, Accept: accept };
+      const response = await app.request('/', { method, body, headers });
+      assert.equal(response.status, 201);
+      assert.equal(response.headers.get('x-hint'), shown, type);
+      assert.equal(Buffer.from(await rawBytes(app, /[a-z2-7]{26}/.exec(await response.text())![0])).toString(), body);
+    }
+  }
+});
+
 test('POST /: JSON bodies hold the content as a string, other types are stored as they are', async (t) => {
   const app = await startApp(t);
   const { response, answer } = await create(app, JSON.stringify({ other: [1, { content: 2 }], content: 'h\u00e9llo \ud83d\ude00\n' }),

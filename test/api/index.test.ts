@@ -58,9 +58,10 @@ test('GET /: version, endpoints, usage and note, and neither name nor prefix', a
   assert.match(index.note, /\S/);
 });
 
-test('GET /: the endpoints under /pki/ only where they are enabled', async (t) => {
+test('GET /: the endpoints of the PKI, GET /pki included, only where it is enabled', async (t) => {
   const { endpoints } = await indexOf(await startApp(t));
-  const offered = ROUTES.filter(({ path }) => !path.startsWith('/pki/')).map(({ method, path }) => `${method} ${path}`);
+  const offered = ROUTES.filter(({ path }) => !/^\/pki(?:\/|$)/.test(path)).map(({ method, path }) => `${method} ${path}`);
+  assert.ok(!offered.includes('GET /pki') && offered.includes('POST /register'));
   assert.deepEqual(Object.keys(endpoints), offered);
 });
 

@@ -82,6 +82,26 @@ test('GET /{id}/raw: single ranges of small and of chunked content', async (t) =
   }
 });
 
+test('HEAD /{id}/raw: If-None-Match is evaluated as for GET, and never of a burn-after-read paste', async (t) => {
+  const app = await startApp(t);
+  const id = await app.store('content');
+  const etag = (await app.request(`/${id}/raw`, { method: 'HEAD' })).headers.get('etag') ?? '';
+  for (const [value, status] of [[etag, 304], [`W/${etag}`, 304], ['*', 304], [`"x", ${etag}`, 304], ['"x"', 200]] as const) {
+    const [head, get] = await Promise.all(['HEAD', 'GET'].map((method) => (
+      app.request(`/${id}/raw`, { method, headers: { 'If-None-Match': value } })
+    )));
+    assert.deepEqual([head?.status, get?.status], [status, status], value);
+    assert.equal(head?.headers.get('etag'), etag);
+    assert.equal(head?.headers.get('content-length'), status === 304 ? null : '7');
+  }
+  const once = await app.store('burnt', { 'X-Burn-After-Read': '1' });
+  const preview = await app.request(`/${once}/raw`, { method: 'HEAD', headers: { 'If-None-Match': '*' } });
+  assert.equal(preview.status, 200);
+  const locked = await app.store('locked', { 'X-Paste-Password': 'p' });
+  const refused = await app.request(`/${locked}/raw`, { method: 'HEAD', headers: { 'If-None-Match': '*' } });
+  assert.equal(refused.status, 401);
+});
+
 test('GET /{id}/raw: If-None-Match answers 304, If-Range guards the range', async (t) => {
   const app = await startApp(t);
   const id = await app.store('hello world');

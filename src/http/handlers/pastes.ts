@@ -9,13 +9,16 @@ import type { Paste } from '../../store/store.ts';
 import type { CallerOf } from '../callers.ts';
 import { hintingClient } from '../client-hint.ts';
 import type { Handlers } from '../handler.ts';
-import { burnRequested, isJson, password, requestedTtlSeconds, requireIdentityEncoding, work } from '../input.ts';
+import { burnRequested, isForm, isJson, password, requestedTtlSeconds, requireIdentityEncoding, work } from '../input.ts';
 import { createPasteReplies, type ContentReply } from '../paste-replies.ts';
 import { presentCreated } from '../present.ts';
 import { allowsRange, namesEtag, parseRange, type ByteRange } from '../range.ts';
 import { rateHeaders, refusalReply } from '../refused.ts';
 import { emptyReply, jsonReply, textReply, type Reply, type ReplyBody } from '../reply.ts';
 import type { Request } from '../request.ts';
+
+/** `curl -F file=@x` sends more than the file, and what is sent is what is stored. */
+const FORM_HINT = 'this is multipart/form-data: use --data-binary @FILE or -T FILE';
 
 export function createPasteHandlers(parts: {
   pastes: Pastes;
@@ -45,7 +48,12 @@ export function createPasteHandlers(parts: {
     const { paste, rate } = await pastes.create(submission).catch((error: unknown) => {
       throw hintingClient(error, request.publicUrl, 'sh pastec FILE');
     });
-    const replyHeaders = { Location: `/${paste.id}`, Vary: 'Accept', ...(rate === null ? {} : rateHeaders(rate)) };
+    const replyHeaders = {
+      Location: `/${paste.id}`,
+      Vary: 'Accept',
+      ...(rate === null ? {} : rateHeaders(rate)),
+      ...(isForm(contentType) ? { 'X-Hint': FORM_HINT } : {}),
+    };
     if (request.prefersText) return textReply(201, `${request.publicUrl}/${paste.id}`, replyHeaders);
     return jsonReply(201, presentCreated(paste, ttlSeconds !== undefined), replyHeaders);
   }
@@ -56,9 +64,11 @@ export function createPasteHandlers(parts: {
 
   function getRaw(request: Request): Awaitable<Reply> {
     if (request.method === 'HEAD') {
-      return andThen(describe(request), (paste) => (
-        { ...replies.head(paste), body: { bytes: paste.size, chunks: noChunks, close: nothing } }
-      ));
+      return andThen(describe(request), (paste) => {
+        const head = replies.head(paste);
+        if (!paste.burnAfterRead && hasAlready(request, head.etag)) return emptyReply(304, { ETag: head.etag });
+        return { ...head, body: { bytes: paste.size, chunks: noChunks, close: nothing } };
+      });
     }
     const opening = andThen(countLookup(request), () => pastes.open(lookupOf(request)));
     return andThen(opening, (opened) => {
@@ -89,8 +99,7 @@ export function createPasteHandlers(parts: {
     const { paste, content } = opened;
     const whole = wholeContent(opened);
     const { etag } = whole;
-    const ifNoneMatch = request.headers.all('if-none-match');
-    if (ifNoneMatch.length > 0 && namesEtag(ifNoneMatch.join(','), etag)) {
+    if (hasAlready(request, etag)) {
       releaseContent(content);
       return emptyReply(304, { ETag: etag });
     }
@@ -111,6 +120,12 @@ export function createPasteHandlers(parts: {
 
 function lookupOf({ params, headers, clientAddress }: Request): Lookup {
   return { id: params['id'] ?? '', password: password(headers), clientAddress };
+}
+
+/** RFC 9110 section 13.1.2. */
+function hasAlready(request: Request, etag: string): boolean {
+  const ifNoneMatch = request.headers.all('if-none-match');
+  return ifNoneMatch.length > 0 && namesEtag(ifNoneMatch.join(','), etag);
 }
 
 function contentBody(content: OpenedPaste['content'], range: ByteRange): ReplyBody {

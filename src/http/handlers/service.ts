@@ -17,6 +17,8 @@ const TIERS_SHOWN = ['anonymous', 'untrusted', 'trusted'] as const satisfies rea
 
 const NOTE = 'Whoever knows the id of a paste can read it. Text is text/plain, whatever the request calls it.';
 
+const PKI_PATH = /^\/pki(?:\/|$)/;
+
 type Difficulties = Pick<Challenges, 'difficultyBits' | 'pasteBaseBits'>;
 
 export function createServiceHandlers(parts: {
@@ -28,7 +30,7 @@ export function createServiceHandlers(parts: {
   isStopping: () => boolean;
 }): Pick<Handlers, 'index' | 'health'> {
   const { config, store, challenges, whyUnavailable, isStopping } = parts;
-  const offered = ROUTES.filter((route) => config.pkiEnabled || !route.path.startsWith('/pki/'));
+  const offered = ROUTES.filter((route) => config.pkiEnabled || !PKI_PATH.test(route.path));
   const endpoints = Object.fromEntries(offered.map((route) => [`${route.method} ${route.path}`, route.summary]));
   const tiers = Object.fromEntries(TIERS_SHOWN.map((tier) => [tier, tierLimits(config, tier)]));
 
