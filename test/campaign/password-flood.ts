@@ -1,6 +1,9 @@
-// A flood of wrong passwords, as a part of a row: every connection asks again as soon as it is answered.
+// A flood of wrong passwords, as a part of a row: every connection asks again as soon as it is answered. Told to end, it
+// goes on until a guess was looked at and another was told to come back: before that it was no flood, and how long that
+// takes is the machine's business.
 
 import { Agent, request } from 'node:http';
+import { setTimeout } from 'node:timers/promises';
 import { runPart } from './part.ts';
 
 export interface FloodOptions {
@@ -8,6 +11,9 @@ export interface FloodOptions {
   readonly connections: number;
   readonly path: string;
 }
+
+/** For both answers, from when it is told to end. */
+const PATIENCE_MS = 30_000;
 
 export interface Flooded {
   /** By status and whether there was a Retry-After, or by what happened instead. */
@@ -18,7 +24,8 @@ async function flood({ port, connections, path }: FloodOptions, over: Promise<vo
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
   const outcomes: Record<string, number> = {};
   let isOver = false;
-  void over.then(() => {
+  const flooded = Promise.withResolvers<void>();
+  void over.then(() => Promise.race([flooded.promise, setTimeout(PATIENCE_MS)])).then(() => {
     isOver = true;
     agent.destroy();
   });
@@ -40,6 +47,7 @@ async function flood({ port, connections, path }: FloodOptions, over: Promise<vo
       const outcome = await askOnce();
       // Those that are still asked for then are broken off.
       if (!isOver) outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+      if ('403' in outcomes && '503 after 1' in outcomes) flooded.resolve();
     }
   }));
   return { outcomes };
