@@ -12,8 +12,8 @@ import { CommandError } from './failures.ts';
 import { showBytes } from './quantities.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Of errno(3). Node's own codes, such as ERR_INVALID_ARG_TYPE, are errors of this program. */
-const SYSTEM_CODE = /^E[A-Z0-9]+$/;
+/** Of errno(3), and of node --permission. Node's other codes, as ERR_INVALID_ARG_TYPE, are errors of this program. */
+const SYSTEM_CODE = /^(?:E[A-Z0-9]+|ERR_ACCESS_DENIED)$/;
 
 const OWNER_ONLY = 0o600;
 const READABLE_BY_ALL = 0o644;
@@ -36,8 +36,8 @@ export function createNewFile(path: string, access: 'owner only' | 'readable by 
       attempt(path, () => {
         ftruncateSync(descriptor);
         writeWhole(descriptor, bytes);
+        syncFolderOf(path);
       });
-      syncFolderOf(path);
     },
     keep: () => closeSync(descriptor),
     discard() {
@@ -67,7 +67,17 @@ export function replaceFile(path: string, bytes: Uint8Array): void {
       closeSync(descriptor);
     }
   });
-  syncFolderOf(path);
+  syncName(path);
+}
+
+/** Throws CommandError when the name, which the file has by now, may not outlive a power cut. */
+function syncName(path: string): void {
+  try {
+    syncFolderOf(path);
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    throw new CommandError(`${path} is written, but a power cut may undo that: its folder cannot be synced (${reason})`);
+  }
 }
 
 function writeWhole(descriptor: number, bytes: Uint8Array): void {
@@ -86,7 +96,7 @@ export function publishFile(draft: string, path: string, existing: 'refuse' | 'r
     if (existing === 'replace') renameSync(draft, path);
     else nameAnew(draft, path);
   });
-  syncFolderOf(path);
+  syncName(path);
 }
 
 function nameAnew(draft: string, path: string): void {

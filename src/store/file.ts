@@ -151,16 +151,15 @@ export function syncFile(path: string): void {
   }
 }
 
-/** So that a name outlives a power cut. Like SQLite, without complaint where a file system does not offer it. */
+/** So that a name outlives a power cut; without complaint only where a file system does not offer that for folders. */
 export function syncFolderOf(path: string): void {
-  let descriptor;
+  const descriptor = openSync(dirname(path), 'r');
   try {
-    descriptor = openSync(dirname(path), 'r');
     fsyncSync(descriptor);
-  } catch {
-    return;
+  } catch (error) {
+    if (!isSystemError(error, 'EINVAL') && !isSystemError(error, 'ENOTSUP')) throw error;
   } finally {
-    if (descriptor !== undefined) closeSync(descriptor);
+    closeSync(descriptor);
   }
 }
 

@@ -41,7 +41,7 @@ const OWNER_ONLY_FILE = 0o600;
 /**
  * Throws DatabaseInUseError while any process has the database open, DatabaseRefusedError when the backup is not ours,
  * of a newer version or damaged, or when what is in its place is not a database of ours; StoreError and errors of the
- * system. Then everything is as it was.
+ * system. Then everything is as it was, unless the error says that only the folder could not be synced.
  */
 export async function restoreDatabase({ path, backup, moment }: RestoreRequest): Promise<Restored> {
   const lock = lockDatabase(path);
@@ -181,10 +181,19 @@ function exchange(target: string, draft: string, moment: string): string | null 
     rmSync(`${target}-shm`, { force: true });
     syncFolderOf(target);
     renameSync(draft, target);
-    syncFolderOf(target);
+    syncExchanged(target);
     return existsSync(keptAs) ? keptAs : null;
   } finally {
     hold?.close();
+  }
+}
+
+function syncExchanged(target: string): void {
+  try {
+    syncFolderOf(target);
+  } catch (error) {
+    const message = `the backup is in the place of ${target}, but a power cut may undo that: its folder cannot be synced`;
+    throw new StoreError('unavailable', message, { cause: error });
   }
 }
 
