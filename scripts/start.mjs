@@ -12,6 +12,7 @@ const compiled = await run(process.execPath, [
   '--disable-warning=ExperimentalWarning',
   join(root, 'scripts', 'compile.mjs'),
 ]);
+if (compiled.received !== null) endLike({ code: null, signal: compiled.received });
 if (compiled.code !== 0) endLike(compiled);
 
 // In this process, so that signals and the exit code are the server's own.

@@ -17,6 +17,7 @@ if (Number.parseInt(process.versions.node, 10) >= NEEDED_MAJOR) {
 async function start(): Promise<void> {
   const { fstatSync, readFileSync } = await import('node:fs');
   const { availableParallelism } = await import('node:os');
+  const { isatty } = await import('node:tty');
   const { outputTo } = await import('./commands/output.ts');
   const { runCommandLine } = await import('./commands/cli.ts');
   const stdout = outputTo(process.stdout);
@@ -36,6 +37,8 @@ async function start(): Promise<void> {
     void end(1);
   });
 
+  // Closing a terminal must leave nothing running that was started on it.
+  const isOnTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
   // Only a node that was built without SQLite or OpenSSL does not say which, and none of these serves.
   const { node, sqlite = 'none', openssl = 'none' } = process.versions;
   const terminal: Terminal = {
@@ -56,11 +59,10 @@ async function start(): Promise<void> {
       process.umask(0o077);
     },
     onStopSignal: (listener) => {
-      process.on('SIGTERM', listener);
-      process.on('SIGINT', listener);
+      for (const signal of ['SIGTERM', 'SIGINT', ...(isOnTerminal ? ['SIGHUP'] : [])]) process.on(signal, listener);
     },
     onReloadSignal: (listener) => {
-      process.on('SIGHUP', listener);
+      if (!isOnTerminal) process.on('SIGHUP', listener);
     },
     onFatalError: (listener) => {
       fatalListener = listener;

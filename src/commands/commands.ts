@@ -55,6 +55,7 @@ export const COMMANDS: readonly Command[] = [
     summary: 'run the service (the default)',
     description:
       'Runs the service until SIGTERM or SIGINT; requests in flight finish first. A second signal ends it at once.\n' +
+      'SIGHUP reads secrets and certificates again; on a terminal, which sends it when it is closed, it ends the service.\n' +
       'Every setting is a variable of the environment: see `pasted help`.',
     operands: [],
     options: [],

@@ -59,7 +59,10 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
 /** Under npm, a signal to the process group arrives once from each process that passes it on: copies, no impatience. */
 const SIGNAL_COPIES_MS = 250;
 
-/** Resolves with the first signal. A later one means that whoever sent it does not want to wait. */
+/**
+ * Resolves with the first signal. A later one means that whoever sent it does not want to wait, but for SIGHUP: the
+ * shell sends it when its terminal is closed, and the kernel when the shell has gone.
+ */
 function nextStopSignal(terminal: Terminal, { log, flush }: LogWriter): Promise<string> {
   return new Promise((resolve) => {
     let firstMs: number | undefined;
@@ -67,7 +70,7 @@ function nextStopSignal(terminal: Terminal, { log, flush }: LogWriter): Promise<
       const nowMs = terminal.clock.monotonicMs();
       firstMs ??= nowMs;
       resolve(signal);
-      if (nowMs - firstMs < SIGNAL_COPIES_MS) return;
+      if (signal === 'SIGHUP' || nowMs - firstMs < SIGNAL_COPIES_MS) return;
       log({ level: 'warning', logger: 'main', event: 'stopped at once', details: { signal } });
       flush();
       terminal.exit(EXIT.failure);

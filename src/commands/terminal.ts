@@ -51,9 +51,9 @@ export interface Terminal {
   readonly cores: number;
   /** Files made from now on are for their owner alone. */
   restrictNewFiles(): void;
-  /** Called for SIGTERM and SIGINT, each time, instead of ending the process. */
+  /** Called for SIGTERM and SIGINT, and for SIGHUP on a terminal, each time, instead of ending the process. */
   onStopSignal(listener: (signal: string) => void): void;
-  /** Called for SIGHUP, each time. Without a listener it ends the process, as by default. */
+  /** Called for SIGHUP without a terminal, each time. Without a listener it ends the process, as by default. */
   onReloadSignal(listener: () => void): void;
   /** Called for an error that nothing caught, once it is on standard error; the process ends with 1 afterwards. */
   onFatalError(listener: (error: unknown) => void): void;

@@ -133,6 +133,18 @@ test('serve: a second signal ends at once with 1, with the log written', async (
   await exitCode;
 });
 
+test('serve: a second SIGHUP, as the shell and the kernel send them of one terminal, ends nothing at once', async () => {
+  const { promise: closing, resolve: closed } = Promise.withResolvers<void>();
+  const { fake, listening, exitCode } = begin({ closing });
+  await listening;
+  fake.signal('SIGHUP');
+  fake.advance(5000);
+  fake.signal('SIGHUP');
+  assert.deepEqual(fake.exits, []);
+  closed();
+  assert.equal(await exitCode, 0);
+});
+
 test('serve: what the app logged last is written when serving ends', async () => {
   const { fake, listening, exitCode, log } = begin();
   await listening;
