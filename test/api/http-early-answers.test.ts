@@ -14,6 +14,7 @@ import { assertRefused } from '../support/answer-contract.ts';
 import { startHttp } from '../support/http-server.ts';
 import { chunked, limited, LIMIT_BYTES } from '../support/limited-body.ts';
 import { head, onlyAnswer, openRaw, type RawConnection } from '../support/raw-http.ts';
+import { stalled } from '../support/stalled.ts';
 
 async function sendWhole(connection: RawConnection, ...parts: readonly (string | Uint8Array)[]): Promise<void> {
   connection.socket.pause();
@@ -136,14 +137,6 @@ function curl(input: string, options: readonly string[]): Promise<string | undef
     child.stdin?.on('error', () => {});
     child.stdin?.end(input);
   });
-}
-
-/** Resolves when the number has not changed for a while. */
-async function stalled(read: () => number): Promise<void> {
-  for (let before = -1; before !== read();) {
-    before = read();
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
 }
 
 test('Connection: close, and more behind it: the answer is not lost to whoever reads it late', async (t) => {

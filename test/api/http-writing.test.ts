@@ -10,6 +10,7 @@ import { StoreError } from '../../src/store/store.ts';
 import { assertContract, assertRefused } from '../support/answer-contract.ts';
 import { startHttp } from '../support/http-server.ts';
 import { head, openRaw } from '../support/raw-http.ts';
+import { stalled } from '../support/stalled.ts';
 
 const CHUNK_BYTES = 256 * KIB;
 
@@ -299,14 +300,6 @@ test('a source that fails later, or breaks its word: the answer is broken off, a
     assert.match(String(failure?.details?.['error']), says);
   }
 });
-
-/** Resolves when the source has given nothing more for a while. */
-async function stalled(given: () => number): Promise<void> {
-  for (let before = -1; before !== given();) {
-    before = given();
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}
 
 async function isOpen(closed: Promise<void>): Promise<boolean> {
   return Promise.race([closed.then(() => false), new Promise<boolean>((resolve) => setImmediate(() => resolve(true)))]);

@@ -16,6 +16,7 @@ import { movableClock, type MovableClock } from '../support/clock.ts';
 import { startHttp, type RunningHttp } from '../support/http-server.ts';
 import { chunked, limited } from '../support/limited-body.ts';
 import { head, openRaw, type RawConnection } from '../support/raw-http.ts';
+import { stalled } from '../support/stalled.ts';
 import { testConfig } from '../support/test-config.ts';
 import { serverPair, writePair } from '../support/tls.ts';
 
@@ -191,10 +192,7 @@ test('TLS: a client that does not read is cut off after 10 s, not before', async
   connection.socket.pause();
   connection.send(head('GET /abcdef/raw HTTP/1.1'));
   // Until nothing fits into the buffers between the two any more.
-  for (let before = -1; before !== given;) {
-    before = given;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
+  await stalled(() => given);
   assert.ok(given < 20, `${given} MiB were taken from the source`);
   await checked();
   clock.advance(9_900);

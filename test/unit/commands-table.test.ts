@@ -17,8 +17,8 @@ test('COMMANDS: every command has an example, and every example is a command lin
   for (const { name, examples } of COMMANDS) {
     assert.ok(examples.length > 0, name);
     for (const example of examples) {
-      // Without variables before it, a redirection or a pipe behind it, and quotes.
-      const [, line = ''] = /^(?:[A-Z_]+=\S+ )*(?:.* \| )?pasted\b ?([^>|<]*)/.exec(example) ?? assert.fail(example);
+      // Without a umask or variables before it, a redirection or a pipe behind it, and quotes.
+      const [, line = ''] = /^(?:\(umask 077; )?(?:[A-Z_]+=\S+ )*(?:.* \| )?pasted\b ?([^>|<)]*)/.exec(example) ?? assert.fail(example);
       const { command } = parseArguments(line.trim().split(/ +/).filter((word) => word !== ''));
       assert.equal(command.name, name, example);
     }

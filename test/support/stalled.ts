@@ -1,0 +1,17 @@
+// When a transfer within this process has come to rest.
+
+import { setImmediate, setTimeout } from 'node:timers/promises';
+
+const REST_MS = 100;
+
+/** Of the event loop: on a busy machine little happens in any time, and in so many turns whatever can go on does. */
+const REST_TURNS = 200;
+
+/** Resolves when the number has not changed for a while. */
+export async function stalled(read: () => number): Promise<void> {
+  for (let before = -1; before !== read();) {
+    before = read();
+    await setTimeout(REST_MS);
+    for (let turn = 0; turn < REST_TURNS && before === read(); turn += 1) await setImmediate();
+  }
+}
