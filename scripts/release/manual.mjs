@@ -30,6 +30,7 @@ export function manualPage({ commands, settings, exitCodes, version, seconds }) 
     ...exitCodes.flatMap(([code, meaning]) => tagged(bold(code), [text(meaning)])),
     '.SH ENVIRONMENT',
     'A variable that is empty is not set.',
+    'Bytes take KiB, MiB and GiB behind the number, seconds s, m, h and d, such as SERVICE_MAX_ANON=3MiB.',
     'Flags take 1, true, yes, on and 0, false, no, off.',
     text('A secret may be in a file that <NAME>_FILE names, or in $CREDENTIALS_DIRECTORY/<NAME>.'),
     ...settings.flatMap(settingEntry),

@@ -4,6 +4,7 @@
 import { ConfigError } from '../config/load.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../store/store.ts';
+import { holderOfFile } from './holders.ts';
 
 /**
  * What the process ends with. 75 and 78 are EX_TEMPFAIL and EX_CONFIG of sysexits.h: they say whether it can help to
@@ -33,9 +34,15 @@ export function failureOf(error: unknown): Failure | undefined {
   if (error instanceof CommandError) return failure(EXIT.failure, error.message);
   if (error instanceof ConfigError) return failure(EXIT.configuration, problemList(error.problems));
   if (error instanceof DatabaseRefusedError) return failure(EXIT.configuration, error.message);
-  if (error instanceof DatabaseInUseError) return failure(EXIT.busy, error.message);
+  if (error instanceof DatabaseInUseError) return failure(EXIT.busy, withHolder(error));
   if (error instanceof StoreError) return failure(EXIT.failure, withCause(error));
   return undefined;
+}
+
+function withHolder({ message, lockPath }: DatabaseInUseError): string {
+  if (lockPath === undefined) return message;
+  const holder = holderOfFile(lockPath);
+  return `${message}; ${holder === undefined ? `root can see which: fuser ${lockPath}` : `it is ${holder}`}`;
 }
 
 function failure(exitCode: number, message: string): Failure {

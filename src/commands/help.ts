@@ -76,8 +76,9 @@ function fullHelp(): string {
     ]),
     '',
     'Settings are variables of the environment, here with their defaults. One that is empty is not set.',
-    'Flags take 1, true, yes, on and 0, false, no, off. A secret may be in a file that <NAME>_FILE names,',
-    'or in $CREDENTIALS_DIRECTORY/<NAME>.',
+    'Bytes take KiB, MiB and GiB behind the number, seconds s, m, h and d: SERVICE_MAX_ANON=3MiB. Flags take',
+    '1, true, yes, on and 0, false, no, off. A secret may be in a file that <NAME>_FILE names, or in',
+    '$CREDENTIALS_DIRECTORY/<NAME>.',
     '',
     ...Object.values<Setting>(SETTINGS).flatMap(settingHelp),
   ]);

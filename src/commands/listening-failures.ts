@@ -3,13 +3,16 @@
 import { SETTINGS } from '../config/settings.ts';
 import { placeName, type ListeningPlace } from '../http/listening-place.ts';
 import type { ListeningError } from '../http/listening.ts';
+import { holderOfPort } from './holders.ts';
 
 type Reasons = ReadonlyMap<string, string>;
+
+const UNKNOWN_HOLDER = ' (root can see by which process: ss -ltnp)';
 
 /** `host` and `port` are the settings that they come from. */
 function addressReasons(host: string, port: string): Reasons {
   return new Map([
-    ['EADDRINUSE', `the port is in use; choose another ${port}`],
+    ['EADDRINUSE', `the port is in use${UNKNOWN_HOLDER}; choose another ${port}`],
     ['EACCES', `not permitted below port 1024; choose another ${port}, or give this user the right to use it`],
     ['EADDRNOTAVAIL', `this host has no such address; choose another ${host}`],
     ['ENOTFOUND', `there is no host of that name; choose another ${host}`],
@@ -50,5 +53,8 @@ function reasonsFor(place: ListeningPlace, isPublic: boolean): Reasons {
 /** One line; undefined when nobody can do anything about it. Places that are not public are those of metrics. */
 export function listeningFailure({ place, code }: ListeningError, isPublic: boolean): string | undefined {
   const reason = reasonsFor(place, isPublic).get(code);
-  return reason === undefined ? undefined : `cannot listen on ${placeName(place)}: ${reason}`;
+  if (reason === undefined) return undefined;
+  const holder = code === 'EADDRINUSE' && 'port' in place ? holderOfPort(place.port) : undefined;
+  const words = holder === undefined ? reason : reason.replace(UNKNOWN_HOLDER, () => ` by ${holder}`);
+  return `cannot listen on ${placeName(place)}: ${words}`;
 }

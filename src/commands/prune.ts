@@ -64,7 +64,8 @@ async function open({ databasePath: path }: Config, clock: Terminal['clock'], lo
     return await openStore({ path, clock, log });
   } catch (error) {
     if (!(error instanceof DatabaseInUseError)) throw error;
-    throw new DatabaseInUseError(`${error.message}: a running server prunes by itself, expired pastes every hour`);
+    const message = `${error.message}: a running server prunes by itself, expired pastes every hour`;
+    throw new DatabaseInUseError(message, error.lockPath);
   }
 }
 

@@ -55,7 +55,7 @@ async function restore(request: RestoreRequest): Promise<Restored> {
     return await restoreDatabase(request);
   } catch (error) {
     if (!(error instanceof DatabaseInUseError)) throw explained(error, request.path);
-    throw new DatabaseInUseError(`${error.message}: stop the service that uses it first`);
+    throw new DatabaseInUseError(`${error.message}: stop the service that uses it first`, error.lockPath);
   }
 }
 

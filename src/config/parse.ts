@@ -2,17 +2,27 @@
 // nothing about the text itself, which may be a secret.
 
 import { parseNetwork } from '../core/addresses.ts';
-import type { Setting, SettingValue } from './settings.ts';
+import { DAY_SECONDS, GIB, HOUR_SECONDS, KIB, MIB, MINUTE_SECONDS } from '../core/time.ts';
+import type { IntegerSetting, Setting, SettingValue } from './settings.ts';
 
 /** The value, or in words what was expected. */
 export type Parsed = { readonly value: SettingValue } | { readonly expected: string };
 
-const DIGITS = /^[0-9]+$/;
+const WHOLE = /^([0-9]+)([A-Za-z]*)$/;
 const DECIMAL = /^[0-9]+(?:\.[0-9]+)?$/;
 const CONTROL_CHARACTER = /[\u0000-\u001f\u007f]/;
 
 /** What decoding leaves in the place of bytes that are not UTF-8: a key read that way has lost most of its bits. */
 const REPLACEMENT_CHARACTER = '\ufffd';
+
+const SIZES = { KiB: KIB, MiB: MIB, GiB: GIB };
+
+/** What may follow a number, by what the setting counts, and how many of these it stands for. */
+const SUFFIXES: Partial<Record<IntegerSetting['unit'], Readonly<Record<string, number>>>> = {
+  bytes: SIZES,
+  'bytes per second': SIZES,
+  seconds: { s: 1, m: MINUTE_SECONDS, h: HOUR_SECONDS, d: DAY_SECONDS },
+};
 
 const FLAG_WORDS: ReadonlyMap<string, boolean> = new Map([
   ...['1', 'true', 'yes', 'on'].map((word) => [word, true] as const),
@@ -23,7 +33,7 @@ const FLAG_WORDS: ReadonlyMap<string, boolean> = new Map([
 export function parseSetting(setting: Setting, text: string): Parsed {
   switch (setting.kind) {
     case 'integer':
-      return withinBounds(setting, 'a whole number', DIGITS.test(text) ? Number(text) : NaN);
+      return parseInteger(setting, text);
     case 'decimal':
       return withinBounds(setting, 'a decimal number', DECIMAL.test(text) ? Number(text) : NaN);
     case 'flag':
@@ -35,6 +45,15 @@ export function parseSetting(setting: Setting, text: string): Parsed {
     case 'networks':
       return parseNetworks(text);
   }
+}
+
+function parseInteger(setting: IntegerSetting, text: string): Parsed {
+  const suffixes = SUFFIXES[setting.unit] ?? {};
+  const [, digits = 'none', suffix = ''] = WHOLE.exec(text) ?? [];
+  const factor = suffix === '' ? 1 : Object.hasOwn(suffixes, suffix) ? suffixes[suffix]! : NaN;
+  const parsed = withinBounds(setting, 'a whole number', Number(digits) * factor);
+  const names = Object.keys(suffixes).join(', ');
+  return 'expected' in parsed && names !== '' ? { expected: `${parsed.expected}, or one with ${names}` } : parsed;
 }
 
 function withinBounds(bounds: { minimum: number; maximum: number }, form: string, value: number): Parsed {

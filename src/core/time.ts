@@ -13,6 +13,7 @@ export const DAY_SECONDS = 24 * HOUR_SECONDS;
 
 export const KIB = 1024;
 export const MIB = 1024 * KIB;
+export const GIB = 1024 * MIB;
 
 export function unixSeconds(clock: Clock): number {
   return Math.floor(clock.unixMs() / 1000);

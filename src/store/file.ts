@@ -92,7 +92,7 @@ export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS): DatabaseLock 
   } catch (error) {
     release();
     if (primaryCodeOf(error) !== SQLITE_BUSY) throw asStoreError(error);
-    throw new DatabaseInUseError(`the database ${path} is in use by another process`);
+    throw new DatabaseInUseError(`the database ${path} is in use by another process`, lockPath);
   }
   return {
     release,

@@ -345,4 +345,11 @@ export class DatabaseRefusedError extends Error {
 /** Another process has the database open. It is left untouched. */
 export class DatabaseInUseError extends Error {
   override readonly name = 'DatabaseInUseError';
+  /** The file that the other process has open as long as it has the database. */
+  readonly lockPath: string | undefined;
+
+  constructor(message: string, lockPath?: string) {
+    super(message);
+    this.lockPath = lockPath;
+  }
 }

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { SETTINGS } from '../../src/config/settings.ts';
 import { VERSION } from '../../src/version.ts';
+import { builtMain } from '../support/built.ts';
 import { startMain, startServing, temporaryFolder } from '../support/main-process.ts';
 
 const CANARY = 'canary-2718281828';
@@ -26,7 +27,7 @@ test('main: settings that cannot be used end with 78, all of them named, no secr
   const main = startMain(t, [], {
     environment: {
       SERVICE_PORT: '65536',
-      SERVICE_MAX_ANON: '3MiB',
+      SERVICE_MAX_ANON: '3MB',
       SERVICE_PROXY_SECRET: `${CANARY}\u0001`,
       SERVICE_POW_SECRET_FILE: `/nowhere/${CANARY}`,
     },
@@ -49,12 +50,13 @@ test('main: a file that is no database ends with 78 and one line, and stays as i
   assert.equal(readFileSync(path, 'utf8'), 'Dear diary,\n');
 });
 
-test('main: a database that another process serves ends with 75 and one line', async (t) => {
+test('main: a database that another process serves ends with 75 and one line that names the process', async (t) => {
   const first = await startServing(t, { environment: { SERVICE_DB: 'pasted.db' } });
   const path = join(first.folder, 'pasted.db');
   const second = startMain(t, [], { environment: { SERVICE_PORT: '0', SERVICE_DB: path } });
   assert.equal(await second.ended, 75);
-  assert.match(second.stderr(), /^pasted: [^\n]*pasted\.db[^\n]*\n$/);
+  const command = `process ${first.child.pid} (${process.execPath} ${builtMain()})`;
+  assert.equal(second.stderr(), `pasted: the database ${path} is in use by another process; it is ${command}\n`);
   assert.equal((await fetch(`${first.url}/health`)).status, 200);
 });
 
@@ -116,15 +118,17 @@ test('main: a second signal does not wait for requests in flight, and ends with 
   assert.match(main.stdout(), /main {2}stopped at once {2}signal=SIGTERM\n$/);
 });
 
-test('main: a port in use ends with 1 and one line that names the setting', async (t) => {
+test('main: a port in use ends with 1 and one line that names the setting, and the process that has it', async (t) => {
   const taken = createServer().listen(0, '127.0.0.1');
   t.after(() => taken.close());
   await once(taken, 'listening');
   const { port } = taken.address() as AddressInfo;
   const main = startMain(t, [], { environment: { SERVICE_PORT: String(port) } });
   assert.equal(await main.ended, 1);
-  const reason = 'the port is in use; choose another SERVICE_PORT';
-  assert.equal(main.stderr(), `pasted: cannot listen on 127.0.0.1 port ${port}: ${reason}\n`);
+  const said = /^pasted: cannot listen on 127\.0\.0\.1 port (\d+): the port is in use by process (\d+) \((.*)\); (.*)\n$/;
+  const [, ...words] = said.exec(main.stderr()) ?? assert.fail(main.stderr());
+  assert.deepEqual([words[0], words[1], words[3]], [String(port), String(process.pid), 'choose another SERVICE_PORT']);
+  assert.match(words[2]!, /node/);
 });
 
 test('main: an address that this host does not have ends with 1 and names SERVICE_HOST', async (t) => {

@@ -201,7 +201,7 @@ test('restore -: not from a keyboard, and not beside a server', async (t) => {
   await inStore(databasePath, async () => {
     const served = await pasted(['restore', '-'], {}, createReadStream(backup));
     assert.equal(served.code, 75);
-    assert.match(served.stderr, /stop the service that uses it first\n$/);
+    assert.match(served.stderr, /stop the service that uses it first; root can see which: fuser \S+-lock\n$/);
   });
 });
 
@@ -238,7 +238,7 @@ test('restore: refuses with 75 while a server has the database, or the backup', 
   await inStore(databasePath, async () => {
     const { code, stderr } = await pasted(['restore', backup]);
     assert.equal(code, 75);
-    assert.match(stderr, /is in use by another process: stop the service that uses it first\n$/);
+    assert.match(stderr, /is in use by another process: stop the service that uses it first; root can see which: fuser \S+-lock\n$/);
     const other = await pasted(['restore', databasePath], { SERVICE_DB: join(folder, 'other.db') });
     assert.equal(other.code, 75);
     assert.equal(existsSync(join(folder, 'other.db')), false);

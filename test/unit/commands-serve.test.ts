@@ -176,10 +176,12 @@ const RUNTIME = 'under systemd in a RuntimeDirectory=';
 
 test('serve: when it cannot listen, it closes and says in one line which setting to change', async () => {
   const unix = { SERVICE_LISTEN: 'unix:/run/p' };
-  const metrics = { host: '::1', port: 9464 };
+  const metrics = { host: '::1', port: 1 };
+  const inUse = 'the port is in use (root can see by which process: ss -ltnp)';
   const metricsSocket = { path: '/run/m', mode: 0o660 };
   const cases: readonly [string, string, Environment?, ListeningPlace?][] = [
-    ['EADDRINUSE', '127.0.0.1 port 8080: the port is in use; choose another SERVICE_PORT'],
+    // Port 1, where nobody is: else it would be said who.
+    ['EADDRINUSE', `127.0.0.1 port 1: ${inUse}; choose another SERVICE_PORT`, { SERVICE_PORT: '1' }],
     ['EACCES', `127.0.0.1 port 8080: not permitted below port 1024; choose another SERVICE_PORT, ${PERMISSION}`],
     ['EADDRNOTAVAIL', '127.0.0.1 port 8080: this host has no such address; choose another SERVICE_HOST'],
     ['ENOTFOUND', '127.0.0.1 port 8080: there is no host of that name; choose another SERVICE_HOST'],
@@ -190,7 +192,7 @@ test('serve: when it cannot listen, it closes and says in one line which setting
     ['EACCES', 'unix:/run/p: this user may not make a socket there; choose another SERVICE_LISTEN', unix],
     ['EROFS', `unix:/run/p: nothing can be made there; choose another SERVICE_LISTEN, ${RUNTIME}`, unix],
     ['EINVAL', 'unix:/run/p: the path is too long for a socket; choose another SERVICE_LISTEN', unix],
-    ['EADDRINUSE', '::1 port 9464: the port is in use; choose another SERVICE_METRICS_LISTEN', unix, metrics],
+    ['EADDRINUSE', `::1 port 1: ${inUse}; choose another SERVICE_METRICS_LISTEN`, unix, metrics],
     ['EACCES', 'unix:/run/m: this user may not make a socket there; choose another SERVICE_METRICS_LISTEN', {},
       metricsSocket],
   ];
@@ -198,7 +200,7 @@ test('serve: when it cannot listen, it closes and says in one line which setting
     const { steps, exitCode } = begin({ environment, listenFails: failing(code, elsewhere) });
     const error = await exitCode.then(() => assert.fail('it listened'), (thrown: unknown) => thrown);
     assert.deepEqual(failureOf(error), { exitCode: 1, text: `pasted: cannot listen on ${reason}\n` });
-    assert.deepEqual(steps, ['create 8080 2', 'listen', 'close']);
+    assert.deepEqual(steps, [`create ${environment.SERVICE_PORT ?? 8080} 2`, 'listen', 'close']);
   }
 });
 

@@ -216,7 +216,7 @@ test('loadConfig: all problems are reported together, each by its name, in the o
 
 test('loadConfig: settings that are wrong by themselves are not compared with others', () => {
   assert.deepEqual(problemsOf({ SERVICE_MIN_SIZE: '4000000', SERVICE_MAX_ANON: 'lots' }), [
-    'SERVICE_MAX_ANON: expected a whole number from 1 to 1099511627776, given "lots"',
+    'SERVICE_MAX_ANON: expected a whole number from 1 to 1099511627776, or one with KiB, MiB, GiB, given "lots"',
   ]);
 });
 

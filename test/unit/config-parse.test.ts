@@ -37,10 +37,42 @@ test('parseSetting: every integer is taken at its bounds and refused one past th
       assert.equal(valueOf(setting, String(taken)), taken, name);
     }
     for (const refused of [minimum - 1, maximum + 1]) {
-      assert.equal(expectedOf(setting, String(refused)), `a whole number from ${minimum} to ${maximum}`, name);
+      const expected: string | undefined = expectedOf(setting, String(refused))?.replace(/, or one with .*/, '');
+      assert.equal(expected, `a whole number from ${minimum} to ${maximum}`, name);
     }
     assert.equal(valueOf(setting, '9'.repeat(400)), undefined, name);
   }
+});
+
+test('parseSetting: sizes and times take a unit beside plain numbers, and no other number does', () => {
+  const units = {
+    bytes: { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 },
+    'bytes per second': { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 },
+    seconds: { s: 1, m: 60, h: 3600, d: 86_400 },
+  } as const;
+  let taken = 0;
+  for (const setting of ALL) {
+    if (setting.kind !== 'integer') continue;
+    const own: Readonly<Record<string, number>> = Object.hasOwn(units, setting.unit) ? units[setting.unit as 'bytes'] : {};
+    for (const suffix of ['KiB', 'MiB', 'GiB', 's', 'm', 'h', 'd']) {
+      const value = 1 * (own[suffix] ?? NaN);
+      const isTaken: boolean = value >= setting.minimum && value <= setting.maximum;
+      assert.equal(valueOf(setting, `1${suffix}`), isTaken ? value : undefined, `${setting.name}=1${suffix}`);
+      if (isTaken) taken += 1;
+    }
+  }
+  assert.ok(taken > 50);
+  assert.deepEqual([valueOf(SETTINGS.maxAnonBytes, '3MiB'), valueOf(SETTINGS.expiryAnonSeconds, '1d')], [3_145_728, 86_400]);
+  assert.equal(valueOf(SETTINGS.expiryAnonSeconds, '90m'), 5400);
+  for (const text of ['3MB', '3M', '3mib', '3 MiB', 'MiB', '1.5MiB', '3MiBx', '3MiB3', '-1MiB', '1e3KiB', '3constructor']) {
+    const expected = 'a whole number from 1 to 1099511627776, or one with KiB, MiB, GiB';
+    assert.equal(expectedOf(SETTINGS.maxAnonBytes, text), expected, text);
+  }
+  for (const text of ['1D', '1w', '1day', '1 d', '1h30m', 'd', '0d']) {
+    const expected = 'a whole number from 1 to 1099511627776, or one with s, m, h, d';
+    assert.equal(expectedOf(SETTINGS.expiryAnonSeconds, text), expected, text);
+  }
+  assert.equal(valueOf(SETTINGS.maxAnonBytes, '1025GiB'), undefined);
 });
 
 test('parseSetting: decimals have digits on both sides of the point, if there is one', () => {
