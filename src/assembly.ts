@@ -1,12 +1,13 @@
 // Puts the parts together: the one assembly, in production and in tests. Time, randomness, the log and the store are
 // handed in; everything below this file uses what it was given. Who opens the store is app.ts.
 
+import { isProduction } from './config/checks.ts';
 import { ConfigError } from './config/load.ts';
 import { SETTINGS, type Config } from './config/settings.ts';
 import type { Log } from './core/log.ts';
 import { ID_BYTES, idFromBytes } from './core/ids.ts';
 import type { RandomBytes } from './core/random.ts';
-import type { Clock } from './core/time.ts';
+import { unixSeconds, type Clock } from './core/time.ts';
 import { createCallerOf, type CallerOf } from './http/callers.ts';
 import { createAuditHandlers } from './http/handlers/audit.ts';
 import { createChallengeHandlers } from './http/handlers/challenges.ts';
@@ -16,7 +17,7 @@ import { createPasteHandlers } from './http/handlers/pastes.ts';
 import { createPkiHandlers } from './http/handlers/pki.ts';
 import { createRegistrationHandlers } from './http/handlers/registration.ts';
 import { createServiceHandlers } from './http/handlers/service.ts';
-import type { ListeningPlace } from './http/listening-place.ts';
+import { isExposed, publicPlace, type ListeningPlace } from './http/listening-place.ts';
 import { createMetricsServer } from './http/metrics-server.ts';
 import { ROUTES } from './http/routes.ts';
 import { createHttpServer, type ListeningAddress } from './http/server.ts';
@@ -34,6 +35,7 @@ import { watchForAuthority } from './service/authority-watch.ts';
 import { createCertificates } from './service/certificates.ts';
 import { createChallenges, type Challenges } from './service/challenges.ts';
 import { createContentRules } from './service/content-rules.ts';
+import { adminDoubt, authorityDoubt } from './service/doubts.ts';
 import { gaugeReaders } from './service/gauges.ts';
 import { createIdentity } from './service/identity.ts';
 import { createOwnPastes } from './service/own-pastes.ts';
@@ -44,7 +46,7 @@ import { createRegistration } from './service/registration.ts';
 import { createRevocationList } from './service/revocation-list.ts';
 import { cleanupTasks, createRoomMaking } from './service/upkeep.ts';
 import type { StoredAuthority } from './store/pki-store.ts';
-import type { Store } from './store/store.ts';
+import { StoreError, type Store } from './store/store.ts';
 
 export interface AppParts {
   readonly clock: Clock;
@@ -155,12 +157,13 @@ export async function assemble(
   return {
     cleanup,
     reload: createReload(config, { replacements, listenerTls, log }),
-    listen: async (place) => {
+    listen: async (place = publicPlace(config, 0)) => {
       await metricsServer?.listen();
       if (tls !== undefined) await authorityWatch.begin();
       const address = await server.listen(place);
       cleanup.start();
       void pki.authorities.checkKey();
+      void logDoubts({ config, store, clock, log, isOpen: isProduction(config) || isExposed(place) });
       return address;
     },
     close: async () => {
@@ -254,6 +257,32 @@ function createReload(
     for (const key of keys) if (await replaceSecret(key, next[key])) changed.push(SETTINGS[key].name);
     return changed;
   };
+}
+
+/** A failing storage is others' to report. */
+async function logDoubts(parts: {
+  config: Config;
+  store: Store;
+  clock: Clock;
+  log: Log;
+  isOpen: boolean;
+}): Promise<void> {
+  const { config, store, clock, log, isOpen } = parts;
+  const nowSeconds = unixSeconds(clock);
+  try {
+    const { valid, revoked, expired } = await store.certificates.countByStatus(nowSeconds);
+    const admin = isOpen ? adminDoubt(config, valid + revoked + expired) : undefined;
+    if (admin !== undefined) {
+      log({ level: admin.level, logger: 'pki', event: 'no admin', details: { message: admin.message } });
+    }
+    const authority = await store.authority.find();
+    const expiry = authority === undefined ? undefined : authorityDoubt(authority.expiresAt, nowSeconds);
+    if (expiry === undefined) return;
+    const details = { message: `the certificate authority ${expiry.message}` };
+    log({ level: expiry.level, logger: 'pki', event: 'CA runs out', details });
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+  }
 }
 
 /** An operator who runs several hosts gives them the same key; else one is made once and kept. */

@@ -3,10 +3,13 @@
 
 import { statSync } from 'node:fs';
 
+import { isProduction } from '../config/checks.ts';
 import { SETTINGS, type Config } from '../config/settings.ts';
-import { DAY_SECONDS, MINUTE_SECONDS, isoSeconds } from '../core/time.ts';
+import { MINUTE_SECONDS, isoSeconds } from '../core/time.ts';
 import { CRL_TTL_SECONDS } from '../crypto/crl.ts';
 import { AuthorityKeyError, unlockPrivateKey } from '../crypto/private-key.ts';
+import { isExposed, publicPlace } from '../http/listening-place.ts';
+import { adminDoubt, authorityDoubt } from '../service/doubts.ts';
 import { examineDatabase, type Contents, type Examination } from '../store/examine.ts';
 import type { StoredAuthority, StoredCrl } from '../store/pki-store.ts';
 import { StoreError } from '../store/store.ts';
@@ -19,9 +22,6 @@ const EARLIEST_MOMENT_SECONDS = Date.UTC(2026, 0, 1) / 1000;
 
 /** A host whose clock is corrected in small steps stays within it. */
 const CLOCK_MARGIN_SECONDS = 5 * MINUTE_SECONDS;
-
-/** A new authority means new certificates for everyone. */
-const AUTHORITY_EXPIRY_NOTICE_SECONDS = 90 * DAY_SECONDS;
 
 /** Of more damage nobody learns more. */
 const MOST_DAMAGE_SHOWN = 5;
@@ -44,6 +44,7 @@ export async function checkDatabase(config: Config, depth: CheckDepth, nowSecond
     checkSchema(examination),
     ...checkDamage(examination, depth),
     checkClock(contents?.newestCreatedAt ?? null, nowSeconds),
+    ...(contents === undefined ? [] : checkAdmin(config, contents)),
     ...(contents === undefined ? [] : await checkAuthority(config, contents, nowSeconds)),
   ];
 }
@@ -86,6 +87,12 @@ function checkClock(newestCreatedAt: number | null, nowSeconds: number): Finding
   return ok('clock', `says ${shown}`);
 }
 
+function checkAdmin(config: Config, { certificates }: Contents): Finding[] {
+  const isOpen = isProduction(config) || isExposed(publicPlace(config, 0));
+  const doubt = isOpen ? adminDoubt(config, certificates) : undefined;
+  return doubt === undefined ? [] : [warn('admin', doubt.message)];
+}
+
 async function checkAuthority(config: Config, { authority, crl }: Contents, nowSeconds: number): Promise<Finding[]> {
   if (authority === undefined) return [ok('certificate authority', 'there is none')];
   return [
@@ -97,10 +104,9 @@ async function checkAuthority(config: Config, { authority, crl }: Contents, nowS
 
 function checkAuthorityExpiry({ commonName, expiresAt }: StoredAuthority, nowSeconds: number): Finding {
   const name = 'certificate authority';
-  const moment = isoSeconds(expiresAt);
-  if (expiresAt <= nowSeconds) return fail(name, `ran out at ${moment}, and all of its certificates with it`);
-  if (expiresAt <= nowSeconds + AUTHORITY_EXPIRY_NOTICE_SECONDS) return warn(name, `runs out soon, at ${moment}`);
-  return ok(name, `${JSON.stringify(commonName)}, valid until ${moment}`);
+  const doubt = authorityDoubt(expiresAt, nowSeconds);
+  if (doubt !== undefined) return (doubt.level === 'error' ? fail : warn)(name, doubt.message);
+  return ok(name, `${JSON.stringify(commonName)}, valid until ${isoSeconds(expiresAt)}`);
 }
 
 async function checkAuthorityKey(config: Config, authority: StoredAuthority): Promise<Finding> {

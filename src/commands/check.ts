@@ -1,10 +1,11 @@
 // `pasted check`: whether the service would work, and go on working. Changes nothing. What is looked at is in
 // check-files.ts and check-database.ts.
 
-import { isProduction, productionWarnings } from '../config/checks.ts';
+import { isProduction, startWarnings } from '../config/checks.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/settings.ts';
 import { DAY_SECONDS, isoSeconds, unixSeconds } from '../core/time.ts';
+import { isExposed, publicPlace } from '../http/listening-place.ts';
 import { readServerCertificate } from '../http/tls-files.ts';
 import type { CheckDepth } from '../store/verify.ts';
 import { checkDatabase } from './check-database.ts';
@@ -33,7 +34,7 @@ export const run: Run = async (terminal, { options }) => {
 
 function checkSettings(config: Config, warnings: readonly string[]): Finding[] {
   const mode = isProduction(config) ? 'for production' : 'not for production (NODE_ENV)';
-  const doubts = [...warnings, ...productionWarnings(config)];
+  const doubts = [...warnings, ...startWarnings(config, isExposed(publicPlace(config, 0)))];
   return [ok('settings', `can be used, and are ${mode}`), ...doubts.map((doubt) => warn('settings', doubt))];
 }
 

@@ -1,12 +1,12 @@
 // `pasted serve`: the life of the service, from its settings to its last log line. How it is put together is app.ts.
 
 import type { App, AppParts } from '../assembly.ts';
-import { isProduction, productionWarnings } from '../config/checks.ts';
+import { isProduction, startWarnings } from '../config/checks.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/settings.ts';
 import type { Log } from '../core/log.ts';
 import { randomBytes } from '../crypto/random.ts';
-import { publicPlace, type ListeningPlace } from '../http/listening-place.ts';
+import { isExposed, publicPlace, type ListeningPlace } from '../http/listening-place.ts';
 import { ListeningError } from '../http/listening.ts';
 import { createLog, type LogWriter } from '../ops/log.ts';
 import { VERSION } from '../version.ts';
@@ -36,7 +36,7 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
   logFatalErrors(terminal, { log, flush });
   const stopSignal = nextStopSignal(terminal, { log, flush });
   try {
-    for (const message of [...warnings, ...productionWarnings(config)]) {
+    for (const message of [...warnings, ...startWarnings(config, isExposed(place))]) {
       log({ level: 'warning', logger: 'config', event: 'setting doubtful', details: { message } });
     }
     const app = await createApp(config, { clock, cores, random: randomBytes, log });

@@ -1,5 +1,5 @@
 // What the grammar of a single setting cannot say: settings that contradict each other, and settings that are valid but
-// unwise in production. Does not parse.
+// unwise in production or where others can reach the service. Does not parse.
 
 import { SETTINGS, type Config, type SettingKey } from './settings.ts';
 
@@ -54,12 +54,22 @@ export function isProduction(config: Config): boolean {
   return config.environment === 'production';
 }
 
+/** In production, or `isExposed`: listening where others than this host can connect. */
+export function startWarnings(config: Config, isExposed: boolean): string[] {
+  if (!isProduction(config) && !isExposed) return [];
+  const warnings = identityWarnings(config);
+  if (config.pkiEnabled && config.pkiCaPassword === '') {
+    warnings.push(`${SETTINGS.pkiEnabled.name} is on without ${SETTINGS.pkiCaPassword.name}: nothing can be issued`);
+  }
+  return warnings;
+}
+
 /**
- * The start-up warnings of the contract (Authentication, 4): none outside production, and none with TLS of our own,
- * where nobody is believed who has not shown a certificate or the secret.
+ * The start-up warnings of the contract (Authentication, 4): none with TLS of our own, where nobody is believed who has
+ * not shown a certificate or the secret.
  */
-export function productionWarnings(config: Config): string[] {
-  if (!isProduction(config) || config.proxySecret !== '' || config.tlsCertPath !== '') return [];
+function identityWarnings(config: Config): string[] {
+  if (config.proxySecret !== '' || config.tlsCertPath !== '') return [];
   const name = SETTINGS.proxySecret.name;
   const warnings = [
     `${name} is not set: whoever reaches this port can present any certificate fingerprint in X-SSL-Client-SHA1`,

@@ -42,6 +42,14 @@ export function metricsPlace(listenOn: string): ListeningPlace {
   return { host, port: Number(port) };
 }
 
+/** The host's own addresses and the name of them; a name that the host has to look up may be anybody's. */
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
+
+/** Whether others than this host can connect, as far as the place says: files have permissions, systemd its own unit. */
+export function isExposed(place: ListeningPlace): boolean {
+  return 'host' in place && !LOOPBACK.test(place.host);
+}
+
 /** For a message to the operator. */
 export function placeName(place: ListeningPlace): string {
   if ('fd' in place) return `descriptor ${place.fd} from systemd`;

@@ -19,6 +19,8 @@ export interface Contents {
   readonly holdings: Holdings;
   /** Null without pastes. */
   readonly newestCreatedAt: number | null;
+  /** How many were ever issued. */
+  readonly certificates: number;
   readonly authority: StoredAuthority | undefined;
   readonly crl: StoredCrl | undefined;
 }
@@ -91,6 +93,7 @@ function contentsOf(db: DatabaseSync): Contents {
   return {
     holdings: holdingsOf(db),
     newestCreatedAt: typeof newest === 'number' ? newest : null,
+    certificates: Number(db.prepare('SELECT count(*) AS issued FROM certificates').get()?.['issued']),
     authority: findAuthority(),
     crl: findCrl(),
   };

@@ -203,11 +203,30 @@ test('check: the authority, its key, and its revocation list', async (t) => {
 
   const environment = { SERVICE_PKI_CA_PASSWORD: '' };
   for (const [days, level, crlLevel] of [
-    [6, 'ok', 'ok'], [7, 'ok', 'warn'], [3559, 'ok', 'warn'], [3560, 'warn', 'warn'], [3650, 'fail', 'warn'],
+    [6, 'ok', 'ok'], [7, 'ok', 'warn'], [3559, 'ok', 'warn'], [3560, 'warn', 'warn'], [3619, 'warn', 'warn'],
+    [3620, 'fail', 'warn'], [3650, 'fail', 'warn'],
   ] as const) {
     const later = await check(t, { databasePath, environment, laterSeconds: days * DAY_SECONDS });
     assert.deepEqual([levelOf(later, name), levelOf(later, 'revocation list')], [level, crlLevel], `${days} days`);
   }
+});
+
+test('check: what is doubtful where others can connect, and in production; not on loopback', async (t) => {
+  const { databasePath, createAdmin } = openDesk(t);
+  await inStore(databasePath, async () => {});
+  const open = { SERVICE_HOST: '0.0.0.0' };
+  for (const [environment, level] of [[{}, undefined], [open, 'warn'], [{ NODE_ENV: 'production' }, 'warn']] as const) {
+    const checked = await check(t, { databasePath, environment });
+    assert.deepEqual([checked.code, levelOf(checked, 'admin')], [0, level]);
+    const settings = checked.found.get('settings')!;
+    assert.equal(settings.includes('SERVICE_PROXY_SECRET is not set'), level === 'warn', settings);
+  }
+  const noPassword = { ...open, SERVICE_PKI_ENABLED: '1', SERVICE_PKI_CA_PASSWORD: '' };
+  const without = await check(t, { databasePath, environment: noPassword });
+  assert.match(without.found.get('settings')!, /SERVICE_PKI_ENABLED is on without SERVICE_PKI_CA_PASSWORD/);
+  assert.equal(levelOf(without, 'admin'), undefined);
+  await createAdmin();
+  assert.equal(levelOf(await check(t, { databasePath, environment: open }), 'admin'), undefined);
 });
 
 test('check: the certificate for TLS, its key and its days', async (t) => {

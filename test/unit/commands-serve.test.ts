@@ -96,7 +96,7 @@ test('serve: unknown names and unsafe production settings are logged before anyt
   await assert.rejects(exitCode, DatabaseRefusedError);
   const lines = fake.stdout().trimEnd().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>);
   const kinds = lines.map(({ level, logger, event }) => `${level} ${logger} ${event}`);
-  assert.deepEqual(kinds, Array(3).fill('warning config setting doubtful'));
+  assert.deepEqual(kinds, Array(4).fill('warning config setting doubtful'));
   const messages = lines.map(({ details }) => (details as { message: string }).message);
   assert.match(messages[0]!, /^"SERVICE_PROT" is not a setting; did you mean SERVICE_PORT\?$/);
   assert.match(messages[1]!, /^SERVICE_PROXY_SECRET is not set/);

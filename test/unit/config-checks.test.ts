@@ -2,9 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { crossCheck, isProduction, productionWarnings } from '../../src/config/checks.ts';
+import { crossCheck, isProduction, startWarnings } from '../../src/config/checks.ts';
+import type { Config } from '../../src/config/settings.ts';
 import { testConfig } from '../support/test-config.ts';
 
+const PKI = { pkiEnabled: true, pkiCaPassword: 'hush' };
 const NONE: ReadonlySet<never> = new Set();
 
 test('crossCheck: the smallest paste may be as large as the largest, not larger', () => {
@@ -43,26 +45,36 @@ test('isProduction: exactly the word production', () => {
   }
 });
 
-test('productionWarnings: an empty proxy secret, and once more with the PKI enabled', () => {
+test('startWarnings: an empty proxy secret, and once more with the PKI enabled', () => {
   const production = { environment: 'production' };
-  const [one, ...noMore] = productionWarnings(testConfig(production));
+  const [one, ...noMore] = startWarnings(testConfig(production), false);
   assert.match(one!, /^SERVICE_PROXY_SECRET is not set/);
   assert.deepEqual(noMore, []);
-  const withPki = productionWarnings(testConfig({ ...production, pkiEnabled: true }));
+  const withPki = startWarnings(testConfig({ ...production, ...PKI }), false);
   assert.equal(withPki.length, 2);
   assert.equal(withPki[0], one);
   assert.match(withPki[1]!, /^SERVICE_PKI_ENABLED is on without SERVICE_PROXY_SECRET/);
 });
 
-test('productionWarnings: none with a proxy secret, none outside production', () => {
-  const safe = testConfig({ environment: 'production', pkiEnabled: true, proxySecret: 'hush' });
-  assert.deepEqual(productionWarnings(safe), []);
-  assert.deepEqual(productionWarnings(testConfig({ environment: '', pkiEnabled: true })), []);
+test('startWarnings: none with a proxy secret, none outside production', () => {
+  const safe = testConfig({ environment: 'production', ...PKI, proxySecret: 'hush' });
+  assert.deepEqual(startWarnings(safe, false), []);
+  assert.deepEqual(startWarnings(testConfig({ environment: '', pkiEnabled: true }), false), []);
 });
 
-test('productionWarnings: none with TLS of our own, where a header makes nobody somebody', () => {
+test('startWarnings: none with TLS of our own, where a header makes nobody somebody', () => {
   const tls = { tlsCertPath: '/server.crt', tlsKeyPath: '/server.key' };
-  assert.deepEqual(productionWarnings(testConfig({ environment: 'production', pkiEnabled: true, ...tls })), []);
+  assert.deepEqual(startWarnings(testConfig({ environment: 'production', ...PKI, ...tls }), false), []);
+});
+
+test('startWarnings: the same outside production where others can connect, and the PKI without a password', () => {
+  const warnings = (overrides: Partial<Config>) => startWarnings(testConfig(overrides), true);
+  assert.deepEqual(warnings({}), startWarnings(testConfig({ environment: 'production' }), false));
+  assert.equal(warnings({}).length, 1);
+  assert.deepEqual(warnings({ ...PKI, proxySecret: 'hush' }), []);
+  const withoutPassword = ['SERVICE_PKI_ENABLED is on without SERVICE_PKI_CA_PASSWORD: nothing can be issued'];
+  assert.deepEqual(warnings({ pkiEnabled: true, proxySecret: 'hush' }), withoutPassword);
+  assert.deepEqual(warnings({ pkiEnabled: true, tlsCertPath: '/server.crt', tlsKeyPath: '/server.key' }), withoutPassword);
 });
 
 test('crossCheck: a certificate without its key, and the reverse', () => {

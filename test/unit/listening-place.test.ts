@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ConfigError } from '../../src/config/load.ts';
-import { metricsPlace, placeName, publicPlace } from '../../src/http/listening-place.ts';
+import { isExposed, metricsPlace, placeName, publicPlace } from '../../src/http/listening-place.ts';
 import { testConfig } from '../support/test-config.ts';
 
 test('publicPlace: a socket from systemd, then SERVICE_LISTEN, then host and port', () => {
@@ -24,6 +24,17 @@ test('publicPlace: more than one socket from systemd is a problem of the setting
   assert.throws(() => publicPlace(testConfig(), 2), (error) => {
     return error instanceof ConfigError && /^LISTEN_FDS: .* given 2; .*ListenStream=/.test(error.message);
   });
+});
+
+test('isExposed: any address but loopback; neither a unix socket nor one from systemd', () => {
+  for (const host of ['0.0.0.0', '::', '192.0.2.1', '128.0.0.1', 'paste.example', '127.example', '2001:db8::1']) {
+    assert.equal(isExposed({ host, port: 1 }), true, host);
+  }
+  for (const host of ['127.0.0.1', '127.1.2.3', '::1', 'localhost', 'LOCALHOST']) {
+    assert.equal(isExposed({ host, port: 1 }), false, host);
+  }
+  assert.equal(isExposed({ path: '/s', mode: 0o666 }), false);
+  assert.equal(isExposed({ fd: 3 }), false);
 });
 
 test('metricsPlace: a path is a socket for user and group, anything else an address', () => {

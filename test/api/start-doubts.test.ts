@@ -1,0 +1,41 @@
+// What the log says of certificates when the service listens, as serve starts it.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { startApp, type RunningApp } from '../support/app.ts';
+import { PKI, withAdmin, withRestarted } from '../support/pki.ts';
+
+const DOUBTS = ['no admin', 'CA runs out'];
+
+/** Level and event of each doubt. They are looked for beside the first requests, and after that there are no more. */
+async function doubtsOf(app: RunningApp, count: number): Promise<string[]> {
+  const found = () => app.logged.filter(({ event }) => DOUBTS.includes(event)).map(({ level, event }) => `${level} ${event}`);
+  for (let turn = 0; turn < 20 || found().length < count; turn += 1) {
+    assert.equal((await app.request('/health')).status, 200);
+    await setTimeout(1);
+  }
+  return found();
+}
+
+test('start: no admin yet is a warning where others can connect and in production, once there is a password', async (t) => {
+  assert.deepEqual(await doubtsOf(await startApp(t, { ...PKI, host: '0.0.0.0' }), 1), ['warning no admin']);
+  assert.deepEqual(await doubtsOf(await startApp(t, { ...PKI, environment: 'production' }), 1), ['warning no admin']);
+  assert.deepEqual(await doubtsOf(await startApp(t, PKI), 0), []);
+  assert.deepEqual(await doubtsOf(await startApp(t, { host: '0.0.0.0' }), 0), []);
+  const served = await startApp(t, { ...PKI, host: '0.0.0.0' });
+  await withAdmin(served);
+  await withRestarted(t, served, { host: '0.0.0.0' }, async (after) => assert.deepEqual(await doubtsOf(after, 0), []));
+});
+
+test('start: an authority with less than 90 days is a warning, with less than 30 an error, wherever it listens', async (t) => {
+  for (const [pkiCaDays, expected] of [[91, []], [80, ['warning CA runs out']], [20, ['error CA runs out']]] as const) {
+    const served = await startApp(t, { ...PKI, pkiCaDays });
+    await withAdmin(served);
+    await withRestarted(t, served, {}, async (after) => {
+      assert.deepEqual(await doubtsOf(after, expected.length), expected);
+      const [entry] = after.logged.filter(({ event }) => event === 'CA runs out');
+      if (entry !== undefined) assert.match(String(entry.details?.['message']), /^the certificate authority runs out soon, at /);
+    });
+  }
+});
