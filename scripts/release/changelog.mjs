@@ -8,10 +8,15 @@ const UNRELEASED_SECONDS = 499_162_500;
 
 /**
  * The versions, newest first, each with its date (in seconds since the epoch, at midnight UTC; undefined when it says
- * none) and its changes, each a text. Refuses a newest version other than `version`.
+ * none) and its changes, each a text. What is under `Unreleased` belongs to the version below as long as that has no
+ * date. Refuses a newest version other than `version`.
  */
 export function readChangelog(text, version) {
   const entries = text.split(/^## /m).slice(1).map(readEntry);
+  const [latest, coming] = entries;
+  if (latest?.version === 'Unreleased' && coming !== undefined && coming.seconds === undefined) {
+    entries.splice(0, 2, { ...coming, changes: [...latest.changes, ...coming.changes] });
+  }
   if (entries[0]?.version !== version) {
     throw new ReleaseError(`CHANGELOG.md begins with ${entries[0]?.version}, and package.json says ${version}`);
   }

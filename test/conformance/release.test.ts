@@ -111,6 +111,17 @@ test('release: SOURCE_DATE_EPOCH is the time of everything, though it has not co
   assert.deepEqual(contents.filter((line) => !/ root.root .* 2100-01-01 00:00 /.test(line)), []);
 });
 
+test('readChangelog: what is unreleased belongs to the version below until that has its date', async () => {
+  const module: string = join(ROOT, 'scripts', 'release', 'changelog.mjs');
+  const { readChangelog } = await import(module) as {
+    readChangelog: (text: string, version: string) => readonly { version: string; changes: readonly string[] }[];
+  };
+  const text = (heading: string): string => `# C\n\n## Unreleased\n\n- new\n\n## ${heading}\n\n- old\n\n## 1.0.0\n`;
+  const entries = readChangelog(text('1.1.0 (not released yet)'), '1.1.0');
+  assert.deepEqual(entries.map(({ version, changes }) => [version, changes]), [['1.1.0', ['new', 'old']], ['1.0.0', []]]);
+  assert.throws(() => readChangelog(text('1.1.0 (2030-01-02)'), '1.1.0'), /begins with Unreleased/);
+});
+
 test('release: is dated by its heading in CHANGELOG.md, once that has a date', () => {
   const [dated, out] = [join(folder, 'released'), join(folder, 'made when released')];
   cpSync(source, dated, { recursive: true });
