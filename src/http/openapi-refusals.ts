@@ -26,9 +26,9 @@ const WORK = [
 ] as const;
 
 const CONTENT = [
-  'crossSite', 'headerRepeated', 'contentEncodingUnsupported', 'pasteTooLarge', 'rateLimited', 'noContent', 'jsonInvalid',
-  'bodyFragmented', 'passwordTooLong', 'pasteTooSmall', 'textRefused', 'entropyTooLow', 'duplicateContent',
-  'passwordQueueFull',
+  'crossSite', 'headerRepeated', 'contentEncodingUnsupported', 'pasteTooLarge', 'rateLimited', 'noContent',
+  'jsonInvalid', 'bodyFragmented', 'passwordTooLong', 'pasteTooSmall', 'textRefused', 'entropyTooLow',
+  'duplicateContent', 'passwordQueueFull',
   ...CALLER,
 ] as const;
 

@@ -43,7 +43,8 @@ async function startTls(t: TestContext, options: Parameters<typeof startHttp>[1]
 async function dial(t: TestContext, port: number): Promise<{ socket: Socket; closed: Promise<unknown> }> {
   const socket = connect({ port, host: '127.0.0.1' });
   t.after(() => socket.destroy());
-  const closed = once(socket, 'close');
+  // However it ends: whoever still writes may be told by a reset.
+  const closed = new Promise((resolve) => socket.once('close', resolve));
   socket.on('error', () => {}).resume();
   await once(socket, 'connect');
   return { socket, closed };
