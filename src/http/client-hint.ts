@@ -8,6 +8,11 @@ export function clientDownload(publicUrl: string): string {
   return `curl -fsS ${publicUrl}/client -o pastec`;
 }
 
+/** The client refuses to register over http unless it is told to: the certificate would not count there. */
+export function registerCommand(publicUrl: string): string {
+  return publicUrl.startsWith('https:') ? 'sh pastec register' : 'sh pastec register --allow-http';
+}
+
 /**
  * What to throw in place of what was thrown: a refusal for want of work says how to have the client do it, by that
  * command. The hint stays one line without quotes, since shells take it out with sed.

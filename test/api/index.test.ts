@@ -166,6 +166,13 @@ test('GET /: each line about the client works as printed, one after another', as
   assert.match(outputs['help']!, /register/);
 });
 
+test('GET /: over https the line that registers needs no leave to use http', async (t) => {
+  const app = await startApp(t, PKI);
+  const forwarded = { headers: { 'X-Forwarded-Proto': 'https', 'X-Forwarded-Host': 'paste.example' } };
+  const { client } = await (await app.request('/', forwarded)).json() as { client: Record<string, string> };
+  assert.equal(client['register'], 'sh pastec register');
+});
+
 test('GET /: registering is not proposed where it cannot work', async (t) => {
   const { client } = await indexOf(await startApp(t));
   assert.equal('register' in client, false);

@@ -164,7 +164,7 @@ test('POST /register: without work it is asked for; wrong work is refused by its
   const { token, nonce } = await getChallenge(app, PATH);
   const solution = solve(nonce, BITS);
   for (const headers of [{}, { 'X-PoW-Token': token }, { 'X-PoW-Solution': solution }] as Record<string, string>[]) {
-    const hint = workHint(app.url, PATH, 'sh pastec register');
+    const hint = workHint(app.url, PATH, 'sh pastec register --allow-http');
     assertRefused(await register(app, undefined, headers), 400, 'proof-of-work required', { hint });
   }
   let unsolved = 0;

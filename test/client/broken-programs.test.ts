@@ -172,7 +172,7 @@ for (const defect of DEFECTS) {
       const headers = { 'X-Fingerprint-SHA1': fingerprint, 'X-Certificate-Expires': '4000000000', 'X-Is-Admin': '1' };
       const { url, taken } = await takingServer(t, { headers, body: bundle });
       const { client: { run, folder, home }, environment } = trial(t, url, defect, program);
-      const { code } = await run(['register'], { environment });
+      const { code } = await run(['register', '--allow-http'], { environment });
       const files = [...filesUnder(folder), ...filesUnder(home)];
       assertPrivate(files, `${program} ${defect}`);
       const kept = files.filter((file) => readFileSync(file).equals(bundle));

@@ -8,7 +8,7 @@ import type { Authorities } from '../../service/authority.ts';
 import type { Challenges } from '../../service/challenges.ts';
 import type { Registration } from '../../service/registration.ts';
 import type { CallerOf } from '../callers.ts';
-import { hintingClient } from '../client-hint.ts';
+import { hintingClient, registerCommand } from '../client-hint.ts';
 import type { Handlers } from '../handler.ts';
 import { work } from '../input.ts';
 import { jsonBodyOf, textMember, type JsonObject } from '../json-body.ts';
@@ -40,7 +40,7 @@ export function createRegistrationHandlers(parts: {
     register: async (request) => {
       const { fingerprint } = await callerOf(request);
       const spend = await registration.admit(work(request.headers)).catch((error: unknown) => {
-        throw hintingClient(error, request.publicUrl, 'sh pastec register');
+        throw hintingClient(error, request.publicUrl, registerCommand(request.publicUrl));
       });
       const body = await jsonBodyOf(request);
       const registered = await registration.register({

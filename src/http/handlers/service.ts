@@ -6,7 +6,7 @@ import type { Challenges } from '../../service/challenges.ts';
 import { maxPasteBytes, rateMaxFor, ttlSeconds } from '../../service/tier-limits.ts';
 import type { Store } from '../../store/store.ts';
 import { VERSION } from '../../version.ts';
-import { clientDownload } from '../client-hint.ts';
+import { clientDownload, registerCommand } from '../client-hint.ts';
 import type { Handlers } from '../handler.ts';
 import { presentUnavailable } from '../present.ts';
 import { jsonReply, type Reply } from '../reply.ts';
@@ -113,7 +113,7 @@ function clientLines(url: string, canRegister: boolean): Record<string, string> 
     create: 'sh pastec FILE',
     create_encrypted: 'sh pastec --encrypt FILE',
     read: 'sh pastec get ID',
-    ...(canRegister ? { register: 'sh pastec register' } : {}),
+    ...(canRegister ? { register: registerCommand(url) } : {}),
     help: 'sh pastec help',
   };
 }

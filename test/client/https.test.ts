@@ -1,0 +1,64 @@
+// pastec over http, where certificates do not count: it says so before it works for one.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { answerAlways } from '../support/answer-always.ts';
+import { startApp } from '../support/app.ts';
+import { isInstalled } from '../support/programs.ts';
+import { clientOf } from '../support/shells.ts';
+
+const ISSUING = { pkiEnabled: true, pkiCaPassword: 'of the authority', registerPowDifficultyBits: 8 } as const;
+const SOLVER = { PASTEC_SOLVER: 'node' };
+const ADVICE = 'a certificate counts over https only: give the https:// address of the server, by --server';
+const ALLOW = ['register', '--allow-http'] as const;
+
+test('pastec register: over http it asks for nothing and names https, unless it is told to go on', async (t) => {
+  const app = await startApp(t, ISSUING);
+  const { run } = clientOf(t, app.url);
+  const refused = await run(['register'], { environment: SOLVER });
+  assert.deepEqual([refused.code, refused.text], [2, '']);
+  assert.ok(refused.stderr.startsWith(`pastec: ${ADVICE}\n  --allow-http `), refused.stderr);
+  assert.deepEqual(app.logged.filter((entry) => entry.event === 'request'), []);
+
+  const allowed = await run(ALLOW, { environment: SOLVER });
+  assert.equal(allowed.code, 0);
+  const [, file = ''] = /^pastec: not sent over http: to use it, pastec --server https:\/\/HOST cert import (\S+)\n$/
+    .exec(allowed.stderr) ?? assert.fail(allowed.stderr);
+  if (!isInstalled(t, 'openssl')) return;
+  assert.equal((await run(['--server', 'https://paste.example', 'cert', 'import', file])).code, 0);
+});
+
+test('pastec ls, rm, update, status and info: say over http why the certificate does not count', async (t) => {
+  const app = await startApp(t, ISSUING);
+  const { run } = clientOf(t, app.url);
+  const id = await app.store('x');
+  for (const args of [['ls'], ['rm', id], ['update', '-e', '1h', id]]) {
+    const { code, stderr } = await run(args);
+    assert.deepEqual([code, stderr], [4, `pastec: authentication required\n  ${ADVICE}\n`]);
+  }
+  assert.equal((await run(['status'])).stderr, `pastec: ${ADVICE}\n`);
+  assert.equal((await run(['info', id])).stderr, '', 'nobody without a certificate is told about it');
+  await run(ALLOW, { environment: SOLVER });
+  assert.equal((await run(['info', id])).stderr, `pastec: the certificate for ${app.url} was not sent: ${ADVICE}\n`);
+  const claimed = ['--fingerprint', '0123456789abcdef0123456789abcdef01234567'];
+  for (const args of [['ls'], ['status'], ['info', id]]) assert.equal((await run([...args, ...claimed])).stderr, '');
+  const locked = await app.store('x', { 'X-Paste-Password': 'secret' });
+  assert.doesNotMatch((await run(['get', locked])).stderr, /https/);
+});
+
+test('pastec register: asks whether there is anything to get before it works for it', async (t) => {
+  const url = await answerAlways(t, 200, 'unavailable the operator must set SERVICE_PKI_CA_PASSWORD');
+  const { run } = clientOf(t, url);
+  const { code, stderr } = await run(ALLOW, { environment: SOLVER });
+  assert.equal(code, 9);
+  assert.equal(stderr,
+    'pastec: this server can give no certificates\n  the operator must set SERVICE_PKI_CA_PASSWORD\n');
+  assert.equal((await run(['cert', 'show'])).code, 1);
+});
+
+test('pastec register: a service without a password for its authority is not worked for', async (t) => {
+  const app = await startApp(t, { registerPowDifficultyBits: 32 });
+  const { code, stderr } = await clientOf(t, app.url).run(ALLOW, { environment: SOLVER });
+  assert.equal(code, 9);
+  assert.match(stderr, /^pastec: this server can give no certificates\n {2}\S.+\n$/);
+});
