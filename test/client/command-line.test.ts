@@ -68,6 +68,24 @@ test('pastec: what can not be meant is a usage error that stores nothing', async
   assert.ok(app.logged.every((entry) => !JSON.stringify(entry).includes('"POST"')));
 });
 
+test('pastec URL: suggests get, without repeating the key', async (t) => {
+  const { run, folder } = clientOf(t, NOBODY);
+  const id = 'abcdefghijklmnopqrstuvwxyz';
+  for (const args of [
+    [`https://paste.example/${id}#a-key`], [`http://paste.example/abcdef/raw`], [`paste.example/${id}#a-key`], [id],
+    ['put', `https://paste.example/${id}#a-key`], ['file', `paste.example:8080/${id}/raw`],
+  ]) {
+    writeFileSync(join(folder, 'file'), 'x');
+    const { text, stderr } = await run(args);
+    assert.equal(text, '');
+    assert.match(stderr, /\n {2}to read a paste: pastec get URL\n$/, args.join(' '));
+    assert.doesNotMatch(stderr, /a-key/);
+  }
+  for (const name of ['notes.txt', 'folder/notes#1.txt', 'abcdef']) {
+    assert.equal((await run([name])).stderr, `pastec: no such command or file: ${name}\n  try: pastec help\n`);
+  }
+});
+
 test('pastec: exit codes say what a server refused, with its words and its hint', async (t) => {
   const app = await startApp(t, { maxAnonBytes: 1000, rateMax: 1, requireBinary: true });
   const { run } = clientOf(t, app.url);
@@ -219,7 +237,7 @@ test('pastec put -c: the URL goes to the clipboard too', async (t) => {
   assert.equal(readFileSync(join(folder, 'clipboard'), 'utf8'), text);
 });
 
-test('pastec put -p: asks on the terminal without showing what is typed', async (t) => {
+test('pastec put -p: asks on the terminal twice, without showing what is typed', async (t) => {
   if (!isInstalled(t, 'script')) return;
   const app = await startApp(t);
   const { onTerminal, folder } = clientOf(t, app.url);
@@ -227,11 +245,33 @@ test('pastec put -p: asks on the terminal without showing what is typed', async 
   const { child, ended, says } = onTerminal('-p file');
   await says(/Password: /);
   child.stdin.write('typed secret\n');
+  await says(/The same again: /);
+  child.stdin.write('typed secret\n');
   const { text } = await ended;
   assert.ok(!text.includes('typed'));
   const [, id = ''] = /\/([a-z2-7]{26})\r?\n/.exec(text) ?? assert.fail(text);
   assert.equal((await app.request(`/${id}`)).status, 401);
   assert.equal((await app.request(`/${id}`, { headers: { 'X-Paste-Password': 'typed secret' } })).status, 200);
+});
+
+test('pastec -p: a new password that is typed differently the second time is none', async (t) => {
+  if (!isInstalled(t, 'script')) return;
+  const app = await startApp(t);
+  const { onTerminal, folder } = clientOf(t, app.url);
+  writeFileSync(join(folder, 'file'), 'content');
+  const id = await app.store('the only request that writes');
+  for (const line of ['-p file', `update -p ${id}`]) {
+    const { child, ended, says } = onTerminal(line);
+    await says(/Password: /);
+    child.stdin.write('typed secret\n');
+    await says(/The same again: /);
+    child.stdin.write('typed sceret\n');
+    const { code, text } = await ended;
+    assert.equal(code, 2);
+    assert.match(text, /the two passwords differ/);
+    assert.doesNotMatch(text, /typed/);
+  }
+  assert.equal(app.logged.filter((entry) => /"(POST|PUT)"/.test(JSON.stringify(entry))).length, 1);
 });
 
 test('pastec get --password-file: takes the right password only, and reads it from standard input too', async (t) => {
@@ -258,6 +298,6 @@ test('pastec get: asks for a password that is needed, and keeps binary content o
   child.stdin.write('secret\n');
   const { text, code } = await ended;
   assert.equal(code, 0);
-  assert.match(text, new RegExp(`binary content: written to the file ${id}`));
+  assert.match(text, new RegExp(`binary content, .* it is in the file ${id}`));
   assert.deepEqual(readFileSync(join(folder, id)), Buffer.from(content));
 });

@@ -1,0 +1,110 @@
+// What pastec says of the server's limits: before the work where it can be known, after it where the server decides.
+
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { RUNNING_CLOCK, startApp, type RunningApp } from '../support/app.ts';
+import { isInstalled } from '../support/programs.ts';
+import { clientOf } from '../support/shells.ts';
+
+const OWNER = '0123456789abcdef0123456789abcdef01234567';
+
+function requests(app: RunningApp, what: RegExp): number {
+  return app.logged.filter((entry) => what.test(JSON.stringify(entry))).length;
+}
+
+test('pastec put: content that is too large is refused before the work, with both numbers', async (t) => {
+  const app = await startApp(t, { powDifficultyBits: 32, maxAnonBytes: 2000, maxAuthBytes: 51_200 });
+  const { run, folder } = clientOf(t, app.url);
+  writeFileSync(join(folder, 'small'), 'x');
+  writeFileSync(join(folder, 'large'), 'x'.repeat(2001));
+  const numbers = /^pastec: too large: large has 2 KiB \(2001 bytes\), the server takes at most 2 KiB \(2000 bytes\)\n/;
+  const hint = '  with a certificate up to 50 KiB: pastec help register\n';
+  const named = await run(['small', 'large']);
+  assert.deepEqual([named.code, named.text], [5, '']);
+  assert.match(named.stderr, numbers);
+  assert.ok(named.stderr.endsWith(hint));
+  const piped = await run([], { input: 'x'.repeat(51_201) });
+  assert.equal(piped.code, 5);
+  assert.equal(piped.stderr,
+    'pastec: too large: the content has 50 KiB (51201 bytes), the server takes at most 2 KiB (2000 bytes)\n');
+  if (isInstalled(t, 'openssl')) {
+    const sealed = await run(['-E'], { input: 'x'.repeat(1990) });
+    assert.match(sealed.stderr, /the content has 2 KiB \(2\d\d\d bytes\)/);
+  }
+  assert.equal(requests(app, /"\/challenge"|"POST"/), 0);
+});
+
+test('pastec put: a claimed fingerprint may be a trusted one, whose limit counts then', async (t) => {
+  const app = await startApp(t, { maxAnonBytes: 1000, maxAuthBytes: 2000 });
+  const { run } = clientOf(t, app.url);
+  const refused = await run(['--fingerprint', OWNER], { input: 'x'.repeat(1001) });
+  assert.equal(refused.code, 5);
+  assert.match(refused.stderr, /^pastec: paste too large: 1001 bytes, at most 1000\n/, 'in the words of the server');
+  const larger = await run(['--fingerprint', OWNER], { input: 'x'.repeat(2001) });
+  assert.match(larger.stderr, /\(2001 bytes\), the server takes at most 2 KiB \(2000 bytes\)\n$/);
+  assert.equal(requests(app, /"POST"/), 1);
+});
+
+test('pastec put: a server that does not say who asks is no reason to call content too large', async (t) => {
+  const app = await startApp(t, { maxAnonBytes: 1000, maxAuthBytes: 2000 });
+  const { run } = clientOf(t, await limitedLists(t, app.url));
+  const { code, stderr } = await run([], { input: 'x'.repeat(1001) });
+  assert.deepEqual([code, stderr], [6, 'pastec: too many lists (try again in 9 s)\n']);
+});
+
+/** The index of that server, and a refusal to everything else. */
+async function limitedLists(t: TestContext, url: string): Promise<string> {
+  const server = createServer(async (request, response) => {
+    if (request.url === '/') return response.end(await (await fetch(url)).text());
+    return response.writeHead(429, { 'Retry-After': '9' }).end('{"error":"too many lists"}\n');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test('pastec put -e: says both times when the server keeps it for less', async (t) => {
+  const app = await startApp(t, { maxExpirySeconds: 7200 });
+  const { run } = clientOf(t, app.url);
+  for (const args of [['-e', '9999d'], ['-e', '9999d', '--json']]) {
+    const { code, stderr } = await run(args, { input: 'x' });
+    assert.equal(code, 0);
+    assert.equal(stderr, 'pastec: the server keeps this for 2 hours (7200 s), not for 9999 days (863913600 s)\n');
+  }
+  assert.equal((await run(['-e', '2h'], { input: 'x' })).stderr, '');
+});
+
+test('pastec --wait: waits as long as the server says and tries again', async (t) => {
+  const app = await startApp(t, { powDifficultyBits: 4, rateMax: 1, rateWindowSeconds: 3 }, RUNNING_CLOCK);
+  const { run } = clientOf(t, app.url);
+  const environment = { PASTEC_SOLVER: 'node' };
+  assert.equal((await run([], { input: 'first', environment })).code, 0);
+  const waiting = await run(['--wait'], { input: 'second', environment });
+  assert.equal(waiting.code, 0, waiting.stderr);
+  assert.match(waiting.stderr, /^(pastec: the server limits the rate: waiting for [1-3] s\n)+$/);
+  assert.equal(await (await fetch(`${waiting.text.trim()}/raw`)).text(), 'second');
+  assert.equal((await run([], { input: 'third', environment })).code, 6);
+});
+
+test('pastec --wait: waits ten minutes at most, and not at all when the server does not say how long', async (t) => {
+  let [asked, headers] = [0, {} as Record<string, string>];
+  const server = createServer((_, response) => {
+    asked += 1;
+    response.writeHead(429, headers).end('{"error":"rate limit exceeded"}\n');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const { run } = clientOf(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  for (const given of [{ 'Retry-After': '601' }, {}, { 'Retry-After': 'Fri, 31 Dec 1999 23:59:59 GMT' }]) {
+    [asked, headers] = [0, given as Record<string, string>];
+    const { code, stderr } = await run(['info', 'abcdef', '--wait']);
+    assert.equal(code, 6);
+    assert.match(stderr, /^pastec: rate limit exceeded/);
+    assert.equal(asked, 1);
+  }
+});
