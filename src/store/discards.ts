@@ -14,23 +14,10 @@ export function createDiscards(step: (contentId: string) => Promise<boolean>, lo
   const waiting = new Set<string>();
   let running: Promise<void> | undefined;
 
-  async function discardAll(): Promise<void> {
-    for (const contentId of waiting) {
-      try {
-        while (!(await step(contentId)));
-        waiting.delete(contentId);
-      } catch (error) {
-        // To the end of the row, so that one content that can't be removed does not keep the others.
-        waiting.delete(contentId);
-        waiting.add(contentId);
-        throw error;
-      }
-    }
-  }
-
+  /** Its last step and `running = undefined` are one turn: what is added after it begins a run of its own. */
   async function run(): Promise<void> {
     try {
-      await discardAll();
+      for (const contentId of waiting) await discard(contentId);
     } catch (error) {
       const details = { reason: describe(error), waiting: waiting.size };
       log({ level: 'warning', logger: 'store', event: 'content not removed', outcome: 'failure', details });
@@ -39,10 +26,24 @@ export function createDiscards(step: (contentId: string) => Promise<boolean>, lo
     }
   }
 
+  async function discard(contentId: string): Promise<void> {
+    try {
+      while (!(await step(contentId)));
+      waiting.delete(contentId);
+    } catch (error) {
+      // To the end of the row, so that one content that can't be removed does not keep the others.
+      waiting.delete(contentId);
+      waiting.add(contentId);
+      throw error;
+    }
+  }
+
   return {
     add(contentIds) {
       for (const contentId of contentIds) waiting.add(contentId);
-      return (running ??= run());
+      // A run without anything to do would be over before it is noted here.
+      if (waiting.size > 0) running ??= run();
+      return running ?? Promise.resolve();
     },
   };
 }

@@ -18,6 +18,7 @@ const noLog: Log = ({ event }) => assert.fail(event);
 test('discards: each content goes in its steps, one content at a time, also what is added meanwhile', async () => {
   const steps: string[] = [];
   const discards = createDiscards(async (contentId) => steps.push(contentId) % 3 === 0, noLog);
+  await discards.add([]);
   const early = discards.add(['a', 'b']);
   const late = discards.add(['c', 'a']);
   await Promise.all([early, late]);
@@ -45,6 +46,25 @@ test('discards: after a failure the rest waits for the next call, the failed one
   assert.equal(steps.join(''), 'abac');
   await discards.add([]);
   assert.equal(steps.length, 4);
+});
+
+test('discards: what is added while the last step ends is not left, at whichever microtask that is', async () => {
+  for (let microtasks = 1; microtasks < 12; microtasks += 1) {
+    const gone: string[] = [];
+    let later: Promise<void> | undefined;
+    const discards = createDiscards(async (contentId) => {
+      if (contentId === 'a') later = addLater();
+      gone.push(contentId);
+      return true;
+    }, noLog);
+    const addLater = async (): Promise<void> => {
+      for (let turn = 0; turn < microtasks; turn += 1) await null;
+      await discards.add(['b']);
+    };
+    await discards.add(['a']);
+    await later;
+    assert.deepEqual(gone, ['a', 'b'], `added after ${microtasks} microtasks`);
+  }
 });
 
 test('upload: after a write that failed, further ones fail in the same way', async () => {
