@@ -26,7 +26,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
 /** Only a listener that speaks TLS loads what that takes. */
 async function readTls(config: Config, { clock, log }: AppParts): Promise<ListenerTls> {
   const { Tls } = await import('./http/tls.ts');
-  const { readServerCertificate } = await import('./http/tls-files.ts');
+  const { readServerCertificate } = await import('./http/tls.ts');
   const readCertificate = () => readServerCertificate(config);
   return { tls: new Tls(readCertificate(), { clock, log }), readCertificate };
 }

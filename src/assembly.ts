@@ -1,43 +1,35 @@
 // Puts the parts together: the one assembly, in production and in tests. Time, randomness, the log and the store are
 // handed in; everything below this file uses what it was given. Who opens the store is app.ts.
 
-import { isProduction } from './config/checks.ts';
-import { ConfigError } from './config/load.ts';
-import { SETTINGS, type Config } from './config/settings.ts';
-import type { Log } from './core/log.ts';
+import { ConfigError, isProduction } from './config/load.ts';
+import { type Config, SETTINGS } from './config/settings.ts';
+import type { Log } from './core/events.ts';
 import { ID_BYTES, idFromBytes } from './core/ids.ts';
-import type { RandomBytes } from './core/random.ts';
-import { unixSeconds, type Clock } from './core/time.ts';
-import { createCallerOf, type CallerOf } from './http/callers.ts';
-import { createAuditHandlers } from './http/handlers/audit.ts';
-import { createChallengeHandlers } from './http/handlers/challenges.ts';
-import { createClientHandlers } from './http/handlers/client.ts';
+import { type Clock, type RandomBytes, unixSeconds } from './core/time.ts';
+import { createKdfThread } from './crypto/pkcs12-kdf-thread.ts';
 import { createOwnPasteHandlers } from './http/handlers/own-pastes.ts';
 import { createPasteHandlers } from './http/handlers/pastes.ts';
 import { createPkiHandlers } from './http/handlers/pki.ts';
 import { createRegistrationHandlers } from './http/handlers/registration.ts';
-import { createServiceHandlers } from './http/handlers/service.ts';
-import { isExposed, publicPlace, type ListeningPlace } from './http/listening-place.ts';
+import {
+  createAuditHandlers, createChallengeHandlers, createClientHandlers, createServiceHandlers,
+} from './http/handlers/service.ts';
+import { type CallerOf, createCallerOf } from './http/input.ts';
+import { isExposed, type ListeningPlace, publicPlace } from './http/listening.ts';
 import { createMetricsServer } from './http/metrics-server.ts';
 import { ROUTES } from './http/routes.ts';
 import { createHttpServer, type ListeningAddress } from './http/server.ts';
-import type { ServerCertificate } from './http/tls-files.ts';
-import type { Tls } from './http/tls.ts';
-import { createAntiflood, type AntifloodOptions } from './limits/antiflood.ts';
+import type { ServerCertificate, Tls } from './http/tls.ts';
+import { type AntifloodOptions, createAntiflood } from './limits/antiflood.ts';
 import { createWorkQueue, type WorkQueue } from './limits/work-queue.ts';
-import { measureEventLoopDelay } from './ops/event-loop.ts';
-import { createMetrics } from './ops/metrics.ts';
-import { createCleanup, type Cleanup } from './ops/cleanup.ts';
-import { createKdfThread } from './crypto/pkcs12-kdf-thread.ts';
-import { createAudit, type Audit } from './service/audit.ts';
-import { createAuthorities } from './service/authority.ts';
-import { watchForAuthority } from './service/authority-watch.ts';
+import { type Cleanup, createCleanup } from './ops/cleanup.ts';
+import { createMetrics, measureEventLoopDelay } from './ops/metrics.ts';
+import { createAuthorities, watchForAuthority } from './service/authority.ts';
 import { createCertificates } from './service/certificates.ts';
-import { createChallenges, type Challenges } from './service/challenges.ts';
+import { type Challenges, createChallenges } from './service/challenges.ts';
 import { createContentRules } from './service/content-rules.ts';
-import { adminDoubt, authorityDoubt } from './service/doubts.ts';
-import { gaugeReaders } from './service/gauges.ts';
-import { createIdentity } from './service/identity.ts';
+import { adminDoubt, authorityDoubt, gaugeReaders } from './service/gauges.ts';
+import { type Audit, createAudit, createIdentity } from './service/identity.ts';
 import { createOwnPastes } from './service/own-pastes.ts';
 import { createPasswords } from './service/passwords.ts';
 import { createPastes } from './service/pastes.ts';
@@ -45,8 +37,8 @@ import { createRates, type Rates } from './service/rates.ts';
 import { createRegistration } from './service/registration.ts';
 import { createRevocationList } from './service/revocation-list.ts';
 import { cleanupTasks, createRoomMaking } from './service/upkeep.ts';
-import type { StoredAuthority } from './store/pki-store.ts';
-import { StoreError, type Store } from './store/store.ts';
+import { StoreError } from './store/failures.ts';
+import type { Store, StoredAuthority } from './store/store.ts';
 
 export interface AppParts {
   readonly clock: Clock;
@@ -112,7 +104,9 @@ export async function assemble(
     maxWaitMs: PASSWORD_WAIT_MS,
     clock,
   });
-  const readers = gaugeReaders({ store, passwordQueue: queue, eventLoopDelay, connectionsOpen: () => server.connectionsOpen(), clock });
+  const readers = gaugeReaders({
+    store, passwordQueue: queue, eventLoopDelay, connectionsOpen: () => server.connectionsOpen(), clock,
+  });
   const metrics = createMetrics({ routes: ROUTES.map((route) => route.path), readers });
   const { count } = metrics;
   const passwords = createPasswords({ queue, clock, random, checkMs: parts.passwordCheckMs });
@@ -195,10 +189,13 @@ function createPki(parts: {
   const onFound = ({ certificate }: StoredAuthority): void => tls?.trust(certificate);
   const authorities = createAuthorities({ config, store: store.authority, queue, audit, clock, random, log, onFound });
   const certificates = createCertificates({ config, store: store.certificates, challenges, audit, clock, random, log });
-  const revocationList = createRevocationList({ authorities, store: store.authority, certificates: store.certificates, clock });
+  const lists = { store: store.authority, certificates: store.certificates };
+  const revocationList = createRevocationList({ authorities, ...lists, clock });
   const kdf = createKdfThread(BUNDLES_WAITING);
   const slowKdf = createKdfThread(SLOW_BUNDLES_WAITING);
-  const slowQueue = createWorkQueue({ concurrency: 1, maxWaiting: SLOW_BUNDLES_WAITING, maxWaitMs: SLOW_BUNDLE_WAIT_MS, clock });
+  const slowQueue = createWorkQueue({
+    concurrency: 1, maxWaiting: SLOW_BUNDLES_WAITING, maxWaitMs: SLOW_BUNDLE_WAIT_MS, clock,
+  });
   const registration = createRegistration({ authorities, certificates, challenges, kdf, slowKdf, slowQueue, random });
   return {
     authorities,

@@ -3,7 +3,7 @@
 // statically and uses no recent syntax, so that an older Node can run it far enough to be told what is needed.
 
 import type { Stats } from 'node:fs';
-import type { Terminal } from './commands/terminal.ts';
+import type { Terminal } from './commands/output.ts';
 
 const NEEDED_MAJOR = 24;
 
@@ -19,7 +19,7 @@ async function start(): Promise<void> {
   const { availableParallelism } = await import('node:os');
   const { isatty } = await import('node:tty');
   const { outputTo } = await import('./commands/output.ts');
-  const { runCommandLine } = await import('./commands/cli.ts');
+  const { runCommandLine } = await import('./commands/arguments.ts');
   const stdout = outputTo(process.stdout);
   const stderr = outputTo(process.stderr);
   let fatalListener: ((error: unknown) => void) | undefined;
@@ -86,7 +86,9 @@ function isFileForOthers(output: Stats): boolean {
   return output.isFile() && (output.mode & 0o044) !== 0;
 }
 
-/** systemd.exec(5): device and inode of the journal's stream; a child whose output was redirected inherits the variable. */
+/**
+ * systemd.exec(5): device and inode of the journal's stream; a child whose output was redirected inherits the variable.
+ */
 function isJournal(standardOutput: () => { dev: bigint; ino: bigint }): boolean {
   const stream = process.env['JOURNAL_STREAM'];
   if (stream === undefined) return false;

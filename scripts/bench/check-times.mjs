@@ -19,6 +19,8 @@ const CHECKS_AT_ONCE = 1000;
 const clock = { unixMs: () => Date.now(), monotonicMs: () => performance.now() };
 const count = () => {};
 
+const ANONYMOUS = { tier: 'anonymous', fingerprint: null };
+
 /** @param {Order} order @returns {Promise<{ note: string, check: () => unknown }>} */
 async function prepareWork({ dist, database }) {
   const { createChallenges } = await builtModule(dist, 'service/challenges.js');
@@ -51,7 +53,6 @@ async function prepareWork({ dist, database }) {
 /** @param {Order} order @returns {Promise<{ note: string, check: () => unknown }>} */
 async function prepareRate({ dist }) {
   const { createRates } = await builtModule(dist, 'service/rates.js');
-  const { ANONYMOUS } = await builtModule(dist, 'core/tiers.js');
   const rates = createRates({ config: await configOf(dist), clock, count });
   const addresses = Array.from({ length: CLIENTS }, (_, client) => (
     `10.${client >> 16}.${(client >> 8) & 255}.${client & 255}`

@@ -4,23 +4,29 @@
 /** One group of mutants of a line that are equal for the same reason. */
 const same = (why, source, ...mutants) => mutants.map((mutant) => ({ source, mutant, why }));
 
-export const EXPLAINED = {
-  'src/core/bytes.ts': same(
+/** A file may be named more than once, by what its mutants are about. */
+function byFile(groups) {
+  const files = Map.groupBy(groups, ([path]) => path);
+  return Object.fromEntries([...files].map(([path, ofFile]) => [path, ofFile.flatMap(([, mutants]) => mutants)]));
+}
+
+export const EXPLAINED = byFile([
+  ['src/core/bytes.ts', same(
     'nobody keeps what the memory is moved to',
     'if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);',
     'if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(1);',
-  ),
-  'src/core/addresses.ts': same(
+  )],
+  ['src/core/addresses.ts', same(
     'only spares work: what is longer has a part that fits no octet or group, or too many parts',
     'if (text.length > LONGEST_ADDRESS) return undefined;',
     'if (false) return undefined;',
-  ),
-  'src/core/client-key.ts': same(
+  )],
+  ['src/core/callers.ts', same(
     'only the first part is looked at',
     "const [withoutZone = ''] = address.split('%', 1);",
     "const [withoutZone = ''] = address.split('%', 2);",
-  ),
-  'src/core/content.ts': [
+  )],
+  ['src/core/content.ts', [
     ...same(
       'one more place that stays 0, and 0 adds nothing to the entropy',
       'const histogram = entropy ? new Float64Array(256) : undefined;',
@@ -32,13 +38,13 @@ export const EXPLAINED = {
       'for (let position = 0; position <= bytes.length; position += 1) histogram[bytes[position]!]! += 1;',
       'for (let position = 0; position < bytes.length; position += 1) histogram[bytes[position]!]! += 2;',
     ),
-  ],
-  'src/core/entropy.ts': same(
+  ]],
+  ['src/core/content.ts', same(
     'past the end the count is undefined, which is not above 0',
     'for (let value = 0; value < histogram.length; value += 1) {',
     'for (let value = 0; value <= histogram.length; value += 1) {',
-  ),
-  'src/core/ids.ts': [
+  )],
+  ['src/core/ids.ts', [
     ...same('further up than what is pending, where no one looks', 'let pending = 0;', 'let pending = 1;'),
     ...same(
       'a character is made with the next byte, or after the last one, of the same bits',
@@ -46,25 +52,25 @@ export const EXPLAINED = {
       'while (pendingBits > 5) {',
       'while (pendingBits >= 6) {',
     ),
-  ],
-  'src/core/json-content-buffer.ts': [
+  ]],
+  ['src/core/json-content.ts', [
     ...same('room that is not used', 'const HELD_BACK_BYTES = 6;', 'const HELD_BACK_BYTES = 7;'),
     ...same('begin() comes before the first byte', 'let capacity = 0;', 'let capacity = 1;'),
-  ],
-  'src/core/json-content.ts': [
+  ]],
+  ['src/core/json-content.ts', [
     ...same('reset() comes before the first character', 'let matched = 0;', 'let matched = 1;'),
     ...same(
       'any number above the length of the name means the same',
       'matched = character === wanted[matched] ? matched + 1 : wanted.length + 1;',
       'matched = character === wanted[matched] ? matched + 1 : wanted.length + 2;',
     ),
-  ],
-  'src/core/json-scalar.ts': same(
+  ]],
+  ['src/core/json-string.ts', same(
     'the first byte has been read before it is asked whether this may be the end',
     'const start = state(false);',
     'const start = state(true);',
-  ),
-  'src/core/json-string.ts': [
+  )],
+  ['src/core/json-string.ts', [
     ...same(
       'a place for no byte',
       'const ORDINARY = Uint8Array.from({ length: 256 }, (_, byte) =>',
@@ -80,13 +86,13 @@ export const EXPLAINED = {
       'while (end < bytes.length && ORDINARY[bytes[end]!] === 1) end += 1;',
       'while (end <= bytes.length && ORDINARY[bytes[end]!] === 1) end += 1;',
     ),
-  ],
-  'src/core/nearest.ts': same(
+  ]],
+  ['src/core/names.ts', same(
     'one more column, which nobody reads',
     'let previous = Array.from({ length: b.length + 1 }, (_, column) => column);',
     'let previous = Array.from({ length: b.length + 2 }, (_, column) => column);',
-  ),
-  'src/core/utf8-scan.ts': [
+  )],
+  ['src/core/content.ts', [
     ...same('room that is not used', 'const MAX_SEQUENCE_BYTES = 4;', 'const MAX_SEQUENCE_BYTES = 5;'),
     ...same(
       'the line above has taken that byte',
@@ -103,13 +109,13 @@ export const EXPLAINED = {
       'const earliest = Math.max(start, bytes.length - (MAX_SEQUENCE_BYTES - 1));',
       'const earliest = Math.max(start, bytes.length - (MAX_SEQUENCE_BYTES + 1));',
     ),
-  ],
-  'src/core/uuid.ts': same(
+  ]],
+  ['src/core/ids.ts', same(
     'of one digit only the lowest two bits are wanted',
     "const variant = '89ab'[Number.parseInt(digits.charAt(16), 16) & 3];",
     "const variant = '89ab'[Number.parseInt(digits.charAt(16), 17) & 3];",
-  ),
-  'src/crypto/crl.ts': [
+  )],
+  ['src/crypto/crl.ts', [
     ...same(
       'how often other work gets a turn: a matter of time alone',
       'const ENTRIES_A_TURN = 200;',
@@ -123,13 +129,13 @@ export const EXPLAINED = {
       'if (entries.length <= ENTRIES_A_TURN) continue;',
       'if (entries.length >= ENTRIES_A_TURN) continue;',
     ),
-  ],
-  'src/crypto/csr.ts': same(
+  ]],
+  ['src/crypto/csr.ts', same(
     'the reader of DER throws nothing else; were it to, that must not be told as the maker\'s mistake',
     'if (!(error instanceof DerError)) throw error;',
     'if (false) throw error;',
-  ),
-  'src/crypto/der-reader.ts': [
+  )],
+  ['src/crypto/der-reader.ts', [
     ...same(
       'an INTEGER has at least one octet, and what has none is refused for its tag',
       'const isNegative = (element.content[0] ?? 0) >= 0x80;',
@@ -165,8 +171,8 @@ export const EXPLAINED = {
       'const lengthOctets = first <= 0x80 ? 0 : first & 0x7f;',
       'const lengthOctets = first < 129 ? 0 : first & 0x7f;',
     ),
-  ],
-  'src/crypto/der.ts': [
+  ]],
+  ['src/crypto/der.ts', [
     ...same(
       'a sign is no hex digit: no octet is left, and that is refused in the same way',
       'if (value < 0) throw new RangeError(`negative INTEGER: ${value}`);',
@@ -177,8 +183,8 @@ export const EXPLAINED = {
       "const digits = new Date(unixSeconds * 1000).toISOString().slice(0, 19).replace(/\\D/g, '');",
       "const digits = new Date(unixSeconds * 1000).toISOString().slice(0, 20).replace(/\\D/g, '');",
     ),
-  ],
-  'src/crypto/password.ts': [
+  ]],
+  ['src/crypto/passwords.ts', [
     ...same(
       'the pattern gives all its parts or none',
       'if (salt === undefined || key === undefined || count < MIN_ITERATIONS || count > MAX_ITERATIONS) {',
@@ -189,8 +195,8 @@ export const EXPLAINED = {
       'if (salt === undefined || key === undefined || count < MIN_ITERATIONS || count > MAX_ITERATIONS) {',
       'if (salt === undefined || key === undefined || count < MIN_ITERATIONS || count >= MAX_ITERATIONS) {',
     ),
-  ],
-  'src/crypto/pbes2.ts': [
+  ]],
+  ['src/crypto/keys.ts', [
     ...same(
       'a bound on time alone: one more takes no longer, and is refused for its password',
       'const MAX_ITERATIONS = 10_000_000;',
@@ -201,13 +207,13 @@ export const EXPLAINED = {
       "if (!same || parameters.iterations > MAX_ITERATIONS) throw new DerError('unsupported encryption');",
       "if (!same || parameters.iterations >= MAX_ITERATIONS) throw new DerError('unsupported encryption');",
     ),
-  ],
-  'src/crypto/pem.ts': same(
+  ]],
+  ['src/crypto/keys.ts', same(
     'a block under another label, or none, is not the block that is written again below',
     'if (label === undefined) return undefined;',
     'if (false) return undefined;',
-  ),
-  'src/crypto/pkcs12-kdf-thread.ts': [
+  )],
+  ['src/crypto/pkcs12-kdf-thread.ts', [
     ...same('a thread without a job does not answer', 'running?.resolve(derived);', 'running.resolve(derived);'),
     ...same('nor does it end but by close()', 'running?.reject(error);', 'running.reject(error);'),
     ...same(
@@ -215,8 +221,8 @@ export const EXPLAINED = {
       'return Object.values(requests).reduce((sum, { iterations }) => sum + iterations, 0);',
       'return Object.values(requests).reduce((sum, { iterations }) => sum + iterations, 1);',
     ),
-  ],
-  'src/crypto/pkcs12-kdf.ts': [
+  ]],
+  ['src/crypto/pkcs12.ts', [
     ...same(
       'one block more than is taken',
       'for (let derivedBytes = 0; derivedBytes < size; ) {',
@@ -227,19 +233,19 @@ export const EXPLAINED = {
       'for (let start = 0; start < I.length; start += BLOCK_BYTES) {',
       'for (let start = 0; start <= I.length; start += BLOCK_BYTES) {',
     ),
-  ],
-  'src/crypto/pkcs12.ts': same('the secret is overwritten all the same', 'secretBytes.fill(0);', 'secretBytes.fill(1);'),
-  'src/crypto/pow-token.ts': same(
+  ]],
+  ['src/crypto/pkcs12.ts', same('the secret is overwritten all the same', 'secretBytes.fill(0);', 'secretBytes.fill(1);')],
+  ['src/crypto/pow-token.ts', same(
     'the pattern gives all its parts or none',
     'if (nonce === undefined || signed === undefined) return undefined;',
     'if (nonce === undefined && signed === undefined) return undefined;',
-  ),
-  'src/crypto/private-key.ts': same(
+  )],
+  ['src/crypto/keys.ts', same(
     'the secret is overwritten all the same',
     'secretBytes.fill(0);',
     'secretBytes.fill(1);',
-  ),
-  'src/crypto/random.ts': [
+  )],
+  ['src/crypto/digest.ts', [
     ...same('how much is drawn at a time: a matter of time alone', 'const POOL_BYTES = 2048;', 'const POOL_BYTES = 2049;'),
     ...same(
       'what is drawn together with others: as random as what is drawn by itself',
@@ -265,8 +271,8 @@ export const EXPLAINED = {
       'pool.fill(0, start, handedOut);',
       'pool.fill(1, start, handedOut);',
     ),
-  ],
-  'src/crypto/pkcs12-kdf-worker.ts': [
+  ]],
+  ['src/crypto/pkcs12-kdf-worker.ts', [
     ...same(
       'in a worker thread there is a port',
       "parentPort?.on('message', (requests: Readonly<Record<string, KdfRequest>>) => {",
@@ -277,25 +283,25 @@ export const EXPLAINED = {
       'parentPort?.postMessage(Object.fromEntries(derived));',
       'parentPort.postMessage(Object.fromEntries(derived));',
     ),
-  ],
-  'src/service/authority.ts': same(
+  ]],
+  ['src/service/authority.ts', same(
     'makes nothing: create() looks as well, and that there is one is no failure here',
     'if ((await find()) === undefined) await createDefault(requester);',
     'if (true) await createDefault(requester);',
-  ),
-  'src/service/content-rules.ts': same(
+  )],
+  ['src/service/content-rules.ts', same(
     'measures what is not asked for: none is below 0',
     'scan: createContentScan({ sha256: SHA256, entropy: config.minEntropyBits > 0 }),',
     'scan: createContentScan({ sha256: SHA256, entropy: config.minEntropyBits >= 0 }),',
-  ),
-  'src/service/identity.ts': same(
+  )],
+  ['src/service/identity.ts', same(
     'any share from 1 on: what has run out is pruned when no more keys fit',
-    'const failures = createSlidingWindow({ windowMs: MINUTE_SECONDS * 1000, maxKeys: FAILURE_CLIENTS, cleanupThreshold: 1 });',
-    'const failures = createSlidingWindow({ windowMs: MINUTE_SECONDS * 1000, maxKeys: FAILURE_CLIENTS, cleanupThreshold: 2 });',
-  ),
-  'src/service/passwords.ts': same(
+    'const failures = createSlidingWindow({ windowMs, maxKeys: FAILURE_CLIENTS, cleanupThreshold: 1 });',
+    'const failures = createSlidingWindow({ windowMs, maxKeys: FAILURE_CLIENTS, cleanupThreshold: 2 });',
+  )],
+  ['src/service/passwords.ts', same(
     'only spares the counting: code points are no more than units',
     'if (password === undefined || password.length <= MAX_PASSWORD_LENGTH) return;',
     'if (password === undefined || password.length < MAX_PASSWORD_LENGTH) return;',
-  ),
-};
+  )],
+]);

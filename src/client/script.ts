@@ -1,5 +1,5 @@
-// The command-line client as GET /client hands it out: the shell script beside this file with the server's address put in. What the
-// script does is its own matter.
+// The command-line client as GET /client hands it out: the shell script beside this file with the server's address put
+// in. What the script does is its own matter.
 
 import { readFileSync } from 'node:fs';
 

@@ -1,8 +1,10 @@
 // The command line after `pasted`: which command, with which options and operands. Does not run it.
 
-import { nearest } from '../core/nearest.ts';
-import { COMMANDS, type Command, type Given, type Operand, type Option } from './commands.ts';
-import { UsageError } from './failures.ts';
+import { nearest } from '../core/names.ts';
+import { DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS } from '../core/time.ts';
+import { type Command, COMMANDS, type Given, type Operand, type Option } from './commands.ts';
+import { EXIT, failureOf, UsageError } from './failures.ts';
+import type { Terminal } from './output.ts';
 
 export interface Invocation {
   readonly command: Command;
@@ -124,4 +126,72 @@ function unknown(what: string, name: string, known: readonly string[]): UsageErr
   const suggestion = nearest(name, known);
   const hint = suggestion === undefined ? '' : `; did you mean ${suggestion}?`;
   return new UsageError(`unknown ${what} ${JSON.stringify(name)}${hint}`);
+}
+
+// The values of options as what they stand for: numbers and moments. Each is refused with a UsageError that names its
+// option.
+
+const DIGITS = /^\d+$/;
+
+/** `2026-01-31`, `2026-01-31T12:00` or `2026-01-31T12:00:00`, with or without the `Z` of UTC, which is always meant. */
+const ISO_MOMENT = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2})(?::(\d{2}))?Z?)?$/;
+
+const AGO = /^(\d{1,9})([smhd])$/;
+const AGO_SECONDS: Readonly<Record<string, number>> = {
+  s: 1, m: MINUTE_SECONDS, h: HOUR_SECONDS, d: DAY_SECONDS,
+};
+
+/** A whole number within the bounds; the fallback when the option is not given. */
+export function wholeNumber(
+  { values }: Given,
+  name: string,
+  bounds: { readonly minimum: number; readonly maximum: number; readonly fallback: number },
+): number {
+  const { minimum, maximum, fallback } = bounds;
+  const text = values.get(name);
+  if (text === undefined) return fallback;
+  const number = DIGITS.test(text) ? Number(text) : NaN;
+  if (number >= minimum && number <= maximum) return number;
+  throw new UsageError(`${name} takes a whole number from ${minimum} to ${maximum}`);
+}
+
+/** A moment in Unix seconds, given as such, as a date and time in UTC, or as how long ago; undefined without one. */
+export function moment({ values }: Given, name: string, nowSeconds: number): number | undefined {
+  const text = values.get(name);
+  if (text === undefined) return undefined;
+  const seconds = momentOf(text, nowSeconds);
+  if (Number.isSafeInteger(seconds)) return seconds;
+  throw new UsageError(`${name} takes a moment: Unix seconds, 2026-01-31, 2026-01-31T12:00:00Z, or how long ago: 7d`);
+}
+
+function momentOf(text: string, nowSeconds: number): number {
+  if (DIGITS.test(text)) return Number(text);
+  const [, count, unit = ''] = AGO.exec(text) ?? [];
+  if (count !== undefined) return nowSeconds - Number(count) * AGO_SECONDS[unit]!;
+  const [, date, minutes = '00:00', seconds = '00'] = ISO_MOMENT.exec(text) ?? [];
+  const iso = `${date}T${minutes}:${seconds}.000Z`;
+  const parsed = new Date(iso);
+  // Date takes the 30th of February for the 2nd of March.
+  return date !== undefined && !Number.isNaN(parsed.getTime()) && parsed.toISOString() === iso
+    ? parsed.getTime() / 1000
+    : NaN;
+}
+
+// Runs one command line: finds the command, loads it, and turns what goes wrong into words and an exit code. What a
+// command does is in its own file.
+
+/** Resolves with the exit code. Rejects for what is no fault of the user: a bug, or a host that fails. */
+export async function runCommandLine(terminal: Terminal): Promise<number> {
+  try {
+    const { command, wantsHelp, given } = parseArguments(terminal.arguments);
+    if (!wantsHelp) return await (await command.load())(terminal, given);
+    const { commandHelp } = await import('./help.ts');
+    terminal.stdout.write(commandHelp(command));
+    return EXIT.success;
+  } catch (error) {
+    const failure = failureOf(error);
+    if (failure === undefined) throw error;
+    terminal.stderr.write(failure.text);
+    return failure.exitCode;
+  }
 }

@@ -1,28 +1,27 @@
 // `pasted backup`: a verified copy of the database in a file, or on standard output. How it is made beside a running
 // server is store/backup.ts and store/copy.ts.
 
-import { createReadStream, lstatSync, realpathSync } from 'node:fs';
+import { accessSync, constants, createReadStream, lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-
-import { MIB } from '../core/time.ts';
-import { randomBytes } from '../crypto/random.ts';
-import { SIDE_FILES, draftBackup, type BackupDraft } from '../store/backup.ts';
-import type { Copied } from '../store/copy.ts';
+import { isoSeconds, MIB, unixSeconds } from '../core/time.ts';
+import { randomBytes } from '../crypto/digest.ts';
+import { type BackupDraft, type Copied, draftBackup, SIDE_FILES } from '../store/backup.ts';
+import { DatabaseInUseError, StoreError } from '../store/failures.ts';
 import { fileBytes, requireDatabase } from '../store/file.ts';
-import { StoreError } from '../store/store.ts';
+import { type Restored, restoreDatabase, type RestoreRequest } from '../store/restore.ts';
+import { MIGRATIONS } from '../store/schema.ts';
 import type { Given, Run } from './commands.ts';
 import { CommandError, EXIT, UsageError } from './failures.ts';
-import { attempt, publishFile, requireRoom, warnOfReaders } from './files.ts';
-import { showBytes } from './quantities.ts';
-import { operatorSettings } from './settings.ts';
-import type { Terminal } from './terminal.ts';
+import { attempt, explained, publishFile, requireRoom, warnOfReaders } from './files.ts';
+import { operatorSettings } from './operator.ts';
+import { showBytes, type Terminal } from './output.ts';
 
 const MARK_BYTES = 8;
 
-export const run: Run = async (terminal, given) => {
+export const backup: Run = async (terminal, given) => {
   const [target = ''] = given.operands;
   const isStream = target === '-';
-  if (isStream) requireStream(terminal, given);
+  if (isStream) requireOutputStream(terminal, given);
   const { databasePath } = operatorSettings(terminal);
   const existing = given.options.has('--force') ? 'replace' : 'refuse';
   if (!isStream) requireFree(target, databasePath, existing);
@@ -36,14 +35,14 @@ export const run: Run = async (terminal, given) => {
     }
     publishFile(draft.path, target, existing);
     const made = { ...copied, path: target, seconds: (terminal.clock.monotonicMs() - startedMs) / 1000 };
-    terminal.stdout.write(given.options.has('--json') ? jsonOf(made) : textOf(made));
+    terminal.stdout.write(given.options.has('--json') ? backupJson(made) : backupText(made));
     return EXIT.success;
   } finally {
     draft.discard();
   }
 };
 
-function requireStream(terminal: Terminal, { options }: Given): void {
+function requireOutputStream(terminal: Terminal, { options }: Given): void {
   if (options.size > 0) throw new UsageError('--force and --json are for a FILE, and - is standard output');
   if (terminal.writesToScreen) throw new UsageError('a backup is bytes for a file or a program, not for this screen');
   warnOfReaders(terminal);
@@ -97,17 +96,17 @@ async function stream(draft: BackupDraft, { stdout }: Terminal): Promise<void> {
   }
 }
 
-interface Made extends Copied {
+interface MadeBackup extends Copied {
   readonly path: string;
   readonly seconds: number;
 }
 
-function textOf({ path, pastes, contentBytes, bytes, seconds }: Made): string {
+function backupText({ path, pastes, contentBytes, bytes, seconds }: MadeBackup): string {
   const held = `${pastes} pastes with ${showBytes(contentBytes)} of content`;
   return `Wrote ${path}: ${held}, ${showBytes(bytes)} in ${seconds.toFixed(1)} s, verified.\n`;
 }
 
-function jsonOf({ path, pastes, contentBytes, bytes, schemaVersion, seconds }: Made): string {
+function backupJson({ path, pastes, contentBytes, bytes, schemaVersion, seconds }: MadeBackup): string {
   const shown = {
     file: path,
     bytes,
@@ -115,6 +114,75 @@ function jsonOf({ path, pastes, contentBytes, bytes, schemaVersion, seconds }: M
     content_bytes: contentBytes,
     schema_version: schemaVersion,
     seconds: Number(seconds.toFixed(3)),
+  };
+  return `${JSON.stringify(shown)}\n`;
+}
+
+// `pasted restore`: a backup, from a file or standard input, in the place of the database. How the two are exchanged is
+// store/restore.ts.
+
+export const restore: Run = async (terminal, { operands: [name = ''], options }) => {
+  const isStream = name === '-';
+  const { databasePath: path } = operatorSettings(terminal);
+  if (!isStream) requireBackup(name, path);
+  const backup = isStream ? requireStream(terminal) : name;
+  // As a part of a file's name: digits, T and Z alone.
+  const moment = isoSeconds(unixSeconds(terminal.clock)).replaceAll(/[-:]/g, '');
+  const request = { path, backup, moment };
+  const restored = await exchange(request);
+  const made = { ...restored, path, from: isStream ? 'standard input' : name };
+  terminal.stdout.write(options.has('--json') ? restoreJson(made) : restoreText(made));
+  return EXIT.success;
+};
+
+/** Stopped meanwhile, nothing of what came stays. */
+function requireStream(terminal: Terminal): AsyncIterable<Uint8Array> {
+  const stdin = terminal.stdin();
+  if (stdin.isTTY === true) throw new UsageError('a backup is bytes from a file or a program, not from this keyboard');
+  const stop = (signal: string): void => {
+    stdin.destroy(new CommandError(`stopped by ${signal} before the backup was there: nothing was changed`));
+  };
+  terminal.onStopSignal(stop);
+  terminal.onReloadSignal(() => stop('SIGHUP'));
+  return stdin;
+}
+
+function requireBackup(backup: string, databasePath: string): void {
+  const found = attempt(backup, () => statSync(backup, { throwIfNoEntry: false, bigint: true }), 'read');
+  if (found === undefined) throw new CommandError(`there is no file ${backup}`);
+  if (!found.isFile()) throw new CommandError(`${backup} is not a file`);
+  const present = statSync(databasePath, { throwIfNoEntry: false, bigint: true });
+  const isDatabase = present !== undefined && present.ino === found.ino && present.dev === found.dev;
+  if (isDatabase) throw new CommandError(`${backup} is the database itself`);
+  attempt(backup, () => accessSync(backup, constants.R_OK), 'read');
+}
+
+async function exchange(request: RestoreRequest): Promise<Restored> {
+  try {
+    return await restoreDatabase(request);
+  } catch (error) {
+    if (!(error instanceof DatabaseInUseError)) throw explained(error, request.path);
+    throw new DatabaseInUseError(`${error.message}: stop the service that uses it first`, error.lockPath);
+  }
+}
+
+const AS_IT_WAS = 'What was deleted, read, burned or revoked since the backup was made is as it was then.';
+
+interface Made extends Restored {
+  readonly path: string;
+  readonly from: string;
+}
+
+function restoreText({ path, from, pastes, contentBytes, schemaVersion, keptAs }: Made): string {
+  const lines = [`Restored ${path} from ${from}: ${pastes} pastes with ${showBytes(contentBytes)} of content.`];
+  if (schemaVersion < MIGRATIONS.length) lines.push(`Brought it from schema ${schemaVersion} to ${MIGRATIONS.length}.`);
+  if (keptAs !== null) lines.push(`The database that was there is now ${keptAs}.`);
+  return `${[...lines, AS_IT_WAS].join('\n')}\n`;
+}
+
+function restoreJson({ path, from, pastes, contentBytes, schemaVersion, keptAs }: Made): string {
+  const shown = {
+    database: path, from, pastes, content_bytes: contentBytes, schema_version: schemaVersion, kept_as: keptAs,
   };
   return `${JSON.stringify(shown)}\n`;
 }

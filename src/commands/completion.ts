@@ -2,8 +2,10 @@
 // script offers at a place is decided in offers.ts; here it is only put into the words of each shell.
 
 import type { Run } from './commands.ts';
-import { commandOffers, firstWords, groupWords, type CommandOffer, type OptionOffer, type Word } from './offers.ts';
 import { EXIT } from './failures.ts';
+import {
+  type CommandOffer, commandOffers, firstWords, groupWords, type OptionOffer, type Word,
+} from './help.ts';
 
 const SCRIPTS: Readonly<Record<string, () => string>> = { bash: bashScript, zsh: zshScript, fish: fishScript };
 

@@ -2,15 +2,14 @@
 // is the commands' business.
 
 import {
-  closeSync, existsSync, fchmodSync, fsyncSync, ftruncateSync, linkSync, openSync, renameSync, rmSync, writeSync,
+  closeSync, existsSync, fchmodSync, fsyncSync, ftruncateSync, linkSync, openSync, renameSync, rmSync,
+  writeSync,
 } from 'node:fs';
-
-import { randomBytes } from '../crypto/random.ts';
+import { randomBytes } from '../crypto/digest.ts';
 import { FREE_RESERVE_BYTES, freeBytes } from '../store/ballast.ts';
 import { isWithoutLinks, syncFolderOf } from '../store/file.ts';
 import { CommandError } from './failures.ts';
-import { showBytes } from './quantities.ts';
-import type { Terminal } from './terminal.ts';
+import { showBytes, type Terminal } from './output.ts';
 
 /** Of errno(3), and of node --permission. Node's other codes, as ERR_INVALID_ARG_TYPE, are errors of this program. */
 const SYSTEM_CODE = /^(?:E[A-Z0-9]+|ERR_ACCESS_DENIED)$/;
@@ -76,7 +75,9 @@ function syncName(path: string): void {
     syncFolderOf(path);
   } catch (error) {
     const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-    throw new CommandError(`${path} is written, but a power cut may undo that: its folder cannot be synced (${reason})`);
+    throw new CommandError(
+      `${path} is written, but a power cut may undo that: its folder cannot be synced (${reason})`,
+    );
   }
 }
 

@@ -2,16 +2,15 @@
 // GET /health; nothing here opens its database.
 
 import { loadConfig } from '../config/load.ts';
-import { SETTINGS, type Config } from '../config/settings.ts';
+import { type Config, SETTINGS } from '../config/settings.ts';
 import { firstCertificate } from '../crypto/server-certificate.ts';
-import { hostOf } from '../http/host.ts';
-import { publicPlace } from '../http/listening-place.ts';
-import { ProbeError, probe, type ProbeAnswer, type ProbeTarget } from '../http/probe.ts';
-import { parseServiceUrl } from '../http/service-url.ts';
+import { hostOf, parseServiceUrl } from '../http/host.ts';
+import { publicPlace } from '../http/listening.ts';
+import { probe, type ProbeAnswer, ProbeError, type ProbeTarget } from '../http/probe.ts';
+import { wholeNumber } from './arguments.ts';
 import type { Run } from './commands.ts';
 import { CommandError, EXIT, UsageError } from './failures.ts';
-import { wholeNumber } from './option-values.ts';
-import type { Terminal } from './terminal.ts';
+import type { Terminal } from './output.ts';
 
 const HEALTH_PATH = '/health';
 

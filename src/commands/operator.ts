@@ -1,22 +1,21 @@
 // What the operator's commands work with: the database beside a running server, the services on it, and the
 // operator's mark in the audit log. What the commands do and print is in their own files.
 
-import { ConfigError } from '../config/load.ts';
-import { SETTINGS, type Config } from '../config/settings.ts';
-import type { Log, LogEntry } from '../core/log.ts';
+import { ConfigError, loadConfig } from '../config/load.ts';
+import { type Config, SETTINGS } from '../config/settings.ts';
+import type { Log, LogEntry } from '../core/events.ts';
 import { Refusal, type RefusalName } from '../core/refusals.ts';
 import type { Clock } from '../core/time.ts';
-import { randomBytes } from '../crypto/random.ts';
+import { randomBytes } from '../crypto/digest.ts';
 import { createWorkQueue } from '../limits/work-queue.ts';
-import { createAudit, type Audit, type Requester } from '../service/audit.ts';
-import { createAuthorities, type Authorities } from '../service/authority.ts';
-import { createCertificates, type Certificates } from '../service/certificates.ts';
+import { type Authorities, createAuthorities } from '../service/authority.ts';
+import { type Certificates, createCertificates } from '../service/certificates.ts';
+import { type Audit, createAudit, type Requester } from '../service/identity.ts';
 import { createRevocationList, type RevocationList } from '../service/revocation-list.ts';
-import type { Certificate } from '../store/pki-store.ts';
-import { visitStore, type VisitedStore, type VisitOptions } from '../store/visit.ts';
+import type { Certificate } from '../store/store.ts';
+import { type VisitedStore, type VisitOptions, visitStore } from '../store/visit.ts';
 import { CommandError, UsageError } from './failures.ts';
-import { operatorSettings } from './settings.ts';
-import type { Terminal } from './terminal.ts';
+import type { Terminal } from './output.ts';
 
 /** The operator has no certificate and comes from no address; `via` says in every event who it was. */
 export const OPERATOR: Requester = { fingerprint: null, clientAddress: null };
@@ -113,4 +112,14 @@ export async function findCertificate({ store }: Office, given: string): Promise
   const certificate = await store.certificates.findBySerial(serial);
   if (certificate === undefined) throw new Refusal('certificateNotFound');
   return certificate;
+}
+
+// The settings for a command that works on the service's files, and what it must do before it makes any.
+
+/** What is doubtful about the settings goes to standard error. Throws ConfigError. */
+export function operatorSettings(terminal: Terminal): Config {
+  terminal.restrictNewFiles();
+  const { config, warnings } = loadConfig(terminal.environment, terminal.readFile);
+  for (const warning of warnings) terminal.stderr.write(`pasted: ${warning}\n`);
+  return config;
 }

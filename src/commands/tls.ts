@@ -2,22 +2,18 @@
 // settings; what a listener does with the files is http/tls-files.ts.
 
 import { resolve } from 'node:path';
-
 import { SETTINGS } from '../config/settings.ts';
-import { parseServerName, type ServerName } from '../core/server-names.ts';
+import { parseServerName, type ServerName } from '../core/names.ts';
 import { isoSeconds, unixSeconds } from '../core/time.ts';
-import { generateServerKeyPair } from '../crypto/key-pair.ts';
-import { encodePem } from '../crypto/pem.ts';
-import { privateKeyPem } from '../crypto/private-key.ts';
-import { randomBytes } from '../crypto/random.ts';
-import { makeSerial } from '../crypto/serial.ts';
+import { makeSerial, type Validity, validityFrom } from '../crypto/certificates.ts';
+import { randomBytes } from '../crypto/digest.ts';
+import { encodePem, generateServerKeyPair, privateKeyPem } from '../crypto/keys.ts';
 import { makeServerCertificate, shownFingerprint } from '../crypto/server-certificate.ts';
-import { validityFrom, type Validity } from '../crypto/x509.ts';
 import { hostOf } from '../http/host.ts';
+import { wholeNumber } from './arguments.ts';
 import type { Run } from './commands.ts';
 import { EXIT, UsageError } from './failures.ts';
 import { createNewFile, type NewFile } from './files.ts';
-import { wholeNumber } from './option-values.ts';
 
 /** As many as public authorities take. */
 const MAX_NAMES = 100;

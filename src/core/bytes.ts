@@ -3,10 +3,14 @@
 
 import { KIB } from './time.ts';
 
-/** Takes the next bytes, which are its own from then on. A promise asks the source to wait; a throw ends the transfer. */
+/**
+ * Takes the next bytes, which are its own from then on. A promise asks the source to wait; a throw ends the transfer.
+ */
 export type ByteSink = (bytes: Uint8Array) => void | Promise<void>;
 
-/** Pushes every byte into the sink, in order; resolves after the last was taken. Rejects when either side breaks off. */
+/**
+ * Pushes every byte into the sink, in order; resolves after the last was taken. Rejects when either side breaks off.
+ */
 export type ByteSource = (sink: ByteSink) => Promise<void>;
 
 const NOTHING = new Uint8Array(0);
@@ -68,7 +72,8 @@ export type CompactBytes = Uint8Array | ByteText;
 
 /**
  * Up to this size text is the better form. To keep: a small array of bytes takes several times its length, in pieces
- * that leave gaps when they go. To send: node puts it into one write with the head, where bytes would be a second buffer.
+ * that leave gaps when they go. To send: node puts it into one write with the head, where bytes would be a second
+ * buffer.
  */
 const TEXT_BYTES = 8 * KIB;
 

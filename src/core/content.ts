@@ -1,8 +1,7 @@
 // What the service finds out about content while it arrives, and the media type that follows from it. Keeps none of
 // the content, and does not decide whether it is acceptable.
 
-import { entropyBitsPerByte } from './entropy.ts';
-import { createUtf8Scan } from './utf8-scan.ts';
+import { isUtf8 } from 'node:buffer';
 
 /** How a cryptographic digest is made, handed in since this layer makes none. */
 export interface Digests {
@@ -124,4 +123,110 @@ function isInert(kind: string, subtype: string): boolean {
 /** Whether a browser may show content of that stored type in its window, by the contract; all else is an attachment. */
 export function isInlineDisposition(mimeType: string): boolean {
   return mimeType.startsWith('image/') || mimeType.startsWith('text/');
+}
+
+// Whether bytes that arrive in pieces are valid UTF-8 as a whole (RFC 3629: no overlong forms, no surrogates, nothing
+// above U+10FFFF). Does not decode; each piece is judged by the runtime's own vectorised check, and only what a cut
+// splits is looked at here.
+
+const MAX_SEQUENCE_BYTES = 4;
+
+export interface Utf8Scan {
+  /** Takes the next bytes; whether all so far can still be the beginning of something valid. Only read, never kept. */
+  update(bytes: Uint8Array): boolean;
+  /** Whether everything so far is valid and no sequence is left unfinished. */
+  isValid(): boolean;
+}
+
+export function createUtf8Scan(): Utf8Scan {
+  // The beginning of a sequence that the last piece cut off: at most 3 bytes, with room for the fourth.
+  const cut = new Uint8Array(MAX_SEQUENCE_BYTES);
+  let cutBytes = 0;
+  let valid = true;
+
+  /** Completes the cut sequence from the start of a piece; how many bytes of the piece that took. */
+  function completeCut(bytes: Uint8Array): number {
+    const missing = sequenceBytes(cut[0]!) - cutBytes;
+    const taken = Math.min(missing, bytes.length);
+    cut.set(bytes.subarray(0, taken), cutBytes);
+    cutBytes += taken;
+    if (taken === missing) {
+      valid = isUtf8(cut.subarray(0, cutBytes));
+      cutBytes = 0;
+    }
+    return taken;
+  }
+
+  return {
+    update(bytes) {
+      if (!valid) return false;
+      const start = cutBytes === 0 ? 0 : completeCut(bytes);
+      if (!valid || start === bytes.length) return valid;
+
+      const end = endOfWholeSequences(bytes, start);
+      valid = isUtf8(bytes.subarray(start, end));
+      cutBytes = bytes.length - end;
+      cut.set(bytes.subarray(end));
+      return valid;
+    },
+    isValid: () => valid && cutBytes === 0,
+  };
+}
+
+/** How long the sequence is that a byte begins. Bytes that can begin none count as one, for isUtf8 to find them. */
+function sequenceBytes(lead: number): number {
+  if (lead >= 0xf0 && lead <= 0xf4) return 4;
+  if (lead >= 0xe0 && lead <= 0xef) return 3;
+  if (lead >= 0xc2 && lead <= 0xdf) return 2;
+  return 1;
+}
+
+/**
+ * Where a sequence begins, from `start` on, that needs more bytes than there are; the end of the bytes if there is
+ * none.
+ */
+function endOfWholeSequences(bytes: Uint8Array, start: number): number {
+  const earliest = Math.max(start, bytes.length - (MAX_SEQUENCE_BYTES - 1));
+  for (let position = bytes.length - 1; position >= earliest; position -= 1) {
+    if (position + sequenceBytes(bytes[position]!) > bytes.length) return position;
+  }
+  return bytes.length;
+}
+
+// Shannon entropy of bytes: how unpredictable each is, taken by itself. Says nothing about order, so `abcabc` scores
+// like `aabbcc`.
+
+/** How often each of the 256 byte values occurred. */
+export type Histogram = ArrayLike<number>;
+
+/** Bits per byte, 0 to 8: -sum(p log2 p) over the values that occurred. No bytes at all have an entropy of 0. */
+export function entropyBitsPerByte(histogram: Histogram): number {
+  let total = 0;
+  for (let value = 0; value < histogram.length; value += 1) total += histogram[value]!;
+
+  let bits = 0;
+  for (let value = 0; value < histogram.length; value += 1) {
+    const count = histogram[value]!;
+    if (count > 0) bits += (count / total) * Math.log2(total / count);
+  }
+  return bits;
+}
+
+// The `type` filter of lists: a glob in which `*` stands for any text, `?` for any one character, and all else for
+// itself. Matching is SQLite's GLOB operator; this makes its pattern and bounds what it may cost.
+
+/**
+ * Whether text from a request can be a glob: 1 to 64 characters, none of them a control character (NUL would end the
+ * pattern). Matching one against one type takes up to as many steps as the product of their lengths.
+ */
+export function isGlob(text: string): boolean {
+  return text.length <= MAX_MEDIA_TYPE_LENGTH && /^[^\0-\x1f\x7f]+$/.test(text);
+}
+
+/**
+ * The pattern for `mime_type GLOB :pattern` of text that isGlob took. In lower case, as media types are stored; a
+ * bracket, which would begin a set, stands in a set of its own.
+ */
+export function sqliteGlob(glob: string): string {
+  return glob.toLowerCase().replaceAll('[', '[[]').replace(/\*+/g, '*');
 }

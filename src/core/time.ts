@@ -23,3 +23,21 @@ export function unixSeconds(clock: Clock): number {
 export function isoSeconds(seconds: number): string {
   return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`;
 }
+
+// Values that are there at once or come later. A wait for what is there already costs a fair part of what a small read
+// does in all, so that the way of a read awaits nothing that need not be awaited.
+
+export type Awaitable<Value> = Value | Promise<Value>;
+
+/** `step` with the value: in this very turn when it is there, and then it may throw; otherwise once it has come. */
+export function andThen<Value, Next>(
+  value: Awaitable<Value>,
+  step: (value: Value) => Awaitable<Next>,
+): Awaitable<Next> {
+  return value instanceof Promise ? value.then(step) : step(value);
+}
+
+// The shape in which randomness is handed in: production gives crypto/random.ts, tests may give a seeded one.
+
+/** That many bytes, unpredictable and never used before. */
+export type RandomBytes = (size: number) => Uint8Array;

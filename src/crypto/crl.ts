@@ -3,13 +3,12 @@
 
 import { setImmediate } from 'node:timers/promises';
 import { DAY_SECONDS } from '../core/time.ts';
+import {
+  authorityKeyIdentifier, certificateSerialNumber, crlNumber, ECDSA_WITH_SHA384, reasonCode,
+  type RevocationReason, signed,
+} from './certificates.ts';
 import { explicit, integer, seq, seqOf, time } from './der.ts';
-import { authorityKeyIdentifier, crlNumber, reasonCode } from './extensions.ts';
-import type { RevocationReason } from './extensions.ts';
-import { readIssuer } from './issuer.ts';
-import type { Authority } from './issuer.ts';
-import { certificateSerialNumber } from './serial.ts';
-import { ECDSA_WITH_SHA384, signed } from './signed.ts';
+import { type Authority, readIssuer } from './keys.ts';
 
 /** From thisUpdate to nextUpdate. After it, verifiers refuse every client, so a list is made anew well before. */
 export const CRL_TTL_SECONDS = 7 * DAY_SECONDS;

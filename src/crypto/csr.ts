@@ -3,12 +3,9 @@
 
 import { createPublicKey, verify } from 'node:crypto';
 import { KIB } from '../core/time.ts';
-import { TAGS, contextTag, integer, seq } from './der.ts';
-import { DerError, bitStringOctets, components, isEncoding, readDer } from './der-reader.ts';
-import type { DerElement } from './der-reader.ts';
-import type { PublicKey } from './key-pair.ts';
-import { OIDS } from './oids.ts';
-import { decodePem } from './pem.ts';
+import { bitStringOctets, components, type DerElement, DerError, isEncoding, readDer } from './der-reader.ts';
+import { contextTag, integer, OIDS, seq, TAGS } from './der.ts';
+import { decodePem, type PublicKey } from './keys.ts';
 
 /** The longest request, PEM included: several times what any tool makes for this curve. */
 export const MAX_CSR_CHARACTERS = 8 * KIB;

@@ -2,7 +2,7 @@
 // before it. node:crypto has no asynchronous form of this derivation, as it has of PBKDF2.
 
 import { Worker } from 'node:worker_threads';
-import type { DeriveKeys, KdfRequest } from './pkcs12-kdf.ts';
+import type { DeriveKeys, KdfRequest } from './pkcs12.ts';
 
 export interface KdfThread {
   /** All the requests are one job. Rejects with KdfQueueFull at once when too many jobs wait, KdfClosed after close. */

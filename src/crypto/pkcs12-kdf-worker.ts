@@ -2,8 +2,7 @@
 // request ends the thread, which fails that job alone.
 
 import { parentPort } from 'node:worker_threads';
-import { pkcs12Kdf } from './pkcs12-kdf.ts';
-import type { KdfRequest } from './pkcs12-kdf.ts';
+import { type KdfRequest, pkcs12Kdf } from './pkcs12.ts';
 
 parentPort?.on('message', (requests: Readonly<Record<string, KdfRequest>>) => {
   const derived = Object.entries(requests).map(([name, request]) => [name, pkcs12Kdf(request)]);

@@ -1,8 +1,9 @@
-// Proof-of-work: signed challenge tokens `<nonce>:<expires>:<difficulty>:<signature>` and the check of a solution. Does not know
-// which challenges were used: that is decided in the store, in the transaction that stores what the work was for.
+// Proof-of-work: signed challenge tokens `<nonce>:<expires>:<difficulty>:<signature>` and the check of a solution. Does
+// not know which challenges were used: that is decided in the store, in the transaction that stores what the work was
+// for.
 
 import { hash, timingSafeEqual } from 'node:crypto';
-import { hmacSha256, type HmacKey } from './digest.ts';
+import { type HmacKey, hmacSha256 } from './digest.ts';
 
 /** What a challenge is good for; part of what is signed, so that a paste token does not register and the reverse. */
 export type Purpose = 'paste' | 'register';
@@ -27,7 +28,9 @@ export function challengeToken(key: HmacKey | Uint8Array, purpose: Purpose, chal
 }
 
 /** The challenge that a token names, with its signature still to be checked; undefined when it is not of the form. */
-export function parseToken(token: string): { readonly challenge: Challenge; readonly signature: Uint8Array } | undefined {
+export function parseToken(
+  token: string,
+): { readonly challenge: Challenge; readonly signature: Uint8Array } | undefined {
   const [, nonce, expires, difficulty, signed] = TOKEN.exec(token) ?? [];
   if (nonce === undefined || signed === undefined) return undefined;
   const challenge = { nonce, expiresAt: Number(expires), difficultyBits: Number(difficulty) };

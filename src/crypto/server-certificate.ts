@@ -3,19 +3,13 @@
 // the first of a file.
 
 import { X509Certificate } from 'node:crypto';
-import { normaliseCommonName } from '../core/common-name.ts';
-import type { ServerName } from '../core/server-names.ts';
+import { normaliseCommonName, type ServerName } from '../core/names.ts';
 import {
-  keyIdentifier,
-  leafBasicConstraints,
-  serverAuthOnly,
-  subjectAltName,
-  subjectKeyIdentifier,
-} from './extensions.ts';
-import { subjectPublicKeyInfo, type KeyPair } from './key-pair.ts';
-import { distinguishedName } from './names.ts';
-import { ECDSA_WITH_SHA256, signedWithSha256 } from './signed.ts';
-import { prove, tbsCertificate, type Validity } from './x509.ts';
+  ECDSA_WITH_SHA256, keyIdentifier, leafBasicConstraints, prove, serverAuthOnly, signedWithSha256,
+  subjectAltName, subjectKeyIdentifier, tbsCertificate, type Validity,
+} from './certificates.ts';
+import { distinguishedName } from './der.ts';
+import { type KeyPair, subjectPublicKeyInfo } from './keys.ts';
 
 /** Nobody reads it but people: clients look at the alternative names. For when the first of those is too long. */
 const NAMELESS = 'pasted';

@@ -3,12 +3,11 @@
 // linger.ts.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { JoinedBytes, type ByteSink } from '../core/bytes.ts';
+import { type ByteSink, JoinedBytes } from '../core/bytes.ts';
 import { Refusal } from '../core/refusals.ts';
 import { KIB } from '../core/time.ts';
-import { Pace } from './pace.ts';
+import { Pace, TURN_BYTES, type Turns } from './pace.ts';
 import type { RequestBody } from './request.ts';
-import { TURN_BYTES, type Turns } from './turns.ts';
 
 /** The client broke off; nobody is left to answer. */
 export class ClientGoneError extends Error {

@@ -2,15 +2,15 @@
 // client takes what is written to it. Those that are still in their TLS handshake count too. Does not speak HTTP; how
 // a connection ends is linger.ts.
 
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Config } from '../config/settings.ts';
-import { clientKey } from '../core/client-key.ts';
+import { clientKey } from '../core/callers.ts';
+import { Refusal, type RefusalName } from '../core/refusals.ts';
 import { BodyReader } from './body.ts';
-import { plainAddress } from './client-address.ts';
-import type { Exchange } from './exchange.ts';
-import type { Peer } from './forwarded.ts';
-import type { NetworkMatcher } from './networks.ts';
+import { type NetworkMatcher, type Origin, type Peer, plainAddress } from './forwarded.ts';
 import { Pace } from './pace.ts';
+import { HeaderLines, type RequestBody } from './request.ts';
 
 export interface Connection {
   readonly socket: Socket;
@@ -114,7 +114,9 @@ export class Connections {
     return this.#bySocket.get(socket);
   }
 
-  /** Ends connections whose client takes less than the minimum rate, or sends mere framing; called about once a second. */
+  /**
+   * Ends connections whose client takes less than the minimum rate, or sends mere framing; called about once a second.
+   */
   checkPace(nowMs: number): void {
     const minBytesPerSecond = this.#config.minTransferRate;
     for (const connection of this.#bySocket.values()) {
@@ -188,4 +190,30 @@ export class Connections {
     if (count > 1) this.#countByClient.set(key, count - 1);
     else this.#countByClient.delete(key);
   }
+}
+
+export interface Exchange {
+  readonly connection: Connection;
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly method: string;
+  readonly requestId: string;
+  readonly headers: HeaderLines;
+  readonly origin: Origin;
+  readonly startedMs: number;
+  readonly body: RequestBody;
+  /** Why it is refused whatever it asks for: its form. Then one can't tell where it ends. */
+  readonly malformed: Refusal | undefined;
+  /** The pattern of the path, once it is known. */
+  route: string;
+  /** Of the answer; 0 before there is one. */
+  status: number;
+  refusal: RefusalName | undefined;
+  sentBytes: number;
+  /** Its answer ends the connection. */
+  isLast: boolean;
+  /** The answer has been written, or the client has gone. */
+  isOver: boolean;
+  /** Ends the writer's wait for a client that has gone. */
+  wake: (() => void) | undefined;
 }

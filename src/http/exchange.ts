@@ -3,50 +3,19 @@
 // of them is unsafe).
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Log, LogLevel } from '../core/log.ts';
+import type { Socket } from 'node:net';
+import type { Log, LogLevel } from '../core/events.ts';
 import { Refusal, type RefusalName } from '../core/refusals.ts';
 import type { Clock } from '../core/time.ts';
-import { BodyReader, ClientGoneError, NO_BODY, type BodyTransfers } from './body.ts';
-import type { Connection } from './connections.ts';
+import { BodyReader, type BodyTransfers, ClientGoneError, NO_BODY } from './body.ts';
+import { type Connection, endWith, type Exchange } from './connections.ts';
 import { checkForm, checkSite } from './form.ts';
-import type { Forwarding, Origin } from './forwarded.ts';
-import type { Handler } from './handler.ts';
-import { HeaderLines } from './header-lines.ts';
-import { IncomingRequest, publicUrlOf } from './incoming.ts';
-import { refusalOf, refusalReply } from './refused.ts';
-import { emptyReply, type Reply } from './reply.ts';
-import type { ReplyWriter } from './reply-writer.ts';
-import type { RequestBody } from './request.ts';
-import type { RequestIds } from './request-id.ts';
-import type { NoteAnswered } from './answered.ts';
-import type { Match, Router } from './router.ts';
-import { parseTarget } from './target.ts';
-
-export interface Exchange {
-  readonly connection: Connection;
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-  readonly method: string;
-  readonly requestId: string;
-  readonly headers: HeaderLines;
-  readonly origin: Origin;
-  readonly startedMs: number;
-  readonly body: RequestBody;
-  /** Why it is refused whatever it asks for: its form. Then one can't tell where it ends. */
-  readonly malformed: Refusal | undefined;
-  /** The pattern of the path, once it is known. */
-  route: string;
-  /** Of the answer; 0 before there is one. */
-  status: number;
-  refusal: RefusalName | undefined;
-  sentBytes: number;
-  /** Its answer ends the connection. */
-  isLast: boolean;
-  /** The answer has been written, or the client has gone. */
-  isOver: boolean;
-  /** Ends the writer's wait for a client that has gone. */
-  wake: (() => void) | undefined;
-}
+import type { Forwarding } from './forwarded.ts';
+import { IncomingRequest, parseTarget, publicUrlOf } from './incoming.ts';
+import type { NoteAnswered, RawAnswer, ReplyWriter } from './reply-writer.ts';
+import { emptyReply, type Handler, refusalOf, refusalReply, type Reply } from './reply.ts';
+import { HeaderLines, type RequestIds } from './request.ts';
+import type { Match, Router } from './routes.ts';
 
 export interface ExchangeParts {
   readonly router: Router;
@@ -245,4 +214,47 @@ function replyWithoutRoute(exchange: Exchange, match: Exclude<Match, { kind: 'ro
       // `curl -T name host/` sends PUT /name.
       throw new Refusal('idInvalid', exchange.method === 'PUT' ? { hint: UPLOAD_HINT } : {});
   }
+}
+
+// What node's parser and its timer refuse: each gets one answer in our form, in its turn after the requests before it.
+// What the parser lets through although it should not is form.ts.
+
+/** As node:http hands it over; `reason` is the parser's own words. */
+export interface ClientError extends Error {
+  readonly code?: string;
+  readonly reason?: string;
+}
+
+/**
+ * Deals with a `clientError`. node may report several for one socket: only the first that concerns a request counts,
+ * and none after the request that ends the connection.
+ */
+export function handleClientError(error: ClientError, connection: Connection, answerRaw: RawAnswer): void {
+  const { socket, exchanges } = connection;
+  // The client said that its last request was the last one: the answer ends the connection. It does so by itself unless
+  // that was said in a trailer, which node's parser obeys, and node's response, written for the head, knows nothing of.
+  if (error.code === 'HPE_CLOSED_CONNECTION') return endWith(connection, () => socket.destroySoon());
+  const refusal = refusalOfClientError(error);
+  if (refusal === undefined || wasNeverUsed(error, socket)) {
+    socket.destroy();
+    return;
+  }
+  const body = exchanges.at(-1)?.body;
+  if (body instanceof BodyReader && body.isUnfinished) body.fail(new Refusal(refusal));
+  else endWith(connection, () => answerRaw(socket, refusal));
+}
+
+/** Undefined for a failure of the socket itself, which leaves nobody to answer. */
+function refusalOfClientError({ code = '', reason = '' }: ClientError): RefusalName | undefined {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'requestTimeout';
+  if (code === 'HPE_HEADER_OVERFLOW') return 'headersTooLarge';
+  // RFC 9112 section 6.1: an unknown coding is 501; both framings at once, which has the same code, is 400.
+  const isCoding = code === 'HPE_INVALID_TRANSFER_ENCODING' && !reason.includes('Content-Length');
+  if (isCoding) return 'transferEncodingUnsupported';
+  return code.startsWith('HPE_') ? 'requestMalformed' : undefined;
+}
+
+/** A connection opened in advance: a 408 nobody asked for could be taken for the answer to a request on its way. */
+function wasNeverUsed(error: ClientError, socket: Socket): boolean {
+  return error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
 }

@@ -3,9 +3,8 @@
 
 import type { IncomingMessage } from 'node:http';
 import { Refusal } from '../core/refusals.ts';
-import type { HeaderLines } from './header-lines.ts';
-import { isWellFormedHost } from './host.ts';
-import { parseServiceUrl } from './service-url.ts';
+import { isWellFormedHost, parseServiceUrl } from './host.ts';
+import type { HeaderLines } from './request.ts';
 
 /** As many as common servers take. node would drop the rest without a word. */
 const MAX_HEADER_LINES = 100;
@@ -89,8 +88,8 @@ function checkExpect(version: string, headers: HeaderLines): boolean {
 }
 
 /**
- * Refuses what a page of another site has a browser send, with the visitor's certificate and address. Browsers say whose
- * page it is in one of these headers; curl and scripts send neither.
+ * Refuses what a page of another site has a browser send, with the visitor's certificate and address. Browsers say
+ * whose page it is in one of these headers; curl and scripts send neither.
  *
  * @param ownUrl where the request was sent to, with scheme, host and port
  */

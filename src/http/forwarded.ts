@@ -1,14 +1,14 @@
 // Who a request comes from, as far as its headers are believed: the decisions' "Identity and trust of headers". Does
 // not know whose fingerprint it is (service/identity.ts) or whether its certificate is still valid.
 
+import { BlockList, isIPv4, SocketAddress } from 'node:net';
 import type { Config } from '../config/settings.ts';
-import type { RandomBytes } from '../core/random.ts';
-import { secretMatcher, type SecretMatcher } from '../crypto/secret-compare.ts';
-import { plainAddress } from './client-address.ts';
-import type { HeaderLines } from './header-lines.ts';
+import { parseAddress } from '../core/addresses.ts';
+import type { RandomBytes } from '../core/time.ts';
+import { secretMatcher, type SecretMatcher } from '../crypto/passwords.ts';
+import { presentedCertificateSha1 } from '../crypto/presented.ts';
 import { isWellFormedHost } from './host.ts';
-import type { NetworkMatcher } from './networks.ts';
-import { NOTHING, presentedIdentity, PROXY_SOURCES, SHA1_SOURCES, type Presented } from './presented-identity.ts';
+import type { HeaderLines } from './request.ts';
 
 /** The other end of a connection. */
 export interface Peer {
@@ -119,4 +119,117 @@ export function createForwarding({ config, random, isTrustedProxy }: ForwardingP
 /** Proxies that append put their own finding last; undefined when the header is absent. */
 function lastElement(headers: HeaderLines, name: string): string | undefined {
   return headers.all(name).at(-1)?.split(',').at(-1)?.trim();
+}
+
+// The identity that a request presents in its headers: a certificate's fingerprint, or the certificate itself from
+// proxies that can't give SHA-1. Whether the request may present one at all is forwarded.ts; whose it is,
+// service/identity.ts.
+
+/** What a request presents of a client certificate. */
+export interface Presented {
+  /** Null when it presents none. */
+  readonly fingerprint: string | null;
+  /** DER, where the whole certificate was shown. */
+  readonly certificate?: Uint8Array | undefined;
+}
+
+interface Source {
+  readonly header: string;
+  /** What the value stands for; undefined when it is malformed or stands for nobody. */
+  readonly read: (value: string) => Presented | undefined;
+}
+
+const FINGERPRINT = /^[0-9a-f]{40}$/;
+
+/** What a proxy sends that had no certificate to hash: nothing at all, or SHA-1 of nothing. */
+const NOBODY: ReadonlySet<string> = new Set(['0'.repeat(40), 'da39a3ee5e6b4b0d3255bfef95601890afd80709']);
+
+/** The contract's header. */
+export const SHA1_SOURCES: readonly Source[] = [{ header: 'x-ssl-client-sha1', read: readFingerprint }];
+
+/** And those that only a proxy which has shown its secret may send: after it, since the last one found is kept. */
+export const PROXY_SOURCES: readonly Source[] = [
+  ...SHA1_SOURCES,
+  { header: 'client-cert', read: readByteSequence },
+  { header: 'x-ssl-client-cert', read: readBase64 },
+];
+
+export const NOTHING: Presented = { fingerprint: null };
+
+/** Nothing unless everything that is presented is well-formed, is presented once, and agrees. */
+export function presentedIdentity(headers: HeaderLines, sources: readonly Source[]): Presented {
+  let presented = NOTHING;
+  for (const { header, read } of sources) {
+    const values = headers.all(header);
+    if (values.length === 0) continue;
+    const found = values.length === 1 ? read(values[0]!) : undefined;
+    if (found === undefined || found.fingerprint !== (presented.fingerprint ?? found.fingerprint)) return NOTHING;
+    presented = found;
+  }
+  return presented;
+}
+
+function readFingerprint(value: string): Presented | undefined {
+  return FINGERPRINT.test(value) && !NOBODY.has(value) ? { fingerprint: value } : undefined;
+}
+
+/** RFC 9440 section 2.2: base64 between colons (RFC 8941 section 3.3.5), without parameters. */
+function readByteSequence(value: string): Presented | undefined {
+  const isDelimited = value.length >= 2 && value.startsWith(':') && value.endsWith(':');
+  return isDelimited ? readBase64(value.slice(1, -1)) : undefined;
+}
+
+/** node takes any text for base64, so the bytes must give the same text again. */
+function readBase64(value: string): Presented | undefined {
+  const certificate = Buffer.from(value, 'base64');
+  const fingerprint = certificate.toString('base64') === value ? presentedCertificateSha1(certificate) : undefined;
+  return fingerprint === undefined ? undefined : { fingerprint, certificate };
+}
+
+// Whether an address lies in one of the networks that a setting lists.
+
+/** Whether the address, in the form of plainAddress, is in one of the networks. */
+export type NetworkMatcher = (address: string) => boolean;
+
+/** Takes addresses and CIDR blocks, already checked to be such (config/load.ts). */
+export function networkMatcher(networks: readonly string[]): NetworkMatcher {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address = '', prefix] = network.split('/');
+    const plain = plainAddress(address) ?? address;
+    // Addresses are compared in their plain form, so a block of IPv4-mapped addresses is one of IPv4.
+    const mappedBits = family(address) !== family(plain) ? 96 : 0;
+    if (prefix === undefined) list.addAddress(plain, family(plain));
+    else list.addSubnet(plain, Math.max(0, Number(prefix) - mappedBits), family(plain));
+  }
+  return (address) => list.check(address, family(address));
+}
+
+function family(address: string): 'ipv4' | 'ipv6' {
+  return address.includes(':') ? 'ipv6' : 'ipv4';
+}
+
+// Text forms of IP addresses: one form for each address. Which addresses are to be trusted is networks.ts and
+// forwarded.ts.
+
+/** RFC 4291 section 2.5.5.2, as inet_ntop writes it. */
+const IPV4_MAPPED = '::ffff:';
+
+const IPV6_BYTES = 16;
+
+/** RFC 4007 section 11. */
+const ZONE = /%[0-9A-Za-z.:-]+$/;
+
+/**
+ * The one text of that address: IPv4 in dotted decimal, IPv4-mapped IPv6 as IPv4, IPv6 compressed and in lower case
+ * without its zone. Undefined for anything that is no address. (Not by isIPv6 of node:net: the expression behind that
+ * takes 8 ms to compile, in every start.)
+ */
+export function plainAddress(text: string): string | undefined {
+  if (isIPv4(text)) return text;
+  const address = text.replace(ZONE, '');
+  if (parseAddress(address)?.length !== IPV6_BYTES) return undefined;
+  const canonical = new SocketAddress({ family: 'ipv6', address }).address;
+  const mapped = canonical.startsWith(IPV4_MAPPED) ? canonical.slice(IPV4_MAPPED.length) : '';
+  return isIPv4(mapped) ? mapped : canonical;
 }

@@ -2,12 +2,10 @@
 // address or the socket may read them. What they are is ops/metrics.ts.
 
 import type { Config } from '../config/settings.ts';
-import type { Log } from '../core/log.ts';
-import type { RandomBytes } from '../core/random.ts';
-import type { Clock } from '../core/time.ts';
-import { METRICS_MEDIA_TYPE } from '../ops/metrics-text.ts';
-import type { Metrics } from '../ops/metrics.ts';
-import { metricsPlace } from './listening-place.ts';
+import type { Log } from '../core/events.ts';
+import type { Clock, RandomBytes } from '../core/time.ts';
+import { type Metrics, METRICS_MEDIA_TYPE } from '../ops/metrics.ts';
+import { metricsPlace } from './listening.ts';
 import type { Route } from './routes.ts';
 import { createHttpServer, type HttpServer, type ListeningAddress } from './server.ts';
 

@@ -2,7 +2,7 @@
 // goes wrong is openapi-refusals.ts, the form of bodies openapi-schemas.ts.
 
 import {
-  binary, count, fingerprint, oneOf, password, pasteId, ref, serial, text, type Schema,
+  binary, count, fingerprint, oneOf, password, pasteId, ref, type Schema, serial, text,
 } from './openapi-schemas.ts';
 import type { RouteName } from './routes.ts';
 
@@ -32,7 +32,10 @@ export const QUERY_PARAMETERS = {
   offset: { description: 'how many to leave out', schema: count },
   after: { description: 'made after this moment, in Unix seconds', schema: count },
   before: { description: 'made before this moment, in Unix seconds', schema: count },
-  type: { description: 'a glob that the media type fits, such as image/*', schema: { ...text, minLength: 1, maxLength: 64 } },
+  type: {
+    description: 'a glob that the media type fits, such as image/*',
+    schema: { ...text, minLength: 1, maxLength: 64 },
+  },
   all: { description: '1 lists the pastes of everyone, for the admin', schema: oneOf('1') },
   event: { description: 'only these events', schema: text },
   outcome: { description: 'only this outcome', schema: text },

@@ -1,20 +1,14 @@
 // The description of the whole API in the form of OpenAPI 3.1, made of the tables of routes, refusals and operations.
 
-import { REFUSALS, type RefusalName } from '../core/refusals.ts';
+import { type RefusalName, REFUSALS } from '../core/refusals.ts';
 import { VERSION } from '../version.ts';
-import { COMMON_HEADERS } from './common-headers.ts';
 import {
-  OPERATIONS,
-  PATH_PARAMETERS,
-  QUERY_PARAMETERS,
-  REQUEST_HEADERS,
-  RESPONSE_HEADERS,
-  type Answer,
-  type Body,
+  type Answer, type Body, OPERATIONS, PATH_PARAMETERS, QUERY_PARAMETERS, REQUEST_HEADERS, RESPONSE_HEADERS,
   type ResponseHeader,
 } from './openapi-operations.ts';
 import { GENERAL_REFUSALS, ROUTE_REFUSALS } from './openapi-refusals.ts';
-import { ref, SCHEMAS, type Schema } from './openapi-schemas.ts';
+import { ref, type Schema, SCHEMAS } from './openapi-schemas.ts';
+import { COMMON_HEADERS } from './reply-writer.ts';
 import { ROUTES } from './routes.ts';
 
 type Json = Readonly<Record<string, unknown>>;

@@ -1,11 +1,10 @@
-// What the API says about its values: the only place with the wire's member names and representations of times. The contract's
-// "Resources and their fields" is the source.
+// What the API says about its values: the only place with the wire's member names and representations of times. The
+// contract's "Resources and their fields" is the source.
 
 import { isoSeconds } from '../core/time.ts';
 import type { CertificateRecord, IssuedCertificate } from '../service/certificates.ts';
 import type { IssuedChallenge } from '../service/challenges.ts';
-import type { StoredAuthority } from '../store/pki-store.ts';
-import type { AuditEntry, ListedPaste, Paste } from '../store/store.ts';
+import type { AuditEntry, ListedPaste, Paste, StoredAuthority } from '../store/store.ts';
 
 /** How much of a fingerprint is shown to others than its owner's own tools. */
 const OWNER_SHOWN_CHARACTERS = 12;
@@ -66,7 +65,10 @@ function shortOwner(paste: Pick<Paste, 'owner'>): string | null {
   return paste.owner === null ? null : paste.owner.slice(0, OWNER_SHOWN_CHARACTERS);
 }
 
-/** An item of GET /pastes: every member always, times in ISO 8601. An anonymous paste, which only the admin sees, has no owner. */
+/**
+ * An item of GET /pastes: every member always, times in ISO 8601. An anonymous paste, which only the admin sees, has no
+ * owner.
+ */
 export function presentListItem(paste: ListedPaste) {
   return {
     id: paste.id,
@@ -108,7 +110,10 @@ export function presentAuditEntry(entry: AuditEntry): object {
 
 /** The answer to GET /pki where it is enabled. */
 export function presentAuthority(authority: StoredAuthority | undefined): object {
-  if (authority === undefined) return { enabled: true, ca_exists: false, hint: 'POST /pki/ca creates the CA; so does the first registration' };
+  if (authority === undefined) {
+    const hint = 'POST /pki/ca creates the CA; so does the first registration';
+    return { enabled: true, ca_exists: false, hint };
+  }
   return { enabled: true, ca_exists: true, ...authorityMembers(authority), key_algorithm: 'ec:secp384r1' };
 }
 
@@ -122,7 +127,11 @@ function authorityMembers({ commonName, fingerprint, createdAt, expiresAt }: Sto
 }
 
 /** The answer to POST /pki/issue; without a private key when the requester has it already. */
-export function presentIssued(issued: IssuedCertificate, certificatePem: string, privateKeyPem: string | undefined): object {
+export function presentIssued(
+  issued: IssuedCertificate,
+  certificatePem: string,
+  privateKeyPem: string | undefined,
+): object {
   return {
     message: 'certificate issued',
     serial: issued.serial,

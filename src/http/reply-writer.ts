@@ -2,14 +2,18 @@
 // raw-answer.ts. How slow the client may be is connections.ts; what the answer says is the handler's.
 
 import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { compactBytes } from '../core/bytes.ts';
-import { KIB } from '../core/time.ts';
+import { type Count, countNothing, type Log, observeNothing, type ObserveRequest } from '../core/events.ts';
+import { Refusal, type RefusalName } from '../core/refusals.ts';
+import { type Clock, KIB } from '../core/time.ts';
 import { BodyReader } from './body.ts';
-import { commonHead } from './common-headers.ts';
-import type { Exchange } from './exchange.ts';
-import type { Lingering } from './linger.ts';
-import type { Reply, ReplyBody, StreamedBody } from './reply.ts';
-import { createTurns, TURN_BYTES, type Turns } from './turns.ts';
+import type { Exchange } from './connections.ts';
+import { plainAddress } from './forwarded.ts';
+import { STATUS_CODES } from './node-http.ts';
+import { createTurns, type Lingering, TURN_BYTES, type Turns } from './pace.ts';
+import { refusalReply, type Reply, type ReplyBody, type StreamedBody } from './reply.ts';
+import type { RequestIds } from './request.ts';
 
 /** Bytes given to the socket at a time: how finely one can see what a slow client has taken, and what it holds. */
 const SLICE_BYTES = 64 * KIB;
@@ -166,4 +170,134 @@ function streamed(body: string | Uint8Array): StreamedBody {
     },
     close: () => {},
   };
+}
+
+// An answer as text for a socket that node:http gives no response object for: what could not be parsed, CONNECT,
+// connections over the cap. The same headers and body as any other refusal.
+
+/** What is known of the request, where something is. */
+export interface RawAnswerContext {
+  readonly method?: string;
+  readonly presentedRequestId?: string | undefined;
+  readonly allow?: string;
+}
+
+/** Writes the refusal and closes the connection, lingering. */
+export type RawAnswer = (socket: Socket, refusal: RefusalName, context?: RawAnswerContext) => void;
+
+export interface RawAnswerParts {
+  readonly clock: Clock;
+  readonly noteAnswered: NoteAnswered;
+  readonly lingering: Lingering;
+  readonly requestIds: RequestIds;
+}
+
+export function createRawAnswer({ clock, noteAnswered, lingering, requestIds }: RawAnswerParts): RawAnswer {
+  return (socket, refusalName, context = {}) => {
+    if (!socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const requestId = requestIds(context.presentedRequestId);
+    const refusal = new Refusal(refusalName);
+    const reply = refusalReply(refusal, context.allow === undefined ? {} : { Allow: context.allow });
+    const body = String(reply.body);
+    const head = commonHead(requestId);
+    for (const [name, value] of Object.entries(reply.headers)) head.push(name, value);
+    head.push('Content-Length', String(Buffer.byteLength(body)));
+    head.push('Date', new Date(clock.unixMs()).toUTCString(), 'Connection', 'close');
+    socket.write(`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${headerLines(head)}\r\n${body}`);
+    lingering.close(socket);
+    noteAnswered({
+      method: context.method ?? '-',
+      route: '-',
+      status: refusal.status,
+      bytes: Buffer.byteLength(body),
+      ms: 0,
+      requestId,
+      clientIp: plainAddress(socket.remoteAddress ?? '') ?? '-',
+      fingerprint: null,
+      refusal: refusalName,
+    });
+  };
+}
+
+/** Names and values in turn, all of them this server's own: nothing here needs checking or escaping. */
+function headerLines(head: readonly string[]): string {
+  let lines = '';
+  for (let index = 0; index < head.length; index += 2) lines += `${head[index]}: ${head[index + 1]}\r\n`;
+  return lines;
+}
+
+// The headers that every answer carries, whoever writes it: the contract's "Common response headers". X-Request-ID, the
+// one whose value differs, is request-id.ts.
+
+/** In the contract's order. */
+export const COMMON_HEADERS = [
+  ['X-Content-Type-Options', 'nosniff'],
+  ['X-Frame-Options', 'DENY'],
+  ['Referrer-Policy', 'strict-origin-when-cross-origin'],
+  ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
+  ['Permissions-Policy', 'geolocation=(), microphone=(), camera=()'],
+  ['Strict-Transport-Security', 'max-age=31536000; includeSubDomains'],
+  ['Cache-Control', 'no-store, no-cache, must-revalidate, private'],
+  ['Pragma', 'no-cache'],
+] as const;
+
+const FLAT: readonly string[] = COMMON_HEADERS.flat();
+
+/** A new list of names and values in turn, as `writeHead` takes it, for the caller to add to. */
+export function commonHead(requestId: string): string[] {
+  const head = FLAT.slice();
+  head.push('X-Request-ID', requestId);
+  return head;
+}
+
+// What is noted of each answer, whoever wrote it: one line of the log, and the metrics. Never in them: the path itself,
+// since the id of a paste is a capability.
+
+export interface AnsweredRequest {
+  /** `-` for what could not be parsed. */
+  readonly method: string;
+  /** The pattern of the route's path, such as `/{id}/raw`; `-` when none matched. */
+  readonly route: string;
+  readonly status: number;
+  /** Of the body, as far as they were handed to the socket. */
+  readonly bytes: number;
+  readonly ms: number;
+  readonly requestId: string;
+  readonly clientIp: string;
+  readonly fingerprint: string | null;
+  /** Why the service said no; undefined when it did not. */
+  readonly refusal: RefusalName | undefined;
+}
+
+export type NoteAnswered = (answered: AnsweredRequest) => void;
+
+/** Where requests are counted; a listener that is not worth counting has none. */
+export interface RequestMetrics {
+  readonly count: Count;
+  readonly observeRequest: ObserveRequest;
+}
+
+const NO_METRICS: RequestMetrics = { count: countNothing, observeRequest: observeNothing };
+
+export function createNoteAnswered(
+  log: Log,
+  metrics: RequestMetrics = NO_METRICS,
+  onStorageFull: () => void = () => {},
+): NoteAnswered {
+  return (answered) => {
+    logRequest(log, answered);
+    metrics.observeRequest(answered.route, answered.status, answered.ms / 1000);
+    if (answered.refusal !== undefined) metrics.count('refusals', answered.refusal);
+    if (answered.refusal === 'storageFull') onStorageFull();
+  };
+}
+
+function logRequest(log: Log, answered: AnsweredRequest): void {
+  const { method, route, status, bytes, ms, requestId, clientIp, fingerprint } = answered;
+  const details = { method, route, status, bytes, ms: Math.round(ms * 10) / 10, request_id: requestId };
+  const entry = { level: 'info', logger: 'http', event: 'request', clientIp, details } as const;
+  log(fingerprint === null ? entry : { ...entry, clientId: fingerprint });
 }

@@ -1,5 +1,7 @@
-// The table of the whole API. The router, `Allow`, the index, the metrics' labels and the README's table derive from it or are
-// tested against it. What a route does is in handlers/.
+// The table of the whole API. The router, `Allow`, the index, the metrics' labels and the README's table derive from it
+// or are tested against it. What a route does is in handlers/.
+
+import { isWellFormedId } from '../core/ids.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
@@ -23,16 +25,31 @@ export const ROUTES = [
   { name: 'getClient', method: 'GET', path: '/client', summary: 'the command-line client, a shell script' },
   { name: 'listPastes', method: 'GET', path: '/pastes', summary: 'own pastes; everyone\'s with all=1 for the admin' },
   { name: 'listAudit', method: 'GET', path: '/audit', summary: 'the audit log, for the admin' },
-  { name: 'registrationChallenge', method: 'GET', path: '/register/challenge', summary: 'a proof-of-work challenge for POST /register' },
+  {
+    name: 'registrationChallenge', method: 'GET', path: '/register/challenge',
+    summary: 'a proof-of-work challenge for POST /register',
+  },
   { name: 'register', method: 'POST', path: '/register', summary: 'a client certificate with its key, as PKCS#12' },
   { name: 'describePki', method: 'GET', path: '/pki', summary: 'the certificate authority' },
   { name: 'createAuthority', method: 'POST', path: '/pki/ca', summary: 'create the certificate authority, once' },
   { name: 'authorityCertificate', method: 'GET', path: '/pki/ca.crt', summary: 'the CA certificate, PEM' },
   { name: 'revocationList', method: 'GET', path: '/pki/ca.crl', summary: 'the certificate revocation list, DER' },
-  { name: 'revocationListPem', method: 'GET', path: '/pki/ca.crl.pem', summary: 'the certificate revocation list, PEM' },
-  { name: 'issueCertificate', method: 'POST', path: '/pki/issue', summary: 'issue a client certificate, or certify the key of a CSR' },
-  { name: 'listCertificates', method: 'GET', path: '/pki/certs', summary: 'certificates that the caller obtained or holds' },
-  { name: 'revokeCertificate', method: 'POST', path: '/pki/revoke/{serial}', summary: 'revoke a certificate that the caller obtained or holds' },
+  {
+    name: 'revocationListPem', method: 'GET', path: '/pki/ca.crl.pem',
+    summary: 'the certificate revocation list, PEM',
+  },
+  {
+    name: 'issueCertificate', method: 'POST', path: '/pki/issue',
+    summary: 'issue a client certificate, or certify the key of a CSR',
+  },
+  {
+    name: 'listCertificates', method: 'GET', path: '/pki/certs',
+    summary: 'certificates that the caller obtained or holds',
+  },
+  {
+    name: 'revokeCertificate', method: 'POST', path: '/pki/revoke/{serial}',
+    summary: 'revoke a certificate that the caller obtained or holds',
+  },
   { name: 'getPaste', method: 'GET', path: '/{id}', summary: 'metadata of a paste' },
   { name: 'getRaw', method: 'GET', path: '/{id}/raw', summary: 'content of a paste, with its media type' },
   { name: 'updatePaste', method: 'PUT', path: '/{id}', summary: 'change content, password or expiry of an own paste' },
@@ -40,3 +57,104 @@ export const ROUTES = [
 ] as const satisfies readonly Route[];
 
 export type RouteName = (typeof ROUTES)[number]['name'];
+
+// From method and raw path to a route of the table, or to what the answer is when there is none. Does not call handlers
+// and does not decode: fixed segments and ids are compared as they came.
+
+export type Match =
+  | { readonly kind: 'route'; readonly route: Route; readonly params: Readonly<Record<string, string>> }
+  /** A known path: OPTIONS asked for it, or its methods do not include this one. */
+  | { readonly kind: 'options' | 'methodNotAllowed'; readonly path: string; readonly allow: string }
+  | { readonly kind: 'notFound' | 'idInvalid' };
+
+export interface Router {
+  match(method: string, path: string): Match;
+  /** Every method that some path of this server takes, for `OPTIONS *`. */
+  readonly allow: string;
+}
+
+/** All routes of one path. */
+interface PathEntry {
+  readonly path: string;
+  readonly routes: ReadonlyMap<string, Route>;
+  readonly allow: string;
+}
+
+/** A path with a parameter, and what stands before and after it. */
+interface ParameterPath {
+  readonly entry: PathEntry;
+  readonly name: string;
+  readonly before: string;
+  readonly after: string;
+}
+
+const PARAMETER = /^([^{]*)\{([^}]+)\}([^{]*)$/;
+
+const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
+const NOT_FOUND: Match = { kind: 'notFound' };
+const ID_INVALID: Match = { kind: 'idInvalid' };
+
+/**
+ * The table's order does not matter: a path without a parameter is found before any with one. Throws a TypeError for a
+ * path with several.
+ */
+export function createRouter(routes: readonly Route[]): Router {
+  const paths = [...Map.groupBy(routes, (route) => route.path)].map(([path, ofPath]) => pathEntry(path, ofPath));
+  const fixed = new Map(paths.filter((entry) => !entry.path.includes('{')).map((entry) => [entry.path, entry]));
+  const withParameter = paths.filter((entry) => entry.path.includes('{')).map(parameterPath);
+  // The decisions, "Ids and addresses": fixed names are never ids.
+  const firstSegments = paths.map(({ path }) => path.split('/', 2)[1] ?? '');
+  const reserved = new Set(firstSegments.filter((segment) => !segment.startsWith('{')));
+  reserved.delete('');
+
+  function match(method: string, path: string): Match {
+    const entry = fixed.get(path);
+    if (entry !== undefined) return matchMethod(entry, method, NO_PARAMS);
+    let isIdInvalid = false;
+    for (const candidate of withParameter) {
+      const value = valueIn(path, candidate);
+      if (value === undefined) continue;
+      if (candidate.name !== 'id' || (isWellFormedId(value) && !reserved.has(value))) {
+        return matchMethod(candidate.entry, method, { [candidate.name]: value });
+      }
+      if (!reserved.has(value)) isIdInvalid = true;
+    }
+    return isIdInvalid ? ID_INVALID : NOT_FOUND;
+  }
+
+  return { match, allow: allowOf(routes) };
+}
+
+function pathEntry(path: string, routes: readonly Route[]): PathEntry {
+  const byMethod = new Map<string, Route>(routes.map((route) => [route.method, route]));
+  const get = byMethod.get('GET');
+  if (get !== undefined) byMethod.set('HEAD', get);
+  return { path, routes: byMethod, allow: allowOf(routes) };
+}
+
+function parameterPath(entry: PathEntry): ParameterPath {
+  const [, before, name, after] = PARAMETER.exec(entry.path) ?? [];
+  if (before === undefined || name === undefined || after === undefined) {
+    throw new TypeError(`a path has one parameter at most, unlike ${entry.path}`);
+  }
+  return { entry, name, before, after };
+}
+
+function allowOf(routes: readonly Route[]): string {
+  const methods = routes.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+  return [...new Set([...methods, 'OPTIONS'])].join(', ');
+}
+
+function matchMethod(entry: PathEntry, method: string, params: Readonly<Record<string, string>>): Match {
+  const route = entry.routes.get(method);
+  if (route !== undefined) return { kind: 'route', route, params };
+  return { kind: method === 'OPTIONS' ? 'options' : 'methodNotAllowed', path: entry.path, allow: entry.allow };
+}
+
+/** The parameter's value, one segment of the path, when all the rest is as the pattern says. */
+function valueIn(path: string, { before, after }: ParameterPath): string | undefined {
+  const end = path.length - after.length;
+  if (end < before.length || !path.startsWith(before) || !path.endsWith(after)) return undefined;
+  const value = path.slice(before.length, end);
+  return value.includes('/') ? undefined : value;
+}

@@ -5,30 +5,23 @@ import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'nod
 import { Server as NetServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Config } from '../config/settings.ts';
-import type { Log } from '../core/log.ts';
-import type { RandomBytes } from '../core/random.ts';
-import { KIB, type Clock } from '../core/time.ts';
-import { createNoteAnswered, type RequestMetrics } from './answered.ts';
+import type { Log } from '../core/events.ts';
+import { type Clock, KIB, type RandomBytes } from '../core/time.ts';
 import { BODIES_AT_ONCE, type BodyTransfers } from './body.ts';
-import { handleClientError, type ClientError } from './client-errors.ts';
 import { Connections, endWith } from './connections.ts';
-import { createExchanges, type Exchanges } from './exchange.ts';
-import { createForwarding, type Forwarding, type Peer } from './forwarded.ts';
-import type { Handler } from './handler.ts';
-import { HeaderLines } from './header-lines.ts';
+import { type ClientError, createExchanges, type Exchanges, handleClientError } from './exchange.ts';
+import { createForwarding, type Forwarding, networkMatcher, type Peer } from './forwarded.ts';
 import { hostOf } from './host.ts';
-import { createLingering, type Lingering } from './linger.ts';
-import { publicPlace, type ListeningPlace } from './listening-place.ts';
-import { listenAt, type Bound } from './listening.ts';
-import { networkMatcher } from './networks.ts';
+import { type Bound, listenAt, type ListeningPlace, publicPlace } from './listening.ts';
 import { createServer } from './node-http.ts';
-import { createRawAnswer, type RawAnswer } from './raw-answer.ts';
-import { createReplyWriter } from './reply-writer.ts';
-import { createRequestIds } from './request-id.ts';
-import { createRouter } from './router.ts';
-import { ROUTES, type Route } from './routes.ts';
+import { createLingering, createTurns, type Lingering } from './pace.ts';
+import {
+  createNoteAnswered, createRawAnswer, createReplyWriter, type RawAnswer, type RequestMetrics,
+} from './reply-writer.ts';
+import type { Handler } from './reply.ts';
+import { createRequestIds, HeaderLines } from './request.ts';
+import { createRouter, type Route, ROUTES } from './routes.ts';
 import type { Tls } from './tls.ts';
-import { createTurns } from './turns.ts';
 
 export interface HttpServerOptions {
   readonly config: Config;

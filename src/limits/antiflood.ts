@@ -8,7 +8,7 @@
 // maxBits do not exist, or the difficulty would stay at its maximum for as long as they take to fall without anyone
 // seeing them.
 
-import { StampRing } from './stamp-ring.ts';
+import { StampRing } from './sliding-window.ts';
 
 export interface AntifloodOptions {
   /** The difficulty in quiet times; 0 for no proof-of-work, and then none whatever comes. */

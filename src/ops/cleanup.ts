@@ -2,7 +2,7 @@
 // time and with pauses between, so that a large backlog never delays requests. What a step does is handed in;
 // service/upkeep.ts has the table of tasks.
 
-import type { Log } from '../core/log.ts';
+import type { Log } from '../core/events.ts';
 
 export interface CleanupTask {
   readonly name: string;

@@ -2,7 +2,7 @@
 // journal; gathered and written a few times a second. What is worth an event, and that no secret is in it, is the
 // matter of whoever logs.
 
-import type { Log, LogDetails, LogEntry, LogLevel } from '../core/log.ts';
+import type { Log, LogDetails, LogEntry, LogLevel } from '../core/events.ts';
 import type { Clock } from '../core/time.ts';
 
 export type LogFormat = 'text' | 'json';

@@ -1,21 +1,19 @@
-// The certificate authority: made once, its key unlocked when it is first needed and kept only as a key object. Issuing with it is
-// certificates.ts, its revocation list revocation-list.ts.
+// The certificate authority: made once, its key unlocked when it is first needed and kept only as a key object. Issuing
+// with it is certificates.ts, its revocation list revocation-list.ts.
 
-import { SETTINGS, type Config } from '../config/settings.ts';
-import type { Log } from '../core/log.ts';
-import type { RandomBytes } from '../core/random.ts';
+import { type Config, SETTINGS } from '../config/settings.ts';
+import type { Log } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
-import { unixSeconds, type Clock } from '../core/time.ts';
-import { fingerprintSha1 } from '../crypto/fingerprint.ts';
-import type { Authority } from '../crypto/issuer.ts';
-import { generateKeyPair } from '../crypto/key-pair.ts';
-import { AuthorityKeyError, lockPrivateKey, unlockPrivateKey } from '../crypto/private-key.ts';
-import { makeSerial } from '../crypto/serial.ts';
-import { makeAuthorityCertificate, validityFrom } from '../crypto/x509.ts';
+import { type Clock, type RandomBytes, unixSeconds } from '../core/time.ts';
+import { makeAuthorityCertificate, makeSerial, validityFrom } from '../crypto/certificates.ts';
+import {
+  type Authority, AuthorityKeyError, generateKeyPair, lockPrivateKey, unlockPrivateKey,
+} from '../crypto/keys.ts';
+import { fingerprintSha1 } from '../crypto/presented.ts';
 import type { WorkQueue } from '../limits/work-queue.ts';
-import type { AuthorityStore, StoredAuthority } from '../store/pki-store.ts';
-import type { Audit, Requester } from './audit.ts';
-import { inTurn } from './costly-work.ts';
+import type { AuthorityStore, StoredAuthority } from '../store/store.ts';
+import type { Audit, Requester } from './identity.ts';
+import { inTurn } from './passwords.ts';
 
 /** Under which name its key is locked and unlocked: once, for everybody. */
 const QUEUED_AS = 'certificate authority';
@@ -98,7 +96,8 @@ export function createAuthorities(parts: {
   async function createOnly(commonName: string, requester: Requester): Promise<StoredAuthority> {
     await requireNone();
     const made = await make(commonName, requirePassword());
-    const details = { type: 'ca', common_name: commonName, fingerprint: made.stored.fingerprint, expires_at: made.stored.expiresAt };
+    const { fingerprint, expiresAt } = made.stored;
+    const details = { type: 'ca', common_name: commonName, fingerprint, expires_at: expiresAt };
     const created = audit.event('cert_issued', 'success', requester, details);
     if (!(await store.create(made.stored, created))) throw new Refusal('authorityExists');
     audit.announce(created);
@@ -190,4 +189,33 @@ export function createAuthorities(parts: {
   }
 
   return { find, create, signing, ensured, requireNone, requireUsable, checkKey, whyUnavailable, replacePassword };
+}
+
+// Notices the authority that another process makes on the same database (`pasted admin create` beside the server). What
+// this process makes, it knows at once. Who is told is the business of whoever made `authorities`.
+
+export interface AuthorityWatch {
+  /** Looks now, and then again and again until there is one. Never rejects. */
+  begin(): Promise<void>;
+  stop(): void;
+}
+
+const INTERVAL_MS = 1000;
+
+/** A look is one read of one row, and a failing storage is others' to report. */
+export function watchForAuthority({ find }: Pick<Authorities, 'find'>, intervalMs = INTERVAL_MS): AuthorityWatch {
+  let timer: NodeJS.Timeout | undefined;
+  const isThere = (): Promise<boolean> => find().then((found) => found !== undefined, () => false);
+  const stop = (): void => clearInterval(timer);
+  return {
+    begin: async () => {
+      if (await isThere()) return;
+      timer = setInterval(() => {
+        void isThere().then((isFound) => {
+          if (isFound) stop();
+        });
+      }, intervalMs);
+    },
+    stop,
+  };
 }

@@ -1,25 +1,24 @@
-// Client certificates: issuing, registering, listing, revoking. The bytes are made in crypto/; the one decision that counts, who is the
-// first and so the admin, is made in the store. The contract's "Certificate" states and the decisions' "PKI" are the source.
+// Client certificates: issuing, registering, listing, revoking. The bytes are made in crypto/; the one decision that
+// counts, who is the first and so the admin, is made in the store. The contract's "Certificate" states and the
+// decisions' "PKI" are the source.
 
 import type { Config } from '../config/settings.ts';
-import type { Log } from '../core/log.ts';
-import type { RandomBytes } from '../core/random.ts';
+import type { Caller } from '../core/callers.ts';
+import type { Log } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
-import type { Caller } from '../core/tiers.ts';
-import { unixSeconds, type Clock } from '../core/time.ts';
+import { type Clock, type RandomBytes, unixSeconds } from '../core/time.ts';
+import {
+  makeClientCertificate, makeSerial, type RevocationReason, validityFrom,
+} from '../crypto/certificates.ts';
 import { CsrRefused, readCertificationRequest } from '../crypto/csr.ts';
 import { sha256 } from '../crypto/digest.ts';
-import type { RevocationReason } from '../crypto/extensions.ts';
-import { fingerprintSha1 } from '../crypto/fingerprint.ts';
-import { generateKeyPair, subjectPublicKeyInfo, type PrivateKey } from '../crypto/key-pair.ts';
-import { makeSerial } from '../crypto/serial.ts';
-import { makeClientCertificate, validityFrom } from '../crypto/x509.ts';
-import type { Certificate, CertificateStore } from '../store/pki-store.ts';
-import { StoreError, type Listed, type Page, type SpentChallenge } from '../store/store.ts';
-import type { Audit, Requester } from './audit.ts';
+import { generateKeyPair, type PrivateKey, subjectPublicKeyInfo } from '../crypto/keys.ts';
+import { fingerprintSha1 } from '../crypto/presented.ts';
+import { StoreError } from '../store/failures.ts';
+import type { Certificate, CertificateStore, Listed, Page, SpentChallenge } from '../store/store.ts';
 import type { SigningAuthority } from './authority.ts';
 import type { Challenges } from './challenges.ts';
-import { requireIdentity, statusOf, type CertificateStatus } from './identity.ts';
+import { type Audit, type CertificateStatus, type Requester, requireIdentity, statusOf } from './identity.ts';
 
 /** The contract: a serial that is taken is drawn anew so often. */
 const SERIAL_ATTEMPTS = 5;
@@ -67,8 +66,8 @@ export interface Certificates {
   /** A page of those that the caller obtained or holds; none for the anonymous. */
   listOf(caller: Caller, page: Page): Promise<Listed<CertificateRecord>>;
   /**
-   * Revokes a certificate that the caller obtained or holds. One that is revoked already is refused as such to whoever presents a
-   * fingerprint, so that a holder who repeats the call sees it.
+   * Revokes a certificate that the caller obtained or holds. One that is revoked already is refused as such to whoever
+   * presents a fingerprint, so that a holder who repeats the call sees it.
    */
   revoke(serial: string, revoker: Revoker, reason: RevocationReason | null): Promise<void>;
   /** Refuses where revoke would, before anyone has said why. */
@@ -128,12 +127,16 @@ export function createCertificates(parts: {
     throw new Error(`no unused serial in ${SERIAL_ATTEMPTS} attempts`);
   }
 
-  async function make({ commonName, key }: IssueRequest, authority: SigningAuthority): Promise<Omit<IssuedCertificate, 'isAdmin'>> {
+  async function make(
+    { commonName, key }: IssueRequest,
+    authority: SigningAuthority,
+  ): Promise<Omit<IssuedCertificate, 'isAdmin'>> {
     const createdAt = unixSeconds(clock);
     const validity = validityFrom(createdAt, config.pkiCertDays, authority.stored.expiresAt);
     const serial = makeSerial(random);
     const certificate = await makeClientCertificate({ commonName, serial, validity, ...key }, authority);
-    return { serial, commonName, fingerprint: fingerprintSha1(certificate), createdAt, expiresAt: validity.notAfter, certificate };
+    const fingerprint = fingerprintSha1(certificate);
+    return { serial, commonName, fingerprint, createdAt, expiresAt: validity.notAfter, certificate };
   }
 
   /** Whether it is the admin's; undefined when the serial is taken. */

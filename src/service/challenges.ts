@@ -1,22 +1,14 @@
-// Proof-of-work for callers: new challenges at the difficulty of the moment, and the check of one that was solved. Whether a challenge
-// was used before is decided by the store, in the transaction of what it buys; asking here only spares the work of a replay.
-// The decisions' "Proof-of-work and anti-flood" is the source.
+// Proof-of-work for callers: new challenges at the difficulty of the moment, and the check of one that was solved.
+// Whether a challenge was used before is decided by the store, in the transaction of what it buys; asking here only
+// spares the work of a replay. The decisions' "Proof-of-work and anti-flood" is the source.
 
 import type { Config } from '../config/settings.ts';
-import type { Count, WorkOutcome } from '../core/metrics.ts';
-import type { RandomBytes } from '../core/random.ts';
+import type { Count, WorkOutcome } from '../core/events.ts';
 import { Refusal, type RefusalName } from '../core/refusals.ts';
-import { HOUR_SECONDS, unixSeconds, type Clock } from '../core/time.ts';
+import { type Clock, HOUR_SECONDS, type RandomBytes, unixSeconds } from '../core/time.ts';
 import { hmacKey } from '../crypto/digest.ts';
 import {
-  challengeToken,
-  isSigned,
-  isSolutionForm,
-  isSolved,
-  NONCE_BYTES,
-  parseToken,
-  type Challenge,
-  type Purpose,
+  type Challenge, challengeToken, isSigned, isSolutionForm, isSolved, NONCE_BYTES, parseToken, type Purpose,
 } from '../crypto/pow-token.ts';
 import type { Antiflood } from '../limits/antiflood.ts';
 import type { ChallengeStore, SpendingRefusal, SpentChallenge } from '../store/store.ts';

@@ -1,16 +1,18 @@
-// What content may be stored: the checks of POST / and PUT / that look at the request's form (step 1) and at the content (step 4), in
-// the decided order. Who may store, and how often, is decided elsewhere.
+// What content may be stored: the checks of POST / and PUT / that look at the request's form (step 1) and at the
+// content (step 4), in the decided order. Who may store, and how often, is decided elsewhere.
 
 import type { Config } from '../config/settings.ts';
 import type { ByteSource } from '../core/bytes.ts';
+import { type Caller, hasTrustedLimits } from '../core/callers.ts';
 import { createContentScan, TEXT_TYPE } from '../core/content.ts';
-import { Refusal } from '../core/refusals.ts';
-import type { Caller } from '../core/tiers.ts';
+import type { Count } from '../core/events.ts';
+import { type RateStanding, Refusal } from '../core/refusals.ts';
 import { SHA256 } from '../crypto/digest.ts';
-import { INLINE_BYTES, passesQuota, type ContentStore, type Store } from '../store/store.ts';
+import {
+  type ContentStore, type CreationOutcome, type CreationTerms, INLINE_BYTES, passesQuota, type Store,
+} from '../store/store.ts';
 import { receiveContent, type ReceivedContent } from './intake.ts';
 import type { Passwords } from './passwords.ts';
-import { maxPasteBytes } from './tier-limits.ts';
 
 /** Content that a caller wants stored. */
 export interface Offer {
@@ -112,4 +114,63 @@ export function createContentRules(parts: {
       });
     },
   };
+}
+
+// What storing content depends on in the transaction itself, the same for creating and updating: the duplicate throttle
+// and the quota.
+
+export interface StorageRules {
+  /** As plain values, for the store. */
+  readonly terms: Omit<CreationTerms, 'spend'>;
+  /** To be called when content was stored under these terms. */
+  countStored(): void;
+  refusalOf(
+    outcome: Extract<CreationOutcome, { kind: 'duplicate' | 'storageFull' }>,
+    rate: RateStanding | null,
+  ): Refusal;
+}
+
+export function createStorageRules(config: Config, count: Count): StorageRules {
+  const { duplicateMax, duplicateWindowSeconds, maxStorageBytes } = config;
+  return {
+    terms: {
+      duplicates: duplicateMax === 0 ? null : { max: duplicateMax, windowSeconds: duplicateWindowSeconds },
+      maxStoredBytes: maxStorageBytes === 0 ? null : maxStorageBytes,
+    },
+    countStored: () => {
+      if (duplicateMax > 0) count('duplicateChecks', 'accepted');
+    },
+    refusalOf: (outcome, rate) => {
+      if (outcome.kind === 'storageFull') return new Refusal('storageFull');
+      count('duplicateChecks', 'refused');
+      const fields = { count: outcome.count, windowSeconds: duplicateWindowSeconds };
+      return new Refusal('duplicateContent', fields, { retryAfterSeconds: outcome.retryAfterSeconds, rate });
+    },
+  };
+}
+
+// What each tier may do, in numbers from the settings: sizes, times to live, rates. Rates are applied in rates.ts.
+
+/** The largest paste, in bytes, that the caller may store. */
+export function maxPasteBytes(config: Config, caller: Caller): number {
+  return hasTrustedLimits(caller) ? config.maxAuthBytes : config.maxAnonBytes;
+}
+
+/**
+ * Seconds until a new paste expires: what was asked for, up to SERVICE_MAX_EXPIRY, or the tier's default. The cap is
+ * for requests only: an operator may set a default above it.
+ */
+export function ttlSeconds(config: Config, caller: Caller, requestedSeconds: number | undefined): number {
+  if (requestedSeconds !== undefined) return cappedTtlSeconds(config, requestedSeconds);
+  if (hasTrustedLimits(caller)) return config.expiryTrustedSeconds;
+  return caller.tier === 'untrusted' ? config.expiryUntrustedSeconds : config.expiryAnonSeconds;
+}
+
+export function cappedTtlSeconds(config: Config, requestedSeconds: number): number {
+  return Math.min(requestedSeconds, config.maxExpirySeconds);
+}
+
+/** What a rate of strangers, creations or lookups in a window, is for the caller; 0 stays no limit. */
+export function rateMaxFor(config: Config, caller: Caller, max: number): number {
+  return hasTrustedLimits(caller) ? max * config.rateTrustedFactor : max;
 }

@@ -1,18 +1,21 @@
-// Who is calling: from the fingerprint that a request presents to a tier. Whether a presented fingerprint may count at all (proxy
-// secret, form) is decided in http/forwarded.ts before. The decisions' "Identity and trust of headers" is the source.
+// Who is calling: from the fingerprint that a request presents to a tier. Whether a presented fingerprint may count at
+// all (proxy secret, form) is decided in http/forwarded.ts before. The decisions' "Identity and trust of headers" is
+// the source.
 
-import { clientKey } from '../core/client-key.ts';
+import { ANONYMOUS, type Caller, clientKey } from '../core/callers.ts';
+import type { Log, LogDetails } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
-import type { Awaitable } from '../core/awaitable.ts';
-import { ANONYMOUS, type Caller } from '../core/tiers.ts';
-import { MINUTE_SECONDS, unixSeconds, type Clock } from '../core/time.ts';
-import { issuedSerial } from '../crypto/tls.ts';
+import { type Awaitable, type Clock, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
+import { issuedSerial } from '../crypto/presented.ts';
 import { createSlidingWindow } from '../limits/sliding-window.ts';
-import type { AuthorityStore, Certificate, CertificateStore } from '../store/pki-store.ts';
-import { StoreError, type AuditStore } from '../store/store.ts';
-import type { Audit, Requester } from './audit.ts';
+import { StoreError } from '../store/failures.ts';
+import type {
+  AuditEvent, AuditStore, AuthorityStore, Certificate, CertificateStore,
+} from '../store/store.ts';
 
-/** Whoever holds a revoked key can call for ever; the audit log notes so many of its calls a minute and client address. */
+/**
+ * Whoever holds a revoked key can call for ever; the audit log notes so many of its calls a minute and client address.
+ */
 const FAILURES_NOTED = 60;
 const FAILURE_CLIENTS = 1000;
 
@@ -40,7 +43,8 @@ export function createIdentity(parts: {
   const { certificates, authority, auditLog, audit, clock } = parts;
   /** Of certificates that were verified. A connection shows the same bytes with each of its requests. */
   const serials = new WeakMap<Uint8Array, string | null>();
-  const failures = createSlidingWindow({ windowMs: MINUTE_SECONDS * 1000, maxKeys: FAILURE_CLIENTS, cleanupThreshold: 1 });
+  const windowMs = MINUTE_SECONDS * 1000;
+  const failures = createSlidingWindow({ windowMs, maxKeys: FAILURE_CLIENTS, cleanupThreshold: 1 });
 
   async function noteFailure(requester: Requester, reason: 'revoked' | 'expired' | 'unknown'): Promise<void> {
     const key = clientKey(requester.clientAddress ?? '');
@@ -103,4 +107,51 @@ export function requireIdentity(caller: Caller): string {
 export function requireAdmin(caller: Caller): void {
   requireIdentity(caller);
   if (caller.tier !== 'admin') throw new Refusal('adminRequired');
+}
+
+// What the service must be able to answer for: events with who caused them, in the audit log and among the log lines.
+// An event that records a change is stored by the store's call for that change; here it is only made, and announced
+// when it has happened.
+
+/** The contract's events and those of the decisions. */
+export const AUDIT_EVENTS = ['cert_issued', 'cert_revoked', 'auth_failure', 'paste_deleted', 'admin_granted'] as const;
+
+export type AuditEventName = (typeof AUDIT_EVENTS)[number];
+
+/** Who a request comes from, as far as it is known. */
+export interface Requester {
+  readonly fingerprint: string | null;
+  readonly clientAddress: string | null;
+}
+
+export interface Audit {
+  /** An event of this moment. */
+  event(name: AuditEventName, outcome: AuditEvent['outcome'], by: Requester, details: LogDetails): AuditEvent;
+  /** Writes the log line of an event that has been stored. */
+  announce(event: AuditEvent): void;
+}
+
+export function createAudit(parts: { clock: Clock; log: Log }): Audit {
+  const { clock, log } = parts;
+  return {
+    event: (name, outcome, by, details) => ({
+      time: unixSeconds(clock),
+      event: name,
+      outcome,
+      clientId: by.fingerprint,
+      clientIp: by.clientAddress,
+      details,
+    }),
+    announce: ({ event, outcome, clientId, clientIp, details }) => {
+      log({
+        level: outcome === 'success' ? 'info' : 'warning',
+        logger: 'audit',
+        event,
+        outcome,
+        ...(clientId === null ? {} : { clientId }),
+        ...(clientIp === null ? {} : { clientIp }),
+        details,
+      });
+    },
+  };
 }

@@ -1,15 +1,16 @@
-// Takes the content of a new paste in as it arrives: scanned byte by byte, small content kept in memory, larger content handed to
-// the store a chunk at a time. Memory is bounded by the chunks in flight, whatever the size. Does not judge the content: pastes.ts.
+// Takes the content of a new paste in as it arrives: scanned byte by byte, small content kept in memory, larger content
+// handed to the store a chunk at a time. Memory is bounded by the chunks in flight, whatever the size. Does not judge
+// the content: pastes.ts.
 
-import { freeBytes, JoinedBytes, type ByteSink, type ByteSource } from '../core/bytes.ts';
+import { type ByteSink, type ByteSource, freeBytes, JoinedBytes } from '../core/bytes.ts';
 import type { ContentFacts, ContentScan } from '../core/content.ts';
 import { createJsonContentReader } from '../core/json-content.ts';
 import { KIB } from '../core/time.ts';
-import { CHUNK_BYTES, INLINE_BYTES, type ContentStore } from '../store/store.ts';
+import { CHUNK_BYTES, type ContentStore, INLINE_BYTES } from '../store/store.ts';
 
 /**
- * How many chunks of one upload may be on their way to the disk while the next is filled; and when so many are in use by all
- * uploads, none, since the writer has enough to do then.
+ * How many chunks of one upload may be on their way to the disk while the next is filled; and when so many are in use
+ * by all uploads, none, since the writer has enough to do then.
  */
 const CHUNKS_IN_FLIGHT = 4;
 const MANY_CHUNKS = 16;
@@ -37,8 +38,8 @@ export interface Intake {
 }
 
 /**
- * Resolves with the content when the source has ended; `keep` decides what becomes of it. Whenever this or `keep` fails, no chunk
- * stays behind.
+ * Resolves with the content when the source has ended; `keep` decides what becomes of it. Whenever this or `keep`
+ * fails, no chunk stays behind.
  */
 export async function receiveContent<Result>(
   intake: Intake,

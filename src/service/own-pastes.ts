@@ -1,23 +1,20 @@
-// What identified callers do with their pastes, and the admin with everyone's: update, delete, list. Owning is enough: no password of
-// a paste is asked for. The decisions' "PUT /{id}" and "Lists and audit" are the source.
+// What identified callers do with their pastes, and the admin with everyone's: update, delete, list. Owning is enough:
+// no password of a paste is asked for. The decisions' "PUT /{id}" and "Lists and audit" are the source.
 
 import type { Config } from '../config/settings.ts';
+import type { Caller } from '../core/callers.ts';
 import { mediaTypeOf } from '../core/content.ts';
-import type { Count } from '../core/metrics.ts';
-import { Refusal, type RateStanding } from '../core/refusals.ts';
-import type { Caller } from '../core/tiers.ts';
-import { unixSeconds, type Clock } from '../core/time.ts';
+import type { Count } from '../core/events.ts';
+import { type RateStanding, Refusal } from '../core/refusals.ts';
+import { type Clock, unixSeconds } from '../core/time.ts';
 import type {
   ChangedContent, Listed, ListedPaste, Page, Paste, PasteChanges, PasteFilter, Store, UpdateOutcome,
 } from '../store/store.ts';
-import type { Audit } from './audit.ts';
-import type { ContentRules, Offer } from './content-rules.ts';
-import { requireAdmin, requireIdentity } from './identity.ts';
+import { cappedTtlSeconds, type ContentRules, createStorageRules, type Offer } from './content-rules.ts';
+import { type Audit, requireAdmin, requireIdentity } from './identity.ts';
 import type { ReceivedContent } from './intake.ts';
 import type { Passwords } from './passwords.ts';
 import type { Rates } from './rates.ts';
-import { createStorageRules } from './storage-rules.ts';
-import { cappedTtlSeconds } from './tier-limits.ts';
 
 /** An update as a request asks for it. */
 export interface Amendment extends Offer {
@@ -66,7 +63,12 @@ export function createOwnPastes(parts: {
    * Before any body is read, and before the writer is asked; what is decided here is decided again when the change is
    * written. A refusal says whether an id is known, so it counts as a lookup; what owners do to their own never does.
    */
-  async function requireChangeable(id: string, caller: Caller, clientAddress: string, ofAnyone = false): Promise<Paste> {
+  async function requireChangeable(
+    id: string,
+    caller: Caller,
+    clientAddress: string,
+    ofAnyone = false,
+  ): Promise<Paste> {
     const paste = await store.pastes.find(id, unixSeconds(clock));
     if (paste !== undefined && (ofAnyone || paste.owner === caller.fingerprint)) return paste;
     rates.countLookup(clientAddress, caller);
@@ -98,7 +100,12 @@ export function createOwnPastes(parts: {
     return { passwordHash: removesPassword ? null : passwordHash, expiresAt };
   }
 
-  async function write(id: string, owner: string, changes: PasteChanges, rate: RateStanding | null): Promise<UpdatedPaste> {
+  async function write(
+    id: string,
+    owner: string,
+    changes: PasteChanges,
+    rate: RateStanding | null,
+  ): Promise<UpdatedPaste> {
     const outcome = await store.pastes.update(id, owner, changes, { ...storage.terms, nowSeconds: unixSeconds(clock) });
     if (outcome.kind !== 'updated') throw refusalOf(outcome, rate);
     if (changes.content !== undefined) storage.countStored();

@@ -1,13 +1,11 @@
-// Passwords of pastes: hashing and checking within a bounded number of CPU-heavy jobs, and answering for unknown ids as slowly as
-// for wrong passwords. Does not know how pastes are stored. The decisions' section "Limits" is the source.
+// Passwords of pastes: hashing and checking within a bounded number of CPU-heavy jobs, and answering for unknown ids as
+// slowly as for wrong passwords. Does not know how pastes are stored. The decisions' section "Limits" is the source.
 
-import { andThen, type Awaitable } from '../core/awaitable.ts';
+import { clientKey } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
-import type { RandomBytes } from '../core/random.ts';
-import type { Clock } from '../core/time.ts';
-import { decoyHash, hashPassword, verifyPassword } from '../crypto/password.ts';
-import type { WorkQueue } from '../limits/work-queue.ts';
-import { inTurn } from './costly-work.ts';
+import { andThen, type Awaitable, type Clock, type RandomBytes } from '../core/time.ts';
+import { decoyHash, hashPassword, verifyPassword } from '../crypto/passwords.ts';
+import { type WorkQueue, WorkQueueFull } from '../limits/work-queue.ts';
 
 /** Code points; the contract's limit. */
 export const MAX_PASSWORD_LENGTH = 1024;
@@ -24,8 +22,8 @@ export interface Passwords {
   /** The text to store for a new password. Refuses when too many jobs wait. */
   hash(password: string, clientAddress: string): Promise<string>;
   /**
-   * Finds what a password opens. The place in the queue is taken before the lookup and an unknown id is checked against a decoy,
-   * so that neither shedding nor time tells whether something exists.
+   * Finds what a password opens. The place in the queue is taken before the lookup and an unknown id is checked against
+   * a decoy, so that neither shedding nor time tells whether something exists.
    */
   unlock<Found extends { readonly passwordHash: string | null }>(
     find: () => Awaitable<Found | undefined>,
@@ -34,7 +32,10 @@ export interface Passwords {
   ): Awaitable<Found>;
 }
 
-/** Begins with one check, measured, so that the first unknown id is answered as slowly as any; unless `checkMs` says how long it takes. */
+/**
+ * Begins with one check, measured, so that the first unknown id is answered as slowly as any; unless `checkMs` says how
+ * long it takes.
+ */
 export function createPasswords(parts: {
   queue: WorkQueue;
   clock: Clock;
@@ -103,4 +104,32 @@ export function createPasswords(parts: {
 function median(values: readonly number[]): number {
   const sorted = values.toSorted((left, right) => left - right);
   return sorted[sorted.length >> 1]!;
+}
+
+// Work that costs a tenth of a second of CPU, a few at a time: whoever finds the queue full is told to come back.
+
+/** How long the refusal takes: a flood that asks again at once would otherwise be most of what the server does. */
+const REFUSAL_MS = 500;
+
+/**
+ * Carries the work out when a place is free; refuses when too many wait, or one has waited too long. Whoever it is for
+ * takes turns with the others by the address that limits go by; what is for everybody has a name of its own.
+ */
+export async function inTurn<Result>(queue: WorkQueue, client: string, work: () => Promise<Result>): Promise<Result> {
+  const leave = await enter(queue, clientKey(client));
+  try {
+    return await work();
+  } finally {
+    leave();
+  }
+}
+
+async function enter(queue: WorkQueue, client: string): Promise<() => void> {
+  try {
+    return await queue.enter(client);
+  } catch (error) {
+    if (!(error instanceof WorkQueueFull)) throw error;
+    await new Promise((resolve) => setTimeout(resolve, REFUSAL_MS));
+    throw new Refusal('passwordQueueFull', {}, { retryAfterSeconds: 1 });
+  }
 }

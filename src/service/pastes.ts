@@ -1,24 +1,23 @@
-// The rules of pastes: what may be stored, who may read it, and that burning happens once. No HTTP: refusals are thrown, values
-// returned. The contract's "States and transitions" and the decisions' "Checks on POST /" are the source.
+// The rules of pastes: what may be stored, who may read it, and that burning happens once. No HTTP: refusals are
+// thrown, values returned. The contract's "States and transitions" and the decisions' "Checks on POST /" are the
+// source.
 
 import type { Config } from '../config/settings.ts';
 import type { CompactBytes } from '../core/bytes.ts';
 import { mediaTypeOf } from '../core/content.ts';
+import type { Count } from '../core/events.ts';
 import { ID_BYTES, idFromBytes } from '../core/ids.ts';
-import { andThen, type Awaitable } from '../core/awaitable.ts';
-import type { Count } from '../core/metrics.ts';
-import type { RandomBytes } from '../core/random.ts';
-import { Refusal, type RateStanding } from '../core/refusals.ts';
-import { unixSeconds, type Clock } from '../core/time.ts';
+import { type RateStanding, Refusal } from '../core/refusals.ts';
+import { andThen, type Awaitable, type Clock, type RandomBytes, unixSeconds } from '../core/time.ts';
 import type { Antiflood } from '../limits/antiflood.ts';
-import type { ContentReader, NewPaste, Paste, PasteWithContent, SpentChallenge, Store } from '../store/store.ts';
+import type {
+  ContentReader, NewPaste, Paste, PasteWithContent, SpentChallenge, Store,
+} from '../store/store.ts';
 import type { Challenges, Work } from './challenges.ts';
-import type { ContentRules, Offer } from './content-rules.ts';
+import { type ContentRules, createStorageRules, type Offer, ttlSeconds } from './content-rules.ts';
 import type { ReceivedContent } from './intake.ts';
 import type { Passwords } from './passwords.ts';
 import type { Rates } from './rates.ts';
-import { createStorageRules } from './storage-rules.ts';
-import { ttlSeconds } from './tier-limits.ts';
 
 /** A paste found may lose its chunks to a PUT or DELETE before they are held for reading: then it is looked up anew. */
 const OPEN_ATTEMPTS = 3;
@@ -75,7 +74,10 @@ export function createPastes(parts: {
   const newId = (): string => idFromBytes(random(ID_BYTES));
   const storage = createStorageRules(config, count);
 
-  /** The five steps of the decisions' "Checks on POST /"; the work is spent and the duplicate counted where the paste is stored. */
+  /**
+   * The five steps of the decisions' "Checks on POST /"; the work is spent and the duplicate counted where the paste is
+   * stored.
+   */
   async function create(submission: Submission): Promise<CreatedPaste> {
     rules.requireDeclaredSize(submission);
     const spend = await challenges.require('paste', submission.work);

@@ -1,14 +1,13 @@
-// How often one client address may create and look up. Counting is limits/sliding-window.ts; here is who is counted as whom, and
-// what a caller is told.
+// How often one client address may create and look up. Counting is limits/sliding-window.ts; here is who is counted as
+// whom, and what a caller is told.
 
 import type { Config } from '../config/settings.ts';
-import { clientKey } from '../core/client-key.ts';
-import type { Count } from '../core/metrics.ts';
-import { Refusal, type RateStanding } from '../core/refusals.ts';
-import type { Caller } from '../core/tiers.ts';
+import { type Caller, clientKey } from '../core/callers.ts';
+import type { Count } from '../core/events.ts';
+import { type RateStanding, Refusal } from '../core/refusals.ts';
 import type { Clock } from '../core/time.ts';
-import { createSlidingWindow, type Allowance } from '../limits/sliding-window.ts';
-import { rateMaxFor } from './tier-limits.ts';
+import { type Allowance, createSlidingWindow } from '../limits/sliding-window.ts';
+import { rateMaxFor } from './content-rules.ts';
 
 export interface Rates {
   /**

@@ -1,17 +1,18 @@
-// POST /register: anyone who has done the work gets a certificate and its key in a PKCS#12 bundle; the authority is made when there is
-// none. The bundle is made before the certificate is recorded, so that a failure costs the caller nothing.
+// POST /register: anyone who has done the work gets a certificate and its key in a PKCS#12 bundle; the authority is
+// made when there is none. The bundle is made before the certificate is recorded, so that a failure costs the caller
+// nothing.
 
-import type { RandomBytes } from '../core/random.ts';
-import { makeBundle, type BundleProfile } from '../crypto/pkcs12.ts';
-import { KdfQueueFull, type KdfThread } from '../crypto/pkcs12-kdf-thread.ts';
 import { Refusal } from '../core/refusals.ts';
+import type { RandomBytes } from '../core/time.ts';
+import { KdfQueueFull, type KdfThread } from '../crypto/pkcs12-kdf-thread.ts';
+import { type BundleProfile, makeBundle } from '../crypto/pkcs12.ts';
 import type { WorkQueue } from '../limits/work-queue.ts';
 import type { SpentChallenge } from '../store/store.ts';
-import type { Requester } from './audit.ts';
 import type { Authorities } from './authority.ts';
-import { newKey, type Certificates, type IssuedCertificate } from './certificates.ts';
+import { type Certificates, type IssuedCertificate, newKey } from './certificates.ts';
 import type { Challenges, Work } from './challenges.ts';
-import { inTurn } from './costly-work.ts';
+import type { Requester } from './identity.ts';
+import { inTurn } from './passwords.ts';
 
 export interface RegistrationRequest {
   readonly commonName: string;

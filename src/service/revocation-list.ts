@@ -1,10 +1,11 @@
-// The certificate revocation list (RFC 5280 section 5): made anew when a certificate was revoked since, and before half its life is over.
-// Who revokes does not matter: it is compared with what is stored, so the command line's revocations count too.
+// The certificate revocation list (RFC 5280 section 5): made anew when a certificate was revoked since, and before half
+// its life is over. Who revokes does not matter: it is compared with what is stored, so the command line's revocations
+// count too.
 
-import { MINUTE_SECONDS, unixSeconds, type Clock } from '../core/time.ts';
+import { type Clock, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
+import { REVOCATION_REASONS, type RevocationReason } from '../crypto/certificates.ts';
 import { CRL_TTL_SECONDS, makeCrl, type RevokedCertificate } from '../crypto/crl.ts';
-import { REVOCATION_REASONS, type RevocationReason } from '../crypto/extensions.ts';
-import type { AuthorityStore, Certificate, CertificateStore, StoredCrl } from '../store/pki-store.ts';
+import type { AuthorityStore, Certificate, CertificateStore, StoredCrl } from '../store/store.ts';
 import type { Authorities } from './authority.ts';
 
 /** How long before its making a list begins, for verifiers whose clocks are slow: they would refuse everyone. */

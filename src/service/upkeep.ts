@@ -1,11 +1,11 @@
-// What is tidied up in the background, in one table: which work, how often, how much at a time. When it runs is ops/cleanup.ts.
+// What is tidied up in the background, in one table: which work, how often, how much at a time. When it runs is
+// ops/cleanup.ts.
 
 import type { Config } from '../config/settings.ts';
-import type { Count } from '../core/metrics.ts';
-import { DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS, unixSeconds, type Clock } from '../core/time.ts';
+import type { Count } from '../core/events.ts';
+import { type Clock, DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import type { Cleanup, CleanupTask } from '../ops/cleanup.ts';
-import type { CertificatePlace } from '../store/pki-store.ts';
-import type { Store } from '../store/store.ts';
+import type { CertificatePlace, Store } from '../store/store.ts';
 import { SPENDABLE_SECONDS } from './challenges.ts';
 import type { Rates } from './rates.ts';
 import type { RevocationList } from './revocation-list.ts';

@@ -3,12 +3,14 @@
 
 import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
-
-import { copyOnThread } from './copy.ts';
-import type { Copied } from './copy.ts';
-import { lockDatabase, requireDatabase } from './file.ts';
-import type { DatabaseLock } from './file.ts';
-import { DatabaseInUseError } from './store.ts';
+import type { DatabaseSync } from 'node:sqlite';
+import { Worker } from 'node:worker_threads';
+import { openReading, openWhole } from './connection.ts';
+import {
+  asStoreError, DatabaseInUseError, DatabaseRefusedError, describe, isDamage, StoreError, type StoreFailure,
+} from './failures.ts';
+import { type DatabaseLock, fileBytes, lockDatabase, requireDatabase, syncFile } from './file.ts';
+import { APPLICATION_ID, applicationIdOf, MIGRATIONS, schemaVersionOf } from './schema.ts';
 
 /** All that can lie beside a database under its name: a backup must be none of these. */
 export const SIDE_FILES = [
@@ -84,4 +86,145 @@ function removeNoted(notePath: string): void {
 
 function removeDraft(draftPath: string): void {
   for (const suffix of ['', '-journal']) rmSync(`${draftPath}${suffix}`, { force: true });
+}
+
+// A verified copy of a database that others may be writing to. Where it goes and what it is for: backup.ts. The thread
+// that it is made on: copy-thread.ts.
+
+export interface Copied extends Holdings {
+  /** Of the copy. */
+  readonly bytes: number;
+}
+
+/** What the thread is started with. */
+export interface CopyRequest {
+  readonly from: string;
+  /** An empty file, which has the permissions that the copy is to have. */
+  readonly to: string;
+}
+
+export type CopyReport =
+  | { readonly kind: 'copied'; readonly copied: Copied }
+  | { readonly kind: 'refused'; readonly failure: StoreFailure | 'refused'; readonly message: string };
+
+/**
+ * One consistent moment of the database, durable when this returns. VACUUM INTO holds one snapshot, so that writers
+ * beside it neither wait nor make it begin again, and copies rows, not pages: nothing of removed content comes along.
+ * Throws DatabaseRefusedError when it is not ours or the copy is not sound, and StoreError.
+ */
+export function copyDatabase({ from, to }: CopyRequest): Copied {
+  try {
+    copyRows(from, to);
+    syncFile(to);
+    return { ...verified(from, to), bytes: fileBytes(to) };
+  } catch (error) {
+    throw asStoreError(error);
+  }
+}
+
+function copyRows(from: string, to: string): void {
+  const db = openWhole(from, 'writable');
+  try {
+    const strangeness = strangenessOf(db);
+    if (strangeness !== undefined) throw new DatabaseRefusedError(`the database ${from} ${strangeness}`);
+    db.prepare('VACUUM INTO :to').run({ to });
+  } finally {
+    db.close();
+  }
+}
+
+function verified(from: string, to: string): Holdings {
+  const copy = openReading(to);
+  try {
+    const [damage] = damageOf(copy, 'full');
+    if (damage !== undefined) throw new DatabaseRefusedError(`the database ${from} is damaged: ${damage}`);
+    return holdingsOf(copy);
+  } finally {
+    copy.close();
+  }
+}
+
+/** The same on a thread of its own. It can't be interrupted: who cannot wait for it ends the process. */
+export async function copyOnThread(request: CopyRequest): Promise<Copied> {
+  const options = { name: 'store copy', workerData: request, env: {} };
+  const worker = new Worker(new URL('./copy-thread.ts', import.meta.url), options);
+  const report = await new Promise<CopyReport>((resolve, reject) => {
+    worker.once('message', resolve);
+    worker.once('error', reject);
+    worker.once('exit', () => reject(new StoreError('unavailable', 'the copying thread ended early')));
+  });
+  if (report.kind === 'copied') return report.copied;
+  if (report.failure === 'refused') throw new DatabaseRefusedError(report.message);
+  throw new StoreError(report.failure, report.message);
+}
+
+// Whether what a database holds is whole, page by page and paste by paste. Reads alone; what follows from it is for
+// copy.ts, restore.ts and examine.ts to say.
+
+/** `quick` leaves out whether every index agrees with its table. */
+export type CheckDepth = 'quick' | 'full';
+
+/** What a sound database holds. */
+export interface Holdings {
+  readonly schemaVersion: number;
+  readonly pastes: number;
+  /** Of the pastes' content. */
+  readonly contentBytes: number;
+}
+
+/** The schema that counts pastes as they come and go, in `usage`. */
+const COUNTS_SINCE_SCHEMA = 2;
+
+/** Why the database is none of this program's, in words that follow its name; undefined when it is. */
+export function strangenessOf(db: DatabaseSync): string | undefined {
+  const applicationId = applicationIdOf(db);
+  const version = schemaVersionOf(db);
+  if (Number(db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get()?.['tables']) === 0) return 'is empty';
+  if (applicationId !== APPLICATION_ID) return `is of another program (application id ${applicationId})`;
+  if (version <= MIGRATIONS.length) return undefined;
+  return `is of a newer version (schema ${version}, this one knows ${MIGRATIONS.length})`;
+}
+
+/** What is wrong with it, a line each; none when it is sound. Throws what is no damage, such as a lock. */
+export function damageOf(db: DatabaseSync, depth: CheckDepth): readonly string[] {
+  try {
+    const pages = damagedPages(db, depth);
+    return pages.length > 0 ? pages : damagedPastes(db);
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return [describe(error)];
+  }
+}
+
+function damagedPages(db: DatabaseSync, depth: CheckDepth): string[] {
+  const rows = db.prepare(depth === 'full' ? 'PRAGMA integrity_check' : 'PRAGMA quick_check').all();
+  return rows.map((row) => String(Object.values(row)[0])).filter((line) => line !== 'ok');
+}
+
+/** SQLite knows a length without reading what has it. */
+function damagedPastes(db: DatabaseSync): string[] {
+  const broken = db.prepare(`
+    SELECT count(*) AS broken
+    FROM pastes
+    WHERE content_id IS NOT NULL
+      AND size <> (SELECT coalesce(sum(length(bytes)), 0) FROM chunks WHERE chunks.content_id = pastes.content_id)`);
+  const count = Number(broken.get()?.['broken']);
+  return [
+    ...(count === 0 ? [] : [`${count} pastes without their whole content`]),
+    ...(isCountedRight(db) ? [] : ['the count of pastes is not that of the pastes there are']),
+  ];
+}
+
+function isCountedRight(db: DatabaseSync): boolean {
+  if (schemaVersionOf(db) < COUNTS_SINCE_SCHEMA) return true;
+  const right = db.prepare(`
+    SELECT (pastes, bytes) = (SELECT count(*), coalesce(sum(size), 0) FROM pastes) AS isRight
+    FROM usage`);
+  return right.get()?.['isRight'] === 1;
+}
+
+export function holdingsOf(db: DatabaseSync): Holdings {
+  const select = db.prepare('SELECT count(*) AS pastes, coalesce(sum(size), 0) AS contentBytes FROM pastes');
+  const counted = select.get() as unknown as Omit<Holdings, 'schemaVersion'>;
+  return { ...counted, schemaVersion: schemaVersionOf(db) };
 }

@@ -1,17 +1,22 @@
-// Room kept in reserve. With the disk full to the last byte, SQLite in WAL mode can neither delete nor checkpoint: then this file is
-// given up, so that removing content goes on and frees more, and made again when there is room. When that is tried: service/upkeep.ts.
+// Room kept in reserve. With the disk full to the last byte, SQLite in WAL mode can neither delete nor checkpoint: then
+// this file is given up, so that removing content goes on and frees more, and made again when there is room. When that
+// is tried: service/upkeep.ts.
 
 import { closeSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
-
+import type { DatabaseSync } from 'node:sqlite';
 import { MIB } from '../core/time.ts';
 import { WAL_LIMIT_BYTES } from './connection.ts';
 import { fileBytes } from './file.ts';
+import { schemaVersionOf } from './schema.ts';
 
 /** Enough for a log at its limit and for moving it into the database. */
 export const BALLAST_BYTES = 2 * WAL_LIMIT_BYTES;
 
-/** What stays free beside the ballast: content that would leave less is refused when it is offered, and when it is written. */
+/**
+ * What stays free beside the ballast: content that would leave less is refused when it is offered, and when it is
+ * written.
+ */
 export const FREE_RESERVE_BYTES = BALLAST_BYTES;
 
 const OWNER_ONLY_FILE = 0o600;
@@ -77,4 +82,54 @@ function fill(ballastPath: string): boolean {
   } finally {
     closeSync(descriptor);
   }
+}
+
+// The SQL of upkeep, run on the writing connection between transactions, since a checkpoint can't be inside one. When
+// it is due is the cleanup schedule's business.
+
+export interface UpkeepCommands {
+  /** Whether the log is empty now; false when a reader was in the way for TRUNCATE_WAIT_MS. */
+  truncateWal(params: null): boolean;
+  /** Gives at most so many free pages back; how many are left. */
+  releasePages(pages: number): number;
+  optimize(params: null): void;
+  /** Whether the room in reserve is there; true where none is kept. */
+  restoreBallast(params: null): boolean;
+  /** Changes nothing, through the log and to the disk. */
+  probe(params: null): void;
+}
+
+/** All writes wait meanwhile, and a backup or a check reads for as long as it takes: to be tried again later then. */
+const TRUNCATE_WAIT_MS = 200;
+
+export function upkeepCommands(db: DatabaseSync, ballast?: Ballast): UpkeepCommands {
+  const version = schemaVersionOf(db);
+  const truncate = prepareTruncate(db);
+  const freePages = db.prepare('PRAGMA freelist_count');
+  return {
+    truncateWal: truncate,
+    releasePages(pages) {
+      // A PRAGMA takes no parameters; the number is one.
+      db.exec(`PRAGMA incremental_vacuum(${Math.max(1, Math.trunc(pages))})`);
+      return Number(freePages.get()?.['freelist_count']);
+    },
+    optimize: () => db.exec('PRAGMA optimize'),
+    restoreBallast: () => ballast?.restore() ?? true,
+    // Writing a header field again, even as it was, makes a page of the log; an UPDATE of no rows would not.
+    probe: () => db.exec(`PRAGMA user_version = ${version}`),
+  };
+}
+
+function prepareTruncate(db: DatabaseSync): () => boolean {
+  const truncate = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)');
+  const usualWaitMs = Number(db.prepare('PRAGMA busy_timeout').get()?.['timeout']);
+  const waitAtMost = (milliseconds: number): void => db.exec(`PRAGMA busy_timeout = ${milliseconds}`);
+  return () => {
+    waitAtMost(Math.min(TRUNCATE_WAIT_MS, usualWaitMs));
+    try {
+      return truncate.all()[0]?.['busy'] === 0;
+    } finally {
+      waitAtMost(usualWaitMs);
+    }
+  };
 }

@@ -2,11 +2,9 @@
 // That this happens on a thread of its own is writer-thread.ts.
 
 import type { DatabaseSync } from 'node:sqlite';
-
 import type { Ballast } from './ballast.ts';
-import { NEEDS_ROOM, prepareCommands } from './commands.ts';
+import { type Answer, type Command, NEEDS_ROOM, prepareCommands } from './commands.ts';
 import { describe, failureOf } from './failures.ts';
-import type { Answer, Command } from './protocol.ts';
 
 export interface Executor {
   /** One answer for each command. What is answered as done is durable by then. */

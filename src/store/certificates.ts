@@ -1,14 +1,11 @@
 // The SQL of issued certificates. Who may do what with one is service/identity.ts and service/certificates.ts.
 
 import type { DatabaseSync } from 'node:sqlite';
-
-import { prepareAudit } from './audit.ts';
-import { prepareSpending } from './challenges.ts';
+import { prepareAudit, prepareSpending } from './records.ts';
 import type {
-  Certificate, CertificateCounts, CertificatePlace, CertificateRemoval, Issuance, IssueOutcome, Revocation,
-  RevokeOutcome,
-} from './pki-store.ts';
-import type { AuditEvent, Listed, Page } from './store.ts';
+  AuditEvent, Certificate, CertificateCounts, CertificatePlace, CertificateRemoval, Issuance, IssueOutcome,
+  Listed, Page, Revocation, RevokeOutcome, StoredAuthority, StoredCrl,
+} from './store.ts';
 
 export interface AdminGrant {
   readonly serial: string;
@@ -40,11 +37,14 @@ export interface CertificateLookups {
   countCertificates(nowSeconds: number): CertificateCounts;
 }
 
-/** How many found certificates are remembered; fingerprints that are not found are not, since anyone can make them up. */
+/**
+ * How many found certificates are remembered; fingerprints that are not found are not, since anyone can make them up.
+ */
 const REMEMBERED = 10_000;
 
-const CERTIFICATE_COLUMNS = `serial, common_name AS commonName, fingerprint, created_at AS createdAt, expires_at AS expiresAt,
-      issued_to AS issuedTo, is_admin AS isAdmin, revoked_at AS revokedAt, revocation_reason AS revocationReason`;
+const CERTIFICATE_COLUMNS = `serial, common_name AS commonName, fingerprint, created_at AS createdAt,
+  expires_at AS expiresAt, issued_to AS issuedTo, is_admin AS isAdmin, revoked_at AS revokedAt,
+  revocation_reason AS revocationReason`;
 
 export function certificateCommands(db: DatabaseSync): CertificateCommands {
   const grant = db.prepare('UPDATE certificates SET is_admin = 1 WHERE serial = :serial AND revoked_at IS NULL');
@@ -61,13 +61,16 @@ export function certificateCommands(db: DatabaseSync): CertificateCommands {
   };
 }
 
-/** Decides first and writes after, in one transaction: of any number of first certificates exactly one is the admin's. */
+/**
+ * Decides first and writes after, in one transaction: of any number of first certificates exactly one is the admin's.
+ */
 function prepareIssuance(db: DatabaseSync): CertificateCommands['issueCertificate'] {
   const any = db.prepare('SELECT 1 FROM certificates LIMIT 1');
   const bySerial = db.prepare('SELECT 1 FROM certificates WHERE serial = :serial OR fingerprint = :fingerprint');
   const byKey = db.prepare('SELECT 1 FROM certificates WHERE public_key_sha256 = :publicKeySha256');
   const insert = db.prepare(`
-    INSERT INTO certificates (serial, common_name, fingerprint, created_at, expires_at, issued_to, is_admin, public_key_sha256)
+    INSERT INTO certificates
+      (serial, common_name, fingerprint, created_at, expires_at, issued_to, is_admin, public_key_sha256)
     VALUES (:serial, :commonName, :fingerprint, :createdAt, :expiresAt, :issuedTo, :isAdmin, :publicKeySha256)`);
   const challenges = prepareSpending(db);
   const audit = prepareAudit(db);
@@ -181,8 +184,9 @@ export function certificateLookups(db: DatabaseSync): CertificateLookups {
 /** The lookup that every request with an identity makes. */
 function prepareRememberedFind(db: DatabaseSync): CertificateLookups['findCertificate'] {
   const find = db.prepare(`SELECT ${CERTIFICATE_COLUMNS} FROM certificates WHERE fingerprint = :fingerprint`);
-  // It changes with every commit of another connection, of this process or of another (https://sqlite.org/pragma.html#pragma_data_version):
-  // what is remembered is exact, also while the command line revokes.
+  // It changes with every commit of another connection, of this process or of another
+  // (https://sqlite.org/pragma.html#pragma_data_version): what is remembered is exact, also while the command line
+  // revokes.
   const dataVersion = db.prepare('PRAGMA data_version');
   const remembered = new Map<string, Certificate>();
   let rememberedVersion: unknown;
@@ -202,4 +206,65 @@ function prepareRememberedFind(db: DatabaseSync): CertificateLookups['findCertif
 /** SQLite has no booleans. */
 function fromCertificateRow(row: Record<string, unknown> | undefined): Certificate | undefined {
   return row && ({ ...row, isAdmin: row['isAdmin'] === 1 } as unknown as Certificate);
+}
+
+// The SQL of the certificate authority and its revocation list: a single row each.
+
+export interface AuthorityCreation {
+  readonly authority: StoredAuthority;
+  readonly created: AuditEvent;
+}
+
+export interface AuthorityCommands {
+  /** Whether this is the authority from now on; an earlier one stays. */
+  createAuthority(creation: AuthorityCreation): boolean;
+  /** Whether it was kept; a list of the same or a larger number stays. */
+  keepCrl(crl: StoredCrl): boolean;
+}
+
+export interface AuthorityLookups {
+  findAuthority(): StoredAuthority | undefined;
+  findCrl(known?: StoredCrl): StoredCrl | undefined;
+  revokedCount(): number;
+}
+
+export function authorityCommands(db: DatabaseSync): AuthorityCommands {
+  const insert = db.prepare(`
+    INSERT INTO authority (only, common_name, certificate, locked_key, fingerprint, created_at, expires_at)
+    VALUES (1, :commonName, :certificate, :lockedKey, :fingerprint, :createdAt, :expiresAt)
+    ON CONFLICT DO NOTHING`);
+  const keep = db.prepare(`
+    INSERT INTO crl (only, number, der, this_update, revoked_count)
+    VALUES (1, :number, :der, :thisUpdate, :revokedCount)
+    ON CONFLICT (only) DO UPDATE
+    SET number = :number, der = :der, this_update = :thisUpdate, revoked_count = :revokedCount
+    WHERE number < :number`);
+  const audit = prepareAudit(db);
+  return {
+    createAuthority: ({ authority, created }) => {
+      const isNew = insert.run({ ...authority }).changes === 1;
+      if (isNew) audit(created);
+      return isNew;
+    },
+    keepCrl: (crl) => keep.run({ ...crl }).changes === 1,
+  };
+}
+
+export function authorityLookups(db: DatabaseSync): AuthorityLookups {
+  const find = db.prepare(`
+    SELECT common_name AS commonName, certificate, locked_key AS lockedKey, fingerprint, created_at AS createdAt,
+      expires_at AS expiresAt
+    FROM authority`);
+  const crl = db.prepare('SELECT number, der, this_update AS thisUpdate, revoked_count AS revokedCount FROM crl');
+  const crlNumber = db.prepare('SELECT number FROM crl');
+  const revocations = db.prepare('SELECT count FROM revocations');
+  return {
+    findAuthority: () => find.get() as unknown as StoredAuthority | undefined,
+    // It may have megabytes: read once.
+    findCrl: (known) => {
+      if (known !== undefined && crlNumber.get()?.['number'] === known.number) return known;
+      return crl.get() as unknown as StoredCrl | undefined;
+    },
+    revokedCount: () => Number(revocations.get()?.['count']),
+  };
 }

@@ -2,28 +2,19 @@
 // own; a new command is one function there and one line here.
 
 import type { DatabaseSync } from 'node:sqlite';
-
-import { auditCommands } from './audit.ts';
-import type { AuditCommands } from './audit.ts';
-import { authorityCommands } from './authority.ts';
-import type { AuthorityCommands } from './authority.ts';
-import type { Ballast } from './ballast.ts';
-import { certificateCommands } from './certificates.ts';
-import type { CertificateCommands } from './certificates.ts';
-import { challengeCommands } from './challenges.ts';
-import type { ChallengeCommands } from './challenges.ts';
-import { contentCommands } from './contents.ts';
-import type { ContentCommands } from './contents.ts';
-import { pasteChangeCommands } from './paste-changes.ts';
-import type { PasteChangeCommands } from './paste-changes.ts';
-import { pasteCommands } from './pastes.ts';
-import type { PasteCommands } from './pastes.ts';
-import { secretCommands } from './secrets.ts';
-import type { SecretCommands } from './secrets.ts';
-import { submissionCommands } from './submissions.ts';
-import type { SubmissionCommands } from './submissions.ts';
-import { upkeepCommands } from './upkeep.ts';
-import type { UpkeepCommands } from './upkeep.ts';
+import { type Ballast, upkeepCommands, type UpkeepCommands } from './ballast.ts';
+import {
+  authorityCommands, type AuthorityCommands, certificateCommands, type CertificateCommands,
+} from './certificates.ts';
+import { contentCommands, type ContentCommands } from './contents.ts';
+import type { StoreFailure } from './failures.ts';
+import {
+  pasteChangeCommands, type PasteChangeCommands, pasteCommands, type PasteCommands,
+} from './pastes.ts';
+import {
+  auditCommands, type AuditCommands, challengeCommands, type ChallengeCommands, secretCommands,
+  type SecretCommands, submissionCommands, type SubmissionCommands,
+} from './records.ts';
 
 /** Every command takes one value and answers one, both of which must survive a structured clone. */
 export interface Commands
@@ -96,3 +87,34 @@ export function prepareCommands(db: DatabaseSync, ballast?: Ballast): Commands {
     ...upkeepCommands(db, ballast),
   };
 }
+
+// What the serving thread and the writer thread say to each other. Each request is answered once, in order.
+
+/** What the thread is started with. */
+export interface WriterSetup {
+  readonly path: string;
+  /** Whether room is held in reserve: by the server alone, which must know whether it was given up. */
+  readonly keepsBallast: boolean;
+}
+
+export interface Command {
+  readonly name: CommandName;
+  readonly params: unknown;
+}
+
+/** `batch`: in one transaction. `alone`: outside any. `close`: the last message; the thread ends by itself. */
+export type Request =
+  | { readonly kind: 'batch'; readonly commands: readonly Command[] }
+  | { readonly kind: 'alone'; readonly command: Command }
+  | { readonly kind: 'close' };
+
+/** `failure` is null when nothing of the storage failed: the error is one of the program. */
+export type Answer =
+  | { readonly done: true; readonly value: unknown }
+  | { readonly done: false; readonly failure: StoreFailure | null; readonly error: unknown };
+
+/** First `opened` or `refused`; then `answers` in the order of the commands, for every batch and command alone. */
+export type Report =
+  | { readonly kind: 'opened' }
+  | { readonly kind: 'refused'; readonly failure: StoreFailure | 'refused'; readonly message: string }
+  | { readonly kind: 'answers'; readonly answers: readonly Answer[] };

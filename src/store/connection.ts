@@ -1,13 +1,13 @@
 // How the two kinds of connection are opened and set up. Whether the file may be opened at all is file.ts.
 
-import { DatabaseSync } from 'node:sqlite';
-import type { DatabaseSyncOptions } from 'node:sqlite';
+import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-
 import { KIB, MIB } from '../core/time.ts';
 import { isDamage } from './failures.ts';
 import { damagedRefused, newerVersionRefused, otherProgramRefused } from './file.ts';
-import { APPLICATION_ID, MIGRATIONS, PAGE_BYTES, applicationIdOf, migrate, schemaVersionOf } from './schema.ts';
+import {
+  APPLICATION_ID, applicationIdOf, migrate, MIGRATIONS, PAGE_BYTES, schemaVersionOf,
+} from './schema.ts';
 
 /** The log is moved into the database whenever it has grown so far, and cut back to this when it starts anew. */
 export const WAL_LIMIT_BYTES = 8 * MIB;
@@ -25,8 +25,8 @@ const OPTIONS = { timeout: 5000, limits: { attach: 0 } } as const satisfies Data
 const CAUTION = ['PRAGMA trusted_schema = OFF', 'PRAGMA cell_size_check = ON'];
 
 /**
- * Fixed by the first table. Setting auto_vacuum writes a file, which must bear our application id from its first byte: a
- * crash would otherwise leave one that looks like another program's. Not IMMEDIATE, which writes before it is set.
+ * Fixed by the first table. Setting auto_vacuum writes a file, which must bear our application id from its first byte:
+ * a crash would otherwise leave one that looks like another program's. Not IMMEDIATE, which writes before it is set.
  */
 const LAYOUT = [
   `PRAGMA page_size = ${PAGE_BYTES}`,

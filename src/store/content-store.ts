@@ -1,17 +1,16 @@
 // ContentStore over the writer and the reader: uploads, and who holds which content for reading, so that what lost its
 // paste goes when its last reader is through. The SQL is in contents.ts.
 
-import type { Log } from '../core/log.ts';
+import { freeBytes } from '../core/bytes.ts';
+import type { Log } from '../core/events.ts';
 import { KIB } from '../core/time.ts';
-import { createChunkBuffers } from './chunk-buffers.ts';
-import type { ChunkBuffers } from './chunk-buffers.ts';
-import { createDiscards } from './discards.ts';
-import { createRecentChunks } from './recent-chunks.ts';
-import type { RecentChunks } from './recent-chunks.ts';
-import type { Reader } from './reader.ts';
+import { createChunkBuffers } from './buffers.ts';
 import type { Chunk } from './contents.ts';
-import { CHUNK_BYTES, StoreError } from './store.ts';
-import type { ContentReader, ContentStore, Upload, UploadQuota } from './store.ts';
+import { describe, StoreError } from './failures.ts';
+import type { Reader } from './reader.ts';
+import {
+  CHUNK_BYTES, type ChunkBuffers, type ContentReader, type ContentStore, type Upload, type UploadQuota,
+} from './store.ts';
 import type { Writer } from './writer.ts';
 
 /** Chunks in one command: as much content as a batch is meant to hold, since clearing it costs what writing it did. */
@@ -151,6 +150,116 @@ function createContentReader(contentId: string, chunks: RecentChunks, letGo: () 
       if (closed) return;
       closed = true;
       letGo();
+    },
+  };
+}
+
+// Removes the chunks of orphaned content in steps, one content at a time, so that other writes come in between. That a
+// content may go now, since nobody reads it, is content-store.ts's knowledge.
+
+export interface Discards {
+  /** Resolves when nothing is left, or after a failure: what remains is tried again by the next call or start. */
+  add(contentIds: readonly string[]): Promise<void>;
+}
+
+/** `step` removes some chunks of one content and says whether it is gone. */
+export function createDiscards(step: (contentId: string) => Promise<boolean>, log: Log): Discards {
+  const waiting = new Set<string>();
+  let running: Promise<void> | undefined;
+
+  /** Its last step and `running = undefined` are one turn: what is added after it begins a run of its own. */
+  async function run(): Promise<void> {
+    try {
+      for (const contentId of waiting) await discard(contentId);
+    } catch (error) {
+      const details = { reason: describe(error), waiting: waiting.size };
+      log({ level: 'warning', logger: 'store', event: 'content not removed', outcome: 'failure', details });
+    } finally {
+      running = undefined;
+    }
+  }
+
+  async function discard(contentId: string): Promise<void> {
+    try {
+      while (!(await step(contentId)));
+      waiting.delete(contentId);
+    } catch (error) {
+      // To the end of the row, so that one content that can't be removed does not keep the others.
+      waiting.delete(contentId);
+      waiting.add(contentId);
+      throw error;
+    }
+  }
+
+  return {
+    add(contentIds) {
+      for (const contentId of contentIds) waiting.add(contentId);
+      // A run without anything to do would be over before it is noted here.
+      if (waiting.size > 0) running ??= run();
+      return running ?? Promise.resolve();
+    },
+  };
+}
+
+// The few chunks of larger content that were read last. Readers take pieces out of them: one that waits for its client
+// then holds a piece, and all of them together no more chunks than are kept here.
+
+export interface RecentChunks {
+  /** Copies what is there into `target`; how many bytes, 0 past the end of the chunk or where there is none. */
+  copy(place: PlaceInContent, target: Uint8Array): number;
+  /** Nobody reads the content any more. */
+  forget(contentId: string): void;
+}
+
+export interface PlaceInContent {
+  readonly contentId: string;
+  /** Of the chunk. */
+  readonly position: number;
+  /** Bytes into the chunk. */
+  readonly offset: number;
+}
+
+interface Kept {
+  readonly contentId: string;
+  readonly position: number;
+  readonly bytes: Uint8Array;
+}
+
+/** 2 MiB: more than readers take pieces of in one turn of the event loop. */
+const MAX_KEPT_CHUNKS = 8;
+
+/** `read` gives a chunk in a buffer of its own. */
+export function createRecentChunks(
+  read: (contentId: string, position: number) => Uint8Array | undefined,
+): RecentChunks {
+  /** The one used last is at the end. */
+  let kept: Kept[] = [];
+
+  function find(contentId: string, position: number): Kept | undefined {
+    const index = kept.findIndex((chunk) => chunk.position === position && chunk.contentId === contentId);
+    return index === -1 ? undefined : kept.splice(index, 1)[0];
+  }
+
+  function fetch(contentId: string, position: number): Kept | undefined {
+    const bytes = read(contentId, position);
+    if (bytes === undefined) return undefined;
+    // Left to the collector, what hundreds of readers have been through would fill the memory before it comes.
+    if (kept.length === MAX_KEPT_CHUNKS) freeBytes(kept.shift()!.bytes);
+    return { contentId, position, bytes };
+  }
+
+  return {
+    copy({ contentId, position, offset }, target) {
+      const chunk = find(contentId, position) ?? fetch(contentId, position);
+      if (chunk === undefined) return 0;
+      kept.push(chunk);
+      const piece = chunk.bytes.subarray(offset, offset + target.length);
+      target.set(piece);
+      return piece.length;
+    },
+    forget(contentId) {
+      for (const chunk of kept) if (chunk.contentId === contentId) freeBytes(chunk.bytes);
+      kept = kept.filter((chunk) => chunk.contentId !== contentId);
     },
   };
 }

@@ -2,10 +2,8 @@
 // content-store.ts.
 
 import type { DatabaseSync } from 'node:sqlite';
-
 import { prepareUsage } from './pastes.ts';
-import { CHUNK_BYTES, passesQuota } from './store.ts';
-import type { UploadQuota } from './store.ts';
+import { CHUNK_BYTES, passesQuota, type UploadQuota } from './store.ts';
 
 export interface Chunk {
   readonly contentId: string;

@@ -1,10 +1,8 @@
 // The thread that copies a database: one request, one report. What is copied and how is copy.ts.
 
 import { parentPort, workerData } from 'node:worker_threads';
-
-import { copyDatabase } from './copy.ts';
-import type { CopyReport, CopyRequest } from './copy.ts';
-import { DatabaseRefusedError, StoreError } from './store.ts';
+import { copyDatabase, type CopyReport, type CopyRequest } from './backup.ts';
+import { DatabaseRefusedError, StoreError } from './failures.ts';
 
 function report(): CopyReport {
   try {

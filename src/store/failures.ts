@@ -1,8 +1,5 @@
 // Which failures of SQLite are the storage's condition, and which are errors of this program. Used on both threads.
 
-import { StoreError } from './store.ts';
-import type { StoreFailure } from './store.ts';
-
 /** The low byte of an extended result code is the primary one. */
 const PRIMARY = 0xff;
 
@@ -73,4 +70,40 @@ export function describe(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown failure';
   const errcode = extendedCodeOf(error);
   return errcode === undefined ? error.message : `${error.message} (SQLite ${errcode})`;
+}
+
+/**
+ * `full`: no room for it now (disk or quota). `unavailable`: the storage fails at this moment. In both cases nothing of
+ * the call was stored.
+ */
+export type StoreFailure = 'full' | 'unavailable';
+
+export class StoreError extends Error {
+  override readonly name = 'StoreError';
+  readonly failure: StoreFailure;
+
+  constructor(failure: StoreFailure, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.failure = failure;
+  }
+}
+
+/**
+ * The file is not one that this program may open: of a newer version, of another program, or damaged. It is left
+ * untouched.
+ */
+export class DatabaseRefusedError extends Error {
+  override readonly name = 'DatabaseRefusedError';
+}
+
+/** Another process has the database open. It is left untouched. */
+export class DatabaseInUseError extends Error {
+  override readonly name = 'DatabaseInUseError';
+  /** The file that the other process has open as long as it has the database. */
+  readonly lockPath: string | undefined;
+
+  constructor(message: string, lockPath?: string) {
+    super(message);
+    this.lockPath = lockPath;
+  }
 }

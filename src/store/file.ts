@@ -1,13 +1,13 @@
 // The database file before SQLite sees it: whether it is ours to open, its folder, its permissions, and that no other
 // process serves it. It is looked at without a connection: even a read-only one leaves files beside a WAL database.
 
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readSync, statSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-
-import { SQLITE_BUSY, asStoreError, primaryCodeOf } from './failures.ts';
+import {
+  asStoreError, DatabaseInUseError, DatabaseRefusedError, primaryCodeOf, SQLITE_BUSY, StoreError,
+} from './failures.ts';
 import { APPLICATION_ID, MIGRATIONS } from './schema.ts';
-import { DatabaseInUseError, DatabaseRefusedError, StoreError } from './store.ts';
 
 /** https://sqlite.org/fileformat2.html#the_database_header */
 const HEADER_BYTES = 100;

@@ -2,7 +2,6 @@
 // and sorted by, so that neither reads the pastes that it skips. An owner's has all that is shown, too.
 
 import type { DatabaseSync } from 'node:sqlite';
-
 import type { Listed, ListedPaste, Page, PasteFilter } from './store.ts';
 
 export interface PasteListLookups {

@@ -2,32 +2,23 @@
 // checkpoint's way for long. Sees every commit that has been acknowledged.
 
 import type { DatabaseSync } from 'node:sqlite';
-
+import {
+  authorityLookups, type AuthorityLookups, certificateLookups, type CertificateLookups,
+} from './certificates.ts';
 import { openReading } from './connection.ts';
-import { auditLookups } from './audit.ts';
-import type { AuditLookups } from './audit.ts';
-import { authorityLookups } from './authority.ts';
-import type { AuthorityLookups } from './authority.ts';
-import { certificateLookups } from './certificates.ts';
-import type { CertificateLookups } from './certificates.ts';
-import { challengeLookups } from './challenges.ts';
-import type { ChallengeLookups } from './challenges.ts';
-import { contentLookups } from './contents.ts';
-import type { ContentLookups } from './contents.ts';
-import { asStoreError } from './failures.ts';
-import { pasteListLookups } from './paste-lists.ts';
-import type { PasteListLookups } from './paste-lists.ts';
-import { pasteLookups } from './pastes.ts';
-import type { PasteLookups } from './pastes.ts';
-import { secretLookups } from './secrets.ts';
-import type { SecretLookups } from './secrets.ts';
-import { statsLookups } from './stats.ts';
-import type { StatsLookups } from './stats.ts';
-import { StoreError } from './store.ts';
+import { contentLookups, type ContentLookups } from './contents.ts';
+import { asStoreError, StoreError } from './failures.ts';
+import { pasteListLookups, type PasteListLookups } from './paste-lists.ts';
+import { pasteLookups, type PasteLookups } from './pastes.ts';
+import {
+  auditLookups, type AuditLookups, challengeLookups, type ChallengeLookups, secretLookups,
+  type SecretLookups,
+} from './records.ts';
+import { statsLookups, type StatsLookups } from './stats.ts';
 
 export interface Lookups
-  extends PasteLookups, PasteListLookups, ContentLookups, ChallengeLookups, CertificateLookups, AuthorityLookups, AuditLookups,
-    SecretLookups, StatsLookups {}
+  extends PasteLookups, PasteListLookups, ContentLookups, ChallengeLookups, CertificateLookups, AuthorityLookups,
+    AuditLookups, SecretLookups, StatsLookups {}
 
 export interface Reader {
   /** Throws a StoreError when the storage fails or is closed. */

@@ -3,10 +3,6 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 
-import { freeBytes } from './ballast.ts';
-import { fileBytes } from './file.ts';
-import type { Reader } from './reader.ts';
-
 /** All stored pastes, expired ones that have not been removed included. Times are Unix seconds, null without any. */
 export interface PasteCounts {
   readonly count: number;
@@ -64,39 +60,6 @@ export interface StatsLookups {
   countAdmins(nowSeconds: number): number;
   countAudit(): AuditCounts;
   pages(): Pick<FileSizes, 'schemaVersion' | 'unusedBytes'>;
-}
-
-/** Pastes in one statement: some milliseconds, or as long as their pages take to be read from a disk. */
-const SLICE_PASTES = 5000;
-
-export function createStatsStore(reader: Reader, path: string): StatsStore {
-  return {
-    pastes: async (nowSeconds) => ({
-      ...reader.look((lookups) => lookups.countPastes(nowSeconds)),
-      ...countOptions(reader),
-    }),
-    admins: async (nowSeconds) => reader.look((lookups) => lookups.countAdmins(nowSeconds)),
-    audit: async () => reader.look((lookups) => lookups.countAudit()),
-    files: async () => ({
-      ...reader.look((lookups) => lookups.pages()),
-      databaseBytes: fileBytes(path),
-      walBytes: fileBytes(`${path}-wal`),
-      diskFreeBytes: freeBytes(path),
-    }),
-  };
-}
-
-function countOptions(reader: Reader): PasteOptionCounts {
-  const counted = { burnAfterRead: 0, passwordProtected: 0 };
-  let lastRow: number | null = 0;
-  while (lastRow !== null) {
-    const afterRow: number = lastRow;
-    const slice = reader.look((lookups) => lookups.countPasteOptions(afterRow, SLICE_PASTES));
-    counted.burnAfterRead += slice.burnAfterRead;
-    counted.passwordProtected += slice.passwordProtected;
-    lastRow = slice.lastRow;
-  }
-  return counted;
 }
 
 export function statsLookups(db: DatabaseSync): StatsLookups {

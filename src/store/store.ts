@@ -1,11 +1,9 @@
-// What the rest of the program may ask of the storage: nouns and promises, no SQL and no node:sqlite types. Each invariant is one
-// call, decided in one transaction; ids and times are parameters. How it is kept starts at open.ts.
+// What the rest of the program may ask of the storage: nouns and promises, no SQL and no node:sqlite types. Each
+// invariant is one call, decided in one transaction; ids and times are parameters. How it is kept starts at open.ts.
 
-import type { Awaitable } from '../core/awaitable.ts';
 import type { CompactBytes } from '../core/bytes.ts';
-import type { LogDetails } from '../core/log.ts';
-import type { ChunkBuffers } from './chunk-buffers.ts';
-import type { AuthorityStore, CertificateStore } from './pki-store.ts';
+import type { LogDetails } from '../core/events.ts';
+import type { Awaitable } from '../core/time.ts';
 
 /** A paste without its content. Times are Unix seconds. */
 export interface Paste {
@@ -98,13 +96,13 @@ export interface PasteStore {
   /** Durable when it resolves. Chunks of `contentId` must have been written; they belong to the paste from then on. */
   create(paste: NewPaste, terms: CreationTerms): Promise<CreationOutcome>;
   /**
-   * The claim that makes burning happen once: removes the paste if it is burn-after-read, has not expired, and still has the
-   * password hash that was checked. Durable when it resolves; true for exactly one of any number of callers.
+   * The claim that makes burning happen once: removes the paste if it is burn-after-read, has not expired, and still
+   * has the password hash that was checked. Durable when it resolves; true for exactly one of any number of callers.
    */
   burn(id: string, passwordHash: string | null, nowSeconds: number): Promise<boolean>;
   /**
-   * Changes a paste of `owner`, all or nothing: readers see the old one or the new one. With content, the terms are those of
-   * creating. Chunks of what is replaced go when nobody reads them any more.
+   * Changes a paste of `owner`, all or nothing: readers see the old one or the new one. With content, the terms are
+   * those of creating. Chunks of what is replaced go when nobody reads them any more.
    */
   update(id: string, owner: string, changes: PasteChanges, terms: UpdateTerms): Promise<UpdateOutcome>;
   /** Removes a paste that `by` owns; anyone's with `asAdmin`, and then with this entry in the audit log. */
@@ -193,7 +191,7 @@ export interface Listed<Item> {
   readonly total: number;
 }
 
-/** What happened, for whoever must answer for the service. Never in it: passwords, secrets, keys, content, or whole paste ids. */
+/** What happened, for whoever must answer for it. Never in it: passwords, secrets, keys, content, whole paste ids. */
 export interface AuditEvent {
   /** Unix seconds. */
   readonly time: number;
@@ -287,8 +285,8 @@ export interface ContentStore {
 /** Upkeep, each call a bounded step. Called by the cleanup schedule. */
 export interface StoreUpkeep {
   /**
-   * Moves the write-ahead log into the database and empties it, so that removed content is gone from both files. False when
-   * something else kept the log busy, such as a backup: to be tried again.
+   * Moves the write-ahead log into the database and empties it, so that removed content is gone from both files. False
+   * when something else kept the log busy, such as a backup: to be tried again.
    */
   truncateWal(): Promise<boolean>;
   /** Gives at most `pages` free pages back to the file system; how many pages are still free. */
@@ -321,35 +319,132 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/**
- * `full`: no room for it now (disk or quota). `unavailable`: the storage fails at this moment. In both cases nothing of the
- * call was stored.
- */
-export type StoreFailure = 'full' | 'unavailable';
-
-export class StoreError extends Error {
-  override readonly name = 'StoreError';
-  readonly failure: StoreFailure;
-
-  constructor(failure: StoreFailure, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.failure = failure;
-  }
+export interface ChunkBuffers {
+  /** CHUNK_BYTES of whatever was in them before, for the taker alone until it gives them back. */
+  take(): Uint8Array<SharedArrayBuffer>;
+  /** From any view of a buffer that was taken; other bytes, and those that were given back already, are let be. */
+  giveBack(bytes: Uint8Array): void;
+  /** How many are taken. */
+  readonly taken: number;
 }
 
-/** The file is not one that this program may open: of a newer version, of another program, or damaged. It is left untouched. */
-export class DatabaseRefusedError extends Error {
-  override readonly name = 'DatabaseRefusedError';
+/** Where a certificate is in the order of their ends. */
+export type CertificatePlace = Pick<Certificate, 'expiresAt' | 'serial'>;
+
+export interface CertificateRemoval {
+  readonly removed: number;
+  /** The last one looked at; null when there are no more. */
+  readonly last: CertificatePlace | null;
 }
 
-/** Another process has the database open. It is left untouched. */
-export class DatabaseInUseError extends Error {
-  override readonly name = 'DatabaseInUseError';
-  /** The file that the other process has open as long as it has the database. */
-  readonly lockPath: string | undefined;
+/** A certificate that this service issued. Times are Unix seconds. */
+export interface Certificate {
+  /** 32 lowercase hex digits. */
+  readonly serial: string;
+  readonly commonName: string;
+  /** SHA-1 of the DER, 40 lowercase hex digits. */
+  readonly fingerprint: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  /** Fingerprint of the requester; null when it was anonymous. */
+  readonly issuedTo: string | null;
+  readonly isAdmin: boolean;
+  readonly revokedAt: number | null;
+  readonly revocationReason: string | null;
+}
 
-  constructor(message: string, lockPath?: string) {
-    super(message);
-    this.lockPath = lockPath;
-  }
+/** A certificate to record. Whether it makes an admin is decided when it is. */
+export interface NewCertificate extends Omit<Certificate, 'isAdmin' | 'revokedAt' | 'revocationReason'> {
+  /** 32 bytes: SHA-256 of its SubjectPublicKeyInfo. A key is certified once. */
+  readonly publicKeySha256: Uint8Array;
+}
+
+export interface Issuance {
+  readonly certificate: NewCertificate;
+  /** The work to be used up; null when none was asked for. */
+  readonly spend: SpentChallenge | null;
+  /** Records it only when no certificate was ever issued before. */
+  readonly onlyFirst?: boolean;
+  readonly issued: AuditEvent;
+  /** Recorded beside it when the certificate is the first one ever, and so the admin's. */
+  readonly granted: AuditEvent;
+}
+
+export type IssueOutcome =
+  | { readonly kind: 'issued'; readonly isAdmin: boolean }
+  | SpendingRefusal
+  | { readonly kind: 'notFirst' }
+  | { readonly kind: 'serialTaken' }
+  | { readonly kind: 'keyTaken' };
+
+export interface Revocation {
+  readonly serial: string;
+  readonly nowSeconds: number;
+  readonly reason: string | null;
+  readonly revoked: AuditEvent;
+}
+
+export type RevokeOutcome = 'revoked' | 'notFound' | 'alreadyRevoked';
+
+export interface CertificateCounts {
+  readonly valid: number;
+  readonly revoked: number;
+  readonly expired: number;
+}
+
+export interface CertificateStore {
+  findByFingerprint(fingerprint: string): Promise<Certificate | undefined>;
+  findBySerial(serial: string): Promise<Certificate | undefined>;
+  /** A page of those that the fingerprint obtained, and the one that it is of; newest first, ties by serial. */
+  listOf(fingerprint: string, page: Page): Promise<Listed<Certificate>>;
+  /** Every certificate, newest first. */
+  listAll(): Promise<readonly Certificate[]>;
+  /** In the order of their revocation; however many there are, others have their turns meanwhile. */
+  listRevoked(): AsyncIterable<Certificate>;
+  /** How many there are; one that is revoked and has expired counts as revoked. */
+  countByStatus(nowSeconds: number): Promise<CertificateCounts>;
+  /** Records a certificate; the first one ever is the admin's, of any number that race. */
+  issue(issuance: Issuance): Promise<IssueOutcome>;
+  revoke(revocation: Revocation): Promise<RevokeOutcome>;
+  /**
+   * Looks at `limit` that had expired by then, those after that place, and removes the ones that nothing refers to: no
+   * paste, no certificate that was obtained with it, no list of revoked ones that must name it once more. Never an
+   * admin's: there is a first certificate once. A fingerprint that is removed is one like any other, and owns nothing.
+   */
+  removeExpired(untilSeconds: number, after: CertificatePlace | null, limit: number): Promise<CertificateRemoval>;
+  /** Makes the holder of a certificate an admin; false when there is none of that serial, or it is revoked. */
+  grantAdmin(serial: string, granted: AuditEvent): Promise<boolean>;
+}
+
+/** The one authority there is. Times are Unix seconds. */
+export interface StoredAuthority {
+  readonly commonName: string;
+  /** DER. */
+  readonly certificate: Uint8Array;
+  /** As crypto/private-key.ts locks it. */
+  readonly lockedKey: Uint8Array;
+  readonly fingerprint: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+}
+
+/** A revocation list that was made. */
+export interface StoredCrl {
+  readonly number: number;
+  readonly der: Uint8Array;
+  readonly thisUpdate: number;
+  /** What the store's revokedCount was when it was made: it is old when this differs. */
+  readonly revokedCount: number;
+}
+
+export interface AuthorityStore {
+  find(): Promise<StoredAuthority | undefined>;
+  /** Keeps the first one offered, ever; whether it was this one. */
+  create(authority: StoredAuthority, created: AuditEvent): Promise<boolean>;
+  /** The list that is kept; `known` itself while it is that one. */
+  findCrl(known?: StoredCrl): Promise<StoredCrl | undefined>;
+  /** Replaces a list of a smaller number; false when a newer one is there. */
+  keepCrl(crl: StoredCrl): Promise<boolean>;
+  /** How often a certificate was revoked, ever. */
+  revokedCount(): Promise<number>;
 }

@@ -2,23 +2,22 @@
 // second process may do: nothing here discards content or cleans up, since leases and orphans are known to the server
 // alone. The server's own way in is open.ts.
 
+import { freeBytes } from './ballast.ts';
 import { openReading } from './connection.ts';
-import { SQLITE_CANTOPEN, asStoreError, primaryCodeOf } from './failures.ts';
 import {
-  LOCK_WAIT_MS, createFile, lockDatabase, newerVersionRefused, refuseOtherFiles, requireDatabase,
+  asStoreError, DatabaseInUseError, DatabaseRefusedError, primaryCodeOf, SQLITE_CANTOPEN,
+} from './failures.ts';
+import {
+  createFile, type DatabaseLock, fileBytes, LOCK_WAIT_MS, lockDatabase, newerVersionRefused,
+  refuseOtherFiles, requireDatabase,
 } from './file.ts';
-import type { DatabaseLock } from './file.ts';
 import type { StoreOptions } from './open.ts';
 import { createAuthorityStore, createCertificateStore } from './pki-store.ts';
-import type { AuthorityStore, CertificateStore } from './pki-store.ts';
-import { openReader } from './reader.ts';
+import { openReader, type Reader } from './reader.ts';
 import { MIGRATIONS, schemaVersionOf } from './schema.ts';
-import { createStatsStore } from './stats.ts';
-import type { StatsStore } from './stats.ts';
-import { DatabaseInUseError, DatabaseRefusedError } from './store.ts';
-import type { AuditStore, PasteStore } from './store.ts';
-import { startWriter } from './writer.ts';
-import type { Writer } from './writer.ts';
+import type { PasteOptionCounts, StatsStore } from './stats.ts';
+import type { AuditStore, AuthorityStore, CertificateStore, PasteStore } from './store.ts';
+import { startWriter, type Writer } from './writer.ts';
 
 export interface VisitOptions extends StoreOptions {
   /** What becomes of a path without a file. */
@@ -111,3 +110,36 @@ function versionBeside(path: string): number {
     db?.close();
   }
 }
+
+export function createStatsStore(reader: Reader, path: string): StatsStore {
+  return {
+    pastes: async (nowSeconds) => ({
+      ...reader.look((lookups) => lookups.countPastes(nowSeconds)),
+      ...countOptions(reader),
+    }),
+    admins: async (nowSeconds) => reader.look((lookups) => lookups.countAdmins(nowSeconds)),
+    audit: async () => reader.look((lookups) => lookups.countAudit()),
+    files: async () => ({
+      ...reader.look((lookups) => lookups.pages()),
+      databaseBytes: fileBytes(path),
+      walBytes: fileBytes(`${path}-wal`),
+      diskFreeBytes: freeBytes(path),
+    }),
+  };
+}
+
+export function countOptions(reader: Reader): PasteOptionCounts {
+  const counted = { burnAfterRead: 0, passwordProtected: 0 };
+  let lastRow: number | null = 0;
+  while (lastRow !== null) {
+    const afterRow: number = lastRow;
+    const slice = reader.look((lookups) => lookups.countPasteOptions(afterRow, SLICE_PASTES));
+    counted.burnAfterRead += slice.burnAfterRead;
+    counted.passwordProtected += slice.passwordProtected;
+    lastRow = slice.lastRow;
+  }
+  return counted;
+}
+
+/** Pastes in one statement: some milliseconds, or as long as their pages take to be read from a disk. */
+export const SLICE_PASTES = 5000;

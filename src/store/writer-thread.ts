@@ -3,15 +3,11 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
-
-import { createBallast } from './ballast.ts';
-import type { Ballast } from './ballast.ts';
-import { createExecutor } from './batch.ts';
-import type { Executor } from './batch.ts';
+import { type Ballast, createBallast } from './ballast.ts';
+import { createExecutor, type Executor } from './batch.ts';
+import type { Report, Request, WriterSetup } from './commands.ts';
 import { openWriting } from './connection.ts';
-import { describe, failureOf, isOutOfRoom } from './failures.ts';
-import type { Report, Request, WriterSetup } from './protocol.ts';
-import { DatabaseRefusedError } from './store.ts';
+import { DatabaseRefusedError, describe, failureOf, isOutOfRoom } from './failures.ts';
 
 function serve(): void {
   const port = parentPort;

@@ -3,13 +3,15 @@
 
 import assert from 'node:assert/strict';
 import { before, test, type TestContext } from 'node:test';
-import { startApp, type RunningApp } from '../support/app.ts';
-import { makeTestAuthority, makeTestClient, withOtherSignature, type TestClient } from '../support/authority.ts';
+import { encodePem } from '../../src/crypto/keys.ts';
+import { fingerprintSha1 } from '../../src/crypto/presented.ts';
+import { type RunningApp, startApp } from '../support/app.ts';
+import {
+  makeTestAuthority, makeTestClient, type TestClient, withOtherSignature,
+} from '../support/authority.ts';
 import { deleteCertificate, newFingerprint, presenting } from '../support/certificates.ts';
 import { audited, CA_PASSWORD, certificateOf, issue, send, withAdmin } from '../support/pki.ts';
 import { head, onlyAnswer } from '../support/raw-http.ts';
-import { fingerprintSha1 } from '../../src/crypto/fingerprint.ts';
-import { encodePem } from '../../src/crypto/pem.ts';
 
 const SECRET = 'the secret of the proxy';
 const WITH_SECRET = `X-Proxy-Secret: ${SECRET}`;

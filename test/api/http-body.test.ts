@@ -5,11 +5,10 @@ import { createHash } from 'node:crypto';
 import { test, type TestContext } from 'node:test';
 import { Refusal } from '../../src/core/refusals.ts';
 import { MIB } from '../../src/core/time.ts';
-import type { Handler } from '../../src/http/handler.ts';
-import { emptyReply, jsonReply } from '../../src/http/reply.ts';
+import { emptyReply, type Handler, jsonReply } from '../../src/http/reply.ts';
 import { assertContract, assertRefused } from '../support/answer-contract.ts';
-import { startHttp, type RunningHttp } from '../support/http-server.ts';
-import { chunked, limited, LIMIT_BYTES } from '../support/limited-body.ts';
+import { type RunningHttp, startHttp } from '../support/http-server.ts';
+import { chunked, LIMIT_BYTES, limited } from '../support/limited-body.ts';
 import { head, onlyAnswer, openRaw } from '../support/raw-http.ts';
 
 test('a body of any length and either framing: taken whole, the connection is used again', async (t) => {

@@ -8,11 +8,10 @@ import { connect } from 'node:net';
 import { test } from 'node:test';
 import { Refusal } from '../../src/core/refusals.ts';
 import { MIB } from '../../src/core/time.ts';
-import type { Handler } from '../../src/http/handler.ts';
-import { emptyReply } from '../../src/http/reply.ts';
+import { emptyReply, type Handler } from '../../src/http/reply.ts';
 import { assertRefused } from '../support/answer-contract.ts';
 import { startHttp } from '../support/http-server.ts';
-import { chunked, limited, LIMIT_BYTES } from '../support/limited-body.ts';
+import { chunked, LIMIT_BYTES, limited } from '../support/limited-body.ts';
 import { head, onlyAnswer, openRaw, type RawConnection } from '../support/raw-http.ts';
 import { stalled } from '../support/stalled.ts';
 

@@ -8,13 +8,14 @@ import { test, type TestContext } from 'node:test';
 import { createSecureContext } from 'node:tls';
 import { createApp } from '../../src/app.ts';
 import type { Config } from '../../src/config/settings.ts';
-import { randomBytes } from '../../src/crypto/random.ts';
-import { startApp, type RunningApp } from '../support/app.ts';
+import { randomBytes } from '../../src/crypto/digest.ts';
 import { UUID_V4 } from '../support/answer-contract.ts';
+import { type RunningApp, startApp } from '../support/app.ts';
 import { newFingerprint } from '../support/certificates.ts';
 import { movableClock } from '../support/clock.ts';
 import {
-  audited, authorityPem, createAuthority, openssl, PKI, register, send, writeFiles, type Issued, type Registered,
+  audited, authorityPem, createAuthority, type Issued, openssl, PKI, register, type Registered, send,
+  writeFiles,
 } from '../support/pki.ts';
 import { assertError, assertStored, post } from '../support/posting.ts';
 import { isInstalled, temporaryFolder } from '../support/programs.ts';

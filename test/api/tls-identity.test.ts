@@ -6,15 +6,14 @@ import { once } from 'node:events';
 import { test } from 'node:test';
 import { connect, type ConnectionOptions } from 'node:tls';
 import { DAY_SECONDS, MIB } from '../../src/core/time.ts';
-import { fingerprintSha1 } from '../../src/crypto/fingerprint.ts';
-import { encodePem } from '../../src/crypto/pem.ts';
-import { privateKeyPem } from '../../src/crypto/private-key.ts';
-import { validityFrom } from '../../src/crypto/x509.ts';
+import { validityFrom } from '../../src/crypto/certificates.ts';
+import { encodePem, privateKeyPem } from '../../src/crypto/keys.ts';
+import { fingerprintSha1 } from '../../src/crypto/presented.ts';
 import { makeTestAuthority, makeTestClient, withOtherSignature } from '../support/authority.ts';
 import { deleteCertificate, presenting } from '../support/certificates.ts';
-import { certificateOf, PKI, type Issued } from '../support/pki.ts';
+import { certificateOf, type Issued, PKI } from '../support/pki.ts';
 import {
-  oneConnection, pairOf, pairOfIssued, startTlsApp, type Asking, type Pair, type RunningTlsApp,
+  type Asking, oneConnection, type Pair, pairOf, pairOfIssued, type RunningTlsApp, startTlsApp,
 } from '../support/tls.ts';
 
 const VERSIONS = ['TLSv1.2', 'TLSv1.3'] as const;

@@ -8,13 +8,13 @@ import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'nod
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { MIB } from '../../src/core/time.ts';
-import { encodePem } from '../../src/crypto/pem.ts';
-import { validityFrom } from '../../src/crypto/x509.ts';
+import { validityFrom } from '../../src/crypto/certificates.ts';
+import { encodePem } from '../../src/crypto/keys.ts';
 import { binaryContent } from '../support/app.ts';
 import { makeTestAuthority, makeTestClient } from '../support/authority.ts';
 import { startMain, startServing, temporaryFolder } from '../support/main-process.ts';
 import { isInstalled } from '../support/programs.ts';
-import { askTls, pairOf, serverPair, shownBy, writePair, type TlsFiles } from '../support/tls.ts';
+import { askTls, pairOf, serverPair, shownBy, type TlsFiles, writePair } from '../support/tls.ts';
 
 const PASSWORD = 'canary of the authority';
 

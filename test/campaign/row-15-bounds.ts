@@ -2,8 +2,8 @@
 // is passed when the clock is set by an hour in between. On the service's own parts, with clocks that the row moves: a
 // million clients take seconds that way, and clocks can't be set for a process alone.
 
+import type { Caller } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import type { Caller } from '../../src/core/tiers.ts';
 import { createAntiflood } from '../../src/limits/antiflood.ts';
 import { createSlidingWindow } from '../../src/limits/sliding-window.ts';
 import { createRates } from '../../src/service/rates.ts';

@@ -89,6 +89,22 @@ test('src: imports go from the outer layers to the inner ones', () => {
   assert.deepEqual(wrong, []);
 });
 
+test('src: no file imports itself by way of others, not for types either', () => {
+  // What is loaded when it is asked for, and a thread's file, begin on their own.
+  const targets = new Map(files.map(({ path, text }) => [
+    path, [...text.matchAll(/^(?:import|export)[^;]*? from '(\.[^']+)';/gm)].map(([, name = '']) => resolveImport(path, name)),
+  ]));
+  // What imports only files that are done is done: what is left at the end is in a circle, or leads to one.
+  const done = new Set<string>();
+  for (let before = -1; before < done.size;) {
+    before = done.size;
+    for (const [path, imported] of targets) {
+      if (imported.every((target) => !targets.has(target) || done.has(target))) done.add(path);
+    }
+  }
+  assert.deepEqual([...targets.keys()].filter((path) => !done.has(path)), []);
+});
+
 test('src: modules of Node stay in the layers they belong to', () => {
   const wrong = files.flatMap((file) => importsOf(file)
     .filter((name) => name.startsWith('node:'))

@@ -7,20 +7,17 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { before, test } from 'node:test';
-import type { TestContext } from 'node:test';
-import { connect, createSecureContext } from 'node:tls';
-import type { TLSSocket } from 'node:tls';
+import { before, test, type TestContext } from 'node:test';
+import { connect, createSecureContext, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
-import { encodePem } from '../../src/crypto/pem.ts';
+import { validityFrom } from '../../src/crypto/certificates.ts';
+import { randomBytes } from '../../src/crypto/digest.ts';
+import { encodePem, privateKeyPem } from '../../src/crypto/keys.ts';
 import { createKdfThread } from '../../src/crypto/pkcs12-kdf-thread.ts';
-import { makeBundle } from '../../src/crypto/pkcs12.ts';
-import type { BundleProfile } from '../../src/crypto/pkcs12.ts';
-import { privateKeyPem } from '../../src/crypto/private-key.ts';
-import { randomBytes } from '../../src/crypto/random.ts';
-import { validityFrom } from '../../src/crypto/x509.ts';
-import { makeTestAuthority, makeTestClient } from '../support/authority.ts';
-import type { TestAuthority, TestClient } from '../support/authority.ts';
+import { type BundleProfile, makeBundle } from '../../src/crypto/pkcs12.ts';
+import {
+  makeTestAuthority, makeTestClient, type TestAuthority, type TestClient,
+} from '../support/authority.ts';
 import { isInstalled, run, temporaryFolder } from '../support/programs.ts';
 
 /** The programs go by the host's clock. */

@@ -3,18 +3,15 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { before, test } from 'node:test';
-import type { TestContext } from 'node:test';
-import { makeCrl } from '../../src/crypto/crl.ts';
-import type { RevokedCertificate } from '../../src/crypto/crl.ts';
-import { fingerprintSha1 } from '../../src/crypto/fingerprint.ts';
-import { generateKeyPair } from '../../src/crypto/key-pair.ts';
-import { encodePem } from '../../src/crypto/pem.ts';
-import { lockPrivateKey, privateKeyPem } from '../../src/crypto/private-key.ts';
-import { randomBytes } from '../../src/crypto/random.ts';
-import { validityFrom } from '../../src/crypto/x509.ts';
-import { makeTestAuthority, makeTestClient } from '../support/authority.ts';
-import type { TestAuthority, TestClient } from '../support/authority.ts';
+import { before, test, type TestContext } from 'node:test';
+import { validityFrom } from '../../src/crypto/certificates.ts';
+import { makeCrl, type RevokedCertificate } from '../../src/crypto/crl.ts';
+import { randomBytes } from '../../src/crypto/digest.ts';
+import { encodePem, generateKeyPair, lockPrivateKey, privateKeyPem } from '../../src/crypto/keys.ts';
+import { fingerprintSha1 } from '../../src/crypto/presented.ts';
+import {
+  makeTestAuthority, makeTestClient, type TestAuthority, type TestClient,
+} from '../support/authority.ts';
 import { isInstalled, run, temporaryFolder } from '../support/programs.ts';
 import { createSeeded } from '../support/seeded.ts';
 

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { isUtf8 } from 'node:buffer';
 import test from 'node:test';
-import { createUtf8Scan } from '../../src/core/utf8-scan.ts';
+import { createUtf8Scan } from '../../src/core/content.ts';
 import { cutAtRandom, forSeeds, type Seeded } from '../support/seeded.ts';
 
 /** Sequences at the borders of what RFC 3629 section 4 allows, whole, overlong, too large, surrogate, broken. */

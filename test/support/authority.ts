@@ -1,16 +1,16 @@
 // An authority and clients of it for tests: made by the same code as the service's, with real randomness and a fixed
 // time.
 
-import { bitString, integer, seq } from '../../src/crypto/der.ts';
+import {
+  makeAuthorityCertificate, makeClientCertificate, makeSerial, type Validity, validityFrom,
+} from '../../src/crypto/certificates.ts';
 import { bitStringOctets, readDer } from '../../src/crypto/der-reader.ts';
-import { randomBytes } from '../../src/crypto/random.ts';
-import { fingerprintSha1 } from '../../src/crypto/fingerprint.ts';
-import type { Authority } from '../../src/crypto/issuer.ts';
-import { generateKeyPair, subjectPublicKeyInfo } from '../../src/crypto/key-pair.ts';
-import type { KeyPair } from '../../src/crypto/key-pair.ts';
-import { makeSerial } from '../../src/crypto/serial.ts';
-import { makeAuthorityCertificate, makeClientCertificate, validityFrom } from '../../src/crypto/x509.ts';
-import type { Validity } from '../../src/crypto/x509.ts';
+import { bitString, integer, seq } from '../../src/crypto/der.ts';
+import { randomBytes } from '../../src/crypto/digest.ts';
+import {
+  type Authority, generateKeyPair, type KeyPair, subjectPublicKeyInfo,
+} from '../../src/crypto/keys.ts';
+import { fingerprintSha1 } from '../../src/crypto/presented.ts';
 
 /** 2026-01-31T12:00:00Z, Unix seconds. */
 export const ISSUED_AT = 1_769_860_800;

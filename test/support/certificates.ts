@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
-import type { Certificate } from '../../src/store/pki-store.ts';
+import type { Certificate } from '../../src/store/store.ts';
 
 /** 2026-01-31T12:00:00Z, Unix seconds: where the movable clock starts. */
 const ISSUED_AT = 1_769_860_800;

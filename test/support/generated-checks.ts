@@ -2,26 +2,24 @@
 // own, and what it takes keeps the promise of its type. Each check tries one generated input and throws what is wrong.
 
 import assert from 'node:assert/strict';
-import { normaliseCommonName } from '../../src/core/common-name.ts';
-import { parseAddress, parseNetwork } from '../../src/core/addresses.ts';
-import { clientKey } from '../../src/core/client-key.ts';
-import { mediaTypeOf } from '../../src/core/content.ts';
-import { createJsonContentReader } from '../../src/core/json-content.ts';
-import { isWellFormedId } from '../../src/core/ids.ts';
-import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
 import { ConfigError, loadConfig } from '../../src/config/load.ts';
-import { SETTINGS, type Setting } from '../../src/config/settings.ts';
+import { type Setting, SETTINGS } from '../../src/config/settings.ts';
+import { parseAddress, parseNetwork } from '../../src/core/addresses.ts';
+import { clientKey } from '../../src/core/callers.ts';
+import { mediaTypeOf } from '../../src/core/content.ts';
+import { isWellFormedId } from '../../src/core/ids.ts';
+import { createJsonContentReader } from '../../src/core/json-content.ts';
+import { normaliseCommonName } from '../../src/core/names.ts';
+import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
 import { CsrRefused, readCertificationRequest } from '../../src/crypto/csr.ts';
-import { presentedCertificateSha1 } from '../../src/crypto/fingerprint.ts';
 import { challengeToken, isSigned, parseToken } from '../../src/crypto/pow-token.ts';
-import { prefersText } from '../../src/http/accept.ts';
-import { HeaderLines } from '../../src/http/header-lines.ts';
+import { presentedCertificateSha1 } from '../../src/crypto/presented.ts';
+import { presentedIdentity, PROXY_SOURCES, SHA1_SOURCES } from '../../src/http/forwarded.ts';
 import { isWellFormedHost } from '../../src/http/host.ts';
+import { parseTarget } from '../../src/http/incoming.ts';
 import * as input from '../../src/http/input.ts';
-import { presentedIdentity, PROXY_SOURCES, SHA1_SOURCES } from '../../src/http/presented-identity.ts';
-import { page, timeBounds, typeGlob } from '../../src/http/query.ts';
-import { parseRange } from '../../src/http/range.ts';
-import { parseTarget } from '../../src/http/target.ts';
+import { page, parseRange, timeBounds, typeGlob } from '../../src/http/input.ts';
+import { HeaderLines, prefersText } from '../../src/http/request.ts';
 import {
   certificationRequest, changedText, environment, jsonBody, listQuery, powToken, scrap,
 } from './generated-texts.ts';

@@ -3,10 +3,9 @@
 
 import type { TestContext } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
-import type { LogEntry } from '../../src/core/log.ts';
-import { randomBytes } from '../../src/crypto/random.ts';
-import type { Handler } from '../../src/http/handler.ts';
-import { emptyReply, jsonReply, textReply } from '../../src/http/reply.ts';
+import type { LogEntry } from '../../src/core/events.ts';
+import { randomBytes } from '../../src/crypto/digest.ts';
+import { emptyReply, type Handler, jsonReply, textReply } from '../../src/http/reply.ts';
 import type { Request } from '../../src/http/request.ts';
 import type { Route } from '../../src/http/routes.ts';
 import { createHttpServer, type HttpServer } from '../../src/http/server.ts';

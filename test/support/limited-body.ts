@@ -2,8 +2,7 @@
 
 import { Refusal } from '../../src/core/refusals.ts';
 import { KIB } from '../../src/core/time.ts';
-import type { Handler } from '../../src/http/handler.ts';
-import { jsonReply } from '../../src/http/reply.ts';
+import { type Handler, jsonReply } from '../../src/http/reply.ts';
 
 export const LIMIT_BYTES = 64 * KIB;
 

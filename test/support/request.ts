@@ -1,19 +1,10 @@
 // Certification requests (RFC 2986) for tests, right by default, with any part replaced by a wrong one.
 
-import { generateKeyPairSync, sign } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import {
-  bitString,
-  contextTag,
-  explicit,
-  integer,
-  octetString,
-  oid,
-  seq,
-  setOf,
-  utf8String,
+  bitString, contextTag, explicit, integer, octetString, oid, seq, setOf, utf8String,
 } from '../../src/crypto/der.ts';
-import { encodePem } from '../../src/crypto/pem.ts';
+import { encodePem } from '../../src/crypto/keys.ts';
 
 export interface RequestParts {
   /** P-384 by default. */

@@ -1,13 +1,10 @@
 // A server's own certificate with its key, as `pasted tls self-signed` makes them, valid now by the host's clock.
 
-import { parseServerName } from '../../src/core/server-names.ts';
-import { generateServerKeyPair } from '../../src/crypto/key-pair.ts';
-import { encodePem } from '../../src/crypto/pem.ts';
-import { privateKeyPem } from '../../src/crypto/private-key.ts';
-import { randomBytes } from '../../src/crypto/random.ts';
-import { makeSerial } from '../../src/crypto/serial.ts';
+import { parseServerName } from '../../src/core/names.ts';
+import { makeSerial, validityFrom } from '../../src/crypto/certificates.ts';
+import { randomBytes } from '../../src/crypto/digest.ts';
+import { encodePem, generateServerKeyPair, privateKeyPem } from '../../src/crypto/keys.ts';
 import { makeServerCertificate } from '../../src/crypto/server-certificate.ts';
-import { validityFrom } from '../../src/crypto/x509.ts';
 
 export interface TestServerCertificate {
   readonly certificate: Uint8Array;

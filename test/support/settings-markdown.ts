@@ -1,7 +1,7 @@
 // The table of settings as the README must hold it.
 
-import { SETTINGS, type Setting } from '../../src/config/settings.ts';
-import { showUnit, showValue } from '../../src/config/show.ts';
+import { showUnit, showValue } from '../../src/config/load.ts';
+import { type Setting, SETTINGS } from '../../src/config/settings.ts';
 
 /** A Markdown table of every setting in the table's order, without a newline at its end. */
 export function settingsMarkdown(): string {

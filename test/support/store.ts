@@ -9,10 +9,11 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { TestContext } from 'node:test';
 import { compactBytes } from '../../src/core/bytes.ts';
-import type { LogEntry } from '../../src/core/log.ts';
+import type { LogEntry } from '../../src/core/events.ts';
 import { openStore } from '../../src/store/open.ts';
-import { CHUNK_BYTES, INLINE_BYTES } from '../../src/store/store.ts';
-import type { CreationTerms, NewPaste, PasteWithContent, Store } from '../../src/store/store.ts';
+import {
+  CHUNK_BYTES, type CreationTerms, INLINE_BYTES, type NewPaste, type PasteWithContent, type Store,
+} from '../../src/store/store.ts';
 import { movableClock, type MovableClock } from './clock.ts';
 
 /** What pastes made here are created at, Unix seconds, and when they expire unless a test says otherwise. */

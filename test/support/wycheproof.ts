@@ -7,7 +7,7 @@ import { createPublicKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isEcdsaSignature } from '../../src/crypto/csr.ts';
 import { hmacSha256 } from '../../src/crypto/digest.ts';
-import { pbkdf2Sha256 } from '../../src/crypto/password.ts';
+import { pbkdf2Sha256 } from '../../src/crypto/passwords.ts';
 
 export interface WycheproofResult {
   /** How many vectors the file says it has. */

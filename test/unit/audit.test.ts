@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LogEntry } from '../../src/core/log.ts';
-import { createAudit } from '../../src/service/audit.ts';
+import type { LogEntry } from '../../src/core/events.ts';
+import { createAudit } from '../../src/service/identity.ts';
 import { movableClock } from '../support/clock.ts';
 import { CREATED_AT } from '../support/store.ts';
 

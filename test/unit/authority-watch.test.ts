@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { watchForAuthority } from '../../src/service/authority-watch.ts';
-import type { StoredAuthority } from '../../src/store/pki-store.ts';
+import { watchForAuthority } from '../../src/service/authority.ts';
+import type { StoredAuthority } from '../../src/store/store.ts';
 
 const AUTHORITY = {} as StoredAuthority;
 

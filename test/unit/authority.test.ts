@@ -4,14 +4,14 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LogEntry } from '../../src/core/log.ts';
+import type { LogEntry } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import { randomBytes } from '../../src/crypto/random.ts';
-import { createWorkQueue, WorkQueueFull, type WorkQueue } from '../../src/limits/work-queue.ts';
-import { createAudit } from '../../src/service/audit.ts';
+import { randomBytes } from '../../src/crypto/digest.ts';
+import { createWorkQueue, type WorkQueue, WorkQueueFull } from '../../src/limits/work-queue.ts';
 import { createAuthorities } from '../../src/service/authority.ts';
-import type { AuthorityStore, StoredAuthority } from '../../src/store/pki-store.ts';
-import { StoreError } from '../../src/store/store.ts';
+import { createAudit } from '../../src/service/identity.ts';
+import { StoreError } from '../../src/store/failures.ts';
+import type { AuthorityStore, StoredAuthority } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 import { testConfig } from '../support/test-config.ts';
 

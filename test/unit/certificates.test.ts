@@ -3,17 +3,19 @@
 
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
-import type { LogEntry } from '../../src/core/log.ts';
+import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
+import type { LogEntry } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import { ANONYMOUS, type Caller } from '../../src/core/tiers.ts';
-import { randomBytes } from '../../src/crypto/random.ts';
-import { createAudit } from '../../src/service/audit.ts';
+import { randomBytes } from '../../src/crypto/digest.ts';
 import type { SigningAuthority } from '../../src/service/authority.ts';
 import {
-  createCertificates, newKey, NotFirstError, requestedKey, type CertifiedKey,
+  type CertifiedKey, createCertificates, newKey, NotFirstError, requestedKey,
 } from '../../src/service/certificates.ts';
-import type { Certificate, CertificateStore, Issuance, IssueOutcome, RevokeOutcome } from '../../src/store/pki-store.ts';
-import { StoreError } from '../../src/store/store.ts';
+import { createAudit } from '../../src/service/identity.ts';
+import { StoreError } from '../../src/store/failures.ts';
+import type {
+  Certificate, CertificateStore, Issuance, IssueOutcome, RevokeOutcome,
+} from '../../src/store/store.ts';
 import { makeTestAuthority } from '../support/authority.ts';
 import { movableClock } from '../support/clock.ts';
 import { CREATED_AT } from '../support/store.ts';

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import type { Count } from '../../src/core/metrics.ts';
+import type { Count } from '../../src/core/events.ts';
 import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
 import { challengeToken, type Purpose } from '../../src/crypto/pow-token.ts';
 import { createChallenges, type Work } from '../../src/service/challenges.ts';

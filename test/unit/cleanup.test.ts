@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import type { LogEntry } from '../../src/core/log.ts';
-import { createCleanup, type CleanupTask } from '../../src/ops/cleanup.ts';
+import type { LogEntry } from '../../src/core/events.ts';
+import { type CleanupTask, createCleanup } from '../../src/ops/cleanup.ts';
 
 const HOUR_SECONDS = 3600;
 

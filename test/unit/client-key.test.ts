@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { clientKey } from '../../src/core/client-key.ts';
+import { clientKey } from '../../src/core/callers.ts';
 
 test('clientKey: IPv4 is its own key', () => {
   for (const address of ['192.0.2.1', '0.0.0.0', '255.255.255.255']) assert.equal(clientKey(address), address);

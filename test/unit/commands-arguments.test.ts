@@ -2,9 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseArguments } from '../../src/commands/arguments.ts';
-import { runCommandLine } from '../../src/commands/cli.ts';
-import { COMMANDS, type Command } from '../../src/commands/commands.ts';
+import { parseArguments, runCommandLine } from '../../src/commands/arguments.ts';
+import { type Command, COMMANDS } from '../../src/commands/commands.ts';
 import { UsageError } from '../../src/commands/failures.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
 import { VERSION } from '../../src/version.ts';

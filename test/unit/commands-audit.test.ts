@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { test, type TestContext } from 'node:test';
-import { runCommandLine } from '../../src/commands/cli.ts';
+import { runCommandLine } from '../../src/commands/arguments.ts';
 import type { AuditEvent } from '../../src/store/store.ts';
 import { startApp } from '../support/app.ts';
 import { builtMain } from '../support/built.ts';

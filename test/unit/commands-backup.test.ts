@@ -2,17 +2,20 @@
 // server: api/commands-database.test.ts.
 
 import assert from 'node:assert/strict';
-import fs, {
-  existsSync, mkdirSync, readFileSync, readdirSync, statSync, statfsSync, symlinkSync, writeFileSync,
+import fs from 'node:fs';
+import {
+  existsSync, mkdirSync, readdirSync, readFileSync, statfsSync, statSync, symlinkSync, writeFileSync,
 } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { runCommandLine } from '../../src/commands/cli.ts';
+import { runCommandLine } from '../../src/commands/arguments.ts';
 import { lockDatabase } from '../../src/store/file.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../src/store/schema.ts';
-import { assertHolds, damage, fill, inStore, makeNewer, makeOldest, makeStranger } from '../support/databases.ts';
+import {
+  assertHolds, damage, fill, inStore, makeNewer, makeOldest, makeStranger,
+} from '../support/databases.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 import { openDesk } from '../support/operator.ts';
 import { smallFileSystem } from '../support/small-file-system.ts';

@@ -2,13 +2,13 @@
 // it changes nothing.
 
 import assert from 'node:assert/strict';
-import { chmodSync, chownSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
-import { runCommandLine } from '../../src/commands/cli.ts';
-import type { Finding } from '../../src/commands/findings.ts';
-import type { Environment } from '../../src/config/sources.ts';
+import { runCommandLine } from '../../src/commands/arguments.ts';
+import type { Finding } from '../../src/commands/check.ts';
+import type { Environment } from '../../src/config/load.ts';
 import { DAY_SECONDS } from '../../src/core/time.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
 import { damage, fill, inStore, makeNewer, makeOldest, makeStranger } from '../support/databases.ts';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { runCommandLine } from '../../src/commands/cli.ts';
+import { runCommandLine } from '../../src/commands/arguments.ts';
 import { startApp } from '../support/app.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 import { SCRIPT } from '../support/shells.ts';

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { runCommandLine } from '../../src/commands/cli.ts';
+import { runCommandLine } from '../../src/commands/arguments.ts';
 import { COMMANDS } from '../../src/commands/commands.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 import { isInstalled, run, temporaryFolder } from '../support/programs.ts';

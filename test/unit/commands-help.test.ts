@@ -2,11 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { optionForm } from '../../src/commands/arguments.ts';
-import { runCommandLine } from '../../src/commands/cli.ts';
+import { optionForm, runCommandLine } from '../../src/commands/arguments.ts';
 import { COMMANDS } from '../../src/commands/commands.ts';
-import { SETTINGS, type Setting } from '../../src/config/settings.ts';
-import { fakeTerminal, type FakeParts } from '../support/fake-terminal.ts';
+import { type Setting, SETTINGS } from '../../src/config/settings.ts';
+import { type FakeParts, fakeTerminal } from '../support/fake-terminal.ts';
 
 const ALL: readonly Setting[] = Object.values(SETTINGS);
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { runCommandLine } from '../../src/commands/cli.ts';
+import { runCommandLine } from '../../src/commands/arguments.ts';
 import { describeApi } from '../../src/http/openapi.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 

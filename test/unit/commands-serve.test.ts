@@ -4,13 +4,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { failureOf } from '../../src/commands/failures.ts';
-import { serve, type CreateApp } from '../../src/commands/serve.ts';
-import { ConfigError } from '../../src/config/load.ts';
-import type { Environment } from '../../src/config/sources.ts';
-import type { Log } from '../../src/core/log.ts';
-import type { ListeningPlace } from '../../src/http/listening-place.ts';
-import { ListeningError } from '../../src/http/listening.ts';
-import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
+import { type CreateApp, serve } from '../../src/commands/serve.ts';
+import { ConfigError, type Environment } from '../../src/config/load.ts';
+import type { Log } from '../../src/core/events.ts';
+import { ListeningError, type ListeningPlace } from '../../src/http/listening.ts';
+import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/failures.ts';
 import { VERSION } from '../../src/version.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseArguments } from '../../src/commands/arguments.ts';
 import { COMMANDS } from '../../src/commands/commands.ts';
-import { REVOCATION_REASONS } from '../../src/crypto/extensions.ts';
-import { AUDIT_EVENTS } from '../../src/service/audit.ts';
+import { REVOCATION_REASONS } from '../../src/crypto/certificates.ts';
+import { AUDIT_EVENTS } from '../../src/service/identity.ts';
 
 /** Those that print no data: a script, a certificate, a list for a proxy, a text for people; openapi prints JSON anyway. */
 const WITHOUT_JSON = new Set(['serve', 'pki crl', 'pki ca', 'client', 'openapi', 'completion', 'help']);

@@ -1,12 +1,13 @@
 // commands/tls.ts: what it writes, prints and refuses.
 
 import assert from 'node:assert/strict';
-import { X509Certificate, createPrivateKey } from 'node:crypto';
-import fs, { existsSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import fs from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { runCommandLine } from '../../src/commands/cli.ts';
+import { runCommandLine } from '../../src/commands/arguments.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 import { temporaryFolder } from '../support/programs.ts';
 

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { moment, wholeNumber } from '../../src/commands/arguments.ts';
 import { UsageError } from '../../src/commands/failures.ts';
-import { moment, wholeNumber } from '../../src/commands/option-values.ts';
-import { showBytes, showShare } from '../../src/commands/quantities.ts';
+import { showBytes, showShare } from '../../src/commands/output.ts';
 
 /** 2026-01-31T12:00:00Z. */
 const NOW = 1_769_860_800;

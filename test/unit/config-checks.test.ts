@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { crossCheck, isProduction, startWarnings } from '../../src/config/checks.ts';
+import { crossCheck, isProduction, startWarnings } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/settings.ts';
 import { testConfig } from '../support/test-config.ts';
 

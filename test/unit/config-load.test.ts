@@ -2,9 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ConfigError, loadConfig } from '../../src/config/load.ts';
-import { SETTING_KEYS, SETTINGS, type Setting } from '../../src/config/settings.ts';
-import type { Environment, ReadFile } from '../../src/config/sources.ts';
+import { ConfigError, type Environment, loadConfig, type ReadFile } from '../../src/config/load.ts';
+import { type Setting, SETTING_KEYS, SETTINGS } from '../../src/config/settings.ts';
 
 /** A file system of these files; all others do not exist, and those that are null may not be read. */
 function files(contents: Readonly<Record<string, string | null>> = {}): ReadFile {

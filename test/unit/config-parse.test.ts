@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseSetting } from '../../src/config/parse.ts';
-import { SETTINGS, type Setting, type SettingValue } from '../../src/config/settings.ts';
+import { parseSetting } from '../../src/config/load.ts';
+import { type Setting, SETTINGS, type SettingValue } from '../../src/config/settings.ts';
 
 const ALL: readonly Setting[] = Object.values(SETTINGS);
 

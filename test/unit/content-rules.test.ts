@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
+import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import { ANONYMOUS, type Caller } from '../../src/core/tiers.ts';
 import { createContentRules, type Offer } from '../../src/service/content-rules.ts';
 import type { Passwords } from '../../src/service/passwords.ts';
 import type { Store } from '../../src/store/store.ts';

@@ -6,9 +6,8 @@ import { before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { CRL_TTL_SECONDS, makeCrl } from '../../src/crypto/crl.ts';
 import { bitStringOctets, components, readDer } from '../../src/crypto/der-reader.ts';
-import { readIssuer } from '../../src/crypto/issuer.ts';
-import { ISSUED_AT, makeTestAuthority } from '../support/authority.ts';
-import type { TestAuthority } from '../support/authority.ts';
+import { readIssuer } from '../../src/crypto/keys.ts';
+import { ISSUED_AT, makeTestAuthority, type TestAuthority } from '../support/authority.ts';
 
 const SERIAL = '4123456789abcdef0123456789abcdef';
 const OTHER_SERIAL = '7fffffffffffffffffffffffffffffff';

@@ -5,10 +5,11 @@ import { generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
 import { MAX_CSR_CHARACTERS, readCertificationRequest } from '../../src/crypto/csr.ts';
 import { bitString, explicit, integer, nil, octetString, oid, seq } from '../../src/crypto/der.ts';
-import { decodePem, encodePem } from '../../src/crypto/pem.ts';
-import { NO_ATTRIBUTES, makeRequest, makeRequestPem, p384, someAttributes, spkiOf } from '../support/request.ts';
-import { createSeeded } from '../support/seeded.ts';
-import type { Seeded } from '../support/seeded.ts';
+import { decodePem, encodePem } from '../../src/crypto/keys.ts';
+import {
+  makeRequest, makeRequestPem, NO_ATTRIBUTES, p384, someAttributes, spkiOf,
+} from '../support/request.ts';
+import { createSeeded, type Seeded } from '../support/seeded.ts';
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 const pemOf = (der: Uint8Array): string => encodePem('CERTIFICATE REQUEST', der);

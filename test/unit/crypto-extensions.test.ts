@@ -4,20 +4,11 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import {
-  REVOCATION_REASONS,
-  authorityBasicConstraints,
-  authorityKeyIdentifier,
-  authorityKeyUsage,
-  clientAuthOnly,
-  clientKeyUsage,
-  crlNumber,
-  keyIdentifier,
-  leafBasicConstraints,
-  reasonCode,
+  authorityBasicConstraints, authorityKeyIdentifier, authorityKeyUsage, clientAuthOnly, clientKeyUsage,
+  crlNumber, keyIdentifier, leafBasicConstraints, reasonCode, REVOCATION_REASONS, type RevocationReason,
   subjectKeyIdentifier,
-} from '../../src/crypto/extensions.ts';
-import type { RevocationReason } from '../../src/crypto/extensions.ts';
-import { generateKeyPair, subjectPublicKeyInfo } from '../../src/crypto/key-pair.ts';
+} from '../../src/crypto/certificates.ts';
+import { generateKeyPair, subjectPublicKeyInfo } from '../../src/crypto/keys.ts';
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 const IDENTIFIER = '000102030405060708090a0b0c0d0e0f10111213';

@@ -5,13 +5,10 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
-import type { TestContext } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { KDF_IDS, pkcs12Kdf } from '../../src/crypto/pkcs12-kdf.ts';
-import type { KdfRequest } from '../../src/crypto/pkcs12-kdf.ts';
-import { createKdfThread } from '../../src/crypto/pkcs12-kdf-thread.ts';
-import type { KdfThread } from '../../src/crypto/pkcs12-kdf-thread.ts';
+import { createKdfThread, type KdfThread } from '../../src/crypto/pkcs12-kdf-thread.ts';
+import { KDF_IDS, type KdfRequest, pkcs12Kdf } from '../../src/crypto/pkcs12.ts';
 
 const THREAD_URL = new URL('../../src/crypto/pkcs12-kdf-thread.ts', import.meta.url).href;
 

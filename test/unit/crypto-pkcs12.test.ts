@@ -4,14 +4,13 @@
 import assert from 'node:assert/strict';
 import { createDecipheriv, createHmac, createPrivateKey, pbkdf2Sync } from 'node:crypto';
 import { before, test } from 'node:test';
-import { readDer } from '../../src/crypto/der-reader.ts';
-import type { DerElement } from '../../src/crypto/der-reader.ts';
-import { makeBundle } from '../../src/crypto/pkcs12.ts';
-import type { BundleProfile } from '../../src/crypto/pkcs12.ts';
-import { pkcs12Kdf } from '../../src/crypto/pkcs12-kdf.ts';
-import type { DeriveKeys, KdfRequest } from '../../src/crypto/pkcs12-kdf.ts';
-import { makeTestAuthority, makeTestClient } from '../support/authority.ts';
-import type { TestAuthority, TestClient } from '../support/authority.ts';
+import { type DerElement, readDer } from '../../src/crypto/der-reader.ts';
+import {
+  type BundleProfile, type DeriveKeys, type KdfRequest, makeBundle, pkcs12Kdf,
+} from '../../src/crypto/pkcs12.ts';
+import {
+  makeTestAuthority, makeTestClient, type TestAuthority, type TestClient,
+} from '../support/authority.ts';
 import { createSeeded } from '../support/seeded.ts';
 
 const DATA = '06092a864886f70d010701';

@@ -3,20 +3,13 @@
 import assert from 'node:assert/strict';
 import { createPrivateKey } from 'node:crypto';
 import { before, test } from 'node:test';
-import { integer, nil, octetString, oid, seq } from '../../src/crypto/der.ts';
 import { components, readDer } from '../../src/crypto/der-reader.ts';
-import { encryptPbes2 } from '../../src/crypto/pbes2.ts';
-import { decodePem } from '../../src/crypto/pem.ts';
+import { integer, nil, octetString, oid, seq } from '../../src/crypto/der.ts';
 import {
-  AuthorityKeyError,
-  encryptedPrivateKeyInfo,
-  lockPrivateKey,
-  privateKeyInfo,
-  privateKeyPem,
-  unlockPrivateKey,
-} from '../../src/crypto/private-key.ts';
-import { makeTestAuthority } from '../support/authority.ts';
-import type { TestAuthority } from '../support/authority.ts';
+  AuthorityKeyError, decodePem, encryptedPrivateKeyInfo, encryptPbes2, lockPrivateKey, privateKeyInfo,
+  privateKeyPem, unlockPrivateKey,
+} from '../../src/crypto/keys.ts';
+import { makeTestAuthority, type TestAuthority } from '../support/authority.ts';
 import { createSeeded } from '../support/seeded.ts';
 
 const PASSWORD = 'correct horse \u00e4 \u{1f600}';

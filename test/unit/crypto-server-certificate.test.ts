@@ -2,15 +2,16 @@
 // test/interop/server-certificate.test.ts.
 
 import assert from 'node:assert/strict';
-import { X509Certificate, createHash } from 'node:crypto';
+import { createHash, X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
-import { parseServerName, type ServerName } from '../../src/core/server-names.ts';
+import { parseServerName, type ServerName } from '../../src/core/names.ts';
+import { serverAuthOnly, subjectAltName, validityFrom } from '../../src/crypto/certificates.ts';
 import { components, readDer } from '../../src/crypto/der-reader.ts';
 import { TAGS } from '../../src/crypto/der.ts';
-import { serverAuthOnly, subjectAltName } from '../../src/crypto/extensions.ts';
-import { generateServerKeyPair, signSha256 } from '../../src/crypto/key-pair.ts';
-import { firstCertificate, makeServerCertificate, shownFingerprint } from '../../src/crypto/server-certificate.ts';
-import { validityFrom } from '../../src/crypto/x509.ts';
+import { generateServerKeyPair, signSha256 } from '../../src/crypto/keys.ts';
+import {
+  firstCertificate, makeServerCertificate, shownFingerprint,
+} from '../../src/crypto/server-certificate.ts';
 import { ISSUED_AT } from '../support/authority.ts';
 import { serverCertificate } from '../support/server-certificate.ts';
 

@@ -3,18 +3,15 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { before, test } from 'node:test';
-import { LATEST_TIME_SECONDS, seq } from '../../src/crypto/der.ts';
+import {
+  ECDSA_WITH_SHA384, keyIdentifier, makeAuthorityCertificate, makeClientCertificate, type Validity,
+  validityFrom,
+} from '../../src/crypto/certificates.ts';
 import { bitStringOctets, components, readDer } from '../../src/crypto/der-reader.ts';
-import { keyIdentifier } from '../../src/crypto/extensions.ts';
-import { fingerprintSha1 } from '../../src/crypto/fingerprint.ts';
-import { readIssuer } from '../../src/crypto/issuer.ts';
-import { generateKeyPair, subjectPublicKeyInfo } from '../../src/crypto/key-pair.ts';
-import type { KeyPair } from '../../src/crypto/key-pair.ts';
-import { ECDSA_WITH_SHA384 } from '../../src/crypto/signed.ts';
-import { makeAuthorityCertificate, makeClientCertificate, validityFrom } from '../../src/crypto/x509.ts';
-import type { Validity } from '../../src/crypto/x509.ts';
-import { ISSUED_AT, makeTestAuthority, makeTestClient } from '../support/authority.ts';
-import type { TestAuthority } from '../support/authority.ts';
+import { LATEST_TIME_SECONDS, seq } from '../../src/crypto/der.ts';
+import { generateKeyPair, type KeyPair, readIssuer, subjectPublicKeyInfo } from '../../src/crypto/keys.ts';
+import { fingerprintSha1 } from '../../src/crypto/presented.ts';
+import { ISSUED_AT, makeTestAuthority, makeTestClient, type TestAuthority } from '../support/authority.ts';
 
 const DAY_SECONDS = 86_400;
 const AUTHORITY_SERIAL = '40000000000000000000000000000001';

@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
-import test, { after } from 'node:test';
-import { isGlob, sqliteGlob } from '../../src/core/glob.ts';
+import test from 'node:test';
+import { after } from 'node:test';
+import { isGlob, sqliteGlob } from '../../src/core/content.ts';
 import { cpuMsOf } from '../support/cpu.ts';
 import { forSeeds } from '../support/seeded.ts';
 

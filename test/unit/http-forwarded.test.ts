@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
-import { randomBytes } from '../../src/crypto/random.ts';
-import { plainAddress } from '../../src/http/client-address.ts';
-import { createForwarding, type Origin, type Peer } from '../../src/http/forwarded.ts';
-import { HeaderLines } from '../../src/http/header-lines.ts';
-import { networkMatcher } from '../../src/http/networks.ts';
+import { randomBytes } from '../../src/crypto/digest.ts';
+import {
+  createForwarding, networkMatcher, type Origin, type Peer, plainAddress,
+} from '../../src/http/forwarded.ts';
+import { HeaderLines } from '../../src/http/request.ts';
 import { testConfig } from '../support/test-config.ts';
 
 const FINGERPRINT = '0123456789abcdef0123456789abcdef01234567';

@@ -2,11 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { prefersText } from '../../src/http/accept.ts';
-import { commonHead } from '../../src/http/common-headers.ts';
-import { HeaderLines } from '../../src/http/header-lines.ts';
 import { hostOf, isWellFormedHost } from '../../src/http/host.ts';
-import { createRequestIds } from '../../src/http/request-id.ts';
+import { commonHead } from '../../src/http/reply-writer.ts';
+import { createRequestIds, HeaderLines, prefersText } from '../../src/http/request.ts';
 import { UUID_V4 } from '../support/answer-contract.ts';
 
 test('HeaderLines: one value, several lines, none', () => {

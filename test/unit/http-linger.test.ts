@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { KIB } from '../../src/core/time.ts';
-import { createLingering, type LingerBounds, type Lingering } from '../../src/http/linger.ts';
+import { createLingering, type LingerBounds, type Lingering } from '../../src/http/pace.ts';
 
 const BOUNDS: LingerBounds = { maxBytes: 256 * KIB, maxMs: 60_000, maxSockets: 2 };
 

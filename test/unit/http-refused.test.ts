@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Refusal, REFUSALS, type RefusalName } from '../../src/core/refusals.ts';
-import { refusalOf, refusalReply } from '../../src/http/refused.ts';
-import { StoreError } from '../../src/store/store.ts';
+import { Refusal, type RefusalName, REFUSALS } from '../../src/core/refusals.ts';
+import { refusalOf, refusalReply } from '../../src/http/reply.ts';
+import { StoreError } from '../../src/store/failures.ts';
 
 test('refusalReply: every entry of the table, status and words', () => {
   for (const [name, { status, error }] of Object.entries(REFUSALS)) {

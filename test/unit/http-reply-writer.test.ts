@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { NO_BODY } from '../../src/http/body.ts';
-import type { Exchange } from '../../src/http/exchange.ts';
-import type { Lingering } from '../../src/http/linger.ts';
+import type { Exchange } from '../../src/http/connections.ts';
+import type { Lingering } from '../../src/http/pace.ts';
 import { createReplyWriter } from '../../src/http/reply-writer.ts';
 
 /** An exchange whose answer is noted when it is sent. */

@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createRouter, type Match } from '../../src/http/router.ts';
-import type { Route } from '../../src/http/routes.ts';
+import { createRouter, type Match, type Route } from '../../src/http/routes.ts';
 
 const route = (name: string, method: Route['method'], path: string): Route => ({ name, method, path, summary: name });
 

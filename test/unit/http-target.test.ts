@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseTarget } from '../../src/http/target.ts';
+import { parseTarget } from '../../src/http/incoming.ts';
 
 const REFUSED = { name: 'Refusal', refusal: 'targetInvalid' };
 

@@ -7,15 +7,14 @@ import { unlinkSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { failureOf } from '../../src/commands/failures.ts';
 import { ConfigError } from '../../src/config/load.ts';
-import type { LogEntry } from '../../src/core/log.ts';
+import type { LogEntry } from '../../src/core/events.ts';
 import { DAY_SECONDS } from '../../src/core/time.ts';
-import { readServerCertificate } from '../../src/http/tls-files.ts';
-import { Tls } from '../../src/http/tls.ts';
+import { readServerCertificate, Tls } from '../../src/http/tls.ts';
 import { movableClock } from '../support/clock.ts';
 import { openssl } from '../support/pki.ts';
 import { isInstalled, temporaryFolder } from '../support/programs.ts';
 import { testConfig } from '../support/test-config.ts';
-import { serverPair, writePair, type TlsFiles } from '../support/tls.ts';
+import { serverPair, type TlsFiles, writePair } from '../support/tls.ts';
 
 function problemOf(files: TlsFiles): string {
   try {

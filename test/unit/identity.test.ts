@@ -3,13 +3,14 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LogEntry } from '../../src/core/log.ts';
+import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
+import type { LogEntry } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import { ANONYMOUS, type Caller } from '../../src/core/tiers.ts';
-import { createAudit } from '../../src/service/audit.ts';
-import { createIdentity, requireAdmin, requireIdentity, statusOf } from '../../src/service/identity.ts';
-import type { Certificate, CertificateStore } from '../../src/store/pki-store.ts';
-import { StoreError, type AuditEvent, type AuditStore } from '../../src/store/store.ts';
+import {
+  createAudit, createIdentity, requireAdmin, requireIdentity, statusOf,
+} from '../../src/service/identity.ts';
+import { StoreError } from '../../src/store/failures.ts';
+import type { AuditEvent, AuditStore, Certificate, CertificateStore } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 import { CREATED_AT } from '../support/store.ts';
 

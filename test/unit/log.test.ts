@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { test } from 'node:test';
-import type { LogEntry } from '../../src/core/log.ts';
+import type { LogEntry } from '../../src/core/events.ts';
 import { createLog, type LogFormat } from '../../src/ops/log.ts';
 import { movableClock } from '../support/clock.ts';
 

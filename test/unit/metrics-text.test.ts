@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { headerLines, sampleLine } from '../../src/ops/metrics-text.ts';
+import { headerLines, sampleLine } from '../../src/ops/metrics.ts';
 
 test('headerLines: help has backslashes and newlines escaped, and quotes as they are', () => {
   const lines = headerLines({ name: 'x_total', type: 'counter', help: 'a\\b\n"c"' });

@@ -2,10 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { countNothing, observeNothing, WORK_OUTCOMES, type Count } from '../../src/core/metrics.ts';
+import { type Count, countNothing, observeNothing, WORK_OUTCOMES } from '../../src/core/events.ts';
 import { REFUSALS } from '../../src/core/refusals.ts';
-import { METRICS } from '../../src/ops/metrics-table.ts';
-import { createMetrics, type GaugeReaders, type Metrics } from '../../src/ops/metrics.ts';
+import { createMetrics, type GaugeReaders, type Metrics, METRICS } from '../../src/ops/metrics.ts';
 import { VERSION } from '../../src/version.ts';
 import { cpuMsOf } from '../support/cpu.ts';
 import { GAUGE_READERS } from '../support/metrics.ts';

@@ -4,18 +4,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
-import type { Count } from '../../src/core/metrics.ts';
-import { Refusal, type RateStanding } from '../../src/core/refusals.ts';
-import { ANONYMOUS, type Caller } from '../../src/core/tiers.ts';
-import { createAudit } from '../../src/service/audit.ts';
+import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
+import type { Count } from '../../src/core/events.ts';
+import { type RateStanding, Refusal } from '../../src/core/refusals.ts';
 import type { ContentRules } from '../../src/service/content-rules.ts';
-import { createOwnPastes, type Amendment } from '../../src/service/own-pastes.ts';
+import { createAudit } from '../../src/service/identity.ts';
+import { type Amendment, createOwnPastes } from '../../src/service/own-pastes.ts';
 import type { Passwords } from '../../src/service/passwords.ts';
 import type {
   DeletionOutcome, Paste, PasteChanges, PasteFilter, PasteStore, Store, UpdateOutcome,
 } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
-import { CREATED_AT, asFound, inlinePaste } from '../support/store.ts';
+import { asFound, CREATED_AT, inlinePaste } from '../support/store.ts';
 import { testConfig } from '../support/test-config.ts';
 
 const OWNER = 'a'.repeat(40);

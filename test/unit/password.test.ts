@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { pbkdf2Sync } from 'node:crypto';
 import test from 'node:test';
-import { decoyHash, hashPassword, pbkdf2Sha256, verifyPassword } from '../../src/crypto/password.ts';
-import { randomBytes } from '../../src/crypto/random.ts';
+import { randomBytes } from '../../src/crypto/digest.ts';
+import { decoyHash, hashPassword, pbkdf2Sha256, verifyPassword } from '../../src/crypto/passwords.ts';
 import { createSeeded } from '../support/seeded.ts';
 
 const FORM = /^pbkdf2-sha256\$600000\$[A-Za-z0-9_-]{43}\$[A-Za-z0-9_-]{43}$/;

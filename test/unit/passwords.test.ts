@@ -5,9 +5,9 @@ import assert from 'node:assert/strict';
 import { before, test, type TestContext } from 'node:test';
 import { Refusal } from '../../src/core/refusals.ts';
 import type { Clock } from '../../src/core/time.ts';
-import { hashPassword } from '../../src/crypto/password.ts';
-import { randomBytes } from '../../src/crypto/random.ts';
-import { WorkQueueFull, type WorkQueue } from '../../src/limits/work-queue.ts';
+import { randomBytes } from '../../src/crypto/digest.ts';
+import { hashPassword } from '../../src/crypto/passwords.ts';
+import { type WorkQueue, WorkQueueFull } from '../../src/limits/work-queue.ts';
 import { createPasswords } from '../../src/service/passwords.ts';
 
 const CLIENT = '2001:db8::1';

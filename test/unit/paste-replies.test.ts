@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createPasteReplies } from '../../src/http/paste-replies.ts';
+import { createPasteReplies } from '../../src/http/handlers/pastes.ts';
 import { asFound, inlinePaste, patternedBytes } from '../support/store.ts';
 
 test('createPasteReplies: the same reply for the same paste, another one for a paste that was read anew', () => {

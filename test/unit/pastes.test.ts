@@ -4,12 +4,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
-import type { Count } from '../../src/core/metrics.ts';
-import { Refusal, type RateStanding } from '../../src/core/refusals.ts';
-import { ANONYMOUS, type Caller } from '../../src/core/tiers.ts';
+import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
+import type { Count } from '../../src/core/events.ts';
+import { type RateStanding, Refusal } from '../../src/core/refusals.ts';
 import type { Passwords } from '../../src/service/passwords.ts';
 import { createPastes, releaseContent, type Submission } from '../../src/service/pastes.ts';
-import type { ContentReader, CreationOutcome, NewPaste, PasteWithContent, Store } from '../../src/store/store.ts';
+import type {
+  ContentReader, CreationOutcome, NewPaste, PasteWithContent, Store,
+} from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 import { CREATED_AT } from '../support/store.ts';
 import { testConfig } from '../support/test-config.ts';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Refusal } from '../../src/core/refusals.ts';
-import { integer, page, single, timeBounds, typeGlob } from '../../src/http/query.ts';
+import { integer, page, single, timeBounds, typeGlob } from '../../src/http/input.ts';
 
 function refuses(parameter: string, act: () => unknown): void {
   assert.throws(act, (error) => {

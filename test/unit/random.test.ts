@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { randomBytes } from '../../src/crypto/random.ts';
+import { randomBytes } from '../../src/crypto/digest.ts';
 
 test('randomBytes: gives the size asked for', () => {
   for (const size of [0, 1, 16, 32, 65_537]) assert.equal(randomBytes(size).length, size);

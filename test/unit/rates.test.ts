@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
-import type { Count } from '../../src/core/metrics.ts';
+import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
+import type { Count } from '../../src/core/events.ts';
 import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
-import { ANONYMOUS, type Caller } from '../../src/core/tiers.ts';
 import { createRates } from '../../src/service/rates.ts';
 import { movableClock } from '../support/clock.ts';
 import { testConfig } from '../support/test-config.ts';

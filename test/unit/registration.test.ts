@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Refusal } from '../../src/core/refusals.ts';
+import { randomBytes } from '../../src/crypto/digest.ts';
 import { KdfQueueFull, type KdfThread } from '../../src/crypto/pkcs12-kdf-thread.ts';
-import { randomBytes } from '../../src/crypto/random.ts';
 import type { Authorities } from '../../src/service/authority.ts';
 import type { Certificates } from '../../src/service/certificates.ts';
 import type { Challenges } from '../../src/service/challenges.ts';

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { randomBytes } from '../../src/crypto/random.ts';
-import { secretMatcher } from '../../src/crypto/secret-compare.ts';
+import { randomBytes } from '../../src/crypto/digest.ts';
+import { secretMatcher } from '../../src/crypto/passwords.ts';
 
 test('secretMatcher: equal bytes and nothing else, of any length', () => {
   const secret = Buffer.from('correct horse battery staple');

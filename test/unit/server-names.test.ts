@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseServerName } from '../../src/core/server-names.ts';
+import { parseServerName } from '../../src/core/names.ts';
 
 test('parseServerName: host names, in lower case', () => {
   const label = 'a'.repeat(63);

@@ -2,12 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
-import test, { type TestContext } from 'node:test';
+import test from 'node:test';
+import type { TestContext } from 'node:test';
 import type { Ballast } from '../../src/store/ballast.ts';
-import { createExecutor } from '../../src/store/batch.ts';
-import type { Answer, Command } from '../../src/store/protocol.ts';
+import type { Answer, Command } from '../../src/store/commands.ts';
 import { migrate } from '../../src/store/schema.ts';
-import { NO_TERMS, inlinePaste, newId, patternedBytes } from '../support/store.ts';
+import { createExecutor } from '../../src/store/batch.ts';
+import { inlinePaste, newId, NO_TERMS, patternedBytes } from '../support/store.ts';
 
 function createCommand(size: number, id = newId()): Command {
   return { name: 'createPaste', params: { paste: inlinePaste(patternedBytes(size), { id }), terms: NO_TERMS } };

@@ -7,9 +7,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { certificateCommands, certificateLookups } from '../../src/store/certificates.ts';
 import { openReading } from '../../src/store/connection.ts';
-import type { CertificatePlace, Issuance, NewCertificate } from '../../src/store/pki-store.ts';
-import type { AuditEvent, Store } from '../../src/store/store.ts';
-import { deleteCertificate, insertCertificate, newFingerprint, setAdmin, setRevoked } from '../support/certificates.ts';
+import type { AuditEvent, CertificatePlace, Issuance, NewCertificate, Store } from '../../src/store/store.ts';
+import {
+  deleteCertificate, insertCertificate, newFingerprint, setAdmin, setRevoked,
+} from '../support/certificates.ts';
 import { insertPastes } from '../support/paste-rows.ts';
 import { CREATED_AT, openTestStore, selectValue } from '../support/store.ts';
 

@@ -3,10 +3,11 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { CHUNK_BYTES, INLINE_BYTES, StoreError, type ContentReader, type Store } from '../../src/store/store.ts';
+import { StoreError } from '../../src/store/failures.ts';
+import { CHUNK_BYTES, type ContentReader, INLINE_BYTES, type Store } from '../../src/store/store.ts';
 import {
-  CREATED_AT, EXPIRES_AT, NO_TERMS, gather, inlinePaste, newId, openTestStore, patternedBytes, readContent, storePaste,
-  strayChunks, uploadContent,
+  CREATED_AT, EXPIRES_AT, gather, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, readContent,
+  storePaste, strayChunks, uploadContent,
 } from '../support/store.ts';
 
 function hold(store: Store, contentId: string | null): ContentReader {

@@ -2,13 +2,12 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import type { Log, LogEntry } from '../../src/core/log.ts';
-import { createContentStore } from '../../src/store/content-store.ts';
-import { createDiscards } from '../../src/store/discards.ts';
+import type { Log, LogEntry } from '../../src/core/events.ts';
+import { createContentStore, createDiscards } from '../../src/store/content-store.ts';
+import { StoreError } from '../../src/store/failures.ts';
+import { BATCH_TOUCHES, createTouches, MAX_TOUCHES } from '../../src/store/kept.ts';
 import type { Access } from '../../src/store/pastes.ts';
 import type { Reader } from '../../src/store/reader.ts';
-import { StoreError } from '../../src/store/store.ts';
-import { BATCH_TOUCHES, MAX_TOUCHES, createTouches } from '../../src/store/touches.ts';
 import type { Writer } from '../../src/store/writer.ts';
 import { patternedBytes } from '../support/store.ts';
 

@@ -3,10 +3,12 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { compactBytes } from '../../src/core/bytes.ts';
-import { HOT_CONTENT_BYTES, HOT_PASTE_BYTES, READ_ALONG_BYTES, createHotPastes } from '../../src/store/hot-pastes.ts';
+import {
+  createHotPastes, HOT_CONTENT_BYTES, HOT_PASTE_BYTES, READ_ALONG_BYTES,
+} from '../../src/store/kept.ts';
 import type { NewPaste, PasteWithContent, UpdateTerms } from '../../src/store/store.ts';
 import {
-  CREATED_AT, EXPIRES_AT, NO_TERMS, asFound, inlinePaste, newId, openTestStore, patternedBytes, storePaste,
+  asFound, CREATED_AT, EXPIRES_AT, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, storePaste,
 } from '../support/store.ts';
 
 const TERMS: UpdateTerms = { duplicates: null, maxStoredBytes: null, nowSeconds: CREATED_AT };

@@ -2,16 +2,17 @@
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { chmodSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
+import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/failures.ts';
 import { openStore } from '../../src/store/open.ts';
-import { APPLICATION_ID, MIGRATIONS, migrate } from '../../src/store/schema.ts';
-import { CHUNK_BYTES, DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
+import { APPLICATION_ID, migrate, MIGRATIONS } from '../../src/store/schema.ts';
+import { CHUNK_BYTES } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 import {
-  CREATED_AT, NO_TERMS, inlinePaste, openTestStore, patternedBytes, selectValue, storePaste, strayChunks,
+  CREATED_AT, inlinePaste, NO_TERMS, openTestStore, patternedBytes, selectValue, storePaste, strayChunks,
   temporaryFolder, uploadContent,
 } from '../support/store.ts';
 

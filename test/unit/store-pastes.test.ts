@@ -3,11 +3,12 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { CHUNK_BYTES, INLINE_BYTES, StoreError } from '../../src/store/store.ts';
-import { MAX_TOUCHES } from '../../src/store/touches.ts';
+import { StoreError } from '../../src/store/failures.ts';
+import { MAX_TOUCHES } from '../../src/store/kept.ts';
+import { CHUNK_BYTES, INLINE_BYTES } from '../../src/store/store.ts';
 import {
-  CREATED_AT, EXPIRES_AT, NO_TERMS, asFound, inlinePaste, newId, openTestStore, patternedBytes, selectValue, storePaste,
-  strayChunks, wholeContent,
+  asFound, CREATED_AT, EXPIRES_AT, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, selectValue,
+  storePaste, strayChunks, wholeContent,
 } from '../support/store.ts';
 
 test('create: every field is found again', async (t) => {

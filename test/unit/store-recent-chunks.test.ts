@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createRecentChunks } from '../../src/store/recent-chunks.ts';
+import { createRecentChunks } from '../../src/store/content-store.ts';
 
 const BYTES = 100;
 

@@ -2,16 +2,16 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readFileSync, readdirSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
+import { upkeepCommands } from '../../src/store/ballast.ts';
 import { openWriting } from '../../src/store/connection.ts';
 import { CHUNK_BYTES, INLINE_BYTES } from '../../src/store/store.ts';
-import { upkeepCommands } from '../../src/store/upkeep.ts';
 import {
-  CREATED_AT, EXPIRES_AT, inlinePaste, openTestStore, patternedBytes, selectValue, storePaste, temporaryFolder,
-  type TestStore,
+  CREATED_AT, EXPIRES_AT, inlinePaste, openTestStore, patternedBytes, selectValue, storePaste,
+  temporaryFolder, type TestStore,
 } from '../support/store.ts';
 
 /** Names of the files in which any of the canaries stands. */

@@ -3,19 +3,19 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
+import { DatabaseInUseError, DatabaseRefusedError } from '../../src/store/failures.ts';
 import { openStore } from '../../src/store/open.ts';
-import type { Issuance } from '../../src/store/pki-store.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
-import { DatabaseInUseError, DatabaseRefusedError, type AuditEvent } from '../../src/store/store.ts';
-import { visitStore, type VisitedStore } from '../../src/store/visit.ts';
+import type { AuditEvent, Issuance } from '../../src/store/store.ts';
+import { type VisitedStore, visitStore } from '../../src/store/visit.ts';
 import { movableClock } from '../support/clock.ts';
 import {
-  CREATED_AT, EXPIRES_AT, openTestStore, patternedBytes, selectValue, storePaste, strayChunks, temporaryFolder,
-  uploadContent,
+  CREATED_AT, EXPIRES_AT, openTestStore, patternedBytes, selectValue, storePaste, strayChunks,
+  temporaryFolder, uploadContent,
 } from '../support/store.ts';
 
 const PARTS = { clock: movableClock(), log: () => {} };

@@ -5,16 +5,18 @@ import assert from 'node:assert/strict';
 import diagnostics from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import test, { type TestContext } from 'node:test';
+import test from 'node:test';
+import type { TestContext } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { createHealthCheck } from '../../src/store/health.ts';
-import type { LogEntry } from '../../src/core/log.ts';
-import type { Answer, Report, Request } from '../../src/store/protocol.ts';
-import { CHUNK_BYTES, StoreError, type Store } from '../../src/store/store.ts';
-import { MIN_AHEAD_COMMANDS, Writer, firstReport } from '../../src/store/writer.ts';
+import type { LogEntry } from '../../src/core/events.ts';
+import type { Answer, Report, Request } from '../../src/store/commands.ts';
+import { StoreError } from '../../src/store/failures.ts';
+import { createHealthCheck } from '../../src/store/open.ts';
+import { CHUNK_BYTES, type Store } from '../../src/store/store.ts';
+import { firstReport, MIN_AHEAD_COMMANDS, Writer } from '../../src/store/writer.ts';
 import { movableClock } from '../support/clock.ts';
 import {
-  CREATED_AT, NO_TERMS, inlinePaste, newId, openTestStore, patternedBytes, storePaste,
+  CREATED_AT, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, storePaste,
 } from '../support/store.ts';
 
 /** How many transactions the write-ahead log holds: frames whose header gives the database's size after a commit. */

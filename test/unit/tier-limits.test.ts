@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Caller, Tier } from '../../src/core/tiers.ts';
-import { maxPasteBytes, rateMaxFor, ttlSeconds } from '../../src/service/tier-limits.ts';
+import type { Caller, Tier } from '../../src/core/callers.ts';
+import { maxPasteBytes, rateMaxFor, ttlSeconds } from '../../src/service/content-rules.ts';
 import { testConfig } from '../support/test-config.ts';
 
 const CONFIG = testConfig({

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { hasTrustedLimits, type Tier } from '../../src/core/tiers.ts';
+import { hasTrustedLimits, type Tier } from '../../src/core/callers.ts';
 
 test('hasTrustedLimits: trusted callers and the admin', () => {
   const tiers: readonly Tier[] = ['anonymous', 'untrusted', 'trusted', 'admin'];

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
-import type { Count } from '../../src/core/metrics.ts';
+import type { Count } from '../../src/core/events.ts';
 import type { Rates } from '../../src/service/rates.ts';
 import { cleanupTasks, createRoomMaking } from '../../src/service/upkeep.ts';
 import type { Store } from '../../src/store/store.ts';

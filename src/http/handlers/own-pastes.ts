@@ -1,13 +1,12 @@
 // PUT /{id}, DELETE /{id} and GET /pastes: from a request to the rules of service/own-pastes.ts and back to a reply.
 
 import type { OwnPastes } from '../../service/own-pastes.ts';
-import type { CallerOf } from '../callers.ts';
-import type { Handlers } from '../handler.ts';
-import { amendedTtlSeconds, isJson, password, removesPassword, requireIdentityEncoding } from '../input.ts';
+import {
+  amendedTtlSeconds, type CallerOf, isJson, page, password, removesPassword, requireIdentityEncoding,
+  single, timeBounds, typeGlob,
+} from '../input.ts';
 import { listText, presentListItem, presentMetadata } from '../present.ts';
-import { page, single, timeBounds, typeGlob } from '../query.ts';
-import { rateHeaders } from '../refused.ts';
-import { jsonReply, textReply, type Reply } from '../reply.ts';
+import { type Handlers, jsonReply, rateHeaders, type Reply, textReply } from '../reply.ts';
 import type { Request } from '../request.ts';
 
 /** The contract's paging of GET /pastes. */

@@ -1,20 +1,20 @@
 // POST /, GET /{id} and GET /{id}/raw: from a request to the rules of service/pastes.ts and back to a reply.
 
-import { andThen, type Awaitable } from '../../core/awaitable.ts';
-import { partOf } from '../../core/bytes.ts';
+import { type CompactBytes, partOf } from '../../core/bytes.ts';
+import { isInlineDisposition } from '../../core/content.ts';
 import { Refusal } from '../../core/refusals.ts';
+import { andThen, type Awaitable } from '../../core/time.ts';
+import { type Lookup, type OpenedPaste, type Pastes, releaseContent } from '../../service/pastes.ts';
 import type { Rates } from '../../service/rates.ts';
-import { releaseContent, type Lookup, type OpenedPaste, type Pastes } from '../../service/pastes.ts';
 import type { Paste } from '../../store/store.ts';
-import type { CallerOf } from '../callers.ts';
-import { hintingClient } from '../client-hint.ts';
-import type { Handlers } from '../handler.ts';
-import { burnRequested, isForm, isJson, password, requestedTtlSeconds, requireIdentityEncoding, work } from '../input.ts';
-import { createPasteReplies, type ContentReply } from '../paste-replies.ts';
-import { presentCreated } from '../present.ts';
-import { allowsRange, namesEtag, parseRange, type ByteRange } from '../range.ts';
-import { rateHeaders, refusalReply } from '../refused.ts';
-import { emptyReply, jsonReply, textReply, type Reply, type ReplyBody } from '../reply.ts';
+import {
+  allowsRange, burnRequested, type ByteRange, type CallerOf, hintingClient, isForm, isJson, namesEtag,
+  parseRange, password, requestedTtlSeconds, requireIdentityEncoding, work,
+} from '../input.ts';
+import { presentCreated, presentMetadata } from '../present.ts';
+import {
+  emptyReply, type Handlers, jsonReply, rateHeaders, refusalReply, type Reply, type ReplyBody, textReply,
+} from '../reply.ts';
 import type { Request } from '../request.ts';
 
 /** `curl -F file=@x` sends more than the file, and what is sent is what is stored. */
@@ -140,3 +140,54 @@ function contentBody(content: OpenedPaste['content'], range: ByteRange): ReplyBo
 async function* noChunks(): AsyncIterable<Uint8Array> {}
 
 function nothing(): void {}
+
+// The answers that say the same to everyone who may read a paste: its metadata, its content and the headers of that.
+// They are made once for as long as the store keeps the paste in memory, where a paste found again is the same object
+// (store/hot-pastes.ts). Conditions, ranges and passwords are the handlers'.
+
+/** Of all of the content. */
+export interface ContentReply extends Reply {
+  /** The entity tag, whether or not the headers have it. */
+  readonly etag: string;
+}
+
+export interface PasteReplies {
+  metadata(paste: Paste): Reply;
+  /** What GET says of the whole content, without its body: so does HEAD. */
+  head(paste: Paste): Omit<ContentReply, 'body'>;
+  content(paste: Paste, content: CompactBytes): ContentReply;
+}
+
+export function createPasteReplies(): PasteReplies {
+  return {
+    metadata: onceForEach<void, Reply>((paste) => jsonReply(200, presentMetadata(paste))),
+    head: contentHead,
+    content: onceForEach((paste, content: CompactBytes) => ({ ...contentHead(paste), body: content })),
+  };
+}
+
+/** What is made goes when its paste goes, so that it needs no bound of its own. */
+function onceForEach<Given, Made>(make: (paste: Paste, given: Given) => Made): (paste: Paste, given: Given) => Made {
+  const made = new WeakMap<Paste, Made>();
+  return (paste, given) => {
+    const before = made.get(paste);
+    if (before !== undefined) return before;
+    const now = make(paste, given);
+    made.set(paste, now);
+    return now;
+  };
+}
+
+function contentHead(paste: Paste): Omit<ContentReply, 'body'> {
+  const etag = `"sha256-${paste.sha256}"`;
+  const headers = {
+    'Content-Type': paste.mimeType,
+    'Content-Disposition': isInlineDisposition(paste.mimeType) ? 'inline' : `attachment; filename="${paste.id}"`,
+    'Repr-Digest': `sha-256=:${Buffer.from(paste.sha256, 'hex').toString('base64')}:`,
+  };
+  // A burn-after-read paste has no validator: nobody gets to ask for it twice.
+  const others = paste.burnAfterRead
+    ? { 'Accept-Ranges': 'none', 'X-Burn-After-Read': 'true' }
+    : { 'Accept-Ranges': 'bytes', ETag: etag };
+  return { status: 200, headers: { ...headers, ...others }, etag };
+}

@@ -1,25 +1,19 @@
 // The /pki endpoints: the authority and what it issues, as far as SERVICE_PKI_ENABLED offers them.
 
 import type { Config } from '../../config/settings.ts';
-import type { Awaitable } from '../../core/awaitable.ts';
-import { normaliseCommonName } from '../../core/common-name.ts';
+import { normaliseCommonName } from '../../core/names.ts';
 import { Refusal } from '../../core/refusals.ts';
-import { encodeLongPem, encodePem, type PemLabel } from '../../crypto/pem.ts';
-import { privateKeyPem } from '../../crypto/private-key.ts';
-import type { Requester } from '../../service/audit.ts';
-import { DEFAULT_AUTHORITY_NAME, type Authorities } from '../../service/authority.ts';
-import { newKey, requestedKey, type Certificates } from '../../service/certificates.ts';
+import type { Awaitable } from '../../core/time.ts';
+import { encodeLongPem, encodePem, type PemLabel, privateKeyPem } from '../../crypto/keys.ts';
+import { type Authorities, DEFAULT_AUTHORITY_NAME } from '../../service/authority.ts';
+import { type Certificates, newKey, requestedKey } from '../../service/certificates.ts';
+import type { Requester } from '../../service/identity.ts';
 import type { Rates } from '../../service/rates.ts';
 import { isRevocationReason, type RevocationList } from '../../service/revocation-list.ts';
-import type { StoredCrl } from '../../store/pki-store.ts';
-import type { CallerOf } from '../callers.ts';
-import type { Handler, Handlers } from '../handler.ts';
-import { jsonBodyOf, textMember, type JsonObject } from '../json-body.ts';
+import type { StoredCrl } from '../../store/store.ts';
+import { type CallerOf, jsonBodyOf, type JsonObject, namesEtag, page, textMember } from '../input.ts';
 import { presentAuthority, presentCertificates, presentIssued, presentNewAuthority } from '../present.ts';
-import { page } from '../query.ts';
-import { namesEtag } from '../range.ts';
-import { rateHeaders } from '../refused.ts';
-import { emptyReply, jsonReply, type Reply } from '../reply.ts';
+import { emptyReply, type Handler, type Handlers, jsonReply, rateHeaders, type Reply } from '../reply.ts';
 import type { Request } from '../request.ts';
 
 const PEM_TYPE = 'application/x-pem-file';

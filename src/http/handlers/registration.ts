@@ -1,19 +1,17 @@
 // GET /register/challenge and POST /register: a client certificate for whoever has done the work.
 
-import type { RandomBytes } from '../../core/random.ts';
+import { UUID_BYTES, uuidFromHex } from '../../core/ids.ts';
 import { Refusal } from '../../core/refusals.ts';
-import { UUID_BYTES, uuidFromHex } from '../../core/uuid.ts';
+import type { RandomBytes } from '../../core/time.ts';
 import type { BundleProfile } from '../../crypto/pkcs12.ts';
 import type { Authorities } from '../../service/authority.ts';
 import type { Challenges } from '../../service/challenges.ts';
 import type { Registration } from '../../service/registration.ts';
-import type { CallerOf } from '../callers.ts';
-import { hintingClient, registerCommand } from '../client-hint.ts';
-import type { Handlers } from '../handler.ts';
-import { work } from '../input.ts';
-import { jsonBodyOf, textMember, type JsonObject } from '../json-body.ts';
+import {
+  type CallerOf, hintingClient, jsonBodyOf, type JsonObject, registerCommand, textMember, work,
+} from '../input.ts';
 import { challengeLine, presentChallenge, presentUnavailable } from '../present.ts';
-import { jsonReply, textReply } from '../reply.ts';
+import { type Handlers, jsonReply, textReply } from '../reply.ts';
 import { commonNameOf } from './pki.ts';
 
 const MAX_BUNDLE_PASSWORD_LENGTH = 1024;
@@ -73,7 +71,8 @@ function bundlePassword(body: JsonObject): string {
   const password = textMember(body, 'p12_password', () => new Refusal('bundlePasswordInvalid'));
   if (password === undefined) return '';
   const length = [...password].length;
-  const isUsable = length >= 1 && length <= MAX_BUNDLE_PASSWORD_LENGTH && password.isWellFormed() && !password.includes('\0');
+  const isOfLength = length >= 1 && length <= MAX_BUNDLE_PASSWORD_LENGTH;
+  const isUsable = isOfLength && password.isWellFormed() && !password.includes('\0');
   if (!isUsable) throw new Refusal('bundlePasswordInvalid');
   return password;
 }

@@ -1,15 +1,16 @@
 // GET / and GET /health: what the service is and how to use it at this moment, and whether it works.
 
+import { addressedScript, readClientScript } from '../../client/script.ts';
 import type { Config } from '../../config/settings.ts';
-import type { Tier } from '../../core/tiers.ts';
+import type { Tier } from '../../core/callers.ts';
 import type { Challenges } from '../../service/challenges.ts';
-import { maxPasteBytes, rateMaxFor, ttlSeconds } from '../../service/tier-limits.ts';
-import type { Store } from '../../store/store.ts';
+import { maxPasteBytes, rateMaxFor, ttlSeconds } from '../../service/content-rules.ts';
+import { requireAdmin } from '../../service/identity.ts';
+import type { AuditStore, Store } from '../../store/store.ts';
 import { VERSION } from '../../version.ts';
-import { clientDownload, registerCommand } from '../client-hint.ts';
-import type { Handlers } from '../handler.ts';
-import { presentUnavailable } from '../present.ts';
-import { jsonReply, type Reply } from '../reply.ts';
+import { type CallerOf, clientDownload, page, registerCommand, single, timeBounds } from '../input.ts';
+import { challengeLine, presentAuditEntry, presentPasteChallenge, presentUnavailable } from '../present.ts';
+import { type Handlers, jsonReply, type Reply, textReply } from '../reply.ts';
 import { ROUTES } from '../routes.ts';
 
 /** The admin has the limits of a trusted caller. */
@@ -121,4 +122,53 @@ function clientLines(url: string, canRegister: boolean): Record<string, string> 
 function healthReply(isHealthy: boolean): Reply {
   if (isHealthy) return jsonReply(200, { status: 'healthy', database: 'ok' });
   return jsonReply(503, { error: 'health check failed', status: 'unhealthy', database: 'error' });
+}
+
+// GET /challenge: proof-of-work for a paste.
+
+export function createChallengeHandlers(challenges: Challenges): Pick<Handlers, 'getChallenge'> {
+  return {
+    getChallenge: (request) => {
+      const challenge = challenges.issue('paste');
+      if (request.prefersText) return textReply(200, challengeLine(challenge), { Vary: 'Accept' });
+      return jsonReply(200, presentPasteChallenge(challenge, challenges.pasteBaseBits), { Vary: 'Accept' });
+    },
+  };
+}
+
+// GET /client: the command-line client, knowing the server it came from.
+
+export function createClientHandlers(): Pick<Handlers, 'getClient'> {
+  const script = readClientScript();
+  const headers = {
+    'Content-Type': 'text/x-shellscript; charset=utf-8',
+    'Content-Disposition': 'inline; filename="pastec"',
+  };
+  return {
+    getClient: (request) => ({ status: 200, headers, body: addressedScript(script, request.publicUrl) }),
+  };
+}
+
+// GET /audit: the audit log for the admin.
+
+/** The contract's bound of one query. */
+const PAGING = { fallback: 100, maximum: 500 };
+
+export function createAuditHandlers(parts: { auditLog: AuditStore; callerOf: CallerOf }): Pick<Handlers, 'listAudit'> {
+  const { auditLog, callerOf } = parts;
+  return {
+    listAudit: async (request) => {
+      requireAdmin(await callerOf(request));
+      const { query } = request;
+      const asked = page(query, PAGING);
+      const filter = {
+        ...timeBounds(query),
+        event: single(query, 'event'),
+        outcome: single(query, 'outcome'),
+        clientId: single(query, 'client_id'),
+      };
+      const { items, total } = await auditLog.list(filter, asked);
+      return jsonReply(200, { entries: items.map(presentAuditEntry), total, ...asked });
+    },
+  };
 }

@@ -1,0 +1,98 @@
+// Passwords of pastes: PBKDF2-HMAC-SHA256 (RFC 8018 section 5.2) with 600 000 iterations and a 32-byte salt, as the
+// contract says. Does not bound how many checks run at once, which cost about 0.1 s of CPU each: that is
+// limits/work-queue.ts.
+
+import { pbkdf2, timingSafeEqual } from 'node:crypto';
+import { promisify } from 'node:util';
+import type { RandomBytes } from '../core/time.ts';
+import { hmacKey, hmacSha256 } from './digest.ts';
+
+const derive = promisify(pbkdf2);
+
+const SCHEME = 'pbkdf2-sha256';
+const ITERATIONS = 600_000;
+const SALT_BYTES = 32;
+const KEY_BYTES = 32;
+
+/** No text with fewer was ever written; more than the upper bound would be a denial of service on ourselves. */
+const MIN_ITERATIONS = ITERATIONS;
+const MAX_ITERATIONS = 10_000_000;
+
+/** 43 characters of base64url are 32 bytes and no padding. */
+const STORED = /^pbkdf2-sha256\$([1-9][0-9]{0,8})\$([A-Za-z0-9_-]{43})\$([A-Za-z0-9_-]{43})$/;
+
+interface StoredPassword {
+  readonly iterations: number;
+  readonly salt: Uint8Array;
+  readonly key: Uint8Array;
+}
+
+/** PBKDF2 with HMAC-SHA256 on the thread pool; text is taken as UTF-8, not normalised. */
+export async function pbkdf2Sha256(
+  password: string | Uint8Array,
+  salt: Uint8Array,
+  iterations: number,
+  keyBytes: number,
+): Promise<Uint8Array> {
+  return derive(password, salt, iterations, keyBytes, 'sha256');
+}
+
+/**
+ * The text to store for a password: `pbkdf2-sha256$600000$<salt>$<key>`, both in base64url, under a salt of its own.
+ */
+export async function hashPassword(password: string, random: RandomBytes): Promise<string> {
+  const salt = random(SALT_BYTES);
+  return storedText(salt, await pbkdf2Sha256(password, salt, ITERATIONS, KEY_BYTES));
+}
+
+/**
+ * Whether the password is the one that `stored` was made of, compared in constant time. Rejects when `stored` is not
+ * of the form that hashPassword writes: it is our own data, so a malformed one is damage and not a wrong password.
+ */
+export async function verifyPassword(password: string, stored: string): Promise<boolean> {
+  const { iterations, salt, key } = parseStored(stored);
+  return timingSafeEqual(await pbkdf2Sha256(password, salt, iterations, key.length), key);
+}
+
+/**
+ * A stored text that no password is known for, since its key is random too: lookups of unknown ids verify against it,
+ * and so take the same path and the same time as those of known ones.
+ */
+export function decoyHash(random: RandomBytes): string {
+  return storedText(random(SALT_BYTES), random(KEY_BYTES));
+}
+
+function storedText(salt: Uint8Array, key: Uint8Array): string {
+  return `${SCHEME}$${ITERATIONS}$${base64url(salt)}$${base64url(key)}`;
+}
+
+function parseStored(stored: string): StoredPassword {
+  const [, iterations, salt, key] = STORED.exec(stored) ?? [];
+  const count = Number(iterations);
+  // The text itself stays out of the message: it is as good as the password to whoever can guess.
+  if (salt === undefined || key === undefined || count < MIN_ITERATIONS || count > MAX_ITERATIONS) {
+    throw new Error('stored password hash is malformed');
+  }
+  return { iterations: count, salt: Buffer.from(salt, 'base64url'), key: Buffer.from(key, 'base64url') };
+}
+
+function base64url(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url');
+}
+
+// Whether a presented secret is the expected one, in a time that says nothing about either. Does not hash for storage.
+
+const COMPARING_KEY_BYTES = 32;
+
+/** Whether the presented bytes are the secret. */
+export type SecretMatcher = (presented: Uint8Array) => boolean;
+
+/**
+ * Compares HMAC-SHA-256 values under a key that lives as long as the matcher: `timingSafeEqual` alone throws for
+ * another length, and so would say how long the secret is.
+ */
+export function secretMatcher(secret: Uint8Array, random: RandomBytes): SecretMatcher {
+  const key = hmacKey(random(COMPARING_KEY_BYTES));
+  const expected = hmacSha256(key, secret);
+  return (presented) => timingSafeEqual(hmacSha256(key, presented), expected);
+}
