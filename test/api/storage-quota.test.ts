@@ -2,6 +2,7 @@
 // in. A disk that is really full is another matter.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { test, type TestContext } from 'node:test';
 import { KIB, MIB } from '../../src/core/time.ts';
 import { OWN_BYTES } from '../../src/store/store.ts';
@@ -165,17 +166,19 @@ test('POST /: uploads of unknown length are refused while they grow', async (t) 
   assert.equal((await app.request('/health')).status, 200);
 });
 
-/** Someone who asks for content and does not read it. */
+/** Someone who asks for content, and reads no more once it comes: then it is held. */
 async function openStalled(t: TestContext, app: RunningApp, id: string): Promise<RawConnection> {
   const connection = await openRaw(t, app.port);
-  connection.socket.pause();
   connection.send(head(`GET /${id}/raw HTTP/1.1`));
+  await once(connection.socket, 'data');
+  connection.socket.pause();
   return connection;
 }
 
 test('PUT and DELETE: what is replaced, deleted or burned counts while someone still reads it', async (t) => {
-  const app = await startApp(t, { maxStorageBytes: 20 * MIB, maxAnonBytes: 8 * MIB });
-  const size = 4 * MIB;
+  const app = await startApp(t, { maxStorageBytes: 40 * MIB, maxAnonBytes: 8 * MIB });
+  // More than the kernel takes for a client that does not read.
+  const size = 8 * MIB;
   const updated = await app.store(binaryContent(size), OWNER);
   const readers: RawConnection[] = [];
   const statuses: number[] = [];

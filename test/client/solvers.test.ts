@@ -44,11 +44,14 @@ interface Solving {
 
 type Pair = readonly [nonce: string, bits: number];
 
+/** A version manager's python3 is a script that, ended while it starts, leaves its own children for a moment. */
+const SYSTEM_FIRST = `/usr/bin${delimiter}${process.env['PATH'] ?? ''}`;
+
 /** A solution for each pair, all of them checked; null where the solver is refused by its probe. */
 async function solutions(
   t: TestContext, solver: string, pairs: readonly Pair[], solving: Solving = {},
 ): Promise<string[] | null> {
-  const { shell = SH, processes = 1, first = '', path = process.env['PATH'] ?? '' } = solving;
+  const { shell = SH, processes = 1, first = '', path = SYSTEM_FIRST } = solving;
   const script = join(clientOf(t, NOBODY).folder, 'solve');
   writeFileSync(script, SOLVE);
   const args = [solver, processes, first, ...pairs.flat()].map(String);
