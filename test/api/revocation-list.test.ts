@@ -8,7 +8,7 @@ import { DAY_SECONDS } from '../../src/core/time.ts';
 import { CRL_TTL_SECONDS } from '../../src/crypto/crl.ts';
 import { startApp, type RunningApp } from '../support/app.ts';
 import { newFingerprint } from '../support/certificates.ts';
-import { longestTurnMs } from '../support/cpu.ts';
+import { turnsOf } from '../support/cpu.ts';
 import { createAuthority, issue, PKI, send, withAdmin } from '../support/pki.ts';
 
 /** A list begins five minutes before it is made. */
@@ -92,14 +92,16 @@ test('GET /pki/ca.crl: a list of 100 000 is made and told a little in each turn 
   const app = await startApp(t, PKI);
   await createAuthority(app);
   insertRevoked(app.config.databasePath, 100_000);
-  for (const path of ['/pki/ca.crl', '/pki/ca.crl.pem', '/pki/ca.crl']) {
+  // Of one that is made, or put into PEM, in a single turn that one is a third of all and nearly all.
+  for (const [path, mostShare] of [['/pki/ca.crl', 1 / 20], ['/pki/ca.crl.pem', 1 / 2]] as const) {
     let bytes = 0;
-    const longest = await longestTurnMs(async () => {
+    const { totalMs, longestMs } = await turnsOf(async () => {
       const response = await app.request(path);
       assert.equal(response.status, 200);
       for await (const piece of response.body!) bytes += piece.length;
     });
     assert.ok(bytes > 3_000_000, `${bytes} bytes`);
-    assert.ok(longest <= 20, `${path}: ${longest} ms of processor time in one turn`);
+    t.diagnostic(`${path}: ${totalMs} ms on the processor, ${longestMs} ms of it in one turn of the event loop`);
+    assert.ok(longestMs <= totalMs * mostShare, path);
   }
 });
