@@ -1,5 +1,5 @@
 // `pasted backup`: a verified copy of the database in a file, or on standard output. How it is made beside a running
-// server is store/backup.ts and store/copy.ts.
+// server is store/backup.ts.
 
 import { accessSync, constants, createReadStream, lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';

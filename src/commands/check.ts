@@ -1,5 +1,5 @@
 // `pasted check`: whether the service would work, and go on working. Changes nothing. What is looked at is in
-// check-files.ts and check-database.ts.
+// below, each in its part.
 
 import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
@@ -69,7 +69,7 @@ function jsonOf(findings: readonly Finding[]): string {
 }
 
 // What is in the database, for `pasted check`: its version, whether it is whole, the certificate authority, and what it
-// says about the clock. Reads alone: store/examine.ts.
+// says about the clock. Reads alone: store/restore.ts.
 
 /** No release is older: a clock that says so was never set. */
 const EARLIEST_MOMENT_SECONDS = Date.UTC(2026, 0, 1) / 1000;
@@ -186,7 +186,7 @@ function checkCrl({ thisUpdate }: StoredCrl, nowSeconds: number): Finding {
 }
 
 // The files of the database and their folder, for `pasted check`: that they are there, for their owner alone, and that
-// the service has room. What is in them is check-database.ts.
+// the service has room. What is in them is above.
 
 const OTHERS_MAY_WRITE = 0o022;
 const OTHERS_MAY_ANYTHING = 0o077;

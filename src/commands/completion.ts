@@ -1,5 +1,5 @@
 // `pasted completion`: scripts that let a shell complete the words of `pasted`, made of the table of commands. What a
-// script offers at a place is decided in offers.ts; here it is only put into the words of each shell.
+// script offers at a place is decided in help.ts; here it is only put into the words of each shell.
 
 import type { Run } from './commands.ts';
 import { EXIT } from './failures.ts';

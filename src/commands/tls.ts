@@ -1,5 +1,5 @@
 // `pasted tls self-signed`: a certificate and key for a listener of one's own. Uses neither the database nor the
-// settings; what a listener does with the files is http/tls-files.ts.
+// settings; what a listener does with the files is http/tls.ts.
 
 import { resolve } from 'node:path';
 import { SETTINGS } from '../config/settings.ts';

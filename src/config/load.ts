@@ -1,5 +1,5 @@
-// From the environment to a frozen Config, with every problem reported together. Where texts come from is sources.ts,
-// what they mean is parse.ts, how they go together is checks.ts.
+// From the environment to a frozen Config, with every problem reported together. Where texts come from,
+// what they mean and how they go together is below.
 
 import { parseNetwork } from '../core/addresses.ts';
 import { nearest } from '../core/names.ts';

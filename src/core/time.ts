@@ -37,7 +37,7 @@ export function andThen<Value, Next>(
   return value instanceof Promise ? value.then(step) : step(value);
 }
 
-// The shape in which randomness is handed in: production gives crypto/random.ts, tests may give a seeded one.
+// The shape in which randomness is handed in: production gives crypto/digest.ts, tests may give a seeded one.
 
 /** That many bytes, unpredictable and never used before. */
 export type RandomBytes = (size: number) => Uint8Array;

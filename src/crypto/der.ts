@@ -245,7 +245,7 @@ export const OIDS = {
 } as const;
 
 // Distinguished names (RFC 5280 section 4.1.2.4): one common name and nothing else. An issuer is never encoded from
-// text: its bytes are copied from the authority's certificate (issuer.ts), since verifiers compare them as bytes.
+// text: its bytes are copied from the authority's certificate (keys.ts), since verifiers compare them as bytes.
 
 /**
  * Refuses, with a RangeError, a name that is not as normaliseCommonName returns it.

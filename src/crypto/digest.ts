@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), at once, as bytes arrive, and keyed (HMAC, RFC 2104). Not for passwords (password.ts).
+// SHA-256 (FIPS 180-4), at once, as bytes arrive, and keyed (HMAC, RFC 2104). Not for passwords (passwords.ts).
 
 import {
   createHash, createHmac, createSecretKey, hash, type KeyObject, randomBytes as nodeRandomBytes,

@@ -1,5 +1,5 @@
 // Private keys as bytes: in the clear for the client that asked for one, encrypted under a password for the authority's
-// own, at rest. Does not generate keys (key-pair.ts) and does not store them.
+// own, at rest. Does not store them.
 
 import {
   createCipheriv, createDecipheriv, createPrivateKey, generateKeyPair as nodeGenerateKeyPair,
@@ -79,7 +79,7 @@ export async function unlockPrivateKey(
 }
 
 // Key pairs, of the authority and of its clients on secp384r1 and of servers on P-256, and signatures with them. Keys
-// as bytes, and encrypted, are private-key.ts.
+// as bytes, and encrypted, are above.
 
 export type PublicKey = KeyObject;
 export type PrivateKey = KeyObject;
@@ -127,7 +127,7 @@ function sign(digest: string, privateKey: PrivateKey, bytes: Uint8Array): Promis
 }
 
 // Encryption under a password (PBES2, RFC 8018 section 6.2) in the one form that we write: PBKDF2 with HMAC-SHA-256,
-// then AES-256-CBC. For bundles and for the authority's key at rest; passwords of pastes are password.ts.
+// then AES-256-CBC. For bundles and for the authority's key at rest; passwords of pastes are passwords.ts.
 
 const CIPHER = 'aes-256-cbc';
 const KEY_BYTES = 32;

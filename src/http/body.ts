@@ -1,6 +1,6 @@
 // A request's body on its way to the handler: pushed into its sink, never collected here, at no less than the minimum
 // rate and in no more pieces than its length is worth. What is done with the rest of a body that nobody reads is
-// linger.ts.
+// pace.ts.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ByteSink, JoinedBytes } from '../core/bytes.ts';

@@ -1,6 +1,6 @@
 // The open connections: how many there may be, in all and of one client, what each has in progress, and whether its
 // client takes what is written to it. Those that are still in their TLS handshake count too. Does not speak HTTP; how
-// a connection ends is linger.ts.
+// a connection ends is pace.ts.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

@@ -1,5 +1,5 @@
 // The form of a request that node's parser lets through although this server must not take it (RFC 9112): version,
-// Host, framing and Expect, and the cross-site guard. What the parser itself refuses is client-errors.ts.
+// Host, framing and Expect, and the cross-site guard. What the parser itself refuses is exchange.ts.
 
 import type { IncomingMessage } from 'node:http';
 import { Refusal } from '../core/refusals.ts';

@@ -209,8 +209,8 @@ function family(address: string): 'ipv4' | 'ipv6' {
   return address.includes(':') ? 'ipv6' : 'ipv4';
 }
 
-// Text forms of IP addresses: one form for each address. Which addresses are to be trusted is networks.ts and
-// forwarded.ts.
+// Text forms of IP addresses: one form for each address. Which addresses are to be trusted is
+// above.
 
 /** RFC 4291 section 2.5.5.2, as inet_ntop writes it. */
 const IPV4_MAPPED = '::ffff:';

@@ -1,4 +1,4 @@
-// Makes a server listen at a place, whatever protocol it speaks. Where that is to be is listening-place.ts.
+// Makes a server listen at a place, whatever protocol it speaks. Where that is to be is below.
 
 import { chmodSync } from 'node:fs';
 import { access, lstat, unlink } from 'node:fs/promises';

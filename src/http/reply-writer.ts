@@ -1,5 +1,5 @@
-// From a reply to bytes on a socket: head, framing, backpressure. It is the only writer of answers beside
-// raw-answer.ts. How slow the client may be is connections.ts; what the answer says is the handler's.
+// From a reply to bytes on a socket: head, framing, backpressure. It is the only writer of answers, raw ones
+// included. How slow the client may be is connections.ts; what the answer says is the handler's.
 
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -230,7 +230,7 @@ function headerLines(head: readonly string[]): string {
 }
 
 // The headers that every answer carries, whoever writes it: the contract's "Common response headers". X-Request-ID, the
-// one whose value differs, is request-id.ts.
+// one whose value differs, is request.ts.
 
 /** In the contract's order. */
 export const COMMON_HEADERS = [

@@ -1,5 +1,5 @@
 // What the service does, in numbers for Prometheus: counters that the parts raise, and gauges that are read when
-// someone asks. Which metrics there are is metrics-table.ts; who may ask, and how, is http/metrics-server.ts.
+// someone asks. Which metrics there are is the table below; who may ask, and how, is http/metrics-server.ts.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import {
@@ -34,7 +34,7 @@ export interface GaugeReaders {
 export interface Metrics {
   readonly count: Count;
   readonly observeRequest: ObserveRequest;
-  /** Every metric in the text format of metrics-text.ts. Never rejects. */
+  /** Every metric in the text format of Prometheus. Never rejects. */
   render(): Promise<string>;
 }
 

@@ -159,7 +159,7 @@ export async function copyOnThread(request: CopyRequest): Promise<Copied> {
 }
 
 // Whether what a database holds is whole, page by page and paste by paste. Reads alone; what follows from it is for
-// copy.ts, restore.ts and examine.ts to say.
+// restore.ts to say.
 
 /** `quick` leaves out whether every index agrees with its table. */
 export type CheckDepth = 'quick' | 'full';

@@ -27,7 +27,7 @@ export function createChunkBuffers(): ChunkBuffers {
 }
 
 // Small bytes on their way to the writer thread, which lie together in shared memory: a buffer for each, copied and
-// made anew on the other side, costs more than the bytes themselves. Larger ones are chunk-buffers.ts.
+// made anew on the other side, costs more than the bytes themselves. Larger ones are the buffers above.
 
 export interface Parcels {
   /** A copy that crosses to another thread as it is. Nothing is written there again; unreferenced, it goes. */

@@ -1,4 +1,4 @@
-// The thread that copies a database: one request, one report. What is copied and how is copy.ts.
+// The thread that copies a database: one request, one report. What is copied and how is backup.ts.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { copyDatabase, type CopyReport, type CopyRequest } from './backup.ts';

@@ -1,6 +1,6 @@
 // Small pastes that were read lately, kept in memory so that reading them again does not ask SQLite. Never behind the
 // database: every change of a paste goes through this process, and while one is under way its paste is not kept here.
-// Who reads and changes pastes is paste-store.ts.
+// Who reads and changes pastes is open.ts.
 
 import type { Log } from '../core/events.ts';
 import { KIB, MIB } from '../core/time.ts';

@@ -1,5 +1,5 @@
 // The SQL of pastes: commands of the writer thread, lookups of the reading connection. Who calls them is
-// paste-store.ts.
+// open.ts.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { compactBytes } from '../core/bytes.ts';

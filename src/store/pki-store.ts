@@ -1,5 +1,5 @@
 // What the rest of the program may ask about the certificate authority and what it issued: the PKI's part of the
-// store's interface, and its making from the writer and the reader. The SQL is in authority.ts and certificates.ts.
+// store's interface, and its making from the writer and the reader. The SQL is in certificates.ts.
 
 import { setImmediate } from 'node:timers/promises';
 import type { Reader } from './reader.ts';

@@ -18,7 +18,7 @@ export interface Paste {
   readonly createdAt: number;
   readonly expiresAt: number;
   readonly burnAfterRead: boolean;
-  /** As crypto/password.ts writes it; null when there is no password. */
+  /** As crypto/passwords.ts writes it; null when there is no password. */
   readonly passwordHash: string | null;
   /** Names the chunks of content larger than INLINE_BYTES; null when the content is in the row itself. */
   readonly contentId: string | null;
@@ -173,7 +173,7 @@ export type DeletionOutcome =
 export interface PasteFilter {
   /** null lists everyone's. */
   readonly owner: string | null;
-  /** As core/glob.ts makes it; null for every type. */
+  /** As core/content.ts makes it; null for every type. */
   readonly typeGlob: string | null;
   /** Created after, and before, these Unix seconds; both exclusive. */
   readonly after: number;
@@ -421,7 +421,7 @@ export interface StoredAuthority {
   readonly commonName: string;
   /** DER. */
   readonly certificate: Uint8Array;
-  /** As crypto/private-key.ts locks it. */
+  /** As crypto/keys.ts locks it. */
   readonly lockedKey: Uint8Array;
   readonly fingerprint: string;
   readonly createdAt: number;

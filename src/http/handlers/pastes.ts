@@ -143,7 +143,7 @@ function nothing(): void {}
 
 // The answers that say the same to everyone who may read a paste: its metadata, its content and the headers of that.
 // They are made once for as long as the store keeps the paste in memory, where a paste found again is the same object
-// (store/hot-pastes.ts). Conditions, ranges and passwords are the handlers'.
+// (store/kept.ts). Conditions, ranges and passwords are the handlers'.
 
 /** Of all of the content. */
 export interface ContentReply extends Reply {
