@@ -1,42 +1,40 @@
 // Puts the parts together: the one assembly, in production and in tests. Time, randomness, the log and the store are
-// handed in; everything below this file uses what it was given. Who opens the store is app.ts.
+// handed in; everything below this file uses what it was given. Who opens the store is serve.ts.
 
+import { createAuthorities, watchForAuthority } from './authority/authority.ts';
+import { createPkiHandlers, createRegistrationHandlers } from './authority/handlers.ts';
+import { createCertificates, createRegistration } from './authority/issuing.ts';
+import { createKdfThread } from './authority/pkcs12-kdf-thread.ts';
+import { createRevocationList } from './authority/revocation-list.ts';
 import { ConfigError, isProduction } from './config/load.ts';
 import { type Config, SETTINGS } from './config/settings.ts';
 import type { Log } from './core/events.ts';
 import { ID_BYTES, idFromBytes } from './core/ids.ts';
 import { type Clock, type RandomBytes, unixSeconds } from './core/time.ts';
-import { createKdfThread } from './crypto/pkcs12-kdf-thread.ts';
+import { createHttpServer, type ListeningAddress } from './http/engine/server.ts';
 import { createOwnPasteHandlers } from './http/handlers/own-pastes.ts';
 import { createPasteHandlers } from './http/handlers/pastes.ts';
-import { createPkiHandlers } from './http/handlers/pki.ts';
-import { createRegistrationHandlers } from './http/handlers/registration.ts';
 import {
   createAuditHandlers, createChallengeHandlers, createClientHandlers, createServiceHandlers,
 } from './http/handlers/service.ts';
 import { type CallerOf, createCallerOf } from './http/input.ts';
 import { isExposed, type ListeningPlace, publicPlace } from './http/listening.ts';
-import { createMetricsServer } from './http/metrics-server.ts';
+import { createMetricsServer } from './http/metrics-listener.ts';
 import { ROUTES } from './http/routes.ts';
-import { createHttpServer, type ListeningAddress } from './http/server.ts';
 import type { ServerCertificate, Tls } from './http/tls.ts';
 import { type AntifloodOptions, createAntiflood } from './limits/antiflood.ts';
 import { createWorkQueue, type WorkQueue } from './limits/work-queue.ts';
 import { type Cleanup, createCleanup } from './ops/cleanup.ts';
 import { createMetrics, measureEventLoopDelay } from './ops/metrics.ts';
-import { createAuthorities, watchForAuthority } from './service/authority.ts';
-import { createCertificates } from './service/certificates.ts';
-import { type Challenges, createChallenges } from './service/challenges.ts';
-import { createContentRules } from './service/content-rules.ts';
-import { adminDoubt, authorityDoubt, gaugeReaders } from './service/gauges.ts';
-import { type Audit, createAudit, createIdentity } from './service/identity.ts';
-import { createOwnPastes } from './service/own-pastes.ts';
-import { createPasswords } from './service/passwords.ts';
-import { createPastes } from './service/pastes.ts';
-import { createRates, type Rates } from './service/rates.ts';
-import { createRegistration } from './service/registration.ts';
-import { createRevocationList } from './service/revocation-list.ts';
-import { cleanupTasks, createRoomMaking } from './service/upkeep.ts';
+import { type Challenges, createChallenges } from './pastes/challenges.ts';
+import { createContentRules } from './pastes/content-rules.ts';
+import { adminDoubt, authorityDoubt, gaugeReaders } from './pastes/gauges.ts';
+import { type Audit, createAudit, createIdentity } from './pastes/identity.ts';
+import { createOwnPastes } from './pastes/own-pastes.ts';
+import { createPasswords } from './pastes/passwords.ts';
+import { createPastes } from './pastes/pastes.ts';
+import { createRates, type Rates } from './pastes/rates.ts';
+import { cleanupTasks, createRoomMaking } from './pastes/upkeep.ts';
 import { StoreError } from './store/failures.ts';
 import type { Store, StoredAuthority } from './store/store.ts';
 

@@ -14,7 +14,7 @@ const COMPLETION_NAMES = { bash: 'pasted', fish: 'pasted.fish', zsh: '_pasted' }
 export async function describeProduct(dist, { card, seconds }) {
   const load = (module) => import(pathToFileURL(join(dist, module)).href);
   const [{ COMMANDS }, { SETTINGS }, { showUnit, showValue }] = await Promise.all(
-    ['commands/commands.js', 'config/settings.js', 'config/load.js'].map(load),
+    ['operator/commands.js', 'config/settings.js', 'config/load.js'].map(load),
   );
   const settings = Object.values(SETTINGS).map((setting) => ({
     ...setting,

@@ -1,4 +1,4 @@
-// The four kinds of caller and what each may do. Who is who is decided in service/identity.ts.
+// The four kinds of caller and what each may do. Who is who is decided in pastes/identity.ts.
 
 import { parseAddress } from './addresses.ts';
 

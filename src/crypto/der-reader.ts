@@ -2,7 +2,7 @@
 // canonical one. Knows encodings, not meanings: whether text fits its string type, or an OCTET STRING holds more DER,
 // is not looked at.
 
-import { CONSTRUCTED_BIT, TAGS } from './der.ts';
+import { CONSTRUCTED_BIT, TAGS } from '../authority/der.ts';
 
 export class DerError extends Error {
   override readonly name = 'DerError';

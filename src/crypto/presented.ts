@@ -2,8 +2,8 @@
 // and proves nothing: the proxy has verified the certificate.
 
 import { constants, createPrivateKey, hash, type KeyObject, X509Certificate } from 'node:crypto';
+import { TAGS } from '../authority/der.ts';
 import { components, DerError, readDer } from './der-reader.ts';
-import { TAGS } from './der.ts';
 
 /** SHA-1 of a certificate's DER: 40 lowercase hex characters. */
 export function fingerprintSha1(certificate: Uint8Array): string {

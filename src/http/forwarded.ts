@@ -1,5 +1,5 @@
 // Who a request comes from, as far as its headers are believed: the decisions' "Identity and trust of headers". Does
-// not know whose fingerprint it is (service/identity.ts) or whether its certificate is still valid.
+// not know whose fingerprint it is (pastes/identity.ts) or whether its certificate is still valid.
 
 import { BlockList, isIPv4, SocketAddress } from 'node:net';
 import type { Config } from '../config/settings.ts';
@@ -7,8 +7,8 @@ import { parseAddress } from '../core/addresses.ts';
 import type { RandomBytes } from '../core/time.ts';
 import { secretMatcher, type SecretMatcher } from '../crypto/passwords.ts';
 import { presentedCertificateSha1 } from '../crypto/presented.ts';
-import { isWellFormedHost } from './host.ts';
-import type { HeaderLines } from './request.ts';
+import { isWellFormedHost } from './engine/host.ts';
+import type { HeaderLines } from './engine/request.ts';
 
 /** The other end of a connection. */
 export interface Peer {
@@ -123,7 +123,7 @@ function lastElement(headers: HeaderLines, name: string): string | undefined {
 
 // The identity that a request presents in its headers: a certificate's fingerprint, or the certificate itself from
 // proxies that can't give SHA-1. Whether the request may present one at all is forwarded.ts; whose it is,
-// service/identity.ts.
+// pastes/identity.ts.
 
 /** What a request presents of a client certificate. */
 export interface Presented {

@@ -1,14 +1,14 @@
-// Request headers of pastes as typed values, each parsed once and here. What a value means is decided in service/.
+// Request headers of pastes as typed values, each parsed once and here. What a value means is decided in pastes/.
 
 import { JoinedBytes } from '../core/bytes.ts';
 import type { Caller } from '../core/callers.ts';
 import { isGlob, sqliteGlob } from '../core/content.ts';
 import { Refusal } from '../core/refusals.ts';
 import { type Awaitable, KIB } from '../core/time.ts';
-import type { Work } from '../service/challenges.ts';
-import type { Identity } from '../service/identity.ts';
+import type { Work } from '../pastes/challenges.ts';
+import type { Identity } from '../pastes/identity.ts';
 import type { Page } from '../store/store.ts';
-import type { Request, RequestBody, RequestHeaders } from './request.ts';
+import type { Request, RequestBody, RequestHeaders } from './engine/request.ts';
 
 const YES = /^(?:true|1|yes)$/i;
 const POSITIVE_INTEGER = /^\d+$/;

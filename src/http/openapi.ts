@@ -2,13 +2,13 @@
 
 import { type RefusalName, REFUSALS } from '../core/refusals.ts';
 import { VERSION } from '../version.ts';
+import { COMMON_HEADERS } from './engine/reply-writer.ts';
 import {
   type Answer, type Body, OPERATIONS, PATH_PARAMETERS, QUERY_PARAMETERS, REQUEST_HEADERS, RESPONSE_HEADERS,
   type ResponseHeader,
 } from './openapi-operations.ts';
 import { GENERAL_REFUSALS, ROUTE_REFUSALS } from './openapi-refusals.ts';
 import { ref, type Schema, SCHEMAS } from './openapi-schemas.ts';
-import { COMMON_HEADERS } from './reply-writer.ts';
 import { ROUTES } from './routes.ts';
 
 type Json = Readonly<Record<string, unknown>>;

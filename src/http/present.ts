@@ -1,9 +1,9 @@
 // What the API says about its values: the only place with the wire's member names and representations of times. The
 // contract's "Resources and their fields" is the source.
 
+import type { CertificateRecord, IssuedCertificate } from '../authority/issuing.ts';
 import { isoSeconds } from '../core/time.ts';
-import type { CertificateRecord, IssuedCertificate } from '../service/certificates.ts';
-import type { IssuedChallenge } from '../service/challenges.ts';
+import type { IssuedChallenge } from '../pastes/challenges.ts';
 import type { AuditEntry, ListedPaste, Paste, StoredAuthority } from '../store/store.ts';
 
 /** How much of a fingerprint is shown to others than its owner's own tools. */

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { request } from './node-http.ts';
+import { request } from './engine/node-http.ts';
 
 export interface ProbeTarget {
   readonly place: { readonly host: string; readonly port: number } | { readonly path: string };

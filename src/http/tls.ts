@@ -1,15 +1,15 @@
 // TLS of the public listener: which protocol it speaks, whose client certificates it believes, and how both certificate
-// and trust change while it runs. Whether a believed certificate is revoked is service/identity.ts; the sockets are
+// and trust change while it runs. Whether a believed certificate is revoked is pastes/identity.ts; the sockets are
 // server.ts.
 
 import { readFileSync } from 'node:fs';
 import { createServer, type Server, type ServerOptions } from 'node:https';
 import { createSecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls';
+import { encodePem } from '../authority/keys.ts';
 import { ConfigError } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
 import type { Log } from '../core/events.ts';
 import { type Clock, DAY_SECONDS, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
-import { encodePem } from '../crypto/keys.ts';
 import {
   CIPHERS, fingerprintSha1, FULL_HANDSHAKES_ONLY, isIssuedBy, NO_RENEGOTIATION, readServerPair,
   type ServerPairFault,

@@ -1,6 +1,6 @@
 // The schedule of everything that is done in the background: each task by its own interval, in small steps, one at a
 // time and with pauses between, so that a large backlog never delays requests. What a step does is handed in;
-// service/upkeep.ts has the table of tasks.
+// pastes/upkeep.ts has the table of tasks.
 
 import type { Log } from '../core/events.ts';
 

@@ -1,6 +1,6 @@
 // Room kept in reserve. With the disk full to the last byte, SQLite in WAL mode can neither delete nor checkpoint: then
 // this file is given up, so that removing content goes on and frees more, and made again when there is room. When that
-// is tried: service/upkeep.ts.
+// is tried: pastes/upkeep.ts.
 
 import { closeSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';

@@ -1,4 +1,4 @@
-// The SQL of issued certificates. Who may do what with one is service/identity.ts and service/certificates.ts.
+// The SQL of issued certificates. Who may do what with one is pastes/identity.ts and authority/issuing.ts.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { prepareAudit, prepareSpending } from './records.ts';

@@ -1,4 +1,4 @@
-// The SQL of the audit log. What is worth an entry is decided in service/; entries are written with what they record,
+// The SQL of the audit log. What is worth an entry is decided in pastes/; entries are written with what they record,
 // in the same transaction.
 
 import type { DatabaseSync } from 'node:sqlite';

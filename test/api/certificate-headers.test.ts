@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { before, test, type TestContext } from 'node:test';
-import { encodePem } from '../../src/crypto/keys.ts';
+import { encodePem } from '../../src/authority/keys.ts';
 import { fingerprintSha1 } from '../../src/crypto/presented.ts';
 import { type RunningApp, startApp } from '../support/app.ts';
 import {

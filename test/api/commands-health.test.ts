@@ -1,4 +1,4 @@
-// commands/health.ts and http/probe.ts: what is asked, where and how, of servers that are well, ill, strange or silent.
+// operator/health.ts and http/probe.ts: what is asked, where and how, of servers that are well, ill, strange or silent.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -8,9 +8,9 @@ import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, createServer as createPlainServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { runCommandLine } from '../../src/commands/arguments.ts';
 import type { Environment } from '../../src/config/load.ts';
 import { probe, ProbeError } from '../../src/http/probe.ts';
+import { runCommandLine } from '../../src/operator/arguments.ts';
 import { startApp } from '../support/app.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 import { temporaryFolder } from '../support/programs.ts';

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Refusal } from '../../src/core/refusals.ts';
-import { emptyReply, type Reply } from '../../src/http/reply.ts';
+import { emptyReply, type Reply } from '../../src/http/engine/reply.ts';
 import { StoreError } from '../../src/store/failures.ts';
 import { assertContract, assertRefused, UUID_V4 } from '../support/answer-contract.ts';
 import { startHttp } from '../support/http-server.ts';

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { test, type TestContext } from 'node:test';
 import { Refusal } from '../../src/core/refusals.ts';
 import { MIB } from '../../src/core/time.ts';
-import { emptyReply, type Handler, jsonReply } from '../../src/http/reply.ts';
+import { emptyReply, type Handler, jsonReply } from '../../src/http/engine/reply.ts';
 import { assertContract, assertRefused } from '../support/answer-contract.ts';
 import { type RunningHttp, startHttp } from '../support/http-server.ts';
 import { chunked, LIMIT_BYTES, limited } from '../support/limited-body.ts';

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { emptyReply } from '../../src/http/reply.ts';
+import { emptyReply } from '../../src/http/engine/reply.ts';
 import { assertRefused } from '../support/answer-contract.ts';
 import { startHttp } from '../support/http-server.ts';
 import { head, onlyAnswer, openRaw, type RawConnection } from '../support/raw-http.ts';

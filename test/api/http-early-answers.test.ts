@@ -8,7 +8,7 @@ import { connect } from 'node:net';
 import { test } from 'node:test';
 import { Refusal } from '../../src/core/refusals.ts';
 import { MIB } from '../../src/core/time.ts';
-import { emptyReply, type Handler } from '../../src/http/reply.ts';
+import { emptyReply, type Handler } from '../../src/http/engine/reply.ts';
 import { assertRefused } from '../support/answer-contract.ts';
 import { startHttp } from '../support/http-server.ts';
 import { chunked, LIMIT_BYTES, limited } from '../support/limited-body.ts';

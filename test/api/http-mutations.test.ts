@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { Refusal } from '../../src/core/refusals.ts';
 import { KIB } from '../../src/core/time.ts';
-import { emptyReply, type Handler } from '../../src/http/reply.ts';
+import { emptyReply, type Handler } from '../../src/http/engine/reply.ts';
 import { assertContract } from '../support/answer-contract.ts';
 import { startHttp } from '../support/http-server.ts';
 import { head, wholeAnswers } from '../support/raw-http.ts';

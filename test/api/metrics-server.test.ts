@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import type { LogEntry } from '../../src/core/events.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
-import { createMetricsServer, type MetricsServer } from '../../src/http/metrics-server.ts';
+import { createMetricsServer, type MetricsServer } from '../../src/http/metrics-listener.ts';
 import { createMetrics } from '../../src/ops/metrics.ts';
 import { assertContract, assertRefused } from '../support/answer-contract.ts';
 import { movableClock } from '../support/clock.ts';

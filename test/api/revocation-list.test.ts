@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { CRL_TTL_SECONDS } from '../../src/authority/crl.ts';
 import { DAY_SECONDS } from '../../src/core/time.ts';
-import { CRL_TTL_SECONDS } from '../../src/crypto/crl.ts';
-import { startApp, type RunningApp } from '../support/app.ts';
+import { type RunningApp, startApp } from '../support/app.ts';
 import { newFingerprint } from '../support/certificates.ts';
 import { turnsOf } from '../support/cpu.ts';
 import { createAuthority, issue, PKI, send, withAdmin } from '../support/pki.ts';

@@ -9,7 +9,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { MIB } from '../../src/core/time.ts';
-import { Connections } from '../../src/http/connections.ts';
+import { Connections } from '../../src/http/engine/connections.ts';
 import { networkMatcher } from '../../src/http/forwarded.ts';
 import { startHttp } from '../support/http-server.ts';
 import { startMain, temporaryFolder } from '../support/main-process.ts';

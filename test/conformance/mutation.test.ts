@@ -1,7 +1,6 @@
-// The script that makes mutants, and the table of those that are no different. Running them is npm run mutate.
+// The script that makes mutants. Running them is npm run mutate.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
 import { ROOT } from '../support/source.ts';
@@ -12,12 +11,9 @@ interface Mutant {
   readonly text: string;
 }
 
-type Explained = Readonly<Record<string, readonly { source: string; mutant: string; why: string }[]>>;
-
-async function scripts(): Promise<{ mutantsOf: (source: string, path: string) => Mutant[]; EXPLAINED: Explained }> {
+async function scripts(): Promise<{ mutantsOf: (source: string, path: string) => Mutant[] }> {
   const mutants: string = join(ROOT, 'scripts', 'mutation', 'mutants.mjs');
-  const explained: string = join(ROOT, 'scripts', 'mutation', 'explained.mjs');
-  return { ...await import(mutants), ...await import(explained) };
+  return await import(mutants);
 }
 
 test('mutantsOf: changes operators, constants and conditions of code, and nothing else', async () => {
@@ -39,18 +35,5 @@ test('mutantsOf: changes operators, constants and conditions of code, and nothin
   ]);
   for (const text of ['// a < b', "'a < b';", '/a+b/.test(s);', "'a' + b;", 'type A<B> = B | 1;', 'a!.b;', 'x.true;', 'f({ 1: a });']) {
     assert.deepEqual(made(text), [], text);
-  }
-});
-
-test('explained mutants: each names a line that is there, and a reason', async () => {
-  const { EXPLAINED } = await scripts();
-  for (const [path, entries] of Object.entries(EXPLAINED)) {
-    const text = readFileSync(join(ROOT, path), 'utf8');
-    for (const { source, mutant, why } of entries) {
-      const lines = source.split('\n').map((line) => line.trim());
-      assert.ok(text.split('\n').some((line) => line.trim() === lines[0]), `${path}: ${source}`);
-      assert.notEqual(mutant, source);
-      assert.ok(why.length > 10);
-    }
   }
 });

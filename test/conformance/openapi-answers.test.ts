@@ -3,14 +3,14 @@
 
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
+import type { Request } from '../../src/http/engine/request.ts';
 import { createServiceHandlers } from '../../src/http/handlers/service.ts';
-import type { Request } from '../../src/http/request.ts';
-import { ROUTES, type Route } from '../../src/http/routes.ts';
+import { type Route, ROUTES } from '../../src/http/routes.ts';
 import type { Store } from '../../src/store/store.ts';
-import { startApp, type RunningApp } from '../support/app.ts';
+import { type RunningApp, startApp } from '../support/app.ts';
 import { newFingerprint, presenting } from '../support/certificates.ts';
 import { problemsOf, resolve, type Schema } from '../support/json-schema.ts';
-import { API, operationOf, responseOf, type Response } from '../support/openapi.ts';
+import { API, operationOf, type Response, responseOf } from '../support/openapi.ts';
 import { PKI, withAdmin } from '../support/pki.ts';
 import { makeRequestPem } from '../support/request.ts';
 

@@ -12,7 +12,7 @@ import { builtMain } from '../support/built.ts';
 import { commandLines, type CommandLines } from '../support/command-lines.ts';
 import { fill } from '../support/databases.ts';
 import { isInstalled } from '../support/programs.ts';
-import { repositoryFiles, ROOT } from '../support/source.ts';
+import { ROOT } from '../support/source.ts';
 
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
 
@@ -192,17 +192,4 @@ test('README: what root gives by pastedctl works as printed, and opens nothing o
   for (const name of ['pasted-backup.db', 'admin.p12']) {
     assert.equal(statSync(join(shell.folder, name)).mode & 0o777, 0o600, name);
   }
-});
-
-test('README: the lines of each part of the source are what they are said to be, within a tenth', () => {
-  const cells = section('Reading the code').matchAll(/^\| `(src\/[\w.]+)` \| (\d+) \|/gm);
-  const rows = [...cells].map(([, path = '', lines]) => ({ path, said: Number(lines) }));
-  const files = repositoryFiles().filter((path) => path.startsWith('src/') && path !== 'src/version.ts');
-  for (const { path, said } of rows) {
-    const within = files.filter((file) => file === path || file.startsWith(`${path}/`));
-    const lines = within.reduce((sum, file) => sum + readFileSync(join(ROOT, file), 'utf8').split('\n').length - 1, 0);
-    assert.ok(Math.abs(lines - said) <= lines / 10, `${path} has ${lines} lines, not ${said}`);
-  }
-  const unnamed = files.filter((file) => !rows.some(({ path }) => file === path || file.startsWith(`${path}/`)));
-  assert.deepEqual(unnamed, []);
 });

@@ -4,13 +4,15 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import {
-  chmodSync, cpSync, existsSync, lutimesSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync,
+  chmodSync, cpSync, existsSync, lutimesSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync,
+  writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, delimiter, join, sep } from 'node:path';
-import test, { after, before } from 'node:test';
-import { COMMANDS } from '../../src/commands/commands.ts';
-import { SETTINGS, type Setting } from '../../src/config/settings.ts';
+import test from 'node:test';
+import { after, before } from 'node:test';
+import { type Setting, SETTINGS } from '../../src/config/settings.ts';
+import { COMMANDS } from '../../src/operator/commands.ts';
 import { VERSION } from '../../src/version.ts';
 import { isInstalled, run } from '../support/programs.ts';
 import { copySource, makeRelease, tryRelease } from '../support/release.ts';

@@ -10,11 +10,11 @@ import { join } from 'node:path';
 import { before, test, type TestContext } from 'node:test';
 import { connect, createSecureContext, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
-import { validityFrom } from '../../src/crypto/certificates.ts';
+import { validityFrom } from '../../src/authority/certificates.ts';
+import { encodePem, privateKeyPem } from '../../src/authority/keys.ts';
+import { createKdfThread } from '../../src/authority/pkcs12-kdf-thread.ts';
+import { type BundleProfile, makeBundle } from '../../src/authority/pkcs12.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
-import { encodePem, privateKeyPem } from '../../src/crypto/keys.ts';
-import { createKdfThread } from '../../src/crypto/pkcs12-kdf-thread.ts';
-import { type BundleProfile, makeBundle } from '../../src/crypto/pkcs12.ts';
 import {
   makeTestAuthority, makeTestClient, type TestAuthority, type TestClient,
 } from '../support/authority.ts';

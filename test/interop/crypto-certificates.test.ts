@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test, type TestContext } from 'node:test';
-import { validityFrom } from '../../src/crypto/certificates.ts';
-import { makeCrl, type RevokedCertificate } from '../../src/crypto/crl.ts';
+import { validityFrom } from '../../src/authority/certificates.ts';
+import { makeCrl, type RevokedCertificate } from '../../src/authority/crl.ts';
+import { encodePem, generateKeyPair, lockPrivateKey, privateKeyPem } from '../../src/authority/keys.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
-import { encodePem, generateKeyPair, lockPrivateKey, privateKeyPem } from '../../src/crypto/keys.ts';
 import { fingerprintSha1 } from '../../src/crypto/presented.ts';
 import {
   makeTestAuthority, makeTestClient, type TestAuthority, type TestClient,

@@ -5,8 +5,8 @@ import { createPublicKey } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readCertificationRequest } from '../../src/crypto/csr.ts';
-import { decodePem, encodePem } from '../../src/crypto/keys.ts';
+import { readCertificationRequest } from '../../src/authority/csr.ts';
+import { decodePem, encodePem } from '../../src/authority/keys.ts';
 import { isInstalled, run, temporaryFolder } from '../support/programs.ts';
 
 const P384 = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-384'];

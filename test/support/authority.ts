@@ -3,13 +3,13 @@
 
 import {
   makeAuthorityCertificate, makeClientCertificate, makeSerial, type Validity, validityFrom,
-} from '../../src/crypto/certificates.ts';
-import { bitStringOctets, readDer } from '../../src/crypto/der-reader.ts';
-import { bitString, integer, seq } from '../../src/crypto/der.ts';
-import { randomBytes } from '../../src/crypto/digest.ts';
+} from '../../src/authority/certificates.ts';
+import { bitString, integer, seq } from '../../src/authority/der.ts';
 import {
   type Authority, generateKeyPair, type KeyPair, subjectPublicKeyInfo,
-} from '../../src/crypto/keys.ts';
+} from '../../src/authority/keys.ts';
+import { bitStringOctets, readDer } from '../../src/crypto/der-reader.ts';
+import { randomBytes } from '../../src/crypto/digest.ts';
 import { fingerprintSha1 } from '../../src/crypto/presented.ts';
 
 /** 2026-01-31T12:00:00Z, Unix seconds. */

@@ -1,8 +1,8 @@
 // A process for commands under test: what they write is kept, signals and fatal errors come from the test.
 
 import { Readable } from 'node:stream';
-import type { Input, Output, Terminal } from '../../src/commands/output.ts';
 import type { Environment, ReadFile } from '../../src/config/load.ts';
+import type { Input, Output, Terminal } from '../../src/operator/output.ts';
 import { movableClock } from './clock.ts';
 
 export interface FakeTerminal {

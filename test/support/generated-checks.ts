@@ -2,6 +2,7 @@
 // own, and what it takes keeps the promise of its type. Each check tries one generated input and throws what is wrong.
 
 import assert from 'node:assert/strict';
+import { CsrRefused, readCertificationRequest } from '../../src/authority/csr.ts';
 import { ConfigError, loadConfig } from '../../src/config/load.ts';
 import { type Setting, SETTINGS } from '../../src/config/settings.ts';
 import { parseAddress, parseNetwork } from '../../src/core/addresses.ts';
@@ -11,15 +12,14 @@ import { isWellFormedId } from '../../src/core/ids.ts';
 import { createJsonContentReader } from '../../src/core/json-content.ts';
 import { normaliseCommonName } from '../../src/core/names.ts';
 import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
-import { CsrRefused, readCertificationRequest } from '../../src/crypto/csr.ts';
-import { challengeToken, isSigned, parseToken } from '../../src/crypto/pow-token.ts';
 import { presentedCertificateSha1 } from '../../src/crypto/presented.ts';
+import { challengeToken, isSigned, parseToken } from '../../src/crypto/proof-of-work.ts';
+import { isWellFormedHost } from '../../src/http/engine/host.ts';
+import { parseTarget } from '../../src/http/engine/incoming.ts';
+import { HeaderLines, prefersText } from '../../src/http/engine/request.ts';
 import { presentedIdentity, PROXY_SOURCES, SHA1_SOURCES } from '../../src/http/forwarded.ts';
-import { isWellFormedHost } from '../../src/http/host.ts';
-import { parseTarget } from '../../src/http/incoming.ts';
 import * as input from '../../src/http/input.ts';
 import { page, parseRange, timeBounds, typeGlob } from '../../src/http/input.ts';
-import { HeaderLines, prefersText } from '../../src/http/request.ts';
 import {
   certificationRequest, changedText, environment, jsonBody, listQuery, powToken, scrap,
 } from './generated-texts.ts';

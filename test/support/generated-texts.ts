@@ -2,8 +2,8 @@
 // changed at random, and values from the edges of each grammar. The same seed gives the same ones. Whole requests are
 // generated-requests.ts.
 
-import { encodePem } from '../../src/crypto/keys.ts';
-import { challengeToken } from '../../src/crypto/pow-token.ts';
+import { encodePem } from '../../src/authority/keys.ts';
+import { challengeToken } from '../../src/crypto/proof-of-work.ts';
 import { makeRequest } from './request.ts';
 import type { Seeded } from './seeded.ts';
 

@@ -2,7 +2,7 @@
 
 import { Refusal } from '../../src/core/refusals.ts';
 import { KIB } from '../../src/core/time.ts';
-import { type Handler, jsonReply } from '../../src/http/reply.ts';
+import { type Handler, jsonReply } from '../../src/http/engine/reply.ts';
 
 export const LIMIT_BYTES = 64 * KIB;
 

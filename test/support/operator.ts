@@ -4,9 +4,9 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { runCommandLine } from '../../src/commands/arguments.ts';
-import type { Input } from '../../src/commands/output.ts';
 import type { Environment } from '../../src/config/load.ts';
+import { runCommandLine } from '../../src/operator/arguments.ts';
+import type { Input } from '../../src/operator/output.ts';
 import { fakeTerminal } from './fake-terminal.ts';
 
 export const CA_PASSWORD = 'canary-of-the-authority';

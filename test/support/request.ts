@@ -3,8 +3,8 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import {
   bitString, contextTag, explicit, integer, octetString, oid, seq, setOf, utf8String,
-} from '../../src/crypto/der.ts';
-import { encodePem } from '../../src/crypto/keys.ts';
+} from '../../src/authority/der.ts';
+import { encodePem } from '../../src/authority/keys.ts';
 
 export interface RequestParts {
   /** P-384 by default. */

@@ -1,10 +1,10 @@
 // A server's own certificate with its key, as `pasted tls self-signed` makes them, valid now by the host's clock.
 
+import { makeSerial, validityFrom } from '../../src/authority/certificates.ts';
+import { encodePem, generateServerKeyPair, privateKeyPem } from '../../src/authority/keys.ts';
+import { makeServerCertificate } from '../../src/authority/server-certificate.ts';
 import { parseServerName } from '../../src/core/names.ts';
-import { makeSerial, validityFrom } from '../../src/crypto/certificates.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
-import { encodePem, generateServerKeyPair, privateKeyPem } from '../../src/crypto/keys.ts';
-import { makeServerCertificate } from '../../src/crypto/server-certificate.ts';
 
 export interface TestServerCertificate {
   readonly certificate: Uint8Array;

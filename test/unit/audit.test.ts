@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LogEntry } from '../../src/core/events.ts';
-import { createAudit } from '../../src/service/identity.ts';
+import { createAudit } from '../../src/pastes/identity.ts';
 import { movableClock } from '../support/clock.ts';
 import { CREATED_AT } from '../support/store.ts';
 

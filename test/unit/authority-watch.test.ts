@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { watchForAuthority } from '../../src/service/authority.ts';
+import { watchForAuthority } from '../../src/authority/authority.ts';
 import type { StoredAuthority } from '../../src/store/store.ts';
 
 const AUTHORITY = {} as StoredAuthority;

@@ -1,15 +1,15 @@
-// service/authority.ts where others are making the authority too, in this process or another: one is kept. And what
+// authority/authority.ts where others are making the authority too, in this process or another: one is kept. And what
 // becomes of the key's password and of failures. The rest is test/api/pki.test.ts, authority-key.test.ts and
 // registration.test.ts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createAuthorities } from '../../src/authority/authority.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { createWorkQueue, type WorkQueue, WorkQueueFull } from '../../src/limits/work-queue.ts';
-import { createAuthorities } from '../../src/service/authority.ts';
-import { createAudit } from '../../src/service/identity.ts';
+import { createAudit } from '../../src/pastes/identity.ts';
 import { StoreError } from '../../src/store/failures.ts';
 import type { AuthorityStore, StoredAuthority } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';

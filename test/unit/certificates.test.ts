@@ -1,17 +1,17 @@
-// service/certificates.ts where the storage decides against it at the last moment: what other requests did meanwhile.
+// authority/issuing.ts where the storage decides against it at the last moment: what other requests did meanwhile.
 // What they answer over HTTP is test/api/pki.test.ts and registration.test.ts.
 
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
+import type { SigningAuthority } from '../../src/authority/authority.ts';
+import {
+  type CertifiedKey, createCertificates, newKey, NotFirstError, requestedKey,
+} from '../../src/authority/issuing.ts';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
-import type { SigningAuthority } from '../../src/service/authority.ts';
-import {
-  type CertifiedKey, createCertificates, newKey, NotFirstError, requestedKey,
-} from '../../src/service/certificates.ts';
-import { createAudit } from '../../src/service/identity.ts';
+import { createAudit } from '../../src/pastes/identity.ts';
 import { StoreError } from '../../src/store/failures.ts';
 import type {
   Certificate, CertificateStore, Issuance, IssueOutcome, RevokeOutcome,

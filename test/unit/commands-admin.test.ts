@@ -1,4 +1,4 @@
-// commands/admin.ts: what it issues, grants, prints and refuses. Beside a running server: api/commands-pki.test.ts.
+// operator/admin.ts: what it issues, grants, prints and refuses. Beside a running server: api/commands-pki.test.ts.
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -7,7 +7,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { runCommandLine } from '../../src/commands/arguments.ts';
+import { runCommandLine } from '../../src/operator/arguments.ts';
 import { insertCertificate, setRevoked } from '../support/certificates.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 import { CA_PASSWORD, openDesk } from '../support/operator.ts';

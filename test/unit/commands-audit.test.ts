@@ -1,10 +1,10 @@
-// commands/audit.ts: the filters, the table and the JSON, and readers that do not wait for the end.
+// operator/audit.ts: the filters, the table and the JSON, and readers that do not wait for the end.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { test, type TestContext } from 'node:test';
-import { runCommandLine } from '../../src/commands/arguments.ts';
+import { runCommandLine } from '../../src/operator/arguments.ts';
 import type { AuditEvent } from '../../src/store/store.ts';
 import { startApp } from '../support/app.ts';
 import { builtMain } from '../support/built.ts';

@@ -1,4 +1,4 @@
-// commands/backup.ts: what is in a backup, what is not, what it refuses, and what it leaves behind. Beside a running
+// operator/backup.ts: what is in a backup, what is not, what it refuses, and what it leaves behind. Beside a running
 // server: api/commands-database.test.ts.
 
 import assert from 'node:assert/strict';
@@ -10,7 +10,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { runCommandLine } from '../../src/commands/arguments.ts';
+import { runCommandLine } from '../../src/operator/arguments.ts';
 import { lockDatabase } from '../../src/store/file.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../src/store/schema.ts';
 import {

@@ -1,4 +1,4 @@
-// commands/check.ts, check-files.ts and check-database.ts: what each state of a service is called, and that looking at
+// operator/check.ts, check-files.ts and check-database.ts: what each state of a service is called, and that looking at
 // it changes nothing.
 
 import assert from 'node:assert/strict';
@@ -6,10 +6,10 @@ import { chmodSync, chownSync, readdirSync, readFileSync, rmSync, statSync, writ
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
-import { runCommandLine } from '../../src/commands/arguments.ts';
-import type { Finding } from '../../src/commands/check.ts';
 import type { Environment } from '../../src/config/load.ts';
 import { DAY_SECONDS } from '../../src/core/time.ts';
+import { runCommandLine } from '../../src/operator/arguments.ts';
+import type { Finding } from '../../src/operator/check.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
 import { damage, fill, inStore, makeNewer, makeOldest, makeStranger } from '../support/databases.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';

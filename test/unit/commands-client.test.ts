@@ -1,9 +1,9 @@
-// commands/client.ts: the script that GET /client hands out, without a server.
+// operator/client.ts: the script that GET /client hands out, without a server.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { runCommandLine } from '../../src/commands/arguments.ts';
+import { runCommandLine } from '../../src/operator/arguments.ts';
 import { startApp } from '../support/app.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 import { SCRIPT } from '../support/shells.ts';

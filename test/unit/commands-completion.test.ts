@@ -1,12 +1,12 @@
-// commands/completion.ts and offers.ts: what the shells themselves offer with the scripts, for every command that there
+// operator/completion.ts and offers.ts: what the shells themselves offer with the scripts, for every command that there
 // is.
 
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { runCommandLine } from '../../src/commands/arguments.ts';
-import { COMMANDS } from '../../src/commands/commands.ts';
+import { runCommandLine } from '../../src/operator/arguments.ts';
+import { COMMANDS } from '../../src/operator/commands.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 import { isInstalled, run, temporaryFolder } from '../support/programs.ts';
 

@@ -1,10 +1,10 @@
-// commands/help.ts and config.ts: what is printed about commands and settings, and that no secret is.
+// operator/help.ts and config.ts: what is printed about commands and settings, and that no secret is.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { optionForm, runCommandLine } from '../../src/commands/arguments.ts';
-import { COMMANDS } from '../../src/commands/commands.ts';
 import { type Setting, SETTINGS } from '../../src/config/settings.ts';
+import { optionForm, runCommandLine } from '../../src/operator/arguments.ts';
+import { COMMANDS } from '../../src/operator/commands.ts';
 import { type FakeParts, fakeTerminal } from '../support/fake-terminal.ts';
 
 const ALL: readonly Setting[] = Object.values(SETTINGS);

@@ -1,9 +1,9 @@
-// commands/openapi.ts: what is printed. What it says is test/conformance/openapi*.test.ts.
+// operator/openapi.ts: what is printed. What it says is test/conformance/openapi*.test.ts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { runCommandLine } from '../../src/commands/arguments.ts';
 import { describeApi } from '../../src/http/openapi.ts';
+import { runCommandLine } from '../../src/operator/arguments.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 
 test('openapi: prints the description as JSON that people can read, whatever the settings', async () => {

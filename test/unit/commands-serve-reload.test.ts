@@ -1,10 +1,10 @@
-// commands/serve.ts on SIGHUP, around an app that the test controls. What a reload changes is tls-reload.test.ts and
+// operator/serve.ts on SIGHUP, around an app that the test controls. What a reload changes is tls-reload.test.ts and
 // reload.test.ts of test/api.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { serve, type CreateApp } from '../../src/commands/serve.ts';
 import type { Config } from '../../src/config/settings.ts';
+import { type CreateApp, serve } from '../../src/serve.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 
 interface Reload {

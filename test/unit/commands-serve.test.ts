@@ -1,13 +1,13 @@
-// commands/serve.ts: the life of the service around an app that the test controls. The real one is in
+// operator/serve.ts: the life of the service around an app that the test controls. The real one is in
 // test/api/main.test.ts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { failureOf } from '../../src/commands/failures.ts';
-import { type CreateApp, serve } from '../../src/commands/serve.ts';
 import { ConfigError, type Environment } from '../../src/config/load.ts';
 import type { Log } from '../../src/core/events.ts';
 import { ListeningError, type ListeningPlace } from '../../src/http/listening.ts';
+import { failureOf } from '../../src/operator/failures.ts';
+import { type CreateApp, serve } from '../../src/serve.ts';
 import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/failures.ts';
 import { VERSION } from '../../src/version.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';

@@ -1,11 +1,11 @@
-// commands/stats.ts and store/stats.ts: what is counted, beside a running server too, and that nobody is named.
+// operator/stats.ts and store/stats.ts: what is counted, beside a running server too, and that nobody is named.
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { runCommandLine } from '../../src/commands/arguments.ts';
 import type { Environment } from '../../src/config/load.ts';
+import { runCommandLine } from '../../src/operator/arguments.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
 import type { AuditEvent } from '../../src/store/store.ts';
 import { VERSION } from '../../src/version.ts';

@@ -1,11 +1,11 @@
-// commands/commands.ts: what holds for every entry, whoever adds one. What each command does is tested beside it.
+// operator/commands.ts: what holds for every entry, whoever adds one. What each command does is tested beside it.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseArguments } from '../../src/commands/arguments.ts';
-import { COMMANDS } from '../../src/commands/commands.ts';
-import { REVOCATION_REASONS } from '../../src/crypto/certificates.ts';
-import { AUDIT_EVENTS } from '../../src/service/identity.ts';
+import { REVOCATION_REASONS } from '../../src/authority/certificates.ts';
+import { parseArguments } from '../../src/operator/arguments.ts';
+import { COMMANDS } from '../../src/operator/commands.ts';
+import { AUDIT_EVENTS } from '../../src/pastes/identity.ts';
 
 /** Those that print no data: a script, a certificate, a list for a proxy, a text for people; openapi prints JSON anyway. */
 const WITHOUT_JSON = new Set(['serve', 'pki crl', 'pki ca', 'client', 'openapi', 'completion', 'help']);

@@ -1,4 +1,4 @@
-// commands/tls.ts: what it writes, prints and refuses.
+// operator/tls.ts: what it writes, prints and refuses.
 
 import assert from 'node:assert/strict';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { runCommandLine } from '../../src/commands/arguments.ts';
+import { runCommandLine } from '../../src/operator/arguments.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 import { temporaryFolder } from '../support/programs.ts';
 

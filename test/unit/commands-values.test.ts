@@ -1,10 +1,10 @@
-// commands/option-values.ts and quantities.ts: what options are given as, and how amounts are shown.
+// operator/option-values.ts and quantities.ts: what options are given as, and how amounts are shown.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { moment, wholeNumber } from '../../src/commands/arguments.ts';
-import { UsageError } from '../../src/commands/failures.ts';
-import { showBytes, showShare } from '../../src/commands/output.ts';
+import { moment, wholeNumber } from '../../src/operator/arguments.ts';
+import { UsageError } from '../../src/operator/failures.ts';
+import { showBytes, showShare } from '../../src/operator/output.ts';
 
 /** 2026-01-31T12:00:00Z. */
 const NOW = 1_769_860_800;

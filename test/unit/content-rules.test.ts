@@ -6,8 +6,8 @@ import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import { createContentRules, type Offer } from '../../src/service/content-rules.ts';
-import type { Passwords } from '../../src/service/passwords.ts';
+import { createContentRules, type Offer } from '../../src/pastes/content-rules.ts';
+import type { Passwords } from '../../src/pastes/passwords.ts';
 import type { Store } from '../../src/store/store.ts';
 import { testConfig } from '../support/test-config.ts';
 

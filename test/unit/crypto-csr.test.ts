@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
-import { MAX_CSR_CHARACTERS, readCertificationRequest } from '../../src/crypto/csr.ts';
-import { bitString, explicit, integer, nil, octetString, oid, seq } from '../../src/crypto/der.ts';
-import { decodePem, encodePem } from '../../src/crypto/keys.ts';
+import { MAX_CSR_CHARACTERS, readCertificationRequest } from '../../src/authority/csr.ts';
+import { bitString, explicit, integer, nil, octetString, oid, seq } from '../../src/authority/der.ts';
+import { decodePem, encodePem } from '../../src/authority/keys.ts';
 import {
   makeRequest, makeRequestPem, NO_ATTRIBUTES, p384, someAttributes, spkiOf,
 } from '../support/request.ts';

@@ -2,14 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { TAGS, bitString, integer, nil, octetString, oid, seq, setOf, utf8String } from '../../src/crypto/der.ts';
 import {
-  DerError,
-  bitStringOctets,
-  components,
-  integerValue,
-  isEncoding,
-  readDer,
+  bitString, integer, nil, octetString, oid, seq, setOf, TAGS, utf8String,
+} from '../../src/authority/der.ts';
+import {
+  bitStringOctets, components, DerError, integerValue, isEncoding, readDer,
 } from '../../src/crypto/der-reader.ts';
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');

@@ -7,8 +7,8 @@ import {
   authorityBasicConstraints, authorityKeyIdentifier, authorityKeyUsage, clientAuthOnly, clientKeyUsage,
   crlNumber, keyIdentifier, leafBasicConstraints, reasonCode, REVOCATION_REASONS, type RevocationReason,
   subjectKeyIdentifier,
-} from '../../src/crypto/certificates.ts';
-import { generateKeyPair, subjectPublicKeyInfo } from '../../src/crypto/keys.ts';
+} from '../../src/authority/certificates.ts';
+import { generateKeyPair, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 const IDENTIFIER = '000102030405060708090a0b0c0d0e0f10111213';

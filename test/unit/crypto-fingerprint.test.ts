@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import test from 'node:test';
-import { bitString, integer, nil, octetString, seq } from '../../src/crypto/der.ts';
+import { bitString, integer, nil, octetString, seq } from '../../src/authority/der.ts';
 import { presentedCertificateSha1 } from '../../src/crypto/presented.ts';
 
 const CERTIFICATE = seq(seq(), seq(), bitString(Uint8Array.of(1)));

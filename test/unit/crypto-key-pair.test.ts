@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, verify } from 'node:crypto';
 import { test } from 'node:test';
-import { generateKeyPair, signSha384, subjectPublicKeyInfo } from '../../src/crypto/keys.ts';
+import { generateKeyPair, signSha384, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
 
 test('generateKeyPair: a new key on secp384r1 each time', async () => {
   const pairs = await Promise.all([generateKeyPair(), generateKeyPair()]);

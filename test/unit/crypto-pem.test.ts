@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decodePem, encodePem } from '../../src/crypto/keys.ts';
+import { decodePem, encodePem } from '../../src/authority/keys.ts';
 
 const BYTES = Uint8Array.from({ length: 100 }, (_, i) => i);
 const PEM = encodePem('CERTIFICATE', BYTES);

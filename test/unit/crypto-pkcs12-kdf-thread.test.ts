@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { createKdfThread, type KdfThread } from '../../src/crypto/pkcs12-kdf-thread.ts';
-import { KDF_IDS, type KdfRequest, pkcs12Kdf } from '../../src/crypto/pkcs12.ts';
+import { createKdfThread, type KdfThread } from '../../src/authority/pkcs12-kdf-thread.ts';
+import { KDF_IDS, type KdfRequest, pkcs12Kdf } from '../../src/authority/pkcs12.ts';
 
-const THREAD_URL = new URL('../../src/crypto/pkcs12-kdf-thread.ts', import.meta.url).href;
+const THREAD_URL = new URL('../../src/authority/pkcs12-kdf-thread.ts', import.meta.url).href;
 
 function request(iterations: number, salt = 1): KdfRequest {
   return {

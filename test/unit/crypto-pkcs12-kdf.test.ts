@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { KDF_IDS, type KdfRequest, pkcs12Kdf } from '../../src/crypto/pkcs12.ts';
+import { KDF_IDS, type KdfRequest, pkcs12Kdf } from '../../src/authority/pkcs12.ts';
 
 const { key, iv, mac } = KDF_IDS;
 

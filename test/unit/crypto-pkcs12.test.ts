@@ -4,10 +4,10 @@
 import assert from 'node:assert/strict';
 import { createDecipheriv, createHmac, createPrivateKey, pbkdf2Sync } from 'node:crypto';
 import { before, test } from 'node:test';
-import { type DerElement, readDer } from '../../src/crypto/der-reader.ts';
 import {
   type BundleProfile, type DeriveKeys, type KdfRequest, makeBundle, pkcs12Kdf,
-} from '../../src/crypto/pkcs12.ts';
+} from '../../src/authority/pkcs12.ts';
+import { type DerElement, readDer } from '../../src/crypto/der-reader.ts';
 import {
   makeTestAuthority, makeTestClient, type TestAuthority, type TestClient,
 } from '../support/authority.ts';

@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict';
 import { createPrivateKey } from 'node:crypto';
 import { before, test } from 'node:test';
-import { components, readDer } from '../../src/crypto/der-reader.ts';
-import { integer, nil, octetString, oid, seq } from '../../src/crypto/der.ts';
+import { integer, nil, octetString, oid, seq } from '../../src/authority/der.ts';
 import {
   AuthorityKeyError, decodePem, encryptedPrivateKeyInfo, encryptPbes2, lockPrivateKey, privateKeyInfo,
   privateKeyPem, unlockPrivateKey,
-} from '../../src/crypto/keys.ts';
+} from '../../src/authority/keys.ts';
+import { components, readDer } from '../../src/crypto/der-reader.ts';
 import { makeTestAuthority, type TestAuthority } from '../support/authority.ts';
 import { createSeeded } from '../support/seeded.ts';
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { certificateSerialNumber, makeSerial } from '../../src/crypto/certificates.ts';
+import { certificateSerialNumber, makeSerial } from '../../src/authority/certificates.ts';
 import { createSeeded } from '../support/seeded.ts';
 
 test('makeSerial: 16 bytes as 32 lowercase hex digits, the first octet from 40 to 7f', () => {

@@ -4,14 +4,14 @@
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
-import { parseServerName, type ServerName } from '../../src/core/names.ts';
-import { serverAuthOnly, subjectAltName, validityFrom } from '../../src/crypto/certificates.ts';
-import { components, readDer } from '../../src/crypto/der-reader.ts';
-import { TAGS } from '../../src/crypto/der.ts';
-import { generateServerKeyPair, signSha256 } from '../../src/crypto/keys.ts';
+import { serverAuthOnly, subjectAltName, validityFrom } from '../../src/authority/certificates.ts';
+import { TAGS } from '../../src/authority/der.ts';
+import { generateServerKeyPair, signSha256 } from '../../src/authority/keys.ts';
 import {
   firstCertificate, makeServerCertificate, shownFingerprint,
-} from '../../src/crypto/server-certificate.ts';
+} from '../../src/authority/server-certificate.ts';
+import { parseServerName, type ServerName } from '../../src/core/names.ts';
+import { components, readDer } from '../../src/crypto/der-reader.ts';
 import { ISSUED_AT } from '../support/authority.ts';
 import { serverCertificate } from '../support/server-certificate.ts';
 

@@ -5,7 +5,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { validityFrom } from '../../src/crypto/certificates.ts';
+import { validityFrom } from '../../src/authority/certificates.ts';
 import { FULL_HANDSHAKES_ONLY, isIssuedBy } from '../../src/crypto/presented.ts';
 import { ISSUED_AT, makeTestAuthority, makeTestClient } from '../support/authority.ts';
 import { openssl } from '../support/pki.ts';

@@ -6,10 +6,10 @@ import { before, test } from 'node:test';
 import {
   ECDSA_WITH_SHA384, keyIdentifier, makeAuthorityCertificate, makeClientCertificate, type Validity,
   validityFrom,
-} from '../../src/crypto/certificates.ts';
+} from '../../src/authority/certificates.ts';
+import { LATEST_TIME_SECONDS, seq } from '../../src/authority/der.ts';
+import { generateKeyPair, type KeyPair, readIssuer, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
 import { bitStringOctets, components, readDer } from '../../src/crypto/der-reader.ts';
-import { LATEST_TIME_SECONDS, seq } from '../../src/crypto/der.ts';
-import { generateKeyPair, type KeyPair, readIssuer, subjectPublicKeyInfo } from '../../src/crypto/keys.ts';
 import { fingerprintSha1 } from '../../src/crypto/presented.ts';
 import { ISSUED_AT, makeTestAuthority, makeTestClient, type TestAuthority } from '../support/authority.ts';
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { gaugeReaders } from '../../src/service/gauges.ts';
+import { gaugeReaders } from '../../src/pastes/gauges.ts';
 import type { Store } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 

@@ -8,9 +8,9 @@ import { test } from 'node:test';
 import { freeBytes } from '../../src/core/bytes.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { KIB } from '../../src/core/time.ts';
-import { BodyReader } from '../../src/http/body.ts';
+import { BodyReader } from '../../src/http/engine/body.ts';
+import type { RequestBody } from '../../src/http/engine/request.ts';
 import { readJsonObject } from '../../src/http/input.ts';
-import type { RequestBody } from '../../src/http/request.ts';
 
 const PIECE_BYTES = 64 * KIB;
 

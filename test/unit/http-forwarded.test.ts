@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
+import { HeaderLines } from '../../src/http/engine/request.ts';
 import {
   createForwarding, networkMatcher, type Origin, type Peer, plainAddress,
 } from '../../src/http/forwarded.ts';
-import { HeaderLines } from '../../src/http/request.ts';
 import { testConfig } from '../support/test-config.ts';
 
 const FINGERPRINT = '0123456789abcdef0123456789abcdef01234567';

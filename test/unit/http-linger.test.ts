@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { KIB } from '../../src/core/time.ts';
-import { createLingering, type LingerBounds, type Lingering } from '../../src/http/pace.ts';
+import { createLingering, type LingerBounds, type Lingering } from '../../src/http/engine/pace.ts';
 
 const BOUNDS: LingerBounds = { maxBytes: 256 * KIB, maxMs: 60_000, maxSockets: 2 };
 

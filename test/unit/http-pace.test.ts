@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Pace } from '../../src/http/pace.ts';
+import { Pace } from '../../src/http/engine/pace.ts';
 
 const START = { minBytesPerSecond: 1000, nowMs: 5000, movedBytes: 70 };
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Refusal, type RefusalName, REFUSALS } from '../../src/core/refusals.ts';
-import { refusalOf, refusalReply } from '../../src/http/reply.ts';
+import { refusalOf, refusalReply } from '../../src/http/engine/reply.ts';
 import { StoreError } from '../../src/store/failures.ts';
 
 test('refusalReply: every entry of the table, status and words', () => {

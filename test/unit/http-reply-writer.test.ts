@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { NO_BODY } from '../../src/http/body.ts';
-import type { Exchange } from '../../src/http/connections.ts';
-import type { Lingering } from '../../src/http/pace.ts';
-import { createReplyWriter } from '../../src/http/reply-writer.ts';
+import { NO_BODY } from '../../src/http/engine/body.ts';
+import type { Exchange } from '../../src/http/engine/connections.ts';
+import type { Lingering } from '../../src/http/engine/pace.ts';
+import { createReplyWriter } from '../../src/http/engine/reply-writer.ts';
 
 /** An exchange whose answer is noted when it is sent. */
 function exchangeInto(sent: unknown[]): Exchange {

@@ -8,7 +8,7 @@ import type { LogEntry } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import {
   createAudit, createIdentity, requireAdmin, requireIdentity, statusOf,
-} from '../../src/service/identity.ts';
+} from '../../src/pastes/identity.ts';
 import { StoreError } from '../../src/store/failures.ts';
 import type { AuditEvent, AuditStore, Certificate, CertificateStore } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';

@@ -1,4 +1,4 @@
-// service/intake.ts over a storage whose writes the test completes: how much is in flight, what is let go of, and that
+// pastes/intake.ts over a storage whose writes the test completes: how much is in flight, what is let go of, and that
 // the bytes are the same however they arrive. Over real sockets and a real store: test/api/create-paste.test.ts.
 
 import assert from 'node:assert/strict';
@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { createContentScan } from '../../src/core/content.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { SHA256 } from '../../src/crypto/digest.ts';
-import { type Intake, receiveContent, type ReceivedContent } from '../../src/service/intake.ts';
+import { type Intake, receiveContent, type ReceivedContent } from '../../src/pastes/intake.ts';
 import { createChunkBuffers } from '../../src/store/buffers.ts';
 import { CHUNK_BYTES, type ContentStore, INLINE_BYTES } from '../../src/store/store.ts';
 import { createSeeded, cutAtRandom } from '../support/seeded.ts';

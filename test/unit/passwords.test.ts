@@ -8,7 +8,7 @@ import type { Clock } from '../../src/core/time.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { hashPassword } from '../../src/crypto/passwords.ts';
 import { type WorkQueue, WorkQueueFull } from '../../src/limits/work-queue.ts';
-import { createPasswords } from '../../src/service/passwords.ts';
+import { createPasswords } from '../../src/pastes/passwords.ts';
 
 const CLIENT = '2001:db8::1';
 

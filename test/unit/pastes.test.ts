@@ -1,4 +1,4 @@
-// service/pastes.ts: what is handed over to be stored, and where content goes between being found and being held. Over
+// pastes/pastes.ts: what is handed over to be stored, and where content goes between being found and being held. Over
 // real sockets: test/api/create-paste.test.ts, and read-paste.test.ts with burning and racing.
 
 import assert from 'node:assert/strict';
@@ -7,8 +7,8 @@ import type { Config } from '../../src/config/settings.ts';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import type { Count } from '../../src/core/events.ts';
 import { type RateStanding, Refusal } from '../../src/core/refusals.ts';
-import type { Passwords } from '../../src/service/passwords.ts';
-import { createPastes, releaseContent, type Submission } from '../../src/service/pastes.ts';
+import type { Passwords } from '../../src/pastes/passwords.ts';
+import { createPastes, releaseContent, type Submission } from '../../src/pastes/pastes.ts';
 import type {
   ContentReader, CreationOutcome, NewPaste, PasteWithContent, Store,
 } from '../../src/store/store.ts';

@@ -3,13 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Authorities } from '../../src/authority/authority.ts';
+import { type Certificates, createRegistration } from '../../src/authority/issuing.ts';
+import { KdfQueueFull, type KdfThread } from '../../src/authority/pkcs12-kdf-thread.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
-import { KdfQueueFull, type KdfThread } from '../../src/crypto/pkcs12-kdf-thread.ts';
-import type { Authorities } from '../../src/service/authority.ts';
-import type { Certificates } from '../../src/service/certificates.ts';
-import type { Challenges } from '../../src/service/challenges.ts';
-import { createRegistration } from '../../src/service/registration.ts';
+import type { Challenges } from '../../src/pastes/challenges.ts';
 
 /** What becomes of a registration whose threads fail with `failure`; the steps that it took before, in order. */
 async function registered(bundlePassword: string, failure: Error) {

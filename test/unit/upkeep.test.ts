@@ -1,12 +1,12 @@
-// service/upkeep.ts: what each background task asks of the storage, how much at a time, and whether it goes on. When
+// pastes/upkeep.ts: what each background task asks of the storage, how much at a time, and whether it goes on. When
 // the tasks run is cleanup.test.ts; on a real store: test/api/cleanup.test.ts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
 import type { Count } from '../../src/core/events.ts';
-import type { Rates } from '../../src/service/rates.ts';
-import { cleanupTasks, createRoomMaking } from '../../src/service/upkeep.ts';
+import type { Rates } from '../../src/pastes/rates.ts';
+import { cleanupTasks, createRoomMaking } from '../../src/pastes/upkeep.ts';
 import type { Store } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 import { CREATED_AT } from '../support/store.ts';

@@ -1,13 +1,13 @@
-// PUT /{id}, DELETE /{id} and GET /pastes: from a request to the rules of service/own-pastes.ts and back to a reply.
+// PUT /{id}, DELETE /{id} and GET /pastes: from a request to the rules of pastes/own-pastes.ts and back to a reply.
 
-import type { OwnPastes } from '../../service/own-pastes.ts';
+import type { OwnPastes } from '../../pastes/own-pastes.ts';
+import { type Handlers, jsonReply, rateHeaders, type Reply, textReply } from '../engine/reply.ts';
+import type { Request } from '../engine/request.ts';
 import {
   amendedTtlSeconds, type CallerOf, isJson, page, password, removesPassword, requireIdentityEncoding,
   single, timeBounds, typeGlob,
 } from '../input.ts';
 import { listText, presentListItem, presentMetadata } from '../present.ts';
-import { type Handlers, jsonReply, rateHeaders, type Reply, textReply } from '../reply.ts';
-import type { Request } from '../request.ts';
 
 /** The contract's paging of GET /pastes. */
 const PAGING = { fallback: 100, maximum: 1000 };

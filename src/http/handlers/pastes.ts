@@ -1,21 +1,21 @@
-// POST /, GET /{id} and GET /{id}/raw: from a request to the rules of service/pastes.ts and back to a reply.
+// POST /, GET /{id} and GET /{id}/raw: from a request to the rules of pastes/pastes.ts and back to a reply.
 
 import { type CompactBytes, partOf } from '../../core/bytes.ts';
 import { isInlineDisposition } from '../../core/content.ts';
 import { Refusal } from '../../core/refusals.ts';
 import { andThen, type Awaitable } from '../../core/time.ts';
-import { type Lookup, type OpenedPaste, type Pastes, releaseContent } from '../../service/pastes.ts';
-import type { Rates } from '../../service/rates.ts';
+import { type Lookup, type OpenedPaste, type Pastes, releaseContent } from '../../pastes/pastes.ts';
+import type { Rates } from '../../pastes/rates.ts';
 import type { Paste } from '../../store/store.ts';
+import {
+  emptyReply, type Handlers, jsonReply, rateHeaders, refusalReply, type Reply, type ReplyBody, textReply,
+} from '../engine/reply.ts';
+import type { Request } from '../engine/request.ts';
 import {
   allowsRange, burnRequested, type ByteRange, type CallerOf, hintingClient, isForm, isJson, namesEtag,
   parseRange, password, requestedTtlSeconds, requireIdentityEncoding, work,
 } from '../input.ts';
 import { presentCreated, presentMetadata } from '../present.ts';
-import {
-  emptyReply, type Handlers, jsonReply, rateHeaders, refusalReply, type Reply, type ReplyBody, textReply,
-} from '../reply.ts';
-import type { Request } from '../request.ts';
 
 /** `curl -F file=@x` sends more than the file, and what is sent is what is stored. */
 const FORM_HINT = 'this is multipart/form-data: use --data-binary @FILE or -T FILE';

@@ -3,14 +3,14 @@
 import { addressedScript, readClientScript } from '../../client/script.ts';
 import type { Config } from '../../config/settings.ts';
 import type { Tier } from '../../core/callers.ts';
-import type { Challenges } from '../../service/challenges.ts';
-import { maxPasteBytes, rateMaxFor, ttlSeconds } from '../../service/content-rules.ts';
-import { requireAdmin } from '../../service/identity.ts';
+import type { Challenges } from '../../pastes/challenges.ts';
+import { maxPasteBytes, rateMaxFor, ttlSeconds } from '../../pastes/content-rules.ts';
+import { requireAdmin } from '../../pastes/identity.ts';
 import type { AuditStore, Store } from '../../store/store.ts';
 import { VERSION } from '../../version.ts';
+import { type Handlers, jsonReply, type Reply, textReply } from '../engine/reply.ts';
 import { type CallerOf, clientDownload, page, registerCommand, single, timeBounds } from '../input.ts';
 import { challengeLine, presentAuditEntry, presentPasteChallenge, presentUnavailable } from '../present.ts';
-import { type Handlers, jsonReply, type Reply, textReply } from '../reply.ts';
 import { ROUTES } from '../routes.ts';
 
 /** The admin has the limits of a trusted caller. */

@@ -1,0 +1,301 @@
+// Certificates (RFC 5280 section 4): the self-signed one of the authority and those of its clients; a server's is
+// server-certificate.ts. Times and serials are handed in; whether a serial is free, and storing what was made, is the
+// caller's.
+
+import { hash, X509Certificate } from 'node:crypto';
+import type { ServerName } from '../core/names.ts';
+import { DAY_SECONDS, MINUTE_SECONDS, type RandomBytes } from '../core/time.ts';
+import { bitStringOctets, components, readDer } from '../crypto/der-reader.ts';
+import {
+  bitString, boolean, distinguishedName, enumerated, explicit, ia5String, implicit, integer,
+  LATEST_TIME_SECONDS, namedBits, octetString, OIDS, seq, seqOf, TAGS, time, unsignedInteger,
+} from './der.ts';
+import {
+  type Authority, type KeyPair, type PrivateKey, readIssuer, signSha256, signSha384, subjectPublicKeyInfo,
+} from './keys.ts';
+
+/** How long before its making a certificate is valid, for clients whose clocks are slow. */
+const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
+
+/** Both ends belong to it (RFC 5280 section 4.1.2.5). Unix seconds. */
+export interface Validity {
+  readonly notBefore: number;
+  readonly notAfter: number;
+}
+
+export interface AuthorityRequest {
+  /** As normaliseCommonName returns it. */
+  readonly commonName: string;
+  /** As makeSerial makes it. */
+  readonly serial: string;
+  readonly validity: Validity;
+  readonly keyPair: KeyPair;
+}
+
+export interface ClientRequest {
+  readonly commonName: string;
+  readonly serial: string;
+  readonly validity: Validity;
+  /** The client's SubjectPublicKeyInfo in DER, on secp384r1. */
+  readonly spki: Uint8Array;
+  /** The key to `spki`, to be proved, where it was made here. */
+  readonly privateKey?: PrivateKey;
+}
+
+type CertifiedKey = Pick<ClientRequest, 'spki' | 'privateKey'>;
+
+/** What a certificate says before it is signed. */
+export interface Template {
+  readonly serial: string;
+  /** AlgorithmIdentifier of the signature that will be put under it. */
+  readonly signature: Uint8Array;
+  readonly issuer: Uint8Array;
+  readonly validity: Validity;
+  readonly subject: Uint8Array;
+  readonly spki: Uint8Array;
+  readonly extensions: readonly Uint8Array[];
+}
+
+/**
+ * From 5 minutes before `issuedAt` to so many days after it, but not past `latest`, and not past the last moment that
+ * has an encoding. Refuses, with a RangeError, when nothing is left: the authority itself has expired. Unix seconds.
+ */
+export function validityFrom(issuedAt: number, days: number, latest: number = LATEST_TIME_SECONDS): Validity {
+  const notAfter = Math.min(issuedAt + days * DAY_SECONDS, latest, LATEST_TIME_SECONDS);
+  if (notAfter <= issuedAt) throw new RangeError('no time left to be valid in');
+  return { notBefore: issuedAt - BACKDATE_SECONDS, notAfter };
+}
+
+/** The certificate of a new authority in DER. Rejects with a RangeError what can't be encoded. */
+export async function makeAuthorityCertificate(request: AuthorityRequest): Promise<Uint8Array> {
+  const { commonName, serial, validity, keyPair } = request;
+  const subject = distinguishedName(commonName);
+  const spki = subjectPublicKeyInfo(keyPair.publicKey);
+  const extensions = [
+    authorityBasicConstraints(),
+    authorityKeyUsage(),
+    clientAuthOnly(),
+    subjectKeyIdentifier(keyIdentifier(spki)),
+  ];
+  const signature = ECDSA_WITH_SHA384;
+  const tbs = tbsCertificate({ serial, signature, issuer: subject, validity, subject, spki, extensions });
+  const certificate = await signed(tbs, keyPair.privateKey);
+  prove(certificate, certificate, { spki, privateKey: keyPair.privateKey });
+  return certificate;
+}
+
+/**
+ * A client's certificate in DER. Rejects with a RangeError what can't be encoded, and a validity that ends after the
+ * authority's.
+ */
+export async function makeClientCertificate(request: ClientRequest, authority: Authority): Promise<Uint8Array> {
+  const { commonName, serial, validity, spki } = request;
+  const issuer = readIssuer(authority.certificate);
+  const extensions = [
+    leafBasicConstraints(),
+    clientKeyUsage(),
+    clientAuthOnly(),
+    subjectKeyIdentifier(keyIdentifier(spki)),
+    authorityKeyIdentifier(issuer.keyIdentifier),
+  ];
+  const subject = distinguishedName(commonName);
+  const signature = ECDSA_WITH_SHA384;
+  const tbs = tbsCertificate({ serial, signature, issuer: issuer.name, validity, subject, spki, extensions });
+  const certificate = await signed(tbs, authority.privateKey);
+  prove(certificate, authority.certificate, request);
+  return certificate;
+}
+
+/**
+ *     TBSCertificate ::= SEQUENCE {
+ *       version         [0] EXPLICIT Version DEFAULT v1,
+ *       serialNumber    CertificateSerialNumber,
+ *       signature       AlgorithmIdentifier,
+ *       issuer          Name,
+ *       validity        SEQUENCE { notBefore Time, notAfter Time },
+ *       subject         Name,
+ *       subjectPublicKeyInfo  SubjectPublicKeyInfo,
+ *       issuerUniqueID  [1] IMPLICIT UniqueIdentifier OPTIONAL,
+ *       subjectUniqueID [2] IMPLICIT UniqueIdentifier OPTIONAL,
+ *       extensions      [3] EXPLICIT Extensions OPTIONAL }
+ *
+ * The unique ids MUST NOT be there (section 4.1.2.8). v3 is the number 2.
+ */
+export function tbsCertificate(template: Template): Uint8Array {
+  const { serial, signature, issuer, validity, subject, spki, extensions } = template;
+  return seq(
+    explicit(0, integer(2)),
+    certificateSerialNumber(serial),
+    signature,
+    issuer,
+    seq(time(validity.notBefore), time(validity.notAfter)),
+    subject,
+    spki,
+    explicit(3, seq(...extensions)),
+  );
+}
+
+/** Reads a certificate back with OpenSSL's parser before anyone relies on it: what comes out of here, works. */
+export function prove(certificate: Uint8Array, issuer: Uint8Array, { spki, privateKey }: CertifiedKey): void {
+  const made = new X509Certificate(certificate);
+  const authority = new X509Certificate(issuer);
+  if (made.validToDate > authority.validToDate) throw new RangeError('certificate would outlive its authority');
+  const proved =
+    made.verify(authority.publicKey) &&
+    made.checkIssued(authority) &&
+    Buffer.compare(subjectPublicKeyInfo(made.publicKey), spki) === 0 &&
+    (privateKey === undefined || made.checkPrivateKey(privateKey));
+  if (!proved) throw new Error('certificate does not verify under its authority');
+}
+
+// Extensions of certificates and revocation lists (RFC 5280 sections 4.2, 5.2 and 5.3), exactly those of our profile.
+
+/** RFC 5280 section 4.2.1.3, bit numbers of KeyUsage. */
+const KEY_USAGE = { digitalSignature: 0, keyCertSign: 5, cRLSign: 6 } as const;
+
+/** RFC 5280 section 5.3.1, those that a caller may give. `unspecified` is said by leaving the extension out. */
+export const REVOCATION_REASONS = {
+  keyCompromise: 1,
+  affiliationChanged: 3,
+  superseded: 4,
+  cessationOfOperation: 5,
+  privilegeWithdrawn: 9,
+} as const;
+
+export type RevocationReason = keyof typeof REVOCATION_REASONS;
+
+/** RFC 7093 section 2, method 1: the leftmost 160 bits of SHA-256. */
+const KEY_IDENTIFIER_BYTES = 20;
+
+/**
+ *     Extension ::= SEQUENCE {
+ *       extnID      OBJECT IDENTIFIER,
+ *       critical    BOOLEAN DEFAULT FALSE,
+ *       extnValue   OCTET STRING }
+ */
+function extension(extnId: Uint8Array, value: Uint8Array): Uint8Array {
+  return seq(extnId, octetString(value));
+}
+
+function criticalExtension(extnId: Uint8Array, value: Uint8Array): Uint8Array {
+  return seq(extnId, boolean(true), octetString(value));
+}
+
+/**
+ * An authority that may issue for clients, but make no further authority.
+ *
+ *     BasicConstraints ::= SEQUENCE { cA BOOLEAN DEFAULT FALSE, pathLenConstraint INTEGER (0..MAX) OPTIONAL }
+ */
+export function authorityBasicConstraints(): Uint8Array {
+  return criticalExtension(OIDS.basicConstraints, seq(boolean(true), integer(0)));
+}
+
+/** No authority: an empty sequence, as DER encodes no default. */
+export function leafBasicConstraints(): Uint8Array {
+  return criticalExtension(OIDS.basicConstraints, seq());
+}
+
+export function authorityKeyUsage(): Uint8Array {
+  return criticalExtension(OIDS.keyUsage, namedBits(KEY_USAGE.keyCertSign, KEY_USAGE.cRLSign));
+}
+
+export function clientKeyUsage(): Uint8Array {
+  return criticalExtension(OIDS.keyUsage, namedBits(KEY_USAGE.digitalSignature));
+}
+
+/** On the authority too: whoever comes to trust it by accident still accepts no server that it vouches for. */
+export function clientAuthOnly(): Uint8Array {
+  return extension(OIDS.extKeyUsage, seq(OIDS.clientAuth));
+}
+
+export function serverAuthOnly(): Uint8Array {
+  return extension(OIDS.extKeyUsage, seq(OIDS.serverAuth));
+}
+
+/**
+ * Beside a subject, so not critical (section 4.2.1.6).
+ *
+ *     GeneralNames ::= SEQUENCE SIZE (1..MAX) OF GeneralName
+ *     GeneralName ::= CHOICE { dNSName [2] IA5String, iPAddress [7] OCTET STRING, ... }
+ */
+export function subjectAltName(names: readonly ServerName[]): Uint8Array {
+  const generalNames = names.map(({ name, address }) => {
+    return address === undefined ? implicit(2, ia5String(name)) : implicit(7, octetString(address));
+  });
+  return extension(OIDS.subjectAltName, seqOf(generalNames));
+}
+
+/** SHA-256 over the public point: the BIT STRING of the SubjectPublicKeyInfo without tag, length and unused bits. */
+export function keyIdentifier(spki: Uint8Array): Uint8Array {
+  const [, subjectPublicKey] = components(readDer(spki), TAGS.sequence, TAGS.bitString);
+  return hash('sha256', bitStringOctets(subjectPublicKey), 'buffer').subarray(0, KEY_IDENTIFIER_BYTES);
+}
+
+/** SubjectKeyIdentifier ::= OCTET STRING */
+export function subjectKeyIdentifier(identifier: Uint8Array): Uint8Array {
+  return extension(OIDS.subjectKeyIdentifier, octetString(identifier));
+}
+
+/**
+ * The issuer's subjectKeyIdentifier.
+ *
+ *     AuthorityKeyIdentifier ::= SEQUENCE { keyIdentifier [0] IMPLICIT OCTET STRING OPTIONAL, ... }
+ */
+export function authorityKeyIdentifier(identifier: Uint8Array): Uint8Array {
+  return extension(OIDS.authorityKeyIdentifier, seq(implicit(0, octetString(identifier))));
+}
+
+/** CRLNumber ::= INTEGER (0..MAX) */
+export function crlNumber(number: number): Uint8Array {
+  return extension(OIDS.cRLNumber, integer(number));
+}
+
+/** CRLReason ::= ENUMERATED */
+export function reasonCode(reason: RevocationReason): Uint8Array {
+  return extension(OIDS.reasonCode, enumerated(REVOCATION_REASONS[reason]));
+}
+
+// Serial numbers of certificates (RFC 5280 section 4.1.2.2): made here from randomness, kept and shown as 32 hex
+// digits. Whether one is taken already, the storage knows.
+
+const SERIAL_BYTES = 16;
+const WELL_FORMED = /^[4-7][0-9a-f]{31}$/;
+
+/**
+ * 32 lowercase hex digits with 126 random bits. The first is 4 to 7: positive, and of the same length in every tool.
+ */
+export function makeSerial(random: RandomBytes): string {
+  const bytes = Uint8Array.from(random(SERIAL_BYTES));
+  bytes[0] = (bytes[0]! & 0x3f) | 0x40;
+  return Buffer.from(bytes).toString('hex');
+}
+
+/** CertificateSerialNumber ::= INTEGER. Refuses, with a RangeError, what makeSerial does not make. */
+export function certificateSerialNumber(serial: string): Uint8Array {
+  if (!WELL_FORMED.test(serial)) throw new RangeError(`no serial: ${serial}`);
+  return unsignedInteger(Buffer.from(serial, 'hex'));
+}
+
+// What certificates and revocation lists have in common: bytes, the algorithm, and the issuer's signature over the
+// bytes.
+
+/** AlgorithmIdentifier; the parameters are absent (RFC 5758 section 3.2). */
+export const ECDSA_WITH_SHA384 = seq(OIDS.ecdsaWithSha384);
+export const ECDSA_WITH_SHA256 = seq(OIDS.ecdsaWithSha256);
+
+/**
+ * Certificate and CertificateList alike (RFC 5280 sections 4.1 and 5.1).
+ *
+ *     SEQUENCE {
+ *       tbs                  TBSCertificate or TBSCertList,
+ *       signatureAlgorithm   AlgorithmIdentifier,
+ *       signatureValue       BIT STRING }
+ */
+export async function signed(toBeSigned: Uint8Array, privateKey: PrivateKey): Promise<Uint8Array> {
+  return seq(toBeSigned, ECDSA_WITH_SHA384, bitString(await signSha384(privateKey, toBeSigned)));
+}
+
+/** The same by a key on P-256. */
+export async function signedWithSha256(toBeSigned: Uint8Array, privateKey: PrivateKey): Promise<Uint8Array> {
+  return seq(toBeSigned, ECDSA_WITH_SHA256, bitString(await signSha256(privateKey, toBeSigned)));
+}

@@ -1,0 +1,260 @@
+// PKCS #12 bundles (RFC 7292): a client's certificate and key and the authority's certificate under one password.
+// Writes only; never a bag in the clear, never without a MAC. How many bundles are made at once is the caller's.
+
+import { createCipheriv, createHmac, hash } from 'node:crypto';
+import type { RandomBytes } from '../core/time.ts';
+import { fingerprintSha1 } from '../crypto/presented.ts';
+import {
+  bmpString, explicit, implicit, integer, nil, octetString, OIDS, seq, setOf, utf16be,
+} from './der.ts';
+import {
+  type Encrypted, encryptedPrivateKeyInfo, encryptPbes2, type PrivateKey, privateKeyInfo,
+} from './keys.ts';
+
+/** `compat` is for Android, iOS before 18, Windows Server 2016 and BouncyCastle, which do not know PBES2. */
+export type BundleProfile = 'modern' | 'compat';
+
+export interface BundleRequest {
+  readonly profile: BundleProfile;
+  /** May be empty. Well-formed Unicode without U+0000. */
+  readonly password: string;
+  /** The client's certificate in DER, and its key. */
+  readonly certificate: Uint8Array;
+  readonly privateKey: PrivateKey;
+  /** The authority's certificate in DER. */
+  readonly authority: Uint8Array;
+  /** Shown by key stores: the common name. */
+  readonly friendlyName: string;
+}
+
+/** How a bundle gets its randomness, and its keys derived without holding up this thread. */
+export interface BundleMeans {
+  readonly random: RandomBytes;
+  readonly derive: DeriveKeys;
+}
+
+/** One salt of a bundle and what goes with it. */
+type Salted = Pick<KdfRequest, 'digest' | 'salt' | 'iterations'>;
+
+type Encrypt = (plaintext: Uint8Array) => Promise<Encrypted>;
+
+/** What the password turns into: a way to encrypt each of the two bags' contents, and the MAC over both. */
+interface Protection {
+  readonly encryptCertificates: Encrypt;
+  readonly encryptKey: Encrypt;
+  readonly macData: (authenticatedSafe: Uint8Array) => Uint8Array;
+}
+
+/**
+ * An empty password protects nothing at any count, and .NET opens such a bundle only up to 600 000 iterations in all.
+ */
+const EMPTY_PASSWORD_ITERATIONS = 2048;
+const PASSWORD_ITERATIONS = 600_000;
+
+/**
+ * The bundle in DER. Rejects with a RangeError a password that has no PKCS #12 form, and as `derive` does.
+ *
+ *     PFX ::= SEQUENCE {
+ *       version   INTEGER {v3(3)}(v3,...),
+ *       authSafe  ContentInfo,
+ *       macData   MacData OPTIONAL }
+ *     AuthenticatedSafe ::= SEQUENCE OF ContentInfo
+ */
+export async function makeBundle(request: BundleRequest, means: BundleMeans): Promise<Uint8Array> {
+  const { profile, password, certificate, privateKey, authority, friendlyName } = request;
+  const protection = await (profile === 'modern' ? modernProtection : compatProtection)(password, means);
+  // The same attributes on the leaf and its key tie the two together; NSS refuses a key without a localKeyID.
+  const attributes = setOf(
+    attribute(OIDS.friendlyName, bmpString(friendlyName)),
+    attribute(OIDS.localKeyId, octetString(Buffer.from(fingerprintSha1(certificate), 'hex'))),
+  );
+  const certificates = seq(certBag(certificate, attributes), certBag(authority));
+  const authenticatedSafe = seq(
+    encryptedDataContent(await protection.encryptCertificates(certificates)),
+    dataContent(seq(await shroudedKeyBag(privateKey, attributes, protection.encryptKey))),
+  );
+  return seq(integer(3), dataContent(authenticatedSafe), protection.macData(authenticatedSafe));
+}
+
+/**
+ *     SafeBag ::= SEQUENCE {
+ *       bagId          OBJECT IDENTIFIER,
+ *       bagValue       [0] EXPLICIT ANY,
+ *       bagAttributes  SET OF PKCS12Attribute OPTIONAL }
+ *     CertBag ::= SEQUENCE {
+ *       certId     OBJECT IDENTIFIER,
+ *       certValue  [0] EXPLICIT OCTET STRING }
+ */
+function certBag(certificate: Uint8Array, ...bagAttributes: readonly Uint8Array[]): Uint8Array {
+  const bag = seq(OIDS.x509Certificate, explicit(0, octetString(certificate)));
+  return seq(OIDS.certBag, explicit(0, bag), ...bagAttributes);
+}
+
+/** PKCS8ShroudedKeyBag ::= EncryptedPrivateKeyInfo */
+async function shroudedKeyBag(
+  privateKey: PrivateKey,
+  bagAttributes: Uint8Array,
+  encrypt: Encrypt,
+): Promise<Uint8Array> {
+  const secretBytes = privateKeyInfo(privateKey);
+  const bag = encryptedPrivateKeyInfo(await encrypt(secretBytes));
+  secretBytes.fill(0);
+  return seq(OIDS.pkcs8ShroudedKeyBag, explicit(0, bag), bagAttributes);
+}
+
+/** PKCS12Attribute ::= SEQUENCE { attrId OBJECT IDENTIFIER, attrValues SET OF ANY } */
+function attribute(attrId: Uint8Array, value: Uint8Array): Uint8Array {
+  return seq(attrId, setOf(value));
+}
+
+/** ContentInfo ::= SEQUENCE { contentType OBJECT IDENTIFIER, content [0] EXPLICIT ANY } (RFC 5652 sections 3 and 4) */
+function dataContent(octets: Uint8Array): Uint8Array {
+  return seq(OIDS.data, explicit(0, octetString(octets)));
+}
+
+/**
+ * RFC 5652 section 8.
+ *
+ *     EncryptedData ::= SEQUENCE {
+ *       version               INTEGER,
+ *       encryptedContentInfo  SEQUENCE {
+ *         contentType                 OBJECT IDENTIFIER,
+ *         contentEncryptionAlgorithm  AlgorithmIdentifier,
+ *         encryptedContent            [0] IMPLICIT OCTET STRING OPTIONAL } }
+ */
+function encryptedDataContent({ algorithm, ciphertext }: Encrypted): Uint8Array {
+  const encryptedContentInfo = seq(OIDS.data, algorithm, implicit(0, octetString(ciphertext)));
+  return seq(OIDS.encryptedData, explicit(0, seq(integer(0), encryptedContentInfo)));
+}
+
+/** PBES2 for both bags, which takes the password as UTF-8; an HMAC-SHA-256. */
+async function modernProtection(password: string, { random, derive }: BundleMeans): Promise<Protection> {
+  const iterations = iterationsFor(password);
+  const mac = { digest: 'sha256', password: passwordBytes(password), salt: random(16), iterations } as const;
+  const keys = await derive({ mac: { ...mac, id: KDF_IDS.mac, size: 32 } });
+  const encrypt: Encrypt = (plaintext) => encryptPbes2(plaintext, password, iterations, random);
+  return {
+    encryptCertificates: encrypt,
+    encryptKey: encrypt,
+    macData: (safe) => macData(safe, mac, keys.mac, OIDS.sha256),
+  };
+}
+
+/**
+ * pbeWithSHAAnd3-KeyTripleDES-CBC for both bags, an HMAC-SHA-1 (RFC 7292 appendix C): of another age, and widely read.
+ */
+async function compatProtection(password: string, { random, derive }: BundleMeans): Promise<Protection> {
+  const iterations = iterationsFor(password);
+  const common = { digest: 'sha1', password: passwordBytes(password), iterations } as const;
+  const certificates = { ...common, salt: random(8) };
+  const key = { ...common, salt: random(8) };
+  const mac = { ...common, salt: random(8) };
+  const keys = await derive({
+    certificatesKey: { ...certificates, id: KDF_IDS.key, size: 24 },
+    certificatesIv: { ...certificates, id: KDF_IDS.iv, size: 8 },
+    keyKey: { ...key, id: KDF_IDS.key, size: 24 },
+    keyIv: { ...key, id: KDF_IDS.iv, size: 8 },
+    mac: { ...mac, id: KDF_IDS.mac, size: 20 },
+  });
+  return {
+    encryptCertificates: tripleDes(certificates, keys.certificatesKey, keys.certificatesIv),
+    encryptKey: tripleDes(key, keys.keyKey, keys.keyIv),
+    macData: (safe) => macData(safe, mac, keys.mac, OIDS.sha1),
+  };
+}
+
+/** pkcs-12PbeParams ::= SEQUENCE { salt OCTET STRING, iterations INTEGER } */
+function tripleDes({ salt, iterations }: Salted, key: Uint8Array, iv: Uint8Array): Encrypt {
+  const algorithm = seq(OIDS.pbeWithSha1And3Des, seq(octetString(salt), integer(iterations)));
+  return async (plaintext) => {
+    const cipher = createCipheriv('des-ede3-cbc', key, iv);
+    return { algorithm, ciphertext: Buffer.concat([cipher.update(plaintext), cipher.final()]) };
+  };
+}
+
+/**
+ *     MacData ::= SEQUENCE {
+ *       mac         DigestInfo,
+ *       macSalt     OCTET STRING,
+ *       iterations  INTEGER DEFAULT 1 }
+ *     DigestInfo ::= SEQUENCE { digestAlgorithm AlgorithmIdentifier, digest OCTET STRING }
+ */
+function macData(authenticatedSafe: Uint8Array, salted: Salted, macKey: Uint8Array, digestOid: Uint8Array): Uint8Array {
+  const mac = createHmac(salted.digest, macKey).update(authenticatedSafe).digest();
+  return seq(seq(seq(digestOid, nil()), octetString(mac)), octetString(salted.salt), integer(salted.iterations));
+}
+
+function iterationsFor(password: string): number {
+  return password === '' ? EMPTY_PASSWORD_ITERATIONS : PASSWORD_ITERATIONS;
+}
+
+/** RFC 7292 appendix B.1: UTF-16 with two zero bytes at the end, which are all that there is of an empty password. */
+function passwordBytes(password: string): Uint8Array {
+  if (password.includes('\0')) throw new RangeError('password with U+0000');
+  return utf16be(`${password}\0`);
+}
+
+// The key derivation of PKCS #12 (RFC 7292 appendix B.2), one hash at a time: milliseconds to seconds of CPU. The
+// serving thread asks pkcs12-kdf-thread.ts instead. New formats use PBKDF2; a bundle's MAC is what still needs this.
+
+/** Appendix B.3: what the derived bytes are for. */
+export const KDF_IDS = { key: 1, iv: 2, mac: 3 } as const;
+
+export interface KdfRequest {
+  readonly digest: 'sha1' | 'sha256';
+  readonly id: (typeof KDF_IDS)[keyof typeof KDF_IDS];
+  /** As appendix B.1 formats it (pkcs12.ts): two bytes for the empty one, so length 0 is no password at all. */
+  readonly password: Uint8Array;
+  readonly salt: Uint8Array;
+  readonly iterations: number;
+  /** Bytes to derive. */
+  readonly size: number;
+}
+
+/** Derives the bytes of each request, under the same name; off the thread that asks, in production. */
+export type DeriveKeys = <Name extends string>(
+  requests: Readonly<Record<Name, KdfRequest>>,
+) => Promise<Readonly<Record<Name, Uint8Array>>>;
+
+/** v of appendix B.2: both hashes take input in blocks of 512 bits. */
+const BLOCK_BYTES = 64;
+
+/** The derived bytes. The letters are those of appendix B.2; its numbered steps stand in the comments. */
+export function pkcs12Kdf({ digest, id, password, salt, iterations, size }: KdfRequest): Uint8Array {
+  if (!Number.isInteger(iterations) || iterations < 1) throw new RangeError(`no iteration count: ${iterations}`);
+  // 1 to 4.
+  const D = new Uint8Array(BLOCK_BYTES).fill(id);
+  const I = Buffer.concat([fillBlocks(salt), fillBlocks(password)]);
+  const derived: Uint8Array[] = [];
+  // 5 and 6: one block of hash output a turn, until there are enough.
+  for (let derivedBytes = 0; derivedBytes < size; ) {
+    let A = hash(digest, Buffer.concat([D, I]), 'buffer');
+    for (let iteration = 1; iteration < iterations; iteration += 1) A = hash(digest, A, 'buffer');
+    derived.push(A);
+    derivedBytes += A.length;
+    addToBlocks(I, repeat(A, BLOCK_BYTES));
+  }
+  // 7 and 8.
+  return Uint8Array.from(Buffer.concat(derived, size));
+}
+
+/** Steps 2 and 3: repeated up to the next whole block; nothing stays nothing. */
+function fillBlocks(bytes: Uint8Array): Uint8Array {
+  return repeat(bytes, BLOCK_BYTES * Math.ceil(bytes.length / BLOCK_BYTES));
+}
+
+function repeat(bytes: Uint8Array, size: number): Uint8Array {
+  return Uint8Array.from({ length: size }, (_, i) => bytes[i % bytes.length]!);
+}
+
+/** Step 6 C: each block of I, a big-endian number, becomes (block + B + 1) mod 2^512. */
+function addToBlocks(I: Uint8Array, B: Uint8Array): void {
+  for (let start = 0; start < I.length; start += BLOCK_BYTES) {
+    let carry = 1;
+    for (let i = BLOCK_BYTES - 1; i >= 0; i -= 1) {
+      const sum = I[start + i]! + B[i]! + carry;
+      I[start + i] = sum & 0xff;
+      carry = sum >> 8;
+    }
+  }
+}

@@ -1,0 +1,222 @@
+// A request's body on its way to the handler: pushed into its sink, never collected here, at no less than the minimum
+// rate and in no more pieces than its length is worth. What is done with the rest of a body that nobody reads is
+// pace.ts.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type ByteSink, JoinedBytes } from '../../core/bytes.ts';
+import { Refusal } from '../../core/refusals.ts';
+import { KIB } from '../../core/time.ts';
+import { Pace, TURN_BYTES, type Turns } from './pace.ts';
+import type { RequestBody } from './request.ts';
+
+/** The client broke off; nobody is left to answer. */
+export class ClientGoneError extends Error {
+  override readonly name = 'ClientGoneError';
+}
+
+/** The bodies that are being read, for whoever measures their pace. */
+export interface BodyTransfers {
+  readonly minBytesPerSecond: number;
+  readonly nowMs: () => number;
+  readonly active: Set<BodyReader>;
+  /** libuv would read up to 2 MiB from one socket before it looks at the others. */
+  readonly turns: Turns;
+}
+
+/** Bodies that are read on in one turn of the event loop: to digest so much takes a good part of a millisecond. */
+export const BODIES_AT_ONCE = 1;
+
+/**
+ * What a piece counts for at least: node hands over each HTTP chunk by itself, and one byte like that costs as much as
+ * a KiB in large pieces. Smaller ones are joined.
+ */
+const PIECE_BYTES = KIB;
+
+/** As much as node reads at once. */
+const READ_BYTES = 64 * KIB;
+
+/** A body may have so many pieces, and one more for each so many bytes: enough to send lines as they are written. */
+const FREE_PIECES = 4096;
+const BYTES_PER_PIECE = 16;
+
+/** What a chunk may have beside its content: a size of up to twelve digits, and two line ends. */
+const FRAMING_BYTES = 16;
+
+const FRAGMENTED_HINT = `send pieces of ${BYTES_PER_PIECE} bytes or more, without padding or extensions of chunk sizes`;
+
+export const NO_BODY: RequestBody = Object.freeze({ declaredBytes: 0, pipe: () => Promise.resolve() });
+
+export class BodyReader implements RequestBody {
+  readonly declaredBytes: number | undefined;
+  readonly #req: IncomingMessage;
+  readonly #res: ServerResponse;
+  readonly #expectsContinue: boolean;
+  readonly #transfers: BodyTransfers;
+  #sink: ByteSink | undefined;
+  #isSinkBusy = false;
+  #isEnded = false;
+  #receivedBytes = 0;
+  #pieces = 0;
+  /** Pieces that the stream has not got yet. */
+  readonly #small = new JoinedBytes(READ_BYTES);
+  /** What pieces count for beyond their length, until they are taken. */
+  #surchargeBytes = 0;
+  /** Since its last turn. */
+  #turnBytes = 0;
+  /** Of the connection, before the body but for what came in one read with its head. */
+  readonly #bytesReadBefore: number;
+  /** The stream's own. */
+  readonly #push: (bytes: Uint8Array | null) => boolean;
+  #pace: Pace | undefined;
+  /** Ends the transfer that runs. */
+  #settle: ((failure?: unknown) => void) | undefined;
+  /** Why there is no more to come, even before the handler asks. */
+  #failure: unknown;
+
+  constructor(parts: {
+    req: IncomingMessage;
+    res: ServerResponse;
+    declaredBytes: number | undefined;
+    expectsContinue: boolean;
+    transfers: BodyTransfers;
+  }) {
+    this.#req = parts.req;
+    this.#res = parts.res;
+    this.declaredBytes = parts.declaredBytes;
+    this.#expectsContinue = parts.expectsContinue;
+    this.#transfers = parts.transfers;
+    this.#bytesReadBefore = this.declaredBytes === undefined ? this.#req.socket.bytesRead : 0;
+    this.#push = this.#req.push.bind(this.#req);
+    this.#req.push = (bytes: Uint8Array | null) => this.#arrive(bytes);
+  }
+
+  /** Whether some of it has not been received, or is thrown away. */
+  get isUnfinished(): boolean {
+    return !this.#req.complete || this.#failure !== undefined;
+  }
+
+  /** A property, so that it can be handed on as a ByteSource. */
+  readonly pipe = async (sink: ByteSink): Promise<void> => {
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#sink !== undefined) throw new Error('a request body is piped at most once');
+    this.#sink = sink;
+    if (this.#expectsContinue) this.#res.writeContinue();
+    const { minBytesPerSecond, nowMs, active } = this.#transfers;
+    this.#pace = new Pace({ minBytesPerSecond, nowMs: nowMs(), movedBytes: 0 });
+    active.add(this);
+    try {
+      await this.#transfer();
+    } finally {
+      active.delete(this);
+    }
+  };
+
+  /** Ends the transfer with this error, now or as soon as it is asked for. The first failure stays. */
+  fail(failure: Error): void {
+    this.#failure ??= failure;
+    this.#settle?.(this.#failure);
+  }
+
+  /** Refuses a client that is too slow; called about once a second while the body is read. */
+  checkPace(): void {
+    const nowMs = this.#transfers.nowMs();
+    if (this.#isSinkBusy) this.#pace?.pause(nowMs, this.#receivedBytes);
+    else if (this.#pace?.isTooSlow(nowMs, this.#receivedBytes) === true) this.fail(new Refusal('requestTimeout'));
+  }
+
+  /**
+   * Refuses a body in too many pieces. Padding counts as pieces do: leading zeros and extensions of chunk sizes, for
+   * which the parser has no bound.
+   */
+  checkPieces(): void {
+    // What the parser has yet to come to of this read looks like framing too.
+    const framingBytes = this.declaredBytes === undefined
+      ? this.#req.socket.bytesRead - this.#bytesReadBefore - this.#receivedBytes - READ_BYTES
+      : 0;
+    const padding = Math.max(0, framingBytes - this.#pieces * FRAMING_BYTES);
+    if (this.#pieces + padding / BYTES_PER_PIECE <= this.#mostPieces()) return;
+    this.fail(new Refusal('bodyFragmented', { hint: FRAGMENTED_HINT }));
+  }
+
+  #transfer(): Promise<void> {
+    const req = this.#req;
+    const take = (bytes: Uint8Array): void => this.#take(bytes);
+    const end = (): void => this.#end();
+    return new Promise((resolve, reject) => {
+      this.#settle = (failure) => {
+        this.#settle = undefined;
+        req.off('data', take).off('end', end);
+        if (failure === undefined) return resolve();
+        this.#failure ??= failure;
+        req.pause();
+        reject(failure);
+      };
+      req.on('data', take).on('end', end);
+    });
+  }
+
+  /** Takes a piece as node's parser comes upon it, null at the end; false asks node to read no more for now. */
+  #arrive(bytes: Uint8Array | null): boolean {
+    if (bytes === null) return this.#passOn() && this.#push(null);
+    if (this.#failure !== undefined) return false;
+    this.#pieces += 1;
+    this.#receivedBytes += bytes.length;
+    // Most small bodies have only the first.
+    if (this.#pieces === 1 || bytes.length >= PIECE_BYTES) return this.#passOn() && this.#push(bytes);
+    this.#surchargeBytes += PIECE_BYTES - bytes.length;
+    const isFull = this.#small.length + bytes.length > READ_BYTES || this.#pieces > this.#mostPieces();
+    if (isFull && !this.#passOn()) return false;
+    // With all that arrives in this turn of the event loop.
+    if (this.#small.length === 0) setImmediate(() => this.#passOn());
+    this.#small.add(bytes);
+    return this.#surchargeBytes < TURN_BYTES && this.#req.readableLength < this.#req.readableHighWaterMark;
+  }
+
+  #mostPieces(): number {
+    return FREE_PIECES + this.#receivedBytes / BYTES_PER_PIECE;
+  }
+
+  /** Gives the stream the small pieces so far; false when there are too many, or there is no more to come. */
+  #passOn(): boolean {
+    this.checkPieces();
+    if (this.#failure !== undefined) return false;
+    if (this.#small.length > 0) this.#push(this.#small.take());
+    return true;
+  }
+
+  #take(bytes: Uint8Array): void {
+    // The sink may give the memory back, and then there is no length to ask for.
+    this.#turnBytes += bytes.length + this.#surchargeBytes;
+    this.#surchargeBytes = 0;
+    try {
+      const taken = this.#sink?.(bytes);
+      const turn = this.#nextTurn();
+      if (taken === undefined && turn === undefined) return;
+      this.#isSinkBusy = true;
+      this.#req.pause();
+      Promise.all([taken, turn]).then(() => this.#goOn(), (error: unknown) => this.#settle?.(error));
+    } catch (error) {
+      this.#settle?.(error);
+    }
+  }
+
+  /** Lets others have theirs when this turn is used up, and as many more as the pieces have cost. */
+  #nextTurn(): Promise<void> | undefined {
+    if (this.#turnBytes < TURN_BYTES) return undefined;
+    this.#turnBytes -= TURN_BYTES;
+    const turn = this.#transfers.turns.wait();
+    return turn === undefined ? this.#nextTurn() : turn.then(() => this.#nextTurn());
+  }
+
+  #goOn(): void {
+    this.#isSinkBusy = false;
+    if (this.#isEnded) this.#settle?.();
+    else if (this.#settle !== undefined) this.#req.resume();
+  }
+
+  /** node may report the end although the reader of the last chunk has just paused the stream. */
+  #end(): void {
+    this.#isEnded = true;
+    if (!this.#isSinkBusy) this.#settle?.();
+  }
+}

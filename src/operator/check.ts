@@ -1,0 +1,295 @@
+// `pasted check`: whether the service would work, and go on working. Changes nothing. What is looked at is in
+// below, each in its part.
+
+import { accessSync, constants, type Stats, statSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { CRL_TTL_SECONDS } from '../authority/crl.ts';
+import { AuthorityKeyError, unlockPrivateKey } from '../authority/keys.ts';
+import { ConfigError, isProduction, loadConfig, startWarnings } from '../config/load.ts';
+import { type Config, SETTINGS } from '../config/settings.ts';
+import { DAY_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
+import { isExposed, publicPlace } from '../http/listening.ts';
+import { readServerCertificate } from '../http/tls.ts';
+import { adminDoubt, authorityDoubt } from '../pastes/gauges.ts';
+import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
+import { StoreError } from '../store/failures.ts';
+import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/restore.ts';
+import type { StoredAuthority, StoredCrl } from '../store/store.ts';
+import type { Run } from './commands.ts';
+import { CommandError, EXIT } from './failures.ts';
+import { attempt } from './files.ts';
+import { showBytes } from './output.ts';
+
+/** Certificates of public authorities are renewed by then; one that is not has nobody who renews it. */
+const TLS_EXPIRY_NOTICE_SECONDS = 14 * DAY_SECONDS;
+
+export const run: Run = async (terminal, { options }) => {
+  // Bad ones end it here, all of them named, as they would end the service.
+  const { config, warnings } = loadConfig(terminal.environment, terminal.readFile);
+  const nowSeconds = unixSeconds(terminal.clock);
+  const depth: CheckDepth = options.has('--full') ? 'full' : 'quick';
+  const findings = [
+    ...checkSettings(config, warnings),
+    ...checkFiles(config.databasePath),
+    ...(await checkDatabase(config, depth, nowSeconds)),
+    ...checkTls(config, nowSeconds),
+  ];
+  terminal.stdout.write(options.has('--json') ? jsonOf(findings) : textOf(findings));
+  return findings.some(({ level }) => level === 'fail') ? EXIT.failure : EXIT.success;
+};
+
+function checkSettings(config: Config, warnings: readonly string[]): Finding[] {
+  const mode = isProduction(config) ? 'for production' : 'not for production (NODE_ENV)';
+  const doubts = [...warnings, ...startWarnings(config, isExposed(publicPlace(config, 0)))];
+  return [ok('settings', `can be used, and are ${mode}`), ...doubts.map((doubt) => warn('settings', doubt))];
+}
+
+function checkTls(config: Config, nowSeconds: number): Finding[] {
+  if (config.tlsCertPath === '') return [];
+  const name = 'TLS certificate';
+  try {
+    const { expiresAt } = readServerCertificate(config);
+    const moment = isoSeconds(expiresAt);
+    if (expiresAt <= nowSeconds) return [fail(name, `ran out at ${moment}`)];
+    if (expiresAt <= nowSeconds + TLS_EXPIRY_NOTICE_SECONDS) return [warn(name, `runs out soon, at ${moment}`)];
+    return [ok(name, `belongs to its key, and is valid until ${moment}`)];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.problems.map((problem) => fail(name, problem));
+  }
+}
+
+function textOf(findings: readonly Finding[]): string {
+  return findings.map(({ level, name, text }) => `${level} ${name}: ${text}\n`).join('');
+}
+
+function jsonOf(findings: readonly Finding[]): string {
+  const checks = findings.map(({ level, name, text }) => ({ name, level, text }));
+  return `${JSON.stringify({ ok: !checks.some(({ level }) => level === 'fail'), checks })}\n`;
+}
+
+// What is in the database, for `pasted check`: its version, whether it is whole, the certificate authority, and what it
+// says about the clock. Reads alone: store/restore.ts.
+
+/** No release is older: a clock that says so was never set. */
+const EARLIEST_MOMENT_SECONDS = Date.UTC(2026, 0, 1) / 1000;
+
+/** A host whose clock is corrected in small steps stays within it. */
+const CLOCK_MARGIN_SECONDS = 5 * MINUTE_SECONDS;
+
+/** Of more damage nobody learns more. */
+const MOST_DAMAGE_SHOWN = 5;
+
+export async function checkDatabase(config: Config, depth: CheckDepth, nowSeconds: number): Promise<Finding[]> {
+  const { databasePath: path } = config;
+  if (isMissing(path)) {
+    const reason = `the service makes a new one when it starts, or ${SETTINGS.databasePath.name} is wrong`;
+    return [fail('database', `there is none at ${path}: ${reason}`), checkClock(null, nowSeconds)];
+  }
+  let examination;
+  try {
+    examination = examineDatabase(path, depth);
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    return [fail('database', error.message), checkClock(null, nowSeconds)];
+  }
+  const { contents } = examination;
+  return [
+    checkSchema(examination),
+    ...checkDamage(examination, depth),
+    checkClock(contents?.newestCreatedAt ?? null, nowSeconds),
+    ...(contents === undefined ? [] : checkAdmin(config, contents)),
+    ...(contents === undefined ? [] : await checkAuthority(config, contents, nowSeconds)),
+  ];
+}
+
+/** Not of one that this user may not see. */
+function isMissing(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) === undefined;
+  } catch {
+    return false;
+  }
+}
+
+function checkSchema({ strangeness, damage, schemaVersion, newestSchemaVersion }: Examination): Finding {
+  if (strangeness !== undefined) return fail('schema', `the database ${strangeness}`);
+  if (damage.length > 0) return fail('schema', 'cannot be trusted in a damaged database');
+  if (schemaVersion === newestSchemaVersion) return ok('schema', `${schemaVersion}, of this version`);
+  return warn('schema', `${schemaVersion}; the next start brings it to ${newestSchemaVersion}: make a backup before`);
+}
+
+function checkDamage({ strangeness, damage, contents }: Examination, depth: CheckDepth): Finding[] {
+  if (strangeness !== undefined) return [];
+  if (damage.length > 0) return damage.slice(0, MOST_DAMAGE_SHOWN).map((line) => fail('integrity', oneLine(line)));
+  const held = contents?.holdings;
+  const what = held === undefined ? '' : `, ${held.pastes} pastes with ${showBytes(held.contentBytes)} of content`;
+  return [ok('integrity', `no damage by a ${depth} check${what}`)];
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s*\n\s*/g, '; ');
+}
+
+/** A clock that is behind lets what has expired live longer, and makes certificates that are not valid yet. */
+function checkClock(newestCreatedAt: number | null, nowSeconds: number): Finding {
+  const shown = isoSeconds(nowSeconds);
+  if (nowSeconds < EARLIEST_MOMENT_SECONDS) return fail('clock', `says ${shown}, before this program was written`);
+  if (newestCreatedAt !== null && newestCreatedAt > nowSeconds + CLOCK_MARGIN_SECONDS) {
+    return fail('clock', `says ${shown}, and the newest paste was made at ${isoSeconds(newestCreatedAt)}`);
+  }
+  return ok('clock', `says ${shown}`);
+}
+
+function checkAdmin(config: Config, { certificates }: Contents): Finding[] {
+  const isOpen = isProduction(config) || isExposed(publicPlace(config, 0));
+  const doubt = isOpen ? adminDoubt(config, certificates) : undefined;
+  return doubt === undefined ? [] : [warn('admin', doubt.message)];
+}
+
+async function checkAuthority(config: Config, { authority, crl }: Contents, nowSeconds: number): Promise<Finding[]> {
+  if (authority === undefined) return [ok('certificate authority', 'there is none')];
+  return [
+    checkAuthorityExpiry(authority, nowSeconds),
+    await checkAuthorityKey(config, authority),
+    ...(crl === undefined ? [] : [checkCrl(crl, nowSeconds)]),
+  ];
+}
+
+function checkAuthorityExpiry({ commonName, expiresAt }: StoredAuthority, nowSeconds: number): Finding {
+  const name = 'certificate authority';
+  const doubt = authorityDoubt(expiresAt, nowSeconds);
+  if (doubt !== undefined) return (doubt.level === 'error' ? fail : warn)(name, doubt.message);
+  return ok(name, `${JSON.stringify(commonName)}, valid until ${isoSeconds(expiresAt)}`);
+}
+
+async function checkAuthorityKey(config: Config, authority: StoredAuthority): Promise<Finding> {
+  const name = 'authority key';
+  const setting = SETTINGS.pkiCaPassword.name;
+  if (config.pkiCaPassword === '') return warn(name, `${setting} is not set: nothing can be signed`);
+  try {
+    await unlockPrivateKey(authority.lockedKey, config.pkiCaPassword, authority.certificate);
+    return ok(name, `opens with ${setting}, and belongs to the certificate`);
+  } catch (error) {
+    if (!(error instanceof AuthorityKeyError)) throw error;
+    return fail(name, `${setting}: ${error.message}`);
+  }
+}
+
+/** The service makes a new one whenever it is asked; an old one says that whoever should ask does not. */
+function checkCrl({ thisUpdate }: StoredCrl, nowSeconds: number): Finding {
+  const name = 'revocation list';
+  const nextUpdate = thisUpdate + CRL_TTL_SECONDS;
+  if (nextUpdate > nowSeconds) return ok(name, `the last one is good until ${isoSeconds(nextUpdate)}`);
+  const since = `the last one ran out at ${isoSeconds(nextUpdate)}`;
+  return warn(name, `${since}: a proxy that checks it refuses every certificate, until it is given a new one`);
+}
+
+// The files of the database and their folder, for `pasted check`: that they are there, for their owner alone, and that
+// the service has room. What is in them is above.
+
+const OTHERS_MAY_WRITE = 0o022;
+const OTHERS_MAY_ANYTHING = 0o077;
+
+/** So many times what the service keeps free: an operator can still do something. */
+const ROOM_NOTICE_FACTOR = 10;
+
+interface Present {
+  readonly path: string;
+  readonly stats: Stats;
+}
+
+export function checkFiles(databasePath: string): Finding[] {
+  try {
+    return attempt(databasePath, () => lookAtFiles(databasePath), 'read');
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    return [fail('files', error.message)];
+  }
+}
+
+function lookAtFiles(databasePath: string): Finding[] {
+  const folder = present(dirname(databasePath));
+  if (folder === undefined) return [fail('folder', `there is no folder ${dirname(databasePath)}`)];
+  const files = ['', ...SIDE_FILES].map((suffix) => present(`${databasePath}${suffix}`))
+    .filter((file) => file !== undefined);
+  return [
+    checkFolder(folder),
+    ...(files[0]?.path === databasePath ? [checkPermissions(files[0], files)] : []),
+    ...checkRoom(databasePath),
+  ];
+}
+
+function present(path: string): Present | undefined {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats === undefined ? undefined : { path, stats };
+}
+
+/** Whoever may write to it may put a database of their own in the place of this one. */
+function checkFolder({ path, stats }: Present): Finding {
+  if ((stats.mode & OTHERS_MAY_WRITE) !== 0) return fail('folder', `others may write to ${path}: chmod 700`);
+  if (!isUsable(path)) return fail('folder', `this user may not write to ${path}`);
+  if ((stats.mode & OTHERS_MAY_ANYTHING) !== 0) return warn('folder', `others may look into ${path}: chmod 700`);
+  return ok('folder', `${path} is for its owner alone`);
+}
+
+function checkPermissions(database: Present, files: readonly Present[]): Finding {
+  const namesOf = (some: readonly Present[]): string => some.map(({ path }) => basename(path)).join(', ');
+  const open = files.filter(({ stats }) => (stats.mode & OTHERS_MAY_ANYTHING) !== 0);
+  if (open.length > 0) return fail('files', `others may open ${namesOf(open)}: chmod 600`);
+  // As a command leaves them that was run by another user; the service can't use them then.
+  const strange = files.filter(({ stats }) => stats.uid !== database.stats.uid);
+  if (strange.length > 0) return fail('files', `${namesOf(strange)} and the database have different owners: chown`);
+  const locked = files.filter(({ path }) => !isUsable(path));
+  if (locked.length > 0) return fail('files', `this user may not read and write ${namesOf(locked)}`);
+  return ok('files', `${namesOf(files)}: for one owner alone`);
+}
+
+function isUsable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function checkRoom(databasePath: string): Finding[] {
+  const { freeBytes, reserveBytes, walBytes, usualWalBytes, hasBallast } = measureRoom(databasePath);
+  return [room(freeBytes, reserveBytes), log(walBytes, usualWalBytes), reserve(hasBallast)];
+}
+
+function room(freeBytes: number, reserveBytes: number): Finding {
+  const text = `${showBytes(freeBytes)} are free on the disk of the database`;
+  if (freeBytes <= reserveBytes) return fail('room', `${text}: new pastes are refused`);
+  if (freeBytes <= ROOM_NOTICE_FACTOR * reserveBytes) return warn('room', text);
+  return ok('room', text);
+}
+
+function log(walBytes: number, usualWalBytes: number): Finding {
+  const text = `takes ${showBytes(walBytes)}`;
+  if (walBytes <= usualWalBytes) return ok('write-ahead log', text);
+  return warn('write-ahead log', `${text}: a backup, or whatever else reads for long, keeps it from being emptied`);
+}
+
+function reserve(hasBallast: boolean): Finding {
+  if (hasBallast) return ok('room in reserve', 'is kept for a full disk');
+  return warn('room in reserve', 'is not there: a server makes it within seconds, when the disk has room');
+}
+
+// What `pasted check` finds out, one line each. Does not look at anything itself.
+
+/** `warn`: works, and someone should look. `fail`: does not work, or will not be safe. */
+export type Level = 'ok' | 'warn' | 'fail';
+
+export interface Finding {
+  readonly level: Level;
+  /** What was looked at, a word or two. */
+  readonly name: string;
+  /** In one line; never a secret. */
+  readonly text: string;
+}
+
+export const ok = (name: string, text: string): Finding => ({ level: 'ok', name, text });
+export const warn = (name: string, text: string): Finding => ({ level: 'warn', name, text });
+export const fail = (name: string, text: string): Finding => ({ level: 'fail', name, text });

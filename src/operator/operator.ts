@@ -1,0 +1,125 @@
+// What the operator's commands work with: the database beside a running server, the services on it, and the
+// operator's mark in the audit log. What the commands do and print is in their own files.
+
+import { type Authorities, createAuthorities } from '../authority/authority.ts';
+import { type Certificates, createCertificates } from '../authority/issuing.ts';
+import { createRevocationList, type RevocationList } from '../authority/revocation-list.ts';
+import { ConfigError, loadConfig } from '../config/load.ts';
+import { type Config, SETTINGS } from '../config/settings.ts';
+import type { Log, LogEntry } from '../core/events.ts';
+import { Refusal, type RefusalName } from '../core/refusals.ts';
+import type { Clock } from '../core/time.ts';
+import { randomBytes } from '../crypto/digest.ts';
+import { createWorkQueue } from '../limits/work-queue.ts';
+import { type Audit, createAudit, type Requester } from '../pastes/identity.ts';
+import type { Certificate } from '../store/store.ts';
+import { type VisitedStore, type VisitOptions, visitStore } from '../store/visit.ts';
+import { CommandError, UsageError } from './failures.ts';
+import type { Terminal } from './output.ts';
+
+/** The operator has no certificate and comes from no address; `via` says in every event who it was. */
+export const OPERATOR: Requester = { fingerprint: null, clientAddress: null };
+
+const VIA_COMMAND_LINE = { via: 'command line' };
+
+export interface Office {
+  readonly config: Config;
+  readonly store: VisitedStore;
+  readonly audit: Audit;
+  readonly authorities: Authorities;
+  readonly certificates: Certificates;
+  readonly revocationList: RevocationList;
+}
+
+export interface OfficeOptions extends Pick<VisitOptions, 'ifMissing'> {
+  readonly needsPassword?: boolean;
+}
+
+/** Does the work with an office that is closed afterwards. Throws what failures.ts explains. */
+export async function inOffice(
+  terminal: Terminal,
+  { ifMissing, needsPassword = false }: OfficeOptions,
+  work: (office: Office) => Promise<number>,
+): Promise<number> {
+  const config = operatorSettings(terminal);
+  if (needsPassword && config.pkiCaPassword === '') throw passwordMissing();
+  const failures: LogEntry[] = [];
+  const log: Log = (entry) => {
+    if (entry.level === 'error') failures.push(entry);
+  };
+  const { clock } = terminal;
+  const store = await visitStore({ path: config.databasePath, clock, log, ifMissing });
+  try {
+    return await work(openOffice(config, store, clock, log));
+  } catch (error) {
+    throw error instanceof Refusal ? inWords(error, failures) : error;
+  } finally {
+    await store.close();
+  }
+}
+
+function openOffice(config: Config, store: VisitedStore, clock: Clock, log: Log): Office {
+  const audit = markedAudit(createAudit({ clock, log }));
+  // One command unlocks one key, once.
+  const queue = createWorkQueue({ concurrency: 1, maxWaiting: 0, maxWaitMs: 0, clock });
+  const common = { config, audit, clock, random: randomBytes, log };
+  const authorities = createAuthorities({ ...common, store: store.authority, queue });
+  // The operator pays with no work, so none can be refused.
+  const challenges = { notSpent: () => new Refusal('powAlreadyUsed') };
+  const certificates = createCertificates({ ...common, store: store.certificates, challenges });
+  const lists = { store: store.authority, certificates: store.certificates };
+  const revocationList = createRevocationList({ authorities, ...lists, clock });
+  return { config, store, audit, authorities, certificates, revocationList };
+}
+
+function markedAudit(audit: Audit): Audit {
+  return {
+    ...audit,
+    event: (name, outcome, by, details) => audit.event(name, outcome, by, { ...details, ...VIA_COMMAND_LINE }),
+  };
+}
+
+/** What authority/authority.ts logs when the password does not open the stored key. */
+const KEY_NOT_USABLE = 'CA key not usable';
+
+const HINTS: ReadonlyMap<RefusalName, string> = new Map([
+  ['authorityMissing', '`pasted admin create` makes one'],
+  ['certificateNotFound', '`pasted pki list` shows those that there are'],
+]);
+
+/** A refusal is worded for strangers; the operator is also told what the log knows. */
+function inWords({ refusal, message }: Refusal, failures: readonly LogEntry[]): Error {
+  if (refusal === 'authorityPasswordMissing') return passwordMissing();
+  const reasons = failures.map(({ details, event }) => String(details?.['reason'] ?? event));
+  if (failures.some(({ event }) => event === KEY_NOT_USABLE)) {
+    return new ConfigError([`${SETTINGS.pkiCaPassword.name}: ${reasons.join('; ')}`]);
+  }
+  return new CommandError([message, ...reasons, HINTS.get(refusal)].filter((part) => part !== undefined).join(': '));
+}
+
+function passwordMissing(): ConfigError {
+  return new ConfigError([`${SETTINGS.pkiCaPassword.name}: expected the password of the certificate authority's key`]);
+}
+
+const SERIAL = /^[0-9a-f]{32}$/;
+
+/** Of a serial as people copy it: in any case, with or without colons. Throws what inOffice explains. */
+export async function findCertificate({ store }: Office, given: string): Promise<Certificate> {
+  const serial = given.replaceAll(':', '').toLowerCase();
+  if (!SERIAL.test(serial)) {
+    throw new UsageError(`not a serial: ${JSON.stringify(given)}; one has 32 hexadecimal digits`);
+  }
+  const certificate = await store.certificates.findBySerial(serial);
+  if (certificate === undefined) throw new Refusal('certificateNotFound');
+  return certificate;
+}
+
+// The settings for a command that works on the service's files, and what it must do before it makes any.
+
+/** What is doubtful about the settings goes to standard error. Throws ConfigError. */
+export function operatorSettings(terminal: Terminal): Config {
+  terminal.restrictNewFiles();
+  const { config, warnings } = loadConfig(terminal.environment, terminal.readFile);
+  for (const warning of warnings) terminal.stderr.write(`pasted: ${warning}\n`);
+  return config;
+}
