@@ -3,7 +3,6 @@
 // caller's.
 
 import { hash, X509Certificate } from 'node:crypto';
-import type { ServerName } from '../core/names.ts';
 import { DAY_SECONDS, MINUTE_SECONDS, type RandomBytes } from '../core/time.ts';
 import { bitStringOctets, components, readDer } from '../crypto/der-reader.ts';
 import {
@@ -13,6 +12,7 @@ import {
 import {
   type Authority, type KeyPair, type PrivateKey, readIssuer, signSha256, signSha384, subjectPublicKeyInfo,
 } from './keys.ts';
+import type { ServerName } from './names.ts';
 
 /** How long before its making a certificate is valid, for clients whose clocks are slow. */
 const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;

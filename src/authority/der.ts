@@ -1,7 +1,7 @@
 // DER writer (ITU-T X.690): every function returns the complete encoding of one value, and refuses with a RangeError
 // what it can't encode. Only the types that our formats are made of. Reading is der-reader.ts.
 
-import { normaliseCommonName } from '../core/names.ts';
+import { normaliseCommonName } from './names.ts';
 
 /** Identifier octets (X.680 section 8.6) of the universal types; SEQUENCE and SET with the constructed bit. */
 export const TAGS = {

@@ -2,7 +2,6 @@
 
 import type { Config } from '../config/settings.ts';
 import { UUID_BYTES, uuidFromHex } from '../core/ids.ts';
-import { normaliseCommonName } from '../core/names.ts';
 import { Refusal } from '../core/refusals.ts';
 import type { Awaitable, RandomBytes } from '../core/time.ts';
 import {
@@ -24,6 +23,7 @@ import type { StoredCrl } from '../store/store.ts';
 import { type Authorities, DEFAULT_AUTHORITY_NAME } from './authority.ts';
 import { type Certificates, newKey, type Registration, requestedKey } from './issuing.ts';
 import { encodeLongPem, encodePem, type PemLabel, privateKeyPem } from './keys.ts';
+import { normaliseCommonName } from './names.ts';
 import type { BundleProfile } from './pkcs12.ts';
 import { isRevocationReason, type RevocationList } from './revocation-list.ts';
 

@@ -3,13 +3,13 @@
 // the first of a file.
 
 import { X509Certificate } from 'node:crypto';
-import { normaliseCommonName, type ServerName } from '../core/names.ts';
 import {
   ECDSA_WITH_SHA256, keyIdentifier, leafBasicConstraints, prove, serverAuthOnly, signedWithSha256,
   subjectAltName, subjectKeyIdentifier, tbsCertificate, type Validity,
 } from './certificates.ts';
 import { distinguishedName } from './der.ts';
 import { type KeyPair, subjectPublicKeyInfo } from './keys.ts';
+import { normaliseCommonName, type ServerName } from './names.ts';
 
 /** Nobody reads it but people: clients look at the alternative names. For when the first of those is too long. */
 const NAMELESS = 'pasted';

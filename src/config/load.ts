@@ -1,8 +1,7 @@
 // From the environment to a frozen Config, with every problem reported together. Where texts come from,
 // what they mean and how they go together is below.
 
-import { parseNetwork } from '../core/addresses.ts';
-import { nearest } from '../core/names.ts';
+import { parseNetwork } from '../core/callers.ts';
 import { DAY_SECONDS, GIB, HOUR_SECONDS, KIB, MIB, MINUTE_SECONDS } from '../core/time.ts';
 import {
   type Config, type IntegerSetting, type SecretSetting, type Setting, SETTING_KEYS, type SettingKey,
@@ -367,4 +366,44 @@ export function showValue(setting: Setting, value: SettingValue): string {
 /** What a number counts; of all else the kind. */
 export function showUnit(setting: Setting): string {
   return 'unit' in setting ? setting.unit : setting.kind;
+}
+
+/** How much of a name may differ before a suggestion would be a guess. */
+const TOLERANCE = 0.3;
+
+/** "Did you mean": the candidate that takes the fewest edits, undefined when all take too many. Of equals the first. */
+export function nearest(name: string, candidates: Iterable<string>): string | undefined {
+  let best: string | undefined;
+  let bestDistance = Math.max(2, Math.floor(name.length * TOLERANCE)) + 1;
+  for (const candidate of candidates) {
+    const distance = editDistance(name, candidate);
+    if (distance >= bestDistance) continue;
+    best = candidate;
+    bestDistance = distance;
+  }
+  return best;
+}
+
+/**
+ * Characters to insert, remove, replace, or swap with their neighbour to come from one text to the other (optimal
+ * string alignment distance). Takes a.length * b.length steps.
+ */
+export function editDistance(a: string, b: string): number {
+  let beforePrevious: number[] = [];
+  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= b.length; column++) {
+      const replacing = previous[column - 1]! + Number(a[row - 1] !== b[column - 1]);
+      const removing = previous[column]! + 1;
+      const inserting = current[column - 1]! + 1;
+      // Before the first character there is none, and undefined is like no character.
+      const canSwap = a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+      const swapping = canSwap ? beforePrevious[column - 2]! + 1 : Infinity;
+      current.push(Math.min(replacing, removing, inserting, swapping));
+    }
+    beforePrevious = previous;
+    previous = current;
+  }
+  return previous[b.length]!;
 }

@@ -2,8 +2,7 @@
 // top-level object is passed on decoded, as it arrives. Memory is bounded by the bytes given at a time. Builds no
 // values, and bounds no sizes.
 
-import type { ByteSink } from './bytes.ts';
-import { createUtf8Scan } from './content.ts';
+import { type ByteSink, createUtf8Scan } from './content.ts';
 import {
   createJsonStringReader, JSON_SCALAR_START, type JsonScalarState, type JsonTextTarget, QUOTE,
 } from './json-string.ts';

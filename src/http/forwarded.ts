@@ -3,7 +3,7 @@
 
 import { BlockList, isIPv4, SocketAddress } from 'node:net';
 import type { Config } from '../config/settings.ts';
-import { parseAddress } from '../core/addresses.ts';
+import { parseAddress } from '../core/callers.ts';
 import type { RandomBytes } from '../core/time.ts';
 import { secretMatcher, type SecretMatcher } from '../crypto/passwords.ts';
 import { presentedCertificateSha1 } from '../crypto/presented.ts';

@@ -1,8 +1,7 @@
 // Request headers of pastes as typed values, each parsed once and here. What a value means is decided in pastes/.
 
-import { JoinedBytes } from '../core/bytes.ts';
 import type { Caller } from '../core/callers.ts';
-import { isGlob, sqliteGlob } from '../core/content.ts';
+import { isGlob, JoinedBytes, sqliteGlob } from '../core/content.ts';
 import { Refusal } from '../core/refusals.ts';
 import { type Awaitable, KIB } from '../core/time.ts';
 import type { Work } from '../pastes/challenges.ts';

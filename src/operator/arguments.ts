@@ -1,6 +1,6 @@
 // The command line after `pasted`: which command, with which options and operands. Does not run it.
 
-import { nearest } from '../core/names.ts';
+import { nearest } from '../config/load.ts';
 import { DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS } from '../core/time.ts';
 import { type Command, COMMANDS, type Given, type Operand, type Option } from './commands.ts';
 import { EXIT, failureOf, UsageError } from './failures.ts';

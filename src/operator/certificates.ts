@@ -5,10 +5,10 @@ import {
   type CertificateRecord, type IssuedCertificate, newKey, NotFirstError,
 } from '../authority/issuing.ts';
 import { encodePem } from '../authority/keys.ts';
+import { normaliseCommonName } from '../authority/names.ts';
 import { createKdfThread } from '../authority/pkcs12-kdf-thread.ts';
 import { type BundleProfile, makeBundle } from '../authority/pkcs12.ts';
 import type { Caller } from '../core/callers.ts';
-import { normaliseCommonName } from '../core/names.ts';
 import { Refusal } from '../core/refusals.ts';
 import { isoSeconds, unixSeconds } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';

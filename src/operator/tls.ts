@@ -4,9 +4,9 @@
 import { resolve } from 'node:path';
 import { makeSerial, type Validity, validityFrom } from '../authority/certificates.ts';
 import { encodePem, generateServerKeyPair, privateKeyPem } from '../authority/keys.ts';
+import { parseServerName, type ServerName } from '../authority/names.ts';
 import { makeServerCertificate, shownFingerprint } from '../authority/server-certificate.ts';
 import { SETTINGS } from '../config/settings.ts';
-import { parseServerName, type ServerName } from '../core/names.ts';
 import { isoSeconds, unixSeconds } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';
 import { hostOf } from '../http/engine/host.ts';

@@ -2,9 +2,8 @@
 // content (step 4), in the decided order. Who may store, and how often, is decided elsewhere.
 
 import type { Config } from '../config/settings.ts';
-import type { ByteSource } from '../core/bytes.ts';
 import { type Caller, hasTrustedLimits } from '../core/callers.ts';
-import { createContentScan, TEXT_TYPE } from '../core/content.ts';
+import { type ByteSource, createContentScan, TEXT_TYPE } from '../core/content.ts';
 import type { Count } from '../core/events.ts';
 import { type RateStanding, Refusal } from '../core/refusals.ts';
 import { SHA256 } from '../crypto/digest.ts';

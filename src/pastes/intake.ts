@@ -2,8 +2,9 @@
 // handed to the store a chunk at a time. Memory is bounded by the chunks in flight, whatever the size. Does not judge
 // the content: pastes.ts.
 
-import { type ByteSink, type ByteSource, freeBytes, JoinedBytes } from '../core/bytes.ts';
-import type { ContentFacts, ContentScan } from '../core/content.ts';
+import {
+  type ByteSink, type ByteSource, type ContentFacts, type ContentScan, freeBytes, JoinedBytes,
+} from '../core/content.ts';
 import { createJsonContentReader } from '../core/json-content.ts';
 import { KIB } from '../core/time.ts';
 import { CHUNK_BYTES, type ContentStore, INLINE_BYTES } from '../store/store.ts';

@@ -3,8 +3,7 @@
 // source.
 
 import type { Config } from '../config/settings.ts';
-import type { CompactBytes } from '../core/bytes.ts';
-import { mediaTypeOf } from '../core/content.ts';
+import { type CompactBytes, mediaTypeOf } from '../core/content.ts';
 import type { Count } from '../core/events.ts';
 import { ID_BYTES, idFromBytes } from '../core/ids.ts';
 import { type RateStanding, Refusal } from '../core/refusals.ts';

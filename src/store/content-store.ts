@@ -1,7 +1,7 @@
 // ContentStore over the writer and the reader: uploads, and who holds which content for reading, so that what lost its
 // paste goes when its last reader is through. The SQL is in contents.ts.
 
-import { freeBytes } from '../core/bytes.ts';
+import { freeBytes } from '../core/content.ts';
 import type { Log } from '../core/events.ts';
 import { KIB } from '../core/time.ts';
 import { createChunkBuffers } from './buffers.ts';

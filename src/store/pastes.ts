@@ -2,7 +2,7 @@
 // open.ts.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { compactBytes } from '../core/bytes.ts';
+import { compactBytes } from '../core/content.ts';
 import { prepareAudit, prepareSpending, prepareSubmissions } from './records.ts';
 import { PAGE_BYTES } from './schema.ts';
 import {

@@ -1,7 +1,7 @@
 // What the rest of the program may ask of the storage: nouns and promises, no SQL and no node:sqlite types. Each
 // invariant is one call, decided in one transaction; ids and times are parameters. How it is kept starts at open.ts.
 
-import type { CompactBytes } from '../core/bytes.ts';
+import type { CompactBytes } from '../core/content.ts';
 import type { LogDetails } from '../core/events.ts';
 import type { Awaitable } from '../core/time.ts';
 

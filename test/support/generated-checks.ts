@@ -3,14 +3,13 @@
 
 import assert from 'node:assert/strict';
 import { CsrRefused, readCertificationRequest } from '../../src/authority/csr.ts';
+import { normaliseCommonName } from '../../src/authority/names.ts';
 import { ConfigError, loadConfig } from '../../src/config/load.ts';
 import { type Setting, SETTINGS } from '../../src/config/settings.ts';
-import { parseAddress, parseNetwork } from '../../src/core/addresses.ts';
-import { clientKey } from '../../src/core/callers.ts';
+import { clientKey, parseAddress, parseNetwork } from '../../src/core/callers.ts';
 import { mediaTypeOf } from '../../src/core/content.ts';
 import { isWellFormedId } from '../../src/core/ids.ts';
 import { createJsonContentReader } from '../../src/core/json-content.ts';
-import { normaliseCommonName } from '../../src/core/names.ts';
 import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
 import { presentedCertificateSha1 } from '../../src/crypto/presented.ts';
 import { challengeToken, isSigned, parseToken } from '../../src/crypto/proof-of-work.ts';

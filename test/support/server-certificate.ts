@@ -2,8 +2,8 @@
 
 import { makeSerial, validityFrom } from '../../src/authority/certificates.ts';
 import { encodePem, generateServerKeyPair, privateKeyPem } from '../../src/authority/keys.ts';
+import { parseServerName } from '../../src/authority/names.ts';
 import { makeServerCertificate } from '../../src/authority/server-certificate.ts';
-import { parseServerName } from '../../src/core/names.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 
 export interface TestServerCertificate {

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { TestContext } from 'node:test';
-import { compactBytes } from '../../src/core/bytes.ts';
+import { compactBytes } from '../../src/core/content.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { openStore } from '../../src/store/open.ts';
 import {

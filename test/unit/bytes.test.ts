@@ -1,9 +1,9 @@
-// core/bytes.ts: small bytes are kept as text of one character a byte, and a part of either form is that part; pieces
+// core/content.ts: small bytes are kept as text of one character a byte, and a part of either form is that part; pieces
 // are copied as they come.
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { compactBytes, JoinedBytes, partOf, type CompactBytes } from '../../src/core/bytes.ts';
+import { compactBytes, type CompactBytes, JoinedBytes, partOf } from '../../src/core/content.ts';
 import { patternedBytes } from '../support/store.ts';
 
 const TEXT_BYTES = 8 * 1024;

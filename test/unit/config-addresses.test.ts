@@ -1,9 +1,9 @@
-// core/addresses.ts: which texts are addresses and networks, and which bytes they mean.
+// core/callers.ts: which texts are addresses and networks, and which bytes they mean.
 
 import assert from 'node:assert/strict';
 import { isIP } from 'node:net';
 import { test } from 'node:test';
-import { parseAddress, parseNetwork } from '../../src/core/addresses.ts';
+import { parseAddress, parseNetwork } from '../../src/core/callers.ts';
 import { forSeeds, type Seeded } from '../support/seeded.ts';
 
 const hex = (bytes: Uint8Array | undefined): string | undefined => bytes && Buffer.from(bytes).toString('hex');

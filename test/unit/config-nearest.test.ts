@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { editDistance, nearest } from '../../src/core/names.ts';
+import { editDistance, nearest } from '../../src/config/load.ts';
 
 test('editDistance: inserting, removing, replacing and swapping neighbours cost one each', () => {
   const cases: readonly [string, string, number][] = [

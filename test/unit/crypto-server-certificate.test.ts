@@ -7,10 +7,10 @@ import { test } from 'node:test';
 import { serverAuthOnly, subjectAltName, validityFrom } from '../../src/authority/certificates.ts';
 import { TAGS } from '../../src/authority/der.ts';
 import { generateServerKeyPair, signSha256 } from '../../src/authority/keys.ts';
+import { parseServerName, type ServerName } from '../../src/authority/names.ts';
 import {
   firstCertificate, makeServerCertificate, shownFingerprint,
 } from '../../src/authority/server-certificate.ts';
-import { parseServerName, type ServerName } from '../../src/core/names.ts';
 import { components, readDer } from '../../src/crypto/der-reader.ts';
 import { ISSUED_AT } from '../support/authority.ts';
 import { serverCertificate } from '../support/server-certificate.ts';

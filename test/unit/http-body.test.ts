@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
-import { freeBytes } from '../../src/core/bytes.ts';
+import { freeBytes } from '../../src/core/content.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { KIB } from '../../src/core/time.ts';
 import { BodyReader } from '../../src/http/engine/body.ts';

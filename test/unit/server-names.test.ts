@@ -1,8 +1,8 @@
-// core/server-names.ts: what a server's certificate can be for.
+// authority/names.ts: what a server's certificate can be for.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseServerName } from '../../src/core/names.ts';
+import { parseServerName } from '../../src/authority/names.ts';
 
 test('parseServerName: host names, in lower case', () => {
   const label = 'a'.repeat(63);

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { compactBytes } from '../../src/core/bytes.ts';
+import { compactBytes } from '../../src/core/content.ts';
 import {
   createHotPastes, HOT_CONTENT_BYTES, HOT_PASTE_BYTES, READ_ALONG_BYTES,
 } from '../../src/store/kept.ts';

@@ -3,7 +3,7 @@
 // pace.ts.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type ByteSink, JoinedBytes } from '../../core/bytes.ts';
+import { type ByteSink, JoinedBytes } from '../../core/content.ts';
 import { Refusal } from '../../core/refusals.ts';
 import { KIB } from '../../core/time.ts';
 import { Pace, TURN_BYTES, type Turns } from './pace.ts';

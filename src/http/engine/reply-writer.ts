@@ -3,7 +3,7 @@
 
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { compactBytes } from '../../core/bytes.ts';
+import { compactBytes } from '../../core/content.ts';
 import {
   type Count, countNothing, type Log, observeNothing, type ObserveRequest,
 } from '../../core/events.ts';

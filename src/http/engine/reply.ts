@@ -1,7 +1,7 @@
 // An answer as the handlers give it: status, the headers beside the common ones, and a body. Only reply-writer.ts turns
 // it into bytes on a socket.
 
-import type { CompactBytes } from '../../core/bytes.ts';
+import type { CompactBytes } from '../../core/content.ts';
 import { type RateStanding, Refusal, type RefusalName } from '../../core/refusals.ts';
 import type { Awaitable } from '../../core/time.ts';
 import { StoreError, type StoreFailure } from '../../store/failures.ts';

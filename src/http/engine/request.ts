@@ -1,6 +1,6 @@
 // A request as the handlers see it: parsed once at the edge, no node:http types. Made by incoming.ts.
 
-import type { ByteSink } from '../../core/bytes.ts';
+import type { ByteSink } from '../../core/content.ts';
 import { UUID_BYTES, uuidFromHex } from '../../core/ids.ts';
 import { Refusal } from '../../core/refusals.ts';
 import type { RandomBytes } from '../../core/time.ts';

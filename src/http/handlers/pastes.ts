@@ -1,7 +1,6 @@
 // POST /, GET /{id} and GET /{id}/raw: from a request to the rules of pastes/pastes.ts and back to a reply.
 
-import { type CompactBytes, partOf } from '../../core/bytes.ts';
-import { isInlineDisposition } from '../../core/content.ts';
+import { type CompactBytes, isInlineDisposition, partOf } from '../../core/content.ts';
 import { Refusal } from '../../core/refusals.ts';
 import { andThen, type Awaitable } from '../../core/time.ts';
 import { type Lookup, type OpenedPaste, type Pastes, releaseContent } from '../../pastes/pastes.ts';
