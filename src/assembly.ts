@@ -12,8 +12,7 @@ import type { Log } from './core/events.ts';
 import { ID_BYTES, idFromBytes } from './core/ids.ts';
 import { type Clock, type RandomBytes, unixSeconds } from './core/time.ts';
 import { createHttpServer, type ListeningAddress } from './http/engine/server.ts';
-import { createOwnPasteHandlers } from './http/handlers/own-pastes.ts';
-import { createPasteHandlers } from './http/handlers/pastes.ts';
+import { createOwnPasteHandlers, createPasteHandlers } from './http/handlers/pastes.ts';
 import {
   createAuditHandlers, createChallengeHandlers, createClientHandlers, createServiceHandlers,
 } from './http/handlers/service.ts';
@@ -26,15 +25,12 @@ import { type AntifloodOptions, createAntiflood } from './limits/antiflood.ts';
 import { createWorkQueue, type WorkQueue } from './limits/work-queue.ts';
 import { type Cleanup, createCleanup } from './ops/cleanup.ts';
 import { createMetrics, measureEventLoopDelay } from './ops/metrics.ts';
-import { type Challenges, createChallenges } from './pastes/challenges.ts';
-import { createContentRules } from './pastes/content-rules.ts';
-import { adminDoubt, authorityDoubt, gaugeReaders } from './pastes/gauges.ts';
+import { type Challenges, createChallenges, createRates, type Rates } from './pastes/admission.ts';
 import { type Audit, createAudit, createIdentity } from './pastes/identity.ts';
-import { createOwnPastes } from './pastes/own-pastes.ts';
+import { createContentRules } from './pastes/intake.ts';
 import { createPasswords } from './pastes/passwords.ts';
-import { createPastes } from './pastes/pastes.ts';
-import { createRates, type Rates } from './pastes/rates.ts';
-import { cleanupTasks, createRoomMaking } from './pastes/upkeep.ts';
+import { createOwnPastes, createPastes } from './pastes/pastes.ts';
+import { adminDoubt, authorityDoubt, cleanupTasks, createRoomMaking, gaugeReaders } from './pastes/upkeep.ts';
 import { StoreError } from './store/failures.ts';
 import type { Store, StoredAuthority } from './store/store.ts';
 

@@ -23,7 +23,7 @@ const ANONYMOUS = { tier: 'anonymous', fingerprint: null };
 
 /** @param {Order} order @returns {Promise<{ note: string, check: () => unknown }>} */
 async function prepareWork({ dist, database }) {
-  const { createChallenges } = await builtModule(dist, 'pastes/challenges.js');
+  const { createChallenges } = await builtModule(dist, 'pastes/admission.js');
   const { openReader } = await builtModule(dist, 'store/reader.js');
   const reader = openReader(database);
   const challenges = createChallenges({
@@ -52,7 +52,7 @@ async function prepareWork({ dist, database }) {
 
 /** @param {Order} order @returns {Promise<{ note: string, check: () => unknown }>} */
 async function prepareRate({ dist }) {
-  const { createRates } = await builtModule(dist, 'pastes/rates.js');
+  const { createRates } = await builtModule(dist, 'pastes/admission.js');
   const rates = createRates({ config: await configOf(dist), clock, count });
   const addresses = Array.from({ length: CLIENTS }, (_, client) => (
     `10.${client >> 16}.${(client >> 8) & 255}.${client & 255}`

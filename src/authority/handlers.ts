@@ -16,9 +16,8 @@ import {
   challengeLine, presentAuthority, presentCertificates, presentChallenge, presentIssued,
   presentNewAuthority, presentUnavailable,
 } from '../http/present.ts';
-import type { Challenges } from '../pastes/challenges.ts';
+import type { Challenges, Rates } from '../pastes/admission.ts';
 import type { Requester } from '../pastes/identity.ts';
-import type { Rates } from '../pastes/rates.ts';
 import type { StoredCrl } from '../store/store.ts';
 import { type Authorities, DEFAULT_AUTHORITY_NAME } from './authority.ts';
 import { type Certificates, newKey, type Registration, requestedKey } from './issuing.ts';

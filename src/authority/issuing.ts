@@ -10,7 +10,7 @@ import { type Clock, type RandomBytes, unixSeconds } from '../core/time.ts';
 import { sha256 } from '../crypto/digest.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
 import type { WorkQueue } from '../limits/work-queue.ts';
-import type { Challenges, Work } from '../pastes/challenges.ts';
+import type { Challenges, Work } from '../pastes/admission.ts';
 import {
   type Audit, type CertificateStatus, type Requester, requireIdentity, statusOf,
 } from '../pastes/identity.ts';

@@ -4,7 +4,7 @@ import type { Caller } from '../core/callers.ts';
 import { isGlob, JoinedBytes, sqliteGlob } from '../core/content.ts';
 import { Refusal } from '../core/refusals.ts';
 import { type Awaitable, KIB } from '../core/time.ts';
-import type { Work } from '../pastes/challenges.ts';
+import type { Work } from '../pastes/admission.ts';
 import type { Identity } from '../pastes/identity.ts';
 import type { Page } from '../store/store.ts';
 import type { Request, RequestBody, RequestHeaders } from './engine/request.ts';

@@ -3,7 +3,7 @@
 
 import type { CertificateRecord, IssuedCertificate } from '../authority/issuing.ts';
 import { isoSeconds } from '../core/time.ts';
-import type { IssuedChallenge } from '../pastes/challenges.ts';
+import type { IssuedChallenge } from '../pastes/admission.ts';
 import type { AuditEntry, ListedPaste, Paste, StoredAuthority } from '../store/store.ts';
 
 /** How much of a fingerprint is shown to others than its owner's own tools. */

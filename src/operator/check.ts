@@ -10,7 +10,7 @@ import { type Config, SETTINGS } from '../config/settings.ts';
 import { DAY_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { isExposed, publicPlace } from '../http/listening.ts';
 import { readServerCertificate } from '../http/tls.ts';
-import { adminDoubt, authorityDoubt } from '../pastes/gauges.ts';
+import { adminDoubt, authorityDoubt } from '../pastes/upkeep.ts';
 import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
 import { StoreError } from '../store/failures.ts';
 import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/restore.ts';

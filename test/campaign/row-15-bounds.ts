@@ -6,7 +6,7 @@ import type { Caller } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { createAntiflood } from '../../src/limits/antiflood.ts';
 import { createSlidingWindow } from '../../src/limits/sliding-window.ts';
-import { createRates } from '../../src/pastes/rates.ts';
+import { createRates } from '../../src/pastes/admission.ts';
 import { freshToken } from '../support/antiflood.ts';
 import { movableClock, type MovableClock } from '../support/clock.ts';
 import type { Seeded } from '../support/seeded.ts';

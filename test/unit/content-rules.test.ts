@@ -1,4 +1,4 @@
-// service/content-rules.ts on a storage that says how much room there is. The checks as a client meets them, and their
+// pastes/intake.ts on a storage that says how much room there is. The checks as a client meets them, and their
 // order: test/api/content-checks.test.ts, storage-quota.test.ts and check-order.test.ts.
 
 import assert from 'node:assert/strict';
@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import { createContentRules, type Offer } from '../../src/pastes/content-rules.ts';
+import { createContentRules, type Offer } from '../../src/pastes/intake.ts';
 import type { Passwords } from '../../src/pastes/passwords.ts';
 import type { Store } from '../../src/store/store.ts';
 import { testConfig } from '../support/test-config.ts';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DAY_SECONDS } from '../../src/core/time.ts';
-import { adminDoubt, authorityDoubt } from '../../src/pastes/gauges.ts';
+import { adminDoubt, authorityDoubt } from '../../src/pastes/upkeep.ts';
 import { testConfig } from '../support/test-config.ts';
 
 const NOW = 1_769_860_800;

@@ -1,8 +1,8 @@
-// service/gauges.ts where there is nothing to read. As they are served: test/api/metrics-server.test.ts.
+// pastes/upkeep.ts, gauges where there is nothing to read. As they are served: test/api/metrics-server.test.ts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { gaugeReaders } from '../../src/pastes/gauges.ts';
+import { gaugeReaders } from '../../src/pastes/upkeep.ts';
 import type { Store } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 

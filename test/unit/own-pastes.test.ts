@@ -7,10 +7,10 @@ import type { Config } from '../../src/config/settings.ts';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import type { Count } from '../../src/core/events.ts';
 import { type RateStanding, Refusal } from '../../src/core/refusals.ts';
-import type { ContentRules } from '../../src/pastes/content-rules.ts';
 import { createAudit } from '../../src/pastes/identity.ts';
-import { type Amendment, createOwnPastes } from '../../src/pastes/own-pastes.ts';
+import type { ContentRules } from '../../src/pastes/intake.ts';
 import type { Passwords } from '../../src/pastes/passwords.ts';
+import { type Amendment, createOwnPastes } from '../../src/pastes/pastes.ts';
 import type {
   DeletionOutcome, Paste, PasteChanges, PasteFilter, PasteStore, Store, UpdateOutcome,
 } from '../../src/store/store.ts';

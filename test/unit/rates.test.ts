@@ -1,4 +1,4 @@
-// pastes/rates.ts and what tier-limits.ts gives it: who is counted as whom, how far, and what the refused are told.
+// pastes/admission.ts, rates: who is counted as whom, how far, and what the refused are told.
 // The counting itself is test/property/sliding-window.test.ts; over real sockets: test/api/rate-limits.test.ts.
 
 import assert from 'node:assert/strict';
@@ -7,7 +7,7 @@ import type { Config } from '../../src/config/settings.ts';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import type { Count } from '../../src/core/events.ts';
 import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
-import { createRates } from '../../src/pastes/rates.ts';
+import { createRates } from '../../src/pastes/admission.ts';
 import { movableClock } from '../support/clock.ts';
 import { testConfig } from '../support/test-config.ts';
 

@@ -8,7 +8,7 @@ import { type Certificates, createRegistration } from '../../src/authority/issui
 import { KdfQueueFull, type KdfThread } from '../../src/authority/pkcs12-kdf-thread.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
-import type { Challenges } from '../../src/pastes/challenges.ts';
+import type { Challenges } from '../../src/pastes/admission.ts';
 
 /** What becomes of a registration whose threads fail with `failure`; the steps that it took before, in order. */
 async function registered(bundlePassword: string, failure: Error) {

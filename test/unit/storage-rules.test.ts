@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
 import type { Count } from '../../src/core/events.ts';
-import { createStorageRules } from '../../src/pastes/content-rules.ts';
+import { createStorageRules } from '../../src/pastes/intake.ts';
 import { testConfig } from '../support/test-config.ts';
 
 function rulesOf(settings: Partial<Config>) {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Caller, Tier } from '../../src/core/callers.ts';
-import { maxPasteBytes, rateMaxFor, ttlSeconds } from '../../src/pastes/content-rules.ts';
+import { maxPasteBytes, rateMaxFor, ttlSeconds } from '../../src/pastes/admission.ts';
 import { testConfig } from '../support/test-config.ts';
 
 const CONFIG = testConfig({

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
 import type { Count } from '../../src/core/events.ts';
-import type { Rates } from '../../src/pastes/rates.ts';
+import type { Rates } from '../../src/pastes/admission.ts';
 import { cleanupTasks, createRoomMaking } from '../../src/pastes/upkeep.ts';
 import type { Store } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';

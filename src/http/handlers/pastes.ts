@@ -3,18 +3,21 @@
 import { type CompactBytes, isInlineDisposition, partOf } from '../../core/content.ts';
 import { Refusal } from '../../core/refusals.ts';
 import { andThen, type Awaitable } from '../../core/time.ts';
-import { type Lookup, type OpenedPaste, type Pastes, releaseContent } from '../../pastes/pastes.ts';
-import type { Rates } from '../../pastes/rates.ts';
+import type { Rates } from '../../pastes/admission.ts';
+import {
+  type Lookup, type OpenedPaste, type OwnPastes, type Pastes, releaseContent,
+} from '../../pastes/pastes.ts';
 import type { Paste } from '../../store/store.ts';
 import {
   emptyReply, type Handlers, jsonReply, rateHeaders, refusalReply, type Reply, type ReplyBody, textReply,
 } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import {
-  allowsRange, burnRequested, type ByteRange, type CallerOf, hintingClient, isForm, isJson, namesEtag,
-  parseRange, password, requestedTtlSeconds, requireIdentityEncoding, work,
+  allowsRange, amendedTtlSeconds, burnRequested, type ByteRange, type CallerOf, hintingClient, isForm,
+  isJson, namesEtag, page, parseRange, password, removesPassword, requestedTtlSeconds,
+  requireIdentityEncoding, single, timeBounds, typeGlob, work,
 } from '../input.ts';
-import { presentCreated, presentMetadata } from '../present.ts';
+import { listText, presentCreated, presentListItem, presentMetadata } from '../present.ts';
 
 /** `curl -F file=@x` sends more than the file, and what is sent is what is stored. */
 const FORM_HINT = 'this is multipart/form-data: use --data-binary @FILE or -T FILE';
@@ -189,4 +192,56 @@ function contentHead(paste: Paste): Omit<ContentReply, 'body'> {
     ? { 'Accept-Ranges': 'none', 'X-Burn-After-Read': 'true' }
     : { 'Accept-Ranges': 'bytes', ETag: etag };
   return { status: 200, headers: { ...headers, ...others }, etag };
+}
+
+// PUT /{id}, DELETE /{id} and GET /pastes: from a request to the rules of pastes/pastes.ts and back to a reply.
+
+/** The contract's paging of GET /pastes. */
+const PAGING = { fallback: 100, maximum: 1000 };
+
+export function createOwnPasteHandlers(parts: {
+  pastes: OwnPastes;
+  callerOf: CallerOf;
+}): Pick<Handlers, 'updatePaste' | 'deletePaste' | 'listPastes'> {
+  const { pastes, callerOf } = parts;
+
+  async function updatePaste(request: Request): Promise<Reply> {
+    const { headers, body } = request;
+    requireIdentityEncoding(headers);
+    const contentType = headers.single('content-type');
+    const { paste, rate } = await pastes.update(request.params['id'] ?? '', {
+      caller: await callerOf(request),
+      clientAddress: request.clientAddress,
+      source: body.pipe,
+      declaredBytes: body.declaredBytes,
+      hasContent: body.declaredBytes !== 0,
+      isJson: isJson(contentType),
+      contentType,
+      password: password(headers),
+      removesPassword: removesPassword(headers),
+      requestedTtlSeconds: amendedTtlSeconds(headers),
+    });
+    const replyHeaders = rate === null ? {} : rateHeaders(rate);
+    return jsonReply(200, { message: 'paste updated', ...presentMetadata(paste) }, replyHeaders);
+  }
+
+  async function deletePaste(request: Request): Promise<Reply> {
+    await pastes.remove(request.params['id'] ?? '', await callerOf(request), request.clientAddress);
+    return jsonReply(200, { message: 'paste deleted' });
+  }
+
+  async function listPastes(request: Request): Promise<Reply> {
+    const caller = await callerOf(request);
+    const { query } = request;
+    const asked = page(query, PAGING);
+    const filter = { ...timeBounds(query), typeGlob: typeGlob(query) };
+    const { items, total } = await pastes.list({
+      caller, clientAddress: request.clientAddress, filter, page: asked, all: single(query, 'all') === '1',
+    });
+    const varies = { Vary: 'Accept' };
+    if (request.prefersText) return textReply(200, listText(items), varies);
+    return jsonReply(200, { pastes: items.map(presentListItem), total, ...asked }, varies);
+  }
+
+  return { updatePaste, deletePaste, listPastes };
 }

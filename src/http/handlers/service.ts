@@ -3,8 +3,7 @@
 import { addressedScript, readClientScript } from '../../client/script.ts';
 import type { Config } from '../../config/settings.ts';
 import type { Tier } from '../../core/callers.ts';
-import type { Challenges } from '../../pastes/challenges.ts';
-import { maxPasteBytes, rateMaxFor, ttlSeconds } from '../../pastes/content-rules.ts';
+import { type Challenges, maxPasteBytes, rateMaxFor, ttlSeconds } from '../../pastes/admission.ts';
 import { requireAdmin } from '../../pastes/identity.ts';
 import type { AuditStore, Store } from '../../store/store.ts';
 import { VERSION } from '../../version.ts';

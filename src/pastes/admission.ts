@@ -3,14 +3,16 @@
 // spares the work of a replay. The decisions' "Proof-of-work and anti-flood" is the source.
 
 import type { Config } from '../config/settings.ts';
+import { type Caller, clientKey, hasTrustedLimits } from '../core/callers.ts';
 import type { Count, WorkOutcome } from '../core/events.ts';
-import { Refusal, type RefusalName } from '../core/refusals.ts';
+import { type RateStanding, Refusal, type RefusalName } from '../core/refusals.ts';
 import { type Clock, HOUR_SECONDS, type RandomBytes, unixSeconds } from '../core/time.ts';
 import { hmacKey } from '../crypto/digest.ts';
 import {
   type Challenge, challengeToken, isSigned, isSolutionForm, isSolved, NONCE_BYTES, parseToken, type Purpose,
 } from '../crypto/proof-of-work.ts';
 import type { Antiflood } from '../limits/antiflood.ts';
+import { type Allowance, createSlidingWindow } from '../limits/sliding-window.ts';
 import type { ChallengeStore, SpendingRefusal, SpentChallenge } from '../store/store.ts';
 
 export interface IssuedChallenge extends Challenge {
@@ -107,4 +109,85 @@ export function createChallenges(parts: {
       key = hmacKey(replacement);
     },
   };
+}
+
+// How often one client address may create and look up. Counting is limits/sliding-window.ts; here is who is counted as
+// whom, and what a caller is told.
+
+export interface Rates {
+  /**
+   * Counts a creation, or an update that carries content or sets a password; where the caller stands then, null when
+   * there is no limit.
+   */
+  countCreation(clientAddress: string, caller: Caller): RateStanding | null;
+  /** Counts a GET or HEAD of a paste, a list of pastes, and a PUT or DELETE of what is not the caller's. */
+  countLookup(clientAddress: string, caller: Caller): void;
+  /** Forgets addresses that nothing is counted for any more. */
+  sweep(): void;
+}
+
+export function createRates({ config, clock, count }: { config: Config; clock: Clock; count: Count }): Rates {
+  const creations = createSlidingWindow({
+    windowMs: config.rateWindowSeconds * 1000,
+    maxKeys: config.rateMaxEntries,
+    cleanupThreshold: config.rateCleanupThreshold,
+  });
+  const lookups = createSlidingWindow({
+    windowMs: config.lookupRateWindowSeconds * 1000,
+    maxKeys: config.lookupRateMaxEntries,
+    cleanupThreshold: config.rateCleanupThreshold,
+  });
+
+  function standing(limit: number, allowance: Allowance): RateStanding {
+    const resetAtSeconds = Math.ceil((clock.unixMs() + allowance.resetMs) / 1000);
+    return { limit, remaining: allowance.remaining, resetAtSeconds };
+  }
+
+  return {
+    countCreation: (clientAddress, caller) => {
+      if (config.rateMax === 0) return null;
+      const limit = rateMaxFor(config, caller, config.rateMax);
+      const allowance = creations.take(clientKey(clientAddress), limit, clock.monotonicMs());
+      const rate = standing(limit, allowance);
+      if (allowance.allowed) return rate;
+      count('rateLimitHits', 'creation');
+      throw new Refusal('rateLimited', {}, { retryAfterSeconds: allowance.retryAfterMs / 1000, rate });
+    },
+    countLookup: (clientAddress, caller) => {
+      if (config.lookupRateMax === 0) return;
+      const limit = rateMaxFor(config, caller, config.lookupRateMax);
+      const allowance = lookups.take(clientKey(clientAddress), limit, clock.monotonicMs());
+      if (allowance.allowed) return;
+      count('rateLimitHits', 'lookup');
+      throw new Refusal('lookupRateLimited', {}, { retryAfterSeconds: allowance.retryAfterMs / 1000 });
+    },
+    sweep: () => {
+      creations.sweep(clock.monotonicMs());
+      lookups.sweep(clock.monotonicMs());
+    },
+  };
+}
+
+/** The largest paste, in bytes, that the caller may store. */
+export function maxPasteBytes(config: Config, caller: Caller): number {
+  return hasTrustedLimits(caller) ? config.maxAuthBytes : config.maxAnonBytes;
+}
+
+/**
+ * Seconds until a new paste expires: what was asked for, up to SERVICE_MAX_EXPIRY, or the tier's default. The cap is
+ * for requests only: an operator may set a default above it.
+ */
+export function ttlSeconds(config: Config, caller: Caller, requestedSeconds: number | undefined): number {
+  if (requestedSeconds !== undefined) return cappedTtlSeconds(config, requestedSeconds);
+  if (hasTrustedLimits(caller)) return config.expiryTrustedSeconds;
+  return caller.tier === 'untrusted' ? config.expiryUntrustedSeconds : config.expiryAnonSeconds;
+}
+
+export function cappedTtlSeconds(config: Config, requestedSeconds: number): number {
+  return Math.min(requestedSeconds, config.maxExpirySeconds);
+}
+
+/** What a rate of strangers, creations or lookups in a window, is for the caller; 0 stays no limit. */
+export function rateMaxFor(config: Config, caller: Caller, max: number): number {
+  return hasTrustedLimits(caller) ? max * config.rateTrustedFactor : max;
 }
