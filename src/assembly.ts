@@ -8,7 +8,7 @@ import { createKdfThread } from './authority/pkcs12-kdf-thread.ts';
 import { createRevocationList } from './authority/revocation-list.ts';
 import { ConfigError, isProduction } from './config/load.ts';
 import { type Config, SETTINGS } from './config/settings.ts';
-import type { Log } from './core/events.ts';
+import { countNothing, type Log } from './core/events.ts';
 import { ID_BYTES, idFromBytes } from './core/ids.ts';
 import { type Clock, type RandomBytes, unixSeconds } from './core/time.ts';
 import { createHttpServer, type ListeningAddress } from './http/engine/server.ts';
@@ -18,13 +18,11 @@ import {
 } from './http/handlers/service.ts';
 import { type CallerOf, createCallerOf } from './http/input.ts';
 import { isExposed, type ListeningPlace, publicPlace } from './http/listening.ts';
-import { createMetricsServer } from './http/metrics-listener.ts';
 import { ROUTES } from './http/routes.ts';
 import type { ServerCertificate, Tls } from './http/tls.ts';
 import { type AntifloodOptions, createAntiflood } from './limits/antiflood.ts';
 import { createWorkQueue, type WorkQueue } from './limits/work-queue.ts';
 import { type Cleanup, createCleanup } from './ops/cleanup.ts';
-import { createMetrics, measureEventLoopDelay } from './ops/metrics.ts';
 import { type Challenges, createChallenges, createRates, type Rates } from './pastes/admission.ts';
 import { type Audit, createAudit, createIdentity } from './pastes/identity.ts';
 import { createContentRules } from './pastes/intake.ts';
@@ -91,18 +89,17 @@ export async function assemble(
 ): Promise<App> {
   const { clock, random, log } = parts;
   const tls = listenerTls?.tls;
-  const eventLoopDelay = measureEventLoopDelay();
   const queue = createWorkQueue({
     concurrency: Math.max(1, Math.min(parts.cores - 1, MOST_PASSWORD_CHECKS)),
     maxWaiting: PASSWORD_CHECKS_WAITING,
     maxWaitMs: PASSWORD_WAIT_MS,
     clock,
   });
-  const readers = gaugeReaders({
-    store, passwordQueue: queue, eventLoopDelay, connectionsOpen: () => server.connectionsOpen(), clock,
-  });
-  const metrics = createMetrics({ routes: ROUTES.map((route) => route.path), readers });
-  const { count } = metrics;
+  const connectionsOpen = (): number => server.connectionsOpen();
+  const metrics = config.metricsListen === ''
+    ? undefined
+    : await openMetrics(config, parts, { store, passwordQueue: queue, connectionsOpen });
+  const count = metrics?.count ?? countNothing;
   const passwords = createPasswords({ queue, clock, random, checkMs: parts.passwordCheckMs });
   const antiflood = createAntiflood(antifloodOptions(config));
   const key = await challengeKey(config, store, random);
@@ -132,9 +129,6 @@ export async function assemble(
   const cleanup = createCleanup(cleanupTasks({ config, store, rates, revocationList, clock, count }), log);
   const onStorageFull = createRoomMaking(cleanup.run, clock);
   const server = createHttpServer({ config, handlers, clock, random, log, metrics, onStorageFull, tls });
-  const metricsServer = config.metricsListen === ''
-    ? undefined
-    : createMetricsServer({ config, listenOn: config.metricsListen, metrics, clock, random, log });
   const authorityWatch = watchForAuthority(pki.authorities);
   const replacements: Replacements = {
     proxySecret: (secret) => server.replaceProxySecret(secret),
@@ -146,7 +140,7 @@ export async function assemble(
     cleanup,
     reload: createReload(config, { replacements, listenerTls, log }),
     listen: async (place = publicPlace(config, 0)) => {
-      await metricsServer?.listen();
+      await metrics?.listen();
       if (tls !== undefined) await authorityWatch.begin();
       const address = await server.listen(place);
       cleanup.start();
@@ -155,12 +149,33 @@ export async function assemble(
       return address;
     },
     close: async () => {
-      await Promise.all([server.stop(), metricsServer?.stop()]);
-      eventLoopDelay.stop();
+      await Promise.all([server.stop(), metrics?.stop()]);
       authorityWatch.stop();
       await cleanup.stop();
       await pki.close();
       await store.close();
+    },
+  };
+}
+
+/** The metrics and their listener, which are loaded only where a setting asks for them. */
+async function openMetrics(
+  config: Config,
+  { clock, random, log }: AppParts,
+  gauged: { store: Store; passwordQueue: WorkQueue; connectionsOpen: () => number },
+) {
+  const { createMetrics, measureEventLoopDelay } = await import('./ops/metrics.ts');
+  const { createMetricsServer } = await import('./http/metrics-listener.ts');
+  const eventLoopDelay = measureEventLoopDelay();
+  const readers = gaugeReaders({ ...gauged, eventLoopDelay, clock });
+  const metrics = createMetrics({ routes: ROUTES.map((route) => route.path), readers });
+  const server = createMetricsServer({ config, listenOn: config.metricsListen, metrics, clock, random, log });
+  return {
+    ...metrics,
+    listen: server.listen,
+    stop: async () => {
+      await server.stop();
+      eventLoopDelay.stop();
     },
   };
 }

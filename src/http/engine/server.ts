@@ -33,7 +33,7 @@ export interface HttpServerOptions {
   readonly clock: Clock;
   readonly random: RandomBytes;
   readonly log: Log;
-  readonly metrics?: RequestMetrics;
+  readonly metrics?: RequestMetrics | undefined;
   /** Called when a request was refused for want of room. */
   readonly onStorageFull?: () => void;
   /** Makes it HTTPS, with the certificate and the trust that this has at each moment. */
