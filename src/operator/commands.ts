@@ -346,7 +346,7 @@ export const COMMANDS: readonly Command[] = [
       'pasted completion bash > ~/.local/share/bash-completion/completions/pasted',
       'pasted completion fish > ~/.config/fish/completions/pasted.fish',
     ],
-    load: async () => (await import('./completion.ts')).run,
+    load: async () => (await import('./describe.ts')).printCompletion,
   },
   {
     name: 'help',

@@ -1,10 +1,10 @@
 // `pasted config`: every setting in force and where it comes from. Never shows a secret.
 
+import { readFileSync } from 'node:fs';
 import { addressedScript, readClientScript } from '../client/script.ts';
 import { loadConfig, type LoadedConfig, showUnit, showValue, type Source } from '../config/load.ts';
 import { type Setting, SETTING_KEYS, type SettingKey, SETTINGS } from '../config/settings.ts';
 import { parseServiceUrl } from '../http/engine/host.ts';
-import { describeApi } from '../http/openapi.ts';
 import { MIGRATIONS } from '../store/schema.ts';
 import { VERSION } from '../version.ts';
 import type { Run } from './commands.ts';
@@ -58,12 +58,22 @@ export const printVersion: Run = ({ stdout, runtime }, { options }) => {
   return EXIT.success;
 };
 
-// `pasted openapi`: the description of the API, for programs. What it says is http/openapi.ts.
-
 export const printOpenapi: Run = ({ stdout }) => {
-  stdout.write(`${JSON.stringify(describeApi(), null, 2)}\n`);
+  const api = JSON.parse(besideThis('./openapi.json')) as { info: { version: string } };
+  api.info.version = VERSION;
+  stdout.write(`${JSON.stringify(api, null, 2)}\n`);
   return EXIT.success;
 };
+
+export const printCompletion: Run = ({ stdout }, { operands: [shell = ''] }) => {
+  stdout.write(besideThis(`./completion.${shell}`));
+  return EXIT.success;
+};
+
+/** These files are made from the tables by scripts/describe.ts. */
+function besideThis(name: string): string {
+  return readFileSync(new URL(name, import.meta.url), 'utf8');
+}
 
 // `pasted client`: the command-line client as GET /client hands it out, without asking a service for it.
 

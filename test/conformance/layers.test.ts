@@ -25,8 +25,6 @@ const LOADED_BY_NAME = ['src/operator/commands.ts imports src/serve.ts'];
 const TO_CUT = [
   'src/crypto/der-reader.ts imports src/authority/der.ts',
   'src/crypto/presented.ts imports src/authority/der.ts',
-  'src/http/openapi-schemas.ts imports src/authority/certificates.ts',
-  'src/http/openapi-schemas.ts imports src/authority/csr.ts',
   'src/http/present.ts imports src/authority/issuing.ts',
   'src/http/tls.ts imports src/authority/keys.ts',
   'src/pastes/upkeep.ts imports src/authority/revocation-list.ts',

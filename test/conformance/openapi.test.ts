@@ -2,16 +2,27 @@
 // running service answers: openapi-answers.test.ts.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { describedFiles } from '../../scripts/describe/files.ts';
+import { GENERAL_REFUSALS, ROUTE_REFUSALS, ROUTELESS_REFUSALS } from '../../scripts/describe/refusals.ts';
 import { REFUSALS, type RefusalName } from '../../src/core/refusals.ts';
-import { GENERAL_REFUSALS, ROUTE_REFUSALS, ROUTELESS_REFUSALS } from '../../src/http/openapi-refusals.ts';
 import { ROUTES } from '../../src/http/routes.ts';
 import { problemsOf, resolve, type Schema } from '../support/json-schema.ts';
 import { API, operationOf, responseOf } from '../support/openapi.ts';
+import { ROOT } from '../support/source.ts';
 
 function statusOf(refusal: RefusalName): number {
   return REFUSALS[refusal].status;
 }
+
+test('describe: the committed files are what the tables give (else: node scripts/with-node.mjs scripts/describe.ts)', () => {
+  const files = describedFiles();
+  assert.deepEqual([...files.keys()], ['openapi.json', 'completion.bash', 'completion.zsh', 'completion.fish']
+    .map((name) => `src/operator/${name}`));
+  for (const [path, content] of files) assert.equal(readFileSync(join(ROOT, path), 'utf8'), content, path);
+});
 
 test('openapi: version 3.1, with the members that it must have', () => {
   assert.match(String(API['openapi']), /^3\.1\.\d+$/);

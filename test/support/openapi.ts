@@ -1,8 +1,9 @@
 // The description of the API as its readers get it, for tests that compare it with other things.
 
 import assert from 'node:assert/strict';
-import { describeApi } from '../../src/http/openapi.ts';
 import type { Method } from '../../src/http/routes.ts';
+import { runCommandLine } from '../../src/operator/arguments.ts';
+import { fakeTerminal } from './fake-terminal.ts';
 import { resolve, type Schema } from './json-schema.ts';
 
 export interface Response {
@@ -23,8 +24,10 @@ export interface Operation {
 
 type PathItem = Readonly<Record<string, Operation>> & { readonly parameters?: readonly Schema[] };
 
-/** What JSON can't hold is lost here, as it is for them. */
-export const API = JSON.parse(JSON.stringify(describeApi())) as Schema & {
+const printed = fakeTerminal(['openapi']);
+assert.equal(await runCommandLine(printed.terminal), 0);
+
+export const API = JSON.parse(printed.stdout()) as Schema & {
   readonly paths: Readonly<Record<string, PathItem>>;
   readonly tags: readonly { readonly name: string }[];
   readonly components: Readonly<Record<string, Readonly<Record<string, Schema>>>>;

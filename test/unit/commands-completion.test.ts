@@ -1,5 +1,4 @@
-// operator/completion.ts and offers.ts: what the shells themselves offer with the scripts, for every command that there
-// is.
+// `pasted completion`: what the shells themselves offer with the scripts, for every command that there is.
 
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';

@@ -2,8 +2,8 @@
 // and the handlers write. Each media type and each object has a schema with a name, since that is what generators of
 // clients make types and methods of. A test validates real answers by it, and refuses members that it does not name.
 
-import { REVOCATION_REASONS } from '../authority/certificates.ts';
-import { MAX_CSR_CHARACTERS } from '../authority/csr.ts';
+import { REVOCATION_REASONS } from '../../src/authority/certificates.ts';
+import { MAX_CSR_CHARACTERS } from '../../src/authority/csr.ts';
 
 export interface Schema {
   readonly $ref?: string;

@@ -1,10 +1,10 @@
 // What each route takes and gives when all is well, for the description of the API: a table by the routes' names. What
-// goes wrong is openapi-refusals.ts, the form of bodies openapi-schemas.ts.
+// goes wrong is refusals.ts, the form of bodies schemas.ts.
 
+import type { RouteName } from '../../src/http/routes.ts';
 import {
   binary, count, fingerprint, oneOf, password, pasteId, ref, type Schema, serial, text,
-} from './openapi-schemas.ts';
-import type { RouteName } from './routes.ts';
+} from './schemas.ts';
 
 interface Given {
   readonly description: string;

@@ -1,15 +1,14 @@
-// The description of the whole API in the form of OpenAPI 3.1, made of the tables of routes, refusals and operations.
+// The description of the whole API in the form of OpenAPI 3.1, made from the tables of routes, refusals and operations.
 
-import { type RefusalName, REFUSALS } from '../core/refusals.ts';
-import { VERSION } from '../version.ts';
-import { COMMON_HEADERS } from './engine/reply-writer.ts';
+import { type RefusalName, REFUSALS } from '../../src/core/refusals.ts';
+import { COMMON_HEADERS } from '../../src/http/engine/reply-writer.ts';
+import { ROUTES } from '../../src/http/routes.ts';
 import {
   type Answer, type Body, OPERATIONS, PATH_PARAMETERS, QUERY_PARAMETERS, REQUEST_HEADERS, RESPONSE_HEADERS,
   type ResponseHeader,
-} from './openapi-operations.ts';
-import { GENERAL_REFUSALS, ROUTE_REFUSALS } from './openapi-refusals.ts';
-import { ref, type Schema, SCHEMAS } from './openapi-schemas.ts';
-import { ROUTES } from './routes.ts';
+} from './operations.ts';
+import { GENERAL_REFUSALS, ROUTE_REFUSALS } from './refusals.ts';
+import { ref, type Schema, SCHEMAS } from './schemas.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -20,11 +19,11 @@ const DESCRIPTION = `A paste service for people who work in terminals. Errors ar
 HEAD works wherever GET does, and OPTIONS names what a path takes. Every answer carries X-Request-ID, \
 ${COMMON_HEADERS.map(([name]) => name).join(', ')}.`;
 
-/** An OpenAPI 3.1.0 document, ready for JSON. */
+/** An OpenAPI 3.1.0 document, ready for JSON. Its version is filled in when it is printed. */
 export function describeApi(): Json {
   return {
     openapi: '3.1.0',
-    info: { title: 'pasted', version: VERSION, description: DESCRIPTION, license: { name: 'MIT', identifier: 'MIT' } },
+    info: { title: 'pasted', version: '', description: DESCRIPTION, license: { name: 'MIT', identifier: 'MIT' } },
     servers: [{ url: '/' }],
     tags: [...new Set(Object.values(OPERATIONS).map(({ tag }) => tag))].map((name) => ({ name })),
     paths: paths(),

@@ -1,8 +1,8 @@
 // Which refusals a route can give, for the description of the API. Not consulted when requests are answered: a test
 // compares it with the tables of routes and refusals, and with real answers.
 
-import type { RefusalName } from '../core/refusals.ts';
-import type { RouteName } from './routes.ts';
+import type { RefusalName } from '../../src/core/refusals.ts';
+import type { RouteName } from '../../src/http/routes.ts';
 
 /** Of any request that reaches a route, whatever it asks for. */
 export const GENERAL_REFUSALS = [

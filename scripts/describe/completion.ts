@@ -1,18 +1,12 @@
-// `pasted completion`: scripts that let a shell complete the words of `pasted`, made of the table of commands. What a
-// script offers at a place is decided in help.ts; here it is only put into the words of each shell.
+// Scripts that let a shell complete the words of `pasted`, made from the table of commands. First the script of each
+// shell; below it, what can stand at each place of a command line.
 
-import type { Run } from './commands.ts';
-import { EXIT } from './failures.ts';
-import {
-  type CommandOffer, commandOffers, firstWords, groupWords, type OptionOffer, type Word,
-} from './help.ts';
+import { COMMANDS, type Command, type Operand, type Option } from '../../src/operator/commands.ts';
 
-const SCRIPTS: Readonly<Record<string, () => string>> = { bash: bashScript, zsh: zshScript, fish: fishScript };
-
-export const run: Run = ({ stdout }, { operands: [shell = ''] }) => {
-  stdout.write(SCRIPTS[shell]!());
-  return EXIT.success;
-};
+/** By shell. */
+export function completionScripts(): Readonly<Record<string, string>> {
+  return { bash: bashScript(), zsh: zshScript(), fish: fishScript() };
+}
 
 /**
  * Bash 3.2 on (macOS): without associative arrays, and without compopt there. Bash breaks `--option=value` into three
@@ -162,4 +156,81 @@ function quoted(text: string): string {
 /** In fish a backslash counts between single quotes. */
 function fishQuoted(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+}
+
+interface Word {
+  readonly word: string;
+  /** For people; may be empty. */
+  readonly meaning: string;
+}
+
+/** What a value or an operand may be: words, files, or, without either, text that nobody can guess. */
+interface Values {
+  readonly words: readonly Word[];
+  readonly files: boolean;
+}
+
+interface OptionOffer extends Word, Values {
+  readonly takesValue: boolean;
+}
+
+interface CommandOffer {
+  /** One word or two, as in the table. */
+  readonly name: string;
+  readonly options: readonly OptionOffer[];
+  /** Of all its operands, whichever comes next. */
+  readonly operands: Values;
+}
+
+/** What follows `pasted`: commands of one word, and the first words of groups, in the table's order. */
+function firstWords(): readonly Word[] {
+  const words = new Map<string, string>();
+  for (const { name, summary } of COMMANDS) {
+    const [first = '', second] = name.split(' ');
+    const members = groupWords().find(({ group }) => group === first)?.words ?? [];
+    words.set(first, second === undefined ? summary : members.map(({ word }) => word).join(', '));
+  }
+  return [...words].map(([word, meaning]) => ({ word, meaning }));
+}
+
+/** What follows the first word of a group. */
+function groupWords(): readonly { readonly group: string; readonly words: readonly Word[] }[] {
+  const groups = Map.groupBy(COMMANDS.filter(({ name }) => name.includes(' ')), ({ name }) => name.split(' ')[0]!);
+  return [...groups].map(([group, members]) => ({
+    group,
+    words: members.map(({ name, summary }) => ({ word: name.slice(group.length + 1), meaning: summary })),
+  }));
+}
+
+function commandOffers(): readonly CommandOffer[] {
+  return COMMANDS.map((command) => ({
+    name: command.name,
+    options: [...command.options.map(optionOffer), HELP],
+    operands: operandValues(command),
+  }));
+}
+
+const HELP: OptionOffer = { word: '--help', meaning: 'print the help', takesValue: false, words: [], files: false };
+
+function optionOffer(option: Option): OptionOffer {
+  const values = valuesOf(option.value ?? '', option.choices);
+  return { word: option.name, meaning: option.meaning, takesValue: option.value !== undefined, ...values };
+}
+
+function operandValues({ operands }: Command): Values {
+  const each = operands.map(({ name, choices }: Operand) => {
+    // The one operand that is itself a word of this table.
+    return name === 'COMMAND' ? { words: allWords(), files: false } : valuesOf(name, choices);
+  });
+  return { words: each.flatMap(({ words }) => words), files: each.some(({ files }) => files) };
+}
+
+/** Of two-word names the second word too: both stand behind `pasted help`. */
+function allWords(): readonly Word[] {
+  return [...firstWords(), ...groupWords().flatMap(({ words }) => words)];
+}
+
+/** `form` is what the help calls the value. */
+function valuesOf(form: string, choices: readonly string[] = []): Values {
+  return { words: choices.map((word) => ({ word, meaning: '' })), files: /\bFILE\b|\bFOLDER\b/.test(form) };
 }

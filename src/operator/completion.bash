@@ -1,0 +1,69 @@
+# Completion of pasted for bash: put it where bash-completion looks, or source it.
+_pasted() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}
+  COMPREPLY=()
+  if [ "$current" = = ]; then current=; elif [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD-2]}; fi
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W 'serve config check backup restore prune stats audit admin pki tls health client openapi completion help version' -- "$current"))
+    return
+  fi
+  case $command in
+    admin) command="$command ${COMP_WORDS[2]}"
+      if [ "$COMP_CWORD" -eq 2 ]; then COMPREPLY=($(compgen -W 'create grant' -- "$current")); return; fi ;;
+    pki) command="$command ${COMP_WORDS[2]}"
+      if [ "$COMP_CWORD" -eq 2 ]; then COMPREPLY=($(compgen -W 'list revoke crl ca' -- "$current")); return; fi ;;
+    tls) command="$command ${COMP_WORDS[2]}"
+      if [ "$COMP_CWORD" -eq 2 ]; then COMPREPLY=($(compgen -W 'self-signed' -- "$current")); return; fi ;;
+  esac
+  case "$command $previous" in
+    'audit --event') COMPREPLY=($(compgen -W 'cert_issued cert_revoked auth_failure paste_deleted admin_granted' -- "$current")); return ;;
+    'audit --outcome') COMPREPLY=($(compgen -W 'success failure' -- "$current")); return ;;
+    'audit --client-id') :; return ;;
+    'audit --after') :; return ;;
+    'audit --before') :; return ;;
+    'audit --limit') :; return ;;
+    'audit --offset') :; return ;;
+    'admin create --out') _pasted_files; return ;;
+    'admin create --name') :; return ;;
+    'admin create --p12-profile') COMPREPLY=($(compgen -W 'modern compat' -- "$current")); return ;;
+    'admin create --password-file') _pasted_files; return ;;
+    'pki revoke --reason') COMPREPLY=($(compgen -W 'keyCompromise affiliationChanged superseded cessationOfOperation privilegeWithdrawn' -- "$current")); return ;;
+    'pki crl --out') _pasted_files; return ;;
+    'tls self-signed --host') :; return ;;
+    'tls self-signed --out-cert') _pasted_files; return ;;
+    'tls self-signed --out-key') _pasted_files; return ;;
+    'tls self-signed --days') :; return ;;
+    'health --url') :; return ;;
+    'health --timeout') :; return ;;
+    'client --server') :; return ;;
+  esac
+  case $command in
+    'serve') COMPREPLY=($(compgen -W '--help' -- "$current")) ;;
+    'config') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
+    'check') COMPREPLY=($(compgen -W '--full --json --help' -- "$current")) ;;
+    'backup') case $current in -*) COMPREPLY=($(compgen -W '--force --json --help' -- "$current")) ;; *) _pasted_files ;; esac ;;
+    'restore') case $current in -*) COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;; *) _pasted_files ;; esac ;;
+    'prune') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
+    'stats') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
+    'audit') COMPREPLY=($(compgen -W '--event --outcome --client-id --after --before --limit --offset --json --help' -- "$current")) ;;
+    'admin create') COMPREPLY=($(compgen -W '--out --name --p12-profile --password-file --json --help' -- "$current")) ;;
+    'admin grant') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
+    'pki list') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
+    'pki revoke') COMPREPLY=($(compgen -W '--reason --json --help' -- "$current")) ;;
+    'pki crl') COMPREPLY=($(compgen -W '--out --der --help' -- "$current")) ;;
+    'pki ca') COMPREPLY=($(compgen -W '--help' -- "$current")) ;;
+    'tls self-signed') COMPREPLY=($(compgen -W '--host --out-cert --out-key --days --json --help' -- "$current")) ;;
+    'health') COMPREPLY=($(compgen -W '--url --timeout --json --help' -- "$current")) ;;
+    'client') COMPREPLY=($(compgen -W '--server --help' -- "$current")) ;;
+    'openapi') COMPREPLY=($(compgen -W '--help' -- "$current")) ;;
+    'completion') COMPREPLY=($(compgen -W 'bash zsh fish --help' -- "$current")) ;;
+    'help') COMPREPLY=($(compgen -W 'serve config check backup restore prune stats audit admin pki tls health client openapi completion help version create grant list revoke crl ca self-signed --help' -- "$current")) ;;
+    'version') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
+  esac
+}
+_pasted_files() {
+  local file
+  compopt -o filenames 2>/dev/null
+  while IFS= read -r file; do COMPREPLY+=("$file"); done < <(compgen -f -- "$current")
+}
+complete -F _pasted pasted
