@@ -13,8 +13,11 @@ import { randomBytes } from '../../src/crypto/digest.ts';
 import { createMetricsServer, type MetricsServer } from '../../src/http/metrics-listener.ts';
 import { createMetrics } from '../../src/ops/metrics.ts';
 import { assertContract, assertRefused } from '../support/answer-contract.ts';
+import { startApp } from '../support/app.ts';
+import { newFingerprint, presenting } from '../support/certificates.ts';
 import { movableClock } from '../support/clock.ts';
 import { GAUGE_READERS } from '../support/metrics.ts';
+import { post } from '../support/posting.ts';
 import { head, openRaw } from '../support/raw-http.ts';
 import { testConfig } from '../support/test-config.ts';
 
@@ -68,6 +71,34 @@ test('GET /metrics: what render gives, as Prometheus text, with the common heade
   assert.equal(answer.header('content-type'), MEDIA_TYPE);
   assertContract(answer);
   assert.equal(answer.body.toString(), await METRICS.render());
+});
+
+test('GET /metrics: pastes and duplicates are counted, each once', async (t) => {
+  const path = socketPath(t);
+  const app = await startApp(t, { metricsListen: path, duplicateMax: 1, rateMax: 100 });
+  const counted = async (): Promise<string[]> => {
+    const { body } = await getOverSocket(path);
+    return body.match(/(?<=^pasted_)(pastes_created|pastes_accessed|pastes_deleted|duplicate_checks)_.*/gm) ?? [];
+  };
+  const owner = presenting(newFingerprint());
+  const own = await app.store('own', owner);
+  const burning = await app.store('burning', { 'X-Burn-After-Read': 'true' });
+  assert.equal((await post(app, 'own')).status, 429);
+  assert.equal((await post(app, '')).status, 400);
+  const change = (method: string, init: RequestInit = {}): Promise<Response> =>
+    app.request(`/${own}`, { method, headers: owner, ...init });
+  assert.equal((await change('PUT', { body: 'new' })).status, 200);
+  assert.equal((await change('PUT', { body: 'burning' })).status, 429);
+  assert.equal((await change('PUT', { headers: { ...owner, 'X-Expiry': '60' } })).status, 200);
+  for (const [id, status] of [[own, 200], [burning, 200], [burning, 404]] as const) {
+    assert.equal((await app.request(`/${id}/raw`)).status, status);
+  }
+  for (const status of [200, 404]) assert.equal((await change('DELETE')).status, status);
+  assert.deepEqual(await counted(), [
+    'pastes_created_total 2', 'pastes_accessed_total 2', 'pastes_deleted_total{reason="deleted"} 1',
+    'pastes_deleted_total{reason="burned"} 1', 'pastes_deleted_total{reason="expired"} 0',
+    'duplicate_checks_total{outcome="accepted"} 3', 'duplicate_checks_total{outcome="refused"} 2',
+  ]);
 });
 
 test('HEAD /metrics: the headers of GET and no body', async (t) => {

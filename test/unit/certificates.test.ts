@@ -1,5 +1,5 @@
-// authority/issuing.ts where the storage decides against it at the last moment: what other requests did meanwhile.
-// What they answer over HTTP is test/api/pki.test.ts and registration.test.ts.
+// Issuing and revoking when the storage decides otherwise at the last moment, because of what other requests did
+// meanwhile. Over HTTP: test/api/pki.test.ts, revocation.test.ts and registration.test.ts.
 
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
@@ -23,7 +23,6 @@ import { testConfig } from '../support/test-config.ts';
 
 const HOLDER = 'a'.repeat(40);
 const REQUESTER = { fingerprint: HOLDER, clientAddress: '192.0.2.1' };
-const PAGE = { limit: 100, offset: 0 };
 const CALLER: Caller = { tier: 'trusted', fingerprint: HOLDER };
 
 const CERTIFICATE: Certificate = {
@@ -60,7 +59,6 @@ function certificatesOver(answers: {
   issue?: (issuance: Issuance, attempt: number) => Promise<IssueOutcome>;
   found?: Certificate;
   revoke?: RevokeOutcome;
-  list?: readonly Certificate[];
 }) {
   const clock = movableClock();
   const logged: LogEntry[] = [];
@@ -72,10 +70,6 @@ function certificatesOver(answers: {
     },
     findBySerial: async () => answers.found,
     revoke: async () => answers.revoke ?? assert.fail('not to be revoked'),
-    listOf: async (fingerprint: string) => {
-      const items = answers.list?.filter(({ issuedTo }) => issuedTo === fingerprint) ?? assert.fail('not to be listed');
-      return { items, total: items.length };
-    },
   } as unknown as CertificateStore;
   const certificates = createCertificates({
     config: testConfig(),
@@ -89,7 +83,7 @@ function certificatesOver(answers: {
   const issue = () => certificates.issue({ commonName: 'alice', key, requester: REQUESTER, spend: null }, authority);
   const revoke = (caller: Caller = CALLER, fingerprint: string | null = HOLDER) =>
     certificates.revoke(CERTIFICATE.serial, { caller, requester: { ...REQUESTER, fingerprint } }, null);
-  return { issue, revoke, listOf: certificates.listOf, logged, serials };
+  return { issue, revoke, logged, serials };
 }
 
 const refused = (name: string) => (error: unknown): boolean => error instanceof Refusal && error.refusal === name;
@@ -151,19 +145,6 @@ test('revoke: what happened between finding and revoking is told', async () => {
   }
 });
 
-test('revoke: who obtained or holds a certificate may, and nobody else', async () => {
-  const other = 'b'.repeat(40);
-  const byFound = (found: Certificate) => certificatesOver({ found, revoke: 'revoked' });
-  await byFound({ ...CERTIFICATE, issuedTo: other }).revoke();
-  await byFound({ ...CERTIFICATE, issuedTo: HOLDER, fingerprint: other }).revoke();
-  await byFound({ ...CERTIFICATE, issuedTo: HOLDER }).revoke();
-  for (const issuedTo of [null, other]) {
-    const others = certificatesOver({ found: { ...CERTIFICATE, issuedTo, fingerprint: other } });
-    await assert.rejects(others.revoke(), refused('permissionDenied'));
-  }
-  await assert.rejects(certificatesOver({}).revoke(), refused('certificateNotFound'));
-});
-
 test('revoke: what is revoked already is told to whoever presents a fingerprint, and to nobody else', async () => {
   const again = certificatesOver({ found: { ...CERTIFICATE, revokedAt: CREATED_AT, fingerprint: 'b'.repeat(40) } });
   await assert.rejects(again.revoke(), refused('certificateRevoked'));
@@ -172,18 +153,6 @@ test('revoke: what is revoked already is told to whoever presents a fingerprint,
   await assert.rejects(certificatesOver({ found: CERTIFICATE }).revoke(ANONYMOUS), refused('identityRequired'));
   await assert.rejects(certificatesOver({}).revoke(ANONYMOUS), refused('identityRequired'));
   await certificatesOver({ found: { ...CERTIFICATE, expiresAt: CREATED_AT }, revoke: 'revoked' }).revoke();
-});
-
-test('listOf: the caller\'s, each with its status at this moment; nothing is asked for the anonymous', async () => {
-  const valid = { ...CERTIFICATE, issuedTo: HOLDER };
-  const expired = { ...valid, expiresAt: CREATED_AT };
-  const revoked = { ...expired, revokedAt: CREATED_AT };
-  const { listOf } = certificatesOver({ list: [valid, expired, revoked, CERTIFICATE] });
-  assert.deepEqual(await listOf(CALLER, PAGE), {
-    items: [{ ...valid, status: 'valid' }, { ...expired, status: 'expired' }, { ...revoked, status: 'revoked' }],
-    total: 3,
-  });
-  assert.deepEqual(await certificatesOver({}).listOf(ANONYMOUS, PAGE), { items: [], total: 0 });
 });
 
 test('requestedKey: its maker is told what is wrong with a request; what is no text is the caller\'s mistake', () => {

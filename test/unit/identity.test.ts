@@ -5,10 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import type { LogEntry } from '../../src/core/events.ts';
-import { Refusal } from '../../src/core/refusals.ts';
-import {
-  createAudit, createIdentity, requireAdmin, requireIdentity, statusOf,
-} from '../../src/pastes/identity.ts';
+import { createAudit, createIdentity, statusOf } from '../../src/pastes/identity.ts';
 import { StoreError } from '../../src/store/failures.ts';
 import type { AuditEvent, AuditStore, Certificate, CertificateStore } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
@@ -32,10 +29,8 @@ const CERTIFICATE: Certificate = {
 function identityOver(certificate: Certificate | undefined, record: AuditStore['record'] = async () => {}) {
   const clock = movableClock();
   const logged: LogEntry[] = [];
-  let lookups = 0;
   const certificates = {
     findByFingerprint: async (fingerprint: string) => {
-      lookups += 1;
       return fingerprint === certificate?.fingerprint ? certificate : undefined;
     },
   } as CertificateStore;
@@ -48,25 +43,8 @@ function identityOver(certificate: Certificate | undefined, record: AuditStore['
   });
   const callerOf = async (fingerprint: string | null = FINGERPRINT, from: string | null = '192.0.2.1'): Promise<Caller> =>
     identity.callerOf({ fingerprint, clientAddress: from });
-  return { callerOf, clock, logged, lookups: () => lookups };
+  return { callerOf, clock, logged };
 }
-
-test('callerOf: the tier follows from the certificate of the fingerprint', async () => {
-  const tierOf = async (certificate: Certificate | undefined): Promise<Caller> => identityOver(certificate).callerOf();
-  assert.deepEqual(await tierOf(undefined), { tier: 'untrusted', fingerprint: FINGERPRINT });
-  assert.deepEqual(await tierOf(CERTIFICATE), { tier: 'trusted', fingerprint: FINGERPRINT });
-  assert.deepEqual(await tierOf({ ...CERTIFICATE, isAdmin: true }), { tier: 'admin', fingerprint: FINGERPRINT });
-  const endings = [{ revokedAt: CREATED_AT }, { revokedAt: CREATED_AT + 50 }, { expiresAt: CREATED_AT }, { isAdmin: true, revokedAt: 0 }];
-  for (const ended of endings) {
-    assert.deepEqual(await tierOf({ ...CERTIFICATE, ...ended }), ANONYMOUS, JSON.stringify(ended));
-  }
-});
-
-test('callerOf: without a fingerprint nothing is looked up', async () => {
-  const { callerOf, lookups } = identityOver(CERTIFICATE);
-  assert.deepEqual(await callerOf(null), ANONYMOUS);
-  assert.equal(lookups(), 0);
-});
 
 test('callerOf: a failed storage keeps nobody from being anonymous, and the log has the event all the same', async () => {
   const recorded: AuditEvent[] = [];
@@ -122,15 +100,4 @@ test('statusOf: expired from the second of its expiry, revoked whatever the time
   assert.deepEqual([-1, 0, 1].map((seconds) => statusOf(CERTIFICATE, expiresAt + seconds)), ['valid', 'expired', 'expired']);
   const revoked = { ...CERTIFICATE, revokedAt: 0 };
   assert.deepEqual([-1, 1].map((seconds) => statusOf(revoked, expiresAt + seconds)), ['revoked', 'revoked']);
-});
-
-test('requireIdentity and requireAdmin: who is refused, and as what', () => {
-  const refusal = (name: string) => (error: unknown): boolean => error instanceof Refusal && error.refusal === name;
-  assert.throws(() => requireIdentity(ANONYMOUS), refusal('identityRequired'));
-  assert.throws(() => requireAdmin(ANONYMOUS), refusal('identityRequired'));
-  for (const tier of ['untrusted', 'trusted'] as const) {
-    assert.equal(requireIdentity({ tier, fingerprint: FINGERPRINT }), FINGERPRINT);
-    assert.throws(() => requireAdmin({ tier, fingerprint: FINGERPRINT }), refusal('adminRequired'));
-  }
-  requireAdmin({ tier: 'admin', fingerprint: FINGERPRINT });
 });
