@@ -69,7 +69,7 @@ async function release() {
 }
 
 // Laid out as in the repository where that has the same files, so that what the README says of paths holds.
-function tarballFiles({ dist, deploy, readme, manual, completions, sbom }) {
+function tarballFiles({ dist, deploy, readme, manual, openapi, completions, sbom }) {
   return new Map([
     ['README.md', readme.replaceAll('scripts/deploy/', 'deploy/')],
     ['CHANGELOG.md', text('CHANGELOG.md')],
@@ -77,6 +77,7 @@ function tarballFiles({ dist, deploy, readme, manual, completions, sbom }) {
     ['package.json', text('package.json')],
     ['sbom.cdx.json', sbom],
     ['man/pasted.1', manual],
+    ['openapi.json', openapi],
     ...under('completions', completions),
     ...under('dist', dist),
     ...[...under('deploy', deploy)].filter(([path]) => !path.startsWith('deploy/debian/')),

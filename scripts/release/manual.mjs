@@ -1,13 +1,14 @@
-// The manual page pasted(1), in the macros of man(7), from the tables of commands and settings. All markup is made
-// here: what comes from the tables is text.
+// The manual page pasted(1), in the macros of man(7): the tables of commands, settings, endpoints and errors, and the
+// chapters of manual-chapters.mjs. All markup is made here: what comes from elsewhere is text.
 
 import { wrapped } from './files.mjs';
+import { CHAPTERS } from './manual-chapters.mjs';
 
 /** The page in roff. */
-export function manualPage({ commands, settings, exitCodes, version, seconds }) {
+export function manualPage({ commands, settings, exitCodes, routes, refusals, version, seconds }) {
   const date = new Date(seconds * 1000).toISOString().slice(0, 10);
   return lines([
-    '.\\" Made by scripts/release.mjs from the tables of commands and settings.',
+    '.\\" Made by scripts/release.mjs from the tables of the service.',
     `.TH PASTED 1 ${date} "pasted ${version}" "User Commands"`,
     // Neither hyphens that would be taken for a part of a name, nor spaces to fill a line.
     '.nh',
@@ -34,6 +35,17 @@ export function manualPage({ commands, settings, exitCodes, version, seconds }) 
     'Flags take 1, true, yes, on and 0, false, no, off.',
     text('A secret may be in a file that <NAME>_FILE names, or in $CREDENTIALS_DIRECTORY/<NAME>.'),
     ...settings.flatMap(settingEntry),
+    '.SH ENDPOINTS',
+    text('HEAD works wherever GET does, and OPTIONS names what a path takes. Parameters, bodies and answers are in ' +
+      'openapi.json beside this release, which `pasted openapi` prints.'),
+    ...routes.flatMap(({ method, path, summary }) => tagged(bold(`${method} ${path}`), [text(`${summary}.`)])),
+    '.SH ERRORS',
+    text('An error is JSON on one line: `error` first, then `hint` where it helps, then what belongs to the case, such ' +
+      'as `max_size`. By status:'),
+    ...[...Map.groupBy(refusals, ({ status }) => status)]
+      .toSorted(([one], [other]) => one - other)
+      .flatMap(([status, ofStatus]) => tagged(bold(`${status}`), errorLines(ofStatus))),
+    ...CHAPTERS.flatMap(chapter),
     '.SH FILES',
     'As the Debian package has them:',
     ...tagged(italic('/etc/pasted/pasted.env'), ['Settings of the service, all but secrets.']),
@@ -115,6 +127,15 @@ function settingEntry({ name, unit, shownFallback, meaning, standIn }) {
   const more = standIn === undefined ? [] : [`${bold(standIn)} stands in.`];
   const fallback = `Default: ${escaped(shownFallback)} [${escaped(unit)}].`;
   return tagged(bold(name), [text(`${meaning}.`), ...more, '.br', fallback]);
+}
+
+/** Each on a line of its own. */
+function errorLines(refusals) {
+  return refusals.flatMap(({ error }, index) => (index === 0 ? [literal(error)] : ['.br', literal(error)]));
+}
+
+function chapter({ title, paragraphs }) {
+  return [`.SH ${title}`, ...paragraphs.flatMap((paragraph) => ['.PP', text(paragraph)])];
 }
 
 function tagged(tag, body) {

@@ -1,5 +1,5 @@
-// What the compiled service says of itself, for the files beside it: its tables of commands, settings and exit codes,
-// and the completions that it prints.
+// What the compiled service says of itself, for the files beside it: the manual page from its tables, and the
+// completions and the description of the API that it prints.
 
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -10,11 +10,11 @@ import { manualPage } from './manual.mjs';
 /** Where each shell looks for a completion: what its file is called. */
 const COMPLETION_NAMES = { bash: 'pasted', fish: 'pasted.fish', zsh: '_pasted' };
 
-/** `manual`, the page in roff; `completions` by file name; `settings`, the table. From the folder `dist`. */
+/** `manual` in roff, `openapi` as JSON, `completions` by file name, and the table `settings`. From the folder `dist`. */
 export async function describeProduct(dist, { card, seconds }) {
   const load = (module) => import(pathToFileURL(join(dist, module)).href);
-  const [{ COMMANDS }, { SETTINGS }, { showUnit, showValue }] = await Promise.all(
-    ['operator/commands.js', 'config/settings.js', 'config/load.js'].map(load),
+  const [{ COMMANDS }, { SETTINGS }, { showUnit, showValue }, { ROUTES }, { REFUSALS }] = await Promise.all(
+    ['operator/commands.js', 'config/settings.js', 'config/load.js', 'http/routes.js', 'core/refusals.js'].map(load),
   );
   const settings = Object.values(SETTINGS).map((setting) => ({
     ...setting,
@@ -22,13 +22,15 @@ export async function describeProduct(dist, { card, seconds }) {
     shownFallback: showValue(setting, setting.fallback),
   }));
   const exitCodes = exitCodesIn(await printed(dist, 'help'));
-  const manual = manualPage({ commands: COMMANDS, settings, exitCodes, version: card.version, seconds });
+  const manual = manualPage({
+    commands: COMMANDS, settings, exitCodes, routes: ROUTES, refusals: Object.values(REFUSALS), version: card.version, seconds,
+  });
 
   const completions = new Map();
   for (const [shell, name] of Object.entries(COMPLETION_NAMES)) {
     completions.set(name, await printed(dist, 'completion', shell));
   }
-  return { manual, settings, completions: sorted(completions) };
+  return { manual, settings, openapi: await printed(dist, 'openapi'), completions: sorted(completions) };
 }
 
 async function printed(dist, ...words) {

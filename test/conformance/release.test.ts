@@ -11,7 +11,10 @@ import { tmpdir } from 'node:os';
 import { basename, delimiter, join, sep } from 'node:path';
 import test from 'node:test';
 import { after, before } from 'node:test';
+import { showUnit, showValue } from '../../src/config/load.ts';
 import { type Setting, SETTINGS } from '../../src/config/settings.ts';
+import { REFUSALS } from '../../src/core/refusals.ts';
+import { ROUTES } from '../../src/http/routes.ts';
 import { COMMANDS } from '../../src/operator/commands.ts';
 import { VERSION } from '../../src/version.ts';
 import { isInstalled, run } from '../support/programs.ts';
@@ -169,7 +172,7 @@ test('tarball: holds dist, which runs, and the files that go with it', () => {
   const others = pathsUnder(unpacked).filter((path) => !/^(?:dist|deploy)\//.test(path));
   assert.deepEqual(others, [
     'CHANGELOG.md', 'LICENSE', 'README.md', 'completions/_pasted', 'completions/pasted', 'completions/pasted.fish',
-    'man/pasted.1', 'package.json', 'sbom.cdx.json',
+    'man/pasted.1', 'openapi.json', 'package.json', 'sbom.cdx.json',
   ]);
 });
 
@@ -196,11 +199,51 @@ test('completions: are what the command prints for each shell', () => {
   }
 });
 
-test('pasted(1): explains every command and setting, and the formatter has nothing to say against it', (t) => {
-  const page = readFileSync(join(unpacked, 'man', 'pasted.1'), 'utf8');
-  const withoutMarkup = page.replace(/\\f[BIR]|\\(?=-)/g, '');
+function manual(): string {
+  return readFileSync(join(unpacked, 'man', 'pasted.1'), 'utf8');
+}
+
+test('openapi.json: is what the command prints', () => {
+  const { stdout } = run(process.execPath, [join(unpacked, 'dist', 'main.js'), 'openapi'], folder);
+  assert.equal(readFileSync(join(unpacked, 'openapi.json'), 'utf8'), stdout);
+});
+
+/** The page as plain text: what is tagged, and by which words. Sections with the same tag do not come in between. */
+function tagged(page: string, section: string): (readonly [string, string])[] {
+  const escapes: Readonly<Record<string, string>> = { e: '\\', '(aq': '\'', '(ga': '`', '(ha': '^', '(ti': '~', '(dq': '"' };
+  const plain = page.replace(/\\f[BIR]|\\&/g, '').replace(/\\(-|e|\(..)/g, (_, name: string) => escapes[name] ?? name);
+  const [, body = ''] = plain.split(/^\.SH /m).find((part) => part.startsWith(`${section}\n`))?.split(/\n([^]*)/) ?? [];
+  return body.split(/^\.TP\n/m).slice(1).map((entry) => {
+    const [tag = '', ...lines] = entry.trimEnd().split('\n');
+    return [tag, lines.join(' ').replaceAll(' .br ', '; ')] as const;
+  });
+}
+
+test('pasted(1): lists every setting with its meaning, stand-in, default and unit, in the order of the table', () => {
+  assert.deepEqual(tagged(manual(), 'ENVIRONMENT'), Object.values<Setting>(SETTINGS).map((setting) => {
+    const standIn = setting.standIn === undefined ? '' : ` ${setting.standIn} stands in.`;
+    const fallback = `Default: ${showValue(setting, setting.fallback)} [${showUnit(setting)}].`;
+    return [setting.name, `${setting.meaning.replaceAll('`', '')}.${standIn}; ${fallback}`];
+  }));
+});
+
+test('pasted(1): lists every endpoint, in the order of the table', () => {
+  const expected = ROUTES.map(({ method, path, summary }) => [`${method} ${path}`, `${summary}.`]);
+  assert.deepEqual(tagged(manual(), 'ENDPOINTS'), expected);
+});
+
+test('pasted(1): lists every refusal under its status, in the order of the table', () => {
+  const listed = tagged(manual(), 'ERRORS').flatMap(([status, errors]) => {
+    return errors.split('; ').map((error) => `${status} ${error}`);
+  });
+  const expected = Object.values(REFUSALS).map(({ status, error }) => `${status} ${error}`);
+  const byStatus = expected.toSorted((one, other) => one.slice(0, 3).localeCompare(other.slice(0, 3)));
+  assert.deepEqual(listed, byStatus);
+});
+
+test('pasted(1): explains every command and exit code, and the formatter has nothing to say against it', (t) => {
+  const withoutMarkup = manual().replace(/\\f[BIR]|\\(?=-)/g, '');
   for (const { name } of COMMANDS) assert.match(withoutMarkup, new RegExp(`^\\.SS pasted ${name}(?= |$)`, 'm'));
-  for (const { name } of Object.values<Setting>(SETTINGS)) assert.ok(withoutMarkup.includes(`.TP\n${name}\n`), name);
   assert.match(withoutMarkup, /^\.TP\n78\nthe settings or the database cannot be used/m);
   if (!isInstalled(t, 'groff')) return;
   const { status, output } = run('groff', ['-man', '-ww', '-z', '-Tutf8', join(unpacked, 'man', 'pasted.1')], folder);
@@ -243,6 +286,7 @@ test('Debian package: each file is where Debian expects it, and as it is elsewhe
     ['usr/share/bash-completion/completions/pasted', 'completions/pasted'],
     ['usr/share/fish/vendor_completions.d/pasted.fish', 'completions/pasted.fish'],
     ['usr/share/zsh/vendor-completions/_pasted', 'completions/_pasted'],
+    ['usr/share/doc/pasted/openapi.json', 'openapi.json'],
     ['usr/share/doc/pasted/sbom.cdx.json', 'sbom.cdx.json'],
     ['usr/share/doc/pasted/examples/nginx.conf', 'deploy/nginx.conf'],
     ['usr/share/doc/pasted/examples/systemd/tls.conf', 'deploy/systemd/tls.conf'],
