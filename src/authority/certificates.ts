@@ -1,18 +1,17 @@
-// Certificates (RFC 5280 section 4): the self-signed one of the authority and those of its clients; a server's is
-// server-certificate.ts. Times and serials are handed in; whether a serial is free, and storing what was made, is the
+// Certificates (RFC 5280 section 4): the self-signed one of the authority and those of its clients; a server's too.
+// Times and serials are handed in; whether a serial is free, and storing what was made, is the
 // caller's.
 
 import { hash, X509Certificate } from 'node:crypto';
 import { DAY_SECONDS, MINUTE_SECONDS, type RandomBytes } from '../core/time.ts';
-import { bitStringOctets, components, readDer } from '../crypto/der-reader.ts';
+import { bitStringOctets, components, readDer, TAGS } from '../crypto/presented.ts';
 import {
-  bitString, boolean, distinguishedName, enumerated, explicit, ia5String, implicit, integer,
-  LATEST_TIME_SECONDS, namedBits, octetString, OIDS, seq, seqOf, TAGS, time, unsignedInteger,
+  bitString, boolean, distinguishedName, enumerated, explicit, ia5String, implicit, integer, LATEST_TIME_SECONDS,
+  namedBits, normaliseCommonName, octetString, OIDS, seq, seqOf, type ServerName, time, unsignedInteger,
 } from './der.ts';
 import {
   type Authority, type KeyPair, type PrivateKey, readIssuer, signSha256, signSha384, subjectPublicKeyInfo,
 } from './keys.ts';
-import type { ServerName } from './names.ts';
 
 /** How long before its making a certificate is valid, for clients whose clocks are slow. */
 const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
@@ -298,4 +297,50 @@ export async function signed(toBeSigned: Uint8Array, privateKey: PrivateKey): Pr
 /** The same by a key on P-256. */
 export async function signedWithSha256(toBeSigned: Uint8Array, privateKey: PrivateKey): Promise<Uint8Array> {
   return seq(toBeSigned, ECDSA_WITH_SHA256, bitString(await signSha256(privateKey, toBeSigned)));
+}
+
+// The certificate of a server that vouches for itself (RFC 5280 section 4): a leaf that is its own trust anchor, for
+// whoever is given it. Times and the serial are handed in. Does not look at certificates that others made, but to find
+// the first of a file.
+
+/** Nobody reads it but people: clients look at the alternative names. For when the first of those is too long. */
+const NAMELESS = 'pasted';
+
+export interface ServerCertificateRequest {
+  /** One or more. */
+  readonly names: readonly ServerName[];
+  /** As makeSerial makes it. */
+  readonly serial: string;
+  readonly validity: Validity;
+  /** On P-256. */
+  readonly keyPair: KeyPair;
+}
+
+/**
+ * The certificate in DER. Rejects with a RangeError what can't be encoded. It is no authority: the key of a server must
+ * not be able to vouch for other servers, and rustls and Firefox refuse authorities as servers. There is no keyUsage:
+ * without keyCertSign OpenSSL 1.1.1 does not see that such a certificate is self-signed, and with it a leaf breaks RFC
+ * 5280 section 4.2.1.9; without the extension every use is allowed, and extKeyUsage says which.
+ */
+export async function makeServerCertificate(request: ServerCertificateRequest): Promise<Uint8Array> {
+  const { names, serial, validity, keyPair } = request;
+  if (names.length === 0) throw new RangeError('a server has a name');
+  const subject = distinguishedName(normaliseCommonName(names[0]!.name) ?? NAMELESS);
+  const spki = subjectPublicKeyInfo(keyPair.publicKey);
+  const extensions = [
+    leafBasicConstraints(),
+    serverAuthOnly(),
+    subjectAltName(names),
+    subjectKeyIdentifier(keyIdentifier(spki)),
+  ];
+  const signature = ECDSA_WITH_SHA256;
+  const tbs = tbsCertificate({ serial, signature, issuer: subject, validity, subject, spki, extensions });
+  const certificate = await signedWithSha256(tbs, keyPair.privateKey);
+  prove(certificate, certificate, { spki, privateKey: keyPair.privateKey });
+  return certificate;
+}
+
+/** SHA-256 of a certificate's DER as browsers and `openssl x509 -fingerprint -sha256` show it. */
+export function shownFingerprint(certificate: Uint8Array): string {
+  return new X509Certificate(certificate).fingerprint256;
 }

@@ -4,9 +4,9 @@
 import { createPublicKey, verify } from 'node:crypto';
 import { KIB } from '../core/time.ts';
 import {
-  bitStringOctets, components, type DerElement, DerError, isEncoding, readDer,
-} from '../crypto/der-reader.ts';
-import { contextTag, integer, OIDS, seq, TAGS } from './der.ts';
+  bitStringOctets, components, type DerElement, DerError, isEncoding, readDer, TAGS,
+} from '../crypto/presented.ts';
+import { contextTag, integer, OIDS, seq } from './der.ts';
 import { decodePem, type PublicKey } from './keys.ts';
 
 /** The longest request, PEM included: several times what any tool makes for this curve. */

@@ -9,20 +9,19 @@ import {
 } from '../http/engine/reply.ts';
 import type { Request } from '../http/engine/request.ts';
 import {
-  type CallerOf, hintingClient, jsonBodyOf, type JsonObject, namesEtag, page, registerCommand, textMember,
-  work,
+  type CallerOf, hintingClient, jsonBodyOf, type JsonObject, namesEtag, page, registerCommand, textMember, work,
 } from '../http/input.ts';
 import {
-  challengeLine, presentAuthority, presentCertificates, presentChallenge, presentIssued,
-  presentNewAuthority, presentUnavailable,
+  challengeLine, presentAuthority, presentCertificates, presentChallenge, presentIssued, presentNewAuthority,
+  presentUnavailable,
 } from '../http/present.ts';
 import type { Challenges, Rates } from '../pastes/admission.ts';
 import type { Requester } from '../pastes/identity.ts';
 import type { StoredCrl } from '../store/store.ts';
 import { type Authorities, DEFAULT_AUTHORITY_NAME } from './authority.ts';
+import { normaliseCommonName } from './der.ts';
 import { type Certificates, newKey, type Registration, requestedKey } from './issuing.ts';
 import { encodeLongPem, encodePem, type PemLabel, privateKeyPem } from './keys.ts';
-import { normaliseCommonName } from './names.ts';
 import type { BundleProfile } from './pkcs12.ts';
 import { isRevocationReason, type RevocationList } from './revocation-list.ts';
 

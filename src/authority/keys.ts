@@ -2,17 +2,15 @@
 // own, at rest. Does not store them.
 
 import {
-  createCipheriv, createDecipheriv, createPrivateKey, generateKeyPair as nodeGenerateKeyPair,
-  type KeyObject, sign as nodeSign, X509Certificate,
+  createCipheriv, createDecipheriv, createPrivateKey, generateKeyPair as nodeGenerateKeyPair, type KeyObject,
+  sign as nodeSign, X509Certificate,
 } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { RandomBytes } from '../core/time.ts';
-import {
-  components, type DerElement, DerError, integerValue, isEncoding, readDer,
-} from '../crypto/der-reader.ts';
 import { pbkdf2Sha256 } from '../crypto/passwords.ts';
-import { contextTag, integer, nil, octetString, OIDS, seq, TAGS } from './der.ts';
+import { components, type DerElement, DerError, integerValue, isEncoding, readDer, TAGS } from '../crypto/presented.ts';
+import { contextTag, integer, nil, octetString, OIDS, seq } from './der.ts';
 
 /** OWASP's figure for PBKDF2-HMAC-SHA256; about 0.1 s of a thread of the pool. */
 const AT_REST_ITERATIONS = 600_000;

@@ -1,11 +1,9 @@
 // `pasted admin`: who the admins are. Whose certificate is the first and so the admin's is decided in the store.
 
 import type { RevocationReason } from '../authority/certificates.ts';
-import {
-  type CertificateRecord, type IssuedCertificate, newKey, NotFirstError,
-} from '../authority/issuing.ts';
+import { normaliseCommonName } from '../authority/der.ts';
+import { type CertificateRecord, type IssuedCertificate, newKey, NotFirstError } from '../authority/issuing.ts';
 import { encodePem } from '../authority/keys.ts';
-import { normaliseCommonName } from '../authority/names.ts';
 import { createKdfThread } from '../authority/pkcs12-kdf-thread.ts';
 import { type BundleProfile, makeBundle } from '../authority/pkcs12.ts';
 import type { Caller } from '../core/callers.ts';

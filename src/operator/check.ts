@@ -3,8 +3,8 @@
 
 import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { CRL_TTL_SECONDS } from '../authority/crl.ts';
 import { AuthorityKeyError, unlockPrivateKey } from '../authority/keys.ts';
+import { CRL_TTL_SECONDS } from '../authority/revocation-list.ts';
 import { ConfigError, isProduction, loadConfig, startWarnings } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
 import { DAY_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';

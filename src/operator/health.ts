@@ -1,9 +1,9 @@
 // `pasted health`: asks a running service how it is, for container checks and scripts. How it finds that out itself is
 // GET /health; nothing here opens its database.
 
-import { firstCertificate } from '../authority/server-certificate.ts';
 import { loadConfig } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
+import { firstCertificate } from '../crypto/presented.ts';
 import { hostOf, parseServiceUrl } from '../http/engine/host.ts';
 import { publicPlace } from '../http/listening.ts';
 import { probe, type ProbeAnswer, ProbeError, type ProbeTarget } from '../http/probe.ts';

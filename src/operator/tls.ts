@@ -2,10 +2,11 @@
 // settings; what a listener does with the files is http/tls.ts.
 
 import { resolve } from 'node:path';
-import { makeSerial, type Validity, validityFrom } from '../authority/certificates.ts';
+import {
+  makeSerial, makeServerCertificate, shownFingerprint, type Validity, validityFrom,
+} from '../authority/certificates.ts';
+import { parseServerName, type ServerName } from '../authority/der.ts';
 import { encodePem, generateServerKeyPair, privateKeyPem } from '../authority/keys.ts';
-import { parseServerName, type ServerName } from '../authority/names.ts';
-import { makeServerCertificate, shownFingerprint } from '../authority/server-certificate.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { isoSeconds, unixSeconds } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';

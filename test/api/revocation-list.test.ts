@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { CRL_TTL_SECONDS } from '../../src/authority/crl.ts';
+import { CRL_TTL_SECONDS } from '../../src/authority/revocation-list.ts';
 import { DAY_SECONDS } from '../../src/core/time.ts';
 import { type RunningApp, startApp } from '../support/app.ts';
 import { newFingerprint } from '../support/certificates.ts';

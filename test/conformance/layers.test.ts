@@ -23,8 +23,6 @@ const LOADED_BY_NAME = ['src/operator/commands.ts imports src/serve.ts'];
 
 /** What the inner layers still take from the authority. */
 const TO_CUT = [
-  'src/crypto/der-reader.ts imports src/authority/der.ts',
-  'src/crypto/presented.ts imports src/authority/der.ts',
   'src/http/present.ts imports src/authority/issuing.ts',
   'src/http/tls.ts imports src/authority/keys.ts',
   'src/pastes/upkeep.ts imports src/authority/revocation-list.ts',

@@ -5,13 +5,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test, type TestContext } from 'node:test';
 import { validityFrom } from '../../src/authority/certificates.ts';
-import { makeCrl, type RevokedCertificate } from '../../src/authority/crl.ts';
 import { encodePem, generateKeyPair, lockPrivateKey, privateKeyPem } from '../../src/authority/keys.ts';
+import { makeCrl, type RevokedCertificate } from '../../src/authority/revocation-list.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { fingerprintSha1 } from '../../src/crypto/presented.ts';
-import {
-  makeTestAuthority, makeTestClient, type TestAuthority, type TestClient,
-} from '../support/authority.ts';
+import { makeTestAuthority, makeTestClient, type TestAuthority, type TestClient } from '../support/authority.ts';
 import { isInstalled, run, temporaryFolder } from '../support/programs.ts';
 import { createSeeded } from '../support/seeded.ts';
 

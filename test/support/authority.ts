@@ -5,12 +5,9 @@ import {
   makeAuthorityCertificate, makeClientCertificate, makeSerial, type Validity, validityFrom,
 } from '../../src/authority/certificates.ts';
 import { bitString, integer, seq } from '../../src/authority/der.ts';
-import {
-  type Authority, generateKeyPair, type KeyPair, subjectPublicKeyInfo,
-} from '../../src/authority/keys.ts';
-import { bitStringOctets, readDer } from '../../src/crypto/der-reader.ts';
+import { type Authority, generateKeyPair, type KeyPair, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
-import { fingerprintSha1 } from '../../src/crypto/presented.ts';
+import { bitStringOctets, fingerprintSha1, readDer } from '../../src/crypto/presented.ts';
 
 /** 2026-01-31T12:00:00Z, Unix seconds. */
 export const ISSUED_AT = 1_769_860_800;

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { CsrRefused, readCertificationRequest } from '../../src/authority/csr.ts';
-import { normaliseCommonName } from '../../src/authority/names.ts';
+import { normaliseCommonName } from '../../src/authority/der.ts';
 import { ConfigError, loadConfig } from '../../src/config/load.ts';
 import { type Setting, SETTINGS } from '../../src/config/settings.ts';
 import { clientKey, parseAddress, parseNetwork } from '../../src/core/callers.ts';

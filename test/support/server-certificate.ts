@@ -1,9 +1,8 @@
 // A server's own certificate with its key, as `pasted tls self-signed` makes them, valid now by the host's clock.
 
-import { makeSerial, validityFrom } from '../../src/authority/certificates.ts';
+import { makeSerial, makeServerCertificate, validityFrom } from '../../src/authority/certificates.ts';
+import { parseServerName } from '../../src/authority/der.ts';
 import { encodePem, generateServerKeyPair, privateKeyPem } from '../../src/authority/keys.ts';
-import { parseServerName } from '../../src/authority/names.ts';
-import { makeServerCertificate } from '../../src/authority/server-certificate.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 
 export interface TestServerCertificate {

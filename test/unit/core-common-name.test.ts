@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { normaliseCommonName } from '../../src/authority/names.ts';
+import { normaliseCommonName } from '../../src/authority/der.ts';
 
 test('normaliseCommonName: trims, composes, and leaves the rest as it is', () => {
   assert.equal(normaliseCommonName('alice'), 'alice');

@@ -2,12 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { bitString, integer, nil, octetString, oid, seq, setOf, utf8String } from '../../src/authority/der.ts';
 import {
-  bitString, integer, nil, octetString, oid, seq, setOf, TAGS, utf8String,
-} from '../../src/authority/der.ts';
-import {
-  bitStringOctets, components, DerError, integerValue, isEncoding, readDer,
-} from '../../src/crypto/der-reader.ts';
+  bitStringOctets, components, DerError, integerValue, isEncoding, readDer, TAGS,
+} from '../../src/crypto/presented.ts';
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 const read = (text: string) => readDer(Buffer.from(text, 'hex'));

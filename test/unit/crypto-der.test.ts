@@ -3,11 +3,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  bitString, bmpString, boolean, contextTag, enumerated, explicit, ia5String, implicit, integer,
-  LATEST_TIME_SECONDS, namedBits, nil, octetString, oid, printableString, seq, seqOf, setOf, time,
-  unsignedInteger, utf16be, utf8String,
+  bitString, bmpString, boolean, contextTag, enumerated, explicit, ia5String, implicit, integer, LATEST_TIME_SECONDS,
+  namedBits, nil, octetString, oid, printableString, seq, seqOf, setOf, time, unsignedInteger, utf16be, utf8String,
 } from '../../src/authority/der.ts';
-import { readDer } from '../../src/crypto/der-reader.ts';
+import { readDer } from '../../src/crypto/presented.ts';
 import { createSeeded } from '../support/seeded.ts';
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');

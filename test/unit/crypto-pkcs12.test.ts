@@ -7,10 +7,8 @@ import { before, test } from 'node:test';
 import {
   type BundleProfile, type DeriveKeys, type KdfRequest, makeBundle, pkcs12Kdf,
 } from '../../src/authority/pkcs12.ts';
-import { type DerElement, readDer } from '../../src/crypto/der-reader.ts';
-import {
-  makeTestAuthority, makeTestClient, type TestAuthority, type TestClient,
-} from '../support/authority.ts';
+import { type DerElement, readDer } from '../../src/crypto/presented.ts';
+import { makeTestAuthority, makeTestClient, type TestAuthority, type TestClient } from '../support/authority.ts';
 import { createSeeded } from '../support/seeded.ts';
 
 const DATA = '06092a864886f70d010701';

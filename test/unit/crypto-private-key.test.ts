@@ -5,10 +5,10 @@ import { createPrivateKey } from 'node:crypto';
 import { before, test } from 'node:test';
 import { integer, nil, octetString, oid, seq } from '../../src/authority/der.ts';
 import {
-  AuthorityKeyError, decodePem, encryptedPrivateKeyInfo, encryptPbes2, lockPrivateKey, privateKeyInfo,
-  privateKeyPem, unlockPrivateKey,
+  AuthorityKeyError, decodePem, encryptedPrivateKeyInfo, encryptPbes2, lockPrivateKey, privateKeyInfo, privateKeyPem,
+  unlockPrivateKey,
 } from '../../src/authority/keys.ts';
-import { components, readDer } from '../../src/crypto/der-reader.ts';
+import { components, readDer } from '../../src/crypto/presented.ts';
 import { makeTestAuthority, type TestAuthority } from '../support/authority.ts';
 import { createSeeded } from '../support/seeded.ts';
 

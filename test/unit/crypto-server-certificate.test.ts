@@ -4,14 +4,12 @@
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
-import { serverAuthOnly, subjectAltName, validityFrom } from '../../src/authority/certificates.ts';
-import { TAGS } from '../../src/authority/der.ts';
-import { generateServerKeyPair, signSha256 } from '../../src/authority/keys.ts';
-import { parseServerName, type ServerName } from '../../src/authority/names.ts';
 import {
-  firstCertificate, makeServerCertificate, shownFingerprint,
-} from '../../src/authority/server-certificate.ts';
-import { components, readDer } from '../../src/crypto/der-reader.ts';
+  makeServerCertificate, serverAuthOnly, shownFingerprint, subjectAltName, validityFrom,
+} from '../../src/authority/certificates.ts';
+import { parseServerName, type ServerName } from '../../src/authority/der.ts';
+import { generateServerKeyPair, signSha256 } from '../../src/authority/keys.ts';
+import { components, firstCertificate, readDer, TAGS } from '../../src/crypto/presented.ts';
 import { ISSUED_AT } from '../support/authority.ts';
 import { serverCertificate } from '../support/server-certificate.ts';
 

@@ -1,8 +1,8 @@
-// authority/names.ts: what a server's certificate can be for.
+// authority/der.ts: what a server's certificate can be for.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseServerName } from '../../src/authority/names.ts';
+import { parseServerName } from '../../src/authority/der.ts';
 
 test('parseServerName: host names, in lower case', () => {
   const label = 'a'.repeat(63);
