@@ -23,9 +23,10 @@ import type { ServerCertificate, Tls } from './http/tls.ts';
 import { type AntifloodOptions, createAntiflood } from './limits/antiflood.ts';
 import { createWorkQueue, type WorkQueue } from './limits/work-queue.ts';
 import { type Cleanup, createCleanup } from './ops/cleanup.ts';
-import { type Challenges, createChallenges, createRates, type Rates } from './pastes/admission.ts';
-import { type Audit, createAudit, createIdentity } from './pastes/identity.ts';
+import { createChallenges, createRates } from './pastes/admission.ts';
+import { createAudit, createIdentity } from './pastes/identity.ts';
 import { createContentRules } from './pastes/intake.ts';
+import type { Parts } from './pastes/parts.ts';
 import { createPasswords } from './pastes/passwords.ts';
 import { createOwnPastes, createPastes } from './pastes/pastes.ts';
 import { adminDoubt, authorityDoubt, cleanupTasks, createRoomMaking, gaugeReaders } from './pastes/upkeep.ts';
@@ -84,13 +85,13 @@ const CHALLENGE_KEY_BYTES = 32;
 /** Nothing listens yet. The store is the app's from then on, and closed with it. */
 export async function assemble(
   config: Config,
-  parts: AppParts,
+  host: AppParts,
   { store, listenerTls }: { store: Store; listenerTls: ListenerTls | undefined },
 ): Promise<App> {
-  const { clock, random, log } = parts;
+  const { clock, random, log } = host;
   const tls = listenerTls?.tls;
   const queue = createWorkQueue({
-    concurrency: Math.max(1, Math.min(parts.cores - 1, MOST_PASSWORD_CHECKS)),
+    concurrency: Math.max(1, Math.min(host.cores - 1, MOST_PASSWORD_CHECKS)),
     maxWaiting: PASSWORD_CHECKS_WAITING,
     maxWaitMs: PASSWORD_WAIT_MS,
     clock,
@@ -98,22 +99,25 @@ export async function assemble(
   const connectionsOpen = (): number => server.connectionsOpen();
   const metrics = config.metricsListen === ''
     ? undefined
-    : await openMetrics(config, parts, { store, passwordQueue: queue, connectionsOpen });
+    : await openMetrics(config, host, { store, passwordQueue: queue, connectionsOpen });
   const count = metrics?.count ?? countNothing;
-  const passwords = createPasswords({ queue, clock, random, checkMs: parts.passwordCheckMs });
+  const passwords = createPasswords({ queue, clock, random, checkMs: host.passwordCheckMs });
   const antiflood = createAntiflood(antifloodOptions(config));
   const key = await challengeKey(config, store, random);
   const challenges = createChallenges({ config, key, antiflood, spent: store.challenges, clock, random, count });
   const rates = createRates({ config, clock, count });
-  const rules = createContentRules({ config, store, passwords, newContentId: () => idFromBytes(random(ID_BYTES)) });
   const audit = createAudit({ clock, log });
   const identity = createIdentity({
     certificates: store.certificates, authority: store.authority, auditLog: store.audit, audit, clock,
   });
+  const parts: Parts = {
+    config, store, clock, random, log, count, queue, passwords, antiflood, challenges, rates, audit, identity,
+  };
+  const rules = createContentRules({ config, store, passwords, newContentId: () => idFromBytes(random(ID_BYTES)) });
   const callerOf = createCallerOf(identity);
-  const pki = createPki({ config, store, queue, challenges, rates, audit, callerOf, clock, random, log, tls });
-  const pastes = createPastes({ config, store, rules, passwords, challenges, rates, antiflood, clock, random, count });
-  const ownPastes = createOwnPastes({ config, store, rules, passwords, rates, audit, clock, count });
+  const pki = createPki(parts, callerOf, tls);
+  const pastes = createPastes({ ...parts, rules });
+  const ownPastes = createOwnPastes({ ...parts, rules });
   const handlers = {
     ...createServiceHandlers({
       config, store, challenges, whyUnavailable: pki.authorities.whyUnavailable, isStopping: () => server.isStopping(),
@@ -181,20 +185,8 @@ async function openMetrics(
 }
 
 /** The authority, what it issues, and the threads that make bundles. */
-function createPki(parts: {
-  config: Config;
-  store: Store;
-  queue: WorkQueue;
-  challenges: Challenges;
-  rates: Rates;
-  audit: Audit;
-  callerOf: CallerOf;
-  clock: Clock;
-  random: RandomBytes;
-  log: Log;
-  tls: Tls | undefined;
-}) {
-  const { config, store, queue, challenges, rates, audit, callerOf, clock, random, log, tls } = parts;
+function createPki(parts: Parts, callerOf: CallerOf, tls: Tls | undefined) {
+  const { config, store, queue, challenges, rates, audit, clock, random, log } = parts;
   const onFound = ({ certificate }: StoredAuthority): void => tls?.trust(certificate);
   const authorities = createAuthorities({ config, store: store.authority, queue, audit, clock, random, log, onFound });
   const certificates = createCertificates({ config, store: store.certificates, challenges, audit, clock, random, log });

@@ -1,0 +1,31 @@
+// What the service is made of. assembly.ts makes each part once; rules and handlers are functions of these parts, and
+// one that needs few of them takes Pick<Parts, ...>.
+
+import type { Config } from '../config/settings.ts';
+import type { Count, Log } from '../core/events.ts';
+import type { Clock, RandomBytes } from '../core/time.ts';
+import type { Antiflood } from '../limits/antiflood.ts';
+import type { WorkQueue } from '../limits/work-queue.ts';
+import type { Store } from '../store/store.ts';
+import type { Challenges, Rates } from './admission.ts';
+import type { Audit, Identity } from './identity.ts';
+import type { Passwords } from './passwords.ts';
+
+export interface Parts {
+  readonly config: Config;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: RandomBytes;
+  readonly log: Log;
+  /** Counts for the metrics; does nothing where nobody can read them. */
+  readonly count: Count;
+  /** The queue of password checks, and of whatever else takes a tenth of a second of CPU. */
+  readonly queue: WorkQueue;
+  readonly passwords: Passwords;
+  readonly antiflood: Antiflood;
+  readonly challenges: Challenges;
+  readonly rates: Rates;
+  readonly audit: Audit;
+  /** From a request to its caller: `identity.callerOf(request)`. */
+  readonly identity: Identity;
+}
