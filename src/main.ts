@@ -3,7 +3,7 @@
 // statically and uses no recent syntax, so that an older Node can run it far enough to be told what is needed.
 
 import type { Stats } from 'node:fs';
-import type { Terminal } from './operator/output.ts';
+import type { Terminal } from './operator/terminal.ts';
 
 const NEEDED_MAJOR = 24;
 
@@ -18,7 +18,7 @@ async function start(): Promise<void> {
   const { fstatSync, readFileSync } = await import('node:fs');
   const { availableParallelism } = await import('node:os');
   const { isatty } = await import('node:tty');
-  const { outputTo } = await import('./operator/output.ts');
+  const { outputTo } = await import('./operator/terminal.ts');
   const { runCommandLine } = await import('./operator/arguments.ts');
   const stdout = outputTo(process.stdout);
   const stderr = outputTo(process.stderr);

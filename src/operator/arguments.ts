@@ -3,8 +3,7 @@
 import { nearest } from '../config/load.ts';
 import { DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS } from '../core/time.ts';
 import { type Command, COMMANDS, type Given, type Operand, type Option } from './commands.ts';
-import { EXIT, failureOf, UsageError } from './failures.ts';
-import type { Terminal } from './output.ts';
+import { EXIT, failureOf, type Terminal, UsageError } from './terminal.ts';
 
 export interface Invocation {
   readonly command: Command;
@@ -185,7 +184,7 @@ export async function runCommandLine(terminal: Terminal): Promise<number> {
   try {
     const { command, wantsHelp, given } = parseArguments(terminal.arguments);
     if (!wantsHelp) return await (await command.load())(terminal, given);
-    const { commandHelp } = await import('./help.ts');
+    const { commandHelp } = await import('./print.ts');
     terminal.stdout.write(commandHelp(command));
     return EXIT.success;
   } catch (error) {

@@ -11,10 +11,9 @@ import { fileBytes, requireDatabase } from '../store/file.ts';
 import { type Restored, restoreDatabase, type RestoreRequest } from '../store/restore.ts';
 import { MIGRATIONS } from '../store/schema.ts';
 import type { Given, Run } from './commands.ts';
-import { CommandError, EXIT, UsageError } from './failures.ts';
 import { attempt, explained, publishFile, requireRoom, warnOfReaders } from './files.ts';
-import { operatorSettings } from './operator.ts';
-import { showBytes, type Terminal } from './output.ts';
+import { operatorSettings } from './session.ts';
+import { CommandError, EXIT, showBytes, type Terminal, UsageError } from './terminal.ts';
 
 const MARK_BYTES = 8;
 

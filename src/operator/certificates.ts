@@ -1,22 +1,29 @@
 // `pasted admin`: who the admins are. Whose certificate is the first and so the admin's is decided in the store.
 
-import type { RevocationReason } from '../authority/certificates.ts';
-import { normaliseCommonName } from '../authority/der.ts';
-import { type CertificateRecord, type IssuedCertificate, newKey, NotFirstError } from '../authority/issuing.ts';
-import { encodePem } from '../authority/keys.ts';
+import { resolve } from 'node:path';
+import {
+  makeSerial, makeServerCertificate, type RevocationReason, shownFingerprint, type Validity, validityFrom,
+} from '../authority/certificates.ts';
+import { normaliseCommonName, parseServerName, type ServerName } from '../authority/der.ts';
+import {
+  type CertificateRecord, type IssuedCertificate, newKey, NotFirstError,
+} from '../authority/issuing.ts';
+import { encodePem, generateServerKeyPair, privateKeyPem } from '../authority/keys.ts';
 import { createKdfThread } from '../authority/pkcs12-kdf-thread.ts';
 import { type BundleProfile, makeBundle } from '../authority/pkcs12.ts';
+import { SETTINGS } from '../config/settings.ts';
 import type { Caller } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
 import { isoSeconds, unixSeconds } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';
+import { hostOf } from '../http/engine/host.ts';
 import { presentCertificate, presentCertificates } from '../http/present.ts';
 import { statusOf } from '../pastes/identity.ts';
+import { wholeNumber } from './arguments.ts';
 import type { Given, Run } from './commands.ts';
-import { CommandError, EXIT, UsageError } from './failures.ts';
 import { createNewFile, type NewFile, replaceFile, warnOfReaders } from './files.ts';
-import { findCertificate, inOffice, type Office, OPERATOR } from './operator.ts';
-import { alignColumns, type Terminal } from './output.ts';
+import { findCertificate, OPERATOR, type OperatorSession, withSession } from './session.ts';
+import { alignColumns, CommandError, EXIT, type Terminal, UsageError } from './terminal.ts';
 
 const DEFAULT_NAME = 'admin';
 
@@ -35,7 +42,7 @@ interface Wanted {
 export const create: Run = async (terminal, given) => {
   const wanted = readWanted(terminal, given);
   if (wanted.path === '-') requireOutput(terminal);
-  return inOffice(terminal, { ifMissing: 'create', needsPassword: true }, async (office) => {
+  return withSession(terminal, { ifMissing: 'create', needsPassword: true }, async (office) => {
     if ((await office.store.certificates.listAll()).length > 0) throw issuedBefore();
     const file = wanted.path === '-' ? outputFile(terminal) : createNewFile(wanted.path);
     const issued = await intoNewFile(file, () => issueFirst(office, wanted, file));
@@ -46,7 +53,7 @@ export const create: Run = async (terminal, given) => {
 };
 
 export const grant: Run = (terminal, { operands: [given = ''], options }) =>
-  inOffice(terminal, { ifMissing: 'refuse' }, async (office) => {
+  withSession(terminal, { ifMissing: 'refuse' }, async (office) => {
     const certificate = await findCertificate(office, given);
     const { serial, fingerprint, commonName } = certificate;
     const status = statusOf(certificate, unixSeconds(terminal.clock));
@@ -120,7 +127,7 @@ async function intoNewFile<Result>(file: NewFile, work: () => Promise<Result>): 
   }
 }
 
-async function issueFirst(office: Office, wanted: Wanted, file: NewFile): Promise<IssuedCertificate> {
+async function issueFirst(office: OperatorSession, wanted: Wanted, file: NewFile): Promise<IssuedCertificate> {
   const { commonName, profile, bundlePassword } = wanted;
   const authority = await office.authorities.ensured(OPERATOR);
   const key = await newKey();
@@ -175,7 +182,7 @@ function jsonOf(issued: IssuedCertificate, { path }: Wanted): string {
 const ASKING = { ifMissing: 'refuse' } as const;
 
 export const list: Run = (terminal, { options }) =>
-  inOffice(terminal, ASKING, async ({ store }) => {
+  withSession(terminal, ASKING, async ({ store }) => {
     const nowSeconds = unixSeconds(terminal.clock);
     const certificates = await store.certificates.listAll();
     const records = certificates.map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) }));
@@ -193,7 +200,7 @@ function tableOf(records: readonly CertificateRecord[]): string {
 }
 
 export const revoke: Run = (terminal, { operands: [given = ''], options, values }) =>
-  inOffice(terminal, ASKING, async (office) => {
+  withSession(terminal, ASKING, async (office) => {
     const certificate = await findCertificate(office, given);
     const { serial, commonName, fingerprint } = certificate;
     const reason = (values.get('--reason') ?? null) as RevocationReason | null;
@@ -207,7 +214,7 @@ export const revoke: Run = (terminal, { operands: [given = ''], options, values 
   });
 
 export const crl: Run = (terminal, { options, values }) =>
-  inOffice(terminal, ASKING, async ({ revocationList }) => {
+  withSession(terminal, ASKING, async ({ revocationList }) => {
     const { der } = await revocationList.current();
     const path = values.get('--out') ?? '-';
     const written = options.has('--der') ? der : Buffer.from(encodePem('X509 CRL', der));
@@ -217,9 +224,126 @@ export const crl: Run = (terminal, { options, values }) =>
   });
 
 export const ca: Run = (terminal) =>
-  inOffice(terminal, ASKING, async ({ authorities }) => {
+  withSession(terminal, ASKING, async ({ authorities }) => {
     const authority = await authorities.find();
     if (authority === undefined) throw new Refusal('authorityMissing');
     terminal.stdout.write(encodePem('CERTIFICATE', authority.certificate));
     return EXIT.success;
   });
+
+// `pasted tls self-signed`: a certificate and key for a listener of one's own. Uses neither the database nor the
+// settings; what a listener does with the files is http/tls.ts.
+
+/** As many as public authorities take. */
+const MAX_NAMES = 100;
+
+/** Apple's systems refuse a server certificate that is valid for more than 825 days, from five minutes ago on. */
+const DAYS = { minimum: 1, maximum: 824, fallback: 365 };
+
+interface WantedServer {
+  readonly names: readonly ServerName[];
+  readonly days: number;
+  /** Absolute, so that they can be copied into settings. */
+  readonly certificatePath: string;
+  readonly keyPath: string;
+}
+
+interface Made extends WantedServer {
+  readonly serial: string;
+  readonly certificate: Uint8Array;
+  readonly issuedAt: number;
+  readonly validity: Validity;
+}
+
+export const selfSigned: Run = async (terminal, given) => {
+  const wanted: WantedServer = {
+    names: readNames(given.values.get('--host')!),
+    days: wholeNumber(given, '--days', DAYS),
+    certificatePath: resolve(given.values.get('--out-cert') ?? 'server.crt'),
+    keyPath: resolve(given.values.get('--out-key') ?? 'server.key'),
+  };
+  const made = await intoNewFiles(wanted, (files) => makeServer(wanted, unixSeconds(terminal.clock), files));
+  terminal.stdout.write(given.options.has('--json') ? `${JSON.stringify(serverJson(made))}\n` : serverText(made));
+  return EXIT.success;
+};
+
+/** Each once, in the order given. */
+function readNames(text: string): ServerName[] {
+  const names = new Map<string, ServerName>();
+  for (const item of text.split(',').map((part) => part.trim())) {
+    const name = parseServerName(item);
+    if (name === undefined) {
+      const expected = 'host names and addresses, such as paste.example,192.0.2.1';
+      throw new UsageError(`--host takes ${expected}: not ${JSON.stringify(item)}`);
+    }
+    names.set(name.name, name);
+  }
+  if (names.size > MAX_NAMES) throw new UsageError(`--host takes at most ${MAX_NAMES} names`);
+  return [...names.values()];
+}
+
+interface NewFiles {
+  readonly certificate: NewFile;
+  readonly key: NewFile;
+}
+
+/** Both, or none. */
+async function intoNewFiles(wanted: WantedServer, work: (files: NewFiles) => Promise<Made>): Promise<Made> {
+  const made: NewFile[] = [];
+  try {
+    const certificate = createNewFile(wanted.certificatePath, 'readable by all');
+    made.push(certificate);
+    const key = createNewFile(wanted.keyPath);
+    made.push(key);
+    const result = await work({ certificate, key });
+    for (const file of made) file.keep();
+    return result;
+  } catch (error) {
+    for (const file of made) file.discard();
+    throw error;
+  }
+}
+
+async function makeServer(wanted: WantedServer, issuedAt: number, files: NewFiles): Promise<Made> {
+  const serial = makeSerial(randomBytes);
+  const validity = validityFrom(issuedAt, wanted.days);
+  const keyPair = await generateServerKeyPair();
+  const certificate = await makeServerCertificate({ names: wanted.names, serial, validity, keyPair });
+  files.certificate.write(Buffer.from(encodePem('CERTIFICATE', certificate)));
+  files.key.write(Buffer.from(privateKeyPem(keyPair.privateKey)));
+  return { ...wanted, serial, certificate, issuedAt, validity };
+}
+
+function serverText({ names, certificate, validity, certificatePath, keyPath }: Made): string {
+  const lines = [
+    `Wrote ${certificatePath} and ${keyPath}.`,
+    `names        ${names.map(({ name }) => name).join(', ')}`,
+    `fingerprint  ${shownFingerprint(certificate)}`,
+    `valid        ${isoSeconds(validity.notBefore)} to ${isoSeconds(validity.notAfter)}`,
+    '',
+    'The service uses them with these settings:',
+    `  ${SETTINGS.tlsCertPath.name}=${certificatePath}`,
+    `  ${SETTINGS.tlsKeyPath.name}=${keyPath}`,
+    'Clients need the certificate to trust it:',
+    `  curl --cacert ${certificatePath} https://${hostOf(exampleHost(names), SETTINGS.port.fallback)}/`,
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** One that a client can really ask for. */
+function exampleHost(names: readonly ServerName[]): string {
+  const { name } = names.find((candidate) => !candidate.name.startsWith('*')) ?? names[0]!;
+  return name.replace('*', 'paste');
+}
+
+function serverJson({ names, serial, certificate, issuedAt, validity, certificatePath, keyPath }: Made): object {
+  return {
+    certificate_file: certificatePath,
+    key_file: keyPath,
+    names: names.map(({ name }) => name),
+    serial,
+    fingerprint_sha256: shownFingerprint(certificate).replaceAll(':', '').toLowerCase(),
+    created_at: issuedAt,
+    expires_at: validity.notAfter,
+  };
+}

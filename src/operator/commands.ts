@@ -4,7 +4,7 @@
 import type { RevocationReason } from '../authority/certificates.ts';
 import type { BundleProfile } from '../authority/pkcs12.ts';
 import { AUDIT_EVENTS } from '../pastes/identity.ts';
-import type { Terminal } from './output.ts';
+import type { Terminal } from './terminal.ts';
 
 // What is about the database as a whole: whether it is well, and copies of it.
 
@@ -21,7 +21,7 @@ export const DATABASE_COMMANDS: readonly Command[] = [
     operands: [],
     options: [{ name: '--full', meaning: 'check every index against its table as well' }, JSON_OPTION],
     examples: ['pasted check', 'pasted check --full', 'pasted check --json'],
-    load: async () => (await import('./check.ts')).run,
+    load: async () => (await import('./check.ts')).check,
   },
   {
     name: 'backup',
@@ -192,7 +192,7 @@ export const CERTIFICATE_COMMANDS: readonly Command[] = [
       'pasted tls self-signed --host paste.example',
       'pasted tls self-signed --host localhost,127.0.0.1,::1 --out-cert tls.crt --out-key tls.key',
     ],
-    load: async () => (await import('./tls.ts')).selfSigned,
+    load: async () => (await import('./certificates.ts')).selfSigned,
   },
 ];
 
@@ -264,7 +264,7 @@ export const COMMANDS: readonly Command[] = [
     operands: [],
     options: [{ name: '--json', meaning: 'print one JSON object' }],
     examples: ['pasted config', 'pasted config --json'],
-    load: async () => (await import('./describe.ts')).printSettings,
+    load: async () => (await import('./print.ts')).printSettings,
   },
   ...DATABASE_COMMANDS,
   {
@@ -314,7 +314,7 @@ export const COMMANDS: readonly Command[] = [
       { name: '--json', meaning: 'print the answer of GET /health as one JSON object' },
     ],
     examples: ['pasted health', 'pasted health --url https://paste.example --timeout 10'],
-    load: async () => (await import('./health.ts')).run,
+    load: async () => (await import('./check.ts')).health,
   },
   {
     name: 'client',
@@ -325,7 +325,7 @@ export const COMMANDS: readonly Command[] = [
     operands: [],
     options: [{ name: '--server', value: 'URL', meaning: 'the address that the service is reached at' }],
     examples: ['pasted client --server https://paste.example > pastec'],
-    load: async () => (await import('./describe.ts')).printClient,
+    load: async () => (await import('./print.ts')).printClient,
   },
   {
     name: 'openapi',
@@ -334,7 +334,7 @@ export const COMMANDS: readonly Command[] = [
     operands: [],
     options: [],
     examples: ['pasted openapi', 'pasted openapi > openapi.json'],
-    load: async () => (await import('./describe.ts')).printOpenapi,
+    load: async () => (await import('./print.ts')).printOpenapi,
   },
   {
     name: 'completion',
@@ -346,7 +346,7 @@ export const COMMANDS: readonly Command[] = [
       'pasted completion bash > ~/.local/share/bash-completion/completions/pasted',
       'pasted completion fish > ~/.config/fish/completions/pasted.fish',
     ],
-    load: async () => (await import('./describe.ts')).printCompletion,
+    load: async () => (await import('./print.ts')).printCompletion,
   },
   {
     name: 'help',
@@ -355,7 +355,7 @@ export const COMMANDS: readonly Command[] = [
     operands: [{ name: 'COMMAND', isRequired: false }],
     options: [],
     examples: ['pasted help', 'pasted help config', 'pasted help admin create'],
-    load: async () => (await import('./help.ts')).run,
+    load: async () => (await import('./print.ts')).help,
   },
   {
     name: 'version',
@@ -366,6 +366,6 @@ export const COMMANDS: readonly Command[] = [
     operands: [],
     options: [{ name: '--json', meaning: 'print one JSON object' }],
     examples: ['pasted version', 'pasted version --json'],
-    load: async () => (await import('./describe.ts')).printVersion,
+    load: async () => (await import('./print.ts')).printVersion,
   },
 ];

@@ -17,9 +17,10 @@ import type { VisitedStore } from '../store/visit.ts';
 import { VERSION } from '../version.ts';
 import { moment, wholeNumber } from './arguments.ts';
 import type { Given, Run } from './commands.ts';
-import { CommandError, EXIT, UsageError } from './failures.ts';
-import { inOffice, operatorSettings } from './operator.ts';
-import { alignColumns, showBytes, showShare, type Terminal } from './output.ts';
+import { operatorSettings, withSession } from './session.ts';
+import {
+  alignColumns, CommandError, EXIT, showBytes, showShare, type Terminal, UsageError,
+} from './terminal.ts';
 
 /** How many were removed. */
 interface Pruned {
@@ -140,7 +141,7 @@ interface Stats {
 }
 
 export const stats: Run = (terminal, { options }) =>
-  inOffice(terminal, { ifMissing: 'refuse' }, async ({ store, config }) => {
+  withSession(terminal, { ifMissing: 'refuse' }, async ({ store, config }) => {
     const stats = await gather(store, config, terminal.clock);
     terminal.stdout.write(options.has('--json') ? `${JSON.stringify(statsJson(stats))}\n` : statsText(stats));
     return EXIT.success;
@@ -236,7 +237,7 @@ export const audit: Run = (terminal, given) => {
     limit: wholeNumber(given, '--limit', { minimum: 1, maximum: 100_000, fallback: 100 }),
     offset: wholeNumber(given, '--offset', { minimum: 0, maximum: Number.MAX_SAFE_INTEGER, fallback: 0 }),
   };
-  return inOffice(terminal, { ifMissing: 'refuse' }, async ({ store }) => {
+  return withSession(terminal, { ifMissing: 'refuse' }, async ({ store }) => {
     const { items, total } = await store.audit.list(filter, page);
     const shown = { entries: items.map(presentAuditEntry), total, ...page };
     terminal.stdout.write(given.options.has('--json') ? `${JSON.stringify(shown)}\n` : tableOf(items));

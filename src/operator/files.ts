@@ -8,8 +8,7 @@ import {
 import { randomBytes } from '../crypto/digest.ts';
 import { FREE_RESERVE_BYTES, freeBytes } from '../store/ballast.ts';
 import { isWithoutLinks, syncFolderOf } from '../store/file.ts';
-import { CommandError } from './failures.ts';
-import { showBytes, type Terminal } from './output.ts';
+import { CommandError, showBytes, type Terminal } from './terminal.ts';
 
 /** Of errno(3), and of node --permission. Node's other codes, as ERR_INVALID_ARG_TYPE, are errors of this program. */
 const SYSTEM_CODE = /^(?:E[A-Z0-9]+|ERR_ACCESS_DENIED)$/;

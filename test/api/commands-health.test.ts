@@ -1,4 +1,4 @@
-// operator/health.ts and http/probe.ts: what is asked, where and how, of servers that are well, ill, strange or silent.
+// `pasted health` and http/probe.ts: what is asked, where and how, of servers that are well, ill, strange or silent.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

@@ -2,7 +2,7 @@
 
 import { Readable } from 'node:stream';
 import type { Environment, ReadFile } from '../../src/config/load.ts';
-import type { Input, Output, Terminal } from '../../src/operator/output.ts';
+import type { Input, Output, Terminal } from '../../src/operator/terminal.ts';
 import { movableClock } from './clock.ts';
 
 export interface FakeTerminal {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Environment } from '../../src/config/load.ts';
 import { runCommandLine } from '../../src/operator/arguments.ts';
-import type { Input } from '../../src/operator/output.ts';
+import type { Input } from '../../src/operator/terminal.ts';
 import { fakeTerminal } from './fake-terminal.ts';
 
 export const CA_PASSWORD = 'canary-of-the-authority';

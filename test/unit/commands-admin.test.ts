@@ -1,4 +1,4 @@
-// operator/admin.ts: what it issues, grants, prints and refuses. Beside a running server: api/commands-pki.test.ts.
+// `pasted admin`: what it issues, grants, prints and refuses. Beside a running server: api/commands-pki.test.ts.
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

@@ -1,10 +1,10 @@
-// operator/arguments.ts and cli.ts: how a command line is read, and what is said of one that cannot be carried out.
+// operator/arguments.ts: how a command line is read, and what is said of one that cannot be carried out.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseArguments, runCommandLine } from '../../src/operator/arguments.ts';
 import { type Command, COMMANDS } from '../../src/operator/commands.ts';
-import { UsageError } from '../../src/operator/failures.ts';
+import { UsageError } from '../../src/operator/terminal.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
 import { VERSION } from '../../src/version.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';

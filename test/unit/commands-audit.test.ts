@@ -1,4 +1,4 @@
-// operator/audit.ts: the filters, the table and the JSON, and readers that do not wait for the end.
+// `pasted audit`: the filters, the table and the JSON, and readers that do not wait for the end.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';

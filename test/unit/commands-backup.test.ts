@@ -1,4 +1,4 @@
-// operator/backup.ts: what is in a backup, what is not, what it refuses, and what it leaves behind. Beside a running
+// `pasted backup`: what is in a backup, what is not, what it refuses, and what it leaves behind. Beside a running
 // server: api/commands-database.test.ts.
 
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-// operator/check.ts, check-files.ts and check-database.ts: what each state of a service is called, and that looking at
+// `pasted check`: what each state of a service is called, and that looking at
 // it changes nothing.
 
 import assert from 'node:assert/strict';

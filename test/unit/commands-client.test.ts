@@ -1,4 +1,4 @@
-// operator/client.ts: the script that GET /client hands out, without a server.
+// `pasted client`: the script that GET /client hands out, without a server.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

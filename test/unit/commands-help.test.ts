@@ -1,4 +1,4 @@
-// operator/help.ts and config.ts: what is printed about commands and settings, and that no secret is.
+// `pasted help` and `pasted config`: what is printed about commands and settings, and that no secret is.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

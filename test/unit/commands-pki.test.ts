@@ -1,4 +1,4 @@
-// operator/pki.ts: what it lists, revokes and writes. Beside a running server: api/commands-pki.test.ts.
+// `pasted pki`: what it lists, revokes and writes. Beside a running server: api/commands-pki.test.ts.
 
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';

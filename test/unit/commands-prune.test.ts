@@ -1,4 +1,4 @@
-// operator/prune.ts: what it removes, what it leaves, and that the room is given back.
+// `pasted prune`: what it removes, what it leaves, and that the room is given back.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';

@@ -1,4 +1,4 @@
-// operator/restore.ts: what is in the database afterwards, what is kept of the one before, and what it refuses. Killed
+// `pasted restore`: what is in the database afterwards, what is kept of the one before, and what it refuses. Killed
 // in the middle: crash/restore-crash.test.ts.
 
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-// operator/serve.ts on SIGHUP, around an app that the test controls. What a reload changes is tls-reload.test.ts and
+// serve.ts on SIGHUP, around an app that the test controls. What a reload changes is tls-reload.test.ts and
 // reload.test.ts of test/api.
 
 import assert from 'node:assert/strict';

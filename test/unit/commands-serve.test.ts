@@ -1,4 +1,4 @@
-// operator/serve.ts: the life of the service around an app that the test controls. The real one is in
+// serve.ts: the life of the service around an app that the test controls. The real one is in
 // test/api/main.test.ts.
 
 import assert from 'node:assert/strict';
@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { ConfigError, type Environment } from '../../src/config/load.ts';
 import type { Log } from '../../src/core/events.ts';
 import { ListeningError, type ListeningPlace } from '../../src/http/listening.ts';
-import { failureOf } from '../../src/operator/failures.ts';
+import { failureOf } from '../../src/operator/terminal.ts';
 import { type CreateApp, serve } from '../../src/serve.ts';
 import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/failures.ts';
 import { VERSION } from '../../src/version.ts';

@@ -1,4 +1,4 @@
-// operator/tls.ts: what it writes, prints and refuses.
+// `pasted tls`: what it writes, prints and refuses.
 
 import assert from 'node:assert/strict';
 import { createPrivateKey, X509Certificate } from 'node:crypto';

@@ -1,10 +1,9 @@
-// operator/option-values.ts and quantities.ts: what options are given as, and how amounts are shown.
+// operator/arguments.ts and terminal.ts: what options are given as, and how amounts are shown.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { moment, wholeNumber } from '../../src/operator/arguments.ts';
-import { UsageError } from '../../src/operator/failures.ts';
-import { showBytes, showShare } from '../../src/operator/output.ts';
+import { showBytes, showShare, UsageError } from '../../src/operator/terminal.ts';
 
 /** 2026-01-31T12:00:00Z. */
 const NOW = 1_769_860_800;

@@ -14,15 +14,14 @@ import { createWorkQueue } from '../limits/work-queue.ts';
 import { type Audit, createAudit, type Requester } from '../pastes/identity.ts';
 import type { Certificate } from '../store/store.ts';
 import { type VisitedStore, type VisitOptions, visitStore } from '../store/visit.ts';
-import { CommandError, UsageError } from './failures.ts';
-import type { Terminal } from './output.ts';
+import { CommandError, type Terminal, UsageError } from './terminal.ts';
 
 /** The operator has no certificate and comes from no address; `via` says in every event who it was. */
 export const OPERATOR: Requester = { fingerprint: null, clientAddress: null };
 
 const VIA_COMMAND_LINE = { via: 'command line' };
 
-export interface Office {
+export interface OperatorSession {
   readonly config: Config;
   readonly store: VisitedStore;
   readonly audit: Audit;
@@ -31,15 +30,15 @@ export interface Office {
   readonly revocationList: RevocationList;
 }
 
-export interface OfficeOptions extends Pick<VisitOptions, 'ifMissing'> {
+export interface SessionOptions extends Pick<VisitOptions, 'ifMissing'> {
   readonly needsPassword?: boolean;
 }
 
 /** Does the work with an office that is closed afterwards. Throws what failures.ts explains. */
-export async function inOffice(
+export async function withSession(
   terminal: Terminal,
-  { ifMissing, needsPassword = false }: OfficeOptions,
-  work: (office: Office) => Promise<number>,
+  { ifMissing, needsPassword = false }: SessionOptions,
+  work: (office: OperatorSession) => Promise<number>,
 ): Promise<number> {
   const config = operatorSettings(terminal);
   if (needsPassword && config.pkiCaPassword === '') throw passwordMissing();
@@ -50,15 +49,15 @@ export async function inOffice(
   const { clock } = terminal;
   const store = await visitStore({ path: config.databasePath, clock, log, ifMissing });
   try {
-    return await work(openOffice(config, store, clock, log));
+    return await work(openSession(config, store, clock, log));
   } catch (error) {
-    throw error instanceof Refusal ? inWords(error, failures) : error;
+    throw error instanceof Refusal ? explainedRefusal(error, failures) : error;
   } finally {
     await store.close();
   }
 }
 
-function openOffice(config: Config, store: VisitedStore, clock: Clock, log: Log): Office {
+function openSession(config: Config, store: VisitedStore, clock: Clock, log: Log): OperatorSession {
   const audit = markedAudit(createAudit({ clock, log }));
   // One command unlocks one key, once.
   const queue = createWorkQueue({ concurrency: 1, maxWaiting: 0, maxWaitMs: 0, clock });
@@ -88,7 +87,7 @@ const HINTS: ReadonlyMap<RefusalName, string> = new Map([
 ]);
 
 /** A refusal is worded for strangers; the operator is also told what the log knows. */
-function inWords({ refusal, message }: Refusal, failures: readonly LogEntry[]): Error {
+function explainedRefusal({ refusal, message }: Refusal, failures: readonly LogEntry[]): Error {
   if (refusal === 'authorityPasswordMissing') return passwordMissing();
   const reasons = failures.map(({ details, event }) => String(details?.['reason'] ?? event));
   if (failures.some(({ event }) => event === KEY_NOT_USABLE)) {
@@ -103,8 +102,8 @@ function passwordMissing(): ConfigError {
 
 const SERIAL = /^[0-9a-f]{32}$/;
 
-/** Of a serial as people copy it: in any case, with or without colons. Throws what inOffice explains. */
-export async function findCertificate({ store }: Office, given: string): Promise<Certificate> {
+/** Of a serial as people copy it: in any case, with or without colons. Throws what withSession explains. */
+export async function findCertificate({ store }: OperatorSession, given: string): Promise<Certificate> {
   const serial = given.replaceAll(':', '').toLowerCase();
   if (!SERIAL.test(serial)) {
     throw new UsageError(`not a serial: ${JSON.stringify(given)}; one has 32 hexadecimal digits`);
