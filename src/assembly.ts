@@ -11,7 +11,6 @@ import { type Config, SETTINGS } from './config/settings.ts';
 import { countNothing, type Log } from './core/events.ts';
 import { ID_BYTES, idFromBytes } from './core/ids.ts';
 import { type Clock, type RandomBytes, unixSeconds } from './core/time.ts';
-import { createHttpServer, type ListeningAddress } from './http/engine/server.ts';
 import { createOwnPasteHandlers, createPasteHandlers } from './http/handlers/pastes.ts';
 import {
   createAuditHandlers, createChallengeHandlers, createClientHandlers, createServiceHandlers,
@@ -19,6 +18,7 @@ import {
 import { type CallerOf, createCallerOf } from './http/input.ts';
 import { isExposed, type ListeningPlace, publicPlace } from './http/listening.ts';
 import { ROUTES } from './http/routes.ts';
+import { createMetricsServer, createPublicServer, type ListeningAddress } from './http/servers.ts';
 import type { ServerCertificate, Tls } from './http/tls.ts';
 import { type AntifloodOptions, createAntiflood } from './limits/antiflood.ts';
 import { createWorkQueue, type WorkQueue } from './limits/work-queue.ts';
@@ -132,7 +132,7 @@ export async function assemble(
   const { revocationList } = pki;
   const cleanup = createCleanup(cleanupTasks({ config, store, rates, revocationList, clock, count }), log);
   const onStorageFull = createRoomMaking(cleanup.run, clock);
-  const server = createHttpServer({ config, handlers, clock, random, log, metrics, onStorageFull, tls });
+  const server = createPublicServer({ config, handlers, clock, random, log, metrics, onStorageFull, tls });
   const authorityWatch = watchForAuthority(pki.authorities);
   const replacements: Replacements = {
     proxySecret: (secret) => server.replaceProxySecret(secret),
@@ -169,7 +169,6 @@ async function openMetrics(
   gauged: { store: Store; passwordQueue: WorkQueue; connectionsOpen: () => number },
 ) {
   const { createMetrics, measureEventLoopDelay } = await import('./ops/metrics.ts');
-  const { createMetricsServer } = await import('./http/metrics-listener.ts');
   const eventLoopDelay = measureEventLoopDelay();
   const readers = gaugeReaders({ ...gauged, eventLoopDelay, clock });
   const metrics = createMetrics({ routes: ROUTES.map((route) => route.path), readers });

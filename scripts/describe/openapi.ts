@@ -1,7 +1,7 @@
 // The description of the whole API in the form of OpenAPI 3.1, made from the tables of routes, refusals and operations.
 
 import { type RefusalName, REFUSALS } from '../../src/core/refusals.ts';
-import { COMMON_HEADERS } from '../../src/http/engine/reply-writer.ts';
+import { COMMON_HEADERS } from '../../src/http/engine/reply.ts';
 import { ROUTES } from '../../src/http/routes.ts';
 import {
   type Answer, type Body, OPERATIONS, PATH_PARAMETERS, QUERY_PARAMETERS, REQUEST_HEADERS, RESPONSE_HEADERS,

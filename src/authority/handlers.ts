@@ -5,7 +5,7 @@ import { UUID_BYTES, uuidFromHex } from '../core/ids.ts';
 import { Refusal } from '../core/refusals.ts';
 import type { Awaitable, RandomBytes } from '../core/time.ts';
 import {
-  emptyReply, type Handler, type Handlers, jsonReply, rateHeaders, type Reply, textReply,
+  emptyReply, type Handler, jsonReply, rateHeaders, type Reply, textReply,
 } from '../http/engine/reply.ts';
 import type { Request } from '../http/engine/request.ts';
 import {
@@ -15,6 +15,7 @@ import {
   challengeLine, presentAuthority, presentCertificates, presentChallenge, presentIssued, presentNewAuthority,
   presentUnavailable,
 } from '../http/present.ts';
+import type { Handlers } from '../http/routes.ts';
 import type { Challenges, Rates } from '../pastes/admission.ts';
 import type { Requester } from '../pastes/identity.ts';
 import type { StoredCrl } from '../store/store.ts';

@@ -73,4 +73,3 @@ export type CounterName =
 export type ObserveRequest = (route: string, status: number, seconds: number) => void;
 
 export const countNothing: Count = () => {};
-export const observeNothing: ObserveRequest = () => {};

@@ -81,6 +81,11 @@ export function readServerPair(certificatePem: string, keyPem: string): ServerPa
   return { expiresAt: Math.floor(certificate.validToDate.getTime() / 1000) };
 }
 
+/** Of DER. */
+export function certificatePem(certificate: Uint8Array): string {
+  return new X509Certificate(certificate).toString();
+}
+
 /**
  * Whether the authority signed the certificate, both in DER. Says nothing about whether it is valid now, or whether
  * anyone has shown its key.

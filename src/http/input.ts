@@ -7,7 +7,8 @@ import { type Awaitable, KIB } from '../core/time.ts';
 import type { Work } from '../pastes/admission.ts';
 import type { Identity } from '../pastes/identity.ts';
 import type { Page } from '../store/store.ts';
-import type { Request, RequestBody, RequestHeaders } from './engine/request.ts';
+import type { RequestBody } from './engine/body.ts';
+import type { Request, RequestHeaders } from './engine/request.ts';
 
 const YES = /^(?:true|1|yes)$/i;
 const POSITIVE_INTEGER = /^\d+$/;

@@ -2,6 +2,8 @@
 // or are tested against it. What a route does is in handlers/.
 
 import { isWellFormedId } from '../core/ids.ts';
+import type { Handler } from './engine/reply.ts';
+import type { Match, Router } from './engine/server.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
@@ -58,20 +60,11 @@ export const ROUTES = [
 
 export type RouteName = (typeof ROUTES)[number]['name'];
 
-// From method and raw path to a route of the table, or to what the answer is when there is none. Does not call handlers
-// and does not decode: fixed segments and ids are compared as they came.
+/** One handler for every route of the table, by name. */
+export type Handlers = Readonly<Record<RouteName, Handler>>;
 
-export type Match =
-  | { readonly kind: 'route'; readonly route: Route; readonly params: Readonly<Record<string, string>> }
-  /** A known path: OPTIONS asked for it, or its methods do not include this one. */
-  | { readonly kind: 'options' | 'methodNotAllowed'; readonly path: string; readonly allow: string }
-  | { readonly kind: 'notFound' | 'idInvalid' };
-
-export interface Router {
-  match(method: string, path: string): Match;
-  /** Every method that some path of this server takes, for `OPTIONS *`. */
-  readonly allow: string;
-}
+// From method and raw path to a route of the table. Nothing is decoded: fixed segments and ids are compared as they
+// came.
 
 /** All routes of one path. */
 interface PathEntry {

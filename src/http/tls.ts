@@ -5,16 +5,16 @@
 import { readFileSync } from 'node:fs';
 import { createServer, type Server, type ServerOptions } from 'node:https';
 import { createSecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls';
-import { encodePem } from '../authority/keys.ts';
 import { ConfigError } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
 import type { Log } from '../core/events.ts';
 import { type Clock, DAY_SECONDS, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import {
-  CIPHERS, fingerprintSha1, FULL_HANDSHAKES_ONLY, isIssuedBy, NO_RENEGOTIATION, readServerPair,
+  certificatePem, CIPHERS, fingerprintSha1, FULL_HANDSHAKES_ONLY, isIssuedBy, NO_RENEGOTIATION, readServerPair,
   type ServerPairFault,
 } from '../crypto/presented.ts';
-import { NOTHING, type Presented } from './forwarded.ts';
+import type { Presented } from './engine/request.ts';
+import type { TlsTermination } from './engine/server.ts';
 
 /** Long enough to notice, and to make a new one, when what renews it has broken. */
 const EXPIRY_WARNING_SECONDS = 14 * DAY_SECONDS;
@@ -37,10 +37,12 @@ function ticketsOf(server: Server): Tickets | undefined {
   return typeof context.enableTicketKeyCallback === 'function' ? context : undefined;
 }
 
+const NOBODY: Presented = { fingerprint: null };
+
 const FAILURES_LOGGED_MS = MINUTE_SECONDS * 1000;
 
 /** The TLS of one server. What it changes holds for connections from then on; those that are open go on. */
-export class Tls {
+export class Tls implements TlsTermination {
   readonly #clock: Clock;
   readonly #log: Log;
   #certificate: ServerCertificate;
@@ -95,11 +97,11 @@ export class Tls {
    */
   presentedBy(socket: TLSSocket): Presented {
     const certificate = socket.getPeerX509Certificate()?.raw;
-    if (certificate === undefined || this.#authority === undefined) return NOTHING;
+    if (certificate === undefined || this.#authority === undefined) return NOBODY;
     // OpenSSL keeps the last error alone: of a certificate that has expired it may have found worse before.
     const isExpired = String(socket.authorizationError) === 'CERT_HAS_EXPIRED';
     const isOurs = socket.authorized || (isExpired && isIssuedBy(certificate, this.#authority));
-    return isOurs ? { fingerprint: fingerprintSha1(certificate), certificate } : NOTHING;
+    return isOurs ? { fingerprint: fingerprintSha1(certificate), certificate } : NOBODY;
   }
 
   /** Scanners fail as often as they like: one line a minute, with how many there were since the last. */
@@ -131,7 +133,7 @@ export class Tls {
       cert: certificate,
       key: privateKey,
       // An empty list is nobody. Undefined would be the public authorities of the web.
-      ca: this.#authority === undefined ? [] : [encodePem('CERTIFICATE', this.#authority)],
+      ca: this.#authority === undefined ? [] : [certificatePem(this.#authority)],
       minVersion: 'TLSv1.2',
       ciphers: CIPHERS,
       secureOptions: FULL_HANDSHAKES_ONLY,

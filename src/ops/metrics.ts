@@ -1,5 +1,5 @@
 // What the service does, in numbers for Prometheus: counters that the parts raise, and gauges that are read when
-// someone asks. Which metrics there are is the table below; who may ask, and how, is http/metrics-server.ts.
+// someone asks. Which metrics there are is the table below; who may ask, and how, is http/servers.ts.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import {
@@ -270,8 +270,6 @@ export const METRICS: MetricsTable = {
 
 // The Prometheus text format, version 0.0.4 ("Exposition formats", "Text format details"). Does not know which metrics
 // there are.
-
-export const METRICS_MEDIA_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 /** The lines that precede a metric's samples. */
 export function headerLines({ name, type, help }: Metric): string {

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import type { LogEntry } from '../../src/core/events.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
-import { createMetricsServer, type MetricsServer } from '../../src/http/metrics-listener.ts';
+import { createMetricsServer } from '../../src/http/servers.ts';
 import { createMetrics } from '../../src/ops/metrics.ts';
 import { assertContract, assertRefused } from '../support/answer-contract.ts';
 import { startApp } from '../support/app.ts';
@@ -29,7 +29,7 @@ function metricsServer(
   t: TestContext,
   listenOn: string,
   render = METRICS.render,
-): MetricsServer & { readonly logged: readonly LogEntry[] } {
+): ReturnType<typeof createMetricsServer> & { readonly logged: readonly LogEntry[] } {
   const logged: LogEntry[] = [];
   const server = createMetricsServer({
     config: testConfig({ shutdownGraceSeconds: 0, host: 'not.used.invalid', port: 1 }),

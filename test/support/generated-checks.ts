@@ -14,7 +14,7 @@ import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
 import { presentedCertificateSha1 } from '../../src/crypto/presented.ts';
 import { challengeToken, isSigned, parseToken } from '../../src/crypto/proof-of-work.ts';
 import { isWellFormedHost } from '../../src/http/engine/host.ts';
-import { parseTarget } from '../../src/http/engine/incoming.ts';
+import { parseTarget } from '../../src/http/engine/request.ts';
 import { HeaderLines, prefersText } from '../../src/http/engine/request.ts';
 import { presentedIdentity, PROXY_SOURCES, SHA1_SOURCES } from '../../src/http/forwarded.ts';
 import * as input from '../../src/http/input.ts';

@@ -7,8 +7,8 @@ import type { LogEntry } from '../../src/core/events.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { emptyReply, type Handler, jsonReply, textReply } from '../../src/http/engine/reply.ts';
 import type { Request } from '../../src/http/engine/request.ts';
-import { createHttpServer, type HttpServer } from '../../src/http/engine/server.ts';
 import type { Route } from '../../src/http/routes.ts';
+import { createPublicServer, type PublicServer } from '../../src/http/servers.ts';
 import type { Tls } from '../../src/http/tls.ts';
 import { movableClock, type MovableClock } from './clock.ts';
 import { testConfig } from './test-config.ts';
@@ -17,7 +17,7 @@ import { testConfig } from './test-config.ts';
 const CHECK_MS = 20;
 
 export interface RunningHttp {
-  readonly server: HttpServer;
+  readonly server: PublicServer;
   readonly port: number;
   readonly url: string;
   readonly clock: MovableClock;
@@ -86,7 +86,7 @@ export async function startHttp(
   const logged: LogEntry[] = [];
   const waiting = new Set<(entry: LogEntry) => void>();
   const clock = movableClock();
-  const server = createHttpServer({
+  const server = createPublicServer({
     config: testConfig({ shutdownGraceSeconds: 0, ...options.config }),
     routes: TEST_ROUTES,
     handlers: { ...HANDLERS, ...options.handlers },

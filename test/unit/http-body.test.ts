@@ -8,8 +8,7 @@ import { test } from 'node:test';
 import { freeBytes } from '../../src/core/content.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { KIB } from '../../src/core/time.ts';
-import { BodyReader } from '../../src/http/engine/body.ts';
-import type { RequestBody } from '../../src/http/engine/request.ts';
+import { BodyReader, type RequestBody } from '../../src/http/engine/body.ts';
 import { readJsonObject } from '../../src/http/input.ts';
 
 const PIECE_BYTES = 64 * KIB;
@@ -24,7 +23,7 @@ function chunkedBody(wait: () => Promise<void> | undefined = () => undefined) {
     res: {} as ServerResponse,
     declaredBytes: undefined,
     expectsContinue: false,
-    transfers: { minBytesPerSecond: 0, nowMs: () => 0, active: new Set(), turns: { wait, areAwaited: () => false } },
+    transfers: { minBytesPerSecond: 0, nowMs: () => 0, active: new Set(), turns: { wait } },
   });
   return { body, reader };
 }

@@ -4,10 +4,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
-import { HeaderLines } from '../../src/http/engine/request.ts';
-import {
-  createForwarding, networkMatcher, type Origin, type Peer, plainAddress,
-} from '../../src/http/forwarded.ts';
+import { networkMatcher, plainAddress } from '../../src/http/engine/host.ts';
+import { HeaderLines, type Origin, type Peer } from '../../src/http/engine/request.ts';
+import { Forwarding } from '../../src/http/forwarded.ts';
 import { testConfig } from '../support/test-config.ts';
 
 const FINGERPRINT = '0123456789abcdef0123456789abcdef01234567';
@@ -58,7 +57,7 @@ test('networkMatcher: addresses and blocks, at their edges', () => {
 function originOf(peer: string, lines: readonly string[], config: Partial<Config> = {}, tls?: Peer['tls']): Origin {
   const settings = testConfig({ trustedProxies: ['10.0.0.0/8', '2001:db8:a::/48'], ...config });
   const isTrustedProxy = networkMatcher(settings.trustedProxies);
-  const forwarding = createForwarding({ config: settings, random: randomBytes, isTrustedProxy });
+  const forwarding = new Forwarding(settings, randomBytes);
   const from: Peer = { address: peer, isTrusted: isTrustedProxy(peer), tls };
   return forwarding.originOf(new HeaderLines([...lines]), from);
 }
@@ -169,7 +168,7 @@ test('originOf: over TLS a proxy that shows the secret speaks for its clients, a
 
 test('replaceProxySecret: counts from then on; without one, headers count as if there had never been one', () => {
   const settings = testConfig({ proxySecret: SECRET });
-  const forwarding = createForwarding({ config: settings, random: randomBytes, isTrustedProxy: () => false });
+  const forwarding = new Forwarding(settings, randomBytes);
   const peer: Peer = { address: STRANGER, isTrusted: false, tls: undefined };
   const presents = (secret: string): boolean =>
     forwarding.originOf(new HeaderLines(['X-Proxy-Secret', secret]), peer).isForwarded;
@@ -191,7 +190,7 @@ interface Sent {
 function publicUrlOf(lines: readonly string[], isForwarded: boolean, sent: Sent = {}): string {
   const { host, scheme = 'http', config } = sent;
   const settings = testConfig(config);
-  const forwarding = createForwarding({ config: settings, random: randomBytes, isTrustedProxy: () => false });
+  const forwarding = new Forwarding(settings, randomBytes);
   const destination = { host, scheme, listening: '127.0.0.1:8080' };
   return forwarding.publicUrl(new HeaderLines([...lines]), isForwarded, destination);
 }

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { KIB } from '../../src/core/time.ts';
-import { createLingering, type LingerBounds, type Lingering } from '../../src/http/engine/pace.ts';
+import { type LingerBounds, Lingering } from '../../src/http/engine/connections.ts';
 
 const BOUNDS: LingerBounds = { maxBytes: 256 * KIB, maxMs: 60_000, maxSockets: 2 };
 
@@ -46,8 +46,8 @@ function answerAndClose(lingering: Lingering, { near }: Pair): void {
   lingering.close(near);
 }
 
-test('createLingering: the answer arrives, and the connection closes when the client closes', async (t) => {
-  const lingering = createLingering(BOUNDS);
+test('Lingering: the answer arrives, and the connection closes when the client closes', async (t) => {
+  const lingering = new Lingering(BOUNDS);
   const ends = await pair(t);
   ends.far.write('x'.repeat(100 * KIB));
   answerAndClose(lingering, ends);
@@ -57,8 +57,8 @@ test('createLingering: the answer arrives, and the connection closes when the cl
   await ends.nearClosed;
 });
 
-test('createLingering: past the bytes the connection is cut off', async (t) => {
-  const lingering = createLingering(BOUNDS);
+test('Lingering: past the bytes the connection is cut off', async (t) => {
+  const lingering = new Lingering(BOUNDS);
   const ends = await pair(t);
   answerAndClose(lingering, ends);
   assert.equal(await ends.answer, 'answer');
@@ -68,16 +68,16 @@ test('createLingering: past the bytes the connection is cut off', async (t) => {
   assert.ok(ends.near.bytesRead > BOUNDS.maxBytes);
 });
 
-test('createLingering: past the time the connection is cut off', async (t) => {
-  const lingering = createLingering({ ...BOUNDS, maxMs: 50 });
+test('Lingering: past the time the connection is cut off', async (t) => {
+  const lingering = new Lingering({ ...BOUNDS, maxMs: 50 });
   const ends = await pair(t);
   answerAndClose(lingering, ends);
   await ends.nearClosed;
   assert.equal(await ends.answer, 'answer');
 });
 
-test('createLingering: past the number of sockets they are closed at once, until one of them has closed', async (t) => {
-  const lingering = createLingering(BOUNDS);
+test('Lingering: past the number of sockets they are closed at once, until one of them has closed', async (t) => {
+  const lingering = new Lingering(BOUNDS);
   const [first, second, third, fourth] = [await pair(t), await pair(t), await pair(t), await pair(t)];
   for (const ends of [first, second, third]) answerAndClose(lingering, ends);
   await third.nearClosed;
@@ -91,8 +91,8 @@ test('createLingering: past the number of sockets they are closed at once, until
   assert.equal(fourth.near.destroyed, false);
 });
 
-test('createLingering: hurry shortens what lingers already and what comes', async (t) => {
-  const lingering = createLingering(BOUNDS);
+test('Lingering: hurry shortens what lingers already and what comes', async (t) => {
+  const lingering = new Lingering(BOUNDS);
   const [before, after] = [await pair(t), await pair(t)];
   answerAndClose(lingering, before);
   lingering.hurry(20);
@@ -101,8 +101,8 @@ test('createLingering: hurry shortens what lingers already and what comes', asyn
   await after.nearClosed;
 });
 
-test('createLingering: closing twice is closing once, and an armed socket lingers', async (t) => {
-  const lingering = createLingering({ ...BOUNDS, maxSockets: 1 });
+test('Lingering: closing twice is closing once, and an armed socket lingers', async (t) => {
+  const lingering = new Lingering({ ...BOUNDS, maxSockets: 1 });
   const ends = await pair(t);
   lingering.arm(ends.near);
   ends.near.write('answer');

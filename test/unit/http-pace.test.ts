@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Pace } from '../../src/http/engine/pace.ts';
+import { Pace } from '../../src/http/engine/body.ts';
 
 const START = { minBytesPerSecond: 1000, nowMs: 5000, movedBytes: 70 };
 
@@ -31,8 +31,8 @@ test('Pace: exactly the minimum rate goes on for ever, half of it for 20 s', () 
 });
 
 test('Pace: what was moved quickly is saved up to the bound only', () => {
-  for (const [mostAllowances, ms] of [[1, 10_000], [3, 30_000]] as const) {
-    const pace = new Pace({ ...START, mostAllowances });
+  for (const [maxAllowances, ms] of [[1, 10_000], [3, 30_000]] as const) {
+    const pace = new Pace({ ...START, maxAllowances });
     assert.equal(pace.isTooSlow(START.nowMs, 1_000_000), false);
     assert.equal(pace.isTooSlow(START.nowMs + ms, 1_000_000), false);
     assert.equal(pace.isTooSlow(START.nowMs + ms + 1, 1_000_000), true);
@@ -40,7 +40,7 @@ test('Pace: what was moved quickly is saved up to the bound only', () => {
 });
 
 test('Pace: at the start only one allowance is there, however much can be saved up', () => {
-  const pace = new Pace({ ...START, mostAllowances: 3 });
+  const pace = new Pace({ ...START, maxAllowances: 3 });
   assert.equal(pace.isTooSlow(START.nowMs + 10_001, START.movedBytes), true);
 });
 

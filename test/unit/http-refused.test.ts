@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Refusal, type RefusalName, REFUSALS } from '../../src/core/refusals.ts';
-import { refusalOf, refusalReply } from '../../src/http/engine/reply.ts';
+import { refusalReply } from '../../src/http/engine/reply.ts';
+import { refusalOf } from '../../src/http/servers.ts';
 import { StoreError } from '../../src/store/failures.ts';
 
 test('refusalReply: every entry of the table, status and words', () => {

@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createRouter, type Match, type Route } from '../../src/http/routes.ts';
+import type { Match } from '../../src/http/engine/server.ts';
+import { createRouter, type Route } from '../../src/http/routes.ts';
 
 const route = (name: string, method: Route['method'], path: string): Route => ({ name, method, path, summary: name });
 

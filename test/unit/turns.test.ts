@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createTurns } from '../../src/http/engine/pace.ts';
+import { Turns } from '../../src/http/engine/body.ts';
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('createTurns: as many as allowed go at once, one more waits for the next turn of the event loop', async () => {
-  const turns = createTurns(2);
+test('Turns: as many as allowed go at once, one more waits for the next turn of the event loop', async () => {
+  const turns = new Turns(2);
   assert.equal(turns.wait(), undefined);
   assert.equal(turns.wait(), undefined);
   const third = turns.wait();
@@ -15,8 +15,8 @@ test('createTurns: as many as allowed go at once, one more waits for the next tu
   await third;
 });
 
-test('createTurns: those that wait go in their order, so many in a turn, before those that come later', async () => {
-  const turns = createTurns(2);
+test('Turns: those that wait go in their order, so many in a turn, before those that come later', async () => {
+  const turns = new Turns(2);
   const gone: number[] = [];
   const waits = Array.from({ length: 7 }, async (_, index) => {
     await turns.wait();
@@ -32,15 +32,15 @@ test('createTurns: those that wait go in their order, so many in a turn, before 
   assert.deepEqual(gone, [0, 1, 2, 3, 4, 5, 6, 7]);
 });
 
-test('createTurns: a turn that nobody used is the next one\'s', async () => {
-  const turns = createTurns(1);
+test('Turns: a turn that nobody used is the next one\'s', async () => {
+  const turns = new Turns(1);
   assert.equal(turns.wait(), undefined);
   await nextTurn();
   assert.equal(turns.wait(), undefined);
 });
 
-test('createTurns: awaited as long as somebody waits', async () => {
-  const turns = createTurns(1);
+test('Turns: awaited as long as somebody waits', async () => {
+  const turns = new Turns(1);
   assert.equal(turns.wait(), undefined);
   assert.equal(turns.areAwaited(), false);
   const waits = [turns.wait(), turns.wait()];

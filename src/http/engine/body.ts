@@ -1,33 +1,37 @@
-// A request's body on its way to the handler: pushed into its sink, never collected here, at no less than the minimum
-// rate and in no more pieces than its length is worth. What is done with the rest of a body that nobody reads is
-// pace.ts.
+// A request's body on its way to the handler: pushed into its sink piece by piece, never collected here, and bounded in
+// its slowness and its number of pieces. Below, the two bounds that all transfers share: Pace and Turns.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ByteSink, JoinedBytes } from '../../core/content.ts';
 import { Refusal } from '../../core/refusals.ts';
 import { KIB } from '../../core/time.ts';
-import { Pace, TURN_BYTES, type Turns } from './pace.ts';
-import type { RequestBody } from './request.ts';
+
+export interface RequestBody {
+  /** `Content-Length`; undefined for a chunked body. 0 when there is no body at all. */
+  readonly declaredBytes: number | undefined;
+  /** Pushes the body into the sink; at most once. Refuses one that is too slow; rejects when the client breaks off. */
+  readonly pipe: (sink: ByteSink) => Promise<void>;
+}
+
+export const NO_BODY: RequestBody = Object.freeze({ declaredBytes: 0, pipe: () => Promise.resolve() });
 
 /** The client broke off; nobody is left to answer. */
 export class ClientGoneError extends Error {
   override readonly name = 'ClientGoneError';
 }
 
-/** The bodies that are being read, for whoever measures their pace. */
+/** What the bodies of one server share. */
 export interface BodyTransfers {
   readonly minBytesPerSecond: number;
   readonly nowMs: () => number;
+  /** Those that are being read: their checkPace is to be called about once a second. */
   readonly active: Set<BodyReader>;
   /** libuv would read up to 2 MiB from one socket before it looks at the others. */
-  readonly turns: Turns;
+  readonly turns: Pick<Turns, 'wait'>;
 }
 
-/** Bodies that are read on in one turn of the event loop: to digest so much takes a good part of a millisecond. */
-export const BODIES_AT_ONCE = 1;
-
 /**
- * What a piece counts for at least: node hands over each HTTP chunk by itself, and one byte like that costs as much as
+ * What a piece counts for at least: node hands over each HTTP chunk by itself, and a chunk of one byte costs as much as
  * a KiB in large pieces. Smaller ones are joined.
  */
 const PIECE_BYTES = KIB;
@@ -43,8 +47,6 @@ const BYTES_PER_PIECE = 16;
 const FRAMING_BYTES = 16;
 
 const FRAGMENTED_HINT = `send pieces of ${BYTES_PER_PIECE} bytes or more, without padding or extensions of chunk sizes`;
-
-export const NO_BODY: RequestBody = Object.freeze({ declaredBytes: 0, pipe: () => Promise.resolve() });
 
 export class BodyReader implements RequestBody {
   readonly declaredBytes: number | undefined;
@@ -63,14 +65,14 @@ export class BodyReader implements RequestBody {
   #surchargeBytes = 0;
   /** Since its last turn. */
   #turnBytes = 0;
-  /** Of the connection, before the body but for what came in one read with its head. */
+  /** By the connection, before the body but for what came in one read with its head. */
   readonly #bytesReadBefore: number;
   /** The stream's own. */
   readonly #push: (bytes: Uint8Array | null) => boolean;
   #pace: Pace | undefined;
   /** Ends the transfer that runs. */
   #settle: ((failure?: unknown) => void) | undefined;
-  /** Why there is no more to come, even before the handler asks. */
+  /** Why no more will come; may be known before the handler asks. */
   #failure: unknown;
 
   constructor(parts: {
@@ -90,7 +92,7 @@ export class BodyReader implements RequestBody {
     this.#req.push = (bytes: Uint8Array | null) => this.#arrive(bytes);
   }
 
-  /** Whether some of it has not been received, or is thrown away. */
+  /** Some of it has not been received, or is thrown away. */
   get isUnfinished(): boolean {
     return !this.#req.complete || this.#failure !== undefined;
   }
@@ -117,7 +119,7 @@ export class BodyReader implements RequestBody {
     this.#settle?.(this.#failure);
   }
 
-  /** Refuses a client that is too slow; called about once a second while the body is read. */
+  /** Refuses a client that is too slow. */
   checkPace(): void {
     const nowMs = this.#transfers.nowMs();
     if (this.#isSinkBusy) this.#pace?.pause(nowMs, this.#receivedBytes);
@@ -129,12 +131,12 @@ export class BodyReader implements RequestBody {
    * which the parser has no bound.
    */
   checkPieces(): void {
-    // What the parser has yet to come to of this read looks like framing too.
+    // What this read has brought and the parser has not come to yet looks like framing too.
     const framingBytes = this.declaredBytes === undefined
       ? this.#req.socket.bytesRead - this.#bytesReadBefore - this.#receivedBytes - READ_BYTES
       : 0;
     const padding = Math.max(0, framingBytes - this.#pieces * FRAMING_BYTES);
-    if (this.#pieces + padding / BYTES_PER_PIECE <= this.#mostPieces()) return;
+    if (this.#pieces + padding / BYTES_PER_PIECE <= this.#maxPieces()) return;
     this.fail(new Refusal('bodyFragmented', { hint: FRAGMENTED_HINT }));
   }
 
@@ -155,7 +157,7 @@ export class BodyReader implements RequestBody {
     });
   }
 
-  /** Takes a piece as node's parser comes upon it, null at the end; false asks node to read no more for now. */
+  /** In place of the stream's push: takes each piece from node's parser, null at the end. False asks it to pause. */
   #arrive(bytes: Uint8Array | null): boolean {
     if (bytes === null) return this.#passOn() && this.#push(null);
     if (this.#failure !== undefined) return false;
@@ -164,7 +166,7 @@ export class BodyReader implements RequestBody {
     // Most small bodies have only the first.
     if (this.#pieces === 1 || bytes.length >= PIECE_BYTES) return this.#passOn() && this.#push(bytes);
     this.#surchargeBytes += PIECE_BYTES - bytes.length;
-    const isFull = this.#small.length + bytes.length > READ_BYTES || this.#pieces > this.#mostPieces();
+    const isFull = this.#small.length + bytes.length > READ_BYTES || this.#pieces > this.#maxPieces();
     if (isFull && !this.#passOn()) return false;
     // With all that arrives in this turn of the event loop.
     if (this.#small.length === 0) setImmediate(() => this.#passOn());
@@ -172,11 +174,11 @@ export class BodyReader implements RequestBody {
     return this.#surchargeBytes < TURN_BYTES && this.#req.readableLength < this.#req.readableHighWaterMark;
   }
 
-  #mostPieces(): number {
+  #maxPieces(): number {
     return FREE_PIECES + this.#receivedBytes / BYTES_PER_PIECE;
   }
 
-  /** Gives the stream the small pieces so far; false when there are too many, or there is no more to come. */
+  /** Gives the stream the small pieces so far; false when there are too many, or no more will come. */
   #passOn(): boolean {
     this.checkPieces();
     if (this.#failure !== undefined) return false;
@@ -185,7 +187,7 @@ export class BodyReader implements RequestBody {
   }
 
   #take(bytes: Uint8Array): void {
-    // The sink may give the memory back, and then there is no length to ask for.
+    // Before the sink has them: it may give the memory back, and then there is no length to ask for.
     this.#turnBytes += bytes.length + this.#surchargeBytes;
     this.#surchargeBytes = 0;
     try {
@@ -218,5 +220,92 @@ export class BodyReader implements RequestBody {
   #end(): void {
     this.#isEnded = true;
     if (!this.#isSinkBusy) this.#settle?.();
+  }
+}
+
+/** The averaging time of SERVICE_MIN_TRANSFER_RATE: how long a peer may pause altogether. */
+const ALLOWANCE_MS = 10_000;
+
+/**
+ * The slowest pace at which a peer may send or take bytes: an allowance of time that passing time uses up and moved
+ * bytes earn back, up to a bound. A transfer at the minimum rate goes on for ever, a stalled one for the allowance, one
+ * at half the rate for twice as long.
+ */
+export class Pace {
+  readonly #msPerByte: number;
+  readonly #maxMs: number;
+  #leftMs = ALLOWANCE_MS;
+  #atMs: number;
+  #movedBytes: number;
+
+  /** `minBytesPerSecond` 0 allows any pace; `maxAllowances` is how many times the first allowance can be saved up. */
+  constructor(start: { minBytesPerSecond: number; nowMs: number; movedBytes: number; maxAllowances?: number }) {
+    this.#msPerByte = start.minBytesPerSecond === 0 ? Infinity : 1000 / start.minBytesPerSecond;
+    this.#maxMs = ALLOWANCE_MS * (start.maxAllowances ?? 1);
+    this.#atMs = start.nowMs;
+    this.#movedBytes = start.movedBytes;
+  }
+
+  /** Whether the peer has used up its time, given how many bytes have moved by now. */
+  isTooSlow(nowMs: number, movedBytes: number): boolean {
+    const earnedMs = movedBytes > this.#movedBytes ? (movedBytes - this.#movedBytes) * this.#msPerByte : 0;
+    const spentMs = this.#msPerByte === Infinity ? 0 : nowMs - this.#atMs;
+    this.#leftMs = Math.min(this.#maxMs, this.#leftMs + earnedMs - spentMs);
+    this.pause(nowMs, movedBytes);
+    return this.#leftMs < 0;
+  }
+
+  /** The time up to now was not the peer's: this side was not ready. */
+  pause(nowMs: number, movedBytes: number): void {
+    this.#atMs = nowMs;
+    this.#movedBytes = movedBytes;
+  }
+}
+
+/** What may be moved in one turn: as much as the store reads or writes at once. */
+export const TURN_BYTES = 256 * KIB;
+
+/**
+ * Whose turn it is to go on with a large transfer: so many in one turn of the event loop, in the order asked for. A
+ * socket gives or takes megabytes without a pause; many of them at once would keep everyone else waiting for seconds.
+ */
+export class Turns {
+  readonly #atOnce: number;
+  readonly #waiting: (() => void)[] = [];
+  #left: number;
+  #isScheduled = false;
+
+  constructor(atOnce: number) {
+    this.#atOnce = atOnce;
+    this.#left = atOnce;
+  }
+
+  /** Resolves when the next TURN_BYTES may be moved. Undefined: at once, this turn of the event loop is not used up. */
+  wait(): Promise<void> | undefined {
+    this.#schedule();
+    if (this.#left > 0) {
+      this.#left -= 1;
+      return undefined;
+    }
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** Others wait: whoever moves something should not go on for long. */
+  areAwaited(): boolean {
+    return this.#waiting.length > 0;
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#left = this.#atOnce;
+      for (const resolve of this.#waiting.splice(0, this.#atOnce)) {
+        this.#left -= 1;
+        resolve();
+      }
+      if (this.#waiting.length > 0) this.#schedule();
+    });
   }
 }

@@ -1,51 +1,22 @@
-// The open connections: how many there may be, in all and of one client, what each has in progress, and whether its
-// client takes what is written to it. Those that are still in their TLS handshake count too. Does not speak HTTP; how
-// a connection ends is pace.ts.
+// The open connections: how many there may be, in all and of one client, whether each client takes what is written to
+// it, and how a connection is closed under an answer. Those in their TLS handshake count too. Does not speak HTTP.
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import type { Config } from '../../config/settings.ts';
 import { clientKey } from '../../core/callers.ts';
-import { Refusal, type RefusalName } from '../../core/refusals.ts';
-import { type NetworkMatcher, type Origin, type Peer, plainAddress } from '../forwarded.ts';
-import { BodyReader } from './body.ts';
-import { Pace } from './pace.ts';
-import { HeaderLines, type RequestBody } from './request.ts';
-
-export interface Connection {
-  readonly socket: Socket;
-  readonly peer: Peer;
-  /** In the order received. The first is being answered, the others wait for it. */
-  readonly exchanges: Exchange[];
-  /** A request has arrived on it. */
-  hasAsked: boolean;
-  /** What arrives from now on does not count: the answer that ends this connection is certain. */
-  ignoresInput: boolean;
-  /** Answers what came after the requests in progress and was none itself; called when these have been answered. */
-  lastAnswer: (() => void) | undefined;
-  /** While something written waits for the client to take it. */
-  outgoing: Pace | undefined;
-}
+import { MIB } from '../../core/time.ts';
+import { Pace } from './body.ts';
+import { type NetworkMatcher, plainAddress } from './host.ts';
+import { Connection, type Peer } from './request.ts';
 
 /**
  * The kernel reports that a client took something only when about a third of its send buffer (up to 4 MiB) is free
  * again. Time saved up by such a burst must last until the next one, or a client well above the minimum rate would
  * count as stalled.
  */
-const MOST_ALLOWANCES = 3;
+const MAX_ALLOWANCES = 3;
 
-/** Ends the connection with this answer, in its turn. The first such answer stays. */
-export function endWith(connection: Connection, answer: () => void): void {
-  if (connection.ignoresInput) return;
-  connection.ignoresInput = true;
-  if (connection.exchanges.length === 0) answer();
-  else connection.lastAnswer = answer;
-}
-
-/**
- * Of a unix socket. Only processes that its mode lets in connect, and a proxy is what it is for. Not every socket
- * without an address is one: a client of TCP that has gone already has none either.
- */
+/** Peers on a unix socket count as trusted proxies: file permissions decide who can connect. */
 const LOCAL_PEER: Peer = { address: 'unix', isTrusted: true, tls: undefined };
 
 export class Connections {
@@ -75,6 +46,7 @@ export class Connections {
     return this.#admitted.size;
   }
 
+  /** Not every socket without an address is a local one: a client of TCP that has gone already has none either. */
   peerOf(socket: Socket): Peer {
     if (this.#peersAreLocal) return LOCAL_PEER;
     const address = plainAddress(socket.remoteAddress ?? '') ?? '';
@@ -84,8 +56,11 @@ export class Connections {
   /** Counts a new connection until it closes; false when there are too many, in all or of this client. */
   admit(socket: Socket, { address, isTrusted }: Peer): boolean {
     const key = clientKey(address);
-    if (this.#admitted.size >= this.#config.maxConnections) return false;
-    if (!isTrusted && !this.#countClient(key)) return false;
+    const { maxConnections, maxConnectionsPerClient } = this.#config;
+    if (this.#admitted.size >= maxConnections) return false;
+    const ofClient = this.#countByClient.get(key) ?? 0;
+    if (!isTrusted && maxConnectionsPerClient !== 0 && ofClient >= maxConnectionsPerClient) return false;
+    if (!isTrusted) this.#countByClient.set(key, ofClient + 1);
     this.#admitted.add(socket);
     socket.once('close', () => {
       this.#admitted.delete(socket);
@@ -94,17 +69,15 @@ export class Connections {
     return true;
   }
 
+  #discountClient(key: string): void {
+    const count = this.#countByClient.get(key) ?? 0;
+    if (count > 1) this.#countByClient.set(key, count - 1);
+    else this.#countByClient.delete(key);
+  }
+
   /** HTTP begins on it, until it closes. */
   open(socket: Socket, peer: Peer): Connection {
-    const connection: Connection = {
-      socket,
-      peer,
-      exchanges: [],
-      hasAsked: false,
-      ignoresInput: false,
-      lastAnswer: undefined,
-      outgoing: undefined,
-    };
+    const connection = new Connection(socket, peer);
     this.#bySocket.set(socket, connection);
     socket.once('close', () => this.#bySocket.delete(socket));
     return connection;
@@ -121,33 +94,16 @@ export class Connections {
     const minBytesPerSecond = this.#config.minTransferRate;
     for (const connection of this.#bySocket.values()) {
       const { socket, outgoing } = connection;
-      const arriving = connection.exchanges.at(-1)?.body;
-      if (arriving instanceof BodyReader && arriving.isUnfinished) arriving.checkPieces();
+      const arriving = connection.requests.at(-1)?.reader;
+      if (arriving?.isUnfinished === true) arriving.checkPieces();
       const waiting = socket.writableLength;
       const movedBytes = socket.bytesWritten - waiting;
       if (waiting === 0) connection.outgoing = undefined;
       else if (outgoing === undefined) {
-        connection.outgoing = new Pace({ minBytesPerSecond, nowMs, movedBytes, mostAllowances: MOST_ALLOWANCES });
+        connection.outgoing = new Pace({ minBytesPerSecond, nowMs, movedBytes, maxAllowances: MAX_ALLOWANCES });
       } else if (outgoing.isTooSlow(nowMs, movedBytes)) this.#tooSlow.add(socket);
     }
     this.#cutOffNext();
-  }
-
-  /** Those that have been opened and never used; node does not count them as idle. */
-  destroyUnused(): void {
-    for (const socket of this.#admitted) if (socket.bytesRead === 0) socket.destroy();
-    for (const socket of this.#bySocket.keys()) if (socket.bytesRead === 0) socket.destroy();
-  }
-
-  destroyAll(): void {
-    for (const socket of this.#admitted) socket.destroy();
-  }
-
-  /** Resolves when the sockets there are have closed, which is a little after node's server has let go of them. */
-  async gone(): Promise<void> {
-    for (const sockets of [this.#admitted, this.#bySocket]) {
-      for (const socket of sockets.keys()) await new Promise((resolve) => socket.once('close', resolve));
-    }
   }
 
   /** One in a turn of the event loop: the kernel may take a millisecond to free what it held for it. */
@@ -177,43 +133,86 @@ export class Connections {
     (below ?? socket).resetAndDestroy();
   }
 
-  #countClient(key: string): boolean {
-    const most = this.#config.maxConnectionsPerClient;
-    const count = this.#countByClient.get(key) ?? 0;
-    if (most !== 0 && count >= most) return false;
-    this.#countByClient.set(key, count + 1);
-    return true;
+  /** Those that have been opened and never used; node does not count them as idle. */
+  destroyUnused(): void {
+    for (const socket of this.#admitted) if (socket.bytesRead === 0) socket.destroy();
+    for (const socket of this.#bySocket.keys()) if (socket.bytesRead === 0) socket.destroy();
   }
 
-  #discountClient(key: string): void {
-    const count = this.#countByClient.get(key) ?? 0;
-    if (count > 1) this.#countByClient.set(key, count - 1);
-    else this.#countByClient.delete(key);
+  destroyAll(): void {
+    for (const socket of this.#admitted) socket.destroy();
+  }
+
+  /** Resolves when the sockets there are have closed, which is a little after node's server has let go of them. */
+  async gone(): Promise<void> {
+    for (const sockets of [this.#admitted, this.#bySocket]) {
+      for (const socket of sockets.keys()) await new Promise((resolve) => socket.once('close', resolve));
+    }
   }
 }
 
-export interface Exchange {
-  readonly connection: Connection;
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-  readonly method: string;
-  readonly requestId: string;
-  readonly headers: HeaderLines;
-  readonly origin: Origin;
-  readonly startedMs: number;
-  readonly body: RequestBody;
-  /** Why it is refused whatever it asks for: its form. Then one can't tell where it ends. */
-  readonly malformed: Refusal | undefined;
-  /** The pattern of the path, once it is known. */
-  route: string;
-  /** Of the answer; 0 before there is one. */
-  status: number;
-  refusal: RefusalName | undefined;
-  sentBytes: number;
-  /** Its answer ends the connection. */
-  isLast: boolean;
-  /** The answer has been written, or the client has gone. */
-  isOver: boolean;
-  /** Ends the writer's wait for a client that has gone. */
-  wake: (() => void) | undefined;
+export interface LingerBounds {
+  /** Past these a connection is cut off. */
+  readonly maxBytes: number;
+  readonly maxMs: number;
+  /** More than so many at a time are closed without lingering. */
+  readonly maxSockets: number;
+}
+
+const LINGER_BOUNDS: LingerBounds = { maxBytes: 64 * MIB, maxMs: 5000, maxSockets: 64 };
+
+/**
+ * The lingering close (RFC 9112 section 9.6): the answer is written whole, this side is closed, and what the client
+ * still sends is read and thrown away within bounds. Closing at once would reset the connection under an answer that
+ * the client has not read yet.
+ */
+export class Lingering {
+  readonly #bounds: LingerBounds;
+  readonly #timers = new Map<Socket, NodeJS.Timeout>();
+  #maxMs: number;
+
+  constructor(bounds = LINGER_BOUNDS) {
+    this.#bounds = bounds;
+    this.#maxMs = bounds.maxMs;
+  }
+
+  /** Closes after what has been written, lingering. Requests that still arrive are not parsed any more. */
+  close(socket: Socket): void {
+    if (socket.destroyed || this.#timers.has(socket)) return;
+    if (this.#timers.size >= this.#bounds.maxSockets) {
+      Socket.prototype.destroySoon.call(socket);
+      return;
+    }
+    let leftBytes = this.#bounds.maxBytes;
+    // node's parser is one of these listeners; adding another takes the socket's handle back from it.
+    socket.removeAllListeners('data').on('data', (bytes: Uint8Array) => {
+      leftBytes -= bytes.length;
+      if (leftBytes < 0) socket.destroy();
+    });
+    socket.once('close', () => {
+      clearTimeout(this.#timers.get(socket));
+      this.#timers.delete(socket);
+    });
+    this.#limit(socket);
+    socket.end();
+    socket.resume();
+    // After a pause it was the parser that made the handle read again; resume() alone takes the handle to be reading.
+    socket._read(0);
+  }
+
+  /** Makes node:http close the connection in this way, when it does so after the answer in progress. */
+  arm(socket: Socket): void {
+    socket.destroySoon = () => this.close(socket);
+  }
+
+  /** From now on no connection lingers longer than this: the process is about to end. */
+  hurry(ms: number): void {
+    this.#maxMs = Math.min(this.#maxMs, ms);
+    for (const socket of this.#timers.keys()) this.#limit(socket);
+  }
+
+  #limit(socket: Socket): void {
+    clearTimeout(this.#timers.get(socket));
+    this.#timers.set(socket, setTimeout(() => socket.destroy(), this.#maxMs));
+  }
 }

@@ -1,7 +1,8 @@
-// Host names with an optional port, as in the Host header and in a URL: a strict reading, so that what passes can be
-// shown.
+// Text forms of hosts and addresses, as in a Host header, in a URL, or of a socket's other end. Reading is strict: what
+// passes is safe to show and to put into a script.
 
-import { isIPv6 } from 'node:net';
+import { BlockList, isIPv4, isIPv6, SocketAddress } from 'node:net';
+import { parseAddress } from '../../core/callers.ts';
 
 /**
  * Letters, digits, dots, hyphens and underscores: a name or IPv4. The longest name of the DNS has 253 characters;
@@ -11,7 +12,7 @@ const NAMED = /^[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9._])?(?::(\d{1,5})
 const BRACKETED = /^\[([0-9A-Fa-f:.]{2,45})\](?::(\d{1,5}))?$/;
 const MAX_PORT = 65535;
 
-/** Whether the text is `name[:port]`, `v4[:port]` or `[v6][:port]`, and so is safe to show and to put into a script. */
+/** Whether the text is `name[:port]`, `v4[:port]` or `[v6][:port]`. */
 export function isWellFormedHost(text: string): boolean {
   const named = NAMED.exec(text);
   if (named !== null) return isPort(named[1]);
@@ -19,19 +20,16 @@ export function isWellFormedHost(text: string): boolean {
   return bracketed !== null && isIPv6(bracketed[1] ?? '') && isPort(bracketed[2]);
 }
 
+function isPort(digits: string | undefined): boolean {
+  return digits === undefined || (Number(digits) >= 1 && Number(digits) <= MAX_PORT);
+}
+
 /** The address and port as a URL writes them. */
 export function hostOf(address: string, port: number): string {
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
-function isPort(digits: string | undefined): boolean {
-  return digits === undefined || (Number(digits) >= 1 && Number(digits) <= MAX_PORT);
-}
-
-// The address of a service as people give it on the command line: a strict reading, by the grammar of addresses that
-// the service itself finds (host.ts, URL_PREFIX), so that what passes can be shown and put into a script. Does not
-// connect to it.
-
+/** Where a service is, as people give it on the command line. */
 export interface ServiceUrl {
   /** As given, without a slash at its end. */
   readonly url: string;
@@ -43,12 +41,12 @@ export interface ServiceUrl {
   readonly prefix: string;
 }
 
-const FORM = /^(https?):\/\/([^/]+)((?:\/[A-Za-z0-9._~-]+)*)\/?$/;
+const SERVICE_URL = /^(https?):\/\/([^/]+)((?:\/[A-Za-z0-9._~-]+)*)\/?$/;
 const HOST_AND_PORT = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d+))?$/;
 
 /** Undefined for anything else: other schemes, credentials, a query, a fragment, spaces. */
 export function parseServiceUrl(text: string): ServiceUrl | undefined {
-  const [, scheme, authority = '', prefix = ''] = FORM.exec(text) ?? [];
+  const [, scheme, authority = '', prefix = ''] = SERVICE_URL.exec(text) ?? [];
   if (scheme === undefined || !isWellFormedHost(authority)) return undefined;
   const [, bracketed, name = '', port] = HOST_AND_PORT.exec(authority) ?? [];
   const isTls = scheme === 'https';
@@ -60,4 +58,46 @@ export function parseServiceUrl(text: string): ServiceUrl | undefined {
     port: port === undefined ? defaultPort : Number(port),
     prefix,
   };
+}
+
+/** RFC 4291 section 2.5.5.2, as inet_ntop writes it. */
+const IPV4_MAPPED = '::ffff:';
+const IPV6_BYTES = 16;
+
+/** RFC 4007 section 11. */
+const ZONE = /%[0-9A-Za-z.:-]+$/;
+
+/**
+ * The one text of that address: IPv4 in dotted decimal, IPv4-mapped IPv6 as IPv4, IPv6 compressed and in lower case
+ * without its zone. Undefined for anything that is no address. (Not by isIPv6 of node:net: its regular expression
+ * takes 8 ms to compile, at every start.)
+ */
+export function plainAddress(text: string): string | undefined {
+  if (isIPv4(text)) return text;
+  const address = text.replace(ZONE, '');
+  if (parseAddress(address)?.length !== IPV6_BYTES) return undefined;
+  const canonical = new SocketAddress({ family: 'ipv6', address }).address;
+  const mapped = canonical.startsWith(IPV4_MAPPED) ? canonical.slice(IPV4_MAPPED.length) : '';
+  return isIPv4(mapped) ? mapped : canonical;
+}
+
+/** Whether the address, in the form of plainAddress, is in one of the networks of a setting. */
+export type NetworkMatcher = (address: string) => boolean;
+
+/** Takes addresses and CIDR blocks that config/load.ts has checked. */
+export function networkMatcher(networks: readonly string[]): NetworkMatcher {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address = '', prefix] = network.split('/');
+    const plain = plainAddress(address) ?? address;
+    // Addresses are compared in their plain form, so a block of IPv4-mapped addresses is one of IPv4.
+    const mappedBits = family(address) !== family(plain) ? 96 : 0;
+    if (prefix === undefined) list.addAddress(plain, family(plain));
+    else list.addSubnet(plain, Math.max(0, Number(prefix) - mappedBits), family(plain));
+  }
+  return (address) => list.check(address, family(address));
+}
+
+function family(address: string): 'ipv4' | 'ipv6' {
+  return address.includes(':') ? 'ipv6' : 'ipv4';
 }

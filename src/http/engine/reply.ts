@@ -1,21 +1,19 @@
-// An answer as the handlers give it: status, the headers beside the common ones, and a body. Only reply-writer.ts turns
-// it into bytes on a socket.
+// An answer as handlers give it, and how it becomes bytes on a socket: head, framing, backpressure. Nothing else writes
+// answers. How slow a client may be is connections.ts.
 
-import type { CompactBytes } from '../../core/content.ts';
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { type CompactBytes, compactBytes } from '../../core/content.ts';
 import { type RateStanding, Refusal, type RefusalName } from '../../core/refusals.ts';
-import type { Awaitable } from '../../core/time.ts';
-import { StoreError, type StoreFailure } from '../../store/failures.ts';
-import type { RouteName } from '../routes.ts';
+import { type Awaitable, type Clock, KIB } from '../../core/time.ts';
+import { TURN_BYTES, Turns } from './body.ts';
+import type { Lingering } from './connections.ts';
+import { plainAddress } from './host.ts';
+import { STATUS_CODES } from './node-http.ts';
 import type { Request } from './request.ts';
 
-/** Content whose length is known before it is read. `close` is called exactly once, whatever happens. */
-export interface StreamedBody {
-  readonly bytes: number;
-  readonly chunks: () => AsyncIterable<Uint8Array>;
-  readonly close: () => void;
-}
-
-export type ReplyBody = string | CompactBytes | StreamedBody | null;
+/** From a request to its answer. Throws a Refusal to say no; anything else that it throws is the server's failure. */
+export type Handler = (request: Request) => Awaitable<Reply>;
 
 export interface Reply {
   readonly status: number;
@@ -26,7 +24,16 @@ export interface Reply {
   readonly refusal?: RefusalName;
 }
 
-/** JSON on one line, ended by a newline. The value has its final member names already (present.ts). */
+export type ReplyBody = string | CompactBytes | StreamedBody | null;
+
+/** Content whose length is known before it is read. `close` is called exactly once, whatever happens. */
+export interface StreamedBody {
+  readonly bytes: number;
+  readonly chunks: () => AsyncIterable<Uint8Array>;
+  readonly close: () => void;
+}
+
+/** JSON on one line, ended by a newline. The value has its final member names already. */
 export function jsonReply(status: number, value: object, headers: Readonly<Record<string, string>> = {}): Reply {
   return { status, headers: { 'Content-Type': 'application/json', ...headers }, body: `${JSON.stringify(value)}\n` };
 }
@@ -38,28 +45,6 @@ export function textReply(status: number, line: string, headers: Readonly<Record
 
 export function emptyReply(status: number, headers: Readonly<Record<string, string>> = {}): Reply {
   return { status, headers, body: null };
-}
-
-// From what a rule or a handler threw to the answer: the one place where errors become words for callers. The words and
-// statuses are core/refusals.ts.
-
-const REFUSAL_OF_STORE: Readonly<Record<StoreFailure, RefusalName>> = {
-  full: 'storageFull',
-  unavailable: 'storeUnavailable',
-};
-
-/** Long enough for a busy disk to recover, short enough for a client to wait. */
-const STORE_RETRY_SECONDS = 5;
-
-/**
- * The refusal that an error stands for: itself, or what the store's condition means to a caller. Undefined for
- * everything unexpected, about which a caller learns nothing.
- */
-export function refusalOf(error: unknown): Refusal | undefined {
-  if (error instanceof Refusal) return error;
-  if (!(error instanceof StoreError)) return undefined;
-  const retryAfterSeconds = error.failure === 'unavailable' ? STORE_RETRY_SECONDS : undefined;
-  return new Refusal(REFUSAL_OF_STORE[error.failure], {}, { retryAfterSeconds });
 }
 
 /** One line of JSON: `error` first, then `hint`, so that a shell can take both out; then other fields in snake_case. */
@@ -92,10 +77,242 @@ function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-// What a handler is: a function from a request to a reply. It throws a Refusal to say no; anything else that it throws
-// is the server's own failure.
+/** The contract's "Common response headers", in its order; X-Request-ID comes after them. Every answer has them. */
+export const COMMON_HEADERS = [
+  ['X-Content-Type-Options', 'nosniff'],
+  ['X-Frame-Options', 'DENY'],
+  ['Referrer-Policy', 'strict-origin-when-cross-origin'],
+  ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
+  ['Permissions-Policy', 'geolocation=(), microphone=(), camera=()'],
+  ['Strict-Transport-Security', 'max-age=31536000; includeSubDomains'],
+  ['Cache-Control', 'no-store, no-cache, must-revalidate, private'],
+  ['Pragma', 'no-cache'],
+] as const;
 
-export type Handler = (request: Request) => Awaitable<Reply>;
+const FLAT: readonly string[] = COMMON_HEADERS.flat();
 
-/** One handler for every route of the table, by name. */
-export type Handlers = Readonly<Record<RouteName, Handler>>;
+/** A new list of names and values in turn, as `writeHead` takes it, for the caller to add to. */
+export function commonHead(requestId: string): string[] {
+  const head = FLAT.slice();
+  head.push('X-Request-ID', requestId);
+  return head;
+}
+
+/** Bytes given to the socket at a time: how finely one can see what a slow client has taken, and what it holds. */
+const SLICE_BYTES = 64 * KIB;
+
+/**
+ * Large answers that go on in one turn of the event loop. In each turn libuv also takes in one new connection, and no
+ * more: whoever connects beside a thousand large answers waits for as many turns as others connected before.
+ */
+const ANSWERS_AT_ONCE = 1;
+
+export class ReplyWriter {
+  readonly #lingering: Lingering;
+  readonly #isStopping: () => boolean;
+  readonly #turns = new Turns(ANSWERS_AT_ONCE);
+  #ending: { readonly res: ServerResponse; readonly body: string | Uint8Array }[] = [];
+
+  constructor({ lingering, isStopping }: { lingering: Lingering; isStopping: () => boolean }) {
+    this.#lingering = lingering;
+    this.#isStopping = isStopping;
+  }
+
+  /**
+   * Writes the answer of a request whose client may have gone. Throws, or rejects, when the reply can't be written as
+   * it is: with `res.headersSent` still false when nothing of it has been.
+   */
+  write(request: Request, reply: Reply): void | Promise<void> {
+    const { body } = reply;
+    const isOver = request.state === 'over';
+    if (isOver || hasNoContent(request, reply)) {
+      if (isStreamed(body)) body.close();
+      if (isOver) return undefined;
+      this.#writeHead(request, reply, isStreamed(body) ? body.bytes : wholeBody(body).length);
+      this.#endWithTurn(request.res, '');
+      return undefined;
+    }
+    if (isStreamed(body)) return this.#writeStream(request, reply, body);
+    const whole = wholeBody(body);
+    if (whole.length > SLICE_BYTES) return this.#writeStream(request, reply, streamed(whole));
+    this.#writeHead(request, reply, whole.length);
+    request.sentBytes = whole.length;
+    this.#endWithTurn(request.res, whole);
+    return undefined;
+  }
+
+  #writeHead(request: Request, reply: Reply, bytes: number): void {
+    const { res } = request;
+    const head = commonHead(request.id);
+    for (const name in reply.headers) head.push(name, reply.headers[name]!);
+    // RFC 9110 section 8.6: neither has a length. (A 304 could give that of the 200, which is of no use to anyone.)
+    if (reply.status !== 204 && reply.status !== 304) head.push('Content-Length', String(bytes));
+    // An answer before the end of the request must be the last one: what follows on the connection is no request.
+    if (this.#isStopping() || request.reader?.isUnfinished === true) request.beLast();
+    if (request.state === 'last') head.push('Connection', 'close');
+    res.writeHead(reply.status, head);
+    request.status = reply.status;
+    // node ends a connection by itself too: the client said so, or asked for a 100 that it did not need.
+    if (!res.shouldKeepAlive) request.beLast();
+    if (request.state === 'last') this.#lingering.arm(request.connection.socket);
+  }
+
+  /**
+   * Ends answers when all requests that arrived in this turn of the event loop have been taken up. Between the requests
+   * each write would find its reader asleep and wake it, which costs more than all of a small answer; one right after
+   * the other they find it at work.
+   */
+  #endWithTurn(res: ServerResponse, body: string | Uint8Array): void {
+    this.#ending.push({ res, body });
+    if (this.#ending.length === 1) setImmediate(this.#endAll);
+  }
+
+  readonly #endAll = (): void => {
+    const ending = this.#ending;
+    this.#ending = [];
+    for (const { res, body } of ending) res.end(body, 'latin1');
+  };
+
+  /** The head goes out with the first bytes, so that a source that fails at once can still be answered as an error. */
+  async #writeStream(request: Request, reply: Reply, body: StreamedBody): Promise<void> {
+    const { res } = request;
+    let turnBytes = 0;
+    try {
+      await this.#turns.wait();
+      for await (const bytes of body.chunks()) {
+        if (isOver(request)) return;
+        if (!res.headersSent) this.#writeHead(request, reply, body.bytes);
+        for (let start = 0; start < bytes.length; start += SLICE_BYTES) {
+          const slice = bytes.subarray(start, start + SLICE_BYTES);
+          await writeSlice(request, slice, body.bytes);
+          turnBytes += slice.length;
+          if (turnBytes >= TURN_BYTES || this.#turns.areAwaited()) {
+            turnBytes = 0;
+            await this.#turns.wait();
+          }
+          if (isOver(request)) return;
+        }
+      }
+      if (isOver(request)) return;
+      const { sentBytes } = request;
+      if (sentBytes !== body.bytes) throw new RangeError(`the body ended after ${sentBytes} of ${body.bytes} bytes`);
+      if (!res.headersSent) this.#writeHead(request, reply, body.bytes);
+      res.end();
+    } finally {
+      body.close();
+    }
+  }
+}
+
+/** Asked anew after each wait. */
+function isOver({ state }: Request): boolean {
+  return state === 'over';
+}
+
+/** Resolves when the kernel has the slice, whose memory may then be used again, or there is nobody left to write to. */
+function writeSlice(request: Request, slice: Uint8Array, maxBytes: number): Promise<void> {
+  request.sentBytes += slice.length;
+  if (request.sentBytes > maxBytes) throw new RangeError(`the body has more than the ${maxBytes} bytes announced`);
+  return new Promise((resolve) => {
+    request.wake = resolve;
+    request.res.write(slice, () => resolve());
+  });
+}
+
+/** Content whose head is all there is to send: HEAD, 204 and 304 (RFC 9110 section 6.4.1). */
+function hasNoContent(request: Request, reply: Reply): boolean {
+  return request.method === 'HEAD' || reply.status === 204 || reply.status === 304;
+}
+
+function isStreamed(body: ReplyBody): body is StreamedBody {
+  return typeof body === 'object' && body !== null && 'chunks' in body;
+}
+
+/** Bytes, or text of one character a byte where that is quicker: its length is that of the body either way. */
+function wholeBody(body: Exclude<ReplyBody, StreamedBody>): string | Uint8Array {
+  if (body === null) return '';
+  if (typeof body === 'object' && 'latin1' in body) return body.latin1;
+  if (typeof body === 'string' && Buffer.byteLength(body) === body.length) return body;
+  const sendable = compactBytes(typeof body === 'string' ? Buffer.from(body) : body);
+  return 'latin1' in sendable ? sendable.latin1 : sendable;
+}
+
+/** Known bytes in the manner of a stream, so that a large answer is written a slice at a time. */
+function streamed(body: string | Uint8Array): StreamedBody {
+  const bytes = typeof body === 'string' ? Buffer.from(body, 'latin1') : body;
+  return {
+    bytes: bytes.length,
+    chunks: async function* chunks() {
+      yield bytes;
+    },
+    close: () => {},
+  };
+}
+
+/** What is noted of each answer, whoever wrote it. Never the path itself: the id of a paste is a capability. */
+export interface AnsweredRequest {
+  /** `-` for what could not be parsed. */
+  readonly method: string;
+  /** The pattern of the route's path, such as `/{id}/raw`; `-` when none matched. */
+  readonly route: string;
+  readonly status: number;
+  /** Of the body, as far as they were handed to the socket. */
+  readonly bytes: number;
+  readonly ms: number;
+  readonly requestId: string;
+  readonly clientIp: string;
+  readonly fingerprint: string | null;
+  /** Why the service said no; undefined when it did not. */
+  readonly refusal: RefusalName | undefined;
+}
+
+export interface RawAnswerParts {
+  readonly clock: Clock;
+  readonly onAnswered: (answered: AnsweredRequest) => void;
+  readonly lingering: Lingering;
+  readonly requestIdOf: (presented?: string) => string;
+}
+
+/**
+ * Refuses, as text, where node:http gives no response object: what could not be parsed, CONNECT, connections over the
+ * cap. Same headers and body as any other refusal; then the connection is closed, lingering.
+ */
+export function answerRaw(
+  { clock, onAnswered, lingering, requestIdOf }: RawAnswerParts,
+  socket: Socket,
+  refusalName: RefusalName,
+  known: { method?: string; presentedRequestId?: string | undefined; allow?: string } = {},
+): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const requestId = requestIdOf(known.presentedRequestId);
+  const refusal = new Refusal(refusalName);
+  const { status, headers, body } = refusalReply(refusal, known.allow === undefined ? {} : { Allow: known.allow });
+  const text = String(body);
+  const head = commonHead(requestId);
+  for (const [name, value] of Object.entries(headers)) head.push(name, value);
+  head.push('Content-Length', String(Buffer.byteLength(text)));
+  head.push('Date', new Date(clock.unixMs()).toUTCString(), 'Connection', 'close');
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headerLines(head)}\r\n${text}`);
+  lingering.close(socket);
+  onAnswered({
+    method: known.method ?? '-',
+    route: '-',
+    status,
+    bytes: Buffer.byteLength(text),
+    ms: 0,
+    requestId,
+    clientIp: plainAddress(socket.remoteAddress ?? '') ?? '-',
+    fingerprint: null,
+    refusal: refusalName,
+  });
+}
+
+/** Names and values in turn, all of them this server's own: nothing here needs checking or escaping. */
+function headerLines(head: readonly string[]): string {
+  let lines = '';
+  for (let index = 0; index < head.length; index += 2) lines += `${head[index]}: ${head[index + 1]}\r\n`;
+  return lines;
+}

@@ -1,70 +1,74 @@
-// The HTTP server: puts the parts of this folder around node:http, listens and stops. What happens to one request is
-// exchange.ts; node's own answers, time-outs and parser failures are all replaced here by ours. TLS is tls.ts.
+// The HTTP server: what node:http hands over, from a connection that is accepted to the end of an answer, and how the
+// server stops. node's own answers, time-outs and parser failures are all replaced by ours. Knows nothing of pastes.
 
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Config } from '../../config/settings.ts';
 import type { Log } from '../../core/events.ts';
+import { UUID_BYTES, uuidFromHex } from '../../core/ids.ts';
+import { Refusal, type RefusalName } from '../../core/refusals.ts';
 import { type Clock, KIB, type RandomBytes } from '../../core/time.ts';
-import { createForwarding, type Forwarding, networkMatcher, type Peer } from '../forwarded.ts';
-import { type Bound, listenAt, type ListeningPlace, publicPlace } from '../listening.ts';
-import { createRouter, type Route, ROUTES } from '../routes.ts';
-import type { Tls } from '../tls.ts';
-import { BODIES_AT_ONCE, type BodyTransfers } from './body.ts';
-import { Connections, endWith } from './connections.ts';
-import { type ClientError, createExchanges, type Exchanges, handleClientError } from './exchange.ts';
-import { hostOf } from './host.ts';
+import { type BodyTransfers, ClientGoneError, Turns } from './body.ts';
+import { Connections, Lingering } from './connections.ts';
+import { networkMatcher } from './host.ts';
 import { createServer } from './node-http.ts';
-import { createLingering, createTurns, type Lingering } from './pace.ts';
 import {
-  createNoteAnswered, createRawAnswer, createReplyWriter, type RawAnswer, type RequestMetrics,
-} from './reply-writer.ts';
-import type { Handler } from './reply.ts';
-import { createRequestIds, HeaderLines } from './request.ts';
+  type AnsweredRequest, answerRaw, emptyReply, type Handler, type RawAnswerParts, refusalReply, type Reply, ReplyWriter,
+} from './reply.ts';
+import {
+  checkSite, type Connection, HeaderLines, type HeaderTrust, type Peer, type Presented, Request, type Route,
+} from './request.ts';
+
+/** Which route a request means, or what the answer is when there is none. */
+export type Match =
+  | { readonly kind: 'route'; readonly route: Route; readonly params: Readonly<Record<string, string>> }
+  /** A known path: OPTIONS asked for it, or its methods do not include this one. */
+  | { readonly kind: 'options' | 'methodNotAllowed'; readonly path: string; readonly allow: string }
+  | { readonly kind: 'notFound' | 'idInvalid' };
+
+/** From method and raw path to a route. */
+export interface Router {
+  match(method: string, path: string): Match;
+  /** Every method that some path of this server takes, for `OPTIONS *`. */
+  readonly allow: string;
+}
+
+/** What makes it HTTPS; http/tls.ts. */
+export interface TlsTermination {
+  createServer(options: ServerOptions, handshakeTimeoutMs: number): Server;
+  /** Of a finished handshake. */
+  presentedBy(socket: TLSSocket): Presented;
+  noteFailure(reason: string): void;
+}
 
 export interface HttpServerOptions {
   readonly config: Config;
-  /** One for every name in the table of routes. */
+  readonly router: Router;
+  /** By the names of routes. */
   readonly handlers: Readonly<Record<string, Handler>>;
-  readonly routes?: readonly Route[];
+  readonly trust: HeaderTrust;
+  /** The refusal that an error of a handler stands for; undefined for what is unexpected. */
+  readonly refusalOf: (error: unknown) => Refusal | undefined;
+  readonly onAnswered: (answered: AnsweredRequest) => void;
   /** How often time-outs and rates are looked at, and so how exact they are; a second unless given. */
-  readonly checkIntervalMs?: number;
+  readonly checkIntervalMs?: number | undefined;
   readonly clock: Clock;
   readonly random: RandomBytes;
   readonly log: Log;
-  readonly metrics?: RequestMetrics | undefined;
-  /** Called when a request was refused for want of room. */
-  readonly onStorageFull?: () => void;
-  /** Makes it HTTPS, with the certificate and the trust that this has at each moment. */
-  readonly tls?: Tls | undefined;
-}
-
-export interface ListeningAddress {
-  /** Of a unix socket its path, `(inherited)` where that is unknown; its port is 0. */
-  readonly host: string;
-  readonly port: number;
-  /** `http://host:port` or `https://host:port`, or `unix:` and the path. */
-  readonly url: string;
-}
-
-export interface HttpServer {
-  /** Where the settings say, unless a place is given. Rejects with ListeningError. */
-  listen(place?: ListeningPlace): Promise<ListeningAddress>;
-  /**
-   * Takes no new connections, lets requests in flight finish within SERVICE_SHUTDOWN_GRACE, closes what is idle.
-   * Resolves when no connection is left; calling it again gives the same promise.
-   */
-  stop(): Promise<void>;
-  /** From the moment stop() is called. */
-  isStopping(): boolean;
-  /** Connections that are open now. */
-  connectionsOpen(): number;
-  /** SERVICE_PROXY_SECRET for requests from now on. */
-  replaceProxySecret(proxySecret: string): void;
+  readonly tls?: TlsTermination | undefined;
 }
 
 const MAX_HEADER_BYTES = 16 * KIB;
+
+/** Bodies that are read on in one turn of the event loop: to digest TURN_BYTES takes a good part of a millisecond. */
+const BODIES_AT_ONCE = 1;
+
+/** No client sends so many requests ahead of their answers; each costs memory until its turn comes. */
+const MAX_PIPELINED = 100;
+
+/** For the log, as others write it: the client went away before it had an answer. It is never sent. */
+const CLIENT_GONE_STATUS = 499;
 
 /** How often a server that stops looks for connections that have become idle. */
 const STOP_CHECK_MS = 250;
@@ -72,85 +76,79 @@ const STOP_CHECK_MS = 250;
 /** Within the second in which a server without requests in flight must have stopped. */
 const STOP_LINGER_MS = 500;
 
-/** Nothing listens yet. Throws when a route of the table has no handler. */
-export function createHttpServer(options: HttpServerOptions): HttpServer {
-  const { config, log, checkIntervalMs = 1000 } = options;
-  let stopped: Promise<void> | undefined;
-  const isStopping = (): boolean => stopped !== undefined;
-  const { server, connections, lingering, forwarding, checkPace } = assemble(options, checkIntervalMs, isStopping);
-  let checks: NodeJS.Timeout | undefined;
-  return {
-    listen: async (place = publicPlace(config, 0)) => {
-      const bound = await listenAt(server, place);
-      if ('path' in bound) connections.expectLocalPeers();
-      // Such as EMFILE when a connection can't be accepted: the next one may be.
-      server.on('error', ({ message }) => {
-        log({ level: 'error', logger: 'http', event: 'accepting failed', details: { error: message } });
-      });
-      checks = setInterval(checkPace, checkIntervalMs);
-      return listeningAddress(bound, options.tls === undefined ? 'http' : 'https');
-    },
-    stop: () => {
-      stopped ??= stop(server, { connections, lingering, graceMs: 1000 * config.shutdownGraceSeconds })
-        .finally(() => clearInterval(checks));
-      return stopped;
-    },
-    isStopping,
-    connectionsOpen: () => connections.size,
-    replaceProxySecret: forwarding.replaceProxySecret,
-  };
+const UPLOAD_HINT = 'to store a paste, send it to / itself: curl -T - URL < FILE';
+
+export class HttpServer {
+  /** For whoever makes it listen; then `begin` is called. */
+  readonly node: Server;
+  readonly #parts: ServerParts;
+  #checks: NodeJS.Timeout | undefined;
+  #stopped: Promise<void> | undefined;
+
+  /** Nothing listens yet. */
+  constructor(options: HttpServerOptions) {
+    const { config, clock, checkIntervalMs = 1000, tls } = options;
+    const lingering = new Lingering();
+    this.#parts = {
+      ...options,
+      requestIdOf: createRequestIds(options.random),
+      connections: new Connections(config, networkMatcher(config.trustedProxies)),
+      lingering,
+      transfers: {
+        minBytesPerSecond: config.minTransferRate,
+        nowMs: clock.monotonicMs,
+        active: new Set(),
+        turns: new Turns(BODIES_AT_ONCE),
+      },
+      writer: new ReplyWriter({ lingering, isStopping: () => this.isStopping }),
+    };
+    this.node = createNodeServer(config, checkIntervalMs, tls);
+    takeRequests(this.#parts, this.node);
+    takeConnections(this.#parts, this.node);
+  }
+
+  /** It listens now; on a unix socket, every peer is a local one. */
+  begin(isLocal: boolean): void {
+    const { connections, transfers, clock, log, checkIntervalMs = 1000 } = this.#parts;
+    if (isLocal) connections.expectLocalPeers();
+    // Such as EMFILE when a connection can't be accepted: the next one may be.
+    this.node.on('error', ({ message }) => {
+      log({ level: 'error', logger: 'http', event: 'accepting failed', details: { error: message } });
+    });
+    this.#checks = setInterval(() => {
+      for (const transfer of transfers.active) transfer.checkPace();
+      connections.checkPace(clock.monotonicMs());
+    }, checkIntervalMs);
+  }
+
+  /**
+   * Takes no new connections, lets requests in flight finish within SERVICE_SHUTDOWN_GRACE, closes what is idle.
+   * Resolves when no connection is left; calling it again gives the same promise.
+   */
+  stop(): Promise<void> {
+    this.#stopped ??= stop(this.node, this.#parts).finally(() => clearInterval(this.#checks));
+    return this.#stopped;
+  }
+
+  /** From the moment stop() is called. */
+  get isStopping(): boolean {
+    return this.#stopped !== undefined;
+  }
+
+  /** Connections that are open now. */
+  get connectionsOpen(): number {
+    return this.#parts.connections.size;
+  }
 }
 
-interface Assembly {
-  readonly server: Server;
+interface ServerParts extends HttpServerOptions, RawAnswerParts {
   readonly connections: Connections;
-  readonly lingering: Lingering;
-  readonly forwarding: Forwarding;
-  /** Ends transfers that are too slow. */
-  readonly checkPace: () => void;
-}
-
-function assemble(options: HttpServerOptions, checkIntervalMs: number, isStopping: () => boolean): Assembly {
-  const { config, handlers, routes = ROUTES, clock, random, log, tls } = options;
-  const missing = routes.find((route) => handlers[route.name] === undefined);
-  if (missing !== undefined) throw new TypeError(`route ${missing.name} has no handler`);
-
-  const isTrustedProxy = networkMatcher(config.trustedProxies);
-  const connections = new Connections(config, isTrustedProxy);
-  const lingering = createLingering();
-  const requestIds = createRequestIds(random);
-  const router = createRouter(routes);
-  const noteAnswered = createNoteAnswered(log, options.metrics, options.onStorageFull);
-  const active: BodyTransfers['active'] = new Set();
-  const forwarding = createForwarding({ config, random, isTrustedProxy });
-  const exchanges = createExchanges({
-    router,
-    handlers,
-    forwarding,
-    requestIds,
-    transfers: {
-      minBytesPerSecond: config.minTransferRate,
-      nowMs: clock.monotonicMs,
-      active,
-      turns: createTurns(BODIES_AT_ONCE),
-    },
-    writeReply: createReplyWriter({ lingering, isStopping }),
-    clock,
-    log,
-    noteAnswered,
-  });
-  const server = createNodeServer(config, checkIntervalMs, tls);
-  const answerRaw = createRawAnswer({ clock, noteAnswered, lingering, requestIds });
-  connect(server, { connections, exchanges, answerRaw, allow: router.allow, tls });
-  const checkPace = (): void => {
-    for (const transfer of active) transfer.checkPace();
-    connections.checkPace(clock.monotonicMs());
-  };
-  return { server, connections, lingering, forwarding, checkPace };
+  readonly transfers: BodyTransfers;
+  readonly writer: ReplyWriter;
 }
 
 /** Every time-out that node has for a whole body is off: the minimum rate takes its place. */
-function createNodeServer(config: Config, checkIntervalMs: number, tls: Tls | undefined): Server {
+function createNodeServer(config: Config, checkIntervalMs: number, tls: TlsTermination | undefined): Server {
   const headersTimeout = 1000 * config.headersTimeoutSeconds;
   const options: ServerOptions = {
     connectionsCheckingInterval: checkIntervalMs,
@@ -164,34 +162,24 @@ function createNodeServer(config: Config, checkIntervalMs: number, tls: Tls | un
   };
   // A handshake has the time that a head has.
   const server = tls === undefined ? createServer(options) : tls.createServer(options, headersTimeout);
-  // 0 is no limit: node would drop the lines past one without a word, and form.ts refuses them.
+  // 0 is no limit: node would drop the lines past one without a word, and request.ts refuses them.
   server.maxHeadersCount = 0;
   // A client that has sent its request and closed its side still gets the answer; node's types do not know this switch.
   return Object.assign(server, { httpAllowHalfOpen: true });
 }
 
-interface ConnectParts {
-  readonly connections: Connections;
-  readonly exchanges: Exchanges;
-  readonly answerRaw: RawAnswer;
-  readonly allow: string;
-  readonly tls: Tls | undefined;
-}
-
 /** Listens for everything that node would otherwise answer by itself. */
-function connect(server: Server, parts: ConnectParts): void {
-  const { connections, exchanges, answerRaw, allow } = parts;
-  const receive = (req: IncomingMessage, res: ServerResponse): void => {
+function takeRequests(parts: ServerParts, server: Server): void {
+  const { connections } = parts;
+  const take = (req: IncomingMessage, res: ServerResponse): void => {
     const connection = connections.of(req.socket);
-    if (connection !== undefined) exchanges.receive(connection, req, res);
+    if (connection !== undefined) receive(parts, connection, req, res);
   };
-  server.on('request', receive).on('checkContinue', receive).on('checkExpectation', receive);
-
-  accept(server, parts);
+  server.on('request', take).on('checkContinue', take).on('checkExpectation', take);
 
   server.on('clientError', (error: ClientError, socket) => {
     const connection = connections.of(socket as Socket);
-    if (connection !== undefined) handleClientError(error, connection, answerRaw);
+    if (connection !== undefined) handleClientError(parts, connection, error);
   });
 
   server.on('connect', (req, socket) => {
@@ -200,16 +188,17 @@ function connect(server: Server, parts: ConnectParts): void {
     // node has let go of the socket, and stopped reading it, even when it was lingering already.
     socket.resume();
     const presentedRequestId = new HeaderLines(req.rawHeaders).only('x-request-id');
-    const context = { method: 'CONNECT', presentedRequestId, allow };
-    endWith(connection, () => answerRaw(connection.socket, 'methodNotAllowed', context));
+    const known = { method: 'CONNECT', presentedRequestId, allow: parts.router.allow };
+    connection.endWith(() => answerRaw(parts, connection.socket, 'methodNotAllowed', known));
   });
 }
 
 /** Takes connections in. Under TLS they are counted when they are accepted, and opened when their handshake is done. */
-function accept(server: Server, { connections, exchanges, answerRaw, tls }: ConnectParts): void {
+function takeConnections(parts: ServerParts, server: Server): void {
+  const { connections, tls } = parts;
   const open = (socket: Socket, peer: Peer): void => {
     const connection = connections.open(socket, peer);
-    socket.once('close', () => exchanges.abandon(connection));
+    socket.once('close', () => abandon(parts, connection));
   };
 
   server.on('connection', (socket: Socket) => {
@@ -219,7 +208,7 @@ function accept(server: Server, { connections, exchanges, answerRaw, tls }: Conn
     const isAdmitted = connections.admit(socket, peer);
     if (tls === undefined) {
       if (isAdmitted) open(socket, peer);
-      else answerRaw(socket, 'connectionsExhausted');
+      else answerRaw(parts, socket, 'connectionsExhausted');
     } else if (!isAdmitted) {
       // An answer would cost a handshake first.
       socket.destroy();
@@ -241,17 +230,164 @@ function accept(server: Server, { connections, exchanges, answerRaw, tls }: Conn
   });
 }
 
-function listeningAddress(bound: Bound, scheme: 'http' | 'https'): ListeningAddress {
-  if ('path' in bound) return { host: bound.path, port: 0, url: `unix:${bound.path}` };
-  return { host: bound.address, port: bound.port, url: `${scheme}://${hostOf(bound.address, bound.port)}` };
+/**
+ * A request whose head has arrived. Those of a connection are carried out one after another (RFC 9112 section 9.3.2
+ * allows no more when one of them is unsafe).
+ */
+function receive(parts: ServerParts, connection: Connection, req: IncomingMessage, res: ServerResponse): void {
+  if (connection.state === 'ending') return;
+  if (connection.requests.length >= MAX_PIPELINED) {
+    connection.socket.destroy();
+    return;
+  }
+  const request = new Request(parts, connection, req, res);
+  res.on('finish', () => finish(parts, request));
+  connection.requests.push(request);
+  if (connection.requests.length === 1) answer(parts, request);
+}
+
+function answer(parts: ServerParts, request: Request): void {
+  try {
+    const reply = replyTo(parts, request);
+    if (!(reply instanceof Promise)) send(parts, request, reply);
+    else reply.then((value) => send(parts, request, value), (error: unknown) => refuse(parts, request, error));
+  } catch (error) {
+    refuse(parts, request, error);
+  }
+}
+
+function replyTo({ router, handlers }: ServerParts, request: Request): Reply | Promise<Reply> {
+  if (request.malformed !== undefined) throw request.malformed;
+  const { method, target } = request;
+  checkSite(request);
+  if (target.path === '*') return emptyReply(204, { Allow: router.allow });
+  const match = router.match(method, target.path);
+  if (match.kind !== 'route') return replyWithoutRoute(request, match);
+  request.route = match.route;
+  request.params = match.params;
+  const handler = handlers[match.route.name];
+  if (handler === undefined) throw new Error(`route ${match.route.name} has no handler`);
+  return handler(request);
+}
+
+/** The answers that need no handler. */
+function replyWithoutRoute(request: Request, match: Exclude<Match, { kind: 'route' }>): Reply {
+  switch (match.kind) {
+    case 'options':
+      request.route = { name: '-', path: match.path };
+      return emptyReply(204, { Allow: match.allow });
+    case 'methodNotAllowed':
+      request.route = { name: '-', path: match.path };
+      return refusalReply(new Refusal('methodNotAllowed'), { Allow: match.allow });
+    case 'notFound':
+      throw new Refusal('notFound');
+    case 'idInvalid':
+      // `curl -T name host/` sends PUT /name.
+      throw new Refusal('idInvalid', request.method === 'PUT' ? { hint: UPLOAD_HINT } : {});
+  }
+}
+
+function send(parts: ServerParts, request: Request, reply: Reply): void {
+  request.refusal = reply.refusal;
+  try {
+    parts.writer.write(request, reply)?.catch((error: unknown) => refuse(parts, request, error));
+  } catch (error) {
+    refuse(parts, request, error);
+  }
+}
+
+/** Answers with the refusal that the error stands for. Half an answer can only be broken off. */
+function refuse(parts: ServerParts, request: Request, error: unknown): void {
+  const refusal = parts.refusalOf(error);
+  if (error !== refusal && !(error instanceof ClientGoneError)) {
+    // With the error's own words: they are for the operator, and callers never see them.
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    const details = { route: request.route.path, request_id: request.id, error: text };
+    const level = refusal === undefined ? 'error' : 'warning';
+    parts.log({ level, logger: 'http', event: 'request failed', details });
+  }
+  if (request.state === 'over') return;
+  if (request.res.headersSent) request.connection.socket.destroy();
+  else send(parts, request, refusalReply(refusal ?? new Refusal('internal')));
+}
+
+/** The answer has been written. */
+function finish(parts: ServerParts, request: Request): void {
+  const { connection, state } = request;
+  if (state === 'over') return;
+  end(parts, request);
+  connection.requests.shift();
+  // What was sent after a request whose answer ends the connection is not processed (RFC 9112 section 9.6).
+  if (state === 'last') return;
+  const [next] = connection.requests;
+  if (next !== undefined) answer(parts, next);
+  else connection.finalAnswer?.();
+}
+
+/** The connection is gone, with whatever was in progress on it. */
+function abandon(parts: ServerParts, connection: Connection): void {
+  for (const request of connection.requests.splice(0)) {
+    request.reader?.fail(new ClientGoneError('the client broke off'));
+    end(parts, request);
+  }
+}
+
+function end({ clock, onAnswered }: ServerParts, request: Request): void {
+  const { method, route, status, sentBytes, startedMs, id, origin, refusal } = request;
+  request.state = 'over';
+  request.wake?.();
+  onAnswered({
+    method,
+    route: route.path,
+    status: status === 0 ? CLIENT_GONE_STATUS : status,
+    bytes: sentBytes,
+    ms: clock.monotonicMs() - startedMs,
+    requestId: id,
+    clientIp: origin.clientAddress,
+    fingerprint: origin.fingerprint,
+    refusal,
+  });
+}
+
+/** What node's parser and its timer refuse, as node:http hands it over; `reason` is the parser's own words. */
+interface ClientError extends Error {
+  readonly code?: string;
+  readonly reason?: string;
+}
+
+/**
+ * Answers in our form, after the requests before it. node may report several for one socket: only the first that
+ * concerns a request counts, and none after the request that ends the connection.
+ */
+function handleClientError(parts: ServerParts, connection: Connection, error: ClientError): void {
+  const { socket, requests } = connection;
+  // The client said that its last request was the last one: the answer ends the connection. It does so by itself unless
+  // that was said in a trailer, which node's parser obeys, and node's response, written for the head, knows nothing of.
+  if (error.code === 'HPE_CLOSED_CONNECTION') return connection.endWith(() => socket.destroySoon());
+  const refusal = refusalOfClientError(error);
+  // A connection opened in advance: a 408 nobody asked for could be taken for the answer to a request on its way.
+  const wasNeverUsed = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
+  if (refusal === undefined || wasNeverUsed) {
+    socket.destroy();
+    return;
+  }
+  const reader = requests.at(-1)?.reader;
+  if (reader?.isUnfinished === true) reader.fail(new Refusal(refusal));
+  else connection.endWith(() => answerRaw(parts, socket, refusal));
+}
+
+/** Undefined for a failure of the socket itself, which leaves nobody to answer. */
+function refusalOfClientError({ code = '', reason = '' }: ClientError): RefusalName | undefined {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'requestTimeout';
+  if (code === 'HPE_HEADER_OVERFLOW') return 'headersTooLarge';
+  // RFC 9112 section 6.1: an unknown coding is 501; both framings at once, which has the same code, is 400.
+  const isCoding = code === 'HPE_INVALID_TRANSFER_ENCODING' && !reason.includes('Content-Length');
+  if (isCoding) return 'transferEncodingUnsupported';
+  return code.startsWith('HPE_') ? 'requestMalformed' : undefined;
 }
 
 /** Half-sent requests are still timed out meanwhile: `close` of node:http would end that, that of node:net does not. */
-async function stop(
-  server: Server,
-  parts: { connections: Connections; lingering: Lingering; graceMs: number },
-): Promise<void> {
-  const { connections, lingering, graceMs } = parts;
+async function stop(server: Server, { connections, lingering, config }: ServerParts): Promise<void> {
   const closed = new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
   lingering.hurry(STOP_LINGER_MS);
   // Not sooner: whoever is about to send on an idle connection could not know better, and each answer now ends its own.
@@ -262,10 +398,34 @@ async function stop(
   const grace = setTimeout(() => {
     connections.destroyAll();
     lingering.hurry(0);
-  }, graceMs);
+  }, 1000 * config.shutdownGraceSeconds);
   await closed;
   await connections.gone();
   clearInterval(idle);
   clearTimeout(grace);
   server.close();
+}
+
+/** What may be echoed: no quotes, spaces or controls, so that it is safe in a header and in any log. */
+const ECHOABLE = /^[A-Za-z0-9._:/+=@-]{1,128}$/;
+
+/** Bytes are fetched for so many ids at once: one call for each would cost more than the rest of the id. */
+const IDS_PER_FETCH = 128;
+
+/** Gives the X-Request-ID of a request that presents this one, or none: its own when that is safe, or a new UUID. */
+export type RequestIds = (presented?: string) => string;
+
+export function createRequestIds(random: RandomBytes): RequestIds {
+  let hex = '';
+  let position = 0;
+  return (presented) => {
+    if (presented !== undefined && ECHOABLE.test(presented)) return presented;
+    if (position === hex.length) {
+      hex = Buffer.from(random(IDS_PER_FETCH * UUID_BYTES)).toString('hex');
+      position = 0;
+    }
+    const start = position;
+    position += 2 * UUID_BYTES;
+    return uuidFromHex(hex.slice(start, position));
+  };
 }

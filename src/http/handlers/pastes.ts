@@ -9,7 +9,7 @@ import {
 } from '../../pastes/pastes.ts';
 import type { Paste } from '../../store/store.ts';
 import {
-  emptyReply, type Handlers, jsonReply, rateHeaders, refusalReply, type Reply, type ReplyBody, textReply,
+  emptyReply, jsonReply, rateHeaders, refusalReply, type Reply, type ReplyBody, textReply,
 } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import {
@@ -18,6 +18,7 @@ import {
   requireIdentityEncoding, single, timeBounds, typeGlob, work,
 } from '../input.ts';
 import { listText, presentCreated, presentListItem, presentMetadata } from '../present.ts';
+import type { Handlers } from '../routes.ts';
 
 /** `curl -F file=@x` sends more than the file, and what is sent is what is stored. */
 const FORM_HINT = 'this is multipart/form-data: use --data-binary @FILE or -T FILE';

@@ -7,10 +7,10 @@ import { type Challenges, maxPasteBytes, rateMaxFor, ttlSeconds } from '../../pa
 import { requireAdmin } from '../../pastes/identity.ts';
 import type { AuditStore, Store } from '../../store/store.ts';
 import { VERSION } from '../../version.ts';
-import { type Handlers, jsonReply, type Reply, textReply } from '../engine/reply.ts';
+import { jsonReply, type Reply, textReply } from '../engine/reply.ts';
 import { type CallerOf, clientDownload, page, registerCommand, single, timeBounds } from '../input.ts';
 import { challengeLine, presentAuditEntry, presentPasteChallenge, presentUnavailable } from '../present.ts';
-import { ROUTES } from '../routes.ts';
+import { type Handlers, ROUTES } from '../routes.ts';
 
 /** The admin has the limits of a trusted caller. */
 const TIERS_SHOWN = ['anonymous', 'untrusted', 'trusted'] as const satisfies readonly Tier[];
