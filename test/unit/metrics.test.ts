@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Count, countNothing, observeNothing, WORK_OUTCOMES } from '../../src/core/events.ts';
+import { type Count, countNothing, WORK_OUTCOMES } from '../../src/core/events.ts';
 import { REFUSALS } from '../../src/core/refusals.ts';
 import { createMetrics, type GaugeReaders, type Metrics, METRICS } from '../../src/ops/metrics.ts';
 import { VERSION } from '../../src/version.ts';
@@ -119,10 +119,9 @@ test('WORK_OUTCOMES: acceptance, and every refusal of proof-of-work there is', (
   assert.deepEqual([...WORK_OUTCOMES].sort(), ['accepted', ...refusals].sort());
 });
 
-test('countNothing, observeNothing: take everything', () => {
+test('countNothing: takes everything', () => {
   const count: Count = countNothing;
   assert.equal(count('pastesDeleted', 'expired', 2), undefined);
-  assert.equal(observeNothing('/', 200, 1), undefined);
 });
 
 test('observeRequest: buckets are cumulative, a bound belongs to its bucket, +Inf is the count', async () => {
