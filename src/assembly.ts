@@ -23,11 +23,11 @@ import type { ServerCertificate, Tls } from './http/tls.ts';
 import { type AntifloodOptions, createAntiflood } from './limits/antiflood.ts';
 import { createWorkQueue, type WorkQueue } from './limits/work-queue.ts';
 import { type Cleanup, createCleanup } from './ops/cleanup.ts';
-import { createChallenges, createRates } from './pastes/admission.ts';
-import { createAudit, createIdentity } from './pastes/identity.ts';
+import { Challenges, Rates } from './pastes/admission.ts';
+import { createAudit, Identity } from './pastes/identity.ts';
 import { createContentRules } from './pastes/intake.ts';
 import type { Parts } from './pastes/parts.ts';
-import { createPasswords } from './pastes/passwords.ts';
+import { Passwords } from './pastes/passwords.ts';
 import { createOwnPastes, createPastes } from './pastes/pastes.ts';
 import { adminDoubt, authorityDoubt, cleanupTasks, createRoomMaking, gaugeReaders } from './pastes/upkeep.ts';
 import { StoreError } from './store/failures.ts';
@@ -101,19 +101,17 @@ export async function assemble(
     ? undefined
     : await openMetrics(config, host, { store, passwordQueue: queue, connectionsOpen });
   const count = metrics?.count ?? countNothing;
-  const passwords = createPasswords({ queue, clock, random, checkMs: host.passwordCheckMs });
+  const passwords = new Passwords({ queue, clock, random, checkMs: host.passwordCheckMs });
   const antiflood = createAntiflood(antifloodOptions(config));
   const key = await challengeKey(config, store, random);
-  const challenges = createChallenges({ config, key, antiflood, spent: store.challenges, clock, random, count });
-  const rates = createRates({ config, clock, count });
+  const challenges = new Challenges({ config, key, antiflood, store, clock, random, count });
+  const rates = new Rates({ config, clock, count });
   const audit = createAudit({ clock, log });
-  const identity = createIdentity({
-    certificates: store.certificates, authority: store.authority, auditLog: store.audit, audit, clock,
-  });
+  const identity = new Identity({ store, audit, clock });
   const parts: Parts = {
     config, store, clock, random, log, count, queue, passwords, antiflood, challenges, rates, audit, identity,
   };
-  const rules = createContentRules({ config, store, passwords, newContentId: () => idFromBytes(random(ID_BYTES)) });
+  const rules = createContentRules({ config, store, newContentId: () => idFromBytes(random(ID_BYTES)) });
   const callerOf = createCallerOf(identity);
   const pki = createPki(parts, callerOf, tls);
   const pastes = createPastes({ ...parts, rules });

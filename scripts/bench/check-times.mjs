@@ -23,17 +23,19 @@ const ANONYMOUS = { tier: 'anonymous', fingerprint: null };
 
 /** @param {Order} order @returns {Promise<{ note: string, check: () => unknown }>} */
 async function prepareWork({ dist, database }) {
-  const { createChallenges } = await builtModule(dist, 'pastes/admission.js');
+  const { Challenges } = await builtModule(dist, 'pastes/admission.js');
   const { openReader } = await builtModule(dist, 'store/reader.js');
   const reader = openReader(database);
-  const challenges = createChallenges({
+  const challenges = new Challenges({
     config: await configOf(dist),
     key: randomBytes(32),
     antiflood: { record: () => {}, difficultyBits: () => DIFFICULTY_BITS },
-    spent: {
-      isSpent: async (/** @type {string} */ nonce) => (
-        reader.look((/** @type {{ isSpent: (nonce: string) => boolean }} */ lookups) => lookups.isSpent(nonce))
-      ),
+    store: {
+      challenges: {
+        isSpent: async (/** @type {string} */ nonce) => (
+          reader.look((/** @type {{ isSpent: (nonce: string) => boolean }} */ lookups) => lookups.isSpent(nonce))
+        ),
+      },
     },
     clock,
     random: randomBytes,
@@ -52,8 +54,8 @@ async function prepareWork({ dist, database }) {
 
 /** @param {Order} order @returns {Promise<{ note: string, check: () => unknown }>} */
 async function prepareRate({ dist }) {
-  const { createRates } = await builtModule(dist, 'pastes/admission.js');
-  const rates = createRates({ config: await configOf(dist), clock, count });
+  const { Rates } = await builtModule(dist, 'pastes/admission.js');
+  const rates = new Rates({ config: await configOf(dist), clock, count });
   const addresses = Array.from({ length: CLIENTS }, (_, client) => (
     `10.${client >> 16}.${(client >> 8) & 255}.${client & 255}`
   ));

@@ -17,7 +17,7 @@ import {
   type Store,
 } from '../store/store.ts';
 import { maxPasteBytes } from './admission.ts';
-import type { Passwords } from './passwords.ts';
+import { requireAcceptablePassword } from './passwords.ts';
 
 /** Content that a caller wants stored. */
 export interface Offer {
@@ -44,10 +44,9 @@ export interface ContentRules {
 export function createContentRules(parts: {
   config: Config;
   store: Store;
-  passwords: Passwords;
   newContentId: () => string;
 }): ContentRules {
-  const { config, store, passwords, newContentId } = parts;
+  const { config, store, newContentId } = parts;
 
   function refuseSize({ caller }: Offer, size: number): never {
     const maxSize = maxPasteBytes(config, caller);
@@ -73,7 +72,7 @@ export function createContentRules(parts: {
 
   function requireAcceptable(offer: Offer, received: ReceivedContent): void {
     if (received.bytes === 0) throw new Refusal('noContent');
-    passwords.requireAcceptable(offer.password);
+    requireAcceptablePassword(offer.password);
     if (received.bytes < config.minBytes) {
       throw new Refusal('pasteTooSmall', { size: received.bytes, minSize: config.minBytes });
     }
@@ -106,7 +105,7 @@ export function createContentRules(parts: {
         isJson: offer.isJson,
         maxBytes: maxPasteBytes(config, offer.caller),
         refuseSize: (seenBytes: number): never => {
-          passwords.requireAcceptable(offer.password);
+          requireAcceptablePassword(offer.password);
           return refuseSize(offer, seenBytes);
         },
         scan: createContentScan({ sha256: SHA256, entropy: config.minEntropyBits > 0 }),

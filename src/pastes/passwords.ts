@@ -1,5 +1,5 @@
-// Passwords of pastes: hashing and checking within a bounded number of CPU-heavy jobs, and answering for unknown ids as
-// slowly as for wrong passwords. Does not know how pastes are stored. The decisions' section "Limits" is the source.
+// Passwords of pastes: hashed and checked a few at a time, and unknown ids answered as slowly as wrong passwords. The
+// decisions' section "Limits" is the source.
 
 import { clientKey } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
@@ -10,110 +10,102 @@ import { type WorkQueue, WorkQueueFull } from '../limits/work-queue.ts';
 /** Code points; the contract's limit. */
 export const MAX_PASSWORD_LENGTH = 1024;
 
-/** A host that was suspended during a check must not make everyone wait for as long. */
-const MOST_PRETENCE_MS = 500;
+/** If the host is suspended during a check, unknown ids must not wait for as long. */
+const MAX_DECOY_DELAY_MS = 500;
 
-/** How many recent checks the running median is taken over; odd, so that it is one of them. */
+/** The running median is taken over so many checks; odd, so that it is one of them. */
 const MEDIAN_OF = 15;
 
-export interface Passwords {
-  /** Refuses a password that is too long. */
-  requireAcceptable(password: string | undefined): void;
-  /** The text to store for a new password. Refuses when too many jobs wait. */
-  hash(password: string, clientAddress: string): Promise<string>;
-  /**
-   * Finds what a password opens. The place in the queue is taken before the lookup and an unknown id is checked against
-   * a decoy, so that neither shedding nor time tells whether something exists.
-   */
-  unlock<Found extends { readonly passwordHash: string | null }>(
-    find: () => Awaitable<Found | undefined>,
-    password: string | undefined,
-    clientAddress: string,
-  ): Awaitable<Found>;
+/** How long a full queue takes to say so; else clients that ask again at once would be most of the work. */
+const REFUSAL_MS = 500;
+
+/** What a password can protect. */
+interface Lockable {
+  readonly passwordHash: string | null;
 }
 
-/**
- * Begins with one check, measured, so that the first unknown id is answered as slowly as any; unless `checkMs` says how
- * long it takes.
- */
-export function createPasswords(parts: {
-  queue: WorkQueue;
-  clock: Clock;
-  random: RandomBytes;
-  checkMs?: number | undefined;
-}): Passwords {
-  const { queue, clock, random, checkMs } = parts;
-  const decoy = decoyHash(random);
-  const recentMs: number[] = checkMs === undefined ? [] : [checkMs];
+interface PasswordParts {
+  readonly queue: WorkQueue;
+  readonly clock: Clock;
+  readonly random: RandomBytes;
+  /** How long a check takes here. When not given, the first check is made and measured at once. */
+  readonly checkMs?: number | undefined;
+}
 
-  async function timedVerify(password: string, stored: string): Promise<boolean> {
-    const startedMs = clock.monotonicMs();
-    const matches = await verifyPassword(password, stored);
-    recentMs.push(clock.monotonicMs() - startedMs);
-    if (recentMs.length > MEDIAN_OF) recentMs.shift();
-    return matches;
+export class Passwords {
+  readonly #parts: PasswordParts;
+  readonly #decoy: string;
+  readonly #recentMs: number[];
+  readonly #firstCheck: Promise<boolean> | undefined;
+
+  constructor(parts: PasswordParts) {
+    const { random, checkMs } = parts;
+    this.#parts = parts;
+    this.#decoy = decoyHash(random);
+    this.#recentMs = checkMs === undefined ? [] : [checkMs];
+    this.#firstCheck = checkMs === undefined ? this.#timedVerify('', this.#decoy) : undefined;
   }
 
-  function requireAcceptable(password: string | undefined): void {
-    if (password === undefined || password.length <= MAX_PASSWORD_LENGTH) return;
-    if ([...password].length > MAX_PASSWORD_LENGTH) throw new Refusal('passwordTooLong');
-  }
-
-  async function hash(password: string, clientAddress: string): Promise<string> {
-    requireAcceptable(password);
+  /** The text to store for a new password. Refuses one that is too long, and when too many checks wait. */
+  async hash(password: string, clientAddress: string): Promise<string> {
+    const { queue, random } = this.#parts;
+    requireAcceptablePassword(password);
     return inTurn(queue, clientAddress, () => hashPassword(password, random));
   }
 
-  function unlock<Found extends { readonly passwordHash: string | null }>(
+  /**
+   * Finds what the password opens. The place in the queue is taken before the lookup, and an unknown id is checked
+   * against a decoy: neither a full queue nor the time tells whether the id exists.
+   */
+  unlock<Found extends Lockable>(
     find: () => Awaitable<Found | undefined>,
     password: string | undefined,
     clientAddress: string,
   ): Awaitable<Found> {
-    requireAcceptable(password);
-    if (password === undefined) return andThen(find(), requireOpen);
-    return inTurn(queue, clientAddress, async () => {
+    if (password === undefined) return andThen(find(), this.#requireOpen);
+    requireAcceptablePassword(password);
+    return inTurn(this.#parts.queue, clientAddress, async () => {
       const found = await find();
       if (found !== undefined && found.passwordHash === null) return found;
-      const matches = await timedVerify(password, found?.passwordHash ?? decoy);
+      const matches = await this.#timedVerify(password, found?.passwordHash ?? this.#decoy);
       if (found === undefined) throw new Refusal('pasteNotFound');
       if (!matches) throw new Refusal('passwordInvalid');
       return found;
     });
   }
 
-  function requireOpen<Found extends { readonly passwordHash: string | null }>(
-    found: Found | undefined,
-  ): Awaitable<Found> {
-    if (found === undefined) return refuseUnknown();
+  readonly #requireOpen = <Found extends Lockable>(found: Found | undefined): Awaitable<Found> => {
+    if (found === undefined) return this.#refuseUnknown();
     if (found.passwordHash !== null) throw new Refusal('passwordRequired', { passwordProtected: true });
     return found;
-  }
+  };
 
-  /** After as long as a wrong password takes. */
-  async function refuseUnknown(): Promise<never> {
-    await firstCheck;
-    await new Promise((resolve) => setTimeout(resolve, Math.min(median(recentMs), MOST_PRETENCE_MS)));
+  /** Takes as long as a wrong password, without its work. */
+  async #refuseUnknown(): Promise<never> {
+    await this.#firstCheck;
+    await delay(Math.min(median(this.#recentMs), MAX_DECOY_DELAY_MS));
     throw new Refusal('pasteNotFound');
   }
 
-  const firstCheck = checkMs === undefined ? timedVerify('', decoy) : undefined;
-  return { requireAcceptable, hash, unlock };
+  async #timedVerify(password: string, stored: string): Promise<boolean> {
+    const { clock } = this.#parts;
+    const startedMs = clock.monotonicMs();
+    const matches = await verifyPassword(password, stored);
+    this.#recentMs.push(clock.monotonicMs() - startedMs);
+    if (this.#recentMs.length > MEDIAN_OF) this.#recentMs.shift();
+    return matches;
+  }
 }
 
-/** Of at least one value. */
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((left, right) => left - right);
-  return sorted[sorted.length >> 1]!;
+/** Refuses a password that is too long. */
+export function requireAcceptablePassword(password: string | undefined): void {
+  if (password === undefined || password.length <= MAX_PASSWORD_LENGTH) return;
+  if ([...password].length > MAX_PASSWORD_LENGTH) throw new Refusal('passwordTooLong');
 }
-
-// Work that costs a tenth of a second of CPU, a few at a time: whoever finds the queue full is told to come back.
-
-/** How long the refusal takes: a flood that asks again at once would otherwise be most of what the server does. */
-const REFUSAL_MS = 500;
 
 /**
- * Carries the work out when a place is free; refuses when too many wait, or one has waited too long. Whoever it is for
- * takes turns with the others by the address that limits go by; what is for everybody has a name of its own.
+ * Does work that costs a tenth of a second of CPU when it is this client's turn. Refuses when too many wait, or when it
+ * has waited too long. `client` is an address, or a name of its own for work that serves everybody.
  */
 export async function inTurn<Result>(queue: WorkQueue, client: string, work: () => Promise<Result>): Promise<Result> {
   const leave = await enter(queue, clientKey(client));
@@ -129,7 +121,17 @@ async function enter(queue: WorkQueue, client: string): Promise<() => void> {
     return await queue.enter(client);
   } catch (error) {
     if (!(error instanceof WorkQueueFull)) throw error;
-    await new Promise((resolve) => setTimeout(resolve, REFUSAL_MS));
+    await delay(REFUSAL_MS);
     throw new Refusal('passwordQueueFull', {}, { retryAfterSeconds: 1 });
   }
+}
+
+async function delay(ms: number): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** Of at least one value. */
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((left, right) => left - right);
+  return sorted[sorted.length >> 1]!;
 }

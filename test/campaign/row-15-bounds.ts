@@ -6,7 +6,7 @@ import type { Caller } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { createAntiflood } from '../../src/limits/antiflood.ts';
 import { createSlidingWindow } from '../../src/limits/sliding-window.ts';
-import { createRates } from '../../src/pastes/admission.ts';
+import { Rates } from '../../src/pastes/admission.ts';
 import { freshToken } from '../support/antiflood.ts';
 import { movableClock, type MovableClock } from '../support/clock.ts';
 import type { Seeded } from '../support/seeded.ts';
@@ -73,7 +73,7 @@ function clockJumps(unit: Unit, kind: 'creation' | 'lookup'): void {
   const clock = movableClock();
   const max = 10;
   const config = testConfig({ rateMax: max, lookupRateMax: max, rateWindowSeconds: 60, lookupRateWindowSeconds: 60 });
-  const rates = createRates({ config, clock, count: () => undefined });
+  const rates = new Rates({ config, clock, count: () => undefined });
   const reference = createReference(WINDOW_MS);
   const take = (address: string): unknown =>
     kind === 'creation' ? rates.countCreation(address, ANYONE) : rates.countLookup(address, ANYONE);

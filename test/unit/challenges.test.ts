@@ -6,7 +6,7 @@ import test from 'node:test';
 import type { Count } from '../../src/core/events.ts';
 import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
 import { challengeToken, type Purpose } from '../../src/crypto/proof-of-work.ts';
-import { createChallenges, type Work } from '../../src/pastes/admission.ts';
+import { Challenges, type Work } from '../../src/pastes/admission.ts';
 import { movableClock } from '../support/clock.ts';
 import { createSeeded } from '../support/seeded.ts';
 import { testConfig } from '../support/test-config.ts';
@@ -26,16 +26,18 @@ function challengesOf(bits: { paste: number; register: number }) {
   const asked: string[] = [];
   const counted: string[] = [];
   const count: Count = (name: string, outcome?: unknown) => counted.push(`${name} ${outcome}`);
-  const challenges = createChallenges({
+  const challenges = new Challenges({
     config: testConfig({ powDifficultyBits: 5, powTtlSeconds: TTL_SECONDS, registerPowDifficultyBits: bits.register }),
     key: KEY,
     antiflood: { record: () => assert.fail('issuing and checking count nothing'), difficultyBits: () => bits.paste },
-    spent: {
-      isSpent: async (nonce) => {
-        asked.push(nonce);
-        return spentNonces.has(nonce);
+    store: {
+      challenges: {
+        isSpent: async (nonce) => {
+          asked.push(nonce);
+          return spentNonces.has(nonce);
+        },
+        removeExpired: () => assert.fail('cleanup is not its business'),
       },
-      removeExpired: () => assert.fail('cleanup is not its business'),
     },
     clock,
     random: createSeeded(1).bytes,

@@ -7,7 +7,6 @@ import type { Config } from '../../src/config/settings.ts';
 import { ANONYMOUS } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { createContentRules, type Offer } from '../../src/pastes/intake.ts';
-import type { Passwords } from '../../src/pastes/passwords.ts';
 import type { Store } from '../../src/store/store.ts';
 import { testConfig } from '../support/test-config.ts';
 
@@ -21,8 +20,6 @@ interface Circumstances {
   readonly offer?: Partial<Offer>;
 }
 
-const PASSWORDS = { requireAcceptable: () => {} } as Pick<Passwords, 'requireAcceptable'> as Passwords;
-
 /** What comes of an offer, and for how many bytes the disk was asked. */
 async function offered(options: Circumstances) {
   const { roomBytes = Infinity, databaseBytes = 0 } = options;
@@ -35,7 +32,7 @@ async function offered(options: Circumstances) {
     pastes: { usage: async () => ({ bytes: 0, databaseBytes }) },
   } as unknown as Store;
   const config = testConfig(options.config ?? {});
-  const rules = createContentRules({ config, store, passwords: PASSWORDS, newContentId: () => 'content' });
+  const rules = createContentRules({ config, store, newContentId: () => 'content' });
   const offer: Offer = {
     caller: ANONYMOUS,
     source: async (sink) => void (await sink(CONTENT)),

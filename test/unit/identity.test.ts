@@ -5,9 +5,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import type { LogEntry } from '../../src/core/events.ts';
-import { createAudit, createIdentity, statusOf } from '../../src/pastes/identity.ts';
+import { createAudit, Identity, statusOf } from '../../src/pastes/identity.ts';
 import { StoreError } from '../../src/store/failures.ts';
-import type { AuditEvent, AuditStore, Certificate, CertificateStore } from '../../src/store/store.ts';
+import type { AuditEvent, AuditStore, Certificate, CertificateStore, Store } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 import { CREATED_AT } from '../support/store.ts';
 
@@ -34,10 +34,8 @@ function identityOver(certificate: Certificate | undefined, record: AuditStore['
       return fingerprint === certificate?.fingerprint ? certificate : undefined;
     },
   } as CertificateStore;
-  const identity = createIdentity({
-    certificates,
-    authority: { find: async () => undefined },
-    auditLog: { record } as AuditStore,
+  const identity = new Identity({
+    store: { certificates, authority: { find: async () => undefined }, audit: { record } } as unknown as Store,
     audit: createAudit({ clock, log: (entry) => logged.push(entry) }),
     clock,
   });

@@ -1,4 +1,4 @@
-// service/passwords.ts by itself: what is checked, in whose turn, and how long an unknown id without a password seems
+// pastes/passwords.ts by itself: what is checked, in whose turn, and how long an unknown id without a password seems
 // to take. The hashes themselves: password.test.ts; over real sockets: test/api/read-paste.test.ts.
 
 import assert from 'node:assert/strict';
@@ -8,7 +8,7 @@ import type { Clock } from '../../src/core/time.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { hashPassword } from '../../src/crypto/passwords.ts';
 import { type WorkQueue, WorkQueueFull } from '../../src/limits/work-queue.ts';
-import { createPasswords } from '../../src/pastes/passwords.ts';
+import { Passwords, requireAcceptablePassword } from '../../src/pastes/passwords.ts';
 
 const CLIENT = '2001:db8::1';
 
@@ -56,7 +56,7 @@ function passwordsFor(t: TestContext, checkMs?: number) {
       return () => void events.push('leave');
     },
   } as unknown as WorkQueue;
-  const passwords = createPasswords({ queue, clock, random: randomBytes, checkMs });
+  const passwords = new Passwords({ queue, clock, random: randomBytes, checkMs });
   const unlock = async (found: { passwordHash: string | null } | undefined, password?: string) => {
     const find = async () => {
       events.push('find');
@@ -74,17 +74,16 @@ function passwordsFor(t: TestContext, checkMs?: number) {
     return waitsMs.at(-1);
   };
   const hash = (password: string): Promise<string> => passwords.hash(password, CLIENT);
-  return { ...passwords, hash, unlock, check, seemingMs, clock, waitsMs, events, fill: () => void (isFull = true) };
+  return { hash, unlock, check, seemingMs, clock, waitsMs, events, fill: () => void (isFull = true) };
 }
 
-test('requireAcceptable: 1024 code points, however many units and bytes they are', (t) => {
-  const { requireAcceptable } = passwordsFor(t, 1);
+test('requireAcceptablePassword: 1024 code points, however many units and bytes they are', () => {
   for (const character of ['a', 'é', '😀']) {
-    requireAcceptable(character.repeat(1023));
-    requireAcceptable(character.repeat(1024));
-    assert.throws(() => requireAcceptable(character.repeat(1025)), refused('passwordTooLong'));
+    requireAcceptablePassword(character.repeat(1023));
+    requireAcceptablePassword(character.repeat(1024));
+    assert.throws(() => requireAcceptablePassword(character.repeat(1025)), refused('passwordTooLong'));
   }
-  requireAcceptable(undefined);
+  requireAcceptablePassword(undefined);
 });
 
 test('hash and unlock: a password that is too long has no turn', async (t) => {
@@ -161,7 +160,7 @@ test('unlock: unless somebody says how long a check takes, one is made that unkn
   clock.checkMs = 33;
   const waitsMs = notedWaits(t);
   const queue = { enter: () => assert.fail('no turn is asked for') } as unknown as WorkQueue;
-  const { unlock } = createPasswords({ queue, clock, random: randomBytes });
-  await assert.rejects(async () => unlock(async () => undefined, undefined, CLIENT), refused('pasteNotFound'));
+  const passwords = new Passwords({ queue, clock, random: randomBytes });
+  await assert.rejects(async () => passwords.unlock(async () => undefined, undefined, CLIENT), refused('pasteNotFound'));
   assert.deepEqual([waitsMs, clock.nowMs], [[33], 33]);
 });

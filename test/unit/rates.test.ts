@@ -7,7 +7,7 @@ import type { Config } from '../../src/config/settings.ts';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import type { Count } from '../../src/core/events.ts';
 import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
-import { createRates } from '../../src/pastes/admission.ts';
+import { Rates } from '../../src/pastes/admission.ts';
 import { movableClock } from '../support/clock.ts';
 import { testConfig } from '../support/test-config.ts';
 
@@ -29,14 +29,14 @@ const SETTINGS: Partial<Config> = {
 function ratesOf(settings: Partial<Config> = {}) {
   const clock = movableClock();
   const counted: string[] = [];
-  const rates = createRates({
+  const rates = new Rates({
     config: testConfig({ ...SETTINGS, ...settings }),
     clock,
     count: ((...labels: readonly string[]) => void counted.push(labels.join(' '))) as Count,
   });
   const create = (client: string = CLIENT, caller: Caller = ANONYMOUS) => rates.countCreation(client, caller);
   const lookUp = (client: string = CLIENT, caller: Caller = ANONYMOUS): void => rates.countLookup(client, caller);
-  return { create, lookUp, clock, counted, sweep: rates.sweep, nowSeconds: () => clock.unixMs() / 1000 };
+  return { create, lookUp, clock, counted, sweep: () => rates.sweep(), nowSeconds: () => clock.unixMs() / 1000 };
 }
 
 /** The terms of the refusal that it throws. */

@@ -70,11 +70,12 @@ function tierLimits(config: Config, tier: Tier): object {
   };
 }
 
-function proofOfWork({ difficultyBits, pasteBaseBits }: Difficulties): object {
-  const paste = difficultyBits('paste');
-  const registration = difficultyBits('register');
+function proofOfWork(challenges: Difficulties): object {
+  const paste = challenges.difficultyBits('paste');
+  const registration = challenges.difficultyBits('register');
+  const base = challenges.pasteBaseBits;
   return {
-    paste: { enabled: paste > 0, difficulty: paste, base_difficulty: pasteBaseBits, elevated: paste > pasteBaseBits },
+    paste: { enabled: paste > 0, difficulty: paste, base_difficulty: base, elevated: paste > base },
     register: { enabled: registration > 0, difficulty: registration },
   };
 }
