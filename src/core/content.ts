@@ -1,28 +1,26 @@
-// What the service finds out about content while it arrives, and the media type that follows from it. Keeps none of
-// the content, and does not decide whether it is acceptable.
+// Content: how bytes move from a source into a sink, what the service finds out about them while they arrive, and the
+// media type that follows. Keeps no content, and does not decide whether it is acceptable.
 
 import { isUtf8 } from 'node:buffer';
 import { KIB } from './time.ts';
 
-/** How a cryptographic digest is made, handed in since this layer makes none. */
+/** Takes the next bytes, which belong to it from then on. A promise asks the source to wait; a throw ends it all. */
+export type ByteSink = (bytes: Uint8Array) => void | Promise<void>;
+
+/** Pushes every byte into the sink, in order; resolves after the last was taken, rejects when either side fails. */
+export type ByteSource = (sink: ByteSink) => Promise<void>;
+
+/** A cryptographic digest, handed in since core has no node:crypto. */
 export interface Digests {
-  /** Of bytes that are all there: no object in progress is made for them. */
+  /** Of bytes that are all there: cheaper than a digest in progress. */
   whole(bytes: Uint8Array): Uint8Array;
-  /** A digest that has taken no bytes yet. */
   begin(): Digest;
 }
 
-/** A digest in progress. */
+/** In progress; `digest` may be called once. */
 export interface Digest {
   update(bytes: Uint8Array): void;
-  /** The result, once. */
   digest(): Uint8Array;
-}
-
-export interface ContentScanOptions {
-  readonly sha256: Digests;
-  /** Whether to count byte values too, which costs up to 4 ms a mebibyte. */
-  readonly entropy: boolean;
 }
 
 export interface ContentFacts {
@@ -34,52 +32,126 @@ export interface ContentFacts {
   readonly entropyBits: number | undefined;
 }
 
-export interface ContentScan {
-  /** The next bytes; only read, never kept. */
-  update(bytes: Uint8Array): void;
-  /** To be called once, after the last bytes or with them, which is quicker where they are all. */
-  finish(last?: Uint8Array): ContentFacts;
-}
+const NOTHING: Uint8Array = new Uint8Array(0);
 
-const NO_BYTES = new Uint8Array(0);
+/** Only reads the bytes that it is given. */
+export class ContentScan {
+  readonly #sha256: Digests;
+  readonly #utf8 = new Utf8Scan();
+  /** How often each byte value occurred; counting costs up to 4 ms a mebibyte. */
+  readonly #histogram: Float64Array | undefined;
+  #digest: Digest | undefined;
+  #bytes = 0;
 
-export function createContentScan({ sha256, entropy }: ContentScanOptions): ContentScan {
-  const utf8 = createUtf8Scan();
-  const histogram = entropy ? new Float64Array(256) : undefined;
-  let digest: Digest | undefined;
-  let total = 0;
-
-  function take(bytes: Uint8Array): void {
-    total += bytes.length;
-    utf8.update(bytes);
-    if (histogram !== undefined) countBytes(histogram, bytes);
+  constructor(options: { readonly sha256: Digests; readonly entropy: boolean }) {
+    this.#sha256 = options.sha256;
+    this.#histogram = options.entropy ? new Float64Array(256) : undefined;
   }
 
-  return {
-    update(bytes) {
-      take(bytes);
-      digest ??= sha256.begin();
-      digest.update(bytes);
-    },
-    finish: (last = NO_BYTES) => {
-      take(last);
-      digest?.update(last);
-      return {
-        bytes: total,
-        isText: utf8.isValid(),
-        sha256: digest === undefined ? sha256.whole(last) : digest.digest(),
-        entropyBits: histogram === undefined ? undefined : entropyBitsPerByte(histogram),
-      };
-    },
-  };
+  update(bytes: Uint8Array): void {
+    this.#take(bytes);
+    this.#digest ??= this.#sha256.begin();
+    this.#digest.update(bytes);
+  }
+
+  /** Once, after the last bytes or with them; with all of them it is quickest. */
+  finish(last = NOTHING): ContentFacts {
+    this.#take(last);
+    this.#digest?.update(last);
+    return {
+      bytes: this.#bytes,
+      isText: this.#utf8.isValid,
+      sha256: this.#digest === undefined ? this.#sha256.whole(last) : this.#digest.digest(),
+      entropyBits: this.#histogram === undefined ? undefined : entropyBitsPerByte(this.#histogram),
+    };
+  }
+
+  #take(bytes: Uint8Array): void {
+    this.#bytes += bytes.length;
+    this.#utf8.update(bytes);
+    if (this.#histogram !== undefined) countBytes(this.#histogram, bytes);
+  }
 }
 
 function countBytes(histogram: Float64Array, bytes: Uint8Array): void {
   for (let position = 0; position < bytes.length; position += 1) histogram[bytes[position]!]! += 1;
 }
 
-/** RFC 6838 section 4.2 asks for names of at most 64 characters; no type above is half as long as this. */
-export const MAX_MEDIA_TYPE_LENGTH = 64;
+/** -sum(p log2 p) over the values that occurred, 0 to 8 bits per byte. Looks at no order: `abcabc` is like `aabbcc`. */
+export function entropyBitsPerByte(histogram: ArrayLike<number>): number {
+  let total = 0;
+  for (let value = 0; value < histogram.length; value += 1) total += histogram[value]!;
+
+  let bits = 0;
+  for (let value = 0; value < histogram.length; value += 1) {
+    const count = histogram[value]!;
+    if (count > 0) bits += (count / total) * Math.log2(total / count);
+  }
+  return bits;
+}
+
+const MAX_SEQUENCE_BYTES = 4;
+
+/**
+ * Whether bytes that arrive in pieces are valid UTF-8 as a whole (RFC 3629: no overlong forms, no surrogates, nothing
+ * above U+10FFFF). Node's vectorised isUtf8 judges the pieces; only characters that a cut splits are put together here.
+ */
+export class Utf8Scan {
+  /** The first bytes of a character that the last piece ended in. */
+  readonly #cut = new Uint8Array(MAX_SEQUENCE_BYTES);
+  #cutBytes = 0;
+  #canBeValid = true;
+
+  /** Whether everything so far is valid and no character is left unfinished. */
+  get isValid(): boolean {
+    return this.#canBeValid && this.#cutBytes === 0;
+  }
+
+  /** Only reads the bytes. Whether all so far can still be the beginning of something valid. */
+  update(bytes: Uint8Array): boolean {
+    if (!this.#canBeValid) return false;
+    const start = this.#cutBytes === 0 ? 0 : this.#completeCut(bytes);
+    if (!this.#canBeValid || start === bytes.length) return this.#canBeValid;
+    const end = endOfWholeSequences(bytes, start);
+    this.#canBeValid = isUtf8(bytes.subarray(start, end));
+    this.#cutBytes = bytes.length - end;
+    this.#cut.set(bytes.subarray(end));
+    return this.#canBeValid;
+  }
+
+  /** How many bytes of the piece belong to the character that was cut. */
+  #completeCut(bytes: Uint8Array): number {
+    const missing = sequenceBytes(this.#cut[0]!) - this.#cutBytes;
+    const taken = Math.min(missing, bytes.length);
+    this.#cut.set(bytes.subarray(0, taken), this.#cutBytes);
+    this.#cutBytes += taken;
+    if (taken === missing) {
+      this.#canBeValid = isUtf8(this.#cut.subarray(0, this.#cutBytes));
+      this.#cutBytes = 0;
+    }
+    return taken;
+  }
+}
+
+/** Where a character begins, from `start` on, that needs more bytes than there are; else the end of the bytes. */
+export function endOfWholeSequences(bytes: Uint8Array, start: number): number {
+  const earliest = Math.max(start, bytes.length - (MAX_SEQUENCE_BYTES - 1));
+  for (let position = bytes.length - 1; position >= earliest; position -= 1) {
+    if (position + sequenceBytes(bytes[position]!) > bytes.length) return position;
+  }
+  return bytes.length;
+}
+
+/** How many bytes a character has that begins with this one; 1 where none can begin, which isUtf8 will find. */
+function sequenceBytes(lead: number): number {
+  if (lead >= 0xf0 && lead <= 0xf4) return 4;
+  if (lead >= 0xe0 && lead <= 0xef) return 3;
+  if (lead >= 0xc2 && lead <= 0xdf) return 2;
+  return 1;
+}
+
+/** RFC 6838 section 4.2 asks for names of at most 64 characters; no inert type is half as long as this. */
+const MAX_MEDIA_TYPE_LENGTH = 64;
 
 export const TEXT_TYPE = 'text/plain';
 const BINARY_TYPE = 'application/octet-stream';
@@ -91,14 +163,7 @@ const MEDIA_TYPE = /^[ \t]*([a-z0-9][a-z0-9!#$&^_.+-]{0,126})\/([a-z0-9][a-z0-9!
 const INERT_KINDS: ReadonlySet<string> = new Set(['image', 'audio', 'video', 'font']);
 
 const INERT_APPLICATIONS: ReadonlySet<string> = new Set([
-  'pdf',
-  'zip',
-  'gzip',
-  'x-tar',
-  'zstd',
-  'x-7z-compressed',
-  'x-xz',
-  'x-bzip2',
+  'pdf', 'zip', 'gzip', 'x-tar', 'zstd', 'x-7z-compressed', 'x-xz', 'x-bzip2',
 ]);
 
 /** Browsers read any `+xml` type as a document that may hold scripts, and in UTF-16 that is no valid UTF-8. */
@@ -126,99 +191,9 @@ export function isInlineDisposition(mimeType: string): boolean {
   return mimeType.startsWith('image/') || mimeType.startsWith('text/');
 }
 
-// Whether bytes that arrive in pieces are valid UTF-8 as a whole (RFC 3629: no overlong forms, no surrogates, nothing
-// above U+10FFFF). Does not decode; each piece is judged by the runtime's own vectorised check, and only what a cut
-// splits is looked at here.
-
-const MAX_SEQUENCE_BYTES = 4;
-
-export interface Utf8Scan {
-  /** Takes the next bytes; whether all so far can still be the beginning of something valid. Only read, never kept. */
-  update(bytes: Uint8Array): boolean;
-  /** Whether everything so far is valid and no sequence is left unfinished. */
-  isValid(): boolean;
-}
-
-export function createUtf8Scan(): Utf8Scan {
-  // The beginning of a sequence that the last piece cut off: at most 3 bytes, with room for the fourth.
-  const cut = new Uint8Array(MAX_SEQUENCE_BYTES);
-  let cutBytes = 0;
-  let valid = true;
-
-  /** Completes the cut sequence from the start of a piece; how many bytes of the piece that took. */
-  function completeCut(bytes: Uint8Array): number {
-    const missing = sequenceBytes(cut[0]!) - cutBytes;
-    const taken = Math.min(missing, bytes.length);
-    cut.set(bytes.subarray(0, taken), cutBytes);
-    cutBytes += taken;
-    if (taken === missing) {
-      valid = isUtf8(cut.subarray(0, cutBytes));
-      cutBytes = 0;
-    }
-    return taken;
-  }
-
-  return {
-    update(bytes) {
-      if (!valid) return false;
-      const start = cutBytes === 0 ? 0 : completeCut(bytes);
-      if (!valid || start === bytes.length) return valid;
-
-      const end = endOfWholeSequences(bytes, start);
-      valid = isUtf8(bytes.subarray(start, end));
-      cutBytes = bytes.length - end;
-      cut.set(bytes.subarray(end));
-      return valid;
-    },
-    isValid: () => valid && cutBytes === 0,
-  };
-}
-
-/** How long the sequence is that a byte begins. Bytes that can begin none count as one, for isUtf8 to find them. */
-function sequenceBytes(lead: number): number {
-  if (lead >= 0xf0 && lead <= 0xf4) return 4;
-  if (lead >= 0xe0 && lead <= 0xef) return 3;
-  if (lead >= 0xc2 && lead <= 0xdf) return 2;
-  return 1;
-}
-
 /**
- * Where a sequence begins, from `start` on, that needs more bytes than there are; the end of the bytes if there is
- * none.
- */
-function endOfWholeSequences(bytes: Uint8Array, start: number): number {
-  const earliest = Math.max(start, bytes.length - (MAX_SEQUENCE_BYTES - 1));
-  for (let position = bytes.length - 1; position >= earliest; position -= 1) {
-    if (position + sequenceBytes(bytes[position]!) > bytes.length) return position;
-  }
-  return bytes.length;
-}
-
-// Shannon entropy of bytes: how unpredictable each is, taken by itself. Says nothing about order, so `abcabc` scores
-// like `aabbcc`.
-
-/** How often each of the 256 byte values occurred. */
-export type Histogram = ArrayLike<number>;
-
-/** Bits per byte, 0 to 8: -sum(p log2 p) over the values that occurred. No bytes at all have an entropy of 0. */
-export function entropyBitsPerByte(histogram: Histogram): number {
-  let total = 0;
-  for (let value = 0; value < histogram.length; value += 1) total += histogram[value]!;
-
-  let bits = 0;
-  for (let value = 0; value < histogram.length; value += 1) {
-    const count = histogram[value]!;
-    if (count > 0) bits += (count / total) * Math.log2(total / count);
-  }
-  return bits;
-}
-
-// The `type` filter of lists: a glob in which `*` stands for any text, `?` for any one character, and all else for
-// itself. Matching is SQLite's GLOB operator; this makes its pattern and bounds what it may cost.
-
-/**
- * Whether text from a request can be a glob: 1 to 64 characters, none of them a control character (NUL would end the
- * pattern). Matching one against one type takes up to as many steps as the product of their lengths.
+ * Whether text can be the `type` filter of lists, a glob of `*`, `?` and plain text: 1 to 64 characters and no control
+ * character, since NUL would end SQLite's pattern. Matching takes up to pattern times type steps, so both are short.
  */
 export function isGlob(text: string): boolean {
   return text.length <= MAX_MEDIA_TYPE_LENGTH && /^[^\0-\x1f\x7f]+$/.test(text);
@@ -232,27 +207,12 @@ export function sqliteGlob(glob: string): string {
   return glob.toLowerCase().replaceAll('[', '[[]').replace(/\*+/g, '*');
 }
 
-// How bytes move between the layers without either side knowing the other's streams: a source pushes into a sink. And
-// the forms in which small ones are kept.
-
-/**
- * Takes the next bytes, which are its own from then on. A promise asks the source to wait; a throw ends the transfer.
- */
-export type ByteSink = (bytes: Uint8Array) => void | Promise<void>;
-
-/**
- * Pushes every byte into the sink, in order; resolves after the last was taken. Rejects when either side breaks off.
- */
-export type ByteSource = (sink: ByteSink) => Promise<void>;
-
-const NOTHING = new Uint8Array(0);
-
 /** Room for many small pieces. */
 const FIRST_BYTES = KIB;
 
 /**
- * Bytes that arrive in pieces, kept as one. The first is kept as it is, and each other copied at once: a piece that is
- * kept takes some 400 bytes beside its own.
+ * Bytes that arrive in pieces, put together as they come: each piece that is kept costs some 400 bytes beside its own.
+ * The first is taken as it is, the others are copied.
  */
 export class JoinedBytes {
   readonly #mostBytes: number;
@@ -295,21 +255,16 @@ export class JoinedBytes {
   }
 }
 
-/** Bytes as text of one character a byte. */
-export interface ByteText {
-  readonly latin1: string;
-}
-
-export type CompactBytes = Uint8Array | ByteText;
+/** Bytes, or text of one character a byte. */
+export type CompactBytes = Uint8Array | { readonly latin1: string };
 
 /**
- * Up to this size text is the better form. To keep: a small array of bytes takes several times its length, in pieces
- * that leave gaps when they go. To send: node puts it into one write with the head, where bytes would be a second
- * buffer.
+ * Up to this size text is better. To keep: a small array takes several times its length, and leaves gaps when it goes.
+ * To send: node writes text together with the head, where bytes would be a second buffer.
  */
 const TEXT_BYTES = 8 * KIB;
 
-/** The bytes in the form that costs least to keep and to send, for which they may be copied. */
+/** In the form that costs least to keep and to send; may be a copy. */
 export function compactBytes(bytes: Uint8Array): CompactBytes {
   if (bytes.length > TEXT_BYTES) return bytes;
   return { latin1: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1') };
@@ -321,8 +276,8 @@ export function partOf(bytes: CompactBytes, start: number, end: number): Compact
 }
 
 /**
- * Gives up at once the memory of bytes that are no longer needed, where nothing else is in it: what large transfers
- * leave to the collector is more than they ever hold, and V8 goes through its whole heap for it.
+ * Gives the memory of bytes back at once, where nothing else is in it. Left to the collector, large transfers pile up
+ * more than they ever hold, and V8 goes through its whole heap for it.
  */
 export function freeBytes({ buffer, length }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);

@@ -1,311 +1,192 @@
-// The body of an `application/json` request: strict JSON (RFC 8259), of which the string member `content` of the
-// top-level object is passed on decoded, as it arrives. Memory is bounded by the bytes given at a time. Builds no
-// values, and bounds no sizes.
+// The body of an `application/json` request: strict JSON (RFC 8259) whose top-level string `content` is passed on
+// decoded while it arrives. What stands around it, the frame, is kept and judged by JSON.parse at the end.
 
-import { type ByteSink, createUtf8Scan } from './content.ts';
-import {
-  createJsonStringReader, JSON_SCALAR_START, type JsonScalarState, type JsonTextTarget, QUOTE,
-} from './json-string.ts';
+import { type ByteSink, endOfWholeSequences, JoinedBytes, Utf8Scan } from './content.ts';
 import { Refusal } from './refusals.ts';
+import { KIB } from './time.ts';
 
 /** How deep objects and arrays may be nested, the top-level object included. */
 export const MAX_JSON_DEPTH = 64;
 
-const COMMA = 0x2c;
+/** How long the frame may be: the document with `""` in the place of its content. */
+export const MAX_FRAME_BYTES = 64 * KIB;
+
+const QUOTE = 0x22;
 const COLON = 0x3a;
-const ARRAY_OPEN = 0x5b;
-const ARRAY_CLOSE = 0x5d;
-const OBJECT_OPEN = 0x7b;
-const OBJECT_CLOSE = 0x7d;
+const BACKSLASH = 0x5c;
+const LETTER_U = 0x75;
+const OPENING: ReadonlySet<number> = new Set(Buffer.from('{['));
+const CLOSING: ReadonlySet<number> = new Set(Buffer.from('}]'));
 
-/** RFC 8259 section 2: space, tab, line feed, carriage return. */
-const WHITESPACE: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d]);
+/** RFC 8259 section 2. */
+const WHITESPACE: ReadonlySet<number> = new Set(Buffer.from(' \t\n\r'));
 
-const CONTENT_NAME = Buffer.from('content');
+/** The name `content` with its quotes, every character of it escaped. */
+const LONGEST_CONTENT_NAME = '""'.length + 'content'.length * '\\u0063'.length;
 
-/** What the grammar allows next, outside of strings, numbers and literal names. */
-type Expected =
-  | 'document'
-  | 'nameOrEnd'
-  | 'name'
-  | 'colon'
-  | 'value'
-  | 'valueOrEnd'
-  | 'commaOrEnd'
-  | 'nothing';
+/** 1 for the bytes of a string that stand for themselves: a table, since it is asked for each byte of content. */
+const ORDINARY = Uint8Array.from({ length: 256 }, (_, byte) =>
+  byte >= 0x20 && byte !== QUOTE && byte !== BACKSLASH ? 1 : 0,
+);
 
-export interface JsonContentReader {
-  /**
-   * Takes the next bytes of the document, like a sink; they must not change afterwards. Throws Refusal('jsonInvalid')
-   * once they can't be the beginning of an acceptable document. A promise is the sink's own.
-   */
-  write(bytes: Uint8Array): void | Promise<void>;
-  /** Throws the same when the document is not complete, or had no content or an empty one. */
-  end(): void;
-}
+const NOTHING: Uint8Array = new Uint8Array(0);
 
 /**
- * Refused are, beside what is no JSON: a document that is no object, `content` that is missing, empty, no string or
- * given twice (`"\u0063ontent"` is the same name), nesting deeper than MAX_JSON_DEPTH, a byte order mark, and bytes
- * that are not UTF-8. A lone surrogate in `content` becomes U+FFFD. Content is passed on before the rest has been
- * seen: only `end` says that it counts.
+ * Refuses with `jsonInvalid`, beside what is no JSON: a document that is no object, `content` that is missing, empty,
+ * no string or given twice (`"\u0063ontent"` is the same name), nesting deeper than MAX_JSON_DEPTH, a frame longer than
+ * MAX_FRAME_BYTES, a byte order mark, and bytes that are not UTF-8. A lone surrogate in `content` becomes U+FFFD.
+ * Content is passed on before the rest has been seen: only `end` says that it counts.
  */
-export function createJsonContentReader(sink: ByteSink): JsonContentReader {
-  const document = new JsonDocument();
-  return {
-    write(bytes) {
-      const content = document.read(bytes);
-      return content.length > 0 ? sink(content) : undefined;
-    },
-    end: () => document.end(),
-  };
-}
-
-function refuse(): never {
-  throw new Refusal('jsonInvalid');
-}
-
-/** The invariant: everything read so far is the beginning of some acceptable document. */
-class JsonDocument {
-  readonly #utf8 = createUtf8Scan();
-  readonly #string = createJsonStringReader(refuse);
-  readonly #content = createContentBuffer();
-  readonly #name = createNameMatcher(CONTENT_NAME);
-  /** The closing bracket of each container that is open. */
-  readonly #closing: number[] = [];
-  #expected: Expected = 'document';
-  #scalar: JsonScalarState | undefined;
-  /** Whether the last name was the top-level `content`, so that the value after it must be its string. */
+export class JsonContentReader {
+  readonly #sink: ByteSink;
+  readonly #utf8 = new Utf8Scan();
+  readonly #frame = new JoinedBytes(MAX_FRAME_BYTES);
+  /** Where the next byte stands: outside of strings, in a string of the frame, or in the content. */
+  #place: 'outside' | 'string' | 'content' = 'outside';
+  /** How many objects and arrays are open. */
+  #depth = 0;
+  /** In a string of the frame: whether a backslash came right before. */
+  #isEscaped = false;
+  /** The last string directly in the top-level object, as far as it can be the name `content`. */
+  #name = '';
+  /** Whether the value of `content` comes next. */
   #atContent = false;
   #contentSeen = false;
   #hasContent = false;
+  /** Bytes of content that can't be decoded before more of it has come: part of an escape or of a character. */
+  #cut: Uint8Array = NOTHING;
+  /** A high surrogate that was escaped, until it is known whether its low half follows. */
+  #highSurrogate = '';
 
-  /** Reads on; the decoded bytes of content among them. */
-  read(bytes: Uint8Array): Uint8Array {
+  constructor(sink: ByteSink) {
+    this.#sink = sink;
+  }
+
+  /** Takes the next bytes, like a sink; they must not change afterwards. A promise is the sink's own. */
+  write(bytes: Uint8Array): void | Promise<void> {
     if (!this.#utf8.update(bytes)) refuse();
-    this.#content.begin(bytes.length);
-    let position = 0;
-    while (position < bytes.length) {
-      if (this.#string.isOpen) position = this.#readString(bytes, position);
-      else if (this.#scalar !== undefined) position = this.#readScalar(bytes, position, this.#scalar);
-      else this.#readStructure(bytes[position++]!);
+    const content = this.#read(this.#cut.length === 0 ? bytes : Buffer.concat([this.#cut, bytes]));
+    if (content.length === 0) return undefined;
+    this.#hasContent = true;
+    return this.#sink(content);
+  }
+
+  /** After the last bytes. */
+  end(): void {
+    // Only a colon directly in an object or array leads to content, and in an array JSON.parse refuses it.
+    if (!this.#hasContent) refuse();
+    parse(textOf(this.#frame.take()));
+  }
+
+  /** The decoded content in these bytes. There is one `content` only, so that all of it is in one place. */
+  #read(bytes: Uint8Array): Uint8Array {
+    const start = this.#place === 'content' ? 0 : this.#readFrame(bytes, 0);
+    const end = this.#place === 'content' ? endOfContent(bytes, start) : start;
+    const isOver = bytes[end] === QUOTE;
+    const content = this.#decode(bytes.subarray(start, end), isOver);
+    this.#cut = isOver ? NOTHING : Uint8Array.from(bytes.subarray(end));
+    if (isOver) {
+      this.#place = 'outside';
+      this.#readFrame(bytes, end + 1);
     }
-    const content = this.#content.take();
-    this.#hasContent ||= content.length > 0;
+    this.#keep(bytes.subarray(0, start), isOver ? bytes.subarray(end) : NOTHING);
     return content;
   }
 
-  end(): void {
-    // A document that is an object ends by its closing brace, so nothing can be half-read when nothing more is
-    // expected.
-    if (this.#expected !== 'nothing' || !this.#hasContent) refuse();
-  }
-
-  #readString(bytes: Uint8Array, start: number): number {
-    const position = this.#string.read(bytes, start);
-    if (this.#string.isOpen) return position;
-    if (this.#expected === 'colon') this.#endName();
-    else this.#endValue();
+  /** Reads on from `start`; the position where content begins, or the end of the bytes. */
+  #readFrame(bytes: Uint8Array, start: number): number {
+    let position = start;
+    while (position < bytes.length && this.#place !== 'content') {
+      if (this.#place === 'string') this.#readString(bytes[position]!);
+      else this.#readStructure(bytes[position]!);
+      position += 1;
+    }
     return position;
   }
 
-  #readScalar(bytes: Uint8Array, start: number, from: JsonScalarState): number {
-    let state = from;
-    for (let position = start; position < bytes.length; position += 1) {
-      const next = state.next.get(bytes[position]!);
-      if (next === undefined) {
-        if (!state.canEnd) refuse();
-        this.#scalar = undefined;
-        this.#endValue();
-        return position;
-      }
-      state = next;
-    }
-    this.#scalar = state;
-    return bytes.length;
+  /** What stands before and after content. As a copy, since the bytes may be part of a large buffer. */
+  #keep(before: Uint8Array, after: Uint8Array): void {
+    const length = before.length + after.length;
+    if (this.#frame.length + length > MAX_FRAME_BYTES) refuse();
+    if (length > 0) this.#frame.add(Buffer.concat([before, after], length));
+  }
+
+  #readString(byte: number): void {
+    if (this.#depth === 1 && this.#name.length <= LONGEST_CONTENT_NAME) this.#name += String.fromCharCode(byte);
+    if (this.#isEscaped) this.#isEscaped = false;
+    else if (byte === BACKSLASH) this.#isEscaped = true;
+    else if (byte === QUOTE) this.#place = 'outside';
   }
 
   #readStructure(byte: number): void {
     if (WHITESPACE.has(byte)) return;
-    switch (this.#expected) {
-      case 'document':
-        if (byte !== OBJECT_OPEN) refuse();
-        return this.#beginValue(byte);
-      case 'nameOrEnd':
-        return byte === OBJECT_CLOSE ? this.#endContainer() : this.#beginName(byte);
-      case 'name':
-        return this.#beginName(byte);
-      case 'colon':
-        if (byte !== COLON) refuse();
-        this.#expected = 'value';
-        return;
-      case 'valueOrEnd':
-        return byte === ARRAY_CLOSE ? this.#endContainer() : this.#beginValue(byte);
-      case 'value':
-        return this.#beginValue(byte);
-      case 'commaOrEnd':
-        return this.#readCommaOrEnd(byte);
-      case 'nothing':
-        refuse();
+    if (this.#atContent) return this.#beginContent(byte);
+    if (byte === QUOTE) {
+      this.#place = 'string';
+      if (this.#depth === 1) this.#name = '"';
+    } else if (byte === COLON) {
+      const canBeContent = this.#depth === 1 && this.#name.length <= LONGEST_CONTENT_NAME;
+      this.#atContent = canBeContent && parse(this.#name) === 'content';
+    } else if (OPENING.has(byte)) {
+      this.#depth += 1;
+      if (this.#depth > MAX_JSON_DEPTH) refuse();
+    } else if (CLOSING.has(byte)) {
+      this.#depth -= 1;
     }
   }
 
-  #beginName(byte: number): void {
-    if (byte !== QUOTE) refuse();
-    this.#expected = 'colon';
-    this.#name.reset();
-    // Names further down are not shown to the matcher, which then matches nothing.
-    this.#string.begin(this.#closing.length === 1 ? this.#name : IGNORED);
-  }
-
-  #endName(): void {
-    this.#atContent = this.#name.matches();
-    if (!this.#atContent) return;
-    if (this.#contentSeen) refuse();
+  #beginContent(byte: number): void {
+    if (byte !== QUOTE || this.#contentSeen) refuse();
     this.#contentSeen = true;
+    this.#atContent = false;
+    this.#place = 'content';
   }
 
-  #beginValue(byte: number): void {
-    if (byte === QUOTE) return this.#string.begin(this.#atContent ? this.#content : IGNORED);
-    if (this.#atContent) refuse();
-    if (byte === OBJECT_OPEN) return this.#beginContainer(OBJECT_CLOSE, 'nameOrEnd');
-    if (byte === ARRAY_OPEN) return this.#beginContainer(ARRAY_CLOSE, 'valueOrEnd');
-    this.#scalar = JSON_SCALAR_START.next.get(byte) ?? refuse();
-  }
-
-  #endValue(): void {
-    this.#expected = this.#closing.length === 0 ? 'nothing' : 'commaOrEnd';
-  }
-
-  #beginContainer(closing: number, expected: Expected): void {
-    if (this.#closing.length === MAX_JSON_DEPTH) refuse();
-    this.#closing.push(closing);
-    this.#expected = expected;
-  }
-
-  #endContainer(): void {
-    this.#closing.pop();
-    this.#endValue();
-  }
-
-  #readCommaOrEnd(byte: number): void {
-    const closing = this.#closing.at(-1);
-    if (byte === closing) return this.#endContainer();
-    if (byte !== COMMA) refuse();
-    this.#expected = closing === OBJECT_CLOSE ? 'name' : 'value';
+  /** The bytes themselves where nothing in them is escaped. */
+  #decode(bytes: Uint8Array, isLast: boolean): Uint8Array {
+    if (this.#highSurrogate === '' && !bytes.includes(BACKSLASH)) return bytes;
+    const text = this.#highSurrogate + parse(`"${textOf(bytes)}"`);
+    this.#highSurrogate = isLast || !isHighSurrogate(text.at(-1)) ? '' : text.at(-1)!;
+    return Buffer.from(text.slice(0, text.length - this.#highSurrogate.length));
   }
 }
 
-/** Strings whose text is of no interest; they are still checked. */
-const IGNORED: JsonTextTarget = { run: () => undefined, codePoint: () => undefined };
-
-interface NameMatcher extends JsonTextTarget {
-  reset(): void;
-  /** Whether the text since the reset was exactly the name. */
-  matches(): boolean;
+function textOf(utf8: Uint8Array): string {
+  return Buffer.from(utf8.buffer, utf8.byteOffset, utf8.length).toString();
 }
 
-/** Compares without keeping, since a member's name may be of any length. The name wanted is ASCII. */
-function createNameMatcher(wanted: Uint8Array): NameMatcher {
-  // How many characters of the name were matched; more than there are once something else was seen.
-  let matched = 0;
-
-  function take(character: number): void {
-    matched = character === wanted[matched] ? matched + 1 : wanted.length + 1;
-  }
-
-  return {
-    reset: () => {
-      matched = 0;
-    },
-    matches: () => matched === wanted.length,
-    run: (bytes, start, end) => {
-      for (let position = start; position < end && matched <= wanted.length; position += 1) take(bytes[position]!);
-    },
-    codePoint: take,
-  };
+function isHighSurrogate(unit = ''): boolean {
+  return unit >= '\ud800' && unit <= '\udbff';
 }
 
-// Gathers the decoded text of one JSON string out of the pieces in which its source arrives: one output for each
-// piece, and the piece itself, uncopied, where nothing in it was escaped.
-
-/**
- * How many bytes a piece's output can be longer than the piece: what earlier pieces held back is at most a high
- * surrogate, which may turn out to be alone (3 bytes), and an escape but for its last digit (3 more).
- */
-const HELD_BACK_BYTES = 6;
-
-export interface ContentBuffer extends JsonTextTarget {
-  /** A piece of so many bytes comes next. */
-  begin(pieceBytes: number): void;
-  /** What was gathered of the piece; it belongs to the caller from then on. */
-  take(): Uint8Array;
+/** The position of the closing quote, or else up to where the bytes can be decoded by themselves. */
+function endOfContent(bytes: Uint8Array, start: number): number {
+  let position = start;
+  for (;;) {
+    position = endOfRun(bytes, position);
+    if (position === bytes.length) return endOfWholeSequences(bytes, start);
+    if (bytes[position] === QUOTE) return position;
+    if (bytes[position] !== BACKSLASH) refuse();
+    const escapeBytes = bytes[position + 1] === LETTER_U ? '\\u0000'.length : '\\n'.length;
+    if (position + escapeBytes > bytes.length) return position;
+    position += escapeBytes;
+  }
 }
 
-const NOTHING = new Uint8Array(0);
-
-export function createContentBuffer(): ContentBuffer {
-  let capacity = 0;
-  let gathered: Uint8Array = NOTHING;
-  // Allocated when a second part comes; the parts are then copied together.
-  let copy: Uint8Array | undefined;
-  let length = 0;
-
-  function room(): Uint8Array {
-    if (copy === undefined) {
-      copy = new Uint8Array(capacity);
-      copy.set(gathered);
-    }
-    return copy;
-  }
-
-  return {
-    begin(pieceBytes) {
-      capacity = pieceBytes + HELD_BACK_BYTES;
-    },
-    run(bytes, start, end) {
-      const part = bytes.subarray(start, end);
-      if (length === 0) gathered = part;
-      else room().set(part, length);
-      length += part.length;
-    },
-    codePoint(codePoint) {
-      length += encodeUtf8(codePoint, room(), length);
-    },
-    take() {
-      const content = copy === undefined ? gathered : copy.subarray(0, length);
-      gathered = NOTHING;
-      copy = undefined;
-      length = 0;
-      return content;
-    },
-  };
+function endOfRun(bytes: Uint8Array, start: number): number {
+  let end = start;
+  while (end < bytes.length && ORDINARY[bytes[end]!] === 1) end += 1;
+  return end;
 }
 
-/** Writes a Unicode scalar value as UTF-8 (RFC 3629 section 3); how many bytes it took. */
-function encodeUtf8(codePoint: number, into: Uint8Array, at: number): number {
-  if (codePoint < 0x80) {
-    into[at] = codePoint;
-    return 1;
+function parse(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return refuse();
   }
-  if (codePoint < 0x800) {
-    into[at] = 0xc0 | (codePoint >> 6);
-    into[at + 1] = continuation(codePoint);
-    return 2;
-  }
-  if (codePoint < 0x10000) {
-    into[at] = 0xe0 | (codePoint >> 12);
-    into[at + 1] = continuation(codePoint >> 6);
-    into[at + 2] = continuation(codePoint);
-    return 3;
-  }
-  into[at] = 0xf0 | (codePoint >> 18);
-  into[at + 1] = continuation(codePoint >> 12);
-  into[at + 2] = continuation(codePoint >> 6);
-  into[at + 3] = continuation(codePoint);
-  return 4;
 }
 
-function continuation(bits: number): number {
-  return 0x80 | (bits & 0x3f);
+function refuse(): never {
+  throw new Refusal('jsonInvalid');
 }

@@ -4,13 +4,12 @@
 import type { Config } from '../config/settings.ts';
 import type { Caller } from '../core/callers.ts';
 import {
-  type ByteSink, type ByteSource, type ContentFacts, type ContentScan, createContentScan, freeBytes,
+  type ByteSink, type ByteSource, type ContentFacts, ContentScan, freeBytes,
   JoinedBytes, TEXT_TYPE,
 } from '../core/content.ts';
 import type { Count } from '../core/events.ts';
-import { createJsonContentReader } from '../core/json-content.ts';
+import { JsonContentReader } from '../core/json-content.ts';
 import { type RateStanding, Refusal } from '../core/refusals.ts';
-import { KIB } from '../core/time.ts';
 import { SHA256 } from '../crypto/digest.ts';
 import {
   CHUNK_BYTES, type ContentStore, type CreationOutcome, type CreationTerms, INLINE_BYTES, passesQuota,
@@ -108,7 +107,7 @@ export function createContentRules(parts: {
           requireAcceptablePassword(offer.password);
           return refuseSize(offer, seenBytes);
         },
-        scan: createContentScan({ sha256: SHA256, entropy: config.minEntropyBits > 0 }),
+        scan: new ContentScan({ sha256: SHA256, entropy: config.minEntropyBits > 0 }),
         contents: contentsFor(declaredBytes),
         newContentId,
       };
@@ -166,10 +165,6 @@ export function createStorageRules(config: Config, count: Count): StorageRules {
 const CHUNKS_IN_FLIGHT = 4;
 const MANY_CHUNKS = 16;
 
-/** A JSON escape is at most six bytes for one byte of content; the rest of the document gets a fixed allowance. */
-const JSON_BYTES_PER_CONTENT_BYTE = 6;
-const JSON_ALLOWANCE_BYTES = 64 * KIB;
-
 /** Content that has arrived whole: in memory when it is small, else in the store's chunks. */
 export interface ReceivedContent extends ContentFacts {
   readonly content: Uint8Array | null;
@@ -208,15 +203,9 @@ export async function receiveContent<Result>(
 }
 
 async function pipeJson(intake: Intake, sink: ByteSink): Promise<void> {
-  const reader = createJsonContentReader(sink);
-  const maxDocumentBytes = intake.maxBytes * JSON_BYTES_PER_CONTENT_BYTE + JSON_ALLOWANCE_BYTES;
-  let documentBytes = 0;
-  await intake.source((bytes) => {
-    documentBytes += bytes.length;
-    if (documentBytes > maxDocumentBytes) intake.refuseSize(documentBytes);
-    return reader.write(bytes);
-  });
-  await reader.end();
+  const reader = new JsonContentReader(sink);
+  await intake.source((bytes) => reader.write(bytes));
+  reader.end();
 }
 
 interface Gathering {

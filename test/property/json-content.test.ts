@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { isUtf8 } from 'node:buffer';
 import test from 'node:test';
-import { createJsonContentReader, MAX_JSON_DEPTH } from '../../src/core/json-content.ts';
+import { JsonContentReader, MAX_JSON_DEPTH } from '../../src/core/json-content.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { createSeeded, cutAtRandom, forSeeds, type Seeded } from '../support/seeded.ts';
 
@@ -63,7 +63,7 @@ function depth(value: unknown): number {
 
 function actual(pieces: readonly Uint8Array[]): Buffer | undefined {
   const taken: Uint8Array[] = [];
-  const reader = createJsonContentReader((bytes) => {
+  const reader = new JsonContentReader((bytes) => {
     taken.push(bytes);
   });
   try {
@@ -128,7 +128,7 @@ function agree(document: Uint8Array, pieces: readonly Uint8Array[]): boolean {
   return wanted !== undefined;
 }
 
-test('createJsonContentReader: agrees with JSON.parse on generated documents, cut at random', () => {
+test('JsonContentReader: agrees with JSON.parse on generated documents, cut at random', () => {
   let accepted = 0;
   forSeeds(4000, (random) => {
     const document = Buffer.from(generateDocument(random));
@@ -137,7 +137,7 @@ test('createJsonContentReader: agrees with JSON.parse on generated documents, cu
   assert.ok(accepted > 1500, `only ${accepted} documents were acceptable`);
 });
 
-test('createJsonContentReader: agrees with JSON.parse on mutated documents, cut at random', () => {
+test('JsonContentReader: agrees with JSON.parse on mutated documents, cut at random', () => {
   let accepted = 0;
   forSeeds(12_000, (random) => {
     const document = mutate(generateDocument(random), random);
@@ -146,7 +146,7 @@ test('createJsonContentReader: agrees with JSON.parse on mutated documents, cut 
   assert.ok(accepted > 800 && accepted < 10_000, `${accepted} documents were acceptable`);
 });
 
-test('createJsonContentReader: the same at every single cut, and byte by byte', () => {
+test('JsonContentReader: the same at every single cut, and byte by byte', () => {
   forSeeds(150, (random) => {
     const document = Buffer.from(generateDocument(random));
     for (let cut = 0; cut <= document.length; cut += 1) {
@@ -156,7 +156,7 @@ test('createJsonContentReader: the same at every single cut, and byte by byte', 
   });
 });
 
-test('createJsonContentReader: surrogate escapes of any order and cut decode like JSON.parse', () => {
+test('JsonContentReader: surrogate escapes of any order and cut decode like JSON.parse', () => {
   const parts = ['\\ud83d', '\\ude00', '\\u20ac', '\\n', 'x', '\u20ac', '\\u000'];
   const random = createSeeded(1);
   for (let combination = 0; combination < parts.length ** 4; combination += 1) {

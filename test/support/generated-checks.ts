@@ -9,7 +9,7 @@ import { type Setting, SETTINGS } from '../../src/config/settings.ts';
 import { clientKey, parseAddress, parseNetwork } from '../../src/core/callers.ts';
 import { mediaTypeOf } from '../../src/core/content.ts';
 import { isWellFormedId } from '../../src/core/ids.ts';
-import { createJsonContentReader } from '../../src/core/json-content.ts';
+import { JsonContentReader } from '../../src/core/json-content.ts';
 import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
 import { presentedCertificateSha1 } from '../../src/crypto/presented.ts';
 import { challengeToken, isSigned, parseToken } from '../../src/crypto/proof-of-work.ts';
@@ -59,7 +59,7 @@ function checkJsonContent(random: Seeded): void {
   const bytes = jsonBody(random, 'content');
   const received: Uint8Array[] = [];
   const content = unlessRefused(() => {
-    const reader = createJsonContentReader((piece) => void received.push(Uint8Array.from(piece)));
+    const reader = new JsonContentReader((piece) => void received.push(Uint8Array.from(piece)));
     for (const piece of cutAtRandom(bytes, random, 1 + random.below(bytes.length + 1))) void reader.write(piece);
     reader.end();
     return Buffer.concat(received).toString();

@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createContentScan, isInlineDisposition, mediaTypeOf, type ContentFacts } from '../../src/core/content.ts';
+import { ContentScan, isInlineDisposition, mediaTypeOf, type ContentFacts } from '../../src/core/content.ts';
 import { SHA256, sha256 } from '../../src/crypto/digest.ts';
 
 function factsOf(pieces: readonly Uint8Array[], entropy = false): ContentFacts {
-  const scan = createContentScan({ sha256: SHA256, entropy });
+  const scan = new ContentScan({ sha256: SHA256, entropy });
   for (const piece of pieces) scan.update(piece);
   return scan.finish();
 }
 
-test('createContentScan: size, digest and text of content in pieces', () => {
+test('ContentScan: size, digest and text of content in pieces', () => {
   const bytes = Buffer.from('h\u00e9llo \u{1f600}');
   const facts = factsOf([bytes.subarray(0, 2), bytes.subarray(2, 9), bytes.subarray(9)]);
   assert.deepEqual(facts, { bytes: 11, isText: true, sha256: sha256(bytes), entropyBits: undefined });
 });
 
-test('createContentScan: content is text only as a whole', () => {
+test('ContentScan: content is text only as a whole', () => {
   const [valid, invalid] = [Buffer.from('text'), Buffer.of(0xff)];
   for (const pieces of [[invalid], [invalid, valid], [valid, invalid], [valid, invalid, valid]]) {
     assert.equal(factsOf(pieces).isText, false);
@@ -25,20 +25,20 @@ test('createContentScan: content is text only as a whole', () => {
   assert.equal(factsOf([euro.subarray(0, 1)]).isText, false);
 });
 
-test('createContentScan: no content is text of no bytes', () => {
+test('ContentScan: no content is text of no bytes', () => {
   assert.deepEqual(factsOf([]), { bytes: 0, isText: true, sha256: sha256(Buffer.alloc(0)), entropyBits: undefined });
 });
 
-test('createContentScan: the last bytes may come with the end, alone or after others', () => {
+test('ContentScan: the last bytes may come with the end, alone or after others', () => {
   const bytes = Buffer.from('h\u00e9llo \u{1f600}');
   for (let cut = 0; cut <= bytes.length; cut += 1) {
-    const scan = createContentScan({ sha256: SHA256, entropy: true });
+    const scan = new ContentScan({ sha256: SHA256, entropy: true });
     if (cut > 0) scan.update(bytes.subarray(0, cut));
     assert.deepEqual(scan.finish(bytes.subarray(cut)), factsOf([bytes], true), String(cut));
   }
 });
 
-test('createContentScan: entropy over all pieces, when asked for', () => {
+test('ContentScan: entropy over all pieces, when asked for', () => {
   const pieces = [Buffer.from('ab'), Buffer.from('cd'), Buffer.from('abcd')];
   assert.equal(factsOf(pieces, true).entropyBits, 2);
   assert.equal(factsOf([], true).entropyBits, 0);

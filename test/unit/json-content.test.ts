@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createJsonContentReader } from '../../src/core/json-content.ts';
+import { JsonContentReader, MAX_FRAME_BYTES } from '../../src/core/json-content.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 
 /** The content of a document, given in one piece or byte by byte. */
 function contentOf(document: string | Uint8Array, pieceBytes = Infinity): string {
   const bytes = Buffer.from(document as string);
   const taken: Uint8Array[] = [];
-  const reader = createJsonContentReader((piece) => {
+  const reader = new JsonContentReader((piece) => {
     taken.push(piece);
   });
   for (let start = 0; start < bytes.length; start += pieceBytes) {
@@ -36,25 +36,25 @@ function nested(depth: number): string {
   return `{"content":"x","y":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
 }
 
-test('createJsonContentReader: passes the content on, decoded', () => {
+test('JsonContentReader: passes the content on, decoded', () => {
   assertContent('{"content":"hello"}', 'hello');
   assertContent(' \t\r\n{ "content" : "h\u00e9llo \u{1f600}" } \n', 'h\u00e9llo \u{1f600}');
   assertContent('{"content":"\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\u20AC\\u0000"}', '"\\/\b\f\n\r\tA\u00e9\u20ac\0');
 });
 
-test('createJsonContentReader: other members are checked and left out', () => {
+test('JsonContentReader: other members are checked and left out', () => {
   assertContent('{"a":null,"b":[true,false,{"content":"no"},-1.5e+3],"content":"yes","c":{},"d":[],"":""}', 'yes');
   assertContent('{"x":{"content":"no"},"content":"yes"}', 'yes');
   assertContent('{"x":1,"x":2,"content":"yes"}', 'yes');
 });
 
-test('createJsonContentReader: member names are decoded before they are compared', () => {
+test('JsonContentReader: member names are decoded before they are compared', () => {
   assertContent('{"\\u0063ont\\u0065nt":"yes"}', 'yes');
   assertContent('{"content":"yes","Content":"no","content ":"no","conten":"no","\\ud800content":"no"}', 'yes');
   assertRefused('{"content\\u0000":"no"}');
 });
 
-test('createJsonContentReader: surrogate pairs are joined, and lone ones become U+FFFD', () => {
+test('JsonContentReader: surrogate pairs are joined, and lone ones become U+FFFD', () => {
   assertContent('{"content":"\\ud83d\\ude00"}', '\u{1f600}');
   assertContent('{"content":"\\ud800\\udc00\\udbff\\udfff"}', '\u{10000}\u{10ffff}');
   // The second of two low halves does not make a pair with the first.
@@ -66,18 +66,18 @@ test('createJsonContentReader: surrogate pairs are joined, and lone ones become 
   assertContent('{"content":"\\ud7ff\\ue000"}', '\ud7ff\ue000');
 });
 
-test('createJsonContentReader: every UTF-16 code unit, escaped, decodes like JSON.parse', () => {
+test('JsonContentReader: every UTF-16 code unit, escaped, decodes like JSON.parse', () => {
   const units = Array.from({ length: 0x10000 }, (_, unit) => `\\u${unit.toString(16).padStart(4, '0')} `);
   const document = `{"content":"${units.join('')}"}`;
   const { content } = JSON.parse(document) as { content: string };
   assert.equal(contentOf(document), content.toWellFormed());
 });
 
-test('createJsonContentReader: a half surrogate in one string does not reach into the next', () => {
+test('JsonContentReader: a half surrogate in one string does not reach into the next', () => {
   assertContent('{"x":"\\ud83d","content":"\\ude00"}', '\ufffd');
 });
 
-test('createJsonContentReader: refuses content that is missing, empty, no string, or given twice', () => {
+test('JsonContentReader: refuses content that is missing, empty, no string, or given twice', () => {
   for (const document of [
     '{}', '{"x":"y"}', '{"content":""}', '{"content":null}', '{"content":1}', '{"content":["x"]}',
     '{"content":{"content":"x"}}', '{"content":true}', '{"content":"a","content":"b"}',
@@ -87,7 +87,7 @@ test('createJsonContentReader: refuses content that is missing, empty, no string
   }
 });
 
-test('createJsonContentReader: refuses a document that is no object', () => {
+test('JsonContentReader: refuses a document that is no object', () => {
   for (const document of [
     '', ' ', '"content"', '[]', '[{"content":"x"}]', 'null', 'true', '1', 'content',
   ]) {
@@ -95,7 +95,7 @@ test('createJsonContentReader: refuses a document that is no object', () => {
   }
 });
 
-test('createJsonContentReader: refuses what is no JSON', () => {
+test('JsonContentReader: refuses what is no JSON', () => {
   for (const document of [
     '{', '{"content', '{"content"', '{"content":', '{"content":"x', '{"content":"x"', '{"content":"x",}',
     '{"content":"x"}}', '{"content":"x"}x', '{"content":"x"}{"content":"x"}', '{"content":"x"},', '{,"content":"x"}',
@@ -108,7 +108,7 @@ test('createJsonContentReader: refuses what is no JSON', () => {
   }
 });
 
-test('createJsonContentReader: refuses strings that are no JSON', () => {
+test('JsonContentReader: refuses strings that are no JSON', () => {
   for (const text of [
     '\u0000', '\n', '\t', '\u001f', '\\', '\\x', '\\a', '\\U0041', '\\u', '\\u004', '\\u00g0', '\\u00G0', '\\u00/0',
     '\\u00:0', '\\u00@0', '\\u00`0', '\\u+041', '\\u 041', "\\'", '\\0',
@@ -120,7 +120,7 @@ test('createJsonContentReader: refuses strings that are no JSON', () => {
   assertContent('{"content":" \u007f\u0080"}', ' \u007f\u0080');
 });
 
-test('createJsonContentReader: takes exactly the numbers and names of JSON', () => {
+test('JsonContentReader: takes exactly the numbers and names of JSON', () => {
   for (const scalar of [
     '0', '-0', '7', '10', '-12', '0.0', '1.25', '1e1', '1E+1', '0e-0', '1.5e10', '9'.repeat(400), 'true', 'false',
     'null',
@@ -138,13 +138,13 @@ test('createJsonContentReader: takes exactly the numbers and names of JSON', () 
   }
 });
 
-test('createJsonContentReader: nesting is bounded', () => {
+test('JsonContentReader: nesting is bounded', () => {
   assertContent(nested(63), 'x');
   assertContent(nested(64), 'x');
   assertRefused(nested(65));
 });
 
-test('createJsonContentReader: refuses a byte order mark, and bytes that are no UTF-8', () => {
+test('JsonContentReader: refuses a byte order mark, and bytes that are no UTF-8', () => {
   assertRefused('\ufeff{"content":"x"}');
   for (const damage of ['80', 'c3', 'c0af', 'eda080', 'f5808080', 'ff', 'e282']) {
     const bytes = Buffer.from(damage, 'hex');
@@ -156,16 +156,32 @@ test('createJsonContentReader: refuses a byte order mark, and bytes that are no 
   assertRefused(Buffer.from('{"content":"x"}', 'utf16le'));
 });
 
-test('write: refuses as soon as the document can not be acceptable any more', () => {
-  for (const document of ['[', 'x', '{]', '{"content":1', '{"content":"a","content"', '{"content":"\\x', '{"a":01']) {
-    const reader = createJsonContentReader(() => undefined);
+test('write: refuses content that can not be acceptable as soon as it comes, whatever may follow', () => {
+  for (const document of [
+    '{"content":1', '{"content":"a","content":"', '{"content":"\\x', '{"content":"\n', '{:', '{x:',
+    '['.repeat(65), '{"content":[',
+  ]) {
+    const reader = new JsonContentReader(() => undefined);
     assert.throws(() => reader.write(Buffer.from(document)), Refusal, document);
+  }
+});
+
+test('write: refuses a frame of more than 64 KiB when it comes; content in it is of any size', () => {
+  const frame = (bytes: number): string => `{"x":"${'y'.repeat(bytes - '{"x":"","content":""}'.length)}","content":"`;
+  assertContent(`${frame(MAX_FRAME_BYTES)}z"}`, 'z');
+  assertContent(`${frame(MAX_FRAME_BYTES)}${'z'.repeat(200_000)}"}`, 'z'.repeat(200_000));
+  assertRefused(`${frame(MAX_FRAME_BYTES + 1)}z"}`);
+  for (const endless of [' ', '"x', '[]', 'x', '1', '{"content":"x"}\n', '{"content":"x","y":"']) {
+    const reader = new JsonContentReader(() => undefined);
+    const piece = Buffer.from(endless.at(-1)!.repeat(MAX_FRAME_BYTES));
+    reader.write(Buffer.from(endless));
+    assert.throws(() => reader.write(piece), Refusal, endless);
   }
 });
 
 test('write: passes content on before the document has ended, uncopied where nothing is escaped', () => {
   const taken: Uint8Array[] = [];
-  const reader = createJsonContentReader((bytes) => {
+  const reader = new JsonContentReader((bytes) => {
     taken.push(bytes);
   });
   const first = Buffer.from('{"content":"abc');
@@ -178,7 +194,7 @@ test('write: passes content on before the document has ended, uncopied where not
 
 test('write: one output for each piece of the document that holds content, and none for others', () => {
   const taken: string[] = [];
-  const reader = createJsonContentReader((bytes) => {
+  const reader = new JsonContentReader((bytes) => {
     taken.push(Buffer.from(bytes).toString());
   });
   for (const piece of [
@@ -191,10 +207,10 @@ test('write: one output for each piece of the document that holds content, and n
 });
 
 test('write: is synchronous when the sink is, and the sink\'s promise is the source\'s to wait for', async () => {
-  assert.equal(createJsonContentReader(() => undefined).write(Buffer.from('{"content":"x"}')), undefined);
+  assert.equal(new JsonContentReader(() => undefined).write(Buffer.from('{"content":"x"}')), undefined);
 
   let release = (): void => undefined;
-  const reader = createJsonContentReader(() => new Promise((resolve) => {
+  const reader = new JsonContentReader(() => new Promise((resolve) => {
     release = resolve;
   }));
   assert.equal(reader.write(Buffer.from('{"content":')), undefined);
@@ -208,7 +224,7 @@ test('write: is synchronous when the sink is, and the sink\'s promise is the sou
 
 test('write: what the sink throws comes out unchanged', () => {
   const full = new Error('full');
-  const reader = createJsonContentReader(() => {
+  const reader = new JsonContentReader(() => {
     throw full;
   });
   assert.throws(() => reader.write(Buffer.from('{"content":"x"}')), full);
