@@ -351,7 +351,7 @@ function identityWarnings(config: Config): string[] {
   return warnings;
 }
 
-// Settings as people read them, in the help, in `pasted config` and in the README. Secrets are never shown.
+// Settings as people read them, in the help, in `pasted config` and in the manual page. Secrets are never shown.
 
 const NOT_SET = '(not set)';
 

@@ -1,4 +1,4 @@
-// Every setting there is: name, default, unit, bounds, meaning. `pasted config`, `pasted help`, the README's table and
+// Every setting there is: name, default, unit, bounds, meaning. `pasted config`, `pasted help`, the manual page and
 // the type Config derive from this table or are tested against it. Does not read the environment: that is load.ts.
 
 import { DAY_SECONDS, HOUR_SECONDS, KIB, MIB, MINUTE_SECONDS } from '../core/time.ts';

@@ -1,4 +1,4 @@
-// The table of the whole API. The router, `Allow`, the index, the metrics' labels and the README's table derive from it
+// The table of the whole API. The router, `Allow`, the index, the metrics' labels and the manual page derive from it
 // or are tested against it. What a route does is in handlers/.
 
 import { isWellFormedId } from '../core/ids.ts';
@@ -13,7 +13,7 @@ export interface Route {
   readonly method: Method;
   /** Fixed segments, and one `{name}` at most. A `{id}` must be a well-formed paste id, or the request is refused. */
   readonly path: string;
-  /** One line for the index and the README. */
+  /** One line for the index and the manual page. */
   readonly summary: string;
 }
 

@@ -1,14 +1,10 @@
-// The table of settings against the contract and against what is said of it elsewhere: README and help.
+// The table of settings against the contract, and the help against the table. The manual page: release.test.ts.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import test from 'node:test';
 import { type Setting, SETTINGS } from '../../src/config/settings.ts';
 import { runCommandLine } from '../../src/operator/arguments.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
-import { settingsMarkdown } from '../support/settings-markdown.ts';
-import { ROOT } from '../support/source.ts';
 
 const ALL: readonly Setting[] = Object.values(SETTINGS);
 
@@ -95,14 +91,4 @@ test('help: lists every setting with its meaning, in the order of the table', as
   for (const [index, { name, meaning }] of ALL.entries()) {
     assert.ok(listed[index]![2]!.startsWith(meaning.replaceAll('`', '')), name);
   }
-});
-
-test('README: holds the table of settings under the heading Settings', () => {
-  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
-  const heading = /^##+ Settings$/m.exec(readme);
-  assert.notEqual(heading, null, 'README.md has no heading Settings');
-  assert.ok(
-    readme.slice(heading!.index).includes(`\n\n${settingsMarkdown()}\n`),
-    'README.md differs from the table of settings, whose text settingsMarkdown() in test/support/ gives',
-  );
 });

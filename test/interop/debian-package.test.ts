@@ -2,98 +2,13 @@
 // itself takes no part: its programs are stand-ins, and the test does what the unit asks of it.
 
 import assert from 'node:assert/strict';
-import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import {
-  appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import test, { after } from 'node:test';
+import test from 'node:test';
 import { VERSION } from '../../src/version.ts';
-import { debianRoot, type DebianRoot } from '../support/debian-root.ts';
-import { run, type Finished } from '../support/programs.ts';
-import { makeRelease } from '../support/release.ts';
-
-const NEWER = `${VERSION}+newer`;
-
-/** Paths of packages made from the release. */
-interface Packages {
-  readonly pasted: string;
-  /** The same, under a higher version. */
-  readonly newer: string;
-  /** Nothing but its name and version: the program itself is in the root already. */
-  readonly nodejs: string;
-}
-
-const folder = mkdtempSync(join(tmpdir(), 'pasted-packages-'));
-after(() => rmSync(folder, { recursive: true }));
-
-function makePackages(): Packages {
-  makeRelease(folder);
-  const pasted = join(folder, `pasted_${VERSION}_all.deb`);
-
-  const tree = join(folder, 'newer');
-  assert.equal(run('dpkg-deb', ['-R', pasted, tree], folder).output, '');
-  const control = readFileSync(join(tree, 'DEBIAN/control'), 'utf8');
-  writeFileSync(join(tree, 'DEBIAN/control'), control.replace(`\nVersion: ${VERSION}\n`, `\nVersion: ${NEWER}\n`));
-
-  const nodejs = join(folder, 'nodejs');
-  mkdirSync(join(nodejs, 'DEBIAN'), { recursive: true });
-  const fields = { Package: 'nodejs', Version: '24.0.0', Architecture: 'all', Maintainer: 'A <a@example.invalid>' };
-  const lines = Object.entries({ ...fields, Description: 'stand-in' }).map(([name, value]) => `${name}: ${value}\n`);
-  writeFileSync(join(nodejs, 'DEBIAN/control'), lines.join(''));
-
-  for (const name of ['newer', 'nodejs']) {
-    const { status, output } = run('dpkg-deb', ['--root-owner-group', '-b', name, `${name}.deb`], folder);
-    assert.equal(status, 0, output);
-  }
-  return { pasted, newer: join(folder, 'newer.deb'), nodejs: join(folder, 'nodejs.deb') };
-}
-
-let made: Packages | undefined;
-/** Made once, and not where all tests are skipped. */
-function thePackages(): Packages {
-  made ??= makePackages();
-  return made;
-}
-
-/** What systemd would run, and with which variables, as far as the unit says them literally. */
-function unitCommand({ folder }: DebianRoot): { command: string[]; environment: Record<string, string> } {
-  const unit = readFileSync(join(folder, 'usr/lib/systemd/system/pasted-tcp.service'), 'utf8').replaceAll('\\\n', ' ');
-  const values = (key: string): string[] => {
-    return [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value = '']) => value);
-  };
-  const [command = ''] = values('ExecStart');
-  const variables = values('Environment').flatMap((value) => value.split(' ')).map((pair) => pair.split('='));
-  assert.deepEqual(values('StateDirectory'), ['pasted']);
-  return { command: command.split(/\s+/), environment: Object.fromEntries(variables) as Record<string, string> };
-}
-
-/** Starts it, and resolves with its address once it listens. */
-async function startService(root: DebianRoot): Promise<{ child: ChildProcess; url: string }> {
-  const { command, environment } = unitCommand(root);
-  mkdirSync(join(root.folder, 'var/lib/pasted'), { recursive: true });
-  const ours = { STATE_DIRECTORY: '/var/lib/pasted', SERVICE_PORT: '0', SERVICE_POW_DIFFICULTY: '0' };
-  const child = root.start(command, { ...environment, ...ours });
-  let said = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
-    });
-  }
-  const ended = once(child, 'close').then(([code]) => assert.fail(`ended with ${code}: ${said}`));
-  ended.catch(() => {});
-  const listening = /"(http:\/\/127\.0\.0\.1:\d+)"/;
-  while (!listening.test(said)) await Promise.race([once(child.stdout!, 'data'), ended]);
-  return { child, url: listening.exec(said)![1]! };
-}
-
-async function stopService(child: ChildProcess): Promise<void> {
-  const ended = once(child, 'exit');
-  child.kill('SIGTERM');
-  assert.deepEqual(await ended, [0, null]);
-}
+import { startService, stopService, thePackages } from '../support/debian-package.ts';
+import { debianRoot } from '../support/debian-root.ts';
+import type { Finished } from '../support/programs.ts';
 
 test('Debian package: installs, serves, upgrades, is removed and purged', async (t) => {
   const root = debianRoot(t);
@@ -212,12 +127,9 @@ test('pastedctl: has systemd run the command as the service would', (t) => {
   if (root === undefined) return;
   const packages = thePackages();
   assert.equal(root.dpkg('-i', packages.nodejs, packages.pasted).status, 0);
-  const provide = (name: string, script: string): void => {
-    writeFileSync(join(root.folder, 'usr/bin', name), script, { mode: 0o755 });
-  };
   const control = (...words: string[]): Finished => root.run('/usr/sbin/pastedctl', ...words);
-  provide('systemd-run', SYSTEMD_RUN);
-  provide('id', '#!/bin/sh\necho 0\n');
+  root.standIn('systemd-run', SYSTEMD_RUN);
+  root.standIn('id', '#!/bin/sh\necho 0\n');
   root.calls();
 
   const { status, output } = control('pki', 'revoke', 'a $HOME  b');
@@ -234,9 +146,9 @@ test('pastedctl: has systemd run the command as the service would', (t) => {
     assert.equal(control(...(word === undefined ? [] : [word])).status, 2, word);
   }
   assert.match(control('--help').stdout, /^Usage: pastedctl COMMAND/);
-  provide('id', '#!/bin/sh\necho 1000\n');
+  root.standIn('id', '#!/bin/sh\necho 1000\n');
   assert.deepEqual([control('stats').status, control('stats').stdout], [1, '']);
-  provide('id', '#!/bin/sh\necho 0\n');
+  root.standIn('id', '#!/bin/sh\necho 0\n');
   rmSync(join(root.folder, 'run/systemd'), { recursive: true });
   assert.match(control('stats').output, /^pastedctl: systemd does not run here/);
   assert.ok(!existsSync(join(root.folder, 'words')));

@@ -22,12 +22,16 @@ export interface DebianRoot {
   start(command: readonly string[], environment: Readonly<Record<string, string>>): ChildProcess;
   /** How systemd's programs were called since this was asked last. */
   calls(): string[];
+  /** Puts programs of the host into the root, or tells that the host lacks one. */
+  borrow(t: TestContext, ...programs: readonly string[]): boolean;
+  /** Puts a script in the place of a program. */
+  standIn(program: string, script: string): void;
 }
 
 const RECORDED = ['systemctl', 'deb-systemd-helper', 'deb-systemd-invoke'];
 
 /** Says how it was called. As `deb-systemd-helper was-enabled` it fails while there is a file /disabled. */
-const RECORDER = `#!/bin/sh
+export const RECORDER = `#!/bin/sh
 case $* in
   *was-enabled*) test ! -e /disabled; exit ;;
 esac
@@ -81,6 +85,13 @@ export function debianRoot(t: TestContext): DebianRoot | undefined {
       rmSync(file, { force: true });
       return lines;
     },
+    borrow: (t, ...programs) => programs.every((program) => {
+      if (!isInstalled(t, program)) return false;
+      const { stdout } = spawnSync('sh', ['-c', 'command -v "$1"', 'sh', program], { encoding: 'utf8' });
+      provide(folder, `/usr/bin/${program}`, realpathSync(stdout.trim()));
+      return true;
+    }),
+    standIn: (program, script) => standIn(folder, program, script),
   };
 }
 
@@ -93,10 +104,12 @@ function furnish(root: string): void {
   provide(root, '/bin/sh', realpathSync('/bin/sh'));
   for (const program of ['/bin/cat', '/bin/ls', '/bin/sed']) provide(root, program, realpathSync(program));
   provide(root, '/usr/bin/node', process.execPath);
-  for (const name of RECORDED) {
-    writeFileSync(join(root, 'usr/bin', name), RECORDER);
-    chmodSync(join(root, 'usr/bin', name), 0o755);
-  }
+  for (const name of RECORDED) standIn(root, name, RECORDER);
+}
+
+function standIn(root: string, program: string, script: string): void {
+  writeFileSync(join(root, 'usr/bin', program), script);
+  chmodSync(join(root, 'usr/bin', program), 0o755);
 }
 
 /** The program with the libraries that it is linked to. */

@@ -1,5 +1,5 @@
 // The status of every refusal, written out: a number that changes by mistake is noticed here, beside what the answers'
-// own tests say. That the README has the same table: test/conformance/refusals.test.ts.
+// own tests say. That the manual page has the same table: test/conformance/release.test.ts.
 
 import assert from 'node:assert/strict';
 import test from 'node:test';

@@ -1,0 +1,116 @@
+// What the READMEs list is what there is: README.md's tables, the folders of test/, the commands and files of scripts/
+// and the benchmark's operations. That its command lines work: readme-tour.test.ts and interop/readme-server.test.ts.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { SETTINGS } from '../../src/config/settings.ts';
+import { DAY_SECONDS, MIB } from '../../src/core/time.ts';
+import { README, sections, tableUnder } from '../support/readme.ts';
+import { repositoryFiles, ROOT } from '../support/source.ts';
+
+const OF_SCRIPTS = readFileSync(join(ROOT, 'scripts', 'README.md'), 'utf8');
+const OF_TESTS = readFileSync(join(ROOT, 'test', 'README.md'), 'utf8');
+
+/** Files right under `folder`, and its folders with a slash, but for the README itself. */
+function entriesOf(folder: string): string[] {
+  const inside = repositoryFiles().filter((path) => path.startsWith(`${folder}/`)).map((path) => path.slice(folder.length + 1));
+  return [...new Set(inside.map((path) => path.replace(/\/.*/, '/')))].filter((name) => name !== 'README.md').sort();
+}
+
+/** What the first cells of a table have between backticks. */
+function listed(rows: readonly string[][]): string[] {
+  return rows.map(([cell = '']) => /^`([^`]+)`$/.exec(cell)?.[1] ?? cell);
+}
+
+test('README: is short enough to be read', () => {
+  assert.ok(README.split('\n').length - 1 <= 250);
+});
+
+test('README: every shell block is one that a test runs', () => {
+  const blocks = [...sections()].map(([heading, text]) => [heading, text.match(/^```sh$/gm)?.length ?? 0] as const);
+  assert.deepEqual(Object.fromEntries(blocks.filter(([, count]) => count > 0)), {
+    // api/hangup.test.ts runs npm start, from beginning to end.
+    'Try it': 1,
+    // readme-tour.test.ts, and the last of the server's.
+    'A tour with pastec': 1,
+    'The same with curl': 1,
+    // interop/readme-server.test.ts
+    'On a server in five minutes': 3,
+    'Behind a proxy': 1,
+    'Looking after it': 2,
+  });
+});
+
+test('README: root opens nothing in the folder of the service, where its user could have put a link', () => {
+  const blocks = [...README.matchAll(/^```sh\n([^]*?)^```$/gm)].map(([, block = '']) => block);
+  assert.deepEqual(blocks.join('').split('\n').filter((line) => line.includes('/var/lib')), []);
+});
+
+test('README: the limits of each tier are the defaults', () => {
+  const limits = (maxBytes: number, seconds: number, rate: number): string => {
+    const days = seconds / DAY_SECONDS;
+    return `${maxBytes / MIB} MiB, ${days} ${days === 1 ? 'day' : 'days'}, ${rate} a minute`;
+  };
+  const of = (name: string): number => {
+    const setting = Object.values(SETTINGS).find((one) => one.name === name) ?? assert.fail(name);
+    return setting.fallback as number;
+  };
+  const [anonymousMax, rate] = [of('SERVICE_MAX_ANON'), of('SERVICE_RATE_MAX')];
+  assert.equal(of('SERVICE_RATE_WINDOW'), 60);
+  assert.deepEqual(tableUnder(README, 'Who may do what').map((cells) => [cells[0], cells.at(-1)]), [
+    ['anonymous', limits(anonymousMax, of('SERVICE_EXPIRY_ANON'), rate)],
+    ['untrusted', limits(anonymousMax, of('SERVICE_EXPIRY_UNTRUSTED'), rate)],
+    ['trusted', limits(of('SERVICE_MAX_AUTH'), of('SERVICE_EXPIRY_TRUSTED'), rate * of('SERVICE_RATE_AUTH_MULT'))],
+    ['admin', 'as trusted'],
+  ]);
+});
+
+test('README: each proxy has its secret and its revocation list where the table says', () => {
+  const rows = tableUnder(README, 'Behind a proxy');
+  const files = rows.map(([, link = '']) => /\((scripts\/deploy\/.*)\)$/.exec(link)?.[1] ?? assert.fail(link));
+  const inDeploy = repositoryFiles().filter((path) => /^scripts\/deploy\/[^/]+$/.test(path));
+  assert.deepEqual([...files, 'scripts/deploy/sysctl.conf'].sort(), inDeploy);
+  for (const [index, [, , secret = '', revoked = '']] of rows.entries()) {
+    const lines = readFileSync(join(ROOT, files[index]!), 'utf8').split('\n').filter((line) => !/^\s*#/.test(line));
+    assert.ok(lines.some((line) => line.includes(secret.replaceAll('`', ''))), files[index]);
+    assert.equal(lines.some((line) => line.includes('ca.crl.pem')), revoked.includes('ca.crl.pem'), files[index]);
+  }
+});
+
+test('scripts/README: every command of package.json and every file is listed, and nothing else', () => {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
+  const commands = Object.keys(scripts).map((name) => (['start', 'test'].includes(name) ? `npm ${name}` : `npm run ${name}`));
+  assert.deepEqual(listed(tableUnder(OF_SCRIPTS, 'Commands')), commands);
+  assert.deepEqual(listed(tableUnder(OF_SCRIPTS, 'Files')), entriesOf('scripts'));
+});
+
+test('test/README: every folder is listed, and nothing else', () => {
+  const rows = OF_TESTS.split('\n').filter((line) => line.startsWith('| `')).map((line) => line.slice(2, -2).split(' | '));
+  assert.deepEqual(listed(rows).sort(), entriesOf('test'));
+});
+
+test('scripts/README and test/README: every path that they name is there', () => {
+  const paths = repositoryFiles();
+  for (const text of [OF_SCRIPTS, OF_TESTS]) {
+    const named = [...text.matchAll(/(?<![\w/.-])((?:scripts|test|src|\.ci)\/[\w./-]*[\w/])/g)].map(([, path = '']) => path);
+    assert.deepEqual(named.filter((name) => !paths.some((path) => path === name || path.startsWith(name))), []);
+  }
+});
+
+interface Operation {
+  readonly name: string;
+  readonly title: string;
+  readonly floor: string;
+  readonly unit: string;
+  readonly bar: object;
+}
+
+test('scripts/README: every operation of the benchmark is listed with its floor and its bar, in their order', async () => {
+  const scripts: string = join(ROOT, 'scripts', 'bench');
+  const { OPERATIONS }: { OPERATIONS: readonly Operation[] } = await import(join(scripts, 'operations.mjs'));
+  const { barText }: { barText: (bar: object, unit: string) => string } = await import(join(scripts, 'bars.mjs'));
+  const expected = OPERATIONS.map(({ name, title, floor, unit, bar }) => [`\`${name}\``, title, floor, barText(bar, unit)]);
+  assert.deepEqual(tableUnder(OF_SCRIPTS, 'Operations'), expected);
+});

@@ -1,0 +1,173 @@
+// The README's lines for operators, run as printed by a shell in a root where dpkg has installed the package. systemd's
+// programs are stand-ins: systemd-run runs the command with the credentials that it would have, and this test starts
+// and stops the service where the lines do. curl runs outside, with the port that the service has here.
+
+import assert from 'node:assert/strict';
+import type { ChildProcess } from 'node:child_process';
+import { copyFileSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import test, { type TestContext } from 'node:test';
+import { VERSION } from '../../src/version.ts';
+import { startService, stopService, thePackages } from '../support/debian-package.ts';
+import { debianRoot, RECORDER, type DebianRoot } from '../support/debian-root.ts';
+import { isInstalled, run } from '../support/programs.ts';
+import { blocksUnder } from '../support/readme.ts';
+
+/** systemd.exec(5), LoadCredential= of a folder: each file under its own name behind that of the credential. */
+const GIVE_CREDENTIALS = `for file in /etc/pasted/credentials/*; do
+  if [ -f "$file" ]; then cat "$file" >"/run/credentials/pasted_\${file##*/}"; fi
+done`;
+
+const SYSTEMD_RUN = `#!/bin/sh
+${GIVE_CREDENTIALS}
+while [ "$1" != /usr/bin/node ]; do shift; done
+export CREDENTIALS_DIRECTORY=/run/credentials STATE_DIRECTORY=/var/lib/pasted NODE_ENV=production
+exec "$@"
+`;
+
+interface Host {
+  /** The path of a file of the root, seen from outside. */
+  path(name: string): string;
+  /** What the lines write, which must succeed. */
+  shell(...lines: readonly string[]): string;
+  /** What the service is reached at. */
+  url(): string;
+  /** As systemd would: with the credentials of the moment, and the drop-in if there is one. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+function furnish(t: TestContext): { root: DebianRoot; host: Host } | undefined {
+  const root = debianRoot(t);
+  if (root === undefined || !isInstalled(t, 'curl')) return undefined;
+  if (!root.borrow(t, 'openssl', 'install', 'mv')) return undefined;
+  root.standIn('systemd-run', SYSTEMD_RUN);
+  root.standIn('journalctl', RECORDER);
+  root.standIn('id', '#!/bin/sh\necho 0\n');
+  const path = (name: string): string => join(root.folder, name);
+  mkdirSync(path('run/credentials'));
+  let running: { child: ChildProcess; url: string } | undefined;
+
+  function shell(...lines: readonly string[]): string {
+    const { status, output } = root!.run('/bin/sh', '-ec', ['umask 022', ...lines].join('\n'));
+    assert.equal(status, 0, `${lines.join('\n')}\n${output}`);
+    return output;
+  }
+
+  async function stop(): Promise<void> {
+    if (running !== undefined) await stopService(running.child);
+    running = undefined;
+  }
+
+  async function restart(): Promise<void> {
+    await stop();
+    shell(GIVE_CREDENTIALS);
+    running = await startService(root!, { CREDENTIALS_DIRECTORY: '/run/credentials', ...dropIn(root!) });
+  }
+
+  return { root, host: { path, shell, url: () => running!.url, restart, stop } };
+}
+
+/** The variables of the drop-in for TLS, whose credentials are copied. */
+function dropIn({ folder }: DebianRoot): Record<string, string> {
+  const file = join(folder, 'etc/systemd/system/pasted.service.d/tls.conf');
+  if (!statSync(file, { throwIfNoEntry: false })?.isFile()) return {};
+  const text = readFileSync(file, 'utf8');
+  for (const [, name = '', source = ''] of text.matchAll(/^LoadCredential=([^:]+):(.*)$/gm)) {
+    copyFileSync(join(folder, source), join(folder, 'run/credentials', name));
+  }
+  const [, variables = ''] = /^Environment=(.*)$/m.exec(text) ?? [];
+  const pairs = variables.replaceAll('%d', '/run/credentials').split(' ').map((pair) => pair.split('='));
+  return Object.fromEntries(pairs) as Record<string, string>;
+}
+
+function modeOf(path: string): number {
+  return statSync(path).mode & 0o777;
+}
+
+/** A line of curl, run outside with the service's address in the place of the printed one. */
+function curl(line: string, host: Host, ...more: readonly string[]): string {
+  const [, address = '', path = ''] = /^curl (https?:\/\/[^/]+)(\/\S*)$/.exec(line) ?? assert.fail(line);
+  assert.equal(new URL(host.url()).protocol, new URL(address).protocol);
+  const { status, stdout, output } = run('curl', ['-sS', ...more, `${host.url()}${path}`], '/');
+  assert.equal(status, 0, output);
+  return stdout;
+}
+
+test('README: a server in five minutes, a proxy, and looking after it, as printed', async (t) => {
+  const furnished = furnish(t);
+  if (furnished === undefined) return;
+  const { root, host } = furnished;
+  const [install = [], tls = []] = blocksUnder('On a server in five minutes');
+
+  await t.test('install, a passphrase, the admin', async () => {
+    const [apt, passphrase = '', restart = '', admin = '', check = '', ask = '', ...more] = install;
+    assert.deepEqual(more, []);
+    const { pasted, nodejs } = thePackages();
+    assert.equal(apt, `apt install ./${basename(pasted)}`);
+    assert.equal(root.dpkg('-i', nodejs, pasted).status, 0);
+    root.calls();
+    host.shell(passphrase, restart);
+    assert.deepEqual(root.calls(), ['systemctl restart pasted.service']);
+    assert.equal(modeOf(host.path('etc/pasted/credentials/SERVICE_PKI_CA_PASSWORD')), 0o600);
+    await host.restart();
+    host.shell(admin);
+    assert.equal(modeOf(host.path('admin.p12')), 0o600);
+    const checked = host.shell(check);
+    assert.match(checked, /^ok +certificate authority/m);
+    const doubts = checked.split('\n').filter((line) => !/^(?:ok .*)?$/.test(line));
+    assert.deepEqual(doubts.map((line) => line.slice(0, 42)), ['warn settings: SERVICE_PROXY_SECRET is not']);
+    assert.match(curl(ask, host), /"healthy"/);
+  });
+
+  await t.test('TLS by the service itself', async () => {
+    const live = '/etc/letsencrypt/live/paste.example';
+    mkdirSync(host.path(live), { recursive: true });
+    host.shell(`cd ${live}`, 'pasted tls self-signed --host paste.example,127.0.0.1', 'mv server.crt fullchain.pem',
+      'mv server.key privkey.pem');
+    const ask = tls.at(-1) ?? '';
+    host.shell(...tls.slice(0, -1));
+    assert.deepEqual(root.calls(), ['systemctl daemon-reload', 'systemctl restart pasted.socket pasted.service']);
+    const socket = readFileSync(host.path('etc/systemd/system/pasted.socket.d/port.conf'), 'utf8');
+    assert.equal(socket, '[Socket]\nListenStream=\nListenStream=[::]:443\n');
+    await host.restart();
+    const trust = ['--cacert', host.path(`${live}/fullchain.pem`)];
+    assert.match(curl(ask, host, ...trust), /"healthy"/);
+    const admin = ['--cert-type', 'P12', '--cert', `${host.path('admin.p12')}:`];
+    assert.match(curl('curl https://paste.example/audit', host, ...trust, ...admin), /"cert_issued"/);
+  });
+
+  await t.test('the files of a proxy', async () => {
+    const [[secret = '', restart = '', ...files] = [], ...others] = blocksUnder('Behind a proxy');
+    assert.deepEqual(others, []);
+    host.shell(secret, restart, ...files);
+    assert.deepEqual(root.calls(), ['systemctl restart pasted.service']);
+    assert.equal(modeOf(host.path('etc/pasted/credentials/SERVICE_PROXY_SECRET')), 0o600);
+    const verified = run('openssl', ['crl', '-in', host.path('etc/pasted/ca.crl.pem'), '-noout', '-CAfile',
+      host.path('etc/pasted/ca.crt')], '/');
+    assert.match(verified.output, /verify OK/);
+    await host.restart();
+  });
+
+  await t.test('looking after it, and a restore', async () => {
+    const [watch = [], restore = [], ...others] = blocksUnder('Looking after it');
+    assert.deepEqual(others, []);
+    const trust = ['--cacert', host.path('etc/letsencrypt/live/paste.example/fullchain.pem')];
+    const stored = run('curl', ['-sS', ...trust, '--data-binary', 'kept', `${host.url()}/`], '/');
+    const { raw } = JSON.parse(stored.stdout) as { raw: string };
+    const watched = host.shell(...watch);
+    assert.match(watched, /^ok integrity: no damage /m);
+    assert.match(watched, /^pastes +1$/m);
+    assert.deepEqual(root.calls(), ['journalctl -u pasted.service -p warning']);
+    assert.equal(modeOf(host.path('pasted-backup.db')), 0o600);
+    await host.stop();
+    assert.match(host.shell(...restore), /^Restored .* from standard input: 1 pastes /m);
+    assert.deepEqual(root.calls(), [
+      'systemctl stop pasted.socket pasted.service', 'systemctl start pasted.socket pasted.service',
+    ]);
+    await host.restart();
+    assert.equal(run('curl', ['-sS', ...trust, `${host.url()}${raw}`], '/').stdout, 'kept');
+    await host.stop();
+    assert.match(host.shell('pasted version'), new RegExp(VERSION.replaceAll('.', '\\.')));
+  });
+});
