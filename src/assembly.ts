@@ -1,11 +1,7 @@
 // Puts the parts together: the one assembly, in production and in tests. Time, randomness, the log and the store are
 // handed in; everything below this file uses what it was given. Who opens the store is serve.ts.
 
-import { createAuthorities, watchForAuthority } from './authority/authority.ts';
-import { createPkiHandlers, createRegistrationHandlers } from './authority/handlers.ts';
-import { createCertificates, createRegistration } from './authority/issuing.ts';
-import { createKdfThread } from './authority/pkcs12-kdf-thread.ts';
-import { createRevocationList } from './authority/revocation-list.ts';
+import { LazyAuthority } from './authority/open.ts';
 import { ConfigError, isProduction } from './config/load.ts';
 import { type Config, SETTINGS } from './config/settings.ts';
 import { countNothing, type Log } from './core/events.ts';
@@ -15,7 +11,7 @@ import { createOwnPasteHandlers, createPasteHandlers } from './http/handlers/pas
 import {
   createAuditHandlers, createChallengeHandlers, createClientHandlers, createServiceHandlers,
 } from './http/handlers/service.ts';
-import { type CallerOf, createCallerOf } from './http/input.ts';
+import { createCallerOf } from './http/input.ts';
 import { isExposed, type ListeningPlace, publicPlace } from './http/listening.ts';
 import { ROUTES } from './http/routes.ts';
 import { createMetricsServer, createPublicServer, type ListeningAddress } from './http/servers.ts';
@@ -31,7 +27,7 @@ import { Passwords } from './pastes/passwords.ts';
 import { createOwnPastes, createPastes } from './pastes/pastes.ts';
 import { adminDoubt, authorityDoubt, cleanupTasks, createRoomMaking, gaugeReaders } from './pastes/upkeep.ts';
 import { StoreError } from './store/failures.ts';
-import type { Store, StoredAuthority } from './store/store.ts';
+import type { Store } from './store/store.ts';
 
 export interface AppParts {
   readonly clock: Clock;
@@ -72,13 +68,6 @@ const MOST_PASSWORD_CHECKS = 3;
 const PASSWORD_CHECKS_WAITING = 32;
 const PASSWORD_WAIT_MS = 5000;
 
-/** Bundles of registrations in progress, at a millisecond or two each. */
-const BUNDLES_WAITING = 256;
-
-/** A bundle with a password takes seconds of a thread of its own: one at a time, and few wait. */
-const SLOW_BUNDLES_WAITING = 4;
-const SLOW_BUNDLE_WAIT_MS = 30_000;
-
 /** As long as the output of the HMAC that it is for. */
 const CHALLENGE_KEY_BYTES = 32;
 
@@ -113,29 +102,30 @@ export async function assemble(
   };
   const rules = createContentRules({ config, store, newContentId: () => idFromBytes(random(ID_BYTES)) });
   const callerOf = createCallerOf(identity);
-  const pki = createPki(parts, callerOf, tls);
+  const authority = new LazyAuthority({ ...parts, callerOf, tls });
   const pastes = createPastes({ ...parts, rules });
   const ownPastes = createOwnPastes({ ...parts, rules });
   const handlers = {
     ...createServiceHandlers({
-      config, store, challenges, whyUnavailable: pki.authorities.whyUnavailable, isStopping: () => server.isStopping(),
+      config, store, challenges,
+      whyUnavailable: () => authority.whyUnavailable(),
+      isStopping: () => server.isStopping(),
     }),
     ...createChallengeHandlers(challenges),
     ...createClientHandlers(),
     ...createPasteHandlers({ pastes, rates, callerOf }),
     ...createOwnPasteHandlers({ pastes: ownPastes, callerOf }),
     ...createAuditHandlers({ auditLog: store.audit, callerOf }),
-    ...pki.handlers,
+    ...authority.handlers,
   };
-  const { revocationList } = pki;
+  const revocationList = { renew: () => authority.renewRevocationList() };
   const cleanup = createCleanup(cleanupTasks({ config, store, rates, revocationList, clock, count }), log);
   const onStorageFull = createRoomMaking(cleanup.run, clock);
   const server = createPublicServer({ config, handlers, clock, random, log, metrics, onStorageFull, tls });
-  const authorityWatch = watchForAuthority(pki.authorities);
   const replacements: Replacements = {
     proxySecret: (secret) => server.replaceProxySecret(secret),
     powSecret: (secret) => challenges.replaceKey(Buffer.from(secret)),
-    pkiCaPassword: pki.authorities.replacePassword,
+    pkiCaPassword: (password) => authority.replacePassword(password),
   };
 
   return {
@@ -143,18 +133,17 @@ export async function assemble(
     reload: createReload(config, { replacements, listenerTls, log }),
     listen: async (place = publicPlace(config, 0)) => {
       await metrics?.listen();
-      if (tls !== undefined) await authorityWatch.begin();
+      await authority.watch();
       const address = await server.listen(place);
       cleanup.start();
-      void pki.authorities.checkKey();
+      void authority.checkKey();
       void logDoubts({ config, store, clock, log, isOpen: isProduction(config) || isExposed(place) });
       return address;
     },
     close: async () => {
       await Promise.all([server.stop(), metrics?.stop()]);
-      authorityWatch.stop();
       await cleanup.stop();
-      await pki.close();
+      await authority.close();
       await store.close();
     },
   };
@@ -177,33 +166,6 @@ async function openMetrics(
     stop: async () => {
       await server.stop();
       eventLoopDelay.stop();
-    },
-  };
-}
-
-/** The authority, what it issues, and the threads that make bundles. */
-function createPki(parts: Parts, callerOf: CallerOf, tls: Tls | undefined) {
-  const { config, store, queue, challenges, rates, audit, clock, random, log } = parts;
-  const onFound = ({ certificate }: StoredAuthority): void => tls?.trust(certificate);
-  const authorities = createAuthorities({ config, store: store.authority, queue, audit, clock, random, log, onFound });
-  const certificates = createCertificates({ config, store: store.certificates, challenges, audit, clock, random, log });
-  const lists = { store: store.authority, certificates: store.certificates };
-  const revocationList = createRevocationList({ authorities, ...lists, clock });
-  const kdf = createKdfThread(BUNDLES_WAITING);
-  const slowKdf = createKdfThread(SLOW_BUNDLES_WAITING);
-  const slowQueue = createWorkQueue({
-    concurrency: 1, maxWaiting: SLOW_BUNDLES_WAITING, maxWaitMs: SLOW_BUNDLE_WAIT_MS, clock,
-  });
-  const registration = createRegistration({ authorities, certificates, challenges, kdf, slowKdf, slowQueue, random });
-  return {
-    authorities,
-    revocationList,
-    handlers: {
-      ...createPkiHandlers({ config, authorities, certificates, revocationList, rates, callerOf }),
-      ...createRegistrationHandlers({ authorities, challenges, registration, callerOf, random }),
-    },
-    close: async () => {
-      await Promise.all([kdf.close(), slowKdf.close()]);
     },
   };
 }

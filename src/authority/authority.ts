@@ -1,19 +1,18 @@
 // The certificate authority: made once, its key unlocked when it is first needed and kept only as a key object. Issuing
 // with it is certificates.ts, its revocation list revocation-list.ts.
 
-import { type Config, SETTINGS } from '../config/settings.ts';
+import type { Config } from '../config/settings.ts';
 import type { Log } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
 import { type Clock, type RandomBytes, unixSeconds } from '../core/time.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
+import { whyUnavailable } from '../http/present.ts';
 import type { WorkQueue } from '../limits/work-queue.ts';
 import type { Audit, Requester } from '../pastes/identity.ts';
 import { inTurn } from '../pastes/passwords.ts';
 import type { AuthorityStore, StoredAuthority } from '../store/store.ts';
 import { makeAuthorityCertificate, makeSerial, validityFrom } from './certificates.ts';
-import {
-  type Authority, AuthorityKeyError, generateKeyPair, lockPrivateKey, unlockPrivateKey,
-} from './keys.ts';
+import { type Authority, AuthorityKeyError, generateKeyPair, lockPrivateKey, unlockPrivateKey } from './keys.ts';
 
 /** Under which name its key is locked and unlocked: once, for everybody. */
 const QUEUED_AS = 'certificate authority';
@@ -168,13 +167,6 @@ export function createAuthorities(parts: {
     await requireUsable().catch(() => {});
   }
 
-  function whyUnavailable(): string | undefined {
-    const { name } = SETTINGS.pkiCaPassword;
-    if (caPassword === '') return `no certificates can be issued: ${name} is not set here; tell the operator`;
-    if (!isKeyLocked) return undefined;
-    return `no certificates can be issued: ${name} does not open the CA key; tell the operator`;
-  }
-
   async function replacePassword(password: string): Promise<boolean> {
     const stored = await find();
     if (stored !== undefined) {
@@ -188,34 +180,8 @@ export function createAuthorities(parts: {
     return true;
   }
 
-  return { find, create, signing, ensured, requireNone, requireUsable, checkKey, whyUnavailable, replacePassword };
-}
-
-// Notices the authority that another process makes on the same database (`pasted admin create` beside the server). What
-// this process makes, it knows at once. Who is told is the business of whoever made `authorities`.
-
-export interface AuthorityWatch {
-  /** Looks now, and then again and again until there is one. Never rejects. */
-  begin(): Promise<void>;
-  stop(): void;
-}
-
-const INTERVAL_MS = 1000;
-
-/** A look is one read of one row, and a failing storage is others' to report. */
-export function watchForAuthority({ find }: Pick<Authorities, 'find'>, intervalMs = INTERVAL_MS): AuthorityWatch {
-  let timer: NodeJS.Timeout | undefined;
-  const isThere = (): Promise<boolean> => find().then((found) => found !== undefined, () => false);
-  const stop = (): void => clearInterval(timer);
   return {
-    begin: async () => {
-      if (await isThere()) return;
-      timer = setInterval(() => {
-        void isThere().then((isFound) => {
-          if (isFound) stop();
-        });
-      }, intervalMs);
-    },
-    stop,
+    find, create, signing, ensured, requireNone, requireUsable, checkKey, replacePassword,
+    whyUnavailable: () => whyUnavailable(caPassword !== '', isKeyLocked),
   };
 }

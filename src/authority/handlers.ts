@@ -4,27 +4,71 @@ import type { Config } from '../config/settings.ts';
 import { UUID_BYTES, uuidFromHex } from '../core/ids.ts';
 import { Refusal } from '../core/refusals.ts';
 import type { Awaitable, RandomBytes } from '../core/time.ts';
-import {
-  emptyReply, type Handler, jsonReply, rateHeaders, type Reply, textReply,
-} from '../http/engine/reply.ts';
+import { emptyReply, type Handler, jsonReply, rateHeaders, type Reply, textReply } from '../http/engine/reply.ts';
 import type { Request } from '../http/engine/request.ts';
 import {
   type CallerOf, hintingClient, jsonBodyOf, type JsonObject, namesEtag, page, registerCommand, textMember, work,
 } from '../http/input.ts';
-import {
-  challengeLine, presentAuthority, presentCertificates, presentChallenge, presentIssued, presentNewAuthority,
-  presentUnavailable,
-} from '../http/present.ts';
+import { challengeLine, presentChallenge, presentUnavailable } from '../http/present.ts';
 import type { Handlers } from '../http/routes.ts';
+import { createWorkQueue } from '../limits/work-queue.ts';
 import type { Challenges, Rates } from '../pastes/admission.ts';
 import type { Requester } from '../pastes/identity.ts';
-import type { StoredCrl } from '../store/store.ts';
-import { type Authorities, DEFAULT_AUTHORITY_NAME } from './authority.ts';
+import type { Parts } from '../pastes/parts.ts';
+import type { StoredAuthority, StoredCrl } from '../store/store.ts';
+import { type Authorities, createAuthorities, DEFAULT_AUTHORITY_NAME } from './authority.ts';
 import { normaliseCommonName } from './der.ts';
-import { type Certificates, newKey, type Registration, requestedKey } from './issuing.ts';
+import {
+  type CertificateRecord, type Certificates, createCertificates, createRegistration, type IssuedCertificate, newKey,
+  type Registration, requestedKey,
+} from './issuing.ts';
 import { encodeLongPem, encodePem, type PemLabel, privateKeyPem } from './keys.ts';
+import { createKdfThread } from './pkcs12-kdf-thread.ts';
 import type { BundleProfile } from './pkcs12.ts';
-import { isRevocationReason, type RevocationList } from './revocation-list.ts';
+import { createRevocationList, isRevocationReason, type RevocationList } from './revocation-list.ts';
+
+/** What the authority is made from. */
+export interface AuthorityParts extends Parts {
+  readonly callerOf: CallerOf;
+  /** A listener that identifies clients by their certificates, from when there is an authority. */
+  readonly tls: { trust(certificate: Uint8Array): void } | undefined;
+}
+
+export type AuthorityRoom = ReturnType<typeof createRoom>;
+
+/** Bundles of registrations in progress, at a millisecond or two each. */
+const BUNDLES_WAITING = 256;
+
+/** A bundle with a password takes seconds of a thread of its own: one at a time, and few wait. */
+const SLOW_BUNDLES_WAITING = 4;
+const SLOW_BUNDLE_WAIT_MS = 30_000;
+
+/** The authority, what it issues, and the threads that make bundles. */
+export function createRoom(parts: AuthorityParts) {
+  const { config, store, queue, challenges, rates, audit, callerOf, clock, random, log, tls } = parts;
+  const onFound = ({ certificate }: StoredAuthority): void => tls?.trust(certificate);
+  const authorities = createAuthorities({ config, store: store.authority, queue, audit, clock, random, log, onFound });
+  const certificates = createCertificates({ config, store: store.certificates, challenges, audit, clock, random, log });
+  const lists = { store: store.authority, certificates: store.certificates };
+  const revocationList = createRevocationList({ authorities, ...lists, clock });
+  const kdf = createKdfThread(BUNDLES_WAITING);
+  const slowKdf = createKdfThread(SLOW_BUNDLES_WAITING);
+  const slowQueue = createWorkQueue({
+    concurrency: 1, maxWaiting: SLOW_BUNDLES_WAITING, maxWaitMs: SLOW_BUNDLE_WAIT_MS, clock,
+  });
+  const registration = createRegistration({ authorities, certificates, challenges, kdf, slowKdf, slowQueue, random });
+  return {
+    authorities,
+    revocationList,
+    handlers: {
+      ...createPkiHandlers({ config, authorities, certificates, revocationList, rates, callerOf }),
+      ...createRegistrationHandlers({ authorities, challenges, registration, callerOf, random }),
+    },
+    close: async () => {
+      await Promise.all([kdf.close(), slowKdf.close()]);
+    },
+  };
+}
 
 const PEM_TYPE = 'application/x-pem-file';
 
@@ -227,4 +271,62 @@ function bundlePassword(body: JsonObject): string {
   const isUsable = isOfLength && password.isWellFormed() && !password.includes('\0');
   if (!isUsable) throw new Refusal('bundlePasswordInvalid');
   return password;
+}
+
+// What the API says about certificates.
+
+/** The answer to GET /pki where it is enabled. */
+export function presentAuthority(authority: StoredAuthority | undefined): object {
+  if (authority === undefined) {
+    const hint = 'POST /pki/ca creates the CA; so does the first registration';
+    return { enabled: true, ca_exists: false, hint };
+  }
+  return { enabled: true, ca_exists: true, ...authorityMembers(authority), key_algorithm: 'ec:secp384r1' };
+}
+
+/** The answer to POST /pki/ca. */
+export function presentNewAuthority(authority: StoredAuthority): object {
+  return { message: 'CA created', ...authorityMembers(authority), download: '/pki/ca.crt' };
+}
+
+function authorityMembers({ commonName, fingerprint, createdAt, expiresAt }: StoredAuthority): object {
+  return { common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt, expires_at: expiresAt };
+}
+
+/** The answer to POST /pki/issue; without a private key when the requester has it already. */
+export function presentIssued(
+  issued: IssuedCertificate,
+  certificatePem: string,
+  privateKeyPem: string | undefined,
+): object {
+  return {
+    message: 'certificate issued',
+    serial: issued.serial,
+    common_name: issued.commonName,
+    fingerprint_sha1: issued.fingerprint,
+    created_at: issued.createdAt,
+    expires_at: issued.expiresAt,
+    certificate_pem: certificatePem,
+    ...(privateKeyPem === undefined ? {} : { private_key_pem: privateKeyPem }),
+    is_admin: issued.isAdmin,
+  };
+}
+
+/** The answer to GET /pki/certs. */
+export function presentCertificates(records: readonly CertificateRecord[]): object {
+  return { certificates: records.map(presentCertificate), count: records.length };
+}
+
+/** An item of GET /pki/certs. */
+export function presentCertificate(record: CertificateRecord): object {
+  return {
+    serial: record.serial,
+    common_name: record.commonName,
+    fingerprint_sha1: record.fingerprint,
+    created_at: record.createdAt,
+    expires_at: record.expiresAt,
+    status: record.status,
+    issued_to: record.issuedTo,
+    is_admin: record.isAdmin,
+  };
 }

@@ -11,9 +11,7 @@ import { sha256 } from '../crypto/digest.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
 import type { WorkQueue } from '../limits/work-queue.ts';
 import type { Challenges, Work } from '../pastes/admission.ts';
-import {
-  type Audit, type CertificateStatus, type Requester, requireIdentity, statusOf,
-} from '../pastes/identity.ts';
+import { type Audit, type CertificateStatus, type Requester, requireIdentity, statusOf } from '../pastes/identity.ts';
 import { inTurn } from '../pastes/passwords.ts';
 import { StoreError } from '../store/failures.ts';
 import type { Certificate, CertificateStore, Listed, Page, SpentChallenge } from '../store/store.ts';

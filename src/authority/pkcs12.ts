@@ -4,12 +4,8 @@
 import { createCipheriv, createHmac, hash } from 'node:crypto';
 import type { RandomBytes } from '../core/time.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
-import {
-  bmpString, explicit, implicit, integer, nil, octetString, OIDS, seq, setOf, utf16be,
-} from './der.ts';
-import {
-  type Encrypted, encryptedPrivateKeyInfo, encryptPbes2, type PrivateKey, privateKeyInfo,
-} from './keys.ts';
+import { bmpString, explicit, implicit, integer, nil, octetString, OIDS, seq, setOf, utf16be } from './der.ts';
+import { type Encrypted, encryptedPrivateKeyInfo, encryptPbes2, type PrivateKey, privateKeyInfo } from './keys.ts';
 
 /** `compat` is for Android, iOS before 18, Windows Server 2016 and BouncyCastle, which do not know PBES2. */
 export type BundleProfile = 'modern' | 'compat';

@@ -1,10 +1,10 @@
 // What the API says about its values: the only place with the wire's member names and representations of times. The
 // contract's "Resources and their fields" is the source.
 
-import type { CertificateRecord, IssuedCertificate } from '../authority/issuing.ts';
+import { SETTINGS } from '../config/settings.ts';
 import { isoSeconds } from '../core/time.ts';
 import type { IssuedChallenge } from '../pastes/admission.ts';
-import type { AuditEntry, ListedPaste, Paste, StoredAuthority } from '../store/store.ts';
+import type { AuditEntry, ListedPaste, Paste } from '../store/store.ts';
 
 /** How much of a fingerprint is shown to others than its owner's own tools. */
 const OWNER_SHOWN_CHARACTERS = 12;
@@ -42,6 +42,13 @@ export function presentChallenge(challenge: IssuedChallenge | null): object {
   if (challenge === null) return { enabled: false, difficulty: 0 };
   const { difficultyBits, nonce, expiresAt, token } = challenge;
   return { enabled: true, difficulty: difficultyBits, nonce, expires: expiresAt, token };
+}
+
+/** Why nothing can be issued, in words for callers. */
+export function whyUnavailable(hasPassword: boolean, isKeyLocked: boolean): string | undefined {
+  const { name } = SETTINGS.pkiCaPassword;
+  if (!hasPassword) return `no certificates can be issued: ${name} is not set here; tell the operator`;
+  return isKeyLocked ? `no certificates can be issued: ${name} does not open the CA key; tell the operator` : undefined;
 }
 
 /** What GET /register/challenge and GET / add while nothing can be issued. */
@@ -105,61 +112,5 @@ export function presentAuditEntry(entry: AuditEntry): object {
     client_id: entry.clientId,
     client_ip: entry.clientIp,
     details: entry.details,
-  };
-}
-
-/** The answer to GET /pki where it is enabled. */
-export function presentAuthority(authority: StoredAuthority | undefined): object {
-  if (authority === undefined) {
-    const hint = 'POST /pki/ca creates the CA; so does the first registration';
-    return { enabled: true, ca_exists: false, hint };
-  }
-  return { enabled: true, ca_exists: true, ...authorityMembers(authority), key_algorithm: 'ec:secp384r1' };
-}
-
-/** The answer to POST /pki/ca. */
-export function presentNewAuthority(authority: StoredAuthority): object {
-  return { message: 'CA created', ...authorityMembers(authority), download: '/pki/ca.crt' };
-}
-
-function authorityMembers({ commonName, fingerprint, createdAt, expiresAt }: StoredAuthority): object {
-  return { common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt, expires_at: expiresAt };
-}
-
-/** The answer to POST /pki/issue; without a private key when the requester has it already. */
-export function presentIssued(
-  issued: IssuedCertificate,
-  certificatePem: string,
-  privateKeyPem: string | undefined,
-): object {
-  return {
-    message: 'certificate issued',
-    serial: issued.serial,
-    common_name: issued.commonName,
-    fingerprint_sha1: issued.fingerprint,
-    created_at: issued.createdAt,
-    expires_at: issued.expiresAt,
-    certificate_pem: certificatePem,
-    ...(privateKeyPem === undefined ? {} : { private_key_pem: privateKeyPem }),
-    is_admin: issued.isAdmin,
-  };
-}
-
-/** The answer to GET /pki/certs. */
-export function presentCertificates(records: readonly CertificateRecord[]): object {
-  return { certificates: records.map(presentCertificate), count: records.length };
-}
-
-/** An item of GET /pki/certs. */
-export function presentCertificate(record: CertificateRecord): object {
-  return {
-    serial: record.serial,
-    common_name: record.commonName,
-    fingerprint_sha1: record.fingerprint,
-    created_at: record.createdAt,
-    expires_at: record.expiresAt,
-    status: record.status,
-    issued_to: record.issuedTo,
-    is_admin: record.isAdmin,
   };
 }

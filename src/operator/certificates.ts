@@ -4,10 +4,9 @@ import { resolve } from 'node:path';
 import {
   makeSerial, makeServerCertificate, type RevocationReason, shownFingerprint, type Validity, validityFrom,
 } from '../authority/certificates.ts';
+import { presentCertificate, presentCertificates } from '../authority/handlers.ts';
 import { normaliseCommonName, parseServerName, type ServerName } from '../authority/der.ts';
-import {
-  type CertificateRecord, type IssuedCertificate, newKey, NotFirstError,
-} from '../authority/issuing.ts';
+import { type CertificateRecord, type IssuedCertificate, newKey, NotFirstError } from '../authority/issuing.ts';
 import { encodePem, generateServerKeyPair, privateKeyPem } from '../authority/keys.ts';
 import { createKdfThread } from '../authority/pkcs12-kdf-thread.ts';
 import { type BundleProfile, makeBundle } from '../authority/pkcs12.ts';
@@ -17,7 +16,6 @@ import { Refusal } from '../core/refusals.ts';
 import { isoSeconds, unixSeconds } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';
 import { hostOf } from '../http/engine/host.ts';
-import { presentCertificate, presentCertificates } from '../http/present.ts';
 import { statusOf } from '../pastes/identity.ts';
 import { wholeNumber } from './arguments.ts';
 import type { Given, Run } from './commands.ts';

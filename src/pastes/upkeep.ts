@@ -1,7 +1,6 @@
 // What is tidied up in the background, in one table: which work, how often, how much at a time. When it runs is
 // ops/cleanup.ts.
 
-import type { RevocationList } from '../authority/revocation-list.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
 import type { Count } from '../core/events.ts';
 import {
@@ -92,7 +91,7 @@ export function storeTasks(parts: {
 
 /** Every background task. */
 export function cleanupTasks(
-  parts: Parameters<typeof storeTasks>[0] & { rates: Rates; revocationList: Pick<RevocationList, 'renew'> },
+  parts: Parameters<typeof storeTasks>[0] & { rates: Rates; revocationList: { renew(): Promise<void> } },
 ): readonly CleanupTask[] {
   const { store, rates, revocationList } = parts;
   return [

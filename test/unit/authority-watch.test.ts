@@ -1,56 +1,69 @@
-// service/authority-watch.ts: the authority that somebody else makes is noticed, and then nobody looks any more.
+// authority/open.ts: the authority that somebody else makes is noticed, and then nobody looks any more; and that the
+// authority's code is loaded when it is needed, not before.
 
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { watchForAuthority } from '../../src/authority/authority.ts';
+import { test, type TestContext } from 'node:test';
+import type { AuthorityParts } from '../../src/authority/handlers.ts';
+import { LazyAuthority } from '../../src/authority/open.ts';
 import type { StoredAuthority } from '../../src/store/store.ts';
+import { testConfig } from '../support/test-config.ts';
 
-const AUTHORITY = {} as StoredAuthority;
+const AUTHORITY = { certificate: Uint8Array.of(1) } as StoredAuthority;
+const LOOKS_EACH_MS = 1000;
 
-test('watchForAuthority: looks until there is one, through failures, and not afterwards', async (t) => {
-  const answers: (() => Promise<StoredAuthority | undefined>)[] = [
+/** Watched over a storage that answers as told, one look after the other. */
+function watching(t: TestContext, answers: readonly (() => Promise<StoredAuthority | undefined>)[], withTls = true) {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const trusted: Uint8Array[] = [];
+  let looks = 0;
+  const find = (): Promise<StoredAuthority | undefined> => {
+    const answer = answers[looks] ?? assert.fail('looked again');
+    looks += 1;
+    return answer();
+  };
+  const authority = new LazyAuthority({
+    config: testConfig(),
+    store: { authority: { find } },
+    tls: withTls ? { trust: (certificate: Uint8Array) => void trusted.push(certificate) } : undefined,
+  } as unknown as AuthorityParts);
+  const second = async (): Promise<void> => {
+    t.mock.timers.tick(LOOKS_EACH_MS);
+    await new Promise(setImmediate);
+  };
+  return { authority, trusted, second, looks: () => looks };
+}
+
+test('watch: looks once a second until there is one, through failures, and not afterwards', async (t) => {
+  const { authority, trusted, second, looks } = watching(t, [
     async () => undefined,
     () => Promise.reject(new Error('disk I/O error')),
     async () => undefined,
     async () => AUTHORITY,
-  ];
-  let looks = 0;
-  const found = Promise.withResolvers<void>();
-  const watch = watchForAuthority({
-    find: () => {
-      const answer = answers[looks] ?? assert.fail('looked again');
-      looks += 1;
-      if (looks === answers.length) setTimeout(found.resolve, 20);
-      return answer();
-    },
-  }, 1);
-  t.after(watch.stop);
-  await watch.begin();
-  assert.equal(looks, 1);
-  await found.promise;
-  assert.equal(looks, answers.length);
+  ]);
+  await authority.watch();
+  assert.equal(looks(), 1);
+  for (let seconds = 1; seconds <= 3; seconds += 1) {
+    t.mock.timers.tick(LOOKS_EACH_MS - 1);
+    assert.equal(looks(), seconds, 'not before the second is over');
+    t.mock.timers.tick(1);
+    await new Promise(setImmediate);
+    assert.equal(looks(), seconds + 1);
+  }
+  assert.deepEqual(trusted, [AUTHORITY.certificate]);
+  await second();
+  await second();
 });
 
-test('watchForAuthority: where there is one it looks once; stopped, it looks no more', async () => {
-  let looks = 0;
-  const counting = (answer: StoredAuthority | undefined) => ({
-    find: async () => {
-      looks += 1;
-      return answer;
-    },
-  });
-  const there = watchForAuthority(counting(AUTHORITY), 1);
-  await there.begin();
-  const missing = watchForAuthority(counting(undefined), 1);
-  await missing.begin();
-  missing.stop();
-  await new Promise((resolve) => setTimeout(resolve, 10));
-  assert.equal(looks, 2);
-});
-
-test('watchForAuthority: looks once a second unless told otherwise', async (t) => {
-  const intervalsMs: unknown[] = [];
-  t.mock.method(globalThis, 'setInterval', (_: unknown, ms: number) => void intervalsMs.push(ms));
-  await watchForAuthority({ find: async () => undefined }).begin();
-  assert.deepEqual(intervalsMs, [1000]);
+test('watch: where there is one it looks once; closed, it looks no more; without TLS it never looks', async (t) => {
+  const there = watching(t, [async () => AUTHORITY]);
+  await there.authority.watch();
+  assert.deepEqual(there.trusted, [AUTHORITY.certificate]);
+  await there.second();
+  t.mock.timers.reset();
+  const missing = watching(t, [async () => undefined]);
+  await missing.authority.watch();
+  await missing.authority.close();
+  await missing.second();
+  t.mock.timers.reset();
+  await watching(t, [], false).authority.watch();
 });

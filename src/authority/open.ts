@@ -1,0 +1,88 @@
+// The certificate authority as the rest of the service has it. Its code is loaded at start where there is a password
+// for it, else by the first request that needs it: most services never issue a certificate.
+
+import type { Handler } from '../http/engine/reply.ts';
+import { whyUnavailable } from '../http/present.ts';
+import type { Handlers } from '../http/routes.ts';
+import type { AuthorityParts, AuthorityRoom } from './handlers.ts';
+
+const ROUTES = [
+  'describePki', 'createAuthority', 'authorityCertificate', 'revocationList', 'revocationListPem', 'issueCertificate',
+  'listCertificates', 'revokeCertificate', 'registrationChallenge', 'register',
+] as const satisfies readonly (keyof AuthorityRoom['handlers'])[];
+
+const WATCH_INTERVAL_MS = 1000;
+
+export class LazyAuthority {
+  readonly handlers: Pick<Handlers, (typeof ROUTES)[number]>;
+  readonly #parts: AuthorityParts;
+  #loading: Promise<AuthorityRoom> | undefined;
+  #room: AuthorityRoom | undefined;
+  #watch: NodeJS.Timeout | undefined;
+
+  constructor(parts: AuthorityParts) {
+    this.#parts = parts;
+    const handlers = ROUTES.map((name): [string, Handler] => {
+      return [name, async (request) => (await this.#load()).handlers[name](request)];
+    });
+    this.handlers = Object.fromEntries(handlers) as LazyAuthority['handlers'];
+  }
+
+  /**
+   * Where the listener speaks TLS: has it believe the authority's certificates, from the start where there is one, else
+   * soon after another process has made it on the same database (`pasted admin create`).
+   */
+  async watch(): Promise<void> {
+    if (this.#parts.tls === undefined || (await this.#trustFound())) return;
+    this.#watch = setInterval(() => {
+      void this.#trustFound().then((isFound) => {
+        if (isFound) clearInterval(this.#watch);
+      });
+    }, WATCH_INTERVAL_MS);
+  }
+
+  /** Tries the password on the stored key, so that a wrong one is in the log from the start. */
+  async checkKey(): Promise<void> {
+    if (this.#parts.config.pkiCaPassword !== '') await (await this.#load()).authorities.checkKey();
+  }
+
+  /** Why nothing can be issued, in words for callers, as far as it is known: the key is tried by checkKey. */
+  whyUnavailable(): string | undefined {
+    if (this.#room !== undefined) return this.#room.authorities.whyUnavailable();
+    return whyUnavailable(this.#parts.config.pkiCaPassword !== '', false);
+  }
+
+  /** Makes the revocation list that is due, where anybody ever asked for one. */
+  async renewRevocationList(): Promise<void> {
+    const isListed = async (): Promise<boolean> => (await this.#parts.store.authority.findCrl(undefined)) !== undefined;
+    if (this.#room !== undefined || (await isListed().catch(() => false))) {
+      await (await this.#load()).revocationList.renew();
+    }
+  }
+
+  /** Takes this one instead, once it has opened the stored key where there is one; whether it did. */
+  async replacePassword(password: string): Promise<boolean> {
+    return (await this.#load()).authorities.replacePassword(password);
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#watch);
+    await (await this.#loading)?.close();
+  }
+
+  /** A look is one read of one row, and a failing storage is others' to report. */
+  async #trustFound(): Promise<boolean> {
+    const { store, tls } = this.#parts;
+    const found = await store.authority.find().catch(() => undefined);
+    if (found !== undefined) tls?.trust(found.certificate);
+    return found !== undefined;
+  }
+
+  #load(): Promise<AuthorityRoom> {
+    this.#loading ??= import('./handlers.ts').then(({ createRoom }) => {
+      this.#room = createRoom(this.#parts);
+      return this.#room;
+    });
+    return this.#loading;
+  }
+}
