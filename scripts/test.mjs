@@ -1,7 +1,7 @@
 // npm test [-- FILE...]: builds, then runs the named test files (all of test/ unless given) with Node's own test
-// runner. Fails when a test fails, when none ran, or when a file has none. A test has a limit, and so has a file in
-// which none comes to its end (test-limit.mjs); the suite takes as long as the machine needs. It does not retry and does
-// not measure coverage.
+// runner, on dist/ (test-built.mjs). Fails when a test fails, when none ran, or when a file has none. A test has a
+// limit, and so has a file in which none comes to its end (test-limit.mjs); the suite takes as long as the machine
+// needs. It does not retry and does not measure coverage.
 
 import { availableParallelism } from 'node:os';
 import { dirname, join, relative } from 'node:path';
@@ -31,7 +31,7 @@ const report = runTests({
   cwd: root,
   globPatterns: files.length > 0 ? files : ['test/**/*.test.ts'],
   execArgv: [
-    '--import', import.meta.resolve('tsx'),
+    '--import', import.meta.resolve('./test-built.mjs'),
     '--import', import.meta.resolve(`./test-limit.mjs?ms=${silentFileMs}`),
   ],
   // One more than cores: most files wait for sockets and processes at times, and some measure time.

@@ -5,9 +5,12 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { ROOT } from './source.ts';
 
-/** The path of dist/main.js, which is as src/ is now. Throws when src/ cannot be built. */
+let isBuilt = false;
+
+/** The path of dist/main.js, which is as src/ was when it was first asked for. Throws when src/ cannot be built. */
 export function builtMain(): string {
-  compileTo();
+  if (!isBuilt) compileTo();
+  isBuilt = true;
   return join(ROOT, 'dist', 'main.js');
 }
 
