@@ -26,8 +26,8 @@ import type { Parts } from './pastes/parts.ts';
 import { Passwords } from './pastes/passwords.ts';
 import { createOwnPastes, createPastes } from './pastes/pastes.ts';
 import { adminDoubt, authorityDoubt, cleanupTasks, createRoomMaking, gaugeReaders } from './pastes/upkeep.ts';
-import { StoreError } from './store/failures.ts';
-import type { Store } from './store/store.ts';
+import type { Store } from './store/open.ts';
+import { StoreError } from './store/store.ts';
 
 export interface AppParts {
   readonly clock: Clock;

@@ -24,17 +24,15 @@ const ANONYMOUS = { tier: 'anonymous', fingerprint: null };
 /** @param {Order} order @returns {Promise<{ note: string, check: () => unknown }>} */
 async function prepareWork({ dist, database }) {
   const { Challenges } = await builtModule(dist, 'pastes/admission.js');
-  const { openReader } = await builtModule(dist, 'store/reader.js');
-  const reader = openReader(database);
+  const { openReader, prepareLookups } = await builtModule(dist, 'store/open.js');
+  const reader = openReader(database, prepareLookups);
   const challenges = new Challenges({
     config: await configOf(dist),
     key: randomBytes(32),
     antiflood: { record: () => {}, difficultyBits: () => DIFFICULTY_BITS },
     store: {
       challenges: {
-        isSpent: async (/** @type {string} */ nonce) => (
-          reader.look((/** @type {{ isSpent: (nonce: string) => boolean }} */ lookups) => lookups.isSpent(nonce))
-        ),
+        isSpent: async (/** @type {string} */ nonce) => reader.isSpent(nonce),
       },
     },
     clock,

@@ -10,7 +10,8 @@ import { whyUnavailable } from '../http/present.ts';
 import type { WorkQueue } from '../limits/work-queue.ts';
 import type { Audit, Requester } from '../pastes/identity.ts';
 import { inTurn } from '../pastes/passwords.ts';
-import type { AuthorityStore, StoredAuthority } from '../store/store.ts';
+import type { AuthorityStore } from '../store/open.ts';
+import type { StoredAuthority } from '../store/store.ts';
 import { makeAuthorityCertificate, makeSerial, validityFrom } from './certificates.ts';
 import { type Authority, AuthorityKeyError, generateKeyPair, lockPrivateKey, unlockPrivateKey } from './keys.ts';
 

@@ -13,8 +13,8 @@ import type { WorkQueue } from '../limits/work-queue.ts';
 import type { Challenges, Work } from '../pastes/admission.ts';
 import { type Audit, type CertificateStatus, type Requester, requireIdentity, statusOf } from '../pastes/identity.ts';
 import { inTurn } from '../pastes/passwords.ts';
-import { StoreError } from '../store/failures.ts';
-import type { Certificate, CertificateStore, Listed, Page, SpentChallenge } from '../store/store.ts';
+import type { CertificateStore } from '../store/open.ts';
+import { type Certificate, type Listed, type Page, type SpentChallenge, StoreError } from '../store/store.ts';
 import type { Authorities, SigningAuthority } from './authority.ts';
 import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom } from './certificates.ts';
 import { CsrRefused, readCertificationRequest } from './csr.ts';
@@ -152,12 +152,12 @@ export function createCertificates(parts: {
     const granted = audit.event('admin_granted', 'success', requester, { serial, fingerprint });
     const certificate = { ...made, issuedTo: requester.fingerprint, publicKeySha256: sha256(key.spki) };
     const outcome = await store.issue({ certificate, spend, onlyFirst, issued, granted });
-    if (outcome.kind === 'challengeUsed' || outcome.kind === 'challengeExpired') {
-      throw challenges.notSpent(outcome, 'register');
+    if (outcome.refused === 'powAlreadyUsed' || outcome.refused === 'powExpired') {
+      throw challenges.notSpent(outcome.refused, 'register');
     }
-    if (outcome.kind === 'notFirst') throw new NotFirstError('a certificate was issued before');
-    if (outcome.kind === 'keyTaken') throw new Refusal('keyReused');
-    if (outcome.kind === 'serialTaken') return undefined;
+    if (outcome.refused === 'notFirst') throw new NotFirstError('a certificate was issued before');
+    if (outcome.refused === 'serialTaken') return undefined;
+    if (outcome.refused !== null) throw new Refusal(outcome.refused);
     audit.announce(issued);
     if (outcome.isAdmin) audit.announce(granted);
     return outcome.isAdmin;
@@ -177,7 +177,7 @@ export function createCertificates(parts: {
     const { fingerprint } = await requireRevocable(serial, revoker);
     const revoked = audit.event('cert_revoked', 'success', revoker.requester, { serial, fingerprint });
     const outcome = await store.revoke({ serial, nowSeconds: unixSeconds(clock), reason, revoked });
-    if (outcome !== 'revoked') throw new Refusal(outcome === 'notFound' ? 'certificateNotFound' : 'certificateRevoked');
+    if (outcome.refused !== null) throw new Refusal(outcome.refused);
     audit.announce(revoked);
   }
 

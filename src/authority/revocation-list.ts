@@ -4,7 +4,8 @@
 
 import { setImmediate } from 'node:timers/promises';
 import { type Clock, DAY_SECONDS, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
-import type { AuthorityStore, Certificate, CertificateStore, StoredCrl } from '../store/store.ts';
+import type { AuthorityStore, CertificateStore } from '../store/open.ts';
+import type { Certificate, StoredCrl } from '../store/store.ts';
 import type { Authorities } from './authority.ts';
 import {
   authorityKeyIdentifier, certificateSerialNumber, crlNumber, ECDSA_WITH_SHA384, reasonCode, REVOCATION_REASONS,

@@ -6,7 +6,7 @@ import type { Count, Log, ObserveRequest } from '../core/events.ts';
 import { Refusal, type RefusalName } from '../core/refusals.ts';
 import type { Clock, RandomBytes } from '../core/time.ts';
 import type { Metrics } from '../ops/metrics.ts';
-import { StoreError, type StoreFailure } from '../store/failures.ts';
+import { StoreError, type StoreFailure } from '../store/store.ts';
 import { hostOf } from './engine/host.ts';
 import type { AnsweredRequest, Handler } from './engine/reply.ts';
 import { HttpServer, type TlsTermination } from './engine/server.ts';

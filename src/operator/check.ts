@@ -15,9 +15,8 @@ import { probe, type ProbeAnswer, ProbeError, type ProbeTarget } from '../http/p
 import { readServerCertificate } from '../http/tls.ts';
 import { adminDoubt, authorityDoubt } from '../pastes/upkeep.ts';
 import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
-import { StoreError } from '../store/failures.ts';
 import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/restore.ts';
-import type { StoredAuthority, StoredCrl } from '../store/store.ts';
+import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store.ts';
 import { wholeNumber } from './arguments.ts';
 import type { Run } from './commands.ts';
 import { attempt } from './files.ts';

@@ -6,14 +6,12 @@ import type { Log } from '../core/events.ts';
 import { type Clock, isoSeconds, unixSeconds } from '../core/time.ts';
 import { presentAuditEntry } from '../http/present.ts';
 import { storeTasks } from '../pastes/upkeep.ts';
-import { DatabaseInUseError } from '../store/failures.ts';
-import { fileBytes, requireDatabase } from '../store/file.ts';
-import { openStore } from '../store/open.ts';
-import type { AuditCounts, FileSizes, PasteCounts, PasteOptionCounts } from '../store/stats.ts';
+import { fileBytes, requireDatabase } from '../store/database.ts';
+import { openStore, type Store } from '../store/open.ts';
 import {
-  type AuditEntry, type AuditFilter, type CertificateCounts, countedBytes, type Page, type Store,
+  type AuditEntry, type AuditFilter, countedBytes, DatabaseInUseError, type Page,
 } from '../store/store.ts';
-import type { VisitedStore } from '../store/visit.ts';
+import type { AuditCounts, FileSizes, PasteCounts, PasteOptionCounts, VisitedStore } from '../store/visit.ts';
 import { VERSION } from '../version.ts';
 import { moment, wholeNumber } from './arguments.ts';
 import type { Given, Run } from './commands.ts';
@@ -131,7 +129,7 @@ function pruneJson(pruned: Pruned, { before, after }: Sizes): string {
 
 interface Stats {
   readonly pastes: PasteCounts & PasteOptionCounts;
-  readonly certificates: CertificateCounts & { readonly admins: number };
+  readonly certificates: Readonly<Record<'valid' | 'revoked' | 'expired' | 'admins', number>>;
   readonly audit: AuditCounts;
   readonly files: FileSizes;
   /** 0 for none. */

@@ -6,8 +6,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { randomBytes } from '../crypto/digest.ts';
-import { FREE_RESERVE_BYTES, freeBytes } from '../store/ballast.ts';
-import { isWithoutLinks, syncFolderOf } from '../store/file.ts';
+import { FREE_RESERVE_BYTES, freeBytes, isWithoutLinks, syncFolderOf } from '../store/database.ts';
 import { CommandError, showBytes, type Terminal } from './terminal.ts';
 
 /** Of errno(3), and of node --permission. Node's other codes, as ERR_INVALID_ARG_TYPE, are errors of this program. */

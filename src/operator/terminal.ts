@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { ConfigError, type Environment, type ReadFile } from '../config/load.ts';
 import { SETTINGS } from '../config/settings.ts';
 import type { Clock } from '../core/time.ts';
-import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../store/failures.ts';
+import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../store/store.ts';
 
 /** As much as may wait for a slow reader. node queues what a pipe does not take at once, without a bound of its own. */
 const MOST_WAITING_BYTES = 4 * 1024 * 1024;

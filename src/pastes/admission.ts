@@ -12,7 +12,8 @@ import {
 } from '../crypto/proof-of-work.ts';
 import type { Antiflood } from '../limits/antiflood.ts';
 import { createSlidingWindow, type SlidingWindow } from '../limits/sliding-window.ts';
-import type { SpendingRefusal, SpentChallenge, Store } from '../store/store.ts';
+import type { Store } from '../store/open.ts';
+import type { SpendingRefusal, SpentChallenge } from '../store/store.ts';
 
 export interface IssuedChallenge extends Challenge {
   readonly token: string;
@@ -104,8 +105,8 @@ export class Challenges {
   }
 
   /** When the store would not spend it: another request was quicker, or this one took too long. */
-  notSpent({ kind }: SpendingRefusal, purpose: Purpose): Refusal {
-    return this.#refusal(kind === 'challengeUsed' ? 'powAlreadyUsed' : 'powExpired', purpose);
+  notSpent(reason: SpendingRefusal, purpose: Purpose): Refusal {
+    return this.#refusal(reason, purpose);
   }
 
   #refusal(name: WorkOutcome & RefusalName, purpose: Purpose): Refusal {

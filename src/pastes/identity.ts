@@ -8,8 +8,8 @@ import { Refusal } from '../core/refusals.ts';
 import { type Awaitable, type Clock, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { issuedSerial } from '../crypto/presented.ts';
 import { createSlidingWindow } from '../limits/sliding-window.ts';
-import { StoreError } from '../store/failures.ts';
-import type { AuditEvent, Certificate, Store } from '../store/store.ts';
+import type { Store } from '../store/open.ts';
+import { type AuditEvent, type Certificate, StoreError } from '../store/store.ts';
 
 /** Who a request comes from, as far as it is known. */
 export interface Requester {

@@ -11,10 +11,9 @@ import type { Count } from '../core/events.ts';
 import { JsonContentReader } from '../core/json-content.ts';
 import { type RateStanding, Refusal } from '../core/refusals.ts';
 import { SHA256 } from '../crypto/digest.ts';
-import {
-  CHUNK_BYTES, type ContentStore, type CreationOutcome, type CreationTerms, INLINE_BYTES, passesQuota,
-  type Store,
-} from '../store/store.ts';
+import type { ContentStore } from '../store/content.ts';
+import type { Store } from '../store/open.ts';
+import { CHUNK_BYTES, type CreationTerms, INLINE_BYTES, passesQuota, type Refused } from '../store/store.ts';
 import { maxPasteBytes } from './admission.ts';
 import { requireAcceptablePassword } from './passwords.ts';
 
@@ -127,10 +126,7 @@ export interface StorageRules {
   readonly terms: Omit<CreationTerms, 'spend'>;
   /** To be called when content was stored under these terms. */
   countStored(): void;
-  refusalOf(
-    outcome: Extract<CreationOutcome, { kind: 'duplicate' | 'storageFull' }>,
-    rate: RateStanding | null,
-  ): Refusal;
+  refusalOf(outcome: Refused, rate: RateStanding | null): Refusal;
 }
 
 export function createStorageRules(config: Config, count: Count): StorageRules {
@@ -143,11 +139,10 @@ export function createStorageRules(config: Config, count: Count): StorageRules {
     countStored: () => {
       if (duplicateMax > 0) count('duplicateChecks', 'accepted');
     },
-    refusalOf: (outcome, rate) => {
-      if (outcome.kind === 'storageFull') return new Refusal('storageFull');
+    refusalOf: ({ refused, fields, retryAfterSeconds }, rate) => {
+      if (refused !== 'duplicateContent') return new Refusal(refused, fields);
       count('duplicateChecks', 'refused');
-      const fields = { count: outcome.count, windowSeconds: duplicateWindowSeconds };
-      return new Refusal('duplicateContent', fields, { retryAfterSeconds: outcome.retryAfterSeconds, rate });
+      return new Refusal(refused, fields, { retryAfterSeconds, rate });
     },
   };
 }

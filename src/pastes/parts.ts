@@ -6,7 +6,7 @@ import type { Count, Log } from '../core/events.ts';
 import type { Clock, RandomBytes } from '../core/time.ts';
 import type { Antiflood } from '../limits/antiflood.ts';
 import type { WorkQueue } from '../limits/work-queue.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/open.ts';
 import type { Challenges, Rates } from './admission.ts';
 import type { Audit, Identity } from './identity.ts';
 import type { Passwords } from './passwords.ts';

@@ -10,9 +10,11 @@ import { ID_BYTES, idFromBytes } from '../core/ids.ts';
 import { type RateStanding, Refusal } from '../core/refusals.ts';
 import { andThen, type Awaitable, type Clock, type RandomBytes, unixSeconds } from '../core/time.ts';
 import type { Antiflood } from '../limits/antiflood.ts';
+import type { ContentReader } from '../store/content.ts';
+import type { Store } from '../store/open.ts';
 import type {
-  ChangedContent, ContentReader, Listed, ListedPaste, NewPaste, Page, Paste, PasteChanges, PasteFilter,
-  PasteWithContent, SpentChallenge, Store, UpdateOutcome,
+  ChangedContent, Listed, ListedPaste, NewPaste, Page, Paste, PasteChanges, PasteFilter, PasteWithContent,
+  SpentChallenge,
 } from '../store/store.ts';
 import { cappedTtlSeconds, type Challenges, type Rates, ttlSeconds, type Work } from './admission.ts';
 import { type Audit, requireAdmin, requireIdentity } from './identity.ts';
@@ -92,10 +94,10 @@ export function createPastes(parts: {
 
   async function keep(paste: NewPaste, spend: SpentChallenge | null, rate: RateStanding | null): Promise<void> {
     const outcome = await store.pastes.create(paste, { ...storage.terms, spend });
-    if (outcome.kind === 'challengeUsed' || outcome.kind === 'challengeExpired') {
-      throw challenges.notSpent(outcome, 'paste');
+    if (outcome.refused === 'powAlreadyUsed' || outcome.refused === 'powExpired') {
+      throw challenges.notSpent(outcome.refused, 'paste');
     }
-    if (outcome.kind !== 'stored') throw storage.refusalOf(outcome, rate);
+    if (outcome.refused !== null) throw storage.refusalOf(outcome, rate);
     storage.countStored();
     count('pastesCreated');
   }
@@ -269,22 +271,9 @@ export function createOwnPastes(parts: {
     rate: RateStanding | null,
   ): Promise<UpdatedPaste> {
     const outcome = await store.pastes.update(id, owner, changes, { ...storage.terms, nowSeconds: unixSeconds(clock) });
-    if (outcome.kind !== 'updated') throw refusalOf(outcome, rate);
+    if (outcome.refused !== null) throw storage.refusalOf(outcome, rate);
     if (changes.content !== undefined) storage.countStored();
     return { paste: outcome.paste, rate };
-  }
-
-  function refusalOf(outcome: Exclude<UpdateOutcome, { kind: 'updated' }>, rate: RateStanding | null): Refusal {
-    switch (outcome.kind) {
-      case 'notFound':
-        return new Refusal('pasteNotFound');
-      case 'notOwner':
-        return new Refusal('permissionDenied');
-      case 'burnAfterRead':
-        return new Refusal('burnNotUpdatable');
-      default:
-        return storage.refusalOf(outcome, rate);
-    }
   }
 
   async function remove(id: string, caller: Caller, clientAddress: string): Promise<void> {
@@ -294,8 +283,7 @@ export function createOwnPastes(parts: {
       ? audit.event('paste_deleted', 'success', { fingerprint, clientAddress }, { paste: shortened(id) })
       : null;
     const outcome = await store.pastes.remove(id, fingerprint, unixSeconds(clock), asAdmin);
-    if (outcome.kind === 'notFound') throw new Refusal('pasteNotFound');
-    if (outcome.kind === 'notOwner') throw new Refusal('permissionDenied');
+    if (outcome.refused !== null) throw new Refusal(outcome.refused);
     count('pastesDeleted', 'deleted');
     if (outcome.audited !== null) audit.announce(outcome.audited);
   }

@@ -9,7 +9,8 @@ import {
 import type { WorkQueue } from '../limits/work-queue.ts';
 import type { Cleanup, CleanupTask } from '../ops/cleanup.ts';
 import type { EventLoopDelay, GaugeReaders } from '../ops/metrics.ts';
-import { type CertificatePlace, countedBytes, type Store } from '../store/store.ts';
+import type { Store } from '../store/open.ts';
+import { type CertificatePlace, countedBytes } from '../store/store.ts';
 import { type Rates, SPENDABLE_SECONDS } from './admission.ts';
 
 /** Small enough for a step of about 10 ms: a paste clears up to 64 KiB, each record a page of an index by itself. */

@@ -4,13 +4,15 @@
 import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { Worker } from 'node:worker_threads';
-import { openReading, openWhole } from './connection.ts';
+import type { ThreadRefusal } from './batch.ts';
 import {
-  asStoreError, DatabaseInUseError, DatabaseRefusedError, describe, isDamage, StoreError, type StoreFailure,
-} from './failures.ts';
-import { type DatabaseLock, fileBytes, lockDatabase, requireDatabase, syncFile } from './file.ts';
+  type DatabaseLock, fileBytes, lockDatabase, openReading, openWhole, requireDatabase, syncFile,
+} from './database.ts';
 import { APPLICATION_ID, applicationIdOf, MIGRATIONS, schemaVersionOf } from './schema.ts';
+import {
+  asStoreError, DatabaseInUseError, DatabaseRefusedError, describe, isDamage, StoreError,
+} from './store.ts';
+import { errorOfThread, firstReport, startThread } from './writer.ts';
 
 /** All that can lie beside a database under its name: a backup must be none of these. */
 export const SIDE_FILES = [
@@ -66,7 +68,7 @@ export function draftBackup({ path, beside, mark }: DraftOptions): BackupDraft {
     discard();
     throw error;
   }
-  return { path: draftPath, copy: () => copyOnThread({ from: path, to: draftPath }), discard };
+  return { path: draftPath, copy: () => copyOnThread(path, draftPath), discard };
 }
 
 function lockBackups(path: string): DatabaseLock {
@@ -98,21 +100,20 @@ export interface Copied extends Holdings {
 
 /** What the thread is started with. */
 export interface CopyRequest {
+  readonly kind: 'copy';
   readonly from: string;
   /** An empty file, which has the permissions that the copy is to have. */
   readonly to: string;
 }
 
-export type CopyReport =
-  | { readonly kind: 'copied'; readonly copied: Copied }
-  | { readonly kind: 'refused'; readonly failure: StoreFailure | 'refused'; readonly message: string };
+export type CopyReport = { readonly kind: 'copied'; readonly copied: Copied } | ThreadRefusal;
 
 /**
  * One consistent moment of the database, durable when this returns. VACUUM INTO holds one snapshot, so that writers
  * beside it neither wait nor make it begin again, and copies rows, not pages: nothing of removed content comes along.
  * Throws DatabaseRefusedError when it is not ours or the copy is not sound, and StoreError.
  */
-export function copyDatabase({ from, to }: CopyRequest): Copied {
+export function copyDatabase({ from, to }: Omit<CopyRequest, 'kind'>): Copied {
   try {
     copyRows(from, to);
     syncFile(to);
@@ -145,17 +146,11 @@ function verified(from: string, to: string): Holdings {
 }
 
 /** The same on a thread of its own. It can't be interrupted: who cannot wait for it ends the process. */
-export async function copyOnThread(request: CopyRequest): Promise<Copied> {
-  const options = { name: 'store copy', workerData: request, env: {} };
-  const worker = new Worker(new URL('./copy-thread.ts', import.meta.url), options);
-  const report = await new Promise<CopyReport>((resolve, reject) => {
-    worker.once('message', resolve);
-    worker.once('error', reject);
-    worker.once('exit', () => reject(new StoreError('unavailable', 'the copying thread ended early')));
-  });
-  if (report.kind === 'copied') return report.copied;
-  if (report.failure === 'refused') throw new DatabaseRefusedError(report.message);
-  throw new StoreError(report.failure, report.message);
+async function copyOnThread(from: string, to: string): Promise<Copied> {
+  const report = await firstReport<CopyReport>(startThread('store copy', { kind: 'copy', from, to }));
+  if (report === undefined) throw new StoreError('unavailable', 'the copying thread ended early');
+  if (report.kind === 'refused') throw errorOfThread(report);
+  return report.copied;
 }
 
 // Whether what a database holds is whole, page by page and paste by paste. Reads alone; what follows from it is for

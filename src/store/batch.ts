@@ -1,42 +1,127 @@
 // Carries out commands on the writing connection: many in one transaction, in which each has its whole effect or none.
-// That this happens on a thread of its own is writer-thread.ts.
+// Their table, and the messages between the serving thread and the writer thread (thread.ts), are here too.
 
-import type { DatabaseSync } from 'node:sqlite';
-import type { Ballast } from './ballast.ts';
-import { type Answer, type Command, NEEDS_ROOM, prepareCommands } from './commands.ts';
-import { describe, failureOf } from './failures.ts';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { authorityCommands, certificateCommands } from './certificates.ts';
+import type { Ballast } from './database.ts';
+import { pasteCommands } from './pastes.ts';
+import { contentCommands, recordCommands, secretCommands } from './records.ts';
+import { schemaVersionOf } from './schema.ts';
+import { describe, failureOf, type StoreFailure } from './store.ts';
 
-export interface Executor {
-  /** One answer for each command. What is answered as done is durable by then. */
-  carryOut(commands: readonly Command[]): Answer[];
-  carryOutAlone(command: Command): Answer;
+/** Every command takes one value and answers one, both of which must survive a structured clone. */
+export type Commands = ReturnType<typeof prepareCommands>;
+export type CommandName = keyof Commands;
+
+function prepareCommands(db: DatabaseSync, ballast: Ballast | undefined) {
+  return {
+    ...pasteCommands(db),
+    ...contentCommands(db),
+    ...recordCommands(db),
+    ...secretCommands(db),
+    ...certificateCommands(db),
+    ...authorityCommands(db),
+    ...upkeepCommands(db, ballast),
+  };
 }
 
-/** Without a ballast, a full disk is what it is. */
-export function createExecutor(db: DatabaseSync, ballast?: Ballast): Executor {
-  const commands = prepareCommands(db, ballast);
-  const savepoint = db.prepare('SAVEPOINT command');
-  const release = db.prepare('RELEASE command');
-  const rollBack = db.prepare('ROLLBACK TO command');
+/**
+ * The commands that a disk without room is closed to: each needs room that nothing gives back by itself. Not those that
+ * delete or revoke, with their audit entries.
+ */
+const NEEDS_ROOM: ReadonlySet<CommandName> = new Set([
+  'createPaste', 'updatePaste', 'writeChunk', 'recordAudit', 'issueCertificate', 'createAuthority',
+]);
 
-  function run(command: Command): Answer {
-    // The writer's types hold name and params together; a message does not.
-    const carry = commands[command.name] as (params: unknown) => unknown;
-    return { done: true, value: carry(command.params) };
+/** What the writer thread is started with. */
+export interface WriterSetup {
+  readonly kind: 'write';
+  readonly path: string;
+  /** Whether room is held in reserve: by the server alone, which must know whether it was given up. */
+  readonly keepsBallast: boolean;
+}
+
+export interface Command {
+  readonly name: CommandName;
+  readonly params: unknown;
+}
+
+/** `batch`: in one transaction. `alone`: outside any. `close`: the last message; the thread ends by itself. */
+export type Request =
+  | { readonly kind: 'batch'; readonly commands: readonly Command[] }
+  | { readonly kind: 'alone'; readonly command: Command }
+  | { readonly kind: 'close' };
+
+/** `failure` is null when nothing of the storage failed: the error is one of the program. */
+export type Answer =
+  | { readonly done: true; readonly value: unknown }
+  | { readonly done: false; readonly failure: StoreFailure | null; readonly error: unknown };
+
+/** Of a thread that could not do what it was started for. A class would not survive the way to the other thread. */
+export interface ThreadRefusal {
+  readonly kind: 'refused';
+  readonly failure: StoreFailure | 'refused';
+  readonly message: string;
+}
+
+/** First `opened` or `refused`; then `answers` in the order of the commands, once for each request. */
+export type Report =
+  | { readonly kind: 'opened' }
+  | ThreadRefusal
+  | { readonly kind: 'answers'; readonly answers: readonly Answer[] };
+
+const NO_ROOM: Answer = { done: false, failure: 'full', error: new Error('the disk is full') };
+
+export class Executor {
+  readonly #db: DatabaseSync;
+  readonly #ballast: Ballast | undefined;
+  readonly #commands: Commands;
+  readonly #savepoint: StatementSync;
+  readonly #release: StatementSync;
+  readonly #rollBack: StatementSync;
+
+  /** Without a ballast, a full disk is what it is. */
+  constructor(db: DatabaseSync, ballast?: Ballast) {
+    this.#db = db;
+    this.#ballast = ballast;
+    this.#commands = prepareCommands(db, ballast);
+    this.#savepoint = db.prepare('SAVEPOINT command');
+    this.#release = db.prepare('RELEASE command');
+    this.#rollBack = db.prepare('ROLLBACK TO command');
   }
 
-  function runInSavepoint(command: Command): Answer {
-    savepoint.run();
+  /** One answer for each command. What is answered as done is durable by then. */
+  carryOut(batch: readonly Command[]): Answer[] {
+    return this.#ballast?.isDiskShort() === true ? this.#carryOutSparingly(batch) : this.#attempt(batch);
+  }
+
+  carryOutAlone(command: Command): Answer {
     try {
-      const answer = run(command);
-      release.run();
-      return answer;
+      return this.#run(command);
     } catch (error) {
-      // A failure of the storage may have ended the whole transaction, and leaves nothing to go on with.
-      if (failureOf(error) !== undefined || !db.isTransaction) throw error;
-      rollBack.run();
-      release.run();
-      return failed(error);
+      return this.#makesRoomAfter(error) ? this.carryOutAlone(command) : failed(error);
+    }
+  }
+
+  #makesRoomAfter(error: unknown): boolean {
+    return failureOf(error) === 'full' && this.#ballast?.giveUp() === true;
+  }
+
+  /** What room there is left is for what removes content. */
+  #carryOutSparingly(batch: readonly Command[]): Answer[] {
+    const spared = batch.filter(({ name }) => !NEEDS_ROOM.has(name));
+    const answers = spared.length === 0 ? [] : this.#attempt(spared);
+    return batch.map(({ name }) => (NEEDS_ROOM.has(name) ? NO_ROOM : answers.shift()!));
+  }
+
+  #attempt(batch: readonly Command[]): Answer[] {
+    try {
+      return this.#inTransaction(batch);
+    } catch (error) {
+      if (this.#makesRoomAfter(error)) return this.#carryOutSparingly(batch);
+      // One command too large must not fail those beside it that need no room: each gets a transaction of its own.
+      const separable = batch.length > 1 && failureOf(error) === 'full';
+      return separable ? batch.flatMap((command) => this.#attempt([command])) : batch.map(() => failed(error));
     }
   }
 
@@ -44,16 +129,17 @@ export function createExecutor(db: DatabaseSync, ballast?: Ballast): Executor {
    * Savepoints cost a seventh of the writing of chunks, and hardly any command ever throws: only when one did is
    * everything undone and carried out again, apart from each other. A failure of the storage is thrown.
    */
-  function inTransaction(batch: readonly Command[]): Answer[] {
+  #inTransaction(batch: readonly Command[]): Answer[] {
     try {
-      return inTransactionBy(run, batch);
+      return this.#inTransactionBy((command) => this.#run(command), batch);
     } catch (error) {
       if (failureOf(error) !== undefined) throw error;
-      return inTransactionBy(runInSavepoint, batch);
+      return this.#inTransactionBy((command) => this.#runInSavepoint(command), batch);
     }
   }
 
-  function inTransactionBy(carry: (command: Command) => Answer, batch: readonly Command[]): Answer[] {
+  #inTransactionBy(carry: (command: Command) => Answer, batch: readonly Command[]): Answer[] {
+    const db = this.#db;
     if (db.isTransaction) db.exec('ROLLBACK');
     db.exec('BEGIN IMMEDIATE');
     try {
@@ -62,7 +148,7 @@ export function createExecutor(db: DatabaseSync, ballast?: Ballast): Executor {
       return answers;
     } catch (error) {
       if (db.isTransaction) db.exec('ROLLBACK');
-      if (failureOf(error) !== undefined) overwriteFailed();
+      if (failureOf(error) !== undefined) this.#overwriteFailed();
       throw error;
     }
   }
@@ -71,54 +157,83 @@ export function createExecutor(db: DatabaseSync, ballast?: Ballast): Executor {
    * A commit that failed when it was synced is whole in the log, and whoever opens the database after a crash takes it
    * for one that succeeded (https://sqlite.org/walformat.html#recovery): a commit of nothing takes its place.
    */
-  function overwriteFailed(): void {
+  #overwriteFailed(): void {
     try {
-      commands.probe(null);
+      this.#commands.probe(null);
     } catch {
       // Where nothing can be written at all, the next commit that can be takes its place.
     }
   }
 
-  function carryOut(batch: readonly Command[]): Answer[] {
-    return ballast?.isDiskShort() === true ? carryOutSparingly(batch) : attempt(batch);
+  #run({ name, params }: Command): Answer {
+    // The writer's types hold name and params together; a message does not.
+    const carry = this.#commands[name] as (params: unknown) => unknown;
+    return { done: true, value: carry(params) };
   }
 
-  /** What room there is left is for what removes content. */
-  function carryOutSparingly(batch: readonly Command[]): Answer[] {
-    const spared = batch.filter(({ name }) => !NEEDS_ROOM.has(name));
-    const answers = spared.length === 0 ? [] : attempt(spared);
-    return batch.map(({ name }) => (NEEDS_ROOM.has(name) ? NO_ROOM : answers.shift()!));
-  }
-
-  function attempt(batch: readonly Command[]): Answer[] {
+  #runInSavepoint(command: Command): Answer {
+    this.#savepoint.run();
     try {
-      return inTransaction(batch);
+      const answer = this.#run(command);
+      this.#release.run();
+      return answer;
     } catch (error) {
-      if (failureOf(error) === 'full' && ballast?.giveUp() === true) return carryOutSparingly(batch);
-      return carryOutApart(batch, error);
+      // A failure of the storage may have ended the whole transaction, and leaves nothing to go on with.
+      if (failureOf(error) !== undefined || !this.#db.isTransaction) throw error;
+      this.#rollBack.run();
+      this.#release.run();
+      return failed(error);
     }
   }
-
-  function carryOutApart(batch: readonly Command[], error: unknown): Answer[] {
-    // One command too large must not fail those beside it that need no room: each gets a transaction of its own.
-    const separable = batch.length > 1 && failureOf(error) === 'full';
-    return separable ? batch.flatMap((command) => attempt([command])) : batch.map(() => failed(error));
-  }
-
-  function carryOutAlone(command: Command): Answer {
-    try {
-      return run(command);
-    } catch (error) {
-      return failureOf(error) === 'full' && ballast?.giveUp() === true ? carryOutAlone(command) : failed(error);
-    }
-  }
-  return { carryOut, carryOutAlone };
 }
-
-const NO_ROOM: Answer = { done: false, failure: 'full', error: new Error('the disk is full') };
 
 /** An error of the program crosses as it is; one of SQLite would lose its code, so the code goes into the words. */
 function failed(error: unknown): Answer {
   const failure = failureOf(error) ?? null;
   return { done: false, failure, error: failure === null ? error : new Error(describe(error)) };
+}
+
+/** All writes wait meanwhile, and a backup or a check reads for as long as it takes: to be tried again later then. */
+const TRUNCATE_WAIT_MS = 200;
+
+/**
+ * Between transactions, since a checkpoint can't be inside one. Each is a bounded step; when it is due is the cleanup
+ * schedule's business.
+ */
+export function upkeepCommands(db: DatabaseSync, ballast?: Ballast) {
+  const version = schemaVersionOf(db);
+  const freePages = db.prepare('PRAGMA freelist_count');
+  return {
+    truncateWal: prepareTruncate(db),
+    /** Gives at most so many free pages back to the file system; how many are left. */
+    releasePages: (pages: number): number => {
+      // A PRAGMA takes no parameters; the number is one.
+      db.exec(`PRAGMA incremental_vacuum(${Math.max(1, Math.trunc(pages))})`);
+      return Number(freePages.get()?.['freelist_count']);
+    },
+    /** Lets SQLite refresh its statistics. */
+    optimize: (_: null) => db.exec('PRAGMA optimize'),
+    /** Makes the room in reserve whole where there is room for it; whether it is there, true where none is kept. */
+    restoreBallast: (_: null) => ballast?.restore() ?? true,
+    /** Changes nothing, through the log and to the disk: an UPDATE of no rows would not make a page of the log. */
+    probe: (_: null) => db.exec(`PRAGMA user_version = ${version}`),
+  };
+}
+
+/**
+ * Moves the log into the database and empties it, so that removed content is gone from both files. False when a reader
+ * was in the way for TRUNCATE_WAIT_MS.
+ */
+function prepareTruncate(db: DatabaseSync): (params: null) => boolean {
+  const truncate = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)');
+  const usualWaitMs = Number(db.prepare('PRAGMA busy_timeout').get()?.['timeout']);
+  const waitAtMost = (milliseconds: number): void => db.exec(`PRAGMA busy_timeout = ${milliseconds}`);
+  return () => {
+    waitAtMost(Math.min(TRUNCATE_WAIT_MS, usualWaitMs));
+    try {
+      return truncate.all()[0]?.['busy'] === 0;
+    } finally {
+      waitAtMost(usualWaitMs);
+    }
+  };
 }

@@ -1,59 +1,29 @@
-// The SQL of issued certificates. Who may do what with one is pastes/identity.ts and authority/issuing.ts.
+// The SQL of issued certificates, of the certificate authority and of its revocation list. Who may do what with one is
+// pastes/identity.ts and authority/issuing.ts.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { prepareAudit, prepareSpending } from './records.ts';
 import type {
-  AuditEvent, Certificate, CertificateCounts, CertificatePlace, CertificateRemoval, Issuance, IssueOutcome,
-  Listed, Page, Revocation, RevokeOutcome, StoredAuthority, StoredCrl,
+  AuditEvent, Certificate, CertificatePlace, Issuance, IssueOutcome, Listed, Page, RevokeOutcome, StoredAuthority,
+  StoredCrl,
 } from './store.ts';
 
-export interface AdminGrant {
-  readonly serial: string;
-  readonly granted: AuditEvent;
-}
-
-export interface CertificateRemovalStep {
-  readonly untilSeconds: number;
-  /** null begins with the first. */
-  readonly after: CertificatePlace | null;
-  /** Certificates to look at. */
-  readonly limit: number;
-}
-
-export interface CertificateCommands {
-  issueCertificate(issuance: Issuance): IssueOutcome;
-  revokeCertificate(revocation: Revocation): RevokeOutcome;
-  /** Whether there is a certificate of that serial which is not revoked. */
-  grantAdmin(grant: AdminGrant): boolean;
-  removeExpiredCertificates(step: CertificateRemovalStep): CertificateRemoval;
-}
-
-export interface CertificateLookups {
-  findCertificate(fingerprint: string): Certificate | undefined;
-  findCertificateBySerial(serial: string): Certificate | undefined;
-  listCertificatesOf(fingerprint: string, page: Page): Listed<Certificate>;
-  listCertificates(): Certificate[];
-  listRevokedCertificates(after: Certificate | null, limit: number): Certificate[];
-  countCertificates(nowSeconds: number): CertificateCounts;
-}
-
-/**
- * How many found certificates are remembered; fingerprints that are not found are not, since anyone can make them up.
- */
+/** How many found certificates are remembered; fingerprints that are not found aren't, as anyone can make them up. */
 const REMEMBERED = 10_000;
 
 const CERTIFICATE_COLUMNS = `serial, common_name AS commonName, fingerprint, created_at AS createdAt,
   expires_at AS expiresAt, issued_to AS issuedTo, is_admin AS isAdmin, revoked_at AS revokedAt,
   revocation_reason AS revocationReason`;
 
-export function certificateCommands(db: DatabaseSync): CertificateCommands {
+export function certificateCommands(db: DatabaseSync) {
   const grant = db.prepare('UPDATE certificates SET is_admin = 1 WHERE serial = :serial AND revoked_at IS NULL');
   const audit = prepareAudit(db);
   return {
     issueCertificate: prepareIssuance(db),
     revokeCertificate: prepareRevocation(db),
     removeExpiredCertificates: prepareRemoval(db),
-    grantAdmin: ({ serial, granted }) => {
+    /** Makes the holder of a certificate an admin; false when there is none of that serial, or it is revoked. */
+    grantAdmin: ({ serial, granted }: { serial: string; granted: AuditEvent }): boolean => {
       const isGranted = grant.run({ serial }).changes === 1;
       if (isGranted) audit(granted);
       return isGranted;
@@ -61,10 +31,8 @@ export function certificateCommands(db: DatabaseSync): CertificateCommands {
   };
 }
 
-/**
- * Decides first and writes after, in one transaction: of any number of first certificates exactly one is the admin's.
- */
-function prepareIssuance(db: DatabaseSync): CertificateCommands['issueCertificate'] {
+/** Decides first and writes after, in one transaction: of any number that race, exactly one is the admin's. */
+function prepareIssuance(db: DatabaseSync): (issuance: Issuance) => IssueOutcome {
   const any = db.prepare('SELECT 1 FROM certificates LIMIT 1');
   const bySerial = db.prepare('SELECT 1 FROM certificates WHERE serial = :serial OR fingerprint = :fingerprint');
   const byKey = db.prepare('SELECT 1 FROM certificates WHERE public_key_sha256 = :publicKeySha256');
@@ -77,20 +45,27 @@ function prepareIssuance(db: DatabaseSync): CertificateCommands['issueCertificat
   return ({ certificate, spend: work, onlyFirst, issued, granted }) => {
     const { serial, fingerprint, publicKeySha256 } = certificate;
     const isFirst = any.get() === undefined;
-    if (onlyFirst && !isFirst) return { kind: 'notFirst' };
+    if (onlyFirst && !isFirst) return { refused: 'notFirst' };
     const unpaid = work === null ? undefined : challenges.refusal(work, certificate.createdAt);
     if (unpaid !== undefined) return unpaid;
-    if (bySerial.get({ serial, fingerprint }) !== undefined) return { kind: 'serialTaken' };
-    if (byKey.get({ publicKeySha256 }) !== undefined) return { kind: 'keyTaken' };
+    if (bySerial.get({ serial, fingerprint }) !== undefined) return { refused: 'serialTaken' };
+    if (byKey.get({ publicKeySha256 }) !== undefined) return { refused: 'keyReused' };
     if (work !== null) challenges.spend(work);
     insert.run({ ...certificate, isAdmin: isFirst ? 1 : 0 });
     audit(issued);
     if (isFirst) audit(granted);
-    return { kind: 'issued', isAdmin: isFirst };
+    return { refused: null, isAdmin: isFirst };
   };
 }
 
-function prepareRevocation(db: DatabaseSync): CertificateCommands['revokeCertificate'] {
+export interface Revocation {
+  readonly serial: string;
+  readonly nowSeconds: number;
+  readonly reason: string | null;
+  readonly revoked: AuditEvent;
+}
+
+function prepareRevocation(db: DatabaseSync): (revocation: Revocation) => RevokeOutcome {
   const revoke = db.prepare(`
     UPDATE certificates
     SET revoked_at = :nowSeconds, revocation_reason = :reason
@@ -101,14 +76,27 @@ function prepareRevocation(db: DatabaseSync): CertificateCommands['revokeCertifi
   return ({ serial, nowSeconds, reason, revoked }) => {
     if (revoke.run({ serial, nowSeconds, reason }).changes === 1) {
       audit(revoked);
-      return 'revoked';
+      return { refused: null };
     }
-    return exists.get({ serial }) === undefined ? 'notFound' : 'alreadyRevoked';
+    return { refused: exists.get({ serial }) === undefined ? 'certificateNotFound' : 'certificateRevoked' };
   };
 }
 
-/** Whatever of them stays, a later step begins after it: none looks at more than it was told. */
-function prepareRemoval(db: DatabaseSync): CertificateCommands['removeExpiredCertificates'] {
+interface RemovalStep {
+  readonly untilSeconds: number;
+  /** Where the step before it ended; null begins with the first. */
+  readonly after: CertificatePlace | null;
+  /** Certificates to look at. */
+  readonly limit: number;
+}
+
+/**
+ * Looks at `limit` certificates that had expired by then, and removes the ones that nothing refers to: no paste, no
+ * certificate that was obtained with it, no list of revoked ones that must name it once more. Never an admin's: there
+ * is a first certificate once. A fingerprint that is removed is one like any other, and owns nothing. `last` is the
+ * last one looked at; null when there are no more.
+ */
+function prepareRemoval(db: DatabaseSync) {
   const expired = db.prepare(`
     SELECT expires_at AS expiresAt, serial
     FROM certificates
@@ -124,16 +112,16 @@ function prepareRemoval(db: DatabaseSync): CertificateCommands['removeExpiredCer
         OR NOT EXISTS (SELECT 1 FROM crl WHERE this_update <= max(certificates.expires_at, certificates.revoked_at)))
       AND NOT EXISTS (SELECT 1 FROM pastes WHERE owner = certificates.fingerprint)
       AND NOT EXISTS (SELECT 1 FROM certificates AS obtained WHERE obtained.issued_to = certificates.fingerprint)`);
-  return ({ untilSeconds, after, limit }) => {
+  return ({ untilSeconds, after, limit }: RemovalStep): { removed: number; last: CertificatePlace | null } => {
     const place = after ?? { expiresAt: Number.MIN_SAFE_INTEGER, serial: '' };
     const looked = expired.all({ ...place, untilSeconds, limit }) as unknown as CertificatePlace[];
     const removed = looked.filter(({ serial }) => remove.run({ serial }).changes === 1).length;
-    const last = looked.length === limit ? looked.at(-1)! : undefined;
-    return { removed, last: last === undefined ? null : { ...last } };
+    return { removed, last: looked.length === limit ? { ...looked.at(-1)! } : null };
   };
 }
 
-export function certificateLookups(db: DatabaseSync): CertificateLookups {
+/** Lists are newest first, ties by serial. */
+export function certificateLookups(db: DatabaseSync) {
   const bySerial = db.prepare(`SELECT ${CERTIFICATE_COLUMNS} FROM certificates WHERE serial = :serial`);
   // Found in the index first, so that what is skipped is never read.
   const ofHolder = db.prepare(`
@@ -166,23 +154,28 @@ export function certificateLookups(db: DatabaseSync): CertificateLookups {
       count(*) FILTER (WHERE revoked_at IS NULL AND expires_at <= :nowSeconds) AS expired
     FROM certificates`);
   return {
-    countCertificates: (nowSeconds) => counts.get({ nowSeconds }) as unknown as CertificateCounts,
     findCertificate: prepareRememberedFind(db),
-    findCertificateBySerial: (serial) => fromCertificateRow(bySerial.get({ serial })),
-    listCertificatesOf: (fingerprint, page) => ({
+    findCertificateBySerial: (serial: string) => fromCertificateRow(bySerial.get({ serial })),
+    /** A page of those that the fingerprint obtained, and the one that it is of. */
+    listCertificatesOf: (fingerprint: string, page: Page): Listed<Certificate> => ({
       items: ofHolder.all({ fingerprint, ...page }).map((row) => fromCertificateRow(row)!),
       total: Number(countOfHolder.get({ fingerprint })?.['total']),
     }),
     listCertificates: () => all.all().map((row) => fromCertificateRow(row)!),
-    listRevokedCertificates: (after, limit) => {
+    /** In the order of their revocation. */
+    listRevokedCertificates: (after: Certificate | undefined, limit: number): Certificate[] => {
       const { revokedAt, serial } = after ?? { revokedAt: Number.MIN_SAFE_INTEGER, serial: '' };
       return revoked.all({ revokedAt, serial, limit }).map((row) => fromCertificateRow(row)!);
     },
+    /** How many there are; one that is revoked and has expired counts as revoked. */
+    countCertificates: (nowSeconds: number) => (
+      counts.get({ nowSeconds }) as { valid: number; revoked: number; expired: number }
+    ),
   };
 }
 
 /** The lookup that every request with an identity makes. */
-function prepareRememberedFind(db: DatabaseSync): CertificateLookups['findCertificate'] {
+function prepareRememberedFind(db: DatabaseSync): (fingerprint: string) => Certificate | undefined {
   const find = db.prepare(`SELECT ${CERTIFICATE_COLUMNS} FROM certificates WHERE fingerprint = :fingerprint`);
   // It changes with every commit of another connection, of this process or of another
   // (https://sqlite.org/pragma.html#pragma_data_version): what is remembered is exact, also while the command line
@@ -208,27 +201,9 @@ function fromCertificateRow(row: Record<string, unknown> | undefined): Certifica
   return row && ({ ...row, isAdmin: row['isAdmin'] === 1 } as unknown as Certificate);
 }
 
-// The SQL of the certificate authority and its revocation list: a single row each.
+// The certificate authority and its revocation list: a single row each.
 
-export interface AuthorityCreation {
-  readonly authority: StoredAuthority;
-  readonly created: AuditEvent;
-}
-
-export interface AuthorityCommands {
-  /** Whether this is the authority from now on; an earlier one stays. */
-  createAuthority(creation: AuthorityCreation): boolean;
-  /** Whether it was kept; a list of the same or a larger number stays. */
-  keepCrl(crl: StoredCrl): boolean;
-}
-
-export interface AuthorityLookups {
-  findAuthority(): StoredAuthority | undefined;
-  findCrl(known?: StoredCrl): StoredCrl | undefined;
-  revokedCount(): number;
-}
-
-export function authorityCommands(db: DatabaseSync): AuthorityCommands {
+export function authorityCommands(db: DatabaseSync) {
   const insert = db.prepare(`
     INSERT INTO authority (only, common_name, certificate, locked_key, fingerprint, created_at, expires_at)
     VALUES (1, :commonName, :certificate, :lockedKey, :fingerprint, :createdAt, :expiresAt)
@@ -241,16 +216,18 @@ export function authorityCommands(db: DatabaseSync): AuthorityCommands {
     WHERE number < :number`);
   const audit = prepareAudit(db);
   return {
-    createAuthority: ({ authority, created }) => {
+    /** Whether this is the authority from now on; an earlier one stays. */
+    createAuthority: ({ authority, created }: { authority: StoredAuthority; created: AuditEvent }): boolean => {
       const isNew = insert.run({ ...authority }).changes === 1;
       if (isNew) audit(created);
       return isNew;
     },
-    keepCrl: (crl) => keep.run({ ...crl }).changes === 1,
+    /** Whether it was kept; a list of the same or a larger number stays. */
+    keepCrl: (crl: StoredCrl) => keep.run({ ...crl }).changes === 1,
   };
 }
 
-export function authorityLookups(db: DatabaseSync): AuthorityLookups {
+export function authorityLookups(db: DatabaseSync) {
   const find = db.prepare(`
     SELECT common_name AS commonName, certificate, locked_key AS lockedKey, fingerprint, created_at AS createdAt,
       expires_at AS expiresAt
@@ -260,11 +237,12 @@ export function authorityLookups(db: DatabaseSync): AuthorityLookups {
   const revocations = db.prepare('SELECT count FROM revocations');
   return {
     findAuthority: () => find.get() as unknown as StoredAuthority | undefined,
-    // It may have megabytes: read once.
-    findCrl: (known) => {
+    /** The list that is kept; `known` itself while it is that one, since a list may have megabytes. */
+    findCrl: (known?: StoredCrl): StoredCrl | undefined => {
       if (known !== undefined && crlNumber.get()?.['number'] === known.number) return known;
       return crl.get() as unknown as StoredCrl | undefined;
     },
+    /** How often a certificate was revoked, ever. */
     revokedCount: () => Number(revocations.get()?.['count']),
   };
 }

@@ -5,9 +5,8 @@
 import type { Log } from '../core/events.ts';
 import { KIB, MIB } from '../core/time.ts';
 import { createUseOrder, type Used } from '../core/use-order.ts';
-import { describe } from './failures.ts';
 import type { Access } from './pastes.ts';
-import { INLINE_BYTES, type PasteWithContent } from './store.ts';
+import { describe, INLINE_BYTES, type PasteWithContent } from './store.ts';
 
 /** The largest content that is kept: all that is in a row, since reading such a row costs more than all the rest. */
 export const HOT_CONTENT_BYTES = INLINE_BYTES;

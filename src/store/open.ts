@@ -1,21 +1,26 @@
-// Opens the store: the checks of the file, the writer thread, the reader, and what a crash left. The interface is
-// store.ts.
+// Opens the store, and is what the rest of the program may ask of it: nouns and promises. Each invariant is one call,
+// decided in one transaction; ids and times are parameters.
 
+import type { DatabaseSync } from 'node:sqlite';
+import { setImmediate } from 'node:timers/promises';
 import type { Log } from '../core/events.ts';
-import type { Clock } from '../core/time.ts';
-import { FREE_RESERVE_BYTES, freeBytes } from './ballast.ts';
-import { createParcels, type Parcels } from './buffers.ts';
-import { type ContentKeeper, createContentStore } from './content-store.ts';
-import { DatabaseRefusedError } from './failures.ts';
-import { createFile, type DatabaseLock, fileBytes, lockDatabase, refuseOtherFiles } from './file.ts';
-import { createHotPastes, createTouches, type HotPastes, READ_ALONG_BYTES, type Touches } from './kept.ts';
-import { createAuthorityStore, createCertificateStore } from './pki-store.ts';
-import { openReader, type Reader } from './reader.ts';
+import type { Awaitable, Clock } from '../core/time.ts';
+import { authorityLookups, certificateLookups, type Revocation } from './certificates.ts';
+import { createContentStore, createParcels } from './content.ts';
+import {
+  createFile, type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, lockDatabase, openReading, refuseOtherFiles,
+} from './database.ts';
+import { createHotPastes, createTouches, READ_ALONG_BYTES } from './kept.ts';
+import { pasteListLookups, pasteLookups } from './pastes.ts';
+import { auditLookups, challengeLookups, contentLookups, secretLookups } from './records.ts';
 import { MIGRATIONS } from './schema.ts';
 import {
-  type ChangedContent, INLINE_BYTES, type PasteStore, type PasteWithContent, type Store, type StoreUpkeep,
+  asStoreError, type AuditEvent, type AuditFilter, type Certificate, type CertificatePlace, type ChangedContent,
+  type CreationOutcome, type CreationTerms, type DeletionOutcome, INLINE_BYTES, type Issuance, type NewPaste,
+  type Page, type Paste, type PasteChanges, type PasteFilter, type PasteWithContent, type StoredAuthority,
+  type StoredCrl, StoreError, type UpdateOutcome, type UpdateTerms,
 } from './store.ts';
-import { type Cargo, startWriter, type Writer } from './writer.ts';
+import { startWriter, type Writer } from './writer.ts';
 
 export interface StoreOptions {
   /** The SQLite file; made, with its folder, when missing. */
@@ -24,9 +29,14 @@ export interface StoreOptions {
   readonly log: Log;
 }
 
-/**
- * Orphans not removed by then are removed while serving: they are invisible, and start-up must not wait for gigabytes.
- */
+export type Store = ReturnType<typeof createStore>;
+export type PasteStore = Store['pastes'];
+export type CertificateStore = Store['certificates'];
+export type AuthorityStore = Store['authority'];
+export type AuditStore = Store['audit'];
+export type ChallengeStore = Store['challenges'];
+
+/** Start-up waits so long for orphans to be removed, not for gigabytes: they are invisible, and go while serving. */
 const SWEEP_WAIT_MS = 1000;
 
 /** A service must stop within a second: what is not removed by then is an orphan, gone at the next start. */
@@ -44,19 +54,21 @@ export async function openStore({ path, clock, log }: StoreOptions): Promise<Sto
     refuseOtherFiles(path);
     createFile(path);
     writer = await startWriter(path, clock, log);
-    const store = await assemble({ reader: openReader(path), writer, lock, path, log });
+    const reader = openReader(path, prepareLookups);
+    const contents = createContentStore(reader, writer, log);
+    await settledWithin(contents.release(reader.listOrphans()), SWEEP_WAIT_MS);
+    const store = createStore({ reader, writer, lock, path, log, ...contents });
     const details = { schema: MIGRATIONS.length, milliseconds: Math.round(clock.monotonicMs() - startedMs) };
     log({ level: 'info', logger: 'store', event: 'opened', outcome: 'success', details });
     return store;
   } catch (error) {
     await writer?.close();
-    if (error instanceof DatabaseRefusedError) lock.withdraw();
-    else lock.release();
+    lock.giveUp(error);
     throw error;
   }
 }
 
-interface Parts {
+interface Parts extends ReturnType<typeof createContentStore> {
   readonly reader: Reader;
   readonly writer: Writer;
   readonly lock: DatabaseLock;
@@ -64,59 +76,63 @@ interface Parts {
   readonly log: Log;
 }
 
-async function assemble({ reader, writer, lock, path, log }: Parts): Promise<Store> {
+function createStore({ reader, writer, contents, release, lock, path, log }: Parts) {
   const touches = createTouches((accesses) => writer.run('touchPastes', accesses), log);
-  const { contents, keeper } = createContentStore(reader, writer, log);
   const hot = createHotPastes();
-  await settledWithin(keeper.release(reader.look((lookups) => lookups.listOrphans())), SWEEP_WAIT_MS);
-
   let closing: Promise<void> | undefined;
   async function closeParts(): Promise<void> {
     await touches.close();
-    await settledWithin(keeper.release([]), CLOSE_WAIT_MS);
+    await settledWithin(release([]), CLOSE_WAIT_MS);
     reader.close();
     hot.clear();
     await writer.close();
     lock.release();
   }
   return {
-    pastes: createPasteStore({ reader, writer, keeper, touches, hot }),
+    pastes: createPasteStore({ reader, writer, release, touches, hot }),
     contents,
     certificates: createCertificateStore(reader, writer),
     authority: createAuthorityStore(reader, writer),
     audit: {
-      record: (event) => writer.run('recordAudit', event),
-      list: async (filter, page) => reader.look((lookups) => lookups.listAudit(filter, page)),
-      removeUntil: (untilSeconds, limit) => writer.run('removeOldAudit', { untilSeconds, limit }),
+      /** For events that change nothing else; those that do are recorded with what they record. */
+      record: (event: AuditEvent) => writer.run('recordAudit', event),
+      list: async (filter: AuditFilter, page: Page) => reader.listAudit(filter, page),
+      /** Forgets at most `limit` entries from `untilSeconds` or before; how many. */
+      removeUntil: (untilSeconds: number, limit: number) => writer.run('removeOldAudit', { untilSeconds, limit }),
     },
+    /** Challenges that were used. They are spent by creating; here one only asks and tidies. */
     challenges: {
-      isSpent: async (nonce) => reader.look((lookups) => lookups.isSpent(nonce)),
-      removeExpired: (untilSeconds, limit) => writer.run('removeExpiredChallenges', { untilSeconds, limit }),
-    },
-    submissions: {
-      removeUntil: (untilSeconds, limit) => writer.run('removeOldSubmissions', { untilSeconds, limit }),
-    },
-    secrets: {
-      // From the second start on there is nothing to write, and nothing to wait for.
-      keep: async (name, value) => (
-        reader.look((lookups) => lookups.findSecret(name)) ?? writer.run('keepSecret', { name, value })
+      isSpent: async (nonce: string) => reader.isSpent(nonce),
+      removeExpired: (untilSeconds: number, limit: number) => (
+        writer.run('removeExpiredChallenges', { untilSeconds, limit })
       ),
     },
-    hasRoomFor: (bytes) => freeBytes(path) - bytes > FREE_RESERVE_BYTES,
-    upkeep: createUpkeep(writer, path),
+    /** What was stored when, by digest, for the duplicate throttle. Creating records it. */
+    submissions: {
+      removeUntil: (untilSeconds: number, limit: number) => writer.run('removeOldSubmissions', { untilSeconds, limit }),
+    },
+    secrets: {
+      /** The value kept under that name; the first one offered is kept. */
+      keep: async (name: string, offered: Uint8Array) => (
+        // From the second start on there is nothing to write, and nothing to wait for.
+        reader.findSecret(name) ?? writer.run('keepSecret', { name, value: offered })
+      ),
+    },
+    /** Whether the disk has room for so many bytes of content and keeps its reserve. */
+    hasRoomFor: (bytes: number) => freeBytes(path) - bytes > FREE_RESERVE_BYTES,
+    upkeep: {
+      truncateWal: () => writer.run('truncateWal', null),
+      releasePages: (pages: number) => writer.run('releasePages', pages),
+      optimize: () => writer.run('optimize', null),
+      restoreBallast: () => writer.run('restoreBallast', null),
+      /** Sizes of the files; 0 for one that is not there. */
+      fileBytes: () => ({ database: fileBytes(path), wal: fileBytes(`${path}-wal`) }),
+      /** Writes that are not durable yet. */
+      writesWaiting: () => writer.waiting,
+    },
     healthy: createHealthCheck(reader, writer),
+    /** Writes what is batched, truncates the write-ahead log, closes. */
     close: () => (closing ??= closeParts()),
-  };
-}
-
-function createUpkeep(writer: Writer, path: string): StoreUpkeep {
-  return {
-    truncateWal: () => writer.run('truncateWal', null),
-    releasePages: (pages) => writer.run('releasePages', pages),
-    optimize: () => writer.run('optimize', null),
-    restoreBallast: () => writer.run('restoreBallast', null),
-    fileBytes: () => ({ database: fileBytes(path), wal: fileBytes(`${path}-wal`) }),
-    writesWaiting: () => writer.waiting,
   };
 }
 
@@ -127,91 +143,183 @@ async function settledWithin(work: Promise<void>, milliseconds: number): Promise
   clearTimeout(timer);
 }
 
-// PasteStore over the writer, the reader and what is kept of small pastes. The SQL is in pastes.ts.
-
-export interface PasteStoreParts {
-  readonly reader: Reader;
-  readonly writer: Writer;
-  readonly keeper: ContentKeeper;
-  readonly touches: Touches;
-  readonly hot: HotPastes;
+interface PasteStoreParts extends Pick<Parts, 'reader' | 'writer' | 'release'> {
+  readonly touches: ReturnType<typeof createTouches>;
+  readonly hot: ReturnType<typeof createHotPastes>;
 }
 
-export function createPasteStore({ reader, writer, keeper, touches, hot }: PasteStoreParts): PasteStore {
-  const parcels = createParcels();
+function createPasteStore({ reader, writer, release, touches, hot }: PasteStoreParts) {
+  const wrap = createParcels();
   /** What had expired by then has been removed, and still is when the clock is set back. */
   let removedUntilSeconds = -Infinity;
 
-  function find(id: string, nowSeconds: number, mostContentBytes: number): PasteWithContent | undefined {
+  function findIn(id: string, nowSeconds: number, mostContentBytes: number): PasteWithContent | undefined {
     if (nowSeconds < removedUntilSeconds) {
       hot.clear();
       removedUntilSeconds = nowSeconds;
     }
     const kept = hot.find(id, nowSeconds);
     if (kept !== undefined) return kept;
-    const found = reader.look((lookups) => lookups.find(id, nowSeconds, mostContentBytes));
+    const found = reader.findPaste(id, nowSeconds, mostContentBytes);
     if (found !== undefined) hot.keep(found);
     return found;
   }
 
+  function wrapped<Stored extends ChangedContent>(stored: Stored): Stored {
+    return { ...stored, sha256: wrap(stored.sha256), content: stored.content && wrap(stored.content) };
+  }
+
+  /** Carries out what may orphan content; nobody finds the old paste in memory meanwhile, and not after. */
+  async function change<Outcome>(
+    id: string,
+    run: () => Promise<{ outcome: Outcome; orphanedContentIds: readonly string[] }>,
+  ): Promise<Outcome> {
+    const { outcome, orphanedContentIds } = await hot.around(id, run);
+    void release(orphanedContentIds);
+    return outcome;
+  }
+
   return {
-    find: (id, nowSeconds) => find(id, nowSeconds, READ_ALONG_BYTES),
-    findWithContent: (id, nowSeconds) => find(id, nowSeconds, INLINE_BYTES),
-    create(paste, terms) {
-      const { wrapped, cargo } = wrapContent(paste, parcels);
-      return writer.run('createPaste', { paste: wrapped, terms }, cargo);
-    },
-    async update(id, owner, changes, terms) {
-      const { wrapped, cargo } = wrapContent(changes.content, parcels);
-      const update = { id, owner, changes: { ...changes, content: wrapped }, terms };
-      const { outcome, orphanedContentIds } = await hot.around(id, () => writer.run('updatePaste', update, cargo));
-      void keeper.release(orphanedContentIds);
-      return outcome;
-    },
-    async remove(id, by, nowSeconds, asAdmin) {
-      const deletion = { id, by, nowSeconds, asAdmin };
-      const { outcome, orphanedContentIds } = await hot.around(id, () => writer.run('deletePaste', deletion));
-      void keeper.release(orphanedContentIds);
-      return outcome;
-    },
-    async list(filter, page, nowSeconds) {
-      return reader.look((lookups) => lookups.listPastes(filter, page, nowSeconds));
-    },
-    async burn(id, passwordHash, nowSeconds) {
+    /** The paste, unless it has expired. It may be there at once, and is the same object while it is kept in memory. */
+    find: (id: string, nowSeconds: number): Awaitable<Paste | undefined> => findIn(id, nowSeconds, READ_ALONG_BYTES),
+    /** The same, with the content of small pastes. */
+    findWithContent: (id: string, nowSeconds: number): Awaitable<PasteWithContent | undefined> => (
+      findIn(id, nowSeconds, INLINE_BYTES)
+    ),
+    /** Durable when it resolves. Chunks of `contentId` must have been written; they are the paste's from then on. */
+    create: (paste: NewPaste, terms: CreationTerms): Promise<CreationOutcome> => (
+      writer.run('createPaste', { paste: wrapped(paste), terms }, paste.content?.length ?? 0)
+    ),
+    /**
+     * The claim that makes burning happen once: removes the paste if it is burn-after-read, has not expired, and still
+     * has the password hash that was checked. Durable when it resolves; true for exactly one of any number of callers.
+     */
+    async burn(id: string, passwordHash: string | null, nowSeconds: number): Promise<boolean> {
       const removal = await writer.run('burnPaste', { id, passwordHash, nowSeconds });
-      void keeper.release(removal.orphanedContentIds);
+      void release(removal.orphanedContentIds);
       return removal.count === 1;
     },
-    touch: (id, nowSeconds) => touches.note(id, nowSeconds),
-    async removeExpired(nowSeconds, limit) {
+    /**
+     * Changes a paste of `owner`, all or nothing: readers see the old one or the new one. With content, the terms are
+     * those of creating. Chunks of what is replaced go when nobody reads them any more.
+     */
+    update(id: string, owner: string, changes: PasteChanges, terms: UpdateTerms): Promise<UpdateOutcome> {
+      const { content } = changes;
+      const update = { id, owner, changes: { ...changes, content: content && wrapped(content) }, terms };
+      return change(id, () => writer.run('updatePaste', update, content?.content?.length ?? 0));
+    },
+    /** Removes a paste that `by` owns; anyone's with `asAdmin`, and then with this entry in the audit log. */
+    remove: (id: string, by: string, nowSeconds: number, asAdmin: AuditEvent | null): Promise<DeletionOutcome> => (
+      change(id, () => writer.run('deletePaste', { id, by, nowSeconds, asAdmin }))
+    ),
+    /** Newest first, ties by id. */
+    list: async (filter: PasteFilter, page: Page, nowSeconds: number) => reader.listPastes(filter, page, nowSeconds),
+    /** Notes an access; written in batches within seconds, lost at worst by a crash. */
+    touch: (id: string, nowSeconds: number): void => touches.note(id, nowSeconds),
+    /** Removes at most `limit` pastes that have expired; how many were removed. */
+    async removeExpired(nowSeconds: number, limit: number): Promise<number> {
       const removal = await writer.run('removeExpired', { nowSeconds, limit });
       if (removal.count > 0) removedUntilSeconds = Math.max(removedUntilSeconds, nowSeconds);
-      await keeper.release(removal.orphanedContentIds);
+      await release(removal.orphanedContentIds);
       return removal.count;
     },
-    async usage() {
-      return reader.look((lookups) => lookups.usage());
-    },
+    usage: async () => reader.usage(),
   };
 }
 
-function wrapContent<Stored extends ChangedContent | undefined>(
-  stored: Stored,
-  parcels: Parcels,
-): { wrapped: Stored; cargo: Cargo } {
-  if (stored === undefined) return { wrapped: stored, cargo: { bytes: 0 } };
-  const content = stored.content && parcels.wrap(stored.content);
-  const cargo = { bytes: content?.length ?? 0 };
-  return { wrapped: { ...stored, sha256: parcels.wrap(stored.sha256), content }, cargo };
+/** Rows read in one turn of the event loop: a millisecond. */
+const REVOKED_A_TURN = 200;
+
+/** What each call promises stands with its statement, in certificates.ts. */
+export function createCertificateStore(reader: Reader, writer: Writer) {
+  return {
+    findByFingerprint: async (fingerprint: string) => reader.findCertificate(fingerprint),
+    findBySerial: async (serial: string) => reader.findCertificateBySerial(serial),
+    listOf: async (fingerprint: string, page: Page) => reader.listCertificatesOf(fingerprint, page),
+    listAll: async () => reader.listCertificates(),
+    /** However many there are, others have their turns meanwhile. */
+    async *listRevoked(): AsyncGenerator<Certificate, void> {
+      let page: readonly Certificate[] = [];
+      do {
+        page = reader.listRevokedCertificates(page.at(-1), REVOKED_A_TURN);
+        yield* page;
+        await setImmediate();
+      } while (page.length === REVOKED_A_TURN);
+    },
+    countByStatus: async (nowSeconds: number) => reader.countCertificates(nowSeconds),
+    issue: (issuance: Issuance) => writer.run('issueCertificate', issuance),
+    revoke: (revocation: Revocation) => writer.run('revokeCertificate', revocation),
+    removeExpired: (untilSeconds: number, after: CertificatePlace | null, limit: number) => (
+      writer.run('removeExpiredCertificates', { untilSeconds, after, limit })
+    ),
+    grantAdmin: (serial: string, granted: AuditEvent) => writer.run('grantAdmin', { serial, granted }),
+  };
 }
 
-// Whether the storage works at this moment, as GET /health asks. Does not judge how much room is left.
+export function createAuthorityStore(reader: Reader, writer: Writer) {
+  return {
+    find: async () => reader.findAuthority(),
+    create: (authority: StoredAuthority, created: AuditEvent) => writer.run('createAuthority', { authority, created }),
+    findCrl: async (known?: StoredCrl) => reader.findCrl(known),
+    keepCrl: (crl: StoredCrl) => writer.run('keepCrl', crl),
+    revokedCount: async () => reader.revokedCount(),
+  };
+}
 
-/** Resolves with false, and never rejects. */
+export type Lookups = ReturnType<typeof prepareLookups>;
+export type Reader = Lookups & { close(): void };
+
+export function prepareLookups(db: DatabaseSync) {
+  return {
+    ...pasteLookups(db),
+    ...pasteListLookups(db),
+    ...contentLookups(db),
+    ...auditLookups(db),
+    ...challengeLookups(db),
+    ...secretLookups(db),
+    ...certificateLookups(db),
+    ...authorityLookups(db),
+  };
+}
+
+type AnyLookup = (...given: unknown[]) => unknown;
+
+/**
+ * The reading connection: each lookup is one short statement, so it never stands in a checkpoint's way for long, and
+ * sees every commit that has been acknowledged. Lookups throw a StoreError when the storage fails or is closed.
+ */
+export function openReader<Prepared extends object>(
+  path: string,
+  prepare: (db: DatabaseSync) => Prepared,
+): Prepared & { close(): void } {
+  let db: DatabaseSync;
+  let lookups: Prepared;
+  try {
+    db = openReading(path);
+    lookups = prepare(db);
+  } catch (error) {
+    throw asStoreError(error);
+  }
+  const guarded = (lookup: AnyLookup): AnyLookup => (...given) => {
+    if (!db.isOpen) throw new StoreError('unavailable', 'storage unavailable: closed');
+    try {
+      return lookup(...given);
+    } catch (error) {
+      throw asStoreError(error);
+    }
+  };
+  const all = Object.fromEntries(Object.entries(lookups).map(([name, lookup]) => [name, guarded(lookup)]));
+  return { ...(all as Prepared), close: () => db.close() };
+}
+
+/**
+ * Whether reading works now and the last write, tried again if it had failed, did. Does not judge how much room is
+ * left. Never rejects.
+ */
 export function createHealthCheck(
-  reader: Pick<Reader, 'look'>,
+  reader: Pick<Reader, 'isAdopted'>,
   writer: Pick<Writer, 'run' | 'state'>,
-): Store['healthy'] {
+): () => Promise<boolean> {
   let probing: Promise<boolean> | undefined;
 
   async function probe(): Promise<boolean> {
@@ -226,7 +334,7 @@ export function createHealthCheck(
   }
   return async () => {
     try {
-      reader.look((lookups) => lookups.isAdopted(''));
+      reader.isAdopted('');
     } catch {
       return false;
     }

@@ -1,39 +1,14 @@
-// The SQL of pastes: commands of the writer thread, lookups of the reading connection. Who calls them is
-// open.ts.
+// The SQL of pastes and of lists of them. Commands run inside the writer's transaction (batch.ts) and throw to have no
+// effect; lookups run on the reading connection. Who calls them is open.ts.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { compactBytes } from '../core/content.ts';
-import { prepareAudit, prepareSpending, prepareSubmissions } from './records.ts';
-import { PAGE_BYTES } from './schema.ts';
+import { prepareAudit, prepareSpending, prepareSubmissions, prepareUsage } from './records.ts';
 import {
-  type AuditEvent, type CreationOutcome, type CreationTerms, type DeletionOutcome, type NewPaste, OWN_BYTES,
-  passesQuota, type Paste, type PasteChanges, type PasteWithContent, type StoredUsage, type UpdateOutcome,
-  type UpdateTerms,
+  type AuditEvent, type CreationOutcome, type CreationTerms, type DeletionOutcome, type Listed, type ListedPaste,
+  type NewPaste, type Page, passesQuota, type Paste, type PasteChanges, type PasteFilter, type PasteWithContent,
+  type Refused, type StorageRefusal, type UpdateOutcome, type UpdateTerms,
 } from './store.ts';
-
-/** A paste to store, and what it depends on. */
-export interface Creation {
-  readonly paste: NewPaste;
-  readonly terms: CreationTerms;
-}
-
-export interface BurnClaim {
-  readonly id: string;
-  /** What was checked; null when the paste had no password. */
-  readonly passwordHash: string | null;
-  readonly nowSeconds: number;
-}
-
-export interface ExpiryStep {
-  readonly nowSeconds: number;
-  /** Pastes at most. */
-  readonly limit: number;
-}
-
-export interface Access {
-  readonly id: string;
-  readonly atSeconds: number;
-}
 
 /** What a removal did. The contents are marked as orphans in the same transaction; their chunks are still there. */
 export interface Removal {
@@ -42,23 +17,12 @@ export interface Removal {
   readonly orphanedContentIds: readonly string[];
 }
 
-/** Each runs inside the writer's transaction (batch.ts) and throws to have no effect. */
-export interface PasteCommands {
-  createPaste(creation: Creation): CreationOutcome;
-  burnPaste(claim: BurnClaim): Removal;
-  removeExpired(step: ExpiryStep): Removal;
-  touchPastes(accesses: readonly Access[]): void;
+export interface Access {
+  readonly id: string;
+  readonly atSeconds: number;
 }
 
-export interface PasteLookups {
-  /** With content of at most so many bytes: more of it is not even looked at, and then null too. */
-  find(id: string, nowSeconds: number, mostContentBytes: number): PasteWithContent | undefined;
-  usage(): StoredUsage;
-}
-
-export function pasteCommands(db: DatabaseSync): PasteCommands {
-  const create = preparePasteCreation(db);
-  const remove = preparePasteRemoval(db);
+export function pasteCommands(db: DatabaseSync) {
   // accessed_at is set from the start and keeps its width, so SQLite overwrites it in place and leaves the content's
   // pages be.
   const touch = db.prepare(`
@@ -66,142 +30,18 @@ export function pasteCommands(db: DatabaseSync): PasteCommands {
     SET accessed_at = :atSeconds
     WHERE id = :id`);
   return {
-    ...remove,
-    createPaste: create,
-    touchPastes(accesses) {
+    createPaste: prepareCreation(db),
+    burnPaste: prepareBurning(db),
+    removeExpired: prepareExpiring(db),
+    updatePaste: prepareUpdate(db),
+    deletePaste: prepareDeletion(db),
+    touchPastes: (accesses: readonly Access[]): void => {
       for (const { id, atSeconds } of accesses) touch.run({ id, atSeconds });
     },
   };
 }
 
-/** Decides first and writes after, in one transaction: a refusal has no effect. */
-function preparePasteCreation(db: DatabaseSync): PasteCommands['createPaste'] {
-  const insert = preparePasteInsertion(db);
-  const challenges = prepareSpending(db);
-  const submissions = prepareSubmissions(db);
-  const usage = prepareUsage(db);
-
-  function refusal({ paste, terms }: Creation): CreationOutcome | undefined {
-    const { sha256, createdAt, size } = paste;
-    const unpaid = terms.spend === null ? undefined : challenges.refusal(terms.spend, createdAt);
-    if (unpaid !== undefined) return unpaid;
-    const excess = terms.duplicates === null ? undefined : submissions.excess(sha256, createdAt, terms.duplicates);
-    if (excess !== undefined) return { kind: 'duplicate', ...excess };
-    if (terms.maxStoredBytes === null) return undefined;
-    const more = { contentBytes: size, unwrittenBytes: paste.contentId === null ? size : 0 };
-    return passesQuota(usage(), terms.maxStoredBytes, more) ? { kind: 'storageFull' } : undefined;
-  }
-
-  return (creation) => {
-    const refused = refusal(creation);
-    if (refused !== undefined) return refused;
-    const { paste, terms } = creation;
-    if (terms.spend !== null) challenges.spend(terms.spend);
-    if (terms.duplicates !== null) submissions.record(paste.sha256, paste.createdAt);
-    insert(paste);
-    return { kind: 'stored' };
-  };
-}
-
-/** Sees what its own transaction has done. Of the database, pages in use: no count of rows could say it as exactly. */
-export function prepareUsage(db: DatabaseSync): () => StoredUsage {
-  const stored = db.prepare('SELECT pastes, bytes FROM usage');
-  const pages = db.prepare('PRAGMA page_count');
-  const freePages = db.prepare('PRAGMA freelist_count');
-  return () => {
-    const { pastes, bytes } = stored.get() as unknown as Pick<StoredUsage, 'pastes' | 'bytes'>;
-    const usedPages = Number(pages.get()?.['page_count']) - Number(freePages.get()?.['freelist_count']);
-    return { pastes, bytes, databaseBytes: Math.max(0, usedPages * PAGE_BYTES - OWN_BYTES) };
-  };
-}
-
-function preparePasteInsertion(db: DatabaseSync): (paste: NewPaste) => void {
-  const insert = db.prepare(`
-    INSERT INTO pastes (id, owner, mime_type, size, sha256, created_at, expires_at, burn_after_read, password_hash,
-      accessed_at, content_id, content)
-    VALUES (:id, :owner, :mimeType, :size, :sha256, :createdAt, :expiresAt, :burnAfterRead, :passwordHash,
-      :createdAt, :contentId, :content)`);
-  const adopt = prepareAdoption(db);
-  return (paste) => {
-    adopt(paste);
-    insert.run({ ...paste, burnAfterRead: paste.burnAfterRead ? 1 : 0 });
-  };
-}
-
-/**
- * Gives chunks to a paste. Only content that is whole and nobody's: an upload that is being discarded at this moment is
- * not.
- */
-export function prepareAdoption(db: DatabaseSync): (content: Pick<NewPaste, 'contentId' | 'size'>) => void {
-  const adopt = db.prepare(`
-    DELETE FROM orphans
-    WHERE content_id = :contentId
-      AND :size = (SELECT sum(length(bytes)) FROM chunks WHERE content_id = :contentId)`);
-  return ({ contentId, size }) => {
-    if (contentId === null || adopt.run({ contentId, size }).changes === 1) return;
-    throw new Error('the content of a paste is not there, or not whole');
-  };
-}
-
-function preparePasteRemoval(db: DatabaseSync): Pick<PasteCommands, 'burnPaste' | 'removeExpired'> {
-  const burn = db.prepare(`
-    DELETE FROM pastes
-    WHERE id = :id
-      AND burn_after_read = 1
-      AND expires_at > :nowSeconds
-      AND password_hash IS :passwordHash
-    RETURNING content_id AS contentId`);
-  const expire = db.prepare(`
-    DELETE FROM pastes
-    WHERE rowid IN (
-      SELECT rowid
-      FROM pastes
-      WHERE expires_at <= :nowSeconds
-      ORDER BY expires_at
-      LIMIT :limit)
-    RETURNING content_id AS contentId`);
-  const orphan = prepareOrphaning(db);
-  return {
-    burnPaste: (claim) => orphan(burn.all({ ...claim })),
-    removeExpired: (step) => orphan(expire.all({ ...step })),
-  };
-}
-
-/**
- * Marks the chunks of pastes as nobody's, from the rows `contentId` of those removed. The rows are those of all(), not
- * get(): get() can report rows of a change that did not come about (nodejs/node#63311).
- */
-export function prepareOrphaning(db: DatabaseSync): (rows: readonly unknown[]) => Removal {
-  const orphan = db.prepare('INSERT INTO orphans (content_id) VALUES (:contentId)');
-  return (rows) => {
-    const orphanedContentIds = [];
-    for (const { contentId } of rows as readonly { contentId: string | null }[]) {
-      if (contentId === null) continue;
-      orphan.run({ contentId });
-      orphanedContentIds.push(contentId);
-    }
-    return { count: rows.length, orphanedContentIds };
-  };
-}
-
-/** In the order of PasteRow: such rows are had as arrays, which cost node less than objects. */
-export const PASTE_COLUMNS = `id, owner, mime_type, size, lower(hex(sha256)), created_at, expires_at, burn_after_read,
-      password_hash, content_id`;
-
-export type PasteRow = readonly [
-  id: string,
-  owner: string | null,
-  mimeType: string,
-  size: number,
-  sha256: string,
-  createdAt: number,
-  expiresAt: number,
-  burnAfterRead: number,
-  passwordHash: string | null,
-  contentId: string | null,
-];
-
-export function pasteLookups(db: DatabaseSync): PasteLookups {
+export function pasteLookups(db: DatabaseSync) {
   const find = db.prepare(`
     SELECT ${PASTE_COLUMNS}, CASE WHEN size <= :mostContentBytes THEN content END
     FROM pastes
@@ -209,7 +49,8 @@ export function pasteLookups(db: DatabaseSync): PasteLookups {
       AND expires_at > :nowSeconds`);
   find.setReturnArrays(true);
   return {
-    find(id, nowSeconds, mostContentBytes) {
+    /** With content of at most so many bytes: more of it is not even looked at, and then null too. */
+    findPaste: (id: string, nowSeconds: number, mostContentBytes: number): PasteWithContent | undefined => {
       const row = find.get({ id, nowSeconds, mostContentBytes }) as unknown as FoundRow | undefined;
       return row && { ...pasteFromRow(row), content: row[10] && compactBytes(row[10]) };
     },
@@ -217,10 +58,19 @@ export function pasteLookups(db: DatabaseSync): PasteLookups {
   };
 }
 
+/** In the order of PasteRow: such rows are had as arrays, which cost node less than objects. */
+const PASTE_COLUMNS = `id, owner, mime_type, size, lower(hex(sha256)), created_at, expires_at, burn_after_read,
+      password_hash, content_id`;
+
+type PasteRow = readonly [
+  id: string, owner: string | null, mimeType: string, size: number, sha256: string, createdAt: number,
+  expiresAt: number, burnAfterRead: number, passwordHash: string | null, contentId: string | null,
+];
+
 type FoundRow = readonly [...PasteRow, content: Uint8Array | null];
 
 /** From a row that begins with PASTE_COLUMNS. SQLite has no booleans. */
-export function pasteFromRow(row: readonly [...PasteRow, ...unknown[]]): Paste {
+function pasteFromRow(row: readonly [...PasteRow, ...unknown[]]): Paste {
   return {
     id: row[0],
     owner: row[1],
@@ -235,80 +85,155 @@ export function pasteFromRow(row: readonly [...PasteRow, ...unknown[]]): Paste {
   };
 }
 
-// The SQL of what owners and the admin do to pastes that exist: update and delete. Each is decided and done in one
-// transaction.
-
-export interface PasteUpdate {
-  readonly id: string;
-  readonly owner: string;
-  readonly changes: PasteChanges;
-  readonly terms: UpdateTerms;
+/** Decides first and writes after, in one transaction: a refusal has no effect. */
+function prepareCreation(db: DatabaseSync) {
+  const insert = db.prepare(`
+    INSERT INTO pastes (id, owner, mime_type, size, sha256, created_at, expires_at, burn_after_read, password_hash,
+      accessed_at, content_id, content)
+    VALUES (:id, :owner, :mimeType, :size, :sha256, :createdAt, :expiresAt, :burnAfterRead, :passwordHash,
+      :createdAt, :contentId, :content)`);
+  const challenges = prepareSpending(db);
+  const storage = prepareStorageRules(db);
+  const adopt = prepareAdoption(db);
+  return ({ paste, terms }: { paste: NewPaste; terms: CreationTerms }): CreationOutcome => {
+    const { createdAt, size } = paste;
+    const unpaid = terms.spend === null ? undefined : challenges.refusal(terms.spend, createdAt);
+    const refused = unpaid ?? storage.refusal(paste, size, { ...terms, nowSeconds: createdAt });
+    if (refused !== undefined) return refused;
+    if (terms.spend !== null) challenges.spend(terms.spend);
+    storage.record(paste, { ...terms, nowSeconds: createdAt });
+    adopt(paste);
+    insert.run({ ...paste, burnAfterRead: paste.burnAfterRead ? 1 : 0 });
+    return { refused: null };
+  };
 }
 
-export interface PasteDeletion {
-  readonly id: string;
-  readonly by: string;
-  readonly nowSeconds: number;
-  /** Recorded when the paste is another's; null for who may delete nothing but their own. */
-  readonly asAdmin: AuditEvent | null;
+type StoredContent = Pick<NewPaste, 'sha256' | 'contentId'>;
+
+/** What storing content depends on, for creating and updating alike: the duplicate throttle and the quota. */
+function prepareStorageRules(db: DatabaseSync) {
+  const submissions = prepareSubmissions(db);
+  const usage = prepareUsage(db);
+  return {
+    /** Why so much more content, in chunks that are written already or in its row, can't be stored. */
+    refusal(content: StoredContent, contentBytes: number, terms: UpdateTerms): Refused<StorageRefusal> | undefined {
+      const { duplicates, maxStoredBytes, nowSeconds } = terms;
+      const repeated = duplicates === null ? undefined : submissions.refusal(content.sha256, nowSeconds, duplicates);
+      if (repeated !== undefined || maxStoredBytes === null) return repeated;
+      const more = { contentBytes, unwrittenBytes: content.contentId === null ? contentBytes : 0 };
+      return passesQuota(usage(), maxStoredBytes, more) ? { refused: 'storageFull' } : undefined;
+    },
+    record({ sha256 }: StoredContent, { duplicates, nowSeconds }: UpdateTerms): void {
+      if (duplicates !== null) submissions.record(sha256, nowSeconds);
+    },
+  };
 }
 
-export interface PasteChangeCommands {
-  updatePaste(update: PasteUpdate): { readonly outcome: UpdateOutcome; readonly orphanedContentIds: readonly string[] };
-  deletePaste(
-    deletion: PasteDeletion,
-  ): { readonly outcome: DeletionOutcome; readonly orphanedContentIds: readonly string[] };
+/** Gives chunks to a paste: only content that is whole and nobody's, so none that is being discarded at this moment. */
+function prepareAdoption(db: DatabaseSync): (content: Pick<NewPaste, 'contentId' | 'size'>) => void {
+  const adopt = db.prepare(`
+    DELETE FROM orphans
+    WHERE content_id = :contentId
+      AND :size = (SELECT sum(length(bytes)) FROM chunks WHERE content_id = :contentId)`);
+  return ({ contentId, size }) => {
+    if (contentId === null || adopt.run({ contentId, size }).changes === 1) return;
+    throw new Error('the content of a paste is not there, or not whole');
+  };
 }
 
-type Selected = (id: string, nowSeconds: number) => Paste | undefined;
+/**
+ * Marks the chunks of pastes as nobody's, from the rows `contentId` of those removed. The rows are those of all(), not
+ * get(): get() can report rows of a change that did not come about (nodejs/node#63311).
+ */
+function prepareOrphaning(db: DatabaseSync): (rows: readonly unknown[]) => Removal {
+  const orphan = db.prepare('INSERT INTO orphans (content_id) VALUES (:contentId)');
+  return (rows) => {
+    const orphanedContentIds = [];
+    for (const { contentId } of rows as readonly { contentId: string | null }[]) {
+      if (contentId === null) continue;
+      orphan.run({ contentId });
+      orphanedContentIds.push(contentId);
+    }
+    return { count: rows.length, orphanedContentIds };
+  };
+}
 
-export function pasteChangeCommands(db: DatabaseSync): PasteChangeCommands {
+/** The claim that makes burning happen once; `passwordHash` is the one that was checked, null without a password. */
+function prepareBurning(db: DatabaseSync) {
+  const burn = db.prepare(`
+    DELETE FROM pastes
+    WHERE id = :id
+      AND burn_after_read = 1
+      AND expires_at > :nowSeconds
+      AND password_hash IS :passwordHash
+    RETURNING content_id AS contentId`);
+  const orphan = prepareOrphaning(db);
+  return (claim: { id: string; passwordHash: string | null; nowSeconds: number }) => orphan(burn.all(claim));
+}
+
+function prepareExpiring(db: DatabaseSync) {
+  const expire = db.prepare(`
+    DELETE FROM pastes
+    WHERE rowid IN (
+      SELECT rowid
+      FROM pastes
+      WHERE expires_at <= :nowSeconds
+      ORDER BY expires_at
+      LIMIT :limit)
+    RETURNING content_id AS contentId`);
+  const orphan = prepareOrphaning(db);
+  return (step: { nowSeconds: number; limit: number }) => orphan(expire.all(step));
+}
+
+/** A paste to be changed, in the transaction that changes it. */
+function prepareSelection(db: DatabaseSync): (id: string, nowSeconds: number) => Paste | undefined {
   const select = db.prepare(`
     SELECT ${PASTE_COLUMNS}
     FROM pastes
     WHERE id = :id
       AND expires_at > :nowSeconds`);
   select.setReturnArrays(true);
-  const selected: Selected = (id, nowSeconds) => {
+  return (id, nowSeconds) => {
     const row = select.get({ id, nowSeconds }) as unknown as PasteRow | undefined;
     return row && pasteFromRow(row);
   };
-  return { updatePaste: prepareUpdate(db, selected), deletePaste: prepareDeletion(db, selected) };
 }
 
-function prepareUpdate(db: DatabaseSync, selected: Selected): PasteChangeCommands['updatePaste'] {
-  const write = prepareUpdateWriting(db);
-  const submissions = prepareSubmissions(db);
-  const usage = prepareUsage(db);
+/** The contents are orphans from then on, as in a Removal. */
+interface Change<Outcome> {
+  readonly outcome: Outcome;
+  readonly orphanedContentIds: readonly string[];
+}
 
-  function refusal(paste: Paste | undefined, { owner, changes, terms }: PasteUpdate): UpdateOutcome | undefined {
-    if (paste === undefined) return { kind: 'notFound' };
-    if (paste.owner !== owner) return { kind: 'notOwner' };
-    if (paste.burnAfterRead) return { kind: 'burnAfterRead' };
-    const { content } = changes;
-    if (content === undefined) return undefined;
-    const { duplicates, nowSeconds } = terms;
-    const excess = duplicates === null ? undefined : submissions.excess(content.sha256, nowSeconds, duplicates);
-    if (excess !== undefined) return { kind: 'duplicate', ...excess };
-    if (terms.maxStoredBytes === null) return undefined;
-    const contentBytes = content.size - paste.size;
-    const more = { contentBytes, unwrittenBytes: content.contentId === null ? contentBytes : 0 };
-    return passesQuota(usage(), terms.maxStoredBytes, more) ? { kind: 'storageFull' } : undefined;
+interface PasteUpdate {
+  readonly id: string;
+  readonly owner: string;
+  readonly changes: PasteChanges;
+  readonly terms: UpdateTerms;
+}
+
+function prepareUpdate(db: DatabaseSync) {
+  const select = prepareSelection(db);
+  const storage = prepareStorageRules(db);
+  const write = prepareUpdateWriting(db);
+
+  function refusal(paste: Paste, { owner, changes: { content }, terms }: PasteUpdate) {
+    if (paste.owner !== owner) return { refused: 'permissionDenied' } as const;
+    if (paste.burnAfterRead) return { refused: 'burnNotUpdatable' } as const;
+    return content && storage.refusal(content, content.size - paste.size, terms);
   }
 
-  return (update) => {
-    const before = selected(update.id, update.terms.nowSeconds);
+  return (update: PasteUpdate): Change<UpdateOutcome> => {
+    const { id, changes, terms } = update;
+    const before = select(id, terms.nowSeconds);
+    if (before === undefined) return { outcome: { refused: 'pasteNotFound' }, orphanedContentIds: [] };
     const refused = refusal(before, update);
-    if (refused !== undefined || before === undefined) {
-      return { outcome: refused ?? { kind: 'notFound' }, orphanedContentIds: [] };
-    }
-    const { content } = update.changes;
-    const { duplicates, nowSeconds } = update.terms;
-    if (content !== undefined && duplicates !== null) submissions.record(content.sha256, nowSeconds);
-    const orphanedContentIds = write(before, update.changes);
-    const paste = selected(update.id, -Infinity);
+    if (refused !== undefined) return { outcome: refused, orphanedContentIds: [] };
+    if (changes.content !== undefined) storage.record(changes.content, terms);
+    const orphanedContentIds = write(before, changes);
+    const paste = select(id, -Infinity);
     if (paste === undefined) throw new Error('an updated paste is not there');
-    return { outcome: { kind: 'updated', paste }, orphanedContentIds };
+    return { outcome: { refused: null, paste }, orphanedContentIds };
   };
 }
 
@@ -342,22 +267,116 @@ function prepareUpdateWriting(db: DatabaseSync): (before: Paste, changes: PasteC
   };
 }
 
-function prepareDeletion(db: DatabaseSync, selected: Selected): PasteChangeCommands['deletePaste'] {
+interface PasteDeletion {
+  readonly id: string;
+  readonly by: string;
+  readonly nowSeconds: number;
+  /** Recorded when the paste is another's; null for who may delete nothing but their own. */
+  readonly asAdmin: AuditEvent | null;
+}
+
+function prepareDeletion(db: DatabaseSync) {
   const remove = db.prepare(`
     DELETE FROM pastes
     WHERE id = :id
     RETURNING content_id AS contentId`);
+  const select = prepareSelection(db);
   const orphan = prepareOrphaning(db);
   const audit = prepareAudit(db);
-  return ({ id, by, nowSeconds, asAdmin }) => {
-    const paste = selected(id, nowSeconds);
-    if (paste === undefined) return { outcome: { kind: 'notFound' }, orphanedContentIds: [] };
+  return ({ id, by, nowSeconds, asAdmin }: PasteDeletion): Change<DeletionOutcome> => {
+    const paste = select(id, nowSeconds);
+    if (paste === undefined) return { outcome: { refused: 'pasteNotFound' }, orphanedContentIds: [] };
     const isOwn = paste.owner === by;
-    if (!isOwn && asAdmin === null) return { outcome: { kind: 'notOwner' }, orphanedContentIds: [] };
-    const audited = isOwn || asAdmin === null
-      ? null
-      : { ...asAdmin, details: { ...asAdmin.details, owner: paste.owner } };
+    if (!isOwn && asAdmin === null) return { outcome: { refused: 'permissionDenied' }, orphanedContentIds: [] };
+    const audited = isOwn ? null : withOwner(asAdmin, paste.owner);
     if (audited !== null) audit(audited);
-    return { outcome: { kind: 'deleted', audited }, orphanedContentIds: orphan(remove.all({ id })).orphanedContentIds };
+    return { outcome: { refused: null, audited }, orphanedContentIds: orphan(remove.all({ id })).orphanedContentIds };
+  };
+}
+
+function withOwner(event: AuditEvent | null, owner: string | null): AuditEvent | null {
+  return event && { ...event, details: { ...event.details, owner } };
+}
+
+// Lists: a page and the count of all that match, both from an index that holds everything filtered and sorted by, so
+// that neither reads the pastes that it skips. An owner's has all that is shown, too.
+
+/** With more types than this, the glob is matched against each paste: collecting the types would cost more. */
+const MOST_TYPES = 1000;
+
+/** What comes after a `*` is tried at every place: microseconds for some globs, where others are matched in no time. */
+const TRIES_PLACES = /\*./;
+
+type Named = Record<string, string | number>;
+
+/** A statement for each kind of filter, since a condition that is always true costs as much as one that is not. */
+export function pasteListLookups(db: DatabaseSync) {
+  const own = prepareLists(db, 'AND owner = :owner');
+  const everyones = prepareLists(db, '');
+  return {
+    listPastes({ owner, typeGlob, after, before }: PasteFilter, page: Page, nowSeconds: number) {
+      const named = { after, before, nowSeconds };
+      return owner === null ? everyones(named, typeGlob, page) : own({ ...named, owner }, typeGlob, page);
+    },
+  };
+}
+
+function prepareLists(db: DatabaseSync, ofOwner: string) {
+  const ofAnyType = `
+    FROM pastes
+    WHERE created_at > :after
+      AND created_at < :before
+      AND expires_at > :nowSeconds
+      ${ofOwner}`;
+  const any = prepareList(db, ofAnyType);
+  const ofNamedTypes = prepareList(db, `${ofAnyType} AND mime_type IN (SELECT value FROM json_each(:types))`);
+  const ofFittingTypes = prepareList(db, `${ofAnyType} AND mime_type GLOB :typeGlob`);
+  // Materialized, or SQLite would match the glob against each paste first.
+  const findTypes = db.prepare(`
+    WITH stored AS MATERIALIZED (SELECT DISTINCT mime_type ${ofAnyType} LIMIT ${MOST_TYPES + 1})
+    SELECT count(*) AS stored, json_group_array(mime_type) FILTER (WHERE mime_type GLOB :typeGlob) AS types
+    FROM stored`);
+  return (named: Named, typeGlob: string | null, page: Page): Listed<ListedPaste> => {
+    if (typeGlob === null) return any(named, page);
+    const fitting = { ...named, typeGlob };
+    if (!TRIES_PLACES.test(typeGlob)) return ofFittingTypes(fitting, page);
+    const { stored, types } = findTypes.get(fitting) as { stored: number; types: string };
+    if (stored > MOST_TYPES) return ofFittingTypes(fitting, page);
+    return types === '[]' ? { items: [], total: 0 } : ofNamedTypes({ ...named, types }, page);
+  };
+}
+
+function prepareList(db: DatabaseSync, matching: string): (named: Named, page: Page) => Listed<ListedPaste> {
+  // SQLite looks a row up when it needs a column that the index has not: of what is skipped, it never does.
+  const select = db.prepare(`
+    SELECT id, owner, mime_type, size, created_at, expires_at, burn_after_read, password_hash IS NOT NULL
+    ${matching}
+    ORDER BY created_at DESC, id DESC
+    LIMIT :limit OFFSET :offset`);
+  select.setReturnArrays(true);
+  const count = db.prepare(`SELECT count(*) AS total ${matching}`);
+  return (named, page) => {
+    const total = Number(count.get(named)?.['total']);
+    if (total <= page.offset) return { items: [], total };
+    const rows = select.all({ ...named, ...page }) as unknown as ListedRow[];
+    return { items: rows.map(listedFromRow), total };
+  };
+}
+
+type ListedRow = readonly [
+  id: string, owner: string | null, mimeType: string, size: number, createdAt: number, expiresAt: number,
+  burnAfterRead: number, hasPassword: number,
+];
+
+function listedFromRow(row: ListedRow): ListedPaste {
+  return {
+    id: row[0],
+    owner: row[1],
+    mimeType: row[2],
+    size: row[3],
+    createdAt: row[4],
+    expiresAt: row[5],
+    burnAfterRead: row[6] === 1,
+    hasPassword: row[7] === 1,
   };
 }

@@ -1,20 +1,122 @@
-// The SQL of the audit log. What is worth an entry is decided in pastes/; entries are written with what they record,
-// in the same transaction.
+// The SQL of what is kept beside pastes: their usage, larger content in chunks, the audit log, used challenges,
+// submissions, secrets. Commands and lookups are called as those of pastes.ts.
 
 import type { DatabaseSync } from 'node:sqlite';
-import type {
-  AuditEntry, AuditEvent, AuditFilter, DuplicateLimit, Listed, Page, SpendingRefusal, SpentChallenge,
+import { PAGE_BYTES } from './schema.ts';
+import {
+  type AuditEntry, type AuditEvent, type AuditFilter, CHUNK_BYTES, type DuplicateLimit, type Listed, OWN_BYTES,
+  type Page, passesQuota, type Refused, type SpendingRefusal, type SpentChallenge, type StoredUsage, type UploadQuota,
 } from './store.ts';
 
-export interface AuditCommands {
-  recordAudit(event: AuditEvent): void;
-  /** How many were removed. */
-  removeOldAudit(step: PruneStep): number;
+/** Sees what its own transaction has done. Of the database, pages in use: no count of rows could say it as exactly. */
+export function prepareUsage(db: DatabaseSync): () => StoredUsage {
+  const stored = db.prepare('SELECT pastes, bytes FROM usage');
+  const pages = db.prepare('PRAGMA page_count');
+  const freePages = db.prepare('PRAGMA freelist_count');
+  return () => {
+    const { pastes, bytes } = stored.get() as unknown as Pick<StoredUsage, 'pastes' | 'bytes'>;
+    const usedPages = Number(pages.get()?.['page_count']) - Number(freePages.get()?.['freelist_count']);
+    return { pastes, bytes, databaseBytes: Math.max(0, usedPages * PAGE_BYTES - OWN_BYTES) };
+  };
 }
 
-export interface AuditLookups {
-  listAudit(filter: AuditFilter, page: Page): Listed<AuditEntry>;
+// Larger content: chunks, and the orphans that no paste refers to. Who holds what for reading is content.ts.
+
+export function contentCommands(db: DatabaseSync) {
+  const quotas = prepareQuotas(db);
+  return { writeChunk: prepareWriteChunk(db, quotas), discardChunks: prepareDiscardChunks(db, quotas) };
 }
+
+export function contentLookups(db: DatabaseSync) {
+  const adopted = db.prepare('SELECT 1 FROM pastes WHERE content_id = :contentId');
+  const chunk = db.prepare(`
+    SELECT bytes
+    FROM chunks
+    WHERE content_id = :contentId
+      AND position = :position`);
+  const orphans = db.prepare('SELECT content_id AS contentId FROM orphans');
+  return {
+    /** Whether a paste refers to the content. */
+    isAdopted: (contentId: string) => adopted.get({ contentId }) !== undefined,
+    readChunk: (contentId: string, position: number) => (
+      chunk.get({ contentId, position })?.['bytes'] as Uint8Array | undefined
+    ),
+    listOrphans: () => orphans.all().map((row) => row['contentId'] as string),
+  };
+}
+
+export interface Chunk {
+  readonly contentId: string;
+  /** From 0. */
+  readonly position: number;
+  readonly bytes: Uint8Array;
+  readonly quota: UploadQuota | null;
+}
+
+type Quotas = ReturnType<typeof prepareQuotas>;
+
+/**
+ * Which chunks the quota has room for, beside what uploads that were let in have declared and not written yet: of
+ * uploads that race for the last room, some then get all that they declared, where else all would fail halfway.
+ */
+function prepareQuotas(db: DatabaseSync) {
+  const usage = prepareUsage(db);
+  const promisedBytes = new Map<string, number>();
+  return {
+    /** Asking again, as after a rollback, is answered as the first time. */
+    admit({ contentId, position, bytes: { length }, quota }: Chunk): boolean {
+      if (quota === null) return true;
+      promisedBytes.delete(contentId);
+      let unwrittenBytes = position === 0 ? Math.max(quota.declaredBytes, length) : length;
+      for (const bytes of promisedBytes.values()) unwrittenBytes += bytes;
+      if (passesQuota(usage(), quota.maxStoredBytes, { contentBytes: 0, unwrittenBytes })) return false;
+      const leftBytes = quota.declaredBytes - position * CHUNK_BYTES - length;
+      if (leftBytes > 0) promisedBytes.set(contentId, leftBytes);
+      return true;
+    },
+    forget: (contentId: string) => promisedBytes.delete(contentId),
+  };
+}
+
+/** Whether the quota had room for it; without, nothing is written. */
+function prepareWriteChunk(db: DatabaseSync, quotas: Quotas): (chunk: Chunk) => boolean {
+  const orphan = db.prepare('INSERT INTO orphans (content_id) VALUES (:contentId)');
+  // A chunk that comes after its content was discarded, or was given to a paste, finds no orphan to belong to.
+  const insert = db.prepare(`
+    INSERT INTO chunks (content_id, position, bytes)
+    SELECT content_id, :position, :bytes
+    FROM orphans
+    WHERE content_id = :contentId`);
+  return (chunk) => {
+    if (!quotas.admit(chunk)) return false;
+    const { contentId, position, bytes } = chunk;
+    if (position === 0) orphan.run({ contentId });
+    const { changes } = insert.run({ contentId, position, bytes });
+    if (changes !== 1) throw new Error('a chunk came for content that is closed');
+    return true;
+  };
+}
+
+/** Whether the content is gone now. Content of a paste is left alone, and counts as gone from the orphans. */
+function prepareDiscardChunks(db: DatabaseSync, quotas: Quotas) {
+  const remove = db.prepare(`
+    DELETE FROM chunks
+    WHERE rowid IN (
+      SELECT rowid
+      FROM chunks
+      WHERE content_id = (SELECT content_id FROM orphans WHERE content_id = :contentId)
+      LIMIT :limit)`);
+  const forget = db.prepare('DELETE FROM orphans WHERE content_id = :contentId');
+  return ({ contentId, limit }: { contentId: string; limit: number }): boolean => {
+    quotas.forget(contentId);
+    if (remove.run({ contentId, limit }).changes === limit) return false;
+    forget.run({ contentId });
+    return true;
+  };
+}
+
+// The audit log. What is worth an entry is decided in pastes/; entries are written with what they record, in the same
+// transaction.
 
 /** For commands that must be answered for. */
 export function prepareAudit(db: DatabaseSync): (event: AuditEvent) => void {
@@ -26,22 +128,7 @@ export function prepareAudit(db: DatabaseSync): (event: AuditEvent) => void {
   };
 }
 
-export function auditCommands(db: DatabaseSync): AuditCommands {
-  const remove = db.prepare(`
-    DELETE FROM audit
-    WHERE id IN (
-      SELECT id
-      FROM audit
-      WHERE time <= :untilSeconds
-      ORDER BY time
-      LIMIT :limit)`);
-  return {
-    recordAudit: prepareAudit(db),
-    removeOldAudit: (step) => Number(remove.run({ ...step }).changes),
-  };
-}
-
-export function auditLookups(db: DatabaseSync): AuditLookups {
+export function auditLookups(db: DatabaseSync) {
   const matching = `
     FROM audit
     WHERE time > :after
@@ -49,14 +136,15 @@ export function auditLookups(db: DatabaseSync): AuditLookups {
       AND (:event IS NULL OR event = :event)
       AND (:outcome IS NULL OR outcome = :outcome)
       AND (:clientId IS NULL OR client_id = :clientId)`;
-  const page = db.prepare(`
+  const select = db.prepare(`
     SELECT id, time, event, outcome, client_id AS clientId, client_ip AS clientIp, details ${matching}
     ORDER BY time DESC, id DESC
     LIMIT :limit OFFSET :offset`);
   const total = db.prepare(`SELECT count(*) AS total ${matching}`);
   return {
-    listAudit(filter, { limit, offset }) {
-      const items = page.all({ ...filter, limit, offset }).map((row) => fromAuditRow(row));
+    /** Newest first. */
+    listAudit(filter: AuditFilter, { limit, offset }: Page): Listed<AuditEntry> {
+      const items = select.all({ ...filter, limit, offset }).map((row) => fromAuditRow(row));
       return { items, total: Number(total.get({ ...filter })?.['total']) };
     },
   };
@@ -66,96 +154,31 @@ function fromAuditRow(row: Record<string, unknown>): AuditEntry {
   return { ...(row as unknown as AuditEntry), details: JSON.parse(row['details'] as string) };
 }
 
-// The SQL of used challenges. They are spent in the transaction of what they bought (pastes.ts).
-
-export interface PruneStep {
-  /** Unix seconds: what has run out by then. */
-  readonly untilSeconds: number;
-  /** Rows at most. */
-  readonly limit: number;
-}
-
-export interface ChallengeCommands {
-  /** How many were removed. */
-  removeExpiredChallenges(step: PruneStep): number;
-}
-
-export interface ChallengeLookups {
-  isSpent(nonce: string): boolean;
-}
-
-export function challengeCommands(db: DatabaseSync): ChallengeCommands {
-  const remove = db.prepare(`
-    DELETE FROM spent_challenges
-    WHERE rowid IN (
-      SELECT rowid
-      FROM spent_challenges
-      WHERE expires_at <= :untilSeconds
-      ORDER BY expires_at
-      LIMIT :limit)`);
-  return { removeExpiredChallenges: (step) => Number(remove.run({ ...step }).changes) };
-}
-
-export interface Spending {
-  /** Why the challenge can't buy anything, or not any more. */
-  refusal(challenge: SpentChallenge, nowSeconds: number): SpendingRefusal | undefined;
-  /** Uses up a challenge that was not refused. */
-  spend(challenge: SpentChallenge): void;
-}
-
-/** For commands that sell something for work. */
-export function prepareSpending(db: DatabaseSync): Spending {
+/** For commands that sell something for work: a challenge is spent in the transaction of what it buys. */
+export function prepareSpending(db: DatabaseSync) {
   const { isSpent } = challengeLookups(db);
   const spend = db.prepare('INSERT INTO spent_challenges (nonce, expires_at) VALUES (:nonce, :expiresAt)');
   return {
-    refusal({ nonce, spendableUntil }, nowSeconds) {
-      if (nowSeconds >= spendableUntil) return { kind: 'challengeExpired' };
-      return isSpent(nonce) ? { kind: 'challengeUsed' } : undefined;
+    /** Why the challenge can't buy anything, or not any more. */
+    refusal({ nonce, spendableUntil }: SpentChallenge, nowSeconds: number): Refused<SpendingRefusal> | undefined {
+      if (nowSeconds >= spendableUntil) return { refused: 'powExpired' };
+      return isSpent(nonce) ? { refused: 'powAlreadyUsed' } : undefined;
     },
-    spend: ({ nonce, expiresAt }) => void spend.run({ nonce, expiresAt }),
+    /** Uses up a challenge that was not refused. */
+    spend: ({ nonce, expiresAt }: SpentChallenge) => spend.run({ nonce, expiresAt }),
   };
 }
 
-export function challengeLookups(db: DatabaseSync): ChallengeLookups {
+export function challengeLookups(db: DatabaseSync) {
   const spent = db.prepare('SELECT 1 FROM spent_challenges WHERE nonce = :nonce');
-  return { isSpent: (nonce) => spent.get({ nonce }) !== undefined };
+  return { isSpent: (nonce: string) => spent.get({ nonce }) !== undefined };
 }
 
-// The SQL of the duplicate throttle: what was stored when, by the digest of its content. Outlives the pastes
-// themselves, so that deleting and storing again does not go round it.
-
-export interface SubmissionCommands {
-  /** How many were removed. */
-  removeOldSubmissions(step: PruneStep): number;
-}
-
-export interface Submissions {
-  /**
-   * Whether one more would exceed the limit: then how many there are, and in how many seconds one of them leaves the
-   * window.
-   */
-  excess(
-    sha256: Uint8Array,
-    nowSeconds: number,
-    limit: DuplicateLimit,
-  ): { count: number; retryAfterSeconds: number } | undefined;
-  record(sha256: Uint8Array, nowSeconds: number): void;
-}
-
-export function submissionCommands(db: DatabaseSync): SubmissionCommands {
-  const remove = db.prepare(`
-    DELETE FROM submissions
-    WHERE rowid IN (
-      SELECT rowid
-      FROM submissions
-      WHERE stored_at <= :untilSeconds
-      ORDER BY stored_at
-      LIMIT :limit)`);
-  return { removeOldSubmissions: (step) => Number(remove.run({ ...step }).changes) };
-}
-
-/** For commands that store content. */
-export function prepareSubmissions(db: DatabaseSync): Submissions {
+/**
+ * For commands that store content: what was stored when, by the digest of its content. Outlives the pastes themselves,
+ * so that deleting and storing again does not go round the duplicate throttle.
+ */
+export function prepareSubmissions(db: DatabaseSync) {
   // Never more rows than decide the question.
   const recent = db.prepare(`
     SELECT stored_at AS storedAt
@@ -166,49 +189,84 @@ export function prepareSubmissions(db: DatabaseSync): Submissions {
     LIMIT :max`);
   const insert = db.prepare('INSERT INTO submissions (sha256, stored_at) VALUES (:sha256, :nowSeconds)');
   return {
-    excess(sha256, nowSeconds, { max, windowSeconds }) {
+    /** When one more would exceed the limit: how many there are, and when one of them leaves the window. */
+    refusal(
+      sha256: Uint8Array,
+      nowSeconds: number,
+      { max, windowSeconds }: DuplicateLimit,
+    ): Refused<'duplicateContent'> | undefined {
       const stored = recent.all({ sha256, sinceSeconds: nowSeconds - windowSeconds, max });
       if (stored.length < max) return undefined;
       const oldestCounted = Number(stored.at(-1)?.['storedAt']);
-      return { count: stored.length, retryAfterSeconds: oldestCounted + windowSeconds - nowSeconds };
+      return {
+        refused: 'duplicateContent',
+        fields: { count: stored.length, windowSeconds },
+        retryAfterSeconds: oldestCounted + windowSeconds - nowSeconds,
+      };
     },
-    record: (sha256, nowSeconds) => {
-      insert.run({ sha256, nowSeconds });
-    },
+    record: (sha256: Uint8Array, nowSeconds: number) => insert.run({ sha256, nowSeconds }),
   };
 }
 
-// The SQL of keys that the service made for itself, such as the one that signs challenges.
-
-export interface KeptSecret {
-  readonly name: string;
-  readonly value: Uint8Array;
+interface PruneStep {
+  /** Unix seconds: what has run out by then. */
+  readonly untilSeconds: number;
+  /** Rows at most. */
+  readonly limit: number;
 }
 
-export interface SecretCommands {
-  /** The value under that name: the one given, when there was none. */
-  keepSecret(secret: KeptSecret): Uint8Array;
+/** Each removes what has run out, and says how many rows that were. */
+export function recordCommands(db: DatabaseSync) {
+  const removeAudit = db.prepare(`
+    DELETE FROM audit
+    WHERE id IN (
+      SELECT id
+      FROM audit
+      WHERE time <= :untilSeconds
+      ORDER BY time
+      LIMIT :limit)`);
+  const removeChallenges = db.prepare(`
+    DELETE FROM spent_challenges
+    WHERE rowid IN (
+      SELECT rowid
+      FROM spent_challenges
+      WHERE expires_at <= :untilSeconds
+      ORDER BY expires_at
+      LIMIT :limit)`);
+  const removeSubmissions = db.prepare(`
+    DELETE FROM submissions
+    WHERE rowid IN (
+      SELECT rowid
+      FROM submissions
+      WHERE stored_at <= :untilSeconds
+      ORDER BY stored_at
+      LIMIT :limit)`);
+  return {
+    recordAudit: prepareAudit(db),
+    removeOldAudit: (step: PruneStep) => Number(removeAudit.run({ ...step }).changes),
+    removeExpiredChallenges: (step: PruneStep) => Number(removeChallenges.run({ ...step }).changes),
+    removeOldSubmissions: (step: PruneStep) => Number(removeSubmissions.run({ ...step }).changes),
+  };
 }
 
-export interface SecretLookups {
-  findSecret(name: string): Uint8Array | undefined;
-}
+// Keys that the service makes for itself and must find again after a restart, such as the one that signs challenges.
 
-export function secretCommands(db: DatabaseSync): SecretCommands {
+export function secretCommands(db: DatabaseSync) {
   const insert = db.prepare(`
     INSERT INTO secrets (name, value)
     VALUES (:name, :value)
     ON CONFLICT DO NOTHING`);
   const { findSecret } = secretLookups(db);
   return {
-    keepSecret({ name, value }) {
+    /** The value under that name: the one given, when there was none. */
+    keepSecret({ name, value }: { name: string; value: Uint8Array }): Uint8Array {
       insert.run({ name, value });
       return findSecret(name)!;
     },
   };
 }
 
-export function secretLookups(db: DatabaseSync): SecretLookups {
+export function secretLookups(db: DatabaseSync) {
   const select = db.prepare('SELECT value FROM secrets WHERE name = :name');
-  return { findSecret: (name) => select.get({ name })?.['value'] as Uint8Array | undefined };
+  return { findSecret: (name: string) => select.get({ name })?.['value'] as Uint8Array | undefined };
 }

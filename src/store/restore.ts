@@ -9,16 +9,16 @@ import { basename, dirname, join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { MIB } from '../core/time.ts';
 import { type CheckDepth, damageOf, type Holdings, holdingsOf, strangenessOf } from './backup.ts';
-import { BALLAST_BYTES, FREE_RESERVE_BYTES, freeBytes } from './ballast.ts';
 import { authorityLookups } from './certificates.ts';
-import { openReading, openWhole, openWriting, WAL_LIMIT_BYTES } from './connection.ts';
+import {
+  BALLAST_BYTES, fileBytes, FREE_RESERVE_BYTES, freeBytes, isWithoutLinks, lockDatabase, openReading,
+  openWhole, openWriting, refuseOtherFiles, syncFile, syncFolderOf, WAL_LIMIT_BYTES,
+} from './database.ts';
+import { MIGRATIONS, schemaVersionOf } from './schema.ts';
 import {
   asStoreError, DatabaseInUseError, DatabaseRefusedError, describe, isDamage, primaryCodeOf, SQLITE_BUSY,
-  StoreError,
-} from './failures.ts';
-import { fileBytes, isWithoutLinks, lockDatabase, refuseOtherFiles, syncFile, syncFolderOf } from './file.ts';
-import { MIGRATIONS, schemaVersionOf } from './schema.ts';
-import type { StoredAuthority, StoredCrl } from './store.ts';
+  type StoredAuthority, type StoredCrl, StoreError,
+} from './store.ts';
 
 export interface RestoreRequest {
   /** Of the database, which need not exist. */
@@ -52,8 +52,7 @@ export async function restoreDatabase({ path, backup, moment }: RestoreRequest):
     lock.release();
     return restored;
   } catch (error) {
-    if (error instanceof DatabaseRefusedError) lock.withdraw();
-    else lock.release();
+    lock.giveUp(error);
     throw asStoreError(error);
   }
 }

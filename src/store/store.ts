@@ -1,9 +1,9 @@
-// What the rest of the program may ask of the storage: nouns and promises, no SQL and no node:sqlite types. Each
-// invariant is one call, decided in one transaction; ids and times are parameters. How it is kept starts at open.ts.
+// The shapes that the store takes and gives, what is counted against a quota, and how storage fails. No SQL and no
+// node:sqlite. What can be asked of the store is open.ts.
 
 import type { CompactBytes } from '../core/content.ts';
 import type { LogDetails } from '../core/events.ts';
-import type { Awaitable } from '../core/time.ts';
+import type { RefusalFields, RefusalName } from '../core/refusals.ts';
 
 /** A paste without its content. Times are Unix seconds. */
 export interface Paste {
@@ -48,6 +48,16 @@ export interface NewPaste extends Omit<Paste, 'sha256'> {
   readonly content: Uint8Array | null;
 }
 
+/** What an owner changes about a paste; undefined members stay as they are. */
+export interface PasteChanges {
+  readonly content?: ChangedContent | undefined;
+  /** null takes the password away. */
+  readonly passwordHash?: string | null | undefined;
+  readonly expiresAt?: number | undefined;
+}
+
+export type ChangedContent = Pick<NewPaste, 'mimeType' | 'size' | 'sha256' | 'contentId' | 'content'>;
+
 /** A challenge that has done its work: of no use again while its token could still be presented. */
 export interface SpentChallenge {
   readonly nonce: string;
@@ -56,8 +66,6 @@ export interface SpentChallenge {
   /** Unix seconds, no later than the record of its use is removed: from then on nobody knows whether it was used. */
   readonly spendableUntil: number;
 }
-
-export type SpendingRefusal = { readonly kind: 'challengeUsed' } | { readonly kind: 'challengeExpired' };
 
 /** At most `max` stored pastes of the same content in any window. */
 export interface DuplicateLimit {
@@ -78,45 +86,31 @@ export interface UpdateTerms extends Omit<CreationTerms, 'spend'> {
   readonly nowSeconds: number;
 }
 
-/** Anything but `stored` has had no effect at all. */
-export type CreationOutcome =
-  | { readonly kind: 'stored' }
-  | SpendingRefusal
-  | { readonly kind: 'duplicate'; readonly count: number; readonly retryAfterSeconds: number }
-  | { readonly kind: 'storageFull' };
+/** Why a call had no effect at all, in the words of core/refusals.ts, and what its answer says beside them. */
+export type Refused<Name extends string = RefusalName> = Name extends string
+  ? { readonly refused: Name; readonly fields?: RefusalFields; readonly retryAfterSeconds?: number }
+  : never;
 
-export interface PasteStore {
-  /**
-   * The paste, unless it has expired at `nowSeconds`. It may be there at once, and is the same object for as long as
-   * the store keeps it in memory.
-   */
-  find(id: string, nowSeconds: number): Awaitable<Paste | undefined>;
-  /** The same, with the content of small pastes. */
-  findWithContent(id: string, nowSeconds: number): Awaitable<PasteWithContent | undefined>;
-  /** Durable when it resolves. Chunks of `contentId` must have been written; they belong to the paste from then on. */
-  create(paste: NewPaste, terms: CreationTerms): Promise<CreationOutcome>;
-  /**
-   * The claim that makes burning happen once: removes the paste if it is burn-after-read, has not expired, and still
-   * has the password hash that was checked. Durable when it resolves; true for exactly one of any number of callers.
-   */
-  burn(id: string, passwordHash: string | null, nowSeconds: number): Promise<boolean>;
-  /**
-   * Changes a paste of `owner`, all or nothing: readers see the old one or the new one. With content, the terms are
-   * those of creating. Chunks of what is replaced go when nobody reads them any more.
-   */
-  update(id: string, owner: string, changes: PasteChanges, terms: UpdateTerms): Promise<UpdateOutcome>;
-  /** Removes a paste that `by` owns; anyone's with `asAdmin`, and then with this entry in the audit log. */
-  remove(id: string, by: string, nowSeconds: number, asAdmin: AuditEvent | null): Promise<DeletionOutcome>;
-  /** Newest first, ties by id. */
-  list(filter: PasteFilter, page: Page, nowSeconds: number): Promise<Listed<ListedPaste>>;
-  /** Notes an access; written in batches within seconds, lost at worst by a crash. */
-  touch(id: string, nowSeconds: number): void;
-  /** Removes at most `limit` pastes that have expired; how many were removed. */
-  removeExpired(nowSeconds: number, limit: number): Promise<number>;
-  /** What all pastes take together, expired ones that have not been removed included, and what the database does. */
-  usage(): Promise<StoredUsage>;
-}
+/** A call that was carried out. */
+export type Done<Answer = object> = Answer & { readonly refused: null };
 
+export type SpendingRefusal = 'powAlreadyUsed' | 'powExpired';
+export type StorageRefusal = 'duplicateContent' | 'storageFull';
+export type CreationOutcome = Done | Refused<SpendingRefusal | StorageRefusal>;
+export type UpdateOutcome =
+  | Done<{ readonly paste: Paste }>
+  | Refused<'pasteNotFound' | 'permissionDenied' | 'burnNotUpdatable' | StorageRefusal>;
+/** `audited`: the entry that was written, with the owner in its details; null for a paste of one's own. */
+export type DeletionOutcome =
+  | Done<{ readonly audited: AuditEvent | null }>
+  | Refused<'pasteNotFound' | 'permissionDenied'>;
+/** A serial that is taken, or a certificate that is not the first, is for whoever issues to deal with. */
+export type IssueOutcome =
+  | Done<{ readonly isAdmin: boolean }>
+  | Refused<SpendingRefusal | 'keyReused' | 'notFirst' | 'serialTaken'>;
+export type RevokeOutcome = Done | Refused<'certificateNotFound' | 'certificateRevoked'>;
+
+/** What all pastes take together, expired ones that have not been removed included, and what the database does. */
 export interface StoredUsage {
   readonly pastes: number;
   /** Of content. */
@@ -146,28 +140,11 @@ export function passesQuota(
   return unwrittenBytes > 0 && databaseBytes + unwrittenBytes > maxStoredBytes;
 }
 
-/** What an owner changes about a paste; undefined members stay as they are. */
-export interface PasteChanges {
-  readonly content?: ChangedContent | undefined;
-  /** null takes the password away. */
-  readonly passwordHash?: string | null | undefined;
-  readonly expiresAt?: number | undefined;
+export interface UploadQuota {
+  readonly maxStoredBytes: number;
+  /** The first chunk is written only where there is room for so many bytes, which is then kept; 0 if unknown. */
+  readonly declaredBytes: number;
 }
-
-export type ChangedContent = Pick<NewPaste, 'mimeType' | 'size' | 'sha256' | 'contentId' | 'content'>;
-
-export type UpdateOutcome =
-  | { readonly kind: 'updated'; readonly paste: Paste }
-  | { readonly kind: 'notFound' }
-  | { readonly kind: 'notOwner' }
-  | { readonly kind: 'burnAfterRead' }
-  | Extract<CreationOutcome, { kind: 'duplicate' | 'storageFull' }>;
-
-export type DeletionOutcome =
-  /** `audited`: the entry that was written, with the owner in its details; null for a paste of one's own. */
-  | { readonly kind: 'deleted'; readonly audited: AuditEvent | null }
-  | { readonly kind: 'notFound' }
-  | { readonly kind: 'notOwner' };
 
 /** Which pastes a list holds. Never expired ones. */
 export interface PasteFilter {
@@ -216,127 +193,6 @@ export interface AuditFilter {
   readonly before: number;
 }
 
-export interface AuditStore {
-  /** For events that change nothing else; those that do are recorded with what they record. */
-  record(event: AuditEvent): Promise<void>;
-  /** Newest first. */
-  list(filter: AuditFilter, page: Page): Promise<Listed<AuditEntry>>;
-  /** Forgets at most `limit` entries from `untilSeconds` or before; how many. */
-  removeUntil(untilSeconds: number, limit: number): Promise<number>;
-}
-
-/** Challenges that were used. They are spent by creating; here one only asks and tidies. */
-export interface ChallengeStore {
-  isSpent(nonce: string): Promise<boolean>;
-  /** Forgets at most `limit` whose token has expired at `nowSeconds`; how many. */
-  removeExpired(untilSeconds: number, limit: number): Promise<number>;
-}
-
-/** What was stored when, by digest, for the duplicate throttle. Creating records it. */
-export interface SubmissionStore {
-  /** Forgets at most `limit` that were stored at `untilSeconds` or before; how many. */
-  removeUntil(untilSeconds: number, limit: number): Promise<number>;
-}
-
-/** Keys that the service makes for itself and must find again after a restart. */
-export interface SecretStore {
-  /** The value kept under that name; the first one offered is kept. */
-  keep(name: string, offered: Uint8Array): Promise<Uint8Array>;
-}
-
-export interface UploadQuota {
-  readonly maxStoredBytes: number;
-  /** The first chunk is written only where there is room for so many bytes, which is then kept; 0 if unknown. */
-  readonly declaredBytes: number;
-}
-
-/** Larger content on its way in. What is never given to a paste is removed: by discard, or at the next start. */
-export interface Upload {
-  readonly contentId: string;
-  /**
-   * The next chunk: CHUNK_BYTES but for the last. A buffer that was taken from `chunks` is given back there; another is
-   * copied. Resolves when it is committed.
-   */
-  write(chunk: Uint8Array): Promise<void>;
-  /** Gives the chunks up. */
-  discard(): Promise<void>;
-}
-
-/** Larger content on its way out. It stays readable until closed, whatever happens to its paste meanwhile. */
-export interface ContentReader {
-  /**
-   * The bytes from `start` up to, not including, `end`, a piece at a time. Each is good until the next is asked for,
-   * which takes its place.
-   */
-  read(start: number, end: number): AsyncIterable<Uint8Array>;
-  /** Must be called once; what no paste refers to any more is then removed. Further calls do nothing. */
-  close(): void;
-}
-
-export interface ContentStore {
-  /** What chunks to write are gathered in. */
-  readonly chunks: ChunkBuffers;
-  /** `contentId` is new and random, made like a paste's id. What the quota has no room for is refused as `full`. */
-  upload(contentId: string, quota?: UploadQuota | null): Upload;
-  /** Holds the content for reading; undefined when it is gone, as after a PUT or DELETE since the paste was found. */
-  open(contentId: string): ContentReader | undefined;
-}
-
-/** Upkeep, each call a bounded step. Called by the cleanup schedule. */
-export interface StoreUpkeep {
-  /**
-   * Moves the write-ahead log into the database and empties it, so that removed content is gone from both files. False
-   * when something else kept the log busy, such as a backup: to be tried again.
-   */
-  truncateWal(): Promise<boolean>;
-  /** Gives at most `pages` free pages back to the file system; how many pages are still free. */
-  releasePages(pages: number): Promise<number>;
-  /** Lets SQLite refresh its statistics. */
-  optimize(): Promise<void>;
-  /** Makes the room in reserve, where it is missing and there is room for it; whether it is there. */
-  restoreBallast(): Promise<boolean>;
-  /** Sizes of the files; 0 for one that is not there. */
-  fileBytes(): { readonly database: number; readonly wal: number };
-  /** Writes that are not durable yet. */
-  writesWaiting(): number;
-}
-
-export interface Store {
-  /** Whether the disk has room for so many bytes of content and keeps its reserve. */
-  hasRoomFor(bytes: number): boolean;
-  readonly pastes: PasteStore;
-  readonly contents: ContentStore;
-  readonly certificates: CertificateStore;
-  readonly authority: AuthorityStore;
-  readonly audit: AuditStore;
-  readonly challenges: ChallengeStore;
-  readonly submissions: SubmissionStore;
-  readonly secrets: SecretStore;
-  readonly upkeep: StoreUpkeep;
-  /** Whether reading works now and the last write, tried again if it had failed, did. */
-  healthy(): Promise<boolean>;
-  /** Writes what is batched, truncates the write-ahead log, closes. */
-  close(): Promise<void>;
-}
-
-export interface ChunkBuffers {
-  /** CHUNK_BYTES of whatever was in them before, for the taker alone until it gives them back. */
-  take(): Uint8Array<SharedArrayBuffer>;
-  /** From any view of a buffer that was taken; other bytes, and those that were given back already, are let be. */
-  giveBack(bytes: Uint8Array): void;
-  /** How many are taken. */
-  readonly taken: number;
-}
-
-/** Where a certificate is in the order of their ends. */
-export type CertificatePlace = Pick<Certificate, 'expiresAt' | 'serial'>;
-
-export interface CertificateRemoval {
-  readonly removed: number;
-  /** The last one looked at; null when there are no more. */
-  readonly last: CertificatePlace | null;
-}
-
 /** A certificate that this service issued. Times are Unix seconds. */
 export interface Certificate {
   /** 32 lowercase hex digits. */
@@ -370,58 +226,15 @@ export interface Issuance {
   readonly granted: AuditEvent;
 }
 
-export type IssueOutcome =
-  | { readonly kind: 'issued'; readonly isAdmin: boolean }
-  | SpendingRefusal
-  | { readonly kind: 'notFirst' }
-  | { readonly kind: 'serialTaken' }
-  | { readonly kind: 'keyTaken' };
-
-export interface Revocation {
-  readonly serial: string;
-  readonly nowSeconds: number;
-  readonly reason: string | null;
-  readonly revoked: AuditEvent;
-}
-
-export type RevokeOutcome = 'revoked' | 'notFound' | 'alreadyRevoked';
-
-export interface CertificateCounts {
-  readonly valid: number;
-  readonly revoked: number;
-  readonly expired: number;
-}
-
-export interface CertificateStore {
-  findByFingerprint(fingerprint: string): Promise<Certificate | undefined>;
-  findBySerial(serial: string): Promise<Certificate | undefined>;
-  /** A page of those that the fingerprint obtained, and the one that it is of; newest first, ties by serial. */
-  listOf(fingerprint: string, page: Page): Promise<Listed<Certificate>>;
-  /** Every certificate, newest first. */
-  listAll(): Promise<readonly Certificate[]>;
-  /** In the order of their revocation; however many there are, others have their turns meanwhile. */
-  listRevoked(): AsyncIterable<Certificate>;
-  /** How many there are; one that is revoked and has expired counts as revoked. */
-  countByStatus(nowSeconds: number): Promise<CertificateCounts>;
-  /** Records a certificate; the first one ever is the admin's, of any number that race. */
-  issue(issuance: Issuance): Promise<IssueOutcome>;
-  revoke(revocation: Revocation): Promise<RevokeOutcome>;
-  /**
-   * Looks at `limit` that had expired by then, those after that place, and removes the ones that nothing refers to: no
-   * paste, no certificate that was obtained with it, no list of revoked ones that must name it once more. Never an
-   * admin's: there is a first certificate once. A fingerprint that is removed is one like any other, and owns nothing.
-   */
-  removeExpired(untilSeconds: number, after: CertificatePlace | null, limit: number): Promise<CertificateRemoval>;
-  /** Makes the holder of a certificate an admin; false when there is none of that serial, or it is revoked. */
-  grantAdmin(serial: string, granted: AuditEvent): Promise<boolean>;
-}
+/** Where a certificate is in the order of their ends. */
+export type CertificatePlace = Pick<Certificate, 'expiresAt' | 'serial'>;
 
 /** The one authority there is. Times are Unix seconds. */
 export interface StoredAuthority {
   readonly commonName: string;
   /** DER. */
   readonly certificate: Uint8Array;
-  /** As crypto/keys.ts locks it. */
+  /** As authority/keys.ts locks it. */
   readonly lockedKey: Uint8Array;
   readonly fingerprint: string;
   readonly createdAt: number;
@@ -437,14 +250,103 @@ export interface StoredCrl {
   readonly revokedCount: number;
 }
 
-export interface AuthorityStore {
-  find(): Promise<StoredAuthority | undefined>;
-  /** Keeps the first one offered, ever; whether it was this one. */
-  create(authority: StoredAuthority, created: AuditEvent): Promise<boolean>;
-  /** The list that is kept; `known` itself while it is that one. */
-  findCrl(known?: StoredCrl): Promise<StoredCrl | undefined>;
-  /** Replaces a list of a smaller number; false when a newer one is there. */
-  keepCrl(crl: StoredCrl): Promise<boolean>;
-  /** How often a certificate was revoked, ever. */
-  revokedCount(): Promise<number>;
+// How storage fails. What SQLite says is either the storage's condition or an error of this program.
+
+/** The low byte of an extended result code is the primary one. */
+const PRIMARY = 0xff;
+
+/** Primary result codes (https://sqlite.org/rescode.html). */
+export const SQLITE_BUSY = 5;
+const SQLITE_LOCKED = 6;
+const SQLITE_NOMEM = 7;
+const SQLITE_READONLY = 8;
+const SQLITE_IOERR = 10;
+const SQLITE_CORRUPT = 11;
+const SQLITE_FULL = 13;
+export const SQLITE_CANTOPEN = 14;
+const SQLITE_PROTOCOL = 15;
+const SQLITE_NOTADB = 26;
+
+/** SQLITE_IOERR_SHMSIZE: how a full disk shows when there is no room for the index of the log. */
+const SQLITE_IOERR_SHMSIZE = 4874;
+
+/** Those that say what became of the disk, the file, its locks or the memory. */
+const UNAVAILABLE: readonly (number | undefined)[] = [
+  SQLITE_BUSY, SQLITE_LOCKED, SQLITE_NOMEM, SQLITE_READONLY, SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_CANTOPEN,
+  SQLITE_PROTOCOL, SQLITE_NOTADB,
+];
+
+/**
+ * `full`: no room for it now (disk or quota). `unavailable`: the storage fails at this moment. In both cases nothing of
+ * the call was stored.
+ */
+export type StoreFailure = 'full' | 'unavailable';
+
+export class StoreError extends Error {
+  override readonly name = 'StoreError';
+  readonly failure: StoreFailure;
+
+  constructor(failure: StoreFailure, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.failure = failure;
+  }
+}
+
+/** The file is not one that this program may open: of a newer version, of another program, or damaged. */
+export class DatabaseRefusedError extends Error {
+  override readonly name = 'DatabaseRefusedError';
+}
+
+/** Another process has the database open. */
+export class DatabaseInUseError extends Error {
+  override readonly name = 'DatabaseInUseError';
+  /** The file that the other process has open as long as it has the database. */
+  readonly lockPath: string | undefined;
+
+  constructor(message: string, lockPath?: string) {
+    super(message);
+    this.lockPath = lockPath;
+  }
+}
+
+/** undefined for what is no failure of the storage, such as a violated constraint or a TypeError. */
+export function failureOf(error: unknown): StoreFailure | undefined {
+  const code = primaryCodeOf(error);
+  if (code === SQLITE_FULL) return 'full';
+  return UNAVAILABLE.includes(code) ? 'unavailable' : undefined;
+}
+
+/** Whether what is in the file is not, or no longer, a database. */
+export function isDamage(error: unknown): boolean {
+  const code = primaryCodeOf(error);
+  return code === SQLITE_CORRUPT || code === SQLITE_NOTADB;
+}
+
+export function isOutOfRoom(error: unknown): boolean {
+  return primaryCodeOf(error) === SQLITE_FULL || extendedCodeOf(error) === SQLITE_IOERR_SHMSIZE;
+}
+
+/** undefined when the error did not come from SQLite. */
+export function primaryCodeOf(error: unknown): number | undefined {
+  const errcode = extendedCodeOf(error);
+  return errcode === undefined ? undefined : errcode & PRIMARY;
+}
+
+function extendedCodeOf(error: unknown): number | undefined {
+  if (!(error instanceof Error) || !('errcode' in error)) return undefined;
+  return typeof error.errcode === 'number' ? error.errcode : undefined;
+}
+
+/** A StoreError with the error as its cause, or the error itself where nothing of the storage failed. */
+export function asStoreError(error: unknown): unknown {
+  const failure = failureOf(error);
+  if (failure === undefined) return error;
+  return new StoreError(failure, `storage ${failure}: ${describe(error)}`, { cause: error });
+}
+
+/** SQLite's words hold names of tables and columns at most, never a value. */
+export function describe(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown failure';
+  const errcode = extendedCodeOf(error);
+  return errcode === undefined ? error.message : `${error.message} (SQLite ${errcode})`;
 }

@@ -2,21 +2,18 @@
 // second process may do: nothing here discards content or cleans up, since leases and orphans are known to the server
 // alone. The server's own way in is open.ts.
 
-import { freeBytes } from './ballast.ts';
-import { openReading } from './connection.ts';
+import type { DatabaseSync } from 'node:sqlite';
 import {
-  asStoreError, DatabaseInUseError, DatabaseRefusedError, primaryCodeOf, SQLITE_CANTOPEN,
-} from './failures.ts';
+  createFile, type DatabaseLock, fileBytes, freeBytes, LOCK_WAIT_MS, lockDatabase, newerVersionRefused,
+  openReading, refuseOtherFiles, requireDatabase,
+} from './database.ts';
 import {
-  createFile, type DatabaseLock, fileBytes, LOCK_WAIT_MS, lockDatabase, newerVersionRefused,
-  refuseOtherFiles, requireDatabase,
-} from './file.ts';
-import type { StoreOptions } from './open.ts';
-import { createAuthorityStore, createCertificateStore } from './pki-store.ts';
-import { openReader, type Reader } from './reader.ts';
+  createAuthorityStore, createCertificateStore, openReader, prepareLookups, type StoreOptions,
+} from './open.ts';
 import { MIGRATIONS, schemaVersionOf } from './schema.ts';
-import type { PasteOptionCounts, StatsStore } from './stats.ts';
-import type { AuditStore, AuthorityStore, CertificateStore, PasteStore } from './store.ts';
+import {
+  asStoreError, type AuditFilter, DatabaseInUseError, type Page, primaryCodeOf, SQLITE_CANTOPEN,
+} from './store.ts';
 import { startWriter, type Writer } from './writer.ts';
 
 export interface VisitOptions extends StoreOptions {
@@ -24,14 +21,7 @@ export interface VisitOptions extends StoreOptions {
   readonly ifMissing: 'create' | 'refuse';
 }
 
-export interface VisitedStore {
-  readonly certificates: CertificateStore;
-  readonly authority: AuthorityStore;
-  readonly audit: Pick<AuditStore, 'list'>;
-  readonly pastes: Pick<PasteStore, 'usage'>;
-  readonly stats: StatsStore;
-  close(): Promise<void>;
-}
+export type VisitedStore = ReturnType<typeof assemble>;
 
 /**
  * Where nobody has the database, makes and migrates it as the server would, under the server's lock, which is free
@@ -54,14 +44,13 @@ export async function visitStore({ path, clock, log, ifMissing }: VisitOptions):
     return visited;
   } catch (error) {
     await writer?.close();
-    if (error instanceof DatabaseRefusedError) lock?.withdraw();
-    else lock?.release();
+    lock?.giveUp(error);
     throw error;
   }
 }
 
-function assemble(path: string, writer: Writer): VisitedStore {
-  const reader = openReader(path);
+function assemble(path: string, writer: Writer) {
+  const reader = openReader(path, (db) => ({ ...prepareLookups(db), ...statsLookups(db) }));
   let closing: Promise<void> | undefined;
   async function closeParts(): Promise<void> {
     reader.close();
@@ -70,8 +59,8 @@ function assemble(path: string, writer: Writer): VisitedStore {
   return {
     certificates: createCertificateStore(reader, writer),
     authority: createAuthorityStore(reader, writer),
-    audit: { list: async (filter, page) => reader.look((lookups) => lookups.listAudit(filter, page)) },
-    pastes: { usage: async () => reader.look((lookups) => lookups.usage()) },
+    audit: { list: async (filter: AuditFilter, page: Page) => reader.listAudit(filter, page) },
+    pastes: { usage: async () => reader.usage() },
     stats: createStatsStore(reader, path),
     close: () => (closing ??= closeParts()),
   };
@@ -111,16 +100,13 @@ function versionBeside(path: string): number {
   }
 }
 
-export function createStatsStore(reader: Reader, path: string): StatsStore {
+function createStatsStore(reader: ReturnType<typeof statsLookups>, path: string) {
   return {
-    pastes: async (nowSeconds) => ({
-      ...reader.look((lookups) => lookups.countPastes(nowSeconds)),
-      ...countOptions(reader),
-    }),
-    admins: async (nowSeconds) => reader.look((lookups) => lookups.countAdmins(nowSeconds)),
-    audit: async () => reader.look((lookups) => lookups.countAudit()),
-    files: async () => ({
-      ...reader.look((lookups) => lookups.pages()),
+    pastes: async (nowSeconds: number) => ({ ...reader.countPastes(nowSeconds), ...countOptions(reader) }),
+    admins: async (nowSeconds: number) => reader.countAdmins(nowSeconds),
+    audit: async () => reader.countAudit(),
+    files: async (): Promise<FileSizes> => ({
+      ...reader.pages(),
       databaseBytes: fileBytes(path),
       walBytes: fileBytes(`${path}-wal`),
       diskFreeBytes: freeBytes(path),
@@ -128,12 +114,15 @@ export function createStatsStore(reader: Reader, path: string): StatsStore {
   };
 }
 
-export function countOptions(reader: Reader): PasteOptionCounts {
+/** Pastes in one statement: some milliseconds, or as long as their pages take to be read from a disk. */
+export const SLICE_PASTES = 5000;
+
+/** Slice by slice, each a statement of its own: the log of a running server can be emptied in between. */
+export function countOptions(reader: Pick<ReturnType<typeof statsLookups>, 'countPasteOptions'>): PasteOptionCounts {
   const counted = { burnAfterRead: 0, passwordProtected: 0 };
   let lastRow: number | null = 0;
   while (lastRow !== null) {
-    const afterRow: number = lastRow;
-    const slice = reader.look((lookups) => lookups.countPasteOptions(afterRow, SLICE_PASTES));
+    const slice: Slice = reader.countPasteOptions(lastRow, SLICE_PASTES);
     counted.burnAfterRead += slice.burnAfterRead;
     counted.passwordProtected += slice.passwordProtected;
     lastRow = slice.lastRow;
@@ -141,5 +130,97 @@ export function countOptions(reader: Reader): PasteOptionCounts {
   return counted;
 }
 
-/** Pastes in one statement: some milliseconds, or as long as their pages take to be read from a disk. */
-export const SLICE_PASTES = 5000;
+// What the database holds, counted for the operator. Nothing here names a paste or who it belongs to. The statements
+// are short, so that counting a million pastes beside a running server never keeps its log from being emptied.
+
+/** All stored pastes, expired ones that have not been removed included. Times are Unix seconds, null without any. */
+export interface PasteCounts {
+  readonly count: number;
+  /** Of content. */
+  readonly bytes: number;
+  /** Waiting for cleanup. */
+  readonly expired: number;
+  readonly anonymous: number;
+  /** Owned by a fingerprint without a certificate of this service that is valid now. */
+  readonly untrusted: number;
+  readonly trusted: number;
+  readonly oldestCreatedAt: number | null;
+  readonly newestCreatedAt: number | null;
+}
+
+/** Kept in no index, so counted paste by paste. */
+export interface PasteOptionCounts {
+  readonly burnAfterRead: number;
+  readonly passwordProtected: number;
+}
+
+export interface AuditCounts {
+  readonly entries: number;
+  readonly oldestTime: number | null;
+  readonly newestTime: number | null;
+}
+
+export interface FileSizes {
+  readonly schemaVersion: number;
+  readonly databaseBytes: number;
+  readonly walBytes: number;
+  /** Inside the database: to be used again, or given back by the cleanup. */
+  readonly unusedBytes: number;
+  /** Of its disk. */
+  readonly diskFreeBytes: number;
+}
+
+interface Slice extends PasteOptionCounts {
+  /** The last row looked at; null when there was none. */
+  readonly lastRow: number | null;
+}
+
+export function statsLookups(db: DatabaseSync) {
+  const pastes = db.prepare(`
+    SELECT usage.pastes AS count, usage.bytes, expired, usage.pastes - owned AS anonymous, owned - trusted AS untrusted,
+      trusted, oldestCreatedAt, newestCreatedAt
+    FROM usage,
+      (SELECT count(*) AS expired FROM pastes WHERE expires_at <= :nowSeconds),
+      (SELECT count(*) AS owned FROM pastes WHERE owner IS NOT NULL),
+      (SELECT count(*) AS trusted
+        FROM certificates
+        JOIN pastes ON pastes.owner = certificates.fingerprint
+        WHERE certificates.revoked_at IS NULL
+          AND certificates.expires_at > :nowSeconds),
+      (SELECT min(created_at) AS oldestCreatedAt FROM pastes),
+      (SELECT max(created_at) AS newestCreatedAt FROM pastes)`);
+  const options = db.prepare(`
+    SELECT
+      count(*) FILTER (WHERE burn_after_read = 1) AS burnAfterRead,
+      count(password_hash) AS passwordProtected,
+      max(row) AS lastRow
+    FROM (
+      SELECT rowid AS row, burn_after_read, password_hash
+      FROM pastes
+      WHERE rowid > :afterRow
+      ORDER BY rowid
+      LIMIT :limit)`);
+  const admins = db.prepare(`
+    SELECT count(*) AS admins
+    FROM certificates
+    WHERE is_admin = 1
+      AND revoked_at IS NULL
+      AND expires_at > :nowSeconds`);
+  const audit = db.prepare(`
+    SELECT entries, oldestTime, newestTime
+    FROM (SELECT count(*) AS entries FROM audit),
+      (SELECT min(time) AS oldestTime FROM audit),
+      (SELECT max(time) AS newestTime FROM audit)`);
+  const pages = db.prepare(`
+    SELECT user_version AS schemaVersion, freelist_count * page_size AS unusedBytes
+    FROM pragma_user_version, pragma_freelist_count, pragma_page_size`);
+  return {
+    countPastes: (nowSeconds: number) => pastes.get({ nowSeconds }) as unknown as PasteCounts,
+    /** Looks at so many pastes behind a row. */
+    countPasteOptions: (afterRow: number, limit: number) => options.get({ afterRow, limit }) as unknown as Slice,
+    /** Valid certificates that make their holder an admin. */
+    countAdmins: (nowSeconds: number) => Number(admins.get({ nowSeconds })?.['admins']),
+    countAudit: () => audit.get() as unknown as AuditCounts,
+    pages: () => pages.get() as unknown as Pick<FileSizes, 'schemaVersion' | 'unusedBytes'>,
+  };
+}

@@ -5,11 +5,25 @@
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../core/events.ts';
 import { type Clock, MIB } from '../core/time.ts';
-import {
-  type Answer, type Command, type CommandName, type Commands, type Lane, LANES, type Report, type Request,
-  type WriterSetup,
-} from './commands.ts';
-import { DatabaseRefusedError, describe, StoreError } from './failures.ts';
+import type {
+  Answer, Command, CommandName, Commands, Report, Request, ThreadRefusal, WriterSetup,
+} from './batch.ts';
+import { DatabaseRefusedError, describe, StoreError } from './store.ts';
+
+/**
+ * `prompt`: small, and a request waits for it: first in every batch. `bulk`: large or in no hurry: has the rest of the
+ * batch. `alone`: outside any transaction, between two batches.
+ */
+export type Lane = 'prompt' | 'bulk' | 'alone';
+
+const LANES: Readonly<Record<CommandName, Lane>> = {
+  createPaste: 'prompt', updatePaste: 'prompt', deletePaste: 'prompt', burnPaste: 'prompt', recordAudit: 'prompt',
+  keepSecret: 'prompt', issueCertificate: 'prompt', revokeCertificate: 'prompt', grantAdmin: 'prompt',
+  createAuthority: 'prompt', keepCrl: 'prompt',
+  writeChunk: 'bulk', discardChunks: 'bulk', touchPastes: 'bulk', removeExpired: 'bulk', removeOldAudit: 'bulk',
+  removeExpiredChallenges: 'bulk', removeOldSubmissions: 'bulk', removeExpiredCertificates: 'bulk',
+  probe: 'alone', truncateWal: 'alone', releasePages: 'alone', optimize: 'alone', restoreBallast: 'alone',
+};
 
 /** Far above what connections and cleanup can have waiting: only a caller that does not await gets here. */
 const MAX_WAITING = 10_000;
@@ -23,27 +37,26 @@ const STALLED_AFTER_MS = 10_000;
  */
 export const MIN_AHEAD_COMMANDS = 16;
 
-/** More would only be smaller: what does not go over gathers. */
+/** A third batch in flight only makes batches smaller. */
 const MAX_UNDER_WAY = 2;
 
-/**
- * Where the writer takes longer for a batch, it is the disk that takes the time, and every commit costs that once more:
- * nothing goes ahead then, and all share one.
- */
+/** A batch that takes longer shows a slow disk. Nothing goes ahead then: every commit would cost that once more. */
 const SLOW_BATCH_MS = 10;
 
 /**
- * On such a disk, those who were just answered are waited for, this part of the batch's time at most, before the next
- * goes: two groups of clients that take turns would each wait for the other's commit, and get half as much done.
+ * On a slow disk the next batch waits for those who were just answered, for this part of the batch's time at most: two
+ * groups of clients that take turns would each wait for the other's commit, and get half as much done.
  */
 const GATHERING_PART = 1 / 4;
 const MAX_GATHERING_MS = 10;
 
-/** What a command carries beside its few fields. */
-export interface Cargo {
-  /** Bytes of content that the command writes or clears. */
-  readonly bytes: number;
-}
+/**
+ * `resting`: nothing is under way or waits. `scheduled`: what waits goes at the end of this turn of the event loop, so
+ * that the few requests that arrived in it share a commit. `gathering`: the disk is slow, so those who were just
+ * answered are waited for. `writing`: the thread has batches, and what comes waits or goes ahead. `ended`: there is no
+ * thread any more.
+ */
+type Phase = 'resting' | 'scheduled' | 'gathering' | 'writing' | 'ended';
 
 /** `failed`: the last write did. `stalled`: it has not come back. `ended`: there is no thread, or no more. */
 export type WriterState = 'working' | 'failed' | 'stalled' | 'ended';
@@ -59,18 +72,18 @@ export class Writer {
   readonly #worker: Worker;
   readonly #clock: Clock;
   readonly #log: Log;
+  #phase: Phase = 'resting';
   readonly #queue = createQueue<Waiting>();
   /** Oldest first: while one is being made durable, the next gathers, or is behind it already. */
   readonly #underWay: (readonly Waiting[])[] = [];
   /** When the writer came to the oldest. */
   #begunMs = 0;
-  #lastWasSlow = false;
-  #sendScheduled = false;
-  /** Waits on a slow disk until `count` prompt commands are there, or its time is over. */
-  #gathering: { readonly count: number; readonly timer: NodeJS.Timeout } | undefined;
-  #lastFailed = false;
+  /** While gathering: how many prompt commands end it before its time. */
+  #gatheredCount = 0;
+  /** What ends `scheduled` or `gathering`. */
+  #alarm: NodeJS.Immediate | NodeJS.Timeout | undefined;
+  #last = { wasSlow: false, failed: false };
   #closing = false;
-  #ended = false;
   /** Why the thread ends, when it has said so. */
   #fault: string | undefined;
   #whenIdle: () => void = () => {};
@@ -88,19 +101,22 @@ export class Writer {
     worker.unref();
   }
 
-  /** Resolves when it is durable. Rejects with a StoreError, or with the error of the program that it ran into. */
+  /**
+   * Resolves when it is durable. Rejects with a StoreError, or with the error of the program that it ran into. `bytes`
+   * of content are written or cleared.
+   */
   run<Name extends CommandName>(
     name: Name,
     params: Parameters<Commands[Name]>[0],
-    cargo: Cargo = { bytes: 0 },
+    bytes = 0,
   ): Promise<ReturnType<Commands[Name]>> {
-    if (this.#ended || this.#closing) return Promise.reject(unavailable('closed'));
+    if (this.#hasEnded() || this.#closing) return Promise.reject(unavailable('closed'));
     if (this.#queue.length >= MAX_WAITING) return Promise.reject(unavailable('too many writes wait'));
     return new Promise((resolve, reject) => {
-      this.#queue.add({ lane: LANES[name], bytes: cargo.bytes, command: { name, params }, resolve, reject });
-      if (this.#queue.prompt === this.#gathering?.count) this.#endGathering();
+      this.#queue.add({ lane: LANES[name], bytes, command: { name, params }, resolve, reject });
+      const isGathered = this.#phase === 'gathering' && this.#queue.prompt === this.#gatheredCount;
       if (this.#isWorthSending()) this.#send();
-      else this.#scheduleSend();
+      else if (this.#phase === 'resting' || isGathered) this.#schedule();
     });
   }
 
@@ -110,25 +126,25 @@ export class Writer {
   }
 
   state(): WriterState {
-    if (this.#ended) return 'ended';
+    if (this.#hasEnded()) return 'ended';
     if (this.#underWay.length > 0 && this.#busyMs() > STALLED_AFTER_MS) return 'stalled';
-    return this.#lastFailed ? 'failed' : 'working';
+    return this.#last.failed ? 'failed' : 'working';
   }
 
   /** Lets what waits finish, takes no more, closes the database. */
   async close(): Promise<void> {
     this.#closing = true;
-    if (this.#ended) return;
+    if (this.#hasEnded()) return;
     this.#worker.ref();
-    if (this.#isBusy()) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
-    if (this.#ended) return;
+    if (this.waiting > 0) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
+    if (this.#hasEnded()) return;
     const exited = new Promise((resolve) => this.#worker.once('exit', resolve));
     this.#worker.postMessage({ kind: 'close' } satisfies Request);
     await exited;
   }
 
-  #isBusy(): boolean {
-    return this.#underWay.length > 0 || this.#queue.length > 0;
+  #hasEnded(): boolean {
+    return this.#phase === 'ended';
   }
 
   #busyMs(): number {
@@ -136,38 +152,35 @@ export class Writer {
   }
 
   #isWorthSending(): boolean {
-    return this.#queue.prompt >= MIN_AHEAD_COMMANDS && this.#underWay.length < MAX_UNDER_WAY && !this.#lastWasSlow;
+    return this.#queue.prompt >= MIN_AHEAD_COMMANDS && this.#underWay.length < MAX_UNDER_WAY && !this.#last.wasSlow;
   }
 
-  /** At the end of the turn of the event loop, so that the few requests that arrived in it share a commit. */
-  #scheduleSend(): void {
-    if (this.#sendScheduled || this.#underWay.length > 0 || this.#gathering !== undefined) return;
-    this.#sendScheduled = true;
-    setImmediate(() => {
-      this.#sendScheduled = false;
-      if (!this.#ended && this.#underWay.length === 0) this.#send();
-    });
+  #enter(phase: Phase, alarm?: NodeJS.Immediate | NodeJS.Timeout): void {
+    if (this.#phase === 'scheduled') clearImmediate(this.#alarm as NodeJS.Immediate);
+    if (this.#phase === 'gathering') clearTimeout(this.#alarm as NodeJS.Timeout);
+    this.#phase = phase;
+    this.#alarm = alarm;
+  }
+
+  #schedule(): void {
+    this.#enter('scheduled', setImmediate(() => this.#send()));
   }
 
   #gather(count: number, milliseconds: number): void {
-    const timer = setTimeout(() => {
-      this.#endGathering();
-      this.#scheduleSend();
-    }, milliseconds);
-    this.#gathering = { count, timer };
-  }
-
-  #endGathering(): void {
-    clearTimeout(this.#gathering?.timer);
-    this.#gathering = undefined;
+    this.#gatheredCount = count;
+    this.#enter('gathering', setTimeout(() => this.#schedule(), milliseconds));
   }
 
   #send(): void {
     const batch = this.#queue.take();
     const [first] = batch;
-    if (first === undefined) return;
+    if (first === undefined) {
+      if (this.#underWay.length === 0) this.#enter('resting');
+      return;
+    }
     if (this.#underWay.length === 0) this.#begunMs = this.#clock.monotonicMs();
     this.#underWay.push(batch);
+    this.#enter('writing');
     this.#worker.ref();
     const commands = batch.map(({ command }) => command);
     const alone = first.lane === 'alone';
@@ -185,8 +198,8 @@ export class Writer {
     const oldest = this.#underWay.shift() ?? [];
     const busyMs = this.#busyMs();
     const promptCount = oldest.filter(({ lane }) => lane === 'prompt').length;
-    this.#lastWasSlow = busyMs > SLOW_BATCH_MS;
-    if (this.#lastWasSlow && promptCount > 0 && this.#underWay.length === 0) {
+    this.#last.wasSlow = busyMs > SLOW_BATCH_MS;
+    if (this.#last.wasSlow && promptCount > 0 && this.#underWay.length === 0) {
       this.#gather(promptCount + this.#queue.prompt, Math.min(busyMs * GATHERING_PART, MAX_GATHERING_MS));
     }
     this.#begunMs = this.#clock.monotonicMs();
@@ -195,15 +208,16 @@ export class Writer {
 
   /** What waits goes first: answering takes time in which the writer can be at it. */
   #settle(batch: readonly Waiting[], answers: readonly Answer[]): void {
-    if (this.#isWorthSending() || (this.#underWay.length === 0 && this.#gathering === undefined)) this.#send();
+    const isIdle = this.#underWay.length === 0 && this.#phase === 'writing';
+    if (isIdle || this.#isWorthSending()) this.#send();
     for (const [index, { resolve, reject }] of batch.entries()) {
       const answer = answers[index];
       if (answer === undefined) reject(new Error('the writer thread left a command unanswered'));
       else if (answer.done) resolve(answer.value as never);
       else reject(errorOf(answer));
     }
-    this.#lastFailed = answers.some((answer) => !answer.done && answer.failure !== null);
-    if (!this.#isBusy()) this.#rest();
+    this.#last.failed = answers.some((answer) => !answer.done && answer.failure !== null);
+    if (this.waiting === 0) this.#rest();
   }
 
   /** An idle thread does not keep the process alive. */
@@ -213,8 +227,8 @@ export class Writer {
   }
 
   #end(): void {
-    this.#ended = true;
-    if (this.#fault !== undefined || !this.#closing || this.#isBusy()) this.#logEnd(this.#fault ?? 'exited');
+    this.#enter('ended');
+    if (this.#fault !== undefined || !this.#closing || this.waiting > 0) this.#logEnd(this.#fault ?? 'exited');
     // What was under way may have become durable or not; nobody can tell before the database is opened again.
     const error = unavailable('the writer thread has ended');
     for (const { reject } of [...this.#underWay.splice(0).flat(), ...this.#queue.takeAll()]) reject(error);
@@ -243,27 +257,34 @@ export async function startWriter(
   log: Log,
   { keepsBallast } = { keepsBallast: true },
 ): Promise<Writer> {
-  const setup: WriterSetup = { path, keepsBallast };
-  // The environment holds secrets, which are none of the thread's business.
-  const options = { name: 'store writer', workerData: setup, env: {} };
-  const worker = new Worker(new URL('./writer-thread.ts', import.meta.url), options);
+  const setup: WriterSetup = { kind: 'write', path, keepsBallast };
+  const worker = startThread('store writer', setup);
   const exited = new Promise((resolve) => worker.once('exit', resolve));
-  const report = await firstReport(worker);
+  const report = await firstReport<Report>(worker);
   if (report?.kind === 'opened') return new Writer(worker, clock, log);
   await exited;
   if (report?.kind !== 'refused') throw unavailable('the writer thread did not start');
-  if (report.failure === 'refused') throw new DatabaseRefusedError(report.message);
-  throw new StoreError(report.failure, `the database ${path} cannot be opened: ${report.message}`);
+  throw errorOfThread(report, `the database ${path} cannot be opened: `);
+}
+
+/** The environment holds secrets, which are none of the thread's business. */
+export function startThread(name: string, task: object): Worker {
+  return new Worker(new URL('./thread.ts', import.meta.url), { name, workerData: task, env: {} });
 }
 
 /**
  * Undefined from a thread that ends without a word. Rejects with what it failed with. (`once` of node:events takes some
  * turns to resolve; who has been busy hears of a message and of the end after it in one, and the end would win.)
  */
-export function firstReport(worker: Worker): Promise<Report | undefined> {
+export function firstReport<AnyReport = Report>(worker: Worker): Promise<AnyReport | undefined> {
   return new Promise((resolve, reject) => {
     worker.once('message', resolve).once('error', reject).once('exit', () => resolve(undefined));
   });
+}
+
+export function errorOfThread({ failure, message }: ThreadRefusal, prefix = ''): Error {
+  if (failure === 'refused') return new DatabaseRefusedError(message);
+  return new StoreError(failure, `${prefix}${message}`);
 }
 
 // Where commands wait for the writer thread, and which of them go together. What commands do is with their nouns.

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { assemble } from '../../src/assembly.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
-import type { ContentStore } from '../../src/store/store.ts';
+import type { ContentStore } from '../../src/store/content.ts';
 import { binaryContent, type RunningApp, startApp } from '../support/app.ts';
 import { movableClock } from '../support/clock.ts';
 import { head, openRaw } from '../support/raw-http.ts';

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Refusal } from '../../src/core/refusals.ts';
 import { emptyReply, type Reply } from '../../src/http/engine/reply.ts';
-import { StoreError } from '../../src/store/failures.ts';
+import { StoreError } from '../../src/store/store.ts';
 import { assertContract, assertRefused, UUID_V4 } from '../support/answer-contract.ts';
 import { startHttp } from '../support/http-server.ts';
 import { head, openRaw } from '../support/raw-http.ts';

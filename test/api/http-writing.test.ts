@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { test, type TestContext } from 'node:test';
 import { KIB, MIB } from '../../src/core/time.ts';
 import type { Handler } from '../../src/http/engine/reply.ts';
-import { StoreError } from '../../src/store/failures.ts';
+import { StoreError } from '../../src/store/store.ts';
 import { assertContract, assertRefused } from '../support/answer-contract.ts';
 import { startHttp } from '../support/http-server.ts';
 import { head, openRaw } from '../support/raw-http.ts';

@@ -5,10 +5,12 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test, type TestContext } from 'node:test';
 import { KIB, MIB } from '../../src/core/time.ts';
+import { fileBytes } from '../../src/store/database.ts';
 import { OWN_BYTES } from '../../src/store/store.ts';
-import { fileBytes } from '../../src/store/file.ts';
-import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
-import { assertError, assertStored, post, postChunked, statusCounts, type Answer } from '../support/posting.ts';
+import { binaryContent, type RunningApp, startApp } from '../support/app.ts';
+import {
+  type Answer, assertError, assertStored, post, postChunked, statusCounts,
+} from '../support/posting.ts';
 import { head, openRaw, type RawConnection } from '../support/raw-http.ts';
 import { selectValue, strayChunks } from '../support/store.ts';
 

@@ -125,7 +125,7 @@ test('the service with default settings: what it loads, and what requests enter'
   await get(id);
   const ofGet = await entered();
   const serving = (await loaded()).map((path) => `src/${path.replace(/\.js$/, '.ts')}`);
-  const all = [...new Set([...serving, ...importedFrom('src/store/writer-thread.ts')])];
+  const all = [...new Set([...serving, ...importedFrom('src/store/thread.ts')])];
   const lines = all.map((path) => linesOf(readFileSync(join(ROOT, path), 'utf8')));
   t.diagnostic(`POST: ${ofPost.join(' ')}`);
   t.diagnostic(`GET: ${ofGet.join(' ')}`);

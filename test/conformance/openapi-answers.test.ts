@@ -6,7 +6,7 @@ import { test, type TestContext } from 'node:test';
 import type { Request } from '../../src/http/engine/request.ts';
 import { createServiceHandlers } from '../../src/http/handlers/service.ts';
 import { type Route, ROUTES } from '../../src/http/routes.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/open.ts';
 import { type RunningApp, startApp } from '../support/app.ts';
 import { newFingerprint, presenting } from '../support/certificates.ts';
 import { problemsOf, resolve, type Schema } from '../support/json-schema.ts';

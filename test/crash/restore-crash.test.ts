@@ -8,7 +8,7 @@ import { copyFileSync, cpSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { damageOf, holdingsOf } from '../../src/store/backup.ts';
-import { openWriting } from '../../src/store/connection.ts';
+import { openWriting } from '../../src/store/database.ts';
 import { restoreDatabase } from '../../src/store/restore.ts';
 import { builtMain } from '../support/built.ts';
 import { fill, inStore } from '../support/databases.ts';

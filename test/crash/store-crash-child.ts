@@ -7,8 +7,8 @@
 
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { openStore } from '../../src/store/open.ts';
-import { CHUNK_BYTES, INLINE_BYTES, type Store } from '../../src/store/store.ts';
+import { openStore, type Store } from '../../src/store/open.ts';
+import { CHUNK_BYTES, INLINE_BYTES } from '../../src/store/store.ts';
 import { CREATED_AT, patternedBytes, storePaste, uploadContent } from '../support/store.ts';
 
 const SMALL_WRITERS = 16;

@@ -9,8 +9,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { openStore } from '../../src/store/open.ts';
-import type { Store } from '../../src/store/store.ts';
+import { openStore, type Store } from '../../src/store/open.ts';
 import { movableClock } from '../support/clock.ts';
 import {
   CREATED_AT, patternedBytes, selectValue, strayChunks, temporaryFolder, wholeContent,

@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict';
 import { closeSync, openSync, statSync, writeSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { openStore } from '../../src/store/open.ts';
-import { APPLICATION_ID, MIGRATIONS, PAGE_BYTES, migrate } from '../../src/store/schema.ts';
-import type { NewPaste, Store } from '../../src/store/store.ts';
+import { openStore, type Store } from '../../src/store/open.ts';
+import { APPLICATION_ID, migrate, MIGRATIONS, PAGE_BYTES } from '../../src/store/schema.ts';
+import type { NewPaste } from '../../src/store/store.ts';
 import { movableClock } from './clock.ts';
 import { CREATED_AT, patternedBytes, storePaste, wholeContent } from './store.ts';
 

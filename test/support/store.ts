@@ -10,9 +10,9 @@ import { DatabaseSync } from 'node:sqlite';
 import type { TestContext } from 'node:test';
 import { compactBytes } from '../../src/core/content.ts';
 import type { LogEntry } from '../../src/core/events.ts';
-import { openStore } from '../../src/store/open.ts';
+import { openStore, type Store } from '../../src/store/open.ts';
 import {
-  CHUNK_BYTES, type CreationTerms, INLINE_BYTES, type NewPaste, type PasteWithContent, type Store,
+  CHUNK_BYTES, type CreationTerms, INLINE_BYTES, type NewPaste, type PasteWithContent,
 } from '../../src/store/store.ts';
 import { movableClock, type MovableClock } from './clock.ts';
 
@@ -109,7 +109,7 @@ export async function storePaste(
   const inline = content.length <= INLINE_BYTES;
   const where = inline ? {} : { content: null, contentId: await uploadContent(store, content) };
   const paste = inlinePaste(content, { ...where, ...changes });
-  assert.deepEqual(await store.pastes.create(paste, NO_TERMS), { kind: 'stored' });
+  assert.deepEqual(await store.pastes.create(paste, NO_TERMS), { refused: null });
   return paste;
 }
 

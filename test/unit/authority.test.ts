@@ -10,8 +10,8 @@ import { Refusal } from '../../src/core/refusals.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { createWorkQueue, type WorkQueue, WorkQueueFull } from '../../src/limits/work-queue.ts';
 import { createAudit } from '../../src/pastes/identity.ts';
-import { StoreError } from '../../src/store/failures.ts';
-import type { AuthorityStore, StoredAuthority } from '../../src/store/store.ts';
+import type { AuthorityStore } from '../../src/store/open.ts';
+import { type StoredAuthority, StoreError } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 import { testConfig } from '../support/test-config.ts';
 

@@ -12,9 +12,9 @@ import type { LogEntry } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { createAudit } from '../../src/pastes/identity.ts';
-import { StoreError } from '../../src/store/failures.ts';
-import type {
-  Certificate, CertificateStore, Issuance, IssueOutcome, RevokeOutcome,
+import type { CertificateStore } from '../../src/store/open.ts';
+import {
+  type Certificate, type Issuance, type IssueOutcome, type RevokeOutcome, StoreError,
 } from '../../src/store/store.ts';
 import { makeTestAuthority } from '../support/authority.ts';
 import { movableClock } from '../support/clock.ts';
@@ -74,7 +74,7 @@ function certificatesOver(answers: {
   const certificates = createCertificates({
     config: testConfig(),
     store,
-    challenges: { notSpent: ({ kind }, hint) => new Refusal(kind === 'challengeUsed' ? 'powAlreadyUsed' : 'powExpired', { hint }) },
+    challenges: { notSpent: (reason, hint) => new Refusal(reason, { hint }) },
     audit: createAudit({ clock, log: (entry) => logged.push(entry) }),
     clock,
     random: randomBytes,
@@ -90,18 +90,18 @@ const refused = (name: string) => (error: unknown): boolean => error instanceof 
 
 test('issue: a serial that is taken is drawn anew, five times in all', async () => {
   const lucky = certificatesOver({
-    issue: async (_, attempt) => (attempt < 5 ? { kind: 'serialTaken' } : { kind: 'issued', isAdmin: true }),
+    issue: async (_, attempt) => (attempt < 5 ? { refused: 'serialTaken' } : { refused: null, isAdmin: true }),
   });
   const issued = await lucky.issue();
   assert.equal(new Set(lucky.serials).size, 5);
   assert.deepEqual([issued.serial, issued.isAdmin], [lucky.serials.at(-1), true]);
   assert.deepEqual(lucky.logged.map(({ event }) => event), ['cert_issued', 'admin_granted']);
 
-  const ordinary = certificatesOver({ issue: async () => ({ kind: 'issued', isAdmin: false }) });
+  const ordinary = certificatesOver({ issue: async () => ({ refused: null, isAdmin: false }) });
   assert.equal((await ordinary.issue()).isAdmin, false);
   assert.deepEqual(ordinary.logged.map(({ event }) => event), ['cert_issued']);
 
-  const unlucky = certificatesOver({ issue: async () => ({ kind: 'serialTaken' }) });
+  const unlucky = certificatesOver({ issue: async () => ({ refused: 'serialTaken' }) });
   await assert.rejects(unlucky.issue(), refused('issuanceFailed'));
   assert.equal(unlucky.serials.length, 5);
   assert.deepEqual(unlucky.logged.map(({ event, level }) => [event, level]), [['issuance failed', 'error']]);
@@ -110,14 +110,14 @@ test('issue: a serial that is taken is drawn anew, five times in all', async () 
 
 test('issue: what the storage decides meanwhile is refused as what it is, and nothing is announced', async () => {
   const outcomes = [
-    [{ kind: 'challengeUsed' }, refused('powAlreadyUsed')],
-    [{ kind: 'challengeExpired' }, refused('powExpired')],
-    [{ kind: 'keyTaken' }, refused('keyReused')],
-    [{ kind: 'notFirst' }, (error: unknown) => error instanceof NotFirstError],
+    [{ refused: 'powAlreadyUsed' }, refused('powAlreadyUsed')],
+    [{ refused: 'powExpired' }, refused('powExpired')],
+    [{ refused: 'keyReused' }, refused('keyReused')],
+    [{ refused: 'notFirst' }, (error: unknown) => error instanceof NotFirstError],
   ] as const;
   for (const [outcome, isExpected] of outcomes) {
     const { issue, logged, serials } = certificatesOver({ issue: async () => outcome });
-    await assert.rejects(issue(), isExpected, outcome.kind);
+    await assert.rejects(issue(), isExpected, outcome.refused);
     assert.deepEqual([logged, serials.length], [[], 1]);
   }
 });
@@ -134,13 +134,12 @@ test('issue: a failure of the storage stays one; any other is logged and refused
 });
 
 test('revoke: what happened between finding and revoking is told', async () => {
-  const revoked = certificatesOver({ found: CERTIFICATE, revoke: 'revoked' });
+  const revoked = certificatesOver({ found: CERTIFICATE, revoke: { refused: null } });
   await revoked.revoke();
   assert.deepEqual(revoked.logged.map(({ event }) => event), ['cert_revoked']);
-  const refusals = { notFound: 'certificateNotFound', alreadyRevoked: 'certificateRevoked' } as const;
-  for (const outcome of ['notFound', 'alreadyRevoked'] as const) {
-    const late = certificatesOver({ found: CERTIFICATE, revoke: outcome });
-    await assert.rejects(late.revoke(), refused(refusals[outcome]));
+  for (const name of ['certificateNotFound', 'certificateRevoked'] as const) {
+    const late = certificatesOver({ found: CERTIFICATE, revoke: { refused: name } });
+    await assert.rejects(late.revoke(), refused(name));
     assert.deepEqual(late.logged, []);
   }
 });
@@ -152,7 +151,7 @@ test('revoke: what is revoked already is told to whoever presents a fingerprint,
   await assert.rejects(again.revoke(ANONYMOUS, null), refused('identityRequired'));
   await assert.rejects(certificatesOver({ found: CERTIFICATE }).revoke(ANONYMOUS), refused('identityRequired'));
   await assert.rejects(certificatesOver({}).revoke(ANONYMOUS), refused('identityRequired'));
-  await certificatesOver({ found: { ...CERTIFICATE, expiresAt: CREATED_AT }, revoke: 'revoked' }).revoke();
+  await certificatesOver({ found: { ...CERTIFICATE, expiresAt: CREATED_AT }, revoke: { refused: null } }).revoke();
 });
 
 test('requestedKey: its maker is told what is wrong with a request; what is no text is the caller\'s mistake', () => {

@@ -3,10 +3,11 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import type { CreationOutcome, CreationTerms, SpentChallenge, Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/open.ts';
+import type { CreationOutcome, CreationTerms, SpentChallenge } from '../../src/store/store.ts';
 import { CREATED_AT, inlinePaste, NO_TERMS, openTestStore, patternedBytes, selectValue } from '../support/store.ts';
 
-const STORED = { kind: 'stored' } as const;
+const STORED = { refused: null } as const;
 
 function spending(nonce: string, expiresAt = CREATED_AT + 300): CreationTerms & { spend: SpentChallenge } {
   return { ...NO_TERMS, spend: { nonce, expiresAt, spendableUntil: expiresAt + 60 } };
@@ -25,8 +26,8 @@ test('pastes.create: a challenge buys one paste, also when many ask in one trans
   const { store, path } = await openTestStore(t);
   const creations = Array.from({ length: 20 }, (_, turn) => create(store, patternedBytes(10, turn), spending('n')));
   const outcomes = await Promise.all(creations);
-  assert.equal(outcomes.filter(({ kind }) => kind === 'stored').length, 1);
-  assert.equal(outcomes.filter(({ kind }) => kind === 'challengeUsed').length, 19);
+  assert.equal(outcomes.filter(({ refused }) => refused === null).length, 1);
+  assert.equal(outcomes.filter(({ refused }) => refused === 'powAlreadyUsed').length, 19);
   assert.equal(await store.challenges.isSpent('n'), true);
   assert.equal(await store.challenges.isSpent('m'), false);
   assert.equal(selectValue(path, 'SELECT pastes FROM usage'), 1);
@@ -39,11 +40,11 @@ test('pastes.create: used challenge, then duplicates, then room; a refusal leave
   assert.deepEqual(await create(store, content, { ...spending('first'), duplicates, maxStoredBytes: 10 }), STORED);
 
   const full = { duplicates, maxStoredBytes: 19 };
-  assert.deepEqual(await create(store, content, { ...spending('first'), ...full }), { kind: 'challengeUsed' });
-  const duplicate = { kind: 'duplicate', count: 1, retryAfterSeconds: 60 };
+  assert.deepEqual(await create(store, content, { ...spending('first'), ...full }), { refused: 'powAlreadyUsed' });
+  const duplicate = { refused: 'duplicateContent', fields: { count: 1, windowSeconds: 60 }, retryAfterSeconds: 60 };
   assert.deepEqual(await create(store, content, { ...spending('second'), ...full }), duplicate);
   const other = patternedBytes(10, 2);
-  assert.deepEqual(await create(store, other, { ...spending('second'), ...full }), { kind: 'storageFull' });
+  assert.deepEqual(await create(store, other, { ...spending('second'), ...full }), { refused: 'storageFull' });
   for (const table of ['pastes', 'spent_challenges', 'submissions']) {
     assert.equal(selectValue(path, `SELECT count(*) FROM ${table}`), 1, table);
   }
@@ -57,11 +58,11 @@ test('pastes.create: the window of duplicates slides by the second', async (t) =
   for (const seconds of [0, 20]) assert.deepEqual(await create(store, content, terms, CREATED_AT + seconds), STORED);
   for (const [seconds, retryAfterSeconds] of [[20, 40], [59, 1]] as const) {
     const outcome = await create(store, content, terms, CREATED_AT + seconds);
-    assert.deepEqual(outcome, { kind: 'duplicate', count: 2, retryAfterSeconds });
+    assert.deepEqual(outcome, { refused: 'duplicateContent', fields: { count: 2, windowSeconds: 60 }, retryAfterSeconds });
   }
   assert.deepEqual(await create(store, content, terms, CREATED_AT + 60), STORED);
   const tooEarly = await create(store, content, terms, CREATED_AT + 79);
-  assert.deepEqual(tooEarly, { kind: 'duplicate', count: 2, retryAfterSeconds: 1 });
+  assert.deepEqual(tooEarly, { refused: 'duplicateContent', fields: { count: 2, windowSeconds: 60 }, retryAfterSeconds: 1 });
   assert.deepEqual(await create(store, content, terms, CREATED_AT + 80), STORED);
 });
 
@@ -73,7 +74,7 @@ test('pastes.create: a challenge buys nothing once its record may be gone, used 
   for (const nonce of ['n', 'never used']) {
     const late = { ...terms, spend: { ...terms.spend, nonce } };
     const outcome = await create(store, patternedBytes(10, 2), late, CREATED_AT + 60);
-    assert.deepEqual(outcome, { kind: 'challengeExpired' });
+    assert.deepEqual(outcome, { refused: 'powExpired' });
   }
   assert.equal(selectValue(path, 'SELECT count(*) FROM spent_challenges'), 0);
 });

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { runCommandLine } from '../../src/operator/arguments.ts';
-import { lockDatabase } from '../../src/store/file.ts';
+import { lockDatabase } from '../../src/store/database.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../src/store/schema.ts';
 import {
   assertHolds, damage, fill, inStore, makeNewer, makeOldest, makeStranger,

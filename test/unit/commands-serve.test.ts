@@ -8,7 +8,7 @@ import type { Log } from '../../src/core/events.ts';
 import { ListeningError, type ListeningPlace } from '../../src/http/listening.ts';
 import { failureOf } from '../../src/operator/terminal.ts';
 import { type CreateApp, serve } from '../../src/serve.ts';
-import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/failures.ts';
+import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
 import { VERSION } from '../../src/version.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 

@@ -7,7 +7,7 @@ import type { Config } from '../../src/config/settings.ts';
 import { ANONYMOUS } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { createContentRules, type Offer } from '../../src/pastes/intake.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/open.ts';
 import { testConfig } from '../support/test-config.ts';
 
 const CONTENT = Buffer.from('ten bytes!');

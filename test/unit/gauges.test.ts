@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gaugeReaders } from '../../src/pastes/upkeep.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/open.ts';
 import { movableClock } from '../support/clock.ts';
 
 test('quotaBytesUsed: content, or what the database takes where that is more', async () => {

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { Refusal, type RefusalName, REFUSALS } from '../../src/core/refusals.ts';
 import { refusalReply } from '../../src/http/engine/reply.ts';
 import { refusalOf } from '../../src/http/servers.ts';
-import { StoreError } from '../../src/store/failures.ts';
+import { StoreError } from '../../src/store/store.ts';
 
 test('refusalReply: every entry of the table, status and words', () => {
   for (const [name, { status, error }] of Object.entries(REFUSALS)) {

@@ -6,8 +6,8 @@ import { test } from 'node:test';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { createAudit, Identity, statusOf } from '../../src/pastes/identity.ts';
-import { StoreError } from '../../src/store/failures.ts';
-import type { AuditEvent, AuditStore, Certificate, CertificateStore, Store } from '../../src/store/store.ts';
+import type { AuditStore, CertificateStore, Store } from '../../src/store/open.ts';
+import { type AuditEvent, type Certificate, StoreError } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 import { CREATED_AT } from '../support/store.ts';
 

@@ -7,8 +7,8 @@ import { ContentScan } from '../../src/core/content.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { SHA256 } from '../../src/crypto/digest.ts';
 import { type Intake, receiveContent, type ReceivedContent } from '../../src/pastes/intake.ts';
-import { createChunkBuffers } from '../../src/store/buffers.ts';
-import { CHUNK_BYTES, type ContentStore, INLINE_BYTES } from '../../src/store/store.ts';
+import { type ContentStore, createChunkBuffers } from '../../src/store/content.ts';
+import { CHUNK_BYTES, INLINE_BYTES } from '../../src/store/store.ts';
 import { createSeeded, cutAtRandom } from '../support/seeded.ts';
 
 /** A content store whose writes wait until the test lets them through; `others` are chunks that other uploads hold. */

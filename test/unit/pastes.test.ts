@@ -7,7 +7,9 @@ import type { Count } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import type { Passwords } from '../../src/pastes/passwords.ts';
 import { createPastes } from '../../src/pastes/pastes.ts';
-import type { ContentReader, PasteWithContent, Store } from '../../src/store/store.ts';
+import type { ContentReader } from '../../src/store/content.ts';
+import type { Store } from '../../src/store/open.ts';
+import type { PasteWithContent } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 import { testConfig } from '../support/test-config.ts';
 

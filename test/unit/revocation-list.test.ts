@@ -6,7 +6,8 @@ import { before, test } from 'node:test';
 import type { Authorities } from '../../src/authority/authority.ts';
 import { createRevocationList, type RevocationList } from '../../src/authority/revocation-list.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import type { AuthorityStore, CertificateStore, StoredCrl } from '../../src/store/store.ts';
+import type { AuthorityStore, CertificateStore } from '../../src/store/open.ts';
+import type { StoredCrl } from '../../src/store/store.ts';
 import { makeTestAuthority, type TestAuthority } from '../support/authority.ts';
 import { movableClock, type MovableClock } from '../support/clock.ts';
 

@@ -1,13 +1,12 @@
-// createExecutor: a batch is one transaction in which each command fails alone, unless the storage itself fails.
+// Executor: a batch is one transaction in which each command fails alone, unless the storage itself fails.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
 import type { TestContext } from 'node:test';
-import type { Ballast } from '../../src/store/ballast.ts';
-import type { Answer, Command } from '../../src/store/commands.ts';
+import { type Answer, type Command, Executor } from '../../src/store/batch.ts';
+import type { Ballast } from '../../src/store/database.ts';
 import { migrate } from '../../src/store/schema.ts';
-import { createExecutor } from '../../src/store/batch.ts';
 import { inlinePaste, newId, NO_TERMS, patternedBytes } from '../support/store.ts';
 
 function createCommand(size: number, id = newId()): Command {
@@ -27,7 +26,7 @@ function openExecutor(t: TestContext, intercept: (sql: string) => void = () => {
     },
   });
   const stored = () => db.prepare('SELECT count(*) AS n FROM pastes').get()?.['n'];
-  return { db, executor: createExecutor(intercepted, ballast), stored };
+  return { db, executor: new Executor(intercepted, ballast), stored };
 }
 
 const failuresOf = (answers: readonly Answer[]) => answers.map((answer) => (answer.done ? 'done' : answer.failure));

@@ -6,8 +6,9 @@ import { randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { certificateCommands, certificateLookups } from '../../src/store/certificates.ts';
-import { openReading } from '../../src/store/connection.ts';
-import type { AuditEvent, CertificatePlace, Issuance, NewCertificate, Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/open.ts';
+import type { AuditEvent, CertificatePlace, Issuance, NewCertificate } from '../../src/store/store.ts';
+import { openReading } from '../../src/store/database.ts';
 import {
   deleteCertificate, insertCertificate, newFingerprint, setAdmin, setRevoked,
 } from '../support/certificates.ts';
@@ -40,7 +41,7 @@ async function auditedIn(store: Store): Promise<string[]> {
 test('issue: the first one ever is the admin\'s, of any number that race, and never again', async (t) => {
   const { store } = await openTestStore(t);
   const outcomes = await Promise.all(Array.from({ length: 16 }, () => store.certificates.issue(issuance())));
-  const admins = outcomes.filter((outcome) => outcome.kind === 'issued' && outcome.isAdmin);
+  const admins = outcomes.filter((outcome) => outcome.refused === null && outcome.isAdmin);
   assert.equal(admins.length, 1);
   assert.equal((await store.certificates.listAll()).filter(({ isAdmin }) => isAdmin).length, 1);
   const audited = await auditedIn(store);
@@ -49,32 +50,32 @@ test('issue: the first one ever is the admin\'s, of any number that race, and ne
   const [first] = (await store.certificates.listAll()).filter(({ isAdmin }) => isAdmin);
   const revoked = eventOf('cert_revoked');
   await store.certificates.revoke({ serial: first!.serial, nowSeconds: CREATED_AT, reason: null, revoked });
-  assert.deepEqual(await store.certificates.issue(issuance()), { kind: 'issued', isAdmin: false });
+  assert.deepEqual(await store.certificates.issue(issuance()), { refused: null, isAdmin: false });
 });
 
 test('issue: with onlyFirst only when there never was one, revoked ones included', async (t) => {
   const { store } = await openTestStore(t);
   const outcomes = await Promise.all(Array.from({ length: 8 }, () => store.certificates.issue({ ...issuance(), onlyFirst: true })));
-  assert.deepEqual(outcomes.map(({ kind }) => kind).toSorted(), ['issued', ...Array<string>(7).fill('notFirst')]);
+  assert.deepEqual(outcomes.map(({ refused }) => `${refused}`).toSorted(), [...Array<string>(7).fill('notFirst'), 'null']);
   const [{ serial } = assert.fail()] = await store.certificates.listAll();
   await store.certificates.revoke({ serial, nowSeconds: CREATED_AT, reason: null, revoked: eventOf('cert_revoked') });
-  assert.deepEqual(await store.certificates.issue({ ...issuance(), onlyFirst: true }), { kind: 'notFirst' });
+  assert.deepEqual(await store.certificates.issue({ ...issuance(), onlyFirst: true }), { refused: 'notFirst' });
 });
 
 test('issue: a serial, fingerprint or key that is taken, and work that was done before, have no effect', async (t) => {
   const { store, path } = await openTestStore(t);
   const first = issuance();
-  assert.deepEqual(await store.certificates.issue(first), { kind: 'issued', isAdmin: true });
+  assert.deepEqual(await store.certificates.issue(first), { refused: null, isAdmin: true });
   const { serial, fingerprint, publicKeySha256 } = first.certificate;
   const work = { nonce: 'a'.repeat(32), expiresAt: CREATED_AT + 100, spendableUntil: CREATED_AT + 200 };
-  assert.deepEqual(await store.certificates.issue(issuance({ serial }, work)), { kind: 'serialTaken' });
-  assert.deepEqual(await store.certificates.issue(issuance({ fingerprint }, work)), { kind: 'serialTaken' });
-  assert.deepEqual(await store.certificates.issue(issuance({ publicKeySha256 }, work)), { kind: 'keyTaken' });
+  assert.deepEqual(await store.certificates.issue(issuance({ serial }, work)), { refused: 'serialTaken' });
+  assert.deepEqual(await store.certificates.issue(issuance({ fingerprint }, work)), { refused: 'serialTaken' });
+  assert.deepEqual(await store.certificates.issue(issuance({ publicKeySha256 }, work)), { refused: 'keyReused' });
   assert.equal(selectValue(path, 'SELECT count(*) FROM spent_challenges'), 0);
-  assert.deepEqual(await store.certificates.issue(issuance({}, work)), { kind: 'issued', isAdmin: false });
-  assert.deepEqual(await store.certificates.issue(issuance({}, work)), { kind: 'challengeUsed' });
+  assert.deepEqual(await store.certificates.issue(issuance({}, work)), { refused: null, isAdmin: false });
+  assert.deepEqual(await store.certificates.issue(issuance({}, work)), { refused: 'powAlreadyUsed' });
   const late = { ...work, nonce: 'b'.repeat(32), spendableUntil: CREATED_AT };
-  assert.deepEqual(await store.certificates.issue(issuance({}, late)), { kind: 'challengeExpired' });
+  assert.deepEqual(await store.certificates.issue(issuance({}, late)), { refused: 'powExpired' });
   assert.equal(selectValue(path, 'SELECT count(*) FROM certificates'), 2);
   assert.deepEqual(await auditedIn(store), ['cert_issued', 'admin_granted', 'cert_issued']);
 });
@@ -83,7 +84,7 @@ test('issue: of many with the same work exactly one is issued', async (t) => {
   const { store } = await openTestStore(t);
   const work = { nonce: 'b'.repeat(32), expiresAt: CREATED_AT + 100, spendableUntil: CREATED_AT + 200 };
   const outcomes = await Promise.all(Array.from({ length: 16 }, () => store.certificates.issue(issuance({}, work))));
-  assert.deepEqual(outcomes.map(({ kind }) => kind).toSorted(), [...Array<string>(15).fill('challengeUsed'), 'issued']);
+  assert.deepEqual(outcomes.map(({ refused }) => `${refused}`).toSorted(), ['null', ...Array<string>(15).fill('powAlreadyUsed')]);
 });
 
 test('issue and find: every member comes back; an event that cannot be written keeps the certificate out', async (t) => {
@@ -113,10 +114,10 @@ test('revoke: once, of many at once, with its reason; unknown serials are not fo
   await store.certificates.issue(issuance({ serial, fingerprint }));
   const revoke = (nowSeconds: number, of = serial) =>
     store.certificates.revoke({ serial: of, nowSeconds, reason: 'keyCompromise', revoked: eventOf('cert_revoked') });
-  assert.equal(await revoke(1, '0'.repeat(32)), 'notFound');
+  assert.equal((await revoke(1, '0'.repeat(32))).refused, 'certificateNotFound');
   const outcomes = await Promise.all(Array.from({ length: 8 }, () => revoke(CREATED_AT)));
-  assert.deepEqual(outcomes.toSorted(), [...Array<string>(7).fill('alreadyRevoked'), 'revoked']);
-  assert.equal(await revoke(CREATED_AT + 5), 'alreadyRevoked');
+  assert.deepEqual(outcomes.map(({ refused }) => `${refused}`).toSorted(), [...Array<string>(7).fill('certificateRevoked'), 'null']);
+  assert.equal((await revoke(CREATED_AT + 5)).refused, 'certificateRevoked');
   const found = await store.certificates.findByFingerprint(fingerprint);
   assert.deepEqual([found?.revokedAt, found?.revocationReason], [CREATED_AT, 'keyCompromise']);
   assert.deepEqual(await revokedIn(store), [serial]);
@@ -240,7 +241,7 @@ test('removeExpired: what has expired and nothing refers to; never an admin\'s, 
   setOwner(path, owner.fingerprint, newFingerprint());
   assert.deepEqual((await removeAll(store, CREATED_AT)).left, ['admin', 'revoked admin', 'valid']);
   assert.deepEqual((await removeAll(store, CREATED_AT + 1)).left, ['admin', 'revoked admin']);
-  assert.deepEqual(await store.certificates.issue(issuance()), { kind: 'issued', isAdmin: false });
+  assert.deepEqual(await store.certificates.issue(issuance()), { refused: null, isAdmin: false });
 });
 
 test('removeExpired: a revoked one stays until a list has named it that began after its end', async (t) => {

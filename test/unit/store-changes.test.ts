@@ -4,14 +4,9 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
+import type { Store } from '../../src/store/open.ts';
 import {
-  INLINE_BYTES,
-  type AuditEvent,
-  type ChangedContent,
-  type DeletionOutcome,
-  type PasteChanges,
-  type Store,
-  type UpdateOutcome,
+  type AuditEvent, type ChangedContent, type DeletionOutcome, INLINE_BYTES, type PasteChanges, type UpdateOutcome,
   type UpdateTerms,
 } from '../../src/store/store.ts';
 import {
@@ -53,7 +48,7 @@ test('update: members that are undefined stay, null takes the password away', as
   assert.ok(found);
   const { content, ...before } = found;
   const expectAfter = async (changes: PasteChanges, expected: object): Promise<void> => {
-    assert.deepEqual(await update(store, id, changes), { kind: 'updated', paste: { ...before, ...expected } });
+    assert.deepEqual(await update(store, id, changes), { refused: null, paste: { ...before, ...expected } });
     assert.deepEqual(await store.pastes.findWithContent(id, CREATED_AT), { ...before, ...expected, content });
   };
   await expectAfter({}, {});
@@ -78,7 +73,7 @@ test('update: lists follow content of another type or size, and keep what has th
   ] as const) {
     const bytes = patternedBytes(size, seed += 1);
     const content = { ...await contentOf(store, bytes), mimeType };
-    assert.equal((await update(store, id, { content })).kind, 'updated');
+    assert.equal((await update(store, id, { content })).refused, null);
     assert.deepEqual(await listedAs(mimeType), [[[[mimeType, size]], 1], [[[mimeType, size]], 1]]);
     assert.deepEqual(await listedAs(otherType), [[[], 0], [[], 0]]);
     const found = await store.pastes.findWithContent(id, CREATED_AT);
@@ -92,7 +87,7 @@ test('update: a time to live that is over already is answered with the paste, wh
   const { store } = await openTestStore(t);
   const { id } = await storePaste(store, patternedBytes(10), { owner: OWNER });
   const outcome = await update(store, id, { expiresAt: CREATED_AT });
-  assert.equal(outcome.kind, 'updated');
+  assert.equal(outcome.refused, null);
   assert.equal(await store.pastes.find(id, CREATED_AT), undefined);
 });
 
@@ -102,26 +97,26 @@ test('update: each refusal has no effect, in the order unknown, another\'s, burn
   const burning = await storePaste(store, patternedBytes(100, 2), { owner: OWNER, burnAfterRead: true });
   const anonymous = await storePaste(store, patternedBytes(100, 3));
   const changes = { content: await contentOf(store, patternedBytes(200, 4)), expiresAt: 1, passwordHash: 'x' };
-  const kindOf = async (...args: Parameters<typeof update>): Promise<string> => (await update(...args)).kind;
+  const refusalOf = async (...args: Parameters<typeof update>): Promise<string | null> => (await update(...args)).refused;
   const full = { maxStoredBytes: 399 };
   const rows = 'json_group_array(json_array(id, size, expires_at, password_hash, hex(content)))';
   const table = (): unknown => selectValue(path, `SELECT ${rows} FROM pastes`);
   const before = table();
 
-  assert.equal(await kindOf(store, 'unknown', changes), 'notFound');
-  assert.equal(await kindOf(store, own.id, changes, { nowSeconds: EXPIRES_AT }), 'notFound');
-  assert.equal(await kindOf(store, own.id, changes, full, STRANGER), 'notOwner');
-  assert.equal(await kindOf(store, anonymous.id, changes), 'notOwner');
-  assert.equal(await kindOf(store, burning.id, changes, full), 'burnAfterRead');
-  assert.equal(await kindOf(store, own.id, changes, full), 'storageFull');
+  assert.equal(await refusalOf(store, 'unknown', changes), 'pasteNotFound');
+  assert.equal(await refusalOf(store, own.id, changes, { nowSeconds: EXPIRES_AT }), 'pasteNotFound');
+  assert.equal(await refusalOf(store, own.id, changes, full, STRANGER), 'permissionDenied');
+  assert.equal(await refusalOf(store, anonymous.id, changes), 'permissionDenied');
+  assert.equal(await refusalOf(store, burning.id, changes, full), 'burnNotUpdatable');
+  assert.equal(await refusalOf(store, own.id, changes, full), 'storageFull');
   const duplicates = { max: 1, windowSeconds: 60 };
   assert.equal(table(), before);
   assert.equal(selectValue(path, 'SELECT count(*) FROM submissions'), 0);
-  assert.equal(await kindOf(store, own.id, changes, { duplicates, maxStoredBytes: 400 }), 'updated');
+  assert.equal(await refusalOf(store, own.id, changes, { duplicates, maxStoredBytes: 400 }), null);
   const again = await update(store, anonymous.id, changes, { duplicates, maxStoredBytes: 0 });
-  assert.equal(again.kind, 'notOwner');
+  assert.equal(again.refused, 'permissionDenied');
   const refused = await update(store, own.id, { content: changes.content }, { duplicates, maxStoredBytes: 0, nowSeconds: 0 });
-  assert.deepEqual(refused, { kind: 'duplicate', count: 1, retryAfterSeconds: CREATED_AT + 60 });
+  assert.deepEqual(refused, { refused: 'duplicateContent', fields: { count: 1, windowSeconds: 60 }, retryAfterSeconds: CREATED_AT + 60 });
 });
 
 test('update: content that is not there, or not whole, fails without any effect', async (t) => {
@@ -167,19 +162,19 @@ test('remove: one\'s own without an entry, another\'s only as the admin and with
   const paste = await storePaste(store, patternedBytes(10), { owner: OWNER });
   const remove = (id: string, by: string, asAdmin: AuditEvent | null): Promise<DeletionOutcome> =>
     store.pastes.remove(id, by, CREATED_AT, asAdmin);
-  assert.deepEqual(await remove(paste.id, STRANGER, null), { kind: 'notOwner' });
-  assert.deepEqual(await remove('unknown', STRANGER, entryFor('unknown')), { kind: 'notFound' });
-  assert.deepEqual(await store.pastes.remove(paste.id, OWNER, EXPIRES_AT, null), { kind: 'notFound' });
+  assert.deepEqual(await remove(paste.id, STRANGER, null), { refused: 'permissionDenied' });
+  assert.deepEqual(await remove('unknown', STRANGER, entryFor('unknown')), { refused: 'pasteNotFound' });
+  assert.deepEqual(await store.pastes.remove(paste.id, OWNER, EXPIRES_AT, null), { refused: 'pasteNotFound' });
   const entry = entryFor(paste.id);
   const audited = { ...entry, details: { ...entry.details, owner: OWNER } };
-  assert.deepEqual(await remove(paste.id, STRANGER, entry), { kind: 'deleted', audited });
-  assert.deepEqual(await remove(paste.id, STRANGER, entry), { kind: 'notFound' });
+  assert.deepEqual(await remove(paste.id, STRANGER, entry), { refused: null, audited });
+  assert.deepEqual(await remove(paste.id, STRANGER, entry), { refused: 'pasteNotFound' });
 
   const own = await storePaste(store, patternedBytes(10), { owner: STRANGER });
-  assert.deepEqual(await remove(own.id, STRANGER, entryFor(own.id)), { kind: 'deleted', audited: null });
+  assert.deepEqual(await remove(own.id, STRANGER, entryFor(own.id)), { refused: null, audited: null });
   const anonymous = await storePaste(store, patternedBytes(10));
-  assert.equal((await remove(anonymous.id, OWNER, null)).kind, 'notOwner');
-  assert.equal((await remove(anonymous.id, STRANGER, entryFor(anonymous.id))).kind, 'deleted');
+  assert.equal((await remove(anonymous.id, OWNER, null)).refused, 'permissionDenied');
+  assert.equal((await remove(anonymous.id, STRANGER, entryFor(anonymous.id))).refused, null);
   const { items } = await store.audit.list(ANY_AUDIT, PAGE);
   assert.deepEqual(items.map(({ details }) => details['owner']), [null, OWNER]);
 });

@@ -3,8 +3,9 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { StoreError } from '../../src/store/failures.ts';
-import { CHUNK_BYTES, type ContentReader, INLINE_BYTES, type Store } from '../../src/store/store.ts';
+import type { ContentReader } from '../../src/store/content.ts';
+import type { Store } from '../../src/store/open.ts';
+import { CHUNK_BYTES, INLINE_BYTES, StoreError } from '../../src/store/store.ts';
 import {
   CREATED_AT, EXPIRES_AT, gather, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, readContent,
   storePaste, strayChunks, uploadContent,

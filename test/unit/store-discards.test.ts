@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { Log, LogEntry } from '../../src/core/events.ts';
-import { createContentStore, createDiscards } from '../../src/store/content-store.ts';
-import { StoreError } from '../../src/store/failures.ts';
+import { createContentStore, createDiscards } from '../../src/store/content.ts';
 import { BATCH_TOUCHES, createTouches, MAX_TOUCHES } from '../../src/store/kept.ts';
+import type { Lookups } from '../../src/store/open.ts';
 import type { Access } from '../../src/store/pastes.ts';
-import type { Reader } from '../../src/store/reader.ts';
+import { StoreError } from '../../src/store/store.ts';
 import type { Writer } from '../../src/store/writer.ts';
 import { patternedBytes } from '../support/store.ts';
 
@@ -73,7 +73,7 @@ test('upload: after a write that failed, further ones fail in the same way', asy
     writes += 1;
     throw full;
   };
-  const { contents } = createContentStore({} as Reader, { run } as unknown as Writer, noLog);
+  const { contents } = createContentStore({} as Lookups, { run } as unknown as Writer, noLog);
   const upload = contents.upload('content');
   await assert.rejects(upload.write(patternedBytes(10)), full);
   await assert.rejects(upload.write(patternedBytes(10)), full);

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { asStoreError, describe, failureOf, isDamage, StoreError } from '../../src/store/failures.ts';
+import { asStoreError, describe, failureOf, isDamage, StoreError } from '../../src/store/store.ts';
 
 function sqliteError(errcode: number): Error {
   return Object.assign(new Error('words of SQLite'), { code: 'ERR_SQLITE_ERROR', errcode });

@@ -1,11 +1,12 @@
 // store/file.ts, syncFolderOf: a folder that cannot be synced is no success, wherever a name must outlive a power cut.
 
 import assert from 'node:assert/strict';
-import fs, { existsSync, fstatSync, readdirSync } from 'node:fs';
+import fs from 'node:fs';
+import { existsSync, fstatSync, readdirSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { syncFolderOf } from '../../src/store/file.ts';
+import { syncFolderOf } from '../../src/store/database.ts';
 import { assertHolds, fill, inStore } from '../support/databases.ts';
 import { openDesk } from '../support/operator.ts';
 

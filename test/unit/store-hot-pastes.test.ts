@@ -94,7 +94,7 @@ test('pastes.find: while changes run it never falls behind what a list shows, an
       assert.ok(found!.expiresAt >= listed!.expiresAt, 'found is not older than listed');
       await new Promise((resolve) => setImmediate(resolve));
     }
-    assert.equal((await updating).kind, 'updated');
+    assert.equal((await updating).refused, null);
     assert.equal((await store.pastes.find(id, CREATED_AT))?.expiresAt, expiresAt);
   }
 });
@@ -105,7 +105,7 @@ test('pastes.find: nothing that was deleted, or removed when it had expired, com
   const { id } = await storePaste(store, patternedBytes(100), { owner });
   const { id: expired } = await storePaste(store, patternedBytes(100), { expiresAt: CREATED_AT + 1 });
   for (const each of [id, expired]) assert.ok(await store.pastes.findWithContent(each, CREATED_AT));
-  assert.equal((await store.pastes.remove(id, owner, CREATED_AT, null)).kind, 'deleted');
+  assert.equal((await store.pastes.remove(id, owner, CREATED_AT, null)).refused, null);
   assert.equal(await store.pastes.find(id, CREATED_AT), undefined);
   assert.equal(await store.pastes.removeExpired(CREATED_AT + 1, 10), 1);
   assert.equal(await store.pastes.find(expired, CREATED_AT), undefined, 'even with the clock set back');

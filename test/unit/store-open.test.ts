@@ -6,10 +6,9 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSyn
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
-import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/failures.ts';
 import { openStore } from '../../src/store/open.ts';
 import { APPLICATION_ID, migrate, MIGRATIONS } from '../../src/store/schema.ts';
-import { CHUNK_BYTES } from '../../src/store/store.ts';
+import { CHUNK_BYTES, DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 import {
   CREATED_AT, inlinePaste, NO_TERMS, openTestStore, patternedBytes, selectValue, storePaste, strayChunks,

@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createParcels } from '../../src/store/buffers.ts';
+import { createParcels } from '../../src/store/content.ts';
 import { patternedBytes } from '../support/store.ts';
 
 test('wrap: copies, which lie together and stay as they are', () => {
-  const parcels = createParcels();
+  const wrap = createParcels();
   const bytes = patternedBytes(1000);
-  const wrapped = Array.from({ length: 200 }, () => parcels.wrap(bytes));
+  const wrapped = Array.from({ length: 200 }, () => wrap(bytes));
   for (const copy of wrapped) assert.deepEqual(Buffer.from(copy), Buffer.from(bytes));
   const buffers = new Set(wrapped.map(({ buffer }) => buffer));
   assert.ok([...buffers].every((buffer) => buffer instanceof SharedArrayBuffer));
@@ -18,10 +18,10 @@ test('wrap: copies, which lie together and stay as they are', () => {
 });
 
 test('wrap: bytes of any size, those of a view alone, and none', () => {
-  const parcels = createParcels();
+  const wrap = createParcels();
   const large = patternedBytes(100_000);
-  assert.deepEqual(Buffer.from(parcels.wrap(large)), Buffer.from(large));
+  assert.deepEqual(Buffer.from(wrap(large)), Buffer.from(large));
   const view = large.subarray(10, 20);
-  assert.deepEqual(Buffer.from(parcels.wrap(view)), Buffer.from(view));
-  assert.equal(parcels.wrap(new Uint8Array(0)).length, 0);
+  assert.deepEqual(Buffer.from(wrap(view)), Buffer.from(view));
+  assert.equal(wrap(new Uint8Array(0)).length, 0);
 });

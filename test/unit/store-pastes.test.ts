@@ -3,9 +3,8 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { StoreError } from '../../src/store/failures.ts';
 import { MAX_TOUCHES } from '../../src/store/kept.ts';
-import { CHUNK_BYTES, INLINE_BYTES } from '../../src/store/store.ts';
+import { CHUNK_BYTES, INLINE_BYTES, StoreError } from '../../src/store/store.ts';
 import {
   asFound, CREATED_AT, EXPIRES_AT, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, selectValue,
   storePaste, strayChunks, wholeContent,
@@ -86,7 +85,7 @@ test('create: refuses content that is not there, not whole, or in both places', 
   await assert.rejects(store.pastes.create({ ...large, contentId: null }, NO_TERMS), /CHECK constraint failed/);
   assert.equal(selectValue(path, 'SELECT count(*) FROM pastes'), 0);
   // A failure has no effect on the upload either: with the right size it can still be had.
-  assert.deepEqual(await store.pastes.create({ ...short, size: 1000 }, NO_TERMS), { kind: 'stored' });
+  assert.deepEqual(await store.pastes.create({ ...short, size: 1000 }, NO_TERMS), { refused: null });
 });
 
 test('create: content belongs to one paste', async (t) => {

@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import type { Lane } from '../../src/store/commands.ts';
-import { createQueue, MAX_BATCH_BYTES, MAX_BATCH_COMMANDS } from '../../src/store/writer.ts';
+import { createQueue, type Lane, MAX_BATCH_BYTES, MAX_BATCH_COMMANDS } from '../../src/store/writer.ts';
 
 interface Entry {
   readonly lane: Lane;

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createRecentChunks } from '../../src/store/content-store.ts';
+import { createRecentChunks } from '../../src/store/content.ts';
 
 const BYTES = 100;
 

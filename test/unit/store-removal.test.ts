@@ -6,8 +6,8 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
-import { upkeepCommands } from '../../src/store/ballast.ts';
-import { openWriting } from '../../src/store/connection.ts';
+import { upkeepCommands } from '../../src/store/batch.ts';
+import { openWriting } from '../../src/store/database.ts';
 import { CHUNK_BYTES, INLINE_BYTES } from '../../src/store/store.ts';
 import {
   CREATED_AT, EXPIRES_AT, inlinePaste, openTestStore, patternedBytes, selectValue, storePaste,

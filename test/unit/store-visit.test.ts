@@ -7,10 +7,11 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
-import { DatabaseInUseError, DatabaseRefusedError } from '../../src/store/failures.ts';
 import { openStore } from '../../src/store/open.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
-import type { AuditEvent, Issuance } from '../../src/store/store.ts';
+import {
+  type AuditEvent, DatabaseInUseError, DatabaseRefusedError, type Issuance,
+} from '../../src/store/store.ts';
 import { type VisitedStore, visitStore } from '../../src/store/visit.ts';
 import { movableClock } from '../support/clock.ts';
 import {
@@ -47,14 +48,14 @@ test('visitStore: beside a server, each sees at once what the other has written'
   const { store, path } = await openTestStore(t);
   const visited = await visit(t, path);
   const { certificate, ...rest } = issuance();
-  assert.deepEqual(await store.certificates.issue({ certificate, ...rest }), { kind: 'issued', isAdmin: true });
+  assert.deepEqual(await store.certificates.issue({ certificate, ...rest }), { refused: null, isAdmin: true });
   assert.equal((await visited.certificates.findBySerial(certificate.serial))?.isAdmin, true);
 
   // Remembered by the server before the visitor changes it.
   assert.equal((await store.certificates.findByFingerprint(certificate.fingerprint))?.revokedAt, null);
   const { serial } = certificate;
   const revocation = { serial, nowSeconds: CREATED_AT, reason: null, revoked: event('cert_revoked') };
-  assert.equal(await visited.certificates.revoke(revocation), 'revoked');
+  assert.deepEqual(await visited.certificates.revoke(revocation), { refused: null });
   assert.equal((await store.certificates.findByFingerprint(certificate.fingerprint))?.revokedAt, CREATED_AT);
   const filter = { event: 'cert_revoked', outcome: null, clientId: null, after: 0, before: EXPIRES_AT };
   assert.equal((await visited.audit.list(filter, { limit: 1, offset: 0 })).total, 1);
@@ -66,8 +67,8 @@ test('visitStore: beside a server, both write at the same moment and nothing is 
   const outcomes = await Promise.all(Array.from({ length: 40 }, (_, index) => {
     return (index % 2 === 0 ? store : visited).certificates.issue(issuance());
   }));
-  assert.equal(outcomes.filter((outcome) => outcome.kind === 'issued').length, 40);
-  assert.equal(outcomes.filter((outcome) => outcome.kind === 'issued' && outcome.isAdmin).length, 1);
+  assert.equal(outcomes.filter((outcome) => outcome.refused === null).length, 40);
+  assert.equal(outcomes.filter((outcome) => outcome.refused === null && outcome.isAdmin).length, 1);
   assert.equal((await store.certificates.listAll()).length, 40);
 });
 
@@ -86,7 +87,7 @@ test('visitStore: where nobody serves, makes the database, and a server can open
   const visited = await visitStore({ ...PARTS, path, ifMissing: 'create' });
   assert.equal(selectValue(path, 'PRAGMA user_version'), MIGRATIONS.length);
   const store = await openStore({ ...PARTS, path });
-  assert.deepEqual(await visited.certificates.issue(issuance()), { kind: 'issued', isAdmin: true });
+  assert.deepEqual(await visited.certificates.issue(issuance()), { refused: null, isAdmin: true });
   await visited.close();
   assert.equal((await store.certificates.listAll()).length, 1);
   await store.close();
@@ -129,8 +130,8 @@ test('certificates.issue: with onlyFirst, records the first certificate ever and
   const { store, path } = await openTestStore(t);
   const issueFirst = () => store.certificates.issue(issuance({ onlyFirst: true }));
   const outcomes = await Promise.all(Array.from({ length: 8 }, issueFirst));
-  assert.deepEqual(outcomes.map(({ kind }) => kind).sort(), ['issued', ...Array<string>(7).fill('notFirst')]);
+  assert.deepEqual(outcomes.map(({ refused }) => `${refused}`).sort(), [...Array<string>(7).fill('notFirst'), 'null']);
   assert.equal(selectValue(path, 'SELECT count(*) FROM certificates'), 1);
   assert.equal(selectValue(path, 'SELECT count(*) FROM audit'), 2);
-  assert.deepEqual(await store.certificates.issue(issuance()), { kind: 'issued', isAdmin: false });
+  assert.deepEqual(await store.certificates.issue(issuance()), { refused: null, isAdmin: false });
 });

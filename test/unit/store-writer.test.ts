@@ -9,10 +9,9 @@ import test from 'node:test';
 import type { TestContext } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import type { LogEntry } from '../../src/core/events.ts';
-import type { Answer, Report, Request } from '../../src/store/commands.ts';
-import { StoreError } from '../../src/store/failures.ts';
-import { createHealthCheck } from '../../src/store/open.ts';
-import { CHUNK_BYTES, type Store } from '../../src/store/store.ts';
+import type { Answer, Report, Request } from '../../src/store/batch.ts';
+import { createHealthCheck, type Store } from '../../src/store/open.ts';
+import { CHUNK_BYTES, StoreError } from '../../src/store/store.ts';
 import { firstReport, MIN_AHEAD_COMMANDS, Writer } from '../../src/store/writer.ts';
 import { movableClock } from '../support/clock.ts';
 import {
@@ -211,7 +210,7 @@ test('run: something that cannot cross fails with its batch, and the next batch 
   const { store } = await openTestStore(t);
   const uncloneable = inlinePaste(patternedBytes(1), { owner: (() => {}) as never });
   await assert.rejects(store.pastes.create(uncloneable, NO_TERMS), { name: 'DataCloneError' });
-  assert.deepEqual(await create(store), { kind: 'stored' });
+  assert.deepEqual(await create(store), { refused: null });
 });
 
 test('run: more than ten thousand waiting is refused, until there is room again', async (t) => {
@@ -269,7 +268,7 @@ test('state: stalled when a batch is under way for more than ten seconds', async
 
 test('healthy: after a failed write it tries one, shared by all who ask', async (t) => {
   const { writer, requests, next, answer } = await openFake(t);
-  const healthy = createHealthCheck({ look: () => undefined as never }, writer);
+  const healthy = createHealthCheck({ isAdopted: () => false }, writer);
   assert.equal(await healthy(), true);
   const running = writer.run('optimize', null).catch(() => {});
   await next();
@@ -289,10 +288,10 @@ test('healthy: after a failed write it tries one, shared by all who ask', async 
 
 test('healthy: false when reading fails', async (t) => {
   const { writer } = await openFake(t);
-  const look = () => {
+  const isAdopted = () => {
     throw new StoreError('unavailable', 'reading fails');
   };
-  assert.equal(await createHealthCheck({ look }, writer)(), false);
+  assert.equal(await createHealthCheck({ isAdopted }, writer)(), false);
 });
 
 test('a thread that ends fails every write, now and later, is logged, and leaves reading up', async (t) => {

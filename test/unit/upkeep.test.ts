@@ -7,7 +7,7 @@ import type { Config } from '../../src/config/settings.ts';
 import type { Count } from '../../src/core/events.ts';
 import type { Rates } from '../../src/pastes/admission.ts';
 import { cleanupTasks, createRoomMaking } from '../../src/pastes/upkeep.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/open.ts';
 import { movableClock } from '../support/clock.ts';
 import { CREATED_AT } from '../support/store.ts';
 import { testConfig } from '../support/test-config.ts';

@@ -5,7 +5,7 @@ import type { Config } from '../../config/settings.ts';
 import type { Tier } from '../../core/callers.ts';
 import { type Challenges, maxPasteBytes, rateMaxFor, ttlSeconds } from '../../pastes/admission.ts';
 import { requireAdmin } from '../../pastes/identity.ts';
-import type { AuditStore, Store } from '../../store/store.ts';
+import type { AuditStore, Store } from '../../store/open.ts';
 import { VERSION } from '../../version.ts';
 import { jsonReply, type Reply, textReply } from '../engine/reply.ts';
 import { type CallerOf, clientDownload, page, registerCommand, single, timeBounds } from '../input.ts';

@@ -1,0 +1,342 @@
+// The database as a file and as connections: how they are opened and set up, whether the file is ours to open, that no
+// other process serves it, and the room on its disk that is kept in reserve.
+
+import {
+  closeSync, existsSync, fsyncSync, mkdirSync, openSync, readSync, rmSync, statfsSync, statSync, writeSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
+import { KIB, MIB } from '../core/time.ts';
+import {
+  APPLICATION_ID, applicationIdOf, migrate, MIGRATIONS, PAGE_BYTES, schemaVersionOf,
+} from './schema.ts';
+import {
+  asStoreError, DatabaseInUseError, DatabaseRefusedError, isDamage, primaryCodeOf, SQLITE_BUSY, StoreError,
+} from './store.ts';
+
+/** The log is moved into the database whenever it has grown so far, and cut back to this when it starts anew. */
+export const WAL_LIMIT_BYTES = 8 * MIB;
+
+/** A batch of the writer with the pages that it touches fits; more would only spill into the log early. */
+const WRITER_CACHE_KIB = (8 * MIB) / KIB;
+
+/** The inner pages of a million pastes and of their index take some 3 MiB: SQLite's own 2 MB would not keep them. */
+const READER_CACHE_KIB = (4 * MIB) / KIB;
+
+/** attach: nothing here uses a second database, so no statement can. */
+const OPTIONS = { timeout: 5000, limits: { attach: 0 } } as const satisfies DatabaseSyncOptions;
+
+/** A damaged or tampered file must not run code, nor be walked past the ends of its cells. */
+const CAUTION = ['PRAGMA trusted_schema = OFF', 'PRAGMA cell_size_check = ON'];
+
+/**
+ * Fixed by the first table. Setting auto_vacuum writes a file, which must bear our application id from its first byte:
+ * a crash would otherwise leave one that looks like another program's. Not IMMEDIATE, which writes before it is set.
+ */
+const LAYOUT = [
+  `PRAGMA page_size = ${PAGE_BYTES}`,
+  'BEGIN',
+  'PRAGMA auto_vacuum = INCREMENTAL',
+  `PRAGMA application_id = ${APPLICATION_ID}`,
+  'COMMIT',
+];
+
+/** In effect for one connection each time. */
+const WRITING = [
+  'PRAGMA synchronous = FULL',
+  'PRAGMA secure_delete = ON',
+  `PRAGMA cache_size = -${WRITER_CACHE_KIB}`,
+  `PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}`,
+  `PRAGMA wal_autocheckpoint = ${WAL_LIMIT_BYTES / PAGE_BYTES}`,
+];
+
+/** Only for reading; the database must exist with all its tables. */
+export function openReading(path: string): DatabaseSync {
+  const db = new DatabaseSync(path, { ...OPTIONS, readOnly: true });
+  for (const pragma of [...CAUTION, `PRAGMA cache_size = -${READER_CACHE_KIB}`]) db.exec(pragma);
+  return db;
+}
+
+/** For looking at all of it while other processes use it. It must exist, of any version and whatever its state. */
+export function openWhole(path: string, mode: 'writable' | 'immutable'): DatabaseSync {
+  const url = pathToFileURL(path);
+  // One that may write tidies up after itself where nobody else has the database open, and makes none that is missing;
+  // to an immutable one no file beside the database means anything (https://sqlite.org/uri.html).
+  url.search = mode === 'writable' ? 'mode=rw' : 'immutable=1';
+  // VACUUM INTO attaches what it writes.
+  const limits = { attach: mode === 'writable' ? 1 : 0 };
+  const db = new DatabaseSync(url, { ...OPTIONS, limits, readOnly: mode === 'immutable' });
+  for (const pragma of [...CAUTION, 'PRAGMA temp_store = MEMORY']) db.exec(pragma);
+  return db;
+}
+
+/**
+ * The only connection that writes, on a database brought to the newest schema. Refuses one that is not ours. A new one
+ * gets its tables before its write-ahead log, in one commit: a file with anything in it then bears our application id.
+ */
+export function openWriting(path: string): DatabaseSync {
+  const db = new DatabaseSync(path, OPTIONS);
+  try {
+    refuseOthers(db, path);
+    for (const pragma of [...CAUTION, ...WRITING]) db.exec(pragma);
+    if (schemaVersionOf(db) === 0) for (const statement of LAYOUT) db.exec(statement);
+    // What an index of all pastes is sorted by, ids and owners, is no content, and would not always fit into memory.
+    const migrations = migrate(db);
+    // What savepoints set aside is content, and stays off the disk.
+    db.exec('PRAGMA temp_store = MEMORY');
+    db.exec('PRAGMA journal_mode = WAL');
+    // The header then tells an older version that it must refuse this database, even after a crash.
+    if (migrations > 0) db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    return db;
+  } catch (error) {
+    db.close();
+    throw isDamage(error) ? damagedRefused(path) : error;
+  }
+}
+
+/** What refuseOtherFiles saw in the header may be older than what a log left by a crash holds. */
+function refuseOthers(db: DatabaseSync, path: string): void {
+  const applicationId = applicationIdOf(db);
+  const tables = Number(db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get()?.['tables']);
+  if (tables > 0 && applicationId !== APPLICATION_ID) throw otherProgramRefused(path, applicationId);
+  if (schemaVersionOf(db) > MIGRATIONS.length) throw newerVersionRefused(path, schemaVersionOf(db));
+}
+
+// The database file before SQLite sees it: whether it is ours to open, its folder, its permissions, and that no other
+// process serves it. It is looked at without a connection: even a read-only one leaves files beside a WAL database.
+
+/** https://sqlite.org/fileformat2.html#the_database_header */
+const HEADER_BYTES = 100;
+const HEADER_MAGIC = 'SQLite format 3\0';
+const USER_VERSION_OFFSET = 60;
+const APPLICATION_ID_OFFSET = 68;
+
+const OWNER_ONLY_FOLDER = 0o700;
+export const OWNER_ONLY_FILE = 0o600;
+
+/** Long enough for a predecessor that has just been told to stop. */
+export const LOCK_WAIT_MS = 1000;
+
+/**
+ * Refuses a file that another program or, unless it is to be replaced, a newer version wrote. A missing or an empty
+ * file may become ours. Only for who holds the lock: to close a file takes the locks away that this process has on it
+ * (https://sqlite.org/howtocorrupt.html, 2.2).
+ */
+export function refuseOtherFiles(path: string, newer: 'refuseNewer' | 'allowNewer' = 'refuseNewer'): void {
+  const header = readHeader(path);
+  if (header.length === 0) return;
+  if (header.length < HEADER_BYTES || header.toString('latin1', 0, HEADER_MAGIC.length) !== HEADER_MAGIC) {
+    throw notADatabaseRefused(path);
+  }
+  const applicationId = header.readUInt32BE(APPLICATION_ID_OFFSET);
+  if (applicationId !== APPLICATION_ID) throw otherProgramRefused(path, applicationId);
+  const version = header.readInt32BE(USER_VERSION_OFFSET);
+  if (version > MIGRATIONS.length && newer === 'refuseNewer') throw newerVersionRefused(path, version);
+}
+
+/** At most HEADER_BYTES; none when there is no file. */
+function readHeader(path: string): Buffer {
+  let descriptor;
+  try {
+    descriptor = openSync(path, 'r');
+    const header = Buffer.alloc(HEADER_BYTES);
+    return header.subarray(0, readSync(descriptor, header, 0, HEADER_BYTES, 0));
+  } catch (error) {
+    if (isSystemError(error, 'ENOENT')) return Buffer.alloc(0);
+    throw new StoreError('unavailable', `the database ${path} cannot be read`, { cause: error });
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
+  }
+}
+
+/**
+ * Makes folder and file for their owner alone, whatever the umask; whether there was no file. SQLite gives -wal and
+ * -shm the mode of the database.
+ */
+export function createFile(path: string): boolean {
+  const folder = dirname(path);
+  try {
+    mkdirSync(folder, { recursive: true, mode: OWNER_ONLY_FOLDER });
+    closeSync(openSync(path, 'wx', OWNER_ONLY_FILE));
+    return true;
+  } catch (error) {
+    if (isSystemError(error, 'EEXIST') && error.path !== folder) return false;
+    throw new StoreError('unavailable', `the file ${path} cannot be created`, { cause: error });
+  }
+}
+
+export interface DatabaseLock {
+  release(): void;
+  /** After a failure. Of a database that turns out not to be ours, it is as if the lock had never been taken. */
+  giveUp(error: unknown): void;
+}
+
+/**
+ * Keeps every other process from serving the same database: leases and orphans are known to one process only. The lock
+ * is SQLite's own on an empty file beside the database, so the system lets go of it however the process ends. Released,
+ * the file stays, since another process may be waiting for it. Throws DatabaseInUseError.
+ */
+export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS): DatabaseLock {
+  const lockPath = `${path}-lock`;
+  const isNew = createFile(lockPath);
+  let db: DatabaseSync | undefined;
+  const release = () => db?.close();
+  try {
+    db = new DatabaseSync(lockPath, { timeout: waitMs });
+    db.exec('PRAGMA journal_mode = MEMORY');
+    db.exec('BEGIN EXCLUSIVE');
+  } catch (error) {
+    release();
+    if (primaryCodeOf(error) !== SQLITE_BUSY) throw asStoreError(error);
+    throw new DatabaseInUseError(`the database ${path} is in use by another process`, lockPath);
+  }
+  return {
+    release,
+    giveUp(error) {
+      if (isNew && error instanceof DatabaseRefusedError) rmSync(lockPath);
+      release();
+    },
+  };
+}
+
+/** How link(2) fails where the file system has no second names for a file. */
+const WITHOUT_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
+
+export function isWithoutLinks(error: unknown): boolean {
+  return WITHOUT_LINKS.some((code) => isSystemError(error, code));
+}
+
+function isSystemError(error: unknown, code: string): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'code' in error && error.code === code;
+}
+
+/** For what must not make one: a mistyped path must not look like an empty service. */
+export function requireDatabase(path: string): void {
+  if (existsSync(path)) return;
+  throw new DatabaseRefusedError(`there is no database ${path}: set SERVICE_DB to the one of the service`);
+}
+
+export function newerVersionRefused(path: string, version: number): DatabaseRefusedError {
+  return new DatabaseRefusedError(
+    `the database ${path} is of a newer version (schema ${version}, this one knows ${MIGRATIONS.length}): ` +
+      'run the newer version, or restore a backup that this one made',
+  );
+}
+
+export function otherProgramRefused(path: string, applicationId: number): DatabaseRefusedError {
+  return new DatabaseRefusedError(
+    `the database ${path} is of another program (application id ${applicationId}): set SERVICE_DB to another path`,
+  );
+}
+
+function notADatabaseRefused(path: string): DatabaseRefusedError {
+  return new DatabaseRefusedError(`the file ${path} is not a SQLite database: set SERVICE_DB to another path`);
+}
+
+export function damagedRefused(path: string): DatabaseRefusedError {
+  return new DatabaseRefusedError(`the database ${path} is damaged: restore a backup`);
+}
+
+/** Makes what was written into the file outlive a power cut. Not for a database that this process has open. */
+export function syncFile(path: string): void {
+  const descriptor = openSync(path, 'r+');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** So that a name outlives a power cut; without complaint only where a file system does not offer that for folders. */
+export function syncFolderOf(path: string): void {
+  const descriptor = openSync(dirname(path), 'r');
+  try {
+    fsyncSync(descriptor);
+  } catch (error) {
+    if (!isSystemError(error, 'EINVAL') && !isSystemError(error, 'ENOTSUP')) throw error;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** 0 when there is no such file. */
+export function fileBytes(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+// Room kept in reserve. With the disk full to the last byte, SQLite in WAL mode can neither delete nor checkpoint: then
+// this file is given up, so that removing content goes on and frees more, and made again when there is room. When that
+// is tried: pastes/upkeep.ts.
+
+/** Enough for a log at its limit and for moving it into the database. */
+export const BALLAST_BYTES = 2 * WAL_LIMIT_BYTES;
+
+/**
+ * What stays free beside the ballast: content that would leave less is refused when it is offered, and when it is
+ * written.
+ */
+export const FREE_RESERVE_BYTES = BALLAST_BYTES;
+
+export interface Ballast {
+  /** Where the reserve is touched, and from giving up until the ballast is whole again: no more may be stored. */
+  isDiskShort(): boolean;
+  /** Frees the room; false when there was none to free. */
+  giveUp(): boolean;
+  /** Makes the file whole where there is room for it and the reserve; whether it is whole. */
+  restore(): boolean;
+}
+
+/** `path` is the database's. */
+export function createBallast(path: string): Ballast {
+  const ballastPath = `${path}-ballast`;
+  let givenUp = false;
+
+  function isWhole(): boolean {
+    return fileBytes(ballastPath) >= BALLAST_BYTES;
+  }
+
+  function giveUp(): boolean {
+    const bytes = fileBytes(ballastPath);
+    givenUp = true;
+    rmSync(ballastPath, { force: true });
+    return bytes > 0;
+  }
+
+  function restore(): boolean {
+    if (!isWhole() && !(freeBytes(path) > BALLAST_BYTES + FREE_RESERVE_BYTES && fill(ballastPath))) return false;
+    givenUp = false;
+    return true;
+  }
+
+  function isDiskShort(): boolean {
+    try {
+      return givenUp || freeBytes(path) <= FREE_RESERVE_BYTES;
+    } catch {
+      // What is wrong with the disk is for the write itself to say.
+      return false;
+    }
+  }
+  return { isDiskShort, giveUp, restore };
+}
+
+/** Bytes that this process may still write to the file system of that path. */
+export function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(dirname(path));
+  return bavail * bsize;
+}
+
+/** Written, not only made long: a hole takes no room. */
+function fill(ballastPath: string): boolean {
+  const zeros = new Uint8Array(MIB);
+  const descriptor = openSync(ballastPath, 'w', OWNER_ONLY_FILE);
+  try {
+    for (let written = 0; written < BALLAST_BYTES; written += writeSync(descriptor, zeros));
+    return true;
+  } catch {
+    rmSync(ballastPath, { force: true });
+    return false;
+  } finally {
+    closeSync(descriptor);
+  }
+}

@@ -1,0 +1,70 @@
+// What the store's threads do. One owns the only writing connection and carries out what the messages of writer.ts ask,
+// one at a time. The other copies a database for a backup and ends.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { parentPort, workerData } from 'node:worker_threads';
+import type { CopyReport, CopyRequest } from './backup.ts';
+import { Executor, type Report, type Request, type ThreadRefusal, type WriterSetup } from './batch.ts';
+import { type Ballast, createBallast, openWriting } from './database.ts';
+import { DatabaseRefusedError, describe, failureOf, isOutOfRoom, StoreError } from './store.ts';
+
+const port = parentPort;
+if (port === null) throw new Error('this module is for a worker thread');
+const task = workerData as WriterSetup | CopyRequest;
+if (task.kind === 'write') write(task);
+else port.postMessage(await copy(task));
+
+function write({ path, keepsBallast }: WriterSetup): void {
+  const report = (message: Report) => port!.postMessage(message);
+  let db: DatabaseSync;
+  let executor: Executor;
+  try {
+    const ballast = keepsBallast ? createBallast(path) : undefined;
+    db = openWithRoom(path, ballast);
+    executor = new Executor(db, ballast);
+  } catch (error) {
+    report(refusal(error));
+    return;
+  }
+  // Anything thrown from here on is an error of the program: it ends the thread, and the other end says so.
+  port!.on('message', (request: Request) => {
+    switch (request.kind) {
+      case 'batch':
+        return report({ kind: 'answers', answers: executor.carryOut(request.commands) });
+      case 'alone':
+        return report({ kind: 'answers', answers: [executor.carryOutAlone(request.command)] });
+      case 'close':
+        // To close truncates the log only where no other process looks at the database.
+        executor.carryOutAlone({ name: 'truncateWal', params: null });
+        db.close();
+        return port!.close();
+    }
+  });
+  report({ kind: 'opened' });
+}
+
+function openWithRoom(path: string, ballast: Ballast | undefined): DatabaseSync {
+  try {
+    return openWriting(path);
+  } catch (error) {
+    if (!isOutOfRoom(error) || ballast?.giveUp() !== true) throw error;
+    return openWriting(path);
+  }
+}
+
+/** What only a backup needs is loaded for it alone. */
+async function copy(request: CopyRequest): Promise<CopyReport> {
+  const { copyDatabase } = await import('./backup.ts');
+  try {
+    return { kind: 'copied', copied: copyDatabase(request) };
+  } catch (error) {
+    return refusal(error);
+  }
+}
+
+function refusal(error: unknown): ThreadRefusal {
+  const failure = error instanceof DatabaseRefusedError ? 'refused' : failureOf(error);
+  const known = error instanceof StoreError ? error.failure : failure;
+  if (known === undefined) throw error;
+  return { kind: 'refused', failure: known, message: describe(error) };
+}
