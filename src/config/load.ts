@@ -1,12 +1,22 @@
-// From the environment to a frozen Config, with every problem reported together. Where texts come from,
-// what they mean and how they go together is below.
+// From the environment to a frozen Config, with every problem reported together: where the text of a setting comes
+// from, what it means, and which settings contradict each other. process.env and files are handed in.
 
 import { parseNetwork } from '../core/callers.ts';
 import { DAY_SECONDS, GIB, HOUR_SECONDS, KIB, MIB, MINUTE_SECONDS } from '../core/time.ts';
 import {
-  type Config, type IntegerSetting, type SecretSetting, type Setting, SETTING_KEYS, type SettingKey,
-  SETTINGS, type SettingValue,
+  type Config, type Setting, SETTING_KEYS, type SettingKey, SETTINGS, type SettingValue,
 } from './settings.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Returns the text of a file; throws an error with a `code` such as ENOENT when it can't. */
+export type ReadFile = (path: string) => string;
+
+/** `name` is the variable or the credential that gave the value, empty for a default. */
+export interface Source {
+  readonly kind: 'default' | 'environment' | 'file' | 'credential';
+  readonly name: string;
+}
 
 export interface LoadedConfig {
   readonly config: Config;
@@ -26,11 +36,8 @@ export class ConfigError extends Error {
   }
 }
 
-/** Others' variables are none of our business; these prefixes are ours. */
-const OUR_NAMES = /^(?:SERVICE|ANTIFLOOD|RATE_LIMIT|LOOKUP_RATE_LIMIT)_/;
-
-/** As much of a wrong value as a problem repeats. */
-const SHOWN_CHARACTERS = 80;
+/** A setting that can't be had; the message names it and never says the value of a secret. */
+class SettingProblem extends Error {}
 
 /** Every value in force, each parsed once. Throws ConfigError with all problems there are. */
 export function loadConfig(environment: Environment, readFile: ReadFile): LoadedConfig {
@@ -45,7 +52,7 @@ export function loadConfig(environment: Environment, readFile: ReadFile): Loaded
     try {
       const found = findSetting(setting, environment, readFile);
       if (found === undefined) continue;
-      values[key] = parse(setting, found);
+      values[key] = parseFound(setting, found);
       sources[key] = found.source;
     } catch (error) {
       if (!(error instanceof SettingProblem)) throw error;
@@ -53,78 +60,41 @@ export function loadConfig(environment: Environment, readFile: ReadFile): Loaded
     }
   }
 
-  // Every key of the table has been given a value of its kind, which the loop cannot say to the compiler.
+  // Every key of the table has a value of its kind now, which the loop can't say to the compiler.
   const config = Object.freeze(values as Config);
   const all = [...problems.values(), ...crossCheck(config, new Set(problems.keys()))];
   if (all.length > 0) throw new ConfigError(all);
   return { config, sources: sources as Record<SettingKey, Source>, warnings: unknownNames(environment) };
 }
 
-function parse(setting: Setting, { text, source }: Found): SettingValue {
-  const parsed = parseSetting(setting, text);
-  if ('value' in parsed) return parsed.value;
+function parseFound(setting: Setting, { text, source }: Found): SettingValue {
+  const value = parseSetting(setting, text);
+  if (value !== undefined) return value;
   const given = setting.kind === 'secret' ? '' : `, given ${quote(text)}`;
-  throw new SettingProblem(`${source.name}: expected ${parsed.expected}${given}`);
+  throw new SettingProblem(`${source.name}: expected ${expectedOf(setting)}${given}`);
 }
+
+/** As much of a wrong value as a problem repeats. */
+const SHOWN_CHARACTERS = 80;
 
 /** On one line whatever is in it. */
 function quote(text: string): string {
-  const isLong = text.length > SHOWN_CHARACTERS;
-  return JSON.stringify(isLong ? `${text.slice(0, SHOWN_CHARACTERS)}...` : text);
+  return JSON.stringify(text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}...` : text);
 }
 
-function unknownNames(environment: Environment): string[] {
-  const known = new Set<string>();
-  for (const setting of Object.values<Setting>(SETTINGS)) {
-    known.add(setting.name);
-    if (setting.kind === 'secret') known.add(fileVariable(setting));
-  }
-  return Object.keys(environment)
-    .filter((name) => OUR_NAMES.test(name) && !known.has(name) && Boolean(environment[name]))
-    .map((name) => {
-      const suggestion = nearest(name, known);
-      const hint = suggestion === undefined ? '' : `; did you mean ${suggestion}?`;
-      return `${quote(name)} is not a setting${hint}`;
-    });
-}
-
-// Where the text of a setting comes from: a variable, its stand-in, a file, a credential of systemd. Does not parse
-// it, and reads neither process.env nor files by itself: both are handed in.
-
-export type Environment = Readonly<Record<string, string | undefined>>;
-
-/** Returns the text of a file; throws an error with a `code` such as ENOENT when it cannot. */
-export type ReadFile = (path: string) => string;
-
-/** `name` is the variable or the credential that gave the value, empty for a default. */
-export interface Source {
-  readonly kind: 'default' | 'environment' | 'file' | 'credential';
-  readonly name: string;
-}
-
-/** The text is not empty. */
-export interface Found {
+/** Where the text of a setting comes from: it is not empty. */
+interface Found {
   readonly text: string;
   readonly source: Source;
 }
 
-/** A setting that cannot be had; the message names it and never says the value of a secret. */
-export class SettingProblem extends Error {
-  override readonly name = 'SettingProblem';
-}
-
-/** Undefined when it is not set, which an empty variable is not either. Throws SettingProblem. */
-export function findSetting(setting: Setting, environment: Environment, readFile: ReadFile): Found | undefined {
-  if (setting.kind === 'secret') return findSecret(setting, environment, readFile);
+/** Undefined when it is not set; an empty variable is not set either. */
+function findSetting(setting: Setting, environment: Environment, readFile: ReadFile): Found | undefined {
+  if (setting.kind === 'secret') return findSecret(setting.name, environment, readFile);
   const found = findVariable(setting.name, environment);
   if (found !== undefined) return found;
   if (setting === SETTINGS.databasePath) return findInStateDirectory(environment);
   return setting.standIn === undefined ? undefined : findVariable(setting.standIn, environment);
-}
-
-/** The variable that names the file of a secret. */
-export function fileVariable(secret: SecretSetting): string {
-  return `${secret.name}_FILE`;
 }
 
 function findVariable(name: string, environment: Environment): Found | undefined {
@@ -140,28 +110,24 @@ function findInStateDirectory(environment: Environment): Found | undefined {
 }
 
 /**
- * From the variable or from a file, and both are one too many. A credential counts when neither is given, so that one
- * that a unit provides for all can be replaced for a try.
+ * From the variable or from the file that `<NAME>_FILE` names, not both. A credential counts when neither is given, so
+ * that one which a unit provides can be overridden for a try.
  */
-function findSecret(setting: SecretSetting, environment: Environment, readFile: ReadFile): Found | undefined {
-  const given = findVariable(setting.name, environment);
-  const fileName = fileVariable(setting);
-  const file = findVariable(fileName, environment);
+function findSecret(name: string, environment: Environment, readFile: ReadFile): Found | undefined {
+  const given = findVariable(name, environment);
+  const file = findVariable(`${name}_FILE`, environment);
   if (given !== undefined && file !== undefined) {
-    throw new SettingProblem(`${setting.name}: expected once, given also as ${fileName}`);
+    throw new SettingProblem(`${name}: expected once, given also as ${name}_FILE`);
   }
   if (given !== undefined) return given;
-  if (file !== undefined) return readSecret(file.text, { kind: 'file', name: fileName }, readFile);
-
+  if (file !== undefined) return readSecret(file.text, { kind: 'file', name: `${name}_FILE` }, readFile);
   const directory = environment['CREDENTIALS_DIRECTORY'] ?? '';
-  return directory === '' ? undefined : findCredential(setting, directory, readFile);
+  return directory === '' ? undefined : findCredential(name, directory, readFile);
 }
 
-/**
- * Of its own LoadCredential= under the setting's name; of a folder's with the folder's id before it (systemd.exec(5)).
- */
-function findCredential(setting: SecretSetting, directory: string, readFile: ReadFile): Found | undefined {
-  for (const name of [setting.name, `pasted_${setting.name}`]) {
+/** systemd.exec(5): LoadCredential= of a file has the setting's name, of a folder the folder's id before it. */
+function findCredential(setting: string, directory: string, readFile: ReadFile): Found | undefined {
+  for (const name of [setting, `pasted_${setting}`]) {
     const found = readSecret(`${directory}/${name}`, { kind: 'credential', name }, readFile);
     if (found !== undefined) return found;
   }
@@ -169,8 +135,8 @@ function findCredential(setting: SecretSetting, directory: string, readFile: Rea
 }
 
 /**
- * The file's text without one newline at its end. The path is not repeated in a problem: someone may have put the
- * secret itself there.
+ * The file's text without one newline at its end; undefined when there is no such credential. No problem repeats the
+ * path, nor node's message, which has it: someone may have put the secret itself there.
  */
 function readSecret(path: string, source: Source, readFile: ReadFile): Found | undefined {
   const what = source.kind === 'file' ? `${source.name}: expected the path of` : `credential ${source.name}: expected`;
@@ -178,7 +144,7 @@ function readSecret(path: string, source: Source, readFile: ReadFile): Found | u
   try {
     text = readFile(path).replace(/\r?\n$/, '');
   } catch (error) {
-    const code = errorCode(error);
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
     if (source.kind === 'credential' && code === 'ENOENT') return undefined;
     throw new SettingProblem(`${what} a file that can be read (${code})`);
   }
@@ -186,31 +152,19 @@ function readSecret(path: string, source: Source, readFile: ReadFile): Found | u
   return { text, source };
 }
 
-/** Not the message, which would repeat the path. */
-function errorCode(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-}
-
-// The text of one setting to its value: the grammar of every kind. Does not know where a text comes from, and says
-// nothing about the text itself, which may be a secret.
-
-/** The value, or in words what was expected. */
-export type Parsed = { readonly value: SettingValue } | { readonly expected: string };
-
 const WHOLE = /^([0-9]+)([A-Za-z]*)$/;
 const DECIMAL = /^[0-9]+(?:\.[0-9]+)?$/;
-const CONTROL_CHARACTER = /[\u0000-\u001f\u007f]/;
 
-/** What decoding leaves in the place of bytes that are not UTF-8: a key read that way has lost most of its bits. */
-const REPLACEMENT_CHARACTER = '\ufffd';
+/** U+FFFD is what decoding leaves of bytes that are not UTF-8: a key read that way has lost most of its bits. */
+const DAMAGED = /[\u0000-\u001f\u007f\ufffd]/;
 
-const SIZES = { KiB: KIB, MiB: MIB, GiB: GIB };
+const SIZES: ReadonlyMap<string, number> = new Map([['KiB', KIB], ['MiB', MIB], ['GiB', GIB]]);
 
 /** What may follow a number, by what the setting counts, and how many of these it stands for. */
-const SUFFIXES: Partial<Record<IntegerSetting['unit'], Readonly<Record<string, number>>>> = {
+const SUFFIXES: Readonly<Record<string, ReadonlyMap<string, number>>> = {
   bytes: SIZES,
   'bytes per second': SIZES,
-  seconds: { s: 1, m: MINUTE_SECONDS, h: HOUR_SECONDS, d: DAY_SECONDS },
+  seconds: new Map([['s', 1], ['m', MINUTE_SECONDS], ['h', HOUR_SECONDS], ['d', DAY_SECONDS]]),
 };
 
 const FLAG_WORDS: ReadonlyMap<string, boolean> = new Map([
@@ -218,66 +172,68 @@ const FLAG_WORDS: ReadonlyMap<string, boolean> = new Map([
   ...['0', 'false', 'no', 'off'].map((word) => [word, false] as const),
 ]);
 
-/** `text` is not empty: an empty setting is one that is not set. */
-export function parseSetting(setting: Setting, text: string): Parsed {
+/** The value of a text that is not empty; undefined when it is not what `expectedOf` says. */
+export function parseSetting(setting: Setting, text: string): SettingValue | undefined {
   switch (setting.kind) {
     case 'integer':
-      return parseInteger(setting, text);
+      return withinBounds(setting, wholeNumber(setting.unit, text));
     case 'decimal':
-      return withinBounds(setting, 'a decimal number', DECIMAL.test(text) ? Number(text) : NaN);
+      return withinBounds(setting, DECIMAL.test(text) ? Number(text) : NaN);
     case 'flag':
-      return parseFlag(text);
+      return FLAG_WORDS.get(text.toLowerCase());
     case 'text':
-      return setting.pattern.test(text) ? { value: text } : { expected: setting.expected };
+      return setting.pattern.test(text) ? text : undefined;
     case 'secret':
-      return parseSecret(text);
+      return DAMAGED.test(text) ? undefined : text;
     case 'networks':
       return parseNetworks(text);
   }
 }
 
-function parseInteger(setting: IntegerSetting, text: string): Parsed {
-  const suffixes = SUFFIXES[setting.unit] ?? {};
-  const [, digits = 'none', suffix = ''] = WHOLE.exec(text) ?? [];
-  const factor = suffix === '' ? 1 : Object.hasOwn(suffixes, suffix) ? suffixes[suffix]! : NaN;
-  const parsed = withinBounds(setting, 'a whole number', Number(digits) * factor);
-  const names = Object.keys(suffixes).join(', ');
-  return 'expected' in parsed && names !== '' ? { expected: `${parsed.expected}, or one with ${names}` } : parsed;
+/** What a setting takes, in words. */
+export function expectedOf(setting: Setting): string {
+  switch (setting.kind) {
+    case 'integer': {
+      const suffixes = [...SUFFIXES[setting.unit]?.keys() ?? []].join(', ');
+      const number = `a whole number from ${setting.minimum} to ${setting.maximum}`;
+      return suffixes === '' ? number : `${number}, or one with ${suffixes}`;
+    }
+    case 'decimal':
+      return `a decimal number from ${setting.minimum} to ${setting.maximum}`;
+    case 'flag':
+      return `one of ${[...FLAG_WORDS.keys()].join(', ')}`;
+    case 'text':
+      return setting.expected;
+    case 'secret':
+      return 'one line of UTF-8 text without control characters';
+    case 'networks':
+      return 'addresses and CIDR blocks such as 10.0.0.0/8 or ::1, separated by commas';
+  }
 }
 
-function withinBounds(bounds: { minimum: number; maximum: number }, form: string, value: number): Parsed {
-  if (value >= bounds.minimum && value <= bounds.maximum) return { value };
-  return { expected: `${form} from ${bounds.minimum} to ${bounds.maximum}` };
+function wholeNumber(unit: string, text: string): number {
+  const [, digits = '', suffix = ''] = WHOLE.exec(text) ?? [];
+  if (digits === '') return NaN;
+  return Number(digits) * (suffix === '' ? 1 : SUFFIXES[unit]?.get(suffix) ?? NaN);
 }
 
-function parseFlag(text: string): Parsed {
-  const value = FLAG_WORDS.get(text.toLowerCase());
-  return value === undefined ? { expected: `one of ${[...FLAG_WORDS.keys()].join(', ')}` } : { value };
-}
-
-function parseSecret(text: string): Parsed {
-  if (!CONTROL_CHARACTER.test(text) && !text.includes(REPLACEMENT_CHARACTER)) return { value: text };
-  return { expected: 'one line of UTF-8 text without control characters' };
+function withinBounds(bounds: { minimum: number; maximum: number }, value: number): number | undefined {
+  return value >= bounds.minimum && value <= bounds.maximum ? value : undefined;
 }
 
 /** Spaces around a comma mean nothing. */
-function parseNetworks(text: string): Parsed {
+function parseNetworks(text: string): readonly string[] | undefined {
   const items = text.split(',').map((item) => item.trim());
-  if (items.every((item) => parseNetwork(item) !== undefined)) return { value: Object.freeze(items) };
-  return { expected: 'addresses and CIDR blocks such as 10.0.0.0/8 or ::1, separated by commas' };
+  return items.every((item) => parseNetwork(item) !== undefined) ? Object.freeze(items) : undefined;
 }
 
-// What the grammar of a single setting cannot say: settings that contradict each other, and settings that are valid but
-// unwise in production or where others can reach the service. Does not parse.
-
 interface CrossCheck {
-  /** The settings it looks at: when one of them is wrong by itself, there is nothing to compare. */
+  /** When one of them is wrong by itself, there is nothing to compare. */
   readonly keys: readonly SettingKey[];
-  /** The problem in words, undefined when there is none. Never says a secret. */
   readonly problem: (config: Config) => string | undefined;
 }
 
-/** Only combinations with which the service could not do its work. */
+/** Combinations with which the service could not do its work; no problem says a secret. */
 const CROSS_CHECKS: readonly CrossCheck[] = [
   sizeCheck('maxAnonBytes'),
   sizeCheck('maxAuthBytes'),
@@ -289,24 +245,27 @@ const CROSS_CHECKS: readonly CrossCheck[] = [
       return `${SETTINGS.proxySecret.name}: expected a secret without spaces around it, since no header can carry them`;
     },
   },
-  {
-    keys: ['tlsCertPath', 'tlsKeyPath'],
-    problem: ({ tlsCertPath, tlsKeyPath }) => {
-      if ((tlsCertPath === '') === (tlsKeyPath === '')) return undefined;
-      const { tlsCertPath: certificate, tlsKeyPath: key } = SETTINGS;
-      const [given, missing] = tlsCertPath === '' ? [key, certificate] : [certificate, key];
-      return `${missing.name}: expected the path of a PEM file beside ${given.name}`;
-    },
-  },
+  pairCheck('tlsCertPath', 'tlsKeyPath'),
+  pairCheck('tlsKeyPath', 'tlsCertPath'),
 ];
 
 function sizeCheck(key: 'maxAnonBytes' | 'maxAuthBytes'): CrossCheck {
-  const smallest = SETTINGS.minBytes.name;
   return {
     keys: ['minBytes', key],
     problem: (config) => {
       if (config.minBytes <= config[key]) return undefined;
-      return `${smallest}: expected at most ${SETTINGS[key].name} (${config[key]}), given ${config.minBytes}`;
+      const [least, most] = [SETTINGS.minBytes.name, SETTINGS[key].name];
+      return `${least}: expected at most ${most} (${config[key]}), given ${config.minBytes}`;
+    },
+  };
+}
+
+function pairCheck(given: 'tlsCertPath' | 'tlsKeyPath', other: 'tlsCertPath' | 'tlsKeyPath'): CrossCheck {
+  return {
+    keys: [given, other],
+    problem: (config) => {
+      if (config[given] === '' || config[other] !== '') return undefined;
+      return `${SETTINGS[other].name}: expected the path of a PEM file beside ${SETTINGS[given].name}`;
     },
   };
 }
@@ -314,8 +273,61 @@ function sizeCheck(key: 'maxAnonBytes' | 'maxAuthBytes'): CrossCheck {
 /** The problems of a whole configuration; `unsound` are the keys whose values are not the ones given. */
 export function crossCheck(config: Config, unsound: ReadonlySet<SettingKey>): string[] {
   return CROSS_CHECKS.filter(({ keys }) => !keys.some((key) => unsound.has(key)))
-    .map(({ problem }) => problem(config))
-    .filter((problem) => problem !== undefined);
+    .flatMap(({ problem }) => problem(config) ?? []);
+}
+
+/** Other variables are none of our business. */
+const OUR_NAMES = /^(?:SERVICE|ANTIFLOOD|RATE_LIMIT|LOOKUP_RATE_LIMIT)_/;
+
+function unknownNames(environment: Environment): string[] {
+  const settings = Object.values<Setting>(SETTINGS);
+  const known = new Set(settings.flatMap(({ kind, name }) => (kind === 'secret' ? [name, `${name}_FILE`] : name)));
+  return Object.keys(environment)
+    .filter((name) => OUR_NAMES.test(name) && !known.has(name) && Boolean(environment[name]))
+    .map((name) => {
+      const suggestion = nearest(name, known);
+      return `${quote(name)} is not a setting${suggestion === undefined ? '' : `; did you mean ${suggestion}?`}`;
+    });
+}
+
+/** How much of a name may differ before a suggestion would be a guess. */
+const TOLERANCE = 0.3;
+
+/** "Did you mean": the candidate that takes the fewest edits, the first of equals; undefined if all take too many. */
+export function nearest(name: string, candidates: Iterable<string>): string | undefined {
+  let best: string | undefined;
+  let bestDistance = Math.max(2, Math.floor(name.length * TOLERANCE)) + 1;
+  for (const candidate of candidates) {
+    const distance = editDistance(name, candidate);
+    if (distance >= bestDistance) continue;
+    best = candidate;
+    bestDistance = distance;
+  }
+  return best;
+}
+
+/**
+ * Characters to insert, remove, replace, or swap with their neighbour to come from one text to the other (optimal
+ * string alignment distance). Takes a.length * b.length steps.
+ */
+export function editDistance(a: string, b: string): number {
+  let beforePrevious: number[] = [];
+  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= b.length; column++) {
+      const replacing = previous[column - 1]! + Number(a[row - 1] !== b[column - 1]);
+      const removing = previous[column]! + 1;
+      const inserting = current[column - 1]! + 1;
+      // Before the first character there is none, and undefined is like no character.
+      const canSwap = a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+      const swapping = canSwap ? beforePrevious[column - 2]! + 1 : Infinity;
+      current.push(Math.min(replacing, removing, inserting, swapping));
+    }
+    beforePrevious = previous;
+    previous = current;
+  }
+  return previous[b.length]!;
 }
 
 export function isProduction(config: Config): boolean {
@@ -351,59 +363,15 @@ function identityWarnings(config: Config): string[] {
   return warnings;
 }
 
-// Settings as people read them, in the help, in `pasted config` and in the manual page. Secrets are never shown.
-
-const NOT_SET = '(not set)';
-
 /** The value as one would write it into the environment; of a secret only whether there is one. */
 export function showValue(setting: Setting, value: SettingValue): string {
-  if (setting.kind === 'secret') return value === '' ? NOT_SET : '(set)';
+  if (setting.kind === 'secret') return value === '' ? '(not set)' : '(set)';
   if (typeof value === 'boolean') return value ? '1' : '0';
   if (typeof value === 'object') return value.join(',');
-  return String(value) || NOT_SET;
+  return String(value) || '(not set)';
 }
 
 /** What a number counts; of all else the kind. */
 export function showUnit(setting: Setting): string {
   return 'unit' in setting ? setting.unit : setting.kind;
-}
-
-/** How much of a name may differ before a suggestion would be a guess. */
-const TOLERANCE = 0.3;
-
-/** "Did you mean": the candidate that takes the fewest edits, undefined when all take too many. Of equals the first. */
-export function nearest(name: string, candidates: Iterable<string>): string | undefined {
-  let best: string | undefined;
-  let bestDistance = Math.max(2, Math.floor(name.length * TOLERANCE)) + 1;
-  for (const candidate of candidates) {
-    const distance = editDistance(name, candidate);
-    if (distance >= bestDistance) continue;
-    best = candidate;
-    bestDistance = distance;
-  }
-  return best;
-}
-
-/**
- * Characters to insert, remove, replace, or swap with their neighbour to come from one text to the other (optimal
- * string alignment distance). Takes a.length * b.length steps.
- */
-export function editDistance(a: string, b: string): number {
-  let beforePrevious: number[] = [];
-  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
-  for (let row = 1; row <= a.length; row++) {
-    const current = [row];
-    for (let column = 1; column <= b.length; column++) {
-      const replacing = previous[column - 1]! + Number(a[row - 1] !== b[column - 1]);
-      const removing = previous[column]! + 1;
-      const inserting = current[column - 1]! + 1;
-      // Before the first character there is none, and undefined is like no character.
-      const canSwap = a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
-      const swapping = canSwap ? beforePrevious[column - 2]! + 1 : Infinity;
-      current.push(Math.min(replacing, removing, inserting, swapping));
-    }
-    beforePrevious = previous;
-    previous = current;
-  }
-  return previous[b.length]!;
 }

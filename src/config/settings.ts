@@ -1,111 +1,60 @@
-// Every setting there is: name, default, unit, bounds, meaning. `pasted config`, `pasted help`, the manual page and
-// the type Config derive from this table or are tested against it. Does not read the environment: that is load.ts.
+// Every setting there is: name, default, unit, bounds, meaning. `pasted config`, `pasted help`, the manual page and the
+// type Config derive from this table or are tested against it. The environment is read in load.ts.
 
 import { DAY_SECONDS, HOUR_SECONDS, KIB, MIB, MINUTE_SECONDS } from '../core/time.ts';
 
-interface SettingBase<Value> {
-  /** The environment variable. */
-  readonly name: string;
-  readonly fallback: Value;
-  readonly meaning: string;
-  /** Where the name a hosting platform commonly sets may stand in for ours. */
+type Unit = 'bytes' | 'seconds' | 'bits' | 'count' | 'days' | 'per window' | 'bytes per second' | 'port' | 'factor';
+
+/** `standIn` is a name that hosting platforms set, which counts where ours is not set. */
+interface Bounds {
+  readonly minimum?: number;
+  readonly maximum?: number;
   readonly standIn?: string;
 }
-
-/** A whole number between `minimum` and `maximum`, both allowed. */
-export interface IntegerSetting extends SettingBase<number> {
-  readonly kind: 'integer';
-  readonly unit:
-    | 'bytes'
-    | 'seconds'
-    | 'bits'
-    | 'count'
-    | 'days'
-    | 'per window'
-    | 'bytes per second'
-    | 'port'
-    | 'factor';
-  readonly minimum: number;
-  readonly maximum: number;
-}
-
-/** A decimal number, such as bits per byte, or a fraction. */
-export interface DecimalSetting extends SettingBase<number> {
-  readonly kind: 'decimal';
-  readonly unit: 'bits per byte' | 'fraction';
-  readonly minimum: number;
-  readonly maximum: number;
-}
-
-/** `1`, `true`, `yes`, `on` and `0`, `false`, `no`, `off`, in any case. */
-export interface FlagSetting extends SettingBase<boolean> {
-  readonly kind: 'flag';
-}
-
-/** Any text that `pattern` takes whole; `expected` says in words what that is. */
-export interface TextSetting extends SettingBase<string> {
-  readonly kind: 'text';
-  readonly pattern: RegExp;
-  readonly expected: string;
-}
-
-/** Text that is never shown. It may come from the file `<NAME>_FILE` or `$CREDENTIALS_DIRECTORY/<name>` instead. */
-export interface SecretSetting extends SettingBase<string> {
-  readonly kind: 'secret';
-}
-
-/** IP addresses and CIDR blocks, separated by commas. */
-export interface NetworksSetting extends SettingBase<readonly string[]> {
-  readonly kind: 'networks';
-}
-
-export type Setting = IntegerSetting | DecimalSetting | FlagSetting | TextSetting | SecretSetting | NetworksSetting;
-
-export type SettingValue = Setting['fallback'];
 
 /** Larger than any sensible value, and still exact in arithmetic with milliseconds. */
 const LARGEST = 2 ** 40;
 
-function integer(
-  name: string,
-  fallback: number,
-  unit: IntegerSetting['unit'],
-  meaning: string,
-  bounds: { minimum?: number; maximum?: number; standIn?: string } = {},
-): IntegerSetting {
-  return { kind: 'integer', name, fallback, unit, meaning, minimum: 0, maximum: LARGEST, ...bounds };
+/** A whole number between `minimum` and `maximum`, both allowed. */
+function integer(name: string, fallback: number, unit: Unit, meaning: string, bounds: Bounds = {}) {
+  return { kind: 'integer' as const, name, fallback, unit, meaning, minimum: 0, maximum: LARGEST, ...bounds };
 }
 
-function decimal(
-  name: string,
-  fallback: number,
-  unit: DecimalSetting['unit'],
-  meaning: string,
-  bounds: { minimum: number; maximum: number },
-): DecimalSetting {
-  return { kind: 'decimal', name, fallback, unit, meaning, ...bounds };
+function decimal(name: string, fallback: number, unit: string, meaning: string, minimum: number, maximum: number) {
+  return { kind: 'decimal' as const, name, fallback, unit, meaning, minimum, maximum };
 }
 
-function flag(name: string, fallback: boolean, meaning: string): FlagSetting {
-  return { kind: 'flag', name, fallback, meaning };
+/** `1`, `true`, `yes`, `on` and `0`, `false`, `no`, `off`, in any case. */
+function flag(name: string, fallback: boolean, meaning: string) {
+  return { kind: 'flag' as const, name, fallback, meaning };
 }
 
+/** Text that `pattern` takes whole; `expected` says in words what that is. */
 function text(
   name: string,
   fallback: string,
   meaning: string,
-  form: { pattern: RegExp; expected: string; standIn?: string },
-): TextSetting {
-  return { kind: 'text', name, fallback, meaning, ...form };
+  form: { readonly pattern: RegExp; readonly expected: string; readonly standIn?: string },
+) {
+  return { kind: 'text' as const, name, fallback, meaning, ...form };
 }
 
-function secret(name: string, meaning: string): SecretSetting {
-  return { kind: 'secret', name, fallback: '', meaning };
+/** Text that is never shown. It may come from the file `<NAME>_FILE` or `$CREDENTIALS_DIRECTORY/<name>` instead. */
+function secret(name: string, meaning: string) {
+  return { kind: 'secret' as const, name, fallback: '', meaning };
 }
 
-function networks(name: string, fallback: readonly string[], meaning: string): NetworksSetting {
-  return { kind: 'networks', name, fallback: Object.freeze(fallback), meaning };
+/** IP addresses and CIDR blocks, separated by commas. */
+function networks(name: string, fallback: readonly string[], meaning: string) {
+  return { kind: 'networks' as const, name, fallback: Object.freeze(fallback), meaning };
 }
+
+/** `name` is the environment variable. */
+export type Setting = { readonly standIn?: string } & Readonly<
+  ReturnType<typeof integer | typeof decimal | typeof flag | typeof text | typeof secret | typeof networks>
+>;
+
+export type SettingValue = Setting['fallback'];
 
 /** In the order in which a reader meets them. */
 export const SETTINGS = {
@@ -157,7 +106,7 @@ export const SETTINGS = {
   maxAuthBytes: integer('SERVICE_MAX_AUTH', 50 * MIB, 'bytes', 'largest paste of trusted callers', { minimum: 1 }),
   minBytes: integer('SERVICE_MIN_SIZE', 0, 'bytes', 'smallest paste; 0 switches the check off'),
   minEntropyBits: decimal('SERVICE_MIN_ENTROPY', 0, 'bits per byte',
-    'smallest Shannon entropy; 0 switches the check off', { minimum: 0, maximum: 8 }),
+    'smallest Shannon entropy; 0 switches the check off', 0, 8),
   minEntropyBytes: integer('SERVICE_MIN_ENTROPY_SIZE', 256, 'bytes',
     'content smaller than this is exempt from the entropy check'),
   requireBinary: flag('SERVICE_REQUIRE_BINARY', false, 'refuse content that is valid UTF-8 text'),
@@ -184,7 +133,7 @@ export const SETTINGS = {
   rateMaxEntries: integer('RATE_LIMIT_MAX_ENTRIES', 10_000, 'count',
     'client addresses tracked; the oldest are pruned', { minimum: 1 }),
   rateCleanupThreshold: decimal('RATE_LIMIT_CLEANUP_THRESHOLD', 0.8, 'fraction',
-    'fraction of `RATE_LIMIT_MAX_ENTRIES` at which cleanup starts', { minimum: 0, maximum: 1 }),
+    'fraction of `RATE_LIMIT_MAX_ENTRIES` at which cleanup starts', 0, 1),
   lookupRateMax: integer('SERVICE_LOOKUP_RATE_MAX', 60, 'per window',
     'pastes looked up, lists, and refused changes of pastes by one client address; 0 switches the limit off'),
   lookupRateWindowSeconds: integer('SERVICE_LOOKUP_RATE_WINDOW', MINUTE_SECONDS, 'seconds',

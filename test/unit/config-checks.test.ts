@@ -1,4 +1,4 @@
-// config/checks.ts: settings that contradict each other, and what is worth a warning in production.
+// config/load.ts: settings that contradict each other, and what is worth a warning in production.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// config/load.ts and config/sources.ts: from an environment and files to a configuration, or to all of its problems.
+// config/load.ts: from an environment and files to a configuration, or to all of its problems.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

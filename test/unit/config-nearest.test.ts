@@ -1,4 +1,4 @@
-// core/nearest.ts: the suggestion for a name that is not known.
+// config/load.ts: the suggestion for a name that is not known.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
