@@ -1,14 +1,62 @@
-// Makes a server listen at a place, whatever protocol it speaks. Where that is to be is below.
+// Where a server may listen, where the settings say that it does, and how it begins to, whatever protocol it speaks.
 
+import { once } from 'node:events';
 import { chmodSync } from 'node:fs';
 import { access, lstat, unlink } from 'node:fs/promises';
-import { type AddressInfo, connect, type ListenOptions, type Server } from 'node:net';
+import { connect, type Server } from 'node:net';
 import { dirname } from 'node:path';
 import { ConfigError } from '../config/load.ts';
 import type { Config } from '../config/settings.ts';
 
-/** An address, or the path of a unix socket. */
-export type Bound = Pick<AddressInfo, 'address' | 'port'> | { readonly path: string };
+export type ListeningPlace =
+  | { readonly host: string; readonly port: number }
+  /** A unix socket that is made at this absolute path; `mode` is its permissions. */
+  | { readonly path: string; readonly mode: number }
+  /** A socket that somebody else has opened, and that stays theirs. */
+  | { readonly fd: number };
+
+/** SD_LISTEN_FDS_START of sd_listen_fds(3). */
+const FIRST_INHERITED = 3;
+
+/** Where those who read metrics are let in: the service's user and its group. */
+const METRICS_SOCKET_MODE = 0o660;
+
+/**
+ * Of the public server: a socket from systemd comes before SERVICE_LISTEN, and that before host and port. Throws
+ * ConfigError for several sockets: one takes IPv4 and IPv6, and a proxy needs no second.
+ */
+export function publicPlace(config: Config, inheritedSockets: number): ListeningPlace {
+  if (inheritedSockets > 1) {
+    throw new ConfigError([`LISTEN_FDS: expected one socket from systemd, given ${inheritedSockets}; ` +
+      'keep one ListenStream= in the socket unit ([::]:PORT takes IPv4 too)']);
+  }
+  if (inheritedSockets === 1) return { fd: FIRST_INHERITED };
+  if (config.listenOn === '') return { host: config.host, port: config.port };
+  return { path: config.listenOn.slice('unix:'.length), mode: Number.parseInt(config.listenMode, 8) };
+}
+
+/** Of SERVICE_METRICS_LISTEN: `host:port`, `[v6]:port`, or the path of a unix socket. Throws a RangeError otherwise. */
+export function metricsPlace(listenOn: string): ListeningPlace {
+  if (listenOn.startsWith('/')) return { path: listenOn, mode: METRICS_SOCKET_MODE };
+  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(listenOn) ?? [];
+  const host = bracketed ?? plain;
+  if (host === undefined) throw new RangeError(`not host:port and not the path of a socket: ${listenOn}`);
+  return { host, port: Number(port) };
+}
+
+/** The host's own addresses and their name; a name that has to be looked up may be anybody's. */
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
+
+/** Whether other hosts can connect, as far as the place says: files have permissions, systemd has its own unit. */
+export function isExposed(place: ListeningPlace): boolean {
+  return 'host' in place && !LOOPBACK.test(place.host);
+}
+
+/** For a message to the operator. */
+export function placeName(place: ListeningPlace): string {
+  if ('fd' in place) return `descriptor ${place.fd} from systemd`;
+  return 'path' in place ? `unix:${place.path}` : `${place.host} port ${place.port}`;
+}
 
 /** The system's reason is in `code`, such as EADDRINUSE, and what it said in `cause`. */
 export class ListeningError extends Error {
@@ -30,116 +78,40 @@ export class ListeningError extends Error {
 const BACKLOG = 4096;
 
 /** Resolves before the first connection is taken in. Rejects with ListeningError. */
-export async function listenAt(server: Server, place: ListeningPlace): Promise<Bound> {
+export async function listenAt(server: Server, place: ListeningPlace): Promise<void> {
   try {
-    if (!('path' in place)) {
-      await listen(server, place);
-    } else {
+    if ('path' in place) {
       // libuv would say EACCES of a folder that does not exist.
       await access(dirname(place.path));
       await removeStaleSocket(place.path);
-      await listen(server, { path: place.path });
-      // In the turn in which it began to listen: whoever connects is taken in later.
-      chmodSync(place.path, place.mode);
     }
+    server.listen('path' in place ? { path: place.path, backlog: BACKLOG } : { ...place, backlog: BACKLOG });
+    await once(server, 'listening');
+    // In the turn in which it began to listen: whoever connects is taken in later.
+    if ('path' in place) chmodSync(place.path, place.mode);
   } catch (error) {
     throw error instanceof Error && 'code' in error ? new ListeningError(place, String(error.code), error) : error;
   }
-  return boundOf(server);
 }
-
-function listen(server: Server, place: ListenOptions | { fd: number }): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ ...place, backlog: BACKLOG }, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-}
-
-/** Of a unix socket that it has not made itself, node does not know the path. */
-function boundOf(server: Server): Bound {
-  const bound = server.address();
-  return bound !== null && typeof bound === 'object' ? bound : { path: bound ?? '(inherited)' };
-}
-
-// Where a server may listen, and where the settings say that it does. What is done there is listening.ts.
-
-export type ListeningPlace =
-  | { readonly host: string; readonly port: number }
-  /** A unix socket that is made at this absolute path; `mode` is its permissions. */
-  | { readonly path: string; readonly mode: number }
-  /** A socket that somebody else has opened, and that stays theirs. */
-  | { readonly fd: number };
-
-/** SD_LISTEN_FDS_START of sd_listen_fds(3). */
-const FIRST_INHERITED = 3;
-
-/** Where those who read metrics are let in: the service's user and its group. */
-const METRICS_SOCKET_MODE = 0o660;
-
-/**
- * Of the public listener: a socket from systemd comes before SERVICE_LISTEN, and that before host and port. Throws
- * ConfigError for several sockets: one takes IPv4 and IPv6, and a proxy needs no second.
- */
-export function publicPlace(config: Config, inheritedSockets: number): ListeningPlace {
-  if (inheritedSockets > 1) {
-    throw new ConfigError([`LISTEN_FDS: expected one socket from systemd, given ${inheritedSockets}; ` +
-      'keep one ListenStream= in the socket unit ([::]:PORT takes IPv4 too)']);
-  }
-  if (inheritedSockets === 1) return { fd: FIRST_INHERITED };
-  if (config.listenOn === '') return { host: config.host, port: config.port };
-  return { path: config.listenOn.slice('unix:'.length), mode: Number.parseInt(config.listenMode, 8) };
-}
-
-/**
- * Of the listener of metrics: `host:port`, `[v6]:port`, or the absolute path of a unix socket. Throws a RangeError for
- * anything else.
- */
-export function metricsPlace(listenOn: string): ListeningPlace {
-  if (listenOn.startsWith('/')) return { path: listenOn, mode: METRICS_SOCKET_MODE };
-  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(listenOn) ?? [];
-  const host = bracketed ?? plain;
-  if (host === undefined) throw new RangeError(`not host:port and not the path of a socket: ${listenOn}`);
-  return { host, port: Number(port) };
-}
-
-/** The host's own addresses and the name of them; a name that the host has to look up may be anybody's. */
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
-
-/**
- * Whether others than this host can connect, as far as the place says: files have permissions, systemd its own unit.
- */
-export function isExposed(place: ListeningPlace): boolean {
-  return 'host' in place && !LOOPBACK.test(place.host);
-}
-
-/** For a message to the operator. */
-export function placeName(place: ListeningPlace): string {
-  if ('fd' in place) return `descriptor ${place.fd} from systemd`;
-  return 'path' in place ? `unix:${place.path}` : `${place.host} port ${place.port}`;
-}
-
-// The place of a unix socket: free for whoever wants to listen there, or not.
 
 /**
  * Removes what a process that was killed has left at this path. A socket that somebody listens on, and whatever is no
  * socket, stays: listening there then fails with EADDRINUSE.
  */
-export async function removeStaleSocket(path: string): Promise<void> {
+async function removeStaleSocket(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (found?.isSocket() === true && await isAbandoned(path)) await unlink(path);
 }
 
 /** Only a refusal to connect says so: any other failure may have other reasons. */
-function isAbandoned(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ path });
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(false);
-    });
-    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'));
-  });
+async function isAbandoned(path: string): Promise<boolean> {
+  const socket = connect({ path });
+  try {
+    await once(socket, 'connect');
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED';
+  } finally {
+    socket.destroy();
+  }
 }

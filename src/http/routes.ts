@@ -71,17 +71,9 @@ interface PathEntry {
   readonly path: string;
   readonly routes: ReadonlyMap<string, Route>;
   readonly allow: string;
+  /** The name of its parameter, and what finds the value in a path; undefined for a fixed path. */
+  readonly parameter: { readonly name: string; readonly pattern: RegExp } | undefined;
 }
-
-/** A path with a parameter, and what stands before and after it. */
-interface ParameterPath {
-  readonly entry: PathEntry;
-  readonly name: string;
-  readonly before: string;
-  readonly after: string;
-}
-
-const PARAMETER = /^([^{]*)\{([^}]+)\}([^{]*)$/;
 
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
 const NOT_FOUND: Match = { kind: 'notFound' };
@@ -92,23 +84,23 @@ const ID_INVALID: Match = { kind: 'idInvalid' };
  * path with several.
  */
 export function createRouter(routes: readonly Route[]): Router {
-  const paths = [...Map.groupBy(routes, (route) => route.path)].map(([path, ofPath]) => pathEntry(path, ofPath));
-  const fixed = new Map(paths.filter((entry) => !entry.path.includes('{')).map((entry) => [entry.path, entry]));
-  const withParameter = paths.filter((entry) => entry.path.includes('{')).map(parameterPath);
+  const entries = [...Map.groupBy(routes, (route) => route.path)].map(([path, ofPath]) => pathEntry(path, ofPath));
+  const fixed = new Map(entries.filter(({ parameter }) => parameter === undefined).map((entry) => [entry.path, entry]));
+  const withParameter = entries.filter(({ parameter }) => parameter !== undefined);
   // The decisions, "Ids and addresses": fixed names are never ids.
-  const firstSegments = paths.map(({ path }) => path.split('/', 2)[1] ?? '');
-  const reserved = new Set(firstSegments.filter((segment) => !segment.startsWith('{')));
-  reserved.delete('');
+  const firstSegments = entries.map(({ path }) => path.split('/', 2)[1] ?? '');
+  const reserved = new Set(firstSegments.filter((segment) => segment !== '' && !segment.startsWith('{')));
 
   function match(method: string, path: string): Match {
     const entry = fixed.get(path);
     if (entry !== undefined) return matchMethod(entry, method, NO_PARAMS);
     let isIdInvalid = false;
     for (const candidate of withParameter) {
-      const value = valueIn(path, candidate);
+      const { name, pattern } = candidate.parameter!;
+      const value = pattern.exec(path)?.[1];
       if (value === undefined) continue;
-      if (candidate.name !== 'id' || (isWellFormedId(value) && !reserved.has(value))) {
-        return matchMethod(candidate.entry, method, { [candidate.name]: value });
+      if (name !== 'id' || (isWellFormedId(value) && !reserved.has(value))) {
+        return matchMethod(candidate, method, { [name]: value });
       }
       if (!reserved.has(value)) isIdInvalid = true;
     }
@@ -122,15 +114,15 @@ function pathEntry(path: string, routes: readonly Route[]): PathEntry {
   const byMethod = new Map<string, Route>(routes.map((route) => [route.method, route]));
   const get = byMethod.get('GET');
   if (get !== undefined) byMethod.set('HEAD', get);
-  return { path, routes: byMethod, allow: allowOf(routes) };
+  const parameter = path.includes('{') ? parameterOf(path) : undefined;
+  return { path, routes: byMethod, allow: allowOf(routes), parameter };
 }
 
-function parameterPath(entry: PathEntry): ParameterPath {
-  const [, before, name, after] = PARAMETER.exec(entry.path) ?? [];
-  if (before === undefined || name === undefined || after === undefined) {
-    throw new TypeError(`a path has one parameter at most, unlike ${entry.path}`);
-  }
-  return { entry, name, before, after };
+/** Its value is one segment of the path. */
+function parameterOf(path: string): PathEntry['parameter'] {
+  const [, before, name, after] = /^([^{]*)\{([^}]+)\}([^{]*)$/.exec(path) ?? [];
+  if (name === undefined) throw new TypeError(`a path has one parameter at most, unlike ${path}`);
+  return { name, pattern: new RegExp(`^${before}([^/]*)${after}$`) };
 }
 
 function allowOf(routes: readonly Route[]): string {
@@ -142,12 +134,4 @@ function matchMethod(entry: PathEntry, method: string, params: Readonly<Record<s
   const route = entry.routes.get(method);
   if (route !== undefined) return { kind: 'route', route, params };
   return { kind: method === 'OPTIONS' ? 'options' : 'methodNotAllowed', path: entry.path, allow: entry.allow };
-}
-
-/** The parameter's value, one segment of the path, when all the rest is as the pattern says. */
-function valueIn(path: string, { before, after }: ParameterPath): string | undefined {
-  const end = path.length - after.length;
-  if (end < before.length || !path.startsWith(before) || !path.endsWith(after)) return undefined;
-  const value = path.slice(before.length, end);
-  return value.includes('/') ? undefined : value;
 }

@@ -1,6 +1,5 @@
 // TLS of the public listener: which protocol it speaks, whose client certificates it believes, and how both certificate
-// and trust change while it runs. Whether a believed certificate is revoked is pastes/identity.ts; the sockets are
-// server.ts.
+// and trust change while it runs. Whether a believed certificate is revoked is pastes/identity.ts.
 
 import { readFileSync } from 'node:fs';
 import { createServer, type Server, type ServerOptions } from 'node:https';
@@ -19,27 +18,9 @@ import type { TlsTermination } from './engine/server.ts';
 /** Long enough to notice, and to make a new one, when what renews it has broken. */
 const EXPIRY_WARNING_SECONDS = 14 * DAY_SECONDS;
 
-/**
- * What node asks for the keys of tickets, under names that its types do not know. It can't set how many are sent
- * (SSL_CTX_set_num_tickets(3)), but what this answers may be that there is none (SSL_CTX_set_tlsext_ticket_key_cb(3)).
- */
-interface Tickets {
-  onticketkeycallback: () => readonly unknown[];
-  readonly enableTicketKeyCallback: () => void;
-}
-
-/** Zero, and then the HMAC key, the AES key, the name and the IV that node reads whatever comes before. */
-const NO_TICKET: readonly unknown[] = [0, ...Array.from({ length: 4 }, () => Buffer.alloc(16))];
-
-/** Undefined where this node has it no longer. */
-function ticketsOf(server: Server): Tickets | undefined {
-  const { context } = (server as Server & { readonly _sharedCreds: { readonly context: Tickets } })._sharedCreds;
-  return typeof context.enableTicketKeyCallback === 'function' ? context : undefined;
-}
+const FAILURES_LOGGED_MS = MINUTE_SECONDS * 1000;
 
 const NOBODY: Presented = { fingerprint: null };
-
-const FAILURES_LOGGED_MS = MINUTE_SECONDS * 1000;
 
 /** The TLS of one server. What it changes holds for connections from then on; those that are open go on. */
 export class Tls implements TlsTermination {
@@ -116,11 +97,12 @@ export class Tls implements TlsTermination {
   }
 
   #renewContext(): void {
-    if (this.#server === undefined) return;
-    // Without the switch, since tickets of sessions that are not kept would be sent in place of those that it forbids.
-    const withCallback = ticketsOf(this.#server) === undefined ? {} : { secureOptions: NO_RENEGOTIATION };
-    this.#server.setSecureContext({ ...this.#context(), ...withCallback });
-    const tickets = ticketsOf(this.#server);
+    const server = this.#server;
+    if (server === undefined) return;
+    // Not with SSL_OP_NO_TICKET, where the callback is there: TLS 1.3 would send tickets of sessions that are not kept.
+    const withCallback = ticketsOf(server) === undefined ? {} : { secureOptions: NO_RENEGOTIATION };
+    server.setSecureContext({ ...this.#context(), ...withCallback });
+    const tickets = ticketsOf(server);
     if (tickets === undefined) return;
     tickets.onticketkeycallback = () => NO_TICKET;
     tickets.enableTicketKeyCallback();
@@ -150,9 +132,25 @@ export class Tls implements TlsTermination {
   }
 }
 
-// The certificate and key that the listener shows, from their files: read, judged, and problems put so that the
-// operator can mend them. What is done with them is tls.ts.
+/**
+ * What node asks for the keys of tickets, under names that its types do not know. No documented option keeps TLS 1.3
+ * from sending tickets, but this may answer that there is none (SSL_CTX_set_tlsext_ticket_key_cb(3)).
+ */
+interface Tickets {
+  onticketkeycallback: () => readonly unknown[];
+  readonly enableTicketKeyCallback: () => void;
+}
 
+/** Zero, and then the HMAC key, the AES key, the name and the IV that node reads whatever comes before. */
+const NO_TICKET: readonly unknown[] = [0, ...Array.from({ length: 4 }, () => Buffer.alloc(16))];
+
+/** Of the context that the server has now; undefined where this node has no such callback any longer. */
+function ticketsOf(server: Server): Tickets | undefined {
+  const { context } = (server as Server & { readonly _sharedCreds: { readonly context: Tickets } })._sharedCreds;
+  return typeof context.enableTicketKeyCallback === 'function' ? context : undefined;
+}
+
+/** What the server shows, from its files. */
 export interface ServerCertificate {
   /** PEM, with the certificates between it and its root. */
   readonly certificate: string;

@@ -8,20 +8,22 @@ import { parseAddress } from '../../core/callers.ts';
  * Letters, digits, dots, hyphens and underscores: a name or IPv4. The longest name of the DNS has 253 characters;
  * systemd-resolved has names such as `_gateway`.
  */
-const NAMED = /^[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9._])?(?::(\d{1,5}))?$/;
+const NAMED = /^([A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9._])?)(?::(\d{1,5}))?$/;
 const BRACKETED = /^\[([0-9A-Fa-f:.]{2,45})\](?::(\d{1,5}))?$/;
 const MAX_PORT = 65535;
 
 /** Whether the text is `name[:port]`, `v4[:port]` or `[v6][:port]`. */
 export function isWellFormedHost(text: string): boolean {
-  const named = NAMED.exec(text);
-  if (named !== null) return isPort(named[1]);
-  const bracketed = BRACKETED.exec(text);
-  return bracketed !== null && isIPv6(bracketed[1] ?? '') && isPort(bracketed[2]);
+  return readHost(text) !== null;
 }
 
-function isPort(digits: string | undefined): boolean {
-  return digits === undefined || (Number(digits) >= 1 && Number(digits) <= MAX_PORT);
+/** A name or an address without brackets, and the port, behind the whole of it. */
+function readHost(text: string): readonly string[] | null {
+  const named = NAMED.exec(text);
+  const read = named ?? BRACKETED.exec(text);
+  const [, host = '', port] = read ?? [];
+  if (named === null && !isIPv6(host)) return null;
+  return port === undefined || (Number(port) >= 1 && Number(port) <= MAX_PORT) ? read : null;
 }
 
 /** The address and port as a URL writes them. */
@@ -42,22 +44,15 @@ export interface ServiceUrl {
 }
 
 const SERVICE_URL = /^(https?):\/\/([^/]+)((?:\/[A-Za-z0-9._~-]+)*)\/?$/;
-const HOST_AND_PORT = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d+))?$/;
 
 /** Undefined for anything else: other schemes, credentials, a query, a fragment, spaces. */
 export function parseServiceUrl(text: string): ServiceUrl | undefined {
   const [, scheme, authority = '', prefix = ''] = SERVICE_URL.exec(text) ?? [];
-  if (scheme === undefined || !isWellFormedHost(authority)) return undefined;
-  const [, bracketed, name = '', port] = HOST_AND_PORT.exec(authority) ?? [];
+  const [, host, port] = readHost(authority) ?? [];
+  if (scheme === undefined || host === undefined) return undefined;
   const isTls = scheme === 'https';
   const defaultPort = isTls ? 443 : 80;
-  return {
-    url: `${scheme}://${authority}${prefix}`,
-    isTls,
-    host: bracketed ?? name,
-    port: port === undefined ? defaultPort : Number(port),
-    prefix,
-  };
+  return { url: `${scheme}://${authority}${prefix}`, isTls, host, port: Number(port ?? defaultPort), prefix };
 }
 
 /** RFC 4291 section 2.5.5.2, as inet_ntop writes it. */

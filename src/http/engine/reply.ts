@@ -10,7 +10,7 @@ import { TURN_BYTES, Turns } from './body.ts';
 import type { Lingering } from './connections.ts';
 import { plainAddress } from './host.ts';
 import { STATUS_CODES } from './node-http.ts';
-import type { Request } from './request.ts';
+import { NO_ROUTE, type Request, type RequestParts } from './request.ts';
 
 /** From a request to its answer. Throws a Refusal to say no; anything else that it throws is the server's failure. */
 export type Handler = (request: Request) => Awaitable<Reply>;
@@ -29,7 +29,7 @@ export type ReplyBody = string | CompactBytes | StreamedBody | null;
 /** Content whose length is known before it is read. `close` is called exactly once, whatever happens. */
 export interface StreamedBody {
   readonly bytes: number;
-  readonly chunks: () => AsyncIterable<Uint8Array>;
+  readonly chunks: () => AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
   readonly close: () => void;
 }
 
@@ -134,7 +134,10 @@ export class ReplyWriter {
     }
     if (isStreamed(body)) return this.#writeStream(request, reply, body);
     const whole = wholeBody(body);
-    if (whole.length > SLICE_BYTES) return this.#writeStream(request, reply, streamed(whole));
+    if (whole.length > SLICE_BYTES) {
+      const bytes = typeof whole === 'string' ? Buffer.from(whole, 'latin1') : whole;
+      return this.#writeStream(request, reply, { bytes: bytes.length, chunks: () => [bytes], close: () => {} });
+    }
     this.#writeHead(request, reply, whole.length);
     request.sentBytes = whole.length;
     this.#endWithTurn(request.res, whole);
@@ -237,77 +240,42 @@ function wholeBody(body: Exclude<ReplyBody, StreamedBody>): string | Uint8Array 
   return 'latin1' in sendable ? sendable.latin1 : sendable;
 }
 
-/** Known bytes in the manner of a stream, so that a large answer is written a slice at a time. */
-function streamed(body: string | Uint8Array): StreamedBody {
-  const bytes = typeof body === 'string' ? Buffer.from(body, 'latin1') : body;
-  return {
-    bytes: bytes.length,
-    chunks: async function* chunks() {
-      yield bytes;
-    },
-    close: () => {},
-  };
-}
+/** What can be noted of an answer, whoever wrote it. Never the path itself: the id of a paste is a capability. */
+export type Answered = Pick<
+  Request, 'id' | 'method' | 'route' | 'status' | 'sentBytes' | 'clientAddress' | 'fingerprint' | 'refusal'
+>;
 
-/** What is noted of each answer, whoever wrote it. Never the path itself: the id of a paste is a capability. */
-export interface AnsweredRequest {
-  /** `-` for what could not be parsed. */
-  readonly method: string;
-  /** The pattern of the route's path, such as `/{id}/raw`; `-` when none matched. */
-  readonly route: string;
-  readonly status: number;
-  /** Of the body, as far as they were handed to the socket. */
-  readonly bytes: number;
-  readonly ms: number;
-  readonly requestId: string;
-  readonly clientIp: string;
-  readonly fingerprint: string | null;
-  /** Why the service said no; undefined when it did not. */
-  readonly refusal: RefusalName | undefined;
-}
-
-export interface RawAnswerParts {
-  readonly clock: Clock;
-  readonly onAnswered: (answered: AnsweredRequest) => void;
-  readonly lingering: Lingering;
-  readonly requestIdOf: (presented?: string) => string;
-}
+/** Called with the end of each answer, and how long its request took. */
+export type NoteAnswered = (answered: Answered, ms: number) => void;
 
 /**
  * Refuses, as text, where node:http gives no response object: what could not be parsed, CONNECT, connections over the
  * cap. Same headers and body as any other refusal; then the connection is closed, lingering.
  */
 export function answerRaw(
-  { clock, onAnswered, lingering, requestIdOf }: RawAnswerParts,
+  parts: { clock: Clock; noteAnswered: NoteAnswered; lingering: Lingering; requestIdOf: RequestParts['requestIdOf'] },
   socket: Socket,
-  refusalName: RefusalName,
+  refusal: RefusalName,
   known: { method?: string; presentedRequestId?: string | undefined; allow?: string } = {},
 ): void {
   if (!socket.writable) {
     socket.destroy();
     return;
   }
-  const requestId = requestIdOf(known.presentedRequestId);
-  const refusal = new Refusal(refusalName);
-  const { status, headers, body } = refusalReply(refusal, known.allow === undefined ? {} : { Allow: known.allow });
+  const id = parts.requestIdOf(known.presentedRequestId);
+  const allow: Record<string, string> = known.allow === undefined ? {} : { Allow: known.allow };
+  const { status, headers, body } = refusalReply(new Refusal(refusal), allow);
   const text = String(body);
-  const head = commonHead(requestId);
+  const sentBytes = Buffer.byteLength(text);
+  const head = commonHead(id);
   for (const [name, value] of Object.entries(headers)) head.push(name, value);
-  head.push('Content-Length', String(Buffer.byteLength(text)));
-  head.push('Date', new Date(clock.unixMs()).toUTCString(), 'Connection', 'close');
+  head.push('Content-Length', String(sentBytes));
+  head.push('Date', new Date(parts.clock.unixMs()).toUTCString(), 'Connection', 'close');
   socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headerLines(head)}\r\n${text}`);
-  lingering.close(socket);
-  onAnswered({
-    method: known.method ?? '-',
-    route: '-',
-    status,
-    bytes: Buffer.byteLength(text),
-    ms: 0,
-    requestId,
-    clientIp: plainAddress(socket.remoteAddress ?? '') ?? '-',
-    fingerprint: null,
-    refusal: refusalName,
-  });
+  parts.lingering.close(socket);
+  const clientAddress = plainAddress(socket.remoteAddress ?? '') ?? '-';
+  const { method = '-' } = known;
+  parts.noteAnswered({ id, method, route: NO_ROUTE, status, sentBytes, clientAddress, fingerprint: null, refusal }, 0);
 }
 
 /** Names and values in turn, all of them this server's own: nothing here needs checking or escaping. */

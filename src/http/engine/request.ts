@@ -12,7 +12,7 @@ import { hostOf, isWellFormedHost, parseServiceUrl, plainAddress } from './host.
 export interface Presented {
   /** Null when it presents none. */
   readonly fingerprint: string | null;
-  /** DER, where the whole certificate was shown. */
+  /** DER, where the whole of it was shown. */
   readonly certificate?: Uint8Array | undefined;
 }
 
@@ -33,18 +33,19 @@ export interface Origin extends Presented {
   readonly isForwarded: boolean;
 }
 
+/** Where a request was sent to: by Host, or what an absolute-form target put in its place, and by its connection. */
+export interface Destination {
+  readonly host: string | undefined;
+  readonly scheme: 'http' | 'https';
+  /** Address and port that the connection arrived at. */
+  readonly listening: string;
+}
+
 /** Which headers are believed; http/forwarded.ts. */
 export interface HeaderTrust {
   originOf(headers: HeaderLines, peer: Peer): Origin;
   /** `scheme://host/prefix`, without a slash at its end. Nothing in it that is not well-formed. */
   publicUrl(headers: HeaderLines, isForwarded: boolean, destination: Destination): string;
-}
-
-/** `host` is Host or what an absolute-form target put in its place; `listening` is where the connection arrived. */
-export interface Destination {
-  readonly host: string | undefined;
-  readonly scheme: 'http' | 'https';
-  readonly listening: string;
 }
 
 /** A route as far as the server knows it. Its name is that of its handler. */
@@ -54,7 +55,7 @@ export interface Route {
   readonly path: string;
 }
 
-const NO_ROUTE: Route = { name: '-', path: '-' };
+export const NO_ROUTE: Route = { name: '-', path: '-' };
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
 
 /**
@@ -115,7 +116,7 @@ export class Request {
   readonly startedMs: number;
   /** Undefined without a body. */
   readonly reader: BodyReader | undefined;
-  /** Why it is refused whatever it asks for: its form. Then one can't tell where it ends. */
+  /** Its form is refused, whatever it asks for. */
   readonly malformed: Refusal | undefined;
   state: RequestState = 'open';
   /** Ends the wait for a client that takes no more. */
@@ -128,12 +129,12 @@ export class Request {
   /** Why the answer says no. */
   refusal: RefusalName | undefined;
   sentBytes = 0;
-  readonly #trust: HeaderTrust;
-  readonly #rawTarget: string;
+  readonly #parts: RequestParts;
   #target: Target | undefined;
   #query: URLSearchParams | undefined;
 
   constructor(parts: RequestParts, connection: Connection, req: IncomingMessage, res: ServerResponse) {
+    this.#parts = parts;
     this.connection = connection;
     this.res = res;
     this.method = req.method ?? '';
@@ -141,14 +142,11 @@ export class Request {
     this.id = parts.requestIdOf(this.headers.only('x-request-id'));
     this.origin = parts.trust.originOf(this.headers, connection.peer);
     this.startedMs = parts.clock.monotonicMs();
-    this.#trust = parts.trust;
-    this.#rawTarget = req.url ?? '';
-    const { transfers } = parts;
     try {
-      checkForm(req, this.headers, !connection.hasAsked);
-      const declaredBytes = declaredLength(req.httpVersion, this.headers);
-      const expectsContinue = checkExpect(req.httpVersion, this.headers);
-      if (declaredBytes !== 0) this.reader = new BodyReader({ req, res, declaredBytes, expectsContinue, transfers });
+      const { declaredBytes, expectsContinue } = checkForm(req, this.headers, !connection.hasAsked);
+      if (declaredBytes !== 0) {
+        this.reader = new BodyReader({ req, res, declaredBytes, expectsContinue, transfers: parts.transfers });
+      }
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       this.malformed = error;
@@ -185,7 +183,7 @@ export class Request {
   }
 
   get target(): Target {
-    this.#target ??= parseTarget(this.method, this.#rawTarget);
+    this.#target ??= parseTarget(this.method, this.res.req.url ?? '');
     return this.#target;
   }
 
@@ -197,7 +195,7 @@ export class Request {
   /** `https://host/prefix`, without a slash at its end, as the client's own URL has it: for text meant for reading. */
   get publicUrl(): string {
     const { socket, peer } = this.connection;
-    return this.#trust.publicUrl(this.headers, this.origin.isForwarded, {
+    return this.#parts.trust.publicUrl(this.headers, this.origin.isForwarded, {
       host: this.target.authority ?? this.headers.only('host'),
       scheme: peer.tls === undefined ? 'http' : 'https',
       listening: listeningHost(socket),
@@ -216,8 +214,7 @@ function listeningHost({ localAddress, localPort }: Socket): string {
   return hostOf(plainAddress(localAddress) ?? '', localPort);
 }
 
-// The form of a request: what node's parser lets through although this server must not take it (RFC 9112). What the
-// parser itself refuses is server.ts.
+// The form of a request: what node's parser lets through although this server must not take it (RFC 9112).
 
 /** As many as common servers take. node would drop the rest without a word. */
 const MAX_HEADER_LINES = 100;
@@ -234,8 +231,8 @@ const OTHER_PROTOCOL = /^(?:RTSP|ICE)\//;
 /** Bytes for the name of the protocol, and for line ends before the request. */
 const BYTES_AROUND = 64;
 
-/** Version, number of header lines, Host. Whatever is refused here, the framing of the connection is in doubt. */
-function checkForm(req: IncomingMessage, headers: HeaderLines, isFirst: boolean): void {
+/** Of a request that is refused here, one can't tell where it ends. `isFirst`: of its connection. */
+function checkForm(req: IncomingMessage, headers: HeaderLines, isFirst: boolean) {
   const version = req.httpVersion;
   if ((version !== '1.1' && version !== '1.0') || ((isFirst || version === '1.0') && isOtherProtocol(req))) {
     throw new Refusal('requestMalformed', { hint: 'use HTTP/1.1' });
@@ -244,8 +241,12 @@ function checkForm(req: IncomingMessage, headers: HeaderLines, isFirst: boolean)
     const fromProxies = PROXY_HEADERS.filter((name) => headers.all(name).length > 0).length;
     if (headers.count - fromProxies > MAX_HEADER_LINES) throw new Refusal('headersTooLarge');
   }
-  // RFC 9112 section 3.2. An empty Host is for targets without an authority, and HTTP/1.0 had none yet.
-  const hosts = headers.all('host');
+  checkHost(version, headers.all('host'));
+  return { declaredBytes: declaredLength(version, headers), expectsContinue: checkExpect(version, headers) };
+}
+
+/** RFC 9112 section 3.2. An empty one is for targets without an authority, and HTTP/1.0 had none yet. */
+function checkHost(version: string, hosts: readonly string[]): void {
   const [host] = hosts;
   if (hosts.length > 1 || (host === undefined && version === '1.1')) throw new Refusal('hostInvalid');
   if (host === undefined || host === '' || isWellFormedHost(host)) return;
@@ -254,7 +255,7 @@ function checkForm(req: IncomingMessage, headers: HeaderLines, isFirst: boolean)
 
 /**
  * Whether it is a request of RTSP or ICE, which node's parser takes for HTTP of that version (RFC 9112 section 2.3).
- * Only the parser's buffer tells, and reading it is a copy. So this is not asked of every request: who speaks another
+ * Only the parser's buffer tells, and reading it is a copy, so it is not asked of every request: who speaks another
  * protocol does so from the first one on, or in version 1.0. A head that comes in several reads passes.
  */
 function isOtherProtocol({ method, url, socket }: IncomingMessage): boolean {

@@ -9,15 +9,15 @@ import type { Log } from '../../core/events.ts';
 import { UUID_BYTES, uuidFromHex } from '../../core/ids.ts';
 import { Refusal, type RefusalName } from '../../core/refusals.ts';
 import { type Clock, KIB, type RandomBytes } from '../../core/time.ts';
-import { type BodyTransfers, ClientGoneError, Turns } from './body.ts';
+import { ClientGoneError, Turns } from './body.ts';
 import { Connections, Lingering } from './connections.ts';
 import { networkMatcher } from './host.ts';
 import { createServer } from './node-http.ts';
 import {
-  type AnsweredRequest, answerRaw, emptyReply, type Handler, type RawAnswerParts, refusalReply, type Reply, ReplyWriter,
+  answerRaw, emptyReply, type Handler, type NoteAnswered, refusalReply, type Reply, ReplyWriter,
 } from './reply.ts';
 import {
-  checkSite, type Connection, HeaderLines, type HeaderTrust, type Peer, type Presented, Request, type Route,
+  checkSite, type Connection, HeaderLines, type Peer, type Presented, Request, type RequestParts, type Route,
 } from './request.ts';
 
 /** Which route a request means, or what the answer is when there is none. */
@@ -47,10 +47,10 @@ export interface HttpServerOptions {
   readonly router: Router;
   /** By the names of routes. */
   readonly handlers: Readonly<Record<string, Handler>>;
-  readonly trust: HeaderTrust;
+  readonly trust: RequestParts['trust'];
   /** The refusal that an error of a handler stands for; undefined for what is unexpected. */
   readonly refusalOf: (error: unknown) => Refusal | undefined;
-  readonly onAnswered: (answered: AnsweredRequest) => void;
+  readonly noteAnswered: NoteAnswered;
   /** How often time-outs and rates are looked at, and so how exact they are; a second unless given. */
   readonly checkIntervalMs?: number | undefined;
   readonly clock: Clock;
@@ -141,9 +141,9 @@ export class HttpServer {
   }
 }
 
-interface ServerParts extends HttpServerOptions, RawAnswerParts {
+interface ServerParts extends HttpServerOptions, RequestParts {
   readonly connections: Connections;
-  readonly transfers: BodyTransfers;
+  readonly lingering: Lingering;
   readonly writer: ReplyWriter;
 }
 
@@ -332,21 +332,11 @@ function abandon(parts: ServerParts, connection: Connection): void {
   }
 }
 
-function end({ clock, onAnswered }: ServerParts, request: Request): void {
-  const { method, route, status, sentBytes, startedMs, id, origin, refusal } = request;
+function end({ clock, noteAnswered }: ServerParts, request: Request): void {
   request.state = 'over';
   request.wake?.();
-  onAnswered({
-    method,
-    route: route.path,
-    status: status === 0 ? CLIENT_GONE_STATUS : status,
-    bytes: sentBytes,
-    ms: clock.monotonicMs() - startedMs,
-    requestId: id,
-    clientIp: origin.clientAddress,
-    fingerprint: origin.fingerprint,
-    refusal,
-  });
+  if (request.status === 0) request.status = CLIENT_GONE_STATUS;
+  noteAnswered(request, clock.monotonicMs() - request.startedMs);
 }
 
 /** What node's parser and its timer refuse, as node:http hands it over; `reason` is the parser's own words. */
