@@ -5,9 +5,10 @@ import { accessSync, constants, createReadStream, lstatSync, realpathSync, statS
 import { basename, dirname, join, resolve } from 'node:path';
 import { isoSeconds, MIB, unixSeconds } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';
-import { type BackupDraft, type Copied, draftBackup, SIDE_FILES } from '../store/backup.ts';
+import {
+  type BackupDraft, type Copied, draftBackup, restoreDatabase, type Restored, type RestoreRequest, SIDE_FILES,
+} from '../store/backup.ts';
 import { fileBytes, requireDatabase } from '../store/database.ts';
-import { type Restored, restoreDatabase, type RestoreRequest } from '../store/restore.ts';
 import { MIGRATIONS } from '../store/schema.ts';
 import { DatabaseInUseError, StoreError } from '../store/store.ts';
 import type { Given, Run } from './commands.ts';
@@ -118,7 +119,7 @@ function backupJson({ path, pastes, contentBytes, bytes, schemaVersion, seconds 
 }
 
 // `pasted restore`: a backup, from a file or standard input, in the place of the database. How the two are exchanged is
-// store/restore.ts.
+// store/backup.ts.
 
 export const restore: Run = async (terminal, { operands: [name = ''], options }) => {
   const isStream = name === '-';

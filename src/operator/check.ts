@@ -15,8 +15,8 @@ import { probe, type ProbeAnswer, ProbeError, type ProbeTarget } from '../http/p
 import { readServerCertificate } from '../http/tls.ts';
 import { adminDoubt, authorityDoubt } from '../pastes/upkeep.ts';
 import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
-import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/restore.ts';
 import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store.ts';
+import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/visit.ts';
 import { wholeNumber } from './arguments.ts';
 import type { Run } from './commands.ts';
 import { attempt } from './files.ts';
@@ -71,7 +71,7 @@ function jsonOf(findings: readonly Finding[]): string {
 }
 
 // What is in the database, for `pasted check`: its version, whether it is whole, the certificate authority, and what it
-// says about the clock. Reads alone: store/restore.ts.
+// says about the clock. Reads alone: store/visit.ts.
 
 /** No release is older: a clock that says so was never set. */
 const EARLIEST_MOMENT_SECONDS = Date.UTC(2026, 0, 1) / 1000;
@@ -114,15 +114,15 @@ function isMissing(path: string): boolean {
   }
 }
 
-function checkSchema({ strangeness, damage, schemaVersion, newestSchemaVersion }: Examination): Finding {
-  if (strangeness !== undefined) return fail('schema', `the database ${strangeness}`);
+function checkSchema({ whyRefused, damage, schemaVersion, newestSchemaVersion }: Examination): Finding {
+  if (whyRefused !== undefined) return fail('schema', `the database ${whyRefused}`);
   if (damage.length > 0) return fail('schema', 'cannot be trusted in a damaged database');
   if (schemaVersion === newestSchemaVersion) return ok('schema', `${schemaVersion}, of this version`);
   return warn('schema', `${schemaVersion}; the next start brings it to ${newestSchemaVersion}: make a backup before`);
 }
 
-function checkDamage({ strangeness, damage, contents }: Examination, depth: CheckDepth): Finding[] {
-  if (strangeness !== undefined) return [];
+function checkDamage({ whyRefused, damage, contents }: Examination, depth: CheckDepth): Finding[] {
+  if (whyRefused !== undefined) return [];
   if (damage.length > 0) return damage.slice(0, MOST_DAMAGE_SHOWN).map((line) => fail('integrity', oneLine(line)));
   const held = contents?.holdings;
   const what = held === undefined ? '' : `, ${held.pastes} pastes with ${showBytes(held.contentBytes)} of content`;

@@ -1,16 +1,21 @@
-// The draft of a backup: a copy under a name of its own until it is whole and verified. Where it goes then is the
-// command's business.
+// Backups: a draft is copied and verified under a name of its own, and a backup is put in the place of the database.
+// Where a draft goes then is the command's business. A copy is made on a thread of its own (thread.ts).
 
-import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { basename } from 'node:path';
+import {
+  closeSync, constants, copyFileSync, existsSync, linkSync, openSync, readdirSync, readFileSync, readSync, realpathSync,
+  renameSync, rmSync, statSync, writeFileSync, writeSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import { MIB } from '../core/time.ts';
 import type { ThreadRefusal } from './batch.ts';
 import {
-  type DatabaseLock, fileBytes, lockDatabase, openReading, openWhole, requireDatabase, syncFile,
+  type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, isWithoutLinks, lockDatabase, openReading, openWhole,
+  openWriting, OWNER_ONLY_FILE, refuseOtherFiles, requireDatabase, syncFile, syncFolderOf,
 } from './database.ts';
 import { APPLICATION_ID, applicationIdOf, MIGRATIONS, schemaVersionOf } from './schema.ts';
 import {
-  asStoreError, DatabaseInUseError, DatabaseRefusedError, describe, isDamage, StoreError,
+  asStoreError, DatabaseInUseError, DatabaseRefusedError, describe, isDamage, primaryCodeOf, SQLITE_BUSY, StoreError,
 } from './store.ts';
 import { errorOfThread, firstReport, startThread } from './writer.ts';
 
@@ -19,33 +24,21 @@ export const SIDE_FILES = [
   '-wal', '-shm', '-journal', '-lock', '-ballast', '-backup', '-backup-lock', '-restore',
 ] as const;
 
-const OWNER_ONLY_FILE = 0o600;
-
 /** As draftBackup names them, and nothing else. */
 const DRAFT_NAME = /\.[0-9a-f]{16}\.partial$/;
 
-export interface BackupDraft {
-  readonly path: string;
-  /** Resolves when the copy is durable and found sound. Rejects with DatabaseRefusedError or StoreError. */
-  copy(): Promise<Copied>;
-  /** Removes what there is of it; a draft that has been moved elsewhere stays there. Further calls do nothing. */
-  discard(): void;
-}
+/** Beside a database, what it needs to be whole after a crash. */
+const LOGS = ['-wal', '-journal'] as const;
 
-export interface DraftOptions {
-  /** Of the database. */
-  readonly path: string;
-  /** What the draft's name begins with; its folder must exist. */
-  readonly beside: string;
-  /** 16 hexadecimal digits that no other draft has. */
-  readonly mark: string;
-}
+export type BackupDraft = ReturnType<typeof draftBackup>;
 
 /**
- * One at a time for each database: then what a killed one has left can be told from what is being made. Throws
- * DatabaseInUseError, DatabaseRefusedError where there is no database, and errors of the system.
+ * A draft of a backup of the database `path`: its name begins with `beside`, whose folder must exist, and has the 16
+ * hexadecimal digits of `mark`, which no other draft has. One at a time for each database: then what a killed one has
+ * left can be told from what is being made. Throws DatabaseInUseError, DatabaseRefusedError where there is no database,
+ * and errors of the system.
  */
-export function draftBackup({ path, beside, mark }: DraftOptions): BackupDraft {
+export function draftBackup({ path, beside, mark }: { path: string; beside: string; mark: string }) {
   requireDatabase(path);
   const lock = lockBackups(path);
   const notePath = `${path}-backup`;
@@ -55,7 +48,7 @@ export function draftBackup({ path, beside, mark }: DraftOptions): BackupDraft {
   function discard(): void {
     if (isDiscarded) return;
     isDiscarded = true;
-    removeDraft(draftPath);
+    removeWith(draftPath, ['-journal']);
     rmSync(notePath, { force: true });
     lock.release();
   }
@@ -68,7 +61,13 @@ export function draftBackup({ path, beside, mark }: DraftOptions): BackupDraft {
     discard();
     throw error;
   }
-  return { path: draftPath, copy: () => copyOnThread(path, draftPath), discard };
+  return {
+    path: draftPath,
+    /** Resolves when the copy is durable and found sound. Rejects with DatabaseRefusedError or StoreError. */
+    copy: () => copyOnThread(path, draftPath),
+    /** Removes what there is of it; a draft that has been moved elsewhere stays there. Further calls do nothing. */
+    discard,
+  };
 }
 
 function lockBackups(path: string): DatabaseLock {
@@ -83,15 +82,12 @@ function lockBackups(path: string): DatabaseLock {
 function removeNoted(notePath: string): void {
   if (!existsSync(notePath)) return;
   const draftPath = readFileSync(notePath, 'utf8');
-  if (DRAFT_NAME.test(basename(draftPath))) removeDraft(draftPath);
+  if (DRAFT_NAME.test(basename(draftPath))) removeWith(draftPath, ['-journal']);
 }
 
-function removeDraft(draftPath: string): void {
-  for (const suffix of ['', '-journal']) rmSync(`${draftPath}${suffix}`, { force: true });
+function removeWith(path: string, suffixes: readonly string[]): void {
+  for (const suffix of ['', ...suffixes]) rmSync(`${path}${suffix}`, { force: true });
 }
-
-// A verified copy of a database that others may be writing to. Where it goes and what it is for: backup.ts. The thread
-// that it is made on: copy-thread.ts.
 
 export interface Copied extends Holdings {
   /** Of the copy. */
@@ -113,36 +109,21 @@ export type CopyReport = { readonly kind: 'copied'; readonly copied: Copied } | 
  * beside it neither wait nor make it begin again, and copies rows, not pages: nothing of removed content comes along.
  * Throws DatabaseRefusedError when it is not ours or the copy is not sound, and StoreError.
  */
-export function copyDatabase({ from, to }: Omit<CopyRequest, 'kind'>): Copied {
+export function copyDatabase(from: string, to: string): Copied {
   try {
     copyRows(from, to);
     syncFile(to);
-    return { ...verified(from, to), bytes: fileBytes(to) };
+    using copy = openReading(to);
+    return { ...soundHoldings(copy, `the database ${from}`), bytes: fileBytes(to) };
   } catch (error) {
     throw asStoreError(error);
   }
 }
 
 function copyRows(from: string, to: string): void {
-  const db = openWhole(from, 'writable');
-  try {
-    const strangeness = strangenessOf(db);
-    if (strangeness !== undefined) throw new DatabaseRefusedError(`the database ${from} ${strangeness}`);
-    db.prepare('VACUUM INTO :to').run({ to });
-  } finally {
-    db.close();
-  }
-}
-
-function verified(from: string, to: string): Holdings {
-  const copy = openReading(to);
-  try {
-    const [damage] = damageOf(copy, 'full');
-    if (damage !== undefined) throw new DatabaseRefusedError(`the database ${from} is damaged: ${damage}`);
-    return holdingsOf(copy);
-  } finally {
-    copy.close();
-  }
+  using db = openWhole(from, 'writable');
+  refuseStrange(db, `the database ${from}`);
+  db.prepare('VACUUM INTO :to').run({ to });
 }
 
 /** The same on a thread of its own. It can't be interrupted: who cannot wait for it ends the process. */
@@ -153,8 +134,230 @@ async function copyOnThread(from: string, to: string): Promise<Copied> {
   return report.copied;
 }
 
-// Whether what a database holds is whole, page by page and paste by paste. Reads alone; what follows from it is for
-// restore.ts to say.
+// Puts a backup in the place of the database: verified and brought to this version under another name, then exchanged
+// in one step. A kill at any moment leaves the old database or the new one, whole; what was there is kept.
+
+export interface RestoreRequest {
+  /** Of the database, which need not exist. */
+  readonly path: string;
+  /** The path of the backup, which stays as it is; or the bytes of one as they come. */
+  readonly backup: string | AsyncIterable<Uint8Array>;
+  /** What the old database's new name ends with, so that a person knows when it was. */
+  readonly moment: string;
+}
+
+export interface Restored extends Holdings {
+  /** Where the old database is now; null when there was none. */
+  readonly keptAs: string | null;
+}
+
+/**
+ * Throws DatabaseInUseError while any process has the database open, DatabaseRefusedError when the backup is not ours,
+ * of a newer version or damaged, or when what is in its place is not a database of ours; StoreError and errors of the
+ * system. Then everything is as it was, unless the error says that only the folder could not be synced.
+ */
+export async function restoreDatabase({ path, backup, moment }: RestoreRequest): Promise<Restored> {
+  const lock = lockDatabase(path);
+  try {
+    refuseToReplace(path);
+    const restored = await replace(path, backup, moment);
+    lock.release();
+    return restored;
+  } catch (error) {
+    lock.giveUp(error);
+    throw asStoreError(error);
+  }
+}
+
+/** What is in the way may be there by a mistake in the settings; a database of ours, even a damaged one, is not. */
+function refuseToReplace(path: string): void {
+  try {
+    refuseOtherFiles(path, 'allowNewer');
+  } catch (error) {
+    if (!(error instanceof DatabaseRefusedError)) throw error;
+    throw new DatabaseRefusedError(`${error.message}, or move the file away`);
+  }
+}
+
+async function replace(path: string, backup: RestoreRequest['backup'], moment: string): Promise<Restored> {
+  const target = existsSync(path) ? realpathSync(path) : path;
+  const draft = `${target}-restore`;
+  const name = typeof backup === 'string' ? backup : 'from standard input';
+  removeWith(draft, ['-shm', ...LOGS]);
+  try {
+    if (typeof backup === 'string') copyUnused(backup, draft);
+    else await receive(backup, draft);
+    const holdings = prepare(name, draft);
+    return { ...holdings, keptAs: exchange(target, draft, moment) };
+  } finally {
+    removeWith(draft, ['-shm', ...LOGS]);
+  }
+}
+
+function requireRoom(draft: string, bytes: number): void {
+  const needed = bytes + FREE_RESERVE_BYTES;
+  const free = freeBytes(draft);
+  if (free > needed) return;
+  throw new StoreError('full', `no room to restore as ${draft}: it takes ${needed} bytes, and ${free} are free`);
+}
+
+/** A folder that was copied whole has a lock that nobody holds; in that of a service, the file may change meanwhile. */
+function copyUnused(backup: string, draft: string): void {
+  requireRoom(draft, ['', ...LOGS].reduce((sum, suffix) => sum + fileBytes(`${backup}${suffix}`), 0));
+  const lock = existsSync(`${backup}-lock`) ? lockIfPossible(backup) : undefined;
+  try {
+    for (const suffix of ['', ...LOGS]) {
+      if (suffix === '' || fileBytes(`${backup}${suffix}`) > 0) copyBytes(`${backup}${suffix}`, `${draft}${suffix}`);
+    }
+  } finally {
+    lock?.release();
+  }
+}
+
+function lockIfPossible(backup: string): ReturnType<typeof lockDatabase> | undefined {
+  try {
+    return lockDatabase(backup, 0);
+  } catch (error) {
+    if (error instanceof DatabaseInUseError) throw error;
+    // A file system that can't be written to has nobody who writes to it.
+    return undefined;
+  }
+}
+
+/** Not copyFile: that would give the copy the permissions of the backup, be they for everyone. */
+function copyBytes(from: string, to: string): void {
+  const source = openSync(from, 'r');
+  const copy = openSync(to, 'wx', OWNER_ONLY_FILE);
+  try {
+    const buffer = new Uint8Array(MIB);
+    for (let count = readSync(source, buffer); count > 0; count = readSync(source, buffer)) {
+      writeWhole(copy, buffer.subarray(0, count));
+    }
+  } finally {
+    closeSync(copy);
+    closeSync(source);
+  }
+}
+
+/** How long it will be is not known before: there must be room for each piece as it comes. */
+async function receive(pieces: AsyncIterable<Uint8Array>, draft: string): Promise<void> {
+  const copy = openSync(draft, 'wx', OWNER_ONLY_FILE);
+  try {
+    for await (const piece of pieces) {
+      requireRoom(draft, piece.length);
+      writeWhole(copy, piece);
+    }
+  } finally {
+    closeSync(copy);
+  }
+}
+
+function writeWhole(descriptor: number, bytes: Uint8Array): void {
+  for (let written = 0; written < bytes.length; ) written += writeSync(descriptor, bytes, written);
+}
+
+/** What the draft holds, now sound, of this version, durable, and in one file. */
+function prepare(backup: string, draft: string): Holdings {
+  const found = inspect(backup, draft);
+  // The last connection to close moves the log into the file and removes it.
+  openWriting(draft).close();
+  syncFile(draft);
+  return found;
+}
+
+function inspect(backup: string, draft: string): Holdings {
+  using db = openWhole(draft, 'writable');
+  try {
+    refuseStrange(db, `the backup ${backup}`);
+    return soundHoldings(db, `the backup ${backup}`);
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    throw new DatabaseRefusedError(`the backup ${backup} is damaged, or no database`);
+  }
+}
+
+/** Where the old database is from now on. Until the one renaming of the draft it is in its place as well. */
+function exchange(target: string, draft: string, moment: string): string | null {
+  using _ = existsSync(target) ? holdAlone(target) : undefined;
+  const keptAs = keepOld(target, moment);
+  rmSync(`${target}-shm`, { force: true });
+  syncFolderOf(target);
+  renameSync(draft, target);
+  syncExchanged(target);
+  return existsSync(keptAs) ? keptAs : null;
+}
+
+function syncExchanged(target: string): void {
+  try {
+    syncFolderOf(target);
+  } catch (error) {
+    const message = `the backup is in the place of ${target}, but a power cut may undo that: ` +
+      'its folder cannot be synced';
+    throw new StoreError('unavailable', message, { cause: error });
+  }
+}
+
+/**
+ * Moves the log of the old database into it, and keeps every other process out until it is closed: a log that stayed
+ * would be taken for the new database's. undefined when it is too damaged for that.
+ */
+function holdAlone(target: string): DatabaseSync | undefined {
+  let db;
+  try {
+    db = openWhole(target, 'writable');
+    db.exec('PRAGMA busy_timeout = 1000');
+    db.exec('PRAGMA journal_mode = DELETE');
+    db.exec('BEGIN EXCLUSIVE');
+    return db;
+  } catch (error) {
+    db?.close();
+    if (isDamage(error)) return undefined;
+    if (primaryCodeOf(error) !== SQLITE_BUSY) throw error;
+    throw new DatabaseInUseError(`the database ${target} is in use by another command`);
+  }
+}
+
+/** A second name for the file, and with it for logs that no database could be asked to take in. The name. */
+function keepOld(target: string, moment: string): string {
+  removeSecondNames(target);
+  const keptAs = unusedName(`${target}.before-restore-${moment}`);
+  if (existsSync(target)) linkOrCopy(target, keptAs);
+  for (const suffix of LOGS) {
+    if (existsSync(`${target}${suffix}`)) renameSync(`${target}${suffix}`, `${keptAs}${suffix}`);
+  }
+  return keptAs;
+}
+
+/** Of the database that is still in its place, as a restore that was killed leaves them. */
+function removeSecondNames(target: string): void {
+  const present = statSync(target, { throwIfNoEntry: false, bigint: true });
+  const prefix = `${basename(target)}.before-restore-`;
+  for (const name of readdirSync(dirname(target)).filter((candidate) => candidate.startsWith(prefix))) {
+    const path = join(dirname(target), name);
+    const kept = statSync(path, { bigint: true });
+    if (present !== undefined && kept.ino === present.ino && kept.dev === present.dev) rmSync(path);
+  }
+}
+
+function unusedName(name: string): string {
+  let candidate = name;
+  for (let count = 2; ['', ...LOGS].some((suffix) => existsSync(`${candidate}${suffix}`)); count += 1) {
+    candidate = `${name}-${count}`;
+  }
+  return candidate;
+}
+
+function linkOrCopy(target: string, keptAs: string): void {
+  try {
+    linkSync(target, keptAs);
+  } catch (error) {
+    if (!isWithoutLinks(error)) throw error;
+    copyFileSync(target, keptAs, constants.COPYFILE_EXCL);
+    syncFile(keptAs);
+  }
+}
+
+// Whether what a database holds is whole, page by page and paste by paste.
 
 /** `quick` leaves out whether every index agrees with its table. */
 export type CheckDepth = 'quick' | 'full';
@@ -170,8 +373,19 @@ export interface Holdings {
 /** The schema that counts pastes as they come and go, in `usage`. */
 const COUNTS_SINCE_SCHEMA = 2;
 
+function refuseStrange(db: DatabaseSync, name: string): void {
+  const reason = whyRefused(db);
+  if (reason !== undefined) throw new DatabaseRefusedError(`${name} ${reason}`);
+}
+
+function soundHoldings(db: DatabaseSync, name: string): Holdings {
+  const [damage] = damageOf(db, 'full');
+  if (damage !== undefined) throw new DatabaseRefusedError(`${name} is damaged: ${damage}`);
+  return holdingsOf(db);
+}
+
 /** Why the database is none of this program's, in words that follow its name; undefined when it is. */
-export function strangenessOf(db: DatabaseSync): string | undefined {
+export function whyRefused(db: DatabaseSync): string | undefined {
   const applicationId = applicationIdOf(db);
   const version = schemaVersionOf(db);
   if (Number(db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get()?.['tables']) === 0) return 'is empty';

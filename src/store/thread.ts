@@ -53,10 +53,10 @@ function openWithRoom(path: string, ballast: Ballast | undefined): DatabaseSync 
 }
 
 /** What only a backup needs is loaded for it alone. */
-async function copy(request: CopyRequest): Promise<CopyReport> {
+async function copy({ from, to }: CopyRequest): Promise<CopyReport> {
   const { copyDatabase } = await import('./backup.ts');
   try {
-    return { kind: 'copied', copied: copyDatabase(request) };
+    return { kind: 'copied', copied: copyDatabase(from, to) };
   } catch (error) {
     return refusal(error);
   }

@@ -2,17 +2,19 @@
 // second process may do: nothing here discards content or cleans up, since leases and orphans are known to the server
 // alone. The server's own way in is open.ts.
 
+import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
+import { type CheckDepth, damageOf, type Holdings, holdingsOf, whyRefused } from './backup.ts';
+import { authorityLookups } from './certificates.ts';
 import {
-  createFile, type DatabaseLock, fileBytes, freeBytes, LOCK_WAIT_MS, lockDatabase, newerVersionRefused,
-  openReading, refuseOtherFiles, requireDatabase,
+  BALLAST_BYTES, createFile, type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, LOCK_WAIT_MS, lockDatabase,
+  newerVersionRefused, openReading, openWhole, refuseOtherFiles, requireDatabase, WAL_LIMIT_BYTES,
 } from './database.ts';
-import {
-  createAuthorityStore, createCertificateStore, openReader, prepareLookups, type StoreOptions,
-} from './open.ts';
+import { createAuthorityStore, createCertificateStore, openReader, prepareLookups, type StoreOptions } from './open.ts';
 import { MIGRATIONS, schemaVersionOf } from './schema.ts';
 import {
-  asStoreError, type AuditFilter, DatabaseInUseError, type Page, primaryCodeOf, SQLITE_CANTOPEN,
+  asStoreError, type AuditFilter, DatabaseInUseError, describe, isDamage, type Page, primaryCodeOf, SQLITE_CANTOPEN,
+  type StoredAuthority, type StoredCrl,
 } from './store.ts';
 import { startWriter, type Writer } from './writer.ts';
 
@@ -87,16 +89,13 @@ function lockUnlessServed(path: string): DatabaseLock | undefined {
 
 /** Through SQLite, as what another process has open must not be opened and closed by hand (see refuseOtherFiles). */
 function versionBeside(path: string): number {
-  let db;
   try {
-    db = openReading(path);
+    using db = openReading(path);
     return schemaVersionOf(db);
   } catch (error) {
     // It has the lock, and has not made the file so far.
     if (primaryCodeOf(error) === SQLITE_CANTOPEN) return 0;
     throw asStoreError(error);
-  } finally {
-    db?.close();
   }
 }
 
@@ -222,5 +221,100 @@ export function statsLookups(db: DatabaseSync) {
     countAdmins: (nowSeconds: number) => Number(admins.get({ nowSeconds })?.['admins']),
     countAudit: () => audit.get() as unknown as AuditCounts,
     pages: () => pages.get() as unknown as Pick<FileSizes, 'schemaVersion' | 'unusedBytes'>,
+  };
+}
+
+// What can be told about a database without changing anything: for `pasted check`, beside a running server or where
+// nobody serves, of any version and in any state. What of it is good or bad is the command's to say.
+
+/** What a sound database of this version says of itself. Times are Unix seconds. */
+export interface Contents {
+  readonly holdings: Holdings;
+  /** Null without pastes. */
+  readonly newestCreatedAt: number | null;
+  /** How many were ever issued. */
+  readonly certificates: number;
+  readonly authority: StoredAuthority | undefined;
+  readonly crl: StoredCrl | undefined;
+}
+
+export interface Examination {
+  /** Why it is none that this version may open, in words that follow its name. */
+  readonly whyRefused: string | undefined;
+  readonly schemaVersion: number;
+  readonly newestSchemaVersion: number;
+  /** A line each; none when it is sound. Not looked for in one that is refused. */
+  readonly damage: readonly string[];
+  /** undefined of one that is refused, damaged, or not of this version. */
+  readonly contents: Contents | undefined;
+}
+
+export interface Room {
+  readonly walBytes: number;
+  /** Above this something keeps the log from being emptied. */
+  readonly usualWalBytes: number;
+  readonly freeBytes: number;
+  /** What the service leaves free: with less, new pastes are refused. */
+  readonly reserveBytes: number;
+  readonly hasBallast: boolean;
+}
+
+const NOTHING_KNOWN: Examination = {
+  whyRefused: undefined, schemaVersion: 0, newestSchemaVersion: MIGRATIONS.length, damage: [], contents: undefined,
+};
+
+/** The file must exist. Throws StoreError when it can't be opened. */
+export function examineDatabase(path: string, depth: CheckDepth): Examination {
+  const isAlone = isUnused(path);
+  const examination = examineAs(path, depth, isAlone);
+  // Who opened it meanwhile may have changed what had been taken for immutable.
+  return isAlone && !isUnused(path) ? examineAs(path, depth, false) : examination;
+}
+
+/** Without files beside it nobody has it open, and nothing but the file itself counts. */
+function isUnused(path: string): boolean {
+  return !['-wal', '-shm', '-journal'].some((suffix) => existsSync(`${path}${suffix}`));
+}
+
+function examineAs(path: string, depth: CheckDepth, isAlone: boolean): Examination {
+  try {
+    // To read one that has a log, without one beside it, would leave an empty log and its index there.
+    using db = isAlone ? openWhole(path, 'immutable') : openReading(path);
+    return examine(db, depth);
+  } catch (error) {
+    if (!isDamage(error)) throw asStoreError(error);
+    return { ...NOTHING_KNOWN, damage: [describe(error)] };
+  }
+}
+
+function examine(db: DatabaseSync, depth: CheckDepth): Examination {
+  const reason = whyRefused(db);
+  const schemaVersion = schemaVersionOf(db);
+  const damage = reason === undefined ? damageOf(db, depth) : [];
+  const isReadable = reason === undefined && damage.length === 0 && schemaVersion === MIGRATIONS.length;
+  const contents = isReadable ? contentsOf(db) : undefined;
+  return { whyRefused: reason, schemaVersion, newestSchemaVersion: MIGRATIONS.length, damage, contents };
+}
+
+function contentsOf(db: DatabaseSync): Contents {
+  const newest = db.prepare('SELECT max(created_at) AS newest FROM pastes').get()?.['newest'];
+  const { findAuthority, findCrl } = authorityLookups(db);
+  return {
+    holdings: holdingsOf(db),
+    newestCreatedAt: typeof newest === 'number' ? newest : null,
+    certificates: Number(db.prepare('SELECT count(*) AS issued FROM certificates').get()?.['issued']),
+    authority: findAuthority(),
+    crl: findCrl(),
+  };
+}
+
+/** `path` is the database's; its folder must exist. */
+export function measureRoom(path: string): Room {
+  return {
+    walBytes: fileBytes(`${path}-wal`),
+    usualWalBytes: 2 * WAL_LIMIT_BYTES,
+    freeBytes: freeBytes(path),
+    reserveBytes: FREE_RESERVE_BYTES,
+    hasBallast: fileBytes(`${path}-ballast`) >= BALLAST_BYTES,
   };
 }
