@@ -1,8 +1,10 @@
-// The manual page pasted(1), in the macros of man(7): the tables of commands, settings, endpoints and errors, and the
-// chapters of manual-chapters.mjs. All markup is made here: what comes from elsewhere is text.
+// The manual page pasted(1), in the macros of man(7): the tables of commands, settings, endpoints and errors, and what
+// chapters.md explains in sentences. All markup is made here: what comes from elsewhere is text.
 
+import { readFileSync } from 'node:fs';
 import { wrapped } from './files.mjs';
-import { CHAPTERS } from './manual-chapters.mjs';
+
+const CHAPTERS = readFileSync(new URL('chapters.md', import.meta.url), 'utf8').split(/^## /m).slice(1);
 
 /** The page in roff. */
 export function manualPage({ commands, settings, exitCodes, routes, refusals, version, seconds }) {
@@ -40,8 +42,8 @@ export function manualPage({ commands, settings, exitCodes, routes, refusals, ve
       'openapi.json beside this release, which `pasted openapi` prints.'),
     ...routes.flatMap(({ method, path, summary }) => tagged(bold(`${method} ${path}`), [text(`${summary}.`)])),
     '.SH ERRORS',
-    text('An error is JSON on one line: `error` first, then `hint` where it helps, then what belongs to the case, such ' +
-      'as `max_size`. By status:'),
+    text('An error is JSON on one line: `error` first, then `hint` where it helps, then what belongs to the case, ' +
+      'such as `max_size`. By status:'),
     ...[...Map.groupBy(refusals, ({ status }) => status)]
       .toSorted(([one], [other]) => one - other)
       .flatMap(([status, ofStatus]) => tagged(bold(`${status}`), errorLines(ofStatus))),
@@ -62,7 +64,7 @@ function controlParagraphs() {
     '.PP',
     text('Where systemd runs it, root gives commands by `pastedctl`: they run as the user of pasted.service, with ' +
       'its settings, its secrets and its database, whether or not it runs, and with nothing of the environment of ' +
-      'whoever calls. The exit status is that of the command.'),
+      'whoever calls, nor of drop-ins of the unit. The exit status is that of the command. It needs D-Bus.'),
     '.PP',
     text('Files that such a command names are read and written by that user, and written in /var/lib/pasted alone; ' +
       'each is named by its whole path. Standard input and output are those of the caller, who should use these: ' +
@@ -134,7 +136,9 @@ function errorLines(refusals) {
   return refusals.flatMap(({ error }, index) => (index === 0 ? [literal(error)] : ['.br', literal(error)]));
 }
 
-function chapter({ title, paragraphs }) {
+/** Its title, and paragraphs with empty lines between. */
+function chapter(words) {
+  const [title, ...paragraphs] = words.trimEnd().split('\n\n');
   return [`.SH ${title}`, ...paragraphs.flatMap((paragraph) => ['.PP', text(paragraph)])];
 }
 

@@ -10,7 +10,7 @@ import { manualPage } from './manual.mjs';
 /** Where each shell looks for a completion: what its file is called. */
 const COMPLETION_NAMES = { bash: 'pasted', fish: 'pasted.fish', zsh: '_pasted' };
 
-/** `manual` in roff, `openapi` as JSON, `completions` by file name, and the table `settings`. From the folder `dist`. */
+/** From the folder `dist`: `manual` in roff, `openapi` as JSON, `completions` by file name, the table `settings`. */
 export async function describeProduct(dist, { card, seconds }) {
   const load = (module) => import(pathToFileURL(join(dist, module)).href);
   const [{ COMMANDS }, { SETTINGS }, { showUnit, showValue }, { ROUTES }, { REFUSALS }] = await Promise.all(
@@ -22,9 +22,8 @@ export async function describeProduct(dist, { card, seconds }) {
     shownFallback: showValue(setting, setting.fallback),
   }));
   const exitCodes = exitCodesIn(await printed(dist, 'help'));
-  const manual = manualPage({
-    commands: COMMANDS, settings, exitCodes, routes: ROUTES, refusals: Object.values(REFUSALS), version: card.version, seconds,
-  });
+  const tables = { commands: COMMANDS, settings, exitCodes, routes: ROUTES, refusals: Object.values(REFUSALS) };
+  const manual = manualPage({ ...tables, version: card.version, seconds });
 
   const completions = new Map();
   for (const [shell, name] of Object.entries(COMPLETION_NAMES)) {

@@ -108,7 +108,8 @@ test('README: the admin\'s certificate works as printed in pastec and in curl', 
   const shell = commandLines(t);
   const pasted = `pasted() { '${process.execPath}' '${builtMain()}' "$@"; }`;
   await shell.run(`${pasted}; pasted tls self-signed --host 127.0.0.1`);
-  const [tlsCertPath, tlsKeyPath] = ['server.crt', 'server.key'].map((name) => join(shell.folder, name)) as [string, string];
+  const tlsCertPath = join(shell.folder, 'server.crt');
+  const tlsKeyPath = join(shell.folder, 'server.key');
   const pkiCaPassword = 'of the authority';
   const app = await startApp(t, { tlsCertPath, tlsKeyPath, pkiCaPassword }, RUNNING_CLOCK);
   await shell.run(`echo 'of somebody else' | curl -fsS --cacert '${tlsCertPath}' -T - ${app.url}/`);
