@@ -18,7 +18,7 @@ import { createMetricsServer, createPublicServer, type ListeningAddress } from '
 import type { ServerCertificate, Tls } from './http/tls.ts';
 import { type AntifloodOptions, createAntiflood } from './limits/antiflood.ts';
 import { createWorkQueue, type WorkQueue } from './limits/work-queue.ts';
-import { type Cleanup, createCleanup } from './ops/cleanup.ts';
+import { Cleanup } from './ops/cleanup.ts';
 import { Challenges, Rates } from './pastes/admission.ts';
 import { createAudit, Identity } from './pastes/identity.ts';
 import { createContentRules } from './pastes/intake.ts';
@@ -119,8 +119,8 @@ export async function assemble(
     ...authority.handlers,
   };
   const revocationList = { renew: () => authority.renewRevocationList() };
-  const cleanup = createCleanup(cleanupTasks({ config, store, rates, revocationList, clock, count }), log);
-  const onStorageFull = createRoomMaking(cleanup.run, clock);
+  const cleanup = new Cleanup(cleanupTasks({ config, store, rates, revocationList, clock, count }), log);
+  const onStorageFull = createRoomMaking((name) => cleanup.run(name), clock);
   const server = createPublicServer({ config, handlers, clock, random, log, metrics, onStorageFull, tls });
   const replacements: Replacements = {
     proxySecret: (secret) => server.replaceProxySecret(secret),

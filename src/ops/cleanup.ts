@@ -1,6 +1,5 @@
 // The schedule of everything that is done in the background: each task by its own interval, in small steps, one at a
-// time and with pauses between, so that a large backlog never delays requests. What a step does is handed in;
-// pastes/upkeep.ts has the table of tasks.
+// time and with pauses between, so that a large backlog never delays requests. The tasks are in pastes/upkeep.ts.
 
 import type { Log } from '../core/events.ts';
 
@@ -11,72 +10,72 @@ export interface CleanupTask {
   readonly step: () => Promise<boolean>;
 }
 
-export interface Cleanup {
-  /** Begins the schedule; every task runs once at first. */
-  start(): void;
-  /** Carries a task out now, to its end. Tests and the command line use it. */
-  run(name: string): Promise<void>;
-  /** No further step begins; resolves when the running one has ended. */
-  stop(): Promise<void>;
-}
-
 /** After a step that leaves more to do, whichever task is next: requests come first. */
 const PAUSE_MS = 20;
 
-export function createCleanup(tasks: readonly CleanupTask[], log: Log): Cleanup {
-  let stopped = false;
-  const timers = new Map<string, NodeJS.Timeout>();
-  const running = new Map<string, Promise<void>>();
+export class Cleanup {
+  readonly #tasks: readonly CleanupTask[];
+  readonly #log: Log;
+  readonly #timers = new Map<CleanupTask, NodeJS.Timeout>();
+  readonly #running = new Map<CleanupTask, Promise<void>>();
   /** Resolves when the next step may begin. */
-  let turn: Promise<unknown> = Promise.resolve();
+  #turn: Promise<unknown> = Promise.resolve();
+  #isStopped = false;
+
+  constructor(tasks: readonly CleanupTask[], log: Log) {
+    this.#tasks = tasks;
+    this.#log = log;
+  }
+
+  /** Begins the schedule; every task runs once at first. */
+  start(): void {
+    for (const task of this.#tasks) void this.#runAndSchedule(task);
+  }
+
+  /** Carries a task out now, to its end. */
+  async run(name: string): Promise<void> {
+    const task = this.#tasks.find((candidate) => candidate.name === name);
+    if (task === undefined) throw new RangeError(`no cleanup task is called ${name}`);
+    await this.#join(task);
+  }
+
+  /** No further step begins; resolves when the running one has ended. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    await Promise.all(this.#running.values());
+  }
+
+  async #runAndSchedule(task: CleanupTask): Promise<void> {
+    await this.#join(task);
+    if (this.#isStopped) return;
+    const timer = setTimeout(() => void this.#runAndSchedule(task), task.intervalSeconds * 1000);
+    this.#timers.set(task, timer.unref());
+  }
 
   /** One run of a task at a time; a second call joins the first. */
-  function run(task: CleanupTask): Promise<void> {
-    const current = running.get(task.name);
+  #join(task: CleanupTask): Promise<void> {
+    const current = this.#running.get(task);
     if (current !== undefined) return current;
-    const begun = runSteps(task).finally(() => running.delete(task.name));
-    running.set(task.name, begun);
+    const begun = this.#runSteps(task).finally(() => this.#running.delete(task));
+    this.#running.set(task, begun);
     return begun;
   }
 
-  async function runSteps(task: CleanupTask): Promise<void> {
+  async #runSteps(task: CleanupTask): Promise<void> {
     try {
-      while (await takeTurn(task));
+      while (await this.#takeTurn(task));
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      const details = { task: task.name, reason };
-      log({ level: 'error', logger: 'cleanup', event: 'task failed', outcome: 'failure', details });
+      const details = { task: task.name, reason: error instanceof Error ? error.message : String(error) };
+      this.#log({ level: 'error', logger: 'cleanup', event: 'task failed', outcome: 'failure', details });
     }
   }
 
   /** Steps of two tasks at once would share a transaction, and a request would wait for both. */
-  async function takeTurn(task: CleanupTask): Promise<boolean> {
-    const mine = turn.then(() => !stopped && task.step());
+  async #takeTurn(task: CleanupTask): Promise<boolean> {
+    const step = this.#turn.then(() => !this.#isStopped && task.step());
     const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-    turn = mine.then((hasMore) => (hasMore ? pause() : undefined), () => undefined);
-    return mine;
+    this.#turn = step.then((hasMore) => (hasMore ? pause() : undefined), () => undefined);
+    return step;
   }
-
-  function schedule(task: CleanupTask): void {
-    if (stopped) return;
-    timers.set(task.name, setTimeout(() => runAndSchedule(task), task.intervalSeconds * 1000).unref());
-  }
-
-  function runAndSchedule(task: CleanupTask): void {
-    void run(task).then(() => schedule(task));
-  }
-
-  return {
-    start: () => tasks.forEach(runAndSchedule),
-    run: async (name) => {
-      const task = tasks.find((candidate) => candidate.name === name);
-      if (task === undefined) throw new RangeError(`no cleanup task is called ${name}`);
-      await run(task);
-    },
-    stop: async () => {
-      stopped = true;
-      for (const timer of timers.values()) clearTimeout(timer);
-      await Promise.all(running.values());
-    },
-  };
 }

@@ -1,26 +1,12 @@
 // How events are written down: JSON lines in production, lines for people elsewhere, each with its priority for the
-// journal; gathered and written a few times a second. What is worth an event, and that no secret is in it, is the
-// matter of whoever logs.
+// journal; gathered and written a few times a second. What is an event, and that no secret is in it, is the callers'.
 
-import type { Log, LogDetails, LogEntry, LogLevel } from '../core/events.ts';
+import type { Log, LogDetails, LogEntry } from '../core/events.ts';
 import type { Clock } from '../core/time.ts';
 
 export type LogFormat = 'text' | 'json';
 
-export interface LogParts {
-  readonly format: LogFormat;
-  /** Each line begins with its priority for the journal, which keeps the time of each line by itself. */
-  readonly forJournal?: boolean;
-  /** Takes whole lines, one after another; false when it could not take them, which loses them. Never waits. */
-  readonly write: (text: string) => boolean;
-  readonly clock: Clock;
-}
-
-export interface LogWriter {
-  readonly log: Log;
-  /** Writes what is gathered now: at the exit, or before the process may die. */
-  readonly flush: () => void;
-}
+export type LogWriter = ReturnType<typeof createLog>;
 
 /** A write costs some 10 us, a line 1 us: at 10 000 requests a second one write serves a hundred lines. */
 const GATHER_MS = 10;
@@ -29,37 +15,48 @@ const GATHER_MS = 10;
 const GATHER_CHARACTERS = 64 * 1024;
 
 /** sd-daemon(3): the journal takes the prefix off and keeps it as the line's PRIORITY. */
-const PRIORITIES: Readonly<Record<LogLevel, string>> = { error: '<3>', warning: '<4>', info: '<6>' };
-
-type ToLine = (entry: LogEntry, time: string) => string;
+const PRIORITIES = { error: '<3>', warning: '<4>', info: '<6>' };
 
 /** Lines come out in the order of the calls, each with the time of its call. */
-export function createLog({ format, forJournal = false, write, clock }: LogParts): LogWriter {
-  const toLine = forJournal ? journalLine(format) : format === 'json' ? jsonLine : timedTextLine;
-  const time = timeStamps(clock);
+export function createLog({ format, forJournal = false, write, clock }: {
+  readonly format: LogFormat;
+  /** Lines begin with their priority and have no time, which the journal keeps; JSON has it by contract. */
+  readonly forJournal?: boolean;
+  /** Takes whole lines; false when it could not take them, which loses them. Never waits. */
+  readonly write: (text: string) => boolean;
+  readonly clock: Clock;
+}) {
+  const now = timeStamps(clock);
   let gathered = '';
   let gatheredLines = 0;
   let lostLines = 0;
   let timer: NodeJS.Timeout | undefined;
 
-  function flush(): void {
-    clearTimeout(timer);
-    timer = undefined;
-    if (gatheredLines === 0) return;
-    const taken = write(lostLines === 0 ? gathered : `${toLine(lostNotice(lostLines), time())}${gathered}`);
-    lostLines = taken ? 0 : lostLines + gatheredLines;
-    gathered = '';
-    gatheredLines = 0;
+  function lineOf(entry: LogEntry): string {
+    const time = now();
+    if (forJournal) return PRIORITIES[entry.level] + (format === 'json' ? jsonLine(entry, time) : textLine(entry));
+    return format === 'json' ? jsonLine(entry, time) : `${time} ${textLine(entry)}`;
   }
 
   function log(entry: LogEntry): void {
-    gathered += toLine(entry, time());
+    gathered += lineOf(entry);
     gatheredLines += 1;
     if (gathered.length >= GATHER_CHARACTERS) flush();
     else timer ??= setTimeout(flush, GATHER_MS).unref();
   }
 
-  return { log, flush };
+  /** Writes what is gathered now: at the exit, or before the process may die. */
+  function flush(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    if (gatheredLines === 0) return;
+    const isTaken = write(lostLines === 0 ? gathered : `${lineOf(lostNotice(lostLines))}${gathered}`);
+    lostLines = isTaken ? 0 : lostLines + gatheredLines;
+    gathered = '';
+    gatheredLines = 0;
+  }
+
+  return { log: log satisfies Log, flush };
 }
 
 /** Whoever reads the log must know that there is a gap. */
@@ -80,6 +77,8 @@ function timeStamps(clock: Clock): () => string {
     return text;
   };
 }
+
+type LogValue = LogDetails[string];
 
 /** Every field of the contract on every line, so that a reader can rely on them: null where there is nothing to say. */
 function jsonLine(entry: LogEntry, time: string): string {
@@ -105,16 +104,6 @@ function json(value: LogValue | undefined): string {
   return escapeUnsafe(JSON.stringify(value));
 }
 
-/** JSON keeps its time: the contract has that field on every line. */
-function journalLine(format: LogFormat): ToLine {
-  const toLine = format === 'json' ? jsonLine : textLine;
-  return (entry, time) => `${PRIORITIES[entry.level]}${toLine(entry, time)}`;
-}
-
-function timedTextLine(entry: LogEntry, time: string): string {
-  return `${time} ${textLine(entry)}`;
-}
-
 /** `LEVEL  LOGGER  EVENT  rest`: the rest as `name=value`, but for what speaks for itself in a request. */
 function textLine(entry: LogEntry): string {
   const { details = {} } = entry;
@@ -130,8 +119,6 @@ function textLine(entry: LogEntry): string {
   return `${escapeUnsafe(`${entry.level}  ${entry.logger}  ${entry.event}  ${words.join(' ')}`.trimEnd())}\n`;
 }
 
-type LogValue = LogDetails[string];
-
 /** `GET /{id}/raw 200 1024 B 1.2 ms`, in this order, as far as they are there. */
 const REQUEST_WORDS = new Map<string, (value: LogValue) => string>([
   ['method', String],
@@ -142,12 +129,7 @@ const REQUEST_WORDS = new Map<string, (value: LogValue) => string>([
 ]);
 
 function requestWords(details: LogDetails): string[] {
-  const words: string[] = [];
-  for (const [name, show] of REQUEST_WORDS) {
-    const value = details[name];
-    if (value !== undefined) words.push(show(value));
-  }
-  return words;
+  return [...REQUEST_WORDS].flatMap(([name, show]) => (details[name] === undefined ? [] : show(details[name])));
 }
 
 /** What would make it unclear where a value ends. */

@@ -25,7 +25,7 @@ function challengesOf(bits: { paste: number; register: number }) {
   const spentNonces = new Set<string>();
   const asked: string[] = [];
   const counted: string[] = [];
-  const count: Count = (name: string, outcome?: unknown) => counted.push(`${name} ${outcome}`);
+  const count: Count = (...[name, outcome]) => counted.push(`${name} ${outcome}`);
   const challenges = new Challenges({
     config: testConfig({ powDifficultyBits: 5, powTtlSeconds: TTL_SECONDS, registerPowDifficultyBits: bits.register }),
     key: KEY,

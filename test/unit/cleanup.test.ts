@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { LogEntry } from '../../src/core/events.ts';
-import { type CleanupTask, createCleanup } from '../../src/ops/cleanup.ts';
+import { Cleanup, type CleanupTask } from '../../src/ops/cleanup.ts';
 
 const HOUR_SECONDS = 3600;
 
@@ -42,7 +42,7 @@ const noLog = (): void => assert.fail('nothing is to be logged');
 
 test('run: a task to its end, and a second call joins the first', async () => {
   const steps = tasksOf({ one: 3, other: 1 });
-  const cleanup = createCleanup(steps.tasks, noLog);
+  const cleanup = new Cleanup(steps.tasks, noLog);
   await Promise.all([cleanup.run('one'), cleanup.run('one')]);
   assert.deepEqual(steps.begun, ['one', 'one', 'one']);
   await cleanup.run('other');
@@ -53,7 +53,7 @@ test('run: a task to its end, and a second call joins the first', async () => {
 
 test('start: every task once, their steps one at a time and in turn', async () => {
   const steps = tasksOf({ a: 3, b: 1, c: 2 });
-  const cleanup = createCleanup(steps.tasks, noLog);
+  const cleanup = new Cleanup(steps.tasks, noLog);
   cleanup.start();
   await Promise.all(['a', 'b', 'c'].map((name) => cleanup.run(name)));
   assert.deepEqual(steps.begun, ['a', 'b', 'c', 'a', 'c', 'a']);
@@ -63,7 +63,7 @@ test('start: every task once, their steps one at a time and in turn', async () =
 
 test('start: after a step that leaves more to do nothing begins for a while, whichever task is next', async () => {
   const steps = tasksOf({ a: 2, b: 2 });
-  const cleanup = createCleanup(steps.tasks, noLog);
+  const cleanup = new Cleanup(steps.tasks, noLog);
   let turns = 0;
   let isOver = false;
   const count = (): void => {
@@ -92,7 +92,7 @@ test('run: a step that fails is logged, ends its task, and holds up nothing else
       throw new Error('the reason');
     },
   };
-  const cleanup = createCleanup([bad, ...steps.tasks], (entry) => logged.push(entry));
+  const cleanup = new Cleanup([bad, ...steps.tasks], (entry) => logged.push(entry));
   cleanup.start();
   await Promise.all([cleanup.run('bad'), cleanup.run('good')]);
   await cleanup.run('bad');
@@ -105,7 +105,7 @@ test('run: a step that fails is logged, ends its task, and holds up nothing else
 
 test('stop: waits for the step that runs and lets no further one begin', async () => {
   const steps = tasksOf({ endless: Infinity, other: Infinity });
-  const cleanup = createCleanup(steps.tasks, noLog);
+  const cleanup = new Cleanup(steps.tasks, noLog);
   cleanup.start();
   while (steps.begun.length < 3) await new Promise((resolve) => setImmediate(resolve));
   await cleanup.stop();
