@@ -102,7 +102,7 @@ export async function assemble(
   };
   const rules = createContentRules({ config, store, newContentId: () => idFromBytes(random(ID_BYTES)) });
   const callerOf = createCallerOf(identity);
-  const authority = new LazyAuthority({ ...parts, callerOf, tls });
+  const authority = new LazyAuthority({ ...parts, tls });
   const pastes = createPastes({ ...parts, rules });
   const ownPastes = createOwnPastes({ ...parts, rules });
   const handlers = {

@@ -3,7 +3,7 @@
 // clients make types and methods of. A test validates real answers by it, and refuses members that it does not name.
 
 import { REVOCATION_REASONS } from '../../src/authority/certificates.ts';
-import { MAX_CSR_CHARACTERS } from '../../src/authority/csr.ts';
+import { MAX_CSR_CHARACTERS } from '../../src/authority/keys.ts';
 
 export interface Schema {
   readonly $ref?: string;

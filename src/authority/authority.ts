@@ -1,16 +1,13 @@
-// The certificate authority: made once, its key unlocked when it is first needed and kept only as a key object. Issuing
-// with it is certificates.ts, its revocation list revocation-list.ts.
+// The certificate authority: made once; its key is unlocked when it is first needed, and kept only as a key object.
 
-import type { Config } from '../config/settings.ts';
-import type { Log } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
-import { type Clock, type RandomBytes, unixSeconds } from '../core/time.ts';
+import { unixSeconds } from '../core/time.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
 import { whyUnavailable } from '../http/present.ts';
-import type { WorkQueue } from '../limits/work-queue.ts';
-import type { Audit, Requester } from '../pastes/identity.ts';
+import type { Requester } from '../pastes/identity.ts';
+import type { Parts } from '../pastes/parts.ts';
 import { inTurn } from '../pastes/passwords.ts';
-import type { AuthorityStore } from '../store/open.ts';
+import type { Store } from '../store/open.ts';
 import type { StoredAuthority } from '../store/store.ts';
 import { makeAuthorityCertificate, makeSerial, validityFrom } from './certificates.ts';
 import { type Authority, AuthorityKeyError, generateKeyPair, lockPrivateKey, unlockPrivateKey } from './keys.ts';
@@ -25,112 +22,145 @@ export interface SigningAuthority extends Authority {
   readonly stored: StoredAuthority;
 }
 
-export interface Authorities {
-  /** What there is; undefined before the authority was made. */
-  find(): Promise<StoredAuthority | undefined>;
-  /** Makes the authority. Refuses when there is one, of any number that race all but one. */
-  create(commonName: string, requester: Requester): Promise<StoredAuthority>;
-  /** The authority with its key. Refuses when there is none, or its key can't be had. */
-  signing(): Promise<SigningAuthority>;
-  /** The same; makes the authority when there is none. */
-  ensured(requester: Requester): Promise<SigningAuthority>;
-  /** Refuses where create would, before anyone has said what to create. */
-  requireNone(): Promise<void>;
-  /** Refuses while nothing can be issued: there is no password, or it does not open the stored key. */
-  requireUsable(): Promise<void>;
-  /** Tries the password on the stored key, so that a wrong one is in the log from the start. Never rejects. */
-  checkKey(): Promise<void>;
-  /** Why nothing can be issued, in words for callers, as far as it is known: the key is tried by checkKey. */
-  whyUnavailable(): string | undefined;
-  /** Takes this one instead, once it has opened the stored key where there is one; whether it did. */
-  replacePassword(password: string): Promise<boolean>;
+export interface AuthoritiesParts extends Pick<Parts, 'config' | 'queue' | 'audit' | 'clock' | 'random' | 'log'> {
+  readonly store: Pick<Store, 'authority'>;
 }
 
-export function createAuthorities(parts: {
-  config: Config;
-  store: AuthorityStore;
-  queue: WorkQueue;
-  audit: Audit;
-  clock: Clock;
-  random: RandomBytes;
-  log: Log;
-  /** Called with the authority whenever it has been looked up or made, before anyone gets a certificate of it. */
-  onFound?: (authority: StoredAuthority) => void;
-}): Authorities {
-  const { config, store, queue, audit, clock, random, log, onFound } = parts;
-  let caPassword = config.pkiCaPassword;
-  let unlocked: Promise<SigningAuthority> | undefined;
+export class Authorities {
+  readonly #parts: AuthoritiesParts;
+  readonly #onFound: (authority: StoredAuthority) => void;
+  #password: string;
+  #unlocked: Promise<SigningAuthority> | undefined;
   /** The password does not open the stored key. Remembered, since trying it takes a tenth of a second. */
-  let isKeyLocked = false;
+  #isKeyLocked = false;
   /** Of those that each made its own, all but one would have worked for nothing, and some found the queue full. */
-  let creating: Promise<StoredAuthority> | undefined;
+  #creating: Promise<StoredAuthority> | undefined;
 
-  function requirePassword(): string {
-    if (caPassword === '') throw new Refusal('authorityPasswordMissing');
-    return caPassword;
+  /** `onFound` is called whenever the authority was looked up or made, before anyone gets a certificate of it. */
+  constructor(parts: AuthoritiesParts, onFound: (authority: StoredAuthority) => void = () => {}) {
+    this.#parts = parts;
+    this.#onFound = onFound;
+    this.#password = parts.config.pkiCaPassword;
   }
 
-  async function find(): Promise<StoredAuthority | undefined> {
-    const stored = await store.find();
-    if (stored !== undefined) onFound?.(stored);
+  /** What there is; undefined before the authority was made. */
+  async find(): Promise<StoredAuthority | undefined> {
+    const stored = await this.#parts.store.authority.find();
+    if (stored !== undefined) this.#onFound(stored);
     return stored;
   }
 
-  /** Those that come while it is being made fail as it fails. */
-  async function create(commonName: string, requester: Requester): Promise<StoredAuthority> {
-    if (creating !== undefined) {
-      await creating;
+  /** Refuses when there is one, of any number that race all but one; those that wait for it fail as it fails. */
+  async create(commonName: string, requester: Requester): Promise<StoredAuthority> {
+    if (this.#creating !== undefined) {
+      await this.#creating;
       throw new Refusal('authorityExists');
     }
-    creating = createOnly(commonName, requester).finally(() => {
-      creating = undefined;
+    this.#creating = this.#createOnly(commonName, requester).finally(() => {
+      this.#creating = undefined;
     });
-    return creating;
+    return this.#creating;
   }
 
-  async function requireNone(): Promise<void> {
-    if ((await find()) !== undefined) throw new Refusal('authorityExists');
-    requirePassword();
+  /** Refuses where create would, before anyone has said what to create. */
+  async requireNone(): Promise<void> {
+    if ((await this.find()) !== undefined) throw new Refusal('authorityExists');
+    this.#requirePassword();
   }
 
-  async function createOnly(commonName: string, requester: Requester): Promise<StoredAuthority> {
-    await requireNone();
-    const made = await make(commonName, requirePassword());
+  /** The authority with its key. Refuses when there is none, or its key can't be had. */
+  async signing(): Promise<SigningAuthority> {
+    const stored = await this.find();
+    if (stored === undefined) throw new Refusal('authorityMissing');
+    const password = this.#requirePassword();
+    if (this.#isKeyLocked) throw new Refusal('issuanceFailed');
+    this.#unlocked ??= this.#unlock(stored, password).catch((error: unknown) => {
+      this.#unlocked = undefined;
+      if (password === this.#password) {
+        this.#isKeyLocked = error instanceof Refusal && error.refusal === 'issuanceFailed';
+      }
+      throw error;
+    });
+    return this.#unlocked;
+  }
+
+  /** The same; makes the authority when there is none. */
+  async ensured(requester: Requester): Promise<SigningAuthority> {
+    this.#requirePassword();
+    if ((await this.find()) === undefined) {
+      await this.create(DEFAULT_AUTHORITY_NAME, requester).catch((error: unknown) => {
+        // Someone else was first: that authority is as good.
+        if (!(error instanceof Refusal && error.refusal === 'authorityExists')) throw error;
+      });
+    }
+    return this.signing();
+  }
+
+  /** Refuses while nothing can be issued: there is no password, or it does not open the stored key. */
+  async requireUsable(): Promise<void> {
+    this.#requirePassword();
+    if ((await this.find()) !== undefined) await this.signing();
+  }
+
+  /** Tries the password on the stored key, so that a wrong one is in the log from the start. Never rejects. */
+  async checkKey(): Promise<void> {
+    // Whoever found out has logged it; callers are told when they need the key.
+    await this.requireUsable().catch(() => {});
+  }
+
+  /** Why nothing can be issued, in words for callers, as far as it is known: the key is tried by checkKey. */
+  whyUnavailable(): string | undefined {
+    return whyUnavailable(this.#password !== '', this.#isKeyLocked);
+  }
+
+  /** Takes this one instead, once it has opened the stored key where there is one; whether it did. */
+  async replacePassword(password: string): Promise<boolean> {
+    const stored = await this.find();
+    if (stored !== undefined) {
+      // Why it does not open the key, #unlock has logged.
+      const opened = await this.#unlock(stored, password).catch(() => undefined);
+      if (opened === undefined) return false;
+      this.#unlocked = Promise.resolve(opened);
+      this.#isKeyLocked = false;
+    }
+    this.#password = password;
+    return true;
+  }
+
+  #requirePassword(): string {
+    if (this.#password === '') throw new Refusal('authorityPasswordMissing');
+    return this.#password;
+  }
+
+  async #createOnly(commonName: string, requester: Requester): Promise<StoredAuthority> {
+    const { store, audit } = this.#parts;
+    await this.requireNone();
+    const made = await this.#make(commonName, this.#requirePassword());
     const { fingerprint, expiresAt } = made.stored;
     const details = { type: 'ca', common_name: commonName, fingerprint, expires_at: expiresAt };
     const created = audit.event('cert_issued', 'success', requester, details);
-    if (!(await store.create(made.stored, created))) throw new Refusal('authorityExists');
+    if (!(await store.authority.create(made.stored, created))) throw new Refusal('authorityExists');
     audit.announce(created);
-    unlocked = Promise.resolve(made);
-    onFound?.(made.stored);
+    this.#unlocked = Promise.resolve(made);
+    this.#onFound(made.stored);
     return made.stored;
   }
 
-  async function make(commonName: string, password: string): Promise<SigningAuthority> {
+  async #make(commonName: string, password: string): Promise<SigningAuthority> {
+    const { config, queue, clock, random } = this.#parts;
     const createdAt = unixSeconds(clock);
     const validity = validityFrom(createdAt, config.pkiCaDays);
     const keyPair = await generateKeyPair();
+    const { privateKey } = keyPair;
     const certificate = await makeAuthorityCertificate({ commonName, serial: makeSerial(random), validity, keyPair });
-    const lockedKey = await inTurn(queue, QUEUED_AS, () => lockPrivateKey(keyPair.privateKey, password, random));
+    const lockedKey = await inTurn(queue, QUEUED_AS, () => lockPrivateKey(privateKey, password, random));
     const fingerprint = fingerprintSha1(certificate);
     const stored = { commonName, certificate, lockedKey, fingerprint, createdAt, expiresAt: validity.notAfter };
-    return { certificate, privateKey: keyPair.privateKey, stored };
+    return { certificate, privateKey, stored };
   }
 
-  async function signing(): Promise<SigningAuthority> {
-    const stored = await find();
-    if (stored === undefined) throw new Refusal('authorityMissing');
-    const password = requirePassword();
-    if (isKeyLocked) throw new Refusal('issuanceFailed');
-    unlocked ??= unlock(stored, password).catch((error: unknown) => {
-      unlocked = undefined;
-      if (password === caPassword) isKeyLocked = error instanceof Refusal && error.refusal === 'issuanceFailed';
-      throw error;
-    });
-    return unlocked;
-  }
-
-  async function unlock(stored: StoredAuthority, password: string): Promise<SigningAuthority> {
+  async #unlock(stored: StoredAuthority, password: string): Promise<SigningAuthority> {
+    const { queue, log } = this.#parts;
     const { certificate, lockedKey } = stored;
     try {
       const privateKey = await inTurn(queue, QUEUED_AS, () => unlockPrivateKey(lockedKey, password, certificate));
@@ -142,47 +172,4 @@ export function createAuthorities(parts: {
       throw new Refusal('issuanceFailed');
     }
   }
-
-  async function ensured(requester: Requester): Promise<SigningAuthority> {
-    requirePassword();
-    if ((await find()) === undefined) await createDefault(requester);
-    return signing();
-  }
-
-  async function createDefault(requester: Requester): Promise<void> {
-    try {
-      await create(DEFAULT_AUTHORITY_NAME, requester);
-    } catch (error) {
-      // Someone else was first: that authority is as good.
-      if (!(error instanceof Refusal && error.refusal === 'authorityExists')) throw error;
-    }
-  }
-
-  async function requireUsable(): Promise<void> {
-    requirePassword();
-    if ((await find()) !== undefined) await signing();
-  }
-
-  async function checkKey(): Promise<void> {
-    // Said in the log by whoever found out; callers are told when they need the key.
-    await requireUsable().catch(() => {});
-  }
-
-  async function replacePassword(password: string): Promise<boolean> {
-    const stored = await find();
-    if (stored !== undefined) {
-      // Why it does not open the key, unlock() has logged.
-      const opened = await unlock(stored, password).catch(() => undefined);
-      if (opened === undefined) return false;
-      unlocked = Promise.resolve(opened);
-      isKeyLocked = false;
-    }
-    caPassword = password;
-    return true;
-  }
-
-  return {
-    find, create, signing, ensured, requireNone, requireUsable, checkKey, replacePassword,
-    whyUnavailable: () => whyUnavailable(caPassword !== '', isKeyLocked),
-  };
 }

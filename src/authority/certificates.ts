@@ -1,17 +1,15 @@
-// Certificates (RFC 5280 section 4): the self-signed one of the authority and those of its clients; a server's too.
-// Times and serials are handed in; whether a serial is free, and storing what was made, is the
-// caller's.
+// Certificates (RFC 5280 section 4), exactly those of our profile: the authority's own, its clients', and that of a
+// server that vouches for itself. Times and serials are handed in; whether a serial is free, the caller must know.
 
 import { hash, X509Certificate } from 'node:crypto';
 import { DAY_SECONDS, MINUTE_SECONDS, type RandomBytes } from '../core/time.ts';
-import { bitStringOctets, components, readDer, TAGS } from '../crypto/presented.ts';
+import { bitStringOctets, components, DerError, isEncoding, readDer, TAGS } from '../crypto/presented.ts';
 import {
-  bitString, boolean, distinguishedName, enumerated, explicit, ia5String, implicit, integer, LATEST_TIME_SECONDS,
-  namedBits, normaliseCommonName, octetString, OIDS, seq, seqOf, type ServerName, time, unsignedInteger,
+  bitString, boolean, contextTag, distinguishedName, enumerated, explicit, ia5String, implicit, integer,
+  LATEST_TIME_SECONDS, namedBits, normaliseCommonName, octetString, OIDS, seq, seqOf, type ServerName, time,
+  unsignedInteger,
 } from './der.ts';
-import {
-  type Authority, type KeyPair, type PrivateKey, readIssuer, signSha256, signSha384, subjectPublicKeyInfo,
-} from './keys.ts';
+import { type Authority, type KeyPair, type PrivateKey, sign, subjectPublicKeyInfo } from './keys.ts';
 
 /** How long before its making a certificate is valid, for clients whose clocks are slow. */
 const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
@@ -22,37 +20,31 @@ export interface Validity {
   readonly notAfter: number;
 }
 
-export interface AuthorityRequest {
-  /** As normaliseCommonName returns it. */
-  readonly commonName: string;
+interface Dated {
   /** As makeSerial makes it. */
   readonly serial: string;
   readonly validity: Validity;
+}
+
+export interface AuthorityRequest extends Dated {
+  /** As normaliseCommonName returns it. */
+  readonly commonName: string;
   readonly keyPair: KeyPair;
 }
 
-export interface ClientRequest {
+export interface ClientRequest extends Dated {
   readonly commonName: string;
-  readonly serial: string;
-  readonly validity: Validity;
   /** The client's SubjectPublicKeyInfo in DER, on secp384r1. */
   readonly spki: Uint8Array;
   /** The key to `spki`, to be proved, where it was made here. */
   readonly privateKey?: PrivateKey;
 }
 
-type CertifiedKey = Pick<ClientRequest, 'spki' | 'privateKey'>;
-
-/** What a certificate says before it is signed. */
-export interface Template {
-  readonly serial: string;
-  /** AlgorithmIdentifier of the signature that will be put under it. */
-  readonly signature: Uint8Array;
-  readonly issuer: Uint8Array;
-  readonly validity: Validity;
-  readonly subject: Uint8Array;
-  readonly spki: Uint8Array;
-  readonly extensions: readonly Uint8Array[];
+export interface ServerRequest extends Dated {
+  /** One or more. */
+  readonly names: readonly ServerName[];
+  /** On P-256. */
+  readonly keyPair: KeyPair;
 }
 
 /**
@@ -67,20 +59,8 @@ export function validityFrom(issuedAt: number, days: number, latest: number = LA
 
 /** The certificate of a new authority in DER. Rejects with a RangeError what can't be encoded. */
 export async function makeAuthorityCertificate(request: AuthorityRequest): Promise<Uint8Array> {
-  const { commonName, serial, validity, keyPair } = request;
-  const subject = distinguishedName(commonName);
-  const spki = subjectPublicKeyInfo(keyPair.publicKey);
-  const extensions = [
-    authorityBasicConstraints(),
-    authorityKeyUsage(),
-    clientAuthOnly(),
-    subjectKeyIdentifier(keyIdentifier(spki)),
-  ];
-  const signature = ECDSA_WITH_SHA384;
-  const tbs = tbsCertificate({ serial, signature, issuer: subject, validity, subject, spki, extensions });
-  const certificate = await signed(tbs, keyPair.privateKey);
-  prove(certificate, certificate, { spki, privateKey: keyPair.privateKey });
-  return certificate;
+  const extensions = [authorityBasicConstraints(), authorityKeyUsage(), clientAuthOnly()];
+  return makeSelfSigned(request, distinguishedName(request.commonName), extensions, ECDSA_WITH_SHA384);
 }
 
 /**
@@ -88,7 +68,7 @@ export async function makeAuthorityCertificate(request: AuthorityRequest): Promi
  * authority's.
  */
 export async function makeClientCertificate(request: ClientRequest, authority: Authority): Promise<Uint8Array> {
-  const { commonName, serial, validity, spki } = request;
+  const { commonName, spki, privateKey } = request;
   const issuer = readIssuer(authority.certificate);
   const extensions = [
     leafBasicConstraints(),
@@ -97,11 +77,44 @@ export async function makeClientCertificate(request: ClientRequest, authority: A
     subjectKeyIdentifier(keyIdentifier(spki)),
     authorityKeyIdentifier(issuer.keyIdentifier),
   ];
-  const subject = distinguishedName(commonName);
-  const signature = ECDSA_WITH_SHA384;
-  const tbs = tbsCertificate({ serial, signature, issuer: issuer.name, validity, subject, spki, extensions });
+  const names = { issuer: issuer.name, subject: distinguishedName(commonName) };
+  const tbs = tbsCertificate(request, names, spki, extensions, ECDSA_WITH_SHA384);
   const certificate = await signed(tbs, authority.privateKey);
-  prove(certificate, authority.certificate, request);
+  prove(certificate, authority.certificate, spki, privateKey);
+  return certificate;
+}
+
+/** People alone read a server's common name; clients look at the alternative names. For when the first is too long. */
+const NAMELESS = 'pasted';
+
+/**
+ * The certificate in DER of a server that vouches for itself. Rejects with a RangeError what can't be encoded. It is no
+ * authority: the key of a server must not be able to vouch for other servers, and rustls and Firefox refuse authorities
+ * as servers. There is no keyUsage: without keyCertSign OpenSSL 1.1.1 does not see that such a certificate is
+ * self-signed, and with it a leaf breaks RFC 5280 section 4.2.1.9; without the extension every use is allowed, and
+ * extKeyUsage says which.
+ */
+export async function makeServerCertificate(request: ServerRequest): Promise<Uint8Array> {
+  const [first] = request.names;
+  if (first === undefined) throw new RangeError('a server has a name');
+  const subject = distinguishedName(normaliseCommonName(first.name) ?? NAMELESS);
+  const extensions = [leafBasicConstraints(), serverAuthOnly(), subjectAltName(request.names)];
+  return makeSelfSigned(request, subject, extensions, ECDSA_WITH_SHA256);
+}
+
+/** The key's identifier comes after the other extensions. */
+async function makeSelfSigned(
+  request: Dated & { readonly keyPair: KeyPair },
+  subject: Uint8Array,
+  extensions: readonly Uint8Array[],
+  algorithm: Uint8Array,
+): Promise<Uint8Array> {
+  const { publicKey, privateKey } = request.keyPair;
+  const spki = subjectPublicKeyInfo(publicKey);
+  const all = [...extensions, subjectKeyIdentifier(keyIdentifier(spki))];
+  const tbs = tbsCertificate(request, { issuer: subject, subject }, spki, all, algorithm);
+  const certificate = await signed(tbs, privateKey, algorithm);
+  prove(certificate, certificate, spki, privateKey);
   return certificate;
 }
 
@@ -120,8 +133,13 @@ export async function makeClientCertificate(request: ClientRequest, authority: A
  *
  * The unique ids MUST NOT be there (section 4.1.2.8). v3 is the number 2.
  */
-export function tbsCertificate(template: Template): Uint8Array {
-  const { serial, signature, issuer, validity, subject, spki, extensions } = template;
+function tbsCertificate(
+  { serial, validity }: Dated,
+  { issuer, subject }: { readonly issuer: Uint8Array; readonly subject: Uint8Array },
+  spki: Uint8Array,
+  extensions: readonly Uint8Array[],
+  signature: Uint8Array,
+): Uint8Array {
   return seq(
     explicit(0, integer(2)),
     certificateSerialNumber(serial),
@@ -134,8 +152,29 @@ export function tbsCertificate(template: Template): Uint8Array {
   );
 }
 
+/** AlgorithmIdentifier; the parameters are absent (RFC 5758 section 3.2). */
+export const ECDSA_WITH_SHA384 = seq(OIDS.ecdsaWithSha384);
+const ECDSA_WITH_SHA256 = seq(OIDS.ecdsaWithSha256);
+
+/**
+ * Certificate and CertificateList alike (RFC 5280 sections 4.1 and 5.1).
+ *
+ *     SEQUENCE {
+ *       tbs                  TBSCertificate or TBSCertList,
+ *       signatureAlgorithm   AlgorithmIdentifier,
+ *       signatureValue       BIT STRING }
+ */
+export async function signed(
+  toBeSigned: Uint8Array,
+  privateKey: PrivateKey,
+  algorithm: Uint8Array = ECDSA_WITH_SHA384,
+): Promise<Uint8Array> {
+  const digest = algorithm === ECDSA_WITH_SHA256 ? 'sha256' : 'sha384';
+  return seq(toBeSigned, algorithm, bitString(await sign(digest, privateKey, toBeSigned)));
+}
+
 /** Reads a certificate back with OpenSSL's parser before anyone relies on it: what comes out of here, works. */
-export function prove(certificate: Uint8Array, issuer: Uint8Array, { spki, privateKey }: CertifiedKey): void {
+function prove(certificate: Uint8Array, issuer: Uint8Array, spki: Uint8Array, privateKey?: PrivateKey): void {
   const made = new X509Certificate(certificate);
   const authority = new X509Certificate(issuer);
   if (made.validToDate > authority.validToDate) throw new RangeError('certificate would outlive its authority');
@@ -147,12 +186,55 @@ export function prove(certificate: Uint8Array, issuer: Uint8Array, { spki, priva
   if (!proved) throw new Error('certificate does not verify under its authority');
 }
 
-// Extensions of certificates and revocation lists (RFC 5280 sections 4.2, 5.2 and 5.3), exactly those of our profile.
+/**
+ * What an authority's certificate (DER) says to those that it issues for: the encoding of its subject, and its
+ * subjectKeyIdentifier. Copied, so that they are exact. Throws a DerError for anything but a version 3 certificate with
+ * a subjectKeyIdentifier and no unique ids.
+ */
+export function readIssuer(certificate: Uint8Array): { readonly name: Uint8Array; readonly keyIdentifier: Uint8Array } {
+  const { sequence, integer: number, bitString: bits } = TAGS;
+  const [tbs] = components(readDer(certificate), sequence, sequence, bits);
+  const fields = [contextTag(0), number, sequence, sequence, sequence, sequence, sequence, contextTag(3)] as const;
+  const [, , , , , subject, , extensions] = components(tbs, ...fields);
+  const list = extensions.children[0]?.children ?? [];
+  const found = list.find(({ children: [extnId] }) => (
+    extnId !== undefined && isEncoding(extnId, OIDS.subjectKeyIdentifier)
+  ));
+  // It is never critical (section 4.2.1.2), so nothing stands between the two.
+  const extnValue = found?.children[1];
+  if (extnValue === undefined) throw new DerError('certificate without subjectKeyIdentifier');
+  return { name: subject.encoding, keyIdentifier: readDer(extnValue.content).content };
+}
 
-/** RFC 5280 section 4.2.1.3, bit numbers of KeyUsage. */
+/** SHA-256 of a certificate's DER as browsers and `openssl x509 -fingerprint -sha256` show it. */
+export function shownFingerprint(certificate: Uint8Array): string {
+  return new X509Certificate(certificate).fingerprint256;
+}
+
+const SERIAL_BYTES = 16;
+const WELL_FORMED_SERIAL = /^[4-7][0-9a-f]{31}$/;
+
+/**
+ * 32 lowercase hex digits with 126 random bits. The first is 4 to 7: positive, and of the same length in every tool.
+ */
+export function makeSerial(random: RandomBytes): string {
+  const bytes = Uint8Array.from(random(SERIAL_BYTES));
+  bytes[0] = (bytes[0]! & 0x3f) | 0x40;
+  return Buffer.from(bytes).toString('hex');
+}
+
+/** CertificateSerialNumber ::= INTEGER (section 4.1.2.2). Refuses, with a RangeError, what makeSerial does not make. */
+export function certificateSerialNumber(serial: string): Uint8Array {
+  if (!WELL_FORMED_SERIAL.test(serial)) throw new RangeError(`no serial: ${serial}`);
+  return unsignedInteger(Buffer.from(serial, 'hex'));
+}
+
+// Extensions of certificates and revocation lists (RFC 5280 sections 4.2, 5.2 and 5.3).
+
+/** Section 4.2.1.3, bit numbers of KeyUsage. */
 const KEY_USAGE = { digitalSignature: 0, keyCertSign: 5, cRLSign: 6 } as const;
 
-/** RFC 5280 section 5.3.1, those that a caller may give. `unspecified` is said by leaving the extension out. */
+/** Section 5.3.1, those that a caller may give. `unspecified` is said by leaving the extension out. */
 export const REVOCATION_REASONS = {
   keyCompromise: 1,
   affiliationChanged: 3,
@@ -235,11 +317,7 @@ export function subjectKeyIdentifier(identifier: Uint8Array): Uint8Array {
   return extension(OIDS.subjectKeyIdentifier, octetString(identifier));
 }
 
-/**
- * The issuer's subjectKeyIdentifier.
- *
- *     AuthorityKeyIdentifier ::= SEQUENCE { keyIdentifier [0] IMPLICIT OCTET STRING OPTIONAL, ... }
- */
+/** The issuer's: AuthorityKeyIdentifier ::= SEQUENCE { keyIdentifier [0] IMPLICIT OCTET STRING OPTIONAL, ... } */
 export function authorityKeyIdentifier(identifier: Uint8Array): Uint8Array {
   return extension(OIDS.authorityKeyIdentifier, seq(implicit(0, octetString(identifier))));
 }
@@ -252,95 +330,4 @@ export function crlNumber(number: number): Uint8Array {
 /** CRLReason ::= ENUMERATED */
 export function reasonCode(reason: RevocationReason): Uint8Array {
   return extension(OIDS.reasonCode, enumerated(REVOCATION_REASONS[reason]));
-}
-
-// Serial numbers of certificates (RFC 5280 section 4.1.2.2): made here from randomness, kept and shown as 32 hex
-// digits. Whether one is taken already, the storage knows.
-
-const SERIAL_BYTES = 16;
-const WELL_FORMED = /^[4-7][0-9a-f]{31}$/;
-
-/**
- * 32 lowercase hex digits with 126 random bits. The first is 4 to 7: positive, and of the same length in every tool.
- */
-export function makeSerial(random: RandomBytes): string {
-  const bytes = Uint8Array.from(random(SERIAL_BYTES));
-  bytes[0] = (bytes[0]! & 0x3f) | 0x40;
-  return Buffer.from(bytes).toString('hex');
-}
-
-/** CertificateSerialNumber ::= INTEGER. Refuses, with a RangeError, what makeSerial does not make. */
-export function certificateSerialNumber(serial: string): Uint8Array {
-  if (!WELL_FORMED.test(serial)) throw new RangeError(`no serial: ${serial}`);
-  return unsignedInteger(Buffer.from(serial, 'hex'));
-}
-
-// What certificates and revocation lists have in common: bytes, the algorithm, and the issuer's signature over the
-// bytes.
-
-/** AlgorithmIdentifier; the parameters are absent (RFC 5758 section 3.2). */
-export const ECDSA_WITH_SHA384 = seq(OIDS.ecdsaWithSha384);
-export const ECDSA_WITH_SHA256 = seq(OIDS.ecdsaWithSha256);
-
-/**
- * Certificate and CertificateList alike (RFC 5280 sections 4.1 and 5.1).
- *
- *     SEQUENCE {
- *       tbs                  TBSCertificate or TBSCertList,
- *       signatureAlgorithm   AlgorithmIdentifier,
- *       signatureValue       BIT STRING }
- */
-export async function signed(toBeSigned: Uint8Array, privateKey: PrivateKey): Promise<Uint8Array> {
-  return seq(toBeSigned, ECDSA_WITH_SHA384, bitString(await signSha384(privateKey, toBeSigned)));
-}
-
-/** The same by a key on P-256. */
-export async function signedWithSha256(toBeSigned: Uint8Array, privateKey: PrivateKey): Promise<Uint8Array> {
-  return seq(toBeSigned, ECDSA_WITH_SHA256, bitString(await signSha256(privateKey, toBeSigned)));
-}
-
-// The certificate of a server that vouches for itself (RFC 5280 section 4): a leaf that is its own trust anchor, for
-// whoever is given it. Times and the serial are handed in. Does not look at certificates that others made, but to find
-// the first of a file.
-
-/** Nobody reads it but people: clients look at the alternative names. For when the first of those is too long. */
-const NAMELESS = 'pasted';
-
-export interface ServerCertificateRequest {
-  /** One or more. */
-  readonly names: readonly ServerName[];
-  /** As makeSerial makes it. */
-  readonly serial: string;
-  readonly validity: Validity;
-  /** On P-256. */
-  readonly keyPair: KeyPair;
-}
-
-/**
- * The certificate in DER. Rejects with a RangeError what can't be encoded. It is no authority: the key of a server must
- * not be able to vouch for other servers, and rustls and Firefox refuse authorities as servers. There is no keyUsage:
- * without keyCertSign OpenSSL 1.1.1 does not see that such a certificate is self-signed, and with it a leaf breaks RFC
- * 5280 section 4.2.1.9; without the extension every use is allowed, and extKeyUsage says which.
- */
-export async function makeServerCertificate(request: ServerCertificateRequest): Promise<Uint8Array> {
-  const { names, serial, validity, keyPair } = request;
-  if (names.length === 0) throw new RangeError('a server has a name');
-  const subject = distinguishedName(normaliseCommonName(names[0]!.name) ?? NAMELESS);
-  const spki = subjectPublicKeyInfo(keyPair.publicKey);
-  const extensions = [
-    leafBasicConstraints(),
-    serverAuthOnly(),
-    subjectAltName(names),
-    subjectKeyIdentifier(keyIdentifier(spki)),
-  ];
-  const signature = ECDSA_WITH_SHA256;
-  const tbs = tbsCertificate({ serial, signature, issuer: subject, validity, subject, spki, extensions });
-  const certificate = await signedWithSha256(tbs, keyPair.privateKey);
-  prove(certificate, certificate, { spki, privateKey: keyPair.privateKey });
-  return certificate;
-}
-
-/** SHA-256 of a certificate's DER as browsers and `openssl x509 -fingerprint -sha256` show it. */
-export function shownFingerprint(certificate: Uint8Array): string {
-  return new X509Certificate(certificate).fingerprint256;
 }

@@ -1,50 +1,39 @@
-// Client certificates: issuing, registering, listing, revoking. The bytes are made in crypto/; the one decision that
-// counts, who is the first and so the admin, is made in the store. The contract's "Certificate" states and the
-// decisions' "PKI" are the source.
+// Client certificates: issued, registered, listed, revoked. Which is the first, and so the admin's, the store decides.
+// The contract's "Certificate" states and the decisions' "PKI" are the source.
 
-import type { Config } from '../config/settings.ts';
 import type { Caller } from '../core/callers.ts';
-import type { Log } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
-import { type Clock, type RandomBytes, unixSeconds } from '../core/time.ts';
+import { unixSeconds } from '../core/time.ts';
 import { sha256 } from '../crypto/digest.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
-import type { WorkQueue } from '../limits/work-queue.ts';
-import type { Challenges, Work } from '../pastes/admission.ts';
-import { type Audit, type CertificateStatus, type Requester, requireIdentity, statusOf } from '../pastes/identity.ts';
+import { createWorkQueue, type WorkQueue } from '../limits/work-queue.ts';
+import type { Challenges } from '../pastes/admission.ts';
+import { type Requester, requireIdentity, statusOf } from '../pastes/identity.ts';
+import type { Parts } from '../pastes/parts.ts';
 import { inTurn } from '../pastes/passwords.ts';
-import type { CertificateStore } from '../store/open.ts';
+import type { Store } from '../store/open.ts';
 import { type Certificate, type Listed, type Page, type SpentChallenge, StoreError } from '../store/store.ts';
 import type { Authorities, SigningAuthority } from './authority.ts';
 import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom } from './certificates.ts';
-import { CsrRefused, readCertificationRequest } from './csr.ts';
-import { generateKeyPair, type PrivateKey, subjectPublicKeyInfo } from './keys.ts';
-import { KdfQueueFull, type KdfThread } from './pkcs12-kdf-thread.ts';
-import { type BundleProfile, makeBundle } from './pkcs12.ts';
+import {
+  CsrRefused, generateKeyPair, type PrivateKey, readCertificationRequest, subjectPublicKeyInfo,
+} from './keys.ts';
+import {
+  type BundleProfile, type BundleRequest, deriveKeys, type DeriveKeys, deriveKeysInThread, makeBundle,
+} from './pkcs12.ts';
 
 /** The contract: a serial that is taken is drawn anew so often. */
 const SERIAL_ATTEMPTS = 5;
+
+export interface IssuingParts extends Pick<Parts, 'config' | 'audit' | 'clock' | 'random' | 'log'> {
+  readonly store: Pick<Store, 'certificates'>;
+  readonly challenges: Pick<Challenges, 'notSpent'>;
+}
 
 /** A public key to certify, with its private key where the service made it. */
 export interface CertifiedKey {
   readonly spki: Uint8Array;
   readonly privateKey?: PrivateKey;
-}
-
-export interface IssuedCertificate {
-  readonly serial: string;
-  readonly commonName: string;
-  readonly fingerprint: string;
-  readonly createdAt: number;
-  readonly expiresAt: number;
-  readonly isAdmin: boolean;
-  /** DER. */
-  readonly certificate: Uint8Array;
-}
-
-/** A certificate as it is at this moment. */
-export interface CertificateRecord extends Certificate {
-  readonly status: CertificateStatus;
 }
 
 export interface IssueRequest {
@@ -58,27 +47,26 @@ export interface IssueRequest {
   readonly onlyFirst?: boolean;
 }
 
-/** Some certificate was issued before the one that was to be the first; nothing was issued now. */
-export class NotFirstError extends Error {
-  override readonly name = 'NotFirstError';
+/** The certificate is in DER. */
+type MadeCertificate = Awaited<ReturnType<typeof make>>;
+
+export interface IssuedCertificate extends MadeCertificate {
+  readonly isAdmin: boolean;
 }
 
-export interface Certificates {
-  issue(request: IssueRequest, authority: SigningAuthority): Promise<IssuedCertificate>;
-  /** A page of those that the caller obtained or holds; none for the anonymous. */
-  listOf(caller: Caller, page: Page): Promise<Listed<CertificateRecord>>;
-  /**
-   * Revokes a certificate that the caller obtained or holds. One that is revoked already is refused as such to whoever
-   * presents a fingerprint, so that a holder who repeats the call sees it.
-   */
-  revoke(serial: string, revoker: Revoker, reason: RevocationReason | null): Promise<void>;
-  /** Refuses where revoke would, before anyone has said why. */
-  requireRevocable(serial: string, revoker: Revoker): Promise<Certificate>;
+/** A certificate as it is at this moment. */
+export interface CertificateRecord extends Certificate {
+  readonly status: ReturnType<typeof statusOf>;
 }
 
 export interface Revoker {
   readonly caller: Caller;
   readonly requester: Requester;
+}
+
+/** Some certificate was issued before the one that was to be the first; nothing was issued now. */
+export class NotFirstError extends Error {
+  override readonly name = 'NotFirstError';
 }
 
 /** A new key of the kind that clients get. */
@@ -97,177 +85,170 @@ export function requestedKey(csr: string): CertifiedKey {
   }
 }
 
-export function createCertificates(parts: {
-  config: Config;
-  store: CertificateStore;
-  challenges: Pick<Challenges, 'notSpent'>;
-  audit: Audit;
-  clock: Clock;
-  random: RandomBytes;
-  log: Log;
-}): Certificates {
-  const { config, store, challenges, audit, clock, random, log } = parts;
-
-  async function issue(request: IssueRequest, authority: SigningAuthority): Promise<IssuedCertificate> {
-    try {
-      return await attemptIssue(request, authority);
-    } catch (error) {
-      if (error instanceof Refusal || error instanceof StoreError || error instanceof NotFirstError) throw error;
-      const reason = error instanceof Error ? error.message : String(error);
-      log({ level: 'error', logger: 'pki', event: 'issuance failed', outcome: 'failure', details: { reason } });
-      throw new Refusal('issuanceFailed');
-    }
-  }
-
-  async function attemptIssue(request: IssueRequest, authority: SigningAuthority): Promise<IssuedCertificate> {
+export async function issueCertificate(
+  parts: IssuingParts,
+  request: IssueRequest,
+  authority: SigningAuthority,
+): Promise<IssuedCertificate> {
+  try {
     for (let attempt = 1; attempt <= SERIAL_ATTEMPTS; attempt += 1) {
-      const made = await make(request, authority);
+      const made = await make(parts, request, authority);
       await request.before?.(made.certificate);
-      const isAdmin = await record(made, request);
+      const isAdmin = await record(parts, made, request);
       if (isAdmin !== undefined) return { ...made, isAdmin };
     }
     throw new Error(`no unused serial in ${SERIAL_ATTEMPTS} attempts`);
+  } catch (error) {
+    if (error instanceof Refusal || error instanceof StoreError || error instanceof NotFirstError) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    parts.log({ level: 'error', logger: 'pki', event: 'issuance failed', outcome: 'failure', details: { reason } });
+    throw new Refusal('issuanceFailed');
   }
-
-  async function make(
-    { commonName, key }: IssueRequest,
-    authority: SigningAuthority,
-  ): Promise<Omit<IssuedCertificate, 'isAdmin'>> {
-    const createdAt = unixSeconds(clock);
-    const validity = validityFrom(createdAt, config.pkiCertDays, authority.stored.expiresAt);
-    const serial = makeSerial(random);
-    const certificate = await makeClientCertificate({ commonName, serial, validity, ...key }, authority);
-    const fingerprint = fingerprintSha1(certificate);
-    return { serial, commonName, fingerprint, createdAt, expiresAt: validity.notAfter, certificate };
-  }
-
-  /** Whether it is the admin's; undefined when the serial is taken. */
-  async function record(
-    { certificate: _, ...made }: Omit<IssuedCertificate, 'isAdmin'>,
-    { key, requester, spend, onlyFirst = false }: IssueRequest,
-  ): Promise<boolean | undefined> {
-    const { commonName, fingerprint, expiresAt, serial } = made;
-    const details = { type: 'client', common_name: commonName, fingerprint, expires_at: expiresAt };
-    const issued = audit.event('cert_issued', 'success', requester, details);
-    const granted = audit.event('admin_granted', 'success', requester, { serial, fingerprint });
-    const certificate = { ...made, issuedTo: requester.fingerprint, publicKeySha256: sha256(key.spki) };
-    const outcome = await store.issue({ certificate, spend, onlyFirst, issued, granted });
-    if (outcome.refused === 'powAlreadyUsed' || outcome.refused === 'powExpired') {
-      throw challenges.notSpent(outcome.refused, 'register');
-    }
-    if (outcome.refused === 'notFirst') throw new NotFirstError('a certificate was issued before');
-    if (outcome.refused === 'serialTaken') return undefined;
-    if (outcome.refused !== null) throw new Refusal(outcome.refused);
-    audit.announce(issued);
-    if (outcome.isAdmin) audit.announce(granted);
-    return outcome.isAdmin;
-  }
-
-  async function requireRevocable(serial: string, { caller, requester }: Revoker): Promise<Certificate> {
-    if (requester.fingerprint === null) requireIdentity(caller);
-    const certificate = await store.findBySerial(serial);
-    if (certificate !== undefined && certificate.revokedAt !== null) throw new Refusal('certificateRevoked');
-    const holder = requireIdentity(caller);
-    if (certificate === undefined) throw new Refusal('certificateNotFound');
-    if (certificate.issuedTo !== holder && certificate.fingerprint !== holder) throw new Refusal('permissionDenied');
-    return certificate;
-  }
-
-  async function revoke(serial: string, revoker: Revoker, reason: RevocationReason | null): Promise<void> {
-    const { fingerprint } = await requireRevocable(serial, revoker);
-    const revoked = audit.event('cert_revoked', 'success', revoker.requester, { serial, fingerprint });
-    const outcome = await store.revoke({ serial, nowSeconds: unixSeconds(clock), reason, revoked });
-    if (outcome.refused !== null) throw new Refusal(outcome.refused);
-    audit.announce(revoked);
-  }
-
-  return {
-    issue,
-    requireRevocable,
-    revoke,
-    listOf: async ({ fingerprint }, page) => {
-      if (fingerprint === null) return { items: [], total: 0 };
-      const nowSeconds = unixSeconds(clock);
-      const { items, total } = await store.listOf(fingerprint, page);
-      const records = items.map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) }));
-      return { items: records, total };
-    },
-  };
 }
 
-// POST /register: anyone who has done the work gets a certificate and its key in a PKCS#12 bundle; the authority is
-// made when there is none. The bundle is made before the certificate is recorded, so that a failure costs the caller
-// nothing.
+async function make(
+  { config, clock, random }: IssuingParts,
+  { commonName, key }: IssueRequest,
+  authority: SigningAuthority,
+) {
+  const createdAt = unixSeconds(clock);
+  const validity = validityFrom(createdAt, config.pkiCertDays, authority.stored.expiresAt);
+  const serial = makeSerial(random);
+  const certificate = await makeClientCertificate({ commonName, serial, validity, ...key }, authority);
+  const fingerprint = fingerprintSha1(certificate);
+  return { serial, commonName, fingerprint, createdAt, expiresAt: validity.notAfter, certificate };
+}
+
+/** Whether it is the admin's; undefined when the serial is taken. */
+async function record(
+  { store, challenges, audit }: IssuingParts,
+  { certificate: _, ...made }: MadeCertificate,
+  { key, requester, spend, onlyFirst = false }: IssueRequest,
+): Promise<boolean | undefined> {
+  const { commonName, fingerprint, expiresAt, serial } = made;
+  const details = { type: 'client', common_name: commonName, fingerprint, expires_at: expiresAt };
+  const issued = audit.event('cert_issued', 'success', requester, details);
+  const granted = audit.event('admin_granted', 'success', requester, { serial, fingerprint });
+  const certificate = { ...made, issuedTo: requester.fingerprint, publicKeySha256: sha256(key.spki) };
+  const outcome = await store.certificates.issue({ certificate, spend, onlyFirst, issued, granted });
+  if (outcome.refused === 'powAlreadyUsed' || outcome.refused === 'powExpired') {
+    throw challenges.notSpent(outcome.refused, 'register');
+  }
+  if (outcome.refused === 'notFirst') throw new NotFirstError('a certificate was issued before');
+  if (outcome.refused === 'serialTaken') return undefined;
+  if (outcome.refused !== null) throw new Refusal(outcome.refused);
+  audit.announce(issued);
+  if (outcome.isAdmin) audit.announce(granted);
+  return outcome.isAdmin;
+}
+
+/** A page of the certificates that the caller obtained or holds; none for the anonymous. */
+export async function listCertificates(
+  { store, clock }: Pick<IssuingParts, 'store' | 'clock'>,
+  { fingerprint }: Caller,
+  page: Page,
+): Promise<Listed<CertificateRecord>> {
+  if (fingerprint === null) return { items: [], total: 0 };
+  const nowSeconds = unixSeconds(clock);
+  const { items, total } = await store.certificates.listOf(fingerprint, page);
+  return { items: items.map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) })), total };
+}
+
+/** Refuses where revokeCertificate would, before anyone has said why. */
+export async function requireRevocable(
+  { store }: Pick<IssuingParts, 'store'>,
+  serial: string,
+  { caller, requester }: Revoker,
+): Promise<Certificate> {
+  if (requester.fingerprint === null) requireIdentity(caller);
+  const certificate = await store.certificates.findBySerial(serial);
+  if (certificate !== undefined && certificate.revokedAt !== null) throw new Refusal('certificateRevoked');
+  const holder = requireIdentity(caller);
+  if (certificate === undefined) throw new Refusal('certificateNotFound');
+  if (certificate.issuedTo !== holder && certificate.fingerprint !== holder) throw new Refusal('permissionDenied');
+  return certificate;
+}
+
+/**
+ * Revokes a certificate that the caller obtained or holds. One that is revoked already is refused as such to whoever
+ * presents a fingerprint, so that a holder who repeats the call sees it.
+ */
+export async function revokeCertificate(
+  parts: Pick<IssuingParts, 'store' | 'audit' | 'clock'>,
+  serial: string,
+  revoker: Revoker,
+  reason: RevocationReason | null,
+): Promise<void> {
+  const { store, audit, clock } = parts;
+  const { fingerprint } = await requireRevocable(parts, serial, revoker);
+  const revoked = audit.event('cert_revoked', 'success', revoker.requester, { serial, fingerprint });
+  const outcome = await store.certificates.revoke({ serial, nowSeconds: unixSeconds(clock), reason, revoked });
+  if (outcome.refused !== null) throw new Refusal(outcome.refused);
+  audit.announce(revoked);
+}
+
+// POST /register: whoever has done the work gets a certificate and its key in a PKCS#12 bundle. The authority is made
+// when there is none. The bundle is made before the certificate is recorded: a failure costs the caller nothing.
 
 export interface RegistrationRequest {
   readonly commonName: string;
   readonly profile: BundleProfile;
   /** Of the bundle; empty for none. */
   readonly bundlePassword: string;
-  /** What admit gave. */
   readonly spend: SpentChallenge | null;
   readonly requester: Requester & { readonly clientAddress: string };
 }
 
-export interface Registered extends IssuedCertificate {
-  /** PKCS#12 in DER. */
-  readonly bundle: Uint8Array;
-}
-
-export interface Registration {
-  /** Refuses while nothing can be issued, and work that does not hold; gives what is to be used up. */
-  admit(work: Work): Promise<SpentChallenge | null>;
-  register(request: RegistrationRequest): Promise<Registered>;
-}
-
-export function createRegistration(parts: {
-  authorities: Authorities;
-  certificates: Certificates;
-  challenges: Challenges;
-  /** For bundles without a password, which take a millisecond or two each. */
-  kdf: KdfThread;
-  /** For those with one, which take seconds: neither other registrations nor password checks wait for them. */
-  slowKdf: KdfThread;
-  slowQueue: WorkQueue;
-  random: RandomBytes;
-}): Registration {
-  const { authorities, certificates, challenges, kdf, slowKdf, slowQueue, random } = parts;
-
-  async function bundleOf(request: RegistrationRequest, keyed: Keyed): Promise<Uint8Array> {
-    const { profile, bundlePassword, commonName, requester } = request;
-    const isSlow = bundlePassword !== '';
-    const { derive } = isSlow ? slowKdf : kdf;
-    const make = (): Promise<Uint8Array> =>
-      makeBundle({ profile, password: bundlePassword, friendlyName: commonName, ...keyed }, { random, derive });
-    try {
-      return await (isSlow ? inTurn(slowQueue, requester.clientAddress, make) : make());
-    } catch (error) {
-      if (error instanceof KdfQueueFull) throw new Refusal('passwordQueueFull', {}, { retryAfterSeconds: 1 });
-      throw error;
-    }
-  }
-
-  async function register(request: RegistrationRequest): Promise<Registered> {
-    const { commonName, spend, requester } = request;
-    const authority = await authorities.ensured(requester);
-    const key = await newKey();
-    let bundle = new Uint8Array();
-    const before = async (certificate: Uint8Array): Promise<void> => {
-      bundle = new Uint8Array(
-        await bundleOf(request, { certificate, privateKey: key.privateKey, authority: authority.certificate }),
-      );
-    };
-    const issued = await certificates.issue({ commonName, key, requester, spend, before }, authority);
-    return { ...issued, bundle };
-  }
-
-  return {
-    admit: async (work) => {
-      await authorities.requireUsable();
-      return challenges.require('register', work);
-    },
-    register,
+/** The bundle is PKCS#12 in DER. */
+export async function register(
+  parts: IssuingParts & { readonly authorities: Authorities; readonly bundles: Bundles },
+  { commonName, profile, bundlePassword: password, spend, requester }: RegistrationRequest,
+) {
+  const authority = await parts.authorities.ensured(requester);
+  const key = await newKey();
+  let bundle = new Uint8Array();
+  const before = async (certificate: Uint8Array): Promise<void> => {
+    const content = { certificate, privateKey: key.privateKey, authority: authority.certificate };
+    const request = { profile, password, friendlyName: commonName, ...content };
+    bundle = new Uint8Array(await parts.bundles.make(request, requester.clientAddress));
   };
+  const issued = await issueCertificate(parts, { commonName, key, requester, spend, before }, authority);
+  return { ...issued, bundle };
 }
 
-type Keyed = Pick<Parameters<typeof makeBundle>[0], 'certificate' | 'privateKey' | 'authority'>;
+/** Bundles without a password whose keys are to be derived, at a few milliseconds each. */
+const BUNDLES_WAITING = 256;
+
+/** A bundle with a password takes seconds of a thread: one at a time, and few wait. */
+const SLOW_BUNDLES_WAITING = 4;
+const BUNDLE_WAIT_MS = 30_000;
+
+/** Makes bundles, so that those with a password hold up neither other requests nor each other's registrations. */
+export class Bundles {
+  readonly #random: Parts['random'];
+  readonly #quick: WorkQueue;
+  readonly #slow: WorkQueue;
+  readonly #closing = new AbortController();
+
+  constructor({ clock, random }: Pick<Parts, 'clock' | 'random'>) {
+    const waiting = { concurrency: 1, maxWaitMs: BUNDLE_WAIT_MS, clock };
+    this.#random = random;
+    this.#quick = createWorkQueue({ ...waiting, maxWaiting: BUNDLES_WAITING });
+    this.#slow = createWorkQueue({ ...waiting, maxWaiting: SLOW_BUNDLES_WAITING });
+  }
+
+  /** Refuses when too many wait. */
+  async make(request: BundleRequest, clientAddress: string): Promise<Uint8Array> {
+    const make = (derive: DeriveKeys): Promise<Uint8Array> => makeBundle(request, { random: this.#random, derive });
+    if (request.password !== '') {
+      return inTurn(this.#slow, clientAddress, () => make((keys) => deriveKeysInThread(keys, this.#closing.signal)));
+    }
+    // One derivation at a time: of several, each would take a part of every turn of the event loop.
+    return make((keys) => inTurn(this.#quick, clientAddress, () => deriveKeys(keys)));
+  }
+
+  /** Ends the thread; its bundle is not made. */
+  close(): void {
+    this.#closing.abort();
+  }
+}

@@ -1,16 +1,73 @@
-// Private keys as bytes: in the clear for the client that asked for one, encrypted under a password for the authority's
-// own, at rest. Does not store them.
+// Keys: made, used to sign, in PEM, encrypted under a password, and read from certification requests.
 
 import {
-  createCipheriv, createDecipheriv, createPrivateKey, generateKeyPair as nodeGenerateKeyPair, type KeyObject,
-  sign as nodeSign, X509Certificate,
+  createCipheriv, createDecipheriv, createPrivateKey, createPublicKey, generateKeyPair as nodeGenerateKeyPair,
+  type KeyObject, sign as nodeSign, verify, X509Certificate,
 } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import type { RandomBytes } from '../core/time.ts';
+import { KIB, type RandomBytes } from '../core/time.ts';
 import { pbkdf2Sha256 } from '../crypto/passwords.ts';
-import { components, type DerElement, DerError, integerValue, isEncoding, readDer, TAGS } from '../crypto/presented.ts';
+import {
+  bitStringOctets, components, type DerElement, DerError, integerValue, isEncoding, readDer, TAGS,
+} from '../crypto/presented.ts';
 import { contextTag, integer, nil, octetString, OIDS, seq } from './der.ts';
+
+export type PublicKey = KeyObject;
+export type PrivateKey = KeyObject;
+
+export interface KeyPair {
+  readonly publicKey: PublicKey;
+  readonly privateKey: PrivateKey;
+}
+
+/** An authority that can sign; its certificate in DER. */
+export interface Authority {
+  readonly certificate: Uint8Array;
+  readonly privateKey: PrivateKey;
+}
+
+const generate = promisify(nodeGenerateKeyPair);
+const signOnPool = promisify(nodeSign);
+
+/** A new key pair on secp384r1, made on the thread pool. */
+export async function generateKeyPair(): Promise<KeyPair> {
+  return generate('ec', { namedCurve: 'secp384r1' });
+}
+
+/** The same on P-256, for servers: what every TLS client knows (RFC 8446 section 9.1). */
+export async function generateServerKeyPair(): Promise<KeyPair> {
+  return generate('ec', { namedCurve: 'prime256v1' });
+}
+
+/** The SubjectPublicKeyInfo (RFC 5480 section 2): the curve by name, the point uncompressed. 120 bytes of DER. */
+export function subjectPublicKeyInfo(publicKey: PublicKey): Uint8Array {
+  return publicKey.export({ type: 'spki', format: 'der' });
+}
+
+/**
+ * ECDSA, an ECDSA-Sig-Value in DER (RFC 3279 section 2.2.3), made on the thread pool. The digest must be named: with
+ * none, OpenSSL silently takes SHA-256, whatever the curve.
+ */
+export async function sign(
+  digest: 'sha256' | 'sha384',
+  privateKey: PrivateKey,
+  bytes: Uint8Array,
+): Promise<Uint8Array> {
+  return signOnPool(digest, bytes, { key: privateKey, dsaEncoding: 'der' });
+}
+
+/** PrivateKeyInfo (RFC 5958 section 2) in DER. The bytes are the secret itself: to be overwritten after use. */
+export function privateKeyInfo(privateKey: PrivateKey): Buffer {
+  return privateKey.export({ type: 'pkcs8', format: 'der' });
+}
+
+/** The same in PEM, given to its owner once. */
+export function privateKeyPem(privateKey: PrivateKey): string {
+  return encodePem('PRIVATE KEY', privateKeyInfo(privateKey));
+}
+
+// The authority's key at rest.
 
 /** OWASP's figure for PBKDF2-HMAC-SHA256; about 0.1 s of a thread of the pool. */
 const AT_REST_ITERATIONS = 600_000;
@@ -22,16 +79,6 @@ export class AuthorityKeyError extends Error {
   constructor() {
     super('the private key of the authority cannot be unlocked: wrong password, or damaged');
   }
-}
-
-/** PrivateKeyInfo (RFC 5958 section 2) in DER. The bytes are the secret itself: to be overwritten after use. */
-export function privateKeyInfo(privateKey: PrivateKey): Buffer {
-  return privateKey.export({ type: 'pkcs8', format: 'der' });
-}
-
-/** The same in PEM, given to its owner once. */
-export function privateKeyPem(privateKey: PrivateKey): string {
-  return encodePem('PRIVATE KEY', privateKeyInfo(privateKey));
 }
 
 /**
@@ -46,12 +93,8 @@ export function encryptedPrivateKeyInfo({ algorithm, ciphertext }: Encrypted): U
 }
 
 /** The key encrypted under the password, for storing: an EncryptedPrivateKeyInfo in DER. */
-export async function lockPrivateKey(
-  privateKey: PrivateKey,
-  password: string,
-  random: RandomBytes,
-): Promise<Uint8Array> {
-  const secretBytes = privateKeyInfo(privateKey);
+export async function lockPrivateKey(key: PrivateKey, password: string, random: RandomBytes): Promise<Uint8Array> {
+  const secretBytes = privateKeyInfo(key);
   const encrypted = await encryptPbes2(secretBytes, password, AT_REST_ITERATIONS, random);
   secretBytes.fill(0);
   return encryptedPrivateKeyInfo(encrypted);
@@ -78,56 +121,8 @@ export async function unlockPrivateKey(
   throw new AuthorityKeyError();
 }
 
-// Key pairs, of the authority and of its clients on secp384r1 and of servers on P-256, and signatures with them. Keys
-// as bytes, and encrypted, are above.
-
-export type PublicKey = KeyObject;
-export type PrivateKey = KeyObject;
-
-export interface KeyPair {
-  readonly publicKey: PublicKey;
-  readonly privateKey: PrivateKey;
-}
-
-const generate = promisify(nodeGenerateKeyPair);
-
-/** A new key pair on secp384r1, made on the thread pool. */
-export async function generateKeyPair(): Promise<KeyPair> {
-  return generate('ec', { namedCurve: 'secp384r1' });
-}
-
-/** The same on P-256, for servers: what every TLS client knows (RFC 8446 section 9.1). */
-export async function generateServerKeyPair(): Promise<KeyPair> {
-  return generate('ec', { namedCurve: 'prime256v1' });
-}
-
-/** The SubjectPublicKeyInfo (RFC 5480 section 2): the curve by name, the point uncompressed. 120 bytes of DER. */
-export function subjectPublicKeyInfo(publicKey: PublicKey): Uint8Array {
-  return publicKey.export({ type: 'spki', format: 'der' });
-}
-
-/** ECDSA with SHA-384, an ECDSA-Sig-Value in DER (RFC 3279 section 2.2.3), made on the thread pool. */
-export function signSha384(privateKey: PrivateKey, bytes: Uint8Array): Promise<Uint8Array> {
-  return sign('sha384', privateKey, bytes);
-}
-
-/** The same with SHA-256, the digest that goes with P-256. */
-export function signSha256(privateKey: PrivateKey, bytes: Uint8Array): Promise<Uint8Array> {
-  return sign('sha256', privateKey, bytes);
-}
-
-/** The digest must be named: with none, OpenSSL silently takes SHA-256, whatever the curve. */
-function sign(digest: string, privateKey: PrivateKey, bytes: Uint8Array): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    nodeSign(digest, bytes, { key: privateKey, dsaEncoding: 'der' }, (error, signature) => {
-      if (error === null) resolve(signature);
-      else reject(error);
-    });
-  });
-}
-
 // Encryption under a password (PBES2, RFC 8018 section 6.2) in the one form that we write: PBKDF2 with HMAC-SHA-256,
-// then AES-256-CBC. For bundles and for the authority's key at rest; passwords of pastes are passwords.ts.
+// then AES-256-CBC.
 
 const CIPHER = 'aes-256-cbc';
 const KEY_BYTES = 32;
@@ -143,7 +138,7 @@ export interface Encrypted {
   readonly ciphertext: Uint8Array;
 }
 
-interface Parameters {
+interface Pbes2Parameters {
   readonly salt: Uint8Array;
   readonly iterations: number;
   readonly iv: Uint8Array;
@@ -160,16 +155,12 @@ export async function encryptPbes2(
   const key = await pbkdf2Sha256(password, parameters.salt, iterations, KEY_BYTES);
   const cipher = createCipheriv(CIPHER, key, parameters.iv);
   const ciphertext = Buffer.concat([cipher.update(plaintext), cipher.final()]);
-  return { algorithm: algorithmIdentifier(parameters), ciphertext };
+  return { algorithm: pbes2Algorithm(parameters), ciphertext };
 }
 
 /** The plaintext. Rejects when the algorithm is not of the form above, or the password is not the right one. */
-export async function decryptPbes2(
-  algorithm: DerElement,
-  ciphertext: Uint8Array,
-  password: string,
-): Promise<Buffer> {
-  const { salt, iterations, iv } = readParameters(algorithm);
+async function decryptPbes2(algorithm: DerElement, ciphertext: Uint8Array, password: string): Promise<Buffer> {
+  const { salt, iterations, iv } = readPbes2Parameters(algorithm);
   const key = await pbkdf2Sha256(password, salt, iterations, KEY_BYTES);
   const decipher = createDecipheriv(CIPHER, key, iv);
   return Buffer.concat([decipher.update(ciphertext), decipher.final()]);
@@ -187,7 +178,7 @@ export async function decryptPbes2(
  *
  * The NULL of hmacWithSHA256 is written out (appendix B.1.2); the parameter of aes256-CBC is the iv (appendix B.2.5).
  */
-function algorithmIdentifier({ salt, iterations, iv }: Parameters): Uint8Array {
+function pbes2Algorithm({ salt, iterations, iv }: Pbes2Parameters): Uint8Array {
   return seq(
     OIDS.pbes2,
     seq(
@@ -197,7 +188,7 @@ function algorithmIdentifier({ salt, iterations, iv }: Parameters): Uint8Array {
   );
 }
 
-function readParameters(algorithm: DerElement): Parameters {
+function readPbes2Parameters(algorithm: DerElement): Pbes2Parameters {
   const { sequence, oid, octetString: octets, integer: count } = TAGS;
   const [, pbes2] = components(algorithm, oid, sequence);
   const [kdf, scheme] = components(pbes2, sequence, sequence);
@@ -206,7 +197,7 @@ function readParameters(algorithm: DerElement): Parameters {
   const [, iv] = components(scheme, oid, octets);
   const parameters = { salt: salt.content, iterations: integerValue(iterationCount), iv: iv.content };
   // Writing it again compares everything that was skipped above.
-  const same = isEncoding(algorithm, algorithmIdentifier(parameters));
+  const same = isEncoding(algorithm, pbes2Algorithm(parameters));
   if (!same || parameters.iterations > MAX_ITERATIONS) throw new DerError('unsupported encryption');
   return parameters;
 }
@@ -214,13 +205,7 @@ function readParameters(algorithm: DerElement): Parameters {
 // PEM (RFC 7468): DER as text between labelled lines. Writes and accepts the strict grammar alone: no explanatory text
 // around the block, no headers, no second block. Does not look into the bytes.
 
-export type PemLabel =
-  | 'CERTIFICATE'
-  | 'CERTIFICATE REQUEST'
-  | 'NEW CERTIFICATE REQUEST'
-  | 'ENCRYPTED PRIVATE KEY'
-  | 'PRIVATE KEY'
-  | 'X509 CRL';
+export type PemLabel = 'CERTIFICATE' | 'CERTIFICATE REQUEST' | 'NEW CERTIFICATE REQUEST' | 'PRIVATE KEY' | 'X509 CRL';
 
 /** RFC 7468 section 2: every line of base64 but the last has exactly 64 characters. */
 const LINES = /.{1,64}/g;
@@ -260,55 +245,90 @@ export function decodePem(text: string, ...labels: readonly PemLabel[]): Uint8Ar
   return der.length > 0 && sameLines ? der : undefined;
 }
 
-// What an authority's certificate says to those that it issues for: taken out of its bytes, so that copies are exact.
-// Does not verify the certificate, which is our own.
+// Certification requests (PKCS #10, RFC 2986) from outside: all that is taken from one is its public key. Subject,
+// attributes and requested extensions must be canonical DER and are then ignored.
 
-/** An authority that can sign. */
-export interface Authority {
-  /** Its certificate in DER. */
-  readonly certificate: Uint8Array;
-  readonly privateKey: PrivateKey;
+/** The longest request, PEM included: several times what any tool makes for this curve. */
+export const MAX_CSR_CHARACTERS = 8 * KIB;
+
+/** Why a request was not taken, in words for whoever made it: what to change. */
+export class CsrRefused extends Error {
+  override readonly name = 'CsrRefused';
 }
 
-export interface Issuer {
-  /** The encoding of its subject. */
-  readonly name: Uint8Array;
-  /** Its subjectKeyIdentifier. */
-  readonly keyIdentifier: Uint8Array;
+/** RFC 5480 section 2.1.1: the curve by its name. */
+const EC_P384 = seq(OIDS.ecPublicKey, OIDS.secp384r1);
+
+/** 0x04 and two coordinates of 48 octets (RFC 5480 section 2.2). */
+const UNCOMPRESSED = 0x04;
+const POINT_BYTES = 97;
+
+/** How a request may be signed: openssl takes SHA-256 unless told otherwise, whatever the curve. */
+const SIGNATURE_DIGESTS = [
+  { algorithm: seq(OIDS.ecdsaWithSha256), digest: 'sha256' },
+  { algorithm: seq(OIDS.ecdsaWithSha384), digest: 'sha384' },
+  { algorithm: seq(OIDS.ecdsaWithSha512), digest: 'sha512' },
+] as const;
+
+/**
+ * The SubjectPublicKeyInfo, in DER, of a request in PEM whose self-signature proves that its maker has the private key.
+ * Throws CsrRefused for anything else: other curves and key types, bytes that are not canonical DER, text around it.
+ */
+export function readCertificationRequest(pem: string): Uint8Array {
+  if (pem.length > MAX_CSR_CHARACTERS) throw new CsrRefused(`csr must be at most ${MAX_CSR_CHARACTERS} bytes long`);
+  const der = decodePem(pem, 'CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST');
+  if (der === undefined) throw new CsrRefused('csr must be one PEM block CERTIFICATE REQUEST and nothing else');
+  const request = parseRequest(der);
+  const { info, spki, signatureAlgorithm, signature } = request;
+  const publicKey = readPublicKey(request);
+  const digest = SIGNATURE_DIGESTS.find(({ algorithm }) => isEncoding(signatureAlgorithm, algorithm))?.digest;
+  if (digest === undefined) throw new CsrRefused('csr must be signed with ECDSA and SHA-256, SHA-384 or SHA-512');
+  if (!isEcdsaSignature(digest, publicKey, info.encoding, signature)) {
+    throw new CsrRefused('csr signature does not match its public key: sign it with the private key of that key');
+  }
+  return Uint8Array.from(spki.encoding);
+}
+
+/** Whether the signature, an ECDSA-Sig-Value in DER (RFC 3279 section 2.2.3), is the key's over the bytes. */
+export function isEcdsaSignature(digest: string, key: PublicKey, bytes: Uint8Array, signature: Uint8Array): boolean {
+  return verify(digest, bytes, { key, dsaEncoding: 'der' }, signature);
 }
 
 /**
- * Throws a DerError for anything but a version 3 certificate with a subjectKeyIdentifier and no unique ids.
- *
- *     TBSCertificate ::= SEQUENCE {
- *       version         [0] EXPLICIT INTEGER,
- *       serialNumber    INTEGER,
- *       signature       AlgorithmIdentifier,
- *       issuer          Name,
- *       validity        SEQUENCE { notBefore Time, notAfter Time },
- *       subject         Name,
- *       subjectPublicKeyInfo  SEQUENCE,
- *       extensions      [3] EXPLICIT SEQUENCE OF Extension }
+ *     CertificationRequest ::= SEQUENCE {
+ *       certificationRequestInfo  SEQUENCE {
+ *         version                 INTEGER { v1(0) },
+ *         subject                 Name,
+ *         subjectPKInfo           SEQUENCE { algorithm AlgorithmIdentifier, subjectPublicKey BIT STRING },
+ *         attributes              [0] IMPLICIT SET OF SEQUENCE { type OBJECT IDENTIFIER, values SET OF ANY } },
+ *       signatureAlgorithm        AlgorithmIdentifier,
+ *       signature                 BIT STRING }
  */
-export function readIssuer(certificate: Uint8Array): Issuer {
-  const { sequence, integer, bitString } = TAGS;
-  const [tbsCertificate] = components(readDer(certificate), sequence, sequence, bitString);
-  const [, , , , , subject, , extensions] = components(
-    tbsCertificate,
-    contextTag(0),
-    integer,
-    sequence,
-    sequence,
-    sequence,
-    sequence,
-    sequence,
-    contextTag(3),
-  );
-  const list = extensions.children[0]?.children ?? [];
-  const isSought = ([extnId]: readonly DerElement[]): boolean =>
-    extnId !== undefined && isEncoding(extnId, OIDS.subjectKeyIdentifier);
-  // It is never critical (RFC 5280 section 4.2.1.2), so nothing stands between the two.
-  const extnValue = list.find(({ children }) => isSought(children))?.children[1];
-  if (extnValue === undefined) throw new DerError('certificate without subjectKeyIdentifier');
-  return { name: subject.encoding, keyIdentifier: readDer(extnValue.content).content };
+function parseRequest(der: Uint8Array) {
+  const { sequence, bitString } = TAGS;
+  try {
+    const [info, signatureAlgorithm, signature] = components(readDer(der), sequence, sequence, bitString);
+    const [version, , spki, attributes] = components(info, TAGS.integer, sequence, sequence, contextTag(0));
+    if (!isEncoding(version, integer(0))) throw new DerError('version other than 0');
+    // Behind its implicit tag the reader can't know a SET, so its order is checked with the tag that it stands for.
+    const set = readDer(Uint8Array.from(attributes.encoding, (octet, i) => (i === 0 ? TAGS.set : octet)));
+    for (const attribute of set.children) components(attribute, TAGS.oid, TAGS.set);
+    const [keyAlgorithm, subjectPublicKey] = components(spki, sequence, bitString);
+    const point = bitStringOctets(subjectPublicKey);
+    return { info, spki, keyAlgorithm, point, signatureAlgorithm, signature: bitStringOctets(signature) };
+  } catch (error) {
+    if (!(error instanceof DerError)) throw error;
+    throw new CsrRefused(`csr must be a PKCS #10 request, version 0, in canonical DER: ${error.message}`);
+  }
+}
+
+function readPublicKey({ spki, keyAlgorithm, point }: ReturnType<typeof parseRequest>): PublicKey {
+  if (!isEncoding(keyAlgorithm, EC_P384) || point.length !== POINT_BYTES || point[0] !== UNCOMPRESSED) {
+    throw new CsrRefused('csr must hold an EC key on P-384 (secp384r1), its curve named and its point uncompressed');
+  }
+  try {
+    return createPublicKey({ key: Buffer.from(spki.encoding), format: 'der', type: 'spki' });
+  } catch {
+    throw new CsrRefused('csr must hold a public key that is a point of P-384 (secp384r1)');
+  }
 }

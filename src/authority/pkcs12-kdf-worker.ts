@@ -1,10 +1,6 @@
-// The worker thread behind pkcs12-kdf-thread.ts: derives what it is asked for, one job after the other. An invalid
-// request ends the thread, which fails that job alone.
+// A thread that derives the keys of one bundle, and then ends.
 
-import { parentPort } from 'node:worker_threads';
-import { type KdfRequest, pkcs12Kdf } from './pkcs12.ts';
+import { parentPort, workerData } from 'node:worker_threads';
+import { deriveKeys } from './pkcs12.ts';
 
-parentPort?.on('message', (requests: Readonly<Record<string, KdfRequest>>) => {
-  const derived = Object.entries(requests).map(([name, request]) => [name, pkcs12Kdf(request)]);
-  parentPort?.postMessage(Object.fromEntries(derived));
-});
+parentPort?.postMessage(await deriveKeys(workerData));

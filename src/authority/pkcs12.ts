@@ -2,6 +2,9 @@
 // Writes only; never a bag in the clear, never without a MAC. How many bundles are made at once is the caller's.
 
 import { createCipheriv, createHmac, hash } from 'node:crypto';
+import { once } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import type { RandomBytes } from '../core/time.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
 import { bmpString, explicit, implicit, integer, nil, octetString, OIDS, seq, setOf, utf16be } from './der.ts';
@@ -190,8 +193,8 @@ function passwordBytes(password: string): Uint8Array {
   return utf16be(`${password}\0`);
 }
 
-// The key derivation of PKCS #12 (RFC 7292 appendix B.2), one hash at a time: milliseconds to seconds of CPU. The
-// serving thread asks pkcs12-kdf-thread.ts instead. New formats use PBKDF2; a bundle's MAC is what still needs this.
+// The key derivation of PKCS #12 (RFC 7292 appendix B.2), which node:crypto does not have: milliseconds of CPU for an
+// empty password, seconds for another. New formats use PBKDF2; a bundle's MAC still needs this one.
 
 /** Appendix B.3: what the derived bytes are for. */
 export const KDF_IDS = { key: 1, iv: 2, mac: 3 } as const;
@@ -199,7 +202,7 @@ export const KDF_IDS = { key: 1, iv: 2, mac: 3 } as const;
 export interface KdfRequest {
   readonly digest: 'sha1' | 'sha256';
   readonly id: (typeof KDF_IDS)[keyof typeof KDF_IDS];
-  /** As appendix B.1 formats it (pkcs12.ts): two bytes for the empty one, so length 0 is no password at all. */
+  /** As appendix B.1 formats it: two bytes for the empty one, so length 0 is no password at all. */
   readonly password: Uint8Array;
   readonly salt: Uint8Array;
   readonly iterations: number;
@@ -207,7 +210,7 @@ export interface KdfRequest {
   readonly size: number;
 }
 
-/** Derives the bytes of each request, under the same name; off the thread that asks, in production. */
+/** Derives the bytes of each request, under the same name. */
 export type DeriveKeys = <Name extends string>(
   requests: Readonly<Record<Name, KdfRequest>>,
 ) => Promise<Readonly<Record<Name, Uint8Array>>>;
@@ -215,8 +218,38 @@ export type DeriveKeys = <Name extends string>(
 /** v of appendix B.2: both hashes take input in blocks of 512 bits. */
 const BLOCK_BYTES = 64;
 
+/** Hashes in one turn of the event loop: less than half a millisecond. */
+const ITERATIONS_A_TURN = 256;
+
+/** One after the other on this thread, in short turns. */
+export const deriveKeys: DeriveKeys = async <Name extends string>(requests: Readonly<Record<Name, KdfRequest>>) => {
+  const derived: [string, Uint8Array][] = [];
+  for (const [name, request] of Object.entries<KdfRequest>(requests)) derived.push([name, await pkcs12Kdf(request)]);
+  return Object.fromEntries(derived) as Record<Name, Uint8Array>;
+};
+
+/** The worker beside this file, which is TypeScript in a checkout and JavaScript in a build. */
+const WORKER_URL = new URL(import.meta.url.replace(/pkcs12(\.[jt]s)$/, 'pkcs12-kdf-worker$1'));
+
+/** The same in a thread of its own, which is ended when it is done, or when `signal` says so. */
+export async function deriveKeysInThread<Name extends string>(
+  requests: Readonly<Record<Name, KdfRequest>>,
+  signal: AbortSignal,
+): Promise<Readonly<Record<Name, Uint8Array>>> {
+  signal.throwIfAborted();
+  // The environment holds secrets, which are none of the thread's business.
+  const worker = new Worker(WORKER_URL, { name: 'key derivation', env: {}, workerData: requests });
+  try {
+    const [derived] = await once(worker, 'message', { signal });
+    return derived;
+  } finally {
+    await worker.terminate();
+  }
+}
+
 /** The derived bytes. The letters are those of appendix B.2; its numbered steps stand in the comments. */
-export function pkcs12Kdf({ digest, id, password, salt, iterations, size }: KdfRequest): Uint8Array {
+export async function pkcs12Kdf(request: KdfRequest): Promise<Uint8Array> {
+  const { digest, id, password, salt, iterations, size } = request;
   if (!Number.isInteger(iterations) || iterations < 1) throw new RangeError(`no iteration count: ${iterations}`);
   // 1 to 4.
   const D = new Uint8Array(BLOCK_BYTES).fill(id);
@@ -225,7 +258,10 @@ export function pkcs12Kdf({ digest, id, password, salt, iterations, size }: KdfR
   // 5 and 6: one block of hash output a turn, until there are enough.
   for (let derivedBytes = 0; derivedBytes < size; ) {
     let A = hash(digest, Buffer.concat([D, I]), 'buffer');
-    for (let iteration = 1; iteration < iterations; iteration += 1) A = hash(digest, A, 'buffer');
+    for (let iteration = 1; iteration < iterations; iteration += 1) {
+      if (iteration % ITERATIONS_A_TURN === 0) await setImmediate();
+      A = hash(digest, A, 'buffer');
+    }
     derived.push(A);
     derivedBytes += A.length;
     addToBlocks(I, repeat(A, BLOCK_BYTES));

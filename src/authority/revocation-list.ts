@@ -1,105 +1,117 @@
 // The certificate revocation list (RFC 5280 section 5): made anew when a certificate was revoked since, and before half
-// its life is over. Who revokes does not matter: it is compared with what is stored, so the command line's revocations
-// count too.
+// its life is over. It is compared with what is stored, so that revocations from the command line count too.
 
 import { setImmediate } from 'node:timers/promises';
-import { type Clock, DAY_SECONDS, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
-import type { AuthorityStore, CertificateStore } from '../store/open.ts';
+import { DAY_SECONDS, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
+import type { Parts } from '../pastes/parts.ts';
+import type { Store } from '../store/open.ts';
 import type { Certificate, StoredCrl } from '../store/store.ts';
 import type { Authorities } from './authority.ts';
 import {
-  authorityKeyIdentifier, certificateSerialNumber, crlNumber, ECDSA_WITH_SHA384, reasonCode, REVOCATION_REASONS,
-  type RevocationReason, signed,
+  authorityKeyIdentifier, certificateSerialNumber, crlNumber, ECDSA_WITH_SHA384, readIssuer, reasonCode,
+  REVOCATION_REASONS, type RevocationReason, signed,
 } from './certificates.ts';
 import { explicit, integer, seq, seqOf, time } from './der.ts';
-import { type Authority, readIssuer } from './keys.ts';
+import type { Authority } from './keys.ts';
+
+/** From thisUpdate to nextUpdate. After it, verifiers refuse every client, so a list is made anew well before. */
+export const CRL_TTL_SECONDS = 7 * DAY_SECONDS;
 
 /** How long before its making a list begins, for verifiers whose clocks are slow: they would refuse everyone. */
 const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
 
-export interface RevocationList {
-  /**
-   * The list of this moment, the same object while it is. Where no other can be made, one that names all that are
-   * revoked is good to the end of its life; else refuses when there is no authority, or its key can't be had.
-   */
-  current(): Promise<StoredCrl>;
-  /** Makes the list that is due where anybody ever asked for one: what it names can go only then. Never rejects. */
-  renew(): Promise<void>;
-}
+/** Entries encoded in one turn of the event loop: about 2 ms, so that a list of any length holds nothing else up. */
+const ENTRIES_A_TURN = 200;
 
 export function isRevocationReason(text: string): text is RevocationReason {
   return Object.hasOwn(REVOCATION_REASONS, text);
 }
 
-export function createRevocationList(parts: {
-  authorities: Authorities;
-  store: AuthorityStore;
-  certificates: CertificateStore;
-  clock: Clock;
-}): RevocationList {
-  const { authorities, store, certificates, clock } = parts;
-  let making: Promise<StoredCrl | undefined> | undefined;
-  let kept: StoredCrl | undefined;
+export interface RevocationListParts extends Pick<Parts, 'clock'> {
+  readonly authorities: Pick<Authorities, 'signing'>;
+  readonly store: Pick<Store, 'authority' | 'certificates'>;
+}
 
-  async function find(): Promise<StoredCrl | undefined> {
-    kept = await store.findCrl(kept);
-    return kept;
+export class RevocationList {
+  readonly #parts: RevocationListParts;
+  #making: Promise<StoredCrl | undefined> | undefined;
+  #kept: StoredCrl | undefined;
+
+  constructor(parts: RevocationListParts) {
+    this.#parts = parts;
   }
 
-  async function findYounger(maxAgeSeconds: number): Promise<StoredCrl | undefined> {
-    const found = await find();
-    if (found === undefined || found.revokedCount !== (await store.revokedCount())) return undefined;
+  /**
+   * The list of this moment, the same object while it is. Where no other can be made, one that names all that are
+   * revoked is good to the end of its life; else refuses when there is no authority, or its key can't be had.
+   */
+  async current(): Promise<StoredCrl> {
+    // What is being made already may lack what was revoked since it was begun.
+    await this.#making?.catch(() => {});
+    const found = await this.#findYounger(CRL_TTL_SECONDS / 2);
+    if (found !== undefined) return found;
+    this.#making ??= this.#make().finally(() => {
+      this.#making = undefined;
+    });
+    try {
+      return (await this.#making) ?? this.current();
+    } catch (error) {
+      const good = await this.#findYounger(CRL_TTL_SECONDS);
+      if (good === undefined) throw error;
+      return good;
+    }
+  }
+
+  /** Makes the list that is due where anybody ever asked for one: what it names can go only then. Never rejects. */
+  async renew(): Promise<void> {
+    try {
+      if ((await this.#find()) !== undefined) await this.current();
+    } catch {
+      // Whoever asks for the list is told.
+    }
+  }
+
+  async #find(): Promise<StoredCrl | undefined> {
+    this.#kept = await this.#parts.store.authority.findCrl(this.#kept);
+    return this.#kept;
+  }
+
+  async #findYounger(maxAgeSeconds: number): Promise<StoredCrl | undefined> {
+    const { store, clock } = this.#parts;
+    const found = await this.#find();
+    if (found === undefined || found.revokedCount !== (await store.authority.revokedCount())) return undefined;
     // A list from the future, made before the host's clock was set right, is refused by verifiers.
     const ageSeconds = unixSeconds(clock) - found.thisUpdate;
     return ageSeconds >= 0 && ageSeconds < maxAgeSeconds ? found : undefined;
   }
 
   /** Undefined when another process has kept one of the same number meanwhile. */
-  async function make(): Promise<StoredCrl | undefined> {
+  async #make(): Promise<StoredCrl | undefined> {
+    const { authorities, store, clock } = this.#parts;
     const authority = await authorities.signing();
-    const before = await find();
+    const before = await this.#find();
     // Counted before they are read: what is revoked meanwhile makes this list an old one.
-    const revokedCount = await store.revokedCount();
+    const revokedCount = await store.authority.revokedCount();
     const nowSeconds = unixSeconds(clock);
     const thisUpdate = nowSeconds - BACKDATE_SECONDS;
     // By the clock, so that a number is not used again after an older database was put back.
     const number = Math.max((before?.number ?? 0) + 1, nowSeconds);
-    const revoked = entriesSince(Math.min(before?.thisUpdate ?? -Infinity, thisUpdate));
+    const revoked = entriesSince(store, Math.min(before?.thisUpdate ?? -Infinity, thisUpdate));
     const made = { number, thisUpdate, revokedCount, der: await makeCrl({ number, thisUpdate, revoked }, authority) };
-    if (!(await store.keepCrl(made))) return undefined;
-    kept = made;
+    if (!(await store.authority.keepCrl(made))) return undefined;
+    this.#kept = made;
     return made;
   }
+}
 
-  /** An entry stays until it was on a list that began after its certificate's end (RFC 5280 section 3.3). */
-  async function* entriesSince(lastUpdate: number): AsyncGenerator<RevokedCertificate> {
-    for await (const certificate of certificates.listRevoked()) {
-      if (Math.max(certificate.expiresAt, certificate.revokedAt!) >= lastUpdate) yield entryOf(certificate);
-    }
+/** An entry stays until it was on a list that began after its certificate's end (RFC 5280 section 3.3). */
+async function* entriesSince(
+  { certificates }: RevocationListParts['store'],
+  lastUpdate: number,
+): AsyncGenerator<RevokedCertificate> {
+  for await (const certificate of certificates.listRevoked()) {
+    if (Math.max(certificate.expiresAt, certificate.revokedAt!) >= lastUpdate) yield entryOf(certificate);
   }
-
-  async function current(): Promise<StoredCrl> {
-    // What is being made already may lack what was revoked since it was begun.
-    await making?.catch(() => {});
-    const found = await findYounger(CRL_TTL_SECONDS / 2);
-    if (found !== undefined) return found;
-    making ??= make().finally(() => {
-      making = undefined;
-    });
-    try {
-      return (await making) ?? current();
-    } catch (error) {
-      const good = await findYounger(CRL_TTL_SECONDS);
-      if (good === undefined) throw error;
-      return good;
-    }
-  }
-
-  async function renew(): Promise<void> {
-    if ((await find()) !== undefined) await current();
-  }
-
-  return { current, renew: () => renew().catch(() => {}) };
 }
 
 /** Of a certificate that is revoked. */
@@ -108,21 +120,11 @@ function entryOf({ serial, revokedAt, revocationReason }: Certificate): RevokedC
   return { serial, revokedAt: revokedAt!, ...reason };
 }
 
-// Certificate revocation lists, version 2 (RFC 5280 section 5). When a new one is due, its number, and which entries
-// may be left out again, is for the caller to know.
-
-/** From thisUpdate to nextUpdate. After it, verifiers refuse every client, so a list is made anew well before. */
-export const CRL_TTL_SECONDS = 7 * DAY_SECONDS;
-
-/** Entries encoded in one turn of the event loop: about 2 ms, so that a list of any length holds nothing else up. */
-const ENTRIES_A_TURN = 200;
-
 export interface RevokedCertificate {
   /** As makeSerial makes it. */
   readonly serial: string;
   /** Unix seconds. */
   readonly revokedAt: number;
-  /** Absent when none was given. */
   readonly reason?: RevocationReason;
 }
 

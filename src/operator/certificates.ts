@@ -6,10 +6,11 @@ import {
 } from '../authority/certificates.ts';
 import { presentCertificate, presentCertificates } from '../authority/handlers.ts';
 import { normaliseCommonName, parseServerName, type ServerName } from '../authority/der.ts';
-import { type CertificateRecord, type IssuedCertificate, newKey, NotFirstError } from '../authority/issuing.ts';
+import {
+  type CertificateRecord, issueCertificate, type IssuedCertificate, newKey, NotFirstError, revokeCertificate,
+} from '../authority/issuing.ts';
 import { encodePem, generateServerKeyPair, privateKeyPem } from '../authority/keys.ts';
-import { createKdfThread } from '../authority/pkcs12-kdf-thread.ts';
-import { type BundleProfile, makeBundle } from '../authority/pkcs12.ts';
+import { type BundleProfile, deriveKeys, makeBundle } from '../authority/pkcs12.ts';
 import { SETTINGS } from '../config/settings.ts';
 import type { Caller } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
@@ -129,18 +130,13 @@ async function issueFirst(office: OperatorSession, wanted: Wanted, file: NewFile
   const { commonName, profile, bundlePassword } = wanted;
   const authority = await office.authorities.ensured(OPERATOR);
   const key = await newKey();
-  const kdf = createKdfThread(0);
   const before = async (certificate: Uint8Array): Promise<void> => {
     const keyed = { certificate, privateKey: key.privateKey, authority: authority.certificate };
     const request = { profile, password: bundlePassword, friendlyName: commonName, ...keyed };
-    await file.write(await makeBundle(request, { random: randomBytes, derive: kdf.derive }));
+    await file.write(await makeBundle(request, { random: randomBytes, derive: deriveKeys }));
   };
-  try {
-    const request = { commonName, key, requester: OPERATOR, spend: null, before, onlyFirst: true };
-    return await office.certificates.issue(request, authority);
-  } finally {
-    await kdf.close();
-  }
+  const request = { commonName, key, requester: OPERATOR, spend: null, before, onlyFirst: true };
+  return issueCertificate(office, request, authority);
 }
 
 function issuedBefore(): CommandError {
@@ -204,7 +200,7 @@ export const revoke: Run = (terminal, { operands: [given = ''], options, values 
     const reason = (values.get('--reason') ?? null) as RevocationReason | null;
     // The operator may do what the holder may.
     const holder: Caller = { tier: 'trusted', fingerprint };
-    await office.certificates.revoke(serial, { caller: holder, requester: OPERATOR }, reason);
+    await revokeCertificate(office, serial, { caller: holder, requester: OPERATOR }, reason);
     const record: CertificateRecord = { ...certificate, status: 'revoked' };
     const text = `Revoked certificate ${serial} of ${commonName}.`;
     terminal.stdout.write(`${options.has('--json') ? JSON.stringify(presentCertificate(record)) : text}\n`);

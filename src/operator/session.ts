@@ -1,9 +1,9 @@
 // What the operator's commands work with: the database beside a running server, the services on it, and the
 // operator's mark in the audit log. What the commands do and print is in their own files.
 
-import { type Authorities, createAuthorities } from '../authority/authority.ts';
-import { type Certificates, createCertificates } from '../authority/issuing.ts';
-import { createRevocationList, type RevocationList } from '../authority/revocation-list.ts';
+import { Authorities } from '../authority/authority.ts';
+import type { IssuingParts } from '../authority/issuing.ts';
+import { RevocationList } from '../authority/revocation-list.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
 import type { Log, LogEntry } from '../core/events.ts';
@@ -21,12 +21,9 @@ export const OPERATOR: Requester = { fingerprint: null, clientAddress: null };
 
 const VIA_COMMAND_LINE = { via: 'command line' };
 
-export interface OperatorSession {
-  readonly config: Config;
+export interface OperatorSession extends IssuingParts {
   readonly store: VisitedStore;
-  readonly audit: Audit;
   readonly authorities: Authorities;
-  readonly certificates: Certificates;
   readonly revocationList: RevocationList;
 }
 
@@ -61,14 +58,11 @@ function openSession(config: Config, store: VisitedStore, clock: Clock, log: Log
   const audit = markedAudit(createAudit({ clock, log }));
   // One command unlocks one key, once.
   const queue = createWorkQueue({ concurrency: 1, maxWaiting: 0, maxWaitMs: 0, clock });
-  const common = { config, audit, clock, random: randomBytes, log };
-  const authorities = createAuthorities({ ...common, store: store.authority, queue });
   // The operator pays with no work, so none can be refused.
   const challenges = { notSpent: () => new Refusal('powAlreadyUsed') };
-  const certificates = createCertificates({ ...common, store: store.certificates, challenges });
-  const lists = { store: store.authority, certificates: store.certificates };
-  const revocationList = createRevocationList({ authorities, ...lists, clock });
-  return { config, store, audit, authorities, certificates, revocationList };
+  const parts = { config, store, audit, clock, random: randomBytes, log, challenges };
+  const authorities = new Authorities({ ...parts, queue });
+  return { ...parts, authorities, revocationList: new RevocationList({ ...parts, authorities }) };
 }
 
 function markedAudit(audit: Audit): Audit {

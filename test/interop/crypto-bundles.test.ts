@@ -12,12 +12,9 @@ import { connect, createSecureContext, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { validityFrom } from '../../src/authority/certificates.ts';
 import { encodePem, privateKeyPem } from '../../src/authority/keys.ts';
-import { createKdfThread } from '../../src/authority/pkcs12-kdf-thread.ts';
-import { type BundleProfile, makeBundle } from '../../src/authority/pkcs12.ts';
+import { type BundleProfile, deriveKeys, makeBundle } from '../../src/authority/pkcs12.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
-import {
-  makeTestAuthority, makeTestClient, type TestAuthority, type TestClient,
-} from '../support/authority.ts';
+import { makeTestAuthority, makeTestClient, type TestAuthority, type TestClient } from '../support/authority.ts';
 import { isInstalled, run, temporaryFolder } from '../support/programs.ts';
 
 /** The programs go by the host's clock. */
@@ -45,7 +42,6 @@ const encodings = new Map<string, Uint8Array>();
 before(async () => {
   authority = await makeTestAuthority('Paste Service CA', NOW);
   client = await makeTestClient(authority, { commonName: 'alice', validity: validityFrom(NOW, 365) });
-  const thread = createKdfThread(BUNDLES.length);
   const contents = {
     certificate: client.certificate,
     privateKey: client.keyPair.privateKey,
@@ -53,10 +49,9 @@ before(async () => {
     friendlyName: 'alice',
   };
   for (const { name, profile, password } of BUNDLES) {
-    const means = { random: randomBytes, derive: thread.derive };
+    const means = { random: randomBytes, derive: deriveKeys };
     encodings.set(name, await makeBundle({ profile, password, ...contents }, means));
   }
-  await thread.close();
 });
 
 function writeBundles(t: TestContext): string {

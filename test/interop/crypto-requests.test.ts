@@ -5,7 +5,7 @@ import { createPublicKey } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readCertificationRequest } from '../../src/authority/csr.ts';
+import { readCertificationRequest } from '../../src/authority/keys.ts';
 import { decodePem, encodePem } from '../../src/authority/keys.ts';
 import { isInstalled, run, temporaryFolder } from '../support/programs.ts';
 

@@ -2,7 +2,7 @@
 // own, and what it takes keeps the promise of its type. Each check tries one generated input and throws what is wrong.
 
 import assert from 'node:assert/strict';
-import { CsrRefused, readCertificationRequest } from '../../src/authority/csr.ts';
+import { CsrRefused, readCertificationRequest } from '../../src/authority/keys.ts';
 import { normaliseCommonName } from '../../src/authority/der.ts';
 import { ConfigError, loadConfig } from '../../src/config/load.ts';
 import { type Setting, SETTINGS } from '../../src/config/settings.ts';

@@ -5,7 +5,7 @@
 
 import { createPublicKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { isEcdsaSignature } from '../../src/authority/csr.ts';
+import { isEcdsaSignature } from '../../src/authority/keys.ts';
 import { hmacSha256 } from '../../src/crypto/digest.ts';
 import { pbkdf2Sha256 } from '../../src/crypto/passwords.ts';
 

@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createAuthorities } from '../../src/authority/authority.ts';
+import { Authorities } from '../../src/authority/authority.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
@@ -39,7 +39,7 @@ function authoritiesOver(
   const clock = movableClock();
   const logged: LogEntry[] = [];
   const log = (entry: LogEntry): void => void logged.push(entry);
-  const store = {
+  const authority = {
     find: async () => place.kept,
     create: async (authority: StoredAuthority) => {
       await beforeKeeping();
@@ -49,10 +49,10 @@ function authoritiesOver(
     },
   } as unknown as AuthorityStore;
   const { password = PASSWORD, maxWaiting = 10, ...given } = options;
-  const { queue = createWorkQueue({ ...ONE_AT_A_TIME, maxWaiting, clock }), ...found } = given;
+  const { queue = createWorkQueue({ ...ONE_AT_A_TIME, maxWaiting, clock }), onFound } = given;
   const config = testConfig({ pkiCaPassword: password });
   const audit = createAudit({ clock, log });
-  const authorities = createAuthorities({ config, store, queue, audit, clock, random: randomBytes, log, ...found });
+  const authorities = new Authorities({ config, store: { authority }, queue, audit, clock, random: randomBytes, log }, onFound);
   return { authorities, logged };
 }
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import type { SigningAuthority } from '../../src/authority/authority.ts';
 import {
-  type CertifiedKey, createCertificates, newKey, NotFirstError, requestedKey,
+  type CertifiedKey, issueCertificate, newKey, NotFirstError, requestedKey, revokeCertificate,
 } from '../../src/authority/issuing.ts';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import type { LogEntry } from '../../src/core/events.ts';
@@ -62,8 +62,9 @@ function certificatesOver(answers: {
 }) {
   const clock = movableClock();
   const logged: LogEntry[] = [];
+  const log = (entry: LogEntry): void => void logged.push(entry);
   const serials: string[] = [];
-  const store = {
+  const certificates = {
     issue: (issuance: Issuance) => {
       serials.push(issuance.certificate.serial);
       return answers.issue!(issuance, serials.length);
@@ -71,18 +72,19 @@ function certificatesOver(answers: {
     findBySerial: async () => answers.found,
     revoke: async () => answers.revoke ?? assert.fail('not to be revoked'),
   } as unknown as CertificateStore;
-  const certificates = createCertificates({
+  const parts = {
     config: testConfig(),
-    store,
-    challenges: { notSpent: (reason, hint) => new Refusal(reason, { hint }) },
-    audit: createAudit({ clock, log: (entry) => logged.push(entry) }),
+    store: { certificates },
+    challenges: { notSpent: (reason: 'powAlreadyUsed' | 'powExpired', hint: string) => new Refusal(reason, { hint }) },
+    audit: createAudit({ clock, log }),
     clock,
     random: randomBytes,
-    log: (entry) => logged.push(entry),
-  });
-  const issue = () => certificates.issue({ commonName: 'alice', key, requester: REQUESTER, spend: null }, authority);
+    log,
+  };
+  const request = { commonName: 'alice', key, requester: REQUESTER, spend: null };
+  const issue = () => issueCertificate(parts, request, authority);
   const revoke = (caller: Caller = CALLER, fingerprint: string | null = HOLDER) =>
-    certificates.revoke(CERTIFICATE.serial, { caller, requester: { ...REQUESTER, fingerprint } }, null);
+    revokeCertificate(parts, CERTIFICATE.serial, { caller, requester: { ...REQUESTER, fingerprint } }, null);
   return { issue, revoke, logged, serials };
 }
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { verify } from 'node:crypto';
 import { before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { readIssuer } from '../../src/authority/keys.ts';
+import { readIssuer } from '../../src/authority/certificates.ts';
 import { CRL_TTL_SECONDS, makeCrl } from '../../src/authority/revocation-list.ts';
 import { bitStringOctets, components, readDer } from '../../src/crypto/presented.ts';
 import { ISSUED_AT, makeTestAuthority, type TestAuthority } from '../support/authority.ts';

@@ -3,12 +3,10 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
-import { MAX_CSR_CHARACTERS, readCertificationRequest } from '../../src/authority/csr.ts';
+import { MAX_CSR_CHARACTERS, readCertificationRequest } from '../../src/authority/keys.ts';
 import { bitString, explicit, integer, nil, octetString, oid, seq } from '../../src/authority/der.ts';
 import { decodePem, encodePem } from '../../src/authority/keys.ts';
-import {
-  makeRequest, makeRequestPem, NO_ATTRIBUTES, p384, someAttributes, spkiOf,
-} from '../support/request.ts';
+import { makeRequest, makeRequestPem, NO_ATTRIBUTES, p384, someAttributes, spkiOf } from '../support/request.ts';
 import { createSeeded, type Seeded } from '../support/seeded.ts';
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, verify } from 'node:crypto';
 import { test } from 'node:test';
-import { generateKeyPair, signSha384, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
+import { generateKeyPair, sign, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
 
 test('generateKeyPair: a new key on secp384r1 each time', async () => {
   const pairs = await Promise.all([generateKeyPair(), generateKeyPair()]);
@@ -23,7 +23,7 @@ test('subjectPublicKeyInfo: the curve by its name, the point uncompressed', asyn
 test('signSha384: a DER signature over SHA-384, and not over OpenSSL\u2019s default', async () => {
   const { publicKey, privateKey } = await generateKeyPair();
   const bytes = Buffer.from('to be signed');
-  const signature = await signSha384(privateKey, bytes);
+  const signature = await sign('sha384', privateKey, bytes);
   assert.equal(signature[0], 0x30);
   assert.ok(verify('sha384', bytes, publicKey, signature));
   assert.ok(!verify('sha256', bytes, publicKey, signature));
@@ -31,6 +31,6 @@ test('signSha384: a DER signature over SHA-384, and not over OpenSSL\u2019s defa
 
 test('signSha384: rejects for a key that can\u2019t', async () => {
   const { publicKey } = await generateKeyPair();
-  await assert.rejects(signSha384(publicKey, new Uint8Array(1)));
-  await assert.rejects(signSha384(generateKeyPairSync('ed25519').privateKey, new Uint8Array(1)));
+  await assert.rejects(sign('sha384', publicKey, new Uint8Array(1)));
+  await assert.rejects(sign('sha384', generateKeyPairSync('ed25519').privateKey, new Uint8Array(1)));
 });

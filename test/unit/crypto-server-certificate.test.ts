@@ -8,7 +8,7 @@ import {
   makeServerCertificate, serverAuthOnly, shownFingerprint, subjectAltName, validityFrom,
 } from '../../src/authority/certificates.ts';
 import { parseServerName, type ServerName } from '../../src/authority/der.ts';
-import { generateServerKeyPair, signSha256 } from '../../src/authority/keys.ts';
+import { generateServerKeyPair, sign } from '../../src/authority/keys.ts';
 import { components, firstCertificate, readDer, TAGS } from '../../src/crypto/presented.ts';
 import { ISSUED_AT } from '../support/authority.ts';
 import { serverCertificate } from '../support/server-certificate.ts';
@@ -30,7 +30,7 @@ test('extKeyUsage: serverAuth, not critical', () => {
 test('generateServerKeyPair, signSha256: P-256 and the digest that goes with it', async () => {
   const { publicKey, privateKey } = await generateServerKeyPair();
   assert.equal(publicKey.asymmetricKeyDetails?.namedCurve, 'prime256v1');
-  assert.equal((await signSha256(privateKey, Buffer.from('x')))[0], 0x30);
+  assert.equal((await sign('sha256', privateKey, Buffer.from('x')))[0], 0x30);
 });
 
 test('makeServerCertificate: its own issuer, no authority, and exactly four extensions', async () => {

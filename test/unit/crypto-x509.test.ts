@@ -7,7 +7,8 @@ import {
   ECDSA_WITH_SHA384, keyIdentifier, makeAuthorityCertificate, makeClientCertificate, type Validity, validityFrom,
 } from '../../src/authority/certificates.ts';
 import { LATEST_TIME_SECONDS, seq } from '../../src/authority/der.ts';
-import { generateKeyPair, type KeyPair, readIssuer, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
+import { generateKeyPair, type KeyPair, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
+import { readIssuer } from '../../src/authority/certificates.ts';
 import { bitStringOctets, components, fingerprintSha1, readDer } from '../../src/crypto/presented.ts';
 import { ISSUED_AT, makeTestAuthority, makeTestClient, type TestAuthority } from '../support/authority.ts';
 

@@ -4,12 +4,12 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import type { Authorities } from '../../src/authority/authority.ts';
-import { createRevocationList, type RevocationList } from '../../src/authority/revocation-list.ts';
+import { RevocationList } from '../../src/authority/revocation-list.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import type { AuthorityStore, CertificateStore } from '../../src/store/open.ts';
 import type { StoredCrl } from '../../src/store/store.ts';
 import { makeTestAuthority, type TestAuthority } from '../support/authority.ts';
-import { movableClock, type MovableClock } from '../support/clock.ts';
+import { type MovableClock, movableClock } from '../support/clock.ts';
 
 const SERIALS = ['41'.repeat(16), '42'.repeat(16)] as const;
 
@@ -53,19 +53,21 @@ function createShelf(
       return true;
     },
   };
-  const list = createRevocationList({
+  const list = new RevocationList({
     authorities: {
       signing: async () => {
         signing();
         return { ...authority, stored: undefined };
       },
     } as unknown as Authorities,
-    store: store as AuthorityStore,
-    certificates: {
-      async* listRevoked() {
-        yield* revoked;
-      },
-    } as unknown as CertificateStore,
+    store: {
+      authority: store as AuthorityStore,
+      certificates: {
+        async* listRevoked() {
+          yield* revoked;
+        },
+      } as unknown as CertificateStore,
+    },
     clock,
   });
   return Object.assign(shelf, { list });
