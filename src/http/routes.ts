@@ -2,6 +2,7 @@
 // or are tested against it. What a route does is in handlers/.
 
 import { isWellFormedId } from '../core/ids.ts';
+import { Refusal } from '../core/refusals.ts';
 import type { Handler } from './engine/reply.ts';
 import type { Match, Router } from './engine/server.ts';
 
@@ -76,8 +77,8 @@ interface PathEntry {
 }
 
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
-const NOT_FOUND: Match = { kind: 'notFound' };
-const ID_INVALID: Match = { kind: 'idInvalid' };
+
+const UPLOAD_HINT = 'to store a paste, send it to / itself: curl -T - URL < FILE';
 
 /**
  * The table's order does not matter: a path without a parameter is found before any with one. Throws a TypeError for a
@@ -104,7 +105,9 @@ export function createRouter(routes: readonly Route[]): Router {
       }
       if (!reserved.has(value)) isIdInvalid = true;
     }
-    return isIdInvalid ? ID_INVALID : NOT_FOUND;
+    if (!isIdInvalid) throw new Refusal('notFound');
+    // `curl -T name host/` sends PUT /name.
+    throw new Refusal('idInvalid', method === 'PUT' ? { hint: UPLOAD_HINT } : {});
   }
 
   return { match, allow: allowOf(routes) };

@@ -2,9 +2,9 @@
 // service, and that of the metrics. Where they listen is listening.ts.
 
 import type { Count, ObserveRequest } from '../core/events.ts';
-import { Refusal, type RefusalName } from '../core/refusals.ts';
+import { Refusal } from '../core/refusals.ts';
 import type { Metrics } from '../ops/metrics.ts';
-import { StoreError, type StoreFailure } from '../store/store.ts';
+import { StoreError } from '../store/store.ts';
 import { hostOf } from './engine/host.ts';
 import type { Answered, NoteAnswered } from './engine/reply.ts';
 import { HttpServer, type HttpServerOptions } from './engine/server.ts';
@@ -69,11 +69,6 @@ function note({ log, metrics, onStorageFull }: ServerOptions, answered: Answered
   if (refusal === 'storageFull') onStorageFull?.();
 }
 
-const REFUSAL_OF_STORE: Readonly<Record<StoreFailure, RefusalName>> = {
-  full: 'storageFull',
-  unavailable: 'storeUnavailable',
-};
-
 /** Long enough for a busy disk to recover, short enough for a client to wait. */
 const STORE_RETRY_SECONDS = 5;
 
@@ -84,8 +79,8 @@ const STORE_RETRY_SECONDS = 5;
 export function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof Refusal) return error;
   if (!(error instanceof StoreError)) return undefined;
-  const retryAfterSeconds = error.failure === 'unavailable' ? STORE_RETRY_SECONDS : undefined;
-  return new Refusal(REFUSAL_OF_STORE[error.failure], {}, { retryAfterSeconds });
+  if (error.failure === 'full') return new Refusal('storageFull');
+  return new Refusal('storeUnavailable', {}, { retryAfterSeconds: STORE_RETRY_SECONDS });
 }
 
 const METRICS_ROUTES = [

@@ -18,13 +18,9 @@ const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(reso
 /** A chunked body that the test pushes as node's parser would. */
 function chunkedBody(wait: () => Promise<void> | undefined = () => undefined) {
   const body = Object.assign(new PassThrough({ highWaterMark: 100 * PIECE_BYTES }), { socket: { bytesRead: 0 } });
-  const reader = new BodyReader({
-    req: body as unknown as IncomingMessage,
-    res: {} as ServerResponse,
-    declaredBytes: undefined,
-    expectsContinue: false,
-    transfers: { minBytesPerSecond: 0, nowMs: () => 0, active: new Set(), turns: { wait } },
-  });
+  const form = { declaredBytes: undefined, expectsContinue: false };
+  const transfers = { minBytesPerSecond: 0, nowMs: () => 0, active: new Set<BodyReader>(), turns: { wait } };
+  const reader = new BodyReader(body as unknown as IncomingMessage, {} as ServerResponse, form, transfers);
   return { body, reader };
 }
 

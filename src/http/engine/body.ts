@@ -7,7 +7,6 @@ import { Refusal } from '../../core/refusals.ts';
 import { KIB } from '../../core/time.ts';
 
 export interface RequestBody {
-  /** `Content-Length`; undefined for a chunked body. 0 when there is no body at all. */
   readonly declaredBytes: number | undefined;
   /** Pushes the body into the sink; at most once. Refuses one that is too slow; rejects when the client breaks off. */
   readonly pipe: (sink: ByteSink) => Promise<void>;
@@ -20,13 +19,21 @@ export class ClientGoneError extends Error {
   override readonly name = 'ClientGoneError';
 }
 
+/** What the head says of the body. */
+export interface Form {
+  /** `Content-Length`, 0 without a body, undefined when chunked. */
+  readonly declaredBytes: number | undefined;
+  /** It will come only after 100 (RFC 9110 section 10.1.1). */
+  readonly expectsContinue: boolean;
+}
+
 /** What the bodies of one server share. */
 export interface BodyTransfers {
   readonly minBytesPerSecond: number;
   readonly nowMs: () => number;
   /** Those that are being read: their checkPace is to be called about once a second. */
   readonly active: Set<BodyReader>;
-  /** libuv would read up to 2 MiB from one socket before it looks at the others. */
+  /** libuv would read up to 2 MiB from one socket before it looks at the others; to digest it takes milliseconds. */
   readonly turns: Pick<Turns, 'wait'>;
 }
 
@@ -75,21 +82,15 @@ export class BodyReader implements RequestBody {
   /** Why no more will come; may be known before the handler asks. */
   #failure: unknown;
 
-  constructor(parts: {
-    req: IncomingMessage;
-    res: ServerResponse;
-    declaredBytes: number | undefined;
-    expectsContinue: boolean;
-    transfers: BodyTransfers;
-  }) {
-    this.#req = parts.req;
-    this.#res = parts.res;
-    this.declaredBytes = parts.declaredBytes;
-    this.#expectsContinue = parts.expectsContinue;
-    this.#transfers = parts.transfers;
-    this.#bytesReadBefore = this.declaredBytes === undefined ? this.#req.socket.bytesRead : 0;
-    this.#push = this.#req.push.bind(this.#req);
-    this.#req.push = (bytes: Uint8Array | null) => this.#arrive(bytes);
+  constructor(req: IncomingMessage, res: ServerResponse, form: Form, transfers: BodyTransfers) {
+    this.#req = req;
+    this.#res = res;
+    this.declaredBytes = form.declaredBytes;
+    this.#expectsContinue = form.expectsContinue;
+    this.#transfers = transfers;
+    this.#bytesReadBefore = form.declaredBytes === undefined ? req.socket.bytesRead : 0;
+    this.#push = req.push.bind(req);
+    req.push = (bytes: Uint8Array | null) => this.#arrive(bytes);
   }
 
   /** Some of it has not been received, or is thrown away. */
@@ -144,17 +145,17 @@ export class BodyReader implements RequestBody {
     const req = this.#req;
     const take = (bytes: Uint8Array): void => this.#take(bytes);
     const end = (): void => this.#end();
-    return new Promise((resolve, reject) => {
-      this.#settle = (failure) => {
-        this.#settle = undefined;
-        req.off('data', take).off('end', end);
-        if (failure === undefined) return resolve();
-        this.#failure ??= failure;
-        req.pause();
-        reject(failure);
-      };
-      req.on('data', take).on('end', end);
-    });
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#settle = (failure) => {
+      this.#settle = undefined;
+      req.off('data', take).off('end', end);
+      if (failure === undefined) return resolve();
+      this.#failure ??= failure;
+      req.pause();
+      reject(failure);
+    };
+    req.on('data', take).on('end', end);
+    return promise;
   }
 
   /** In place of the stream's push: takes each piece from node's parser, null at the end. False asks it to pause. */
@@ -223,7 +224,7 @@ export class BodyReader implements RequestBody {
   }
 }
 
-/** The averaging time of SERVICE_MIN_TRANSFER_RATE: how long a peer may pause altogether. */
+/** What SERVICE_MIN_TRANSFER_RATE is averaged over: how long a peer may pause altogether. */
 const ALLOWANCE_MS = 10_000;
 
 /**
@@ -266,28 +267,20 @@ export class Pace {
 export const TURN_BYTES = 256 * KIB;
 
 /**
- * Whose turn it is to go on with a large transfer: so many in one turn of the event loop, in the order asked for. A
- * socket gives or takes megabytes without a pause; many of them at once would keep everyone else waiting for seconds.
+ * Whose turn it is to go on with a large transfer: one in a turn of the event loop, in the order asked for. A socket
+ * gives or takes megabytes without a pause; many of them at once would keep everyone else waiting for seconds.
  */
 export class Turns {
-  readonly #atOnce: number;
   readonly #waiting: (() => void)[] = [];
-  #left: number;
+  #isTaken = false;
   #isScheduled = false;
 
-  constructor(atOnce: number) {
-    this.#atOnce = atOnce;
-    this.#left = atOnce;
-  }
-
-  /** Resolves when the next TURN_BYTES may be moved. Undefined: at once, this turn of the event loop is not used up. */
+  /** Resolves when the next TURN_BYTES may be moved. Undefined: at once, nobody has had this turn of the event loop. */
   wait(): Promise<void> | undefined {
     this.#schedule();
-    if (this.#left > 0) {
-      this.#left -= 1;
-      return undefined;
-    }
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    if (this.#isTaken) return new Promise((resolve) => this.#waiting.push(resolve));
+    this.#isTaken = true;
+    return undefined;
   }
 
   /** Others wait: whoever moves something should not go on for long. */
@@ -299,12 +292,10 @@ export class Turns {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
     setImmediate(() => {
+      const next = this.#waiting.shift();
       this.#isScheduled = false;
-      this.#left = this.#atOnce;
-      for (const resolve of this.#waiting.splice(0, this.#atOnce)) {
-        this.#left -= 1;
-        resolve();
-      }
+      this.#isTaken = next !== undefined;
+      next?.();
       if (this.#waiting.length > 0) this.#schedule();
     });
   }

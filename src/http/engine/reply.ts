@@ -101,16 +101,14 @@ export function commonHead(requestId: string): string[] {
 /** Bytes given to the socket at a time: how finely one can see what a slow client has taken, and what it holds. */
 const SLICE_BYTES = 64 * KIB;
 
-/**
- * Large answers that go on in one turn of the event loop. In each turn libuv also takes in one new connection, and no
- * more: whoever connects beside a thousand large answers waits for as many turns as others connected before.
- */
-const ANSWERS_AT_ONCE = 1;
-
 export class ReplyWriter {
   readonly #lingering: Lingering;
   readonly #isStopping: () => boolean;
-  readonly #turns = new Turns(ANSWERS_AT_ONCE);
+  /**
+   * Of large answers. In a turn of the event loop libuv also takes in one new connection, and no more: whoever connects
+   * beside a thousand large answers waits for as many turns as others connected before.
+   */
+  readonly #turns = new Turns();
   #ending: { readonly res: ServerResponse; readonly body: string | Uint8Array }[] = [];
 
   constructor({ lingering, isStopping }: { lingering: Lingering; isStopping: () => boolean }) {

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refusal, type RefusalName } from '../../core/refusals.ts';
 import type { Clock } from '../../core/time.ts';
-import { BodyReader, type BodyTransfers, NO_BODY, type Pace, type RequestBody } from './body.ts';
+import { BodyReader, type BodyTransfers, type Form, NO_BODY, type Pace, type RequestBody } from './body.ts';
 import { hostOf, isWellFormedHost, parseServiceUrl, plainAddress } from './host.ts';
 
 /** What a request, or a TLS handshake, presents of a client certificate. */
@@ -143,10 +143,8 @@ export class Request {
     this.origin = parts.trust.originOf(this.headers, connection.peer);
     this.startedMs = parts.clock.monotonicMs();
     try {
-      const { declaredBytes, expectsContinue } = checkForm(req, this.headers, !connection.hasAsked);
-      if (declaredBytes !== 0) {
-        this.reader = new BodyReader({ req, res, declaredBytes, expectsContinue, transfers: parts.transfers });
-      }
+      const form = checkForm(req, this.headers, !connection.hasAsked);
+      if (form.declaredBytes !== 0) this.reader = new BodyReader(req, res, form, parts.transfers);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       this.malformed = error;
@@ -232,7 +230,7 @@ const OTHER_PROTOCOL = /^(?:RTSP|ICE)\//;
 const BYTES_AROUND = 64;
 
 /** Of a request that is refused here, one can't tell where it ends. `isFirst`: of its connection. */
-function checkForm(req: IncomingMessage, headers: HeaderLines, isFirst: boolean) {
+function checkForm(req: IncomingMessage, headers: HeaderLines, isFirst: boolean): Form {
   const version = req.httpVersion;
   if ((version !== '1.1' && version !== '1.0') || ((isFirst || version === '1.0') && isOtherProtocol(req))) {
     throw new Refusal('requestMalformed', { hint: 'use HTTP/1.1' });
@@ -266,7 +264,7 @@ function isOtherProtocol({ method, url, socket }: IncomingMessage): boolean {
   return read.startsWith(line) && OTHER_PROTOCOL.test(read.slice(line.length));
 }
 
-/** RFC 9112 section 6: undefined when chunked. That only one of the two headers is there, once, the parser checks. */
+/** RFC 9112 section 6. That only one of the two headers is there, once, the parser checks. */
 function declaredLength(version: string, headers: HeaderLines): number | undefined {
   const encodings = headers.all('transfer-encoding');
   if (encodings.length === 0) return Number(headers.single('content-length') ?? 0);
@@ -275,7 +273,7 @@ function declaredLength(version: string, headers: HeaderLines): number | undefin
   return undefined;
 }
 
-/** Whether a body will come only after 100 (RFC 9110 section 10.1.1, which has HTTP/1.0 ignored). */
+/** An expectation in HTTP/1.0 is ignored (RFC 9110 section 10.1.1). */
 function checkExpect(version: string, headers: HeaderLines): boolean {
   const expectations = headers.all('expect');
   if (expectations.length === 0 || version === '1.0') return false;
@@ -402,22 +400,15 @@ const QVALUE = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
  */
 export function prefersText(accept: readonly string[]): boolean {
   if (accept.length === 0) return false;
-  const ranges = accept.join(',').toLowerCase().split(',').map(parseRange);
-  return weight(ranges, 'text', 'plain') > weight(ranges, 'application', 'json');
-}
-
-/** A weight that is not well-formed counts as 0: such a range asks for nothing that can be understood. */
-function parseRange(text: string): { name: string; weight: number } {
-  const [name = '', ...parameters] = text.split(';').map((part) => part.trim());
-  const q = parameters.find((parameter) => parameter.startsWith('q='))?.slice('q='.length) ?? '1';
-  return { name, weight: QVALUE.test(q) ? Number(q) : 0 };
-}
-
-/** The most specific range that matches decides, not the greatest weight. Of equal ones the greater counts. */
-function weight(ranges: readonly { name: string; weight: number }[], type: string, subtype: string): number {
-  for (const name of [`${type}/${subtype}`, `${type}/*`, '*/*']) {
-    const weights = ranges.filter((range) => range.name === name).map((range) => range.weight);
-    if (weights.length > 0) return Math.max(...weights);
+  const weights = new Map<string, number>();
+  for (const range of accept.join(',').toLowerCase().split(',')) {
+    const [name = '', ...parameters] = range.split(';').map((part) => part.trim());
+    const q = parameters.find((parameter) => parameter.startsWith('q='))?.slice('q='.length) ?? '1';
+    // A weight that is not well-formed counts as 0: such a range asks for nothing that can be understood.
+    weights.set(name, Math.max(weights.get(name) ?? 0, QVALUE.test(q) ? Number(q) : 0));
   }
-  return 0;
+  // The most specific range that matches decides, not the greatest weight.
+  const any = weights.get('*/*') ?? 0;
+  const text = weights.get('text/plain') ?? weights.get('text/*') ?? any;
+  return text > (weights.get('application/json') ?? weights.get('application/*') ?? any);
 }

@@ -20,24 +20,21 @@ import {
   checkSite, type Connection, HeaderLines, type Peer, type Presented, Request, type RequestParts, type Route,
 } from './request.ts';
 
-/** Which route a request means, or what the answer is when there is none. */
+/** Which route a request means. Of a known path otherwise: OPTIONS asked for it, or it does not take this method. */
 export type Match =
   | { readonly kind: 'route'; readonly route: Route; readonly params: Readonly<Record<string, string>> }
-  /** A known path: OPTIONS asked for it, or its methods do not include this one. */
-  | { readonly kind: 'options' | 'methodNotAllowed'; readonly path: string; readonly allow: string }
-  | { readonly kind: 'notFound' | 'idInvalid' };
+  | { readonly kind: 'options' | 'methodNotAllowed'; readonly path: string; readonly allow: string };
 
-/** From method and raw path to a route. */
 export interface Router {
+  /** Of the raw path. Refuses one that is not known. */
   match(method: string, path: string): Match;
-  /** Every method that some path of this server takes, for `OPTIONS *`. */
+  /** Every method that some path takes, for `OPTIONS *`. */
   readonly allow: string;
 }
 
 /** What makes it HTTPS; http/tls.ts. */
 export interface TlsTermination {
   createServer(options: ServerOptions, handshakeTimeoutMs: number): Server;
-  /** Of a finished handshake. */
   presentedBy(socket: TLSSocket): Presented;
   noteFailure(reason: string): void;
 }
@@ -51,7 +48,6 @@ export interface HttpServerOptions {
   /** The refusal that an error of a handler stands for; undefined for what is unexpected. */
   readonly refusalOf: (error: unknown) => Refusal | undefined;
   readonly noteAnswered: NoteAnswered;
-  /** How often time-outs and rates are looked at, and so how exact they are; a second unless given. */
   readonly checkIntervalMs?: number | undefined;
   readonly clock: Clock;
   readonly random: RandomBytes;
@@ -59,10 +55,10 @@ export interface HttpServerOptions {
   readonly tls?: TlsTermination | undefined;
 }
 
-const MAX_HEADER_BYTES = 16 * KIB;
+/** How often time-outs and rates are looked at, and so how exact they are. */
+const CHECK_MS = 1000;
 
-/** Bodies that are read on in one turn of the event loop: to digest TURN_BYTES takes a good part of a millisecond. */
-const BODIES_AT_ONCE = 1;
+const MAX_HEADER_BYTES = 16 * KIB;
 
 /** No client sends so many requests ahead of their answers; each costs memory until its turn comes. */
 const MAX_PIPELINED = 100;
@@ -76,10 +72,8 @@ const STOP_CHECK_MS = 250;
 /** Within the second in which a server without requests in flight must have stopped. */
 const STOP_LINGER_MS = 500;
 
-const UPLOAD_HINT = 'to store a paste, send it to / itself: curl -T - URL < FILE';
-
 export class HttpServer {
-  /** For whoever makes it listen; then `begin` is called. */
+  /** To be made to listen; then `begin` is called. */
   readonly node: Server;
   readonly #parts: ServerParts;
   #checks: NodeJS.Timeout | undefined;
@@ -87,30 +81,26 @@ export class HttpServer {
 
   /** Nothing listens yet. */
   constructor(options: HttpServerOptions) {
-    const { config, clock, checkIntervalMs = 1000, tls } = options;
+    const { config, clock, random } = options;
     const lingering = new Lingering();
+    const { minTransferRate: minBytesPerSecond } = config;
     this.#parts = {
       ...options,
-      requestIdOf: createRequestIds(options.random),
+      requestIdOf: createRequestIds(random),
       connections: new Connections(config, networkMatcher(config.trustedProxies)),
       lingering,
-      transfers: {
-        minBytesPerSecond: config.minTransferRate,
-        nowMs: clock.monotonicMs,
-        active: new Set(),
-        turns: new Turns(BODIES_AT_ONCE),
-      },
+      transfers: { minBytesPerSecond, nowMs: clock.monotonicMs, active: new Set(), turns: new Turns() },
       writer: new ReplyWriter({ lingering, isStopping: () => this.isStopping }),
     };
-    this.node = createNodeServer(config, checkIntervalMs, tls);
+    this.node = createNodeServer(options);
     takeRequests(this.#parts, this.node);
     takeConnections(this.#parts, this.node);
   }
 
-  /** It listens now; on a unix socket, every peer is a local one. */
-  begin(isLocal: boolean): void {
-    const { connections, transfers, clock, log, checkIntervalMs = 1000 } = this.#parts;
-    if (isLocal) connections.expectLocalPeers();
+  /** It listens now, perhaps on a unix socket. */
+  begin(isUnixSocket: boolean): void {
+    const { connections, transfers, clock, log, checkIntervalMs = CHECK_MS } = this.#parts;
+    if (isUnixSocket) connections.expectLocalPeers();
     // Such as EMFILE when a connection can't be accepted: the next one may be.
     this.node.on('error', ({ message }) => {
       log({ level: 'error', logger: 'http', event: 'accepting failed', details: { error: message } });
@@ -130,12 +120,10 @@ export class HttpServer {
     return this.#stopped;
   }
 
-  /** From the moment stop() is called. */
   get isStopping(): boolean {
     return this.#stopped !== undefined;
   }
 
-  /** Connections that are open now. */
   get connectionsOpen(): number {
     return this.#parts.connections.size;
   }
@@ -148,7 +136,7 @@ interface ServerParts extends HttpServerOptions, RequestParts {
 }
 
 /** Every time-out that node has for a whole body is off: the minimum rate takes its place. */
-function createNodeServer(config: Config, checkIntervalMs: number, tls: TlsTermination | undefined): Server {
+function createNodeServer({ config, checkIntervalMs = CHECK_MS, tls }: HttpServerOptions): Server {
   const headersTimeout = 1000 * config.headersTimeoutSeconds;
   const options: ServerOptions = {
     connectionsCheckingInterval: checkIntervalMs,
@@ -230,10 +218,7 @@ function takeConnections(parts: ServerParts, server: Server): void {
   });
 }
 
-/**
- * A request whose head has arrived. Those of a connection are carried out one after another (RFC 9112 section 9.3.2
- * allows no more when one of them is unsafe).
- */
+/** Carries out those of a connection one after another: RFC 9112 section 9.3.2 has it so when one of them is unsafe. */
 function receive(parts: ServerParts, connection: Connection, req: IncomingMessage, res: ServerResponse): void {
   if (connection.state === 'ending') return;
   if (connection.requests.length >= MAX_PIPELINED) {
@@ -262,29 +247,16 @@ function replyTo({ router, handlers }: ServerParts, request: Request): Reply | P
   checkSite(request);
   if (target.path === '*') return emptyReply(204, { Allow: router.allow });
   const match = router.match(method, target.path);
-  if (match.kind !== 'route') return replyWithoutRoute(request, match);
+  if (match.kind !== 'route') {
+    request.route = { name: '-', path: match.path };
+    const headers = { Allow: match.allow };
+    return match.kind === 'options' ? emptyReply(204, headers) : refusalReply(new Refusal('methodNotAllowed'), headers);
+  }
   request.route = match.route;
   request.params = match.params;
   const handler = handlers[match.route.name];
   if (handler === undefined) throw new Error(`route ${match.route.name} has no handler`);
   return handler(request);
-}
-
-/** The answers that need no handler. */
-function replyWithoutRoute(request: Request, match: Exclude<Match, { kind: 'route' }>): Reply {
-  switch (match.kind) {
-    case 'options':
-      request.route = { name: '-', path: match.path };
-      return emptyReply(204, { Allow: match.allow });
-    case 'methodNotAllowed':
-      request.route = { name: '-', path: match.path };
-      return refusalReply(new Refusal('methodNotAllowed'), { Allow: match.allow });
-    case 'notFound':
-      throw new Refusal('notFound');
-    case 'idInvalid':
-      // `curl -T name host/` sends PUT /name.
-      throw new Refusal('idInvalid', request.method === 'PUT' ? { hint: UPLOAD_HINT } : {});
-  }
 }
 
 function send(parts: ServerParts, request: Request, reply: Reply): void {
