@@ -5,13 +5,9 @@ import { LazyAuthority } from './authority/open.ts';
 import { ConfigError, isProduction } from './config/load.ts';
 import { type Config, SETTINGS } from './config/settings.ts';
 import { countNothing, type Log } from './core/events.ts';
-import { ID_BYTES, idFromBytes } from './core/ids.ts';
 import { type Clock, type RandomBytes, unixSeconds } from './core/time.ts';
-import { createOwnPasteHandlers, createPasteHandlers } from './http/handlers/pastes.ts';
-import {
-  createAuditHandlers, createChallengeHandlers, createClientHandlers, createServiceHandlers,
-} from './http/handlers/service.ts';
-import { createCallerOf } from './http/input.ts';
+import { pasteHandlers } from './http/handlers/pastes.ts';
+import { serviceHandlers } from './http/handlers/service.ts';
 import { isExposed, type ListeningPlace, publicPlace } from './http/listening.ts';
 import { ROUTES } from './http/routes.ts';
 import { createMetricsServer, createPublicServer, type ListeningAddress } from './http/servers.ts';
@@ -21,10 +17,8 @@ import { createWorkQueue, type WorkQueue } from './limits/work-queue.ts';
 import { Cleanup } from './ops/cleanup.ts';
 import { Challenges, Rates } from './pastes/admission.ts';
 import { createAudit, Identity } from './pastes/identity.ts';
-import { createContentRules } from './pastes/intake.ts';
 import type { Parts } from './pastes/parts.ts';
 import { Passwords } from './pastes/passwords.ts';
-import { createOwnPastes, createPastes } from './pastes/pastes.ts';
 import { adminDoubt, authorityDoubt, cleanupTasks, createRoomMaking, gaugeReaders } from './pastes/upkeep.ts';
 import type { Store } from './store/open.ts';
 import { StoreError } from './store/store.ts';
@@ -100,22 +94,11 @@ export async function assemble(
   const parts: Parts = {
     config, store, clock, random, log, count, queue, passwords, antiflood, challenges, rates, audit, identity,
   };
-  const rules = createContentRules({ config, store, newContentId: () => idFromBytes(random(ID_BYTES)) });
-  const callerOf = createCallerOf(identity);
   const authority = new LazyAuthority({ ...parts, tls });
-  const pastes = createPastes({ ...parts, rules });
-  const ownPastes = createOwnPastes({ ...parts, rules });
+  const state = { whyUnavailable: () => authority.whyUnavailable(), isStopping: () => server.isStopping() };
   const handlers = {
-    ...createServiceHandlers({
-      config, store, challenges,
-      whyUnavailable: () => authority.whyUnavailable(),
-      isStopping: () => server.isStopping(),
-    }),
-    ...createChallengeHandlers(challenges),
-    ...createClientHandlers(),
-    ...createPasteHandlers({ pastes, rates, callerOf }),
-    ...createOwnPasteHandlers({ pastes: ownPastes, callerOf }),
-    ...createAuditHandlers({ auditLog: store.audit, callerOf }),
+    ...serviceHandlers(parts, state),
+    ...pasteHandlers(parts),
     ...authority.handlers,
   };
   const revocationList = { renew: () => authority.renewRevocationList() };

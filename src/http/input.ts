@@ -1,11 +1,9 @@
 // Request headers of pastes as typed values, each parsed once and here. What a value means is decided in pastes/.
 
-import type { Caller } from '../core/callers.ts';
 import { isGlob, JoinedBytes, sqliteGlob } from '../core/content.ts';
 import { Refusal } from '../core/refusals.ts';
-import { type Awaitable, KIB } from '../core/time.ts';
+import { KIB } from '../core/time.ts';
 import type { Work } from '../pastes/admission.ts';
-import type { Identity } from '../pastes/identity.ts';
 import type { Page } from '../store/store.ts';
 import type { RequestBody } from './engine/body.ts';
 import type { Request, RequestHeaders } from './engine/request.ts';
@@ -252,14 +250,4 @@ export function hintingClient(error: unknown, publicUrl: string, command: string
   if (!(error instanceof Refusal && error.refusal === 'powRequired')) return error;
   const hint = `${error.fields['hint']}; or let the client do the work: ${clientDownload(publicUrl)} && ${command}`;
   return new Refusal('powRequired', { ...error.fields, hint }, error.terms);
-}
-
-// From a request to who is calling: the one line that every handler with an identity begins with.
-
-export type CallerOf = (request: Request) => Awaitable<Caller>;
-
-export function createCallerOf(identity: Identity): CallerOf {
-  return ({ fingerprint, certificate, clientAddress }) => (
-    identity.callerOf({ fingerprint, certificate, clientAddress })
-  );
 }

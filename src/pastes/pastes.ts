@@ -1,28 +1,26 @@
-// The rules of pastes: what may be stored, who may read it, and that burning happens once. No HTTP: refusals are
-// thrown, values returned. The contract's "States and transitions" and the decisions' "Checks on POST /" are the
-// source.
+// The rules of pastes: creating, reading, burning, and what owners and the admin may change, delete and list. Refusals
+// are thrown, values returned. The contract's "States and transitions" and the decisions' "Checks on POST /", "PUT
+// /{id}" and "Lists and audit" are the source.
 
 import type { Config } from '../config/settings.ts';
 import type { Caller } from '../core/callers.ts';
-import { type CompactBytes, mediaTypeOf } from '../core/content.ts';
-import type { Count } from '../core/events.ts';
-import { ID_BYTES, idFromBytes } from '../core/ids.ts';
+import type { CompactBytes } from '../core/content.ts';
 import { type RateStanding, Refusal } from '../core/refusals.ts';
-import { andThen, type Awaitable, type Clock, type RandomBytes, unixSeconds } from '../core/time.ts';
-import type { Antiflood } from '../limits/antiflood.ts';
+import { andThen, type Awaitable, unixSeconds } from '../core/time.ts';
 import type { ContentReader } from '../store/content.ts';
-import type { Store } from '../store/open.ts';
 import type {
-  ChangedContent, Listed, ListedPaste, NewPaste, Page, Paste, PasteChanges, PasteFilter, PasteWithContent,
-  SpentChallenge,
+  CreationTerms, Listed, ListedPaste, NewPaste, Page, Paste, PasteFilter, PasteWithContent, Refused,
 } from '../store/store.ts';
-import { cappedTtlSeconds, type Challenges, type Rates, ttlSeconds, type Work } from './admission.ts';
-import { type Audit, requireAdmin, requireIdentity } from './identity.ts';
-import { type ContentRules, createStorageRules, type Offer, type ReceivedContent } from './intake.ts';
-import type { Passwords } from './passwords.ts';
+import { cappedTtlSeconds, ttlSeconds, type Work } from './admission.ts';
+import { requireAdmin, requireIdentity } from './identity.ts';
+import { newId, type Offer, receive, requireDeclaredSize } from './intake.ts';
+import type { Parts } from './parts.ts';
 
-/** A paste found may lose its chunks to a PUT or DELETE before they are held for reading: then it is looked up anew. */
+/** A PUT or DELETE may take the chunks of a paste between its lookup and their opening: then it is looked up again. */
 const OPEN_ATTEMPTS = 3;
+
+/** Enough of an id to tell pastes apart in the audit log, and not enough to read one. */
+const AUDITED_ID_CHARACTERS = 8;
 
 export interface Submission extends Offer {
   readonly clientAddress: string;
@@ -38,6 +36,54 @@ export interface CreatedPaste {
   readonly rate: RateStanding | null;
 }
 
+/**
+ * Stores a paste; durable when it resolves. The five steps of the decisions' "Checks on POST /": the store spends the
+ * work and counts the duplicate in the transaction that stores the paste.
+ */
+export async function createPaste(parts: Parts, submission: Submission): Promise<CreatedPaste> {
+  const { config, store, passwords, challenges, rates, antiflood, clock, count } = parts;
+  const { caller, clientAddress, password } = submission;
+  requireDeclaredSize(parts, submission);
+  const spend = await challenges.require('paste', submission.work);
+  const rate = rates.countCreation(clientAddress, caller);
+  if (spend !== null) antiflood.record(clock.monotonicMs(), spend);
+  await using content = await receive(parts, submission);
+  const passwordHash = password === undefined ? null : await passwords.hash(password, clientAddress);
+  const createdAt = unixSeconds(clock);
+  const paste = {
+    id: newId(parts.random),
+    owner: caller.fingerprint,
+    createdAt,
+    expiresAt: createdAt + ttlSeconds(config, caller, submission.requestedTtlSeconds),
+    burnAfterRead: submission.burnAfterRead,
+    passwordHash,
+    ...content.stored,
+  };
+  const outcome = await store.pastes.create(paste, { ...storageTerms(config), spend });
+  if (outcome.refused !== null) throw notStored(parts, outcome, rate);
+  content.keep();
+  if (config.duplicateMax > 0) count('duplicateChecks', 'accepted');
+  count('pastesCreated');
+  return { paste, rate };
+}
+
+/** The duplicate throttle and the quota, which the store checks in the transaction that stores content. */
+function storageTerms(config: Config): Omit<CreationTerms, 'spend'> {
+  const { duplicateMax, duplicateWindowSeconds, maxStorageBytes } = config;
+  return {
+    duplicates: duplicateMax === 0 ? null : { max: duplicateMax, windowSeconds: duplicateWindowSeconds },
+    maxStoredBytes: maxStorageBytes === 0 ? null : maxStorageBytes,
+  };
+}
+
+function notStored({ challenges, count }: Parts, outcome: Refused, rate: RateStanding | null): Refusal {
+  const { refused, fields, retryAfterSeconds } = outcome;
+  if (refused === 'powAlreadyUsed' || refused === 'powExpired') return challenges.notSpent(refused, 'paste');
+  if (refused !== 'duplicateContent') return new Refusal(refused, fields);
+  count('duplicateChecks', 'refused');
+  return new Refusal(refused, fields, { retryAfterSeconds, rate });
+}
+
 /** What a reader asks for, and with which password. */
 export interface Lookup {
   readonly id: string;
@@ -45,148 +91,155 @@ export interface Lookup {
   readonly clientAddress: string;
 }
 
-/** A paste with its content held: in memory, or as a reader that must be closed. */
-export interface OpenedPaste {
-  readonly paste: Paste;
-  readonly content: CompactBytes | ContentReader;
+/** A paste with its content held: small content in memory, larger content as a reader that must be closed. */
+export type OpenedPaste =
+  | { readonly kind: 'small'; readonly paste: Paste; readonly content: CompactBytes }
+  | { readonly kind: 'large'; readonly paste: Paste; readonly reader: ContentReader };
+
+type ReadingParts = Pick<Parts, 'store' | 'passwords' | 'clock' | 'count'>;
+
+/** The metadata. Never burns. */
+export function describePaste(parts: ReadingParts, { id, password, clientAddress }: Lookup): Awaitable<Paste> {
+  const { store, passwords, clock } = parts;
+  const find = (): Awaitable<Paste | undefined> => store.pastes.find(id, unixSeconds(clock));
+  return andThen(passwords.unlock(find, password, clientAddress), (paste) => {
+    noteAccess(parts, paste.id);
+    return paste;
+  });
 }
 
-export interface Pastes {
-  /** Stores a paste; durable when it resolves. */
-  create(submission: Submission): Promise<CreatedPaste>;
-  /** Metadata; never burns. */
-  describe(lookup: Lookup): Awaitable<Paste>;
-  /** The content. A burn-after-read paste is gone when it is there. */
-  open(lookup: Lookup): Awaitable<OpenedPaste>;
-}
-
-export function createPastes(parts: {
-  config: Config;
-  store: Store;
-  rules: ContentRules;
-  passwords: Passwords;
-  challenges: Challenges;
-  rates: Rates;
-  antiflood: Antiflood;
-  clock: Clock;
-  random: RandomBytes;
-  count: Count;
-}): Pastes {
-  const { config, store, rules, passwords, challenges, rates, antiflood, clock, random, count } = parts;
-  const newId = (): string => idFromBytes(random(ID_BYTES));
-  const storage = createStorageRules(config, count);
-
-  /**
-   * The five steps of the decisions' "Checks on POST /"; the work is spent and the duplicate counted where the paste is
-   * stored.
-   */
-  async function create(submission: Submission): Promise<CreatedPaste> {
-    rules.requireDeclaredSize(submission);
-    const spend = await challenges.require('paste', submission.work);
-    const rate = rates.countCreation(submission.clientAddress, submission.caller);
-    if (spend !== null) antiflood.record(clock.monotonicMs(), spend);
-    return rules.receive(submission, async (received) => {
-      const paste = await newPaste(submission, received);
-      await keep(paste, spend, rate);
-      return { paste, rate };
-    });
-  }
-
-  async function keep(paste: NewPaste, spend: SpentChallenge | null, rate: RateStanding | null): Promise<void> {
-    const outcome = await store.pastes.create(paste, { ...storage.terms, spend });
-    if (outcome.refused === 'powAlreadyUsed' || outcome.refused === 'powExpired') {
-      throw challenges.notSpent(outcome.refused, 'paste');
+/** The content. A burn-after-read paste is gone when it resolves. */
+export function openPaste(parts: ReadingParts, lookup: Lookup, attempt = 1): Awaitable<OpenedPaste> {
+  const { store, passwords, clock } = parts;
+  const { id, password, clientAddress } = lookup;
+  const find = (): Awaitable<PasteWithContent | undefined> => store.pastes.findWithContent(id, unixSeconds(clock));
+  return andThen(passwords.unlock(find, password, clientAddress), (paste) => {
+    const opened = hold(parts, paste);
+    if (opened === undefined) {
+      if (attempt === OPEN_ATTEMPTS) throw new Refusal('pasteNotFound');
+      return openPaste(parts, lookup, attempt + 1);
     }
-    if (outcome.refused !== null) throw storage.refusalOf(outcome, rate);
-    storage.countStored();
-    count('pastesCreated');
-  }
-
-  async function newPaste(submission: Submission, received: ReceivedContent): Promise<NewPaste> {
-    const { caller, password, clientAddress } = submission;
-    const passwordHash = password === undefined ? null : await passwords.hash(password, clientAddress);
-    const createdAt = unixSeconds(clock);
-    return {
-      id: newId(),
-      owner: caller.fingerprint,
-      mimeType: mediaTypeOf(received.isText, submission.isJson ? undefined : submission.contentType),
-      size: received.bytes,
-      sha256: received.sha256,
-      createdAt,
-      expiresAt: createdAt + ttlSeconds(config, caller, submission.requestedTtlSeconds),
-      burnAfterRead: submission.burnAfterRead,
-      passwordHash,
-      contentId: received.contentId,
-      content: received.content,
-    };
-  }
-
-  function describe({ id, password, clientAddress }: Lookup): Awaitable<Paste> {
-    const find = (): Awaitable<Paste | undefined> => store.pastes.find(id, unixSeconds(clock));
-    return andThen(passwords.unlock(find, password, clientAddress), (paste) => {
-      noteAccess(paste.id);
-      return paste;
-    });
-  }
-
-  function open(lookup: Lookup, attempt = 1): Awaitable<OpenedPaste> {
-    const { id, password, clientAddress } = lookup;
-    const find = (): Awaitable<PasteWithContent | undefined> => store.pastes.findWithContent(id, unixSeconds(clock));
-    return andThen(passwords.unlock(find, password, clientAddress), (paste) => {
-      const content = holdContent(paste);
-      if (content === undefined) {
-        if (attempt === OPEN_ATTEMPTS) throw new Refusal('pasteNotFound');
-        return open(lookup, attempt + 1);
-      }
-      if (paste.burnAfterRead) return claimBurn(paste, content);
-      noteAccess(paste.id);
-      return { paste, content };
-    });
-  }
-
-  /** With the id of the paste, not of the request: it is the same text at each access, whose hash is known. */
-  function noteAccess(id: string): void {
-    store.pastes.touch(id, unixSeconds(clock));
-    count('pastesAccessed');
-  }
-
-  function holdContent(paste: PasteWithContent): CompactBytes | ContentReader | undefined {
-    if (paste.content !== null) return paste.content;
-    return paste.contentId === null ? undefined : store.contents.open(paste.contentId);
-  }
-
-  /** The content is held before the claim, since the claim takes it from everyone else. */
-  async function claimBurn(paste: Paste, content: CompactBytes | ContentReader): Promise<OpenedPaste> {
-    let claimed = false;
-    try {
-      claimed = await store.pastes.burn(paste.id, paste.passwordHash, unixSeconds(clock));
-    } finally {
-      if (!claimed) releaseContent(content);
-    }
-    if (!claimed) throw new Refusal('pasteNotFound');
-    count('pastesAccessed');
-    count('pastesDeleted', 'burned');
-    return { paste, content };
-  }
-
-  return { create, describe, open: (lookup) => open(lookup) };
+    if (paste.burnAfterRead) return claimBurn(parts, opened);
+    noteAccess(parts, paste.id);
+    return opened;
+  });
 }
 
 /** Lets go of content that is not, or no longer, read. */
-export function releaseContent(content: CompactBytes | ContentReader): void {
-  if ('close' in content) content.close();
+export function release(opened: OpenedPaste): void {
+  if (opened.kind === 'large') opened.reader.close();
 }
 
-// What identified callers do with their pastes, and the admin with everyone's: update, delete, list. Owning is enough:
-// no password of a paste is asked for. The decisions' "PUT /{id}" and "Lists and audit" are the source.
+function hold({ store }: ReadingParts, paste: PasteWithContent): OpenedPaste | undefined {
+  if (paste.content !== null) return { kind: 'small', paste, content: paste.content };
+  const reader = paste.contentId === null ? undefined : store.contents.open(paste.contentId);
+  return reader && { kind: 'large', paste, reader };
+}
+
+/** The content is held before the claim, since the claim takes it from everyone else. */
+async function claimBurn({ store, clock, count }: ReadingParts, opened: OpenedPaste): Promise<OpenedPaste> {
+  const { id, passwordHash } = opened.paste;
+  let claimed = false;
+  try {
+    claimed = await store.pastes.burn(id, passwordHash, unixSeconds(clock));
+  } finally {
+    if (!claimed) release(opened);
+  }
+  if (!claimed) throw new Refusal('pasteNotFound');
+  count('pastesAccessed');
+  count('pastesDeleted', 'burned');
+  return opened;
+}
+
+/** With the id of the paste, not of the request: it is the same text at each access, whose hash is known. */
+function noteAccess({ store, clock, count }: ReadingParts, id: string): void {
+  store.pastes.touch(id, unixSeconds(clock));
+  count('pastesAccessed');
+}
 
 /** An update as a request asks for it. */
 export interface Amendment extends Offer {
+  readonly id: string;
   readonly clientAddress: string;
   readonly hasContent: boolean;
   readonly removesPassword: boolean;
   /** Seconds from now; undefined leaves the expiry. */
   readonly requestedTtlSeconds: number | undefined;
+}
+
+export interface UpdatedPaste {
+  readonly paste: Paste;
+  /** Where the client stands with the rate limit; null when there is none, or nothing was counted. */
+  readonly rate: RateStanding | null;
+}
+
+/** Changes a paste of the caller's own. Owning is enough: its password is not asked for. */
+export async function updatePaste(parts: Parts, amendment: Amendment): Promise<UpdatedPaste> {
+  const { config, store, passwords, rates, clock, count } = parts;
+  const { id, caller, clientAddress, hasContent, password, requestedTtlSeconds } = amendment;
+  const owner = requireIdentity(caller);
+  requireDeclaredSize(parts, amendment);
+  requireSomething(amendment);
+  const before = await requireChangeable(parts, amendment);
+  if (before.burnAfterRead) throw new Refusal('burnNotUpdatable');
+  // A password costs as much to hash for an update as for a new paste.
+  const rate = hasContent || password !== undefined ? rates.countCreation(clientAddress, caller) : null;
+  await using content = hasContent ? await receive(parts, amendment, before.size) : null;
+  const passwordHash = password === undefined ? undefined : await passwords.hash(password, clientAddress);
+  const nowSeconds = unixSeconds(clock);
+  const ttl = requestedTtlSeconds === undefined ? undefined : cappedTtlSeconds(config, requestedTtlSeconds);
+  const changes = {
+    content: content?.stored,
+    passwordHash: amendment.removesPassword ? null : passwordHash,
+    expiresAt: ttl === undefined ? undefined : nowSeconds + ttl,
+  };
+  const outcome = await store.pastes.update(id, owner, changes, { ...storageTerms(config), nowSeconds });
+  if (outcome.refused !== null) throw notStored(parts, outcome, rate);
+  content?.keep();
+  if (content !== null && config.duplicateMax > 0) count('duplicateChecks', 'accepted');
+  return { paste: outcome.paste, rate };
+}
+
+function requireSomething({ hasContent, password, removesPassword, requestedTtlSeconds }: Amendment): void {
+  if (password !== undefined && removesPassword) {
+    throw new Refusal('requestMalformed', { hint: 'X-Paste-Password and X-Remove-Password exclude each other' });
+  }
+  if (hasContent || password !== undefined || removesPassword || requestedTtlSeconds !== undefined) return;
+  throw new Refusal('nothingToUpdate', { hint: 'send new content, X-Paste-Password, X-Remove-Password or X-Expiry' });
+}
+
+/** A paste that is to be changed, and by whom. */
+export interface Target {
+  readonly id: string;
+  readonly caller: Caller;
+  readonly clientAddress: string;
+}
+
+/**
+ * Before any body is read and the writer is asked; what is decided here is decided again when the change is written. A
+ * refusal says whether an id is known, so it counts as a lookup; what owners do to their own never does.
+ */
+async function requireChangeable({ store, rates, clock }: Parts, target: Target, ofAnyone = false): Promise<Paste> {
+  const { id, caller, clientAddress } = target;
+  const paste = await store.pastes.find(id, unixSeconds(clock));
+  if (paste !== undefined && (ofAnyone || paste.owner === caller.fingerprint)) return paste;
+  rates.countLookup(clientAddress, caller);
+  throw new Refusal(paste === undefined ? 'pasteNotFound' : 'permissionDenied');
+}
+
+/** Removes a paste of the caller's own; for the admin anyone's, which is audited. */
+export async function deletePaste(parts: Parts, target: Target): Promise<void> {
+  const { store, audit, clock, count } = parts;
+  const { id, caller, clientAddress } = target;
+  const fingerprint = requireIdentity(caller);
+  const isAdmin = caller.tier === 'admin';
+  await requireChangeable(parts, target, isAdmin);
+  const paste = id.slice(0, AUDITED_ID_CHARACTERS);
+  const asAdmin = isAdmin ? audit.event('paste_deleted', 'success', { fingerprint, clientAddress }, { paste }) : null;
+  const outcome = await store.pastes.remove(id, fingerprint, unixSeconds(clock), asAdmin);
+  if (outcome.refused !== null) throw new Refusal(outcome.refused);
+  count('pastesDeleted', 'deleted');
+  if (outcome.audited !== null) audit.announce(outcome.audited);
 }
 
 export interface WantedList {
@@ -198,126 +251,10 @@ export interface WantedList {
   readonly all: boolean;
 }
 
-export interface UpdatedPaste {
-  readonly paste: Paste;
-  /** Where the client stands with the rate limit; null when there is none, or nothing was counted. */
-  readonly rate: RateStanding | null;
-}
-
-export interface OwnPastes {
-  update(id: string, amendment: Amendment): Promise<UpdatedPaste>;
-  remove(id: string, caller: Caller, clientAddress: string): Promise<void>;
-  list(wanted: WantedList): Promise<Listed<ListedPaste>>;
-}
-
-export function createOwnPastes(parts: {
-  config: Config;
-  store: Store;
-  rules: ContentRules;
-  passwords: Passwords;
-  rates: Rates;
-  audit: Audit;
-  clock: Clock;
-  count: Count;
-}): OwnPastes {
-  const { config, store, rules, passwords, rates, audit, clock, count } = parts;
-  const storage = createStorageRules(config, count);
-
-  /**
-   * Before any body is read, and before the writer is asked; what is decided here is decided again when the change is
-   * written. A refusal says whether an id is known, so it counts as a lookup; what owners do to their own never does.
-   */
-  async function requireChangeable(
-    id: string,
-    caller: Caller,
-    clientAddress: string,
-    ofAnyone = false,
-  ): Promise<Paste> {
-    const paste = await store.pastes.find(id, unixSeconds(clock));
-    if (paste !== undefined && (ofAnyone || paste.owner === caller.fingerprint)) return paste;
-    rates.countLookup(clientAddress, caller);
-    throw new Refusal(paste === undefined ? 'pasteNotFound' : 'permissionDenied');
-  }
-
-  async function update(id: string, amendment: Amendment): Promise<UpdatedPaste> {
-    const { hasContent, password, clientAddress, caller } = amendment;
-    const owner = requireIdentity(caller);
-    rules.requireDeclaredSize(amendment);
-    requireSomething(amendment);
-    const before = await requireChangeable(id, caller, clientAddress);
-    if (before.burnAfterRead) throw new Refusal('burnNotUpdatable');
-    // A password costs as much to hash for an update as for a new paste.
-    const rate = hasContent || password !== undefined ? rates.countCreation(clientAddress, caller) : null;
-    if (!hasContent) return write(id, owner, await changesOf(amendment), rate);
-    return rules.receive({ ...amendment, replacedBytes: before.size }, async (received) => {
-      const content = changedContent(amendment, received);
-      return write(id, owner, { ...(await changesOf(amendment)), content }, rate);
-    });
-  }
-
-  async function changesOf(amendment: Amendment): Promise<PasteChanges> {
-    const { password, removesPassword, requestedTtlSeconds, clientAddress } = amendment;
-    const passwordHash = password === undefined ? undefined : await passwords.hash(password, clientAddress);
-    const expiresAt = requestedTtlSeconds === undefined
-      ? undefined
-      : unixSeconds(clock) + cappedTtlSeconds(config, requestedTtlSeconds);
-    return { passwordHash: removesPassword ? null : passwordHash, expiresAt };
-  }
-
-  async function write(
-    id: string,
-    owner: string,
-    changes: PasteChanges,
-    rate: RateStanding | null,
-  ): Promise<UpdatedPaste> {
-    const outcome = await store.pastes.update(id, owner, changes, { ...storage.terms, nowSeconds: unixSeconds(clock) });
-    if (outcome.refused !== null) throw storage.refusalOf(outcome, rate);
-    if (changes.content !== undefined) storage.countStored();
-    return { paste: outcome.paste, rate };
-  }
-
-  async function remove(id: string, caller: Caller, clientAddress: string): Promise<void> {
-    const fingerprint = requireIdentity(caller);
-    await requireChangeable(id, caller, clientAddress, caller.tier === 'admin');
-    const asAdmin = caller.tier === 'admin'
-      ? audit.event('paste_deleted', 'success', { fingerprint, clientAddress }, { paste: shortened(id) })
-      : null;
-    const outcome = await store.pastes.remove(id, fingerprint, unixSeconds(clock), asAdmin);
-    if (outcome.refused !== null) throw new Refusal(outcome.refused);
-    count('pastesDeleted', 'deleted');
-    if (outcome.audited !== null) audit.announce(outcome.audited);
-  }
-
-  async function list({ caller, clientAddress, filter, page, all }: WantedList): Promise<Listed<ListedPaste>> {
-    const owner = requireIdentity(caller);
-    if (all) requireAdmin(caller);
-    rates.countLookup(clientAddress, caller);
-    return store.pastes.list({ ...filter, owner: all ? null : owner }, page, unixSeconds(clock));
-  }
-
-  return { update, remove, list };
-}
-
-function requireSomething(amendment: Amendment): void {
-  const { hasContent, password, removesPassword, requestedTtlSeconds } = amendment;
-  if (password !== undefined && removesPassword) {
-    throw new Refusal('requestMalformed', { hint: 'X-Paste-Password and X-Remove-Password exclude each other' });
-  }
-  if (hasContent || password !== undefined || removesPassword || requestedTtlSeconds !== undefined) return;
-  throw new Refusal('nothingToUpdate', { hint: 'send new content, X-Paste-Password, X-Remove-Password or X-Expiry' });
-}
-
-function changedContent(offer: Offer, received: ReceivedContent): ChangedContent {
-  return {
-    mimeType: mediaTypeOf(received.isText, offer.isJson ? undefined : offer.contentType),
-    size: received.bytes,
-    sha256: received.sha256,
-    contentId: received.contentId,
-    content: received.content,
-  };
-}
-
-/** Enough to tell pastes apart in the audit log; not enough to read one. */
-function shortened(id: string): string {
-  return id.slice(0, 8);
+export async function listPastes(parts: Parts, wanted: WantedList): Promise<Listed<ListedPaste>> {
+  const { caller, clientAddress, filter, page, all } = wanted;
+  const owner = requireIdentity(caller);
+  if (all) requireAdmin(caller);
+  parts.rates.countLookup(clientAddress, caller);
+  return parts.store.pastes.list({ ...filter, owner: all ? null : owner }, page, unixSeconds(parts.clock));
 }

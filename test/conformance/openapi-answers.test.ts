@@ -4,8 +4,9 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import type { Request } from '../../src/http/engine/request.ts';
-import { createServiceHandlers } from '../../src/http/handlers/service.ts';
+import { serviceHandlers } from '../../src/http/handlers/service.ts';
 import { type Route, ROUTES } from '../../src/http/routes.ts';
+import type { Parts } from '../../src/pastes/parts.ts';
 import type { Store } from '../../src/store/open.ts';
 import { type RunningApp, startApp } from '../support/app.ts';
 import { newFingerprint, presenting } from '../support/certificates.ts';
@@ -252,9 +253,8 @@ test('openapi: GET /health of a service that stops is as described', async (t) =
   const { config } = await startApp(t);
   const challenges = { difficultyBits: () => 0, pasteBaseBits: 0 };
   const healthy = { healthy: () => Promise.resolve(true) } as Store;
-  const { health } = createServiceHandlers({
-    config, store: healthy, challenges, whyUnavailable: () => undefined, isStopping: () => true,
-  });
+  const parts = { config, store: healthy, challenges } as unknown as Parts;
+  const { health } = serviceHandlers(parts, { whyUnavailable: () => undefined, isStopping: () => true });
   const { status, body } = await health({} as Request);
   const { content } = responseOf(operationOf(routeOf('GET /health')), status);
   assert.deepEqual(problemsOf(JSON.parse(String(body)), content!['application/json']!.schema!, API), []);

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
 import { ANONYMOUS } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import { createContentRules, type Offer } from '../../src/pastes/intake.ts';
+import { type Offer, receive } from '../../src/pastes/intake.ts';
 import type { Store } from '../../src/store/open.ts';
 import { testConfig } from '../support/test-config.ts';
 
@@ -17,6 +17,7 @@ interface Circumstances {
   readonly roomBytes?: number;
   readonly databaseBytes?: number;
   readonly config?: Partial<Config>;
+  readonly replacedBytes?: number;
   readonly offer?: Partial<Offer>;
 }
 
@@ -32,7 +33,7 @@ async function offered(options: Circumstances) {
     pastes: { usage: async () => ({ bytes: 0, databaseBytes }) },
   } as unknown as Store;
   const config = testConfig(options.config ?? {});
-  const rules = createContentRules({ config, store, newContentId: () => 'content' });
+  const { replacedBytes = 0 } = options;
   const offer: Offer = {
     caller: ANONYMOUS,
     source: async (sink) => void (await sink(CONTENT)),
@@ -42,7 +43,8 @@ async function offered(options: Circumstances) {
     password: undefined,
     ...options.offer,
   };
-  const outcome = await rules.receive(offer, async ({ bytes }) => bytes).catch((error: unknown) => {
+  const received = receive({ config, store, random: () => assert.fail('no chunk') }, offer, replacedBytes);
+  const outcome = await received.then(({ stored }) => stored.size, (error: unknown) => {
     if (error instanceof Refusal) return error.refusal;
     throw error;
   });
@@ -64,7 +66,7 @@ test('receive: what is not declared, and the length of a JSON document, ask for 
 test('receive: the quota counts what the database takes, and room beside what is replaced unless both are in a row', async () => {
   const within = async (databaseBytes: number, declaredBytes: number, replacedBytes = 0): Promise<unknown> => {
     const config = { maxStorageBytes: 1_000_000 };
-    return (await offered({ databaseBytes, config, offer: { declaredBytes, replacedBytes } })).outcome;
+    return (await offered({ databaseBytes, config, offer: { declaredBytes }, replacedBytes })).outcome;
   };
   assert.deepEqual([await within(999_990, 10), await within(999_991, 10)], [10, 'storageFull']);
   assert.deepEqual([await within(1_000_000, 10, 10), await within(1_000_000, 10, 9)], [10, 'storageFull']);

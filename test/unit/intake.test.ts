@@ -3,13 +3,14 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ContentScan } from '../../src/core/content.ts';
+import { ANONYMOUS } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import { SHA256 } from '../../src/crypto/digest.ts';
-import { type Intake, receiveContent, type ReceivedContent } from '../../src/pastes/intake.ts';
+import { type Offer, receive as receiveOffer } from '../../src/pastes/intake.ts';
 import { type ContentStore, createChunkBuffers } from '../../src/store/content.ts';
-import { CHUNK_BYTES, INLINE_BYTES } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/open.ts';
+import { type ChangedContent, CHUNK_BYTES, INLINE_BYTES } from '../../src/store/store.ts';
 import { createSeeded, cutAtRandom } from '../support/seeded.ts';
+import { testConfig } from '../support/test-config.ts';
 
 /** A content store whose writes wait until the test lets them through; `others` are chunks that other uploads hold. */
 function slowStore(others = 0) {
@@ -27,7 +28,8 @@ function slowStore(others = 0) {
         return held.taken;
       },
     },
-    upload: () => ({
+    upload: (contentId: string) => ({
+      contentId,
       write: (chunk: Uint8Array) => new Promise<void>((resolve) => {
         written.push(Buffer.from(chunk));
         waiting.push(() => {
@@ -45,9 +47,20 @@ function slowStore(others = 0) {
 interface ReceiveOptions {
   readonly isJson?: boolean;
   readonly maxBytes?: number;
-  readonly keep?: () => Promise<void>;
+  readonly isKept?: boolean;
   /** Called for each piece: whether the source has to wait before the next. */
   readonly onTaken?: (pauses: boolean) => void;
+}
+
+/** What an intake is given: everything is acceptable but what is too large. */
+function partsOver(contents: ContentStore, maxBytes: number) {
+  const config = testConfig({ maxAnonBytes: maxBytes, maxStorageBytes: 0, minBytes: 0, minEntropyBits: 0 });
+  return { config, store: { contents, hasRoomFor: () => true } as unknown as Store, random: createSeeded(1).bytes };
+}
+
+function offerOf(source: Offer['source'], isJson: boolean): Offer {
+  const raw = { contentType: undefined, declaredBytes: undefined, password: undefined };
+  return { caller: ANONYMOUS, source, isJson, ...raw };
 }
 
 /** Receives the pieces; writes are let through whenever nothing else goes on. */
@@ -55,30 +68,22 @@ async function receive(
   store: ReturnType<typeof slowStore>,
   pieces: readonly Uint8Array[],
   options: ReceiveOptions = {},
-): Promise<ReceivedContent> {
-  const { isJson = false, maxBytes = 10 * CHUNK_BYTES, keep = async () => {} } = options;
-  const intake: Intake = {
-    source: async (sink) => {
-      for (const piece of pieces) {
-        const pause = sink(piece);
-        options.onTaken?.(pause !== undefined);
-        await pause;
-      }
-    },
-    isJson,
-    maxBytes,
-    refuseSize: (size) => {
-      throw new Refusal('pasteTooLarge', { size, maxSize: maxBytes, authenticated: false });
-    },
-    scan: new ContentScan({ sha256: SHA256, entropy: false }),
-    contents: store.contents,
-    newContentId: () => 'content',
+): Promise<ChangedContent> {
+  const { isJson = false, maxBytes = 10 * CHUNK_BYTES, isKept = true } = options;
+  const source: Offer['source'] = async (sink) => {
+    for (const piece of pieces) {
+      const pause = sink(piece);
+      options.onTaken?.(pause !== undefined);
+      await pause;
+    }
   };
   let isThrough = false;
-  const received = receiveContent(intake, async (content) => {
-    await keep();
-    return content;
-  }).finally(() => {
+  const storing = async (): Promise<ChangedContent> => {
+    await using content = await receiveOffer(partsOver(store.contents, maxBytes), offerOf(source, isJson));
+    if (isKept) content.keep();
+    return content.stored;
+  };
+  const received = storing().finally(() => {
     isThrough = true;
   });
   received.catch(() => {});
@@ -91,9 +96,9 @@ async function receive(
 
 const bytesOf = (size: number, seed = size): Uint8Array => createSeeded(seed).bytes(size);
 
-test('receiveContent: the bytes are the same in memory and in chunks, however they are cut', async () => {
+test('receive: the bytes are the same in memory and in chunks, however they are cut', async () => {
   const sizes = [
-    0, 1, INLINE_BYTES - 1, INLINE_BYTES, INLINE_BYTES + 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1,
+    1, INLINE_BYTES - 1, INLINE_BYTES, INLINE_BYTES + 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1,
     3 * CHUNK_BYTES,
   ];
   for (const size of sizes) {
@@ -103,10 +108,10 @@ test('receiveContent: the bytes are the same in memory and in chunks, however th
       const copy = Buffer.from(whole);
       // What has been copied is given up, so each piece has a buffer of its own.
       const pieces = cutAtRandom(whole, createSeeded(1), Math.max(1, longest)).map((piece) => Uint8Array.from(piece));
-      const { content, contentId, bytes } = await receive(store, pieces);
-      assert.equal(bytes, size);
+      const { content, contentId, ...facts } = await receive(store, pieces);
+      assert.equal(facts.size, size);
       assert.equal(content === null, size > INLINE_BYTES, `${size} bytes`);
-      assert.equal(contentId, content === null ? 'content' : null);
+      assert.equal(contentId === null, content !== null);
       assert.ok(copy.equals(content ?? Buffer.concat(store.written)), `${size} bytes`);
       const full = store.written.slice(0, -1);
       assert.ok(full.every((chunk) => chunk.length === CHUNK_BYTES));
@@ -115,7 +120,7 @@ test('receiveContent: the bytes are the same in memory and in chunks, however th
   }
 });
 
-test('receiveContent: what arrived before the first chunk is in it, one piece as well as several', async () => {
+test('receive: what arrived before the first chunk is in it, one piece as well as several', async () => {
   for (const sizes of [[10, INLINE_BYTES], [10, 20, INLINE_BYTES], [10, 20, INLINE_BYTES, 30], [INLINE_BYTES, 1, 1]]) {
     const pieces = sizes.map((size) => bytesOf(size));
     const whole = Buffer.concat(pieces);
@@ -125,7 +130,7 @@ test('receiveContent: what arrived before the first chunk is in it, one piece as
   }
 });
 
-test('receiveContent: small content of one piece is that piece, and of several a copy of them all', async () => {
+test('receive: small content of one piece is that piece, and of several a copy of them all', async () => {
   const piece = bytesOf(10);
   assert.equal((await receive(slowStore(), [piece])).content, piece);
   const { content } = await receive(slowStore(), [piece, bytesOf(20), bytesOf(30)]);
@@ -133,7 +138,7 @@ test('receiveContent: small content of one piece is that piece, and of several a
   assert.deepEqual((await receive(slowStore(), [piece, bytesOf(5)])).content?.length, 15);
 });
 
-test('receiveContent: the memory of a piece that was copied is given up, unless something else is in it', async () => {
+test('receive: the memory of a piece that was copied is given up, unless something else is in it', async () => {
   const whole = Uint8Array.from(bytesOf(3 * CHUNK_BYTES));
   const own = [INLINE_BYTES + 1, 1000, CHUNK_BYTES, 7].map((size) => Uint8Array.from(bytesOf(size)));
   const shared = [whole.subarray(0, CHUNK_BYTES + 5), whole.subarray(CHUNK_BYTES + 5, CHUNK_BYTES + 9)];
@@ -144,10 +149,10 @@ test('receiveContent: the memory of a piece that was copied is given up, unless 
   assert.equal(whole.byteLength, 3 * CHUNK_BYTES);
   assert.ok(sent.equals(Buffer.concat(store.written)));
   const foreign = new Uint8Array(new SharedArrayBuffer(INLINE_BYTES + 1));
-  assert.equal((await receive(slowStore(), [foreign])).bytes, foreign.length);
+  assert.equal((await receive(slowStore(), [foreign])).size, foreign.length);
 });
 
-test('receiveContent: a piece makes its source wait when it fills a chunk, and no sooner', async () => {
+test('receive: a piece makes its source wait when it fills a chunk, and no sooner', async () => {
   const pauses: boolean[] = [];
   const begun = INLINE_BYTES + 1;
   const sizes = [begun, 10, CHUNK_BYTES - begun - 11, 1, CHUNK_BYTES - 1, 1, CHUNK_BYTES];
@@ -155,7 +160,7 @@ test('receiveContent: a piece makes its source wait when it fills a chunk, and n
   assert.deepEqual(pauses, [false, false, false, true, false, true, true]);
 });
 
-test('receiveContent: four chunks are in flight, and none but the one when uploads hold 16', async () => {
+test('receive: four chunks are in flight, and none but the one when uploads hold 16', async () => {
   const most = async (others: number, pieces: readonly Uint8Array[]): Promise<number> => {
     const store = slowStore(others);
     await receive(store, pieces);
@@ -168,12 +173,12 @@ test('receiveContent: four chunks are in flight, and none but the one when uploa
   }
 });
 
-test('receiveContent: too much is refused when it is seen, and no chunk stays behind', async () => {
+test('receive: too much is refused when it is seen, and no chunk stays behind', async () => {
   const isRefused = (size: number) => (error: unknown): boolean =>
     error instanceof Refusal && error.fields['size'] === size;
   for (const maxBytes of [100, INLINE_BYTES, CHUNK_BYTES + 10]) {
     const fitting = await receive(slowStore(), [bytesOf(maxBytes)], { maxBytes });
-    assert.equal(fitting.bytes, maxBytes);
+    assert.equal(fitting.size, maxBytes);
     const store = slowStore();
     const pieces = [bytesOf(maxBytes - 1), bytesOf(1), bytesOf(1), bytesOf(1)];
     await assert.rejects(receive(store, pieces, { maxBytes }), isRefused(maxBytes + 1));
@@ -181,26 +186,25 @@ test('receiveContent: too much is refused when it is seen, and no chunk stays be
   }
 });
 
-test('receiveContent: a JSON document may have 64 KiB around its content, however that is escaped', async () => {
+test('receive: a JSON document may have 64 KiB around its content, however that is escaped', async () => {
   const receiveJson = (contentBytes: number, frameBytes: number): ReturnType<typeof receive> => {
     const frame = `{"content":"${'\\u0078'.repeat(contentBytes)}"}`;
     const document = frame.padEnd(frameBytes + '\\u0078'.length * contentBytes);
     return receive(slowStore(), [Buffer.from(document)], { isJson: true, maxBytes: 10 });
   };
-  assert.equal((await receiveJson(10, 65_536)).bytes, 10);
+  assert.equal((await receiveJson(10, 65_536)).size, 10);
   const isRefused = (name: string) => (error: unknown): boolean => error instanceof Refusal && error.refusal === name;
   await assert.rejects(receiveJson(10, 65_537), isRefused('jsonInvalid'));
   await assert.rejects(receiveJson(11, 100), isRefused('pasteTooLarge'));
 });
 
-test('receiveContent: when keeping fails, what was written is discarded', async () => {
+test('receive: what was written is discarded unless it is kept', async () => {
   const store = slowStore();
-  const keep = (): Promise<void> => Promise.reject(new Error('not kept'));
-  await assert.rejects(receive(store, [bytesOf(CHUNK_BYTES + 5)], { keep }), /not kept/);
+  await receive(store, [bytesOf(CHUNK_BYTES + 5)], { isKept: false });
   assert.deepEqual([store.held.taken, store.held.discarded], [0, 1]);
 });
 
-test('receiveContent: of many pieces none is kept, raw or as JSON, whatever cuts an escape', async () => {
+test('receive: of many pieces none is kept, raw or as JSON, whatever cuts an escape', async () => {
   const content = 'a\u00e9\n"\ud83d\ude00'.repeat(500);
   const document = `{"x":[1,{"content":0}],"content":"${[...content].map(escaped).join('')}"}`;
   for (const [text, isJson] of [[content, false], [document, true]] as const) {
@@ -223,14 +227,15 @@ function escaped(character: string): string {
   return character.split('').map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`).join('');
 }
 
-test('receiveContent: an upload that breaks off gives every buffer back, at whatever moment, and slows down no other', async () => {
+test('receive: an upload that breaks off gives every buffer back, at whatever moment, and slows down no other', async () => {
   const chunks = createChunkBuffers();
   /** Writes that wait; an upload that was discarded refuses further ones, as the store's does. */
   const waiting: (() => void)[] = [];
   let mostInFlight = 0;
-  const upload = (): unknown => {
+  const upload = (contentId: string): unknown => {
     let isOver = false;
     return {
+      contentId,
       async write(chunk: Uint8Array) {
         if (!isOver) {
           await new Promise<void>((resolve) => waiting.push(resolve));
@@ -248,23 +253,15 @@ test('receiveContent: an upload that breaks off gives every buffer back, at what
 
   /** As a request's body: broken off, it rejects at once, and what its sink was about to do is heard of by nobody. */
   const begin = (pieces: readonly Uint8Array[], breaks: Promise<never>, isJson: boolean): Promise<unknown> => {
-    const pour: Intake['source'] = async (sink) => {
+    const pour: Offer['source'] = async (sink) => {
       for (const piece of pieces) await sink(piece);
     };
-    const intake: Intake = {
-      source: (sink) => {
-        const poured = pour(sink);
-        poured.catch(() => {});
-        return Promise.race([poured, breaks]);
-      },
-      isJson,
-      maxBytes: 100 * CHUNK_BYTES,
-      refuseSize: () => assert.fail('too large'),
-      scan: new ContentScan({ sha256: SHA256, entropy: false }),
-      contents,
-      newContentId: () => 'content',
+    const source: Offer['source'] = (sink) => {
+      const poured = pour(sink);
+      poured.catch(() => {});
+      return Promise.race([poured, breaks]);
     };
-    return receiveContent(intake, async () => {});
+    return receiveOffer(partsOver(contents, 100 * CHUNK_BYTES), offerOf(source, isJson));
   };
   const passTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
   const text = (size: number): Uint8Array => Buffer.alloc(size, 'x');

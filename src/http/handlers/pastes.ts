@@ -1,188 +1,177 @@
-// POST /, GET /{id} and GET /{id}/raw: from a request to the rules of pastes/pastes.ts and back to a reply.
+// The routes of pastes: from a request to the rules of pastes/pastes.ts, and from what they give to a reply.
 
 import { type CompactBytes, isInlineDisposition, partOf } from '../../core/content.ts';
 import { Refusal } from '../../core/refusals.ts';
 import { andThen, type Awaitable } from '../../core/time.ts';
-import type { Rates } from '../../pastes/admission.ts';
-import {
-  type Lookup, type OpenedPaste, type OwnPastes, type Pastes, releaseContent,
-} from '../../pastes/pastes.ts';
+import type { Parts } from '../../pastes/parts.ts';
+import * as pastes from '../../pastes/pastes.ts';
 import type { Paste } from '../../store/store.ts';
 import {
   emptyReply, jsonReply, rateHeaders, refusalReply, type Reply, type ReplyBody, textReply,
 } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import {
-  allowsRange, amendedTtlSeconds, burnRequested, type ByteRange, type CallerOf, hintingClient, isForm,
-  isJson, namesEtag, page, parseRange, password, removesPassword, requestedTtlSeconds,
-  requireIdentityEncoding, single, timeBounds, typeGlob, work,
+  allowsRange, amendedTtlSeconds, burnRequested, type ByteRange, hintingClient, isForm, isJson, namesEtag, page,
+  parseRange, password, removesPassword, requestedTtlSeconds, requireIdentityEncoding, single, timeBounds, typeGlob,
+  work,
 } from '../input.ts';
 import { listText, presentCreated, presentListItem, presentMetadata } from '../present.ts';
 import type { Handlers } from '../routes.ts';
 
+type PasteRoutes = 'createPaste' | 'getPaste' | 'getRaw' | 'updatePaste' | 'deletePaste' | 'listPastes';
+
+export function pasteHandlers(parts: Parts): Pick<Handlers, PasteRoutes> {
+  return {
+    createPaste: (request) => createPaste(parts, request),
+    getPaste: (request) => getPaste(parts, request),
+    getRaw: (request) => getRaw(parts, request),
+    updatePaste: (request) => updatePaste(parts, request),
+    deletePaste: (request) => deletePaste(parts, request),
+    listPastes: (request) => listPastes(parts, request),
+  };
+}
+
 /** `curl -F file=@x` sends more than the file, and what is sent is what is stored. */
 const FORM_HINT = 'this is multipart/form-data: use --data-binary @FILE or -T FILE';
 
-export function createPasteHandlers(parts: {
-  pastes: Pastes;
-  rates: Rates;
-  callerOf: CallerOf;
-}): Pick<Handlers, 'createPaste' | 'getPaste' | 'getRaw'> {
-  const { pastes, rates, callerOf } = parts;
-  const replies = createPasteReplies();
-
-  async function createPaste(request: Request): Promise<Reply> {
-    const { headers } = request;
-    requireIdentityEncoding(headers);
-    const contentType = headers.single('content-type');
-    const ttlSeconds = requestedTtlSeconds(headers);
-    const submission = {
-      caller: await callerOf(request),
-      clientAddress: request.clientAddress,
-      work: work(headers),
-      source: request.body.pipe,
-      declaredBytes: request.body.declaredBytes,
-      isJson: isJson(contentType),
-      contentType,
-      password: password(headers),
-      burnAfterRead: burnRequested(headers),
-      requestedTtlSeconds: ttlSeconds,
-    };
-    const { paste, rate } = await pastes.create(submission).catch((error: unknown) => {
-      throw hintingClient(error, request.publicUrl, 'sh pastec FILE');
-    });
-    const replyHeaders = {
-      Location: `/${paste.id}`,
-      Vary: 'Accept',
-      ...(rate === null ? {} : rateHeaders(rate)),
-      ...(isForm(contentType) ? { 'X-Hint': FORM_HINT } : {}),
-    };
-    if (request.prefersText) return textReply(201, `${request.publicUrl}/${paste.id}`, replyHeaders);
-    return jsonReply(201, presentCreated(paste, ttlSeconds !== undefined), replyHeaders);
-  }
-
-  function getPaste(request: Request): Awaitable<Reply> {
-    return andThen(describe(request), replies.metadata);
-  }
-
-  function getRaw(request: Request): Awaitable<Reply> {
-    if (request.method === 'HEAD') {
-      return andThen(describe(request), (paste) => {
-        const head = replies.head(paste);
-        if (!paste.burnAfterRead && hasAlready(request, head.etag)) return emptyReply(304, { ETag: head.etag });
-        return { ...head, body: { bytes: paste.size, chunks: noChunks, close: nothing } };
-      });
-    }
-    const opening = andThen(countLookup(request), () => pastes.open(lookupOf(request)));
-    return andThen(opening, (opened) => {
-      try {
-        return opened.paste.burnAfterRead ? wholeContent(opened) : conditionalContent(request, opened);
-      } catch (error) {
-        releaseContent(opened.content);
-        throw error;
-      }
-    });
-  }
-
-  function describe(request: Request): Awaitable<Paste> {
-    return andThen(countLookup(request), () => pastes.describe(lookupOf(request)));
-  }
-
-  function countLookup(request: Request): Awaitable<void> {
-    return andThen(callerOf(request), (caller) => rates.countLookup(request.clientAddress, caller));
-  }
-
-  function wholeContent({ paste, content }: OpenedPaste): ContentReply {
-    if (!('read' in content)) return replies.content(paste, content);
-    return { ...replies.head(paste), body: contentBody(content, { start: 0, end: paste.size }) };
-  }
-
-  /** RFC 9110 section 13.2.2: If-None-Match before Range, which counts only when If-Range holds. */
-  function conditionalContent(request: Request, opened: OpenedPaste): Reply {
-    const { paste, content } = opened;
-    const whole = wholeContent(opened);
-    const { etag } = whole;
-    if (hasAlready(request, etag)) {
-      releaseContent(content);
-      return emptyReply(304, { ETag: etag });
-    }
-    const asked = allowsRange(request.headers.single('if-range'), etag) ? request.headers.single('range') : undefined;
-    const range = parseRange(asked, paste.size);
-    if (range === 'whole') return whole;
-    if (range === 'unsatisfiable') {
-      releaseContent(content);
-      const refusal = new Refusal('rangeNotSatisfiable', { size: paste.size });
-      return refusalReply(refusal, { 'Content-Range': `bytes */${paste.size}` });
-    }
-    const headers = { ...whole.headers, 'Content-Range': `bytes ${range.start}-${range.end - 1}/${paste.size}` };
-    return { status: 206, headers, body: contentBody(content, range) };
-  }
-
-  return { createPaste, getPaste, getRaw };
-}
-
-function lookupOf({ params, headers, clientAddress }: Request): Lookup {
-  return { id: params['id'] ?? '', password: password(headers), clientAddress };
-}
-
-/** RFC 9110 section 13.1.2. */
-function hasAlready(request: Request, etag: string): boolean {
-  const ifNoneMatch = request.headers.all('if-none-match');
-  return ifNoneMatch.length > 0 && namesEtag(ifNoneMatch.join(','), etag);
-}
-
-function contentBody(content: OpenedPaste['content'], range: ByteRange): ReplyBody {
-  if (!('read' in content)) return partOf(content, range.start, range.end);
-  return {
-    bytes: range.end - range.start,
-    chunks: () => content.read(range.start, range.end),
-    close: () => content.close(),
+async function createPaste(parts: Parts, request: Request): Promise<Reply> {
+  const { headers, body } = request;
+  requireIdentityEncoding(headers);
+  const contentType = headers.single('content-type');
+  const ttlSeconds = requestedTtlSeconds(headers);
+  const submission = {
+    caller: await parts.identity.callerOf(request),
+    clientAddress: request.clientAddress,
+    work: work(headers),
+    source: body.pipe,
+    declaredBytes: body.declaredBytes,
+    isJson: isJson(contentType),
+    contentType,
+    password: password(headers),
+    burnAfterRead: burnRequested(headers),
+    requestedTtlSeconds: ttlSeconds,
   };
+  const { paste, rate } = await pastes.createPaste(parts, submission).catch((error: unknown) => {
+    throw hintingClient(error, request.publicUrl, 'sh pastec FILE');
+  });
+  const replyHeaders = {
+    Location: `/${paste.id}`,
+    Vary: 'Accept',
+    ...(rate === null ? {} : rateHeaders(rate)),
+    ...(isForm(contentType) ? { 'X-Hint': FORM_HINT } : {}),
+  };
+  if (request.prefersText) return textReply(201, `${request.publicUrl}/${paste.id}`, replyHeaders);
+  return jsonReply(201, presentCreated(paste, ttlSeconds !== undefined), replyHeaders);
+}
+
+function getPaste(parts: Parts, request: Request): Awaitable<Reply> {
+  return andThen(describe(parts, request), metadataReply);
+}
+
+function getRaw(parts: Parts, request: Request): Awaitable<Reply> {
+  if (request.method === 'HEAD') return andThen(describe(parts, request), (paste) => headReply(request, paste));
+  const opening = andThen(countLookup(parts, request), () => pastes.openPaste(parts, lookupOf(request)));
+  return andThen(opening, (opened) => {
+    try {
+      return opened.paste.burnAfterRead ? wholeReply(opened) : conditionalReply(request, opened);
+    } catch (error) {
+      pastes.release(opened);
+      throw error;
+    }
+  });
+}
+
+function describe(parts: Parts, request: Request): Awaitable<Paste> {
+  return andThen(countLookup(parts, request), () => pastes.describePaste(parts, lookupOf(request)));
+}
+
+function countLookup({ identity, rates }: Parts, request: Request): Awaitable<void> {
+  return andThen(identity.callerOf(request), (caller) => rates.countLookup(request.clientAddress, caller));
+}
+
+function lookupOf({ params, headers, clientAddress }: Request): pastes.Lookup {
+  return { id: idOf(params), password: password(headers), clientAddress };
+}
+
+function idOf(params: Request['params']): string {
+  return params['id'] ?? '';
+}
+
+function headReply(request: Request, paste: Paste): Reply {
+  if (!paste.burnAfterRead && hasAlready(request, paste)) return notModified(paste);
+  return { ...contentHead(paste), body: { bytes: paste.size, chunks: noChunks, close: () => {} } };
 }
 
 async function* noChunks(): AsyncIterable<Uint8Array> {}
 
-function nothing(): void {}
-
-// The answers that say the same to everyone who may read a paste: its metadata, its content and the headers of that.
-// They are made once for as long as the store keeps the paste in memory, where a paste found again is the same object
-// (store/kept.ts). Conditions, ranges and passwords are the handlers'.
-
-/** Of all of the content. */
-export interface ContentReply extends Reply {
-  /** The entity tag, whether or not the headers have it. */
-  readonly etag: string;
+function wholeReply(opened: pastes.OpenedPaste): Reply {
+  const { kind, paste } = opened;
+  if (kind === 'small') return contentReply(paste, opened.content);
+  return { ...contentHead(paste), body: bodyOf(opened, { start: 0, end: paste.size }) };
 }
 
-export interface PasteReplies {
-  metadata(paste: Paste): Reply;
-  /** What GET says of the whole content, without its body: so does HEAD. */
-  head(paste: Paste): Omit<ContentReply, 'body'>;
-  content(paste: Paste, content: CompactBytes): ContentReply;
+/** RFC 9110 section 13.2.2: If-None-Match before Range, which counts only when If-Range holds. */
+function conditionalReply(request: Request, opened: pastes.OpenedPaste): Reply {
+  const { paste } = opened;
+  if (hasAlready(request, paste)) {
+    pastes.release(opened);
+    return notModified(paste);
+  }
+  const { headers } = request;
+  const range = parseRange(
+    allowsRange(headers.single('if-range'), etagOf(paste)) ? headers.single('range') : undefined,
+    paste.size,
+  );
+  if (range === 'whole') return wholeReply(opened);
+  if (range === 'unsatisfiable') {
+    pastes.release(opened);
+    const refusal = new Refusal('rangeNotSatisfiable', { size: paste.size });
+    return refusalReply(refusal, { 'Content-Range': `bytes */${paste.size}` });
+  }
+  const contentRange = `bytes ${range.start}-${range.end - 1}/${paste.size}`;
+  const partHeaders = { ...contentHead(paste).headers, 'Content-Range': contentRange };
+  return { status: 206, headers: partHeaders, body: bodyOf(opened, range) };
 }
 
-export function createPasteReplies(): PasteReplies {
-  return {
-    metadata: onceForEach<void, Reply>((paste) => jsonReply(200, presentMetadata(paste))),
-    head: contentHead,
-    content: onceForEach((paste, content: CompactBytes) => ({ ...contentHead(paste), body: content })),
-  };
+/** RFC 9110 section 13.1.2. */
+function hasAlready(request: Request, paste: Paste): boolean {
+  const ifNoneMatch = request.headers.all('if-none-match');
+  return ifNoneMatch.length > 0 && namesEtag(ifNoneMatch.join(','), etagOf(paste));
 }
 
-/** What is made goes when its paste goes, so that it needs no bound of its own. */
-function onceForEach<Given, Made>(make: (paste: Paste, given: Given) => Made): (paste: Paste, given: Given) => Made {
-  const made = new WeakMap<Paste, Made>();
+function notModified(paste: Paste): Reply {
+  return emptyReply(304, { ETag: etagOf(paste) });
+}
+
+function bodyOf(opened: pastes.OpenedPaste, { start, end }: ByteRange): ReplyBody {
+  if (opened.kind === 'small') return partOf(opened.content, start, end);
+  const { reader } = opened;
+  return { bytes: end - start, chunks: () => reader.read(start, end), close: () => reader.close() };
+}
+
+// Answers that are the same for everybody who may read a paste are made once for as long as the store keeps the paste
+// in memory: until then a paste that is found again is the same object.
+
+export const metadataReply = onceForEach<void>((paste) => jsonReply(200, presentMetadata(paste)));
+
+/** The whole of small content. */
+export const contentReply = onceForEach((paste, content: CompactBytes) => ({ ...contentHead(paste), body: content }));
+
+/** What is made goes when its paste goes, so it needs no bound of its own. */
+function onceForEach<Given>(make: (paste: Paste, given: Given) => Reply): (paste: Paste, given: Given) => Reply {
+  const made = new WeakMap<Paste, Reply>();
   return (paste, given) => {
-    const before = made.get(paste);
-    if (before !== undefined) return before;
-    const now = make(paste, given);
-    made.set(paste, now);
-    return now;
+    let reply = made.get(paste);
+    if (reply === undefined) {
+      reply = make(paste, given);
+      made.set(paste, reply);
+    }
+    return reply;
   };
 }
 
-function contentHead(paste: Paste): Omit<ContentReply, 'body'> {
-  const etag = `"sha256-${paste.sha256}"`;
+/** What GET says of the whole content, without its body: so does HEAD. */
+export function contentHead(paste: Paste): Omit<Reply, 'body'> {
   const headers = {
     'Content-Type': paste.mimeType,
     'Content-Disposition': isInlineDisposition(paste.mimeType) ? 'inline' : `attachment; filename="${paste.id}"`,
@@ -191,58 +180,52 @@ function contentHead(paste: Paste): Omit<ContentReply, 'body'> {
   // A burn-after-read paste has no validator: nobody gets to ask for it twice.
   const others = paste.burnAfterRead
     ? { 'Accept-Ranges': 'none', 'X-Burn-After-Read': 'true' }
-    : { 'Accept-Ranges': 'bytes', ETag: etag };
-  return { status: 200, headers: { ...headers, ...others }, etag };
+    : { 'Accept-Ranges': 'bytes', ETag: etagOf(paste) };
+  return { status: 200, headers: { ...headers, ...others } };
 }
 
-// PUT /{id}, DELETE /{id} and GET /pastes: from a request to the rules of pastes/pastes.ts and back to a reply.
+function etagOf(paste: Paste): string {
+  return `"sha256-${paste.sha256}"`;
+}
+
+async function updatePaste(parts: Parts, request: Request): Promise<Reply> {
+  const { headers, body } = request;
+  requireIdentityEncoding(headers);
+  const contentType = headers.single('content-type');
+  const { paste, rate } = await pastes.updatePaste(parts, {
+    id: idOf(request.params),
+    caller: await parts.identity.callerOf(request),
+    clientAddress: request.clientAddress,
+    source: body.pipe,
+    declaredBytes: body.declaredBytes,
+    hasContent: body.declaredBytes !== 0,
+    isJson: isJson(contentType),
+    contentType,
+    password: password(headers),
+    removesPassword: removesPassword(headers),
+    requestedTtlSeconds: amendedTtlSeconds(headers),
+  });
+  const replyHeaders = rate === null ? {} : rateHeaders(rate);
+  return jsonReply(200, { message: 'paste updated', ...presentMetadata(paste) }, replyHeaders);
+}
+
+async function deletePaste(parts: Parts, request: Request): Promise<Reply> {
+  const { params, clientAddress } = request;
+  await pastes.deletePaste(parts, { id: idOf(params), caller: await parts.identity.callerOf(request), clientAddress });
+  return jsonReply(200, { message: 'paste deleted' });
+}
 
 /** The contract's paging of GET /pastes. */
 const PAGING = { fallback: 100, maximum: 1000 };
 
-export function createOwnPasteHandlers(parts: {
-  pastes: OwnPastes;
-  callerOf: CallerOf;
-}): Pick<Handlers, 'updatePaste' | 'deletePaste' | 'listPastes'> {
-  const { pastes, callerOf } = parts;
-
-  async function updatePaste(request: Request): Promise<Reply> {
-    const { headers, body } = request;
-    requireIdentityEncoding(headers);
-    const contentType = headers.single('content-type');
-    const { paste, rate } = await pastes.update(request.params['id'] ?? '', {
-      caller: await callerOf(request),
-      clientAddress: request.clientAddress,
-      source: body.pipe,
-      declaredBytes: body.declaredBytes,
-      hasContent: body.declaredBytes !== 0,
-      isJson: isJson(contentType),
-      contentType,
-      password: password(headers),
-      removesPassword: removesPassword(headers),
-      requestedTtlSeconds: amendedTtlSeconds(headers),
-    });
-    const replyHeaders = rate === null ? {} : rateHeaders(rate);
-    return jsonReply(200, { message: 'paste updated', ...presentMetadata(paste) }, replyHeaders);
-  }
-
-  async function deletePaste(request: Request): Promise<Reply> {
-    await pastes.remove(request.params['id'] ?? '', await callerOf(request), request.clientAddress);
-    return jsonReply(200, { message: 'paste deleted' });
-  }
-
-  async function listPastes(request: Request): Promise<Reply> {
-    const caller = await callerOf(request);
-    const { query } = request;
-    const asked = page(query, PAGING);
-    const filter = { ...timeBounds(query), typeGlob: typeGlob(query) };
-    const { items, total } = await pastes.list({
-      caller, clientAddress: request.clientAddress, filter, page: asked, all: single(query, 'all') === '1',
-    });
-    const varies = { Vary: 'Accept' };
-    if (request.prefersText) return textReply(200, listText(items), varies);
-    return jsonReply(200, { pastes: items.map(presentListItem), total, ...asked }, varies);
-  }
-
-  return { updatePaste, deletePaste, listPastes };
+async function listPastes(parts: Parts, request: Request): Promise<Reply> {
+  const caller = await parts.identity.callerOf(request);
+  const { query, clientAddress } = request;
+  const asked = page(query, PAGING);
+  const filter = { ...timeBounds(query), typeGlob: typeGlob(query) };
+  const all = single(query, 'all') === '1';
+  const { items, total } = await pastes.listPastes(parts, { caller, clientAddress, filter, page: asked, all });
+  const varies = { Vary: 'Accept' };
+  if (request.prefersText) return textReply(200, listText(items), varies);
+  return jsonReply(200, { pastes: items.map(presentListItem), total, ...asked }, varies);
 }

@@ -1,14 +1,16 @@
-// GET / and GET /health: what the service is and how to use it at this moment, and whether it works.
+// The routes of the service itself: what it is and how to use it, whether it works, challenges, the command-line
+// client, and the audit log.
 
 import { addressedScript, readClientScript } from '../../client/script.ts';
 import type { Config } from '../../config/settings.ts';
 import type { Tier } from '../../core/callers.ts';
-import { type Challenges, maxPasteBytes, rateMaxFor, ttlSeconds } from '../../pastes/admission.ts';
+import { maxPasteBytes, rateMaxFor, ttlSeconds } from '../../pastes/admission.ts';
 import { requireAdmin } from '../../pastes/identity.ts';
-import type { AuditStore, Store } from '../../store/open.ts';
+import type { Parts } from '../../pastes/parts.ts';
 import { VERSION } from '../../version.ts';
 import { jsonReply, type Reply, textReply } from '../engine/reply.ts';
-import { type CallerOf, clientDownload, page, registerCommand, single, timeBounds } from '../input.ts';
+import type { Request } from '../engine/request.ts';
+import { clientDownload, page, registerCommand, single, timeBounds } from '../input.ts';
 import { challengeLine, presentAuditEntry, presentPasteChallenge, presentUnavailable } from '../present.ts';
 import { type Handlers, ROUTES } from '../routes.ts';
 
@@ -17,39 +19,56 @@ const TIERS_SHOWN = ['anonymous', 'untrusted', 'trusted'] as const satisfies rea
 
 const NOTE = 'Whoever knows the id of a paste can read it. Text is text/plain, whatever the request calls it.';
 
+/** The contract's paging of GET /audit. */
+const AUDIT_PAGING = { fallback: 100, maximum: 500 };
+
+const CLIENT_HEADERS = {
+  'Content-Type': 'text/x-shellscript; charset=utf-8',
+  'Content-Disposition': 'inline; filename="pastec"',
+};
+
 const PKI_PATH = /^\/pki(?:\/|$)/;
 
-type Difficulties = Pick<Challenges, 'difficultyBits' | 'pasteBaseBits'>;
-
-export function createServiceHandlers(parts: {
-  config: Config;
-  store: Store;
-  challenges: Difficulties;
+/** What the service knows of itself beside its parts. */
+export interface ServiceState {
   /** Why nobody can register; undefined when one can. */
-  whyUnavailable: () => string | undefined;
-  isStopping: () => boolean;
-}): Pick<Handlers, 'index' | 'health'> {
-  const { config, store, challenges, whyUnavailable, isStopping } = parts;
-  const offered = ROUTES.filter((route) => config.pkiEnabled || !PKI_PATH.test(route.path));
-  const endpoints = Object.fromEntries(offered.map((route) => [`${route.method} ${route.path}`, route.summary]));
-  const tiers = Object.fromEntries(TIERS_SHOWN.map((tier) => [tier, tierLimits(config, tier)]));
+  readonly whyUnavailable: () => string | undefined;
+  readonly isStopping: () => boolean;
+}
 
+type ServiceRoutes = 'index' | 'health' | 'getChallenge' | 'getClient' | 'listAudit';
+
+export function serviceHandlers(parts: Parts, state: ServiceState): Pick<Handlers, ServiceRoutes> {
+  const offered = ROUTES.filter((route) => parts.config.pkiEnabled || !PKI_PATH.test(route.path));
+  const endpoints = Object.fromEntries(offered.map((route) => [`${route.method} ${route.path}`, route.summary]));
+  const tiers = Object.fromEntries(TIERS_SHOWN.map((tier) => [tier, tierLimits(parts.config, tier)]));
+  const script = readClientScript();
   return {
-    index: ({ publicUrl }) => {
-      const unavailable = whyUnavailable();
-      return jsonReply(200, {
-        version: VERSION,
-        endpoints,
-        usage: usage(publicUrl, challenges.difficultyBits('paste') > 0),
-        client: clientLines(publicUrl, unavailable === undefined),
-        tiers,
-        proof_of_work: proofOfWork(challenges),
-        ...(unavailable === undefined ? {} : { registration: presentUnavailable(unavailable) }),
-        note: NOTE,
-      });
-    },
+    index: ({ publicUrl }) => jsonReply(200, index(parts, { endpoints, tiers }, state.whyUnavailable(), publicUrl)),
     // A proxy that asks while the service stops must send its clients elsewhere.
-    health: async () => healthReply(!isStopping() && (await store.healthy())),
+    health: async () => healthReply(!state.isStopping() && (await parts.store.healthy())),
+    getChallenge: (request) => getChallenge(parts, request),
+    getClient: ({ publicUrl }) => ({ status: 200, headers: CLIENT_HEADERS, body: addressedScript(script, publicUrl) }),
+    listAudit: (request) => listAudit(parts, request),
+  };
+}
+
+/** How to use the service at this moment. */
+function index(
+  { challenges }: Pick<Parts, 'challenges'>,
+  tables: { readonly endpoints: object; readonly tiers: object },
+  unavailable: string | undefined,
+  publicUrl: string,
+): object {
+  return {
+    version: VERSION,
+    endpoints: tables.endpoints,
+    usage: usage(publicUrl, challenges.difficultyBits('paste') > 0),
+    client: clientLines(publicUrl, unavailable === undefined),
+    tiers: tables.tiers,
+    proof_of_work: proofOfWork(challenges),
+    ...(unavailable === undefined ? {} : { registration: presentUnavailable(unavailable) }),
+    note: NOTE,
   };
 }
 
@@ -70,7 +89,7 @@ function tierLimits(config: Config, tier: Tier): object {
   };
 }
 
-function proofOfWork(challenges: Difficulties): object {
+function proofOfWork(challenges: Parts['challenges']): object {
   const paste = challenges.difficultyBits('paste');
   const registration = challenges.difficultyBits('register');
   const base = challenges.pasteBaseBits;
@@ -124,51 +143,22 @@ function healthReply(isHealthy: boolean): Reply {
   return jsonReply(503, { error: 'health check failed', status: 'unhealthy', database: 'error' });
 }
 
-// GET /challenge: proof-of-work for a paste.
-
-export function createChallengeHandlers(challenges: Challenges): Pick<Handlers, 'getChallenge'> {
-  return {
-    getChallenge: (request) => {
-      const challenge = challenges.issue('paste');
-      if (request.prefersText) return textReply(200, challengeLine(challenge), { Vary: 'Accept' });
-      return jsonReply(200, presentPasteChallenge(challenge, challenges.pasteBaseBits), { Vary: 'Accept' });
-    },
-  };
+function getChallenge({ challenges }: Parts, request: Request): Reply {
+  const challenge = challenges.issue('paste');
+  if (request.prefersText) return textReply(200, challengeLine(challenge), { Vary: 'Accept' });
+  return jsonReply(200, presentPasteChallenge(challenge, challenges.pasteBaseBits), { Vary: 'Accept' });
 }
 
-// GET /client: the command-line client, knowing the server it came from.
-
-export function createClientHandlers(): Pick<Handlers, 'getClient'> {
-  const script = readClientScript();
-  const headers = {
-    'Content-Type': 'text/x-shellscript; charset=utf-8',
-    'Content-Disposition': 'inline; filename="pastec"',
+async function listAudit({ identity, store }: Parts, request: Request): Promise<Reply> {
+  requireAdmin(await identity.callerOf(request));
+  const { query } = request;
+  const asked = page(query, AUDIT_PAGING);
+  const filter = {
+    ...timeBounds(query),
+    event: single(query, 'event'),
+    outcome: single(query, 'outcome'),
+    clientId: single(query, 'client_id'),
   };
-  return {
-    getClient: (request) => ({ status: 200, headers, body: addressedScript(script, request.publicUrl) }),
-  };
-}
-
-// GET /audit: the audit log for the admin.
-
-/** The contract's bound of one query. */
-const PAGING = { fallback: 100, maximum: 500 };
-
-export function createAuditHandlers(parts: { auditLog: AuditStore; callerOf: CallerOf }): Pick<Handlers, 'listAudit'> {
-  const { auditLog, callerOf } = parts;
-  return {
-    listAudit: async (request) => {
-      requireAdmin(await callerOf(request));
-      const { query } = request;
-      const asked = page(query, PAGING);
-      const filter = {
-        ...timeBounds(query),
-        event: single(query, 'event'),
-        outcome: single(query, 'outcome'),
-        clientId: single(query, 'client_id'),
-      };
-      const { items, total } = await auditLog.list(filter, asked);
-      return jsonReply(200, { entries: items.map(presentAuditEntry), total, ...asked });
-    },
-  };
+  const { items, total } = await store.audit.list(filter, asked);
+  return jsonReply(200, { entries: items.map(presentAuditEntry), total, ...asked });
 }
