@@ -40,11 +40,10 @@ export function createPublicServer(options: ServerOptions) {
 
 export type PublicServer = ReturnType<typeof createPublicServer>;
 
+/** `http://host:port`, `https://host:port`, or `unix:` and a path, which is the host then, and the port 0. */
 export interface ListeningAddress {
-  /** Of a unix socket its path, `(inherited)` where that is unknown; its port is 0. */
   readonly host: string;
   readonly port: number;
-  /** `http://host:port` or `https://host:port`, or `unix:` and the path. */
   readonly url: string;
 }
 

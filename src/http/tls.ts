@@ -19,7 +19,6 @@ import type { TlsTermination } from './engine/server.ts';
 const EXPIRY_WARNING_SECONDS = 14 * DAY_SECONDS;
 
 const FAILURES_LOGGED_MS = MINUTE_SECONDS * 1000;
-
 const NOBODY: Presented = { fingerprint: null };
 
 /** The TLS of one server. What it changes holds for connections from then on; those that are open go on. */
@@ -40,7 +39,6 @@ export class Tls implements TlsTermination {
     this.#warnOfExpiry();
   }
 
-  /** Once. */
   createServer(options: ServerOptions, handshakeTimeoutMs: number): Server {
     this.#server = createServer({
       ...options,
@@ -136,10 +134,7 @@ export class Tls implements TlsTermination {
  * What node asks for the keys of tickets, under names that its types do not know. No documented option keeps TLS 1.3
  * from sending tickets, but this may answer that there is none (SSL_CTX_set_tlsext_ticket_key_cb(3)).
  */
-interface Tickets {
-  onticketkeycallback: () => readonly unknown[];
-  readonly enableTicketKeyCallback: () => void;
-}
+type Tickets = { onticketkeycallback: () => readonly unknown[]; readonly enableTicketKeyCallback: () => void };
 
 /** Zero, and then the HMAC key, the AES key, the name and the IV that node reads whatever comes before. */
 const NO_TICKET: readonly unknown[] = [0, ...Array.from({ length: 4 }, () => Buffer.alloc(16))];
@@ -150,18 +145,15 @@ function ticketsOf(server: Server): Tickets | undefined {
   return typeof context.enableTicketKeyCallback === 'function' ? context : undefined;
 }
 
-/** What the server shows, from its files. */
+/** What the server shows, as PEM; the certificates between its own and its root are behind that. */
 export interface ServerCertificate {
-  /** PEM, with the certificates between it and its root. */
   readonly certificate: string;
-  /** PEM. */
   readonly privateKey: string;
   /** Unix seconds. */
   readonly expiresAt: number;
 }
 
-const CERT = SETTINGS.tlsCertPath.name;
-const KEY = SETTINGS.tlsKeyPath.name;
+const { tlsCertPath: { name: CERT }, tlsKeyPath: { name: KEY } } = SETTINGS;
 
 const FAULTS: Readonly<Record<ServerPairFault, string>> = {
   certificateForm: `${CERT}: expected a PEM file that begins with the server's certificate`,

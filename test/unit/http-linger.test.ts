@@ -5,9 +5,9 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { KIB } from '../../src/core/time.ts';
-import { type LingerBounds, Lingering } from '../../src/http/engine/connections.ts';
+import { Lingering } from '../../src/http/engine/connections.ts';
 
-const BOUNDS: LingerBounds = { maxBytes: 256 * KIB, maxMs: 60_000, maxSockets: 2 };
+const BOUNDS = { maxBytes: 256 * KIB, maxMs: 60_000, maxSockets: 2 };
 
 interface Pair {
   readonly near: Socket;

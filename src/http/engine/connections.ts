@@ -75,7 +75,7 @@ export class Connections {
     else this.#countByClient.delete(key);
   }
 
-  /** HTTP begins on it, until it closes. */
+  /** HTTP begins on it. */
   open(socket: Socket, peer: Peer): Connection {
     const connection = new Connection(socket, peer);
     this.#bySocket.set(socket, connection);
@@ -87,9 +87,7 @@ export class Connections {
     return this.#bySocket.get(socket);
   }
 
-  /**
-   * Ends connections whose client takes less than the minimum rate, or sends mere framing; called about once a second.
-   */
+  /** Ends connections whose client takes less than the minimum rate, or sends mere framing; once a second or so. */
   checkPace(nowMs: number): void {
     const minBytesPerSecond = this.#config.minTransferRate;
     for (const connection of this.#bySocket.values()) {
@@ -151,15 +149,8 @@ export class Connections {
   }
 }
 
-export interface LingerBounds {
-  /** Past these a connection is cut off. */
-  readonly maxBytes: number;
-  readonly maxMs: number;
-  /** More than so many at a time are closed without lingering. */
-  readonly maxSockets: number;
-}
-
-const LINGER_BOUNDS: LingerBounds = { maxBytes: 64 * MIB, maxMs: 5000, maxSockets: 64 };
+/** Past bytes or time a connection is cut off; more sockets than these at a time are closed without lingering. */
+const LINGER_BOUNDS = { maxBytes: 64 * MIB, maxMs: 5000, maxSockets: 64 };
 
 /**
  * The lingering close (RFC 9112 section 9.6): the answer is written whole, this side is closed, and what the client
@@ -167,7 +158,7 @@ const LINGER_BOUNDS: LingerBounds = { maxBytes: 64 * MIB, maxMs: 5000, maxSocket
  * the client has not read yet.
  */
 export class Lingering {
-  readonly #bounds: LingerBounds;
+  readonly #bounds: typeof LINGER_BOUNDS;
   readonly #timers = new Map<Socket, NodeJS.Timeout>();
   #maxMs: number;
 

@@ -31,9 +31,8 @@ export function hostOf(address: string, port: number): string {
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
-/** Where a service is, as people give it on the command line. */
+/** Where a service is, as people give it on the command line: `url`, without a slash at its end, and its parts. */
 export interface ServiceUrl {
-  /** As given, without a slash at its end. */
   readonly url: string;
   readonly isTls: boolean;
   /** A name, or an address without brackets. */

@@ -16,9 +16,8 @@ export interface Presented {
   readonly certificate?: Uint8Array | undefined;
 }
 
-/** The other end of a connection. */
+/** The other end of a connection; its address in the form of plainAddress. */
 export interface Peer {
-  /** In the form of plainAddress. */
   readonly address: string;
   /** It is in SERVICE_TRUSTED_PROXIES. */
   readonly isTrusted: boolean;
@@ -33,11 +32,10 @@ export interface Origin extends Presented {
   readonly isForwarded: boolean;
 }
 
-/** Where a request was sent to: by Host, or what an absolute-form target put in its place, and by its connection. */
+/** Where a request was sent to: by Host or its target, and by the address and port that its connection arrived at. */
 export interface Destination {
   readonly host: string | undefined;
   readonly scheme: 'http' | 'https';
-  /** Address and port that the connection arrived at. */
   readonly listening: string;
 }
 
@@ -48,10 +46,9 @@ export interface HeaderTrust {
   publicUrl(headers: HeaderLines, isForwarded: boolean, destination: Destination): string;
 }
 
-/** A route as far as the server knows it. Its name is that of its handler. */
+/** The name is that of its handler; the path is a pattern, such as `/{id}/raw`. */
 export interface Route {
   readonly name: string;
-  /** The pattern, such as `/{id}/raw`. */
   readonly path: string;
 }
 
@@ -367,7 +364,7 @@ export class HeaderLines {
     return this.#lines[first + 1];
   }
 
-  /** The value when there is exactly one such line; undefined for none and for several alike. */
+  /** The value of the one such line; undefined for none and for several alike. */
   only(name: string): string | undefined {
     const first = this.#find(name, 0);
     return first === -1 || this.#find(name, first + 2) !== -1 ? undefined : this.#lines[first + 1];

@@ -81,12 +81,12 @@ export class HttpServer {
 
   /** Nothing listens yet. */
   constructor(options: HttpServerOptions) {
-    const { config, clock, random } = options;
+    const { config, clock } = options;
     const lingering = new Lingering();
     const { minTransferRate: minBytesPerSecond } = config;
     this.#parts = {
       ...options,
-      requestIdOf: createRequestIds(random),
+      requestIdOf: createRequestIds(options.random),
       connections: new Connections(config, networkMatcher(config.trustedProxies)),
       lingering,
       transfers: { minBytesPerSecond, nowMs: clock.monotonicMs, active: new Set(), turns: new Turns() },
@@ -311,11 +311,8 @@ function end({ clock, noteAnswered }: ServerParts, request: Request): void {
   noteAnswered(request, clock.monotonicMs() - request.startedMs);
 }
 
-/** What node's parser and its timer refuse, as node:http hands it over; `reason` is the parser's own words. */
-interface ClientError extends Error {
-  readonly code?: string;
-  readonly reason?: string;
-}
+/** What node's parser and its timer refuse; `reason` is the parser's own words. */
+type ClientError = Error & { readonly code?: string; readonly reason?: string };
 
 /**
  * Answers in our form, after the requests before it. node may report several for one socket: only the first that
@@ -374,10 +371,8 @@ const ECHOABLE = /^[A-Za-z0-9._:/+=@-]{1,128}$/;
 /** Bytes are fetched for so many ids at once: one call for each would cost more than the rest of the id. */
 const IDS_PER_FETCH = 128;
 
-/** Gives the X-Request-ID of a request that presents this one, or none: its own when that is safe, or a new UUID. */
-export type RequestIds = (presented?: string) => string;
-
-export function createRequestIds(random: RandomBytes): RequestIds {
+/** Gives a request the X-Request-ID that it presents, when that is safe, or a new UUID. */
+export function createRequestIds(random: RandomBytes): RequestParts['requestIdOf'] {
   let hex = '';
   let position = 0;
   return (presented) => {
