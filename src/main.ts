@@ -1,8 +1,7 @@
 #!/usr/bin/env node
-// The process edge: arguments, environment, signals, exit codes. Nothing else reads process.*. It imports nothing
-// statically and uses no recent syntax, so that an older Node can run it far enough to be told what is needed.
+// The edge of the process: arguments, environment, signals, exit codes. Nothing else reads process.*. It imports
+// nothing statically and uses no recent syntax, so that an older Node runs it far enough to say what is needed.
 
-import type { Stats } from 'node:fs';
 import type { Terminal } from './operator/terminal.ts';
 
 const NEEDED_MAJOR = 24;
@@ -18,8 +17,7 @@ async function start(): Promise<void> {
   const { fstatSync, readFileSync } = await import('node:fs');
   const { availableParallelism } = await import('node:os');
   const { isatty } = await import('node:tty');
-  const { outputTo } = await import('./operator/terminal.ts');
-  const { runCommandLine } = await import('./operator/arguments.ts');
+  const { exitCodeOf, outputTo } = await import('./operator/terminal.ts');
   const stdout = outputTo(process.stdout);
   const stderr = outputTo(process.stderr);
   let fatalListener: ((error: unknown) => void) | undefined;
@@ -51,7 +49,10 @@ async function start(): Promise<void> {
     clock: { unixMs: () => Date.now(), monotonicMs: () => performance.now() },
     inheritedSockets: inheritedSockets(),
     writesToScreen: Boolean(process.stdout.isTTY),
-    writesForOthers: () => isFileForOthers(fstatSync(1)),
+    writesForOthers: () => {
+      const output = fstatSync(1);
+      return output.isFile() && (output.mode & 0o044) !== 0;
+    },
     writesToJournal: isJournal(() => fstatSync(1, { bigint: true })),
     runtime: { node, sqlite, openssl, platform: `${process.platform}-${process.arch}` },
     cores: availableParallelism(),
@@ -73,7 +74,12 @@ async function start(): Promise<void> {
       process.kill(process.pid, signal);
     },
   };
-  await end(await runCommandLine(terminal));
+  // Serving loads neither the table of commands nor the reading of their options.
+  const serves = terminal.arguments.length === 0 || terminal.arguments.join(' ') === 'serve';
+  await end(await exitCodeOf(terminal, async () => {
+    if (serves) return (await import('./serve.ts')).run(terminal);
+    return (await import('./operator/arguments.ts')).runCommandLine(terminal);
+  }));
 }
 
 /** sd_listen_fds(3): the variables are for the process that they name alone, and reach its children as well. */
@@ -82,13 +88,7 @@ function inheritedSockets(): number {
   return pid === String(process.pid) && /^[1-9]\d{0,3}$/.test(count ?? '') ? Number(count) : 0;
 }
 
-function isFileForOthers(output: Stats): boolean {
-  return output.isFile() && (output.mode & 0o044) !== 0;
-}
-
-/**
- * systemd.exec(5): device and inode of the journal's stream; a child whose output was redirected inherits the variable.
- */
+/** systemd.exec(5): JOURNAL_STREAM names device and inode; a child inherits it though its output was redirected. */
 function isJournal(standardOutput: () => { dev: bigint; ino: bigint }): boolean {
   const stream = process.env['JOURNAL_STREAM'];
   if (stream === undefined) return false;

@@ -7,7 +7,6 @@ import { type Config, SETTINGS } from './config/settings.ts';
 import type { Log } from './core/events.ts';
 import { randomBytes } from './crypto/digest.ts';
 import { isExposed, ListeningError, type ListeningPlace, placeName, publicPlace } from './http/listening.ts';
-import type { Run } from './operator/commands.ts';
 import { CommandError, EXIT, holderOfPort, type Terminal } from './operator/terminal.ts';
 import { createLog, type LogWriter } from './ops/log.ts';
 import { openStore } from './store/open.ts';
@@ -16,12 +15,11 @@ import { VERSION } from './version.ts';
 export type ServedApp = Pick<App, 'listen' | 'reload' | 'close'>;
 export type CreateApp = (config: Config, parts: AppParts) => Promise<ServedApp>;
 
-/** The assembly is loaded only when the settings have been found sound. */
-export const run: Run = (terminal) => serve(terminal, createApp);
+export const run = (terminal: Terminal): Promise<number> => serve(terminal, createApp);
 
-/** Resolves with the exit code when the service has stopped. Throws what failures.ts explains. */
+/** Resolves with the exit code when the service has stopped. Throws what operator/terminal.ts explains. */
 export async function serve(terminal: Terminal, createApp: CreateApp): Promise<number> {
-  // The database holds what others entrusted to it, and SQLite would make its files readable to all.
+  // SQLite would make the files of the database readable to all.
   terminal.restrictNewFiles();
   const reloads = reloadOnSignal(terminal);
   const { clock, cores } = terminal;
@@ -53,12 +51,12 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
   }
 }
 
-/** Under npm, a signal to the process group arrives once from each process that passes it on: copies, no impatience. */
+/** Under npm a signal to the process group arrives once from each process that passes it on: copies, no impatience. */
 const SIGNAL_COPIES_MS = 250;
 
 /**
- * Resolves with the first signal. A later one means that whoever sent it does not want to wait, but for SIGHUP: the
- * shell sends it when its terminal is closed, and the kernel when the shell has gone.
+ * Resolves with the first signal. A later one ends the process at once, but for SIGHUP: when a terminal is closed, both
+ * the shell and the kernel send it.
  */
 function nextStopSignal(terminal: Terminal, { log, flush }: LogWriter): Promise<string> {
   return new Promise((resolve) => {
@@ -75,14 +73,11 @@ function nextStopSignal(terminal: Terminal, { log, flush }: LogWriter): Promise<
   });
 }
 
-interface Reloads {
-  /** Carries out what was asked for before, and then whenever it is asked for. */
-  begin(app: ServedApp, log: Log): void;
-  end(): void;
-}
-
-/** One reload at a time, and one more for all the signals that come meanwhile. None of them ends the process. */
-function reloadOnSignal(terminal: Terminal): Reloads {
+/**
+ * One reload at a time, and one more for all the signals that come meanwhile. SIGHUP ends the process at no time;
+ * what it asked for before `begin` is done then.
+ */
+function reloadOnSignal(terminal: Terminal) {
   let reload: (() => Promise<void>) | undefined;
   let isAsked = false;
   let isBusy = false;
@@ -102,7 +97,7 @@ function reloadOnSignal(terminal: Terminal): Reloads {
     void work();
   });
   return {
-    begin: (app, log) => {
+    begin: (app: ServedApp, log: Log) => {
       reload = () => reloadSettings(terminal, app, log);
       void work();
     },
@@ -112,7 +107,7 @@ function reloadOnSignal(terminal: Terminal): Reloads {
   };
 }
 
-/** The environment stays as it is; the files that it names may have changed. Never rejects. */
+/** Reads the files again that the environment names. Never rejects. */
 async function reloadSettings(terminal: Terminal, app: ServedApp, log: Log): Promise<void> {
   const failed = (reason: string): void => {
     log({ level: 'error', logger: 'main', event: 'reloading failed', outcome: 'failure', details: { reason } });
@@ -135,7 +130,7 @@ function readSettings({ environment, readFile }: Terminal, failed: (reason: stri
   }
 }
 
-/** The stack goes to standard error (main.ts); whoever collects the log needs to know what happened and when. */
+/** main.ts writes the stack to standard error; the log says what happened and when. */
 function logFatalErrors(terminal: Terminal, { log, flush }: LogWriter): void {
   terminal.onFatalError((error) => {
     const reason = error instanceof Error ? error.message : String(error);
@@ -149,75 +144,61 @@ async function listen(app: ServedApp, place: ListeningPlace): Promise<{ url: str
     return await app.listen(place);
   } catch (error) {
     if (!(error instanceof ListeningError)) throw error;
-    const failure = listeningFailure(error, error.place === place);
-    if (failure === undefined) throw error;
-    throw new CommandError(failure);
+    const reason = reasonsFor(error.place, error.place === place)[error.code];
+    if (reason === undefined) throw error;
+    const holder = error.code === 'EADDRINUSE' && 'port' in error.place ? holderOfPort(error.place.port) : undefined;
+    const words = holder === undefined ? reason : reason.replace(UNKNOWN_HOLDER, () => ` by ${holder}`);
+    throw new CommandError(`cannot listen on ${placeName(error.place)}: ${words}`);
   }
 }
 
-// Why listening fails, by the place and the system's code, as far as whoever runs the service can mend it.
+type Reasons = Readonly<Record<string, string>>;
 
-type Reasons = ReadonlyMap<string, string>;
+/** Why listening fails, by the system's code, as far as whoever runs the service can mend it. */
+function reasonsFor(place: ListeningPlace, isPublic: boolean): Reasons {
+  const { host, port, listenOn, metricsListen } = SETTINGS;
+  if ('fd' in place) return INHERITED;
+  if ('path' in place) return socketReasons(isPublic ? listenOn.name : metricsListen.name);
+  return isPublic ? addressReasons(host.name, port.name) : addressReasons(metricsListen.name, metricsListen.name);
+}
+
+/** A file, a datagram socket, or a connection that Accept=yes has taken already. */
+const INHERITED: Reasons = {
+  EINVAL: 'it is no stream socket that takes connections; the socket unit needs ListenStream= and Accept=no',
+};
 
 const UNKNOWN_HOLDER = ' (root can see by which process: ss -ltnp)';
 
 /** `host` and `port` are the settings that they come from. */
 function addressReasons(host: string, port: string): Reasons {
-  return new Map([
-    ['EADDRINUSE', `the port is in use${UNKNOWN_HOLDER}; choose another ${port}`],
-    ['EACCES', `not permitted below port 1024; choose another ${port}, or give this user the right to use it`],
-    ['EADDRNOTAVAIL', `this host has no such address; choose another ${host}`],
-    ['ENOTFOUND', `there is no host of that name; choose another ${host}`],
-    ['EAI_AGAIN', `the name could not be resolved; choose an address as ${host}`],
-  ]);
+  return {
+    EADDRINUSE: `the port is in use${UNKNOWN_HOLDER}; choose another ${port}`,
+    EACCES: `not permitted below port 1024; choose another ${port}, or give this user the right to use it`,
+    EADDRNOTAVAIL: `this host has no such address; choose another ${host}`,
+    ENOTFOUND: `there is no host of that name; choose another ${host}`,
+    EAI_AGAIN: `the name could not be resolved; choose an address as ${host}`,
+  };
 }
 
 function socketReasons(setting: string): Reasons {
   const noFolder = `there is no such folder; make it, or choose another ${setting}`;
-  return new Map([
-    ['EADDRINUSE', `another process listens there, or it is a file; choose another ${setting}`],
-    ['ENOENT', noFolder],
-    ['ENOTDIR', noFolder],
-    ['EACCES', `this user may not make a socket there; choose another ${setting}`],
-    ['EROFS', `nothing can be made there; choose another ${setting}, under systemd in a RuntimeDirectory=`],
-    // sun_path of unix(7) holds 107 bytes, which are fewer characters when these are not ASCII.
-    ['EINVAL', `the path is too long for a socket; choose another ${setting}`],
-    ['ENAMETOOLONG', `the path is too long for a socket; choose another ${setting}`],
-  ]);
+  // sun_path of unix(7) holds 107 bytes, which are fewer characters when these are not ASCII.
+  const tooLong = `the path is too long for a socket; choose another ${setting}`;
+  return {
+    EADDRINUSE: `another process listens there, or it is a file; choose another ${setting}`,
+    ENOENT: noFolder,
+    ENOTDIR: noFolder,
+    EACCES: `this user may not make a socket there; choose another ${setting}`,
+    EROFS: `nothing can be made there; choose another ${setting}, under systemd in a RuntimeDirectory=`,
+    EINVAL: tooLong,
+    ENAMETOOLONG: tooLong,
+  };
 }
-
-const ADDRESS = addressReasons(SETTINGS.host.name, SETTINGS.port.name);
-const SOCKET = socketReasons(SETTINGS.listenOn.name);
-const METRICS_ADDRESS = addressReasons(SETTINGS.metricsListen.name, SETTINGS.metricsListen.name);
-const METRICS_SOCKET = socketReasons(SETTINGS.metricsListen.name);
-
-/** A file, a datagram socket, or a connection that Accept=yes has taken already. */
-const INHERITED: Reasons = new Map([
-  ['EINVAL', 'it is no stream socket that takes connections; the socket unit needs ListenStream= and Accept=no'],
-]);
-
-function reasonsFor(place: ListeningPlace, isPublic: boolean): Reasons {
-  if ('fd' in place) return INHERITED;
-  if ('path' in place) return isPublic ? SOCKET : METRICS_SOCKET;
-  return isPublic ? ADDRESS : METRICS_ADDRESS;
-}
-
-/** One line; undefined when nobody can do anything about it. Places that are not public are those of metrics. */
-export function listeningFailure({ place, code }: ListeningError, isPublic: boolean): string | undefined {
-  const reason = reasonsFor(place, isPublic).get(code);
-  if (reason === undefined) return undefined;
-  const holder = code === 'EADDRINUSE' && 'port' in place ? holderOfPort(place.port) : undefined;
-  const words = holder === undefined ? reason : reason.replace(UNKNOWN_HOLDER, () => ` by ${holder}`);
-  return `cannot listen on ${placeName(place)}: ${words}`;
-}
-
-// Starts the service: its certificate, its store, and beside the opening of that, everything else. What it consists of
-// is assembly.ts. This file loads little by itself: the store's writer thread has as much to load as all the rest, and
-// both happen at once only if it begins first.
 
 /**
- * Opens the store and puts everything together; nothing listens yet. Rejects when the database or the TLS certificate
- * is refused. What fails after the store is open closes it again.
+ * Opens the store and puts everything together; nothing listens yet. The assembly is loaded while the store opens: its
+ * writer thread has as much to load as all the rest. Rejects when the database or the TLS certificate is refused; what
+ * fails later closes the store again.
  */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const { clock, log } = parts;
@@ -234,8 +215,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
 
 /** Only a listener that speaks TLS loads what that takes. */
 async function readTls(config: Config, { clock, log }: AppParts): Promise<ListenerTls> {
-  const { Tls } = await import('./http/tls.ts');
-  const { readServerCertificate } = await import('./http/tls.ts');
+  const { readServerCertificate, Tls } = await import('./http/tls.ts');
   const readCertificate = () => readServerCertificate(config);
   return { tls: new Tls(readCertificate(), { clock, log }), readCertificate };
 }

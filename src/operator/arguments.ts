@@ -1,36 +1,29 @@
-// The command line after `pasted`: which command, with which options and operands. Does not run it.
+// Reads a command line by the table of commands, and runs the command. What a command does is in its own file.
 
+import { parseArgs } from 'node:util';
 import { nearest } from '../config/load.ts';
-import { DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS } from '../core/time.ts';
-import { type Command, COMMANDS, type Given, type Operand, type Option } from './commands.ts';
-import { EXIT, failureOf, type Terminal, UsageError } from './terminal.ts';
+import { type Command, COMMANDS, type Operand, type Option } from './commands.ts';
+import { codeOf, exitCodeOf, type Given, type Terminal, UsageError } from './terminal.ts';
 
-export interface Invocation {
-  readonly command: Command;
-  readonly given: Given;
-  /** Whether its help is asked for instead. */
-  readonly wantsHelp: boolean;
+/** Resolves with the exit code. Rejects for what the user cannot mend: a bug, or a host that fails. */
+export function runCommandLine(terminal: Terminal): Promise<number> {
+  return exitCodeOf(terminal, async () => {
+    const { command, given } = parseArguments(terminal.arguments);
+    return (await command.load())(terminal, given);
+  });
 }
 
-/** What other programs understand too, in the place of a command. */
+/** What other programs understand too in the place of a command. */
 const COMMAND_ALIASES: ReadonlyMap<string, string> = new Map([
-  ['--help', 'help'],
-  ['-h', 'help'],
-  ['--version', 'version'],
-  ['-V', 'version'],
+  ['--help', 'help'], ['-h', 'help'], ['--version', 'version'], ['-V', 'version'],
 ]);
 
-const HELP_OPTIONS = ['--help', '-h'];
-
 /** Without a command it is `serve`. Options may stand anywhere before `--`. Throws UsageError. */
-export function parseArguments(words: readonly string[]): Invocation {
-  const [first, ...others] = joinName(words);
-  if (first === undefined) return parseFor(findCommand('serve'), []);
+export function parseArguments(words: readonly string[]): { command: Command; given: Given } {
+  const [first = 'serve', ...rest] = joinName(words);
   const name = COMMAND_ALIASES.get(first) ?? first;
-  if (name.startsWith('-')) return parseFor(findCommand('serve'), words);
-  if (name === 'help') return parseFor(findCommand('help'), joinName(others));
-  const asksAboutGroup = groupOf(name).length > 0 && others.some((word) => HELP_OPTIONS.includes(word));
-  return asksAboutGroup ? parseFor(findCommand('help'), [name]) : parseFor(findCommand(name), others);
+  if (name.startsWith('-')) return parseFor('serve', words);
+  return parseFor(name, name === 'help' ? joinName(rest) : rest);
 }
 
 /** By its exact name. Throws UsageError. */
@@ -53,67 +46,53 @@ function joinName(words: readonly string[]): readonly string[] {
   return COMMANDS.some((command) => command.name === name) ? [name, ...words.slice(2)] : words;
 }
 
-function parseFor(command: Command, words: readonly string[]): Invocation {
+/** `--help` behind the name of a command or a group is `help` with that name. */
+function parseFor(name: string, words: readonly string[]): { command: Command; given: Given } {
   const end = words.includes('--') ? words.indexOf('--') : words.length;
-  if (words.slice(0, end).some((word) => HELP_OPTIONS.includes(word))) {
-    return { command, given: { options: new Set(), values: new Map(), operands: [] }, wantsHelp: true };
+  if (words.slice(0, end).some((word) => word === '--help' || word === '-h')) {
+    return { command: findCommand('help'), given: { options: new Set(), values: new Map(), operands: [name] } };
   }
-
-  const given = { options: new Set<string>(), values: new Map<string, string>(), operands: [] as string[] };
-  const waiting = words.slice(0, end);
-  for (let word = waiting.shift(); word !== undefined; word = waiting.shift()) {
-    if (word.startsWith('-') && word !== '-') takeOption(command, word, waiting, given);
-    else given.operands.push(word);
+  const command = findCommand(name);
+  const { values: found, positionals: operands } = parseWords(command, words);
+  const [options, values, missing] = [new Set<string>(), new Map<string, string>(), [] as string[]];
+  command.operands.forEach((operand, index) => {
+    if (operands[index] !== undefined) requireChoice(operand, operands[index]);
+    else if (operand.isRequired) missing.push(operand.name);
+  });
+  for (const option of command.options) {
+    const [value, again] = [found[option.name.slice(2)] ?? []].flat();
+    if (typeof value === 'string') values.set(option.name, requireChoice(option, value));
+    else if (value === true) options.add(option.name);
+    else if (option.isRequired) missing.push(optionForm(option));
+    if (value === '') throw new UsageError(`${option.name} needs a value: ${optionForm(option)}`);
+    if (again !== undefined) throw new UsageError(`${option.name} is given more than once`);
   }
-  given.operands.push(...words.slice(end + 1));
-  requireAll(command, given);
-  return { command, given, wantsHelp: false };
-}
-
-interface GivenOptions {
-  readonly options: Set<string>;
-  readonly values: Map<string, string>;
-}
-
-/** A value is what follows `=` in the same word, or the next word. */
-function takeOption({ options }: Command, word: string, waiting: string[], given: GivenOptions): void {
-  const [name = '', ...parts] = word.split('=');
-  const option = options.find((candidate) => candidate.name === (candidate.value === undefined ? word : name));
-  const known = options.map((candidate) => candidate.name);
-  // Not with its value, but where that is what is wrong.
-  if (option === undefined) throw unknown('option', known.includes(name) ? word : name, [...known, ...HELP_OPTIONS]);
-  if (option.value === undefined) {
-    given.options.add(name);
-    return;
-  }
-  if (given.values.has(name)) throw new UsageError(`${name} is given more than once`);
-  const value = parts.length > 0 ? parts.join('=') : takeNext(waiting);
-  if (value === undefined || value === '') throw new UsageError(`${name} needs a value: ${optionForm(option)}`);
-  refuseOthers(option, value);
-  given.values.set(name, value);
-}
-
-/** What is no member of a closed set. */
-function refuseOthers({ name, choices }: Option | Operand, value: string): void {
-  if (choices === undefined || choices.includes(value)) return;
-  throw new UsageError(`${name} takes one of: ${choices.join(', ')}`);
-}
-
-/** A forgotten value must not swallow the option behind it; one that does begin like an option can be said with `=`. */
-function takeNext(waiting: string[]): string | undefined {
-  const isValue = waiting[0] === '-' || !waiting[0]?.startsWith('-');
-  return isValue ? waiting.shift() : undefined;
-}
-
-function requireAll(command: Command, { values, operands }: Given): void {
   const surplus = operands[command.operands.length];
   if (surplus !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(surplus)}`);
-  operands.forEach((operand, index) => refuseOthers(command.operands[index]!, operand));
-  const missing = [
-    ...command.operands.slice(operands.length).filter(({ isRequired }) => isRequired).map(({ name }) => name),
-    ...command.options.filter(({ name, isRequired }) => isRequired && !values.has(name)).map(optionForm),
-  ];
-  if (missing.length > 0) throw new UsageError(`${command.name} needs ${missing.join(' and ')}`);
+  if (missing.length > 0) throw new UsageError(`${name} needs ${missing.join(' and ')}`);
+  return { command, given: { options, values, operands } };
+}
+
+/** An option that has a value is a list of them, as often as it is given. */
+function parseWords({ options }: Command, words: readonly string[]) {
+  const types = options.map(({ name, value }) => {
+    const type = value === undefined ? { type: 'boolean' as const } : { type: 'string' as const, multiple: true };
+    return [name.slice(2), type] as const;
+  });
+  try {
+    return parseArgs({ args: [...words], options: Object.fromEntries(types), allowPositionals: true });
+  } catch (error) {
+    if (!codeOf(error).startsWith('ERR_PARSE_ARGS_')) throw error;
+    const { message } = error as Error;
+    const [, name] = /^Unknown option '([^']*)'/.exec(message) ?? [];
+    if (name === undefined) throw new UsageError(message.replaceAll('\n', ' '));
+    throw unknown('option', name, [...options.map((option) => option.name), '--help']);
+  }
+}
+
+function requireChoice({ name, choices }: Option | Operand, value: string): string {
+  if (choices === undefined || choices.includes(value)) return value;
+  throw new UsageError(`${name} takes one of: ${choices.join(', ')}`);
 }
 
 /** As help shows it and as it is given. */
@@ -127,70 +106,15 @@ function unknown(what: string, name: string, known: readonly string[]): UsageErr
   return new UsageError(`unknown ${what} ${JSON.stringify(name)}${hint}`);
 }
 
-// The values of options as what they stand for: numbers and moments. Each is refused with a UsageError that names its
-// option.
-
-const DIGITS = /^\d+$/;
-
-/** `2026-01-31`, `2026-01-31T12:00` or `2026-01-31T12:00:00`, with or without the `Z` of UTC, which is always meant. */
-const ISO_MOMENT = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2})(?::(\d{2}))?Z?)?$/;
-
-const AGO = /^(\d{1,9})([smhd])$/;
-const AGO_SECONDS: Readonly<Record<string, number>> = {
-  s: 1, m: MINUTE_SECONDS, h: HOUR_SECONDS, d: DAY_SECONDS,
-};
-
-/** A whole number within the bounds; the fallback when the option is not given. */
+/** The value as a whole number within the bounds; the fallback when it is not given. Throws UsageError. */
 export function wholeNumber(
   { values }: Given,
   name: string,
-  bounds: { readonly minimum: number; readonly maximum: number; readonly fallback: number },
+  { minimum, maximum, fallback }: { readonly minimum: number; readonly maximum: number; readonly fallback: number },
 ): number {
-  const { minimum, maximum, fallback } = bounds;
   const text = values.get(name);
   if (text === undefined) return fallback;
-  const number = DIGITS.test(text) ? Number(text) : NaN;
+  const number = /^\d+$/.test(text) ? Number(text) : NaN;
   if (number >= minimum && number <= maximum) return number;
   throw new UsageError(`${name} takes a whole number from ${minimum} to ${maximum}`);
-}
-
-/** A moment in Unix seconds, given as such, as a date and time in UTC, or as how long ago; undefined without one. */
-export function moment({ values }: Given, name: string, nowSeconds: number): number | undefined {
-  const text = values.get(name);
-  if (text === undefined) return undefined;
-  const seconds = momentOf(text, nowSeconds);
-  if (Number.isSafeInteger(seconds)) return seconds;
-  throw new UsageError(`${name} takes a moment: Unix seconds, 2026-01-31, 2026-01-31T12:00:00Z, or how long ago: 7d`);
-}
-
-function momentOf(text: string, nowSeconds: number): number {
-  if (DIGITS.test(text)) return Number(text);
-  const [, count, unit = ''] = AGO.exec(text) ?? [];
-  if (count !== undefined) return nowSeconds - Number(count) * AGO_SECONDS[unit]!;
-  const [, date, minutes = '00:00', seconds = '00'] = ISO_MOMENT.exec(text) ?? [];
-  const iso = `${date}T${minutes}:${seconds}.000Z`;
-  const parsed = new Date(iso);
-  // Date takes the 30th of February for the 2nd of March.
-  return date !== undefined && !Number.isNaN(parsed.getTime()) && parsed.toISOString() === iso
-    ? parsed.getTime() / 1000
-    : NaN;
-}
-
-// Runs one command line: finds the command, loads it, and turns what goes wrong into words and an exit code. What a
-// command does is in its own file.
-
-/** Resolves with the exit code. Rejects for what is no fault of the user: a bug, or a host that fails. */
-export async function runCommandLine(terminal: Terminal): Promise<number> {
-  try {
-    const { command, wantsHelp, given } = parseArguments(terminal.arguments);
-    if (!wantsHelp) return await (await command.load())(terminal, given);
-    const { commandHelp } = await import('./print.ts');
-    terminal.stdout.write(commandHelp(command));
-    return EXIT.success;
-  } catch (error) {
-    const failure = failureOf(error);
-    if (failure === undefined) throw error;
-    terminal.stderr.write(failure.text);
-    return failure.exitCode;
-  }
 }

@@ -1,5 +1,5 @@
-// `pasted check`: whether the service would work, and go on working. Changes nothing. What is looked at is in
-// below, each in its part.
+// `pasted check`: whether the service would work, and go on working; it changes nothing. `pasted health`: asks a
+// running service how it is, for container checks and scripts; it does not open the database.
 
 import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
@@ -8,8 +8,8 @@ import { CRL_TTL_SECONDS } from '../authority/revocation-list.ts';
 import { ConfigError, isProduction, loadConfig, startWarnings } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
 import { DAY_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
-import { hostOf, parseServiceUrl } from '../http/engine/host.ts';
 import { firstCertificate } from '../crypto/presented.ts';
+import { hostOf, parseServiceUrl } from '../http/engine/host.ts';
 import { isExposed, publicPlace } from '../http/listening.ts';
 import { probe, type ProbeAnswer, ProbeError, type ProbeTarget } from '../http/probe.ts';
 import { readServerCertificate } from '../http/tls.ts';
@@ -18,26 +18,38 @@ import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
 import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store.ts';
 import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/visit.ts';
 import { wholeNumber } from './arguments.ts';
-import type { Run } from './commands.ts';
 import { attempt } from './files.ts';
-import { CommandError, EXIT, showBytes, type Terminal, UsageError } from './terminal.ts';
+import { codeOf, CommandError, EXIT, report, type Run, showBytes, type Terminal, UsageError } from './terminal.ts';
 
-/** Certificates of public authorities are renewed by then; one that is not has nobody who renews it. */
-const TLS_EXPIRY_NOTICE_SECONDS = 14 * DAY_SECONDS;
+export interface Finding {
+  /** `warn`: works, and someone should look. `fail`: does not work, or will not be safe. */
+  readonly level: 'ok' | 'warn' | 'fail';
+  /** What was looked at, a word or two. */
+  readonly name: string;
+  /** In one line; never a secret. */
+  readonly text: string;
+}
 
-export const check: Run = async (terminal, { options }) => {
-  // Bad ones end it here, all of them named, as they would end the service.
+const ok = (name: string, text: string): Finding => ({ level: 'ok', name, text });
+const warn = (name: string, text: string): Finding => ({ level: 'warn', name, text });
+const fail = (name: string, text: string): Finding => ({ level: 'fail', name, text });
+
+export const check: Run = async (terminal, given) => {
+  // Settings that cannot be used end it here, all of them named, as they would end the service.
   const { config, warnings } = loadConfig(terminal.environment, terminal.readFile);
   const nowSeconds = unixSeconds(terminal.clock);
-  const depth: CheckDepth = options.has('--full') ? 'full' : 'quick';
+  const depth = given.options.has('--full') ? 'full' : 'quick';
   const findings = [
     ...checkSettings(config, warnings),
     ...checkFiles(config.databasePath),
     ...(await checkDatabase(config, depth, nowSeconds)),
     ...checkTls(config, nowSeconds),
   ];
-  terminal.stdout.write(options.has('--json') ? jsonOf(findings) : textOf(findings));
-  return findings.some(({ level }) => level === 'fail') ? EXIT.failure : EXIT.success;
+  const hasFailure = findings.some(({ level }) => level === 'fail');
+  const checks = findings.map(({ level, name, text }) => ({ name, level, text }));
+  const lines = findings.map(({ level, name, text }) => `${level} ${name}: ${text}\n`);
+  report(terminal.stdout, given, { ok: !hasFailure, checks }, lines.join(''));
+  return hasFailure ? EXIT.failure : EXIT.success;
 };
 
 function checkSettings(config: Config, warnings: readonly string[]): Finding[] {
@@ -45,6 +57,9 @@ function checkSettings(config: Config, warnings: readonly string[]): Finding[] {
   const doubts = [...warnings, ...startWarnings(config, isExposed(publicPlace(config, 0)))];
   return [ok('settings', `can be used, and are ${mode}`), ...doubts.map((doubt) => warn('settings', doubt))];
 }
+
+/** Certificates of public authorities are renewed by then; one that is not has nobody who renews it. */
+const TLS_EXPIRY_NOTICE_SECONDS = 14 * DAY_SECONDS;
 
 function checkTls(config: Config, nowSeconds: number): Finding[] {
   if (config.tlsCertPath === '') return [];
@@ -61,28 +76,95 @@ function checkTls(config: Config, nowSeconds: number): Finding[] {
   }
 }
 
-function textOf(findings: readonly Finding[]): string {
-  return findings.map(({ level, name, text }) => `${level} ${name}: ${text}\n`).join('');
+// The files of the database and their folder: that they are for their owner alone, and that the service has room.
+
+const OTHERS_MAY_WRITE = 0o022;
+const OTHERS_MAY_ANYTHING = 0o077;
+
+interface Present {
+  readonly path: string;
+  readonly stats: Stats;
 }
 
-function jsonOf(findings: readonly Finding[]): string {
-  const checks = findings.map(({ level, name, text }) => ({ name, level, text }));
-  return `${JSON.stringify({ ok: !checks.some(({ level }) => level === 'fail'), checks })}\n`;
+function checkFiles(databasePath: string): Finding[] {
+  try {
+    return attempt(databasePath, () => lookAtFiles(databasePath), 'read');
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    return [fail('files', error.message)];
+  }
 }
 
-// What is in the database, for `pasted check`: its version, whether it is whole, the certificate authority, and what it
-// says about the clock. Reads alone: store/visit.ts.
+function lookAtFiles(databasePath: string): Finding[] {
+  const folder = present(dirname(databasePath));
+  if (folder === undefined) return [fail('folder', `there is no folder ${dirname(databasePath)}`)];
+  const database = present(databasePath);
+  const beside = SIDE_FILES.map((suffix) => present(`${databasePath}${suffix}`)).filter((file) => file !== undefined);
+  const files = database === undefined ? [] : [checkPermissions(database, [database, ...beside])];
+  return [checkFolder(folder), ...files, ...checkRoom(databasePath)];
+}
 
-/** No release is older: a clock that says so was never set. */
-const EARLIEST_MOMENT_SECONDS = Date.UTC(2026, 0, 1) / 1000;
+function present(path: string): Present | undefined {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats === undefined ? undefined : { path, stats };
+}
 
-/** A host whose clock is corrected in small steps stays within it. */
-const CLOCK_MARGIN_SECONDS = 5 * MINUTE_SECONDS;
+/** Whoever may write to it may put a database of their own in the place of this one. */
+function checkFolder({ path, stats }: Present): Finding {
+  if ((stats.mode & OTHERS_MAY_WRITE) !== 0) return fail('folder', `others may write to ${path}: chmod 700`);
+  if (!isUsable(path)) return fail('folder', `this user may not write to ${path}`);
+  if ((stats.mode & OTHERS_MAY_ANYTHING) !== 0) return warn('folder', `others may look into ${path}: chmod 700`);
+  return ok('folder', `${path} is for its owner alone`);
+}
 
-/** Of more damage nobody learns more. */
-const MOST_DAMAGE_SHOWN = 5;
+function checkPermissions(database: Present, files: readonly Present[]): Finding {
+  const namesOf = (some: readonly Present[]): string => some.map(({ path }) => basename(path)).join(', ');
+  const open = files.filter(({ stats }) => (stats.mode & OTHERS_MAY_ANYTHING) !== 0);
+  if (open.length > 0) return fail('files', `others may open ${namesOf(open)}: chmod 600`);
+  // A command that another user ran leaves such files; the service can't use them then.
+  const strange = files.filter(({ stats }) => stats.uid !== database.stats.uid);
+  if (strange.length > 0) return fail('files', `${namesOf(strange)} and the database have different owners: chown`);
+  const locked = files.filter(({ path }) => !isUsable(path));
+  if (locked.length > 0) return fail('files', `this user may not read and write ${namesOf(locked)}`);
+  return ok('files', `${namesOf(files)}: for one owner alone`);
+}
 
-export async function checkDatabase(config: Config, depth: CheckDepth, nowSeconds: number): Promise<Finding[]> {
+function isUsable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The notice comes while an operator can still do something. */
+const ROOM_NOTICE_FACTOR = 10;
+
+function checkRoom(databasePath: string): Finding[] {
+  const { freeBytes, reserveBytes, walBytes, usualWalBytes, hasBallast } = measureRoom(databasePath);
+  const log = `takes ${showBytes(walBytes)}`;
+  return [
+    checkFree(freeBytes, reserveBytes),
+    walBytes <= usualWalBytes
+      ? ok('write-ahead log', log)
+      : warn('write-ahead log', `${log}: a backup, or whatever else reads for long, keeps it from being emptied`),
+    hasBallast
+      ? ok('room in reserve', 'is kept for a full disk')
+      : warn('room in reserve', 'is not there: a server makes it within seconds, when the disk has room'),
+  ];
+}
+
+function checkFree(freeBytes: number, reserveBytes: number): Finding {
+  const text = `${showBytes(freeBytes)} are free on the disk of the database`;
+  if (freeBytes <= reserveBytes) return fail('room', `${text}: new pastes are refused`);
+  return freeBytes <= ROOM_NOTICE_FACTOR * reserveBytes ? warn('room', text) : ok('room', text);
+}
+
+// What is in the database: its version, whether it is whole, the certificate authority, and what it says about the
+// clock.
+
+async function checkDatabase(config: Config, depth: CheckDepth, nowSeconds: number): Promise<Finding[]> {
   const { databasePath: path } = config;
   if (isMissing(path)) {
     const reason = `the service makes a new one when it starts, or ${SETTINGS.databasePath.name} is wrong`;
@@ -105,7 +187,7 @@ export async function checkDatabase(config: Config, depth: CheckDepth, nowSecond
   ];
 }
 
-/** Not of one that this user may not see. */
+/** A database that this user may not see is not missing. */
 function isMissing(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) === undefined;
@@ -121,17 +203,24 @@ function checkSchema({ whyRefused, damage, schemaVersion, newestSchemaVersion }:
   return warn('schema', `${schemaVersion}; the next start brings it to ${newestSchemaVersion}: make a backup before`);
 }
 
+/** Nobody learns more from more lines. */
+const MAX_DAMAGE_SHOWN = 5;
+
 function checkDamage({ whyRefused, damage, contents }: Examination, depth: CheckDepth): Finding[] {
   if (whyRefused !== undefined) return [];
-  if (damage.length > 0) return damage.slice(0, MOST_DAMAGE_SHOWN).map((line) => fail('integrity', oneLine(line)));
+  if (damage.length > 0) {
+    return damage.slice(0, MAX_DAMAGE_SHOWN).map((line) => fail('integrity', line.replaceAll(/\s*\n\s*/g, '; ')));
+  }
   const held = contents?.holdings;
   const what = held === undefined ? '' : `, ${held.pastes} pastes with ${showBytes(held.contentBytes)} of content`;
   return [ok('integrity', `no damage by a ${depth} check${what}`)];
 }
 
-function oneLine(text: string): string {
-  return text.replaceAll(/\s*\n\s*/g, '; ');
-}
+/** No release is older: a clock that says so was never set. */
+const EARLIEST_MOMENT_SECONDS = Date.UTC(2026, 0, 1) / 1000;
+
+/** A host whose clock is corrected in small steps stays within it. */
+const CLOCK_MARGIN_SECONDS = 5 * MINUTE_SECONDS;
 
 /** A clock that is behind lets what has expired live longer, and makes certificates that are not valid yet. */
 function checkClock(newestCreatedAt: number | null, nowSeconds: number): Finding {
@@ -150,19 +239,17 @@ function checkAdmin(config: Config, { certificates }: Contents): Finding[] {
 }
 
 async function checkAuthority(config: Config, { authority, crl }: Contents, nowSeconds: number): Promise<Finding[]> {
-  if (authority === undefined) return [ok('certificate authority', 'there is none')];
+  const name = 'certificate authority';
+  if (authority === undefined) return [ok(name, 'there is none')];
+  const { commonName, expiresAt } = authority;
+  const doubt = authorityDoubt(expiresAt, nowSeconds);
   return [
-    checkAuthorityExpiry(authority, nowSeconds),
+    doubt === undefined
+      ? ok(name, `${JSON.stringify(commonName)}, valid until ${isoSeconds(expiresAt)}`)
+      : { level: doubt.level === 'error' ? 'fail' : 'warn', name, text: doubt.message },
     await checkAuthorityKey(config, authority),
     ...(crl === undefined ? [] : [checkCrl(crl, nowSeconds)]),
   ];
-}
-
-function checkAuthorityExpiry({ commonName, expiresAt }: StoredAuthority, nowSeconds: number): Finding {
-  const name = 'certificate authority';
-  const doubt = authorityDoubt(expiresAt, nowSeconds);
-  if (doubt !== undefined) return (doubt.level === 'error' ? fail : warn)(name, doubt.message);
-  return ok(name, `${JSON.stringify(commonName)}, valid until ${isoSeconds(expiresAt)}`);
 }
 
 async function checkAuthorityKey(config: Config, authority: StoredAuthority): Promise<Finding> {
@@ -178,7 +265,7 @@ async function checkAuthorityKey(config: Config, authority: StoredAuthority): Pr
   }
 }
 
-/** The service makes a new one whenever it is asked; an old one says that whoever should ask does not. */
+/** The service makes a new list whenever it is asked for one; an old one says that whoever should ask does not. */
 function checkCrl({ thisUpdate }: StoredCrl, nowSeconds: number): Finding {
   const name = 'revocation list';
   const nextUpdate = thisUpdate + CRL_TTL_SECONDS;
@@ -187,119 +274,7 @@ function checkCrl({ thisUpdate }: StoredCrl, nowSeconds: number): Finding {
   return warn(name, `${since}: a proxy that checks it refuses every certificate, until it is given a new one`);
 }
 
-// The files of the database and their folder, for `pasted check`: that they are there, for their owner alone, and that
-// the service has room. What is in them is above.
-
-const OTHERS_MAY_WRITE = 0o022;
-const OTHERS_MAY_ANYTHING = 0o077;
-
-/** So many times what the service keeps free: an operator can still do something. */
-const ROOM_NOTICE_FACTOR = 10;
-
-interface Present {
-  readonly path: string;
-  readonly stats: Stats;
-}
-
-export function checkFiles(databasePath: string): Finding[] {
-  try {
-    return attempt(databasePath, () => lookAtFiles(databasePath), 'read');
-  } catch (error) {
-    if (!(error instanceof CommandError)) throw error;
-    return [fail('files', error.message)];
-  }
-}
-
-function lookAtFiles(databasePath: string): Finding[] {
-  const folder = present(dirname(databasePath));
-  if (folder === undefined) return [fail('folder', `there is no folder ${dirname(databasePath)}`)];
-  const files = ['', ...SIDE_FILES].map((suffix) => present(`${databasePath}${suffix}`))
-    .filter((file) => file !== undefined);
-  return [
-    checkFolder(folder),
-    ...(files[0]?.path === databasePath ? [checkPermissions(files[0], files)] : []),
-    ...checkRoom(databasePath),
-  ];
-}
-
-function present(path: string): Present | undefined {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  return stats === undefined ? undefined : { path, stats };
-}
-
-/** Whoever may write to it may put a database of their own in the place of this one. */
-function checkFolder({ path, stats }: Present): Finding {
-  if ((stats.mode & OTHERS_MAY_WRITE) !== 0) return fail('folder', `others may write to ${path}: chmod 700`);
-  if (!isUsable(path)) return fail('folder', `this user may not write to ${path}`);
-  if ((stats.mode & OTHERS_MAY_ANYTHING) !== 0) return warn('folder', `others may look into ${path}: chmod 700`);
-  return ok('folder', `${path} is for its owner alone`);
-}
-
-function checkPermissions(database: Present, files: readonly Present[]): Finding {
-  const namesOf = (some: readonly Present[]): string => some.map(({ path }) => basename(path)).join(', ');
-  const open = files.filter(({ stats }) => (stats.mode & OTHERS_MAY_ANYTHING) !== 0);
-  if (open.length > 0) return fail('files', `others may open ${namesOf(open)}: chmod 600`);
-  // As a command leaves them that was check by another user; the service can't use them then.
-  const strange = files.filter(({ stats }) => stats.uid !== database.stats.uid);
-  if (strange.length > 0) return fail('files', `${namesOf(strange)} and the database have different owners: chown`);
-  const locked = files.filter(({ path }) => !isUsable(path));
-  if (locked.length > 0) return fail('files', `this user may not read and write ${namesOf(locked)}`);
-  return ok('files', `${namesOf(files)}: for one owner alone`);
-}
-
-function isUsable(path: string): boolean {
-  try {
-    accessSync(path, constants.R_OK | constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function checkRoom(databasePath: string): Finding[] {
-  const { freeBytes, reserveBytes, walBytes, usualWalBytes, hasBallast } = measureRoom(databasePath);
-  return [room(freeBytes, reserveBytes), log(walBytes, usualWalBytes), reserve(hasBallast)];
-}
-
-function room(freeBytes: number, reserveBytes: number): Finding {
-  const text = `${showBytes(freeBytes)} are free on the disk of the database`;
-  if (freeBytes <= reserveBytes) return fail('room', `${text}: new pastes are refused`);
-  if (freeBytes <= ROOM_NOTICE_FACTOR * reserveBytes) return warn('room', text);
-  return ok('room', text);
-}
-
-function log(walBytes: number, usualWalBytes: number): Finding {
-  const text = `takes ${showBytes(walBytes)}`;
-  if (walBytes <= usualWalBytes) return ok('write-ahead log', text);
-  return warn('write-ahead log', `${text}: a backup, or whatever else reads for long, keeps it from being emptied`);
-}
-
-function reserve(hasBallast: boolean): Finding {
-  if (hasBallast) return ok('room in reserve', 'is kept for a full disk');
-  return warn('room in reserve', 'is not there: a server makes it within seconds, when the disk has room');
-}
-
-// What `pasted check` finds out, one line each. Does not look at anything itself.
-
-/** `warn`: works, and someone should look. `fail`: does not work, or will not be safe. */
-export type Level = 'ok' | 'warn' | 'fail';
-
-export interface Finding {
-  readonly level: Level;
-  /** What was looked at, a word or two. */
-  readonly name: string;
-  /** In one line; never a secret. */
-  readonly text: string;
-}
-
-export const ok = (name: string, text: string): Finding => ({ level: 'ok', name, text });
-export const warn = (name: string, text: string): Finding => ({ level: 'warn', name, text });
-export const fail = (name: string, text: string): Finding => ({ level: 'fail', name, text });
-
-// `pasted health`: asks a running service how it is, for container checks and scripts. How it finds that out itself is
-// GET /health; nothing here opens its database.
-
-const HEALTH_PATH = '/health';
+// `pasted health`.
 
 const TIMEOUT_SECONDS = { minimum: 1, maximum: 60, fallback: 5 };
 
@@ -314,10 +289,14 @@ export const health: Run = async (terminal, given) => {
   const asked = url === undefined ? bySettings(terminal) : byUrl(url);
   const answer = await ask(asked, timeoutMs);
   const said = jsonIn(answer);
-  if (given.options.has('--json') && said !== undefined) terminal.stdout.write(`${JSON.stringify(said)}\n`);
-  if (answer.status !== 200 || said?.['status'] !== 'healthy') throw unhealthy(asked, answer, said);
-  if (!given.options.has('--json')) terminal.stdout.write('healthy\n');
-  return EXIT.success;
+  const isJson = given.options.has('--json');
+  if (isJson && said !== undefined) terminal.stdout.write(`${JSON.stringify(said)}\n`);
+  if (answer.status !== 200 || said?.['status'] !== 'healthy') {
+    const isUnhealthy = said?.['status'] === 'unhealthy';
+    const found = isUnhealthy ? 'the service is unhealthy, or is stopping' : 'the answer is not that of this service';
+    throw new CommandError(`${asked.name}: ${found} (${answer.status})`);
+  }
+  if (!isJson) terminal.stdout.write('healthy\n');
 };
 
 async function ask(asked: Asked, timeoutMs: number): Promise<ProbeAnswer> {
@@ -338,38 +317,22 @@ function jsonIn({ body }: ProbeAnswer): Readonly<Record<string, unknown>> | unde
   }
 }
 
-function unhealthy({ name }: Asked, { status }: ProbeAnswer, said: ReturnType<typeof jsonIn>): CommandError {
-  return new CommandError(
-    said?.['status'] === 'unhealthy'
-      ? `${name}: the service is unhealthy, or is stopping (${status})`
-      : `${name}: the answer is not that of this service (${status})`,
-  );
-}
-
 function byUrl(text: string): Asked {
   if (text.startsWith('unix:/')) return overSocket(text.slice('unix:'.length), undefined);
-  const url = parseServiceUrl(text);
-  if (url === undefined) {
-    const expected = 'an address such as https://paste.example or unix:/health/pasted/http';
+  const service = parseServiceUrl(text);
+  if (service === undefined) {
+    const expected = 'an address such as https://paste.example or unix:/run/pasted/http';
     throw new UsageError(`--url takes ${expected}: not ${JSON.stringify(text)}`);
   }
-  const { isTls, host, port, prefix } = url;
-  return {
-    name: `${url.url}${HEALTH_PATH}`,
-    place: { host, port },
-    tls: isTls ? {} : undefined,
-    host: hostOf(host, port),
-    path: `${prefix}${HEALTH_PATH}`,
-  };
+  const { url, isTls, host, port, prefix } = service;
+  const path = `${prefix}/health`;
+  return { name: `${url}/health`, place: { host, port }, tls: isTls ? {} : undefined, host: hostOf(host, port), path };
 }
 
-/**
- * Where a service with these settings listens, seen from the same host. With TLS it must show the very certificate of
- * the settings' file: its name is that of the public host, not of this connection, and a stranger on the port shows
- * another one.
- */
+/** Where a service with these settings listens, seen from the same host. */
 function bySettings(terminal: Terminal): Asked {
   const { config } = loadConfig(terminal.environment, terminal.readFile);
+  // Its very certificate: that is for the public host's name, not for this connection, and a stranger shows another.
   const tls = config.tlsCertPath === '' ? undefined : { pinned: ownCertificate(config, terminal) };
   const place = publicPlace(config, 0);
   if ('path' in place) return overSocket(place.path, tls);
@@ -379,15 +342,15 @@ function bySettings(terminal: Terminal): Asked {
   const { port } = place;
   const host = LOCAL.get(place.host) ?? place.host;
   const address = hostOf(host, port);
-  const scheme = tls === undefined ? 'http' : 'https';
-  return { name: `${scheme}://${address}${HEALTH_PATH}`, place: { host, port }, tls, host: address, path: HEALTH_PATH };
+  const name = `${tls === undefined ? 'http' : 'https'}://${address}/health`;
+  return { name, place: { host, port }, tls, host: address, path: '/health' };
 }
 
 /** What listens on every address is reached at this one. */
 const LOCAL: ReadonlyMap<string, string> = new Map([['0.0.0.0', '127.0.0.1'], ['::', '::1']]);
 
 function overSocket(path: string, tls: ProbeTarget['tls']): Asked {
-  return { name: `unix:${path}`, place: { path }, tls, host: 'localhost', path: HEALTH_PATH };
+  return { name: `unix:${path}`, place: { path }, tls, host: 'localhost', path: '/health' };
 }
 
 function ownCertificate({ tlsCertPath }: Config, { readFile }: Terminal): Uint8Array {
@@ -396,8 +359,7 @@ function ownCertificate({ tlsCertPath }: Config, { readFile }: Terminal): Uint8A
   try {
     pem = readFile(tlsCertPath);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-    throw new CommandError(`${name}: the file cannot be read (${code})`);
+    throw new CommandError(`${name}: the file cannot be read (${codeOf(error)})`);
   }
   const certificate = firstCertificate(pem);
   if (certificate === undefined) throw new CommandError(`${name}: the file does not begin with a certificate in PEM`);

@@ -1,16 +1,11 @@
-// Files that commands write: one that must not be there before, and one that others may be reading. What goes into them
-// is the commands' business.
+// Files that commands write: one that must not be there before, and one that others may be reading.
 
 import {
-  closeSync, existsSync, fchmodSync, fsyncSync, ftruncateSync, linkSync, openSync, renameSync, rmSync,
-  writeSync,
+  closeSync, existsSync, fchmodSync, fsyncSync, ftruncateSync, linkSync, openSync, renameSync, rmSync, writeSync,
 } from 'node:fs';
 import { randomBytes } from '../crypto/digest.ts';
 import { FREE_RESERVE_BYTES, freeBytes, isWithoutLinks, syncFolderOf } from '../store/database.ts';
-import { CommandError, showBytes, type Terminal } from './terminal.ts';
-
-/** Of errno(3), and of node --permission. Node's other codes, as ERR_INVALID_ARG_TYPE, are errors of this program. */
-const SYSTEM_CODE = /^(?:E[A-Z0-9]+|ERR_ACCESS_DENIED)$/;
+import { codeOf, CommandError, showBytes, type Terminal, UsageError } from './terminal.ts';
 
 const OWNER_ONLY = 0o600;
 const READABLE_BY_ALL = 0o644;
@@ -20,7 +15,6 @@ export interface NewFile {
   /** Makes these bytes, durably, all that the file holds. Throws CommandError when they cannot be written. */
   write(bytes: Uint8Array): void | Promise<void>;
   keep(): void;
-  /** As if it had never been made. */
   discard(): void;
 }
 
@@ -29,19 +23,34 @@ export function createNewFile(path: string, access: 'owner only' | 'readable by 
   const mode = access === 'owner only' ? OWNER_ONLY : READABLE_BY_ALL;
   const descriptor = attempt(path, () => openSync(path, 'wx', mode));
   return {
-    write(bytes) {
-      attempt(path, () => {
-        ftruncateSync(descriptor);
-        writeWhole(descriptor, bytes);
-        syncFolderOf(path);
-      });
-    },
+    write: (bytes) => attempt(path, () => {
+      ftruncateSync(descriptor);
+      writeWhole(descriptor, bytes);
+      syncFolderOf(path);
+    }),
     keep: () => closeSync(descriptor),
-    discard() {
+    discard: () => {
       closeSync(descriptor);
       rmSync(path, { force: true });
     },
   };
+}
+
+/** Does the work with files that are made for it, and keeps all of them, or none when it fails. */
+export async function keepingFiles<Result>(
+  files: readonly (() => NewFile)[],
+  work: (files: readonly NewFile[]) => Promise<Result>,
+): Promise<Result> {
+  const made: NewFile[] = [];
+  try {
+    for (const make of files) made.push(make());
+    const result = await work(made);
+    for (const file of made) file.keep();
+    return result;
+  } catch (error) {
+    for (const file of made) file.discard();
+    throw error;
+  }
 }
 
 /**
@@ -49,34 +58,22 @@ export function createNewFile(path: string, access: 'owner only' | 'readable by 
  * whole. Throws CommandError when that is not possible.
  */
 export function replaceFile(path: string, bytes: Uint8Array): void {
-  const beside = `${path}.${Buffer.from(randomBytes(8)).toString('hex')}`;
+  const draft = `${path}.${Buffer.from(randomBytes(8)).toString('hex')}`;
   attempt(path, () => {
-    const descriptor = openSync(beside, 'wx', OWNER_ONLY);
+    const descriptor = openSync(draft, 'wx', OWNER_ONLY);
     try {
       writeWhole(descriptor, bytes);
       // Whatever the umask, which keeps the database's files from everyone.
       fchmodSync(descriptor, READABLE_BY_ALL);
-      renameSync(beside, path);
+      renameSync(draft, path);
     } catch (error) {
-      rmSync(beside, { force: true });
+      rmSync(draft, { force: true });
       throw error;
     } finally {
       closeSync(descriptor);
     }
   });
   syncName(path);
-}
-
-/** Throws CommandError when the name, which the file has by now, may not outlive a power cut. */
-function syncName(path: string): void {
-  try {
-    syncFolderOf(path);
-  } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-    throw new CommandError(
-      `${path} is written, but a power cut may undo that: its folder cannot be synced (${reason})`,
-    );
-  }
 }
 
 function writeWhole(descriptor: number, bytes: Uint8Array): void {
@@ -86,10 +83,7 @@ function writeWhole(descriptor: number, bytes: Uint8Array): void {
   fsyncSync(descriptor);
 }
 
-/**
- * Gives a whole file its name, in the same folder; nothing is ever seen there that is not whole. Throws CommandError
- * when there is a file of that name, unless it is to be replaced.
- */
+/** Gives a whole file its name, in the same folder. Throws CommandError for a taken name that is not to be replaced. */
 export function publishFile(draft: string, path: string, existing: 'refuse' | 'replace'): void {
   attempt(path, () => {
     if (existing === 'replace') renameSync(draft, path);
@@ -109,7 +103,17 @@ function nameAnew(draft: string, path: string): void {
   }
 }
 
-/** Throws CommandError when the file system of that path has not room for so many bytes and what the service needs. */
+/** Throws CommandError when the name, which the file has by now, may not outlive a power cut. */
+function syncName(path: string): void {
+  try {
+    syncFolderOf(path);
+  } catch (error) {
+    const reason = `its folder cannot be synced (${codeOf(error)})`;
+    throw new CommandError(`${path} is written, but a power cut may undo that: ${reason}`);
+  }
+}
+
+/** Throws CommandError when the disk of that path has no room for so many bytes beside what the service needs. */
 export function requireRoom(path: string, bytes: number): void {
   const free = attempt(path, () => freeBytes(path));
   if (free - bytes > FREE_RESERVE_BYTES) return;
@@ -126,16 +130,17 @@ export function attempt<Result>(path: string, work: () => Result, purpose: 'writ
   }
 }
 
-/** A CommandError for an error of the system, any other error as it is. */
+/** A CommandError for an error of the system or of node --permission; any other is an error of this program. */
 export function explained(error: unknown, path: string, purpose: 'written' | 'read' = 'written'): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  if (!SYSTEM_CODE.test(code)) return error;
+  const code = codeOf(error);
+  if (!/^(?:E[A-Z0-9]+|ERR_ACCESS_DENIED)$/.test(code)) return error;
   const reason = code === 'EEXIST' ? 'exists already, and is not overwritten' : `cannot be ${purpose} (${code})`;
   return new CommandError(`${path} ${reason}`);
 }
 
-/** For what is secret: the shell has made the file by its umask, before this program could choose a mode. */
-export function warnOfReaders({ stderr, writesForOthers }: Terminal): void {
+/** Standard output for what is secret. The shell has made the file by its umask, before this could choose a mode. */
+export function requireSecretOutput({ stderr, writesToScreen, writesForOthers }: Terminal, refusal: string): void {
+  if (writesToScreen) throw new UsageError(refusal);
   if (!writesForOthers()) return;
   stderr.write('pasted: warning: others may read the file that standard output is: chmod 600 it, or umask 077 first\n');
 }

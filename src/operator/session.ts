@@ -1,8 +1,7 @@
-// What the operator's commands work with: the database beside a running server, the services on it, and the
-// operator's mark in the audit log. What the commands do and print is in their own files.
+// What commands work with beside a running server: the settings, the database, the rules of certificates, and the
+// operator's mark in the audit log.
 
 import { Authorities } from '../authority/authority.ts';
-import type { IssuingParts } from '../authority/issuing.ts';
 import { RevocationList } from '../authority/revocation-list.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
@@ -14,29 +13,23 @@ import { createWorkQueue } from '../limits/work-queue.ts';
 import { type Audit, createAudit, type Requester } from '../pastes/identity.ts';
 import type { Certificate } from '../store/store.ts';
 import { type VisitedStore, type VisitOptions, visitStore } from '../store/visit.ts';
-import { CommandError, type Terminal, UsageError } from './terminal.ts';
+import { CommandError, printWarnings, type Terminal, UsageError } from './terminal.ts';
 
 /** The operator has no certificate and comes from no address; `via` says in every event who it was. */
 export const OPERATOR: Requester = { fingerprint: null, clientAddress: null };
 
-const VIA_COMMAND_LINE = { via: 'command line' };
+export type OperatorSession = ReturnType<typeof openSession>;
 
-export interface OperatorSession extends IssuingParts {
-  readonly store: VisitedStore;
-  readonly authorities: Authorities;
-  readonly revocationList: RevocationList;
-}
-
-export interface SessionOptions extends Pick<VisitOptions, 'ifMissing'> {
+interface SessionOptions extends Partial<Pick<VisitOptions, 'ifMissing'>> {
   readonly needsPassword?: boolean;
 }
 
-/** Does the work with an office that is closed afterwards. Throws what failures.ts explains. */
-export async function withSession(
+/** Does the work in a session that is closed afterwards. Throws what terminal.ts explains. */
+export async function inSession<Result>(
   terminal: Terminal,
-  { ifMissing, needsPassword = false }: SessionOptions,
-  work: (office: OperatorSession) => Promise<number>,
-): Promise<number> {
+  work: (session: OperatorSession) => Promise<Result>,
+  { ifMissing = 'refuse', needsPassword = false }: SessionOptions = {},
+): Promise<Result> {
   const config = operatorSettings(terminal);
   if (needsPassword && config.pkiCaPassword === '') throw passwordMissing();
   const failures: LogEntry[] = [];
@@ -48,28 +41,33 @@ export async function withSession(
   try {
     return await work(openSession(config, store, clock, log));
   } catch (error) {
-    throw error instanceof Refusal ? explainedRefusal(error, failures) : error;
+    throw error instanceof Refusal ? inWords(error, failures) : error;
   } finally {
     await store.close();
   }
 }
 
-function openSession(config: Config, store: VisitedStore, clock: Clock, log: Log): OperatorSession {
-  const audit = markedAudit(createAudit({ clock, log }));
+/** For commands that make files: theirs are for their owner alone. Prints the doubts. Throws ConfigError. */
+export function operatorSettings(terminal: Terminal): Config {
+  terminal.restrictNewFiles();
+  const { config, warnings } = loadConfig(terminal.environment, terminal.readFile);
+  printWarnings(terminal, warnings);
+  return config;
+}
+
+function openSession(config: Config, store: VisitedStore, clock: Clock, log: Log) {
+  const unmarked = createAudit({ clock, log });
+  const audit: Audit = {
+    ...unmarked,
+    event: (name, outcome, by, details) => unmarked.event(name, outcome, by, { ...details, via: 'command line' }),
+  };
   // One command unlocks one key, once.
   const queue = createWorkQueue({ concurrency: 1, maxWaiting: 0, maxWaitMs: 0, clock });
-  // The operator pays with no work, so none can be refused.
+  // The operator pays with no work, so none is refused.
   const challenges = { notSpent: () => new Refusal('powAlreadyUsed') };
   const parts = { config, store, audit, clock, random: randomBytes, log, challenges };
   const authorities = new Authorities({ ...parts, queue });
   return { ...parts, authorities, revocationList: new RevocationList({ ...parts, authorities }) };
-}
-
-function markedAudit(audit: Audit): Audit {
-  return {
-    ...audit,
-    event: (name, outcome, by, details) => audit.event(name, outcome, by, { ...details, ...VIA_COMMAND_LINE }),
-  };
 }
 
 /** What authority/authority.ts logs when the password does not open the stored key. */
@@ -81,7 +79,7 @@ const HINTS: ReadonlyMap<RefusalName, string> = new Map([
 ]);
 
 /** A refusal is worded for strangers; the operator is also told what the log knows. */
-function explainedRefusal({ refusal, message }: Refusal, failures: readonly LogEntry[]): Error {
+function inWords({ refusal, message }: Refusal, failures: readonly LogEntry[]): Error {
   if (refusal === 'authorityPasswordMissing') return passwordMissing();
   const reasons = failures.map(({ details, event }) => String(details?.['reason'] ?? event));
   if (failures.some(({ event }) => event === KEY_NOT_USABLE)) {
@@ -96,7 +94,7 @@ function passwordMissing(): ConfigError {
 
 const SERIAL = /^[0-9a-f]{32}$/;
 
-/** Of a serial as people copy it: in any case, with or without colons. Throws what withSession explains. */
+/** Of a serial as people copy it: in any case, with or without colons. Throws what inSession explains. */
 export async function findCertificate({ store }: OperatorSession, given: string): Promise<Certificate> {
   const serial = given.replaceAll(':', '').toLowerCase();
   if (!SERIAL.test(serial)) {
@@ -105,14 +103,4 @@ export async function findCertificate({ store }: OperatorSession, given: string)
   const certificate = await store.certificates.findBySerial(serial);
   if (certificate === undefined) throw new Refusal('certificateNotFound');
   return certificate;
-}
-
-// The settings for a command that works on the service's files, and what it must do before it makes any.
-
-/** What is doubtful about the settings goes to standard error. Throws ConfigError. */
-export function operatorSettings(terminal: Terminal): Config {
-  terminal.restrictNewFiles();
-  const { config, warnings } = loadConfig(terminal.environment, terminal.readFile);
-  for (const warning of warnings) terminal.stderr.write(`pasted: ${warning}\n`);
-  return config;
 }

@@ -9,11 +9,11 @@ import { MIGRATIONS } from '../../src/store/schema.ts';
 import { VERSION } from '../../src/version.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 
-/** The command's name, a question mark when its help is wanted, its options, those with values, its operands. */
+/** The command's name, its options, those with values, its operands. */
 function read(...words: string[]): string {
-  const { command, given, wantsHelp } = parseArguments(words);
+  const { command, given } = parseArguments(words);
   const values = [...given.values].map(([name, value]) => `${name}=${value}`);
-  return [`${command.name}${wantsHelp ? '?' : ''}`, ...given.options, ...values, ...given.operands].join(' ');
+  return [command.name, ...given.options, ...values, ...given.operands].join(' ');
 }
 
 /** What the command must be given at least. */
@@ -33,10 +33,10 @@ test('parseArguments: every command by its name, its help by --help and -h', () 
     const words = command.name.split(' ');
     const least = leastOf(command);
     assert.equal(read(...words, ...least), [command.name, ...least].join(' '));
-    assert.equal(read(...words, '--help'), `${command.name}?`);
-    assert.equal(read(...words, '-h'), `${command.name}?`);
+    assert.equal(read(...words, '--help'), `help ${command.name}`);
+    assert.equal(read(...words, '-h'), `help ${command.name}`);
   }
-  assert.equal(read('config', '--help', '--json'), 'config?');
+  assert.equal(read('config', '--help', '--json'), 'help config');
 });
 
 test('parseArguments: --version and -V in the place of a command', () => {
@@ -73,17 +73,21 @@ test('parseArguments: the value of an option is in its word after =, or the next
   assert.equal(read('pki', 'revoke', '--reason', 'superseded', 'ab'), 'pki revoke --reason=superseded ab');
 });
 
+/** Node's own words, on one line. */
+const AMBIGUOUS = "Option '--out' argument is ambiguous. Did you forget to specify the option argument for '--out'? " +
+  "To specify an option argument starting with a dash use '--out=-XYZ'.";
+
 test('parseArguments: refuses an option without its value or given twice, and what is missing', () => {
   const cases: readonly [string[], string][] = [
-    [['admin', 'create', '--out'], '--out needs a value: --out FILE'],
+    [['admin', 'create', '--out'], "Option '--out <value>' argument missing"],
     [['admin', 'create', '--out='], '--out needs a value: --out FILE'],
     [['admin', 'create', '--out', ''], '--out needs a value: --out FILE'],
-    [['admin', 'create', '--out', '--json'], '--out needs a value: --out FILE'],
-    [['admin', 'create', '--out', '--', 'a.p12'], '--out needs a value: --out FILE'],
+    [['admin', 'create', '--out', '--json'], AMBIGUOUS],
+    [['admin', 'create', '--out', '--', 'a.p12'], AMBIGUOUS],
     [['admin', 'create', '--out=a', '--out', 'b'], '--out is given more than once'],
     [['admin', 'create'], 'admin create needs --out FILE'],
     [['admin', 'create', '--oot=a'], 'unknown option "--oot"; did you mean --out?'],
-    [['admin', 'create', '--out=a', '--json=1'], 'unknown option "--json=1"; did you mean --json?'],
+    [['admin', 'create', '--out=a', '--json=1'], "Option '--json' does not take an argument"],
     [['admin', 'create', '--out=a', 'b'], 'unexpected argument "b"'],
     [['admin', 'grant'], 'admin grant needs SERIAL'],
   ];
@@ -113,7 +117,8 @@ test('parseArguments: refuses what the table does not have, with the nearest nam
     [[''], 'unknown command ""'],
     [['toString'], 'unknown command "toString"'],
     [['config', '--jsno'], 'unknown option "--jsno"; did you mean --json?'],
-    [['config', '--json=1'], 'unknown option "--json=1"; did you mean --json?'],
+    [['config', '--json=1'], "Option '--json' does not take an argument"],
+    [['config', '-hx'], 'unknown option "-h"'],
     [['--hepl'], 'unknown option "--hepl"; did you mean --help?'],
     [['serve', '--json'], 'unknown option "--json"'],
     [['config', '-'], 'unexpected argument "-"'],

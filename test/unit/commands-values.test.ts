@@ -1,8 +1,9 @@
-// operator/arguments.ts and terminal.ts: what options are given as, and how amounts are shown.
+// operator/arguments.ts, database.ts and terminal.ts: what options are given as, and how amounts are shown.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { moment, wholeNumber } from '../../src/operator/arguments.ts';
+import { wholeNumber } from '../../src/operator/arguments.ts';
+import { readMoment } from '../../src/operator/database.ts';
 import { showBytes, showShare, UsageError } from '../../src/operator/terminal.ts';
 
 /** 2026-01-31T12:00:00Z. */
@@ -22,8 +23,8 @@ test('wholeNumber: digits within the bounds; the fallback without an option', ()
   }
 });
 
-test('moment: Unix seconds, a date and time in UTC, or how long ago', () => {
-  const read = (value?: string) => moment(given(value), '--at', NOW);
+test('readMoment: Unix seconds, a date and time in UTC, or how long ago', () => {
+  const read = (value?: string) => readMoment('--at', value, NOW);
   assert.equal(read(), undefined);
   const cases: readonly [string, number][] = [
     ['0', 0],
@@ -41,12 +42,12 @@ test('moment: Unix seconds, a date and time in UTC, or how long ago', () => {
   for (const [text, seconds] of cases) assert.equal(read(text), seconds, text);
 });
 
-test('moment: refuses what is none', () => {
+test('readMoment: refuses what is none', () => {
   for (const text of [
     'now', '-1', '1.5', '7w', 'd', '2026-02-29', '2026-13-01', '2026-01-31T24:01', '2026-01-31 12:00',
     '2026-01-31T12:00+01:00', '2026-1-31', '9'.repeat(20), '7D',
   ]) {
-    assert.throws(() => moment(given(text), '--at', NOW), UsageError, text);
+    assert.throws(() => readMoment('--at', text, NOW), UsageError, text);
   }
 });
 
