@@ -2,42 +2,33 @@
 // machine, in one run. It makes dist/ when that is stale. What is measured, and the bars, are bench/operations.mjs.
 // Exit code 1 when an answer was not 2xx or the run failed, 2 when a bar is not met.
 
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { fileURLToPath } from 'node:url';
-import { endLike, run, say } from './child.mjs';
-import { describeMachine } from './bench/machine.mjs';
-import { isMet } from './bench/bars.mjs';
 import { FULL_EFFORT, OPERATIONS, QUICK_EFFORT } from './bench/operations.mjs';
-import { asJson, errorLines, machineLines, tableLines } from './bench/report.mjs';
-import { NotHereError, openSite } from './bench/site.mjs';
-import { openStocks } from './bench/stock.mjs';
+import { NotHereError, abandon, pinLoad } from './bench/processes.mjs';
+import { asJson, describeMachine, errorLines, machineLines, tableLines } from './bench/report.mjs';
+import { isMet } from './bench/statistics.mjs';
+import { endLike, run, say } from './child.mjs';
 
 const USAGE = `usage: npm run bench -- [OPTION...] [OPERATION...]
 
-  --quick           fewer and shorter rounds with fewer pastes, to look at while working
-  --pin-servers     the servers on one core, too; without it only the load generator has its own
-  --no-pin          leave all processes to the scheduler
-  --json FILE       everything that was measured
-  --profile FOLDER  CPU profiles of the server, in a folder for each operation
-  --server FILE     measure this entry, and leave dist/ alone
+  --quick        fewer and shorter rounds with fewer pastes, to look at while working
+  --json FILE    everything that was measured
+  --server FILE  measure this entry, and leave dist/ alone
 
 operations: ${OPERATIONS.map(({ name }) => name).join(', ')}`;
 
 const LONGEST_RUN_MS = 20 * 60_000;
 
-const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
-
+const root = path.dirname(import.meta.dirname);
 const { values: options, positionals } = readArguments();
-const chosen = OPERATIONS.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
 if (options.server === undefined) await makeDist();
-
 const main = path.resolve(options.server ?? path.join(root, 'dist', 'main.js'));
-const site = openSite(options['no-pin'] ? 'none' : options['pin-servers'] ? 'both' : 'load');
-const stocks = openStocks(site, main);
-process.on('exit', () => site.abandon());
+const effort = options.quick ? QUICK_EFFORT : FULL_EFFORT;
+
+process.on('exit', abandon);
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, () => process.exit(128 + constants.signals[signal]));
 }
@@ -46,38 +37,32 @@ setTimeout(() => {
   process.exit(1);
 }, LONGEST_RUN_MS).unref();
 
-const machine = await describeMachine(site, JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).version);
+const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
+const machine = describeMachine(version, pinLoad());
 print(machineLines(machine));
 const results = [];
 const skipped = [];
 const failures = [];
-for (const operation of chosen) {
+for (const operation of OPERATIONS.filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
+  say(`measuring ${operation.title}`);
   try {
-    results.push({ operation, outcome: await measure(operation) });
+    results.push({ operation, outcome: await operation.measure({ main, effort }) });
   } catch (error) {
     if (error instanceof NotHereError) skipped.push(`SKIPPED ${operation.name}: ${error.message}`);
     else failures.push(`FAILED ${operation.name}: ${error.message}`);
   }
 }
-
-print(['', ...tableLines(results), ...skipped, ...errorLines(results), ...failures]);
+const errors = errorLines(results);
+print(['', ...tableLines(results), ...skipped, ...errors, ...failures]);
 if (options.json !== undefined) writeFileSync(options.json, asJson(machine, options.quick, results));
-process.exit(exitCode());
+if (failures.length + errors.length > 0) process.exit(1);
+process.exit(results.every(({ operation, outcome }) => isMet(operation.bar, outcome)) ? 0 : 2);
 
 function readArguments() {
   try {
-    const parsed = parseArgs({
-      allowPositionals: true,
-      options: {
-        quick: { type: 'boolean', default: false },
-        'pin-servers': { type: 'boolean', default: false },
-        'no-pin': { type: 'boolean', default: false },
-        json: { type: 'string' },
-        profile: { type: 'string' },
-        server: { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    });
+    const [flag, text] = [{ type: 'boolean', default: false }, { type: 'string' }];
+    const options = { quick: flag, json: text, server: text, help: flag };
+    const parsed = parseArgs({ allowPositionals: true, options });
     const unknown = parsed.positionals.filter((name) => !OPERATIONS.some((operation) => operation.name === name));
     if (unknown.length > 0) throw new Error(`no such operation: ${unknown.join(', ')}`);
     if (!parsed.values.help) return parsed;
@@ -90,28 +75,9 @@ function readArguments() {
 }
 
 async function makeDist() {
-  const compiled = await run(process.execPath, [
-    '--disable-warning=ExperimentalWarning',
-    path.join(root, 'scripts', 'compile.mjs'),
-  ]);
+  const script = path.join(root, 'scripts', 'compile.mjs');
+  const compiled = await run(process.execPath, ['--disable-warning=ExperimentalWarning', script]);
   if (compiled.code !== 0) endLike(compiled);
-}
-
-function measure(operation) {
-  say(`measuring ${operation.title}`);
-  const nodeArguments = options.profile === undefined ? [] : profiling(path.resolve(options.profile, operation.name));
-  const effort = options.quick ? QUICK_EFFORT : FULL_EFFORT;
-  return operation.measure({ site, stocks, main, nodeArguments, effort });
-}
-
-function profiling(folder) {
-  mkdirSync(folder, { recursive: true });
-  return ['--cpu-prof', `--cpu-prof-dir=${folder}`];
-}
-
-function exitCode() {
-  if (failures.length > 0 || errorLines(results).length > 0) return 1;
-  return results.every(({ operation, outcome }) => isMet(operation.bar, outcome)) ? 0 : 2;
 }
 
 function print(lines) {

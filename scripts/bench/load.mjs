@@ -2,32 +2,20 @@
 // with what it measured. Which loads make a benchmark is operations.mjs.
 
 import { createHistogram } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { openConnection } from './connection.mjs';
 import { senders } from './requests.mjs';
 
-/** @typedef {import('./requests.mjs').Plan} Plan */
-/** @typedef {import('./requests.mjs').Sender} Sender */
-/** @typedef {import('./connection.mjs').Connection} Connection */
-
-/**
- * `loadShare` is the part of one core that this process used: near 1 it is the load that limits what was measured.
- * `errors` counts the answers other than 2xx and the connections that broke, by reason. `togetherSeconds` passed until
- * the first of the paced uploads was answered.
- * @typedef {{ answers: number, seconds: number, p50Ms: number, p99Ms: number, loadShare: number,
- *   errors: Record<string, number>, togetherSeconds?: number }} Measured
- */
-
 const PATIENCE_MS = 60_000;
+const PACE_STEP_MS = 10;
 const NS_PER_MS = 1e6;
 
 /**
  * Each connection sends its next request when the last is answered, until `seconds` are over or `most` requests are
  * sent.
- * @param {{ port: number, plan: Plan, connections: number, seconds: number, most?: number }} load
- * @returns {Promise<Measured>}
  */
 async function closedLoop({ port, plan, connections, seconds, most = Infinity }) {
-  const tally = createTally();
+  const tally = new Tally();
   const opened = await openAll(port, connections);
   const sender = senders(plan);
   const deadline = tally.begin() + seconds * 1000;
@@ -42,17 +30,15 @@ async function closedLoop({ port, plan, connections, seconds, most = Infinity })
 /**
  * One request each `intervalMs`, by the clock whether or not earlier ones are answered (an open loop), over
  * `connections` in turn; a request that finds its connection busy waits, and that wait counts.
- * @param {{ port: number, plan: Plan, connections: number, seconds: number, intervalMs: number }} load
- * @returns {Promise<Measured>}
  */
 async function openLoop({ port, plan, connections, seconds, intervalMs }) {
-  const tally = createTally();
+  const tally = new Tally();
   const sender = senders(plan);
   const lanes = (await openAll(port, connections)).map((connection) => createLane(connection, sender(), tally));
   tally.begin();
   let turn = 0;
-  const timer = setInterval(() => lanes[turn++ % lanes.length]?.ask(), intervalMs);
-  await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+  const timer = setInterval(() => lanes[turn++ % lanes.length].ask(), intervalMs);
+  await sleep(seconds * 1000);
   clearInterval(timer);
   await Promise.all(lanes.map((lane) => lane.end()));
   return tally.end();
@@ -60,43 +46,31 @@ async function openLoop({ port, plan, connections, seconds, intervalMs }) {
 
 /**
  * One upload on each connection, all begun together and each held to a pace that makes it take `seconds`, if the
- * server keeps up.
- * @param {{ port: number, bytes: number, connections: number, seconds: number }} load
- * @returns {Promise<Measured>}
+ * server keeps up. `togetherSeconds` passed until the first was answered.
  */
 async function pacedUploads({ port, bytes, connections, seconds }) {
-  const stepMs = 10;
-  const tally = createTally();
+  const tally = new Tally();
   const sender = senders({ kind: 'upload', bytes });
   const opened = await openAll(port, connections);
   const begun = tally.begin();
-  let firstEnd = Infinity;
-  const answered = opened.map((connection) => {
+  const answered = opened.map(async (connection) => {
     const send = sender();
-    let asked = false;
-    const once = () => !asked && (asked = true);
-    return keepAsking(connection, (to) => send(to, 0), tally, once, 4 * PATIENCE_MS)
-      .then(() => (firstEnd = Math.min(firstEnd, performance.now())));
+    let asked = 0;
+    await keepAsking(connection, (to) => send(to, 0), tally, () => (asked += 1) === 1, 4 * PATIENCE_MS);
+    return performance.now();
   });
   let allowed = 0;
   const timer = setInterval(() => {
     const due = Math.min(bytes, Math.ceil((bytes * (performance.now() - begun)) / (seconds * 1000)));
     for (const connection of opened) connection.allow(due - allowed);
     allowed = due;
-  }, stepMs);
-  await Promise.all(answered);
+  }, PACE_STEP_MS);
+  const ends = await Promise.all(answered);
   clearInterval(timer);
-  return { ...tally.end(), togetherSeconds: (firstEnd - begun) / 1000 };
+  return { ...tally.end(), togetherSeconds: (Math.min(...ends) - begun) / 1000 };
 }
 
-/**
- * @param {Connection} connection
- * @param {Sender} send
- * @param {Tally} tally
- * @param {() => boolean} goesOn asked before every request
- * @param {number} patienceMs for all of them
- * @returns {Promise<void>} resolves when the connection is done with, for whatever reason
- */
+/** As long as `goesOn`, asked before every request, says so; resolves when the connection is closed, for any reason. */
 function keepAsking(connection, send, tally, goesOn, patienceMs) {
   return new Promise((resolve) => {
     let sentAt = 0;
@@ -105,7 +79,7 @@ function keepAsking(connection, send, tally, goesOn, patienceMs) {
       connection.close();
       resolve();
     };
-    const fail = (/** @type {string} */ reason) => {
+    const fail = (reason) => {
       tally.fail(reason);
       finish();
     };
@@ -124,16 +98,9 @@ function keepAsking(connection, send, tally, goesOn, patienceMs) {
   });
 }
 
-/**
- * A connection of an open loop: what is asked while it is busy is sent later, and timed from when it was asked.
- * @param {Connection} connection
- * @param {Sender} send
- * @param {Tally} tally
- */
+/** A connection of an open loop: what is asked while it is busy is sent later, and timed from when it was asked. */
 function createLane(connection, send, tally) {
-  /** @type {number[]} */
   const askedAt = [];
-  /** @type {() => void} */
   let onIdle = () => {};
   connection.onBroken = (reason) => {
     tally.fail(reason);
@@ -141,7 +108,7 @@ function createLane(connection, send, tally) {
     onIdle();
   };
   connection.onAnswer = (status) => {
-    tally.answer(status, /** @type {number} */ (askedAt.shift()));
+    tally.answer(status, askedAt.shift());
     if (askedAt.length > 0) send(connection);
     else onIdle();
   };
@@ -150,9 +117,9 @@ function createLane(connection, send, tally) {
       askedAt.push(performance.now());
       if (askedAt.length === 1) send(connection);
     },
-    /** Waits for the answers that are due, and closes. @returns {Promise<void>} */
+    /** Waits for the answers that are due, and closes. */
     async end() {
-      const idle = new Promise((resolve) => (onIdle = () => resolve(undefined)));
+      const idle = new Promise((resolve) => (onIdle = resolve));
       const timer = setTimeout(() => connection.onBroken('no answer in time'), PATIENCE_MS);
       if (askedAt.length > 0) await idle;
       clearTimeout(timer);
@@ -161,63 +128,54 @@ function createLane(connection, send, tally) {
   };
 }
 
-/** @typedef {ReturnType<typeof createTally>} Tally */
+class Tally {
+  #latencies = createHistogram();
+  #errors = {};
+  #answers = 0;
+  #begun = 0;
+  #lastAnswer = 0;
+  #cpuAtStart;
 
-function createTally() {
-  const latencies = createHistogram();
-  /** @type {Record<string, number>} */
-  const errors = {};
-  let begun = 0;
-  let cpuAtStart = process.cpuUsage();
-  let answers = 0;
-  let lastAnswer = 0;
+  begin() {
+    this.#cpuAtStart = process.cpuUsage();
+    this.#begun = performance.now();
+    return this.#begun;
+  }
 
-  const fail = (/** @type {string} */ reason) => {
-    errors[reason] = (errors[reason] ?? 0) + 1;
-  };
-  return {
-    begin() {
-      cpuAtStart = process.cpuUsage();
-      begun = performance.now();
-      return begun;
-    },
-    fail,
-    /** @param {number} status @param {number} sentAt */
-    answer(status, sentAt) {
-      lastAnswer = performance.now();
-      if (status === 0) return fail('an answer without Content-Length');
-      if (status < 200 || status > 299) return fail(`status ${status}`);
-      answers += 1;
-      latencies.record(Math.max(1, Math.round((lastAnswer - sentAt) * NS_PER_MS)));
-    },
-    /** @returns {Measured} */
-    end() {
-      const cpu = process.cpuUsage(cpuAtStart);
-      return {
-        answers,
-        seconds: (lastAnswer - begun) / 1000,
-        p50Ms: latencies.percentile(50) / NS_PER_MS,
-        p99Ms: latencies.percentile(99) / NS_PER_MS,
-        loadShare: (cpu.user + cpu.system) / 1000 / (performance.now() - begun),
-        errors,
-      };
-    },
-  };
+  fail(reason) {
+    this.#errors[reason] = (this.#errors[reason] ?? 0) + 1;
+  }
+
+  answer(status, sentAt) {
+    this.#lastAnswer = performance.now();
+    if (status === 0) return this.fail('an answer without Content-Length');
+    if (status < 200 || status > 299) return this.fail(`status ${status}`);
+    this.#answers += 1;
+    this.#latencies.record(Math.max(1, Math.round((this.#lastAnswer - sentAt) * NS_PER_MS)));
+  }
+
+  /**
+   * `loadShare` is the part of one core that this process used: near 1 it is the load that limits what was measured.
+   * `errors` counts the answers other than 2xx and the connections that broke, by reason.
+   */
+  end() {
+    const cpu = process.cpuUsage(this.#cpuAtStart);
+    return {
+      answers: this.#answers,
+      seconds: (this.#lastAnswer - this.#begun) / 1000,
+      p50Ms: this.#latencies.percentile(50) / NS_PER_MS,
+      p99Ms: this.#latencies.percentile(99) / NS_PER_MS,
+      loadShare: (cpu.user + cpu.system) / 1000 / (performance.now() - this.#begun),
+      errors: this.#errors,
+    };
+  }
 }
 
-/** @param {number} port @param {number} connections */
 function openAll(port, connections) {
   return Promise.all(Array.from({ length: connections }, () => openConnection(port)));
 }
 
-/** @type {Record<string, (load: any) => Promise<Measured>>} */
 const LOADS = { closedLoop, openLoop, pacedUploads };
 
-process.on('message', (/** @type {{ name: string, load: object }} */ { name, load }) => {
-  const carryOut = /** @type {(load: object) => Promise<Measured>} */ (LOADS[name]);
-  carryOut(load).then(
-    (measured) => process.send?.({ measured }),
-    (error) => process.send?.({ failure: String(error) }),
-  );
-});
+process.on('message', async ({ name, load }) => process.send(await LOADS[name](load)));
 process.on('disconnect', () => process.exit(0));

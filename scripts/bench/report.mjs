@@ -1,101 +1,120 @@
-// How a run is written down: a table for people, and everything that was measured as JSON. It decides nothing.
+// How a run is written down: the machine, a table for people, and everything that was measured as JSON.
 
-import { barText, isMet } from './bars.mjs';
+import { closeSync, fdatasyncSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { makeFolder, removeFolder } from './processes.mjs';
+import { barText, isMet, median } from './statistics.mjs';
 
-/** @typedef {import('./operations.mjs').Operation} Operation */
-/** @typedef {import('./rounds.mjs').Outcome} Outcome */
-/** @typedef {{ operation: Operation, outcome: Outcome }} Result */
-
-/** The stocks of pastes with their copies, and what the largest operation uploads in a round. */
-const LARGEST_DATABASES = 12e9;
+const MIB = 1024 * 1024;
 
 /** A load average that idle machines do not have. */
 const BUSY = 0.7;
 
-/** @typedef {Array<{ title: string, cell: (result: Result) => string }>} Columns */
+export function describeMachine(pasted, pinned) {
+  const folder = makeFolder();
+  const machine = {
+    pasted, node: process.versions.node, sqlite: process.versions.sqlite,
+    cpu: os.cpus()[0]?.model ?? 'unknown', cores: os.cpus().length, memoryBytes: os.totalmem(),
+    kernel: `${os.type()} ${os.release()}`, loadBefore: os.loadavg()[0], pinned,
+    fileSystem: fileSystemOf(folder), ...probeDisk(folder),
+  };
+  removeFolder(folder);
+  return machine;
+}
 
-/** @type {Columns} */
-const RATIOS = [
-  { title: 'operation', cell: ({ operation }) => operation.title },
-  { title: 'unit', cell: ({ operation }) => operation.unit },
-  { title: 'floor', cell: ({ outcome }) => figure(outcome.floor) },
-  { title: 'pasted', cell: ({ outcome }) => figure(outcome.pasted) },
-  { title: 'ratio', cell: ({ outcome: { ratio } }) => (Number.isNaN(ratio) ? '' : ratio.toFixed(2)) },
-  { title: 'low-high', cell: ({ outcome: { ratios } }) => spread(ratios) },
-  { title: 'bar', cell: ({ operation: { bar, unit } }) => barText(bar, unit) },
-  { title: 'met', cell: ({ operation, outcome }) => (isMet(operation.bar, outcome) ? 'yes' : 'NO') },
-];
+/** The type of the file system that a folder is on, as the kernel names it. */
+function fileSystemOf(folder) {
+  if (process.platform !== 'linux') return 'unknown';
+  const mounts = readFileSync('/proc/self/mounts', 'utf8').trim().split('\n').map((line) => line.split(' '));
+  const holding = mounts.filter(([, point]) => !path.relative(point, folder).startsWith('..'));
+  return holding.toSorted(([, one], [, other]) => one.length - other.length).at(-1)?.[2];
+}
 
-/** @type {Columns} */
-const DETAILS = [
-  { title: 'operation', cell: ({ operation }) => operation.name },
-  { title: 'p50 / p99 ms', cell: ({ outcome }) => latency(outcome.pastedSide) },
-  { title: "floor's", cell: ({ outcome }) => latency(outcome.floorSide) },
-  { title: 'CPU us', cell: ({ outcome }) => figure(outcome.pastedSide.cpuMs * 1000) },
-  { title: "floor's", cell: ({ outcome }) => figure(outcome.floorSide.cpuMs * 1000) },
-  { title: 'peak MB', cell: ({ outcome }) => figure(outcome.pastedSide.peakBytes / 1e6) },
-  { title: "floor's", cell: ({ outcome }) => figure(outcome.floorSide.peakBytes / 1e6) },
-  { title: 'notes', cell: ({ outcome }) => outcome.notes.join('; ') },
-];
+/** What durable writing costs here at least: nothing that is acknowledged after reaching the disk can be faster. */
+function probeDisk(folder) {
+  const file = openSync(path.join(folder, 'probe'), 'w');
+  const medianMs = (times, content, sync) => median(Array.from({ length: times }, () => {
+    const begun = performance.now();
+    writeSync(file, content, 0, content.length, 0);
+    sync(file);
+    return performance.now() - begun;
+  }));
+  const writePageMs = medianMs(50, Buffer.alloc(4096, 1), fdatasyncSync);
+  const write50MibMs = medianMs(3, Buffer.alloc(50 * MIB, 2), fsyncSync);
+  closeSync(file);
+  return { writePageMs, write50MibMs };
+}
 
-/** @param {import('./machine.mjs').Machine} machine */
 export function machineLines(machine) {
-  return [
+  const { fileSystem, loadBefore } = machine;
+  const lines = [
     `pasted ${machine.pasted}, Node ${machine.node}, SQLite ${machine.sqlite}`,
     `${machine.cores} cores, ${machine.cpu}, ${figure(machine.memoryBytes / 1e9)} GB, ${machine.kernel}`,
     `pinned: ${machine.pinned}`,
-    `disk: ${machine.fileSystem}, 4 KiB written and synced in ${figure(machine.writePageMs)} ms, ` +
+    `disk: ${fileSystem}, 4 KiB written and synced in ${figure(machine.writePageMs)} ms, ` +
       `50 MiB in ${figure(machine.write50MibMs)} ms`,
-    ...warnings(machine),
   ];
+  if (fileSystem === 'tmpfs') lines.push('NOTE in memory, durability costs nothing: set TMPDIR to a folder on a disk');
+  if (loadBefore > BUSY) {
+    lines.push(`NOTE load average ${figure(loadBefore)} before the run: the figures may be disturbed`);
+  }
+  return lines;
 }
 
-/** @param {import('./machine.mjs').Machine} machine */
-function* warnings({ fileSystem, freeDiskBytes, loadBefore }) {
-  if (fileSystem === 'tmpfs') yield 'NOTE in memory, durability costs nothing: set TMPDIR to a folder on a disk';
-  if (freeDiskBytes < LARGEST_DATABASES) yield `NOTE ${figure(freeDiskBytes / 1e9)} GB free: uploads may fill the disk`;
-  if (loadBefore > BUSY) yield `NOTE load average ${figure(loadBefore)} before the run: the figures may be disturbed`;
-}
+const RATIOS = {
+  'operation': ({ operation }) => operation.title,
+  'unit': ({ operation }) => operation.unit,
+  'floor': ({ outcome }) => figure(outcome.floor),
+  'pasted': ({ outcome }) => figure(outcome.pasted),
+  'ratio': ({ outcome: { ratio } }) => (Number.isNaN(ratio) ? '' : ratio.toFixed(2)),
+  'low-high': ({ outcome: { ratios } }) => spread(ratios),
+  'bar': ({ operation: { bar, unit } }) => barText(bar, unit),
+  'met': ({ operation, outcome }) => (isMet(operation.bar, outcome) ? 'yes' : 'NO'),
+};
 
-/** @param {Result[]} results */
+const DETAILS = {
+  'operation': ({ operation }) => operation.name,
+  'p50 / p99 ms': ({ outcome }) => latency(outcome.pastedSide),
+  "floor's p50 / p99 ms": ({ outcome }) => latency(outcome.floorSide),
+  'CPU us': ({ outcome }) => figure(outcome.pastedSide.cpuMs * 1000),
+  "floor's CPU us": ({ outcome }) => figure(outcome.floorSide.cpuMs * 1000),
+  'notes': ({ outcome }) => outcome.notes.join('; '),
+};
+
 export function tableLines(results) {
   return results.length === 0 ? [] : [...table(RATIOS, results), '', ...table(DETAILS, results)];
 }
 
-/** @param {Columns} columns @param {Result[]} results */
 function table(columns, results) {
-  const rows = [columns.map(({ title }) => title), ...results.map((result) => columns.map(({ cell }) => cell(result)))];
-  const widths = columns.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd());
+  const rows = [Object.keys(columns), ...results.map((result) => Object.values(columns).map((cell) => cell(result)))];
+  const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column].length)));
+  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column])).join('  ').trimEnd());
 }
 
-/** Answers that were not 2xx and connections that broke, a line for each kind. @param {Result[]} results */
+/** Answers that were not 2xx and connections that broke, a line for each kind. */
 export function errorLines(results) {
   return results.flatMap(({ operation, outcome }) => (
     Object.entries(outcome.errors).map(([reason, count]) => `ERROR ${operation.name}: ${count} x ${reason}`)
   ));
 }
 
-/** @param {import('./machine.mjs').Machine} machine @param {boolean} quick @param {Result[]} results */
 export function asJson(machine, quick, results) {
-  const operations = results.map(({ operation: { name, title, floor: against, unit, bar }, outcome }) => (
-    { name, title, against, unit, bar, met: isMet(bar, outcome), ...outcome }
+  const operations = results.map(({ operation: { measure, floor: against, ...operation }, outcome }) => (
+    { ...operation, against, met: isMet(operation.bar, outcome), ...outcome }
   ));
   return `${JSON.stringify({ machine, quick, operations }, null, 2)}\n`;
 }
 
-/** @param {number[]} ratios */
 function spread(ratios) {
-  if (ratios.length === 0) return '';
-  return `${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}`;
+  return ratios.length === 0 ? '' : `${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}`;
 }
 
-/** @param {import('./rounds.mjs').Side} side */
 function latency({ p50Ms, p99Ms }) {
   return Number.isNaN(p50Ms) ? '' : `${figure(p50Ms)} / ${figure(p99Ms)}`;
 }
 
-/** Three significant digits, or all of a larger number's whole part. @param {number} value */
+/** Three significant digits, or all of a larger number's whole part. */
 function figure(value) {
   if (Number.isNaN(value)) return '';
   return value >= 100 ? value.toFixed(0) : value.toPrecision(3);

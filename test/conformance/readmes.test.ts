@@ -111,7 +111,8 @@ interface Operation {
 test('scripts/README: every operation of the benchmark is listed, with its floor and its bar', async () => {
   const scripts: string = join(ROOT, 'scripts', 'bench');
   const { OPERATIONS }: { OPERATIONS: readonly Operation[] } = await import(join(scripts, 'operations.mjs'));
-  const { barText }: { barText: (bar: object, unit: string) => string } = await import(join(scripts, 'bars.mjs'));
+  const file = join(scripts, 'statistics.mjs');
+  const { barText }: { barText: (bar: object, unit: string) => string } = await import(file);
   const expected = OPERATIONS.map(({ name, title, floor, unit, bar }) => {
     return [`\`${name}\``, title, floor, barText(bar, unit)];
   });

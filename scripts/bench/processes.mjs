@@ -1,0 +1,197 @@
+// What a benchmark run occupies: child processes, each on its core, and temporary folders. All of it is given back at
+// the end, however the end comes.
+
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import readline from 'node:readline';
+
+const MIB = 1024 * 1024;
+const START_TIMEOUT_MS = 15_000;
+const KILL_AFTER_MS = 15_000;
+
+const running = new Set();
+const folders = new Set();
+let cores = null;
+
+/** An operation that this machine has not the means for, which is no failure of what was to be measured. */
+export class NotHereError extends Error {}
+
+/**
+ * The load generator and this process on one core, so that neither takes more, and the servers wherever the scheduler
+ * puts them: where taskset exists and this process may use two cores. Says what it did.
+ */
+export function pinLoad() {
+  const hasTaskset = process.platform === 'linux' && spawnSync('taskset', ['--version']).status === 0;
+  const status = hasTaskset ? readFileSync('/proc/self/status', 'utf8') : '';
+  const list = /^Cpus_allowed_list:\s*(\S+)/m.exec(status)?.[1] ?? '';
+  const [load] = list.split(/[-,]/);
+  if (!/[-,]/.test(list)) return 'no';
+  cores = { load, servers: list };
+  spawnSync('taskset', ['-a', '-p', '-c', load, String(process.pid)], { stdio: 'ignore' });
+  return `load on core ${load}, servers on ${list}`;
+}
+
+export function makeFolder() {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'pasted-bench-'));
+  folders.add(folder);
+  return folder;
+}
+
+export function removeFolder(folder) {
+  rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  folders.delete(folder);
+}
+
+/** Ends every process and removes every folder, waiting for neither: for the end of this process. */
+export function abandon() {
+  for (const child of running) child.kill('SIGKILL');
+  for (const folder of folders) removeFolder(folder);
+}
+
+/** Starts Node with `args`, on the cores of that side. */
+export function startNode(args, options, side = 'servers') {
+  const pinning = cores === null ? [] : ['taskset', '-c', cores[side]];
+  const [command, ...before] = [...pinning, process.execPath];
+  const child = spawn(command, [...before, ...args], options);
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  return child;
+}
+
+export async function stop(child) {
+  if (!running.has(child)) return;
+  const timer = setTimeout(() => child.kill('SIGKILL'), KILL_AFTER_MS);
+  child.kill('SIGTERM');
+  await once(child, 'exit');
+  clearTimeout(timer);
+}
+
+/** A process of `script` in this folder: it answers one message with another. */
+export function startScript(script, side) {
+  const options = { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], serialization: 'advanced' };
+  const child = startNode([path.join(import.meta.dirname, script)], options, side);
+  return {
+    child,
+    ask(message) {
+      return new Promise((resolve, reject) => {
+        const onExit = () => reject(new Error(`${script} ended`));
+        child.once('exit', onExit);
+        child.once('message', (answer) => {
+          child.removeListener('exit', onExit);
+          resolve(answer);
+        });
+        child.send(message);
+      });
+    },
+    [Symbol.asyncDispose]: () => stop(child),
+  };
+}
+
+/** The load generator; a gentle one only gets the time of its core that other loads leave over. */
+export function startLoad({ gentle = false } = {}) {
+  const script = startScript('load.mjs', 'load');
+  if (gentle) os.setPriority(script.child.pid, os.constants.priority.PRIORITY_LOW);
+  return { ...script, run: (name, load) => script.ask({ name, load }) };
+}
+
+/** The floor, giving this answer to everything. */
+export async function startFloor(answer) {
+  const { child, ask } = startScript('floor.mjs');
+  const { port } = await ask(answer);
+  return serverOf(child, port);
+}
+
+/**
+ * pasted on a free port. `settings` come beside those that every benchmark needs; `folder` has the database and then
+ * stays, otherwise it is a new one, which goes with the server.
+ */
+export async function startPasted(main, { settings = {}, folder = makeFolder(), stays = false } = {}) {
+  const env = { ...pastedEnvironment(folder, 0), ...settings };
+  const child = startNode([main], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const server = serverOf(child, await listeningPort(child));
+  return {
+    ...server,
+    async [Symbol.asyncDispose]() {
+      await stop(child);
+      if (!stays) removeFolder(folder);
+    },
+  };
+}
+
+/**
+ * Nothing of the caller's environment but PATH. Every limit that would refuse the load is off, and only that; the log
+ * is written, as in production.
+ */
+export function pastedEnvironment(folder, port) {
+  return {
+    PATH: process.env.PATH, NODE_ENV: 'production',
+    SERVICE_HOST: '127.0.0.1', SERVICE_PORT: String(port), SERVICE_DB: path.join(folder, 'pasted.db'),
+    SERVICE_MAX_ANON: String(64 * MIB), SERVICE_RATE_MAX: '0', SERVICE_LOOKUP_RATE_MAX: '0',
+    SERVICE_POW_DIFFICULTY: '0', SERVICE_DEDUP_MAX: '0',
+  };
+}
+
+/** Of the log line of event `listening`. */
+async function listeningPort(child) {
+  const lines = readline.createInterface({ input: child.stdout });
+  const timer = setTimeout(() => lines.close(), START_TIMEOUT_MS);
+  try {
+    for await (const line of lines) {
+      const { url } = (line.includes('"listening"') && JSON.parse(line).details) || {};
+      if (url !== undefined) return Number(new URL(url).port);
+    }
+    throw new Error(`pasted did not start within ${START_TIMEOUT_MS} ms, or ended`);
+  } finally {
+    clearTimeout(timer);
+    lines.close();
+    // Drained, so that the server never waits for the reader of its log; looking at it would take the load's core.
+    child.stdout.resume();
+  }
+}
+
+function serverOf(child, port) {
+  return {
+    port,
+    /** The most memory that it ever had resident. */
+    peakBytes: () => statusBytes(child, 'VmHWM'),
+    residentBytes: () => statusBytes(child, 'VmRSS'),
+    cpuSeconds: () => cpuSeconds(child),
+    [Symbol.asyncDispose]: () => stop(child),
+  };
+}
+
+/** A field of proc_pid_status(5), in kB there; NaN where the system does not tell. */
+export function statusBytes(child, field) {
+  const [, kib = NaN] = new RegExp(`^${field}:\\s*(\\d+) kB`, 'm').exec(processFile(child, 'status')) ?? [];
+  return Number(kib) * 1024;
+}
+
+/** Processor time of all its threads. proc_pid_stat(5): utime and stime are the 14th and 15th fields, in 1/100 s. */
+function cpuSeconds(child) {
+  const stat = processFile(child, 'stat');
+  // The second field may hold spaces.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+function processFile(child, name) {
+  if (process.platform !== 'linux') return '';
+  try {
+    return readFileSync(`/proc/${child.pid}/${name}`, 'utf8');
+  } catch (cause) {
+    throw new Error('a server ended while it was measured', { cause });
+  }
+}
+
+/** A port that was free a moment ago. */
+export async function freePort() {
+  const server = net.createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  return port;
+}

@@ -1,0 +1,161 @@
+// The arithmetic of a benchmark: medians over rounds in turn, what must hold of them, and draws that are the same in
+// every run.
+
+/** Of at least one value. */
+export function median(values) {
+  const sorted = values.toSorted((one, other) => one - other);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? NaN;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? NaN) + upper) / 2;
+}
+
+/** What is left from one round to do in the background should not be charged to the next. */
+const SETTLE_MS = 150;
+
+/**
+ * floor, pasted, floor, pasted ... `rounds` times each: what drifts on a machine (clock rate, neighbours, a filling
+ * disk) then falls on both sides alike.
+ */
+export async function alternate(rounds, floor, pasted) {
+  const settle = () => new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+  const measured = [];
+  for (let round = 0; round < rounds; round += 1) {
+    await settle();
+    const below = await floor();
+    await settle();
+    measured.push({ floor: below, pasted: await pasted() });
+  }
+  return measured;
+}
+
+/** Rounds of so many seconds in turn, after one to warm up, whose errors count too. */
+export async function takeTurns({ rounds, roundSeconds, warmUpSeconds }, floor, pasted) {
+  const warmUp = await alternate(1, () => floor(warmUpSeconds), () => pasted(warmUpSeconds));
+  const measured = await alternate(rounds, () => floor(roundSeconds), () => pasted(roundSeconds));
+  return { rounds: measured, errors: errorsOf([...warmUp, ...measured]) };
+}
+
+/** Medians of both sides' figures, and of the ratios that each round has of its own. */
+export function compare(rounds, figureOf) {
+  const ratios = rounds.map(({ floor, pasted }) => figureOf(pasted) / figureOf(floor));
+  return {
+    floor: median(rounds.map(({ floor }) => figureOf(floor))),
+    pasted: median(rounds.map(({ pasted }) => figureOf(pasted))),
+    ratio: median(ratios),
+    ratios: ratios.filter((ratio) => !Number.isNaN(ratio)),
+  };
+}
+
+/**
+ * What is reported of an operation: figures in the row's unit, NaN for what it does not have. `errors` of either side
+ * make the whole run fail.
+ */
+export function outcomeOf(rounds, figureOf, { errors = errorsOf(rounds), notes = [], floorBytes, pastedBytes } = {}) {
+  const floorSide = sideOf(rounds.map(({ floor }) => floor), floorBytes);
+  const pastedSide = sideOf(rounds.map(({ pasted }) => pasted), pastedBytes);
+  return { ...compare(rounds, figureOf), floorSide, pastedSide, errors, notes, rounds };
+}
+
+/** The same of an operation that nothing stands beside. */
+export function outcomeWithoutFloor(rounds, figureOf, options) {
+  return outcomeOf(rounds.map((pasted) => ({ floor: {}, pasted })), figureOf, options);
+}
+
+/**
+ * `cpuMs` is the processor time that the server took for one request, in all its threads; unlike a rate, it is much
+ * the same on a busy machine.
+ */
+function sideOf(rounds, peakBytes = NaN) {
+  const medianOf = (name) => median(rounds.map(({ [name]: value = NaN }) => value));
+  return { p50Ms: medianOf('p50Ms'), p99Ms: medianOf('p99Ms'), cpuMs: medianOf('cpuMs'), peakBytes };
+}
+
+/** What went wrong on each side, counted. */
+export function errorsOf(rounds) {
+  const counted = {};
+  for (const [side, { errors = {} }] of rounds.flatMap((round) => Object.entries(round))) {
+    for (const [reason, count] of Object.entries(errors)) {
+      counted[`${side}: ${reason}`] = (counted[`${side}: ${reason}`] ?? 0) + count;
+    }
+  }
+  return counted;
+}
+
+/**
+ * Whether a bar is met: `of` the ratio to the floor or of the `pasted` figure itself, at least or at most. With
+ * `timesFloor`, `atMost` is counted from so many times the floor's figure. Never by a figure that could not be had.
+ */
+export function isMet({ of, atLeast, atMost, timesFloor }, figures) {
+  const figure = figures[of];
+  if (atLeast !== undefined) return figure >= atLeast;
+  return figure <= atMost + (timesFloor === undefined ? 0 : timesFloor * figures.floor);
+}
+
+/** Such as `>= 0.8`, `<= 80 MB`, `<= floor + 120 ms`. */
+export function barText({ of, atLeast, atMost, timesFloor }, unit) {
+  const relation = atLeast === undefined ? '<=' : '>=';
+  const bound = atLeast ?? atMost;
+  if (of === 'ratio') return `${relation} ${bound.toFixed(2)}`;
+  const times = timesFloor === 1 ? '' : `${timesFloor} x `;
+  const above = timesFloor === undefined ? '' : `${times}floor + `;
+  return `${relation} ${above}${bound} ${unit.split(' ').at(-1)}`;
+}
+
+/** Numbers of [0, 1) that only look random: mulberry32, whose 32 bits of state are enough to pick pastes by. */
+export function seededRandom(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** 0 to `count` - 1, each once, in an order in which every other is as likely (Fisher and Yates). */
+export function permutation(count, random) {
+  const order = Uint32Array.from({ length: count }, (_, index) => index);
+  for (let last = count - 1; last > 0; last -= 1) {
+    const other = Math.floor(random() * (last + 1));
+    [order[last], order[other]] = [order[other], order[last]];
+  }
+  return order;
+}
+
+/**
+ * Zipf's law: what is the n-th in popularity is asked for 1/n times as often as the first. Which these are is a
+ * permutation's business, so that popular pastes are not neighbours in the database.
+ */
+export function zipf(count, random) {
+  const byPopularity = permutation(count, random);
+  const cumulative = new Float64Array(count);
+  let sum = 0;
+  for (let rank = 0; rank < count; rank += 1) cumulative[rank] = sum += 1 / (rank + 1);
+  return () => {
+    const wanted = random() * sum;
+    let low = 0;
+    let high = count - 1;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (cumulative[middle] > wanted) high = middle;
+      else low = middle + 1;
+    }
+    return byPopularity[low];
+  };
+}
+
+/** Each index once, uniformly; one more is an error, since then something would be asked for a second time. */
+export function eachOnce(count, random) {
+  const order = permutation(count, random);
+  let drawn = 0;
+  return () => {
+    if (drawn === count) throw new RangeError(`all of ${count} pastes were drawn`);
+    drawn += 1;
+    return order[drawn - 1];
+  };
+}
+
+/** Each index as likely as any other, each time. */
+export function uniform(count, random) {
+  return () => Math.floor(random() * count);
+}
