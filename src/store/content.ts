@@ -1,12 +1,199 @@
-// Larger content on the serving thread: uploads, readers, and who holds which content for reading, so that what lost
-// its paste goes when its last reader is through. The SQL is in records.ts.
+// Pastes and their content on the serving thread: small pastes in memory, access times on their way to the database,
+// uploads and readers of larger content.
 
 import { freeBytes } from '../core/content.ts';
 import type { Log } from '../core/events.ts';
-import { KIB } from '../core/time.ts';
+import { KIB, MIB } from '../core/time.ts';
+import { createUseOrder, type Used } from '../core/use-order.ts';
+import type { Access } from './pastes.ts';
 import type { contentLookups } from './records.ts';
-import { CHUNK_BYTES, describe, StoreError, type UploadQuota } from './store.ts';
-import type { Writer } from './writer.ts';
+import { CHUNK_BYTES, describe, INLINE_BYTES, type PasteWithContent, StoreError, type UploadQuota } from './store.ts';
+import { createChunkBuffers, type Writer } from './writer.ts';
+
+/** The largest content that is kept: all that is in a row, since reading such a row costs more than all the rest. */
+export const HOT_CONTENT_BYTES = INLINE_BYTES;
+
+/** Up to this size content is read along with metadata, to be kept: then whoever asks for it next finds it. */
+export const READ_ALONG_BYTES = 16 * KIB;
+
+/**
+ * What a paste takes beside its content. Objects, strings, places in maps and the heads of its answers are half of it;
+ * so much again does V8 leave free in a heap of so many small things.
+ */
+export const HOT_PASTE_BYTES = 3 * KIB;
+
+/** Of content and what comes with it: some five hundred of the largest pastes, or eight thousand of 1 KiB. */
+const MAX_HOT_BYTES = 32 * MIB;
+
+interface HotPaste extends Used<HotPaste> {
+  readonly found: PasteWithContent;
+}
+
+/**
+ * Small pastes that were read lately, so that reading them again does not ask SQLite. Never behind the database: every
+ * change of a paste goes through this process, and while one is under way its paste is not kept here.
+ */
+export class HotPastes {
+  readonly #maxBytes: number;
+  readonly #kept = new Map<string, HotPaste>();
+  #order = createUseOrder<HotPaste>();
+  #bytes = 0;
+  /** How many changes of a paste are under way. */
+  readonly #changing = new Map<string, number>();
+  /** What had expired by then has been removed, and still is when the clock is set back. */
+  #removedUntilSeconds = -Infinity;
+
+  constructor(maxBytes = MAX_HOT_BYTES) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** The paste, when it is kept and has not expired at `nowSeconds`. */
+  find(id: string, nowSeconds: number): PasteWithContent | undefined {
+    if (nowSeconds < this.#removedUntilSeconds) {
+      this.clear();
+      this.#removedUntilSeconds = nowSeconds;
+    }
+    const paste = this.#kept.get(id);
+    if (paste === undefined) return undefined;
+    if (paste.found.expiresAt <= nowSeconds) {
+      this.#drop(id);
+      return undefined;
+    }
+    this.#order.remove(paste);
+    this.#order.append(paste);
+    return paste.found;
+  }
+
+  /**
+   * Keeps what was read in this very turn, and nobody changes, unless it is large, burns, or is being changed. What was
+   * used longest ago makes room.
+   */
+  keep(found: PasteWithContent): void {
+    const { id, burnAfterRead, content, size } = found;
+    if (content === null || size > HOT_CONTENT_BYTES || burnAfterRead || this.#changing.has(id)) return;
+    this.#drop(id);
+    const paste = { found, older: undefined, newer: undefined };
+    this.#kept.set(id, paste);
+    this.#order.append(paste);
+    this.#bytes += size + HOT_PASTE_BYTES;
+    while (this.#bytes > this.#maxBytes) this.#drop(this.#order.oldest()!.found.id);
+  }
+
+  /** Carries out a change of a paste; until it has settled, the paste is neither found nor kept here. */
+  async around<Result>(id: string, change: () => Promise<Result>): Promise<Result> {
+    this.#drop(id);
+    this.#changing.set(id, (this.#changing.get(id) ?? 0) + 1);
+    try {
+      return await change();
+    } finally {
+      const others = (this.#changing.get(id) ?? 0) - 1;
+      if (others > 0) this.#changing.set(id, others);
+      else this.#changing.delete(id);
+    }
+  }
+
+  /** What had expired at that moment is not in the database any more. */
+  noteRemoved(nowSeconds: number): void {
+    this.#removedUntilSeconds = Math.max(this.#removedUntilSeconds, nowSeconds);
+  }
+
+  clear(): void {
+    this.#kept.clear();
+    this.#order = createUseOrder();
+    this.#bytes = 0;
+  }
+
+  #drop(id: string): void {
+    const paste = this.#kept.get(id);
+    if (paste === undefined) return;
+    this.#kept.delete(id);
+    this.#order.remove(paste);
+    this.#bytes -= paste.found.size + HOT_PASTE_BYTES;
+  }
+}
+
+const FLUSH_AFTER_MS = 5000;
+
+/** Beyond that no access is noted until some are written. */
+export const MAX_TOUCHES = 10_000;
+
+/**
+ * Written in FLUSH_AFTER_MS, the oldest first; the rest waits. Rows that lie all over a large file cost many times what
+ * the reads cost that they tell of, and would keep the writer busy without a pause.
+ */
+export const BATCH_TOUCHES = 2048;
+
+/** Rows in one command, each read whole from its pages: 16 MiB at the worst. */
+const STEP_ROWS = 256;
+
+/**
+ * Access times on their way to the database, in batches: a lookup must not cost a commit. Nothing depends on them, so a
+ * failure loses them.
+ */
+export class Touches {
+  readonly #write: (accesses: readonly Access[]) => Promise<void>;
+  readonly #log: Log;
+  readonly #noted = new Map<string, number>();
+  #timer: NodeJS.Timeout | undefined;
+  /** Since the last batch, until the timer fires. */
+  #isResting = false;
+  #flushing = Promise.resolve();
+  #isClosed = false;
+
+  constructor(write: (accesses: readonly Access[]) => Promise<void>, log: Log) {
+    this.#write = write;
+    this.#log = log;
+  }
+
+  note(id: string, atSeconds: number): void {
+    const isNew = !this.#noted.has(id);
+    if (this.#isClosed || (isNew && this.#noted.size >= MAX_TOUCHES)) return;
+    this.#noted.set(id, atSeconds);
+    if (isNew && this.#noted.size === MAX_TOUCHES && !this.#isResting) void this.#flush();
+    else this.#timer ??= this.#startTimer();
+  }
+
+  /** Takes no more; resolves when all that was noted is written, or has failed and been logged. */
+  close(): Promise<void> {
+    this.#isClosed = true;
+    return this.#flush();
+  }
+
+  #startTimer(): NodeJS.Timeout {
+    return setTimeout(() => {
+      this.#isResting = false;
+      this.#timer = undefined;
+      if (this.#noted.size > 0) void this.#flush();
+    }, FLUSH_AFTER_MS).unref();
+  }
+
+  #flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = this.#isClosed ? undefined : this.#startTimer();
+    this.#isResting = true;
+    this.#flushing = this.#flushing.then(() => {
+      const accesses = Array.from(this.#noted, ([id, atSeconds]) => ({ id, atSeconds }));
+      const batch = this.#isClosed ? accesses : accesses.slice(0, BATCH_TOUCHES);
+      for (const { id } of batch) this.#noted.delete(id);
+      return this.#writeSteps(batch);
+    });
+    return this.#flushing;
+  }
+
+  async #writeSteps(accesses: readonly Access[]): Promise<void> {
+    try {
+      for (let start = 0; start < accesses.length; start += STEP_ROWS) {
+        await this.#write(accesses.slice(start, start + STEP_ROWS));
+      }
+    } catch (error) {
+      const details = { reason: describe(error), accesses: accesses.length };
+      this.#log({ level: 'warning', logger: 'store', event: 'access times lost', outcome: 'failure', details });
+    }
+  }
+}
+
+// Larger content: uploads, and who holds which content for reading, so that what lost its paste goes when its last
+// reader is through. The SQL is in records.ts.
 
 /** Chunks in one command: as much content as a batch is meant to hold, since clearing it costs what writing it did. */
 const DISCARD_STEP_CHUNKS = 8;
@@ -15,7 +202,7 @@ const DISCARD_STEP_CHUNKS = 8;
 const PIECE_BYTES = 64 * KIB;
 
 export type ContentStore = ReturnType<typeof createContentStore>['contents'];
-export type Upload = ReturnType<typeof createUpload>;
+export type Upload = Pick<ChunkUpload, 'contentId' | 'write' | 'discard'>;
 export type ContentReader = ReturnType<typeof createContentReader>;
 
 type ContentLookups = Pick<ReturnType<typeof contentLookups>, 'isAdopted' | 'readChunk'>;
@@ -52,8 +239,8 @@ export function createContentStore(lookups: ContentLookups, writer: Writer, log:
     /** What chunks to write are gathered in. */
     chunks,
     /** `contentId` is new and random, made like a paste's id. What the quota has no room for is refused as `full`. */
-    upload: (contentId: string, quota: UploadQuota | null = null) => (
-      createUpload({ contentId, quota, writer, chunks, release: () => release([contentId]) })
+    upload: (contentId: string, quota: UploadQuota | null = null): Upload => (
+      new ChunkUpload({ contentId, quota, writer, chunks, release })
     ),
     /** Holds the content for reading; undefined when it is gone, as after a PUT or DELETE since the paste was found. */
     open(contentId: string): ContentReader | undefined {
@@ -72,62 +259,68 @@ interface UploadParts {
   readonly quota: UploadQuota | null;
   readonly writer: Writer;
   readonly chunks: ReturnType<typeof createChunkBuffers>;
-  readonly release: () => Promise<void>;
+  readonly release: (contentIds: readonly string[]) => Promise<void>;
 }
 
 /** Larger content on its way in. What is never given to a paste is removed: by discard, or at the next start. */
-function createUpload({ contentId, quota, writer, chunks, release }: UploadParts) {
-  let position = 0;
-  let lastBytes = CHUNK_BYTES;
+class ChunkUpload {
+  readonly contentId: string;
+  readonly #parts: UploadParts;
+  #position = 0;
+  #lastBytes = CHUNK_BYTES;
   /** What further writes are refused with: after a failure that same one, since there would be a gap. */
-  let refusal: unknown;
-  let firstWrite: Promise<void> | undefined;
-  let lastWrite: Promise<unknown> = Promise.resolve();
+  #refusal: unknown;
+  #firstWrite: Promise<void> | undefined;
+  #lastWrite: Promise<unknown> = Promise.resolve();
 
-  async function writeNext(bytes: Uint8Array): Promise<void> {
-    if (refusal !== undefined) throw refusal;
-    if (bytes.length === 0 || bytes.length > CHUNK_BYTES || lastBytes !== CHUNK_BYTES) {
-      throw new RangeError(`a chunk of ${bytes.length} bytes after one of ${lastBytes}`);
+  constructor(parts: UploadParts) {
+    this.contentId = parts.contentId;
+    this.#parts = parts;
+  }
+
+  /**
+   * The next chunk: CHUNK_BYTES but for the last. A buffer that was taken from `chunks` is given back there; another is
+   * copied. Resolves when it is committed.
+   */
+  async write(chunk: Uint8Array): Promise<void> {
+    try {
+      await this.#writeNext(chunk);
+    } finally {
+      this.#parts.chunks.giveBack(chunk);
     }
-    lastBytes = bytes.length;
-    const write = send(position, bytes);
-    position += 1;
-    firstWrite ??= write;
-    lastWrite = write.catch((error) => (refusal = error));
+  }
+
+  /** Gives the chunks up. */
+  async discard(): Promise<void> {
+    this.#refusal ??= new Error('the upload has ended');
+    await this.#lastWrite;
+    if (this.#position > 0) await this.#parts.release([this.contentId]);
+  }
+
+  async #writeNext(bytes: Uint8Array): Promise<void> {
+    if (this.#refusal !== undefined) throw this.#refusal;
+    if (bytes.length === 0 || bytes.length > CHUNK_BYTES || this.#lastBytes !== CHUNK_BYTES) {
+      throw new RangeError(`a chunk of ${bytes.length} bytes after one of ${this.#lastBytes}`);
+    }
+    this.#lastBytes = bytes.length;
+    const write = this.#send(this.#position, bytes);
+    this.#position += 1;
+    this.#firstWrite ??= write;
+    this.#lastWrite = write.catch((error) => (this.#refusal = error));
     return write;
   }
 
-  async function send(at: number, bytes: Uint8Array): Promise<void> {
+  async #send(position: number, bytes: Uint8Array): Promise<void> {
+    const { contentId, quota, writer } = this.#parts;
     // Under a quota the first chunk asks for all: others that went along would come to content that is not there.
-    if (quota !== null) await firstWrite;
-    const hasRoom = await writer.run('writeChunk', { contentId, position: at, bytes, quota }, bytes.length);
+    if (quota !== null) await this.#firstWrite;
+    const hasRoom = await writer.run('writeChunk', { contentId, position, bytes, quota }, bytes.length);
     if (!hasRoom) throw new StoreError('full', 'storage full: the quota has no room for this upload');
   }
-
-  return {
-    contentId,
-    /**
-     * The next chunk: CHUNK_BYTES but for the last. A buffer that was taken from `chunks` is given back there; another
-     * is copied. Resolves when it is committed.
-     */
-    async write(chunk: Uint8Array): Promise<void> {
-      try {
-        await writeNext(chunk);
-      } finally {
-        chunks.giveBack(chunk);
-      }
-    },
-    /** Gives the chunks up. */
-    async discard(): Promise<void> {
-      refusal ??= new Error('the upload has ended');
-      await lastWrite;
-      if (position > 0) await release();
-    },
-  };
 }
 
 /** Larger content on its way out. It stays readable until closed, whatever happens to its paste meanwhile. */
-function createContentReader(contentId: string, chunks: RecentChunks, letGo: () => void) {
+function createContentReader(contentId: string, chunks: ReturnType<typeof createRecentChunks>, letGo: () => void) {
   let closed = false;
   return {
     /** The bytes from `start` up to `end`, a piece at a time. Each is good until the next takes its place. */
@@ -195,6 +388,9 @@ export function createDiscards(step: (contentId: string) => Promise<boolean>, lo
   };
 }
 
+/** 2 MiB: more than readers take pieces of in one turn of the event loop. */
+const MAX_RECENT_CHUNKS = 8;
+
 interface PlaceInContent {
   readonly contentId: string;
   /** Of the chunk. */
@@ -203,104 +399,36 @@ interface PlaceInContent {
   readonly offset: number;
 }
 
-interface RecentChunk {
-  readonly contentId: string;
-  readonly position: number;
-  readonly bytes: Uint8Array;
-}
-
-/** 2 MiB: more than readers take pieces of in one turn of the event loop. */
-const MAX_RECENT_CHUNKS = 8;
-
-type RecentChunks = ReturnType<typeof createRecentChunks>;
-
 /**
  * The few chunks that were read last. Readers take pieces out of them: one that waits for its client then holds a
  * piece, and all of them together no more chunks than are kept here. `read` gives a chunk in a buffer of its own.
  */
 export function createRecentChunks(read: (contentId: string, position: number) => Uint8Array | undefined) {
-  /** The one used last is at the end. */
-  let kept: RecentChunk[] = [];
+  /** By content and position; the one used last is at the end. */
+  const kept = new Map<string, Uint8Array>();
 
-  function find(contentId: string, position: number): RecentChunk | undefined {
-    const index = kept.findIndex((chunk) => chunk.position === position && chunk.contentId === contentId);
-    return index === -1 ? undefined : kept.splice(index, 1)[0];
-  }
-
-  function fetch(contentId: string, position: number): RecentChunk | undefined {
-    const bytes = read(contentId, position);
-    if (bytes === undefined) return undefined;
-    // Left to the collector, what hundreds of readers have been through would fill the memory before it comes.
-    if (kept.length === MAX_RECENT_CHUNKS) freeBytes(kept.shift()!.bytes);
-    return { contentId, position, bytes };
+  // Left to the collector, what hundreds of readers have been through would fill the memory before it comes.
+  function drop(key: string): void {
+    freeBytes(kept.get(key)!);
+    kept.delete(key);
   }
 
   return {
     /** Copies what is there into `target`; how many bytes, 0 past the end of the chunk or where there is none. */
     copy({ contentId, position, offset }: PlaceInContent, target: Uint8Array): number {
-      const chunk = find(contentId, position) ?? fetch(contentId, position);
+      const key = `${contentId} ${position}`;
+      const chunk = kept.get(key) ?? read(contentId, position);
       if (chunk === undefined) return 0;
-      kept.push(chunk);
-      const piece = chunk.bytes.subarray(offset, offset + target.length);
+      kept.delete(key);
+      for (const oldest of kept.keys()) if (kept.size >= MAX_RECENT_CHUNKS) drop(oldest);
+      kept.set(key, chunk);
+      const piece = chunk.subarray(offset, offset + target.length);
       target.set(piece);
       return piece.length;
     },
     /** Nobody reads the content any more. */
     forget(contentId: string): void {
-      for (const chunk of kept) if (chunk.contentId === contentId) freeBytes(chunk.bytes);
-      kept = kept.filter((chunk) => chunk.contentId !== contentId);
+      for (const key of kept.keys()) if (key.startsWith(`${contentId} `)) drop(key);
     },
-  };
-}
-
-/** 4 MiB that stay when nobody uploads: two batches of the writer. */
-const MAX_KEPT_BUFFERS = 16;
-
-/**
- * Buffers in which chunks are gathered and cross to the writer thread: shared with it and used again. A new one for
- * each chunk, zeroed and handed over, is work for the collector.
- */
-export function createChunkBuffers() {
-  const taken = new Set<ArrayBufferLike>();
-  const kept: SharedArrayBuffer[] = [];
-  return {
-    /** CHUNK_BYTES of whatever was in them before, for the taker alone until it gives them back. */
-    take(): Uint8Array<SharedArrayBuffer> {
-      const buffer = kept.pop() ?? new SharedArrayBuffer(CHUNK_BYTES);
-      taken.add(buffer);
-      return new Uint8Array(buffer);
-    },
-    /** From any view of a buffer that was taken; other bytes, and those that were given back already, are let be. */
-    giveBack({ buffer }: Uint8Array): void {
-      if (!taken.delete(buffer) || kept.length === MAX_KEPT_BUFFERS) return;
-      kept.push(buffer as SharedArrayBuffer);
-    },
-    /** How many are taken. */
-    get taken() {
-      return taken.size;
-    },
-  };
-}
-
-/** Some fifty small pastes: what stays behind when one of them is held for long is little. */
-const PARCEL_BYTES = 64 * KIB;
-
-/**
- * Small bytes on their way to the writer thread, which lie together in shared memory: a buffer for each, copied and
- * made anew on the other side, costs more than the bytes themselves. Gives a copy that nothing is written to again;
- * unreferenced, it goes.
- */
-export function createParcels(): (bytes: Uint8Array) => Uint8Array {
-  let parcel = new SharedArrayBuffer(0);
-  let usedBytes = 0;
-  return (bytes) => {
-    if (usedBytes + bytes.length > parcel.byteLength) {
-      parcel = new SharedArrayBuffer(Math.max(PARCEL_BYTES, bytes.length));
-      usedBytes = 0;
-    }
-    const wrapped = new Uint8Array(parcel, usedBytes, bytes.length);
-    wrapped.set(bytes);
-    usedBytes += bytes.length;
-    return wrapped;
   };
 }

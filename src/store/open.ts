@@ -6,21 +6,19 @@ import { setImmediate } from 'node:timers/promises';
 import type { Log } from '../core/events.ts';
 import type { Awaitable, Clock } from '../core/time.ts';
 import { authorityLookups, certificateLookups, type Revocation } from './certificates.ts';
-import { createContentStore, createParcels } from './content.ts';
+import { createContentStore, HotPastes, READ_ALONG_BYTES, Touches } from './content.ts';
 import {
   createFile, type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, lockDatabase, openReading, refuseOtherFiles,
 } from './database.ts';
-import { createHotPastes, createTouches, READ_ALONG_BYTES } from './kept.ts';
 import { pasteListLookups, pasteLookups } from './pastes.ts';
 import { auditLookups, challengeLookups, contentLookups, secretLookups } from './records.ts';
 import { MIGRATIONS } from './schema.ts';
 import {
   asStoreError, type AuditEvent, type AuditFilter, type Certificate, type CertificatePlace, type ChangedContent,
-  type CreationOutcome, type CreationTerms, type DeletionOutcome, INLINE_BYTES, type Issuance, type NewPaste,
-  type Page, type Paste, type PasteChanges, type PasteFilter, type PasteWithContent, type StoredAuthority,
-  type StoredCrl, StoreError, type UpdateOutcome, type UpdateTerms,
+  type CreationTerms, INLINE_BYTES, type Issuance, type NewPaste, type Page, type Paste, type PasteChanges,
+  type PasteFilter, type PasteWithContent, type StoredAuthority, type StoredCrl, StoreError, type UpdateTerms,
 } from './store.ts';
-import { startWriter, type Writer } from './writer.ts';
+import { createParcels, startWriter, type Writer } from './writer.ts';
 
 export interface StoreOptions {
   /** The SQLite file; made, with its folder, when missing. */
@@ -53,11 +51,13 @@ export async function openStore({ path, clock, log }: StoreOptions): Promise<Sto
   try {
     refuseOtherFiles(path);
     createFile(path);
-    writer = await startWriter(path, clock, log);
+    const started = await startWriter(path, clock, log);
+    writer = started;
     const reader = openReader(path, prepareLookups);
-    const contents = createContentStore(reader, writer, log);
+    const contents = createContentStore(reader, started, log);
+    const touches = new Touches((accesses) => started.run('touchPastes', accesses), log);
     await settledWithin(contents.release(reader.listOrphans()), SWEEP_WAIT_MS);
-    const store = createStore({ reader, writer, lock, path, log, ...contents });
+    const store = createStore({ reader, writer: started, ...contents, touches, hot: new HotPastes(), lock, path });
     const details = { schema: MIGRATIONS.length, milliseconds: Math.round(clock.monotonicMs() - startedMs) };
     log({ level: 'info', logger: 'store', event: 'opened', outcome: 'success', details });
     return store;
@@ -71,25 +71,17 @@ export async function openStore({ path, clock, log }: StoreOptions): Promise<Sto
 interface Parts extends ReturnType<typeof createContentStore> {
   readonly reader: Reader;
   readonly writer: Writer;
+  readonly touches: Touches;
+  readonly hot: HotPastes;
   readonly lock: DatabaseLock;
   readonly path: string;
-  readonly log: Log;
 }
 
-function createStore({ reader, writer, contents, release, lock, path, log }: Parts) {
-  const touches = createTouches((accesses) => writer.run('touchPastes', accesses), log);
-  const hot = createHotPastes();
+function createStore(parts: Parts) {
+  const { reader, writer, contents, path } = parts;
   let closing: Promise<void> | undefined;
-  async function closeParts(): Promise<void> {
-    await touches.close();
-    await settledWithin(release([]), CLOSE_WAIT_MS);
-    reader.close();
-    hot.clear();
-    await writer.close();
-    lock.release();
-  }
   return {
-    pastes: createPasteStore({ reader, writer, release, touches, hot }),
+    pastes: createPasteStore({ ...parts, wrap: createParcels() }),
     contents,
     certificates: createCertificateStore(reader, writer),
     authority: createAuthorityStore(reader, writer),
@@ -97,43 +89,54 @@ function createStore({ reader, writer, contents, release, lock, path, log }: Par
       /** For events that change nothing else; those that do are recorded with what they record. */
       record: (event: AuditEvent) => writer.run('recordAudit', event),
       list: async (filter: AuditFilter, page: Page) => reader.listAudit(filter, page),
-      /** Forgets at most `limit` entries from `untilSeconds` or before; how many. */
       removeUntil: (untilSeconds: number, limit: number) => writer.run('removeOldAudit', { untilSeconds, limit }),
     },
-    /** Challenges that were used. They are spent by creating; here one only asks and tidies. */
+    /** Creating a paste spends challenges and records submissions; here one only asks and tidies. */
     challenges: {
       isSpent: async (nonce: string) => reader.isSpent(nonce),
       removeExpired: (untilSeconds: number, limit: number) => (
         writer.run('removeExpiredChallenges', { untilSeconds, limit })
       ),
     },
-    /** What was stored when, by digest, for the duplicate throttle. Creating records it. */
     submissions: {
       removeUntil: (untilSeconds: number, limit: number) => writer.run('removeOldSubmissions', { untilSeconds, limit }),
     },
     secrets: {
-      /** The value kept under that name; the first one offered is kept. */
+      /** The value kept under that name; the first one offered is kept. From the second start on nothing is written. */
       keep: async (name: string, offered: Uint8Array) => (
-        // From the second start on there is nothing to write, and nothing to wait for.
         reader.findSecret(name) ?? writer.run('keepSecret', { name, value: offered })
       ),
     },
     /** Whether the disk has room for so many bytes of content and keeps its reserve. */
     hasRoomFor: (bytes: number) => freeBytes(path) - bytes > FREE_RESERVE_BYTES,
-    upkeep: {
-      truncateWal: () => writer.run('truncateWal', null),
-      releasePages: (pages: number) => writer.run('releasePages', pages),
-      optimize: () => writer.run('optimize', null),
-      restoreBallast: () => writer.run('restoreBallast', null),
-      /** Sizes of the files; 0 for one that is not there. */
-      fileBytes: () => ({ database: fileBytes(path), wal: fileBytes(`${path}-wal`) }),
-      /** Writes that are not durable yet. */
-      writesWaiting: () => writer.waiting,
-    },
+    upkeep: createUpkeep(writer, path),
     healthy: createHealthCheck(reader, writer),
     /** Writes what is batched, truncates the write-ahead log, closes. */
-    close: () => (closing ??= closeParts()),
+    close: () => (closing ??= closeParts(parts)),
   };
+}
+
+/** Each call is a bounded step, described with its command in batch.ts. */
+function createUpkeep(writer: Writer, path: string) {
+  return {
+    truncateWal: () => writer.run('truncateWal', null),
+    releasePages: (pages: number) => writer.run('releasePages', pages),
+    optimize: () => writer.run('optimize', null),
+    restoreBallast: () => writer.run('restoreBallast', null),
+    /** Sizes of the files; 0 for one that is not there. */
+    fileBytes: () => ({ database: fileBytes(path), wal: fileBytes(`${path}-wal`) }),
+    /** Writes that are not durable yet. */
+    writesWaiting: () => writer.waiting,
+  };
+}
+
+async function closeParts({ reader, writer, touches, hot, release, lock }: Parts): Promise<void> {
+  await touches.close();
+  await settledWithin(release([]), CLOSE_WAIT_MS);
+  reader.close();
+  hot.clear();
+  await writer.close();
+  lock.release();
 }
 
 async function settledWithin(work: Promise<void>, milliseconds: number): Promise<void> {
@@ -143,88 +146,103 @@ async function settledWithin(work: Promise<void>, milliseconds: number): Promise
   clearTimeout(timer);
 }
 
-interface PasteStoreParts extends Pick<Parts, 'reader' | 'writer' | 'release'> {
-  readonly touches: ReturnType<typeof createTouches>;
-  readonly hot: ReturnType<typeof createHotPastes>;
+interface PasteParts extends Pick<Parts, 'reader' | 'writer' | 'release' | 'touches' | 'hot'> {
+  readonly wrap: ReturnType<typeof createParcels>;
 }
 
-function createPasteStore({ reader, writer, release, touches, hot }: PasteStoreParts) {
-  const wrap = createParcels();
-  /** What had expired by then has been removed, and still is when the clock is set back. */
-  let removedUntilSeconds = -Infinity;
-
-  function findIn(id: string, nowSeconds: number, mostContentBytes: number): PasteWithContent | undefined {
-    if (nowSeconds < removedUntilSeconds) {
-      hot.clear();
-      removedUntilSeconds = nowSeconds;
-    }
-    const kept = hot.find(id, nowSeconds);
-    if (kept !== undefined) return kept;
-    const found = reader.findPaste(id, nowSeconds, mostContentBytes);
-    if (found !== undefined) hot.keep(found);
-    return found;
-  }
-
-  function wrapped<Stored extends ChangedContent>(stored: Stored): Stored {
-    return { ...stored, sha256: wrap(stored.sha256), content: stored.content && wrap(stored.content) };
-  }
-
-  /** Carries out what may orphan content; nobody finds the old paste in memory meanwhile, and not after. */
-  async function change<Outcome>(
-    id: string,
-    run: () => Promise<{ outcome: Outcome; orphanedContentIds: readonly string[] }>,
-  ): Promise<Outcome> {
-    const { outcome, orphanedContentIds } = await hot.around(id, run);
-    void release(orphanedContentIds);
-    return outcome;
-  }
-
+function createPasteStore(parts: PasteParts) {
+  const { reader, writer, touches } = parts;
   return {
     /** The paste, unless it has expired. It may be there at once, and is the same object while it is kept in memory. */
-    find: (id: string, nowSeconds: number): Awaitable<Paste | undefined> => findIn(id, nowSeconds, READ_ALONG_BYTES),
+    find: (id: string, nowSeconds: number): Awaitable<Paste | undefined> => (
+      findPaste(parts, id, nowSeconds, READ_ALONG_BYTES)
+    ),
     /** The same, with the content of small pastes. */
     findWithContent: (id: string, nowSeconds: number): Awaitable<PasteWithContent | undefined> => (
-      findIn(id, nowSeconds, INLINE_BYTES)
+      findPaste(parts, id, nowSeconds, INLINE_BYTES)
     ),
     /** Durable when it resolves. Chunks of `contentId` must have been written; they are the paste's from then on. */
-    create: (paste: NewPaste, terms: CreationTerms): Promise<CreationOutcome> => (
-      writer.run('createPaste', { paste: wrapped(paste), terms }, paste.content?.length ?? 0)
-    ),
-    /**
-     * The claim that makes burning happen once: removes the paste if it is burn-after-read, has not expired, and still
-     * has the password hash that was checked. Durable when it resolves; true for exactly one of any number of callers.
-     */
-    async burn(id: string, passwordHash: string | null, nowSeconds: number): Promise<boolean> {
-      const removal = await writer.run('burnPaste', { id, passwordHash, nowSeconds });
-      void release(removal.orphanedContentIds);
-      return removal.count === 1;
-    },
-    /**
-     * Changes a paste of `owner`, all or nothing: readers see the old one or the new one. With content, the terms are
-     * those of creating. Chunks of what is replaced go when nobody reads them any more.
-     */
-    update(id: string, owner: string, changes: PasteChanges, terms: UpdateTerms): Promise<UpdateOutcome> {
-      const { content } = changes;
-      const update = { id, owner, changes: { ...changes, content: content && wrapped(content) }, terms };
-      return change(id, () => writer.run('updatePaste', update, content?.content?.length ?? 0));
-    },
-    /** Removes a paste that `by` owns; anyone's with `asAdmin`, and then with this entry in the audit log. */
-    remove: (id: string, by: string, nowSeconds: number, asAdmin: AuditEvent | null): Promise<DeletionOutcome> => (
-      change(id, () => writer.run('deletePaste', { id, by, nowSeconds, asAdmin }))
+    create: (paste: NewPaste, terms: CreationTerms) => (
+      writer.run('createPaste', { paste: wrapped(parts, paste), terms }, paste.content?.length ?? 0)
     ),
     /** Newest first, ties by id. */
     list: async (filter: PasteFilter, page: Page, nowSeconds: number) => reader.listPastes(filter, page, nowSeconds),
     /** Notes an access; written in batches within seconds, lost at worst by a crash. */
     touch: (id: string, nowSeconds: number): void => touches.note(id, nowSeconds),
-    /** Removes at most `limit` pastes that have expired; how many were removed. */
-    async removeExpired(nowSeconds: number, limit: number): Promise<number> {
-      const removal = await writer.run('removeExpired', { nowSeconds, limit });
-      if (removal.count > 0) removedUntilSeconds = Math.max(removedUntilSeconds, nowSeconds);
-      await release(removal.orphanedContentIds);
-      return removal.count;
-    },
     usage: async () => reader.usage(),
+    /**
+     * Changes a paste of `owner`, all or nothing: readers see the old one or the new one. With content, the terms are
+     * those of creating. Chunks of what is replaced go when nobody reads them any more.
+     */
+    update: (id: string, owner: string, changes: PasteChanges, terms: UpdateTerms) => (
+      updatePaste(parts, id, owner, changes, terms)
+    ),
+    /** Removes a paste that `by` owns; anyone's with `asAdmin`, and then with this entry in the audit log. */
+    remove: (id: string, by: string, nowSeconds: number, asAdmin: AuditEvent | null) => (
+      changePaste(parts, id, () => writer.run('deletePaste', { id, by, nowSeconds, asAdmin }))
+    ),
+    /**
+     * The claim that makes burning happen once: removes the paste if it is burn-after-read, has not expired, and still
+     * has the password hash that was checked. Durable when it resolves; true for exactly one of any number of callers.
+     */
+    burn: (id: string, passwordHash: string | null, nowSeconds: number) => (
+      burnPaste(parts, id, passwordHash, nowSeconds)
+    ),
+    /** Removes at most `limit` pastes that have expired; how many were removed. */
+    removeExpired: (nowSeconds: number, limit: number) => removeExpired(parts, nowSeconds, limit),
   };
+}
+
+function findPaste(
+  { reader, hot }: PasteParts,
+  id: string,
+  nowSeconds: number,
+  mostContentBytes: number,
+): PasteWithContent | undefined {
+  const kept = hot.find(id, nowSeconds);
+  if (kept !== undefined) return kept;
+  const found = reader.findPaste(id, nowSeconds, mostContentBytes);
+  if (found !== undefined) hot.keep(found);
+  return found;
+}
+
+/** The same, with its bytes where the writer thread sees them. */
+function wrapped<Stored extends ChangedContent>({ wrap }: PasteParts, stored: Stored): Stored {
+  return { ...stored, sha256: wrap(stored.sha256), content: stored.content && wrap(stored.content) };
+}
+
+function updatePaste(parts: PasteParts, id: string, owner: string, changes: PasteChanges, terms: UpdateTerms) {
+  const content = changes.content && wrapped(parts, changes.content);
+  const update = { id, owner, changes: { ...changes, content }, terms };
+  return changePaste(parts, id, () => parts.writer.run('updatePaste', update, content?.content?.length ?? 0));
+}
+
+async function changePaste<Outcome>(
+  { hot, release }: PasteParts,
+  id: string,
+  change: () => Promise<{ outcome: Outcome; orphanedContentIds: readonly string[] }>,
+): Promise<Outcome> {
+  const { outcome, orphanedContentIds } = await hot.around(id, change);
+  void release(orphanedContentIds);
+  return outcome;
+}
+
+async function burnPaste(
+  { writer, release }: PasteParts,
+  id: string,
+  passwordHash: string | null,
+  nowSeconds: number,
+): Promise<boolean> {
+  const removal = await writer.run('burnPaste', { id, passwordHash, nowSeconds });
+  void release(removal.orphanedContentIds);
+  return removal.count === 1;
+}
+
+async function removeExpired({ writer, release, hot }: PasteParts, nowSeconds: number, limit: number): Promise<number> {
+  const removal = await writer.run('removeExpired', { nowSeconds, limit });
+  if (removal.count > 0) hot.noteRemoved(nowSeconds);
+  await release(removal.orphanedContentIds);
+  return removal.count;
 }
 
 /** Rows read in one turn of the event loop: a millisecond. */

@@ -4,11 +4,11 @@
 
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../core/events.ts';
-import { type Clock, MIB } from '../core/time.ts';
+import { type Clock, KIB, MIB } from '../core/time.ts';
 import type {
   Answer, Command, CommandName, Commands, Report, Request, ThreadRefusal, WriterSetup,
 } from './batch.ts';
-import { DatabaseRefusedError, describe, StoreError } from './store.ts';
+import { CHUNK_BYTES, DatabaseRefusedError, describe, StoreError } from './store.ts';
 
 /**
  * `prompt`: small, and a request waits for it: first in every batch. `bulk`: large or in no hurry: has the rest of the
@@ -354,5 +354,59 @@ export function createQueue<Entry extends Queued>(): Queue<Entry> {
       return lastWasAlone ? lanes.alone.splice(0, 1) : takeBatch();
     },
     takeAll: () => Object.values(lanes).flatMap((waiting) => waiting.splice(0)),
+  };
+}
+
+// Shared memory in which bytes cross to the writer thread.
+
+/** 4 MiB that stay when nobody uploads: two batches of the writer. */
+const MAX_KEPT_BUFFERS = 16;
+
+/**
+ * Buffers in which chunks are gathered and cross to the writer thread: shared with it and used again. A new one for
+ * each chunk, zeroed and handed over, is work for the collector.
+ */
+export function createChunkBuffers() {
+  const taken = new Set<ArrayBufferLike>();
+  const kept: SharedArrayBuffer[] = [];
+  return {
+    /** CHUNK_BYTES of whatever was in them before, for the taker alone until it gives them back. */
+    take(): Uint8Array<SharedArrayBuffer> {
+      const buffer = kept.pop() ?? new SharedArrayBuffer(CHUNK_BYTES);
+      taken.add(buffer);
+      return new Uint8Array(buffer);
+    },
+    /** From any view of a buffer that was taken; other bytes, and those that were given back already, are let be. */
+    giveBack({ buffer }: Uint8Array): void {
+      if (!taken.delete(buffer) || kept.length === MAX_KEPT_BUFFERS) return;
+      kept.push(buffer as SharedArrayBuffer);
+    },
+    /** How many are taken. */
+    get taken() {
+      return taken.size;
+    },
+  };
+}
+
+/** Some fifty small pastes: what stays behind when one of them is held for long is little. */
+const PARCEL_BYTES = 64 * KIB;
+
+/**
+ * Small bytes on their way to the writer thread, which lie together in shared memory: a buffer for each, copied and
+ * made anew on the other side, costs more than the bytes themselves. Gives a copy that nothing is written to again;
+ * unreferenced, it goes.
+ */
+export function createParcels(): (bytes: Uint8Array) => Uint8Array {
+  let parcel = new SharedArrayBuffer(0);
+  let usedBytes = 0;
+  return (bytes) => {
+    if (usedBytes + bytes.length > parcel.byteLength) {
+      parcel = new SharedArrayBuffer(Math.max(PARCEL_BYTES, bytes.length));
+      usedBytes = 0;
+    }
+    const wrapped = new Uint8Array(parcel, usedBytes, bytes.length);
+    wrapped.set(bytes);
+    usedBytes += bytes.length;
+    return wrapped;
   };
 }

@@ -6,9 +6,10 @@ import { test } from 'node:test';
 import { ANONYMOUS } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { type Offer, receive as receiveOffer } from '../../src/pastes/intake.ts';
-import { type ContentStore, createChunkBuffers } from '../../src/store/content.ts';
+import type { ContentStore } from '../../src/store/content.ts';
 import type { Store } from '../../src/store/open.ts';
 import { type ChangedContent, CHUNK_BYTES, INLINE_BYTES } from '../../src/store/store.ts';
+import { createChunkBuffers } from '../../src/store/writer.ts';
 import { createSeeded, cutAtRandom } from '../support/seeded.ts';
 import { testConfig } from '../support/test-config.ts';
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createChunkBuffers } from '../../src/store/content.ts';
+import { createChunkBuffers } from '../../src/store/writer.ts';
 import { CHUNK_BYTES } from '../../src/store/store.ts';
 
 test('take: gives whole chunks, each to one taker, and again when given back', () => {

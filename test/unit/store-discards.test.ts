@@ -1,10 +1,9 @@
-// createDiscards and createTouches: work in the background that must not be lost, or may be, and never throws.
+// createDiscards and Touches: work in the background that must not be lost, or may be, and never throws.
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { Log, LogEntry } from '../../src/core/events.ts';
-import { createContentStore, createDiscards } from '../../src/store/content.ts';
-import { BATCH_TOUCHES, createTouches, MAX_TOUCHES } from '../../src/store/kept.ts';
+import { BATCH_TOUCHES, createContentStore, createDiscards, MAX_TOUCHES, Touches } from '../../src/store/content.ts';
 import type { Lookups } from '../../src/store/open.ts';
 import type { Access } from '../../src/store/pastes.ts';
 import { StoreError } from '../../src/store/store.ts';
@@ -83,7 +82,7 @@ test('upload: after a write that failed, further ones fail in the same way', asy
 test('touches: written some seconds after the first, only the newest time of each paste', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const batches: (readonly Access[])[] = [];
-  const touches = createTouches(async (accesses) => void batches.push(accesses), noLog);
+  const touches = new Touches(async (accesses) => void batches.push(accesses), noLog);
   touches.note('a', 1);
   touches.note('b', 2);
   t.mock.timers.tick(4999);
@@ -100,7 +99,7 @@ test('touches: written some seconds after the first, only the newest time of eac
 test('touches: never more than their bound, written in small commands', async () => {
   const sizes: number[] = [];
   const blocked = Promise.withResolvers<void>();
-  const touches = createTouches(async (accesses) => {
+  const touches = new Touches(async (accesses) => {
     sizes.push(accesses.length);
     await blocked.promise;
   }, noLog);
@@ -114,7 +113,7 @@ test('touches: never more than their bound, written in small commands', async ()
 test('touches: when they are full a batch is written at once, and each further one only some seconds later', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const written: string[] = [];
-  const touches = createTouches(async (accesses) => void written.push(...accesses.map(({ id }) => id)), noLog);
+  const touches = new Touches(async (accesses) => void written.push(...accesses.map(({ id }) => id)), noLog);
   const writtenAfter = async (milliseconds: number): Promise<number> => {
     t.mock.timers.tick(milliseconds);
     await new Promise((resolve) => setImmediate(resolve));
@@ -133,7 +132,7 @@ test('touches: when they are full a batch is written at once, and each further o
 
 test('touches: a failure is logged and forgotten', async () => {
   const logged: LogEntry[] = [];
-  const touches = createTouches(async () => Promise.reject(new Error('no luck')), (entry) => logged.push(entry));
+  const touches = new Touches(async () => Promise.reject(new Error('no luck')), (entry) => logged.push(entry));
   touches.note('a', 1);
   await touches.close();
   assert.deepEqual(logged.map(({ level, event, details }) => [level, event, details]), [

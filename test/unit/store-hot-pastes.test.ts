@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { compactBytes } from '../../src/core/content.ts';
 import {
-  createHotPastes, HOT_CONTENT_BYTES, HOT_PASTE_BYTES, READ_ALONG_BYTES,
-} from '../../src/store/kept.ts';
+  HOT_CONTENT_BYTES, HOT_PASTE_BYTES, HotPastes, READ_ALONG_BYTES,
+} from '../../src/store/content.ts';
 import type { NewPaste, PasteWithContent, UpdateTerms } from '../../src/store/store.ts';
 import {
   asFound, CREATED_AT, EXPIRES_AT, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, storePaste,
@@ -17,7 +17,7 @@ const foundPaste = (size: number, changes: Partial<NewPaste> = {}): PasteWithCon
   asFound(inlinePaste(patternedBytes(size), changes));
 
 test('find: gives what was kept until the second in which it expires', () => {
-  const hot = createHotPastes();
+  const hot = new HotPastes();
   const found = foundPaste(10);
   const { id } = found;
   hot.keep(found);
@@ -27,7 +27,7 @@ test('find: gives what was kept until the second in which it expires', () => {
 });
 
 test('keep: content up to the limit, and no burn-after-read paste', () => {
-  const hot = createHotPastes();
+  const hot = new HotPastes();
   const isKept = (found: PasteWithContent) => {
     hot.keep(found);
     return hot.find(found.id, CREATED_AT) !== undefined;
@@ -39,7 +39,7 @@ test('keep: content up to the limit, and no burn-after-read paste', () => {
 });
 
 test('keep: what was used longest ago makes room, and bytes are counted once for each paste', () => {
-  const hot = createHotPastes(3 * (HOT_PASTE_BYTES + 10));
+  const hot = new HotPastes(3 * (HOT_PASTE_BYTES + 10));
   const [first, second, third, fourth] = [foundPaste(10), foundPaste(10), foundPaste(10), foundPaste(10)];
   for (const found of [first, second, third, third, third]) hot.keep(found);
   hot.find(first.id, CREATED_AT);
@@ -49,7 +49,7 @@ test('keep: what was used longest ago makes room, and bytes are counted once for
 });
 
 test('around: a paste is not kept until its last change has settled, whichever way', async () => {
-  const hot = createHotPastes();
+  const hot = new HotPastes();
   const found = foundPaste(10);
   const { id } = found;
   const isKept = () => {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createParcels } from '../../src/store/content.ts';
+import { createParcels } from '../../src/store/writer.ts';
 import { patternedBytes } from '../support/store.ts';
 
 test('wrap: copies, which lie together and stay as they are', () => {

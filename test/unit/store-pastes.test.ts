@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { MAX_TOUCHES } from '../../src/store/kept.ts';
+import { MAX_TOUCHES } from '../../src/store/content.ts';
 import { CHUNK_BYTES, INLINE_BYTES, StoreError } from '../../src/store/store.ts';
 import {
   asFound, CREATED_AT, EXPIRES_AT, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, selectValue,
