@@ -39,7 +39,7 @@ export function manualPage({ commands, settings, exitCodes, routes, refusals, ve
     ...settings.flatMap(settingEntry),
     '.SH ENDPOINTS',
     text('HEAD works wherever GET does, and OPTIONS names what a path takes. Parameters, bodies and answers are in ' +
-      'openapi.json beside this release, which `pasted openapi` prints.'),
+      'openapi.json, which comes with the release and is printed by `pasted openapi`.'),
     ...routes.flatMap(({ method, path, summary }) => tagged(bold(`${method} ${path}`), [text(`${summary}.`)])),
     '.SH ERRORS',
     text('An error is JSON on one line: `error` first, then `hint` where it helps, then what belongs to the case, ' +

@@ -208,7 +208,7 @@ test('openapi.json: is what the command prints', () => {
   assert.equal(readFileSync(join(unpacked, 'openapi.json'), 'utf8'), stdout);
 });
 
-/** The page as plain text: what is tagged, and by which words. Sections with the same tag do not come in between. */
+/** What a section of the page lists, without markup: each name with the words about it, on one line. */
 function tagged(page: string, section: string): (readonly [string, string])[] {
   const escapes: Readonly<Record<string, string>> = { e: '\\', '(aq': '\'', '(ga': '`', '(ha': '^', '(ti': '~', '(dq': '"' };
   const plain = page.replace(/\\f[BIR]|\\&/g, '').replace(/\\(-|e|\(..)/g, (_, name: string) => escapes[name] ?? name);

@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
-import { copyFileSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { VERSION } from '../../src/version.ts';
@@ -37,10 +37,10 @@ interface Host {
   stop(): Promise<void>;
 }
 
-function furnish(t: TestContext): { root: DebianRoot; host: Host } | undefined {
+function furnish(t: TestContext, ...programs: readonly string[]): { root: DebianRoot; host: Host } | undefined {
   const root = debianRoot(t);
   if (root === undefined || !isInstalled(t, 'curl')) return undefined;
-  if (!root.borrow(t, 'openssl', 'install', 'mv')) return undefined;
+  if (!root.borrow(t, 'openssl', 'install', 'mv', ...programs)) return undefined;
   root.standIn('systemd-run', SYSTEMD_RUN);
   root.standIn('journalctl', RECORDER);
   root.standIn('id', '#!/bin/sh\necho 0\n');
@@ -170,4 +170,25 @@ test('README: a server in five minutes, a proxy, and looking after it, as printe
     await host.stop();
     assert.match(host.shell('pasted version'), new RegExp(VERSION.replaceAll('.', '\\.')));
   });
+});
+
+test('tarball: is installed by the lines at the head of pasted.service', (t) => {
+  const furnished = furnish(t, 'cp', 'mkdir');
+  if (furnished === undefined) return;
+  const { root, host } = furnished;
+  const unpacked = run('tar', ['-xzf', thePackages().tarball, '-C', root.folder], '/');
+  assert.equal(unpacked.status, 0, unpacked.output);
+  const unit = readFileSync(host.path(`pasted-${VERSION}/deploy/systemd/pasted.service`), 'utf8');
+  const lines = [...unit.matchAll(/^# {3}(\S.*)$/gm)].map(([, line = '']) => line);
+  assert.equal(lines.length, 5);
+  // Every host with systemd has it.
+  mkdirSync(host.path('etc/systemd/system'), { recursive: true });
+  host.shell(`cd pasted-${VERSION}`, ...lines);
+  assert.deepEqual(root.calls(), ['systemctl daemon-reload', 'systemctl enable --now pasted.socket pasted.service']);
+  for (const name of ['pasted.socket', 'pasted.service']) assert.ok(existsSync(host.path(`etc/systemd/system/${name}`)));
+  assert.equal(modeOf(host.path('etc/pasted/credentials')), 0o700);
+  mkdirSync(host.path('var/lib/pasted'), { recursive: true, mode: 0o700 });
+  host.shell('echo passphrase > /etc/pasted/credentials/SERVICE_PKI_CA_PASSWORD',
+    '/usr/local/sbin/pastedctl admin create --out - > admin.p12');
+  assert.match(host.shell('/usr/local/sbin/pastedctl check'), /^ok certificate authority: /m);
 });

@@ -17,6 +17,7 @@ export const NEWER = `${VERSION}+newer`;
 /** Paths of packages made from the release. */
 export interface Packages {
   readonly pasted: string;
+  readonly tarball: string;
   /** The same, under a higher version. */
   readonly newer: string;
   /** Nothing but its name and version: the program itself is in the root already. */
@@ -56,7 +57,8 @@ function makePackages(): Packages {
     const { status, output } = run('dpkg-deb', ['--root-owner-group', '-b', name, `${name}.deb`], folder);
     assert.equal(status, 0, output);
   }
-  return { pasted, newer: join(folder, 'newer.deb'), nodejs: join(folder, 'nodejs.deb') };
+  const tarball = join(folder, `pasted-${VERSION}.tar.gz`);
+  return { pasted, tarball, newer: join(folder, 'newer.deb'), nodejs: join(folder, 'nodejs.deb') };
 }
 
 /** What systemd would run, and with which variables, as far as the unit says them literally. */
