@@ -5,7 +5,7 @@ import { LazyAuthority } from './authority/open.ts';
 import { ConfigError, isProduction } from './config/load.ts';
 import { type Config, SETTINGS } from './config/settings.ts';
 import { countNothing, type Log } from './core/events.ts';
-import { type Clock, type RandomBytes, unixSeconds } from './core/time.ts';
+import type { Clock, RandomBytes } from './core/time.ts';
 import { pasteHandlers } from './http/handlers/pastes.ts';
 import { serviceHandlers } from './http/handlers/service.ts';
 import { isExposed, type ListeningPlace, publicPlace } from './http/listening.ts';
@@ -19,9 +19,8 @@ import { Challenges, Rates } from './pastes/admission.ts';
 import { createAudit, Identity } from './pastes/identity.ts';
 import type { Parts } from './pastes/parts.ts';
 import { Passwords } from './pastes/passwords.ts';
-import { adminDoubt, authorityDoubt, cleanupTasks, createRoomMaking, gaugeReaders } from './pastes/upkeep.ts';
+import { cleanupTasks, createRoomMaking, gaugeReaders, logDoubts } from './pastes/upkeep.ts';
 import type { Store } from './store/open.ts';
-import { StoreError } from './store/store.ts';
 
 export interface AppParts {
   readonly clock: Clock;
@@ -56,9 +55,9 @@ export interface App {
 }
 
 /** node's default pool has four threads; one must stay free for files and DNS (UV_THREADPOOL_SIZE). */
-const MOST_PASSWORD_CHECKS = 3;
+const MAX_PASSWORD_CHECKS = 3;
 
-/** At 0.1 s a check, a queue of so many is a wait that a person still bears. */
+/** At 0.1 s a check, this is as long a wait as a person bears. */
 const PASSWORD_CHECKS_WAITING = 32;
 const PASSWORD_WAIT_MS = 5000;
 
@@ -73,54 +72,33 @@ export async function assemble(
 ): Promise<App> {
   const { clock, random, log } = host;
   const tls = listenerTls?.tls;
-  const queue = createWorkQueue({
-    concurrency: Math.max(1, Math.min(host.cores - 1, MOST_PASSWORD_CHECKS)),
-    maxWaiting: PASSWORD_CHECKS_WAITING,
-    maxWaitMs: PASSWORD_WAIT_MS,
-    clock,
-  });
-  const connectionsOpen = (): number => server.connectionsOpen();
+  const queue = passwordQueue(host);
   const metrics = config.metricsListen === ''
     ? undefined
-    : await openMetrics(config, host, { store, passwordQueue: queue, connectionsOpen });
-  const count = metrics?.count ?? countNothing;
-  const passwords = new Passwords({ queue, clock, random, checkMs: host.passwordCheckMs });
-  const antiflood = createAntiflood(antifloodOptions(config));
-  const key = await challengeKey(config, store, random);
-  const challenges = new Challenges({ config, key, antiflood, store, clock, random, count });
-  const rates = new Rates({ config, clock, count });
-  const audit = createAudit({ clock, log });
-  const identity = new Identity({ store, audit, clock });
-  const parts: Parts = {
-    config, store, clock, random, log, count, queue, passwords, antiflood, challenges, rates, audit, identity,
-  };
+    : await openMetrics({ config, store, queue, clock, random, log }, () => server.connectionsOpen());
+  const parts = await createParts(config, host, { store, queue, count: metrics?.count ?? countNothing });
   const authority = new LazyAuthority({ ...parts, tls });
   const state = { whyUnavailable: () => authority.whyUnavailable(), isStopping: () => server.isStopping() };
-  const handlers = {
-    ...serviceHandlers(parts, state),
-    ...pasteHandlers(parts),
-    ...authority.handlers,
-  };
-  const revocationList = { renew: () => authority.renewRevocationList() };
-  const cleanup = new Cleanup(cleanupTasks({ config, store, rates, revocationList, clock, count }), log);
+  const handlers = { ...serviceHandlers(parts, state), ...pasteHandlers(parts), ...authority.handlers };
+  const cleanup = new Cleanup(cleanupTasks(parts, () => authority.renewRevocationList()), log);
   const onStorageFull = createRoomMaking((name) => cleanup.run(name), clock);
   const server = createPublicServer({ config, handlers, clock, random, log, metrics, onStorageFull, tls });
-  const replacements: Replacements = {
+  const reloading = createReloading(config, listenerTls, log, {
     proxySecret: (secret) => server.replaceProxySecret(secret),
-    powSecret: (secret) => challenges.replaceKey(Buffer.from(secret)),
+    powSecret: (secret) => parts.challenges.replaceKey(Buffer.from(secret)),
     pkiCaPassword: (password) => authority.replacePassword(password),
-  };
+  });
 
   return {
     cleanup,
-    reload: createReload(config, { replacements, listenerTls, log }),
+    reload: (next) => reload(reloading, next),
     listen: async (place = publicPlace(config, 0)) => {
       await metrics?.listen();
       await authority.watch();
       const address = await server.listen(place);
       cleanup.start();
       void authority.checkKey();
-      void logDoubts({ config, store, clock, log, isOpen: isProduction(config) || isExposed(place) });
+      void logDoubts(parts, isProduction(config) || isExposed(place));
       return address;
     },
     close: async () => {
@@ -132,15 +110,24 @@ export async function assemble(
   };
 }
 
+function passwordQueue({ cores, clock }: AppParts): WorkQueue {
+  return createWorkQueue({
+    concurrency: Math.max(1, Math.min(cores - 1, MAX_PASSWORD_CHECKS)),
+    maxWaiting: PASSWORD_CHECKS_WAITING,
+    maxWaitMs: PASSWORD_WAIT_MS,
+    clock,
+  });
+}
+
 /** The metrics and their listener, which are loaded only where a setting asks for them. */
 async function openMetrics(
-  config: Config,
-  { clock, random, log }: AppParts,
-  gauged: { store: Store; passwordQueue: WorkQueue; connectionsOpen: () => number },
+  parts: Pick<Parts, 'config' | 'store' | 'queue' | 'clock' | 'random' | 'log'>,
+  connectionsOpen: () => number,
 ) {
+  const { config, clock, random, log } = parts;
   const { createMetrics, measureEventLoopDelay } = await import('./ops/metrics.ts');
   const eventLoopDelay = measureEventLoopDelay();
-  const readers = gaugeReaders({ ...gauged, eventLoopDelay, clock });
+  const readers = gaugeReaders(parts, eventLoopDelay, connectionsOpen);
   const metrics = createMetrics({ routes: ROUTES.map((route) => route.path), readers });
   const server = createMetricsServer({ config, listenOn: config.metricsListen, metrics, clock, random, log });
   return {
@@ -153,76 +140,21 @@ async function openMetrics(
   };
 }
 
-type ReplaceableSecret = 'proxySecret' | 'powSecret' | 'pkiCaPassword';
-
-/** How each takes effect; false when it can't. */
-type Replacements = Readonly<Record<ReplaceableSecret, (secret: string) => void | Promise<boolean>>>;
-
-function createReload(
+async function createParts(
   config: Config,
-  { replacements, listenerTls, log }: { replacements: Replacements; listenerTls: ListenerTls | undefined; log: Log },
-): App['reload'] {
-  const keys = Object.keys(replacements) as ReplaceableSecret[];
-  const inForce = new Map(keys.map((key) => [key, config[key]]));
-
-  function kept(message: string): false {
-    log({ level: 'error', logger: 'config', event: 'setting not replaced', outcome: 'failure', details: { message } });
-    return false;
-  }
-
-  async function replaceSecret(key: ReplaceableSecret, secret: string): Promise<boolean> {
-    const { name } = SETTINGS[key];
-    if (secret === inForce.get(key)) return false;
-    // A file that has gone must not open what the secret in it has closed.
-    if (secret === '') return kept(`${name} is no longer set; the one before stays until the next start`);
-    const isTaken = await replacements[key](secret);
-    if (isTaken === false) return kept(`${name} does not open the stored key; the one before stays`);
-    inForce.set(key, secret);
-    return true;
-  }
-
-  function replaceCertificate(): boolean {
-    try {
-      return listenerTls?.tls.replaceCertificate(listenerTls.readCertificate()) ?? false;
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      return kept(`${error.message}; the certificate before stays`);
-    }
-  }
-
-  return async (next) => {
-    const changed: string[] = [];
-    if (replaceCertificate()) changed.push(SETTINGS.tlsCertPath.name);
-    if (next === undefined) return changed;
-    for (const key of keys) if (await replaceSecret(key, next[key])) changed.push(SETTINGS[key].name);
-    return changed;
+  { clock, random, log, passwordCheckMs }: AppParts,
+  { store, queue, count }: Pick<Parts, 'store' | 'queue' | 'count'>,
+): Promise<Parts> {
+  const antiflood = createAntiflood(antifloodOptions(config));
+  const key = await challengeKey(config, store, random);
+  const audit = createAudit({ clock, log });
+  return {
+    config, store, clock, random, log, count, queue, antiflood, audit,
+    passwords: new Passwords({ queue, clock, random, checkMs: passwordCheckMs }),
+    challenges: new Challenges({ config, key, antiflood, store, clock, random, count }),
+    rates: new Rates({ config, clock, count }),
+    identity: new Identity({ store, audit, clock }),
   };
-}
-
-/** A failing storage is others' to report. */
-async function logDoubts(parts: {
-  config: Config;
-  store: Store;
-  clock: Clock;
-  log: Log;
-  isOpen: boolean;
-}): Promise<void> {
-  const { config, store, clock, log, isOpen } = parts;
-  const nowSeconds = unixSeconds(clock);
-  try {
-    const { valid, revoked, expired } = await store.certificates.countByStatus(nowSeconds);
-    const admin = isOpen ? adminDoubt(config, valid + revoked + expired) : undefined;
-    if (admin !== undefined) {
-      log({ level: admin.level, logger: 'pki', event: 'no admin', details: { message: admin.message } });
-    }
-    const authority = await store.authority.find();
-    const expiry = authority === undefined ? undefined : authorityDoubt(authority.expiresAt, nowSeconds);
-    if (expiry === undefined) return;
-    const details = { message: `the certificate authority ${expiry.message}` };
-    log({ level: expiry.level, logger: 'pki', event: 'CA runs out', details });
-  } catch (error) {
-    if (!(error instanceof StoreError)) throw error;
-  }
 }
 
 /** An operator who runs several hosts gives them the same key; else one is made once and kept. */
@@ -241,4 +173,57 @@ function antifloodOptions(config: Config): AntifloodOptions {
     decayMs: config.antifloodDecaySeconds * 1000,
     maxEntries: config.antifloodMaxEntries,
   };
+}
+
+type ReplaceableSecret = 'proxySecret' | 'powSecret' | 'pkiCaPassword';
+
+/** How each secret takes effect; false when it can't. */
+type Replacements = Readonly<Record<ReplaceableSecret, (secret: string) => void | Promise<boolean>>>;
+
+type Reloading = ReturnType<typeof createReloading>;
+
+function createReloading(
+  config: Config,
+  listenerTls: ListenerTls | undefined,
+  log: Log,
+  replacements: Replacements,
+) {
+  const keys = Object.keys(replacements) as ReplaceableSecret[];
+  return { listenerTls, log, replacements, keys, inForce: new Map(keys.map((key) => [key, config[key]])) };
+}
+
+async function reload(reloading: Reloading, next: Config | undefined): Promise<readonly string[]> {
+  const changed: string[] = [];
+  if (replaceCertificate(reloading)) changed.push(SETTINGS.tlsCertPath.name);
+  if (next === undefined) return changed;
+  for (const key of reloading.keys) {
+    if (await replaceSecret(reloading, key, next[key])) changed.push(SETTINGS[key].name);
+  }
+  return changed;
+}
+
+async function replaceSecret(reloading: Reloading, key: ReplaceableSecret, secret: string): Promise<boolean> {
+  const { log, replacements, inForce } = reloading;
+  const { name } = SETTINGS[key];
+  if (secret === inForce.get(key)) return false;
+  // A file that has gone must not open what the secret in it has closed.
+  if (secret === '') return kept(log, `${name} is no longer set; the one before stays until the next start`);
+  const isTaken = await replacements[key](secret);
+  if (isTaken === false) return kept(log, `${name} does not open the stored key; the one before stays`);
+  inForce.set(key, secret);
+  return true;
+}
+
+function replaceCertificate({ listenerTls, log }: Reloading): boolean {
+  try {
+    return listenerTls?.tls.replaceCertificate(listenerTls.readCertificate()) ?? false;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return kept(log, `${error.message}; the certificate before stays`);
+  }
+}
+
+function kept(log: Log, message: string): false {
+  log({ level: 'error', logger: 'config', event: 'setting not replaced', outcome: 'failure', details: { message } });
+  return false;
 }

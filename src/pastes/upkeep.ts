@@ -1,17 +1,14 @@
-// What is tidied up in the background, in one table: which work, how often, how much at a time. When it runs is
-// ops/cleanup.ts.
+// What the service does for itself: the table of background tasks (ops/cleanup.ts runs them), what the gauges of the
+// metrics read, and what the operator is told about certificates at the start.
 
 import { type Config, SETTINGS } from '../config/settings.ts';
-import type { Count } from '../core/events.ts';
-import {
-  type Clock, DAY_SECONDS, HOUR_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds,
-} from '../core/time.ts';
-import type { WorkQueue } from '../limits/work-queue.ts';
+import { type Clock, DAY_SECONDS, HOUR_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import type { Cleanup, CleanupTask } from '../ops/cleanup.ts';
 import type { EventLoopDelay, GaugeReaders } from '../ops/metrics.ts';
 import type { Store } from '../store/open.ts';
-import { type CertificatePlace, countedBytes } from '../store/store.ts';
-import { type Rates, SPENDABLE_SECONDS } from './admission.ts';
+import { type CertificatePlace, countedBytes, StoreError } from '../store/store.ts';
+import { SPENDABLE_SECONDS } from './admission.ts';
+import type { Parts } from './parts.ts';
 
 /** Small enough for a step of about 10 ms: a paste clears up to 64 KiB, each record a page of an index by itself. */
 const EXPIRED_PER_STEP = 32;
@@ -19,115 +16,102 @@ const PAGES_PER_STEP = 256;
 const RECORDS_PER_STEP = 100;
 const CERTIFICATES_PER_STEP = 100;
 
-/** How soon new pastes are taken again after a full disk has got room. */
+/** How soon new pastes are taken again once a full disk has room. */
 const BALLAST_SECONDS = 10;
 
-/** How often a full storage has what has expired removed, where someone wants room. */
+/** How often a full storage makes room when somebody wants some. */
 const MAKING_ROOM_SECONDS = 10;
 
 /** A clock that is set back by less must not make a used challenge, or a certificate, valid and unknown at once. */
 const CLOCK_MARGIN_SECONDS = HOUR_SECONDS;
 
-/** What is tidied up in the database; what removes comes before what gives its room back. */
-export function storeTasks(parts: {
-  config: Config;
-  store: Pick<Store, 'pastes' | 'certificates' | 'submissions' | 'challenges' | 'audit' | 'upkeep'>;
-  clock: Clock;
-  count: Count;
-}): readonly CleanupTask[] {
-  const { config, store, clock, count } = parts;
-  return [
-    {
-      name: 'expired pastes',
-      intervalSeconds: HOUR_SECONDS,
-      step: async () => {
-        const removed = await store.pastes.removeExpired(unixSeconds(clock), EXPIRED_PER_STEP);
-        count('pastesDeleted', 'expired', removed);
-        return removed === EXPIRED_PER_STEP;
-      },
-    },
-    {
-      name: 'duplicate records',
-      intervalSeconds: 15 * MINUTE_SECONDS,
-      step: pruneStep(clock, config.duplicateWindowSeconds, store.submissions.removeUntil),
-    },
-    {
-      name: 'used challenges',
-      intervalSeconds: 5 * MINUTE_SECONDS,
-      step: pruneStep(clock, SPENDABLE_SECONDS + CLOCK_MARGIN_SECONDS, store.challenges.removeExpired),
-    },
-    {
-      name: 'audit log',
-      intervalSeconds: DAY_SECONDS,
-      step: pruneStep(clock, config.auditRetentionSeconds, store.audit.removeUntil),
-    },
-    {
-      name: 'expired certificates',
-      intervalSeconds: DAY_SECONDS,
-      step: certificatesStep(store, clock),
-    },
-    {
-      name: 'free pages',
-      intervalSeconds: 5 * MINUTE_SECONDS,
-      step: releaseStep(store),
-    },
-    {
-      name: 'write-ahead log',
-      intervalSeconds: MINUTE_SECONDS,
-      step: async () => {
-        await store.upkeep.truncateWal();
-        return false;
-      },
-    },
-    {
-      name: 'statistics',
-      intervalSeconds: 6 * HOUR_SECONDS,
-      step: async () => {
-        await store.upkeep.optimize();
-        return false;
-      },
-    },
-  ];
-}
+type Step = CleanupTask['step'];
+type StoreTaskParts = Pick<Parts, 'config' | 'store' | 'clock' | 'count'>;
 
 /** Every background task. */
 export function cleanupTasks(
-  parts: Parameters<typeof storeTasks>[0] & { rates: Rates; revocationList: { renew(): Promise<void> } },
+  parts: StoreTaskParts & Pick<Parts, 'rates'>,
+  renewRevocationList: () => Promise<void>,
 ): readonly CleanupTask[] {
-  const { store, rates, revocationList } = parts;
+  const { store, rates } = parts;
   return [
-    {
-      name: 'revocation list',
-      intervalSeconds: DAY_SECONDS,
-      step: async () => {
-        await revocationList.renew();
-        return false;
-      },
-    },
+    task('revocation list', DAY_SECONDS, inOneStep(renewRevocationList)),
     ...storeTasks(parts),
-    {
-      name: 'rate records',
-      intervalSeconds: 5 * MINUTE_SECONDS,
-      step: async () => {
-        rates.sweep();
-        return false;
-      },
-    },
-    {
-      name: 'room in reserve',
-      intervalSeconds: BALLAST_SECONDS,
-      step: async () => {
-        await store.upkeep.restoreBallast();
-        return false;
-      },
-    },
+    task('rate records', 5 * MINUTE_SECONDS, inOneStep(() => rates.sweep())),
+    task('room in reserve', BALLAST_SECONDS, inOneStep(() => store.upkeep.restoreBallast())),
   ];
+}
+
+/** The tasks in the database; what removes comes before what gives its room back. */
+export function storeTasks(parts: StoreTaskParts): readonly CleanupTask[] {
+  const { config, store, clock } = parts;
+  const { upkeep } = store;
+  const challengeSeconds = SPENDABLE_SECONDS + CLOCK_MARGIN_SECONDS;
+  return [
+    task('expired pastes', HOUR_SECONDS, () => removeExpired(parts)),
+    task('duplicate records', 15 * MINUTE_SECONDS, pruneStep(
+      clock, config.duplicateWindowSeconds, store.submissions.removeUntil,
+    )),
+    task('used challenges', 5 * MINUTE_SECONDS, pruneStep(clock, challengeSeconds, store.challenges.removeExpired)),
+    task('audit log', DAY_SECONDS, pruneStep(clock, config.auditRetentionSeconds, store.audit.removeUntil)),
+    task('expired certificates', DAY_SECONDS, certificatesStep(store, clock)),
+    task('free pages', 5 * MINUTE_SECONDS, releaseStep(store)),
+    task('write-ahead log', MINUTE_SECONDS, inOneStep(() => upkeep.truncateWal())),
+    task('statistics', 6 * HOUR_SECONDS, inOneStep(() => upkeep.optimize())),
+  ];
+}
+
+function task(name: string, intervalSeconds: number, step: Step): CleanupTask {
+  return { name, intervalSeconds, step };
+}
+
+function inOneStep(work: () => unknown): Step {
+  return async () => {
+    await work();
+    return false;
+  };
+}
+
+async function removeExpired({ store, clock, count }: StoreTaskParts): Promise<boolean> {
+  const removed = await store.pastes.removeExpired(unixSeconds(clock), EXPIRED_PER_STEP);
+  count('pastesDeleted', 'expired', removed);
+  return removed === EXPIRED_PER_STEP;
+}
+
+/** Removes records that ran out, or were made, so many seconds ago or before. */
+function pruneStep(
+  clock: Clock,
+  ageSeconds: number,
+  removeUntil: (untilSeconds: number, limit: number) => Promise<number>,
+): Step {
+  return async () => (await removeUntil(unixSeconds(clock) - ageSeconds, RECORDS_PER_STEP)) === RECORDS_PER_STEP;
+}
+
+/** Goes through all that have expired, since what refers to one may go at any time. */
+function certificatesStep({ certificates }: Pick<Store, 'certificates'>, clock: Clock): Step {
+  let after: CertificatePlace | null = null;
+  return async () => {
+    const untilSeconds = unixSeconds(clock) - CLOCK_MARGIN_SECONDS;
+    after = (await certificates.removeExpired(untilSeconds, after, CERTIFICATES_PER_STEP)).last;
+    return after !== null;
+  };
+}
+
+/** More to do as long as each step leaves fewer free pages than the one before. */
+function releaseStep({ upkeep }: Pick<Store, 'upkeep'>): Step {
+  let freeBefore = Infinity;
+  return async () => {
+    const free = await upkeep.releasePages(PAGES_PER_STEP);
+    const goesOn = free > 0 && free < freeBefore;
+    freeBefore = goesOn ? free : Infinity;
+    return goesOn;
+  };
 }
 
 /** From most to least that they give: what has expired, its pages, and what the log holds of it. */
 const MAKES_ROOM = ['expired pastes', 'free pages', 'write-ahead log'];
 
-/** What a refusal for want of room starts; not again for a while, so that a flood of them costs nothing. */
+/** Started by a refusal for want of room, and not again for a while, so that a flood of them costs nothing. */
 export function createRoomMaking(run: Cleanup['run'], clock: Clock): () => void {
   let begunMs = -Infinity;
   const runAll = async (): Promise<void> => {
@@ -141,46 +125,12 @@ export function createRoomMaking(run: Cleanup['run'], clock: Clock): () => void 
   };
 }
 
-/** Removes records that ran out, or were made, so many seconds ago or before. */
-function pruneStep(
-  clock: Clock,
-  ageSeconds: number,
-  removeUntil: (untilSeconds: number, limit: number) => Promise<number>,
-): () => Promise<boolean> {
-  return async () => (await removeUntil(unixSeconds(clock) - ageSeconds, RECORDS_PER_STEP)) === RECORDS_PER_STEP;
-}
-
-/** Goes through all that have expired, since what refers to one may go at any time; a step looks at so many. */
-function certificatesStep({ certificates }: Pick<Store, 'certificates'>, clock: Clock): () => Promise<boolean> {
-  let after: CertificatePlace | null = null;
-  return async () => {
-    const untilSeconds = unixSeconds(clock) - CLOCK_MARGIN_SECONDS;
-    after = (await certificates.removeExpired(untilSeconds, after, CERTIFICATES_PER_STEP)).last;
-    return after !== null;
-  };
-}
-
-/** More to do as long as each step leaves fewer free pages than the one before. */
-function releaseStep(store: Pick<Store, 'upkeep'>): () => Promise<boolean> {
-  let freeBefore = Infinity;
-  return async () => {
-    const free = await store.upkeep.releasePages(PAGES_PER_STEP);
-    const goesOn = free > 0 && free < freeBefore;
-    freeBefore = goesOn ? free : Infinity;
-    return goesOn;
-  };
-}
-
-// What the gauges of the metrics read, each at the moment it is asked for.
-
-export function gaugeReaders(parts: {
-  store: Store;
-  passwordQueue: WorkQueue;
-  eventLoopDelay: EventLoopDelay;
-  connectionsOpen: () => number;
-  clock: Clock;
-}): GaugeReaders {
-  const { store, passwordQueue, eventLoopDelay, connectionsOpen, clock } = parts;
+/** What the gauges of the metrics read, each at the moment it is asked for. */
+export function gaugeReaders(
+  { store, queue, clock }: Pick<Parts, 'store' | 'queue' | 'clock'>,
+  eventLoopDelay: EventLoopDelay,
+  connectionsOpen: () => number,
+): GaugeReaders {
   return {
     databaseBytes: () => store.upkeep.fileBytes().database,
     walBytes: () => store.upkeep.fileBytes().wal,
@@ -189,16 +139,13 @@ export function gaugeReaders(parts: {
     quotaBytesUsed: async () => countedBytes(await store.pastes.usage()),
     eventLoopDelaySeconds: () => eventLoopDelay.read(),
     writerQueueLength: () => store.upkeep.writesWaiting(),
-    passwordChecksRunning: () => passwordQueue.running,
-    passwordChecksWaiting: () => passwordQueue.waiting,
+    passwordChecksRunning: () => queue.running,
+    passwordChecksWaiting: () => queue.waiting,
     certificates: () => store.certificates.countByStatus(unixSeconds(clock)),
     authorityExpiry: async () => (await store.authority.find())?.expiresAt ?? null,
     connectionsOpen,
   };
 }
-
-// What the operator should know about certificates, said when the service starts and by `pasted check`: that anyone can
-// become the admin, that the authority runs out. Does not look anything up.
 
 export interface Doubt {
   readonly level: 'warning' | 'error';
@@ -208,6 +155,28 @@ export interface Doubt {
 /** A new authority means new certificates for everyone. */
 const EXPIRY_NOTICE_SECONDS = 90 * DAY_SECONDS;
 const EXPIRY_ALARM_SECONDS = 30 * DAY_SECONDS;
+
+/**
+ * Logs what the operator should know about certificates: that anyone can become the admin (where `isOpen`: to others
+ * than this host's own users), that the authority runs out. A failing storage is for others to report.
+ */
+export async function logDoubts({ config, store, clock, log }: Parts, isOpen: boolean): Promise<void> {
+  const nowSeconds = unixSeconds(clock);
+  try {
+    const { valid, revoked, expired } = await store.certificates.countByStatus(nowSeconds);
+    const admin = isOpen ? adminDoubt(config, valid + revoked + expired) : undefined;
+    if (admin !== undefined) {
+      log({ level: admin.level, logger: 'pki', event: 'no admin', details: { message: admin.message } });
+    }
+    const authority = await store.authority.find();
+    const expiry = authority && authorityDoubt(authority.expiresAt, nowSeconds);
+    if (expiry === undefined) return;
+    const details = { message: `the certificate authority ${expiry.message}` };
+    log({ level: expiry.level, logger: 'pki', event: 'CA runs out', details });
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+  }
+}
 
 /** With a password, POST /register makes whoever comes first the admin. `issued` is how many certificates there are. */
 export function adminDoubt({ pkiCaPassword }: Config, issued: number): Doubt | undefined {

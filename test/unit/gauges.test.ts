@@ -6,25 +6,23 @@ import { gaugeReaders } from '../../src/pastes/upkeep.ts';
 import type { Store } from '../../src/store/open.ts';
 import { movableClock } from '../support/clock.ts';
 
+const DELAY = { read: () => assert.fail('not read'), stop: () => {} };
+
 test('quotaBytesUsed: content, or what the database takes where that is more', async () => {
   const used = (bytes: number, databaseBytes: number) => gaugeReaders({
     store: { pastes: { usage: async () => ({ pastes: 1, bytes, databaseBytes }) } } as unknown as Store,
-    passwordQueue: { enter: () => assert.fail('not entered'), running: 0, waiting: 0 },
-    eventLoopDelay: { read: () => assert.fail('not read'), stop: () => {} },
-    connectionsOpen: () => 0,
+    queue: { enter: () => assert.fail('not entered'), running: 0, waiting: 0 },
     clock: movableClock(),
-  }).quotaBytesUsed();
+  }, DELAY, () => 0).quotaBytesUsed();
   assert.deepEqual([await used(5, 0), await used(5, 7)], [5, 7]);
 });
 
 test('authorityExpiry: null where there is no authority', async () => {
   const expiry = (found: { expiresAt: number } | undefined) => gaugeReaders({
     store: { authority: { find: async () => found } } as unknown as Store,
-    passwordQueue: { enter: () => assert.fail('not entered'), running: 0, waiting: 0 },
-    eventLoopDelay: { read: () => assert.fail('not read'), stop: () => {} },
-    connectionsOpen: () => 0,
+    queue: { enter: () => assert.fail('not entered'), running: 0, waiting: 0 },
     clock: movableClock(),
-  }).authorityExpiry();
+  }, DELAY, () => 0).authorityExpiry();
   assert.equal(await expiry({ expiresAt: 5 }), 5);
   assert.equal(await expiry(undefined), null);
 });

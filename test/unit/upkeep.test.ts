@@ -50,8 +50,7 @@ function tasksOver(...answers: readonly number[]) {
     clock: movableClock(),
     count: ((...labels: readonly unknown[]) => void counted.push(labels)) as Count,
     rates: { sweep: () => void calls.push(['sweep']) } as unknown as Rates,
-    revocationList: { renew: async () => void calls.push(['renew']) },
-  });
+  }, async () => void calls.push(['renew']));
   const step = (name: string): Promise<boolean> =>
     (tasks.find((task) => task.name === name) ?? assert.fail(`no task ${name}`)).step();
   return { tasks, step, calls, counted };
