@@ -59,7 +59,7 @@ export function validityFrom(issuedAt: number, days: number, latest: number = LA
 
 /** The certificate of a new authority in DER. Rejects with a RangeError what can't be encoded. */
 export async function makeAuthorityCertificate(request: AuthorityRequest): Promise<Uint8Array> {
-  const extensions = [authorityBasicConstraints(), authorityKeyUsage(), clientAuthOnly()];
+  const extensions = [AUTHORITY_BASIC_CONSTRAINTS, AUTHORITY_KEY_USAGE, CLIENT_AUTH_ONLY];
   return makeSelfSigned(request, distinguishedName(request.commonName), extensions, ECDSA_WITH_SHA384);
 }
 
@@ -71,9 +71,9 @@ export async function makeClientCertificate(request: ClientRequest, authority: A
   const { commonName, spki, privateKey } = request;
   const issuer = readIssuer(authority.certificate);
   const extensions = [
-    leafBasicConstraints(),
-    clientKeyUsage(),
-    clientAuthOnly(),
+    LEAF_BASIC_CONSTRAINTS,
+    CLIENT_KEY_USAGE,
+    CLIENT_AUTH_ONLY,
     subjectKeyIdentifier(keyIdentifier(spki)),
     authorityKeyIdentifier(issuer.keyIdentifier),
   ];
@@ -98,7 +98,7 @@ export async function makeServerCertificate(request: ServerRequest): Promise<Uin
   const [first] = request.names;
   if (first === undefined) throw new RangeError('a server has a name');
   const subject = distinguishedName(normaliseCommonName(first.name) ?? NAMELESS);
-  const extensions = [leafBasicConstraints(), serverAuthOnly(), subjectAltName(request.names)];
+  const extensions = [LEAF_BASIC_CONSTRAINTS, SERVER_AUTH_ONLY, subjectAltName(request.names)];
   return makeSelfSigned(request, subject, extensions, ECDSA_WITH_SHA256);
 }
 
@@ -231,16 +231,9 @@ export function certificateSerialNumber(serial: string): Uint8Array {
 
 // Extensions of certificates and revocation lists (RFC 5280 sections 4.2, 5.2 and 5.3).
 
-/** Section 4.2.1.3, bit numbers of KeyUsage. */
-const KEY_USAGE = { digitalSignature: 0, keyCertSign: 5, cRLSign: 6 } as const;
-
 /** Section 5.3.1, those that a caller may give. `unspecified` is said by leaving the extension out. */
 export const REVOCATION_REASONS = {
-  keyCompromise: 1,
-  affiliationChanged: 3,
-  superseded: 4,
-  cessationOfOperation: 5,
-  privilegeWithdrawn: 9,
+  keyCompromise: 1, affiliationChanged: 3, superseded: 4, cessationOfOperation: 5, privilegeWithdrawn: 9,
 } as const;
 
 export type RevocationReason = keyof typeof REVOCATION_REASONS;
@@ -263,35 +256,21 @@ function criticalExtension(extnId: Uint8Array, value: Uint8Array): Uint8Array {
 }
 
 /**
- * An authority that may issue for clients, but make no further authority.
+ * The authority may issue for clients, but make no further authority; a leaf is none, by an empty sequence, as DER
+ * encodes no default.
  *
  *     BasicConstraints ::= SEQUENCE { cA BOOLEAN DEFAULT FALSE, pathLenConstraint INTEGER (0..MAX) OPTIONAL }
  */
-export function authorityBasicConstraints(): Uint8Array {
-  return criticalExtension(OIDS.basicConstraints, seq(boolean(true), integer(0)));
-}
+export const AUTHORITY_BASIC_CONSTRAINTS = criticalExtension(OIDS.basicConstraints, seq(boolean(true), integer(0)));
+export const LEAF_BASIC_CONSTRAINTS = criticalExtension(OIDS.basicConstraints, seq());
 
-/** No authority: an empty sequence, as DER encodes no default. */
-export function leafBasicConstraints(): Uint8Array {
-  return criticalExtension(OIDS.basicConstraints, seq());
-}
-
-export function authorityKeyUsage(): Uint8Array {
-  return criticalExtension(OIDS.keyUsage, namedBits(KEY_USAGE.keyCertSign, KEY_USAGE.cRLSign));
-}
-
-export function clientKeyUsage(): Uint8Array {
-  return criticalExtension(OIDS.keyUsage, namedBits(KEY_USAGE.digitalSignature));
-}
+/** Bit numbers of KeyUsage (section 4.2.1.3): digitalSignature is 0, keyCertSign 5, cRLSign 6. */
+export const AUTHORITY_KEY_USAGE = criticalExtension(OIDS.keyUsage, namedBits(5, 6));
+export const CLIENT_KEY_USAGE = criticalExtension(OIDS.keyUsage, namedBits(0));
 
 /** On the authority too: whoever comes to trust it by accident still accepts no server that it vouches for. */
-export function clientAuthOnly(): Uint8Array {
-  return extension(OIDS.extKeyUsage, seq(OIDS.clientAuth));
-}
-
-export function serverAuthOnly(): Uint8Array {
-  return extension(OIDS.extKeyUsage, seq(OIDS.serverAuth));
-}
+export const CLIENT_AUTH_ONLY = extension(OIDS.extKeyUsage, seq(OIDS.clientAuth));
+export const SERVER_AUTH_ONLY = extension(OIDS.extKeyUsage, seq(OIDS.serverAuth));
 
 /**
  * Beside a subject, so not critical (section 4.2.1.6).

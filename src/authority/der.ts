@@ -30,15 +30,7 @@ function lengthOctets(size: number): number[] {
 
 function encode(tag: number, contents: readonly Uint8Array[]): Uint8Array {
   const size = contents.reduce((sum, part) => sum + part.length, 0);
-  const header = [tag, ...lengthOctets(size)];
-  const encoding = new Uint8Array(header.length + size);
-  encoding.set(header);
-  let offset = header.length;
-  for (const part of contents) {
-    encoding.set(part, offset);
-    offset += part.length;
-  }
-  return encoding;
+  return Buffer.concat([Uint8Array.of(tag, ...lengthOctets(size)), ...contents]);
 }
 
 export function seq(...components: readonly Uint8Array[]): Uint8Array {
@@ -130,12 +122,6 @@ export function utf8String(text: string): Uint8Array {
   return encode(TAGS.utf8String, [Buffer.from(text, 'utf8')]);
 }
 
-/** PrintableString (X.680 section 41.4). */
-export function printableString(text: string): Uint8Array {
-  if (!/^[A-Za-z0-9 '()+,\-./:=?]*$/.test(text)) throw new RangeError('text does not fit a PrintableString');
-  return encode(TAGS.printableString, [Buffer.from(text, 'latin1')]);
-}
-
 /** IA5String: ASCII, controls included. */
 export function ia5String(text: string): Uint8Array {
   if (!/^[\u0000-\u007f]*$/.test(text)) throw new RangeError('text does not fit an IA5String');
@@ -183,65 +169,35 @@ export const OIDS = {
   // RFC 5280 appendix A.1
   commonName: oid('2.5.4.3'),
 
-  // RFC 5280 section 4.2 and 5.2, 5.3: extensions
-  subjectKeyIdentifier: oid('2.5.29.14'),
-  keyUsage: oid('2.5.29.15'),
-  subjectAltName: oid('2.5.29.17'),
-  basicConstraints: oid('2.5.29.19'),
-  cRLNumber: oid('2.5.29.20'),
-  reasonCode: oid('2.5.29.21'),
-  authorityKeyIdentifier: oid('2.5.29.35'),
-  extKeyUsage: oid('2.5.29.37'),
-  serverAuth: oid('1.3.6.1.5.5.7.3.1'),
-  clientAuth: oid('1.3.6.1.5.5.7.3.2'),
+  // RFC 5280 sections 4.2, 5.2 and 5.3: extensions
+  subjectKeyIdentifier: oid('2.5.29.14'), authorityKeyIdentifier: oid('2.5.29.35'), keyUsage: oid('2.5.29.15'),
+  extKeyUsage: oid('2.5.29.37'), serverAuth: oid('1.3.6.1.5.5.7.3.1'), clientAuth: oid('1.3.6.1.5.5.7.3.2'),
+  subjectAltName: oid('2.5.29.17'), basicConstraints: oid('2.5.29.19'),
+  cRLNumber: oid('2.5.29.20'), reasonCode: oid('2.5.29.21'),
 
   // RFC 5480 section 2.1 and RFC 5758 section 3.2: keys and signatures
-  ecPublicKey: oid('1.2.840.10045.2.1'),
-  secp384r1: oid('1.3.132.0.34'),
-  ecdsaWithSha256: oid('1.2.840.10045.4.3.2'),
-  ecdsaWithSha384: oid('1.2.840.10045.4.3.3'),
+  ecPublicKey: oid('1.2.840.10045.2.1'), secp384r1: oid('1.3.132.0.34'),
+  ecdsaWithSha256: oid('1.2.840.10045.4.3.2'), ecdsaWithSha384: oid('1.2.840.10045.4.3.3'),
   ecdsaWithSha512: oid('1.2.840.10045.4.3.4'),
 
   // RFC 8018 appendix A and B, RFC 3565 section 4.1: encryption under a password
-  pbes2: oid('1.2.840.113549.1.5.13'),
-  pbkdf2: oid('1.2.840.113549.1.5.12'),
-  hmacWithSha256: oid('1.2.840.113549.2.9'),
-  aes256Cbc: oid('2.16.840.1.101.3.4.1.42'),
+  pbes2: oid('1.2.840.113549.1.5.13'), pbkdf2: oid('1.2.840.113549.1.5.12'),
+  hmacWithSha256: oid('1.2.840.113549.2.9'), aes256Cbc: oid('2.16.840.1.101.3.4.1.42'),
 
-  // RFC 5652 section 4 and 8: content types
-  data: oid('1.2.840.113549.1.7.1'),
-  encryptedData: oid('1.2.840.113549.1.7.6'),
+  // RFC 5652 sections 4 and 8: content types
+  data: oid('1.2.840.113549.1.7.1'), encryptedData: oid('1.2.840.113549.1.7.6'),
 
   // RFC 7292 section 4.2, appendix C; RFC 2985 section 5.5: bundles
-  pkcs8ShroudedKeyBag: oid('1.2.840.113549.1.12.10.1.2'),
-  certBag: oid('1.2.840.113549.1.12.10.1.3'),
-  x509Certificate: oid('1.2.840.113549.1.9.22.1'),
-  friendlyName: oid('1.2.840.113549.1.9.20'),
-  localKeyId: oid('1.2.840.113549.1.9.21'),
-  pbeWithSha1And3Des: oid('1.2.840.113549.1.12.1.3'),
-  sha1: oid('1.3.14.3.2.26'),
-  sha256: oid('2.16.840.1.101.3.4.2.1'),
+  pkcs8ShroudedKeyBag: oid('1.2.840.113549.1.12.10.1.2'), certBag: oid('1.2.840.113549.1.12.10.1.3'),
+  x509Certificate: oid('1.2.840.113549.1.9.22.1'), friendlyName: oid('1.2.840.113549.1.9.20'),
+  localKeyId: oid('1.2.840.113549.1.9.21'), pbeWithSha1And3Des: oid('1.2.840.113549.1.12.1.3'),
+  sha1: oid('1.3.14.3.2.26'), sha256: oid('2.16.840.1.101.3.4.2.1'),
 } as const;
 
-// Distinguished names (RFC 5280 section 4.1.2.4): one common name and nothing else. An issuer is never encoded from
-// text: its bytes are copied from the authority's certificate (keys.ts), since verifiers compare them as bytes.
-
-/**
- * Refuses, with a RangeError, a name that is not as normaliseCommonName returns it.
- *
- *     Name ::= CHOICE { rdnSequence  SEQUENCE OF RelativeDistinguishedName }
- *     RelativeDistinguishedName ::= SET SIZE (1..MAX) OF AttributeTypeAndValue
- *     AttributeTypeAndValue ::= SEQUENCE { type OBJECT IDENTIFIER, value ANY }
- */
-export function distinguishedName(commonName: string): Uint8Array {
-  if (normaliseCommonName(commonName) !== commonName) throw new RangeError('common name is not normalised');
-  return seq(setOf(seq(OIDS.commonName, utf8String(commonName))));
-}
-
-// What names certificates may hold: the common name of a person, and host names and addresses of a server.
+// Names: the common name of a person, and the host names and addresses of a server.
 
 /** RFC 5280 appendix A.1: ub-common-name. */
-const MAX_CODE_POINTS = 64;
+const MAX_COMMON_NAME_CODE_POINTS = 64;
 
 // C0, DEL and C1 controls; the line and paragraph separators; and every explicit directional formatting character
 // (Unicode Standard Annex 9, section 2: embeddings, overrides, isolates), with which one name could be made to look
@@ -256,12 +212,22 @@ export function normaliseCommonName(name: string): string | undefined {
   if (!name.isWellFormed()) return undefined;
   const normalised = name.trim().normalize('NFC');
   const codePoints = [...normalised].length;
-  if (codePoints < 1 || codePoints > MAX_CODE_POINTS || FORBIDDEN.test(normalised)) return undefined;
+  if (codePoints < 1 || codePoints > MAX_COMMON_NAME_CODE_POINTS || FORBIDDEN.test(normalised)) return undefined;
   return normalised;
 }
 
-// What a server's certificate may be for: host names and addresses, in a strict reading of their text forms. Does not
-// ask whether a name exists or who it belongs to.
+/**
+ * A name of one common name (RFC 5280 section 4.1.2.4). Refuses, with a RangeError, one that is not normalised. An
+ * issuer is never encoded from text: verifiers compare names as bytes, so they are copied from its certificate.
+ *
+ *     Name ::= CHOICE { rdnSequence  SEQUENCE OF RelativeDistinguishedName }
+ *     RelativeDistinguishedName ::= SET SIZE (1..MAX) OF AttributeTypeAndValue
+ *     AttributeTypeAndValue ::= SEQUENCE { type OBJECT IDENTIFIER, value ANY }
+ */
+export function distinguishedName(commonName: string): Uint8Array {
+  if (normaliseCommonName(commonName) !== commonName) throw new RangeError('common name is not normalised');
+  return seq(setOf(seq(OIDS.commonName, utf8String(commonName))));
+}
 
 export interface ServerName {
   /** In lower case; of a wildcard with its `*`. */

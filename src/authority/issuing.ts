@@ -19,7 +19,7 @@ import {
   CsrRefused, generateKeyPair, type PrivateKey, readCertificationRequest, subjectPublicKeyInfo,
 } from './keys.ts';
 import {
-  type BundleProfile, type BundleRequest, deriveKeys, type DeriveKeys, deriveKeysInThread, makeBundle,
+  type BundleProfile, type BundleRequest, type DeriveKeys, deriveKeys, deriveKeysInThread, makeBundle,
 } from './pkcs12.ts';
 
 /** The contract: a serial that is taken is drawn anew so often. */

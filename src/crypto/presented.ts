@@ -1,31 +1,12 @@
-// The fingerprint by which reverse proxies name a client certificate. SHA-1 identifies here, as the contract wants it,
-// and proves nothing: the proxy has verified the certificate.
+// Certificates and keys that others show us: fingerprints, which of them our authority signed, the listener's own pair,
+// and the strict reader of DER (ITU-T X.690) behind all that reads bytes from outside.
 
 import { constants, createPrivateKey, hash, type KeyObject, X509Certificate } from 'node:crypto';
 
-/** Identifier octets (X.680 section 8.6) of the universal types; SEQUENCE and SET with the constructed bit. */
-export const TAGS = {
-  boolean: 0x01,
-  integer: 0x02,
-  bitString: 0x03,
-  octetString: 0x04,
-  null: 0x05,
-  oid: 0x06,
-  enumerated: 0x0a,
-  utf8String: 0x0c,
-  printableString: 0x13,
-  ia5String: 0x16,
-  utcTime: 0x17,
-  generalizedTime: 0x18,
-  bmpString: 0x1e,
-  sequence: 0x30,
-  set: 0x31,
-} as const;
-
-/** Set in the tag of a value that is made of values (X.690 section 8.1.2.5). */
-export const CONSTRUCTED_BIT = 0x20;
-
-/** SHA-1 of a certificate's DER: 40 lowercase hex characters. */
+/**
+ * SHA-1 of a certificate's DER: 40 lowercase hex characters, by which reverse proxies name a client certificate. It
+ * identifies, as the contract wants it, and proves nothing: the proxy has verified the certificate.
+ */
 export function fingerprintSha1(certificate: Uint8Array): string {
   return hash('sha1', certificate, 'hex');
 }
@@ -42,43 +23,6 @@ export function presentedCertificateSha1(bytes: Uint8Array): string | undefined 
     throw error;
   }
   return fingerprintSha1(bytes);
-}
-
-// What the TLS listener needs of certificates and keys: its own pair judged before it is used, and a client's
-// certificate traced to the authority. The handshake itself is http/tls.ts.
-
-/**
- * Options of OpenSSL (SSL_CTX_set_options(3)). Without renegotiation (which TLS 1.3 does not have) an identity stays
- * the same as long as the connection.
- */
-export const NO_RENEGOTIATION = constants.SSL_OP_NO_RENEGOTIATION;
-
-/** Without tickets every connection is a full handshake, so that an identity is what this connection proved. */
-export const FULL_HANDSHAKES_ONLY = constants.SSL_OP_NO_TICKET | NO_RENEGOTIATION;
-
-/** Forward secrecy and authenticated encryption alone; all that TLS 1.3 has, and what TLS 1.2 has of that kind. */
-export const CIPHERS = [
-  'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_128_GCM_SHA256',
-  'ECDHE-ECDSA-AES256-GCM-SHA384', 'ECDHE-RSA-AES256-GCM-SHA384',
-  'ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-RSA-CHACHA20-POLY1305',
-  'ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256',
-].join(':');
-
-/** What is wrong with a server's certificate and key. */
-export type ServerPairFault = 'certificateForm' | 'keyForm' | 'keyEncrypted' | 'keyOfAnother';
-
-export type ServerPair = { readonly fault: ServerPairFault } | { readonly expiresAt: number };
-
-/** Both as PEM, the server's certificate before those of its issuers. Gives when it runs out, in Unix seconds. */
-export function readServerPair(certificatePem: string, keyPem: string): ServerPair {
-  const certificate = attempt(() => new X509Certificate(certificatePem));
-  if (certificate === undefined) return { fault: 'certificateForm' };
-  // PKCS#8 (RFC 5958) and what OpenSSL wrote before it.
-  if (/ENCRYPTED/.test(keyPem)) return { fault: 'keyEncrypted' };
-  const key = attempt((): KeyObject => createPrivateKey(keyPem));
-  if (key === undefined) return { fault: 'keyForm' };
-  if (!certificate.checkPrivateKey(key)) return { fault: 'keyOfAnother' };
-  return { expiresAt: Math.floor(certificate.validToDate.getTime() / 1000) };
 }
 
 /** Of DER. */
@@ -107,6 +51,41 @@ export function firstCertificate(pem: string): Uint8Array | undefined {
   return attempt(() => new X509Certificate(pem).raw);
 }
 
+/**
+ * Options of OpenSSL (SSL_CTX_set_options(3)). Without renegotiation (which TLS 1.3 does not have) an identity stays
+ * the same as long as the connection.
+ */
+export const NO_RENEGOTIATION = constants.SSL_OP_NO_RENEGOTIATION;
+
+/** Without tickets every connection is a full handshake, so that an identity is what this connection proved. */
+export const FULL_HANDSHAKES_ONLY = constants.SSL_OP_NO_TICKET | NO_RENEGOTIATION;
+
+/** Forward secrecy and authenticated encryption alone; all that TLS 1.3 has, and what TLS 1.2 has of that kind. */
+export const CIPHERS = [
+  'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_128_GCM_SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384', 'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-RSA-CHACHA20-POLY1305',
+  'ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256',
+].join(':');
+
+/** What is wrong with a server's certificate and key. */
+export type ServerPairFault = 'certificateForm' | 'keyForm' | 'keyEncrypted' | 'keyOfAnother';
+
+/** Both as PEM, the server's certificate before those of its issuers. Gives when it runs out, in Unix seconds. */
+export function readServerPair(
+  certificatePem: string,
+  keyPem: string,
+): { readonly fault: ServerPairFault } | { readonly expiresAt: number } {
+  const certificate = attempt(() => new X509Certificate(certificatePem));
+  if (certificate === undefined) return { fault: 'certificateForm' };
+  // PKCS#8 (RFC 5958) and what OpenSSL wrote before it.
+  if (/ENCRYPTED/.test(keyPem)) return { fault: 'keyEncrypted' };
+  const key = attempt((): KeyObject => createPrivateKey(keyPem));
+  if (key === undefined) return { fault: 'keyForm' };
+  if (!certificate.checkPrivateKey(key)) return { fault: 'keyOfAnother' };
+  return { expiresAt: Math.floor(certificate.validToDate.getTime() / 1000) };
+}
+
 /** Why it fails does not matter: OpenSSL's own words may repeat a part of what it was given. */
 function attempt<T>(parse: () => T): T | undefined {
   try {
@@ -116,9 +95,49 @@ function attempt<T>(parse: () => T): T | undefined {
   }
 }
 
-// Strict DER reader (ITU-T X.690): takes bytes that come from outside apart, and refuses every form that is not the
-// canonical one. Knows encodings, not meanings: whether text fits its string type, or an OCTET STRING holds more DER,
-// is not looked at.
+// The reader takes DER apart, and refuses every other form of the same values. Knows encodings, not meanings: whether
+// text fits its string type, or an OCTET STRING holds more DER, is not looked at.
+
+/** Identifier octets (X.680 section 8.6) of the universal types; SEQUENCE and SET with the constructed bit. */
+export const TAGS = {
+  boolean: 0x01, integer: 0x02, bitString: 0x03, octetString: 0x04, null: 0x05, oid: 0x06, enumerated: 0x0a,
+  utf8String: 0x0c, ia5String: 0x16, utcTime: 0x17, generalizedTime: 0x18, bmpString: 0x1e, sequence: 0x30, set: 0x31,
+} as const;
+
+/** Set in the tag of a value that is made of values (X.690 section 8.1.2.5). */
+export const CONSTRUCTED_BIT = 0x20;
+
+const CLASS_BITS = 0xc0;
+
+/** Five bits that announce a tag of several octets (X.690 section 8.1.2.4), which none of our formats has. */
+const LONG_TAG = 0x1f;
+
+/** Deeper than any request or certificate goes, so that recursion has an end. */
+const MAX_DEPTH = 16;
+
+/** What we read is kilobytes; four octets of length would be gigabytes. */
+const MAX_LENGTH_OCTETS = 4;
+
+/** X.690 section 8.3.2: the first nine bits are neither all zeros nor all ones. */
+const MINIMAL_INTEGER = /^(?!\x00[\x00-\x7f]|\xff[\x80-\xff])[^]/;
+
+/** The content, octet by octet, of the universal types that may occur, all primitive in DER (X.690 section 10.2). */
+const CANONICAL: ReadonlyMap<number, RegExp> = new Map([
+  [TAGS.boolean, /^[\x00\xff]$/],
+  [TAGS.integer, MINIMAL_INTEGER],
+  [TAGS.bitString, /^[\x00-\x07]/], // and hasUnusedZeros
+  [TAGS.null, /^$/],
+  // Section 8.19.2: each subidentifier has an end, and no leading zeros.
+  [TAGS.oid, /^(?:(?!\x80)[\x80-\xff]*[\x00-\x7f])+$/],
+  [TAGS.enumerated, MINIMAL_INTEGER],
+  [TAGS.utcTime, /^\d{12}Z$/], // section 11.8
+  [TAGS.generalizedTime, /^\d{14}(?:\.\d*[1-9])?Z$/], // section 11.7
+]);
+
+/** OCTET STRING, UTF8, Numeric, Printable, Teletex, IA5, Visible, Universal and BMP strings. */
+const ANY_CONTENT: readonly number[] = [
+  TAGS.octetString, TAGS.utf8String, 0x12, 0x13, 0x14, TAGS.ia5String, 0x1a, 0x1c, TAGS.bmpString,
+];
 
 export class DerError extends Error {
   override readonly name = 'DerError';
@@ -136,36 +155,6 @@ export interface DerElement {
   readonly children: readonly DerElement[];
 }
 
-/** Deeper than any request or certificate goes, so that recursion has an end. */
-const MAX_DEPTH = 16;
-
-/** What we read is kilobytes; four octets of length would be gigabytes. */
-const MAX_LENGTH_OCTETS = 4;
-
-const CLASS_BITS = 0xc0;
-const NUMBER_BITS = 0x1f;
-
-/** The universal types that may occur, all primitive in DER (X.690 section 10.2), and what makes each canonical. */
-const PRIMITIVE_RULES: ReadonlyMap<number, (content: Uint8Array) => boolean> = new Map([
-  [TAGS.boolean, (content) => content.length === 1 && (content[0] === 0x00 || content[0] === 0xff)],
-  [TAGS.integer, isMinimalInteger],
-  [TAGS.bitString, isCanonicalBitString],
-  [TAGS.octetString, anyContent],
-  [TAGS.null, (content) => content.length === 0],
-  [TAGS.oid, isCanonicalOid],
-  [TAGS.enumerated, isMinimalInteger],
-  [TAGS.utf8String, anyContent],
-  [0x12, anyContent], // NumericString
-  [TAGS.printableString, anyContent],
-  [0x14, anyContent], // TeletexString
-  [TAGS.ia5String, anyContent],
-  [TAGS.utcTime, (content) => /^\d{12}Z$/.test(latin1(content))], // X.690 section 11.8
-  [TAGS.generalizedTime, (content) => /^\d{14}(?:\.\d*[1-9])?Z$/.test(latin1(content))], // X.690 section 11.7
-  [0x1a, anyContent], // VisibleString
-  [0x1c, anyContent], // UniversalString
-  [TAGS.bmpString, anyContent],
-]);
-
 /** The one value that the bytes encode, checked throughout. Throws a DerError otherwise, also for trailing bytes. */
 export function readDer(bytes: Uint8Array): DerElement {
   const [element, ...trailing] = readElements(bytes, 0, bytes.length, 0);
@@ -175,10 +164,9 @@ export function readDer(bytes: Uint8Array): DerElement {
 
 /** The components of a SEQUENCE that has exactly these tags in this order; a DerError otherwise. */
 export function components<const Tags extends readonly number[]>(
-  element: DerElement,
+  { tag, children }: DerElement,
   ...tags: Tags
 ): { readonly [Position in keyof Tags]: DerElement } {
-  const { tag, children } = element;
   const fits = tag === TAGS.sequence && children.length === tags.length && children.every((c, i) => c.tag === tags[i]);
   if (!fits) throw new DerError('sequence of other components than expected');
   return children as unknown as { readonly [Position in keyof Tags]: DerElement };
@@ -190,48 +178,42 @@ export function isEncoding(element: DerElement, encoding: Uint8Array): boolean {
 }
 
 /** The number of an INTEGER from 0 up to what is exact; a DerError otherwise. */
-export function integerValue(element: DerElement): number {
-  const value = Number(`0x${Buffer.from(element.content).toString('hex')}`);
-  const isNegative = (element.content[0] ?? 0) >= 0x80;
-  const isExact = element.tag === TAGS.integer && !isNegative && Number.isSafeInteger(value);
-  if (!isExact) throw new DerError('unsupported INTEGER');
+export function integerValue({ tag, content }: DerElement): number {
+  const value = Number(`0x${Buffer.from(content).toString('hex')}`);
+  const isNegative = (content[0] ?? 0) >= 0x80;
+  if (tag !== TAGS.integer || isNegative || !Number.isSafeInteger(value)) throw new DerError('unsupported INTEGER');
   return value;
 }
 
 /** The octets of a BIT STRING without unused bits; a DerError otherwise. */
-export function bitStringOctets(element: DerElement): Uint8Array {
-  if (element.tag !== TAGS.bitString || element.content[0] !== 0) throw new DerError('unsupported BIT STRING');
-  return element.content.subarray(1);
+export function bitStringOctets({ tag, content }: DerElement): Uint8Array {
+  if (tag !== TAGS.bitString || content[0] !== 0) throw new DerError('unsupported BIT STRING');
+  return content.subarray(1);
 }
 
 function readElements(bytes: Uint8Array, start: number, end: number, depth: number): DerElement[] {
   if (depth > MAX_DEPTH) throw new DerError(`nested too deeply at byte ${start}`);
   const elements: DerElement[] = [];
-  let at = start;
-  while (at < end) {
+  for (let at = start; at < end; at += elements.at(-1)!.encoding.length) {
     const tag = bytes[at]!;
-    if ((tag & NUMBER_BITS) === NUMBER_BITS) throw new DerError(`tag of several octets at byte ${at}`);
+    if ((tag & LONG_TAG) === LONG_TAG) throw new DerError(`tag of several octets at byte ${at}`);
     const { from, to } = contentBounds(bytes, at, end);
-    const content = bytes.subarray(from, to);
-    const isConstructed = (tag & CONSTRUCTED_BIT) !== 0;
-    const children = isConstructed ? readElements(bytes, from, to, depth + 1) : [];
-    const element = { tag, encoding: bytes.subarray(at, to), content, children };
-    checkType(element, at);
+    const children = (tag & CONSTRUCTED_BIT) === 0 ? [] : readElements(bytes, from, to, depth + 1);
+    const element = { tag, encoding: bytes.subarray(at, to), content: bytes.subarray(from, to), children };
+    requireCanonical(element, at);
     elements.push(element);
-    at = to;
   }
   return elements;
 }
 
 /** Where the content of the value at `start` begins and ends: X.690 section 10.1, definite and in the fewest octets. */
 function contentBounds(bytes: Uint8Array, start: number, end: number): { from: number; to: number } {
-  if (start + 1 >= end) throw new DerError(`value cut off at byte ${start}`);
-  const first = bytes[start + 1]!;
+  const first = bytes[start + 1] ?? 0;
   const lengthOctets = first < 0x80 ? 0 : first & 0x7f;
-  if (first >= 0x80 && (lengthOctets === 0 || lengthOctets > MAX_LENGTH_OCTETS)) {
+  const from = start + 2 + lengthOctets;
+  if (start + 2 <= end && (first === 0x80 || lengthOctets > MAX_LENGTH_OCTETS)) {
     throw new DerError(`indefinite or oversized length at byte ${start}`);
   }
-  const from = start + 2 + lengthOctets;
   if (from > end) throw new DerError(`value cut off at byte ${start}`);
   const bigEndian = bytes.subarray(start + 2, from);
   const size = lengthOctets === 0 ? first : bigEndian.reduce((sum, octet) => sum * 256 + octet, 0);
@@ -241,53 +223,24 @@ function contentBounds(bytes: Uint8Array, start: number, end: number): { from: n
   return { from, to: from + size };
 }
 
-function checkType({ tag, content, children }: DerElement, start: number): void {
+function requireCanonical({ tag, content, children }: DerElement, start: number): void {
   // What stands behind a context-specific tag, only the format that uses it can say.
-  if ((tag & CLASS_BITS) !== 0 || tag === TAGS.sequence) return;
+  if ((tag & CLASS_BITS) !== 0 || tag === TAGS.sequence || ANY_CONTENT.includes(tag)) return;
   if (tag === TAGS.set) {
-    if (!isSorted(children)) throw new DerError(`set not in its canonical order at byte ${start}`);
+    // X.690 section 11.6; every SET of our formats is a SET OF.
+    const encodings = children.map(({ encoding }) => encoding);
+    const isSorted = encodings.every((encoding, i) => i === 0 || Buffer.compare(encodings[i - 1]!, encoding) <= 0);
+    if (!isSorted) throw new DerError(`set not in its canonical order at byte ${start}`);
     return;
   }
-  const isCanonical = PRIMITIVE_RULES.get(tag);
-  if (isCanonical === undefined) throw new DerError(`unsupported type at byte ${start}`);
-  if (!isCanonical(content)) throw new DerError(`value not in its canonical form at byte ${start}`);
+  const form = CANONICAL.get(tag);
+  if (form === undefined) throw new DerError(`unsupported type at byte ${start}`);
+  const isOfForm = form.test(Buffer.from(content).toString('latin1'));
+  if (!isOfForm || (tag === TAGS.bitString && !hasUnusedZeros(content))) throw new DerError(`value not in its canonical form at byte ${start}`);
 }
 
-/** X.690 section 11.6; every SET of our formats is a SET OF. */
-function isSorted(elements: readonly DerElement[]): boolean {
-  return elements.every((element, i) => {
-    const previous = elements[i - 1];
-    return previous === undefined || Buffer.compare(previous.encoding, element.encoding) <= 0;
-  });
-}
-
-/** X.690 section 8.3.2: the first nine bits are neither all zeros nor all ones. */
-function isMinimalInteger(content: Uint8Array): boolean {
-  const [first, second] = content;
-  if (first === undefined) return false;
-  if (second === undefined) return true;
-  return !(first === 0x00 && second < 0x80) && !(first === 0xff && second >= 0x80);
-}
-
-/** X.690 section 11.2.1: the unused bits, at most seven, are zero. */
-function isCanonicalBitString(content: Uint8Array): boolean {
-  const [unused = 8] = content;
-  const last = content.length > 1 ? content.at(-1) : undefined;
-  if (last === undefined) return unused === 0;
-  return unused <= 7 && (last & ((1 << unused) - 1)) === 0;
-}
-
-/** X.690 section 8.19.2: each subidentifier has an end, and no leading zeros. */
-function isCanonicalOid(content: Uint8Array): boolean {
-  const last = content.at(-1);
-  if (last === undefined || last >= 0x80) return false;
-  return content.every((octet, i) => octet !== 0x80 || (content[i - 1] ?? 0) >= 0x80);
-}
-
-function anyContent(): boolean {
-  return true;
-}
-
-function latin1(content: Uint8Array): string {
-  return Buffer.from(content).toString('latin1');
+/** X.690 section 11.2.1: the unused bits, as many as the first octet says, are those of the last octet, and zero. */
+function hasUnusedZeros(content: Uint8Array): boolean {
+  const [unused = 0] = content;
+  return content.length === 1 ? unused === 0 : (content.at(-1)! & ((1 << unused) - 1)) === 0;
 }

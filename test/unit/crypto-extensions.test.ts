@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import {
-  authorityBasicConstraints, authorityKeyIdentifier, authorityKeyUsage, clientAuthOnly, clientKeyUsage,
-  crlNumber, keyIdentifier, leafBasicConstraints, reasonCode, REVOCATION_REASONS, type RevocationReason,
+  AUTHORITY_BASIC_CONSTRAINTS, AUTHORITY_KEY_USAGE, authorityKeyIdentifier, CLIENT_AUTH_ONLY, CLIENT_KEY_USAGE,
+  crlNumber, keyIdentifier, LEAF_BASIC_CONSTRAINTS, reasonCode, REVOCATION_REASONS, type RevocationReason,
   subjectKeyIdentifier,
 } from '../../src/authority/certificates.ts';
 import { generateKeyPair, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
@@ -14,17 +14,17 @@ const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 const IDENTIFIER = '000102030405060708090a0b0c0d0e0f10111213';
 
 test('basicConstraints: an authority without authorities below it, and a leaf by an empty sequence', () => {
-  assert.equal(hex(authorityBasicConstraints()), '30120603551d130101ff040830060101ff020100');
-  assert.equal(hex(leafBasicConstraints()), '300c0603551d130101ff04023000');
+  assert.equal(hex(AUTHORITY_BASIC_CONSTRAINTS), '30120603551d130101ff040830060101ff020100');
+  assert.equal(hex(LEAF_BASIC_CONSTRAINTS), '300c0603551d130101ff04023000');
 });
 
 test('keyUsage: keyCertSign and cRLSign with one unused bit, digitalSignature with seven', () => {
-  assert.equal(hex(authorityKeyUsage()), '300e0603551d0f0101ff040403020106');
-  assert.equal(hex(clientKeyUsage()), '300e0603551d0f0101ff040403020780');
+  assert.equal(hex(AUTHORITY_KEY_USAGE), '300e0603551d0f0101ff040403020106');
+  assert.equal(hex(CLIENT_KEY_USAGE), '300e0603551d0f0101ff040403020780');
 });
 
 test('extKeyUsage: clientAuth, not critical', () => {
-  assert.equal(hex(clientAuthOnly()), '30130603551d25040c300a06082b06010505070302');
+  assert.equal(hex(CLIENT_AUTH_ONLY), '30130603551d25040c300a06082b06010505070302');
 });
 
 test('subjectKeyIdentifier, authorityKeyIdentifier: the identifier alone', () => {

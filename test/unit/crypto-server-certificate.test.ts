@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
 import {
-  makeServerCertificate, serverAuthOnly, shownFingerprint, subjectAltName, validityFrom,
+  makeServerCertificate, SERVER_AUTH_ONLY, shownFingerprint, subjectAltName, validityFrom,
 } from '../../src/authority/certificates.ts';
 import { parseServerName, type ServerName } from '../../src/authority/der.ts';
 import { generateServerKeyPair, sign } from '../../src/authority/keys.ts';
@@ -24,7 +24,7 @@ test('subjectAltName: dNSName [2], iPAddress [7] of four or sixteen bytes, not c
 });
 
 test('extKeyUsage: serverAuth, not critical', () => {
-  assert.equal(hex(serverAuthOnly()), '30130603551d25040c300a06082b06010505070301');
+  assert.equal(hex(SERVER_AUTH_ONLY), '30130603551d25040c300a06082b06010505070301');
 });
 
 test('generateServerKeyPair, signSha256: P-256 and the digest that goes with it', async () => {
