@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 import { DAY_SECONDS, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import type { Parts } from '../pastes/parts.ts';
 import type { Store } from '../store/open.ts';
-import type { Certificate, StoredCrl } from '../store/store.ts';
+import type { StoredCrl } from '../store/store.ts';
 import type { Authorities } from './authority.ts';
 import {
   authorityKeyIdentifier, certificateSerialNumber, crlNumber, ECDSA_WITH_SHA384, readIssuer, reasonCode,
@@ -109,15 +109,9 @@ async function* entriesSince(
   { certificates }: RevocationListParts['store'],
   lastUpdate: number,
 ): AsyncGenerator<RevokedCertificate> {
-  for await (const certificate of certificates.listRevoked()) {
-    if (Math.max(certificate.expiresAt, certificate.revokedAt!) >= lastUpdate) yield entryOf(certificate);
+  for await (const { serial, expiresAt, revokedAt, revocationReason: reason } of certificates.listRevoked()) {
+    if (Math.max(expiresAt, revokedAt!) >= lastUpdate) yield { serial, revokedAt: revokedAt!, reason };
   }
-}
-
-/** Of a certificate that is revoked. */
-function entryOf({ serial, revokedAt, revocationReason }: Certificate): RevokedCertificate {
-  const reason = revocationReason !== null && isRevocationReason(revocationReason) ? { reason: revocationReason } : {};
-  return { serial, revokedAt: revokedAt!, ...reason };
 }
 
 export interface RevokedCertificate {
@@ -125,7 +119,8 @@ export interface RevokedCertificate {
   readonly serial: string;
   /** Unix seconds. */
   readonly revokedAt: number;
-  readonly reason?: RevocationReason;
+  /** One that is not known is left out. */
+  readonly reason?: string | null;
 }
 
 export interface CrlRequest {
@@ -190,6 +185,7 @@ async function revokedCertificates(revoked: CrlRequest['revoked']): Promise<Uint
  *       crlEntryExtensions  Extensions OPTIONAL }
  */
 function revokedCertificate({ serial, revokedAt, reason }: RevokedCertificate): Uint8Array {
-  const crlEntryExtensions = reason === undefined ? [] : [seq(reasonCode(reason))];
+  const isNamed = typeof reason === 'string' && isRevocationReason(reason);
+  const crlEntryExtensions = isNamed ? [seq(reasonCode(reason))] : [];
   return seq(certificateSerialNumber(serial), time(revokedAt), ...crlEntryExtensions);
 }

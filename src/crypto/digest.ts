@@ -8,13 +8,7 @@ import type { RandomBytes } from '../core/time.ts';
 
 /** A digest that has taken no bytes yet. `digest()` gives 32 bytes, once; it and `update` throw after that. */
 export function createSha256(): Digest {
-  const sha256 = createHash('sha256');
-  return {
-    update: (bytes) => {
-      sha256.update(bytes);
-    },
-    digest: () => sha256.digest(),
-  };
+  return createHash('sha256');
 }
 
 /** The 32 bytes of the digest; `hash` is quicker than a Hash object where everything is at hand. */
@@ -37,8 +31,7 @@ export function hmacSha256(key: HmacKey | Uint8Array, message: string | Uint8Arr
   return createHmac('sha256', key).update(message).digest();
 }
 
-// Randomness as production hands it in: the operating system's, through OpenSSL. Key pairs are
-// made elsewhere.
+// Randomness as production hands it in: the operating system's, through OpenSSL.
 
 /** Fetched at a time: a call costs a microsecond or two, whether it is for 16 bytes or for these. */
 const POOL_BYTES = 2048;

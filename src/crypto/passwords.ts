@@ -1,6 +1,5 @@
 // Passwords of pastes: PBKDF2-HMAC-SHA256 (RFC 8018 section 5.2) with 600 000 iterations and a 32-byte salt, as the
-// contract says. Does not bound how many checks run at once, which cost about 0.1 s of CPU each: that is
-// limits/work-queue.ts.
+// contract says. A check costs about 0.1 s of CPU: limits/work-queue.ts bounds how many run at once.
 
 import { pbkdf2, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -21,25 +20,14 @@ const MAX_ITERATIONS = 10_000_000;
 /** 43 characters of base64url are 32 bytes and no padding. */
 const STORED = /^pbkdf2-sha256\$([1-9][0-9]{0,8})\$([A-Za-z0-9_-]{43})\$([A-Za-z0-9_-]{43})$/;
 
-interface StoredPassword {
-  readonly iterations: number;
-  readonly salt: Uint8Array;
-  readonly key: Uint8Array;
-}
-
 /** PBKDF2 with HMAC-SHA256 on the thread pool; text is taken as UTF-8, not normalised. */
-export async function pbkdf2Sha256(
-  password: string | Uint8Array,
-  salt: Uint8Array,
-  iterations: number,
-  keyBytes: number,
+export function pbkdf2Sha256(
+  password: string | Uint8Array, salt: Uint8Array, iterations: number, keyBytes: number,
 ): Promise<Uint8Array> {
   return derive(password, salt, iterations, keyBytes, 'sha256');
 }
 
-/**
- * The text to store for a password: `pbkdf2-sha256$600000$<salt>$<key>`, both in base64url, under a salt of its own.
- */
+/** The text to store for a password: `pbkdf2-sha256$600000$<salt>$<key>` in base64url, under a salt of its own. */
 export async function hashPassword(password: string, random: RandomBytes): Promise<string> {
   const salt = random(SALT_BYTES);
   return storedText(salt, await pbkdf2Sha256(password, salt, ITERATIONS, KEY_BYTES));
@@ -66,7 +54,7 @@ function storedText(salt: Uint8Array, key: Uint8Array): string {
   return `${SCHEME}$${ITERATIONS}$${base64url(salt)}$${base64url(key)}`;
 }
 
-function parseStored(stored: string): StoredPassword {
+function parseStored(stored: string) {
   const [, iterations, salt, key] = STORED.exec(stored) ?? [];
   const count = Number(iterations);
   // The text itself stays out of the message: it is as good as the password to whoever can guess.

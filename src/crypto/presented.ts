@@ -236,7 +236,8 @@ function requireCanonical({ tag, content, children }: DerElement, start: number)
   const form = CANONICAL.get(tag);
   if (form === undefined) throw new DerError(`unsupported type at byte ${start}`);
   const isOfForm = form.test(Buffer.from(content).toString('latin1'));
-  if (!isOfForm || (tag === TAGS.bitString && !hasUnusedZeros(content))) throw new DerError(`value not in its canonical form at byte ${start}`);
+  if (isOfForm && (tag !== TAGS.bitString || hasUnusedZeros(content))) return;
+  throw new DerError(`value not in its canonical form at byte ${start}`);
 }
 
 /** X.690 section 11.2.1: the unused bits, as many as the first octet says, are those of the last octet, and zero. */

@@ -1,6 +1,5 @@
-// Proof-of-work: signed challenge tokens `<nonce>:<expires>:<difficulty>:<signature>` and the check of a solution. Does
-// not know which challenges were used: that is decided in the store, in the transaction that stores what the work was
-// for.
+// Proof-of-work: signed challenge tokens `<nonce>:<expires>:<difficulty>:<signature>` and the check of a solution. The
+// store decides which challenges were used, in the transaction that stores what the work was for.
 
 import { hash, timingSafeEqual } from 'node:crypto';
 import { type HmacKey, hmacSha256 } from './digest.ts';
@@ -27,10 +26,14 @@ export function challengeToken(key: HmacKey | Uint8Array, purpose: Purpose, chal
   return `${signedText(challenge)}:${Buffer.from(signature(key, purpose, challenge)).toString('hex')}`;
 }
 
-/** The challenge that a token names, with its signature still to be checked; undefined when it is not of the form. */
-export function parseToken(
-  token: string,
-): { readonly challenge: Challenge; readonly signature: Uint8Array } | undefined {
+interface ParsedToken {
+  readonly challenge: Challenge;
+  /** Still to be checked. */
+  readonly signature: Uint8Array;
+}
+
+/** Undefined when the token is not of the form. */
+export function parseToken(token: string): ParsedToken | undefined {
   const [, nonce, expires, difficulty, signed] = TOKEN.exec(token) ?? [];
   if (nonce === undefined || signed === undefined) return undefined;
   const challenge = { nonce, expiresAt: Number(expires), difficultyBits: Number(difficulty) };
@@ -38,11 +41,7 @@ export function parseToken(
 }
 
 /** Whether this service signed the challenge for that purpose; constant time. */
-export function isSigned(
-  key: HmacKey | Uint8Array,
-  purpose: Purpose,
-  parsed: { readonly challenge: Challenge; readonly signature: Uint8Array },
-): boolean {
+export function isSigned(key: HmacKey | Uint8Array, purpose: Purpose, parsed: ParsedToken): boolean {
   return timingSafeEqual(signature(key, purpose, parsed.challenge), parsed.signature);
 }
 
