@@ -26,25 +26,17 @@ interface Dated {
   readonly validity: Validity;
 }
 
-export interface AuthorityRequest extends Dated {
-  /** As normaliseCommonName returns it. */
-  readonly commonName: string;
+interface Keyed extends Dated {
   readonly keyPair: KeyPair;
 }
 
 export interface ClientRequest extends Dated {
+  /** As normaliseCommonName returns it. */
   readonly commonName: string;
   /** The client's SubjectPublicKeyInfo in DER, on secp384r1. */
   readonly spki: Uint8Array;
   /** The key to `spki`, to be proved, where it was made here. */
   readonly privateKey?: PrivateKey;
-}
-
-export interface ServerRequest extends Dated {
-  /** One or more. */
-  readonly names: readonly ServerName[];
-  /** On P-256. */
-  readonly keyPair: KeyPair;
 }
 
 /**
@@ -58,7 +50,7 @@ export function validityFrom(issuedAt: number, days: number, latest: number = LA
 }
 
 /** The certificate of a new authority in DER. Rejects with a RangeError what can't be encoded. */
-export async function makeAuthorityCertificate(request: AuthorityRequest): Promise<Uint8Array> {
+export async function makeAuthorityCertificate(request: Keyed & { commonName: string }): Promise<Uint8Array> {
   const extensions = [AUTHORITY_BASIC_CONSTRAINTS, AUTHORITY_KEY_USAGE, CLIENT_AUTH_ONLY];
   return makeSelfSigned(request, distinguishedName(request.commonName), extensions, ECDSA_WITH_SHA384);
 }
@@ -94,7 +86,7 @@ const NAMELESS = 'pasted';
  * self-signed, and with it a leaf breaks RFC 5280 section 4.2.1.9; without the extension every use is allowed, and
  * extKeyUsage says which.
  */
-export async function makeServerCertificate(request: ServerRequest): Promise<Uint8Array> {
+export async function makeServerCertificate(request: Keyed & { names: readonly ServerName[] }): Promise<Uint8Array> {
   const [first] = request.names;
   if (first === undefined) throw new RangeError('a server has a name');
   const subject = distinguishedName(normaliseCommonName(first.name) ?? NAMELESS);
@@ -104,7 +96,7 @@ export async function makeServerCertificate(request: ServerRequest): Promise<Uin
 
 /** The key's identifier comes after the other extensions. */
 async function makeSelfSigned(
-  request: Dated & { readonly keyPair: KeyPair },
+  request: Keyed,
   subject: Uint8Array,
   extensions: readonly Uint8Array[],
   algorithm: Uint8Array,

@@ -15,10 +15,10 @@ import type { StoredAuthority, StoredCrl } from '../store/store.ts';
 import { Authorities, DEFAULT_AUTHORITY_NAME } from './authority.ts';
 import { normaliseCommonName } from './der.ts';
 import {
-  Bundles, type CertificateRecord, issueCertificate, type IssuedCertificate, listCertificates, newKey, register,
-  requestedKey, requireRevocable, revokeCertificate,
+  Bundles, type CertificateRecord, type CertifiedKey, issueCertificate, type IssuedCertificate, listCertificates,
+  newKey, requireRevocable, revokeCertificate,
 } from './issuing.ts';
-import { encodeLongPem, encodePem, privateKeyPem } from './keys.ts';
+import { encodeLongPem, encodePem, privateKeyPem, readCertificationRequest } from './keys.ts';
 import type { BundleProfile } from './pkcs12.ts';
 import { isRevocationReason, RevocationList } from './revocation-list.ts';
 
@@ -127,7 +127,7 @@ async function answerIssued(room: Room, request: Request): Promise<Reply> {
   if (commonName === undefined) throw new Refusal('commonNameRequired');
   const authority = await room.authorities.signing();
   const csr = textMember(body, 'csr', () => new Refusal('csrInvalid', { hint: 'csr must be PEM text' }));
-  const key = csr === undefined ? await newKey() : requestedKey(csr);
+  const key: CertifiedKey = csr === undefined ? await newKey() : { spki: readCertificationRequest(csr) };
   const requester = requesterOf(request, caller.fingerprint);
   const issued = await issueCertificate(room, { commonName, key, requester, spend: null }, authority);
   const keyPem = key.privateKey === undefined ? undefined : privateKeyPem(key.privateKey);
@@ -166,6 +166,10 @@ async function registrationChallenge({ authorities, challenges }: Room, request:
   return jsonReply(200, { ...presentChallenge(challenge), ...unavailable }, { Vary: 'Accept' });
 }
 
+/**
+ * Whoever has done the work gets a certificate and its key; the authority is made when there is none. The bundle is
+ * made before the certificate is recorded, so that a failure costs the caller nothing.
+ */
 async function answerRegistered(room: Room, request: Request): Promise<Reply> {
   const { fingerprint } = await room.identity.callerOf(request);
   const shown = work(request.headers);
@@ -174,25 +178,29 @@ async function answerRegistered(room: Room, request: Request): Promise<Reply> {
     throw hintingClient(error, request.publicUrl, registerCommand(request.publicUrl));
   });
   const body = await jsonBodyOf(request);
-  const registered = await register(room, {
-    commonName: commonNameOf(body) ?? uuidFromHex(Buffer.from(room.random(UUID_BYTES)).toString('hex')),
-    profile: bundleProfile(body),
-    bundlePassword: bundlePassword(body),
-    spend,
-    requester: requesterOf(request, fingerprint),
-  });
+  const commonName = commonNameOf(body) ?? uuidFromHex(Buffer.from(room.random(UUID_BYTES)).toString('hex'));
+  const wanted = { profile: bundleProfile(body), password: bundlePassword(body), friendlyName: commonName };
+  const requester = requesterOf(request, fingerprint);
+  const authority = await room.authorities.ensured(requester);
+  const key = await newKey();
+  let bundle = new Uint8Array();
+  const before = async (certificate: Uint8Array): Promise<void> => {
+    const content = { certificate, privateKey: key.privateKey, authority: authority.certificate };
+    bundle = new Uint8Array(await room.bundles.make({ ...wanted, ...content }, request.clientAddress));
+  };
+  const issued = await issueCertificate(room, { commonName, key, requester, spend, before }, authority);
   const headers = {
     'Content-Type': 'application/x-pkcs12',
     'Content-Disposition': 'attachment; filename="client.p12"',
-    'X-Fingerprint-SHA1': registered.fingerprint,
-    'X-Certificate-Expires': String(registered.expiresAt),
-    'X-Is-Admin': registered.isAdmin ? '1' : '0',
+    'X-Fingerprint-SHA1': issued.fingerprint,
+    'X-Certificate-Expires': String(issued.expiresAt),
+    'X-Is-Admin': issued.isAdmin ? '1' : '0',
   };
-  return { status: 200, headers, body: registered.bundle };
+  return { status: 200, headers, body: bundle };
 }
 
-function requesterOf({ clientAddress }: Request, fingerprint: string | null) {
-  return { fingerprint, clientAddress } satisfies Requester;
+function requesterOf({ clientAddress }: Request, fingerprint: string | null): Requester {
+  return { fingerprint, clientAddress };
 }
 
 /** The normalised name; undefined when none is given, or an empty one. */

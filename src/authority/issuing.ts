@@ -13,14 +13,10 @@ import type { Parts } from '../pastes/parts.ts';
 import { inTurn } from '../pastes/passwords.ts';
 import type { Store } from '../store/open.ts';
 import { type Certificate, type Listed, type Page, type SpentChallenge, StoreError } from '../store/store.ts';
-import type { Authorities, SigningAuthority } from './authority.ts';
+import type { SigningAuthority } from './authority.ts';
 import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom } from './certificates.ts';
-import {
-  CsrRefused, generateKeyPair, type PrivateKey, readCertificationRequest, subjectPublicKeyInfo,
-} from './keys.ts';
-import {
-  type BundleProfile, type BundleRequest, type DeriveKeys, deriveKeys, deriveKeysInThread, makeBundle,
-} from './pkcs12.ts';
+import { generateKeyPair, type PrivateKey, subjectPublicKeyInfo } from './keys.ts';
+import { type BundleRequest, type DeriveKeys, deriveKeys, deriveKeysInThread, makeBundle } from './pkcs12.ts';
 
 /** The contract: a serial that is taken is drawn anew so often. */
 const SERIAL_ATTEMPTS = 5;
@@ -73,16 +69,6 @@ export class NotFirstError extends Error {
 export async function newKey(): Promise<Required<CertifiedKey>> {
   const { publicKey, privateKey } = await generateKeyPair();
   return { spki: subjectPublicKeyInfo(publicKey), privateKey };
-}
-
-/** The key of a certificate signing request in PEM. */
-export function requestedKey(csr: string): CertifiedKey {
-  try {
-    return { spki: readCertificationRequest(csr) };
-  } catch (error) {
-    if (error instanceof CsrRefused) throw new Refusal('csrInvalid', { hint: error.message });
-    throw error;
-  }
 }
 
 export async function issueCertificate(
@@ -185,35 +171,6 @@ export async function revokeCertificate(
   const outcome = await store.certificates.revoke({ serial, nowSeconds: unixSeconds(clock), reason, revoked });
   if (outcome.refused !== null) throw new Refusal(outcome.refused);
   audit.announce(revoked);
-}
-
-// POST /register: whoever has done the work gets a certificate and its key in a PKCS#12 bundle. The authority is made
-// when there is none. The bundle is made before the certificate is recorded: a failure costs the caller nothing.
-
-export interface RegistrationRequest {
-  readonly commonName: string;
-  readonly profile: BundleProfile;
-  /** Of the bundle; empty for none. */
-  readonly bundlePassword: string;
-  readonly spend: SpentChallenge | null;
-  readonly requester: Requester & { readonly clientAddress: string };
-}
-
-/** The bundle is PKCS#12 in DER. */
-export async function register(
-  parts: IssuingParts & { readonly authorities: Authorities; readonly bundles: Bundles },
-  { commonName, profile, bundlePassword: password, spend, requester }: RegistrationRequest,
-) {
-  const authority = await parts.authorities.ensured(requester);
-  const key = await newKey();
-  let bundle = new Uint8Array();
-  const before = async (certificate: Uint8Array): Promise<void> => {
-    const content = { certificate, privateKey: key.privateKey, authority: authority.certificate };
-    const request = { profile, password, friendlyName: commonName, ...content };
-    bundle = new Uint8Array(await parts.bundles.make(request, requester.clientAddress));
-  };
-  const issued = await issueCertificate(parts, { commonName, key, requester, spend, before }, authority);
-  return { ...issued, bundle };
 }
 
 /** Bundles without a password whose keys are to be derived, at a few milliseconds each. */

@@ -6,6 +6,7 @@ import {
 } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { Refusal } from '../core/refusals.ts';
 import { KIB, type RandomBytes } from '../core/time.ts';
 import { pbkdf2Sha256 } from '../crypto/passwords.ts';
 import {
@@ -49,12 +50,8 @@ export function subjectPublicKeyInfo(publicKey: PublicKey): Uint8Array {
  * ECDSA, an ECDSA-Sig-Value in DER (RFC 3279 section 2.2.3), made on the thread pool. The digest must be named: with
  * none, OpenSSL silently takes SHA-256, whatever the curve.
  */
-export async function sign(
-  digest: 'sha256' | 'sha384',
-  privateKey: PrivateKey,
-  bytes: Uint8Array,
-): Promise<Uint8Array> {
-  return signOnPool(digest, bytes, { key: privateKey, dsaEncoding: 'der' });
+export function sign(digest: 'sha256' | 'sha384', key: PrivateKey, bytes: Uint8Array): Promise<Uint8Array> {
+  return signOnPool(digest, bytes, { key, dsaEncoding: 'der' });
 }
 
 /** PrivateKeyInfo (RFC 5958 section 2) in DER. The bytes are the secret itself: to be overwritten after use. */
@@ -104,11 +101,7 @@ export async function lockPrivateKey(key: PrivateKey, password: string, random: 
  * The key that lockPrivateKey locked, proved to be the one of the certificate (DER). Rejects with AuthorityKeyError
  * whatever is wrong.
  */
-export async function unlockPrivateKey(
-  locked: Uint8Array,
-  password: string,
-  certificate: Uint8Array,
-): Promise<PrivateKey> {
+export async function unlockPrivateKey(locked: Uint8Array, password: string, certificate: Uint8Array) {
   try {
     const [algorithm, ciphertext] = components(readDer(locked), TAGS.sequence, TAGS.octetString);
     const secretBytes = await decryptPbes2(algorithm, ciphertext.content, password);
@@ -251,11 +244,6 @@ export function decodePem(text: string, ...labels: readonly PemLabel[]): Uint8Ar
 /** The longest request, PEM included: several times what any tool makes for this curve. */
 export const MAX_CSR_CHARACTERS = 8 * KIB;
 
-/** Why a request was not taken, in words for whoever made it: what to change. */
-export class CsrRefused extends Error {
-  override readonly name = 'CsrRefused';
-}
-
 /** RFC 5480 section 2.1.1: the curve by its name. */
 const EC_P384 = seq(OIDS.ecPublicKey, OIDS.secp384r1);
 
@@ -272,19 +260,19 @@ const SIGNATURE_DIGESTS = [
 
 /**
  * The SubjectPublicKeyInfo, in DER, of a request in PEM whose self-signature proves that its maker has the private key.
- * Throws CsrRefused for anything else: other curves and key types, bytes that are not canonical DER, text around it.
+ * Refuses anything else: other curves and key types, bytes that are not canonical DER, text around it.
  */
 export function readCertificationRequest(pem: string): Uint8Array {
-  if (pem.length > MAX_CSR_CHARACTERS) throw new CsrRefused(`csr must be at most ${MAX_CSR_CHARACTERS} bytes long`);
+  if (pem.length > MAX_CSR_CHARACTERS) throw invalid(`csr must be at most ${MAX_CSR_CHARACTERS} bytes long`);
   const der = decodePem(pem, 'CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST');
-  if (der === undefined) throw new CsrRefused('csr must be one PEM block CERTIFICATE REQUEST and nothing else');
+  if (der === undefined) throw invalid('csr must be one PEM block CERTIFICATE REQUEST and nothing else');
   const request = parseRequest(der);
   const { info, spki, signatureAlgorithm, signature } = request;
   const publicKey = readPublicKey(request);
   const digest = SIGNATURE_DIGESTS.find(({ algorithm }) => isEncoding(signatureAlgorithm, algorithm))?.digest;
-  if (digest === undefined) throw new CsrRefused('csr must be signed with ECDSA and SHA-256, SHA-384 or SHA-512');
+  if (digest === undefined) throw invalid('csr must be signed with ECDSA and SHA-256, SHA-384 or SHA-512');
   if (!isEcdsaSignature(digest, publicKey, info.encoding, signature)) {
-    throw new CsrRefused('csr signature does not match its public key: sign it with the private key of that key');
+    throw invalid('csr signature does not match its public key: sign it with the private key of that key');
   }
   return Uint8Array.from(spki.encoding);
 }
@@ -318,17 +306,22 @@ function parseRequest(der: Uint8Array) {
     return { info, spki, keyAlgorithm, point, signatureAlgorithm, signature: bitStringOctets(signature) };
   } catch (error) {
     if (!(error instanceof DerError)) throw error;
-    throw new CsrRefused(`csr must be a PKCS #10 request, version 0, in canonical DER: ${error.message}`);
+    throw invalid(`csr must be a PKCS #10 request, version 0, in canonical DER: ${error.message}`);
   }
 }
 
 function readPublicKey({ spki, keyAlgorithm, point }: ReturnType<typeof parseRequest>): PublicKey {
   if (!isEncoding(keyAlgorithm, EC_P384) || point.length !== POINT_BYTES || point[0] !== UNCOMPRESSED) {
-    throw new CsrRefused('csr must hold an EC key on P-384 (secp384r1), its curve named and its point uncompressed');
+    throw invalid('csr must hold an EC key on P-384 (secp384r1), its curve named and its point uncompressed');
   }
   try {
     return createPublicKey({ key: Buffer.from(spki.encoding), format: 'der', type: 'spki' });
   } catch {
-    throw new CsrRefused('csr must hold a public key that is a point of P-384 (secp384r1)');
+    throw invalid('csr must hold a public key that is a point of P-384 (secp384r1)');
   }
+}
+
+/** What to change, in words for whoever made the request. */
+function invalid(hint: string): Refusal {
+  return new Refusal('csrInvalid', { hint });
 }

@@ -37,16 +37,7 @@ type Salted = Pick<KdfRequest, 'digest' | 'salt' | 'iterations'>;
 
 type Encrypt = (plaintext: Uint8Array) => Promise<Encrypted>;
 
-/** What the password turns into: a way to encrypt each of the two bags' contents, and the MAC over both. */
-interface Protection {
-  readonly encryptCertificates: Encrypt;
-  readonly encryptKey: Encrypt;
-  readonly macData: (authenticatedSafe: Uint8Array) => Uint8Array;
-}
-
-/**
- * An empty password protects nothing at any count, and .NET opens such a bundle only up to 600 000 iterations in all.
- */
+/** An empty password protects nothing at any count, and .NET opens such a bundle up to 600 000 iterations in all. */
 const EMPTY_PASSWORD_ITERATIONS = 2048;
 const PASSWORD_ITERATIONS = 600_000;
 
@@ -61,6 +52,7 @@ const PASSWORD_ITERATIONS = 600_000;
  */
 export async function makeBundle(request: BundleRequest, means: BundleMeans): Promise<Uint8Array> {
   const { profile, password, certificate, privateKey, authority, friendlyName } = request;
+  // What the password turns into: a way to encrypt each of the two bags' contents, and the MAC over both.
   const protection = await (profile === 'modern' ? modernProtection : compatProtection)(password, means);
   // The same attributes on the leaf and its key tie the two together; NSS refuses a key without a localKeyID.
   const attributes = setOf(
@@ -90,12 +82,8 @@ function certBag(certificate: Uint8Array, ...bagAttributes: readonly Uint8Array[
 }
 
 /** PKCS8ShroudedKeyBag ::= EncryptedPrivateKeyInfo */
-async function shroudedKeyBag(
-  privateKey: PrivateKey,
-  bagAttributes: Uint8Array,
-  encrypt: Encrypt,
-): Promise<Uint8Array> {
-  const secretBytes = privateKeyInfo(privateKey);
+async function shroudedKeyBag(key: PrivateKey, bagAttributes: Uint8Array, encrypt: Encrypt): Promise<Uint8Array> {
+  const secretBytes = privateKeyInfo(key);
   const bag = encryptedPrivateKeyInfo(await encrypt(secretBytes));
   secretBytes.fill(0);
   return seq(OIDS.pkcs8ShroudedKeyBag, explicit(0, bag), bagAttributes);
@@ -127,7 +115,7 @@ function encryptedDataContent({ algorithm, ciphertext }: Encrypted): Uint8Array 
 }
 
 /** PBES2 for both bags, which takes the password as UTF-8; an HMAC-SHA-256. */
-async function modernProtection(password: string, { random, derive }: BundleMeans): Promise<Protection> {
+async function modernProtection(password: string, { random, derive }: BundleMeans) {
   const iterations = iterationsFor(password);
   const mac = { digest: 'sha256', password: passwordBytes(password), salt: random(16), iterations } as const;
   const keys = await derive({ mac: { ...mac, id: KDF_IDS.mac, size: 32 } });
@@ -135,14 +123,12 @@ async function modernProtection(password: string, { random, derive }: BundleMean
   return {
     encryptCertificates: encrypt,
     encryptKey: encrypt,
-    macData: (safe) => macData(safe, mac, keys.mac, OIDS.sha256),
+    macData: (safe: Uint8Array) => macData(safe, mac, keys.mac, OIDS.sha256),
   };
 }
 
-/**
- * pbeWithSHAAnd3-KeyTripleDES-CBC for both bags, an HMAC-SHA-1 (RFC 7292 appendix C): of another age, and widely read.
- */
-async function compatProtection(password: string, { random, derive }: BundleMeans): Promise<Protection> {
+/** pbeWithSHAAnd3-KeyTripleDES-CBC for both bags, an HMAC-SHA-1 (RFC 7292 appendix C): old, and widely read. */
+async function compatProtection(password: string, { random, derive }: BundleMeans) {
   const iterations = iterationsFor(password);
   const common = { digest: 'sha1', password: passwordBytes(password), iterations } as const;
   const certificates = { ...common, salt: random(8) };
@@ -158,7 +144,7 @@ async function compatProtection(password: string, { random, derive }: BundleMean
   return {
     encryptCertificates: tripleDes(certificates, keys.certificatesKey, keys.certificatesIv),
     encryptKey: tripleDes(key, keys.keyKey, keys.keyIv),
-    macData: (safe) => macData(safe, mac, keys.mac, OIDS.sha1),
+    macData: (safe: Uint8Array) => macData(safe, mac, keys.mac, OIDS.sha1),
   };
 }
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import type { SigningAuthority } from '../../src/authority/authority.ts';
 import {
-  type CertifiedKey, issueCertificate, newKey, NotFirstError, requestedKey, revokeCertificate,
+  type CertifiedKey, issueCertificate, newKey, NotFirstError, revokeCertificate,
 } from '../../src/authority/issuing.ts';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import type { LogEntry } from '../../src/core/events.ts';
@@ -154,9 +154,4 @@ test('revoke: what is revoked already is told to whoever presents a fingerprint,
   await assert.rejects(certificatesOver({ found: CERTIFICATE }).revoke(ANONYMOUS), refused('identityRequired'));
   await assert.rejects(certificatesOver({}).revoke(ANONYMOUS), refused('identityRequired'));
   await certificatesOver({ found: { ...CERTIFICATE, expiresAt: CREATED_AT }, revoke: { refused: null } }).revoke();
-});
-
-test('requestedKey: its maker is told what is wrong with a request; what is no text is the caller\'s mistake', () => {
-  assert.throws(() => requestedKey('x'), refused('csrInvalid'));
-  assert.throws(() => requestedKey(undefined as unknown as string), TypeError);
 });

@@ -1,4 +1,4 @@
-// service/revocation-list.ts where moments decide: what is revoked while a list is being made. What the list says, and
+// authority/revocation-list.ts where moments decide: what is revoked while a list is being made. What the list says, and
 // when it is made anew, is test/api/revocation.test.ts.
 
 import assert from 'node:assert/strict';
