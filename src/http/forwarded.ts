@@ -5,8 +5,10 @@ import type { Config } from '../config/settings.ts';
 import type { RandomBytes } from '../core/time.ts';
 import { secretMatcher, type SecretMatcher } from '../crypto/passwords.ts';
 import { presentedCertificateSha1 } from '../crypto/presented.ts';
-import { isWellFormedHost, type NetworkMatcher, networkMatcher, plainAddress } from './engine/host.ts';
-import type { Destination, HeaderLines, HeaderTrust, Origin, Peer, Presented } from './engine/request.ts';
+import {
+  type HeaderLines, isWellFormedHost, type NetworkMatcher, networkMatcher, plainAddress,
+} from './engine/head.ts';
+import type { Destination, HeaderTrust, Origin, Peer, Presented } from './engine/request.ts';
 
 /** More proxies than stand in front of anything; each entry costs time to read. */
 const MAX_HOPS = 20;

@@ -6,7 +6,8 @@ import { KIB } from '../core/time.ts';
 import type { Work } from '../pastes/admission.ts';
 import type { Page } from '../store/store.ts';
 import type { RequestBody } from './engine/body.ts';
-import type { Request, RequestHeaders } from './engine/request.ts';
+import type { RequestHeaders } from './engine/head.ts';
+import type { Request } from './engine/request.ts';
 
 const YES = /^(?:true|1|yes)$/i;
 const POSITIVE_INTEGER = /^\d+$/;

@@ -1,10 +1,7 @@
 // The table of the whole API. The router, `Allow`, the index, the metrics' labels and the manual page derive from it
 // or are tested against it. What a route does is in handlers/.
 
-import { isWellFormedId } from '../core/ids.ts';
-import { Refusal } from '../core/refusals.ts';
 import type { Handler } from './engine/reply.ts';
-import type { Match, Router } from './engine/server.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
@@ -63,78 +60,3 @@ export type RouteName = (typeof ROUTES)[number]['name'];
 
 /** One handler for every route of the table, by name. */
 export type Handlers = Readonly<Record<RouteName, Handler>>;
-
-// From method and raw path to a route of the table. Nothing is decoded: fixed segments and ids are compared as they
-// came.
-
-/** All routes of one path. */
-interface PathEntry {
-  readonly path: string;
-  readonly routes: ReadonlyMap<string, Route>;
-  readonly allow: string;
-  /** The name of its parameter, and what finds the value in a path; undefined for a fixed path. */
-  readonly parameter: { readonly name: string; readonly pattern: RegExp } | undefined;
-}
-
-const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
-
-const UPLOAD_HINT = 'to store a paste, send it to / itself: curl -T - URL < FILE';
-
-/**
- * The table's order does not matter: a path without a parameter is found before any with one. Throws a TypeError for a
- * path with several.
- */
-export function createRouter(routes: readonly Route[]): Router {
-  const entries = [...Map.groupBy(routes, (route) => route.path)].map(([path, ofPath]) => pathEntry(path, ofPath));
-  const fixed = new Map(entries.filter(({ parameter }) => parameter === undefined).map((entry) => [entry.path, entry]));
-  const withParameter = entries.filter(({ parameter }) => parameter !== undefined);
-  // The decisions, "Ids and addresses": fixed names are never ids.
-  const firstSegments = entries.map(({ path }) => path.split('/', 2)[1] ?? '');
-  const reserved = new Set(firstSegments.filter((segment) => segment !== '' && !segment.startsWith('{')));
-
-  function match(method: string, path: string): Match {
-    const entry = fixed.get(path);
-    if (entry !== undefined) return matchMethod(entry, method, NO_PARAMS);
-    let isIdInvalid = false;
-    for (const candidate of withParameter) {
-      const { name, pattern } = candidate.parameter!;
-      const value = pattern.exec(path)?.[1];
-      if (value === undefined) continue;
-      if (name !== 'id' || (isWellFormedId(value) && !reserved.has(value))) {
-        return matchMethod(candidate, method, { [name]: value });
-      }
-      if (!reserved.has(value)) isIdInvalid = true;
-    }
-    if (!isIdInvalid) throw new Refusal('notFound');
-    // `curl -T name host/` sends PUT /name.
-    throw new Refusal('idInvalid', method === 'PUT' ? { hint: UPLOAD_HINT } : {});
-  }
-
-  return { match, allow: allowOf(routes) };
-}
-
-function pathEntry(path: string, routes: readonly Route[]): PathEntry {
-  const byMethod = new Map<string, Route>(routes.map((route) => [route.method, route]));
-  const get = byMethod.get('GET');
-  if (get !== undefined) byMethod.set('HEAD', get);
-  const parameter = path.includes('{') ? parameterOf(path) : undefined;
-  return { path, routes: byMethod, allow: allowOf(routes), parameter };
-}
-
-/** Its value is one segment of the path. */
-function parameterOf(path: string): PathEntry['parameter'] {
-  const [, before, name, after] = /^([^{]*)\{([^}]+)\}([^{]*)$/.exec(path) ?? [];
-  if (name === undefined) throw new TypeError(`a path has one parameter at most, unlike ${path}`);
-  return { name, pattern: new RegExp(`^${before}([^/]*)${after}$`) };
-}
-
-function allowOf(routes: readonly Route[]): string {
-  const methods = routes.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
-  return [...new Set([...methods, 'OPTIONS'])].join(', ');
-}
-
-function matchMethod(entry: PathEntry, method: string, params: Readonly<Record<string, string>>): Match {
-  const route = entry.routes.get(method);
-  if (route !== undefined) return { kind: 'route', route, params };
-  return { kind: method === 'OPTIONS' ? 'options' : 'methodNotAllowed', path: entry.path, allow: entry.allow };
-}

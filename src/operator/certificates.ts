@@ -17,7 +17,7 @@ import type { Caller } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
 import { isoSeconds, unixSeconds } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';
-import { hostOf } from '../http/engine/host.ts';
+import { hostOf } from '../http/engine/head.ts';
 import { statusOf } from '../pastes/identity.ts';
 import { wholeNumber } from './arguments.ts';
 import { attempt, createNewFile, keepingFiles, type NewFile, replaceFile, requireSecretOutput } from './files.ts';

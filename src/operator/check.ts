@@ -9,7 +9,7 @@ import { ConfigError, isProduction, loadConfig, startWarnings } from '../config/
 import { type Config, SETTINGS } from '../config/settings.ts';
 import { DAY_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { firstCertificate } from '../crypto/presented.ts';
-import { hostOf, parseServiceUrl } from '../http/engine/host.ts';
+import { hostOf, parseServiceUrl } from '../http/engine/head.ts';
 import { isExposed, publicPlace } from '../http/listening.ts';
 import { probe, type ProbeAnswer, ProbeError, type ProbeTarget } from '../http/probe.ts';
 import { readServerCertificate } from '../http/tls.ts';

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { addressedScript, readClientScript } from '../client/script.ts';
 import { loadConfig, showUnit, showValue } from '../config/load.ts';
 import { type Setting, SETTING_KEYS, SETTINGS } from '../config/settings.ts';
-import { parseServiceUrl } from '../http/engine/host.ts';
+import { parseServiceUrl } from '../http/engine/head.ts';
 import { MIGRATIONS } from '../store/schema.ts';
 import { VERSION } from '../version.ts';
 import { findCommand, groupOf, optionForm } from './arguments.ts';

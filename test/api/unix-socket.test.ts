@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { MIB } from '../../src/core/time.ts';
 import { Connections } from '../../src/http/engine/connections.ts';
-import { networkMatcher } from '../../src/http/engine/host.ts';
+import { networkMatcher } from '../../src/http/engine/head.ts';
 import { startHttp } from '../support/http-server.ts';
 import { startMain, temporaryFolder } from '../support/main-process.ts';
 import { head } from '../support/raw-http.ts';

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
-import { networkMatcher, plainAddress } from '../../src/http/engine/host.ts';
-import { HeaderLines, type Origin, type Peer } from '../../src/http/engine/request.ts';
+import { HeaderLines, networkMatcher, plainAddress } from '../../src/http/engine/head.ts';
+import { type Origin, type Peer } from '../../src/http/engine/request.ts';
 import { Forwarding } from '../../src/http/forwarded.ts';
 import { testConfig } from '../support/test-config.ts';
 

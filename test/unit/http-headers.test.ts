@@ -2,10 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hostOf, isWellFormedHost } from '../../src/http/engine/host.ts';
+import { createRequestIds, HeaderLines, hostOf, isWellFormedHost, prefersText } from '../../src/http/engine/head.ts';
 import { commonHead } from '../../src/http/engine/reply.ts';
-import { HeaderLines, prefersText } from '../../src/http/engine/request.ts';
-import { createRequestIds } from '../../src/http/engine/server.ts';
 import { UUID_V4 } from '../support/answer-contract.ts';
 
 test('HeaderLines: one value, several lines, none', () => {

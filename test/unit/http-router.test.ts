@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Refusal } from '../../src/core/refusals.ts';
 import type { Match } from '../../src/http/engine/server.ts';
-import { createRouter, type Route } from '../../src/http/routes.ts';
+import type { Route } from '../../src/http/routes.ts';
+import { createRouter } from '../../src/http/servers.ts';
 
 const route = (name: string, method: Route['method'], path: string): Route => ({ name, method, path, summary: name });
 

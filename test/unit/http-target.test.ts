@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseTarget } from '../../src/http/engine/request.ts';
+import { parseTarget } from '../../src/http/engine/head.ts';
 
 const REFUSED = { name: 'Refusal', refusal: 'targetInvalid' };
 

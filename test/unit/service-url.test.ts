@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseServiceUrl } from '../../src/http/engine/host.ts';
+import { parseServiceUrl } from '../../src/http/engine/head.ts';
 
 test('parseServiceUrl: scheme, host, port and prefix; a slash at the end means nothing', () => {
   assert.deepEqual(parseServiceUrl('https://paste.example'), {

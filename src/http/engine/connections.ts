@@ -6,7 +6,7 @@ import type { Config } from '../../config/settings.ts';
 import { clientKey } from '../../core/callers.ts';
 import { MIB } from '../../core/time.ts';
 import { Pace } from './body.ts';
-import { type NetworkMatcher, plainAddress } from './host.ts';
+import { type NetworkMatcher, plainAddress } from './head.ts';
 import { Connection, type Peer } from './request.ts';
 
 /**

@@ -8,7 +8,7 @@ import { type RateStanding, Refusal, type RefusalName } from '../../core/refusal
 import { type Awaitable, type Clock, KIB } from '../../core/time.ts';
 import { TURN_BYTES, Turns } from './body.ts';
 import type { Lingering } from './connections.ts';
-import { plainAddress } from './host.ts';
+import { plainAddress } from './head.ts';
 import { STATUS_CODES } from './node-http.ts';
 import { NO_ROUTE, type Request, type RequestParts } from './request.ts';
 

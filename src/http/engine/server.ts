@@ -6,18 +6,17 @@ import { Server as NetServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Config } from '../../config/settings.ts';
 import type { Log } from '../../core/events.ts';
-import { UUID_BYTES, uuidFromHex } from '../../core/ids.ts';
 import { Refusal, type RefusalName } from '../../core/refusals.ts';
 import { type Clock, KIB, type RandomBytes } from '../../core/time.ts';
 import { ClientGoneError, Turns } from './body.ts';
 import { Connections, Lingering } from './connections.ts';
-import { networkMatcher } from './host.ts';
+import { createRequestIds, HeaderLines, networkMatcher } from './head.ts';
 import { createServer } from './node-http.ts';
 import {
   answerRaw, emptyReply, type Handler, type NoteAnswered, refusalReply, type Reply, ReplyWriter,
 } from './reply.ts';
 import {
-  checkSite, type Connection, HeaderLines, type Peer, type Presented, Request, type RequestParts, type Route,
+  checkSite, type Connection, type Peer, type Presented, Request, type RequestParts, type Route,
 } from './request.ts';
 
 /** Which route a request means. Of a known path otherwise: OPTIONS asked for it, or it does not take this method. */
@@ -363,26 +362,4 @@ async function stop(server: Server, { connections, lingering, config }: ServerPa
   clearInterval(idle);
   clearTimeout(grace);
   server.close();
-}
-
-/** What may be echoed: no quotes, spaces or controls, so that it is safe in a header and in any log. */
-const ECHOABLE = /^[A-Za-z0-9._:/+=@-]{1,128}$/;
-
-/** Bytes are fetched for so many ids at once: one call for each would cost more than the rest of the id. */
-const IDS_PER_FETCH = 128;
-
-/** Gives a request the X-Request-ID that it presents, when that is safe, or a new UUID. */
-export function createRequestIds(random: RandomBytes): RequestParts['requestIdOf'] {
-  let hex = '';
-  let position = 0;
-  return (presented) => {
-    if (presented !== undefined && ECHOABLE.test(presented)) return presented;
-    if (position === hex.length) {
-      hex = Buffer.from(random(IDS_PER_FETCH * UUID_BYTES)).toString('hex');
-      position = 0;
-    }
-    const start = position;
-    position += 2 * UUID_BYTES;
-    return uuidFromHex(hex.slice(start, position));
-  };
 }
