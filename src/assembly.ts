@@ -12,8 +12,8 @@ import { isExposed, type ListeningPlace, publicPlace } from './http/listening.ts
 import { ROUTES } from './http/routes.ts';
 import { createMetricsServer, createPublicServer, type ListeningAddress } from './http/servers.ts';
 import type { ServerCertificate, Tls } from './http/tls.ts';
-import { type AntifloodOptions, createAntiflood } from './limits/antiflood.ts';
-import { createWorkQueue, type WorkQueue } from './limits/work-queue.ts';
+import { Antiflood, type AntifloodOptions } from './limits/antiflood.ts';
+import { WorkQueue } from './limits/work-queue.ts';
 import { Cleanup } from './ops/cleanup.ts';
 import { Challenges, Rates } from './pastes/admission.ts';
 import { createAudit, Identity } from './pastes/identity.ts';
@@ -111,7 +111,7 @@ export async function assemble(
 }
 
 function passwordQueue({ cores, clock }: AppParts): WorkQueue {
-  return createWorkQueue({
+  return new WorkQueue({
     concurrency: Math.max(1, Math.min(cores - 1, MAX_PASSWORD_CHECKS)),
     maxWaiting: PASSWORD_CHECKS_WAITING,
     maxWaitMs: PASSWORD_WAIT_MS,
@@ -145,7 +145,7 @@ async function createParts(
   { clock, random, log, passwordCheckMs }: AppParts,
   { store, queue, count }: Pick<Parts, 'store' | 'queue' | 'count'>,
 ): Promise<Parts> {
-  const antiflood = createAntiflood(antifloodOptions(config));
+  const antiflood = new Antiflood(antifloodOptions(config));
   const key = await challengeKey(config, store, random);
   const audit = createAudit({ clock, log });
   return {

@@ -6,7 +6,7 @@ import { Refusal } from '../core/refusals.ts';
 import { unixSeconds } from '../core/time.ts';
 import { sha256 } from '../crypto/digest.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
-import { createWorkQueue, type WorkQueue } from '../limits/work-queue.ts';
+import { WorkQueue } from '../limits/work-queue.ts';
 import type { Challenges } from '../pastes/admission.ts';
 import { type Requester, requireIdentity, statusOf } from '../pastes/identity.ts';
 import type { Parts } from '../pastes/parts.ts';
@@ -190,8 +190,8 @@ export class Bundles {
   constructor({ clock, random }: Pick<Parts, 'clock' | 'random'>) {
     const waiting = { concurrency: 1, maxWaitMs: BUNDLE_WAIT_MS, clock };
     this.#random = random;
-    this.#quick = createWorkQueue({ ...waiting, maxWaiting: BUNDLES_WAITING });
-    this.#slow = createWorkQueue({ ...waiting, maxWaiting: SLOW_BUNDLES_WAITING });
+    this.#quick = new WorkQueue({ ...waiting, maxWaiting: BUNDLES_WAITING });
+    this.#slow = new WorkQueue({ ...waiting, maxWaiting: SLOW_BUNDLES_WAITING });
   }
 
   /** Refuses when too many wait. */

@@ -4,11 +4,10 @@
 // With c requests in the window and threshold t, the level is at least ceil((c - t) / t) steps for c > t: it rises at
 // once to that. What raised it to level L is having more than L * t requests, so it falls by one when the window has
 // held at most L * t for decayMs without a break, counted from when it fell that low or from the last change of the
-// level, whichever was later. A burst in between starts that time anew. Levels above the fewest steps that reach
-// maxBits do not exist, or the difficulty would stay at its maximum for as long as they take to fall without anyone
-// seeing them.
+// level, whichever was later. A burst in between starts that time anew. There are no levels above the fewest steps that
+// reach maxBits: the difficulty would stay at its maximum until they have fallen, and nobody would see why.
 
-import { StampRing } from './sliding-window.ts';
+import { dropAged, Fifo } from './sliding-window.ts';
 
 export interface AntifloodOptions {
   /** The difficulty in quiet times; 0 for no proof-of-work, and then none whatever comes. */
@@ -20,10 +19,7 @@ export interface AntifloodOptions {
   /** The highest difficulty; a base above it stays as it is. */
   readonly maxBits: number;
   readonly decayMs: number;
-  /**
-   * How many requests, and how many tokens, are remembered: with more in the window the oldest are forgotten, so that
-   * the count goes no higher.
-   */
+  /** How many requests, and how many tokens, are remembered; with more in the window the oldest are forgotten. */
   readonly maxEntries: number;
 }
 
@@ -34,85 +30,82 @@ export interface ShownToken {
   readonly expiresAt: number;
 }
 
-export interface Antiflood {
-  /**
-   * Counts a request that has done its work, unless its token was counted before, in whichever window. As with
-   * `difficultyBits`, `nowMs` never goes back from one call to the next.
-   */
-  record(nowMs: number, token: ShownToken): void;
+/** `nowMs` never goes back from one call to the next. */
+export class Antiflood {
+  readonly #options: AntifloodOptions;
+  readonly #isOff: boolean;
+  readonly #highestLevel: number;
+  readonly #requests = new Fifo<number>();
+  #level = 0;
+  /** When the level last changed or, if later, when the window last came to hold no more than what raised it. */
+  #calmSinceMs = -Infinity;
+  readonly #tokens = new Fifo<ShownToken>();
+  readonly #nonces = new Set<string>();
+  /** Tokens that expire no later count as shown before. */
+  #forgottenUntil = -Infinity;
+
+  constructor(options: AntifloodOptions) {
+    const { baseBits, thresholdCount, stepBits, maxBits } = options;
+    this.#options = options;
+    this.#isOff = baseBits === 0 || thresholdCount === 0 || stepBits === 0 || maxBits <= baseBits;
+    this.#highestLevel = Math.ceil((maxBits - baseBits) / stepBits);
+  }
+
+  /** Counts a request that has done its work, unless its token was counted before, in whichever window. */
+  record(nowMs: number, token: ShownToken): void {
+    const { thresholdCount, windowMs, maxEntries } = this.#options;
+    if (this.#isOff || !this.#isFirstUse(token)) return;
+    this.#decay(nowMs);
+    this.#calmSinceMs = Math.max(this.#calmSinceMs, Math.min(nowMs, this.#atMostSinceMs(this.#level * thresholdCount)));
+    dropAged(this.#requests, windowMs, nowMs);
+    if (this.#requests.length === maxEntries) this.#requests.dropOldest();
+    this.#requests.push(nowMs);
+    const reached = Math.ceil((this.#requests.length - thresholdCount) / thresholdCount);
+    if (Math.min(this.#highestLevel, reached) <= this.#level) return;
+    this.#level = Math.min(this.#highestLevel, reached);
+    this.#calmSinceMs = nowMs;
+  }
+
   /** What a new challenge has to ask for at this moment; elevated when it is more than the base. */
-  difficultyBits(nowMs: number): number;
-}
-
-export function createAntiflood(options: AntifloodOptions): Antiflood {
-  const { baseBits, thresholdCount, windowMs, stepBits, maxBits, decayMs, maxEntries } = options;
-  const isOff = baseBits === 0 || thresholdCount === 0 || stepBits === 0 || maxBits <= baseBits;
-  if (isOff) return { record: () => undefined, difficultyBits: () => baseBits };
-
-  const highestLevel = Math.ceil((maxBits - baseBits) / stepBits);
-  const requests = new StampRing();
-  const isFirstUse = createFirstUses(maxEntries);
-  let level = 0;
-  // The level last changed then, or the window last came to hold no more than what raised it, as far as `requests` no
-  // longer tell.
-  let calmSinceMs = -Infinity;
-
-  /** When the window came, or will come, to hold at most so many: the moment at which one more than that leaves it. */
-  function atMostSinceMs(count: number): number {
-    return requests.length > count ? requests.at(requests.length - 1 - count) + windowMs : -Infinity;
+  difficultyBits(nowMs: number): number {
+    const { baseBits, stepBits, maxBits } = this.#options;
+    if (this.#isOff) return baseBits;
+    this.#decay(nowMs);
+    return Math.min(maxBits, baseBits + this.#level * stepBits);
   }
 
   /** Lets the level fall as it would have under a running clock: between two records requests only leave the window. */
-  function decay(nowMs: number): void {
-    while (level > 0) {
-      const fallsAtMs = Math.max(atMostSinceMs(level * thresholdCount), calmSinceMs) + decayMs;
+  #decay(nowMs: number): void {
+    const { thresholdCount, decayMs } = this.#options;
+    while (this.#level > 0) {
+      const fallsAtMs = Math.max(this.#atMostSinceMs(this.#level * thresholdCount), this.#calmSinceMs) + decayMs;
       if (fallsAtMs > nowMs) return;
-      level -= 1;
-      calmSinceMs = fallsAtMs;
+      this.#level -= 1;
+      this.#calmSinceMs = fallsAtMs;
     }
   }
 
-  return {
-    record(nowMs, token) {
-      if (!isFirstUse(token)) return;
-      decay(nowMs);
-      calmSinceMs = Math.max(calmSinceMs, Math.min(nowMs, atMostSinceMs(level * thresholdCount)));
-      requests.dropAged(windowMs, nowMs);
-      if (requests.length === maxEntries) requests.dropOldest();
-      requests.push(nowMs);
-      const reached = Math.min(highestLevel, Math.ceil((requests.length - thresholdCount) / thresholdCount));
-      if (reached <= level) return;
-      level = reached;
-      calmSinceMs = nowMs;
-    },
-    difficultyBits(nowMs) {
-      decay(nowMs);
-      return Math.min(maxBits, baseBits + level * stepBits);
-    },
-  };
-}
+  /** When the window came, or will come, to hold at most so many: the moment at which one more than that leaves it. */
+  #atMostSinceMs(count: number): number {
+    const { length } = this.#requests;
+    return length > count ? this.#requests.at(length - 1 - count) + this.#options.windowMs : -Infinity;
+  }
 
-/**
- * Tells whether a token is shown for the first time, and remembers it. When too many are remembered, the one that came
- * first is forgotten, and every token that expires no later counts as shown before: nobody can have a token counted
- * twice by pushing it out with others, and new tokens, which expire later, still count.
- */
-function createFirstUses(maxTokens: number): (token: ShownToken) => boolean {
-  const nonces = new Set<string>();
-  /** In the order in which they came; once it is full, round and round. */
-  const tokens: ShownToken[] = [];
-  let oldest = 0;
-  let forgottenUntil = -Infinity;
-  return (token) => {
-    if (token.expiresAt <= forgottenUntil || nonces.has(token.nonce)) return false;
-    const forgotten = tokens[oldest];
-    if (forgotten !== undefined) {
-      nonces.delete(forgotten.nonce);
-      forgottenUntil = Math.max(forgottenUntil, forgotten.expiresAt);
+  /**
+   * Remembers the token. When too many are remembered, the one that came first is forgotten, and every token that
+   * expires no later counts as shown before: nobody gets a token counted twice by pushing it out with others, and new
+   * tokens, which expire later, still count.
+   */
+  #isFirstUse(token: ShownToken): boolean {
+    if (token.expiresAt <= this.#forgottenUntil || this.#nonces.has(token.nonce)) return false;
+    if (this.#tokens.length === this.#options.maxEntries) {
+      const forgotten = this.#tokens.at(0);
+      this.#tokens.dropOldest();
+      this.#nonces.delete(forgotten.nonce);
+      this.#forgottenUntil = Math.max(this.#forgottenUntil, forgotten.expiresAt);
     }
-    nonces.add(token.nonce);
-    tokens[oldest] = token;
-    oldest = (oldest + 1) % maxTokens;
+    this.#nonces.add(token.nonce);
+    this.#tokens.push(token);
     return true;
-  };
+  }
 }

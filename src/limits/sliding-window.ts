@@ -1,12 +1,11 @@
-// A rate limit for each key over a window that slides: whichever moment a window starts, it holds at most the
-// maximum. Every request that was allowed is remembered by its moment, so this is exact and not an estimate. Knows no
-// clock and no addresses.
+// A rate limit for each key over a window that slides: whichever moment a window starts, it holds at most the maximum.
+// Every request that was allowed is remembered by its moment, so this is exact. Knows no clock and no addresses.
 
-import { createUseOrder, type Used } from '../core/use-order.ts';
+import { UseOrder, type Used } from '../core/use-order.ts';
 
 export interface SlidingWindowOptions {
   readonly windowMs: number;
-  /** How many keys are remembered; the one whose last allowed request is the longest ago is forgotten for a new one. */
+  /** How many keys are remembered; for a new one the key whose last allowed request is the longest ago is forgotten. */
   readonly maxKeys: number;
   /** Keys that have run out are pruned once there are this fraction of maxKeys, 0 to 1. */
   readonly cleanupThreshold: number;
@@ -22,131 +21,111 @@ export interface Allowance {
   readonly resetMs: number;
 }
 
-export interface SlidingWindow {
-  /**
-   * Counts a request, unless that would make more than `max` (at least 1) in the window that ends now; a request that
-   * is refused does not count. A request counts for windowMs from its moment on, that last moment not included.
-   * `nowMs` never goes back from one call to the next. O(1), amortised.
-   */
-  take(key: string, max: number, nowMs: number): Allowance;
-  /** Forgets the keys with nothing left in the window; how many. */
-  sweep(nowMs: number): number;
-  /** Keys remembered. */
-  readonly size: number;
-}
-
-/** A key's entry, in a list ordered by the last allowed request: then whatever has run out is at its front. */
+/** Entries are ordered by the last allowed request: then whatever has run out comes first. */
 interface Entry extends Used<Entry> {
   readonly key: string;
-  readonly stamps: StampRing;
+  readonly stamps: Fifo<number>;
 }
 
-export function createSlidingWindow({ windowMs, maxKeys, cleanupThreshold }: SlidingWindowOptions): SlidingWindow {
-  const entries = new Map<string, Entry>();
-  const order = createUseOrder<Entry>();
-  const cleanupSize = Math.min(maxKeys, Math.ceil(maxKeys * cleanupThreshold));
+/** `nowMs` never goes back from one call to the next. */
+export class SlidingWindow {
+  readonly #windowMs: number;
+  readonly #maxKeys: number;
+  readonly #cleanupSize: number;
+  readonly #entries = new Map<string, Entry>();
+  readonly #order = new UseOrder<Entry>();
 
-  function forget(entry: Entry): void {
-    order.remove(entry);
-    entries.delete(entry.key);
+  constructor({ windowMs, maxKeys, cleanupThreshold }: SlidingWindowOptions) {
+    this.#windowMs = windowMs;
+    this.#maxKeys = maxKeys;
+    this.#cleanupSize = Math.min(maxKeys, Math.ceil(maxKeys * cleanupThreshold));
   }
 
-  function sweep(nowMs: number): number {
-    const sizeBefore = entries.size;
-    for (let entry = order.oldest(); entry !== undefined; entry = order.oldest()) {
-      if (newest(entry.stamps) + windowMs > nowMs) break;
-      forget(entry);
-    }
-    return sizeBefore - entries.size;
+  /** Keys remembered. */
+  get size(): number {
+    return this.#entries.size;
   }
 
-  function remember(key: string, nowMs: number): Entry {
-    if (entries.size >= cleanupSize) sweep(nowMs);
-    const oldest = order.oldest();
-    if (oldest !== undefined && entries.size >= maxKeys) forget(oldest);
-    const entry: Entry = { key, stamps: new StampRing(), older: undefined, newer: undefined };
-    entries.set(key, entry);
-    order.append(entry);
-    return entry;
-  }
-
-  function take(key: string, max: number, nowMs: number): Allowance {
+  /**
+   * Counts a request, unless that would make more than `max` (at least 1) in the window that ends now; a request that
+   * is refused does not count. A request counts for windowMs from its moment on, that last moment not included. O(1),
+   * amortised.
+   */
+  take(key: string, max: number, nowMs: number): Allowance {
     if (!(max >= 1)) throw new RangeError(`a limit allows at least one request, not ${max}`);
-    const entry = entries.get(key) ?? remember(key, nowMs);
+    const entry = this.#entries.get(key) ?? this.#remember(key, nowMs);
     const { stamps } = entry;
-    stamps.dropAged(windowMs, nowMs);
+    dropAged(stamps, this.#windowMs, nowMs);
 
     const allowed = stamps.length < max;
     if (allowed) {
       stamps.push(nowMs);
-      order.remove(entry);
-      order.append(entry);
+      this.#order.remove(entry);
+      this.#order.append(entry);
     }
     return {
       allowed,
       // Callers of different tiers may share a key, so more may be counted than this one's maximum.
       remaining: Math.max(0, max - stamps.length),
-      retryAfterMs: allowed ? 0 : stamps.at(stamps.length - max) + windowMs - nowMs,
-      resetMs: newest(stamps) + windowMs - nowMs,
+      retryAfterMs: allowed ? 0 : stamps.at(stamps.length - max) + this.#windowMs - nowMs,
+      resetMs: stamps.at(stamps.length - 1) + this.#windowMs - nowMs,
     };
   }
 
-  return {
-    take,
-    sweep,
-    get size() {
-      return entries.size;
-    },
-  };
+  /** Forgets the keys with nothing left in the window; how many. */
+  sweep(nowMs: number): number {
+    const sizeBefore = this.#entries.size;
+    for (let entry = this.#order.oldest; entry !== undefined; entry = this.#order.oldest) {
+      if (entry.stamps.at(entry.stamps.length - 1) + this.#windowMs > nowMs) break;
+      this.#forget(entry);
+    }
+    return sizeBefore - this.#entries.size;
+  }
+
+  #remember(key: string, nowMs: number): Entry {
+    if (this.#entries.size >= this.#cleanupSize) this.sweep(nowMs);
+    const { oldest } = this.#order;
+    if (oldest !== undefined && this.#entries.size >= this.#maxKeys) this.#forget(oldest);
+    const entry: Entry = { key, stamps: new Fifo(), older: undefined, newer: undefined };
+    this.#entries.set(key, entry);
+    this.#order.append(entry);
+    return entry;
+  }
+
+  #forget(entry: Entry): void {
+    this.#order.remove(entry);
+    this.#entries.delete(entry.key);
+  }
 }
 
-function newest(stamps: StampRing): number {
-  return stamps.at(stamps.length - 1);
-}
-
-// Moments in the order in which they came, the oldest taken off as they run out: what both counters over a window are
-// made of. Grows as it is filled and knows no bound itself.
-
-const FIRST_CAPACITY = 4;
-
-/**
- * The invariant: `length` moments from `#head` on, each no earlier than the one before. Every call is O(1),
- * amortised.
- */
-export class StampRing {
-  #stamps = new Float64Array(FIRST_CAPACITY);
+/** First in, first out, in O(1), amortised: Array.shift moves all that is left. Knows no bound itself. */
+export class Fifo<Value> {
+  readonly #values: Value[] = [];
+  /** Where the oldest is; what was dropped before it is given back once it is half of the array. */
   #head = 0;
-  #length = 0;
 
   get length(): number {
-    return this.#length;
+    return this.#values.length - this.#head;
   }
 
-  /** The moment at that place, counted from the oldest; there must be one. */
-  at(index: number): number {
-    return this.#stamps[(this.#head + index) % this.#stamps.length]!;
+  /** The value at that place, counted from the oldest; there must be one. */
+  at(index: number): Value {
+    return this.#values[this.#head + index]!;
   }
 
-  push(stampMs: number): void {
-    if (this.#length === this.#stamps.length) this.#grow();
-    this.#stamps[(this.#head + this.#length) % this.#stamps.length] = stampMs;
-    this.#length += 1;
+  push(value: Value): void {
+    this.#values.push(value);
   }
 
   dropOldest(): void {
-    this.#head = (this.#head + 1) % this.#stamps.length;
-    this.#length -= 1;
-  }
-
-  /** Drops what is `ageMs` old or older. */
-  dropAged(ageMs: number, nowMs: number): void {
-    while (this.#length > 0 && this.at(0) + ageMs <= nowMs) this.dropOldest();
-  }
-
-  #grow(): void {
-    const grown = new Float64Array(this.#stamps.length * 2);
-    for (let index = 0; index < this.#length; index += 1) grown[index] = this.at(index);
-    this.#stamps = grown;
+    this.#head += 1;
+    if (this.#head * 2 < this.#values.length) return;
+    this.#values.splice(0, this.#head);
     this.#head = 0;
   }
+}
+
+/** Drops the moments that are `ageMs` ago or longer. */
+export function dropAged(stamps: Fifo<number>, ageMs: number, nowMs: number): void {
+  while (stamps.length > 0 && stamps.at(0) + ageMs <= nowMs) stamps.dropOldest();
 }

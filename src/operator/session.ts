@@ -9,7 +9,7 @@ import type { Log, LogEntry } from '../core/events.ts';
 import { Refusal, type RefusalName } from '../core/refusals.ts';
 import type { Clock } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';
-import { createWorkQueue } from '../limits/work-queue.ts';
+import { WorkQueue } from '../limits/work-queue.ts';
 import { type Audit, createAudit, type Requester } from '../pastes/identity.ts';
 import type { Certificate } from '../store/store.ts';
 import { type VisitedStore, type VisitOptions, visitStore } from '../store/visit.ts';
@@ -62,7 +62,7 @@ function openSession(config: Config, store: VisitedStore, clock: Clock, log: Log
     event: (name, outcome, by, details) => unmarked.event(name, outcome, by, { ...details, via: 'command line' }),
   };
   // One command unlocks one key, once.
-  const queue = createWorkQueue({ concurrency: 1, maxWaiting: 0, maxWaitMs: 0, clock });
+  const queue = new WorkQueue({ concurrency: 1, maxWaiting: 0, maxWaitMs: 0, clock });
   // The operator pays with no work, so none is refused.
   const challenges = { notSpent: () => new Refusal('powAlreadyUsed') };
   const parts = { config, store, audit, clock, random: randomBytes, log, challenges };

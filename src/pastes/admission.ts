@@ -11,7 +11,7 @@ import {
   type Challenge, challengeToken, isSigned, isSolutionForm, isSolved, NONCE_BYTES, parseToken, type Purpose,
 } from '../crypto/proof-of-work.ts';
 import type { Antiflood } from '../limits/antiflood.ts';
-import { createSlidingWindow, type SlidingWindow } from '../limits/sliding-window.ts';
+import { SlidingWindow } from '../limits/sliding-window.ts';
 import type { Store } from '../store/open.ts';
 import type { SpendingRefusal, SpentChallenge } from '../store/store.ts';
 
@@ -131,10 +131,10 @@ export class Rates {
     const { config } = parts;
     const cleanupThreshold = config.rateCleanupThreshold;
     this.#parts = parts;
-    this.#creations = createSlidingWindow({
+    this.#creations = new SlidingWindow({
       windowMs: config.rateWindowSeconds * 1000, maxKeys: config.rateMaxEntries, cleanupThreshold,
     });
-    this.#lookups = createSlidingWindow({
+    this.#lookups = new SlidingWindow({
       windowMs: config.lookupRateWindowSeconds * 1000, maxKeys: config.lookupRateMaxEntries, cleanupThreshold,
     });
   }

@@ -7,7 +7,7 @@ import type { Log, LogDetails } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
 import { type Awaitable, type Clock, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { issuedSerial } from '../crypto/presented.ts';
-import { createSlidingWindow } from '../limits/sliding-window.ts';
+import { SlidingWindow } from '../limits/sliding-window.ts';
 import type { Store } from '../store/open.ts';
 import { type AuditEvent, type Certificate, StoreError } from '../store/store.ts';
 
@@ -36,7 +36,7 @@ export class Identity {
   readonly #parts: IdentityParts;
   /** Of certificates that were verified. A connection shows the same bytes with each of its requests. */
   readonly #serials = new WeakMap<Uint8Array, string | null>();
-  readonly #failures = createSlidingWindow({
+  readonly #failures = new SlidingWindow({
     windowMs: MINUTE_SECONDS * 1000, maxKeys: FAILURE_CLIENTS, cleanupThreshold: 1,
   });
 

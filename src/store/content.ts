@@ -4,7 +4,7 @@
 import { freeBytes } from '../core/content.ts';
 import type { Log } from '../core/events.ts';
 import { KIB, MIB } from '../core/time.ts';
-import { createUseOrder, type Used } from '../core/use-order.ts';
+import { UseOrder, type Used } from '../core/use-order.ts';
 import type { Access } from './pastes.ts';
 import type { contentLookups } from './records.ts';
 import { CHUNK_BYTES, describe, INLINE_BYTES, type PasteWithContent, StoreError, type UploadQuota } from './store.ts';
@@ -36,7 +36,7 @@ interface HotPaste extends Used<HotPaste> {
 export class HotPastes {
   readonly #maxBytes: number;
   readonly #kept = new Map<string, HotPaste>();
-  #order = createUseOrder<HotPaste>();
+  #order = new UseOrder<HotPaste>();
   #bytes = 0;
   /** How many changes of a paste are under way. */
   readonly #changing = new Map<string, number>();
@@ -76,7 +76,7 @@ export class HotPastes {
     this.#kept.set(id, paste);
     this.#order.append(paste);
     this.#bytes += size + HOT_PASTE_BYTES;
-    while (this.#bytes > this.#maxBytes) this.#drop(this.#order.oldest()!.found.id);
+    while (this.#bytes > this.#maxBytes) this.#drop(this.#order.oldest!.found.id);
   }
 
   /** Carries out a change of a paste; until it has settled, the paste is neither found nor kept here. */
@@ -99,7 +99,7 @@ export class HotPastes {
 
   clear(): void {
     this.#kept.clear();
-    this.#order = createUseOrder();
+    this.#order = new UseOrder();
     this.#bytes = 0;
   }
 

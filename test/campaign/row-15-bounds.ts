@@ -4,8 +4,8 @@
 
 import type { Caller } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import { createAntiflood } from '../../src/limits/antiflood.ts';
-import { createSlidingWindow } from '../../src/limits/sliding-window.ts';
+import { Antiflood } from '../../src/limits/antiflood.ts';
+import { SlidingWindow } from '../../src/limits/sliding-window.ts';
 import { Rates } from '../../src/pastes/admission.ts';
 import { freshToken } from '../support/antiflood.ts';
 import { movableClock, type MovableClock } from '../support/clock.ts';
@@ -41,7 +41,7 @@ export const boundsRow: Row = {
 function manyClients(unit: Unit): void {
   const { rateMaxEntries: maxKeys, rateCleanupThreshold: cleanupThreshold } = testConfig();
   const { random } = unit;
-  const table = createSlidingWindow({ windowMs: WINDOW_MS, maxKeys, cleanupThreshold });
+  const table = new SlidingWindow({ windowMs: WINDOW_MS, maxKeys, cleanupThreshold });
   const regulars = createReference(WINDOW_MS);
   const lastAllowed = new Map<string, number>();
   const max = 10;
@@ -95,7 +95,7 @@ function clockJumps(unit: Unit, kind: 'creation' | 'lookup'): void {
 function floodOfStamps(unit: Unit): void {
   const { antifloodMaxEntries: maxEntries } = testConfig();
   const [baseBits, maxBits] = [4, 28];
-  const antiflood = createAntiflood({
+  const antiflood = new Antiflood({
     baseBits, maxBits, maxEntries, thresholdCount: 30, stepBits: 2, windowMs: WINDOW_MS, decayMs: 30_000,
   });
   let nowMs = 0;

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createAntiflood, type AntifloodOptions } from '../../src/limits/antiflood.ts';
+import { Antiflood, type AntifloodOptions } from '../../src/limits/antiflood.ts';
 import { freshToken } from '../support/antiflood.ts';
 import { forSeeds, type Seeded } from '../support/seeded.ts';
 
@@ -70,10 +70,10 @@ function requestsAt(random: Seeded, burstOneIn: number): number {
   return random.oneIn(4) ? 1 : 0;
 }
 
-test('createAntiflood: agrees with the model on random schedules, asked at every moment', () => {
+test('Antiflood: agrees with the model on random schedules, asked at every moment', () => {
   forSeeds(250, (random) => {
     const options = generateOptions(random);
-    const antiflood = createAntiflood(options);
+    const antiflood = new Antiflood(options);
     const model = new Model(options);
     let trickle = true;
     for (let nowMs = 0; nowMs < 400; nowMs += 1) {
@@ -89,10 +89,10 @@ test('createAntiflood: agrees with the model on random schedules, asked at every
   });
 });
 
-test('createAntiflood: agrees with the model when it is seldom asked, or only recorded to', () => {
+test('Antiflood: agrees with the model when it is seldom asked, or only recorded to', () => {
   forSeeds(400, (random) => {
     const options = generateOptions(random);
-    const antiflood = createAntiflood(options);
+    const antiflood = new Antiflood(options);
     const model = new Model(options);
     const askedOneIn = random.pick([5, 50, 400]);
     const burstOneIn = random.pick([20, 60, 150]);

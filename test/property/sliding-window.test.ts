@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createSlidingWindow, type Allowance } from '../../src/limits/sliding-window.ts';
+import { SlidingWindow, type Allowance } from '../../src/limits/sliding-window.ts';
 import { forSeeds, type Seeded } from '../support/seeded.ts';
 
 interface Model {
@@ -30,12 +30,12 @@ function nextStepMs(random: Seeded, windowMs: number): number {
   return random.pick([0, 0, 0, 1, 1, random.below(5), random.below(windowMs), windowMs - 1, windowMs, windowMs + 1]);
 }
 
-test('createSlidingWindow: agrees with the model on random schedules', () => {
+test('SlidingWindow: agrees with the model on random schedules', () => {
   forSeeds(300, (random) => {
     const windowMs = random.between(1, 30);
     const maxima = random.oneIn(2) ? [random.between(1, 6)] : [random.between(1, 6), random.between(1, 6)];
     const keys = ['a', 'b', 'c'].slice(0, random.between(1, 3));
-    const limit = createSlidingWindow({ windowMs, maxKeys: 3, cleanupThreshold: random.pick([0, 0.5, 1]) });
+    const limit = new SlidingWindow({ windowMs, maxKeys: 3, cleanupThreshold: random.pick([0, 0.5, 1]) });
     const model: Model = { allowed: new Map() };
     let nowMs = random.below(100);
     for (let request = 0; request < 120; request += 1) {
@@ -48,11 +48,11 @@ test('createSlidingWindow: agrees with the model on random schedules', () => {
   });
 });
 
-test('createSlidingWindow: no window holds more than the maximum, and none that could be had is lost', () => {
+test('SlidingWindow: no window holds more than the maximum, and none that could be had is lost', () => {
   forSeeds(200, (random) => {
     const windowMs = random.between(2, 40);
     const max = random.between(1, 8);
-    const limit = createSlidingWindow({ windowMs, maxKeys: 10, cleanupThreshold: 0.8 });
+    const limit = new SlidingWindow({ windowMs, maxKeys: 10, cleanupThreshold: 0.8 });
     const allowedMs: number[] = [];
     // An adversary who asks at every moment, several times, and gets all that can be had.
     for (let nowMs = 0; nowMs < 10 * windowMs; nowMs += 1) {
@@ -70,11 +70,11 @@ test('createSlidingWindow: no window holds more than the maximum, and none that 
   });
 });
 
-test('createSlidingWindow: more keys than are remembered stay within the bound, and those kept are exact', () => {
+test('SlidingWindow: more keys than are remembered stay within the bound, and those kept are exact', () => {
   forSeeds(100, (random) => {
     const maxKeys = random.between(1, 8);
     const windowMs = random.between(5, 50);
-    const limit = createSlidingWindow({ windowMs, maxKeys, cleanupThreshold: random.pick([0, 0.5, 0.8, 1]) });
+    const limit = new SlidingWindow({ windowMs, maxKeys, cleanupThreshold: random.pick([0, 0.5, 0.8, 1]) });
     // The keys of the model in the order of their last allowed request, so that the first is forgotten for a new one.
     const model = new Map<string, number[]>();
     let nowMs = 0;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createAntiflood, type Antiflood, type AntifloodOptions } from '../../src/limits/antiflood.ts';
+import { Antiflood, type AntifloodOptions } from '../../src/limits/antiflood.ts';
 import { freshToken } from '../support/antiflood.ts';
 import { cpuMsOf } from '../support/cpu.ts';
 
@@ -19,7 +19,7 @@ const DEFAULTS: AntifloodOptions = {
 };
 
 function antifloodOf(options: Partial<AntifloodOptions> = {}): Antiflood {
-  return createAntiflood({ ...DEFAULTS, ...options });
+  return new Antiflood({ ...DEFAULTS, ...options });
 }
 
 function recordMany(antiflood: Antiflood, count: number, nowMs: number): void {

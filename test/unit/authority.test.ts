@@ -8,7 +8,7 @@ import { Authorities } from '../../src/authority/authority.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
-import { createWorkQueue, type WorkQueue, WorkQueueFull } from '../../src/limits/work-queue.ts';
+import { WorkQueue, WorkQueueFull } from '../../src/limits/work-queue.ts';
 import { createAudit } from '../../src/pastes/identity.ts';
 import type { AuthorityStore } from '../../src/store/open.ts';
 import { type StoredAuthority, StoreError } from '../../src/store/store.ts';
@@ -49,7 +49,7 @@ function authoritiesOver(
     },
   } as unknown as AuthorityStore;
   const { password = PASSWORD, maxWaiting = 10, ...given } = options;
-  const { queue = createWorkQueue({ ...ONE_AT_A_TIME, maxWaiting, clock }), onFound } = given;
+  const { queue = new WorkQueue({ ...ONE_AT_A_TIME, maxWaiting, clock }), onFound } = given;
   const config = testConfig({ pkiCaPassword: password });
   const audit = createAudit({ clock, log });
   const authorities = new Authorities({ config, store: { authority }, queue, audit, clock, random: randomBytes, log }, onFound);
@@ -58,7 +58,7 @@ function authoritiesOver(
 
 /** A queue where no one gets a place, for that reason. */
 function closedQueue(reason: Error): WorkQueue {
-  return { enter: () => Promise.reject(reason), running: 0, waiting: 0 };
+  return { enter: () => Promise.reject(reason) } satisfies Pick<WorkQueue, 'enter'> as unknown as WorkQueue;
 }
 
 test('ensured: an authority that another process made meanwhile is as good', async () => {
@@ -145,13 +145,13 @@ test('signing: the key is unlocked once, also for those that ask at once', async
   const place: Place = {};
   await authoritiesOver(place).authorities.create('CA', NOBODY);
   const clock = movableClock();
-  const places = createWorkQueue({ ...ONE_AT_A_TIME, clock });
+  const places = new WorkQueue({ ...ONE_AT_A_TIME, clock });
   let turns = 0;
   const enter: WorkQueue['enter'] = (client) => {
     turns += 1;
     return places.enter(client);
   };
-  const { authorities } = authoritiesOver(place, undefined, { queue: { enter, running: 0, waiting: 0 } });
+  const { authorities } = authoritiesOver(place, undefined, { queue: { enter } as unknown as WorkQueue });
   const [one, other] = await Promise.all([authorities.signing(), authorities.signing()]);
   assert.equal(one, other);
   assert.deepEqual([await authorities.signing(), turns], [one, 1]);

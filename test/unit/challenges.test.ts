@@ -6,6 +6,7 @@ import test from 'node:test';
 import type { Count } from '../../src/core/events.ts';
 import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
 import { challengeToken, type Purpose } from '../../src/crypto/proof-of-work.ts';
+import type { Antiflood } from '../../src/limits/antiflood.ts';
 import { Challenges, type Work } from '../../src/pastes/admission.ts';
 import { movableClock } from '../support/clock.ts';
 import { createSeeded } from '../support/seeded.ts';
@@ -29,7 +30,9 @@ function challengesOf(bits: { paste: number; register: number }) {
   const challenges = new Challenges({
     config: testConfig({ powDifficultyBits: 5, powTtlSeconds: TTL_SECONDS, registerPowDifficultyBits: bits.register }),
     key: KEY,
-    antiflood: { record: () => assert.fail('issuing and checking count nothing'), difficultyBits: () => bits.paste },
+    antiflood: {
+      record: () => assert.fail('issuing and checking count nothing'), difficultyBits: () => bits.paste,
+    } as unknown as Antiflood,
     store: {
       challenges: {
         isSpent: async (nonce) => {

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { WorkQueue } from '../../src/limits/work-queue.ts';
 import { gaugeReaders } from '../../src/pastes/upkeep.ts';
 import type { Store } from '../../src/store/open.ts';
 import { movableClock } from '../support/clock.ts';
@@ -11,7 +12,7 @@ const DELAY = { read: () => assert.fail('not read'), stop: () => {} };
 test('quotaBytesUsed: content, or what the database takes where that is more', async () => {
   const used = (bytes: number, databaseBytes: number) => gaugeReaders({
     store: { pastes: { usage: async () => ({ pastes: 1, bytes, databaseBytes }) } } as unknown as Store,
-    queue: { enter: () => assert.fail('not entered'), running: 0, waiting: 0 },
+    queue: new WorkQueue({ concurrency: 1, maxWaiting: 0, maxWaitMs: 0, clock: movableClock() }),
     clock: movableClock(),
   }, DELAY, () => 0).quotaBytesUsed();
   assert.deepEqual([await used(5, 0), await used(5, 7)], [5, 7]);
@@ -20,7 +21,7 @@ test('quotaBytesUsed: content, or what the database takes where that is more', a
 test('authorityExpiry: null where there is no authority', async () => {
   const expiry = (found: { expiresAt: number } | undefined) => gaugeReaders({
     store: { authority: { find: async () => found } } as unknown as Store,
-    queue: { enter: () => assert.fail('not entered'), running: 0, waiting: 0 },
+    queue: new WorkQueue({ concurrency: 1, maxWaiting: 0, maxWaitMs: 0, clock: movableClock() }),
     clock: movableClock(),
   }, DELAY, () => 0).authorityExpiry();
   assert.equal(await expiry({ expiresAt: 5 }), 5);

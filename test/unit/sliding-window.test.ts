@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createSlidingWindow } from '../../src/limits/sliding-window.ts';
+import { SlidingWindow } from '../../src/limits/sliding-window.ts';
 import { cpuMsOf } from '../support/cpu.ts';
 
 const WINDOW_MS = 60_000;
 
 function windowOf(maxKeys = 100, cleanupThreshold = 0.8) {
-  return createSlidingWindow({ windowMs: WINDOW_MS, maxKeys, cleanupThreshold });
+  return new SlidingWindow({ windowMs: WINDOW_MS, maxKeys, cleanupThreshold });
 }
 
 test('take: allows as many as the maximum and not one more', () => {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import test, { mock } from 'node:test';
 import type { Clock } from '../../src/core/time.ts';
-import { createWorkQueue, WorkQueueFull, type WorkQueue } from '../../src/limits/work-queue.ts';
+import { WorkQueue, WorkQueueFull } from '../../src/limits/work-queue.ts';
 import { movableClock } from '../support/clock.ts';
 
 const MAX_WAIT_MS = 1000;
 
 function queueOf(concurrency: number, maxWaiting: number, clock: Clock = movableClock()) {
-  return createWorkQueue({ concurrency, maxWaiting, maxWaitMs: MAX_WAIT_MS, clock });
+  return new WorkQueue({ concurrency, maxWaiting, maxWaitMs: MAX_WAIT_MS, clock });
 }
 
 /** Once everyone who can be has been admitted or refused. */
@@ -15,7 +15,7 @@ async function settled(): Promise<void> {
   await new Promise(setImmediate);
 }
 
-test('createWorkQueue: refuses to have no place at all', () => {
+test('WorkQueue: refuses to have no place at all', () => {
   for (const concurrency of [0, -1, NaN]) assert.throws(() => queueOf(concurrency, 1), RangeError);
 });
 
