@@ -172,23 +172,25 @@ test('README: a server in five minutes, a proxy, and looking after it, as printe
   });
 });
 
-test('tarball: is installed by the lines at the head of pasted.service', (t) => {
+test('tarball: is installed by the lines at the head of either unit', (t) => {
   const furnished = furnish(t, 'cp', 'mkdir');
   if (furnished === undefined) return;
   const { root, host } = furnished;
   const unpacked = run('tar', ['-xzf', thePackages().tarball, '-C', root.folder], '/');
   assert.equal(unpacked.status, 0, unpacked.output);
-  const unit = readFileSync(host.path(`pasted-${VERSION}/deploy/systemd/pasted.service`), 'utf8');
-  const lines = [...unit.matchAll(/^# {3}(\S.*)$/gm)].map(([, line = '']) => line);
-  assert.equal(lines.length, 5);
-  // Every host with systemd has it.
+  // Every host with systemd has the first, and systemd makes the second.
   mkdirSync(host.path('etc/systemd/system'), { recursive: true });
-  host.shell(`cd pasted-${VERSION}`, ...lines);
-  assert.deepEqual(root.calls(), ['systemctl daemon-reload', 'systemctl enable --now pasted.socket pasted.service']);
-  for (const name of ['pasted.socket', 'pasted.service']) assert.ok(existsSync(host.path(`etc/systemd/system/${name}`)));
-  assert.equal(modeOf(host.path('etc/pasted/credentials')), 0o700);
   mkdirSync(host.path('var/lib/pasted'), { recursive: true, mode: 0o700 });
-  host.shell('echo passphrase > /etc/pasted/credentials/SERVICE_PKI_CA_PASSWORD',
-    '/usr/local/sbin/pastedctl admin create --out - > admin.p12');
+  for (const units of [['pasted.socket', 'pasted.service'], ['pasted-tcp.service']]) {
+    const unit = readFileSync(host.path(`pasted-${VERSION}/deploy/systemd/${units.at(-1)}`), 'utf8');
+    const lines = [...unit.matchAll(/^# {3}(\S.*)$/gm)].map(([, line = '']) => line);
+    assert.equal(lines.length, 5);
+    host.shell(`cd pasted-${VERSION}`, ...lines);
+    assert.deepEqual(root.calls(), ['systemctl daemon-reload', `systemctl enable --now ${units.join(' ')}`]);
+    for (const name of units) assert.ok(existsSync(host.path(`etc/systemd/system/${name}`)), name);
+  }
+  assert.equal(modeOf(host.path('etc/pasted/credentials')), 0o700);
+  host.shell('echo passphrase > /etc/pasted/credentials/SERVICE_PKI_CA_PASSWORD');
+  host.shell('/usr/local/sbin/pastedctl admin create --out - > admin.p12');
   assert.match(host.shell('/usr/local/sbin/pastedctl check'), /^ok certificate authority: /m);
 });
