@@ -28,7 +28,12 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
   const format = isProduction(config) ? 'json' : 'text';
   const write = (text: string): boolean => terminal.stdout.write(text);
   const { log, flush } = createLog({ format, forJournal: terminal.writesToJournal, write, clock });
-  logFatalErrors(terminal, { log, flush });
+  // The stack is on standard error (main.ts); the log says what happened and when.
+  terminal.onFatalError((error) => {
+    const details = { reason: messageOf(error) };
+    log({ level: 'error', logger: 'main', event: 'uncaught error', outcome: 'failure', details });
+    flush();
+  });
   const stopSignal = nextStopSignal(terminal, { log, flush });
   try {
     for (const message of [...warnings, ...startWarnings(config, isExposed(place))]) {
@@ -116,7 +121,7 @@ async function reloadSettings(terminal: Terminal, app: ServedApp, log: Log): Pro
     const changed = await app.reload(readSettings(terminal, failed));
     log({ level: 'info', logger: 'main', event: 'reloaded', details: { changed: changed.join(' ') || 'nothing' } });
   } catch (error) {
-    failed(error instanceof Error ? error.message : String(error));
+    failed(messageOf(error));
   }
 }
 
@@ -130,13 +135,8 @@ function readSettings({ environment, readFile }: Terminal, failed: (reason: stri
   }
 }
 
-/** main.ts writes the stack to standard error; the log says what happened and when. */
-function logFatalErrors(terminal: Terminal, { log, flush }: LogWriter): void {
-  terminal.onFatalError((error) => {
-    const reason = error instanceof Error ? error.message : String(error);
-    log({ level: 'error', logger: 'main', event: 'uncaught error', outcome: 'failure', details: { reason } });
-    flush();
-  });
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 async function listen(app: ServedApp, place: ListeningPlace): Promise<{ url: string }> {

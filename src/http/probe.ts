@@ -10,8 +10,8 @@ import { request } from './engine/node-http.ts';
 export interface ProbeTarget {
   readonly place: { readonly host: string; readonly port: number } | { readonly path: string };
   /**
-   * Undefined for none. With `pinned`, the server must show exactly this certificate (DER), whatever it is called and
-   * whoever issued it; without, one of that name which the system trusts.
+   * Undefined for plain HTTP. With `pinned`, the server must show exactly this certificate (DER), whatever its name and
+   * issuer; without, one of that name which the system trusts.
    */
   readonly tls: { readonly pinned?: Uint8Array } | undefined;
   /** As the Host header says it. */
@@ -19,42 +19,13 @@ export interface ProbeTarget {
   readonly path: string;
 }
 
-export interface ProbeAnswer {
-  readonly status: number;
-  readonly body: string;
-}
-
 /** Why there is no answer, in a few words for the operator. */
 export class ProbeError extends Error {
   override readonly name = 'ProbeError';
 }
 
-/** More than any answer worth asking for here; what sends more is something else. */
-const MAX_BODY_BYTES = 64 * 1024;
-
-const REASONS: ReadonlyMap<string, string> = new Map([
-  ['ECONNREFUSED', 'nothing listens there'],
-  ['ENOENT', 'there is no such socket'],
-  ['EACCES', 'this user may not connect to it'],
-  ['ENOTFOUND', 'there is no host of that name'],
-  ['EAI_AGAIN', 'the name could not be resolved'],
-  ['EHOSTUNREACH', 'the host cannot be reached'],
-  ['ENETUNREACH', 'the host cannot be reached'],
-  ['ECONNRESET', 'the connection was closed without an answer'],
-  ['EPIPE', 'the connection was closed without an answer'],
-  ['EPROTO', 'it does not speak TLS'],
-  ['ERR_SSL_WRONG_VERSION_NUMBER', 'it does not speak TLS'],
-  ['ERR_SSL_PACKET_LENGTH_TOO_LONG', 'it does not speak TLS'],
-  ['ERR_TLS_CERT_ALTNAME_INVALID', 'its certificate is for another name'],
-  ['CERT_HAS_EXPIRED', 'its certificate has expired'],
-  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'its certificate is not trusted; NODE_EXTRA_CA_CERTS can name it'],
-  ['SELF_SIGNED_CERT_IN_CHAIN', 'its certificate is not trusted; NODE_EXTRA_CA_CERTS can name its authority'],
-  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'its certificate is not trusted; NODE_EXTRA_CA_CERTS can name its authority'],
-  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'its certificate is not trusted; NODE_EXTRA_CA_CERTS can name its authority'],
-]);
-
 /** The answer to a GET, whatever its status. Rejects with a ProbeError when there is none in time. */
-export async function probe(target: ProbeTarget, timeoutMs: number): Promise<ProbeAnswer> {
+export async function probe(target: ProbeTarget, timeoutMs: number): Promise<{ status: number; body: string }> {
   const inTime = AbortSignal.timeout(timeoutMs);
   let socket: Socket | undefined;
   try {
@@ -66,7 +37,7 @@ export async function probe(target: ProbeTarget, timeoutMs: number): Promise<Pro
     if (inTime.aborted) throw new ProbeError(`no answer within ${timeoutMs / 1000} s`);
     throw error instanceof ProbeError ? error : new ProbeError(reasonOf(error));
   } finally {
-    // What it says after the answer, or after nobody waits for one, concerns nobody.
+    // Nobody waits for what comes after the answer.
     socket?.on('error', () => {}).destroy();
   }
 }
@@ -85,7 +56,10 @@ function requireSame(socket: TLSSocket, pinned: Uint8Array): void {
   }
 }
 
-async function ask(socket: Socket, { host, path }: ProbeTarget, signal: AbortSignal): Promise<ProbeAnswer> {
+/** More than any answer of this service. */
+const MAX_BODY_BYTES = 64 * 1024;
+
+async function ask(socket: Socket, { host, path }: ProbeTarget, signal: AbortSignal) {
   const headers = { Host: host, Accept: 'application/json' };
   const asked = request({ createConnection: () => socket, path, headers, signal }).end();
   const [answer] = await once(asked, 'response', { signal }) as [IncomingMessage];
@@ -99,9 +73,27 @@ async function ask(socket: Socket, { host, path }: ProbeTarget, signal: AbortSig
   return { status: answer.statusCode ?? 0, body: Buffer.concat(parts).toString() };
 }
 
+/** Each with the codes of the system and of node that it stands for; those of node's HTTP parser begin with HPE_. */
+const REASONS: Readonly<Record<string, readonly string[]>> = {
+  'nothing listens there': ['ECONNREFUSED'],
+  'there is no such socket': ['ENOENT'],
+  'this user may not connect to it': ['EACCES'],
+  'there is no host of that name': ['ENOTFOUND'],
+  'the name could not be resolved': ['EAI_AGAIN'],
+  'the host cannot be reached': ['EHOSTUNREACH', 'ENETUNREACH'],
+  'the connection was closed without an answer': ['ECONNRESET', 'EPIPE'],
+  'it does not speak TLS': ['EPROTO', 'ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG'],
+  'its certificate is for another name': ['ERR_TLS_CERT_ALTNAME_INVALID'],
+  'its certificate has expired': ['CERT_HAS_EXPIRED'],
+  'its certificate is not trusted; NODE_EXTRA_CA_CERTS can name it': ['DEPTH_ZERO_SELF_SIGNED_CERT'],
+  'its certificate is not trusted; NODE_EXTRA_CA_CERTS can name its authority': [
+    'SELF_SIGNED_CERT_IN_CHAIN', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  ],
+};
+
 function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-  // The codes of node's HTTP parser.
   if (code.startsWith('HPE_')) return 'it does not speak HTTP';
-  return REASONS.get(code) ?? `it cannot be asked (${code})`;
+  const [reason] = Object.entries(REASONS).find(([, codes]) => codes.includes(code)) ?? [];
+  return reason ?? `it cannot be asked (${code})`;
 }

@@ -11,7 +11,7 @@ import { DAY_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/ti
 import { firstCertificate } from '../crypto/presented.ts';
 import { hostOf, parseServiceUrl } from '../http/engine/head.ts';
 import { isExposed, publicPlace } from '../http/listening.ts';
-import { probe, type ProbeAnswer, ProbeError, type ProbeTarget } from '../http/probe.ts';
+import { probe, ProbeError, type ProbeTarget } from '../http/probe.ts';
 import { readServerCertificate } from '../http/tls.ts';
 import { adminDoubt, authorityDoubt } from '../pastes/upkeep.ts';
 import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
@@ -22,17 +22,17 @@ import { attempt } from './files.ts';
 import { codeOf, CommandError, EXIT, report, type Run, showBytes, type Terminal, UsageError } from './terminal.ts';
 
 export interface Finding {
-  /** `warn`: works, and someone should look. `fail`: does not work, or will not be safe. */
-  readonly level: 'ok' | 'warn' | 'fail';
   /** What was looked at, a word or two. */
   readonly name: string;
+  /** `warn`: works, and someone should look. `fail`: does not work, or will not be safe. */
+  readonly level: 'ok' | 'warn' | 'fail';
   /** In one line; never a secret. */
   readonly text: string;
 }
 
-const ok = (name: string, text: string): Finding => ({ level: 'ok', name, text });
-const warn = (name: string, text: string): Finding => ({ level: 'warn', name, text });
-const fail = (name: string, text: string): Finding => ({ level: 'fail', name, text });
+const ok = (name: string, text: string): Finding => ({ name, level: 'ok', text });
+const warn = (name: string, text: string): Finding => ({ name, level: 'warn', text });
+const fail = (name: string, text: string): Finding => ({ name, level: 'fail', text });
 
 export const check: Run = async (terminal, given) => {
   // Settings that cannot be used end it here, all of them named, as they would end the service.
@@ -46,9 +46,8 @@ export const check: Run = async (terminal, given) => {
     ...checkTls(config, nowSeconds),
   ];
   const hasFailure = findings.some(({ level }) => level === 'fail');
-  const checks = findings.map(({ level, name, text }) => ({ name, level, text }));
   const lines = findings.map(({ level, name, text }) => `${level} ${name}: ${text}\n`);
-  report(terminal.stdout, given, { ok: !hasFailure, checks }, lines.join(''));
+  report(terminal.stdout, given, { ok: !hasFailure, checks: findings }, lines.join(''));
   return hasFailure ? EXIT.failure : EXIT.success;
 };
 
@@ -81,11 +80,6 @@ function checkTls(config: Config, nowSeconds: number): Finding[] {
 const OTHERS_MAY_WRITE = 0o022;
 const OTHERS_MAY_ANYTHING = 0o077;
 
-interface Present {
-  readonly path: string;
-  readonly stats: Stats;
-}
-
 function checkFiles(databasePath: string): Finding[] {
   try {
     return attempt(databasePath, () => lookAtFiles(databasePath), 'read');
@@ -96,37 +90,38 @@ function checkFiles(databasePath: string): Finding[] {
 }
 
 function lookAtFiles(databasePath: string): Finding[] {
-  const folder = present(dirname(databasePath));
-  if (folder === undefined) return [fail('folder', `there is no folder ${dirname(databasePath)}`)];
-  const database = present(databasePath);
-  const beside = SIDE_FILES.map((suffix) => present(`${databasePath}${suffix}`)).filter((file) => file !== undefined);
-  const files = database === undefined ? [] : [checkPermissions(database, [database, ...beside])];
-  return [checkFolder(folder), ...files, ...checkRoom(databasePath)];
-}
-
-function present(path: string): Present | undefined {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  return stats === undefined ? undefined : { path, stats };
+  const folder = dirname(databasePath);
+  const folderStats = statSync(folder, { throwIfNoEntry: false });
+  if (folderStats === undefined) return [fail('folder', `there is no folder ${folder}`)];
+  const files = new Map(['', ...SIDE_FILES].map((suffix) => `${databasePath}${suffix}`).flatMap((path) => {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    return stats === undefined ? [] : [[path, stats] as const];
+  }));
+  const owner = files.get(databasePath)?.uid;
+  const permissions = owner === undefined ? [] : [checkPermissions(files, owner)];
+  return [checkFolder(folder, folderStats.mode), ...permissions, ...checkRoom(databasePath)];
 }
 
 /** Whoever may write to it may put a database of their own in the place of this one. */
-function checkFolder({ path, stats }: Present): Finding {
-  if ((stats.mode & OTHERS_MAY_WRITE) !== 0) return fail('folder', `others may write to ${path}: chmod 700`);
+function checkFolder(path: string, mode: number): Finding {
+  if ((mode & OTHERS_MAY_WRITE) !== 0) return fail('folder', `others may write to ${path}: chmod 700`);
   if (!isUsable(path)) return fail('folder', `this user may not write to ${path}`);
-  if ((stats.mode & OTHERS_MAY_ANYTHING) !== 0) return warn('folder', `others may look into ${path}: chmod 700`);
+  if ((mode & OTHERS_MAY_ANYTHING) !== 0) return warn('folder', `others may look into ${path}: chmod 700`);
   return ok('folder', `${path} is for its owner alone`);
 }
 
-function checkPermissions(database: Present, files: readonly Present[]): Finding {
-  const namesOf = (some: readonly Present[]): string => some.map(({ path }) => basename(path)).join(', ');
-  const open = files.filter(({ stats }) => (stats.mode & OTHERS_MAY_ANYTHING) !== 0);
-  if (open.length > 0) return fail('files', `others may open ${namesOf(open)}: chmod 600`);
+function checkPermissions(files: ReadonlyMap<string, Stats>, owner: number): Finding {
+  const namesOf = (isMeant: (stats: Stats, path: string) => boolean): string => (
+    [...files].filter(([path, stats]) => isMeant(stats, path)).map(([path]) => basename(path)).join(', ')
+  );
+  const open = namesOf(({ mode }) => (mode & OTHERS_MAY_ANYTHING) !== 0);
+  if (open !== '') return fail('files', `others may open ${open}: chmod 600`);
   // A command that another user ran leaves such files; the service can't use them then.
-  const strange = files.filter(({ stats }) => stats.uid !== database.stats.uid);
-  if (strange.length > 0) return fail('files', `${namesOf(strange)} and the database have different owners: chown`);
-  const locked = files.filter(({ path }) => !isUsable(path));
-  if (locked.length > 0) return fail('files', `this user may not read and write ${namesOf(locked)}`);
-  return ok('files', `${namesOf(files)}: for one owner alone`);
+  const strange = namesOf(({ uid }) => uid !== owner);
+  if (strange !== '') return fail('files', `${strange} and the database have different owners: chown`);
+  const locked = namesOf((_, path) => !isUsable(path));
+  if (locked !== '') return fail('files', `this user may not read and write ${locked}`);
+  return ok('files', `${namesOf(() => true)}: for one owner alone`);
 }
 
 function isUsable(path: string): boolean {
@@ -178,13 +173,10 @@ async function checkDatabase(config: Config, depth: CheckDepth, nowSeconds: numb
     return [fail('database', error.message), checkClock(null, nowSeconds)];
   }
   const { contents } = examination;
-  return [
-    checkSchema(examination),
-    ...checkDamage(examination, depth),
-    checkClock(contents?.newestCreatedAt ?? null, nowSeconds),
-    ...(contents === undefined ? [] : checkAdmin(config, contents)),
-    ...(contents === undefined ? [] : await checkAuthority(config, contents, nowSeconds)),
-  ];
+  const found = [checkSchema(examination), ...checkDamage(examination, depth)];
+  if (contents === undefined) return [...found, checkClock(null, nowSeconds)];
+  const clock = checkClock(contents.newestCreatedAt, nowSeconds);
+  return [...found, clock, ...checkAdmin(config, contents), ...(await checkAuthority(config, contents, nowSeconds))];
 }
 
 /** A database that this user may not see is not missing. */
@@ -246,7 +238,7 @@ async function checkAuthority(config: Config, { authority, crl }: Contents, nowS
   return [
     doubt === undefined
       ? ok(name, `${JSON.stringify(commonName)}, valid until ${isoSeconds(expiresAt)}`)
-      : { level: doubt.level === 'error' ? 'fail' : 'warn', name, text: doubt.message },
+      : (doubt.level === 'error' ? fail : warn)(name, doubt.message),
     await checkAuthorityKey(config, authority),
     ...(crl === undefined ? [] : [checkCrl(crl, nowSeconds)]),
   ];
@@ -276,41 +268,33 @@ function checkCrl({ thisUpdate }: StoredCrl, nowSeconds: number): Finding {
 
 // `pasted health`.
 
-const TIMEOUT_SECONDS = { minimum: 1, maximum: 60, fallback: 5 };
-
 interface Asked extends ProbeTarget {
   /** For people. */
   readonly name: string;
 }
 
 export const health: Run = async (terminal, given) => {
-  const timeoutMs = wholeNumber(given, '--timeout', TIMEOUT_SECONDS) * 1000;
+  const timeoutMs = wholeNumber(given, '--timeout', { minimum: 1, maximum: 60, fallback: 5 }) * 1000;
   const url = given.values.get('--url');
   const asked = url === undefined ? bySettings(terminal) : byUrl(url);
-  const answer = await ask(asked, timeoutMs);
-  const said = jsonIn(answer);
+  const { status, body } = await probe(asked, timeoutMs).catch((error: unknown) => {
+    throw error instanceof ProbeError ? new CommandError(`${asked.name}: ${error.message}`) : error;
+  });
+  const said = objectIn(body);
   const isJson = given.options.has('--json');
   if (isJson && said !== undefined) terminal.stdout.write(`${JSON.stringify(said)}\n`);
-  if (answer.status !== 200 || said?.['status'] !== 'healthy') {
+  if (status !== 200 || said?.['status'] !== 'healthy') {
     const isUnhealthy = said?.['status'] === 'unhealthy';
     const found = isUnhealthy ? 'the service is unhealthy, or is stopping' : 'the answer is not that of this service';
-    throw new CommandError(`${asked.name}: ${found} (${answer.status})`);
+    throw new CommandError(`${asked.name}: ${found} (${status})`);
   }
   if (!isJson) terminal.stdout.write('healthy\n');
 };
 
-async function ask(asked: Asked, timeoutMs: number): Promise<ProbeAnswer> {
+/** Undefined when the text is no JSON object. */
+function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
-    return await probe(asked, timeoutMs);
-  } catch (error) {
-    throw error instanceof ProbeError ? new CommandError(`${asked.name}: ${error.message}`) : error;
-  }
-}
-
-/** Undefined when the body is no JSON object. */
-function jsonIn({ body }: ProbeAnswer): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const parsed: unknown = JSON.parse(body);
+    const parsed: unknown = JSON.parse(text);
     return typeof parsed === 'object' && parsed !== null ? { ...parsed } : undefined;
   } catch {
     return undefined;

@@ -38,7 +38,7 @@ export interface Option {
 }
 
 // The closed sets are written out, since their own tables come with much else. A test holds them equal.
-const BUNDLE_PROFILES = ['modern', 'compat'] as const satisfies readonly BundleProfile[];
+const PROFILES = ['modern', 'compat'] as const satisfies readonly BundleProfile[];
 const REASONS = [
   'keyCompromise', 'affiliationChanged', 'superseded', 'cessationOfOperation', 'privilegeWithdrawn',
 ] as const satisfies readonly RevocationReason[];
@@ -157,13 +157,10 @@ export const COMMANDS: readonly Command[] = [
       'running.',
     operands: [],
     options: [
-      {
-        name: '--out', value: 'FILE', isRequired: true,
-        meaning: 'where to write the bundle; never an existing file; - is standard output',
-      },
+      { name: '--out', value: 'FILE', isRequired: true, meaning: 'a new file for the bundle; - is standard output' },
       { name: '--name', value: 'NAME', meaning: 'common name of the certificate; admin by default' },
       {
-        name: '--p12-profile', value: 'PROFILE', choices: BUNDLE_PROFILES,
+        name: '--p12-profile', value: 'PROFILE', choices: PROFILES,
         meaning: 'modern (the default), or compat for older devices',
       },
       { name: '--password-file', value: 'FILE', meaning: 'file that holds the bundle\'s password; none by default' },
@@ -199,10 +196,7 @@ export const COMMANDS: readonly Command[] = [
       'The service refuses it from the next request on. A proxy that checks the revocation list needs a new one:\n' +
       'see `pasted pki crl`. Needs no password.',
     operands: [SERIAL],
-    options: [
-      { name: '--reason', value: 'REASON', choices: REASONS, meaning: 'why; the list then says so' },
-      JSON_OPTION,
-    ],
+    options: [{ name: '--reason', value: 'REASON', choices: REASONS, meaning: 'why; the list says so' }, JSON_OPTION],
     examples: [
       'pasted pki revoke 5f1d0c8e2b7a49d3a6c4e8f00b9d7213',
       'pasted pki revoke 5f1d0c8e2b7a49d3a6c4e8f00b9d7213 --reason keyCompromise',
@@ -240,10 +234,7 @@ export const COMMANDS: readonly Command[] = [
       'the service runs as. Needs no database.',
     operands: [],
     options: [
-      {
-        name: '--host', value: 'NAMES', isRequired: true,
-        meaning: 'what clients call the server: host names, *.names and addresses, separated by commas',
-      },
+      { name: '--host', value: 'NAMES', isRequired: true, meaning: 'host names, *.names, addresses, comma-separated' },
       { name: '--out-cert', value: 'FILE', meaning: 'where to write the certificate; server.crt by default' },
       { name: '--out-key', value: 'FILE', meaning: 'where to write the key; server.key by default' },
       { name: '--days', value: 'COUNT', meaning: 'how long it is valid; 365 by default, 824 at most' },

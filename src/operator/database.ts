@@ -93,64 +93,22 @@ function counting(store: Store, removed: Removed): Store {
   };
 }
 
-/** Names no paste, no owner and no address. */
 export const stats: Run = (terminal, given) =>
   inSession(terminal, async (session) => {
-    const found = await gather(session, unixSeconds(terminal.clock));
-    report(terminal.stdout, given, statsJson(found), statsText(found));
+    const counted = await count(session, unixSeconds(terminal.clock));
+    report(terminal.stdout, given, counted, statsTable(counted));
   });
 
-async function gather({ store, config }: OperatorSession, nowSeconds: number) {
-  const counts = await store.certificates.countByStatus(nowSeconds);
-  return {
-    pastes: await store.stats.pastes(nowSeconds),
-    certificates: { ...counts, admins: await store.stats.admins(nowSeconds) },
-    audit: await store.stats.audit(),
-    files: await store.stats.files(),
-    /** 0 for none. */
-    quotaBytes: config.maxStorageBytes,
-    countedBytes: countedBytes(await store.pastes.usage()),
-  };
-}
-
-type Stats = Awaited<ReturnType<typeof gather>>;
-
-function statsText({ pastes, certificates, audit, files, quotaBytes, countedBytes }: Stats): string {
-  const quota = quotaBytes === 0 ? 'none' : `${showShare(countedBytes, quotaBytes)} of ${showBytes(quotaBytes)}`;
-  const rows: readonly (readonly [string, string | number])[] = [
-    ['pastes', pastes.count],
-    ['  content', showBytes(pastes.bytes)],
-    ['  expired', `${pastes.expired} (waiting for cleanup)`],
-    ['  burn after read', pastes.burnAfterRead],
-    ['  with password', pastes.passwordProtected],
-    ['  anonymous', pastes.anonymous],
-    ['  untrusted', pastes.untrusted],
-    ['  trusted', pastes.trusted],
-    ['  oldest', isoOrNull(pastes.oldestCreatedAt) ?? '-'],
-    ['  newest', isoOrNull(pastes.newestCreatedAt) ?? '-'],
-    ['certificates', certificates.valid + certificates.expired + certificates.revoked],
-    ['  valid', `${certificates.valid} (${certificates.admins} of them admin)`],
-    ['  expired', certificates.expired],
-    ['  revoked', certificates.revoked],
-    ['audit entries', audit.entries],
-    ['  oldest', isoOrNull(audit.oldestTime) ?? '-'],
-    ['  newest', isoOrNull(audit.newestTime) ?? '-'],
-    ['database', showBytes(files.databaseBytes)],
-    ['  quota', quota],
-    ['  unused in it', showBytes(files.unusedBytes)],
-    ['  write-ahead log', showBytes(files.walBytes)],
-    ['  free on its disk', showBytes(files.diskFreeBytes)],
-    ['  schema', files.schemaVersion],
-  ];
-  return alignColumns(rows.map(([name, value]) => [name, String(value)]));
-}
-
-function isoOrNull(seconds: number | null): string | null {
-  return seconds === null ? null : isoSeconds(seconds);
-}
-
-/** Times as the API has them where they have the same names: of pastes Unix seconds, of audit entries ISO 8601. */
-function statsJson({ pastes, certificates, audit, files, quotaBytes, countedBytes }: Stats): object {
+/**
+ * Names no paste, no owner and no address. Times are as the API has them where they have the same names: of pastes Unix
+ * seconds, of audit entries ISO 8601.
+ */
+async function count({ store, config }: OperatorSession, nowSeconds: number) {
+  const pastes = await store.stats.pastes(nowSeconds);
+  const certificates = await store.certificates.countByStatus(nowSeconds);
+  const admins = await store.stats.admins(nowSeconds);
+  const audit = await store.stats.audit();
+  const files = await store.stats.files();
   return {
     version: VERSION,
     schema_version: files.schemaVersion,
@@ -166,21 +124,56 @@ function statsJson({ pastes, certificates, audit, files, quotaBytes, countedByte
       oldest_created_at: pastes.oldestCreatedAt,
       newest_created_at: pastes.newestCreatedAt,
     },
-    certificates,
+    certificates: { ...certificates, admins },
     audit: {
       entries: audit.entries,
       oldest_time: isoOrNull(audit.oldestTime),
       newest_time: isoOrNull(audit.newestTime),
     },
     storage: {
-      quota_bytes: quotaBytes === 0 ? null : quotaBytes,
-      counted_bytes: countedBytes,
+      quota_bytes: config.maxStorageBytes === 0 ? null : config.maxStorageBytes,
+      counted_bytes: countedBytes(await store.pastes.usage()),
       database_bytes: files.databaseBytes,
       unused_bytes: files.unusedBytes,
       wal_bytes: files.walBytes,
       disk_free_bytes: files.diskFreeBytes,
     },
   };
+}
+
+function isoOrNull(seconds: number | null): string | null {
+  return seconds === null ? null : isoSeconds(seconds);
+}
+
+function statsTable(counted: Awaited<ReturnType<typeof count>>): string {
+  const { pastes, certificates, audit, storage } = counted;
+  const { quota_bytes: quota, counted_bytes: used } = storage;
+  const rows: readonly (readonly [string, string | number])[] = [
+    ['pastes', pastes.count],
+    ['  content', showBytes(pastes.bytes)],
+    ['  expired', `${pastes.expired} (waiting for cleanup)`],
+    ['  burn after read', pastes.burn_after_read],
+    ['  with password', pastes.password_protected],
+    ['  anonymous', pastes.anonymous],
+    ['  untrusted', pastes.untrusted],
+    ['  trusted', pastes.trusted],
+    ['  oldest', isoOrNull(pastes.oldest_created_at) ?? '-'],
+    ['  newest', isoOrNull(pastes.newest_created_at) ?? '-'],
+    ['certificates', certificates.valid + certificates.expired + certificates.revoked],
+    ['  valid', `${certificates.valid} (${certificates.admins} of them admin)`],
+    ['  expired', certificates.expired],
+    ['  revoked', certificates.revoked],
+    ['audit entries', audit.entries],
+    ['  oldest', audit.oldest_time ?? '-'],
+    ['  newest', audit.newest_time ?? '-'],
+    ['database', showBytes(storage.database_bytes)],
+    ['  quota', quota === null ? 'none' : `${showShare(used, quota)} of ${showBytes(quota)}`],
+    ['  unused in it', showBytes(storage.unused_bytes)],
+    ['  write-ahead log', showBytes(storage.wal_bytes)],
+    ['  free on its disk', showBytes(storage.disk_free_bytes)],
+    ['  schema', counted.schema_version],
+  ];
+  return alignColumns(rows.map(([name, value]) => [name, String(value)]));
 }
 
 export const audit: Run = (terminal, given) => {

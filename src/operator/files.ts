@@ -59,21 +59,20 @@ export async function keepingFiles<Result>(
  */
 export function replaceFile(path: string, bytes: Uint8Array): void {
   const draft = `${path}.${Buffer.from(randomBytes(8)).toString('hex')}`;
-  attempt(path, () => {
-    const descriptor = openSync(draft, 'wx', OWNER_ONLY);
-    try {
+  const descriptor = attempt(path, () => openSync(draft, 'wx', OWNER_ONLY));
+  try {
+    attempt(path, () => {
       writeWhole(descriptor, bytes);
       // Whatever the umask, which keeps the database's files from everyone.
       fchmodSync(descriptor, READABLE_BY_ALL);
-      renameSync(draft, path);
-    } catch (error) {
-      rmSync(draft, { force: true });
-      throw error;
-    } finally {
-      closeSync(descriptor);
-    }
-  });
-  syncName(path);
+    });
+    publishFile(draft, path, 'replace');
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 function writeWhole(descriptor: number, bytes: Uint8Array): void {

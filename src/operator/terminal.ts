@@ -2,6 +2,7 @@
 // words and exit code of each failure. main.ts makes a Terminal of the real process, tests make one of values.
 
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import type { Readable, Writable } from 'node:stream';
 import { ConfigError, type Environment, type ReadFile } from '../config/load.ts';
 import { SETTINGS } from '../config/settings.ts';
 import type { Clock } from '../core/time.ts';
@@ -62,13 +63,8 @@ export interface Output {
   writeWhole(written: Uint8Array): Promise<boolean>;
 }
 
-/** process.stdin, as far as it is used. */
-export interface Input extends AsyncIterable<Uint8Array> {
-  /** A person at a keyboard. */
-  readonly isTTY?: boolean;
-  /** Whoever reads it gets this error. */
-  destroy(error: Error): unknown;
-}
+/** Standard input; isTTY of a person at a keyboard. */
+export type Input = Readable & { readonly isTTY?: boolean };
 
 /** How much may wait for a slow reader. node queues without a bound what a pipe does not take at once. */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
@@ -76,22 +72,15 @@ const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 /** How long the end of the process waits for a reader that has stopped reading. */
 const DRAIN_MS = 1000;
 
-/** process.stdout and process.stderr, as far as they are used: files, pipes and terminals alike. */
-interface OutputStream {
-  readonly writableLength: number;
-  write(written: string | Uint8Array, whenWritten?: (error?: Error | null) => void): boolean;
-  on(event: 'error', listener: (error: NodeJS.ErrnoException) => void): unknown;
-}
-
 /**
  * An output whose reader may go away or not keep up: neither ends the process, nor fills its memory. `drain` resolves
  * when all that was taken has been written, or when waiting on is of no use.
  */
-export function outputTo(stream: OutputStream): Output & { drain(): Promise<void> } {
+export function outputTo(stream: Writable): Output & { drain(): Promise<void> } {
   let isClosed = false;
   let hasLost = false;
   // Without a listener a closed pipe would be an uncaught error, whose report is an error again.
-  stream.on('error', (error) => {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
     hasLost = true;
     // A full disk may have room again; a reader that went away does not come back.
     if (error.code === 'EPIPE') isClosed = true;
@@ -174,7 +163,7 @@ export async function exitCodeOf(terminal: Terminal, run: () => ReturnType<Run>)
 }
 
 /** The exit code and whole lines for standard error; undefined for a bug or a failing host. */
-export function failureOf(error: unknown): { exitCode: number; text: string } | undefined {
+export function failureOf(error: unknown): ReturnType<typeof failure> | undefined {
   if (error instanceof UsageError) return failure(EXIT.usage, `${error.message}\nTry: pasted help`);
   if (error instanceof CommandError) return failure(EXIT.failure, error.message);
   if (error instanceof ConfigError) {
@@ -191,7 +180,7 @@ export function failureOf(error: unknown): { exitCode: number; text: string } | 
   return undefined;
 }
 
-function failure(exitCode: number, message: string): { exitCode: number; text: string } {
+function failure(exitCode: number, message: string) {
   return { exitCode, text: `pasted: ${message}\n` };
 }
 

@@ -76,7 +76,7 @@ test('outputTo: after another error it goes on trying', async () => {
       return true;
     },
   };
-  const output = outputTo(stream);
+  const output = outputTo(stream as unknown as Writable);
   output.write('lost');
   isFull = false;
   assert.equal(output.write('kept'), true);
