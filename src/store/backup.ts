@@ -15,7 +15,7 @@ import {
 } from './database.ts';
 import { APPLICATION_ID, applicationIdOf, MIGRATIONS, schemaVersionOf } from './schema.ts';
 import {
-  asStoreError, DatabaseInUseError, DatabaseRefusedError, describe, isDamage, primaryCodeOf, SQLITE_BUSY, StoreError,
+  asStoreError, DatabaseInUseError, DatabaseRefusedError, describe, isDamage, primaryCodeOf, SQLITE, StoreError,
 } from './store.ts';
 import { errorOfThread, firstReport, startThread } from './writer.ts';
 
@@ -312,7 +312,7 @@ function holdAlone(target: string): DatabaseSync | undefined {
   } catch (error) {
     db?.close();
     if (isDamage(error)) return undefined;
-    if (primaryCodeOf(error) !== SQLITE_BUSY) throw error;
+    if (primaryCodeOf(error) !== SQLITE.BUSY) throw error;
     throw new DatabaseInUseError(`the database ${target} is in use by another command`);
   }
 }

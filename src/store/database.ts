@@ -12,7 +12,7 @@ import {
   APPLICATION_ID, applicationIdOf, migrate, MIGRATIONS, PAGE_BYTES, schemaVersionOf,
 } from './schema.ts';
 import {
-  asStoreError, DatabaseInUseError, DatabaseRefusedError, isDamage, primaryCodeOf, SQLITE_BUSY, StoreError,
+  asStoreError, DatabaseInUseError, DatabaseRefusedError, isDamage, primaryCodeOf, SQLITE, StoreError,
 } from './store.ts';
 
 /** The log is moved into the database whenever it has grown so far, and cut back to this when it starts anew. */
@@ -36,10 +36,7 @@ const CAUTION = ['PRAGMA trusted_schema = OFF', 'PRAGMA cell_size_check = ON'];
  */
 const LAYOUT = [
   `PRAGMA page_size = ${PAGE_BYTES}`,
-  'BEGIN',
-  'PRAGMA auto_vacuum = INCREMENTAL',
-  `PRAGMA application_id = ${APPLICATION_ID}`,
-  'COMMIT',
+  'BEGIN', 'PRAGMA auto_vacuum = INCREMENTAL', `PRAGMA application_id = ${APPLICATION_ID}`, 'COMMIT',
 ];
 
 /** In effect for one connection each time. */
@@ -91,7 +88,8 @@ export function openWriting(path: string): DatabaseSync {
     return db;
   } catch (error) {
     db.close();
-    throw isDamage(error) ? damagedRefused(path) : error;
+    if (!isDamage(error)) throw error;
+    throw new DatabaseRefusedError(`the database ${path} is damaged: restore a backup`);
   }
 }
 
@@ -127,7 +125,7 @@ export function refuseOtherFiles(path: string, newer: 'refuseNewer' | 'allowNewe
   const header = readHeader(path);
   if (header.length === 0) return;
   if (header.length < HEADER_BYTES || header.toString('latin1', 0, HEADER_MAGIC.length) !== HEADER_MAGIC) {
-    throw notADatabaseRefused(path);
+    throw new DatabaseRefusedError(`the file ${path} is not a SQLite database: set SERVICE_DB to another path`);
   }
   const applicationId = header.readUInt32BE(APPLICATION_ID_OFFSET);
   if (applicationId !== APPLICATION_ID) throw otherProgramRefused(path, applicationId);
@@ -137,16 +135,21 @@ export function refuseOtherFiles(path: string, newer: 'refuseNewer' | 'allowNewe
 
 /** At most HEADER_BYTES; none when there is no file. */
 function readHeader(path: string): Buffer {
-  let descriptor;
+  const header = Buffer.alloc(HEADER_BYTES);
   try {
-    descriptor = openSync(path, 'r');
-    const header = Buffer.alloc(HEADER_BYTES);
-    return header.subarray(0, readSync(descriptor, header, 0, HEADER_BYTES, 0));
+    return header.subarray(0, withFile(path, 'r', (file) => readSync(file, header, 0, HEADER_BYTES, 0)));
   } catch (error) {
     if (isSystemError(error, 'ENOENT')) return Buffer.alloc(0);
     throw new StoreError('unavailable', `the database ${path} cannot be read`, { cause: error });
+  }
+}
+
+function withFile<Result>(path: string, flags: string, use: (descriptor: number) => Result): Result {
+  const descriptor = openSync(path, flags, OWNER_ONLY_FILE);
+  try {
+    return use(descriptor);
   } finally {
-    if (descriptor !== undefined) closeSync(descriptor);
+    closeSync(descriptor);
   }
 }
 
@@ -158,7 +161,7 @@ export function createFile(path: string): boolean {
   const folder = dirname(path);
   try {
     mkdirSync(folder, { recursive: true, mode: OWNER_ONLY_FOLDER });
-    closeSync(openSync(path, 'wx', OWNER_ONLY_FILE));
+    withFile(path, 'wx', () => {});
     return true;
   } catch (error) {
     if (isSystemError(error, 'EEXIST') && error.path !== folder) return false;
@@ -166,18 +169,14 @@ export function createFile(path: string): boolean {
   }
 }
 
-export interface DatabaseLock {
-  release(): void;
-  /** After a failure. Of a database that turns out not to be ours, it is as if the lock had never been taken. */
-  giveUp(error: unknown): void;
-}
+export type DatabaseLock = ReturnType<typeof lockDatabase>;
 
 /**
  * Keeps every other process from serving the same database: leases and orphans are known to one process only. The lock
  * is SQLite's own on an empty file beside the database, so the system lets go of it however the process ends. Released,
  * the file stays, since another process may be waiting for it. Throws DatabaseInUseError.
  */
-export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS): DatabaseLock {
+export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS) {
   const lockPath = `${path}-lock`;
   const isNew = createFile(lockPath);
   let db: DatabaseSync | undefined;
@@ -188,12 +187,13 @@ export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS): DatabaseLock 
     db.exec('BEGIN EXCLUSIVE');
   } catch (error) {
     release();
-    if (primaryCodeOf(error) !== SQLITE_BUSY) throw asStoreError(error);
+    if (primaryCodeOf(error) !== SQLITE.BUSY) throw asStoreError(error);
     throw new DatabaseInUseError(`the database ${path} is in use by another process`, lockPath);
   }
   return {
     release,
-    giveUp(error) {
+    /** After a failure. Of a database that turns out not to be ours, it is as if the lock had never been taken. */
+    giveUp(error: unknown): void {
       if (isNew && error instanceof DatabaseRefusedError) rmSync(lockPath);
       release();
     },
@@ -224,40 +224,26 @@ export function newerVersionRefused(path: string, version: number): DatabaseRefu
   );
 }
 
-export function otherProgramRefused(path: string, applicationId: number): DatabaseRefusedError {
+function otherProgramRefused(path: string, applicationId: number): DatabaseRefusedError {
   return new DatabaseRefusedError(
     `the database ${path} is of another program (application id ${applicationId}): set SERVICE_DB to another path`,
   );
 }
 
-function notADatabaseRefused(path: string): DatabaseRefusedError {
-  return new DatabaseRefusedError(`the file ${path} is not a SQLite database: set SERVICE_DB to another path`);
-}
-
-export function damagedRefused(path: string): DatabaseRefusedError {
-  return new DatabaseRefusedError(`the database ${path} is damaged: restore a backup`);
-}
-
 /** Makes what was written into the file outlive a power cut. Not for a database that this process has open. */
 export function syncFile(path: string): void {
-  const descriptor = openSync(path, 'r+');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+  withFile(path, 'r+', fsyncSync);
 }
 
 /** So that a name outlives a power cut; without complaint only where a file system does not offer that for folders. */
 export function syncFolderOf(path: string): void {
-  const descriptor = openSync(dirname(path), 'r');
-  try {
-    fsyncSync(descriptor);
-  } catch (error) {
-    if (!isSystemError(error, 'EINVAL') && !isSystemError(error, 'ENOTSUP')) throw error;
-  } finally {
-    closeSync(descriptor);
-  }
+  withFile(dirname(path), 'r', (folder) => {
+    try {
+      fsyncSync(folder);
+    } catch (error) {
+      if (!isSystemError(error, 'EINVAL') && !isSystemError(error, 'ENOTSUP')) throw error;
+    }
+  });
 }
 
 /** 0 when there is no such file. */
@@ -272,52 +258,40 @@ export function fileBytes(path: string): number {
 /** Enough for a log at its limit and for moving it into the database. */
 export const BALLAST_BYTES = 2 * WAL_LIMIT_BYTES;
 
-/**
- * What stays free beside the ballast: content that would leave less is refused when it is offered, and when it is
- * written.
- */
+/** Stays free beside the ballast: content that would leave less is refused when it is offered, and when written. */
 export const FREE_RESERVE_BYTES = BALLAST_BYTES;
 
-export interface Ballast {
-  /** Where the reserve is touched, and from giving up until the ballast is whole again: no more may be stored. */
-  isDiskShort(): boolean;
-  /** Frees the room; false when there was none to free. */
-  giveUp(): boolean;
-  /** Makes the file whole where there is room for it and the reserve; whether it is whole. */
-  restore(): boolean;
-}
+export type Ballast = ReturnType<typeof createBallast>;
 
 /** `path` is the database's. */
-export function createBallast(path: string): Ballast {
+export function createBallast(path: string) {
   const ballastPath = `${path}-ballast`;
-  let givenUp = false;
-
-  function isWhole(): boolean {
-    return fileBytes(ballastPath) >= BALLAST_BYTES;
-  }
-
-  function giveUp(): boolean {
-    const bytes = fileBytes(ballastPath);
-    givenUp = true;
-    rmSync(ballastPath, { force: true });
-    return bytes > 0;
-  }
-
-  function restore(): boolean {
-    if (!isWhole() && !(freeBytes(path) > BALLAST_BYTES + FREE_RESERVE_BYTES && fill(ballastPath))) return false;
-    givenUp = false;
-    return true;
-  }
-
-  function isDiskShort(): boolean {
-    try {
-      return givenUp || freeBytes(path) <= FREE_RESERVE_BYTES;
-    } catch {
-      // What is wrong with the disk is for the write itself to say.
-      return false;
-    }
-  }
-  return { isDiskShort, giveUp, restore };
+  let isGivenUp = false;
+  return {
+    /** Where the reserve is touched, and from giving up until the ballast is whole again: no more may be stored. */
+    isDiskShort(): boolean {
+      try {
+        return isGivenUp || freeBytes(path) <= FREE_RESERVE_BYTES;
+      } catch {
+        // What is wrong with the disk is for the write itself to say.
+        return false;
+      }
+    },
+    /** Frees the room; false when there was none to free. */
+    giveUp(): boolean {
+      const bytes = fileBytes(ballastPath);
+      isGivenUp = true;
+      rmSync(ballastPath, { force: true });
+      return bytes > 0;
+    },
+    /** Makes the file whole where there is room for it and the reserve; whether it is whole. */
+    restore(): boolean {
+      const hasRoom = (): boolean => freeBytes(path) > BALLAST_BYTES + FREE_RESERVE_BYTES;
+      if (fileBytes(ballastPath) < BALLAST_BYTES && !(hasRoom() && fill(ballastPath))) return false;
+      isGivenUp = false;
+      return true;
+    },
+  };
 }
 
 /** Bytes that this process may still write to the file system of that path. */
@@ -329,14 +303,13 @@ export function freeBytes(path: string): number {
 /** Written, not only made long: a hole takes no room. */
 function fill(ballastPath: string): boolean {
   const zeros = new Uint8Array(MIB);
-  const descriptor = openSync(ballastPath, 'w', OWNER_ONLY_FILE);
-  try {
-    for (let written = 0; written < BALLAST_BYTES; written += writeSync(descriptor, zeros));
-    return true;
-  } catch {
-    rmSync(ballastPath, { force: true });
-    return false;
-  } finally {
-    closeSync(descriptor);
-  }
+  return withFile(ballastPath, 'w', (file) => {
+    try {
+      for (let written = 0; written < BALLAST_BYTES; written += writeSync(file, zeros));
+      return true;
+    } catch {
+      rmSync(ballastPath, { force: true });
+      return false;
+    }
+  });
 }

@@ -72,16 +72,8 @@ type FoundRow = readonly [...PasteRow, content: Uint8Array | null];
 /** From a row that begins with PASTE_COLUMNS. SQLite has no booleans. */
 function pasteFromRow(row: readonly [...PasteRow, ...unknown[]]): Paste {
   return {
-    id: row[0],
-    owner: row[1],
-    mimeType: row[2],
-    size: row[3],
-    sha256: row[4],
-    createdAt: row[5],
-    expiresAt: row[6],
-    burnAfterRead: row[7] === 1,
-    passwordHash: row[8],
-    contentId: row[9],
+    id: row[0], owner: row[1], mimeType: row[2], size: row[3], sha256: row[4], createdAt: row[5], expiresAt: row[6],
+    burnAfterRead: row[7] === 1, passwordHash: row[8], contentId: row[9],
   };
 }
 
@@ -370,13 +362,7 @@ type ListedRow = readonly [
 
 function listedFromRow(row: ListedRow): ListedPaste {
   return {
-    id: row[0],
-    owner: row[1],
-    mimeType: row[2],
-    size: row[3],
-    createdAt: row[4],
-    expiresAt: row[5],
-    burnAfterRead: row[6] === 1,
-    hasPassword: row[7] === 1,
+    id: row[0], owner: row[1], mimeType: row[2], size: row[3], createdAt: row[4], expiresAt: row[5],
+    burnAfterRead: row[6] === 1, hasPassword: row[7] === 1,
   };
 }

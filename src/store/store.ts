@@ -252,29 +252,15 @@ export interface StoredCrl {
 
 // How storage fails. What SQLite says is either the storage's condition or an error of this program.
 
-/** The low byte of an extended result code is the primary one. */
-const PRIMARY = 0xff;
+/** Primary result codes (https://sqlite.org/rescode.html) that say what became of the disk, the file or the memory. */
+export const SQLITE = {
+  BUSY: 5, LOCKED: 6, NOMEM: 7, READONLY: 8, IOERR: 10, CORRUPT: 11, FULL: 13, CANTOPEN: 14, PROTOCOL: 15, NOTADB: 26,
+} as const;
 
-/** Primary result codes (https://sqlite.org/rescode.html). */
-export const SQLITE_BUSY = 5;
-const SQLITE_LOCKED = 6;
-const SQLITE_NOMEM = 7;
-const SQLITE_READONLY = 8;
-const SQLITE_IOERR = 10;
-const SQLITE_CORRUPT = 11;
-const SQLITE_FULL = 13;
-export const SQLITE_CANTOPEN = 14;
-const SQLITE_PROTOCOL = 15;
-const SQLITE_NOTADB = 26;
+const FAILURES: ReadonlySet<number | undefined> = new Set(Object.values(SQLITE));
 
 /** SQLITE_IOERR_SHMSIZE: how a full disk shows when there is no room for the index of the log. */
 const SQLITE_IOERR_SHMSIZE = 4874;
-
-/** Those that say what became of the disk, the file, its locks or the memory. */
-const UNAVAILABLE: readonly (number | undefined)[] = [
-  SQLITE_BUSY, SQLITE_LOCKED, SQLITE_NOMEM, SQLITE_READONLY, SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_CANTOPEN,
-  SQLITE_PROTOCOL, SQLITE_NOTADB,
-];
 
 /**
  * `full`: no room for it now (disk or quota). `unavailable`: the storage fails at this moment. In both cases nothing of
@@ -312,24 +298,24 @@ export class DatabaseInUseError extends Error {
 /** undefined for what is no failure of the storage, such as a violated constraint or a TypeError. */
 export function failureOf(error: unknown): StoreFailure | undefined {
   const code = primaryCodeOf(error);
-  if (code === SQLITE_FULL) return 'full';
-  return UNAVAILABLE.includes(code) ? 'unavailable' : undefined;
+  if (code === SQLITE.FULL) return 'full';
+  return FAILURES.has(code) ? 'unavailable' : undefined;
 }
 
 /** Whether what is in the file is not, or no longer, a database. */
 export function isDamage(error: unknown): boolean {
   const code = primaryCodeOf(error);
-  return code === SQLITE_CORRUPT || code === SQLITE_NOTADB;
+  return code === SQLITE.CORRUPT || code === SQLITE.NOTADB;
 }
 
 export function isOutOfRoom(error: unknown): boolean {
-  return primaryCodeOf(error) === SQLITE_FULL || extendedCodeOf(error) === SQLITE_IOERR_SHMSIZE;
+  return primaryCodeOf(error) === SQLITE.FULL || extendedCodeOf(error) === SQLITE_IOERR_SHMSIZE;
 }
 
-/** undefined when the error did not come from SQLite. */
+/** The low byte of the extended code; undefined when the error did not come from SQLite. */
 export function primaryCodeOf(error: unknown): number | undefined {
   const errcode = extendedCodeOf(error);
-  return errcode === undefined ? undefined : errcode & PRIMARY;
+  return errcode === undefined ? undefined : errcode & 0xff;
 }
 
 function extendedCodeOf(error: unknown): number | undefined {

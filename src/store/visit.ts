@@ -4,7 +4,7 @@
 
 import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
-import { type CheckDepth, damageOf, type Holdings, holdingsOf, whyRefused } from './backup.ts';
+import { type CheckDepth, damageOf, holdingsOf, whyRefused } from './backup.ts';
 import { authorityLookups } from './certificates.ts';
 import {
   BALLAST_BYTES, createFile, type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, LOCK_WAIT_MS, lockDatabase,
@@ -13,8 +13,7 @@ import {
 import { createAuthorityStore, createCertificateStore, openReader, prepareLookups, type StoreOptions } from './open.ts';
 import { MIGRATIONS, schemaVersionOf } from './schema.ts';
 import {
-  asStoreError, type AuditFilter, DatabaseInUseError, describe, isDamage, type Page, primaryCodeOf, SQLITE_CANTOPEN,
-  type StoredAuthority, type StoredCrl,
+  asStoreError, type AuditFilter, DatabaseInUseError, describe, isDamage, type Page, primaryCodeOf, SQLITE,
 } from './store.ts';
 import { startWriter, type Writer } from './writer.ts';
 
@@ -94,7 +93,7 @@ function versionBeside(path: string): number {
     return schemaVersionOf(db);
   } catch (error) {
     // It has the lock, and has not made the file so far.
-    if (primaryCodeOf(error) === SQLITE_CANTOPEN) return 0;
+    if (primaryCodeOf(error) === SQLITE.CANTOPEN) return 0;
     throw asStoreError(error);
   }
 }
@@ -132,47 +131,26 @@ export function countOptions(reader: Pick<ReturnType<typeof statsLookups>, 'coun
 // What the database holds, counted for the operator. Nothing here names a paste or who it belongs to. The statements
 // are short, so that counting a million pastes beside a running server never keeps its log from being emptied.
 
-/** All stored pastes, expired ones that have not been removed included. Times are Unix seconds, null without any. */
-export interface PasteCounts {
-  readonly count: number;
-  /** Of content. */
-  readonly bytes: number;
-  /** Waiting for cleanup. */
-  readonly expired: number;
-  readonly anonymous: number;
-  /** Owned by a fingerprint without a certificate of this service that is valid now. */
-  readonly untrusted: number;
-  readonly trusted: number;
-  readonly oldestCreatedAt: number | null;
-  readonly newestCreatedAt: number | null;
-}
+type Counts<Name extends string> = Readonly<Record<Name, number>>;
+type Moments<Name extends string> = Readonly<Record<Name, number | null>>;
+
+/**
+ * All stored pastes, expired ones that have not been removed included; `bytes` of content. `untrusted`: owned by a
+ * fingerprint without a certificate of this service that is valid now. Times are Unix seconds, null without any.
+ */
+export type PasteCounts = Counts<'count' | 'bytes' | 'expired' | 'anonymous' | 'untrusted' | 'trusted'>
+  & Moments<'oldestCreatedAt' | 'newestCreatedAt'>;
 
 /** Kept in no index, so counted paste by paste. */
-export interface PasteOptionCounts {
-  readonly burnAfterRead: number;
-  readonly passwordProtected: number;
-}
+export type PasteOptionCounts = Counts<'burnAfterRead' | 'passwordProtected'>;
 
-export interface AuditCounts {
-  readonly entries: number;
-  readonly oldestTime: number | null;
-  readonly newestTime: number | null;
-}
+/** The last row looked at; null when there was none. */
+type Slice = PasteOptionCounts & Moments<'lastRow'>;
 
-export interface FileSizes {
-  readonly schemaVersion: number;
-  readonly databaseBytes: number;
-  readonly walBytes: number;
-  /** Inside the database: to be used again, or given back by the cleanup. */
-  readonly unusedBytes: number;
-  /** Of its disk. */
-  readonly diskFreeBytes: number;
-}
+export type AuditCounts = Counts<'entries'> & Moments<'oldestTime' | 'newestTime'>;
 
-interface Slice extends PasteOptionCounts {
-  /** The last row looked at; null when there was none. */
-  readonly lastRow: number | null;
-}
+/** `unusedBytes` are inside the database, to be used again or given back by the cleanup. */
+export type FileSizes = Counts<'schemaVersion' | 'databaseBytes' | 'walBytes' | 'unusedBytes' | 'diskFreeBytes'>;
 
 export function statsLookups(db: DatabaseSync) {
   const pastes = db.prepare(`
@@ -227,41 +205,8 @@ export function statsLookups(db: DatabaseSync) {
 // What can be told about a database without changing anything: for `pasted check`, beside a running server or where
 // nobody serves, of any version and in any state. What of it is good or bad is the command's to say.
 
-/** What a sound database of this version says of itself. Times are Unix seconds. */
-export interface Contents {
-  readonly holdings: Holdings;
-  /** Null without pastes. */
-  readonly newestCreatedAt: number | null;
-  /** How many were ever issued. */
-  readonly certificates: number;
-  readonly authority: StoredAuthority | undefined;
-  readonly crl: StoredCrl | undefined;
-}
-
-export interface Examination {
-  /** Why it is none that this version may open, in words that follow its name. */
-  readonly whyRefused: string | undefined;
-  readonly schemaVersion: number;
-  readonly newestSchemaVersion: number;
-  /** A line each; none when it is sound. Not looked for in one that is refused. */
-  readonly damage: readonly string[];
-  /** undefined of one that is refused, damaged, or not of this version. */
-  readonly contents: Contents | undefined;
-}
-
-export interface Room {
-  readonly walBytes: number;
-  /** Above this something keeps the log from being emptied. */
-  readonly usualWalBytes: number;
-  readonly freeBytes: number;
-  /** What the service leaves free: with less, new pastes are refused. */
-  readonly reserveBytes: number;
-  readonly hasBallast: boolean;
-}
-
-const NOTHING_KNOWN: Examination = {
-  whyRefused: undefined, schemaVersion: 0, newestSchemaVersion: MIGRATIONS.length, damage: [], contents: undefined,
-};
+export type Examination = ReturnType<typeof examine>;
+export type Contents = ReturnType<typeof contentsOf>;
 
 /** The file must exist. Throws StoreError when it can't be opened. */
 export function examineDatabase(path: string, depth: CheckDepth): Examination {
@@ -283,20 +228,31 @@ function examineAs(path: string, depth: CheckDepth, isAlone: boolean): Examinati
     return examine(db, depth);
   } catch (error) {
     if (!isDamage(error)) throw asStoreError(error);
-    return { ...NOTHING_KNOWN, damage: [describe(error)] };
+    const none = { whyRefused: undefined, schemaVersion: 0, contents: undefined };
+    return { ...none, newestSchemaVersion: MIGRATIONS.length, damage: [describe(error)] };
   }
 }
 
-function examine(db: DatabaseSync, depth: CheckDepth): Examination {
+function examine(db: DatabaseSync, depth: CheckDepth) {
   const reason = whyRefused(db);
   const schemaVersion = schemaVersionOf(db);
+  const newestSchemaVersion = MIGRATIONS.length;
   const damage = reason === undefined ? damageOf(db, depth) : [];
-  const isReadable = reason === undefined && damage.length === 0 && schemaVersion === MIGRATIONS.length;
-  const contents = isReadable ? contentsOf(db) : undefined;
-  return { whyRefused: reason, schemaVersion, newestSchemaVersion: MIGRATIONS.length, damage, contents };
+  const isReadable = reason === undefined && damage.length === 0 && schemaVersion === newestSchemaVersion;
+  return {
+    /** Why it is none that this version may open, in words that follow its name. */
+    whyRefused: reason,
+    schemaVersion,
+    newestSchemaVersion,
+    /** A line each; none when it is sound. Not looked for in one that is refused. */
+    damage,
+    /** undefined of one that is refused, damaged, or not of this version. */
+    contents: isReadable ? contentsOf(db) : undefined,
+  };
 }
 
-function contentsOf(db: DatabaseSync): Contents {
+/** What a sound database of this version says of itself. Times are Unix seconds, null without pastes. */
+function contentsOf(db: DatabaseSync) {
   const newest = db.prepare('SELECT max(created_at) AS newest FROM pastes').get()?.['newest'];
   const { findAuthority, findCrl } = authorityLookups(db);
   return {
@@ -309,11 +265,13 @@ function contentsOf(db: DatabaseSync): Contents {
 }
 
 /** `path` is the database's; its folder must exist. */
-export function measureRoom(path: string): Room {
+export function measureRoom(path: string) {
   return {
     walBytes: fileBytes(`${path}-wal`),
+    /** Above this something keeps the log from being emptied. */
     usualWalBytes: 2 * WAL_LIMIT_BYTES,
     freeBytes: freeBytes(path),
+    /** With less free than this, new pastes are refused. */
     reserveBytes: FREE_RESERVE_BYTES,
     hasBallast: fileBytes(`${path}-ballast`) >= BALLAST_BYTES,
   };

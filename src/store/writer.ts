@@ -73,7 +73,7 @@ export class Writer {
   readonly #clock: Clock;
   readonly #log: Log;
   #phase: Phase = 'resting';
-  readonly #queue = createQueue<Waiting>();
+  readonly #queue = new Queue<Waiting>();
   /** Oldest first: while one is being made durable, the next gathers, or is behind it already. */
   readonly #underWay: (readonly Waiting[])[] = [];
   /** When the writer came to the oldest. */
@@ -287,74 +287,65 @@ export function errorOfThread({ failure, message }: ThreadRefusal, prefix = ''):
   return new StoreError(failure, `${prefix}${message}`);
 }
 
-// Where commands wait for the writer thread, and which of them go together. What commands do is with their nouns.
-
 /** More commits in one transaction gain little, and make the first of them wait for the last. */
 export const MAX_BATCH_COMMANDS = 256;
 
 /** Content in one transaction; a small write waits for that of two at most. A single command may carry more. */
 export const MAX_BATCH_BYTES = 2 * MIB;
 
-export interface Queued {
+interface Queued {
   readonly lane: Lane;
   /** Bytes of content that the command writes or clears. */
   readonly bytes: number;
 }
 
-export interface Queue<Entry extends Queued> {
-  /** How many wait. */
-  readonly length: number;
-  /** How many of them are of the lane `prompt`. */
-  readonly prompt: number;
-  add(entry: Entry): void;
-  /** What goes next: either one entry of the lane `alone`, or a batch without any; nothing when nothing waits. */
-  take(): Entry[];
-  /** Everything, in no order. */
-  takeAll(): Entry[];
-}
-
 /**
- * Each lane keeps its order. `prompt` goes before `bulk`; at least one of `bulk` goes with every batch, and `alone` has
- * every second turn, so no lane waits for ever.
+ * Where commands wait, each lane in its order. `prompt` goes before `bulk`; at least one of `bulk` goes with every
+ * batch, and `alone` has every second turn, so no lane waits for ever.
  */
-export function createQueue<Entry extends Queued>(): Queue<Entry> {
-  const lanes: Record<Lane, Entry[]> = { prompt: [], bulk: [], alone: [] };
-  let lastWasAlone = false;
+export class Queue<Entry extends Queued> {
+  readonly #lanes: Record<Lane, Entry[]> = { prompt: [], bulk: [], alone: [] };
+  #lastWasAlone = false;
 
-  function takeBatch(): Entry[] {
+  get length(): number {
+    return this.prompt + this.#lanes.bulk.length + this.#lanes.alone.length;
+  }
+
+  /** How many wait in the lane `prompt`. */
+  get prompt(): number {
+    return this.#lanes.prompt.length;
+  }
+
+  add(entry: Entry): void {
+    this.#lanes[entry.lane].push(entry);
+  }
+
+  /** What goes next: either one entry of the lane `alone`, or a batch without any; nothing when nothing waits. */
+  take(): Entry[] {
+    const { prompt, bulk, alone } = this.#lanes;
+    const othersWait = prompt.length + bulk.length > 0;
+    this.#lastWasAlone = alone.length > 0 && !(this.#lastWasAlone && othersWait);
+    if (this.#lastWasAlone) return alone.splice(0, 1);
     const batch: Entry[] = [];
-    let bytes = 0;
-    const fill = (waiting: Entry[], minimum: number) => {
-      let count = 0;
-      for (const entry of waiting) {
-        const fits = batch.length < MAX_BATCH_COMMANDS && bytes + entry.bytes <= MAX_BATCH_BYTES;
-        if (!fits && count >= minimum) break;
-        batch.push(entry);
-        bytes += entry.bytes;
-        count += 1;
-      }
-      waiting.splice(0, count);
-    };
-    fill(lanes.prompt, 1);
-    fill(lanes.bulk, 1);
+    for (const lane of [prompt, bulk]) batch.push(...takeFitting(lane, batch));
     return batch;
   }
 
-  return {
-    get length() {
-      return lanes.prompt.length + lanes.bulk.length + lanes.alone.length;
-    },
-    get prompt() {
-      return lanes.prompt.length;
-    },
-    add: (entry) => lanes[entry.lane].push(entry),
-    take() {
-      const othersWait = lanes.prompt.length + lanes.bulk.length > 0;
-      lastWasAlone = lanes.alone.length > 0 && !(lastWasAlone && othersWait);
-      return lastWasAlone ? lanes.alone.splice(0, 1) : takeBatch();
-    },
-    takeAll: () => Object.values(lanes).flatMap((waiting) => waiting.splice(0)),
-  };
+  /** Everything, in no order. */
+  takeAll(): Entry[] {
+    return Object.values(this.#lanes).flatMap((waiting) => waiting.splice(0));
+  }
+}
+
+/** What fits into the batch besides, the first in any case. */
+function takeFitting<Entry extends Queued>(waiting: Entry[], batch: readonly Entry[]): Entry[] {
+  let bytes = batch.reduce((sum, entry) => sum + entry.bytes, 0);
+  const room = MAX_BATCH_COMMANDS - batch.length;
+  const end = waiting.findIndex((entry, index) => {
+    bytes += entry.bytes;
+    return index > 0 && (index >= room || bytes > MAX_BATCH_BYTES);
+  });
+  return waiting.splice(0, end === -1 ? waiting.length : end);
 }
 
 // Shared memory in which bytes cross to the writer thread.

@@ -1,8 +1,8 @@
-// createQueue: which commands go together, in which order, and that none waits for ever.
+// Queue: which commands go together, in which order, and that none waits for ever.
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createQueue, type Lane, MAX_BATCH_BYTES, MAX_BATCH_COMMANDS } from '../../src/store/writer.ts';
+import { type Lane, MAX_BATCH_BYTES, MAX_BATCH_COMMANDS, Queue } from '../../src/store/writer.ts';
 
 interface Entry {
   readonly lane: Lane;
@@ -11,7 +11,7 @@ interface Entry {
 }
 
 function queueOf(...groups: { lane: Lane; count: number; bytes?: number }[]) {
-  const queue = createQueue<Entry>();
+  const queue = new Queue<Entry>();
   for (const { lane, count, bytes = 0 } of groups) {
     for (let label = 0; label < count; label += 1) queue.add({ lane, bytes, label });
   }
