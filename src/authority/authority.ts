@@ -1,4 +1,4 @@
-// The certificate authority: made once; its key is unlocked when it is first needed, and kept only as a key object.
+// The certificate authority: made once. Its key is unlocked when it is first needed, and kept only as a key object.
 
 import { Refusal } from '../core/refusals.ts';
 import { unixSeconds } from '../core/time.ts';
@@ -12,7 +12,7 @@ import type { StoredAuthority } from '../store/store.ts';
 import { makeAuthorityCertificate, makeSerial, validityFrom } from './certificates.ts';
 import { type Authority, AuthorityKeyError, generateKeyPair, lockPrivateKey, unlockPrivateKey } from './keys.ts';
 
-/** Under which name its key is locked and unlocked: once, for everybody. */
+/** The key is locked and unlocked once for everybody, so this name waits in the queue instead of a client's address. */
 const QUEUED_AS = 'certificate authority';
 
 export const DEFAULT_AUTHORITY_NAME = 'Paste Service CA';
@@ -33,24 +33,23 @@ export class Authorities {
   #unlocked: Promise<SigningAuthority> | undefined;
   /** The password does not open the stored key. Remembered, since trying it takes a tenth of a second. */
   #isKeyLocked = false;
-  /** Of those that each made its own, all but one would have worked for nothing, and some found the queue full. */
+  /** One at a time: several at once would work for nothing, and some would find the queue full. */
   #creating: Promise<StoredAuthority> | undefined;
 
-  /** `onFound` is called whenever the authority was looked up or made, before anyone gets a certificate of it. */
+  /** `onFound` is called whenever the authority is looked up or made, before anyone gets a certificate of it. */
   constructor(parts: AuthoritiesParts, onFound: (authority: StoredAuthority) => void = () => {}) {
     this.#parts = parts;
     this.#onFound = onFound;
     this.#password = parts.config.pkiCaPassword;
   }
 
-  /** What there is; undefined before the authority was made. */
   async find(): Promise<StoredAuthority | undefined> {
     const stored = await this.#parts.store.authority.find();
     if (stored !== undefined) this.#onFound(stored);
     return stored;
   }
 
-  /** Refuses when there is one, of any number that race all but one; those that wait for it fail as it fails. */
+  /** Refuses when there is one; of any number that race, one makes it. Those that wait for it fail as it fails. */
   async create(commonName: string, requester: Requester): Promise<StoredAuthority> {
     if (this.#creating !== undefined) {
       await this.#creating;
@@ -104,7 +103,7 @@ export class Authorities {
 
   /** Tries the password on the stored key, so that a wrong one is in the log from the start. Never rejects. */
   async checkKey(): Promise<void> {
-    // Whoever found out has logged it; callers are told when they need the key.
+    // #unlock has logged it; callers are told when they need the key.
     await this.requireUsable().catch(() => {});
   }
 
@@ -113,11 +112,11 @@ export class Authorities {
     return whyUnavailable(this.#password !== '', this.#isKeyLocked);
   }
 
-  /** Takes this one instead, once it has opened the stored key where there is one; whether it did. */
+  /** Takes the password unless there is a stored key which it does not open; whether it was taken. */
   async replacePassword(password: string): Promise<boolean> {
     const stored = await this.find();
     if (stored !== undefined) {
-      // Why it does not open the key, #unlock has logged.
+      // #unlock has logged why it does not open the key.
       const opened = await this.#unlock(stored, password).catch(() => undefined);
       if (opened === undefined) return false;
       this.#unlocked = Promise.resolve(opened);

@@ -11,7 +11,7 @@ import {
 } from './der.ts';
 import { type Authority, type KeyPair, type PrivateKey, sign, subjectPublicKeyInfo } from './keys.ts';
 
-/** How long before its making a certificate is valid, for clients whose clocks are slow. */
+/** A certificate is valid from so long before it is made, for clients whose clocks are slow. */
 const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
 
 /** Both ends belong to it (RFC 5280 section 4.1.2.5). Unix seconds. */
@@ -76,7 +76,7 @@ export async function makeClientCertificate(request: ClientRequest, authority: A
   return certificate;
 }
 
-/** People alone read a server's common name; clients look at the alternative names. For when the first is too long. */
+/** For a first name that is too long. Clients look at the alternative names; only people read the common name. */
 const NAMELESS = 'pasted';
 
 /**
@@ -165,7 +165,7 @@ export async function signed(
   return seq(toBeSigned, algorithm, bitString(await sign(digest, privateKey, toBeSigned)));
 }
 
-/** Reads a certificate back with OpenSSL's parser before anyone relies on it: what comes out of here, works. */
+/** Reads a certificate back with OpenSSL's parser, so that none leaves which does not verify. */
 function prove(certificate: Uint8Array, issuer: Uint8Array, spki: Uint8Array, privateKey?: PrivateKey): void {
   const made = new X509Certificate(certificate);
   const authority = new X509Certificate(issuer);

@@ -47,7 +47,7 @@ export function setOf(...elements: readonly Uint8Array[]): Uint8Array {
   return encode(TAGS.set, elements.toSorted(Buffer.compare));
 }
 
-/** DER leaves a value out that equals its DEFAULT (X.690 section 11.5): calling this is deciding that it does not. */
+/** Only for a value other than its DEFAULT, which DER leaves out (X.690 section 11.5). */
 export function boolean(value: boolean): Uint8Array {
   return encode(TAGS.boolean, [Uint8Array.of(value ? 0xff : 0x00)]);
 }
@@ -55,7 +55,7 @@ export function boolean(value: boolean): Uint8Array {
 /** INTEGER from a big-endian magnitude. Never negative: a leading one bit gets a zero octet before it. */
 export function unsignedInteger(magnitude: Uint8Array): Uint8Array {
   if (magnitude.length === 0) throw new RangeError('an INTEGER has at least one octet');
-  // Where all are zero that is -1, and so the last one.
+  // Where all octets are zero, findIndex gives -1, and so the last one stays.
   const minimal = magnitude.subarray(magnitude.findIndex((octet) => octet !== 0));
   const signOctet = minimal[0]! >= 0x80 ? [Uint8Array.of(0)] : [];
   return encode(TAGS.integer, [...signOctet, minimal]);
@@ -162,9 +162,7 @@ export function implicit(number: number, value: Uint8Array): Uint8Array {
   return encoding;
 }
 
-// Every object identifier that is written or recognised, one table, in the words of the standards that define them.
-
-/** Encoded, ready to be a component. */
+/** Every object identifier that is written or recognised, encoded, by the names of the standards that define them. */
 export const OIDS = {
   // RFC 5280 appendix A.1
   commonName: oid('2.5.4.3'),

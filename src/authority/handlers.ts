@@ -80,7 +80,7 @@ async function describePki({ config, authorities }: Room): Promise<Reply> {
 }
 
 async function createAuthority({ identity, authorities }: Room, request: Request): Promise<Reply> {
-  // Who the audit log names: nobody, for a certificate that is revoked.
+  // The audit log names nobody for a certificate that is revoked.
   const requester = requesterOf(request, (await identity.callerOf(request)).fingerprint);
   await authorities.requireNone();
   const body = await jsonBodyOf(request);
@@ -95,7 +95,7 @@ async function authorityCertificate({ authorities }: Room): Promise<Reply> {
   return { status: 200, headers: { 'Content-Type': PEM_TYPE }, body };
 }
 
-/** The number is the list's own: no two have the same. */
+/** The list's number is its ETag: no two lists have the same. */
 async function listReply(
   { revocationList }: Room,
   request: Request,
@@ -110,7 +110,7 @@ async function listReply(
   return { status: 200, headers: { 'Content-Type': type, ...headers }, body: await bytesOf(list) };
 }
 
-/** Made once for each list, which may have megabytes. */
+/** A list may have megabytes, so its PEM is made once. */
 const listsInPem = new WeakMap<StoredCrl, Promise<Uint8Array>>();
 
 function pemOfList(list: StoredCrl): Promise<Uint8Array> {
@@ -144,7 +144,7 @@ async function answerListed(room: Room, request: Request): Promise<Reply> {
 async function answerRevoked(room: Room, request: Request): Promise<Reply> {
   const serial = (request.params['serial'] ?? '').toLowerCase();
   const caller = await room.identity.callerOf(request);
-  // Of a holder the fingerprint on record; of anyone else what was presented.
+  // The audit log names a holder by the fingerprint on record, anyone else by what was presented.
   const revoker = { caller, requester: requesterOf(request, caller.fingerprint ?? request.fingerprint) };
   await requireRevocable(room, serial, revoker);
   const reason = textMember(await jsonBodyOf(request), 'reason', () => new Refusal('reasonInvalid')) ?? null;
@@ -156,7 +156,7 @@ async function answerRevoked(room: Room, request: Request): Promise<Reply> {
 }
 
 async function registrationChallenge({ authorities, challenges }: Room, request: Request): Promise<Reply> {
-  // Nobody is to work for a certificate that can't be had.
+  // Nobody should do work for a certificate that can't be had.
   await authorities.checkKey();
   const hint = authorities.whyUnavailable();
   const challenge = challenges.issue('register');

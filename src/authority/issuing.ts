@@ -18,7 +18,7 @@ import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom 
 import { generateKeyPair, type PrivateKey, subjectPublicKeyInfo } from './keys.ts';
 import { type BundleRequest, type DeriveKeys, deriveKeys, deriveKeysInThread, makeBundle } from './pkcs12.ts';
 
-/** The contract: a serial that is taken is drawn anew so often. */
+/** The contract: draws so many serials before it gives up. */
 const SERIAL_ATTEMPTS = 5;
 
 export interface IssuingParts extends Pick<Parts, 'config' | 'audit' | 'clock' | 'random' | 'log'> {
@@ -140,7 +140,7 @@ export async function listCertificates(
   return { items: items.map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) })), total };
 }
 
-/** Refuses where revokeCertificate would, before anyone has said why. */
+/** What revokeCertificate requires, for checking it before the body is read. */
 export async function requireRevocable(
   { store }: Pick<IssuingParts, 'store'>,
   serial: string,
@@ -173,14 +173,14 @@ export async function revokeCertificate(
   audit.announce(revoked);
 }
 
-/** Bundles without a password whose keys are to be derived, at a few milliseconds each. */
+/** Bundles without a password take a few milliseconds each. */
 const BUNDLES_WAITING = 256;
 
-/** A bundle with a password takes seconds of a thread: one at a time, and few wait. */
+/** A bundle with a password takes seconds of a thread, so one is made at a time and few wait. */
 const SLOW_BUNDLES_WAITING = 4;
 const BUNDLE_WAIT_MS = 30_000;
 
-/** Makes bundles, so that those with a password hold up neither other requests nor each other's registrations. */
+/** Makes bundles without holding up other requests. Those without a password do not wait for those with one. */
 export class Bundles {
   readonly #random: Parts['random'];
   readonly #quick: WorkQueue;
@@ -200,7 +200,7 @@ export class Bundles {
     if (request.password !== '') {
       return inTurn(this.#slow, clientAddress, () => make((keys) => deriveKeysInThread(keys, this.#closing.signal)));
     }
-    // One derivation at a time: of several, each would take a part of every turn of the event loop.
+    // Several derivations at once would each take their part of every turn of the event loop.
     return make((keys) => inTurn(this.#quick, clientAddress, () => deriveKeys(keys)));
   }
 

@@ -1,4 +1,4 @@
-// Keys: made, used to sign, in PEM, encrypted under a password, and read from certification requests.
+// Keys: made, used to sign, written as PEM, encrypted under a password, and read from certification requests.
 
 import {
   createCipheriv, createDecipheriv, createPrivateKey, createPublicKey, generateKeyPair as nodeGenerateKeyPair,
@@ -122,7 +122,7 @@ const KEY_BYTES = 32;
 const IV_BYTES = 16;
 const SALT_BYTES = 16;
 
-/** More than was ever written: so that a damaged count can't keep a thread busy for hours. */
+/** More than was ever written. Without a limit, a damaged count could keep a thread busy for hours. */
 const MAX_ITERATIONS = 10_000_000;
 
 /** A ciphertext and the AlgorithmIdentifier, in DER, that says how to decrypt it. */
@@ -189,7 +189,7 @@ function readPbes2Parameters(algorithm: DerElement): Pbes2Parameters {
   const [salt, iterationCount] = components(pbkdf2, octets, count, sequence);
   const [, iv] = components(scheme, oid, octets);
   const parameters = { salt: salt.content, iterations: integerValue(iterationCount), iv: iv.content };
-  // Writing it again compares everything that was skipped above.
+  // What was skipped above is compared by writing it again.
   const same = isEncoding(algorithm, pbes2Algorithm(parameters));
   if (!same || parameters.iterations > MAX_ITERATIONS) throw new DerError('unsupported encryption');
   return parameters;
@@ -204,7 +204,7 @@ export type PemLabel = 'CERTIFICATE' | 'CERTIFICATE REQUEST' | 'NEW CERTIFICATE 
 const LINES = /.{1,64}/g;
 const BYTES_A_LINE = 48;
 
-/** Finds the parts. That they are all there is, and in their strict form, is seen when they are written again. */
+/** Finds the parts. Whether they are in their strict form, and all there is, shows when they are written again. */
 const BLOCK = /^-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]+)-----END /;
 
 /** Lines end in a newline, the last one too. */
@@ -213,10 +213,10 @@ export function encodePem(label: PemLabel, der: Uint8Array): string {
   return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ''].join('\n');
 }
 
-/** Of so many lines at a time: a millisecond. */
+/** So many take a millisecond. */
 const LINES_A_TURN = 2000;
 
-/** The same in ASCII, of bytes of any number: others have their turns meanwhile. */
+/** The same in ASCII, of megabytes, without holding the event loop up. */
 export async function encodeLongPem(label: PemLabel, der: Uint8Array): Promise<Uint8Array> {
   const pieces = [Buffer.from(`-----BEGIN ${label}-----\n`)];
   for (let at = 0; at < der.length; at += LINES_A_TURN * BYTES_A_LINE) {
@@ -298,7 +298,7 @@ function parseRequest(der: Uint8Array) {
     const [info, signatureAlgorithm, signature] = components(readDer(der), sequence, sequence, bitString);
     const [version, , spki, attributes] = components(info, TAGS.integer, sequence, sequence, contextTag(0));
     if (!isEncoding(version, integer(0))) throw new DerError('version other than 0');
-    // Behind its implicit tag the reader can't know a SET, so its order is checked with the tag that it stands for.
+    // The reader can't recognise a SET behind an implicit tag, so its order is checked under the tag of a SET.
     const set = readDer(Uint8Array.from(attributes.encoding, (octet, i) => (i === 0 ? TAGS.set : octet)));
     for (const attribute of set.children) components(attribute, TAGS.oid, TAGS.set);
     const [keyAlgorithm, subjectPublicKey] = components(spki, sequence, bitString);

@@ -29,8 +29,8 @@ export class LazyAuthority {
   }
 
   /**
-   * Where the listener speaks TLS: has it believe the authority's certificates, from the start where there is one, else
-   * soon after another process has made it on the same database (`pasted admin create`).
+   * Makes a TLS listener trust the authority: from the start if there is one, else soon after another process has made
+   * it on the same database (`pasted admin create`).
    */
   async watch(): Promise<void> {
     if (this.#parts.tls === undefined || (await this.#trustFound())) return;
@@ -60,7 +60,7 @@ export class LazyAuthority {
     }
   }
 
-  /** Takes this one instead, once it has opened the stored key where there is one; whether it did. */
+  /** Takes the password unless there is a stored key which it does not open; whether it was taken. */
   async replacePassword(password: string): Promise<boolean> {
     return (await this.#load()).authorities.replacePassword(password);
   }
@@ -70,7 +70,7 @@ export class LazyAuthority {
     await (await this.#loading)?.close();
   }
 
-  /** A look is one read of one row, and a failing storage is others' to report. */
+  /** One read of one row. Others report a failing storage. */
   async #trustFound(): Promise<boolean> {
     const { store, tls } = this.#parts;
     const found = await store.authority.find().catch(() => undefined);

@@ -1,5 +1,5 @@
 // PKCS #12 bundles (RFC 7292): a client's certificate and key and the authority's certificate under one password.
-// Writes only; never a bag in the clear, never without a MAC. How many bundles are made at once is the caller's.
+// Writes only; never a bag in the clear, never without a MAC.
 
 import { createCipheriv, createHmac, hash } from 'node:crypto';
 import { once } from 'node:events';
@@ -256,7 +256,7 @@ export async function pkcs12Kdf(request: KdfRequest): Promise<Uint8Array> {
   return Uint8Array.from(Buffer.concat(derived, size));
 }
 
-/** Steps 2 and 3: repeated up to the next whole block; nothing stays nothing. */
+/** Steps 2 and 3: repeated to fill whole blocks; nothing stays nothing. */
 function fillBlocks(bytes: Uint8Array): Uint8Array {
   return repeat(bytes, BLOCK_BYTES * Math.ceil(bytes.length / BLOCK_BYTES));
 }

@@ -1,5 +1,5 @@
-// The certificate revocation list (RFC 5280 section 5): made anew when a certificate was revoked since, and before half
-// its life is over. It is compared with what is stored, so that revocations from the command line count too.
+// The certificate revocation list (RFC 5280 section 5), made anew after a revocation and before half its life is over.
+// Whether one is due is read from the store, so that revocations from the command line count too.
 
 import { setImmediate } from 'node:timers/promises';
 import { DAY_SECONDS, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
@@ -17,7 +17,7 @@ import type { Authority } from './keys.ts';
 /** From thisUpdate to nextUpdate. After it, verifiers refuse every client, so a list is made anew well before. */
 export const CRL_TTL_SECONDS = 7 * DAY_SECONDS;
 
-/** How long before its making a list begins, for verifiers whose clocks are slow: they would refuse everyone. */
+/** A list begins so long before it is made: verifiers whose clocks are slow would refuse everyone. */
 const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
 
 /** Entries encoded in one turn of the event loop: about 2 ms, so that a list of any length holds nothing else up. */
@@ -46,7 +46,7 @@ export class RevocationList {
    * revoked is good to the end of its life; else refuses when there is no authority, or its key can't be had.
    */
   async current(): Promise<StoredCrl> {
-    // What is being made already may lack what was revoked since it was begun.
+    // The one that is being made may lack what was revoked since it was begun.
     await this.#making?.catch(() => {});
     const found = await this.#findYounger(CRL_TTL_SECONDS / 2);
     if (found !== undefined) return found;
@@ -80,7 +80,7 @@ export class RevocationList {
     const { store, clock } = this.#parts;
     const found = await this.#find();
     if (found === undefined || found.revokedCount !== (await store.authority.revokedCount())) return undefined;
-    // A list from the future, made before the host's clock was set right, is refused by verifiers.
+    // Verifiers refuse a list from the future, made before the host's clock was set back.
     const ageSeconds = unixSeconds(clock) - found.thisUpdate;
     return ageSeconds >= 0 && ageSeconds < maxAgeSeconds ? found : undefined;
   }
@@ -90,11 +90,11 @@ export class RevocationList {
     const { authorities, store, clock } = this.#parts;
     const authority = await authorities.signing();
     const before = await this.#find();
-    // Counted before they are read: what is revoked meanwhile makes this list an old one.
+    // Counted before they are read, so that a revocation meanwhile makes this list outdated.
     const revokedCount = await store.authority.revokedCount();
     const nowSeconds = unixSeconds(clock);
     const thisUpdate = nowSeconds - BACKDATE_SECONDS;
-    // By the clock, so that a number is not used again after an older database was put back.
+    // At least the time, so that no number is used twice after an older database was restored.
     const number = Math.max((before?.number ?? 0) + 1, nowSeconds);
     const revoked = entriesSince(store, Math.min(before?.thisUpdate ?? -Infinity, thisUpdate));
     const made = { number, thisUpdate, revokedCount, der: await makeCrl({ number, thisUpdate, revoked }, authority) };
@@ -150,7 +150,7 @@ export async function makeCrl(request: CrlRequest, authority: Authority): Promis
   const issuer = readIssuer(authority.certificate);
   const entries = await revokedCertificates(revoked);
   const list = entries.length === 0 ? [] : [seqOf(entries)];
-  // It may be megabytes, which are copied again twice.
+  // It may be megabytes, which seq and signed copy once more each.
   await setImmediate();
   const tbsCertList = seq(
     integer(1),
@@ -164,7 +164,7 @@ export async function makeCrl(request: CrlRequest, authority: Authority): Promis
   return signed(tbsCertList, authority.privateKey);
 }
 
-/** The entries one after the other, in pieces of those of a turn: a hundred thousand are copied faster like that. */
+/** The entries, joined turn by turn: a hundred thousand are copied faster like that. */
 async function revokedCertificates(revoked: CrlRequest['revoked']): Promise<Uint8Array[]> {
   const pieces: Uint8Array[] = [];
   let entries: Uint8Array[] = [];

@@ -16,10 +16,10 @@ export function sha256(bytes: Uint8Array): Uint8Array {
   return hash('sha256', bytes, 'buffer');
 }
 
-/** For whoever learns only later whether everything is at hand. */
+/** For callers that learn only later whether all bytes are at hand. */
 export const SHA256: Digests = { whole: sha256, begin: createSha256 };
 
-/** What a key costs to take up is several times the rest of an HMAC: for one that is used again and again. */
+/** Importing a key costs several times the rest of an HMAC, so a key that is used again is imported once. */
 export type HmacKey = KeyObject;
 
 export function hmacKey(key: Uint8Array): HmacKey {

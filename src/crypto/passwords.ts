@@ -42,10 +42,7 @@ export async function verifyPassword(password: string, stored: string): Promise<
   return timingSafeEqual(await pbkdf2Sha256(password, salt, iterations, key.length), key);
 }
 
-/**
- * A stored text that no password is known for, since its key is random too: lookups of unknown ids verify against it,
- * and so take the same path and the same time as those of known ones.
- */
+/** A stored text without a password: lookups of unknown ids verify against it, and so take as long as others. */
 export function decoyHash(random: RandomBytes): string {
   return storedText(random(SALT_BYTES), random(KEY_BYTES));
 }
@@ -68,7 +65,7 @@ function base64url(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url');
 }
 
-// Whether a presented secret is the expected one, in a time that says nothing about either. Does not hash for storage.
+// Secrets that are presented again and again, compared in constant time.
 
 const COMPARING_KEY_BYTES = 32;
 

@@ -86,7 +86,7 @@ export function readServerPair(
   return { expiresAt: Math.floor(certificate.validToDate.getTime() / 1000) };
 }
 
-/** Why it fails does not matter: OpenSSL's own words may repeat a part of what it was given. */
+/** Undefined when it fails. OpenSSL's own words are dropped: they may repeat a part of what it was given. */
 function attempt<T>(parse: () => T): T | undefined {
   try {
     return parse();
@@ -224,7 +224,7 @@ function contentBounds(bytes: Uint8Array, start: number, end: number): { from: n
 }
 
 function requireCanonical({ tag, content, children }: DerElement, start: number): void {
-  // What stands behind a context-specific tag, only the format that uses it can say.
+  // Only the format that uses a context-specific tag knows the type behind it.
   if ((tag & CLASS_BITS) !== 0 || tag === TAGS.sequence || ANY_CONTENT.includes(tag)) return;
   if (tag === TAGS.set) {
     // X.690 section 11.6; every SET of our formats is a SET OF.

@@ -1,5 +1,5 @@
-// authority/open.ts: the authority that somebody else makes is noticed, and then nobody looks any more; and that the
-// authority's code is loaded when it is needed, not before.
+// authority/open.ts: the authority that somebody else makes is noticed, and then nobody looks any more. That its code is
+// not loaded before it is needed: test/conformance/budgets.test.ts.
 
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
