@@ -15,10 +15,9 @@ import type { ServerCertificate, Tls } from './http/tls.ts';
 import { Antiflood, type AntifloodOptions } from './limits/antiflood.ts';
 import { WorkQueue } from './limits/work-queue.ts';
 import { Cleanup } from './ops/cleanup.ts';
-import { Challenges, Rates } from './pastes/admission.ts';
+import { Challenges, Passwords, Rates } from './pastes/admission.ts';
 import { createAudit, Identity } from './pastes/identity.ts';
 import type { Parts } from './pastes/parts.ts';
-import { Passwords } from './pastes/passwords.ts';
 import { cleanupTasks, createRoomMaking, gaugeReaders, logDoubts } from './pastes/upkeep.ts';
 import type { Store } from './store/open.ts';
 

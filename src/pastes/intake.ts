@@ -14,9 +14,8 @@ import type { RandomBytes } from '../core/time.ts';
 import { SHA256 } from '../crypto/digest.ts';
 import type { ContentStore, Upload } from '../store/content.ts';
 import { type ChangedContent, CHUNK_BYTES, INLINE_BYTES, passesQuota } from '../store/store.ts';
-import { maxPasteBytes } from './admission.ts';
+import { maxPasteBytes, requireAcceptablePassword } from './admission.ts';
 import type { Parts } from './parts.ts';
-import { requireAcceptablePassword } from './passwords.ts';
 
 /** How many chunks of one upload may be on their way to the disk while the next is filled. */
 const CHUNKS_IN_FLIGHT = 4;

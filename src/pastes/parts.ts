@@ -7,9 +7,8 @@ import type { Clock, RandomBytes } from '../core/time.ts';
 import type { Antiflood } from '../limits/antiflood.ts';
 import type { WorkQueue } from '../limits/work-queue.ts';
 import type { Store } from '../store/open.ts';
-import type { Challenges, Rates } from './admission.ts';
+import type { Challenges, Passwords, Rates } from './admission.ts';
 import type { Audit, Identity } from './identity.ts';
-import type { Passwords } from './passwords.ts';
 
 export interface Parts {
   readonly config: Config;

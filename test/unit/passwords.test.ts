@@ -1,4 +1,4 @@
-// pastes/passwords.ts by itself: what is checked, in whose turn, and how long an unknown id without a password seems
+// Passwords of pastes/admission.ts: what is checked, in whose turn, and how long an unknown id without a password seems
 // to take. The hashes themselves: password.test.ts; over real sockets: test/api/read-paste.test.ts.
 
 import assert from 'node:assert/strict';
@@ -8,7 +8,7 @@ import type { Clock } from '../../src/core/time.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { hashPassword } from '../../src/crypto/passwords.ts';
 import { type WorkQueue, WorkQueueFull } from '../../src/limits/work-queue.ts';
-import { Passwords, requireAcceptablePassword } from '../../src/pastes/passwords.ts';
+import { Passwords, requireAcceptablePassword } from '../../src/pastes/admission.ts';
 
 const CLIENT = '2001:db8::1';
 

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { CompactBytes } from '../../src/core/content.ts';
 import type { Count } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import type { Passwords } from '../../src/pastes/passwords.ts';
+import type { Passwords } from '../../src/pastes/admission.ts';
 import { openPaste } from '../../src/pastes/pastes.ts';
 import type { ContentReader } from '../../src/store/content.ts';
 import type { Store } from '../../src/store/open.ts';
