@@ -74,12 +74,12 @@ async function start(): Promise<void> {
       process.kill(process.pid, signal);
     },
   };
-  // Serving loads neither the table of commands nor the reading of their options.
+  // `pasted serve` loads no table of commands: nothing but what it runs.
   const serves = terminal.arguments.length === 0 || terminal.arguments.join(' ') === 'serve';
-  await end(await exitCodeOf(terminal, async () => {
-    if (serves) return (await import('./serve.ts')).run(terminal);
-    return (await import('./operator/arguments.ts')).runCommandLine(terminal);
-  }));
+  const ended = serves
+    ? exitCodeOf(terminal, async () => (await import('./serve.ts')).run(terminal))
+    : (await import('./operator/arguments.ts')).runCommandLine(terminal);
+  await end(await ended);
 }
 
 /** sd_listen_fds(3): the variables are for the process that they name alone, and reach its children as well. */

@@ -32,11 +32,7 @@ export const backup: Run = async (terminal, given) => {
     const seconds = (terminal.clock.monotonicMs() - startedMs) / 1000;
     const size = `${showBytes(bytes)} in ${seconds.toFixed(1)} s`;
     report(terminal.stdout, given, {
-      file: target,
-      bytes,
-      pastes,
-      content_bytes: contentBytes,
-      schema_version: schemaVersion,
+      file: target, bytes, pastes, content_bytes: contentBytes, schema_version: schemaVersion,
       seconds: Number(seconds.toFixed(3)),
     }, `Wrote ${target}: ${pastes} pastes with ${showBytes(contentBytes)} of content, ${size}, verified.\n`);
   } finally {

@@ -47,13 +47,8 @@ export const create: Run = async (terminal, given) => {
       ...(bundlePassword === '' ? ['The file has no password: whoever has it is the admin.'] : []),
     ];
     report(isStream ? terminal.stderr : terminal.stdout, given, {
-      file: path,
-      serial,
-      common_name: commonName,
-      fingerprint_sha1: fingerprint,
-      created_at: createdAt,
-      expires_at: expiresAt,
-      is_admin: isAdmin,
+      file: path, serial, common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt,
+      expires_at: expiresAt, is_admin: isAdmin,
     }, `${lines.join('\n')}\n`);
   }, { ifMissing: 'create', needsPassword: true });
 };
@@ -214,13 +209,9 @@ export const selfSigned: Run = async (terminal, given) => {
     `  curl --cacert ${certificatePath} https://${hostOf(exampleHost(shownNames), SETTINGS.port.fallback)}/`,
   ];
   report(terminal.stdout, given, {
-    certificate_file: certificatePath,
-    key_file: keyPath,
-    names: shownNames,
-    serial,
+    certificate_file: certificatePath, key_file: keyPath, names: shownNames, serial,
     fingerprint_sha256: fingerprint.replaceAll(':', '').toLowerCase(),
-    created_at: issuedAt,
-    expires_at: validity.notAfter,
+    created_at: issuedAt, expires_at: validity.notAfter,
   }, `${lines.join('\n')}\n`);
 };
 

@@ -52,8 +52,7 @@ const SERIAL: Operand = { name: 'SERIAL', isRequired: true };
 
 export const COMMANDS: readonly Command[] = [
   {
-    name: 'serve',
-    summary: 'run the service (the default)',
+    name: 'serve', summary: 'run the service (the default)',
     description:
       'Runs the service until SIGTERM or SIGINT; requests in flight finish first. A second signal ends it at once.\n' +
       'SIGHUP reads secrets and certificates again. On a terminal SIGHUP ends the service: closing the terminal\n' +
@@ -65,16 +64,13 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('../serve.ts')).run,
   },
   {
-    name: 'config',
-    summary: 'show every setting in force and where it comes from',
+    name: 'config', summary: 'show every setting in force and where it comes from',
     description: 'Reads the settings as `serve` would and shows them. Of a secret it says only whether it is set.',
-    operands: [], options: [JSON_OPTION],
-    examples: ['pasted config', 'pasted config --json'],
+    operands: [], options: [JSON_OPTION], examples: ['pasted config', 'pasted config --json'],
     load: async () => (await import('./print.ts')).printSettings,
   },
   {
-    name: 'check',
-    summary: 'find out whether the service works, and will go on working',
+    name: 'check', summary: 'find out whether the service works, and will go on working',
     description:
       'Looks at the settings, the files and who may open them, the database, room on the disk, the clock, the\n' +
       'certificate authority and its password, and the certificate for TLS. One line each: `ok`, `warn` or `fail`.\n' +
@@ -84,8 +80,7 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./check.ts')).check,
   },
   {
-    name: 'backup',
-    summary: 'write a verified copy of the database',
+    name: 'backup', summary: 'write a verified copy of the database',
     description:
       'Copies the database as it is at one moment, and checks the copy before it gets its name; - is standard\n' +
       'output. The service may be running. The copy holds every paste, burn-after-read ones too, so it is as secret\n' +
@@ -96,8 +91,7 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./backup.ts')).backup,
   },
   {
-    name: 'restore',
-    summary: 'put a backup in the place of the database',
+    name: 'restore', summary: 'put a backup in the place of the database',
     description:
       'The service must not be running. The backup is checked before anything is changed, and stays as it is; - is\n' +
       'standard input. The database that was there is kept beside the new one, under a name with the time: remove\n' +
@@ -107,29 +101,24 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./backup.ts')).restore,
   },
   {
-    name: 'prune',
-    summary: 'remove what has expired, and give its room back',
+    name: 'prune', summary: 'remove what has expired, and give its room back',
     description:
       'Removes expired pastes, used challenges, records of duplicates, and old audit entries\n' +
       '(SERVICE_AUDIT_RETENTION). A running server does this by itself, expired pastes every hour; beside one this\n' +
       'command ends with 75.',
-    operands: [], options: [JSON_OPTION],
-    examples: ['pasted prune', 'pasted prune --json'],
+    operands: [], options: [JSON_OPTION], examples: ['pasted prune', 'pasted prune --json'],
     load: async () => (await import('./database.ts')).prune,
   },
   {
-    name: 'stats',
-    summary: 'count what the service holds',
+    name: 'stats', summary: 'count what the service holds',
     description:
       'Counts pastes, certificates and audit entries, and the room that they take, against SERVICE_MAX_STORAGE.\n' +
       'Names no paste and nobody. The service may be running.',
-    operands: [], options: [JSON_OPTION],
-    examples: ['pasted stats', 'pasted stats --json'],
+    operands: [], options: [JSON_OPTION], examples: ['pasted stats', 'pasted stats --json'],
     load: async () => (await import('./database.ts')).stats,
   },
   {
-    name: 'audit',
-    summary: 'show the audit log',
+    name: 'audit', summary: 'show the audit log',
     description:
       'Newest first, with the filters of GET /audit. A MOMENT is Unix seconds, a date and time in UTC such as\n' +
       '2026-01-31 or 2026-01-31T12:00:00Z, or so long ago: 90s, 30m, 12h, 7d. The service may be running.',
@@ -148,8 +137,7 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./database.ts')).audit,
   },
   {
-    name: 'admin create',
-    summary: 'issue the first certificate, which is the admin\'s, before anyone else can get it',
+    name: 'admin create', summary: 'issue the first certificate, which is the admin\'s, before anyone else can get it',
     description:
       'Writes a new file with the certificate and its key (PKCS#12), and makes the certificate authority when there\n' +
       'is none. Needs SERVICE_PKI_CA_PASSWORD. The first certificate ever issued is the admin\'s, whoever asks for\n' +
@@ -174,24 +162,19 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./certificates.ts')).create,
   },
   {
-    name: 'admin grant',
-    summary: 'make the holder of a certificate an admin',
+    name: 'admin grant', summary: 'make the holder of a certificate an admin',
     description: 'Takes effect at once, also while the service runs. `pasted pki list` shows the serials.',
-    operands: [SERIAL], options: [JSON_OPTION],
-    examples: ['pasted admin grant 5f1d0c8e2b7a49d3a6c4e8f00b9d7213'],
+    operands: [SERIAL], options: [JSON_OPTION], examples: ['pasted admin grant 5f1d0c8e2b7a49d3a6c4e8f00b9d7213'],
     load: async () => (await import('./certificates.ts')).grant,
   },
   {
-    name: 'pki list',
-    summary: 'list every certificate',
+    name: 'pki list', summary: 'list every certificate',
     description: 'Newest first, with serial, status, whether it is an admin\'s, when it runs out, and common name.',
-    operands: [], options: [JSON_OPTION],
-    examples: ['pasted pki list', 'pasted pki list --json'],
+    operands: [], options: [JSON_OPTION], examples: ['pasted pki list', 'pasted pki list --json'],
     load: async () => (await import('./certificates.ts')).list,
   },
   {
-    name: 'pki revoke',
-    summary: 'revoke a certificate for ever',
+    name: 'pki revoke', summary: 'revoke a certificate for ever',
     description:
       'The service refuses it from the next request on. A proxy that checks the revocation list needs a new one:\n' +
       'see `pasted pki crl`. Needs no password.',
@@ -204,8 +187,7 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./certificates.ts')).revoke,
   },
   {
-    name: 'pki crl',
-    summary: 'write the certificate revocation list',
+    name: 'pki crl', summary: 'write the certificate revocation list',
     description:
       'Writes the current list in PEM. It is made anew when a certificate was revoked since, or when half its life\n' +
       'is over; that needs SERVICE_PKI_CA_PASSWORD. A file is replaced as a whole, and can be read by all.',
@@ -218,16 +200,13 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./certificates.ts')).crl,
   },
   {
-    name: 'pki ca',
-    summary: 'print the certificate of the authority',
+    name: 'pki ca', summary: 'print the certificate of the authority',
     description: 'In PEM, as a proxy needs it to verify client certificates.',
-    operands: [], options: [],
-    examples: ['pasted pki ca'],
+    operands: [], options: [], examples: ['pasted pki ca'],
     load: async () => (await import('./certificates.ts')).ca,
   },
   {
-    name: 'tls self-signed',
-    summary: 'make a certificate and key for HTTPS without a public authority',
+    name: 'tls self-signed', summary: 'make a certificate and key for HTTPS without a public authority',
     description:
       'For the service\'s own listener (SERVICE_TLS_CERT and SERVICE_TLS_KEY). Clients are given the certificate,\n' +
       'and trust it alone. Never overwrites a file. Only its owner may read the key: so run this as the user that\n' +
@@ -247,8 +226,7 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./certificates.ts')).selfSigned,
   },
   {
-    name: 'health',
-    summary: 'ask a running service whether it is healthy',
+    name: 'health', summary: 'ask a running service whether it is healthy',
     description:
       'Ends with 0 when it is healthy, and otherwise with 1 and one line that says why. Asks where the settings say\n' +
       'that it listens; with TLS it must show the certificate in SERVICE_TLS_CERT, whatever its name. Give --url\n' +
@@ -264,8 +242,7 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./check.ts')).health,
   },
   {
-    name: 'client',
-    summary: 'print the command-line client',
+    name: 'client', summary: 'print the command-line client',
     description:
       'The shell script pastec as GET /client hands it out, for the server at that address. Without an address, the\n' +
       'user of the script has to say which server.',
@@ -274,16 +251,13 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./print.ts')).printClient,
   },
   {
-    name: 'openapi',
-    summary: 'print a description of the API, for programs',
+    name: 'openapi', summary: 'print a description of the API, for programs',
     description: 'Prints an OpenAPI 3.1 document: every endpoint with its parameters, bodies and answers.',
-    operands: [], options: [],
-    examples: ['pasted openapi', 'pasted openapi > openapi.json'],
+    operands: [], options: [], examples: ['pasted openapi', 'pasted openapi > openapi.json'],
     load: async () => (await import('./print.ts')).printOpenapi,
   },
   {
-    name: 'completion',
-    summary: 'print a script that completes these commands in a shell',
+    name: 'completion', summary: 'print a script that completes these commands in a shell',
     description: 'For bash, zsh or fish; the first lines of the script say where it belongs.',
     operands: [{ name: 'SHELL', choices: ['bash', 'zsh', 'fish'], isRequired: true }], options: [],
     examples: [
@@ -293,21 +267,18 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./print.ts')).printCompletion,
   },
   {
-    name: 'help',
-    summary: 'explain the commands and settings, or one command',
+    name: 'help', summary: 'explain the commands and settings, or one command',
     description: 'Without a command: all commands and all settings.',
     operands: [{ name: 'COMMAND', isRequired: false }], options: [],
     examples: ['pasted help', 'pasted help config', 'pasted help admin create'],
     load: async () => (await import('./print.ts')).help,
   },
   {
-    name: 'version',
-    summary: 'print the version',
+    name: 'version', summary: 'print the version',
     description:
       'Prints the release number. As JSON also the schema of the database that this release makes, and the versions\n' +
       'of Node, SQLite and OpenSSL that it runs on.',
-    operands: [], options: [JSON_OPTION],
-    examples: ['pasted version', 'pasted version --json'],
+    operands: [], options: [JSON_OPTION], examples: ['pasted version', 'pasted version --json'],
     load: async () => (await import('./print.ts')).printVersion,
   },
 ];

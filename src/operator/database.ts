@@ -69,27 +69,22 @@ async function open(options: Parameters<typeof openStore>[0]): Promise<Store> {
 }
 
 function counting(store: Store, removed: Removed): Store {
-  type Remove = (untilSeconds: number, limit: number) => Promise<number>;
-  const counted = (kind: keyof Removed, remove: Remove): Remove => async (untilSeconds, limit) => {
-    const count = await remove(untilSeconds, limit);
-    removed[kind] += count;
-    return count;
+  const counted = <Step extends unknown[], Result extends number | { readonly removed: number }>(
+    kind: keyof Removed,
+    remove: (...step: Step) => Promise<Result>,
+  ) => async (...step: Step): Promise<Result> => {
+    const result = await remove(...step);
+    removed[kind] += typeof result === 'number' ? result : result.removed;
+    return result;
   };
   const { pastes, certificates, submissions, challenges, audit } = store;
   return {
     ...store,
     pastes: { ...pastes, removeExpired: counted('expired_pastes', pastes.removeExpired) },
-    certificates: {
-      ...certificates,
-      removeExpired: async (...step) => {
-        const removal = await certificates.removeExpired(...step);
-        removed.expired_certificates += removal.removed;
-        return removal;
-      },
-    },
     submissions: { ...submissions, removeUntil: counted('duplicate_records', submissions.removeUntil) },
     challenges: { ...challenges, removeExpired: counted('used_challenges', challenges.removeExpired) },
     audit: { ...audit, removeUntil: counted('audit_entries', audit.removeUntil) },
+    certificates: { ...certificates, removeExpired: counted('expired_certificates', certificates.removeExpired) },
   };
 }
 
@@ -113,30 +108,20 @@ async function count({ store, config }: OperatorSession, nowSeconds: number) {
     version: VERSION,
     schema_version: files.schemaVersion,
     pastes: {
-      count: pastes.count,
-      bytes: pastes.bytes,
-      expired: pastes.expired,
-      burn_after_read: pastes.burnAfterRead,
-      password_protected: pastes.passwordProtected,
-      anonymous: pastes.anonymous,
-      untrusted: pastes.untrusted,
-      trusted: pastes.trusted,
-      oldest_created_at: pastes.oldestCreatedAt,
-      newest_created_at: pastes.newestCreatedAt,
+      count: pastes.count, bytes: pastes.bytes, expired: pastes.expired,
+      burn_after_read: pastes.burnAfterRead, password_protected: pastes.passwordProtected,
+      anonymous: pastes.anonymous, untrusted: pastes.untrusted, trusted: pastes.trusted,
+      oldest_created_at: pastes.oldestCreatedAt, newest_created_at: pastes.newestCreatedAt,
     },
     certificates: { ...certificates, admins },
     audit: {
-      entries: audit.entries,
-      oldest_time: isoOrNull(audit.oldestTime),
-      newest_time: isoOrNull(audit.newestTime),
+      entries: audit.entries, oldest_time: isoOrNull(audit.oldestTime), newest_time: isoOrNull(audit.newestTime),
     },
     storage: {
       quota_bytes: config.maxStorageBytes === 0 ? null : config.maxStorageBytes,
       counted_bytes: countedBytes(await store.pastes.usage()),
-      database_bytes: files.databaseBytes,
-      unused_bytes: files.unusedBytes,
-      wal_bytes: files.walBytes,
-      disk_free_bytes: files.diskFreeBytes,
+      database_bytes: files.databaseBytes, unused_bytes: files.unusedBytes,
+      wal_bytes: files.walBytes, disk_free_bytes: files.diskFreeBytes,
     },
   };
 }

@@ -28,7 +28,6 @@ export interface Terminal {
   readonly writesToJournal: boolean;
   /** What the process runs on, for whoever looks into a fault; the platform is such as `linux-x64`. */
   readonly runtime: Readonly<Record<'node' | 'sqlite' | 'openssl' | 'platform', string>>;
-  /** Processors of this host. */
   readonly cores: number;
   /** Files made from now on are for their owner alone. */
   restrictNewFiles(): void;
