@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { SETTINGS } from '../../src/config/settings.ts';
 import { DAY_SECONDS, MIB } from '../../src/core/time.ts';
 import { README, sections, tableUnder } from '../support/readme.ts';
-import { repositoryFiles, ROOT } from '../support/source.ts';
+import { repositoryFiles, ROOT, sourceFiles } from '../support/source.ts';
 
 const OF_SCRIPTS = readFileSync(join(ROOT, 'scripts', 'README.md'), 'utf8');
 const OF_TESTS = readFileSync(join(ROOT, 'test', 'README.md'), 'utf8');
@@ -98,6 +98,31 @@ test('scripts/README and test/README: every path that they name is there', () =>
     const named = [...text.matchAll(/(?<![\w/.-])(?:scripts|test|src|\.ci)\/[\w./-]*[\w/]/g)].map(([path]) => path);
     assert.deepEqual(named.filter((name) => !paths.some((path) => path === name || path.startsWith(name))), []);
   }
+});
+
+test('src/README: every file and name on it is there, and names where the table says', () => {
+  const text = readFileSync(join(ROOT, 'src', 'README.md'), 'utf8');
+  const sources = new Map(sourceFiles().map(({ path, text: source }) => [path.replace(/^src\//, ''), source]));
+  const inTests = repositoryFiles().filter((path) => path.startsWith('test/'));
+  const isPath = (word: string): boolean => [...sources.keys(), ...inTests].some((path) => (
+    word.endsWith('/') ? path.startsWith(word) : path === word || path.endsWith(`/${word}`)
+  ));
+  const words = [...text.matchAll(/`([^`\n]+)`/g)].map(([, word = '']) => word);
+  const isDeclared = (name: string, source: string): boolean => new RegExp(`(?<![\\w$])${name}\\b`).test(source);
+  const missing = words.filter((word) => {
+    if (/\/$|\.ts$/.test(word)) return !isPath(word);
+    return /^#?[A-Za-z_]\w*$/.test(word) && ![...sources.values()].some((source) => isDeclared(word, source));
+  });
+  assert.deepEqual(missing.filter((word) => !['dist/', 'pastec', 'prepare'].includes(word)), []);
+
+  const places = [...text.matchAll(/^\|[^|]*\| `([\w/.-]+\.ts)` \| (.*) \|$/gm)];
+  assert.ok(places.length > 30);
+  for (const [, path = '', names = ''] of places) {
+    const source = sources.get(path) ?? assert.fail(path);
+    for (const [, name = ''] of names.matchAll(/`(\w+)`/g)) assert.ok(isDeclared(name, source), `${name} in ${path}`);
+  }
+  const pairs = [...text.matchAll(/`(#?\w+)` in `([\w/.-]+\.ts)`/g)];
+  for (const [, name = '', path = ''] of pairs) assert.ok(isDeclared(name, sources.get(path) ?? ''), `${name} in ${path}`);
 });
 
 interface Operation {
