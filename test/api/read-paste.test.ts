@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { binaryContent, RUNNING_CLOCK, startApp, type RunningApp } from '../support/app.ts';
 import { newFingerprint, presenting } from '../support/certificates.ts';
 
@@ -218,25 +219,30 @@ test('GET /{id}: password checks beyond the queue are shed with 503, known or un
   }
 });
 
-/** 200 requests at once, each asked again as soon as it is answered, once so many were shed that the password queue is full. */
+/**
+ * 200 requests at once, each asked again as soon as it is answered, once so many were shed that the password queue is
+ * full. At the end they all hang up.
+ */
 async function flood(
-  ask: () => Promise<Response>,
+  ask: (signal: AbortSignal) => Promise<Response>,
 ): Promise<{ statuses: Record<number, number>; end: () => Promise<void> }> {
   const statuses: Record<number, number> = {};
-  let isOver = false;
+  const over = new AbortController();
   const connections = Promise.all(Array.from({ length: 200 }, async () => {
-    while (!isOver) {
-      const response = await ask();
+    while (!over.signal.aborted) {
+      const response = await ask(over.signal);
       await response.text();
       statuses[response.status] = (statuses[response.status] ?? 0) + 1;
+      // Soon enough to keep the queue full: without a pause, answering 503 would be most of the work.
+      if (response.status === 503) await setTimeout(20);
     }
   }));
-  while ((statuses[503] ?? 0) < 50) await new Promise((resolve) => setTimeout(resolve, 20));
+  while ((statuses[503] ?? 0) < 50) await setTimeout(20);
   return {
     statuses,
     end: async () => {
-      isOver = true;
-      await connections;
+      over.abort();
+      await connections.catch((error: Error) => assert.equal(error.name, 'AbortError'));
     },
   };
 }
@@ -244,9 +250,9 @@ async function flood(
 test('GET /{id}: wrong passwords on 200 connections of one address leave another\'s right one answered', async (t) => {
   const app = await startApp(t);
   const id = await app.store('x', PASSWORD);
-  const ask = (address: string, password: string, path = `/${id}`): Promise<Response> =>
-    app.request(path, { headers: { 'X-Forwarded-For': address, 'X-Paste-Password': password } });
-  const wrong = await flood(() => ask('2001:db8::1', 'wrong'));
+  const ask = (address: string, password: string, path = `/${id}`, options: RequestInit = {}): Promise<Response> =>
+    app.request(path, { headers: { 'X-Forwarded-For': address, 'X-Paste-Password': password }, ...options });
+  const wrong = await flood((signal) => ask('2001:db8::1', 'wrong', `/${id}`, { signal }));
   for (let turn = 0; turn < 3; turn += 1) {
     assert.equal((await ask('2001:db8:0:1::1', PASSWORD['X-Paste-Password'])).status, 200);
     assert.equal((await ask('192.0.2.1', 'wrong', '/abcdef')).status, 404);
@@ -260,8 +266,8 @@ test('PUT /{id}: passwords set on 200 connections of one address leave another\'
   const owner = presenting(newFingerprint());
   const own = await app.store('own', owner);
   const id = await app.store('x', PASSWORD);
-  const setting = await flood(() => app.request(`/${own}`, {
-    method: 'PUT', headers: { ...owner, 'X-Forwarded-For': '192.0.2.1', 'X-Paste-Password': 'new' },
+  const setting = await flood((signal) => app.request(`/${own}`, {
+    signal, method: 'PUT', headers: { ...owner, 'X-Forwarded-For': '192.0.2.1', 'X-Paste-Password': 'new' },
   }));
   for (let turn = 0; turn < 3; turn += 1) {
     const headers = { ...PASSWORD, 'X-Forwarded-For': '192.0.2.2' };

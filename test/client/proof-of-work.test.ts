@@ -80,7 +80,7 @@ test('pastec put: SIGINT and SIGTERM end every solver\'s processes', async (t) =
         const { child, ended, says } = start(['-v'], { input: 'x', environment });
         const began = await says(/proof-of-work of 32 bits/).then(() => true, () => false);
         if (!began) return solverTest.skip(`${solver} is installed without what it needs`);
-        await setTimeout(300); // by then the processes run, most of the time
+        await setTimeout(100); // by then the processes run, most of the time
         child.kill(signal);
         // That no process of its group is left is looked for in every run.
         assert.equal((await ended).code, signal);

@@ -1,6 +1,7 @@
 // The production assembly on a free loopback port and a database in a temporary folder, with a clock that tests can move. What a
 // test starts through this is stopped and removed when the test ends.
 
+import { createCipheriv } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -69,12 +70,10 @@ export async function startApp(t: TestContext, overrides: Partial<Config> = {}, 
 
 /** Bytes that are not valid UTF-8, the same for the same seed and size. */
 export function binaryContent(size: number, seed = 1): Uint8Array {
-  const bytes = new Uint8Array(size);
-  let state = seed;
-  for (let position = 0; position < size; position += 1) {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) | 0;
-    bytes[position] = state >>> 24;
-  }
+  const key = Buffer.alloc(16);
+  key.writeInt32BE(seed);
+  // A key stream: the fastest source of bytes that are the same each time.
+  const bytes = new Uint8Array(createCipheriv('aes-128-ctr', key, Buffer.alloc(16)).update(Buffer.alloc(size)));
   bytes[0] = 0xff;
   return bytes;
 }
