@@ -227,53 +227,28 @@ function parseNetworks(text: string): readonly string[] | undefined {
   return items.every((item) => parseNetwork(item) !== undefined) ? Object.freeze(items) : undefined;
 }
 
-interface CrossCheck {
-  /** When one of them is wrong by itself, there is nothing to compare. */
-  readonly keys: readonly SettingKey[];
-  readonly problem: (config: Config) => string | undefined;
-}
-
-/** Combinations with which the service could not do its work; no problem says a secret. */
-const CROSS_CHECKS: readonly CrossCheck[] = [
-  sizeCheck('maxAnonBytes'),
-  sizeCheck('maxAuthBytes'),
-  {
-    keys: ['proxySecret'],
-    problem: ({ proxySecret }) => {
-      // RFC 9110 section 5.5: a field value excludes the whitespace around it, so none could ever be equal.
-      if (!/^ | $/.test(proxySecret)) return undefined;
-      return `${SETTINGS.proxySecret.name}: expected a secret without spaces around it, since no header can carry them`;
-    },
-  },
-  pairCheck('tlsCertPath', 'tlsKeyPath'),
-  pairCheck('tlsKeyPath', 'tlsCertPath'),
-];
-
-function sizeCheck(key: 'maxAnonBytes' | 'maxAuthBytes'): CrossCheck {
-  return {
-    keys: ['minBytes', key],
-    problem: (config) => {
-      if (config.minBytes <= config[key]) return undefined;
-      const [least, most] = [SETTINGS.minBytes.name, SETTINGS[key].name];
-      return `${least}: expected at most ${most} (${config[key]}), given ${config.minBytes}`;
-    },
-  };
-}
-
-function pairCheck(given: 'tlsCertPath' | 'tlsKeyPath', other: 'tlsCertPath' | 'tlsKeyPath'): CrossCheck {
-  return {
-    keys: [given, other],
-    problem: (config) => {
-      if (config[given] === '' || config[other] !== '') return undefined;
-      return `${SETTINGS[other].name}: expected the path of a PEM file beside ${SETTINGS[given].name}`;
-    },
-  };
-}
-
-/** The problems of a whole configuration; `unsound` are the keys whose values are not the ones given. */
+/**
+ * Combinations with which the service could not do its work; no problem says a secret. A setting that is wrong by
+ * itself, one of `unsound`, is compared with none.
+ */
 export function crossCheck(config: Config, unsound: ReadonlySet<SettingKey>): string[] {
-  return CROSS_CHECKS.filter(({ keys }) => !keys.some((key) => unsound.has(key)))
-    .flatMap(({ problem }) => problem(config) ?? []);
+  const problems: string[] = [];
+  const isSound = (...keys: readonly SettingKey[]): boolean => !keys.some((key) => unsound.has(key));
+  for (const key of ['maxAnonBytes', 'maxAuthBytes'] as const) {
+    if (!isSound('minBytes', key) || config.minBytes <= config[key]) continue;
+    const [least, most] = [SETTINGS.minBytes.name, SETTINGS[key].name];
+    problems.push(`${least}: expected at most ${most} (${config[key]}), given ${config.minBytes}`);
+  }
+  // RFC 9110 section 5.5: a field value excludes the whitespace around it, so none could ever be equal.
+  if (isSound('proxySecret') && /^ | $/.test(config.proxySecret)) {
+    const { name } = SETTINGS.proxySecret;
+    problems.push(`${name}: expected a secret without spaces around it, since no header can carry them`);
+  }
+  for (const [given, other] of [['tlsCertPath', 'tlsKeyPath'], ['tlsKeyPath', 'tlsCertPath']] as const) {
+    if (!isSound(given, other) || config[given] === '' || config[other] !== '') continue;
+    problems.push(`${SETTINGS[other].name}: expected the path of a PEM file beside ${SETTINGS[given].name}`);
+  }
+  return problems;
 }
 
 /** Other variables are none of our business. */
@@ -334,31 +309,25 @@ export function isProduction(config: Config): boolean {
   return config.environment === 'production';
 }
 
-/** In production, or `isExposed`: listening where others than this host can connect. */
+/**
+ * What is valid but unwise in production, or where others than this host can connect (`isExposed`): the start-up
+ * warnings of the contract (Authentication, 4). With TLS of our own nobody is believed who has not shown a certificate.
+ */
 export function startWarnings(config: Config, isExposed: boolean): string[] {
   if (!isProduction(config) && !isExposed) return [];
-  const warnings = identityWarnings(config);
-  if (config.pkiEnabled && config.pkiCaPassword === '') {
-    warnings.push(`${SETTINGS.pkiEnabled.name} is on without ${SETTINGS.pkiCaPassword.name}: nothing can be issued`);
+  const [secret, pki] = [SETTINGS.proxySecret.name, SETTINGS.pkiEnabled.name];
+  const isOpen = config.proxySecret === '' && config.tlsCertPath === '';
+  const warnings: string[] = [];
+  if (isOpen) {
+    warnings.push(`${secret} is not set: whoever reaches this port can present any certificate fingerprint in ` +
+      'X-SSL-Client-SHA1');
   }
-  return warnings;
-}
-
-/**
- * The start-up warnings of the contract (Authentication, 4): none with TLS of our own, where nobody is believed who has
- * not shown a certificate or the secret.
- */
-function identityWarnings(config: Config): string[] {
-  if (config.proxySecret !== '' || config.tlsCertPath !== '') return [];
-  const name = SETTINGS.proxySecret.name;
-  const warnings = [
-    `${name} is not set: whoever reaches this port can present any certificate fingerprint in X-SSL-Client-SHA1`,
-  ];
-  if (config.pkiEnabled) {
-    warnings.push(
-      `${SETTINGS.pkiEnabled.name} is on without ${name}: the privileges of trusted certificates and of the admin ` +
-        'are open to whoever knows a fingerprint',
-    );
+  if (isOpen && config.pkiEnabled) {
+    warnings.push(`${pki} is on without ${secret}: the privileges of trusted certificates and of the admin are open ` +
+      'to whoever knows a fingerprint');
+  }
+  if (config.pkiEnabled && config.pkiCaPassword === '') {
+    warnings.push(`${pki} is on without ${SETTINGS.pkiCaPassword.name}: nothing can be issued`);
   }
   return warnings;
 }

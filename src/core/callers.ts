@@ -1,9 +1,7 @@
-// The four kinds of caller and what each may do. Who is who is decided in pastes/identity.ts.
+// Who calls: the four tiers, the key under which limits count a client's address, and IP addresses and CIDR blocks in a
+// strict reading. Which caller is who is decided in pastes/identity.ts, which address is the client's in http/.
 
-/**
- * `untrusted` presents any fingerprint; `trusted` one of a valid certificate of this service; `admin` the first of
- * these.
- */
+/** `untrusted` shows any fingerprint; `trusted` that of a valid certificate of this service, `admin` of its first. */
 export type Tier = 'anonymous' | 'untrusted' | 'trusted' | 'admin';
 
 export interface Caller {
@@ -15,16 +13,12 @@ export interface Caller {
 export const ANONYMOUS: Caller = { tier: 'anonymous', fingerprint: null };
 
 /** The admin has the limits of a trusted caller. */
-export function hasTrustedLimits(caller: Caller): boolean {
-  return caller.tier === 'trusted' || caller.tier === 'admin';
+export function hasTrustedLimits({ tier }: Caller): boolean {
+  return tier === 'trusted' || tier === 'admin';
 }
 
-// Under which key the limits count a client's address. (The decisions, Identity and trust of headers.) Does not
-// decide which address is the client's.
-
-/** ::ffff:0:0/96, under which IPv4 clients appear on a dual-stack socket (RFC 4291 section 2.5.5.2). */
+/** ::ffff:0:0/96 in hex, under which IPv4 clients appear on a dual-stack socket (RFC 4291 section 2.5.5.2). */
 const MAPPED_PREFIX = '00000000000000000000ffff';
-const MAPPED_PREFIX_BYTES = 12;
 
 /**
  * IPv4 whole; IPv4-mapped IPv6 as that IPv4; other IPv6 by its /64, since that is what one host or household is given
@@ -32,22 +26,14 @@ const MAPPED_PREFIX_BYTES = 12;
  */
 export function clientKey(address: string): string {
   if (!address.includes(':')) return address;
-  // A zone (RFC 4007) tells interfaces of this host apart, and no clients.
+  // A zone (RFC 4007) tells interfaces of this host apart, not clients.
   const [withoutZone = ''] = address.split('%', 1);
   const bytes = parseAddress(withoutZone);
   if (bytes === undefined) return address;
-  const isMapped = hexText(bytes.subarray(0, MAPPED_PREFIX_BYTES)) === MAPPED_PREFIX;
-  if (isMapped) return bytes.subarray(MAPPED_PREFIX_BYTES).join('.');
+  if (Buffer.from(bytes).toString('hex').startsWith(MAPPED_PREFIX)) return bytes.subarray(-4).join('.');
   const groups = [0, 2, 4, 6].map((position) => (bytes[position]! * 256 + bytes[position + 1]!).toString(16));
   return `${groups.join(':')}::/64`;
 }
-
-function hexText(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('hex');
-}
-
-// IP addresses and CIDR blocks as bytes: a strict reading of their text forms. Does not resolve names, and does not
-// know which addresses are to be trusted.
 
 /** A block of addresses. */
 export interface Network {
@@ -56,23 +42,7 @@ export interface Network {
   readonly prefixBits: number;
 }
 
-/** 0 to 255 without leading zeros: some readers take `010` for eight. */
-const OCTET = /^(?:0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])$/;
-const IPV6_GROUP = /^[0-9A-Fa-f]{1,4}$/;
 const PREFIX_BITS = /^(?:0|[1-9]\d{0,2})$/;
-const IPV6_GROUPS = 8;
-
-/** The longest text form there is, IPv6 with IPv4 at its end. */
-const LONGEST_ADDRESS = 'ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255'.length;
-
-/**
- * 4 bytes for dotted decimal IPv4, 16 for IPv6 (RFC 4291 section 2.2, every form); undefined for anything else, zone
- * indices, brackets, ports and surrounding spaces included.
- */
-export function parseAddress(text: string): Uint8Array | undefined {
-  if (text.length > LONGEST_ADDRESS) return undefined;
-  return text.includes(':') ? parseIpv6(text) : parseIpv4(text);
-}
 
 /** A block such as `10.0.0.0/8`, or one address, which is a block of one. Undefined for anything else. */
 export function parseNetwork(text: string): Network | undefined {
@@ -85,43 +55,54 @@ export function parseNetwork(text: string): Network | undefined {
   return PREFIX_BITS.test(prefixText) && prefixBits <= allBits ? { bytes, prefixBits } : undefined;
 }
 
+/** The longest text form there is, IPv6 with IPv4 at its end. */
+const LONGEST_ADDRESS = 'ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255'.length;
+
+/**
+ * 4 bytes for dotted decimal IPv4, 16 for IPv6 (RFC 4291 section 2.2, every form); undefined for anything else, zones,
+ * brackets, ports and surrounding spaces included.
+ */
+export function parseAddress(text: string): Uint8Array | undefined {
+  if (text.length > LONGEST_ADDRESS) return undefined;
+  return text.includes(':') ? parseIpv6(text) : parseIpv4(text);
+}
+
+/** 0 to 255 without leading zeros: some readers take `010` for eight. */
+const OCTET = /^(?:0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])$/;
+
 function parseIpv4(text: string): Uint8Array | undefined {
   const octets = text.split('.');
   if (octets.length !== 4 || !octets.every((octet) => OCTET.test(octet))) return undefined;
   return Uint8Array.from(octets, Number);
 }
 
+const IPV6_GROUPS = 8;
+const IPV6_GROUP = /^[0-9A-Fa-f]{1,4}$/;
+
 function parseIpv6(text: string): Uint8Array | undefined {
-  const hexadecimal = withoutDottedEnd(text);
-  if (hexadecimal === undefined) return undefined;
-  const [head = '', tail, ...rest] = hexadecimal.split('::');
+  const [head = '', tail, ...rest] = withoutDottedEnd(text)?.split('::') ?? ['', '', ''];
   if (rest.length > 0) return undefined;
-  const before = groups(head);
-  const after = tail === undefined ? [] : groups(tail);
-  if (before === undefined || after === undefined) return undefined;
+  const before = groupsOf(head);
+  const after = groupsOf(tail ?? '');
   const missing = IPV6_GROUPS - before.length - after.length;
   // '::' stands for one group or more; without it there is nothing that could be missing.
   if (tail === undefined ? missing !== 0 : missing < 1) return undefined;
-  return bytesOf([...before, ...new Array<number>(missing).fill(0), ...after]);
+  const groups = [...before, ...new Array<string>(missing).fill('0'), ...after];
+  if (!groups.every((group) => IPV6_GROUP.test(group))) return undefined;
+  const numbers = groups.map((group) => Number.parseInt(group, 16));
+  return Uint8Array.from(numbers.flatMap((number) => [number >> 8, number & 0xff]));
 }
 
 /** RFC 4291 section 2.2, form 3: the last 32 bits may be written as IPv4. They become two groups like the others. */
 function withoutDottedEnd(text: string): string | undefined {
   const lastStart = text.lastIndexOf(':') + 1;
-  const last = text.slice(lastStart);
-  if (!last.includes('.')) return text;
-  const ipv4 = parseIpv4(last);
+  if (!text.includes('.', lastStart)) return text;
+  const ipv4 = parseIpv4(text.slice(lastStart));
   if (ipv4 === undefined) return undefined;
-  const hexadecimal = Array.from(ipv4, (byte) => byte.toString(16).padStart(2, '0')).join('');
-  return `${text.slice(0, lastStart)}${hexadecimal.slice(0, 4)}:${hexadecimal.slice(4)}`;
+  const hex = Buffer.from(ipv4).toString('hex');
+  return `${text.slice(0, lastStart)}${hex.slice(0, 4)}:${hex.slice(4)}`;
 }
 
-function groups(text: string): number[] | undefined {
-  if (text === '') return [];
-  const parts = text.split(':');
-  return parts.every((part) => IPV6_GROUP.test(part)) ? parts.map((part) => Number.parseInt(part, 16)) : undefined;
-}
-
-function bytesOf(sixteenBitGroups: readonly number[]): Uint8Array {
-  return Uint8Array.from(sixteenBitGroups.flatMap((group) => [group >> 8, group & 0xff]));
+function groupsOf(text: string): string[] {
+  return text === '' ? [] : text.split(':');
 }
