@@ -129,7 +129,10 @@ const REQUEST_WORDS = new Map<string, (value: LogValue) => string>([
 ]);
 
 function requestWords(details: LogDetails): string[] {
-  return [...REQUEST_WORDS].flatMap(([name, show]) => (details[name] === undefined ? [] : show(details[name])));
+  // By a loop: flatMap would cost a small read a tenth of its time.
+  const words: string[] = [];
+  for (const [name, show] of REQUEST_WORDS) if (details[name] !== undefined) words.push(show(details[name]));
+  return words;
 }
 
 /** What would make it unclear where a value ends. */
