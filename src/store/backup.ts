@@ -19,7 +19,7 @@ import {
 } from './store.ts';
 import { errorOfThread, firstReport, startThread } from './writer.ts';
 
-/** All that can lie beside a database under its name: a backup must be none of these. */
+/** The files that can lie beside a database: a backup must be none of these. */
 export const SIDE_FILES = [
   '-wal', '-shm', '-journal', '-lock', '-ballast', '-backup', '-backup-lock', '-restore',
 ] as const;
@@ -54,7 +54,7 @@ export function draftBackup({ path, beside, mark }: { path: string; beside: stri
   }
   try {
     removeNoted(notePath);
-    // First, so that a kill at any moment leaves a note of what there is to remove.
+    // The note comes first, so that after a kill the next backup knows what to remove.
     writeFileSync(notePath, draftPath, { mode: OWNER_ONLY_FILE });
     closeSync(openSync(draftPath, 'wx', OWNER_ONLY_FILE));
   } catch (error) {
@@ -89,16 +89,13 @@ function removeWith(path: string, suffixes: readonly string[]): void {
   for (const suffix of ['', ...suffixes]) rmSync(`${path}${suffix}`, { force: true });
 }
 
-export interface Copied extends Holdings {
-  /** Of the copy. */
-  readonly bytes: number;
-}
+/** `bytes` of the copy. */
+export type Copied = Holdings & { readonly bytes: number };
 
-/** What the thread is started with. */
+/** What the thread is started with; `to` is an empty file, which has the permissions that the copy is to have. */
 export interface CopyRequest {
   readonly kind: 'copy';
   readonly from: string;
-  /** An empty file, which has the permissions that the copy is to have. */
   readonly to: string;
 }
 
@@ -126,7 +123,7 @@ function copyRows(from: string, to: string): void {
   db.prepare('VACUUM INTO :to').run({ to });
 }
 
-/** The same on a thread of its own. It can't be interrupted: who cannot wait for it ends the process. */
+/** On a thread of its own. It can't be interrupted: whoever can't wait ends the process. */
 async function copyOnThread(from: string, to: string): Promise<Copied> {
   const report = await firstReport<CopyReport>(startThread('store copy', { kind: 'copy', from, to }));
   if (report === undefined) throw new StoreError('unavailable', 'the copying thread ended early');
@@ -146,10 +143,8 @@ export interface RestoreRequest {
   readonly moment: string;
 }
 
-export interface Restored extends Holdings {
-  /** Where the old database is now; null when there was none. */
-  readonly keptAs: string | null;
-}
+/** `keptAs`: where the old database is now; null when there was none. */
+export type Restored = Holdings & { readonly keptAs: string | null };
 
 /**
  * Throws DatabaseInUseError while any process has the database open, DatabaseRefusedError when the backup is not ours,
@@ -169,7 +164,7 @@ export async function restoreDatabase({ path, backup, moment }: RestoreRequest):
   }
 }
 
-/** What is in the way may be there by a mistake in the settings; a database of ours, even a damaged one, is not. */
+/** A file that is no database of ours may be in the way by a mistake in the settings: it is not replaced. */
 function refuseToReplace(path: string): void {
   try {
     refuseOtherFiles(path, 'allowNewer');
@@ -201,10 +196,10 @@ function requireRoom(draft: string, bytes: number): void {
   throw new StoreError('full', `no room to restore as ${draft}: it takes ${needed} bytes, and ${free} are free`);
 }
 
-/** A folder that was copied whole has a lock that nobody holds; in that of a service, the file may change meanwhile. */
+/** Under its lock where it has one: in the folder of a service, the file may change meanwhile. */
 function copyUnused(backup: string, draft: string): void {
   requireRoom(draft, ['', ...LOGS].reduce((sum, suffix) => sum + fileBytes(`${backup}${suffix}`), 0));
-  const lock = existsSync(`${backup}-lock`) ? lockIfPossible(backup) : undefined;
+  const lock = lockIfPossible(backup);
   try {
     for (const suffix of ['', ...LOGS]) {
       if (suffix === '' || fileBytes(`${backup}${suffix}`) > 0) copyBytes(`${backup}${suffix}`, `${draft}${suffix}`);
@@ -214,7 +209,8 @@ function copyUnused(backup: string, draft: string): void {
   }
 }
 
-function lockIfPossible(backup: string): ReturnType<typeof lockDatabase> | undefined {
+function lockIfPossible(backup: string): DatabaseLock | undefined {
+  if (!existsSync(`${backup}-lock`)) return undefined;
   try {
     return lockDatabase(backup, 0);
   } catch (error) {
@@ -239,7 +235,7 @@ function copyBytes(from: string, to: string): void {
   }
 }
 
-/** How long it will be is not known before: there must be room for each piece as it comes. */
+/** Its length is not known before, so there must be room for each piece as it comes. */
 async function receive(pieces: AsyncIterable<Uint8Array>, draft: string): Promise<void> {
   const copy = openSync(draft, 'wx', OWNER_ONLY_FILE);
   try {
@@ -276,7 +272,7 @@ function inspect(backup: string, draft: string): Holdings {
   }
 }
 
-/** Where the old database is from now on. Until the one renaming of the draft it is in its place as well. */
+/** Gives the old database's new path. Until the draft is renamed, the old database is in its place as well. */
 function exchange(target: string, draft: string, moment: string): string | null {
   using _ = existsSync(target) ? holdAlone(target) : undefined;
   const keptAs = keepOld(target, moment);
@@ -290,10 +286,9 @@ function exchange(target: string, draft: string, moment: string): string | null 
 function syncExchanged(target: string): void {
   try {
     syncFolderOf(target);
-  } catch (error) {
-    const message = `the backup is in the place of ${target}, but a power cut may undo that: ` +
-      'its folder cannot be synced';
-    throw new StoreError('unavailable', message, { cause: error });
+  } catch (cause) {
+    const reason = 'but a power cut may undo that: its folder cannot be synced';
+    throw new StoreError('unavailable', `the backup is in the place of ${target}, ${reason}`, { cause });
   }
 }
 
@@ -317,7 +312,7 @@ function holdAlone(target: string): DatabaseSync | undefined {
   }
 }
 
-/** A second name for the file, and with it for logs that no database could be asked to take in. The name. */
+/** Links the old database to a new name, and moves logs that could not be checkpointed along. Gives the name. */
 function keepOld(target: string, moment: string): string {
   removeSecondNames(target);
   const keptAs = unusedName(`${target}.before-restore-${moment}`);
@@ -328,7 +323,7 @@ function keepOld(target: string, moment: string): string {
   return keptAs;
 }
 
-/** Of the database that is still in its place, as a restore that was killed leaves them. */
+/** A restore that was killed leaves second names of the database that is still in its place. */
 function removeSecondNames(target: string): void {
   const present = statSync(target, { throwIfNoEntry: false, bigint: true });
   const prefix = `${basename(target)}.before-restore-`;
@@ -410,7 +405,7 @@ function damagedPages(db: DatabaseSync, depth: CheckDepth): string[] {
   return rows.map((row) => String(Object.values(row)[0])).filter((line) => line !== 'ok');
 }
 
-/** SQLite knows a length without reading what has it. */
+/** SQLite knows a blob's length without reading it. */
 function damagedPastes(db: DatabaseSync): string[] {
   const broken = db.prepare(`
     SELECT count(*) AS broken

@@ -25,10 +25,7 @@ function prepareCommands(db: DatabaseSync, ballast: Ballast | undefined) {
   };
 }
 
-/**
- * The commands that a disk without room is closed to: each needs room that nothing gives back by itself. Not those that
- * delete or revoke, with their audit entries.
- */
+/** Refused when the disk is short of room. Commands that delete or revoke go on, with their audit entries. */
 const NEEDS_ROOM: ReadonlySet<CommandName> = new Set([
   'createPaste', 'updatePaste', 'writeChunk', 'recordAudit', 'issueCertificate', 'createAuthority',
 ]);
@@ -37,7 +34,7 @@ const NEEDS_ROOM: ReadonlySet<CommandName> = new Set([
 export interface WriterSetup {
   readonly kind: 'write';
   readonly path: string;
-  /** Whether room is held in reserve: by the server alone, which must know whether it was given up. */
+  /** Only the server keeps room in reserve: it must know whether the reserve was given up. */
   readonly keepsBallast: boolean;
 }
 
@@ -57,7 +54,7 @@ export type Answer =
   | { readonly done: true; readonly value: unknown }
   | { readonly done: false; readonly failure: StoreFailure | null; readonly error: unknown };
 
-/** Of a thread that could not do what it was started for. A class would not survive the way to the other thread. */
+/** From a thread that could not do its task. An error's class would be lost in the clone. */
 export interface ThreadRefusal {
   readonly kind: 'refused';
   readonly failure: StoreFailure | 'refused';
@@ -107,7 +104,7 @@ export class Executor {
     return failureOf(error) === 'full' && this.#ballast?.giveUp() === true;
   }
 
-  /** What room there is left is for what removes content. */
+  /** The room that is left is for removing content. */
   #carryOutSparingly(batch: readonly Command[]): Answer[] {
     const spared = batch.filter(({ name }) => !NEEDS_ROOM.has(name));
     const answers = spared.length === 0 ? [] : this.#attempt(spared);
@@ -119,15 +116,15 @@ export class Executor {
       return this.#inTransaction(batch);
     } catch (error) {
       if (this.#makesRoomAfter(error)) return this.#carryOutSparingly(batch);
-      // One command too large must not fail those beside it that need no room: each gets a transaction of its own.
+      // One command that is too large must not fail the others: each gets a transaction of its own.
       const separable = batch.length > 1 && failureOf(error) === 'full';
       return separable ? batch.flatMap((command) => this.#attempt([command])) : batch.map(() => failed(error));
     }
   }
 
   /**
-   * Savepoints cost a seventh of the writing of chunks, and hardly any command ever throws: only when one did is
-   * everything undone and carried out again, apart from each other. A failure of the storage is thrown.
+   * Savepoints would make writing chunks a seventh slower, and commands hardly ever throw. So only when one did is the
+   * batch rolled back and carried out again with savepoints. A failure of the storage is thrown.
    */
   #inTransaction(batch: readonly Command[]): Answer[] {
     try {
@@ -154,14 +151,14 @@ export class Executor {
   }
 
   /**
-   * A commit that failed when it was synced is whole in the log, and whoever opens the database after a crash takes it
-   * for one that succeeded (https://sqlite.org/walformat.html#recovery): a commit of nothing takes its place.
+   * A commit that failed in fsync is whole in the log, and recovery after a crash would take it for one that succeeded
+   * (https://sqlite.org/walformat.html#recovery). A commit of nothing overwrites it.
    */
   #overwriteFailed(): void {
     try {
       this.#commands.probe(null);
     } catch {
-      // Where nothing can be written at all, the next commit that can be takes its place.
+      // When nothing can be written now, the next commit that succeeds overwrites it.
     }
   }
 
@@ -178,7 +175,7 @@ export class Executor {
       this.#release.run();
       return answer;
     } catch (error) {
-      // A failure of the storage may have ended the whole transaction, and leaves nothing to go on with.
+      // A failure of the storage may have ended the whole transaction.
       if (failureOf(error) !== undefined || !this.#db.isTransaction) throw error;
       this.#rollBack.run();
       this.#release.run();
@@ -187,19 +184,16 @@ export class Executor {
   }
 }
 
-/** An error of the program crosses as it is; one of SQLite would lose its code, so the code goes into the words. */
+/** A cloned error loses SQLite's code, so the code goes into the message. */
 function failed(error: unknown): Answer {
   const failure = failureOf(error) ?? null;
   return { done: false, failure, error: failure === null ? error : new Error(describe(error)) };
 }
 
-/** All writes wait meanwhile, and a backup or a check reads for as long as it takes: to be tried again later then. */
+/** All writes wait meanwhile, and a backup or a check may read for long: it is tried again later. */
 const TRUNCATE_WAIT_MS = 200;
 
-/**
- * Between transactions, since a checkpoint can't be inside one. Each is a bounded step; when it is due is the cleanup
- * schedule's business.
- */
+/** Run between transactions, since a checkpoint can't be inside one. Each is a bounded step. */
 export function upkeepCommands(db: DatabaseSync, ballast?: Ballast) {
   const version = schemaVersionOf(db);
   const freePages = db.prepare('PRAGMA freelist_count');

@@ -10,19 +10,16 @@ import type { contentLookups } from './records.ts';
 import { CHUNK_BYTES, describe, INLINE_BYTES, type PasteWithContent, StoreError, type UploadQuota } from './store.ts';
 import { createChunkBuffers, type Writer } from './writer.ts';
 
-/** The largest content that is kept: all that is in a row, since reading such a row costs more than all the rest. */
+/** All content that is in a row is kept: reading such a row costs more than everything else in a GET. */
 export const HOT_CONTENT_BYTES = INLINE_BYTES;
 
-/** Up to this size content is read along with metadata, to be kept: then whoever asks for it next finds it. */
+/** Up to this size, content is read together with metadata, so that it is in memory when it is asked for. */
 export const READ_ALONG_BYTES = 16 * KIB;
 
-/**
- * What a paste takes beside its content. Objects, strings, places in maps and the heads of its answers are half of it;
- * so much again does V8 leave free in a heap of so many small things.
- */
+/** Memory of a paste beside its content: objects, strings and answer heads, and as much that V8 leaves unused. */
 export const HOT_PASTE_BYTES = 3 * KIB;
 
-/** Of content and what comes with it: some five hundred of the largest pastes, or eight thousand of 1 KiB. */
+/** Enough for some five hundred of the largest pastes, or eight thousand of 1 KiB. */
 const MAX_HOT_BYTES = 32 * MIB;
 
 interface HotPaste extends Used<HotPaste> {
@@ -40,7 +37,7 @@ export class HotPastes {
   #bytes = 0;
   /** How many changes of a paste are under way. */
   readonly #changing = new Map<string, number>();
-  /** What had expired by then has been removed, and still is when the clock is set back. */
+  /** Pastes that had expired by then are removed from the database, even if the clock is set back. */
   #removedUntilSeconds = -Infinity;
 
   constructor(maxBytes = MAX_HOT_BYTES) {
@@ -65,8 +62,8 @@ export class HotPastes {
   }
 
   /**
-   * Keeps what was read in this very turn, and nobody changes, unless it is large, burns, or is being changed. What was
-   * used longest ago makes room.
+   * Keeps a paste that was read in this turn of the event loop, unless it is large, burns, or is being changed. The
+   * ones used longest ago make room. The object is shared: nobody may change it.
    */
   keep(found: PasteWithContent): void {
     const { id, burnAfterRead, content, size } = found;
@@ -79,7 +76,7 @@ export class HotPastes {
     while (this.#bytes > this.#maxBytes) this.#drop(this.#order.oldest!.found.id);
   }
 
-  /** Carries out a change of a paste; until it has settled, the paste is neither found nor kept here. */
+  /** Carries out a change of a paste. Until it has settled, the paste is neither found nor kept here. */
   async around<Result>(id: string, change: () => Promise<Result>): Promise<Result> {
     this.#drop(id);
     this.#changing.set(id, (this.#changing.get(id) ?? 0) + 1);
@@ -92,7 +89,7 @@ export class HotPastes {
     }
   }
 
-  /** What had expired at that moment is not in the database any more. */
+  /** Pastes that had expired at that moment are not in the database any more. */
   noteRemoved(nowSeconds: number): void {
     this.#removedUntilSeconds = Math.max(this.#removedUntilSeconds, nowSeconds);
   }
@@ -114,22 +111,19 @@ export class HotPastes {
 
 const FLUSH_AFTER_MS = 5000;
 
-/** Beyond that no access is noted until some are written. */
+/** With so many waiting, no further access is noted until some are written. */
 export const MAX_TOUCHES = 10_000;
 
 /**
- * Written in FLUSH_AFTER_MS, the oldest first; the rest waits. Rows that lie all over a large file cost many times what
- * the reads cost that they tell of, and would keep the writer busy without a pause.
+ * Written at most every FLUSH_AFTER_MS, the oldest first. Updating rows all over a large file costs many times what the
+ * reads cost, and would keep the writer busy all the time.
  */
 export const BATCH_TOUCHES = 2048;
 
-/** Rows in one command, each read whole from its pages: 16 MiB at the worst. */
+/** Rows in one command. Each is read whole: 16 MiB at worst. */
 const STEP_ROWS = 256;
 
-/**
- * Access times on their way to the database, in batches: a lookup must not cost a commit. Nothing depends on them, so a
- * failure loses them.
- */
+/** Access times, written in batches so that a lookup costs no commit. Nothing depends on them: a failure loses them. */
 export class Touches {
   readonly #write: (accesses: readonly Access[]) => Promise<void>;
   readonly #log: Log;
@@ -195,10 +189,10 @@ export class Touches {
 // Larger content: uploads, and who holds which content for reading, so that what lost its paste goes when its last
 // reader is through. The SQL is in records.ts.
 
-/** Chunks in one command: as much content as a batch is meant to hold, since clearing it costs what writing it did. */
+/** Chunks in one command: the content of one batch, since clearing content costs as much as writing it. */
 const DISCARD_STEP_CHUNKS = 8;
 
-/** What a reader is given at a time, and holds while it waits. */
+/** A reader gets, and holds while its client is slow, one piece. */
 const PIECE_BYTES = 64 * KIB;
 
 export type ContentStore = ReturnType<typeof createContentStore>['contents'];
@@ -211,14 +205,14 @@ export function createContentStore(lookups: ContentLookups, writer: Writer, log:
   const chunks = createChunkBuffers();
   const recent = createRecentChunks(lookups.readChunk);
   const readers = new Map<string, number>();
-  /** Orphaned while being read. */
+  /** Content that lost its paste while it was being read. */
   const deleteWhenUnread = new Set<string>();
   const discards = createDiscards((contentId) => {
     const step = { contentId, limit: DISCARD_STEP_CHUNKS };
     return writer.run('discardChunks', step, DISCARD_STEP_CHUNKS * CHUNK_BYTES);
   }, log);
 
-  /** Removes what has lost its paste, each now or when its last reader closes. Resolves when what can go is gone. */
+  /** Removes content that lost its paste, now or when its last reader closes. Resolves when the unread is gone. */
   function release(contentIds: readonly string[]): Promise<void> {
     for (const contentId of contentIds) if (readers.has(contentId)) deleteWhenUnread.add(contentId);
     return discards.add(contentIds.filter((contentId) => !readers.has(contentId)));
@@ -238,14 +232,13 @@ export function createContentStore(lookups: ContentLookups, writer: Writer, log:
   const contents = {
     /** What chunks to write are gathered in. */
     chunks,
-    /** `contentId` is new and random, made like a paste's id. What the quota has no room for is refused as `full`. */
+    /** `contentId` is new and random. Writing rejects with `full` when the quota has no room. */
     upload: (contentId: string, quota: UploadQuota | null = null): Upload => (
       new ChunkUpload({ contentId, quota, writer, chunks, release })
     ),
     /** Holds the content for reading; undefined when it is gone, as after a PUT or DELETE since the paste was found. */
     open(contentId: string): ContentReader | undefined {
-      // Synchronous with the look at the database: an acknowledgement that makes it an orphan comes before it or finds
-      // the reader.
+      // In one turn with the look at the database: a removal is acknowledged before it, or finds the reader.
       if (!lookups.isAdopted(contentId)) return undefined;
       readers.set(contentId, (readers.get(contentId) ?? 0) + 1);
       return createContentReader(contentId, recent, () => letGo(contentId));
@@ -262,13 +255,13 @@ interface UploadParts {
   readonly release: (contentIds: readonly string[]) => Promise<void>;
 }
 
-/** Larger content on its way in. What is never given to a paste is removed: by discard, or at the next start. */
+/** Larger content that is being written. Unless a paste is created with it, discard or the next start removes it. */
 class ChunkUpload {
   readonly contentId: string;
   readonly #parts: UploadParts;
   #position = 0;
   #lastBytes = CHUNK_BYTES;
-  /** What further writes are refused with: after a failure that same one, since there would be a gap. */
+  /** Why further writes are refused. After a failure it is that failure, since there would be a gap. */
   #refusal: unknown;
   #firstWrite: Promise<void> | undefined;
   #lastWrite: Promise<unknown> = Promise.resolve();
@@ -278,10 +271,7 @@ class ChunkUpload {
     this.#parts = parts;
   }
 
-  /**
-   * The next chunk: CHUNK_BYTES but for the last. A buffer that was taken from `chunks` is given back there; another is
-   * copied. Resolves when it is committed.
-   */
+  /** The next chunk: CHUNK_BYTES but for the last. Resolves when it is committed. Its buffer goes to `chunks` again. */
   async write(chunk: Uint8Array): Promise<void> {
     try {
       await this.#writeNext(chunk);
@@ -312,18 +302,18 @@ class ChunkUpload {
 
   async #send(position: number, bytes: Uint8Array): Promise<void> {
     const { contentId, quota, writer } = this.#parts;
-    // Under a quota the first chunk asks for all: others that went along would come to content that is not there.
+    // Under a quota the first chunk asks for room for all: if it is refused, there is nothing to write others to.
     if (quota !== null) await this.#firstWrite;
     const hasRoom = await writer.run('writeChunk', { contentId, position, bytes, quota }, bytes.length);
     if (!hasRoom) throw new StoreError('full', 'storage full: the quota has no room for this upload');
   }
 }
 
-/** Larger content on its way out. It stays readable until closed, whatever happens to its paste meanwhile. */
+/** Reads larger content. It stays readable until closed, whatever happens to its paste meanwhile. */
 function createContentReader(contentId: string, chunks: ReturnType<typeof createRecentChunks>, letGo: () => void) {
   let closed = false;
   return {
-    /** The bytes from `start` up to `end`, a piece at a time. Each is good until the next takes its place. */
+    /** The bytes from `start` up to `end`, in pieces. A piece is overwritten when the next is asked for. */
     async *read(start: number, end: number): AsyncGenerator<Uint8Array, void> {
       if (start >= end) return;
       const piece = new Uint8Array(Math.min(PIECE_BYTES, end - start));
@@ -336,7 +326,7 @@ function createContentReader(contentId: string, chunks: ReturnType<typeof create
         yield piece.subarray(0, bytes);
       }
     },
-    /** Must be called once; what no paste refers to any more is then removed. Further calls do nothing. */
+    /** Must be called: content that lost its paste is then removed. Further calls do nothing. */
     close(): void {
       if (closed) return;
       closed = true;
@@ -353,7 +343,7 @@ export function createDiscards(step: (contentId: string) => Promise<boolean>, lo
   const waiting = new Set<string>();
   let running: Promise<void> | undefined;
 
-  /** Its last step and `running = undefined` are one turn: what is added after it begins a run of its own. */
+  /** The last step and `running = undefined` are in one turn, so whatever is added later starts a new run. */
   async function run(): Promise<void> {
     try {
       for (const contentId of waiting) await discard(contentId);
@@ -370,7 +360,7 @@ export function createDiscards(step: (contentId: string) => Promise<boolean>, lo
       while (!(await step(contentId)));
       waiting.delete(contentId);
     } catch (error) {
-      // To the end of the row, so that one content that can't be removed does not keep the others.
+      // To the end, so that one content that can't be removed does not hold up the others.
       waiting.delete(contentId);
       waiting.add(contentId);
       throw error;
@@ -378,17 +368,17 @@ export function createDiscards(step: (contentId: string) => Promise<boolean>, lo
   }
 
   return {
-    /** Resolves when nothing is left, or after a failure: what remains is tried again by the next call or start. */
+    /** Resolves when nothing is left, or after a failure: the next call or start tries the rest again. */
     add(contentIds: readonly string[]): Promise<void> {
       for (const contentId of contentIds) waiting.add(contentId);
-      // A run without anything to do would be over before it is noted here.
+      // A run with nothing to do would end before it is assigned to `running`, which then would never be reset.
       if (waiting.size > 0) running ??= run();
       return running ?? Promise.resolve();
     },
   };
 }
 
-/** 2 MiB: more than readers take pieces of in one turn of the event loop. */
+/** 2 MiB, more than is read in one turn of the event loop. */
 const MAX_RECENT_CHUNKS = 8;
 
 interface PlaceInContent {
@@ -400,14 +390,14 @@ interface PlaceInContent {
 }
 
 /**
- * The few chunks that were read last. Readers take pieces out of them: one that waits for its client then holds a
- * piece, and all of them together no more chunks than are kept here. `read` gives a chunk in a buffer of its own.
+ * The few chunks that were read last. Readers copy pieces out of them, so a reader with a slow client holds a piece and
+ * no chunk. `read` gives a chunk in a buffer of its own.
  */
 export function createRecentChunks(read: (contentId: string, position: number) => Uint8Array | undefined) {
   /** By content and position; the one used last is at the end. */
   const kept = new Map<string, Uint8Array>();
 
-  // Left to the collector, what hundreds of readers have been through would fill the memory before it comes.
+  // At once: the garbage collector would come too late for what hundreds of readers go through.
   function drop(key: string): void {
     freeBytes(kept.get(key)!);
     kept.delete(key);

@@ -15,16 +15,16 @@ import {
   asStoreError, DatabaseInUseError, DatabaseRefusedError, isDamage, primaryCodeOf, SQLITE, StoreError,
 } from './store.ts';
 
-/** The log is moved into the database whenever it has grown so far, and cut back to this when it starts anew. */
+/** The log is checkpointed when it has grown so far, and cut back to this size when it starts anew. */
 export const WAL_LIMIT_BYTES = 8 * MIB;
 
-/** A batch of the writer with the pages that it touches fits; more would only spill into the log early. */
+/** Holds a batch of the writer with the pages that it touches, so that none spill into the log early. */
 const WRITER_CACHE_KIB = (8 * MIB) / KIB;
 
-/** The inner pages of a million pastes and of their index take some 3 MiB: SQLite's own 2 MB would not keep them. */
+/** The inner pages for a million pastes take some 3 MiB, more than SQLite's default of 2 MB. */
 const READER_CACHE_KIB = (4 * MIB) / KIB;
 
-/** attach: nothing here uses a second database, so no statement can. */
+/** No statement may attach a second database: nothing here needs one. */
 const OPTIONS = { timeout: 5000, limits: { attach: 0 } } as const satisfies DatabaseSyncOptions;
 
 /** A damaged or tampered file must not run code, nor be walked past the ends of its cells. */
@@ -78,12 +78,12 @@ export function openWriting(path: string): DatabaseSync {
     refuseOthers(db, path);
     for (const pragma of [...CAUTION, ...WRITING]) db.exec(pragma);
     if (schemaVersionOf(db) === 0) for (const statement of LAYOUT) db.exec(statement);
-    // What an index of all pastes is sorted by, ids and owners, is no content, and would not always fit into memory.
+    // Building an index may sort in a temporary file: ids and owners are no content, and don't always fit into memory.
     const migrations = migrate(db);
-    // What savepoints set aside is content, and stays off the disk.
+    // Savepoints set content aside: it must stay off the disk.
     db.exec('PRAGMA temp_store = MEMORY');
     db.exec('PRAGMA journal_mode = WAL');
-    // The header then tells an older version that it must refuse this database, even after a crash.
+    // Then an older version sees in the header that it must refuse this database, even after a crash.
     if (migrations > 0) db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     return db;
   } catch (error) {
@@ -93,7 +93,7 @@ export function openWriting(path: string): DatabaseSync {
   }
 }
 
-/** What refuseOtherFiles saw in the header may be older than what a log left by a crash holds. */
+/** A log left by a crash may hold a newer header than the one that refuseOtherFiles saw. */
 function refuseOthers(db: DatabaseSync, path: string): void {
   const applicationId = applicationIdOf(db);
   const tables = Number(db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get()?.['tables']);
@@ -101,8 +101,8 @@ function refuseOthers(db: DatabaseSync, path: string): void {
   if (schemaVersionOf(db) > MIGRATIONS.length) throw newerVersionRefused(path, schemaVersionOf(db));
 }
 
-// The database file before SQLite sees it: whether it is ours to open, its folder, its permissions, and that no other
-// process serves it. It is looked at without a connection: even a read-only one leaves files beside a WAL database.
+// The file before SQLite opens it. It is read without a connection: even a read-only one leaves files beside a WAL
+// database.
 
 /** https://sqlite.org/fileformat2.html#the_database_header */
 const HEADER_BYTES = 100;
@@ -118,7 +118,7 @@ export const LOCK_WAIT_MS = 1000;
 
 /**
  * Refuses a file that another program or, unless it is to be replaced, a newer version wrote. A missing or an empty
- * file may become ours. Only for who holds the lock: to close a file takes the locks away that this process has on it
+ * file may become ours. Only for the holder of the lock: closing a file drops all locks that this process has on it
  * (https://sqlite.org/howtocorrupt.html, 2.2).
  */
 export function refuseOtherFiles(path: string, newer: 'refuseNewer' | 'allowNewer' = 'refuseNewer'): void {
@@ -172,9 +172,9 @@ export function createFile(path: string): boolean {
 export type DatabaseLock = ReturnType<typeof lockDatabase>;
 
 /**
- * Keeps every other process from serving the same database: leases and orphans are known to one process only. The lock
- * is SQLite's own on an empty file beside the database, so the system lets go of it however the process ends. Released,
- * the file stays, since another process may be waiting for it. Throws DatabaseInUseError.
+ * Keeps every other process from serving the same database: who reads which content is known to one process only. It is
+ * a lock of SQLite on an empty file beside the database, so the system releases it however the process ends. The file
+ * stays, since another process may be waiting for it. Throws DatabaseInUseError.
  */
 export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS) {
   const lockPath = `${path}-lock`;
@@ -192,7 +192,7 @@ export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS) {
   }
   return {
     release,
-    /** After a failure. Of a database that turns out not to be ours, it is as if the lock had never been taken. */
+    /** Releases after a failure; a database that is not ours keeps no file of ours beside it. */
     giveUp(error: unknown): void {
       if (isNew && error instanceof DatabaseRefusedError) rmSync(lockPath);
       release();
@@ -200,7 +200,7 @@ export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS) {
   };
 }
 
-/** How link(2) fails where the file system has no second names for a file. */
+/** How link(2) fails on a file system without hard links. */
 const WITHOUT_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
 
 export function isWithoutLinks(error: unknown): boolean {
@@ -211,7 +211,7 @@ function isSystemError(error: unknown, code: string): error is NodeJS.ErrnoExcep
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
-/** For what must not make one: a mistyped path must not look like an empty service. */
+/** A mistyped path must not look like an empty service. */
 export function requireDatabase(path: string): void {
   if (existsSync(path)) return;
   throw new DatabaseRefusedError(`there is no database ${path}: set SERVICE_DB to the one of the service`);
@@ -230,12 +230,12 @@ function otherProgramRefused(path: string, applicationId: number): DatabaseRefus
   );
 }
 
-/** Makes what was written into the file outlive a power cut. Not for a database that this process has open. */
+/** So that the file's bytes outlive a power cut. Not for a database that this process has open. */
 export function syncFile(path: string): void {
   withFile(path, 'r+', fsyncSync);
 }
 
-/** So that a name outlives a power cut; without complaint only where a file system does not offer that for folders. */
+/** So that a file's name outlives a power cut. Some file systems can't sync folders: only that is no error. */
 export function syncFolderOf(path: string): void {
   withFile(dirname(path), 'r', (folder) => {
     try {
@@ -251,9 +251,8 @@ export function fileBytes(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-// Room kept in reserve. With the disk full to the last byte, SQLite in WAL mode can neither delete nor checkpoint: then
-// this file is given up, so that removing content goes on and frees more, and made again when there is room. When that
-// is tried: pastes/upkeep.ts.
+// The ballast: room kept in reserve. With the disk full to the last byte, SQLite in WAL mode can neither delete nor
+// checkpoint. Then this file is removed, so that deleting works and frees more; pastes/upkeep.ts has it made again.
 
 /** Enough for a log at its limit and for moving it into the database. */
 export const BALLAST_BYTES = 2 * WAL_LIMIT_BYTES;
@@ -268,12 +267,12 @@ export function createBallast(path: string) {
   const ballastPath = `${path}-ballast`;
   let isGivenUp = false;
   return {
-    /** Where the reserve is touched, and from giving up until the ballast is whole again: no more may be stored. */
+    /** Nothing more may be stored: free room is below the reserve, or the ballast was given up. */
     isDiskShort(): boolean {
       try {
         return isGivenUp || freeBytes(path) <= FREE_RESERVE_BYTES;
       } catch {
-        // What is wrong with the disk is for the write itself to say.
+        // The write itself will say what is wrong with the disk.
         return false;
       }
     },
@@ -300,7 +299,7 @@ export function freeBytes(path: string): number {
   return bavail * bsize;
 }
 
-/** Written, not only made long: a hole takes no room. */
+/** Written byte by byte: a hole takes no room. */
 function fill(ballastPath: string): boolean {
   const zeros = new Uint8Array(MIB);
   return withFile(ballastPath, 'w', (file) => {

@@ -1,5 +1,5 @@
-// Opens the store, and is what the rest of the program may ask of it: nouns and promises. Each invariant is one call,
-// decided in one transaction; ids and times are parameters.
+// Opens the store, and offers what the rest of the program may ask of it. Each invariant is one call, decided in one
+// transaction; ids and times are parameters.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
@@ -34,10 +34,10 @@ export type AuthorityStore = Store['authority'];
 export type AuditStore = Store['audit'];
 export type ChallengeStore = Store['challenges'];
 
-/** Start-up waits so long for orphans to be removed, not for gigabytes: they are invisible, and go while serving. */
+/** Start-up waits so long for orphaned content to be removed. It is invisible: the rest goes while serving. */
 const SWEEP_WAIT_MS = 1000;
 
-/** A service must stop within a second: what is not removed by then is an orphan, gone at the next start. */
+/** A service must stop within a second: orphaned content that is left goes at the next start. */
 const CLOSE_WAIT_MS = 500;
 
 /**
@@ -102,7 +102,7 @@ function createStore(parts: Parts) {
       removeUntil: (untilSeconds: number, limit: number) => writer.run('removeOldSubmissions', { untilSeconds, limit }),
     },
     secrets: {
-      /** The value kept under that name; the first one offered is kept. From the second start on nothing is written. */
+      /** The value kept under that name: the first one that was ever offered. */
       keep: async (name: string, offered: Uint8Array) => (
         reader.findSecret(name) ?? writer.run('keepSecret', { name, value: offered })
       ),
@@ -206,7 +206,7 @@ function findPaste(
   return found;
 }
 
-/** The same, with its bytes where the writer thread sees them. */
+/** Moves its bytes into memory that the writer thread shares. */
 function wrapped<Stored extends ChangedContent>({ wrap }: PasteParts, stored: Stored): Stored {
   return { ...stored, sha256: wrap(stored.sha256), content: stored.content && wrap(stored.content) };
 }
@@ -248,14 +248,14 @@ async function removeExpired({ writer, release, hot }: PasteParts, nowSeconds: n
 /** Rows read in one turn of the event loop: a millisecond. */
 const REVOKED_A_TURN = 200;
 
-/** What each call promises stands with its statement, in certificates.ts. */
+/** What each call promises is said at its statement, in certificates.ts. */
 export function createCertificateStore(reader: Reader, writer: Writer) {
   return {
     findByFingerprint: async (fingerprint: string) => reader.findCertificate(fingerprint),
     findBySerial: async (serial: string) => reader.findCertificateBySerial(serial),
     listOf: async (fingerprint: string, page: Page) => reader.listCertificatesOf(fingerprint, page),
     listAll: async () => reader.listCertificates(),
-    /** However many there are, others have their turns meanwhile. */
+    /** In pages, so that other requests have their turns. */
     async *listRevoked(): AsyncGenerator<Certificate, void> {
       let page: readonly Certificate[] = [];
       do {

@@ -49,7 +49,7 @@ export function pasteLookups(db: DatabaseSync) {
       AND expires_at > :nowSeconds`);
   find.setReturnArrays(true);
   return {
-    /** With content of at most so many bytes: more of it is not even looked at, and then null too. */
+    /** Content of more than `mostContentBytes` is not read, and null. */
     findPaste: (id: string, nowSeconds: number, mostContentBytes: number): PasteWithContent | undefined => {
       const row = find.get({ id, nowSeconds, mostContentBytes }) as unknown as FoundRow | undefined;
       return row && { ...pasteFromRow(row), content: row[10] && compactBytes(row[10]) };
@@ -58,7 +58,7 @@ export function pasteLookups(db: DatabaseSync) {
   };
 }
 
-/** In the order of PasteRow: such rows are had as arrays, which cost node less than objects. */
+/** In the order of PasteRow. Rows are fetched as arrays, which cost node less than objects. */
 const PASTE_COLUMNS = `id, owner, mime_type, size, lower(hex(sha256)), created_at, expires_at, burn_after_read,
       password_hash, content_id`;
 
@@ -134,8 +134,8 @@ function prepareAdoption(db: DatabaseSync): (content: Pick<NewPaste, 'contentId'
 }
 
 /**
- * Marks the chunks of pastes as nobody's, from the rows `contentId` of those removed. The rows are those of all(), not
- * get(): get() can report rows of a change that did not come about (nodejs/node#63311).
+ * Marks the chunks of removed pastes as orphans. `rows` hold `contentId` and come from all(), not get(): get() can
+ * report rows of a change whose commit failed (nodejs/node#63311).
  */
 function prepareOrphaning(db: DatabaseSync): (rows: readonly unknown[]) => Removal {
   const orphan = db.prepare('INSERT INTO orphans (content_id) VALUES (:contentId)');
@@ -229,9 +229,9 @@ function prepareUpdate(db: DatabaseSync) {
   };
 }
 
-/** Writes the changes; which contents no paste refers to any more. */
+/** Writes the changes; gives the contents that no paste refers to any more. */
 function prepareUpdateWriting(db: DatabaseSync): (before: Paste, changes: PasteChanges) => readonly string[] {
-  // Setting what lists show, even as it was, writes the entries of their indexes: a page of each beside the row's.
+  // A column of an index is only set when it changes: setting it, even to the same value, writes a page of the index.
   const setSizedContent = db.prepare(`
     UPDATE pastes
     SET size = :size, sha256 = :sha256, content_id = :contentId, content = :content
@@ -296,7 +296,7 @@ function withOwner(event: AuditEvent | null, owner: string | null): AuditEvent |
 /** With more types than this, the glob is matched against each paste: collecting the types would cost more. */
 const MOST_TYPES = 1000;
 
-/** What comes after a `*` is tried at every place: microseconds for some globs, where others are matched in no time. */
+/** After a `*` the rest is tried at every place, which takes microseconds; globs without that are cheap. */
 const TRIES_PLACES = /\*./;
 
 type Named = Record<string, string | number>;
@@ -339,7 +339,7 @@ function prepareLists(db: DatabaseSync, ofOwner: string) {
 }
 
 function prepareList(db: DatabaseSync, matching: string): (named: Named, page: Page) => Listed<ListedPaste> {
-  // SQLite looks a row up when it needs a column that the index has not: of what is skipped, it never does.
+  // SQLite reads a row only for columns that the index lacks, and never one that OFFSET skips.
   const select = db.prepare(`
     SELECT id, owner, mime_type, size, created_at, expires_at, burn_after_read, password_hash IS NOT NULL
     ${matching}

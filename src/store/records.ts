@@ -8,7 +8,7 @@ import {
   type Page, passesQuota, type Refused, type SpendingRefusal, type SpentChallenge, type StoredUsage, type UploadQuota,
 } from './store.ts';
 
-/** Sees what its own transaction has done. Of the database, pages in use: no count of rows could say it as exactly. */
+/** Sees its own transaction's changes. The database is measured in used pages, more exact than any count of rows. */
 export function prepareUsage(db: DatabaseSync): () => StoredUsage {
   const stored = db.prepare('SELECT pastes, bytes FROM usage');
   const pages = db.prepare('PRAGMA page_count');
@@ -56,14 +56,14 @@ export interface Chunk {
 type Quotas = ReturnType<typeof prepareQuotas>;
 
 /**
- * Which chunks the quota has room for, beside what uploads that were let in have declared and not written yet: of
- * uploads that race for the last room, some then get all that they declared, where else all would fail halfway.
+ * Which chunks the quota has room for. What admitted uploads declared and have not written yet counts as taken: of
+ * uploads that race for the last room, some then succeed, where otherwise all would fail halfway.
  */
 function prepareQuotas(db: DatabaseSync) {
   const usage = prepareUsage(db);
   const promisedBytes = new Map<string, number>();
   return {
-    /** Asking again, as after a rollback, is answered as the first time. */
+    /** Gives the same answer when asked again after a rollback. */
     admit({ contentId, position, bytes: { length }, quota }: Chunk): boolean {
       if (quota === null) return true;
       promisedBytes.delete(contentId);
@@ -97,7 +97,7 @@ function prepareWriteChunk(db: DatabaseSync, quotas: Quotas): (chunk: Chunk) => 
   };
 }
 
-/** Whether the content is gone now. Content of a paste is left alone, and counts as gone from the orphans. */
+/** Whether the content is gone now. Content of a paste is left alone, and counts as gone. */
 function prepareDiscardChunks(db: DatabaseSync, quotas: Quotas) {
   const remove = db.prepare(`
     DELETE FROM chunks
@@ -208,45 +208,26 @@ export function prepareSubmissions(db: DatabaseSync) {
   };
 }
 
-interface PruneStep {
-  /** Unix seconds: what has run out by then. */
-  readonly untilSeconds: number;
-  /** Rows at most. */
-  readonly limit: number;
-}
-
-/** Each removes what has run out, and says how many rows that were. */
+/** Each but the first removes at most `limit` rows that had run out by then, and says how many those were. */
 export function recordCommands(db: DatabaseSync) {
-  const removeAudit = db.prepare(`
-    DELETE FROM audit
-    WHERE id IN (
-      SELECT id
-      FROM audit
-      WHERE time <= :untilSeconds
-      ORDER BY time
-      LIMIT :limit)`);
-  const removeChallenges = db.prepare(`
-    DELETE FROM spent_challenges
-    WHERE rowid IN (
-      SELECT rowid
-      FROM spent_challenges
-      WHERE expires_at <= :untilSeconds
-      ORDER BY expires_at
-      LIMIT :limit)`);
-  const removeSubmissions = db.prepare(`
-    DELETE FROM submissions
-    WHERE rowid IN (
-      SELECT rowid
-      FROM submissions
-      WHERE stored_at <= :untilSeconds
-      ORDER BY stored_at
-      LIMIT :limit)`);
   return {
     recordAudit: prepareAudit(db),
-    removeOldAudit: (step: PruneStep) => Number(removeAudit.run({ ...step }).changes),
-    removeExpiredChallenges: (step: PruneStep) => Number(removeChallenges.run({ ...step }).changes),
-    removeOldSubmissions: (step: PruneStep) => Number(removeSubmissions.run({ ...step }).changes),
+    removeOldAudit: preparePruning(db, 'audit', 'id', 'time'),
+    removeExpiredChallenges: preparePruning(db, 'spent_challenges', 'rowid', 'expires_at'),
+    removeOldSubmissions: preparePruning(db, 'submissions', 'rowid', 'stored_at'),
   };
+}
+
+function preparePruning(db: DatabaseSync, table: string, key: string, time: string) {
+  const remove = db.prepare(`
+    DELETE FROM ${table}
+    WHERE ${key} IN (
+      SELECT ${key}
+      FROM ${table}
+      WHERE ${time} <= :untilSeconds
+      ORDER BY ${time}
+      LIMIT :limit)`);
+  return (step: { untilSeconds: number; limit: number }) => Number(remove.run(step).changes);
 }
 
 // Keys that the service makes for itself and must find again after a restart, such as the one that signs challenges.

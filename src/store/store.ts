@@ -58,12 +58,12 @@ export interface PasteChanges {
 
 export type ChangedContent = Pick<NewPaste, 'mimeType' | 'size' | 'sha256' | 'contentId' | 'content'>;
 
-/** A challenge that has done its work: of no use again while its token could still be presented. */
+/** A challenge that was solved and is spent: it can't be used again while its token could still be presented. */
 export interface SpentChallenge {
   readonly nonce: string;
   /** Unix seconds. */
   readonly expiresAt: number;
-  /** Unix seconds, no later than the record of its use is removed: from then on nobody knows whether it was used. */
+  /** Unix seconds. The record of its use is kept until then; later nobody would know that it was used. */
   readonly spendableUntil: number;
 }
 
@@ -104,7 +104,7 @@ export type UpdateOutcome =
 export type DeletionOutcome =
   | Done<{ readonly audited: AuditEvent | null }>
   | Refused<'pasteNotFound' | 'permissionDenied'>;
-/** A serial that is taken, or a certificate that is not the first, is for whoever issues to deal with. */
+/** `notFirst` and `serialTaken` are no refusals to a client: authority/issuing.ts deals with them. */
 export type IssueOutcome =
   | Done<{ readonly isAdmin: boolean }>
   | Refused<SpendingRefusal | 'keyReused' | 'notFirst' | 'serialTaken'>;
@@ -119,7 +119,7 @@ export interface StoredUsage {
   readonly databaseBytes: number;
 }
 
-/** What an empty database takes, and as much again: a quota is for what comes beside it. */
+/** Twice what an empty database takes: a quota does not count it. */
 export const OWN_BYTES = 512 * 1024;
 
 /** What is held against a quota. */
@@ -128,8 +128,8 @@ export function countedBytes({ bytes, databaseBytes }: StoredUsage): number {
 }
 
 /**
- * Whether a quota has no room for so much more content, of which `unwrittenBytes` are not in the database yet. What is
- * there already was let in when it was written.
+ * Whether a quota has no room for so much more content. Only `unwrittenBytes` of it are held against the size of the
+ * database: the rest is in it already, and was admitted when it was written.
  */
 export function passesQuota(
   { bytes, databaseBytes }: StoredUsage,
@@ -142,7 +142,7 @@ export function passesQuota(
 
 export interface UploadQuota {
   readonly maxStoredBytes: number;
-  /** The first chunk is written only where there is room for so many bytes, which is then kept; 0 if unknown. */
+  /** The first chunk is admitted only with room for so many bytes, which are then reserved; 0 if unknown. */
   readonly declaredBytes: number;
 }
 
@@ -250,7 +250,7 @@ export interface StoredCrl {
   readonly revokedCount: number;
 }
 
-// How storage fails. What SQLite says is either the storage's condition or an error of this program.
+// How storage fails: an error of SQLite is either the storage's condition or an error of this program.
 
 /** Primary result codes (https://sqlite.org/rescode.html) that say what became of the disk, the file or the memory. */
 export const SQLITE = {

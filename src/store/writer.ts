@@ -1,6 +1,5 @@
-// The serving thread's end of the writer thread: commands wait here while the writer is busy, go over together, and are
-// settled when they are durable (group commit). What a command does is with its noun; how a batch is carried out is
-// batch.ts.
+// The serving thread's end of the writer thread: commands wait here while the writer is busy, are sent together, and
+// are settled when they are durable (group commit). How a batch is carried out is batch.ts.
 
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../core/events.ts';
@@ -25,15 +24,15 @@ const LANES: Readonly<Record<CommandName, Lane>> = {
   probe: 'alone', truncateWal: 'alone', releasePages: 'alone', optimize: 'alone', restoreBallast: 'alone',
 };
 
-/** Far above what connections and cleanup can have waiting: only a caller that does not await gets here. */
+/** Far more than connections and cleanup can have waiting: only a caller that does not await gets here. */
 const MAX_WAITING = 10_000;
 
-/** A disk that takes so long for one batch does not work, whatever it may answer later. */
+/** A disk that takes so long for one batch counts as not working. */
 const STALLED_AFTER_MS = 10_000;
 
 /**
- * So many prompt commands are worth a commit of their own: they go over at once, even behind a batch that is under way,
- * so that the writer has work while this thread answers and receives. Waiting for each other they had half a core each.
+ * So many prompt commands are sent at once, even behind a batch that is under way: then both threads have work. When
+ * they waited for each other, each used half a core.
  */
 export const MIN_AHEAD_COMMANDS = 16;
 
@@ -44,8 +43,8 @@ const MAX_UNDER_WAY = 2;
 const SLOW_BATCH_MS = 10;
 
 /**
- * On a slow disk the next batch waits for those who were just answered, for this part of the batch's time at most: two
- * groups of clients that take turns would each wait for the other's commit, and get half as much done.
+ * On a slow disk the next batch waits for the clients who were just answered, at most for this part of the last batch's
+ * time. Otherwise two groups of clients would take turns, each waiting for the other's commit.
  */
 const GATHERING_PART = 1 / 4;
 const MAX_GATHERING_MS = 10;
@@ -74,11 +73,11 @@ export class Writer {
   readonly #log: Log;
   #phase: Phase = 'resting';
   readonly #queue = new Queue<Waiting>();
-  /** Oldest first: while one is being made durable, the next gathers, or is behind it already. */
+  /** Oldest first. */
   readonly #underWay: (readonly Waiting[])[] = [];
-  /** When the writer came to the oldest. */
+  /** When the writer began with the oldest. */
   #begunMs = 0;
-  /** While gathering: how many prompt commands end it before its time. */
+  /** Gathering ends early when so many prompt commands wait. */
   #gatheredCount = 0;
   /** What ends `scheduled` or `gathering`. */
   #alarm: NodeJS.Immediate | NodeJS.Timeout | undefined;
@@ -188,7 +187,7 @@ export class Writer {
     try {
       this.#worker.postMessage(request);
     } catch (error) {
-      // Something in it can't cross, and nothing has: an error of the program, which must not take the process down.
+      // Something in it can't be cloned, so nothing was sent. An error of the program must not end the process.
       this.#underWay.pop();
       this.#settle(batch, batch.map(() => ({ done: false, failure: null, error })));
     }
@@ -206,7 +205,7 @@ export class Writer {
     this.#settle(oldest, answers);
   }
 
-  /** What waits goes first: answering takes time in which the writer can be at it. */
+  /** Sends what waits before it answers, so that the writer works meanwhile. */
   #settle(batch: readonly Waiting[], answers: readonly Answer[]): void {
     const isIdle = this.#underWay.length === 0 && this.#phase === 'writing';
     if (isIdle || this.#isWorthSending()) this.#send();
@@ -229,7 +228,7 @@ export class Writer {
   #end(): void {
     this.#enter('ended');
     if (this.#fault !== undefined || !this.#closing || this.waiting > 0) this.#logEnd(this.#fault ?? 'exited');
-    // What was under way may have become durable or not; nobody can tell before the database is opened again.
+    // Whether what was under way became durable is unknown until the database is opened again.
     const error = unavailable('the writer thread has ended');
     for (const { reject } of [...this.#underWay.splice(0).flat(), ...this.#queue.takeAll()]) reject(error);
     this.#whenIdle();
@@ -267,14 +266,14 @@ export async function startWriter(
   throw errorOfThread(report, `the database ${path} cannot be opened: `);
 }
 
-/** The environment holds secrets, which are none of the thread's business. */
+/** Without the environment, which holds secrets. */
 export function startThread(name: string, task: object): Worker {
   return new Worker(new URL('./thread.ts', import.meta.url), { name, workerData: task, env: {} });
 }
 
 /**
- * Undefined from a thread that ends without a word. Rejects with what it failed with. (`once` of node:events takes some
- * turns to resolve; who has been busy hears of a message and of the end after it in one, and the end would win.)
+ * Undefined when the thread ends without a report; rejects with the error that it ended with. Not by `once` of
+ * node:events, which resolves some turns later: on a busy thread the end would win over the message before it.
  */
 export function firstReport<AnyReport = Report>(worker: Worker): Promise<AnyReport | undefined> {
   return new Promise((resolve, reject) => {
@@ -290,7 +289,7 @@ export function errorOfThread({ failure, message }: ThreadRefusal, prefix = ''):
 /** More commits in one transaction gain little, and make the first of them wait for the last. */
 export const MAX_BATCH_COMMANDS = 256;
 
-/** Content in one transaction; a small write waits for that of two at most. A single command may carry more. */
+/** Content in one transaction: a small write waits for two such at most. A single command may carry more. */
 export const MAX_BATCH_BYTES = 2 * MIB;
 
 interface Queued {
@@ -337,7 +336,7 @@ export class Queue<Entry extends Queued> {
   }
 }
 
-/** What fits into the batch besides, the first in any case. */
+/** Takes what still fits into the batch, and the first in any case. */
 function takeFitting<Entry extends Queued>(waiting: Entry[], batch: readonly Entry[]): Entry[] {
   let bytes = batch.reduce((sum, entry) => sum + entry.bytes, 0);
   const room = MAX_BATCH_COMMANDS - batch.length;
@@ -353,21 +352,18 @@ function takeFitting<Entry extends Queued>(waiting: Entry[], batch: readonly Ent
 /** 4 MiB that stay when nobody uploads: two batches of the writer. */
 const MAX_KEPT_BUFFERS = 16;
 
-/**
- * Buffers in which chunks are gathered and cross to the writer thread: shared with it and used again. A new one for
- * each chunk, zeroed and handed over, is work for the collector.
- */
+/** Buffers for chunks, shared with the writer thread and used again: new ones would keep the garbage collector busy. */
 export function createChunkBuffers() {
   const taken = new Set<ArrayBufferLike>();
   const kept: SharedArrayBuffer[] = [];
   return {
-    /** CHUNK_BYTES of whatever was in them before, for the taker alone until it gives them back. */
+    /** CHUNK_BYTES with old bytes in them, the taker's until it gives them back. */
     take(): Uint8Array<SharedArrayBuffer> {
       const buffer = kept.pop() ?? new SharedArrayBuffer(CHUNK_BYTES);
       taken.add(buffer);
       return new Uint8Array(buffer);
     },
-    /** From any view of a buffer that was taken; other bytes, and those that were given back already, are let be. */
+    /** Takes any view of a buffer that was taken; ignores others, and a second time. */
     giveBack({ buffer }: Uint8Array): void {
       if (!taken.delete(buffer) || kept.length === MAX_KEPT_BUFFERS) return;
       kept.push(buffer as SharedArrayBuffer);
@@ -379,13 +375,12 @@ export function createChunkBuffers() {
   };
 }
 
-/** Some fifty small pastes: what stays behind when one of them is held for long is little. */
+/** Some fifty small pastes: little memory, should one of them be held for long. */
 const PARCEL_BYTES = 64 * KIB;
 
 /**
- * Small bytes on their way to the writer thread, which lie together in shared memory: a buffer for each, copied and
- * made anew on the other side, costs more than the bytes themselves. Gives a copy that nothing is written to again;
- * unreferenced, it goes.
+ * Copies small bytes into shared memory, where many lie together: a buffer for each, cloned for the other thread, costs
+ * more than the bytes. Nothing is written to a copy again.
  */
 export function createParcels(): (bytes: Uint8Array) => Uint8Array {
   let parcel = new SharedArrayBuffer(0);
