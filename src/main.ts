@@ -14,9 +14,6 @@ if (Number.parseInt(process.versions.node, 10) >= NEEDED_MAJOR) {
 }
 
 async function start(): Promise<void> {
-  const { fstatSync, readFileSync } = await import('node:fs');
-  const { availableParallelism } = await import('node:os');
-  const { isatty } = await import('node:tty');
   const { exitCodeOf, outputTo } = await import('./operator/terminal.ts');
   const stdout = outputTo(process.stdout);
   const stderr = outputTo(process.stderr);
@@ -35,15 +32,30 @@ async function start(): Promise<void> {
     void end(1);
   });
 
+  const onFatalError = (listener: (error: unknown) => void): void => {
+    fatalListener = listener;
+  };
+  const terminal = await makeTerminal({ stdout, stderr, onFatalError });
+  // `pasted serve` loads no table of commands: nothing but what it runs.
+  const serves = terminal.arguments.length === 0 || terminal.arguments.join(' ') === 'serve';
+  const ended = serves
+    ? exitCodeOf(terminal, async () => (await import('./serve.ts')).run(terminal))
+    : (await import('./operator/arguments.ts')).runCommandLine(terminal);
+  await end(await ended);
+}
+
+async function makeTerminal(parts: Pick<Terminal, 'stdout' | 'stderr' | 'onFatalError'>): Promise<Terminal> {
+  const { fstatSync, readFileSync } = await import('node:fs');
+  const { availableParallelism } = await import('node:os');
+  const { isatty } = await import('node:tty');
   // Closing a terminal must leave nothing running that was started on it.
   const isOnTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
   // Only a node that was built without SQLite or OpenSSL does not say which, and none of these serves.
   const { node, sqlite = 'none', openssl = 'none' } = process.versions;
-  const terminal: Terminal = {
+  return {
+    ...parts,
     arguments: process.argv.slice(2),
     environment: process.env,
-    stdout,
-    stderr,
     readFile: (path) => readFileSync(path, 'utf8'),
     stdin: () => process.stdin,
     clock: { unixMs: () => Date.now(), monotonicMs: () => performance.now() },
@@ -65,21 +77,12 @@ async function start(): Promise<void> {
     onReloadSignal: (listener) => {
       if (!isOnTerminal) process.on('SIGHUP', listener);
     },
-    onFatalError: (listener) => {
-      fatalListener = listener;
-    },
     exit: (code) => process.exit(code),
     endBy: (signal) => {
       process.removeAllListeners(signal);
       process.kill(process.pid, signal);
     },
   };
-  // `pasted serve` loads no table of commands: nothing but what it runs.
-  const serves = terminal.arguments.length === 0 || terminal.arguments.join(' ') === 'serve';
-  const ended = serves
-    ? exitCodeOf(terminal, async () => (await import('./serve.ts')).run(terminal))
-    : (await import('./operator/arguments.ts')).runCommandLine(terminal);
-  await end(await ended);
 }
 
 /** sd_listen_fds(3): the variables are for the process that they name alone, and reach its children as well. */

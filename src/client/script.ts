@@ -1,20 +1,18 @@
-// The command-line client as GET /client hands it out: the shell script beside this file with the server's address put
-// in. What the script does is its own matter.
+// The command-line client as GET /client hands it out: the shell script pastec with the server's address put in.
 
 import { readFileSync } from 'node:fs';
 
-/** The one place that is replaced; a test holds that the script has it exactly once. */
+/** What is replaced; a test holds that the script has it exactly once. */
 const PLACE = "server_default=''";
 
-/** Nothing that ends a single-quoted string, or begins anything else, in any shell. */
+/** Without anything that ends a single-quoted string in any shell. */
 const SAFE_URL = /^https?:\/\/[A-Za-z0-9.:_[\]-]+(?:\/[A-Za-z0-9._~-]+)*$/;
 
-/** The script of this release. */
 export function readClientScript(): string {
   return readFileSync(new URL('./pastec', import.meta.url), 'utf8');
 }
 
-/** The script with the server's address in it; as it is when the address is not safe to put between quotes. */
+/** The script as it is when the address is not safe between quotes. */
 export function addressedScript(script: string, serverUrl: string): string {
   if (!SAFE_URL.test(serverUrl)) return script;
   const [before = '', after = ''] = script.split(PLACE);
