@@ -15,7 +15,7 @@ import { type Certificate, type Listed, type Page, type SpentChallenge, StoreErr
 import type { SigningAuthority } from './authority.ts';
 import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom } from './certificates.ts';
 import { generateKeyPair, type PrivateKey, subjectPublicKeyInfo } from './keys.ts';
-import { type BundleRequest, type DeriveKeys, deriveKeys, deriveKeysInThread, makeBundle } from './pkcs12.ts';
+import { type BundleRequest, type DeriveKeys, KdfThread, makeBundle } from './pkcs12.ts';
 
 /** The contract: draws so many serials before it gives up. */
 const SERIAL_ATTEMPTS = 5;
@@ -185,6 +185,7 @@ export class Bundles {
   readonly #quick: WorkQueue;
   readonly #slow: WorkQueue;
   readonly #closing = new AbortController();
+  readonly #quickThread = new KdfThread(this.#closing.signal);
 
   constructor({ clock, random }: Pick<Parts, 'clock' | 'random'>) {
     const waiting = { concurrency: 1, maxWaitMs: BUNDLE_WAIT_MS, clock };
@@ -195,16 +196,25 @@ export class Bundles {
 
   /** Refuses when too many wait. */
   async make(request: BundleRequest, clientAddress: string): Promise<Uint8Array> {
-    const make = (derive: DeriveKeys): Promise<Uint8Array> => makeBundle(request, { random: this.#random, derive });
-    if (request.password !== '') {
-      return inTurn(this.#slow, clientAddress, () => make((keys) => deriveKeysInThread(keys, this.#closing.signal)));
-    }
-    // Several derivations at once would each take their part of every turn of the event loop.
-    return make((keys) => inTurn(this.#quick, clientAddress, () => deriveKeys(keys)));
+    if (request.password !== '') return inTurn(this.#slow, clientAddress, () => this.#makeSlowly(request));
+    const { derive } = this.#quickThread;
+    const inQueue: DeriveKeys = (requests) => inTurn(this.#quick, clientAddress, () => derive(requests));
+    return makeBundle(request, { random: this.#random, derive: inQueue });
   }
 
-  /** Ends the thread; its bundle is not made. */
-  close(): void {
+  /** In a thread that is ended afterwards. */
+  async #makeSlowly(request: BundleRequest): Promise<Uint8Array> {
+    const thread = new KdfThread(this.#closing.signal);
+    try {
+      return await makeBundle(request, { random: this.#random, derive: thread.derive });
+    } finally {
+      await thread.close();
+    }
+  }
+
+  /** Bundles that are not done are not made. */
+  async close(): Promise<void> {
     this.#closing.abort();
+    await this.#quickThread.close();
   }
 }

@@ -1,6 +1,6 @@
-// A thread that derives the keys of one bundle, and then ends.
+// The thread behind KdfThread of pkcs12.ts: one request after the other. An invalid one ends it.
 
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import { deriveKeys } from './pkcs12.ts';
 
-parentPort?.postMessage(await deriveKeys(workerData));
+parentPort?.on('message', async (requests) => parentPort?.postMessage(await deriveKeys(requests)));

@@ -3,7 +3,6 @@
 
 import { createCipheriv, createHmac, hash } from 'node:crypto';
 import { once } from 'node:events';
-import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { RandomBytes } from '../core/time.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
@@ -204,38 +203,51 @@ export type DeriveKeys = <Name extends string>(
 /** v of appendix B.2: both hashes take input in blocks of 512 bits. */
 const BLOCK_BYTES = 64;
 
-/** Hashes in one turn of the event loop: less than half a millisecond. */
-const ITERATIONS_A_TURN = 256;
-
-/** One after the other on this thread, in short turns. */
-export const deriveKeys: DeriveKeys = async <Name extends string>(requests: Readonly<Record<Name, KdfRequest>>) => {
-  const derived: [string, Uint8Array][] = [];
-  for (const [name, request] of Object.entries<KdfRequest>(requests)) derived.push([name, await pkcs12Kdf(request)]);
-  return Object.fromEntries(derived) as Record<Name, Uint8Array>;
-};
-
 /** The worker beside this file, which is TypeScript in a checkout and JavaScript in a build. */
 const WORKER_URL = new URL(import.meta.url.replace(/pkcs12(\.[jt]s)$/, 'pkcs12-kdf-worker$1'));
 
-/** The same in a thread of its own, which is ended when it is done, or when `signal` says so. */
-export async function deriveKeysInThread<Name extends string>(
-  requests: Readonly<Record<Name, KdfRequest>>,
-  signal: AbortSignal,
-): Promise<Readonly<Record<Name, Uint8Array>>> {
-  signal.throwIfAborted();
-  // The environment holds secrets, which are none of the thread's business.
-  const worker = new Worker(WORKER_URL, { name: 'key derivation', env: {}, workerData: requests });
-  try {
-    const [derived] = await once(worker, 'message', { signal });
-    return derived;
-  } finally {
-    await worker.terminate();
+/** Derives in a thread that is started when it is first needed; for one caller at a time, until the signal. */
+export class KdfThread {
+  readonly #signal: AbortSignal;
+  #worker: Worker | undefined;
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+  }
+
+  readonly derive = async <Name extends string>(requests: Readonly<Record<Name, KdfRequest>>) => {
+    this.#signal.throwIfAborted();
+    // The environment holds secrets, which are none of the thread's business.
+    const worker = this.#worker ??= new Worker(WORKER_URL, { name: 'key derivation', env: {} });
+    worker.ref();
+    worker.postMessage(requests);
+    try {
+      const [derived] = await once(worker, 'message', { signal: this.#signal });
+      // While it is idle, it does not keep the process alive.
+      worker.unref();
+      return derived as Readonly<Record<Name, Uint8Array>>;
+    } catch (error) {
+      // An invalid request ends the thread; the next one gets a new thread.
+      await this.close();
+      throw error;
+    }
+  };
+
+  async close(): Promise<void> {
+    const worker = this.#worker;
+    this.#worker = undefined;
+    await worker?.terminate();
   }
 }
 
+/** On this thread. */
+export const deriveKeys: DeriveKeys = async <Name extends string>(requests: Readonly<Record<Name, KdfRequest>>) => {
+  const derived = Object.entries<KdfRequest>(requests).map(([name, request]) => [name, pkcs12Kdf(request)]);
+  return Object.fromEntries(derived) as Record<Name, Uint8Array>;
+};
+
 /** The derived bytes. The letters are those of appendix B.2; its numbered steps stand in the comments. */
-export async function pkcs12Kdf(request: KdfRequest): Promise<Uint8Array> {
-  const { digest, id, password, salt, iterations, size } = request;
+export function pkcs12Kdf({ digest, id, password, salt, iterations, size }: KdfRequest): Uint8Array {
   if (!Number.isInteger(iterations) || iterations < 1) throw new RangeError(`no iteration count: ${iterations}`);
   // 1 to 4.
   const D = new Uint8Array(BLOCK_BYTES).fill(id);
@@ -244,10 +256,7 @@ export async function pkcs12Kdf(request: KdfRequest): Promise<Uint8Array> {
   // 5 and 6: one block of hash output a turn, until there are enough.
   for (let derivedBytes = 0; derivedBytes < size; ) {
     let A = hash(digest, Buffer.concat([D, I]), 'buffer');
-    for (let iteration = 1; iteration < iterations; iteration += 1) {
-      if (iteration % ITERATIONS_A_TURN === 0) await setImmediate();
-      A = hash(digest, A, 'buffer');
-    }
+    for (let iteration = 1; iteration < iterations; iteration += 1) A = hash(digest, A, 'buffer');
     derived.push(A);
     derivedBytes += A.length;
     addToBlocks(I, repeat(A, BLOCK_BYTES));

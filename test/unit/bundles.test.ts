@@ -1,15 +1,15 @@
-// The keys of bundles, derived in short turns or in a thread that ends; and which bundles wait for which. What is
-// derived: crypto-pkcs12-kdf.test.ts.
+// The keys of bundles, derived in a thread; and which bundles wait for which. What is derived is tested in
+// crypto-pkcs12-kdf.test.ts.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { before, test } from 'node:test';
+import { before, test, type TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { Bundles } from '../../src/authority/issuing.ts';
 import {
-  type BundleRequest, deriveKeys, deriveKeysInThread, KDF_IDS, type KdfRequest, pkcs12Kdf,
+  type BundleRequest, deriveKeys, KDF_IDS, type KdfRequest, KdfThread, pkcs12Kdf,
 } from '../../src/authority/pkcs12.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { makeTestAuthority, makeTestClient } from '../support/authority.ts';
@@ -17,7 +17,6 @@ import { movableClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/programs.ts';
 
 const PKCS12_URL = new URL('../../src/authority/pkcs12.ts', import.meta.url).href;
-const NEVER = new AbortController().signal;
 
 let bundle: BundleRequest;
 
@@ -39,6 +38,12 @@ function request(iterations: number, salt = 1): KdfRequest {
   };
 }
 
+function startThread(t: TestContext): KdfThread {
+  const thread = new KdfThread(new AbortController().signal);
+  t.after(() => thread.close());
+  return thread;
+}
+
 async function turnsDuring(work: Promise<unknown>): Promise<number> {
   let turns = 0;
   let isDone = false;
@@ -52,52 +57,60 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
   return turns;
 }
 
-test('deriveKeys, deriveKeysInThread: derive what the function derives, each under its name', async () => {
+test('deriveKeys, KdfThread: derive what the function derives, each under its name', async (t) => {
   const requests = { one: request(1000, 1), two: request(10, 2) };
-  const expected = { one: await pkcs12Kdf(requests.one), two: await pkcs12Kdf(requests.two) };
+  const expected = { one: pkcs12Kdf(requests.one), two: pkcs12Kdf(requests.two) };
   assert.notDeepEqual(expected.one, expected.two);
   assert.deepEqual({ ...await deriveKeys(requests) }, expected);
-  assert.deepEqual({ ...await deriveKeysInThread(requests, NEVER) }, expected);
+  const thread = startThread(t);
+  for (let times = 0; times < 2; times += 1) assert.deepEqual({ ...await thread.derive(requests) }, expected);
 });
 
-test('deriveKeys, deriveKeysInThread: the asking thread goes on meanwhile', async () => {
-  for (const derived of [deriveKeys({ mac: request(100_000) }), deriveKeysInThread({ mac: request(100_000) }, NEVER)]) {
-    const turns = await turnsDuring(derived);
-    assert.ok(turns > 100, `${turns} turns of the event loop`);
-    assert.equal((await derived).mac.length, 32);
-  }
+test('KdfThread: the asking thread goes on meanwhile', async (t) => {
+  const derived = startThread(t).derive({ mac: request(100_000) });
+  const turns = await turnsDuring(derived);
+  assert.ok(turns > 100, `${turns} turns of the event loop`);
+  assert.equal((await derived).mac.length, 32);
 });
 
-test('deriveKeys, deriveKeysInThread: an invalid request rejects as the function does', async () => {
-  await assert.rejects(deriveKeys({ mac: request(0) }), RangeError);
-  await assert.rejects(deriveKeysInThread({ mac: request(0) }, NEVER), RangeError);
+test('KdfThread: an invalid request rejects as the function does, and fails alone', async (t) => {
+  const thread = startThread(t);
+  await assert.rejects(thread.derive({ mac: request(0) }), RangeError);
+  assert.deepEqual((await thread.derive({ mac: request(1) })).mac, pkcs12Kdf(request(1)));
 });
 
-test('deriveKeysInThread: ends when it is told to, and does not begin after that', async () => {
+test('KdfThread: at the signal what is not done rejects, and what comes after', async () => {
   const closing = new AbortController();
-  const derived = deriveKeysInThread({ mac: request(100_000_000) }, closing.signal);
+  const thread = new KdfThread(closing.signal);
+  const derived = thread.derive({ mac: request(100_000_000) });
   await setImmediate();
   closing.abort();
   await assert.rejects(derived, { name: 'AbortError' });
-  await assert.rejects(deriveKeysInThread({ mac: request(1) }, closing.signal), { name: 'AbortError' });
+  await assert.rejects(thread.derive({ mac: request(1) }), { name: 'AbortError' });
+  await thread.close();
 });
 
-test('deriveKeysInThread: the thread has nothing of the environment, which holds secrets, and does not linger', (t) => {
+test('KdfThread: a job keeps the process alive, an idle thread does not; it has nothing of the environment', (t) => {
   const folder = temporaryFolder(t);
   // Runs in every thread of the process before anything else.
   writeFileSync(join(folder, 'tell.mjs'), `
     import { isMainThread } from 'node:worker_threads';
     import { writeSync } from 'node:fs';
-    if (!isMainThread) writeSync(1, JSON.stringify(process.env));`);
+    if (!isMainThread) writeSync(1, JSON.stringify(process.env) + ' ');`);
   writeFileSync(join(folder, 'derive.mjs'), `
-    import { deriveKeysInThread } from ${JSON.stringify(PKCS12_URL)};
+    import { writeSync } from 'node:fs';
+    import { KdfThread } from ${JSON.stringify(PKCS12_URL)};
+    const thread = new KdfThread(new AbortController().signal);
     const password = new Uint8Array(2);
-    const mac = { digest: 'sha1', id: 3, password, salt: password, iterations: 1, size: 20 };
-    await deriveKeysInThread({ mac }, new AbortController().signal);`);
+    const mac = { digest: 'sha1', id: 3, password, salt: password, iterations: 20_000, size: 20 };
+    for (let round = 0; round < 2; round += 1) {
+      writeSync(1, (await thread.derive({ mac })).mac.length + ' ');
+      await new Promise(setImmediate);
+    }`);
   const args = [...process.execArgv, '--import', join(folder, 'tell.mjs'), join(folder, 'derive.mjs')];
   const env = { ...process.env, SERVICE_PKI_CA_PASSWORD: 'secret' };
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8', timeout: 20_000 });
-  assert.deepEqual([status, stdout], [0, '{}'], stderr);
+  assert.deepEqual([status, stdout], [0, '{} 20 20 '], stderr);
 });
 
 test('Bundles: of those with a password one is made and four wait; the next, and what waits too long, is refused', async (t) => {
@@ -115,7 +128,7 @@ test('Bundles: of those with a password one is made and four wait; the next, and
   assert.deepEqual(outcomes, []);
   // One without a password is made meanwhile.
   assert.ok((await bundles.make(bundle, '192.0.2.1')).length > 1000);
-  bundles.close();
+  await bundles.close();
   await Promise.all(making);
   assert.deepEqual(outcomes.sort(), ['0 AbortError', '1 AbortError', '2 AbortError', '3 AbortError', '4 AbortError']);
 });

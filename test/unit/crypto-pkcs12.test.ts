@@ -141,7 +141,7 @@ for (const [password, iterations] of [['', 2048], ['pass \u{1f600}', 600_000]] a
     assert.ok(createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' }).equals(client.keyPair.privateKey));
     const salt = at(mac, 1).content;
     const request = { digest: 'sha256', id: 3, password: macPassword, salt, iterations: 2048, size: 32 } as const;
-    const expectedMac = createHmac('sha256', await pkcs12Kdf(request)).update(safe).digest('hex');
+    const expectedMac = createHmac('sha256', pkcs12Kdf(request)).update(safe).digest('hex');
     const digestInfo = `3031300d060960864801650304020105000420${expectedMac}`;
     const macSize = iterations === 2048 ? '49' : '4a';
     assert.equal(hex(mac.encoding), `30${macSize}${digestInfo}0410${hex(salt)}${iterationsHex(iterations)}`);
@@ -152,22 +152,22 @@ for (const [password, iterations] of [['', 2048], ['pass \u{1f600}', 600_000]] a
     const encoding = await bundle('compat', password, asked);
     const { safe, certificatesAlgorithm, certificatesCiphertext, keyBag, mac } = takeApart(encoding);
     assert.deepEqual(asked.map((request) => request.iterations), Array(5).fill(iterations));
-    const kdf = (id: 1 | 2 | 3, salt: Uint8Array, size: number): Promise<Uint8Array> =>
+    const kdf = (id: 1 | 2 | 3, salt: Uint8Array, size: number): Uint8Array =>
       pkcs12Kdf({ digest: 'sha1', id, password: macPassword, salt, iterations: 2048, size });
-    const decrypt = async (algorithm: DerElement, ciphertext: Uint8Array): Promise<Buffer> => {
+    const decrypt = (algorithm: DerElement, ciphertext: Uint8Array): Buffer => {
       const salt = at(algorithm, 1, 0).content;
       assert.equal(salt.length, 8);
       const [outer, inner] = iterations === 2048 ? ['1c', '0e'] : ['1d', '0f'];
       const written = `30${outer}060a2a864886f70d010c010330${inner}0408${hex(salt)}${iterationsHex(iterations)}`;
       assert.equal(hex(algorithm.encoding), written);
-      const decipher = createDecipheriv('des-ede3-cbc', await kdf(1, salt, 24), await kdf(2, salt, 8));
+      const decipher = createDecipheriv('des-ede3-cbc', kdf(1, salt, 24), kdf(2, salt, 8));
       return Buffer.concat([decipher.update(ciphertext), decipher.final()]);
     };
-    assert.equal(hex(await decrypt(certificatesAlgorithm, certificatesCiphertext)), certificateBags());
-    const pkcs8 = await decrypt(at(keyBag, 1, 0, 0), at(keyBag, 1, 0, 1).content);
+    assert.equal(hex(decrypt(certificatesAlgorithm, certificatesCiphertext)), certificateBags());
+    const pkcs8 = decrypt(at(keyBag, 1, 0, 0), at(keyBag, 1, 0, 1).content);
     assert.ok(createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' }).equals(client.keyPair.privateKey));
     const salt = at(mac, 1).content;
-    const expectedMac = createHmac('sha1', await kdf(3, salt, 20)).update(safe).digest('hex');
+    const expectedMac = createHmac('sha1', kdf(3, salt, 20)).update(safe).digest('hex');
     const macSize = iterations === 2048 ? '31' : '32';
     const digestInfo = `3021300906052b0e03021a05000414${expectedMac}`;
     assert.equal(hex(mac.encoding), `30${macSize}${digestInfo}0408${hex(salt)}${iterationsHex(iterations)}`);
