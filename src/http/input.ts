@@ -1,4 +1,5 @@
-// Request headers of pastes as typed values, each parsed once and here. What a value means is decided in pastes/.
+// What requests say, as typed values: headers of pastes, query parameters, ranges and conditions, small JSON bodies.
+// What a value means is decided in pastes/.
 
 import { isGlob, JoinedBytes, sqliteGlob } from '../core/content.ts';
 import { Refusal } from '../core/refusals.ts';
@@ -12,17 +13,13 @@ import type { Request } from './engine/request.ts';
 const YES = /^(?:true|1|yes)$/i;
 const POSITIVE_INTEGER = /^\d+$/;
 
-/** Header values arrive as one character a byte (RFC 9110 section 5.5); passwords are UTF-8. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export function burnRequested(headers: RequestHeaders): boolean {
   return YES.test(headers.single('x-burn-after-read') ?? '');
 }
 
-/**
- * Seconds; undefined for anything but a positive decimal integer. A value past all bounds is still a number to be
- * capped.
- */
+/** Seconds; undefined for anything but a positive decimal integer. However large, it is a number that can be capped. */
 export function requestedTtlSeconds(headers: RequestHeaders): number | undefined {
   const value = headers.single('x-expiry') ?? '';
   if (!POSITIVE_INTEGER.test(value)) return undefined;
@@ -30,11 +27,10 @@ export function requestedTtlSeconds(headers: RequestHeaders): number | undefined
   return seconds > 0 ? seconds : undefined;
 }
 
-/** The same for an update, where there is no default to fall back on: anything else is refused. */
+/** The same for an update, which refuses anything else, since it has no default to fall back on. */
 export function amendedTtlSeconds(headers: RequestHeaders): number | undefined {
-  const isAbsent = headers.single('x-expiry') === undefined;
   const seconds = requestedTtlSeconds(headers);
-  if (!isAbsent && seconds === undefined) throw new Refusal('expiryInvalid');
+  if (seconds === undefined && headers.single('x-expiry') !== undefined) throw new Refusal('expiryInvalid');
   return seconds;
 }
 
@@ -42,7 +38,7 @@ export function removesPassword(headers: RequestHeaders): boolean {
   return YES.test(headers.single('x-remove-password') ?? '');
 }
 
-/** The password's text; undefined when absent or empty. Refuses bytes that are not UTF-8. */
+/** Undefined when absent or empty. Header values arrive as one character a byte (RFC 9110 section 5.5), here UTF-8. */
 export function password(headers: RequestHeaders): string | undefined {
   const value = headers.single('x-paste-password') ?? '';
   if (value === '') return undefined;
@@ -73,19 +69,16 @@ function isOfType(contentType: string | undefined, type: string): boolean {
   return given.trim().toLowerCase() === type;
 }
 
-/** A decoder is an attack surface and a store must keep what it was sent: only identity is taken. */
+/** Only identity: a decoder is an attack surface, and what was sent must be stored as it is. */
 export function requireIdentityEncoding(headers: RequestHeaders): void {
   const encoding = headers.single('content-encoding') ?? 'identity';
   if (encoding.trim().toLowerCase() === 'identity') return;
   throw new Refusal('contentEncodingUnsupported', { hint: 'send the content without Content-Encoding' });
 }
 
-// Query parameters as typed values: integers clamped as decided, and what a list filters by. A parameter given twice is
-// refused, since nobody can say which one was meant.
-
 const INTEGER = /^-?\d+$/;
 
-/** The value; null when absent. */
+/** The value of a query parameter; null when absent. Given twice it is refused: nobody can say which one was meant. */
 export function single(query: URLSearchParams, name: string): string | null {
   const values = query.getAll(name);
   if (values.length > 1) throw new Refusal('queryInvalid', { hint: `give ${name} once`, parameter: name });
@@ -131,9 +124,6 @@ function clamp(value: number, least: number, most: number): number {
   return Math.min(Math.max(value, least), most);
 }
 
-// A single byte range of a GET and the conditions on it (RFC 9110 sections 13 and 14). Several ranges in one request
-// are answered with the whole, as section 14.2 allows.
-
 /** `start` inclusive, `end` exclusive. */
 export interface ByteRange {
   readonly start: number;
@@ -143,8 +133,8 @@ export interface ByteRange {
 const SINGLE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
 
 /**
- * The range that the header asks for of a representation of `size` bytes; `whole` when the header is absent, not
- * understood or asks for several ranges; `unsatisfiable` when it lies past the end.
+ * The range that the header asks for of `size` bytes; `unsatisfiable` when it lies past the end; `whole` when the
+ * header is absent, not understood or asks for several ranges, as RFC 9110 section 14.2 allows.
  */
 export function parseRange(header: string | undefined, size: number): ByteRange | 'whole' | 'unsatisfiable' {
   const match = header === undefined ? null : SINGLE_RANGE.exec(header);
@@ -174,17 +164,15 @@ export function allowsRange(ifRange: string | undefined, etag: string): boolean 
   return ifRange === undefined || ifRange.trim() === etag;
 }
 
-// Small JSON bodies, such as those of the PKI's endpoints: read whole, within a bound. Content of pastes is never read
-// like this.
-
 /** A certificate signing request of 8 KiB with every newline escaped, and room for the rest. */
 const MAX_BODY_BYTES = 32 * KIB;
 
-const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** The object that the body is; an empty one when there is no body. Refuses everything else. */
+/**
+ * A small JSON body, such as those of the PKI's endpoints, read whole within a bound: an object, empty when there is no
+ * body. Refuses everything else.
+ */
 export async function readJsonObject(body: RequestBody): Promise<JsonObject> {
   const bytes = new JoinedBytes(MAX_BODY_BYTES);
   await body.pipe((piece) => {
@@ -216,7 +204,7 @@ function notJson(): Refusal {
 
 function parse(bytes: Uint8Array): unknown {
   try {
-    return JSON.parse(strictUtf8.decode(bytes));
+    return JSON.parse(utf8.decode(bytes));
   } catch {
     throw new Refusal('bodyInvalid');
   }
@@ -230,22 +218,19 @@ export function textMember(object: JsonObject, name: string, refuse: () => Refus
   return value;
 }
 
-// How to get the command-line client from this very server, in the words that curl users are shown. What the client is:
-// client/script.ts.
-
-/** One command line. The URL is a publicUrl, which has nothing in it that a shell would take for its own. */
+/** Gets the client from this very server. A publicUrl has nothing in it that means something to a shell. */
 export function clientDownload(publicUrl: string): string {
   return `curl -fsS ${publicUrl}/client -o pastec`;
 }
 
-/** The client refuses to register over http unless it is told to: the certificate would not count there. */
+/** The client refuses to register over http unless told to: the certificate would not count there. */
 export function registerCommand(publicUrl: string): string {
   return publicUrl.startsWith('https:') ? 'sh pastec register' : 'sh pastec register --allow-http';
 }
 
 /**
- * What to throw in place of what was thrown: a refusal for want of work says how to have the client do it, by that
- * command. The hint stays one line without quotes, since shells take it out with sed.
+ * What to throw in place of `error`: a refusal for want of work also says with which command the client does it. The
+ * hint stays one line without quotes, since shells take it out with sed.
  */
 export function hintingClient(error: unknown, publicUrl: string, command: string): unknown {
   if (!(error instanceof Refusal && error.refusal === 'powRequired')) return error;

@@ -26,6 +26,7 @@ const MANY_CHUNKS = 16;
 /** Content that a caller wants stored. */
 export interface Offer {
   readonly caller: Caller;
+  readonly clientAddress: string;
   readonly source: ByteSource;
   /** `Content-Length`; undefined when the body is chunked. */
   readonly declaredBytes: number | undefined;
@@ -34,6 +35,8 @@ export interface Offer {
   /** The media type that the caller names, as sent. */
   readonly contentType: string | undefined;
   readonly password: string | undefined;
+  /** Seconds from now; undefined for the tier's default in a new paste, and for no change in another. */
+  readonly requestedTtlSeconds: number | undefined;
 }
 
 /** Content that has arrived whole and is acceptable. Its chunks are discarded at the end of its scope, unless kept. */

@@ -8,9 +8,7 @@ import type { CompactBytes } from '../core/content.ts';
 import { type RateStanding, Refusal } from '../core/refusals.ts';
 import { andThen, type Awaitable, unixSeconds } from '../core/time.ts';
 import type { ContentReader } from '../store/content.ts';
-import type {
-  CreationTerms, Listed, ListedPaste, NewPaste, Page, Paste, PasteFilter, PasteWithContent, Refused,
-} from '../store/store.ts';
+import type { CreationTerms, NewPaste, Page, Paste, PasteFilter, PasteWithContent, Refused } from '../store/store.ts';
 import { cappedTtlSeconds, ttlSeconds, type Work } from './admission.ts';
 import { requireAdmin, requireIdentity } from './identity.ts';
 import { newId, type Offer, receive, requireDeclaredSize } from './intake.ts';
@@ -23,24 +21,16 @@ const OPEN_ATTEMPTS = 3;
 const AUDITED_ID_CHARACTERS = 8;
 
 export interface Submission extends Offer {
-  readonly clientAddress: string;
   readonly work: Work;
   readonly burnAfterRead: boolean;
-  /** The time to live asked for; undefined for the tier's default. */
-  readonly requestedTtlSeconds: number | undefined;
-}
-
-export interface CreatedPaste {
-  readonly paste: NewPaste;
-  /** Where the client stands with the rate limit; null when there is none. */
-  readonly rate: RateStanding | null;
 }
 
 /**
  * Stores a paste; durable when it resolves. The five steps of the decisions' "Checks on POST /": the store spends the
- * work and counts the duplicate in the transaction that stores the paste.
+ * work and counts the duplicate in the transaction that stores the paste. `rate` is where the client stands with the
+ * rate limit, null when there is none.
  */
-export async function createPaste(parts: Parts, submission: Submission): Promise<CreatedPaste> {
+export async function createPaste(parts: Parts, submission: Submission) {
   const { config, store, passwords, challenges, rates, antiflood, clock, count } = parts;
   const { caller, clientAddress, password } = submission;
   requireDeclaredSize(parts, submission);
@@ -50,7 +40,7 @@ export async function createPaste(parts: Parts, submission: Submission): Promise
   await using content = await receive(parts, submission);
   const passwordHash = password === undefined ? null : await passwords.hash(password, clientAddress);
   const createdAt = unixSeconds(clock);
-  const paste = {
+  const paste: NewPaste = {
     id: newId(parts.random),
     owner: caller.fingerprint,
     createdAt,
@@ -160,21 +150,15 @@ function noteAccess({ store, clock, count }: ReadingParts, id: string): void {
 /** An update as a request asks for it. */
 export interface Amendment extends Offer {
   readonly id: string;
-  readonly clientAddress: string;
   readonly hasContent: boolean;
   readonly removesPassword: boolean;
-  /** Seconds from now; undefined leaves the expiry. */
-  readonly requestedTtlSeconds: number | undefined;
 }
 
-export interface UpdatedPaste {
-  readonly paste: Paste;
-  /** Where the client stands with the rate limit; null when there is none, or nothing was counted. */
-  readonly rate: RateStanding | null;
-}
-
-/** Changes a paste of the caller's own. Owning is enough: its password is not asked for. */
-export async function updatePaste(parts: Parts, amendment: Amendment): Promise<UpdatedPaste> {
+/**
+ * Changes a paste of the caller's own. Owning is enough: its password is not asked for. `rate` is null when nothing was
+ * counted, too.
+ */
+export async function updatePaste(parts: Parts, amendment: Amendment) {
   const { config, store, passwords, rates, clock, count } = parts;
   const { id, caller, clientAddress, hasContent, password, requestedTtlSeconds } = amendment;
   const owner = requireIdentity(caller);
@@ -242,16 +226,14 @@ export async function deletePaste(parts: Parts, target: Target): Promise<void> {
   if (outcome.audited !== null) audit.announce(outcome.audited);
 }
 
-export interface WantedList {
-  readonly caller: Caller;
-  readonly clientAddress: string;
+export interface WantedList extends Omit<Target, 'id'> {
   readonly filter: Omit<PasteFilter, 'owner'>;
   readonly page: Page;
   /** Everyone's pastes, which only the admin may ask for; else the caller's own. */
   readonly all: boolean;
 }
 
-export async function listPastes(parts: Parts, wanted: WantedList): Promise<Listed<ListedPaste>> {
+export async function listPastes(parts: Parts, wanted: WantedList) {
   const { caller, clientAddress, filter, page, all } = wanted;
   const owner = requireIdentity(caller);
   if (all) requireAdmin(caller);

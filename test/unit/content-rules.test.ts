@@ -41,6 +41,8 @@ async function offered(options: Circumstances) {
     contentType: undefined,
     declaredBytes: CONTENT.length,
     password: undefined,
+    clientAddress: '192.0.2.1',
+    requestedTtlSeconds: undefined,
     ...options.offer,
   };
   const received = receive({ config, store, random: () => assert.fail('no chunk') }, offer, replacedBytes);
