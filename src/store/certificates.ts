@@ -123,22 +123,6 @@ function prepareRemoval(db: DatabaseSync) {
 /** Lists are newest first, ties by serial. */
 export function certificateLookups(db: DatabaseSync) {
   const bySerial = db.prepare(`SELECT ${CERTIFICATE_COLUMNS} FROM certificates WHERE serial = :serial`);
-  // Found in the index first, so that what is skipped is never read.
-  const ofHolder = db.prepare(`
-    SELECT ${CERTIFICATE_COLUMNS}
-    FROM certificates
-    WHERE serial IN (
-      SELECT serial FROM (
-        SELECT created_at, serial FROM certificates WHERE issued_to = :fingerprint AND fingerprint <> :fingerprint
-        UNION ALL
-        SELECT created_at, serial FROM certificates WHERE fingerprint = :fingerprint
-        ORDER BY created_at DESC, serial
-        LIMIT :limit OFFSET :offset))
-    ORDER BY created_at DESC, serial`);
-  const countOfHolder = db.prepare(`
-    SELECT
-      (SELECT count(*) FROM certificates WHERE issued_to = :fingerprint AND fingerprint <> :fingerprint) +
-      (SELECT count(*) FROM certificates WHERE fingerprint = :fingerprint) AS total`);
   const all = db.prepare(`SELECT ${CERTIFICATE_COLUMNS} FROM certificates ORDER BY created_at DESC, serial`);
   const revoked = db.prepare(`
     SELECT ${CERTIFICATE_COLUMNS}
@@ -156,11 +140,7 @@ export function certificateLookups(db: DatabaseSync) {
   return {
     findCertificate: prepareRememberedFind(db),
     findCertificateBySerial: (serial: string) => fromCertificateRow(bySerial.get({ serial })),
-    /** A page of those that the fingerprint obtained, and the one that it is of. */
-    listCertificatesOf: (fingerprint: string, page: Page): Listed<Certificate> => ({
-      items: ofHolder.all({ fingerprint, ...page }).map((row) => fromCertificateRow(row)!),
-      total: Number(countOfHolder.get({ fingerprint })?.['total']),
-    }),
+    listCertificatesOf: prepareListOf(db),
     listCertificates: () => all.all().map((row) => fromCertificateRow(row)!),
     /** In the order of their revocation. */
     listRevokedCertificates: (after: Certificate | undefined, limit: number): Certificate[] => {
@@ -174,12 +154,35 @@ export function certificateLookups(db: DatabaseSync) {
   };
 }
 
+/** A page of the certificates that a fingerprint obtained, and the one that it is of. */
+function prepareListOf(db: DatabaseSync): (fingerprint: string, page: Page) => Listed<Certificate> {
+  // Found in the index first, so that what is skipped is never read.
+  const select = db.prepare(`
+    SELECT ${CERTIFICATE_COLUMNS}
+    FROM certificates
+    WHERE serial IN (
+      SELECT serial FROM (
+        SELECT created_at, serial FROM certificates WHERE issued_to = :fingerprint AND fingerprint <> :fingerprint
+        UNION ALL
+        SELECT created_at, serial FROM certificates WHERE fingerprint = :fingerprint
+        ORDER BY created_at DESC, serial
+        LIMIT :limit OFFSET :offset))
+    ORDER BY created_at DESC, serial`);
+  const count = db.prepare(`
+    SELECT
+      (SELECT count(*) FROM certificates WHERE issued_to = :fingerprint AND fingerprint <> :fingerprint) +
+      (SELECT count(*) FROM certificates WHERE fingerprint = :fingerprint) AS total`);
+  return (fingerprint, page) => ({
+    items: select.all({ fingerprint, ...page }).map((row) => fromCertificateRow(row)!),
+    total: Number(count.get({ fingerprint })?.['total']),
+  });
+}
+
 /** The lookup that every request with an identity makes. */
 function prepareRememberedFind(db: DatabaseSync): (fingerprint: string) => Certificate | undefined {
   const find = db.prepare(`SELECT ${CERTIFICATE_COLUMNS} FROM certificates WHERE fingerprint = :fingerprint`);
-  // It changes with every commit of another connection, of this process or of another
-  // (https://sqlite.org/pragma.html#pragma_data_version): what is remembered is exact, also while the command line
-  // revokes.
+  // It changes with every commit of any other connection (https://sqlite.org/pragma.html#pragma_data_version), so what
+  // is remembered is exact even while the command line revokes.
   const dataVersion = db.prepare('PRAGMA data_version');
   const remembered = new Map<string, Certificate>();
   let rememberedVersion: unknown;

@@ -1,4 +1,4 @@
-// `pasted stats` and store/stats.ts: what is counted, beside a running server too, and that nobody is named.
+// `pasted stats` and store/visit.ts: what is counted, beside a running server too, and that nobody is named.
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';

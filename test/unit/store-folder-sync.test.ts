@@ -1,4 +1,4 @@
-// store/file.ts, syncFolderOf: a folder that cannot be synced is no success, wherever a name must outlive a power cut.
+// store/database.ts, syncFolderOf: a folder that cannot be synced is no success, wherever a name must outlive a power cut.
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
