@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Refusal } from '../../src/core/refusals.ts';
-import { emptyReply, type Reply } from '../../src/http/engine/reply.ts';
+import { emptyReply, type Reply, StreamedBody } from '../../src/http/engine/reply.ts';
 import { StoreError } from '../../src/store/store.ts';
 import { assertContract, assertRefused, UUID_V4 } from '../support/answer-contract.ts';
 import { startHttp } from '../support/http-server.ts';
@@ -96,13 +96,9 @@ test('HEAD of a streamed body: the content is closed and never read', async (t) 
       raw: () => ({
         status: 200,
         headers: {},
-        body: {
-          bytes: 1234,
-          chunks: () => assert.fail('not to be read'),
-          close: () => {
-            closed += 1;
-          },
-        },
+        body: new StreamedBody(1234, () => assert.fail('not to be read'), () => {
+          closed += 1;
+        }),
       }),
     },
   });

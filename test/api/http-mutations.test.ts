@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { Refusal } from '../../src/core/refusals.ts';
 import { KIB } from '../../src/core/time.ts';
-import { emptyReply, type Handler } from '../../src/http/engine/reply.ts';
+import { emptyReply, type Handler, StreamedBody } from '../../src/http/engine/reply.ts';
 import { assertContract } from '../support/answer-contract.ts';
 import { startHttp } from '../support/http-server.ts';
 import { head, wholeAnswers } from '../support/raw-http.ts';
@@ -97,16 +97,12 @@ async function received(port: number, random: Seeded): Promise<Buffer> {
 const stream: Handler = () => ({
   status: 200,
   headers: {},
-  body: {
-    bytes: 3 * 100_000,
-    chunks: async function* chunks() {
-      for (let count = 0; count < 3; count += 1) {
-        await turn();
-        yield Buffer.alloc(100_000);
-      }
-    },
-    close: () => {},
-  },
+  body: new StreamedBody(3 * 100_000, async function* chunks() {
+    for (let count = 0; count < 3; count += 1) {
+      await turn();
+      yield Buffer.alloc(100_000);
+    }
+  }),
 });
 
 /** Takes its time for some bodies, and refuses some in the middle. */

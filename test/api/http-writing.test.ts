@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test, type TestContext } from 'node:test';
 import { KIB, MIB } from '../../src/core/time.ts';
-import type { Handler } from '../../src/http/engine/reply.ts';
+import { type Handler, StreamedBody } from '../../src/http/engine/reply.ts';
 import { StoreError } from '../../src/store/store.ts';
 import { assertContract, assertRefused } from '../support/answer-contract.ts';
 import { startHttp } from '../support/http-server.ts';
@@ -50,7 +50,7 @@ function source(t: TestContext, bytes: number, options: Breach = {}): Source {
     resolve();
   };
   return {
-    handler: () => ({ status: 200, headers: {}, body: { bytes, chunks, close } }),
+    handler: () => ({ status: 200, headers: {}, body: new StreamedBody(bytes, chunks, close) }),
     closed,
     given: () => given,
   };
@@ -97,7 +97,7 @@ test('a streamed body whose pieces take each other\'s place: each is sent before
     const piece = Buffer.alloc(pieceBytes);
     for (; given < pieces; given += 1) yield piece.fill(given % 251);
   }
-  const body = { bytes: pieces * pieceBytes, chunks, close: () => {} };
+  const body = new StreamedBody(pieces * pieceBytes, chunks);
   const { port } = await startHttp(t, { handlers: { raw: () => ({ status: 200, headers: {}, body }) } });
   const connection = await openRaw(t, port);
   connection.socket.pause();
@@ -133,7 +133,7 @@ test('large answers at once: a quarter of a MiB of them in one turn of the event
       yield Buffer.alloc(64 * KIB);
     }
   }
-  const handlers = { raw: () => ({ status: 200, headers: {}, body: { bytes: 2 * MIB, chunks, close: () => {} } }) };
+  const handlers = { raw: () => ({ status: 200, headers: {}, body: new StreamedBody(2 * MIB, chunks) }) };
   const { port } = await startHttp(t, { handlers });
   const readers = await Promise.all(Array.from({ length: 24 }, () => openRaw(t, port)));
   let isOver = false;

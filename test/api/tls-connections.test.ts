@@ -9,6 +9,7 @@ import type { ConnectionOptions } from 'node:tls';
 import type { Config } from '../../src/config/settings.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { MIB } from '../../src/core/time.ts';
+import { StreamedBody } from '../../src/http/engine/reply.ts';
 import { readServerCertificate, Tls } from '../../src/http/tls.ts';
 import { assertRefused } from '../support/answer-contract.ts';
 import { movableClock, type MovableClock } from '../support/clock.ts';
@@ -184,7 +185,7 @@ test('TLS: a client that does not read is cut off after 10 s, not before', async
   async function* chunks(): AsyncGenerator<Uint8Array> {
     for (; given < 200; given += 1) yield Buffer.alloc(MIB);
   }
-  const body = { bytes: 200 * MIB, chunks, close: () => {} };
+  const body = new StreamedBody(200 * MIB, chunks);
   const { open, clock, checked, server } = await startTls(t, {
     config: { minTransferRate: 100 * MIB }, handlers: { raw: () => ({ status: 200, headers: {}, body }) },
   });

@@ -27,10 +27,16 @@ export interface Reply {
 export type ReplyBody = string | CompactBytes | StreamedBody | null;
 
 /** Content whose length is known before it is read. `close` is called exactly once, whatever happens. */
-export interface StreamedBody {
+export class StreamedBody {
   readonly bytes: number;
   readonly chunks: () => AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
   readonly close: () => void;
+
+  constructor(bytes: number, chunks: StreamedBody['chunks'], close = (): void => {}) {
+    this.bytes = bytes;
+    this.chunks = chunks;
+    this.close = close;
+  }
 }
 
 /** JSON on one line, ended by a newline. The value has its final member names already. */
@@ -124,17 +130,17 @@ export class ReplyWriter {
     const { body } = reply;
     const isOver = request.state === 'over';
     if (isOver || hasNoContent(request, reply)) {
-      if (isStreamed(body)) body.close();
+      if (body instanceof StreamedBody) body.close();
       if (isOver) return undefined;
-      this.#writeHead(request, reply, isStreamed(body) ? body.bytes : wholeBody(body).length);
+      this.#writeHead(request, reply, body instanceof StreamedBody ? body.bytes : wholeBody(body).length);
       this.#endWithTurn(request.res, '');
       return undefined;
     }
-    if (isStreamed(body)) return this.#writeStream(request, reply, body);
+    if (body instanceof StreamedBody) return this.#writeStream(request, reply, body);
     const whole = wholeBody(body);
     if (whole.length > SLICE_BYTES) {
       const bytes = typeof whole === 'string' ? Buffer.from(whole, 'latin1') : whole;
-      return this.#writeStream(request, reply, { bytes: bytes.length, chunks: () => [bytes], close: () => {} });
+      return this.#writeStream(request, reply, new StreamedBody(bytes.length, () => [bytes]));
     }
     this.#writeHead(request, reply, whole.length);
     request.sentBytes = whole.length;
@@ -225,17 +231,12 @@ function hasNoContent(request: Request, reply: Reply): boolean {
   return request.method === 'HEAD' || reply.status === 204 || reply.status === 304;
 }
 
-function isStreamed(body: ReplyBody): body is StreamedBody {
-  return typeof body === 'object' && body !== null && 'chunks' in body;
-}
-
 /** Bytes, or text of one character a byte where that is quicker: its length is that of the body either way. */
 function wholeBody(body: Exclude<ReplyBody, StreamedBody>): string | Uint8Array {
   if (body === null) return '';
-  if (typeof body === 'object' && 'latin1' in body) return body.latin1;
-  if (typeof body === 'string' && Buffer.byteLength(body) === body.length) return body;
-  const sendable = compactBytes(typeof body === 'string' ? Buffer.from(body) : body);
-  return 'latin1' in sendable ? sendable.latin1 : sendable;
+  if (typeof body === 'string') return Buffer.byteLength(body) === body.length ? body : wholeBody(Buffer.from(body));
+  const compact = body instanceof Uint8Array ? compactBytes(body) : body;
+  return compact instanceof Uint8Array ? compact : compact.latin1;
 }
 
 /** What can be noted of an answer, whoever wrote it. Never the path itself: the id of a paste is a capability. */

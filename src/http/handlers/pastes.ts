@@ -7,7 +7,7 @@ import type { Parts } from '../../pastes/parts.ts';
 import * as pastes from '../../pastes/pastes.ts';
 import type { Paste } from '../../store/store.ts';
 import {
-  emptyReply, jsonReply, rateHeaders, refusalReply, type Reply, type ReplyBody, textReply,
+  emptyReply, jsonReply, rateHeaders, refusalReply, type Reply, type ReplyBody, StreamedBody, textReply,
 } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import {
@@ -99,10 +99,8 @@ function idOf(params: Request['params']): string {
 
 function headReply(request: Request, paste: Paste): Reply {
   if (!paste.burnAfterRead && hasAlready(request, paste)) return notModified(paste);
-  return { ...contentHead(paste), body: { bytes: paste.size, chunks: noChunks, close: () => {} } };
+  return { ...contentHead(paste), body: new StreamedBody(paste.size, () => []) };
 }
-
-async function* noChunks(): AsyncIterable<Uint8Array> {}
 
 function wholeReply(opened: pastes.OpenedPaste): Reply {
   const { kind, paste } = opened;
@@ -146,7 +144,7 @@ function notModified(paste: Paste): Reply {
 function bodyOf(opened: pastes.OpenedPaste, { start, end }: ByteRange): ReplyBody {
   if (opened.kind === 'small') return partOf(opened.content, start, end);
   const { reader } = opened;
-  return { bytes: end - start, chunks: () => reader.read(start, end), close: () => reader.close() };
+  return new StreamedBody(end - start, () => reader.read(start, end), () => reader.close());
 }
 
 // Answers that are the same for everybody who may read a paste are made once for as long as the store keeps the paste
