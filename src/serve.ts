@@ -26,7 +26,7 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
   const { config, warnings } = loadConfig(terminal.environment, terminal.readFile);
   const place = publicPlace(config, terminal.inheritedSockets);
   const format = isProduction(config) ? 'json' : 'text';
-  const write = (text: string): boolean => terminal.stdout.write(text);
+  const { write } = terminal.stdout;
   const { log, flush } = createLog({ format, forJournal: terminal.writesToJournal, write, clock });
   // The stack is on standard error (main.ts); the log says what happened and when.
   terminal.onFatalError((error) => {

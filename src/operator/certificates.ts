@@ -50,7 +50,7 @@ export const create: Run = async (terminal, given) => {
       file: path, serial, common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt,
       expires_at: expiresAt, is_admin: isAdmin,
     }, `${lines.join('\n')}\n`);
-  }, { ifMissing: 'create', needsPassword: true });
+  }, 'create');
 };
 
 function readWanted({ readFile }: Terminal, { values }: Given) {

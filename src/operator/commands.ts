@@ -213,7 +213,10 @@ export const COMMANDS: readonly Command[] = [
       'the service runs as. Needs no database.',
     operands: [],
     options: [
-      { name: '--host', value: 'NAMES', isRequired: true, meaning: 'host names, *.names, addresses, comma-separated' },
+      {
+        name: '--host', value: 'NAMES', isRequired: true,
+        meaning: 'what clients call the server: host names, *.names and addresses, separated by commas',
+      },
       { name: '--out-cert', value: 'FILE', meaning: 'where to write the certificate; server.crt by default' },
       { name: '--out-key', value: 'FILE', meaning: 'where to write the key; server.key by default' },
       { name: '--days', value: 'COUNT', meaning: 'how long it is valid; 365 by default, 824 at most' },

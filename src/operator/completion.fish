@@ -67,7 +67,7 @@ complete -c pasted -n '__fish_seen_subcommand_from pki; and __fish_seen_subcomma
 complete -c pasted -n '__fish_seen_subcommand_from pki; and __fish_seen_subcommand_from crl' -l der -d 'write DER instead of PEM'
 complete -c pasted -n '__fish_seen_subcommand_from pki; and __fish_seen_subcommand_from crl' -l help -d 'print the help'
 complete -c pasted -n '__fish_seen_subcommand_from pki; and __fish_seen_subcommand_from ca' -l help -d 'print the help'
-complete -c pasted -n '__fish_seen_subcommand_from tls; and __fish_seen_subcommand_from self-signed' -l host -x -d 'host names, *.names, addresses, comma-separated'
+complete -c pasted -n '__fish_seen_subcommand_from tls; and __fish_seen_subcommand_from self-signed' -l host -x -d 'what clients call the server: host names, *.names and addresses, separated by commas'
 complete -c pasted -n '__fish_seen_subcommand_from tls; and __fish_seen_subcommand_from self-signed' -l out-cert -r -F -d 'where to write the certificate; server.crt by default'
 complete -c pasted -n '__fish_seen_subcommand_from tls; and __fish_seen_subcommand_from self-signed' -l out-key -r -F -d 'where to write the key; server.key by default'
 complete -c pasted -n '__fish_seen_subcommand_from tls; and __fish_seen_subcommand_from self-signed' -l days -x -d 'how long it is valid; 365 by default, 824 at most'

@@ -56,7 +56,7 @@ _pasted() {
     'pki revoke') offered=('--reason:why; the list says so' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'pki crl') offered=('--out:where to write it; - is standard output, the default' '--der:write DER instead of PEM' '--help:print the help'); _describe -o option offered ;;
     'pki ca') offered=('--help:print the help'); _describe -o option offered ;;
-    'tls self-signed') offered=('--host:host names, *.names, addresses, comma-separated' '--out-cert:where to write the certificate; server.crt by default' '--out-key:where to write the key; server.key by default' '--days:how long it is valid; 365 by default, 824 at most' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
+    'tls self-signed') offered=('--host:what clients call the server: host names, *.names and addresses, separated by commas' '--out-cert:where to write the certificate; server.crt by default' '--out-key:where to write the key; server.key by default' '--days:how long it is valid; 365 by default, 824 at most' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'health') offered=('--url:the address of the service, or unix: and the path of its socket' '--timeout:how long to wait for the answer; 5 by default' '--json:print the answer of GET /health as one JSON object' '--help:print the help'); _describe -o option offered ;;
     'client') offered=('--server:the address that the service is reached at' '--help:print the help'); _describe -o option offered ;;
     'openapi') offered=('--help:print the help'); _describe -o option offered ;;

@@ -20,18 +20,17 @@ export const OPERATOR: Requester = { fingerprint: null, clientAddress: null };
 
 export type OperatorSession = ReturnType<typeof openSession>;
 
-interface SessionOptions extends Partial<Pick<VisitOptions, 'ifMissing'>> {
-  readonly needsPassword?: boolean;
-}
-
-/** Does the work in a session that is closed afterwards. Throws what terminal.ts explains. */
+/**
+ * Does the work in a session that is closed afterwards. What makes a database makes an authority too, which needs its
+ * password. Throws what terminal.ts explains.
+ */
 export async function inSession<Result>(
   terminal: Terminal,
   work: (session: OperatorSession) => Promise<Result>,
-  { ifMissing = 'refuse', needsPassword = false }: SessionOptions = {},
+  ifMissing: VisitOptions['ifMissing'] = 'refuse',
 ): Promise<Result> {
   const config = operatorSettings(terminal);
-  if (needsPassword && config.pkiCaPassword === '') throw passwordMissing();
+  if (ifMissing === 'create' && config.pkiCaPassword === '') throw passwordMissing();
   const failures: LogEntry[] = [];
   const log: Log = (entry) => {
     if (entry.level === 'error') failures.push(entry);
@@ -92,12 +91,10 @@ function passwordMissing(): ConfigError {
   return new ConfigError([`${SETTINGS.pkiCaPassword.name}: expected the password of the certificate authority's key`]);
 }
 
-const SERIAL = /^[0-9a-f]{32}$/;
-
 /** Of a serial as people copy it: in any case, with or without colons. Throws what inSession explains. */
 export async function findCertificate({ store }: OperatorSession, given: string): Promise<Certificate> {
   const serial = given.replaceAll(':', '').toLowerCase();
-  if (!SERIAL.test(serial)) {
+  if (!/^[0-9a-f]{32}$/.test(serial)) {
     throw new UsageError(`not a serial: ${JSON.stringify(given)}; one has 32 hexadecimal digits`);
   }
   const certificate = await store.certificates.findBySerial(serial);
