@@ -217,8 +217,7 @@ export class KdfThread {
 
   readonly derive = async <Name extends string>(requests: Readonly<Record<Name, KdfRequest>>) => {
     this.#signal.throwIfAborted();
-    // The environment holds secrets, which are none of the thread's business.
-    const worker = this.#worker ??= new Worker(WORKER_URL, { name: 'key derivation', env: {} });
+    const worker = this.#worker ??= this.#start();
     worker.ref();
     worker.postMessage(requests);
     try {
@@ -232,6 +231,14 @@ export class KdfThread {
       throw error;
     }
   };
+
+  #start(): Worker {
+    // The environment holds secrets, which are none of the thread's business.
+    const worker = new Worker(WORKER_URL, { name: 'key derivation', env: {} });
+    // A failure while a caller waits is the caller's; one at any other time must not end the process.
+    worker.on('error', () => this.close());
+    return worker;
+  }
 
   async close(): Promise<void> {
     const worker = this.#worker;
