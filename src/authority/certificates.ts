@@ -5,9 +5,8 @@ import { hash, X509Certificate } from 'node:crypto';
 import { DAY_SECONDS, MINUTE_SECONDS, type RandomBytes } from '../core/time.ts';
 import { bitStringOctets, components, DerError, isEncoding, readDer, TAGS } from '../crypto/presented.ts';
 import {
-  bitString, boolean, contextTag, distinguishedName, enumerated, explicit, ia5String, implicit, integer,
-  LATEST_TIME_SECONDS, namedBits, normaliseCommonName, octetString, OIDS, seq, seqOf, type ServerName, time,
-  unsignedInteger,
+  bitString, boolean, contextTag, distinguishedName, explicit, ia5String, implicit, integer, LATEST_TIME_SECONDS,
+  namedBits, normaliseCommonName, octetString, OIDS, seq, seqOf, type ServerName, time, unsignedInteger,
 } from './der.ts';
 import { type Authority, type KeyPair, type PrivateKey, sign, subjectPublicKeyInfo } from './keys.ts';
 
@@ -52,7 +51,7 @@ export function validityFrom(issuedAt: number, days: number, latest: number = LA
 /** The certificate of a new authority in DER. Rejects with a RangeError what can't be encoded. */
 export async function makeAuthorityCertificate(request: Keyed & { commonName: string }): Promise<Uint8Array> {
   const extensions = [AUTHORITY_BASIC_CONSTRAINTS, AUTHORITY_KEY_USAGE, CLIENT_AUTH_ONLY];
-  return makeSelfSigned(request, distinguishedName(request.commonName), extensions, ECDSA_WITH_SHA384);
+  return makeSelfSigned(request, distinguishedName(request.commonName), extensions, 'sha384');
 }
 
 /**
@@ -70,8 +69,8 @@ export async function makeClientCertificate(request: ClientRequest, authority: A
     authorityKeyIdentifier(issuer.keyIdentifier),
   ];
   const names = { issuer: issuer.name, subject: distinguishedName(commonName) };
-  const tbs = tbsCertificate(request, names, spki, extensions, ECDSA_WITH_SHA384);
-  const certificate = await signed(tbs, authority.privateKey);
+  const tbs = tbsCertificate(request, names, spki, extensions, 'sha384');
+  const certificate = await signed(tbs, authority.privateKey, 'sha384');
   prove(certificate, authority.certificate, spki, privateKey);
   return certificate;
 }
@@ -91,7 +90,7 @@ export async function makeServerCertificate(request: Keyed & { names: readonly S
   if (first === undefined) throw new RangeError('a server has a name');
   const subject = distinguishedName(normaliseCommonName(first.name) ?? NAMELESS);
   const extensions = [LEAF_BASIC_CONSTRAINTS, SERVER_AUTH_ONLY, subjectAltName(request.names)];
-  return makeSelfSigned(request, subject, extensions, ECDSA_WITH_SHA256);
+  return makeSelfSigned(request, subject, extensions, 'sha256');
 }
 
 /** The key's identifier comes after the other extensions. */
@@ -99,13 +98,13 @@ async function makeSelfSigned(
   request: Keyed,
   subject: Uint8Array,
   extensions: readonly Uint8Array[],
-  algorithm: Uint8Array,
+  digest: Digest,
 ): Promise<Uint8Array> {
   const { publicKey, privateKey } = request.keyPair;
   const spki = subjectPublicKeyInfo(publicKey);
   const all = [...extensions, subjectKeyIdentifier(keyIdentifier(spki))];
-  const tbs = tbsCertificate(request, { issuer: subject, subject }, spki, all, algorithm);
-  const certificate = await signed(tbs, privateKey, algorithm);
+  const tbs = tbsCertificate(request, { issuer: subject, subject }, spki, all, digest);
+  const certificate = await signed(tbs, privateKey, digest);
   prove(certificate, certificate, spki, privateKey);
   return certificate;
 }
@@ -130,12 +129,12 @@ function tbsCertificate(
   { issuer, subject }: { readonly issuer: Uint8Array; readonly subject: Uint8Array },
   spki: Uint8Array,
   extensions: readonly Uint8Array[],
-  signature: Uint8Array,
+  digest: Digest,
 ): Uint8Array {
   return seq(
     explicit(0, integer(2)),
     certificateSerialNumber(serial),
-    signature,
+    ECDSA_WITH[digest],
     issuer,
     seq(time(validity.notBefore), time(validity.notAfter)),
     subject,
@@ -145,8 +144,9 @@ function tbsCertificate(
 }
 
 /** AlgorithmIdentifier; the parameters are absent (RFC 5758 section 3.2). */
-export const ECDSA_WITH_SHA384 = seq(OIDS.ecdsaWithSha384);
-const ECDSA_WITH_SHA256 = seq(OIDS.ecdsaWithSha256);
+export const ECDSA_WITH = { sha256: seq(OIDS.ecdsaWithSha256), sha384: seq(OIDS.ecdsaWithSha384) } as const;
+
+type Digest = keyof typeof ECDSA_WITH;
 
 /**
  * Certificate and CertificateList alike (RFC 5280 sections 4.1 and 5.1).
@@ -156,13 +156,8 @@ const ECDSA_WITH_SHA256 = seq(OIDS.ecdsaWithSha256);
  *       signatureAlgorithm   AlgorithmIdentifier,
  *       signatureValue       BIT STRING }
  */
-export async function signed(
-  toBeSigned: Uint8Array,
-  privateKey: PrivateKey,
-  algorithm: Uint8Array = ECDSA_WITH_SHA384,
-): Promise<Uint8Array> {
-  const digest = algorithm === ECDSA_WITH_SHA256 ? 'sha256' : 'sha384';
-  return seq(toBeSigned, algorithm, bitString(await sign(digest, privateKey, toBeSigned)));
+export async function signed(tbs: Uint8Array, privateKey: PrivateKey, digest: Digest): Promise<Uint8Array> {
+  return seq(tbs, ECDSA_WITH[digest], bitString(await sign(digest, privateKey, tbs)));
 }
 
 /** Reads a certificate back with OpenSSL's parser, so that none leaves which does not verify. */
@@ -239,7 +234,7 @@ const KEY_IDENTIFIER_BYTES = 20;
  *       critical    BOOLEAN DEFAULT FALSE,
  *       extnValue   OCTET STRING }
  */
-function extension(extnId: Uint8Array, value: Uint8Array): Uint8Array {
+export function extension(extnId: Uint8Array, value: Uint8Array): Uint8Array {
   return seq(extnId, octetString(value));
 }
 
@@ -291,14 +286,4 @@ export function subjectKeyIdentifier(identifier: Uint8Array): Uint8Array {
 /** The issuer's: AuthorityKeyIdentifier ::= SEQUENCE { keyIdentifier [0] IMPLICIT OCTET STRING OPTIONAL, ... } */
 export function authorityKeyIdentifier(identifier: Uint8Array): Uint8Array {
   return extension(OIDS.authorityKeyIdentifier, seq(implicit(0, octetString(identifier))));
-}
-
-/** CRLNumber ::= INTEGER (0..MAX) */
-export function crlNumber(number: number): Uint8Array {
-  return extension(OIDS.cRLNumber, integer(number));
-}
-
-/** CRLReason ::= ENUMERATED */
-export function reasonCode(reason: RevocationReason): Uint8Array {
-  return extension(OIDS.reasonCode, enumerated(REVOCATION_REASONS[reason]));
 }

@@ -8,10 +8,10 @@ import type { Store } from '../store/open.ts';
 import type { StoredCrl } from '../store/store.ts';
 import type { Authorities } from './authority.ts';
 import {
-  authorityKeyIdentifier, certificateSerialNumber, crlNumber, ECDSA_WITH_SHA384, readIssuer, reasonCode,
-  REVOCATION_REASONS, type RevocationReason, signed,
+  authorityKeyIdentifier, certificateSerialNumber, ECDSA_WITH, extension, readIssuer, REVOCATION_REASONS,
+  type RevocationReason, signed,
 } from './certificates.ts';
-import { explicit, integer, seq, seqOf, time } from './der.ts';
+import { enumerated, explicit, integer, OIDS, seq, seqOf, time } from './der.ts';
 import type { Authority } from './keys.ts';
 
 /** From thisUpdate to nextUpdate. After it, verifiers refuse every client, so a list is made anew well before. */
@@ -143,7 +143,8 @@ export interface CrlRequest {
  *       revokedCertificates SEQUENCE OF SEQUENCE { ... } OPTIONAL,
  *       crlExtensions       [0] EXPLICIT Extensions OPTIONAL }
  *
- * v2 is the number 1. revokedCertificates MUST be absent when there are none (section 5.1.2.6).
+ * v2 is the number 1, and CRLNumber an INTEGER (0..MAX). revokedCertificates MUST be absent when there are none
+ * (section 5.1.2.6).
  */
 export async function makeCrl(request: CrlRequest, authority: Authority): Promise<Uint8Array> {
   const { number, thisUpdate, revoked } = request;
@@ -154,14 +155,14 @@ export async function makeCrl(request: CrlRequest, authority: Authority): Promis
   await setImmediate();
   const tbsCertList = seq(
     integer(1),
-    ECDSA_WITH_SHA384,
+    ECDSA_WITH.sha384,
     issuer.name,
     time(thisUpdate),
     time(thisUpdate + CRL_TTL_SECONDS),
     ...list,
-    explicit(0, seq(authorityKeyIdentifier(issuer.keyIdentifier), crlNumber(number))),
+    explicit(0, seq(authorityKeyIdentifier(issuer.keyIdentifier), extension(OIDS.cRLNumber, integer(number)))),
   );
-  return signed(tbsCertList, authority.privateKey);
+  return signed(tbsCertList, authority.privateKey, 'sha384');
 }
 
 /** The entries, joined turn by turn: a hundred thousand are copied faster like that. */
@@ -183,9 +184,10 @@ async function revokedCertificates(revoked: CrlRequest['revoked']): Promise<Uint
  *       userCertificate     CertificateSerialNumber,
  *       revocationDate      Time,
  *       crlEntryExtensions  Extensions OPTIONAL }
+ *     CRLReason ::= ENUMERATED
  */
 function revokedCertificate({ serial, revokedAt, reason }: RevokedCertificate): Uint8Array {
   const isNamed = typeof reason === 'string' && isRevocationReason(reason);
-  const crlEntryExtensions = isNamed ? [seq(reasonCode(reason))] : [];
+  const crlEntryExtensions = isNamed ? [seq(extension(OIDS.reasonCode, enumerated(REVOCATION_REASONS[reason])))] : [];
   return seq(certificateSerialNumber(serial), time(revokedAt), ...crlEntryExtensions);
 }

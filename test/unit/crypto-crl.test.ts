@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { verify } from 'node:crypto';
 import { before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { readIssuer } from '../../src/authority/certificates.ts';
+import { readIssuer, REVOCATION_REASONS } from '../../src/authority/certificates.ts';
 import { CRL_TTL_SECONDS, makeCrl } from '../../src/authority/revocation-list.ts';
 import { bitStringOctets, components, readDer } from '../../src/crypto/presented.ts';
 import { ISSUED_AT, makeTestAuthority, type TestAuthority } from '../support/authority.ts';
@@ -49,6 +49,22 @@ test('makeCrl: an entry has a reason only when one was given', async () => {
   assert.equal(tbsOf(crl), `${start}3054${plain}${reasoned}${extensions}`);
 });
 
+test('makeCrl: each reason by its number of RFC 5280 section 5.3.1, and none that is not one of them', async () => {
+  const numbers = {
+    keyCompromise: 1, affiliationChanged: 3, superseded: 4, cessationOfOperation: 5, privilegeWithdrawn: 9,
+  };
+  assert.deepEqual({ ...REVOCATION_REASONS }, numbers);
+  for (const [reason, number] of Object.entries(numbers)) {
+    const revoked = [{ serial: SERIAL, revokedAt: ISSUED_AT, reason }];
+    const crl = tbsOf(await makeCrl({ number: 1, thisUpdate: ISSUED_AT, revoked }, authority));
+    assert.ok(crl.includes(`170d${THIS_UPDATE}300c300a0603551d1504030a010${number}`), reason);
+  }
+  for (const reason of ['unspecified', 'toString', null]) {
+    const revoked = [{ serial: SERIAL, revokedAt: ISSUED_AT, reason }];
+    assert.doesNotMatch(tbsOf(await makeCrl({ number: 1, thisUpdate: ISSUED_AT, revoked }, authority)), /0603551d15/);
+  }
+});
+
 test('makeCrl: signed by the authority', async () => {
   const crl = await makeCrl({ number: 1, thisUpdate: ISSUED_AT, revoked: [] }, authority);
   const [tbs, algorithm, signature] = components(readDer(crl), 0x30, 0x30, 0x03);
@@ -74,6 +90,7 @@ test('makeCrl: refuses serials, numbers and times that it can\u2019t encode', as
   const entry = { serial: SERIAL, revokedAt: ISSUED_AT };
   for (const request of [
     { number: -1, thisUpdate: ISSUED_AT, revoked: [] },
+    { number: 0.5, thisUpdate: ISSUED_AT, revoked: [] },
     { number: 1, thisUpdate: ISSUED_AT + 0.5, revoked: [] },
     { number: 1, thisUpdate: ISSUED_AT, revoked: [{ ...entry, serial: 'ff' }] },
     { number: 1, thisUpdate: ISSUED_AT, revoked: [{ ...entry, revokedAt: -1e10 }] },

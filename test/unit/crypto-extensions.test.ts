@@ -5,8 +5,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import {
   AUTHORITY_BASIC_CONSTRAINTS, AUTHORITY_KEY_USAGE, authorityKeyIdentifier, CLIENT_AUTH_ONLY, CLIENT_KEY_USAGE,
-  crlNumber, keyIdentifier, LEAF_BASIC_CONSTRAINTS, reasonCode, REVOCATION_REASONS, type RevocationReason,
-  subjectKeyIdentifier,
+  keyIdentifier, LEAF_BASIC_CONSTRAINTS, subjectKeyIdentifier,
 } from '../../src/authority/certificates.ts';
 import { generateKeyPair, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
 
@@ -39,24 +38,4 @@ test('keyIdentifier: the leftmost 160 bits of SHA-256 over the point', async () 
   const point = spki.subarray(120 - 97);
   assert.equal(point[0], 0x04);
   assert.equal(hex(keyIdentifier(spki)), createHash('sha256').update(point).digest('hex').slice(0, 40));
-});
-
-test('cRLNumber: a minimal INTEGER, not critical', () => {
-  assert.equal(hex(crlNumber(1)), '300a0603551d140403020101');
-  assert.equal(hex(crlNumber(128)), '300b0603551d14040402020080');
-  for (const number of [-1, 0.5]) assert.throws(() => crlNumber(number), RangeError);
-});
-
-test('reasonCode: the numbers of RFC 5280 section 5.3.1', () => {
-  const numbers = {
-    keyCompromise: 1,
-    affiliationChanged: 3,
-    superseded: 4,
-    cessationOfOperation: 5,
-    privilegeWithdrawn: 9,
-  };
-  assert.deepEqual({ ...REVOCATION_REASONS }, numbers);
-  for (const [reason, number] of Object.entries(numbers)) {
-    assert.equal(hex(reasonCode(reason as RevocationReason)), `300a0603551d1504030a010${number}`);
-  }
 });

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { createDecipheriv, createHmac, createPrivateKey, pbkdf2Sync } from 'node:crypto';
 import { before, test } from 'node:test';
 import {
-  type BundleProfile, type DeriveKeys, deriveKeys, type KdfRequest, makeBundle, pkcs12Kdf,
+  type BundleProfile, deriveKeys, type DeriveKeys, type KdfRequest, makeBundle, pkcs12Kdf,
 } from '../../src/authority/pkcs12.ts';
 import { type DerElement, readDer } from '../../src/crypto/presented.ts';
 import { makeTestAuthority, makeTestClient, type TestAuthority, type TestClient } from '../support/authority.ts';

@@ -4,8 +4,7 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { before, test } from 'node:test';
 import {
-  ECDSA_WITH_SHA384, keyIdentifier, makeAuthorityCertificate, makeClientCertificate, readIssuer, type Validity,
-  validityFrom,
+  ECDSA_WITH, keyIdentifier, makeAuthorityCertificate, makeClientCertificate, readIssuer, type Validity, validityFrom,
 } from '../../src/authority/certificates.ts';
 import { LATEST_TIME_SECONDS, seq } from '../../src/authority/der.ts';
 import { generateKeyPair, type KeyPair, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
@@ -92,7 +91,7 @@ test('a certificate: the algorithm again, and a signature in whole octets', asyn
   const { certificate } = await makeTestClient(authority);
   const [, algorithm, signature] = components(readDer(certificate), 0x30, 0x30, 0x03);
   assert.equal(hex(algorithm.encoding), ECDSA_SHA384);
-  assert.equal(hex(ECDSA_WITH_SHA384), ECDSA_SHA384);
+  assert.equal(hex(ECDSA_WITH.sha384), ECDSA_SHA384);
   components(readDer(bitStringOctets(signature)), 0x02, 0x02);
 });
 
