@@ -12,7 +12,7 @@ import { isExposed, type ListeningPlace, publicPlace } from './http/listening.ts
 import { ROUTES } from './http/routes.ts';
 import { createMetricsServer, createPublicServer, type ListeningAddress } from './http/servers.ts';
 import type { ServerCertificate, Tls } from './http/tls.ts';
-import { Antiflood, type AntifloodOptions } from './limits/antiflood.ts';
+import { Antiflood, type AntifloodOptions } from './limits/windows.ts';
 import { WorkQueue } from './limits/work-queue.ts';
 import { Cleanup } from './ops/cleanup.ts';
 import { Challenges, Passwords, Rates } from './pastes/admission.ts';

@@ -1,4 +1,4 @@
-// Units of time and size, and the one shape in which time is handed in. Does not read any clock itself.
+// Units of time and size, and the shapes in which time and randomness are handed in. Reads no clock itself.
 
 export interface Clock {
   /** Unix time in milliseconds; may jump when the host's clock is set. Expiry and everything a person reads. */
@@ -6,6 +6,9 @@ export interface Clock {
   /** Milliseconds from an arbitrary start that never go back. Durations and the windows of limits. */
   readonly monotonicMs: () => number;
 }
+
+/** That many bytes, unpredictable and never used before: from crypto/digest.ts in production. */
+export type RandomBytes = (size: number) => Uint8Array;
 
 export const MINUTE_SECONDS = 60;
 export const HOUR_SECONDS = 60 * MINUTE_SECONDS;
@@ -24,20 +27,15 @@ export function isoSeconds(seconds: number): string {
   return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`;
 }
 
-// Values that are there at once or come later. A wait for what is there already costs a fair part of what a small read
-// does in all, so that the way of a read awaits nothing that need not be awaited.
-
 export type Awaitable<Value> = Value | Promise<Value>;
 
-/** `step` with the value: in this very turn when it is there, and then it may throw; otherwise once it has come. */
+/**
+ * `step` with the value, in this very turn when it is there already, and then it may throw. An await costs a fair part
+ * of what a small read does in all, so that nothing on its way awaits what need not be awaited.
+ */
 export function andThen<Value, Next>(
   value: Awaitable<Value>,
   step: (value: Value) => Awaitable<Next>,
 ): Awaitable<Next> {
   return value instanceof Promise ? value.then(step) : step(value);
 }
-
-// The shape in which randomness is handed in: production gives crypto/digest.ts, tests may give a seeded one.
-
-/** That many bytes, unpredictable and never used before. */
-export type RandomBytes = (size: number) => Uint8Array;

@@ -11,8 +11,7 @@ import { decoyHash, hashPassword, verifyPassword } from '../crypto/passwords.ts'
 import {
   type Challenge, challengeToken, isSigned, isSolutionForm, isSolved, NONCE_BYTES, parseToken, type Purpose,
 } from '../crypto/proof-of-work.ts';
-import type { Antiflood } from '../limits/antiflood.ts';
-import { SlidingWindow } from '../limits/sliding-window.ts';
+import { type Antiflood, SlidingWindow } from '../limits/windows.ts';
 import { type WorkQueue, WorkQueueFull } from '../limits/work-queue.ts';
 import type { Store } from '../store/open.ts';
 import type { SpendingRefusal, SpentChallenge } from '../store/store.ts';

@@ -7,7 +7,7 @@ import type { Log, LogDetails } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
 import { type Awaitable, type Clock, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { issuedSerial } from '../crypto/presented.ts';
-import { SlidingWindow } from '../limits/sliding-window.ts';
+import { SlidingWindow } from '../limits/windows.ts';
 import type { Store } from '../store/open.ts';
 import { type AuditEvent, type Certificate, StoreError } from '../store/store.ts';
 

@@ -4,7 +4,7 @@
 import type { Config } from '../config/settings.ts';
 import type { Count, Log } from '../core/events.ts';
 import type { Clock, RandomBytes } from '../core/time.ts';
-import type { Antiflood } from '../limits/antiflood.ts';
+import type { Antiflood } from '../limits/windows.ts';
 import type { WorkQueue } from '../limits/work-queue.ts';
 import type { Store } from '../store/open.ts';
 import type { Challenges, Passwords, Rates } from './admission.ts';

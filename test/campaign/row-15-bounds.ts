@@ -4,8 +4,7 @@
 
 import type { Caller } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import { Antiflood } from '../../src/limits/antiflood.ts';
-import { SlidingWindow } from '../../src/limits/sliding-window.ts';
+import { Antiflood, SlidingWindow } from '../../src/limits/windows.ts';
 import { Rates } from '../../src/pastes/admission.ts';
 import { freshToken } from '../support/antiflood.ts';
 import { movableClock, type MovableClock } from '../support/clock.ts';

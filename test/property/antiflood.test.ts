@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { Antiflood, type AntifloodOptions } from '../../src/limits/antiflood.ts';
+import { Antiflood, type AntifloodOptions } from '../../src/limits/windows.ts';
 import { freshToken } from '../support/antiflood.ts';
 import { forSeeds, type Seeded } from '../support/seeded.ts';
 

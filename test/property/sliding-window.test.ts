@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { SlidingWindow, type Allowance } from '../../src/limits/sliding-window.ts';
+import { type Allowance, SlidingWindow } from '../../src/limits/windows.ts';
 import { forSeeds, type Seeded } from '../support/seeded.ts';
 
 interface Model {

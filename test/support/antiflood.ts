@@ -1,6 +1,6 @@
 // Tokens for tests of anti-flood: it looks at nothing but which is which and when each expires.
 
-import type { ShownToken } from '../../src/limits/antiflood.ts';
+import type { ShownToken } from '../../src/limits/windows.ts';
 
 let made = 0;
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { SlidingWindow } from '../../src/limits/sliding-window.ts';
+import { SlidingWindow } from '../../src/limits/windows.ts';
 import { cpuMsOf } from '../support/cpu.ts';
 
 const WINDOW_MS = 60_000;

@@ -1,13 +1,142 @@
-// The proof-of-work difficulty that rises with the number of creations in a sliding window, for the whole service.
-// (The decisions, Proof-of-work and anti-flood.) Knows no clock, and does not check any work.
+// What counts requests in a window that slides: a rate limit for each key, and the proof-of-work difficulty that rises
+// with the number of creations. Every request counted is remembered by its moment, so this is exact. Knows no clock.
+
+import { type Used, UseOrder } from '../core/use-order.ts';
+
+export interface SlidingWindowOptions {
+  readonly windowMs: number;
+  /** How many keys are remembered; for a new one the key whose last allowed request is the longest ago is forgotten. */
+  readonly maxKeys: number;
+  /** Keys that have run out are pruned once there are this fraction of maxKeys, 0 to 1. */
+  readonly cleanupThreshold: number;
+}
+
+export interface Allowance {
+  readonly allowed: boolean;
+  /** How many more would be allowed at this moment. */
+  readonly remaining: number;
+  /** 0 when allowed, else how long until the next would be. */
+  readonly retryAfterMs: number;
+  /** How long until everything counted now has left the window and the whole maximum is there again. */
+  readonly resetMs: number;
+}
+
+/** Entries are ordered by the last allowed request: then whatever has run out comes first. */
+interface Entry extends Used<Entry> {
+  readonly key: string;
+  readonly stamps: Fifo<number>;
+}
+
+/** A window holds at most the maximum, whichever moment it starts. `nowMs` never goes back between calls. */
+export class SlidingWindow {
+  readonly #windowMs: number;
+  readonly #maxKeys: number;
+  readonly #cleanupSize: number;
+  readonly #entries = new Map<string, Entry>();
+  readonly #order = new UseOrder<Entry>();
+
+  constructor({ windowMs, maxKeys, cleanupThreshold }: SlidingWindowOptions) {
+    this.#windowMs = windowMs;
+    this.#maxKeys = maxKeys;
+    this.#cleanupSize = Math.min(maxKeys, Math.ceil(maxKeys * cleanupThreshold));
+  }
+
+  /** Keys remembered. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /**
+   * Counts a request, unless that would make more than `max` (at least 1) in the window that ends now; a request that
+   * is refused does not count. A request counts for windowMs from its moment on, that last moment not included. O(1),
+   * amortised.
+   */
+  take(key: string, max: number, nowMs: number): Allowance {
+    if (!(max >= 1)) throw new RangeError(`a limit allows at least one request, not ${max}`);
+    const entry = this.#entries.get(key) ?? this.#remember(key, nowMs);
+    const { stamps } = entry;
+    dropAged(stamps, this.#windowMs, nowMs);
+
+    const allowed = stamps.length < max;
+    if (allowed) {
+      stamps.push(nowMs);
+      this.#order.remove(entry);
+      this.#order.append(entry);
+    }
+    return {
+      allowed,
+      // Callers of different tiers may share a key, so more may be counted than this one's maximum.
+      remaining: Math.max(0, max - stamps.length),
+      retryAfterMs: allowed ? 0 : stamps.at(stamps.length - max) + this.#windowMs - nowMs,
+      resetMs: stamps.at(stamps.length - 1) + this.#windowMs - nowMs,
+    };
+  }
+
+  /** Forgets the keys with nothing left in the window; how many. */
+  sweep(nowMs: number): number {
+    const sizeBefore = this.#entries.size;
+    for (let entry = this.#order.oldest; entry !== undefined; entry = this.#order.oldest) {
+      if (entry.stamps.at(entry.stamps.length - 1) + this.#windowMs > nowMs) break;
+      this.#forget(entry);
+    }
+    return sizeBefore - this.#entries.size;
+  }
+
+  #remember(key: string, nowMs: number): Entry {
+    if (this.#entries.size >= this.#cleanupSize) this.sweep(nowMs);
+    const { oldest } = this.#order;
+    if (oldest !== undefined && this.#entries.size >= this.#maxKeys) this.#forget(oldest);
+    const entry: Entry = { key, stamps: new Fifo(), older: undefined, newer: undefined };
+    this.#entries.set(key, entry);
+    this.#order.append(entry);
+    return entry;
+  }
+
+  #forget(entry: Entry): void {
+    this.#order.remove(entry);
+    this.#entries.delete(entry.key);
+  }
+}
+
+/** First in, first out, in O(1), amortised: Array.shift moves all that is left. Knows no bound itself. */
+export class Fifo<Value> {
+  readonly #values: Value[] = [];
+  /** Where the oldest is; what was dropped before it is given back once it is half of the array. */
+  #head = 0;
+
+  get length(): number {
+    return this.#values.length - this.#head;
+  }
+
+  /** The value at that place, counted from the oldest; there must be one. */
+  at(index: number): Value {
+    return this.#values[this.#head + index]!;
+  }
+
+  push(value: Value): void {
+    this.#values.push(value);
+  }
+
+  dropOldest(): void {
+    this.#head += 1;
+    if (this.#head * 2 < this.#values.length) return;
+    this.#values.splice(0, this.#head);
+    this.#head = 0;
+  }
+}
+
+/** Drops the moments that are `ageMs` ago or longer. */
+export function dropAged(stamps: Fifo<number>, ageMs: number, nowMs: number): void {
+  while (stamps.length > 0 && stamps.at(0) + ageMs <= nowMs) stamps.dropOldest();
+}
+
+// Anti-flood, for the whole service (the decisions, Proof-of-work and anti-flood). It does not check any work.
 //
 // With c requests in the window and threshold t, the level is at least ceil((c - t) / t) steps for c > t: it rises at
 // once to that. What raised it to level L is having more than L * t requests, so it falls by one when the window has
 // held at most L * t for decayMs without a break, counted from when it fell that low or from the last change of the
 // level, whichever was later. A burst in between starts that time anew. There are no levels above the fewest steps that
 // reach maxBits: the difficulty would stay at its maximum until they have fallen, and nobody would see why.
-
-import { dropAged, Fifo } from './sliding-window.ts';
 
 export interface AntifloodOptions {
   /** The difficulty in quiet times; 0 for no proof-of-work, and then none whatever comes. */
