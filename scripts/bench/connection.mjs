@@ -75,7 +75,10 @@ class Connection {
   #take(count, buffer) {
     let at = 0;
     while (at < count) {
-      if (!this.#isWaiting) return this.#unasked();
+      if (!this.#isWaiting) {
+        this.#isWaiting = true;
+        return this.socket.destroy(new Error('an answer that was not asked for'));
+      }
       if (!this.#isInBody) at = this.#takeHead(buffer, at, count);
       if (!this.#isInBody) return;
       const step = Math.min(this.#bodyLeft, count - at);
@@ -111,12 +114,6 @@ class Connection {
     // An answer that comes before the body's end is a refusal, and the rest of the body can't be a next request.
     if (isWhole) this.onAnswer(this.#status);
     else this.onBroken(`status ${this.#status} before the end of the body`);
-  }
-
-  #unasked() {
-    this.#isWaiting = true;
-    this.#break('an answer that was not asked for');
-    this.socket.destroy();
   }
 
   #break(reason) {

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   NotHereError, freePort, makeFolder, pastedEnvironment, removeFolder, startLoad, startNode, startPasted, startScript,
-  statusBytes, stop,
+  stop,
 } from './processes.mjs';
 import { headOf } from './requests.mjs';
 import { asking, readingStock, startPrepared, withScene, writing } from './scene.mjs';
@@ -65,7 +65,7 @@ export function registering({ connections, figureOf }) {
       besides((seconds) => timed.ask({ what: 'registration', atOnce: connections, seconds })),
       besides((seconds) => load.run('closedLoop', { ...loop, seconds })),
     );
-    return outcomeOf(rounds, figureOf, { errors, pastedBytes: pasted.peakBytes() });
+    return outcomeOf(rounds, figureOf, { errors });
   };
 }
 
@@ -109,7 +109,6 @@ export function memoryAfterRequests({ connections }) {
       loads.push({ ...measured, bytes: pasted.residentBytes() });
     }
     return outcomeOf([{ floor: loads[0], pasted: loads.at(-1) }], ({ bytes }) => bytes / MB, {
-      pastedBytes: pasted.peakBytes(),
       notes: [`after each ${most}: ${loads.map(({ bytes }) => Math.round(bytes / MB)).join(', ')} MB; one run`],
     });
   };
@@ -128,7 +127,6 @@ export function memoryUnderUploads({ connections }) {
     }
     const medianOf = (name) => median(rounds.map((round) => round[name]));
     return outcomeWithoutFloor(rounds, (round) => round.bytes / MB, {
-      pastedBytes: Math.max(...rounds.map((round) => round.bytes)),
       notes: [
         `${medianOf('answers')} of ${connections} stored, ${Math.round(bytes / MB)} MB each`,
         `all at once for ${medianOf('togetherSeconds').toFixed(1)} s, ${medianOf('seconds').toFixed(1)} s in all`,
@@ -152,10 +150,7 @@ export function startTime() {
     const pasted = () => firstAnswer(() => [main], (port) => pastedEnvironment(folder, port));
     await alternate(1, floor, pasted);
     const rounds = await alternate(effort.starts, floor, pasted);
-    return outcomeOf(rounds, ({ ms }) => ms, {
-      floorBytes: median(rounds.map((round) => round.floor.bytes)),
-      pastedBytes: median(rounds.map((round) => round.pasted.bytes)),
-    });
+    return outcomeOf(rounds, ({ ms }) => ms);
   };
 }
 
@@ -169,7 +164,7 @@ async function firstAnswer(argumentsFor, environmentFor) {
       if (performance.now() - begun > LONGEST_START_MS) throw new Error(`not healthy within ${LONGEST_START_MS} ms`);
       await sleep(1);
     }
-    return { ms: performance.now() - begun, bytes: statusBytes(child, 'VmHWM') };
+    return { ms: performance.now() - begun };
   } finally {
     await stop(child);
   }
@@ -187,7 +182,6 @@ async function isHealthy(port) {
 
 const CLIENT = new URL('../../src/client/pastec', import.meta.url);
 const MAIN = '{ main "$@"; exit; }';
-const OTHER_SOLVERS = ['cc', 'php', 'perl', 'python3', 'node', 'ruby'];
 
 /** Arguments: a folder and a solver. It searches for what is not found, until its file of reports has gone. */
 const SEARCH = `
@@ -201,28 +195,15 @@ run_solver "$2" "$probe_nonce" 32 0 1
 remove "$scratch"
 `;
 
-/** What a solution takes on average: perl-base beside batches, which every host has; the others are in the notes. */
+/** What a solution takes on average: perl-base beside batches, which every host has. */
 export function solving({ bits }) {
   return async ({ effort }) => {
-    const cost = (solver) => costOf(solver, bits, effort.roundSeconds);
-    const present = async (solver) => {
-      const found = await cost(solver);
-      if (found === null) throw new NotHereError(`${solver} does not work here`);
-      return found;
-    };
-    const rounds = await alternate(effort.rounds, () => present('batches'), () => present('perl-base'));
-    const notes = [describe('batches', rounds[0].floor), describe('perl-base', rounds[0].pasted)];
-    for (const solver of OTHER_SOLVERS) notes.push(describe(solver, await cost(solver)));
-    return outcomeOf(rounds, ({ ms }) => ms, { notes });
+    const cost = (solver) => () => costOf(solver, bits, effort.roundSeconds);
+    return outcomeOf(await alternate(effort.rounds, cost('batches'), cost('perl-base')), ({ ms }) => ms);
   };
 }
 
-function describe(solver, cost) {
-  if (cost === null) return `${solver} not here`;
-  return `${solver} ${(cost.rate / 1e6).toPrecision(2)} million/s, ${(cost.ms / 1000).toFixed(2)} s`;
-}
-
-/** Numbers a second, and the ms that a solution takes with the start of its search; null when it does not work here. */
+/** Numbers a second, and the ms that a solution takes with the start of its search. */
 async function costOf(solver, bits, seconds) {
   const folder = makeFolder();
   const begun = performance.now();
@@ -245,7 +226,7 @@ async function costOf(solver, bits, seconds) {
   child.stdout.resume();
   await closed;
   removeFolder(folder);
-  if (tried === 0) return null;
+  if (tried === 0) throw new NotHereError(`${solver} does not work here`);
   const rate = (tried / tryingMs) * 1000;
   return { rate, ms: startMs + (2 ** bits / rate) * 1000 };
 }

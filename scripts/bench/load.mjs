@@ -6,14 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openConnection } from './connection.mjs';
 import { senders } from './requests.mjs';
 
-const PATIENCE_MS = 60_000;
 const PACE_STEP_MS = 10;
 const NS_PER_MS = 1e6;
 
-/**
- * Each connection sends its next request when the last is answered, until `seconds` are over or `most` requests are
- * sent.
- */
+/** Each connection sends its next request when the last is answered, for so many seconds or `most` requests in all. */
 async function closedLoop({ port, plan, connections, seconds, most = Infinity }) {
   const tally = new Tally();
   const opened = await openAll(port, connections);
@@ -23,7 +19,7 @@ async function closedLoop({ port, plan, connections, seconds, most = Infinity })
   await Promise.all(opened.map((connection) => keepAsking(connection, sender(), tally, () => {
     sent += 1;
     return sent <= most && performance.now() < deadline;
-  }, seconds * 1000 + PATIENCE_MS)));
+  })));
   return tally.end();
 }
 
@@ -56,7 +52,7 @@ async function pacedUploads({ port, bytes, connections, seconds }) {
   const answered = opened.map(async (connection) => {
     const send = sender();
     let asked = 0;
-    await keepAsking(connection, (to) => send(to, 0), tally, () => (asked += 1) === 1, 4 * PATIENCE_MS);
+    await keepAsking(connection, (to) => send(to, 0), tally, () => (asked += 1) === 1);
     return performance.now();
   });
   let allowed = 0;
@@ -71,25 +67,21 @@ async function pacedUploads({ port, bytes, connections, seconds }) {
 }
 
 /** As long as `goesOn`, asked before every request, says so; resolves when the connection is closed, for any reason. */
-function keepAsking(connection, send, tally, goesOn, patienceMs) {
+function keepAsking(connection, send, tally, goesOn) {
   return new Promise((resolve) => {
     let sentAt = 0;
-    const finish = () => {
-      clearTimeout(timer);
-      connection.close();
-      resolve();
-    };
-    const fail = (reason) => {
-      tally.fail(reason);
-      finish();
-    };
-    const timer = setTimeout(() => fail('no answer in time'), patienceMs);
     const next = () => {
-      if (!goesOn()) return finish();
+      if (!goesOn()) {
+        connection.close();
+        return resolve();
+      }
       sentAt = performance.now();
       send(connection);
     };
-    connection.onBroken = fail;
+    connection.onBroken = (reason) => {
+      tally.fail(reason);
+      resolve();
+    };
     connection.onAnswer = (status) => {
       tally.answer(status, sentAt);
       next();
@@ -101,10 +93,11 @@ function keepAsking(connection, send, tally, goesOn, patienceMs) {
 /** A connection of an open loop: what is asked while it is busy is sent later, and timed from when it was asked. */
 function createLane(connection, send, tally) {
   const askedAt = [];
+  let isBroken = false;
   let onIdle = () => {};
   connection.onBroken = (reason) => {
     tally.fail(reason);
-    askedAt.length = 0;
+    isBroken = true;
     onIdle();
   };
   connection.onAnswer = (status) => {
@@ -114,15 +107,13 @@ function createLane(connection, send, tally) {
   };
   return {
     ask() {
+      if (isBroken) return;
       askedAt.push(performance.now());
       if (askedAt.length === 1) send(connection);
     },
     /** Waits for the answers that are due, and closes. */
     async end() {
-      const idle = new Promise((resolve) => (onIdle = resolve));
-      const timer = setTimeout(() => connection.onBroken('no answer in time'), PATIENCE_MS);
-      if (askedAt.length > 0) await idle;
-      clearTimeout(timer);
+      if (askedAt.length > 0 && !isBroken) await new Promise((resolve) => (onIdle = resolve));
       connection.close();
     },
   };
@@ -154,10 +145,7 @@ class Tally {
     this.#latencies.record(Math.max(1, Math.round((this.#lastAnswer - sentAt) * NS_PER_MS)));
   }
 
-  /**
-   * `loadShare` is the part of one core that this process used: near 1 it is the load that limits what was measured.
-   * `errors` counts the answers other than 2xx and the connections that broke, by reason.
-   */
+  /** `loadShare` is the part of one core that this process used: near 1, the load limits what was measured. */
   end() {
     const cpu = process.cpuUsage(this.#cpuAtStart);
     return {

@@ -165,7 +165,7 @@ function serverOf(child, port) {
 }
 
 /** A field of proc_pid_status(5), in kB there; NaN where the system does not tell. */
-export function statusBytes(child, field) {
+function statusBytes(child, field) {
   const [, kib = NaN] = new RegExp(`^${field}:\\s*(\\d+) kB`, 'm').exec(processFile(child, 'status')) ?? [];
   return Number(kib) * 1024;
 }

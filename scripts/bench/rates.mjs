@@ -26,8 +26,7 @@ export function throughput({ preparation, connections, amount = 1, most = Infini
     const loadShare = median(rounds.map((round) => round.floor.loadShare));
     const notes = [`load generator busy ${Math.round(100 * loadShare)} % of its core beside the floor`];
     if (loadShare > LOAD_IS_LIMIT) notes.push('it may limit the floor: the real ratio may be lower');
-    const bytes = { floorBytes: floor.peakBytes(), pastedBytes: pasted.peakBytes() };
-    return outcomeOf(rounds, ({ answers, seconds }) => (answers * amount) / seconds, { errors, notes, ...bytes });
+    return outcomeOf(rounds, ({ answers, seconds }) => (answers * amount) / seconds, { errors, notes });
   });
 }
 
@@ -65,12 +64,8 @@ export function amongMany({ request, connections }) {
       };
     };
     const { rounds, errors } = await takeTurns(effort, on(amongFew, few), on(amongTheMany, many));
-    return outcomeOf(rounds, ({ answers, seconds }) => (seconds * 1000) / answers, {
-      errors,
-      notes: [`${connections} connections; ${many.count} beside ${few.count}, each owner has ${PASTES_OF_AN_OWNER}`],
-      floorBytes: amongFew.peakBytes(),
-      pastedBytes: amongTheMany.peakBytes(),
-    });
+    const notes = [`${many.count} pastes beside ${few.count}; each owner has ${PASTES_OF_AN_OWNER}`];
+    return outcomeOf(rounds, ({ answers, seconds }) => (seconds * 1000) / answers, { errors, notes });
   };
 }
 
@@ -106,7 +101,7 @@ async function onBothDisks(bench, preparation, delayMs, figureOf, round) {
   await using load = startLoad();
   const on = (server) => (seconds) => round(load, server, seconds);
   const { rounds, errors } = await takeTurns(bench.effort, on(usual), on(slow));
-  return outcomeOf(rounds, figureOf, { errors, floorBytes: usual.peakBytes(), pastedBytes: slow.peakBytes() });
+  return outcomeOf(rounds, figureOf, { errors });
 }
 
 /** The environment of a process whose every fsync and fdatasync takes so much longer: slow-sync.c, preloaded. */
@@ -122,7 +117,7 @@ function slowSyncs(delayMs) {
 }
 
 /**
- * p99 of a modest and steady load of GETs at rest, and while `uploads` of `uploadBytes` run without a pause and a
+ * p99 of a modest and steady load of GETs at rest, and while `uploads` of `bytes` run without a pause and a
  * service just started removes what has expired meanwhile. The floor is the same process at rest, after all that.
  */
 export function latencyBesideWork(operation) {
@@ -136,12 +131,11 @@ export function latencyBesideWork(operation) {
         `${median(rounds.map(({ beside }) => beside.answers))} uploads finished in a round`,
         `${median(rounds.map(({ removed }) => removed))} of ${effort.expired} expired pastes removed in one`,
       ],
-      pastedBytes: median(rounds.map(({ peakBytes }) => peakBytes)),
     });
   };
 }
 
-async function besideWork(main, effort, { connections, intervalMs, uploads, uploadBytes }, stock) {
+async function besideWork(main, effort, { connections, intervalMs, uploads, bytes }, stock) {
   const { folder, file } = await copyWithExpired(stock, effort.expired);
   await using load = startLoad();
   await using busyLoad = startLoad({ gentle: true });
@@ -151,7 +145,7 @@ async function besideWork(main, effort, { connections, intervalMs, uploads, uplo
   const get = (duration) => load.run('openLoop', { port, plan, connections, intervalMs, seconds: duration });
   // Of a thousand requests a second, a p99 takes longer to settle than a rate does.
   const seconds = 2 * effort.roundSeconds;
-  const upload = { port, plan: { kind: 'upload', bytes: uploadBytes }, connections: uploads };
+  const upload = { port, plan: { kind: 'upload', bytes }, connections: uploads };
   const uploading = busyLoad.run('closedLoop', { ...upload, seconds: effort.warmUpSeconds + seconds });
   await get(effort.warmUpSeconds);
   const expiredBefore = countExpired(file);
@@ -160,10 +154,9 @@ async function besideWork(main, effort, { connections, intervalMs, uploads, uplo
   const beside = await uploading;
   await noneExpired(file);
   const floor = await get(seconds);
-  const peakBytes = pasted.peakBytes();
   await pasted[Symbol.asyncDispose]();
   removeFolder(folder);
-  return { floor, pasted: pastedRound, beside, removed, peakBytes };
+  return { floor, pasted: pastedRound, beside, removed };
 }
 
 async function noneExpired(file) {

@@ -1,12 +1,15 @@
 // How a run is written down: the machine, a table for people, and everything that was measured as JSON.
 
-import { closeSync, fdatasyncSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, fdatasyncSync, fsyncSync, openSync, statfsSync, writeSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { makeFolder, removeFolder } from './processes.mjs';
 import { barText, isMet, median } from './statistics.mjs';
 
 const MIB = 1024 * 1024;
+
+/** statfs(2) */
+const TMPFS = 0x01021994;
 
 /** A load average that idle machines do not have. */
 const BUSY = 0.7;
@@ -17,18 +20,10 @@ export function describeMachine(pasted, pinned) {
     pasted, node: process.versions.node, sqlite: process.versions.sqlite,
     cpu: os.cpus()[0]?.model ?? 'unknown', cores: os.cpus().length, memoryBytes: os.totalmem(),
     kernel: `${os.type()} ${os.release()}`, loadBefore: os.loadavg()[0], pinned,
-    fileSystem: fileSystemOf(folder), ...probeDisk(folder),
+    isInMemory: statfsSync(folder).type === TMPFS, ...probeDisk(folder),
   };
   removeFolder(folder);
   return machine;
-}
-
-/** The type of the file system that a folder is on, as the kernel names it. */
-function fileSystemOf(folder) {
-  if (process.platform !== 'linux') return 'unknown';
-  const mounts = readFileSync('/proc/self/mounts', 'utf8').trim().split('\n').map((line) => line.split(' '));
-  const holding = mounts.filter(([, point]) => !path.relative(point, folder).startsWith('..'));
-  return holding.toSorted(([, one], [, other]) => one.length - other.length).at(-1)?.[2];
 }
 
 /** What durable writing costs here at least: nothing that is acknowledged after reaching the disk can be faster. */
@@ -47,22 +42,19 @@ function probeDisk(folder) {
 }
 
 export function machineLines(machine) {
-  const { fileSystem, loadBefore } = machine;
+  const { loadBefore } = machine;
   const lines = [
     `pasted ${machine.pasted}, Node ${machine.node}, SQLite ${machine.sqlite}`,
     `${machine.cores} cores, ${machine.cpu}, ${figure(machine.memoryBytes / 1e9)} GB, ${machine.kernel}`,
     `pinned: ${machine.pinned}`,
-    `disk: ${fileSystem}, 4 KiB written and synced in ${figure(machine.writePageMs)} ms, ` +
-      `50 MiB in ${figure(machine.write50MibMs)} ms`,
+    `disk: 4 KiB written and synced in ${figure(machine.writePageMs)} ms, 50 MiB in ${figure(machine.write50MibMs)} ms`,
   ];
-  if (fileSystem === 'tmpfs') lines.push('NOTE in memory, durability costs nothing: set TMPDIR to a folder on a disk');
-  if (loadBefore > BUSY) {
-    lines.push(`NOTE load average ${figure(loadBefore)} before the run: the figures may be disturbed`);
-  }
+  if (machine.isInMemory) lines.push('NOTE in memory, durability costs nothing: set TMPDIR to a folder on a disk');
+  if (loadBefore > BUSY) lines.push(`NOTE load average ${figure(loadBefore)} before: figures may be disturbed`);
   return lines;
 }
 
-const RATIOS = {
+const COLUMNS = {
   'operation': ({ operation }) => operation.title,
   'unit': ({ operation }) => operation.unit,
   'floor': ({ outcome }) => figure(outcome.floor),
@@ -71,25 +63,19 @@ const RATIOS = {
   'low-high': ({ outcome: { ratios } }) => spread(ratios),
   'bar': ({ operation: { bar, unit } }) => barText(bar, unit),
   'met': ({ operation, outcome }) => (isMet(operation.bar, outcome) ? 'yes' : 'NO'),
+  'CPU us': ({ outcome }) => figure(outcome.cpuMs.pasted * 1000),
+  "floor's": ({ outcome }) => figure(outcome.cpuMs.floor * 1000),
 };
 
-const DETAILS = {
-  'operation': ({ operation }) => operation.name,
-  'p50 / p99 ms': ({ outcome }) => latency(outcome.pastedSide),
-  "floor's p50 / p99 ms": ({ outcome }) => latency(outcome.floorSide),
-  'CPU us': ({ outcome }) => figure(outcome.pastedSide.cpuMs * 1000),
-  "floor's CPU us": ({ outcome }) => figure(outcome.floorSide.cpuMs * 1000),
-  'notes': ({ outcome }) => outcome.notes.join('; '),
-};
-
+/** The figures, and below them what is to be said of each. */
 export function tableLines(results) {
-  return results.length === 0 ? [] : [...table(RATIOS, results), '', ...table(DETAILS, results)];
-}
-
-function table(columns, results) {
-  const rows = [Object.keys(columns), ...results.map((result) => Object.values(columns).map((cell) => cell(result)))];
+  if (results.length === 0) return [];
+  const cells = results.map((result) => Object.values(COLUMNS).map((cell) => cell(result)));
+  const rows = [Object.keys(COLUMNS), ...cells];
   const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column].length)));
-  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column])).join('  ').trimEnd());
+  const lines = rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column])).join('  ').trimEnd());
+  const notes = results.flatMap(({ operation, outcome }) => outcome.notes.map((note) => `${operation.name}: ${note}`));
+  return [...lines, '', ...notes];
 }
 
 /** Answers that were not 2xx and connections that broke, a line for each kind. */
@@ -108,10 +94,6 @@ export function asJson(machine, quick, results) {
 
 function spread(ratios) {
   return ratios.length === 0 ? '' : `${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}`;
-}
-
-function latency({ p50Ms, p99Ms }) {
-  return Number.isNaN(p50Ms) ? '' : `${figure(p50Ms)} / ${figure(p99Ms)}`;
 }
 
 /** Three significant digits, or all of a larger number's whole part. */

@@ -23,8 +23,8 @@ export const STAMP = placeholder('stamp', STAMP_BYTES);
 const made = new Map();
 
 /**
- * What sends the next request of a plan: one sender for each connection, since each has a buffer of its own. A plan
- * that comes again goes on where it was, and `side` tells equal ones apart. The kinds of plan:
+ * What sends the next request of a plan, for each connection one of its own. A plan that comes again goes on where it
+ * was, and `side` tells equal ones apart. The kinds of plan:
  * `fixed`: one of `requests`, by Zipf's law;
  * `post`: a body of `bytes` in one piece;
  * `upload`: a body of `bytes` that is sent as the socket takes it, no more than `allowedBytes` of it before allow();
@@ -38,11 +38,7 @@ export function senders(plan) {
 }
 
 const MAKERS = {
-  fixed: fixedSenders,
-  post: ({ bytes }) => () => postSender(bytes),
-  upload: uploadSenders,
-  drawn: drawnSenders,
-  mix: mixedSenders,
+  fixed: fixedSenders, post: postSenders, upload: uploadSenders, drawn: drawnSenders, mix: mixedSenders,
 };
 
 /** A request without a body. */
@@ -66,12 +62,14 @@ function fixedSenders({ requests }) {
   return () => (connection) => connection.send(buffers[next()]);
 }
 
-function postSender(bytes) {
+function postSenders({ bytes }) {
   const head = postHead(bytes);
-  const request = Buffer.concat([head, text(bytes)]);
-  return (connection) => {
-    request.write(stamp(), head.length, 'latin1');
-    connection.send(request);
+  return () => {
+    const request = Buffer.concat([head, text(bytes)]);
+    return (connection) => {
+      request.write(stamp(), head.length, 'latin1');
+      connection.send(request);
+    };
   };
 }
 

@@ -48,26 +48,18 @@ export function compare(rounds, figureOf) {
 
 /**
  * What is reported of an operation: figures in the row's unit, NaN for what it does not have. `errors` of either side
- * make the whole run fail.
+ * make the whole run fail. `cpuMs` is the processor time that a server took for one request, in all its threads;
+ * unlike a rate, it is much the same on a busy machine.
  */
-export function outcomeOf(rounds, figureOf, { errors = errorsOf(rounds), notes = [], floorBytes, pastedBytes } = {}) {
-  const floorSide = sideOf(rounds.map(({ floor }) => floor), floorBytes);
-  const pastedSide = sideOf(rounds.map(({ pasted }) => pasted), pastedBytes);
-  return { ...compare(rounds, figureOf), floorSide, pastedSide, errors, notes, rounds };
+export function outcomeOf(rounds, figureOf, { errors = errorsOf(rounds), notes = [] } = {}) {
+  const cpuMsOf = (side) => median(rounds.map(({ [side]: { cpuMs = NaN } }) => cpuMs));
+  const cpuMs = { floor: cpuMsOf('floor'), pasted: cpuMsOf('pasted') };
+  return { ...compare(rounds, figureOf), cpuMs, errors, notes, rounds };
 }
 
 /** The same of an operation that nothing stands beside. */
 export function outcomeWithoutFloor(rounds, figureOf, options) {
   return outcomeOf(rounds.map((pasted) => ({ floor: {}, pasted })), figureOf, options);
-}
-
-/**
- * `cpuMs` is the processor time that the server took for one request, in all its threads; unlike a rate, it is much
- * the same on a busy machine.
- */
-function sideOf(rounds, peakBytes = NaN) {
-  const medianOf = (name) => median(rounds.map(({ [name]: value = NaN }) => value));
-  return { p50Ms: medianOf('p50Ms'), p99Ms: medianOf('p99Ms'), cpuMs: medianOf('cpuMs'), peakBytes };
 }
 
 /** What went wrong on each side, counted. */
