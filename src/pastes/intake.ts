@@ -13,7 +13,7 @@ import { Refusal } from '../core/refusals.ts';
 import type { RandomBytes } from '../core/time.ts';
 import { SHA256 } from '../crypto/digest.ts';
 import type { ContentStore, Upload } from '../store/content.ts';
-import { type ChangedContent, CHUNK_BYTES, INLINE_BYTES, passesQuota } from '../store/store.ts';
+import { type ChangedContent, CHUNK_BYTES, INLINE_BYTES, passesQuota, type UploadQuota } from '../store/store.ts';
 import { maxPasteBytes, requireAcceptablePassword } from './admission.ts';
 import type { Parts } from './parts.ts';
 
@@ -75,7 +75,9 @@ export async function receive(parts: IntakeParts, offer: Offer, replacedBytes = 
   // How much of a JSON document is content is not known in advance.
   const declaredBytes = offer.isJson ? 0 : (offer.declaredBytes ?? 0);
   await requireRoom(parts, declaredBytes, replacedBytes);
-  const intake = new Intake(parts, offer, declaredBytes);
+  const { maxStorageBytes } = parts.config;
+  const quota = maxStorageBytes === 0 ? null : { maxStoredBytes: maxStorageBytes, declaredBytes };
+  const intake = new Intake(parts, offer, quota);
   try {
     if (offer.isJson) await pipeJson(offer.source, intake.take);
     else await offer.source(intake.take);
@@ -131,17 +133,17 @@ class Intake {
   chunks: ChunkWriter | undefined;
   readonly #parts: IntakeParts;
   readonly #offer: Offer;
-  readonly #declaredBytes: number;
+  readonly #quota: UploadQuota | null;
   readonly #maxBytes: number;
   readonly #scan: ContentScan;
   /** Not scanned yet: content that stays small is scanned at the end, as a whole. */
   readonly #small = new JoinedBytes(INLINE_BYTES);
   #seenBytes = 0;
 
-  constructor(parts: IntakeParts, offer: Offer, declaredBytes: number) {
+  constructor(parts: IntakeParts, offer: Offer, quota: UploadQuota | null) {
     this.#parts = parts;
     this.#offer = offer;
-    this.#declaredBytes = declaredBytes;
+    this.#quota = quota;
     this.#maxBytes = maxPasteBytes(parts.config, offer.caller);
     this.#scan = new ContentScan({ sha256: SHA256, entropy: parts.config.minEntropyBits > 0 });
   }
@@ -175,10 +177,8 @@ class Intake {
   }
 
   #beginChunks(): ChunkWriter {
-    const { config, store, random } = this.#parts;
-    const quota = { maxStoredBytes: config.maxStorageBytes, declaredBytes: this.#declaredBytes };
-    const upload = store.contents.upload(newId(random), config.maxStorageBytes === 0 ? null : quota);
-    const chunks = new ChunkWriter(store.contents.chunks, upload);
+    const { contents } = this.#parts.store;
+    const chunks = new ChunkWriter(contents.chunks, contents.upload(newId(this.#parts.random), this.#quota));
     const before = this.#small.take();
     this.#scan.update(before);
     // It does not fill a chunk, so that there is nothing to wait for.

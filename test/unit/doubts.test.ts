@@ -1,4 +1,4 @@
-// service/doubts.ts: when an admin that is missing, and an authority that runs out, are worth a line.
+// pastes/upkeep.ts: when an admin that is missing, and an authority that runs out, are worth a line.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

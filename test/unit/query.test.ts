@@ -1,4 +1,4 @@
-// Query parameters as typed values: each boundary of http/query.ts, without a server.
+// Query parameters as typed values: each boundary of http/input.ts, without a server.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
