@@ -5,12 +5,13 @@ import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import type { Log } from '../core/events.ts';
 import type { Awaitable, Clock } from '../core/time.ts';
+import type { Commands } from './batch.ts';
 import { authorityLookups, certificateLookups, type Revocation } from './certificates.ts';
 import { createContentStore, HotPastes, READ_ALONG_BYTES, Touches } from './content.ts';
 import {
   createFile, type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, lockDatabase, openReading, refuseOtherFiles,
 } from './database.ts';
-import { pasteListLookups, pasteLookups } from './pastes.ts';
+import { type Change, pasteListLookups, pasteLookups } from './pastes.ts';
 import { auditLookups, challengeLookups, contentLookups, secretLookups } from './records.ts';
 import { MIGRATIONS } from './schema.ts';
 import {
@@ -186,7 +187,7 @@ function createPasteStore(parts: PasteParts) {
      * has the password hash that was checked. Durable when it resolves; true for exactly one of any number of callers.
      */
     burn: (id: string, passwordHash: string | null, nowSeconds: number) => (
-      burnPaste(parts, id, passwordHash, nowSeconds)
+      burnPaste(parts, { id, passwordHash, nowSeconds })
     ),
     /** Removes at most `limit` pastes that have expired; how many were removed. */
     removeExpired: (nowSeconds: number, limit: number) => removeExpired(parts, nowSeconds, limit),
@@ -220,29 +221,24 @@ function updatePaste(parts: PasteParts, id: string, owner: string, changes: Past
 async function changePaste<Outcome>(
   { hot, release }: PasteParts,
   id: string,
-  change: () => Promise<{ outcome: Outcome; orphanedContentIds: readonly string[] }>,
+  change: () => Promise<Change<Outcome>>,
 ): Promise<Outcome> {
   const { outcome, orphanedContentIds } = await hot.around(id, change);
   void release(orphanedContentIds);
   return outcome;
 }
 
-async function burnPaste(
-  { writer, release }: PasteParts,
-  id: string,
-  passwordHash: string | null,
-  nowSeconds: number,
-): Promise<boolean> {
-  const removal = await writer.run('burnPaste', { id, passwordHash, nowSeconds });
-  void release(removal.orphanedContentIds);
-  return removal.count === 1;
+async function burnPaste(parts: PasteParts, claim: Parameters<Commands['burnPaste']>[0]): Promise<boolean> {
+  const { outcome, orphanedContentIds } = await parts.writer.run('burnPaste', claim);
+  void parts.release(orphanedContentIds);
+  return outcome === 1;
 }
 
 async function removeExpired({ writer, release, hot }: PasteParts, nowSeconds: number, limit: number): Promise<number> {
-  const removal = await writer.run('removeExpired', { nowSeconds, limit });
-  if (removal.count > 0) hot.noteRemoved(nowSeconds);
-  await release(removal.orphanedContentIds);
-  return removal.count;
+  const { outcome: count, orphanedContentIds } = await writer.run('removeExpired', { nowSeconds, limit });
+  if (count > 0) hot.noteRemoved(nowSeconds);
+  await release(orphanedContentIds);
+  return count;
 }
 
 /** Rows read in one turn of the event loop: a millisecond. */

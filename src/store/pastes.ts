@@ -10,10 +10,9 @@ import {
   type Refused, type StorageRefusal, type UpdateOutcome, type UpdateTerms,
 } from './store.ts';
 
-/** What a removal did. The contents are marked as orphans in the same transaction; their chunks are still there. */
-export interface Removal {
-  /** Pastes removed. */
-  readonly count: number;
+/** The contents are marked as orphans in the same transaction; their chunks are still there. */
+export interface Change<Outcome> {
+  readonly outcome: Outcome;
   readonly orphanedContentIds: readonly string[];
 }
 
@@ -137,7 +136,7 @@ function prepareAdoption(db: DatabaseSync): (content: Pick<NewPaste, 'contentId'
  * Marks the chunks of removed pastes as orphans. `rows` hold `contentId` and come from all(), not get(): get() can
  * report rows of a change whose commit failed (nodejs/node#63311).
  */
-function prepareOrphaning(db: DatabaseSync): (rows: readonly unknown[]) => Removal {
+function prepareOrphaning(db: DatabaseSync): (rows: readonly unknown[]) => readonly string[] {
   const orphan = db.prepare('INSERT INTO orphans (content_id) VALUES (:contentId)');
   return (rows) => {
     const orphanedContentIds = [];
@@ -146,8 +145,14 @@ function prepareOrphaning(db: DatabaseSync): (rows: readonly unknown[]) => Remov
       orphan.run({ contentId });
       orphanedContentIds.push(contentId);
     }
-    return { count: rows.length, orphanedContentIds };
+    return orphanedContentIds;
   };
+}
+
+/** For statements that remove pastes: how many were removed. */
+function prepareRemoving(db: DatabaseSync): (rows: readonly unknown[]) => Change<number> {
+  const orphan = prepareOrphaning(db);
+  return (rows) => ({ outcome: rows.length, orphanedContentIds: orphan(rows) });
 }
 
 /** The claim that makes burning happen once; `passwordHash` is the one that was checked, null without a password. */
@@ -159,8 +164,8 @@ function prepareBurning(db: DatabaseSync) {
       AND expires_at > :nowSeconds
       AND password_hash IS :passwordHash
     RETURNING content_id AS contentId`);
-  const orphan = prepareOrphaning(db);
-  return (claim: { id: string; passwordHash: string | null; nowSeconds: number }) => orphan(burn.all(claim));
+  const removed = prepareRemoving(db);
+  return (claim: { id: string; passwordHash: string | null; nowSeconds: number }) => removed(burn.all(claim));
 }
 
 function prepareExpiring(db: DatabaseSync) {
@@ -173,8 +178,8 @@ function prepareExpiring(db: DatabaseSync) {
       ORDER BY expires_at
       LIMIT :limit)
     RETURNING content_id AS contentId`);
-  const orphan = prepareOrphaning(db);
-  return (step: { nowSeconds: number; limit: number }) => orphan(expire.all(step));
+  const removed = prepareRemoving(db);
+  return (step: { nowSeconds: number; limit: number }) => removed(expire.all(step));
 }
 
 /** A paste to be changed, in the transaction that changes it. */
@@ -189,12 +194,6 @@ function prepareSelection(db: DatabaseSync): (id: string, nowSeconds: number) =>
     const row = select.get({ id, nowSeconds }) as unknown as PasteRow | undefined;
     return row && pasteFromRow(row);
   };
-}
-
-/** The contents are orphans from then on, as in a Removal. */
-interface Change<Outcome> {
-  readonly outcome: Outcome;
-  readonly orphanedContentIds: readonly string[];
 }
 
 interface PasteUpdate {
@@ -255,7 +254,7 @@ function prepareUpdateWriting(db: DatabaseSync): (before: Paste, changes: PasteC
     if (size === before.size) setContent.run({ id, ...stored });
     else setSizedContent.run({ id, size, ...stored });
     if (mimeType !== before.mimeType) setMimeType.run({ id, mimeType });
-    return orphan([{ contentId: before.contentId }]).orphanedContentIds;
+    return orphan([{ contentId: before.contentId }]);
   };
 }
 
@@ -280,14 +279,10 @@ function prepareDeletion(db: DatabaseSync) {
     if (paste === undefined) return { outcome: { refused: 'pasteNotFound' }, orphanedContentIds: [] };
     const isOwn = paste.owner === by;
     if (!isOwn && asAdmin === null) return { outcome: { refused: 'permissionDenied' }, orphanedContentIds: [] };
-    const audited = isOwn ? null : withOwner(asAdmin, paste.owner);
+    const audited = isOwn ? null : asAdmin && { ...asAdmin, details: { ...asAdmin.details, owner: paste.owner } };
     if (audited !== null) audit(audited);
-    return { outcome: { refused: null, audited }, orphanedContentIds: orphan(remove.all({ id })).orphanedContentIds };
+    return { outcome: { refused: null, audited }, orphanedContentIds: orphan(remove.all({ id })) };
   };
-}
-
-function withOwner(event: AuditEvent | null, owner: string | null): AuditEvent | null {
-  return event && { ...event, details: { ...event.details, owner } };
 }
 
 // Lists: a page and the count of all that match, both from an index that holds everything filtered and sorted by, so
