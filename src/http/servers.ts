@@ -8,6 +8,7 @@ import type { Metrics } from '../ops/metrics.ts';
 import { StoreError } from '../store/store.ts';
 import { hostOf } from './engine/head.ts';
 import type { Answered, NoteAnswered } from './engine/reply.ts';
+import { NO_PARAMS } from './engine/request.ts';
 import { HttpServer, type HttpServerOptions, type Match, type Router } from './engine/server.ts';
 import { Forwarding } from './forwarded.ts';
 import { listenAt, type ListeningPlace, metricsPlace, publicPlace } from './listening.ts';
@@ -20,7 +21,7 @@ type ServerOptions = Omit<HttpServerOptions, 'router' | 'trust' | 'refusalOf' | 
   readonly onStorageFull?: () => void;
 };
 
-/** Nothing listens yet. Throws when a route of the table has no handler. */
+/** Throws when a route of the table has no handler. */
 export function createPublicServer(options: ServerOptions) {
   const { config, random, handlers, routes = ROUTES, tls } = options;
   const missing = routes.find((route) => handlers[route.name] === undefined);
@@ -97,10 +98,7 @@ type MetricsServerOptions = Pick<ServerOptions, 'config' | 'clock' | 'random' | 
   readonly metrics: Pick<Metrics, 'render'>;
 };
 
-/**
- * GET and HEAD /metrics, and nothing else, for whoever reaches the address or the socket. Nothing listens yet. Refuses
- * a SERVICE_METRICS_LISTEN of another form with a RangeError.
- */
+/** GET and HEAD /metrics for whoever reaches the place. Throws a RangeError for a `listenOn` that names none. */
 export function createMetricsServer({ config, listenOn, metrics, clock, random, log }: MetricsServerOptions) {
   const place = metricsPlace(listenOn);
   const headers = { 'Content-Type': METRICS_MEDIA_TYPE };
@@ -118,8 +116,7 @@ export function createMetricsServer({ config, listenOn, metrics, clock, random, 
   return { listen: () => server.listen(place), stop: server.stop };
 }
 
-// From method and raw path to a route of the table. Nothing is decoded: fixed segments and ids are compared as they
-// came.
+// From method and raw path to a route. Nothing is decoded: fixed segments and ids are compared as they came.
 
 /** All routes of one path. */
 interface PathEntry {
@@ -130,14 +127,9 @@ interface PathEntry {
   readonly parameter: { readonly name: string; readonly pattern: RegExp } | undefined;
 }
 
-const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
-
 const UPLOAD_HINT = 'to store a paste, send it to / itself: curl -T - URL < FILE';
 
-/**
- * The table's order does not matter: a path without a parameter is found before any with one. Throws a TypeError for a
- * path with several.
- */
+/** A path without a parameter is found before any with one. Throws a TypeError for a path with several. */
 export function createRouter(routes: readonly Route[]): Router {
   const entries = [...Map.groupBy(routes, (route) => route.path)].map(([path, ofPath]) => pathEntry(path, ofPath));
   const fixed = new Map(entries.filter(({ parameter }) => parameter === undefined).map((entry) => [entry.path, entry]));

@@ -14,12 +14,12 @@ export interface RequestBody {
 
 export const NO_BODY: RequestBody = Object.freeze({ declaredBytes: 0, pipe: () => Promise.resolve() });
 
-/** The client broke off; nobody is left to answer. */
+/** Nobody is left to answer. */
 export class ClientGoneError extends Error {
   override readonly name = 'ClientGoneError';
 }
 
-/** What the head says of the body. */
+/** What a head says of its body. */
 export interface Form {
   /** `Content-Length`, 0 without a body, undefined when chunked. */
   readonly declaredBytes: number | undefined;

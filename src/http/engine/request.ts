@@ -55,7 +55,7 @@ export interface Route {
 }
 
 export const NO_ROUTE: Route = { name: '-', path: '-' };
-const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
+export const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
 
 /**
  * `open`: requests are taken. `ending`: the answer that ends the connection is certain, and what arrives is ignored. It
