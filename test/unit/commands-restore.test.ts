@@ -2,6 +2,7 @@
 // in the middle: crash/restore-crash.test.ts.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import {
   chmodSync, copyFileSync, createReadStream, existsSync, linkSync, mkdirSync, readFileSync, readdirSync, renameSync,
   statSync,
@@ -198,8 +199,11 @@ test('restore -: not from a keyboard, and not beside a server', async (t) => {
   const keyboard = await pasted(['restore', '-'], {}, Object.assign(Readable.from([]), { isTTY: true }));
   assert.deepEqual([keyboard.code, keyboard.stdout], [2, '']);
   assert.match(keyboard.stderr, /not from this keyboard\n/);
+  // Opened beforehand: nothing reads it, and the file goes with the test.
+  const stdin = createReadStream(backup);
+  await once(stdin, 'open');
   await inStore(databasePath, async () => {
-    const served = await pasted(['restore', '-'], {}, createReadStream(backup));
+    const served = await pasted(['restore', '-'], {}, stdin);
     assert.equal(served.code, 75);
     assert.match(served.stderr, /stop the service that uses it first; root can see which: fuser \S+-lock\n$/);
   });
