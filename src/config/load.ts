@@ -122,16 +122,10 @@ function findSecret(name: string, environment: Environment, readFile: ReadFile):
   if (given !== undefined) return given;
   if (file !== undefined) return readSecret(file.text, { kind: 'file', name: `${name}_FILE` }, readFile);
   const directory = environment['CREDENTIALS_DIRECTORY'] ?? '';
-  return directory === '' ? undefined : findCredential(name, directory, readFile);
-}
-
-/** systemd.exec(5): LoadCredential= of a file has the setting's name, of a folder the folder's id before it. */
-function findCredential(setting: string, directory: string, readFile: ReadFile): Found | undefined {
-  for (const name of [setting, `pasted_${setting}`]) {
-    const found = readSecret(`${directory}/${name}`, { kind: 'credential', name }, readFile);
-    if (found !== undefined) return found;
-  }
-  return undefined;
+  if (directory === '') return undefined;
+  const credential = (id: string) => readSecret(`${directory}/${id}`, { kind: 'credential', name: id }, readFile);
+  // systemd.exec(5): LoadCredential= of a file has the setting's name, of a folder the folder's id before it.
+  return credential(name) ?? credential(`pasted_${name}`);
 }
 
 /**

@@ -32,7 +32,7 @@ export interface ContentFacts {
   readonly entropyBits: number | undefined;
 }
 
-const NOTHING: Uint8Array = new Uint8Array(0);
+export const NOTHING: Uint8Array = new Uint8Array(0);
 
 /** Only reads the bytes that it is given. */
 export class ContentScan {

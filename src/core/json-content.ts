@@ -1,7 +1,7 @@
 // The body of an `application/json` request: strict JSON (RFC 8259) whose top-level string `content` is passed on
 // decoded while it arrives. What stands around it, the frame, is kept and judged by JSON.parse at the end.
 
-import { type ByteSink, endOfWholeSequences, JoinedBytes, Utf8Scan } from './content.ts';
+import { type ByteSink, endOfWholeSequences, JoinedBytes, NOTHING, Utf8Scan } from './content.ts';
 import { Refusal } from './refusals.ts';
 import { KIB } from './time.ts';
 
@@ -28,8 +28,6 @@ const LONGEST_CONTENT_NAME = '""'.length + 'content'.length * '\\u0063'.length;
 const ORDINARY = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte >= 0x20 && byte !== QUOTE && byte !== BACKSLASH ? 1 : 0,
 );
-
-const NOTHING: Uint8Array = new Uint8Array(0);
 
 /**
  * Refuses with `jsonInvalid`, beside what is no JSON: a document that is no object, `content` that is missing, empty,
@@ -146,17 +144,10 @@ export class JsonContentReader {
   #decode(bytes: Uint8Array, isLast: boolean): Uint8Array {
     if (this.#highSurrogate === '' && !bytes.includes(BACKSLASH)) return bytes;
     const text = this.#highSurrogate + parse(`"${textOf(bytes)}"`);
-    this.#highSurrogate = isLast || !isHighSurrogate(text.at(-1)) ? '' : text.at(-1)!;
+    const last = text.at(-1) ?? '';
+    this.#highSurrogate = !isLast && last >= '\ud800' && last <= '\udbff' ? last : '';
     return Buffer.from(text.slice(0, text.length - this.#highSurrogate.length));
   }
-}
-
-function textOf(utf8: Uint8Array): string {
-  return Buffer.from(utf8.buffer, utf8.byteOffset, utf8.length).toString();
-}
-
-function isHighSurrogate(unit = ''): boolean {
-  return unit >= '\ud800' && unit <= '\udbff';
 }
 
 /** The position of the closing quote, or else up to where the bytes can be decoded by themselves. */
@@ -177,6 +168,10 @@ function endOfRun(bytes: Uint8Array, start: number): number {
   let end = start;
   while (end < bytes.length && ORDINARY[bytes[end]!] === 1) end += 1;
   return end;
+}
+
+function textOf(utf8: Uint8Array): string {
+  return Buffer.from(utf8.buffer, utf8.byteOffset, utf8.length).toString();
 }
 
 function parse(json: string): unknown {

@@ -1,10 +1,5 @@
-// Every way in which the service says no: one table, the status and the words of each. How a refusal becomes bytes is
-// http/present.ts; what a caller should change is said in `hint`, where the words alone do not say it.
-
-export interface RefusalEntry {
-  readonly status: number;
-  readonly error: string;
-}
+// Every way in which the service says no: one table of status and words. What a caller should change is said in the
+// field `hint`, where the words alone do not say it. http/engine/reply.ts makes the answer.
 
 /** The contract's error table and decisions of the HTTP layer. The key is the name used in code and in metrics. */
 export const REFUSALS = {
@@ -89,7 +84,7 @@ export const REFUSALS = {
   connectionsExhausted: { status: 503, error: 'too many connections' },
   storeUnavailable: { status: 503, error: 'storage unavailable' },
   storageFull: { status: 507, error: 'storage full' },
-} as const satisfies Readonly<Record<string, RefusalEntry>>;
+} as const satisfies Readonly<Record<string, { status: number; error: string }>>;
 
 export type RefusalName = keyof typeof REFUSALS;
 export type RefusalFields = Readonly<Record<string, string | number | boolean>>;

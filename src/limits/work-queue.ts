@@ -3,9 +3,6 @@
 
 import type { Clock } from '../core/time.ts';
 
-/** Gives the place back. Further calls do nothing. */
-export type Release = () => void;
-
 export interface WorkQueueOptions {
   /** Places: at least 1. */
   readonly concurrency: number;
@@ -23,15 +20,12 @@ export class WorkQueueFull extends Error {
 interface Waiter {
   readonly deadlineMs: number;
   readonly timer: NodeJS.Timeout;
-  readonly admit: (release: Release) => void;
+  readonly admit: (release: () => void) => void;
   readonly refuse: (reason: WorkQueueFull) => void;
 }
 
 /** Of the waiting places, a client has at most one in so many while others wait, and at least one place. */
 const SHARES = 4;
-
-const TOO_MANY = 'too much work is waiting already';
-const TOO_LONG = 'no place was free in time';
 
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
@@ -42,9 +36,8 @@ export class WorkQueue {
   readonly #lines = new Map<string, Waiter[]>();
 
   constructor(options: WorkQueueOptions) {
-    if (!(options.concurrency >= 1)) {
-      throw new RangeError(`a work queue needs at least one place, not ${options.concurrency}`);
-    }
+    const { concurrency } = options;
+    if (!(concurrency >= 1)) throw new RangeError(`a work queue needs at least one place, not ${concurrency}`);
     this.#options = options;
     this.#share = Math.max(1, Math.floor(options.maxWaiting / SHARES));
   }
@@ -59,17 +52,17 @@ export class WorkQueue {
   }
 
   /**
-   * Resolves with the release function when a place is free: clients take turns, and of one client the first to come
-   * goes first. Rejects with WorkQueueFull at once when too many wait already, later when the deadline passes before a
-   * place was free, or when the client has to give a waiting place up to another.
+   * Resolves when a place is free, with the function that gives it back; calling that again does nothing. Clients take
+   * turns, and of one client the first to come goes first. Rejects with WorkQueueFull at once when too many wait
+   * already, later when the deadline has passed, or when the client has to give a waiting place up to another.
    */
-  async enter(client: string): Promise<Release> {
+  async enter(client: string): Promise<() => void> {
     if (this.#running < this.#options.concurrency) return this.#place();
     this.#makeRoomFor(client);
     return this.#wait(client);
   }
 
-  #place(): Release {
+  #place(): () => void {
     this.#running += 1;
     let held = true;
     return () => {
@@ -87,7 +80,7 @@ export class WorkQueue {
         return;
       }
       // Timers run late when the event loop is busy, which is when shedding matters most.
-      waiter.refuse(new WorkQueueFull(TOO_LONG));
+      waiter.refuse(new WorkQueueFull('no place was free in time'));
     }
   }
 
@@ -114,13 +107,13 @@ export class WorkQueue {
     const { maxWaiting } = this.#options;
     const own = this.#lines.get(client)?.length ?? 0;
     const isAlone = own === this.#waiting;
-    if (own >= (isAlone ? maxWaiting : this.#share)) throw new WorkQueueFull(TOO_MANY);
+    if (own >= (isAlone ? maxWaiting : this.#share)) throw new WorkQueueFull('too much work is waiting already');
     if (isAlone) return;
     // Whoever was alone until now may have more than a share.
     for (const [other, line] of this.#lines) while (line.length > this.#share) this.#giveUpNewest(other, line);
     if (this.#waiting < maxWaiting) return;
     const [longest, line] = [...this.#lines].reduce((one, other) => (other[1].length > one[1].length ? other : one));
-    if (line.length <= own + 1) throw new WorkQueueFull(TOO_MANY);
+    if (line.length <= own + 1) throw new WorkQueueFull('too much work is waiting already');
     this.#giveUpNewest(longest, line);
   }
 
@@ -130,7 +123,7 @@ export class WorkQueue {
     newest.refuse(new WorkQueueFull('another client has fewer places'));
   }
 
-  #wait(client: string): Promise<Release> {
+  #wait(client: string): Promise<() => void> {
     const { maxWaitMs, clock } = this.#options;
     const line = this.#lines.get(client) ?? [];
     this.#lines.set(client, line);
@@ -138,7 +131,7 @@ export class WorkQueue {
     return new Promise((admit, refuse) => {
       const timer = setTimeout(() => {
         this.#remove(client, line, waiter);
-        refuse(new WorkQueueFull(TOO_LONG));
+        refuse(new WorkQueueFull('no place was free in time'));
       }, maxWaitMs);
       timer.unref();
       const waiter: Waiter = { deadlineMs: clock.monotonicMs() + maxWaitMs, timer, admit, refuse };

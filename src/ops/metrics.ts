@@ -75,15 +75,10 @@ export type GaugeReaders = Readonly<
   Record<Exclude<keyof typeof METRICS, Parameters<Count>[0] | 'requestDuration' | 'buildInfo'>, Reader>
 >;
 
-export interface Metrics {
-  readonly count: Count;
-  readonly observeRequest: ObserveRequest;
-  /** Every metric in the text format of Prometheus. Never rejects. */
-  render(): Promise<string>;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 /** `routes` are the patterns of all routes' paths; they may repeat. */
-export function createMetrics({ routes, readers }: { routes: readonly string[]; readers: GaugeReaders }): Metrics {
+export function createMetrics({ routes, readers }: { routes: readonly string[]; readers: GaugeReaders }) {
   const metrics = Object.entries<Metric>(METRICS);
   const durations = new RequestDurations(routes);
   const counters = new Map(metrics.filter(([, { type }]) => type === 'counter')
@@ -97,13 +92,16 @@ export function createMetrics({ routes, readers }: { routes: readonly string[]; 
     return read === undefined ? durations.render() : gaugeText(metric, read);
   }
 
+  const count: Count = (name, value: string = '', amount = 1) => {
+    const values = counters.get(name);
+    const before = values?.get(value);
+    if (before !== undefined) values?.set(value, before + amount);
+  };
+  const observeRequest: ObserveRequest = (route, status, seconds) => durations.observe(route, status, seconds);
   return {
-    count: (name, value: string = '', amount = 1) => {
-      const values = counters.get(name);
-      const before = values?.get(value);
-      if (before !== undefined) values?.set(value, before + amount);
-    },
-    observeRequest: (route, status, seconds) => durations.observe(route, status, seconds),
+    count,
+    observeRequest,
+    /** Every metric in the text format of Prometheus. Never rejects. */
     render: async () => (await Promise.all(metrics.map(textOf))).join(''),
   };
 }
