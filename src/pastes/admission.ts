@@ -6,11 +6,11 @@ import { type Caller, clientKey, hasTrustedLimits } from '../core/callers.ts';
 import type { Count, WorkOutcome } from '../core/events.ts';
 import { type RateStanding, Refusal, type RefusalName } from '../core/refusals.ts';
 import { andThen, type Awaitable, type Clock, HOUR_SECONDS, type RandomBytes, unixSeconds } from '../core/time.ts';
-import { hmacKey, type HmacKey } from '../crypto/digest.ts';
-import { decoyHash, hashPassword, verifyPassword } from '../crypto/passwords.ts';
 import {
-  type Challenge, challengeToken, isSigned, isSolutionForm, isSolved, NONCE_BYTES, parseToken, type Purpose,
-} from '../crypto/proof-of-work.ts';
+  type Challenge, challengeToken, hmacKey, type HmacKey, isSigned, isSolutionForm, isSolved, NONCE_BYTES, parseToken,
+  type Purpose,
+} from '../crypto/digest.ts';
+import { decoyHash, hashPassword, verifyPassword } from '../crypto/passwords.ts';
 import { type Antiflood, SlidingWindow } from '../limits/windows.ts';
 import { type WorkQueue, WorkQueueFull } from '../limits/work-queue.ts';
 import type { Store } from '../store/open.ts';

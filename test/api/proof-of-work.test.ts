@@ -5,16 +5,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SETTINGS } from '../../src/config/settings.ts';
 import { HOUR_SECONDS } from '../../src/core/time.ts';
-import { challengeToken, type Purpose } from '../../src/crypto/proof-of-work.ts';
+import { challengeToken, type Purpose } from '../../src/crypto/digest.ts';
 import { binaryContent, type RunningApp, startApp } from '../support/app.ts';
-import {
-  type Answer, assertError, assertStored, assertWorkRefused, post, statusCounts,
-} from '../support/posting.ts';
+import { type Answer, assertError, assertStored, assertWorkRefused, post, statusCounts } from '../support/posting.ts';
 import { head, openRaw, type RawConnection } from '../support/raw-http.ts';
 import { selectValue, strayChunks } from '../support/store.ts';
-import {
-  findSolution, freshWork, getChallenge, showing, solve, workBits, workHint,
-} from '../support/work.ts';
+import { findSolution, freshWork, getChallenge, showing, solve, workBits, workHint } from '../support/work.ts';
 
 const SECRET = 'a key that the tests know';
 const BITS = 6;

@@ -2,8 +2,8 @@
 // own, and what it takes keeps the promise of its type. Each check tries one generated input and throws what is wrong.
 
 import assert from 'node:assert/strict';
-import { readCertificationRequest } from '../../src/authority/keys.ts';
 import { normaliseCommonName } from '../../src/authority/der.ts';
+import { readCertificationRequest } from '../../src/authority/keys.ts';
 import { ConfigError, loadConfig } from '../../src/config/load.ts';
 import { type Setting, SETTINGS } from '../../src/config/settings.ts';
 import { clientKey, parseAddress, parseNetwork } from '../../src/core/callers.ts';
@@ -11,8 +11,8 @@ import { mediaTypeOf } from '../../src/core/content.ts';
 import { isWellFormedId } from '../../src/core/ids.ts';
 import { JsonContentReader } from '../../src/core/json-content.ts';
 import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
+import { challengeToken, isSigned, parseToken } from '../../src/crypto/digest.ts';
 import { presentedCertificateSha1 } from '../../src/crypto/presented.ts';
-import { challengeToken, isSigned, parseToken } from '../../src/crypto/proof-of-work.ts';
 import { HeaderLines, isWellFormedHost, parseTarget, prefersText } from '../../src/http/engine/head.ts';
 import { presentedIdentity, PROXY_SOURCES, SHA1_SOURCES } from '../../src/http/forwarded.ts';
 import * as input from '../../src/http/input.ts';

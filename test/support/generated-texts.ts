@@ -3,7 +3,7 @@
 // generated-requests.ts.
 
 import { encodePem } from '../../src/authority/keys.ts';
-import { challengeToken } from '../../src/crypto/proof-of-work.ts';
+import { challengeToken } from '../../src/crypto/digest.ts';
 import { makeRequest } from './request.ts';
 import type { Seeded } from './seeded.ts';
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { Count } from '../../src/core/events.ts';
 import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
-import { challengeToken, type Purpose } from '../../src/crypto/proof-of-work.ts';
+import { challengeToken, type Purpose } from '../../src/crypto/digest.ts';
 import type { Antiflood } from '../../src/limits/windows.ts';
 import { Challenges, type Work } from '../../src/pastes/admission.ts';
 import { movableClock } from '../support/clock.ts';

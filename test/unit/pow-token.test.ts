@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import {
-  type Challenge, challengeToken, isSigned, isSolutionForm, isSolved, leadingZeroBits, NONCE_BYTES,
-  parseToken, type Purpose,
-} from '../../src/crypto/proof-of-work.ts';
+  type Challenge, challengeToken, isSigned, isSolutionForm, isSolved, leadingZeroBits, NONCE_BYTES, parseToken,
+  type Purpose,
+} from '../../src/crypto/digest.ts';
 import { findSolution, workBits } from '../support/work.ts';
 
 const KEY = Buffer.from('a key that the tests know');
