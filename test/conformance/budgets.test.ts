@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
-import { startInspected } from '../support/inspected.ts';
+import { type Files, startInspected } from '../support/inspected.ts';
 import { codeOf, importsOf, resolveImport, ROOT, type SourceFile, sourceFiles } from '../support/source.ts';
 import { type PasteChallenge, solve } from '../support/work.ts';
 
@@ -100,6 +100,13 @@ function importedFrom(path: string, found = new Set<string>()): Set<string> {
   return found;
 }
 
+/** Requests of each kind. */
+const ROUNDS = 4;
+
+function inAll([first = [], ...others]: readonly Files[]): Files {
+  return first.filter((path) => others.every((other) => other.includes(path)));
+}
+
 test('the service with default settings: what it loads, and what requests enter', async (t) => {
   const { main, loaded, entered } = await startInspected(t);
   const post = async (): Promise<string> => {
@@ -112,18 +119,31 @@ test('the service with default settings: what it loads, and what requests enter'
     });
     const { id } = await response.json() as { id: string };
     assert.equal(response.status, 201);
+    await isLogged(response);
     return id;
   };
   const get = async (id: string): Promise<void> => {
-    assert.equal((await (await fetch(`${main.url}/${id}/raw`)).arrayBuffer()).byteLength, 1024);
+    const response = await fetch(`${main.url}/${id}/raw`);
+    assert.equal((await response.arrayBuffer()).byteLength, 1024);
+    await isLogged(response);
   };
+  // The line is written after the answer, and is a part of the request.
+  const isLogged = (response: Response): Promise<unknown> => (
+    main.printed(new RegExp(response.headers.get('x-request-id') ?? assert.fail('no request id')))
+  );
 
-  // What is done once, at the first request, is not a part of every one.
+  // What is done once, at the first request, is not a part of every one; nor are timers that fire beside some.
   await get(await post());
-  const id = await post();
-  const ofPost = await entered();
-  await get(id);
-  const ofGet = await entered();
+  const posts: Files[] = [];
+  const gets: Files[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const id = await post();
+    posts.push(await entered());
+    await get(id);
+    gets.push(await entered());
+  }
+  const ofPost = inAll(posts);
+  const ofGet = inAll(gets);
   const serving = (await loaded()).map((path) => `src/${path.replace(/\.js$/, '.ts')}`);
   const all = [...new Set([...serving, ...importedFrom('src/store/thread.ts')])];
   assert.deepEqual(all.filter((path) => path.startsWith('src/authority/')), ['src/authority/open.ts']);

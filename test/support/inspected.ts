@@ -9,7 +9,7 @@ import { builtMain } from './built.ts';
 import { type MainProcess, startServing } from './main-process.ts';
 
 /** Files of dist/, relative to it, sorted. */
-type Files = readonly string[];
+export type Files = readonly string[];
 
 export interface Inspected {
   readonly main: MainProcess & { readonly url: string };
