@@ -32,11 +32,11 @@ const MANY_PASTES = 20_000;
  * transaction, and how many milliseconds it took from there when it gets to the end.
  */
 function programOf(): string {
-  const connection = pathToFileURL(join(dirname(builtMain()), 'store', 'connection.js'));
+  const database = pathToFileURL(join(dirname(builtMain()), 'store', 'database.js'));
   return `
     import { writeSync } from 'node:fs';
     import { DatabaseSync } from 'node:sqlite';
-    import { openWriting } from '${connection}';
+    import { openWriting } from '${database}';
     const [path, killAt] = process.argv.slice(1);
     const { exec } = DatabaseSync.prototype;
     let statements = 0;
