@@ -4,12 +4,11 @@
 import { accessSync, constants, createReadStream, lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isoSeconds, MIB, unixSeconds } from '../core/time.ts';
-import { randomBytes } from '../crypto/digest.ts';
 import { type BackupDraft, draftBackup, restoreDatabase, SIDE_FILES } from '../store/backup.ts';
 import { fileBytes, requireDatabase } from '../store/database.ts';
 import { MIGRATIONS } from '../store/schema.ts';
 import { DatabaseInUseError, StoreError } from '../store/store.ts';
-import { attempt, explained, publishFile, requireRoom, requireSecretOutput } from './files.ts';
+import { attempt, explained, publishFile, randomMark, requireRoom, requireSecretOutput } from './files.ts';
 import { operatorSettings } from './session.ts';
 import { CommandError, report, type Run, showBytes, type Terminal, UsageError } from './terminal.ts';
 
@@ -59,14 +58,13 @@ function isSamePlace(one: string, other: string): boolean {
 
 function draftBeside(beside: string, databasePath: string, terminal: Terminal): BackupDraft {
   requireDatabase(databasePath);
-  const mark = Buffer.from(randomBytes(8)).toString('hex');
   requireRoom(beside, fileBytes(databasePath) + fileBytes(`${databasePath}-wal`));
   let draft: BackupDraft | undefined;
   terminal.onStopSignal((signal) => {
     draft?.discard();
     terminal.endBy(signal);
   });
-  draft = attempt(beside, () => draftBackup({ path: databasePath, beside: resolve(beside), mark }));
+  draft = attempt(beside, () => draftBackup({ path: databasePath, beside: resolve(beside), mark: randomMark() }));
   return draft;
 }
 

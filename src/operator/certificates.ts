@@ -7,9 +7,7 @@ import {
 } from '../authority/certificates.ts';
 import { normaliseCommonName, parseServerName, type ServerName } from '../authority/der.ts';
 import { presentCertificate, presentCertificates } from '../authority/handlers.ts';
-import {
-  type CertificateRecord, issueCertificate, newKey, NotFirstError, revokeCertificate,
-} from '../authority/issuing.ts';
+import { issueCertificate, newKey, NotFirstError, revokeCertificate } from '../authority/issuing.ts';
 import { encodePem, generateServerKeyPair, privateKeyPem } from '../authority/keys.ts';
 import { type BundleProfile, deriveKeys, makeBundle } from '../authority/pkcs12.ts';
 import { SETTINGS } from '../config/settings.ts';
@@ -20,31 +18,40 @@ import { randomBytes } from '../crypto/digest.ts';
 import { hostOf } from '../http/engine/head.ts';
 import { statusOf } from '../pastes/identity.ts';
 import { wholeNumber } from './arguments.ts';
-import { attempt, createNewFile, keepingFiles, type NewFile, replaceFile, requireSecretOutput } from './files.ts';
+import { createNewFile, READABLE_BY_ALL, readText, replaceFile, requireSecretOutput } from './files.ts';
 import { findCertificate, inSession, OPERATOR, type OperatorSession } from './session.ts';
 import { alignColumns, CommandError, type Given, report, type Run, type Terminal, UsageError } from './terminal.ts';
 
 /** As in the body of POST /register. */
 const MAX_PASSWORD_LENGTH = 1024;
 
+const ISSUED_BEFORE = 'certificates have been issued already, and the first of them was the admin\'s; ' +
+  'to make the holder of one an admin: pasted admin grant SERIAL';
+
 /** Issues the first certificate ever, or none. */
 export const create: Run = async (terminal, given) => {
-  const wanted = readWanted(terminal, given);
-  const { path, bundlePassword } = wanted;
+  const path = given.values.get('--out')!;
   const isStream = path === '-';
+  const wanted = readWanted(terminal, given);
   if (isStream) requireSecretOutput(terminal, '--out - writes a private key: not onto this screen');
   await inSession(terminal, async (session) => {
-    if ((await session.store.certificates.listAll()).length > 0) throw issuedBefore();
-    // A file that cannot be written must be known before anything is issued, and go again when nothing was.
-    const file = isStream ? () => outputFile(terminal) : () => createNewFile(path);
-    const { serial, commonName, fingerprint, createdAt, expiresAt, isAdmin } =
-      await keepingFiles([file], ([made]) => issueFirst(session, wanted, made!));
+    if ((await session.store.certificates.listAll()).length > 0) throw new CommandError(ISSUED_BEFORE);
+    // A file that cannot be made must be known before anything is issued.
+    using file = isStream ? undefined : createNewFile(path);
+    const write = async (bundle: Uint8Array): Promise<void> => {
+      if (file !== undefined) return file.write(bundle);
+      const isTaken = await terminal.stdout.writeWhole(bundle);
+      if (!isTaken) throw new CommandError('standard output did not take all of the bundle');
+    };
+    const issued = await issueFirst(session, wanted, write);
+    file?.keep();
+    const { serial, commonName, fingerprint, createdAt, expiresAt, isAdmin } = issued;
     const lines = [
       `Wrote ${isStream ? 'to standard output' : path}: the certificate of the admin with its key.`,
       `serial       ${serial}`,
       `fingerprint  ${fingerprint}`,
       `expires      ${isoSeconds(expiresAt)}`,
-      ...(bundlePassword === '' ? ['The file has no password: whoever has it is the admin.'] : []),
+      ...(wanted.password === '' ? ['The file has no password: whoever has it is the admin.'] : []),
     ];
     report(isStream ? terminal.stderr : terminal.stdout, given, {
       file: path, serial, common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt,
@@ -53,22 +60,17 @@ export const create: Run = async (terminal, given) => {
   }, 'create');
 };
 
-function readWanted({ readFile }: Terminal, { values }: Given) {
+function readWanted(terminal: Terminal, { values }: Given) {
   const commonName = normaliseCommonName(values.get('--name') ?? 'admin');
   if (commonName === undefined) throw new UsageError('--name takes 1 to 64 characters without control characters');
+  const profile = (values.get('--p12-profile') ?? 'modern') as BundleProfile;
   const passwordPath = values.get('--password-file');
-  return {
-    path: values.get('--out')!,
-    commonName,
-    profile: (values.get('--p12-profile') ?? 'modern') as BundleProfile,
-    /** Empty for none. */
-    bundlePassword: passwordPath === undefined ? '' : readPassword(readFile, passwordPath),
-  };
+  return { commonName, profile, password: passwordPath === undefined ? '' : readPassword(terminal, passwordPath) };
 }
 
 /** The file's text without one newline at its end. */
-function readPassword(readFile: Terminal['readFile'], path: string): string {
-  const password = attempt(path, () => readFile(path), 'read').replace(/\r?\n$/, '');
+function readPassword(terminal: Terminal, path: string): string {
+  const password = readText(terminal, path).replace(/\r?\n$/, '');
   const length = [...password].length;
   // Bytes that are no UTF-8 become U+FFFD: such a password could never be typed again.
   const isUsable = length >= 1 && length <= MAX_PASSWORD_LENGTH && !/[\0\ufffd]/.test(password);
@@ -76,40 +78,25 @@ function readPassword(readFile: Terminal['readFile'], path: string): string {
   return password;
 }
 
-/** Standard output, which must take all of the bundle before anything is issued. */
-function outputFile({ stdout }: Terminal): NewFile {
-  return {
-    write: async (bytes) => {
-      const isTaken = await stdout.writeWhole(bytes);
-      if (!isTaken) throw new CommandError('standard output did not take all of the bundle');
-    },
-    keep: () => {},
-    discard: () => {},
-  };
-}
-
-async function issueFirst(session: OperatorSession, wanted: ReturnType<typeof readWanted>, file: NewFile) {
-  const { commonName, profile, bundlePassword: password } = wanted;
+/** `write` must have taken the bundle before the certificate is recorded. */
+async function issueFirst(
+  session: OperatorSession,
+  { commonName, profile, password }: ReturnType<typeof readWanted>,
+  write: (bundle: Uint8Array) => Promise<void>,
+) {
   const authority = await session.authorities.ensured(OPERATOR);
   const key = await newKey();
   const before = async (certificate: Uint8Array): Promise<void> => {
     const keyed = { certificate, privateKey: key.privateKey, authority: authority.certificate };
     const request = { profile, password, friendlyName: commonName, ...keyed };
-    await file.write(await makeBundle(request, { random: randomBytes, derive: deriveKeys }));
+    await write(await makeBundle(request, { random: randomBytes, derive: deriveKeys }));
   };
   try {
     const request = { commonName, key, requester: OPERATOR, spend: null, before, onlyFirst: true };
     return await issueCertificate(session, request, authority);
   } catch (error) {
-    throw error instanceof NotFirstError ? issuedBefore() : error;
+    throw error instanceof NotFirstError ? new CommandError(ISSUED_BEFORE) : error;
   }
-}
-
-function issuedBefore(): CommandError {
-  return new CommandError(
-    'certificates have been issued already, and the first of them was the admin\'s; ' +
-      'to make the holder of one an admin: pasted admin grant SERIAL',
-  );
 }
 
 export const grant: Run = (terminal, given) =>
@@ -131,16 +118,13 @@ export const list: Run = (terminal, given) =>
     const nowSeconds = unixSeconds(terminal.clock);
     const certificates = await store.certificates.listAll();
     const records = certificates.map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) }));
-    report(terminal.stdout, given, presentCertificates(records), tableOf(records));
+    // The common name comes last, since it may have any width.
+    const rows = records.map(({ serial, status, isAdmin, expiresAt, commonName }) => {
+      return [serial, status, isAdmin ? 'admin' : '-', isoSeconds(expiresAt), commonName];
+    });
+    const table = alignColumns([['SERIAL', 'STATUS', 'ROLE', 'EXPIRES', 'COMMON NAME'], ...rows]);
+    report(terminal.stdout, given, presentCertificates(records), table);
   });
-
-/** The common name last: it is the only cell whose width nobody knows. */
-function tableOf(records: readonly CertificateRecord[]): string {
-  const rows = records.map(({ serial, status, isAdmin, expiresAt, commonName }) => {
-    return [serial, status, isAdmin ? 'admin' : '-', isoSeconds(expiresAt), commonName];
-  });
-  return alignColumns([['SERIAL', 'STATUS', 'ROLE', 'EXPIRES', 'COMMON NAME'], ...rows]);
-}
 
 export const revoke: Run = (terminal, given) =>
   inSession(terminal, async (session) => {
@@ -186,14 +170,14 @@ export const selfSigned: Run = async (terminal, given) => {
   const issuedAt = unixSeconds(terminal.clock);
   const serial = makeSerial(randomBytes);
   const validity = validityFrom(issuedAt, days);
-  const newFiles = [() => createNewFile(certificatePath, 'readable by all'), () => createNewFile(keyPath)];
-  const certificate = await keepingFiles(newFiles, async ([certificateFile, keyFile]) => {
-    const keyPair = await generateServerKeyPair();
-    const made = await makeServerCertificate({ names, serial, validity, keyPair });
-    await certificateFile!.write(Buffer.from(encodePem('CERTIFICATE', made)));
-    await keyFile!.write(Buffer.from(privateKeyPem(keyPair.privateKey)));
-    return made;
-  });
+  using certificateFile = createNewFile(certificatePath, READABLE_BY_ALL);
+  using keyFile = createNewFile(keyPath);
+  const keyPair = await generateServerKeyPair();
+  const certificate = await makeServerCertificate({ names, serial, validity, keyPair });
+  certificateFile.write(Buffer.from(encodePem('CERTIFICATE', certificate)));
+  keyFile.write(Buffer.from(privateKeyPem(keyPair.privateKey)));
+  certificateFile.keep();
+  keyFile.keep();
   const fingerprint = shownFingerprint(certificate);
   const shownNames = names.map(({ name }) => name);
   const lines = [
@@ -230,7 +214,7 @@ function readNames(text: string): ServerName[] {
   return [...names.values()];
 }
 
-/** One that a client can really ask for. */
+/** One that a client can really ask for: no pattern. */
 function exampleHost(names: readonly string[]): string {
   const name = names.find((candidate) => !candidate.startsWith('*')) ?? names[0]!;
   return name.replace('*', 'paste');

@@ -18,8 +18,8 @@ import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
 import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store.ts';
 import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/visit.ts';
 import { wholeNumber } from './arguments.ts';
-import { attempt } from './files.ts';
-import { codeOf, CommandError, EXIT, report, type Run, showBytes, type Terminal, UsageError } from './terminal.ts';
+import { attempt, readText } from './files.ts';
+import { CommandError, EXIT, report, type Run, showBytes, type Terminal, UsageError } from './terminal.ts';
 
 export interface Finding {
   /** What was looked at, a word or two. */
@@ -337,15 +337,9 @@ function overSocket(path: string, tls: ProbeTarget['tls']): Asked {
   return { name: `unix:${path}`, place: { path }, tls, host: 'localhost', path: '/health' };
 }
 
-function ownCertificate({ tlsCertPath }: Config, { readFile }: Terminal): Uint8Array {
+function ownCertificate({ tlsCertPath }: Config, terminal: Terminal): Uint8Array {
   const { name } = SETTINGS.tlsCertPath;
-  let pem;
-  try {
-    pem = readFile(tlsCertPath);
-  } catch (error) {
-    throw new CommandError(`${name}: the file cannot be read (${codeOf(error)})`);
-  }
-  const certificate = firstCertificate(pem);
+  const certificate = firstCertificate(readText(terminal, tlsCertPath, `${name}: the file`));
   if (certificate === undefined) throw new CommandError(`${name}: the file does not begin with a certificate in PEM`);
   return certificate;
 }

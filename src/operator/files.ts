@@ -1,4 +1,4 @@
-// Files that commands write: one that must not be there before, and one that others may be reading.
+// Files that commands write, and what the operator is told when one cannot be read or written.
 
 import {
   closeSync, existsSync, fchmodSync, fsyncSync, ftruncateSync, linkSync, openSync, renameSync, rmSync, writeSync,
@@ -8,57 +8,37 @@ import { FREE_RESERVE_BYTES, freeBytes, isWithoutLinks, syncFolderOf } from '../
 import { codeOf, CommandError, showBytes, type Terminal, UsageError } from './terminal.ts';
 
 const OWNER_ONLY = 0o600;
-const READABLE_BY_ALL = 0o644;
+export const READABLE_BY_ALL = 0o644;
 
-/** A file that goes again unless it is kept. */
-export interface NewFile {
-  /** Makes these bytes, durably, all that the file holds. Throws CommandError when they cannot be written. */
-  write(bytes: Uint8Array): void | Promise<void>;
-  keep(): void;
-  discard(): void;
-}
-
-/** Throws CommandError when the file exists already, or cannot be made. */
-export function createNewFile(path: string, access: 'owner only' | 'readable by all' = 'owner only'): NewFile {
-  const mode = access === 'owner only' ? OWNER_ONLY : READABLE_BY_ALL;
+/** A file that must not exist before, and is removed at the end of its scope unless it is kept. Throws CommandError. */
+export function createNewFile(path: string, mode = OWNER_ONLY) {
   const descriptor = attempt(path, () => openSync(path, 'wx', mode));
+  let isKept = false;
   return {
-    write: (bytes) => attempt(path, () => {
+    /** Makes these bytes, durably, all that the file holds. Throws CommandError. */
+    write: (bytes: Uint8Array): void => attempt(path, () => {
       ftruncateSync(descriptor);
       writeWhole(descriptor, bytes);
       syncFolderOf(path);
     }),
-    keep: () => closeSync(descriptor),
-    discard: () => {
+    keep: (): void => {
+      isKept = true;
+    },
+    [Symbol.dispose]: (): void => {
       closeSync(descriptor);
-      rmSync(path, { force: true });
+      if (!isKept) rmSync(path, { force: true });
     },
   };
 }
 
-/** Does the work with files that are made for it, and keeps all of them, or none when it fails. */
-export async function keepingFiles<Result>(
-  files: readonly (() => NewFile)[],
-  work: (files: readonly NewFile[]) => Promise<Result>,
-): Promise<Result> {
-  const made: NewFile[] = [];
-  try {
-    for (const make of files) made.push(make());
-    const result = await work(made);
-    for (const file of made) file.keep();
-    return result;
-  } catch (error) {
-    for (const file of made) file.discard();
-    throw error;
-  }
+/** Part of the name of a draft, which nobody else uses. */
+export function randomMark(): string {
+  return Buffer.from(randomBytes(8)).toString('hex');
 }
 
-/**
- * Puts a file that anyone may read in the place of what is there, if anything: readers see the old one or the new one,
- * whole. Throws CommandError when that is not possible.
- */
+/** Makes or replaces a file that all may read: they see the old one or the new one, whole. Throws CommandError. */
 export function replaceFile(path: string, bytes: Uint8Array): void {
-  const draft = `${path}.${Buffer.from(randomBytes(8)).toString('hex')}`;
+  const draft = `${path}.${randomMark()}`;
   const descriptor = attempt(path, () => openSync(draft, 'wx', OWNER_ONLY));
   try {
     attempt(path, () => {
@@ -120,6 +100,15 @@ export function requireRoom(path: string, bytes: number): void {
   throw new CommandError(`${path} cannot be written: it may take ${needed}, and ${showBytes(free)} are free`);
 }
 
+/** The text of a file. Whatever node refuses is the file's fault, also without a code of the system, as of its size. */
+export function readText({ readFile }: Terminal, path: string, name = path): string {
+  try {
+    return readFile(path);
+  } catch (error) {
+    throw new CommandError(`${name} cannot be read (${codeOf(error)})`);
+  }
+}
+
 /** Throws CommandError in the place of an error of the system. */
 export function attempt<Result>(path: string, work: () => Result, purpose: 'written' | 'read' = 'written'): Result {
   try {
@@ -137,7 +126,7 @@ export function explained(error: unknown, path: string, purpose: 'written' | 're
   return new CommandError(`${path} ${reason}`);
 }
 
-/** Standard output for what is secret. The shell has made the file by its umask, before this could choose a mode. */
+/** Before a secret goes to standard output, which may be a file that the shell made by its umask, readable to all. */
 export function requireSecretOutput({ stderr, writesToScreen, writesForOthers }: Terminal, refusal: string): void {
   if (writesToScreen) throw new UsageError(refusal);
   if (!writesForOthers()) return;

@@ -1,8 +1,9 @@
 // `pasted admin`: what it issues, grants, prints and refuses. Beside a running server: api/commands-pki.test.ts.
 
 import assert from 'node:assert/strict';
+import { constants } from 'node:buffer';
 import fs from 'node:fs';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -221,6 +222,10 @@ test('admin create --password-file: refuses what holds no password of 1 to 1024 
     assert.equal(code, 1);
     assert.equal(stderr, `pasted: ${path} holds no password of 1 to 1024 characters in UTF-8\n`);
   }
+  // One byte more than a string of node's holds; the code is node's own, not one of the system.
+  truncateSync(path, constants.MAX_STRING_LENGTH + 1);
+  const refused = { code: 1, stdout: '', stderr: `pasted: ${path} cannot be read (ERR_STRING_TOO_LONG)\n` };
+  assert.deepEqual(await create(), refused);
   assert.deepEqual(readdirSync(folder), ['password']);
 });
 
