@@ -3,14 +3,13 @@
 
 import type { App, AppParts, ListenerTls } from './assembly.ts';
 import { ConfigError, isProduction, loadConfig, startWarnings } from './config/load.ts';
-import { type Config, SETTINGS } from './config/settings.ts';
+import { type Config, SETTINGS, VERSION } from './config/settings.ts';
 import type { Log } from './core/events.ts';
 import { randomBytes } from './crypto/digest.ts';
 import { isExposed, ListeningError, type ListeningPlace, placeName, publicPlace } from './http/listening.ts';
 import { CommandError, EXIT, holderOfPort, type Terminal } from './operator/terminal.ts';
 import { createLog, type LogWriter } from './ops/log.ts';
 import { openStore } from './store/open.ts';
-import { VERSION } from './version.ts';
 
 export type ServedApp = Pick<App, 'listen' | 'reload' | 'close'>;
 export type CreateApp = (config: Config, parts: AppParts) => Promise<ServedApp>;

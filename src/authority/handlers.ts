@@ -1,8 +1,8 @@
 // The endpoints of the certificate authority: /pki, as far as SERVICE_PKI_ENABLED offers it, and /register.
 
-import { UUID_BYTES, uuidFromHex } from '../core/ids.ts';
 import { Refusal } from '../core/refusals.ts';
 import type { Awaitable } from '../core/time.ts';
+import { UUID_BYTES, uuidFromHex } from '../http/engine/head.ts';
 import { emptyReply, type Handler, jsonReply, rateHeaders, type Reply, textReply } from '../http/engine/reply.ts';
 import type { Request } from '../http/engine/request.ts';
 import {

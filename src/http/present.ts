@@ -1,6 +1,7 @@
 // What the API says about its values: the only place with the wire's member names and representations of times. The
-// contract's "Resources and their fields" is the source.
+// contract's "Resources and their fields" is the source. Below, the command-line client as it is handed out.
 
+import { readFileSync } from 'node:fs';
 import { SETTINGS } from '../config/settings.ts';
 import { isoSeconds } from '../core/time.ts';
 import type { IssuedChallenge } from '../pastes/admission.ts';
@@ -113,4 +114,22 @@ export function presentAuditEntry(entry: AuditEntry): object {
     client_ip: entry.clientIp,
     details: entry.details,
   };
+}
+
+/** What is replaced; a test holds that the script has it exactly once. */
+const PLACE = "server_default=''";
+
+/** Without anything that ends a single-quoted string in any shell. */
+const SAFE_URL = /^https?:\/\/[A-Za-z0-9.:_[\]-]+(?:\/[A-Za-z0-9._~-]+)*$/;
+
+/** The shell script pastec, as GET /client hands it out. */
+export function readClientScript(): string {
+  return readFileSync(new URL('../client/pastec', import.meta.url), 'utf8');
+}
+
+/** With the server's address put in; as it is when the address is not safe between quotes. */
+export function addressedScript(script: string, serverUrl: string): string {
+  if (!SAFE_URL.test(serverUrl)) return script;
+  const [before = '', after = ''] = script.split(PLACE);
+  return `${before}${PLACE.slice(0, -1)}${serverUrl}'${after}`;
 }

@@ -2,7 +2,6 @@
 // service, and that of the metrics. Below, the router. Where they listen is listening.ts.
 
 import type { Count, ObserveRequest } from '../core/events.ts';
-import { isWellFormedId } from '../core/ids.ts';
 import { Refusal } from '../core/refusals.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import { StoreError } from '../store/store.ts';
@@ -127,6 +126,8 @@ interface PathEntry {
   readonly parameter: { readonly name: string; readonly pattern: RegExp } | undefined;
 }
 
+const WELL_FORMED_ID = /^[A-Za-z0-9]{6,64}$/;
+
 const UPLOAD_HINT = 'to store a paste, send it to / itself: curl -T - URL < FILE';
 
 /** A path without a parameter is found before any with one. Throws a TypeError for a path with several. */
@@ -183,4 +184,9 @@ function matchMethod(entry: PathEntry, method: string, params: Readonly<Record<s
   const route = entry.routes.get(method);
   if (route !== undefined) return { kind: 'route', route, params };
   return { kind: method === 'OPTIONS' ? 'options' : 'methodNotAllowed', path: entry.path, allow: entry.allow };
+}
+
+/** Whether a path segment can be an id at all: wider than what is made here, as the contract's examples differ. */
+export function isWellFormedId(segment: string): boolean {
+  return WELL_FORMED_ID.test(segment);
 }

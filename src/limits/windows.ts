@@ -1,7 +1,7 @@
 // What counts requests in a window that slides: a rate limit for each key, and the proof-of-work difficulty that rises
 // with the number of creations. Every request counted is remembered by its moment, so this is exact. Knows no clock.
 
-import { type Used, UseOrder } from '../core/use-order.ts';
+import { type Used, UseOrder } from '../core/time.ts';
 
 export interface SlidingWindowOptions {
   readonly windowMs: number;

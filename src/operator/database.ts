@@ -1,7 +1,7 @@
 // `pasted prune`: the server's own upkeep at once, where no server runs. `pasted stats`: what the service holds, in
 // numbers. `pasted audit`: the audit log, with the filters of GET /audit.
 
-import type { Config } from '../config/settings.ts';
+import { type Config, VERSION } from '../config/settings.ts';
 import type { Log } from '../core/events.ts';
 import { DAY_SECONDS, HOUR_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { presentAuditEntry } from '../http/present.ts';
@@ -9,7 +9,6 @@ import { storeTasks } from '../pastes/upkeep.ts';
 import { fileBytes, requireDatabase } from '../store/database.ts';
 import { openStore, type Store } from '../store/open.ts';
 import { type AuditEntry, type AuditFilter, countedBytes, DatabaseInUseError, type Page } from '../store/store.ts';
-import { VERSION } from '../version.ts';
 import { wholeNumber } from './arguments.ts';
 import { inSession, operatorSettings, type OperatorSession } from './session.ts';
 import {

@@ -1,12 +1,11 @@
 // Commands that only print, without a look at the database: help, config, version, openapi, completion and client.
 
 import { readFileSync } from 'node:fs';
-import { addressedScript, readClientScript } from '../client/script.ts';
 import { loadConfig, showUnit, showValue } from '../config/load.ts';
-import { type Setting, SETTING_KEYS, SETTINGS } from '../config/settings.ts';
+import { type Setting, SETTING_KEYS, SETTINGS, VERSION } from '../config/settings.ts';
 import { parseServiceUrl } from '../http/engine/head.ts';
+import { addressedScript, readClientScript } from '../http/present.ts';
 import { MIGRATIONS } from '../store/schema.ts';
-import { VERSION } from '../version.ts';
 import { findCommand, groupOf, optionForm } from './arguments.ts';
 import { type Command, COMMANDS, type Option } from './commands.ts';
 import { alignColumns, EXIT, printWarnings, report, type Run, UsageError } from './terminal.ts';

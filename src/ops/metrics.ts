@@ -2,11 +2,11 @@
 // someone asks. Loaded only where a listener for metrics is set up; who may ask is http/metrics-listener.ts.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { VERSION } from '../config/settings.ts';
 import {
   type Count, DELETION_REASONS, DUPLICATE_OUTCOMES, type ObserveRequest, RATE_LIMITS, WORK_OUTCOMES,
 } from '../core/events.ts';
 import { REFUSALS } from '../core/refusals.ts';
-import { VERSION } from '../version.ts';
 
 type Type = 'counter' | 'gauge' | 'summary' | 'histogram';
 

@@ -7,7 +7,6 @@ import type { Caller } from '../core/callers.ts';
 import {
   type ByteSink, type ByteSource, type ContentFacts, ContentScan, freeBytes, JoinedBytes, mediaTypeOf, TEXT_TYPE,
 } from '../core/content.ts';
-import { ID_BYTES, idFromBytes } from '../core/ids.ts';
 import { JsonContentReader } from '../core/json-content.ts';
 import { Refusal } from '../core/refusals.ts';
 import type { RandomBytes } from '../core/time.ts';
@@ -259,7 +258,25 @@ class ChunkWriter {
   }
 }
 
+/** How many random bytes an id is made of: 128 bits, since whoever knows an id may read (OWASP ASVS 5.0, 11.5.1). */
+export const ID_BYTES = 16;
+
 /** For a paste, and for content in chunks. */
 export function newId(random: RandomBytes): string {
   return idFromBytes(random(ID_BYTES));
+}
+
+/** RFC 4648 section 6, in lower case. */
+const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
+
+/** 26 characters of `a-z2-7` for the 128 bits given; the last character holds three bits and two zeros. */
+export function idFromBytes(bytes: Uint8Array): string {
+  if (bytes.length !== ID_BYTES) throw new RangeError(`an id is made of ${ID_BYTES} bytes, not ${bytes.length}`);
+  let id = '';
+  for (let bit = 0; bit < ID_BYTES * 8; bit += 5) {
+    // The five bits are in one byte or across two.
+    const pair = (bytes[bit >> 3]! << 8) | (bytes[(bit >> 3) + 1] ?? 0);
+    id += BASE32[(pair >> (11 - (bit & 7))) & 31];
+  }
+  return id;
 }

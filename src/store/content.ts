@@ -3,8 +3,7 @@
 
 import { freeBytes } from '../core/content.ts';
 import type { Log } from '../core/events.ts';
-import { KIB, MIB } from '../core/time.ts';
-import { UseOrder, type Used } from '../core/use-order.ts';
+import { KIB, MIB, type Used, UseOrder } from '../core/time.ts';
 import type { Access } from './pastes.ts';
 import type { contentLookups } from './records.ts';
 import { CHUNK_BYTES, describe, INLINE_BYTES, type PasteWithContent, StoreError, type UploadQuota } from './store.ts';

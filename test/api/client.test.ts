@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addressedScript, readClientScript } from '../../src/client/script.ts';
-import { VERSION } from '../../src/version.ts';
+import { VERSION } from '../../src/config/settings.ts';
+import { addressedScript, readClientScript } from '../../src/http/present.ts';
 import { startApp } from '../support/app.ts';
 import { head, onlyAnswer } from '../support/raw-http.ts';
 

@@ -6,8 +6,7 @@ import { closeSync, openSync, readFileSync, statSync, writeFileSync } from 'node
 import { createServer, connect, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { SETTINGS } from '../../src/config/settings.ts';
-import { VERSION } from '../../src/version.ts';
+import { SETTINGS, VERSION } from '../../src/config/settings.ts';
 import { builtMain } from '../support/built.ts';
 import { startMain, startServing, temporaryFolder } from '../support/main-process.ts';
 

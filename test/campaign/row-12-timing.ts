@@ -1,7 +1,7 @@
 // Row 12: whether the time of an answer tells an unknown id from a wrong password. Both are asked for in random order,
 // one at a time on one connection, and compared by Welch's t-test.
 
-import { idFromBytes } from '../../src/core/ids.ts';
+import { idFromBytes } from '../../src/pastes/intake.ts';
 import { createClient, type Ask } from './client.ts';
 import type { Row } from './row.ts';
 

@@ -7,11 +7,11 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { VERSION } from '../../src/config/settings.ts';
 import { binaryContent, startApp } from '../support/app.ts';
 import { answerAlways } from '../support/answer-always.ts';
 import { isInstalled } from '../support/programs.ts';
 import { clientOf } from '../support/shells.ts';
-import { VERSION } from '../../src/version.ts';
 
 /** No server listens there: port 9 is discard, which nobody runs. */
 const NOBODY = 'http://127.0.0.1:9';

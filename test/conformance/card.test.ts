@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
-import { VERSION } from '../../src/version.ts';
+import { VERSION } from '../../src/config/settings.ts';
 import { ROOT, repositoryFiles, sourceFiles } from '../support/source.ts';
 
 interface Lock {
@@ -61,7 +61,7 @@ test('package.json: nothing runs when it is installed or packed', () => {
   for (const [name, allowed] of Object.entries(card['allowScripts'] as object)) assert.equal(allowed, false, name);
 });
 
-test('package.json: its version is the one that src/version.ts reports', () => {
+test('package.json: its version is the one that src/config/settings.ts reports', () => {
   assert.equal(card['version'], VERSION);
 });
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { VERSION } from '../../src/version.ts';
+import { VERSION } from '../../src/config/settings.ts';
 import { RUNNING_CLOCK, startApp } from '../support/app.ts';
 import { builtMain } from '../support/built.ts';
 import { commandLines } from '../support/command-lines.ts';

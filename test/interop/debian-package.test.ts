@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { appendFileSync, existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
-import { VERSION } from '../../src/version.ts';
+import { VERSION } from '../../src/config/settings.ts';
 import { startService, stopService, thePackages } from '../support/debian-package.ts';
 import { debianRoot } from '../support/debian-root.ts';
 import type { Finished } from '../support/programs.ts';

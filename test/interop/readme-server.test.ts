@@ -7,7 +7,7 @@ import type { ChildProcess } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import test, { type TestContext } from 'node:test';
-import { VERSION } from '../../src/version.ts';
+import { VERSION } from '../../src/config/settings.ts';
 import { startService, stopService, thePackages } from '../support/debian-package.ts';
 import { debianRoot, RECORDER, type DebianRoot } from '../support/debian-root.ts';
 import { isInstalled, run } from '../support/programs.ts';

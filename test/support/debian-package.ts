@@ -7,7 +7,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
-import { VERSION } from '../../src/version.ts';
+import { VERSION } from '../../src/config/settings.ts';
 import type { DebianRoot } from './debian-root.ts';
 import { run } from './programs.ts';
 import { makeRelease } from './release.ts';

@@ -8,7 +8,6 @@ import { ConfigError, loadConfig } from '../../src/config/load.ts';
 import { type Setting, SETTINGS } from '../../src/config/settings.ts';
 import { clientKey, parseAddress, parseNetwork } from '../../src/core/callers.ts';
 import { mediaTypeOf } from '../../src/core/content.ts';
-import { isWellFormedId } from '../../src/core/ids.ts';
 import { JsonContentReader } from '../../src/core/json-content.ts';
 import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
 import { challengeToken, isSigned, parseToken } from '../../src/crypto/digest.ts';
@@ -17,6 +16,7 @@ import { HeaderLines, isWellFormedHost, parseTarget, prefersText } from '../../s
 import { presentedIdentity, PROXY_SOURCES, SHA1_SOURCES } from '../../src/http/forwarded.ts';
 import * as input from '../../src/http/input.ts';
 import { page, parseRange, timeBounds, typeGlob } from '../../src/http/input.ts';
+import { isWellFormedId } from '../../src/http/servers.ts';
 import {
   certificationRequest, changedText, environment, jsonBody, listQuery, powToken, scrap,
 } from './generated-texts.ts';

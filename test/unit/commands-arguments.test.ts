@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { VERSION } from '../../src/config/settings.ts';
 import { parseArguments, runCommandLine } from '../../src/operator/arguments.ts';
 import { type Command, COMMANDS } from '../../src/operator/commands.ts';
 import { UsageError } from '../../src/operator/terminal.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
-import { VERSION } from '../../src/version.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 
 /** The command's name, its options, those with values, its operands. */

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { describeApi } from '../../scripts/describe/openapi.ts';
+import { VERSION } from '../../src/config/settings.ts';
 import { runCommandLine } from '../../src/operator/arguments.ts';
-import { VERSION } from '../../src/version.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 
 test('openapi: prints the description as JSON that people can read, whatever the settings', async () => {

@@ -4,12 +4,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ConfigError, type Environment } from '../../src/config/load.ts';
+import { VERSION } from '../../src/config/settings.ts';
 import type { Log } from '../../src/core/events.ts';
 import { ListeningError, type ListeningPlace } from '../../src/http/listening.ts';
 import { failureOf } from '../../src/operator/terminal.ts';
 import { type CreateApp, serve } from '../../src/serve.ts';
 import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
-import { VERSION } from '../../src/version.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 
 const URL = 'http://127.0.0.1:4321';

@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { ID_BYTES, idFromBytes, isWellFormedId } from '../../src/core/ids.ts';
+import { isWellFormedId } from '../../src/http/servers.ts';
+import { ID_BYTES, idFromBytes } from '../../src/pastes/intake.ts';
 
 test('idFromBytes: is RFC 4648 base32 in lower case, unpadded', () => {
   // RFC 4648 section 10 has vectors of up to six bytes; these were made of sixteen by coreutils' base32.

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { VERSION } from '../../src/config/settings.ts';
 import { type Count, countNothing, WORK_OUTCOMES } from '../../src/core/events.ts';
 import { REFUSALS } from '../../src/core/refusals.ts';
 import { createMetrics, type GaugeReaders, type Metrics, METRICS } from '../../src/ops/metrics.ts';
-import { VERSION } from '../../src/version.ts';
 import { cpuMsOf } from '../support/cpu.ts';
 import { GAUGE_READERS } from '../support/metrics.ts';
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { UUID_BYTES, uuidFromHex } from '../../src/core/ids.ts';
+import { UUID_BYTES, uuidFromHex } from '../../src/http/engine/head.ts';
 
 test('uuidFromHex: every digit in its place, version 4, the variant from the 17th', () => {
   assert.equal(UUID_BYTES, 16);

@@ -4,7 +4,6 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIPv4, isIPv6, SocketAddress } from 'node:net';
 import { parseAddress } from '../../core/callers.ts';
-import { UUID_BYTES, uuidFromHex } from '../../core/ids.ts';
 import { Refusal } from '../../core/refusals.ts';
 import type { RandomBytes } from '../../core/time.ts';
 import type { Form } from './body.ts';
@@ -195,6 +194,9 @@ const ECHOABLE = /^[A-Za-z0-9._:/+=@-]{1,128}$/;
 /** Bytes are fetched for so many ids at once: one call for each would cost more than the rest of the id. */
 const IDS_PER_FETCH = 128;
 
+/** How many random bytes a UUID is made of. */
+export const UUID_BYTES = 16;
+
 /** Gives a request the X-Request-ID that it presents, when that is safe, or a new UUID. */
 export function createRequestIds(random: RandomBytes): (presented?: string) => string {
   let hex = '';
@@ -209,6 +211,12 @@ export function createRequestIds(random: RandomBytes): (presented?: string) => s
     position += 2 * UUID_BYTES;
     return uuidFromHex(hex.slice(start, position));
   };
+}
+
+/** RFC 9562 section 5.4, from 32 hex digits: version 4 in the 13th, the variant in the top bits of the 17th. */
+export function uuidFromHex(hex: string): string {
+  const variant = '89ab'[Number.parseInt(hex.charAt(16), 16) & 3];
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`;
 }
 
 /**

@@ -1,17 +1,17 @@
 // The routes of the service itself: what it is and how to use it, whether it works, challenges, the command-line
 // client, and the audit log.
 
-import { addressedScript, readClientScript } from '../../client/script.ts';
-import type { Config } from '../../config/settings.ts';
+import { type Config, VERSION } from '../../config/settings.ts';
 import type { Tier } from '../../core/callers.ts';
 import { maxPasteBytes, rateMaxFor, ttlSeconds } from '../../pastes/admission.ts';
 import { requireAdmin } from '../../pastes/identity.ts';
 import type { Parts } from '../../pastes/parts.ts';
-import { VERSION } from '../../version.ts';
 import { jsonReply, type Reply, textReply } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import { clientDownload, page, registerCommand, single, timeBounds } from '../input.ts';
-import { challengeLine, presentAuditEntry, presentPasteChallenge, presentUnavailable } from '../present.ts';
+import {
+  addressedScript, challengeLine, presentAuditEntry, presentPasteChallenge, presentUnavailable, readClientScript,
+} from '../present.ts';
 import { type Handlers, ROUTES } from '../routes.ts';
 
 /** The admin has the limits of a trusted caller. */
