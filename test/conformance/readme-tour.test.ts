@@ -115,6 +115,11 @@ test('README: the admin\'s certificate works as printed in pastec and in curl', 
   await shell.run(`echo 'of somebody else' | curl -fsS --cacert '${tlsCertPath}' -T - ${app.url}/`);
   await shell.run(`${pasted}; export SERVICE_DB='${app.config.databasePath}' SERVICE_PKI_CA_PASSWORD='${pkiCaPassword}'
     (umask 077; pasted admin create --out - > admin.p12)`);
+  // The server looks once a second for an authority that another process has made.
+  await shell.run(`for _ in $(seq 50); do
+    if curl -fs --cacert '${tlsCertPath}' --cert-type P12 --cert admin.p12: ${app.url}/audit; then exit 0; fi
+    sleep 0.1
+  done; exit 1`);
   const [, , lines = []] = blocksUnder('On a server in five minutes', { 'https://paste.example': app.url });
   await runAll(shell, lines, [
     nothing,
