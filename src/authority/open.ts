@@ -82,6 +82,10 @@ export class LazyAuthority {
     this.#loading ??= import('./handlers.ts').then(({ createRoom }) => {
       this.#room = createRoom(this.#parts);
       return this.#room;
+    }).catch((error: unknown) => {
+      // Such as EMFILE: the next request may find files to be had again.
+      this.#loading = undefined;
+      throw error;
     });
     return this.#loading;
   }

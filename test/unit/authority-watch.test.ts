@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import type { AuthorityParts } from '../../src/authority/handlers.ts';
 import { LazyAuthority } from '../../src/authority/open.ts';
+import type { Request } from '../../src/http/engine/request.ts';
 import type { StoredAuthority } from '../../src/store/store.ts';
 import { testConfig } from '../support/test-config.ts';
 
@@ -66,4 +67,22 @@ test('watch: where there is one it looks once; closed, it looks no more; without
   await missing.second();
   t.mock.timers.reset();
   await watching(t, [], false).authority.watch();
+});
+
+test('a load that fails is tried again by the next request, and does not keep anything from closing', async () => {
+  let failures = 1;
+  const config = testConfig({ pkiEnabled: false });
+  const parts = {
+    store: {},
+    get config() {
+      if (failures-- > 0) throw Object.assign(new Error('too many open files'), { code: 'EMFILE' });
+      return config;
+    },
+  } as unknown as AuthorityParts;
+  const authority = new LazyAuthority(parts);
+  const ask = async () => authority.handlers.describePki({} as Request);
+  await assert.rejects(ask, /too many open files/);
+  await authority.close();
+  assert.equal((await ask()).status, 200);
+  await authority.close();
 });
