@@ -13,14 +13,12 @@ const COMPLETION_NAMES = { bash: 'pasted', fish: 'pasted.fish', zsh: '_pasted' }
 /** From the folder `dist`: `manual` in roff, `openapi` as JSON, `completions` by file name, the table `settings`. */
 export async function describeProduct(dist, { card, seconds }) {
   const load = (module) => import(pathToFileURL(join(dist, module)).href);
-  const [{ COMMANDS }, { SETTINGS }, { showUnit, showValue }, { ROUTES }, { REFUSALS }] = await Promise.all(
+  const [{ COMMANDS }, { SETTINGS }, { showValue }, { ROUTES }, { REFUSALS }] = await Promise.all(
     ['operator/commands.js', 'config/settings.js', 'config/load.js', 'http/routes.js', 'core/refusals.js'].map(load),
   );
-  const settings = Object.values(SETTINGS).map((setting) => ({
-    ...setting,
-    unit: showUnit(setting),
-    shownFallback: showValue(setting, setting.fallback),
-  }));
+  const settings = Object.values(SETTINGS).map((setting) => {
+    return { ...setting, shownFallback: showValue(setting, setting.fallback) };
+  });
   const exitCodes = exitCodesIn(await printed(dist, 'help'));
   const tables = { commands: COMMANDS, settings, exitCodes, routes: ROUTES, refusals: Object.values(REFUSALS) };
   const manual = manualPage({ ...tables, version: card.version, seconds });

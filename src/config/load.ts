@@ -1,8 +1,6 @@
 // From the environment to a frozen Config, with every problem reported together: where the text of a setting comes
-// from, what it means, and which settings contradict each other. process.env and files are handed in.
+// from, and which settings contradict each other. process.env and files are handed in.
 
-import { parseNetwork } from '../core/callers.ts';
-import { DAY_SECONDS, GIB, HOUR_SECONDS, KIB, MIB, MINUTE_SECONDS } from '../core/time.ts';
 import {
   type Config, type Setting, SETTING_KEYS, type SettingKey, SETTINGS, type SettingValue,
 } from './settings.ts';
@@ -18,11 +16,9 @@ export interface Source {
   readonly name: string;
 }
 
-export interface LoadedConfig {
-  readonly config: Config;
-  readonly sources: Readonly<Record<SettingKey, Source>>;
-  /** Variables that look like settings and are none. */
-  readonly warnings: readonly string[];
+/** The text of a setting, which is not empty. */
+interface Found extends Source {
+  readonly text: string;
 }
 
 /** One problem for each setting, by its name, with what was expected and - never for a secret - what was given. */
@@ -39,8 +35,8 @@ export class ConfigError extends Error {
 /** A setting that can't be had; the message names it and never says the value of a secret. */
 class SettingProblem extends Error {}
 
-/** Every value in force, each parsed once. Throws ConfigError with all problems there are. */
-export function loadConfig(environment: Environment, readFile: ReadFile): LoadedConfig {
+/** Every value in force and where it comes from. Throws ConfigError with all problems that there are. */
+export function loadConfig(environment: Environment, readFile: ReadFile) {
   const values: Partial<Record<SettingKey, SettingValue>> = {};
   const sources: Partial<Record<SettingKey, Source>> = {};
   const problems = new Map<SettingKey, string>();
@@ -52,8 +48,8 @@ export function loadConfig(environment: Environment, readFile: ReadFile): Loaded
     try {
       const found = findSetting(setting, environment, readFile);
       if (found === undefined) continue;
-      values[key] = parseFound(setting, found);
-      sources[key] = found.source;
+      values[key] = parse(setting, found);
+      sources[key] = { kind: found.kind, name: found.name };
     } catch (error) {
       if (!(error instanceof SettingProblem)) throw error;
       problems.set(key, error.message);
@@ -64,14 +60,14 @@ export function loadConfig(environment: Environment, readFile: ReadFile): Loaded
   const config = Object.freeze(values as Config);
   const all = [...problems.values(), ...crossCheck(config, new Set(problems.keys()))];
   if (all.length > 0) throw new ConfigError(all);
-  return { config, sources: sources as Record<SettingKey, Source>, warnings: unknownNames(environment) };
+  return { config, sources: sources as Readonly<Record<SettingKey, Source>>, warnings: unknownNames(environment) };
 }
 
-function parseFound(setting: Setting, { text, source }: Found): SettingValue {
-  const value = parseSetting(setting, text);
+function parse(setting: Setting, { name, text }: Found): SettingValue {
+  const value = setting.parse(text);
   if (value !== undefined) return value;
   const given = setting.kind === 'secret' ? '' : `, given ${quote(text)}`;
-  throw new SettingProblem(`${source.name}: expected ${expectedOf(setting)}${given}`);
+  throw new SettingProblem(`${name}: expected ${setting.expected}${given}`);
 }
 
 /** As much of a wrong value as a problem repeats. */
@@ -80,12 +76,6 @@ const SHOWN_CHARACTERS = 80;
 /** On one line whatever is in it. */
 function quote(text: string): string {
   return JSON.stringify(text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}...` : text);
-}
-
-/** Where the text of a setting comes from: it is not empty. */
-interface Found {
-  readonly text: string;
-  readonly source: Source;
 }
 
 /** Undefined when it is not set; an empty variable is not set either. */
@@ -99,14 +89,14 @@ function findSetting(setting: Setting, environment: Environment, readFile: ReadF
 
 function findVariable(name: string, environment: Environment): Found | undefined {
   const text = environment[name] ?? '';
-  return text === '' ? undefined : { text, source: { kind: 'environment', name } };
+  return text === '' ? undefined : { text, kind: 'environment', name };
 }
 
 /** systemd.exec(5): with several directories the variable holds them all, separated by colons. */
 function findInStateDirectory(environment: Environment): Found | undefined {
   const found = findVariable('STATE_DIRECTORY', environment);
   const [first = ''] = found?.text.split(':') ?? [];
-  return found === undefined || first === '' ? undefined : { text: `${first}/pasted.db`, source: found.source };
+  return found === undefined || first === '' ? undefined : { ...found, text: `${first}/pasted.db` };
 }
 
 /**
@@ -143,88 +133,10 @@ function readSecret(path: string, source: Source, readFile: ReadFile): Found | u
     throw new SettingProblem(`${what} a file that can be read (${code})`);
   }
   if (text === '') throw new SettingProblem(`${what} a file that is not empty`);
-  return { text, source };
+  return { text, ...source };
 }
 
-const WHOLE = /^([0-9]+)([A-Za-z]*)$/;
-const DECIMAL = /^[0-9]+(?:\.[0-9]+)?$/;
-
-/** U+FFFD is what decoding leaves of bytes that are not UTF-8: a key read that way has lost most of its bits. */
-const DAMAGED = /[\u0000-\u001f\u007f\ufffd]/;
-
-const SIZES: ReadonlyMap<string, number> = new Map([['KiB', KIB], ['MiB', MIB], ['GiB', GIB]]);
-
-/** What may follow a number, by what the setting counts, and how many of these it stands for. */
-const SUFFIXES: Readonly<Record<string, ReadonlyMap<string, number>>> = {
-  bytes: SIZES,
-  'bytes per second': SIZES,
-  seconds: new Map([['s', 1], ['m', MINUTE_SECONDS], ['h', HOUR_SECONDS], ['d', DAY_SECONDS]]),
-};
-
-const FLAG_WORDS: ReadonlyMap<string, boolean> = new Map([
-  ...['1', 'true', 'yes', 'on'].map((word) => [word, true] as const),
-  ...['0', 'false', 'no', 'off'].map((word) => [word, false] as const),
-]);
-
-/** The value of a text that is not empty; undefined when it is not what `expectedOf` says. */
-export function parseSetting(setting: Setting, text: string): SettingValue | undefined {
-  switch (setting.kind) {
-    case 'integer':
-      return withinBounds(setting, wholeNumber(setting.unit, text));
-    case 'decimal':
-      return withinBounds(setting, DECIMAL.test(text) ? Number(text) : NaN);
-    case 'flag':
-      return FLAG_WORDS.get(text.toLowerCase());
-    case 'text':
-      return setting.pattern.test(text) ? text : undefined;
-    case 'secret':
-      return DAMAGED.test(text) ? undefined : text;
-    case 'networks':
-      return parseNetworks(text);
-  }
-}
-
-/** What a setting takes, in words. */
-export function expectedOf(setting: Setting): string {
-  switch (setting.kind) {
-    case 'integer': {
-      const suffixes = [...SUFFIXES[setting.unit]?.keys() ?? []].join(', ');
-      const number = `a whole number from ${setting.minimum} to ${setting.maximum}`;
-      return suffixes === '' ? number : `${number}, or one with ${suffixes}`;
-    }
-    case 'decimal':
-      return `a decimal number from ${setting.minimum} to ${setting.maximum}`;
-    case 'flag':
-      return `one of ${[...FLAG_WORDS.keys()].join(', ')}`;
-    case 'text':
-      return setting.expected;
-    case 'secret':
-      return 'one line of UTF-8 text without control characters';
-    case 'networks':
-      return 'addresses and CIDR blocks such as 10.0.0.0/8 or ::1, separated by commas';
-  }
-}
-
-function wholeNumber(unit: string, text: string): number {
-  const [, digits = '', suffix = ''] = WHOLE.exec(text) ?? [];
-  if (digits === '') return NaN;
-  return Number(digits) * (suffix === '' ? 1 : SUFFIXES[unit]?.get(suffix) ?? NaN);
-}
-
-function withinBounds(bounds: { minimum: number; maximum: number }, value: number): number | undefined {
-  return value >= bounds.minimum && value <= bounds.maximum ? value : undefined;
-}
-
-/** Spaces around a comma mean nothing. */
-function parseNetworks(text: string): readonly string[] | undefined {
-  const items = text.split(',').map((item) => item.trim());
-  return items.every((item) => parseNetwork(item) !== undefined) ? Object.freeze(items) : undefined;
-}
-
-/**
- * Combinations with which the service could not do its work; no problem says a secret. A setting that is wrong by
- * itself, one of `unsound`, is compared with none.
- */
+/** Contradictions between settings; none says a secret. A setting of `unsound`, wrong by itself, is not compared. */
 export function crossCheck(config: Config, unsound: ReadonlySet<SettingKey>): string[] {
   const problems: string[] = [];
   const isSound = (...keys: readonly SettingKey[]): boolean => !keys.some((key) => unsound.has(key));
@@ -248,22 +160,20 @@ export function crossCheck(config: Config, unsound: ReadonlySet<SettingKey>): st
 /** Other variables are none of our business. */
 const OUR_NAMES = /^(?:SERVICE|ANTIFLOOD|RATE_LIMIT|LOOKUP_RATE_LIMIT)_/;
 
+/** Doubts about variables that look like settings and are none. */
 function unknownNames(environment: Environment): string[] {
   const settings = Object.values<Setting>(SETTINGS);
   const known = new Set(settings.flatMap(({ kind, name }) => (kind === 'secret' ? [name, `${name}_FILE`] : name)));
   return Object.keys(environment)
     .filter((name) => OUR_NAMES.test(name) && !known.has(name) && Boolean(environment[name]))
-    .map((name) => {
-      const suggestion = nearest(name, known);
-      return `${quote(name)} is not a setting${suggestion === undefined ? '' : `; did you mean ${suggestion}?`}`;
-    });
+    .map((name) => `${quote(name)} is not a setting${didYouMean(name, known)}`);
 }
 
 /** How much of a name may differ before a suggestion would be a guess. */
 const TOLERANCE = 0.3;
 
-/** "Did you mean": the candidate that takes the fewest edits, the first of equals; undefined if all take too many. */
-export function nearest(name: string, candidates: Iterable<string>): string | undefined {
+/** Proposes the candidate that takes the fewest edits, the first of equals; is empty when all take too many. */
+export function didYouMean(name: string, candidates: Iterable<string>): string {
   let best: string | undefined;
   let bestDistance = Math.max(2, Math.floor(name.length * TOLERANCE)) + 1;
   for (const candidate of candidates) {
@@ -272,13 +182,10 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
     best = candidate;
     bestDistance = distance;
   }
-  return best;
+  return best === undefined ? '' : `; did you mean ${best}?`;
 }
 
-/**
- * Characters to insert, remove, replace, or swap with their neighbour to come from one text to the other (optimal
- * string alignment distance). Takes a.length * b.length steps.
- */
+/** Characters to insert, remove, replace, or swap with their neighbour: the optimal string alignment distance. */
 export function editDistance(a: string, b: string): number {
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
@@ -303,13 +210,11 @@ export function isProduction(config: Config): boolean {
   return config.environment === 'production';
 }
 
-/**
- * What is valid but unwise in production, or where others than this host can connect (`isExposed`): the start-up
- * warnings of the contract (Authentication, 4). With TLS of our own nobody is believed who has not shown a certificate.
- */
+/** What is unwise in production, or where other hosts can connect: see the contract, Authentication, 4. */
 export function startWarnings(config: Config, isExposed: boolean): string[] {
   if (!isProduction(config) && !isExposed) return [];
   const [secret, pki] = [SETTINGS.proxySecret.name, SETTINGS.pkiEnabled.name];
+  // With TLS of our own nobody is believed who has not shown a certificate.
   const isOpen = config.proxySecret === '' && config.tlsCertPath === '';
   const warnings: string[] = [];
   if (isOpen) {
@@ -332,9 +237,4 @@ export function showValue(setting: Setting, value: SettingValue): string {
   if (typeof value === 'boolean') return value ? '1' : '0';
   if (typeof value === 'object') return value.join(',');
   return String(value) || '(not set)';
-}
-
-/** What a number counts; of all else the kind. */
-export function showUnit(setting: Setting): string {
-  return 'unit' in setting ? setting.unit : setting.kind;
 }

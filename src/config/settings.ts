@@ -1,7 +1,11 @@
-// Every setting there is: name, default, unit, bounds, meaning. `pasted config`, `pasted help`, the manual page and the
-// type Config derive from this table or are tested against it. The environment is read in load.ts.
+// Every setting there is: name, default, unit, meaning, and what its text may be. `pasted config`, `pasted help`, the
+// manual page and the type Config derive from this table or are tested against it. The environment is read in load.ts.
 
-import { DAY_SECONDS, HOUR_SECONDS, KIB, MIB, MINUTE_SECONDS } from '../core/time.ts';
+import { parseNetwork } from '../core/callers.ts';
+import { DAY_SECONDS, GIB, HOUR_SECONDS, KIB, MIB, MINUTE_SECONDS } from '../core/time.ts';
+
+// The kinds of settings. `parse` gives the value of a text that is not empty, or undefined when it is not what
+// `expected` says.
 
 /** The release: equal to package.json's, which a test holds, so that dist/ runs with no other file beside it. */
 export const VERSION = '1.5.0';
@@ -18,18 +22,48 @@ interface Bounds {
 /** Larger than any sensible value, and still exact in arithmetic with milliseconds. */
 const LARGEST = 2 ** 40;
 
+const SIZES: ReadonlyMap<string, number> = new Map([['KiB', KIB], ['MiB', MIB], ['GiB', GIB]]);
+
+/** What may follow a number, by what the setting counts, and how many of these it stands for. */
+const SUFFIXES: Readonly<Partial<Record<Unit, ReadonlyMap<string, number>>>> = {
+  bytes: SIZES,
+  'bytes per second': SIZES,
+  seconds: new Map([['s', 1], ['m', MINUTE_SECONDS], ['h', HOUR_SECONDS], ['d', DAY_SECONDS]]),
+};
+
 /** A whole number between `minimum` and `maximum`, both allowed. */
 function integer(name: string, fallback: number, unit: Unit, meaning: string, bounds: Bounds = {}) {
-  return { kind: 'integer' as const, name, fallback, unit, meaning, minimum: 0, maximum: LARGEST, ...bounds };
+  const { minimum = 0, maximum = LARGEST, ...standIn } = bounds;
+  const suffixes = SUFFIXES[unit];
+  const parse = (text: string): number | undefined => {
+    const [, digits = NaN, suffix = ''] = /^([0-9]+)([A-Za-z]*)$/.exec(text) ?? [];
+    const factor = suffix === '' ? 1 : suffixes?.get(suffix) ?? NaN;
+    return within(minimum, Number(digits) * factor, maximum);
+  };
+  const range = `a whole number from ${minimum} to ${maximum}`;
+  const expected = suffixes === undefined ? range : `${range}, or one with ${[...suffixes.keys()].join(', ')}`;
+  return { kind: 'integer' as const, name, fallback, unit, meaning, minimum, maximum, expected, parse, ...standIn };
+}
+
+function within(minimum: number, value: number, maximum: number): number | undefined {
+  return value >= minimum && value <= maximum ? value : undefined;
 }
 
 function decimal(name: string, fallback: number, unit: string, meaning: string, minimum: number, maximum: number) {
-  return { kind: 'decimal' as const, name, fallback, unit, meaning, minimum, maximum };
+  const parse = (text: string) => within(minimum, /^[0-9]+(?:\.[0-9]+)?$/.test(text) ? Number(text) : NaN, maximum);
+  const expected = `a decimal number from ${minimum} to ${maximum}`;
+  return { kind: 'decimal' as const, name, fallback, unit, meaning, minimum, maximum, expected, parse };
 }
 
-/** `1`, `true`, `yes`, `on` and `0`, `false`, `no`, `off`, in any case. */
+const FLAG_WORDS: ReadonlyMap<string, boolean> = new Map([
+  ...['1', 'true', 'yes', 'on'].map((word) => [word, true] as const),
+  ...['0', 'false', 'no', 'off'].map((word) => [word, false] as const),
+]);
+
 function flag(name: string, fallback: boolean, meaning: string) {
-  return { kind: 'flag' as const, name, fallback, meaning };
+  const parse = (text: string) => FLAG_WORDS.get(text.toLowerCase());
+  const expected = `one of ${[...FLAG_WORDS.keys()].join(', ')}`;
+  return { kind: 'flag' as const, name, fallback, unit: 'flag', meaning, expected, parse };
 }
 
 /** Text that `pattern` takes whole; `expected` says in words what that is. */
@@ -37,22 +71,34 @@ function text(
   name: string,
   fallback: string,
   meaning: string,
-  form: { readonly pattern: RegExp; readonly expected: string; readonly standIn?: string },
+  { pattern, ...words }: { readonly pattern: RegExp; readonly expected: string; readonly standIn?: string },
 ) {
-  return { kind: 'text' as const, name, fallback, meaning, ...form };
+  const parse = (given: string) => (pattern.test(given) ? given : undefined);
+  return { kind: 'text' as const, name, fallback, unit: 'text', meaning, parse, ...words };
 }
 
-/** Text that is never shown. It may come from the file `<NAME>_FILE` or `$CREDENTIALS_DIRECTORY/<name>` instead. */
+/** U+FFFD is what decoding leaves of bytes that are not UTF-8: a key read that way has lost most of its bits. */
+const DAMAGED = /[\u0000-\u001f\u007f\ufffd]/;
+
+/** Text that is never shown. load.ts takes it from a file or a credential as well. */
 function secret(name: string, meaning: string) {
-  return { kind: 'secret' as const, name, fallback: '', meaning };
+  const parse = (given: string) => (DAMAGED.test(given) ? undefined : given);
+  const expected = 'one line of UTF-8 text without control characters';
+  return { kind: 'secret' as const, name, fallback: '', unit: 'secret', meaning, expected, parse };
 }
 
-/** IP addresses and CIDR blocks, separated by commas. */
+/** IP addresses and CIDR blocks, separated by commas; spaces around a comma mean nothing. */
 function networks(name: string, fallback: readonly string[], meaning: string) {
-  return { kind: 'networks' as const, name, fallback: Object.freeze(fallback), meaning };
+  const parse = (given: string): readonly string[] | undefined => {
+    const items = given.split(',').map((item) => item.trim());
+    return items.every((item) => parseNetwork(item) !== undefined) ? Object.freeze(items) : undefined;
+  };
+  const expected = 'addresses and CIDR blocks such as 10.0.0.0/8 or ::1, separated by commas';
+  const frozen = Object.freeze(fallback);
+  return { kind: 'networks' as const, name, fallback: frozen, unit: 'networks', meaning, expected, parse };
 }
 
-/** `name` is the environment variable. */
+/** `name` is the environment variable; `unit` what a number counts, of all else the kind. */
 export type Setting = { readonly standIn?: string } & Readonly<
   ReturnType<typeof integer | typeof decimal | typeof flag | typeof text | typeof secret | typeof networks>
 >;

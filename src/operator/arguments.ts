@@ -1,7 +1,7 @@
 // Reads a command line by the table of commands, and runs the command. What a command does is in its own file.
 
 import { parseArgs } from 'node:util';
-import { nearest } from '../config/load.ts';
+import { didYouMean } from '../config/load.ts';
 import { type Command, COMMANDS, type Operand, type Option } from './commands.ts';
 import { codeOf, exitCodeOf, type Given, type Terminal, UsageError } from './terminal.ts';
 
@@ -101,9 +101,7 @@ export function optionForm({ name, value }: Option): string {
 }
 
 function unknown(what: string, name: string, known: readonly string[]): UsageError {
-  const suggestion = nearest(name, known);
-  const hint = suggestion === undefined ? '' : `; did you mean ${suggestion}?`;
-  return new UsageError(`unknown ${what} ${JSON.stringify(name)}${hint}`);
+  return new UsageError(`unknown ${what} ${JSON.stringify(name)}${didYouMean(name, known)}`);
 }
 
 /** The value as a whole number within the bounds; the fallback when it is not given. Throws UsageError. */

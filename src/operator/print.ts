@@ -1,7 +1,7 @@
 // Commands that only print, without a look at the database: help, config, version, openapi, completion and client.
 
 import { readFileSync } from 'node:fs';
-import { loadConfig, showUnit, showValue } from '../config/load.ts';
+import { loadConfig, showValue } from '../config/load.ts';
 import { type Setting, SETTING_KEYS, SETTINGS, VERSION } from '../config/settings.ts';
 import { parseServiceUrl } from '../http/engine/head.ts';
 import { addressedScript, readClientScript } from '../http/present.ts';
@@ -79,7 +79,7 @@ function fullHelp(): string[] {
 function settingHelp(setting: Setting): string[] {
   const standIn = setting.standIn === undefined ? '' : `; ${setting.standIn} stands in`;
   return [
-    `  ${setting.name}  ${showValue(setting, setting.fallback)}  [${showUnit(setting)}]`,
+    `  ${setting.name}  ${showValue(setting, setting.fallback)}  [${setting.unit}]`,
     `      ${setting.meaning.replaceAll('`', '')}${standIn}`,
   ];
 }
@@ -96,13 +96,13 @@ export const printSettings: Run = (terminal, given) => {
   const settings = rows.map(({ setting, value, kind, name }) => ({
     name: setting.name,
     value: setting.kind === 'secret' ? showValue(setting, value) : value,
-    unit: showUnit(setting),
+    unit: setting.unit,
     source: kind,
     source_name: name || null,
   }));
   const table = rows.map(({ setting, value, kind, name }) => {
     const source = name === '' || name === setting.name ? kind : `${kind} ${name}`;
-    return [setting.name, showValue(setting, value), showUnit(setting), source];
+    return [setting.name, showValue(setting, value), setting.unit, source];
   });
   if (!given.options.has('--json')) printWarnings(terminal, warnings);
   const text = alignColumns([['SETTING', 'VALUE', 'UNIT', 'FROM'], ...table]);

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { basename, delimiter, join, sep } from 'node:path';
 import test from 'node:test';
 import { after, before } from 'node:test';
-import { showUnit, showValue } from '../../src/config/load.ts';
+import { showValue } from '../../src/config/load.ts';
 import { type Setting, SETTINGS, VERSION } from '../../src/config/settings.ts';
 import { REFUSALS } from '../../src/core/refusals.ts';
 import { ROUTES } from '../../src/http/routes.ts';
@@ -221,7 +221,7 @@ function tagged(page: string, section: string): (readonly [string, string])[] {
 test('pasted(1): lists every setting with its meaning, stand-in, default and unit, in the order of the table', () => {
   assert.deepEqual(tagged(manual(), 'ENVIRONMENT'), Object.values<Setting>(SETTINGS).map((setting) => {
     const standIn = setting.standIn === undefined ? '' : ` ${setting.standIn} stands in.`;
-    const fallback = `Default: ${showValue(setting, setting.fallback)} [${showUnit(setting)}].`;
+    const fallback = `Default: ${showValue(setting, setting.fallback)} [${setting.unit}].`;
     return [setting.name, `${setting.meaning.replaceAll('`', '')}.${standIn}; ${fallback}`];
   }));
 });

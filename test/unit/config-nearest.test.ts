@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { editDistance, nearest } from '../../src/config/load.ts';
+import { editDistance, didYouMean } from '../../src/config/load.ts';
 
 test('editDistance: inserting, removing, replacing and swapping neighbours cost one each', () => {
   const cases: readonly [string, string, number][] = [
@@ -16,18 +16,18 @@ test('editDistance: inserting, removing, replacing and swapping neighbours cost 
   }
 });
 
-test('nearest: the candidate with the fewest edits, the first of equals', () => {
-  assert.equal(nearest('SERVICE_PROT', ['SERVICE_DB', 'SERVICE_PORT', 'SERVICE_HOST']), 'SERVICE_PORT');
-  assert.equal(nearest('ab', ['aa', 'ac']), 'aa');
-  assert.equal(nearest('serve', ['serve', 'server']), 'serve');
+test('didYouMean: the candidate with the fewest edits, the first of equals', () => {
+  assert.equal(didYouMean('SERVICE_PROT', ['SERVICE_DB', 'SERVICE_PORT', 'SERVICE_HOST']), '; did you mean SERVICE_PORT?');
+  assert.equal(didYouMean('ab', ['aa', 'ac']), '; did you mean aa?');
+  assert.equal(didYouMean('serve', ['serve', 'server']), '; did you mean serve?');
 });
 
-test('nearest: nothing when all are too far away', () => {
-  assert.equal(nearest('abcd', ['wxyz']), undefined);
-  assert.equal(nearest('abcd', []), undefined);
+test('didYouMean: nothing when all are too far away', () => {
+  assert.equal(didYouMean('abcd', ['wxyz']), '');
+  assert.equal(didYouMean('abcd', []), '');
   // Two edits are always near enough; of a longer name three in ten characters.
-  assert.equal(nearest('abcd', ['abxy']), 'abxy');
-  assert.equal(nearest('abcd', ['axyz']), undefined);
-  assert.equal(nearest('abcdefghij', ['abcdefgXYZ']), 'abcdefgXYZ');
-  assert.equal(nearest('abcdefghij', ['abcdefWXYZ']), undefined);
+  assert.equal(didYouMean('abcd', ['abxy']), '; did you mean abxy?');
+  assert.equal(didYouMean('abcd', ['axyz']), '');
+  assert.equal(didYouMean('abcdefghij', ['abcdefgXYZ']), '; did you mean abcdefgXYZ?');
+  assert.equal(didYouMean('abcdefghij', ['abcdefWXYZ']), '');
 });

@@ -1,20 +1,19 @@
-// config/load.ts: the grammar of every kind of setting, and the bounds of every setting of the table.
+// config/settings.ts: the grammar of every kind of setting, and the bounds of every setting of the table.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { expectedOf, parseSetting } from '../../src/config/load.ts';
 import { type Setting, SETTINGS } from '../../src/config/settings.ts';
 
 const ALL: readonly Setting[] = Object.values(SETTINGS);
 
 /** What the problem would say, undefined when the text is taken. */
 function refusalOf(setting: Setting, text: string): string | undefined {
-  return parseSetting(setting, text) === undefined ? expectedOf(setting) : undefined;
+  return setting.parse(text) === undefined ? setting.expected : undefined;
 }
 
-test('parseSetting: integers are decimal digits and nothing else', () => {
+test('SETTINGS: integers are decimal digits and nothing else', () => {
   for (const [text, value] of [['0', 0], ['7', 7], ['007', 7], ['65535', 65535]] as const) {
-    assert.equal(parseSetting(SETTINGS.port, text), value);
+    assert.equal(SETTINGS.port.parse(text), value);
   }
   for (const text of [
     '-1', '+1', '1e3', '1.0', '1.', '.1', '0x10', '0b1', '1_000', '1,000', ' 1', '1 ', '1\n', ' ', 'NaN',
@@ -24,22 +23,22 @@ test('parseSetting: integers are decimal digits and nothing else', () => {
   }
 });
 
-test('parseSetting: every integer is taken at its bounds and refused one past them', () => {
+test('SETTINGS: every integer is taken at its bounds and refused one past them', () => {
   for (const setting of ALL) {
     if (setting.kind !== 'integer') continue;
     const { minimum, maximum, name } = setting;
     for (const taken of [minimum, minimum + 1, maximum - 1, maximum]) {
-      assert.equal(parseSetting(setting, String(taken)), taken, name);
+      assert.equal(setting.parse(String(taken)), taken, name);
     }
     for (const refused of [minimum - 1, maximum + 1]) {
       const expected: string | undefined = refusalOf(setting, String(refused))?.replace(/, or one with .*/, '');
       assert.equal(expected, `a whole number from ${minimum} to ${maximum}`, name);
     }
-    assert.equal(parseSetting(setting, '9'.repeat(400)), undefined, name);
+    assert.equal(setting.parse('9'.repeat(400)), undefined, name);
   }
 });
 
-test('parseSetting: sizes and times take a unit beside plain numbers, and no other number does', () => {
+test('SETTINGS: sizes and times take a unit beside plain numbers, and no other number does', () => {
   const units = {
     bytes: { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 },
     'bytes per second': { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 },
@@ -52,13 +51,13 @@ test('parseSetting: sizes and times take a unit beside plain numbers, and no oth
     for (const suffix of ['KiB', 'MiB', 'GiB', 's', 'm', 'h', 'd']) {
       const value = 1 * (own[suffix] ?? NaN);
       const isTaken: boolean = value >= setting.minimum && value <= setting.maximum;
-      assert.equal(parseSetting(setting, `1${suffix}`), isTaken ? value : undefined, `${setting.name}=1${suffix}`);
+      assert.equal(setting.parse(`1${suffix}`), isTaken ? value : undefined, `${setting.name}=1${suffix}`);
       if (isTaken) taken += 1;
     }
   }
   assert.ok(taken > 50);
-  assert.deepEqual([parseSetting(SETTINGS.maxAnonBytes, '3MiB'), parseSetting(SETTINGS.expiryAnonSeconds, '1d')], [3_145_728, 86_400]);
-  assert.equal(parseSetting(SETTINGS.expiryAnonSeconds, '90m'), 5400);
+  assert.deepEqual([SETTINGS.maxAnonBytes.parse('3MiB'), SETTINGS.expiryAnonSeconds.parse('1d')], [3_145_728, 86_400]);
+  assert.equal(SETTINGS.expiryAnonSeconds.parse('90m'), 5400);
   for (const text of ['3MB', '3M', '3mib', '3 MiB', 'MiB', '1.5MiB', '3MiBx', '3MiB3', '-1MiB', '1e3KiB', '3constructor']) {
     const expected = 'a whole number from 1 to 1099511627776, or one with KiB, MiB, GiB';
     assert.equal(refusalOf(SETTINGS.maxAnonBytes, text), expected, text);
@@ -67,72 +66,72 @@ test('parseSetting: sizes and times take a unit beside plain numbers, and no oth
     const expected = 'a whole number from 1 to 1099511627776, or one with s, m, h, d';
     assert.equal(refusalOf(SETTINGS.expiryAnonSeconds, text), expected, text);
   }
-  assert.equal(parseSetting(SETTINGS.maxAnonBytes, '1025GiB'), undefined);
+  assert.equal(SETTINGS.maxAnonBytes.parse('1025GiB'), undefined);
 });
 
-test('parseSetting: decimals have digits on both sides of the point, if there is one', () => {
+test('SETTINGS: decimals have digits on both sides of the point, if there is one', () => {
   for (const [text, value] of [['0', 0], ['8', 8], ['7.5', 7.5], ['0.25', 0.25], ['8.000', 8]] as const) {
-    assert.equal(parseSetting(SETTINGS.minEntropyBits, text), value);
+    assert.equal(SETTINGS.minEntropyBits.parse(text), value);
   }
   for (const text of ['.5', '5.', '1e0', '-0', '+1', '1,5', '1.2.3', ' 1', '1 ', 'NaN', 'Infinity', '0x1']) {
     assert.equal(refusalOf(SETTINGS.minEntropyBits, text), 'a decimal number from 0 to 8', JSON.stringify(text));
   }
 });
 
-test('parseSetting: every decimal is taken at its bounds and refused just past them', () => {
+test('SETTINGS: every decimal is taken at its bounds and refused just past them', () => {
   for (const setting of ALL) {
     if (setting.kind !== 'decimal') continue;
-    assert.equal(parseSetting(setting, String(setting.minimum)), setting.minimum);
-    assert.equal(parseSetting(setting, String(setting.maximum)), setting.maximum);
-    assert.equal(parseSetting(setting, `${setting.maximum}.001`), undefined);
+    assert.equal(setting.parse(String(setting.minimum)), setting.minimum);
+    assert.equal(setting.parse(String(setting.maximum)), setting.maximum);
+    assert.equal(setting.parse(`${setting.maximum}.001`), undefined);
   }
 });
 
-test('parseSetting: flags take four words for each value, in any case', () => {
+test('SETTINGS: flags take four words for each value, in any case', () => {
   const setting = SETTINGS.pkiEnabled;
-  for (const word of ['1', 'true', 'yes', 'on', 'TRUE', 'Yes', 'oN']) assert.equal(parseSetting(setting, word), true, word);
+  for (const word of ['1', 'true', 'yes', 'on', 'TRUE', 'Yes', 'oN']) assert.equal(setting.parse(word), true, word);
   for (const word of ['0', 'false', 'no', 'off', 'FALSE', 'No', 'OFF']) {
-    assert.equal(parseSetting(setting, word), false, word);
+    assert.equal(setting.parse(word), false, word);
   }
   for (const word of ['2', 'y', 'n', 't', 'f', 'enabled', ' 1', '1 ', '01', 'tru', 'null']) {
     assert.equal(refusalOf(setting, word), 'one of 1, true, yes, on, 0, false, no, off', JSON.stringify(word));
   }
 });
 
-test('parseSetting: a host is an address or a name, without brackets and port', () => {
+test('SETTINGS: a host is an address or a name, without brackets and port', () => {
   for (const host of ['0.0.0.0', '::', '::1', 'localhost', 'paste.example.org', 'my_host-1']) {
-    assert.equal(parseSetting(SETTINGS.host, host), host);
+    assert.equal(SETTINGS.host.parse(host), host);
   }
   for (const host of ['[::1]', 'a b', 'http://a', 'a/b', 'a\n', 'ä']) {
     assert.equal(refusalOf(SETTINGS.host, host), 'an address or host name', JSON.stringify(host));
   }
 });
 
-test('parseSetting: a prefix is a path without a slash at its end', () => {
-  for (const prefix of ['/paste', '/a/b', '/a.b_c~d-e']) assert.equal(parseSetting(SETTINGS.urlPrefix, prefix), prefix);
+test('SETTINGS: a prefix is a path without a slash at its end', () => {
+  for (const prefix of ['/paste', '/a/b', '/a.b_c~d-e']) assert.equal(SETTINGS.urlPrefix.parse(prefix), prefix);
   for (const prefix of ['/', 'paste', '/paste/', '//paste', '/a b', '/a?b', '/a#b', '/%20', "/'", '/a\n']) {
     assert.notEqual(refusalOf(SETTINGS.urlPrefix, prefix), undefined, JSON.stringify(prefix));
   }
 });
 
-test('parseSetting: the database is a file, never one in memory', () => {
+test('SETTINGS: the database is a file, never one in memory', () => {
   for (const path of ['pasted.db', '/var/lib/pasted/x y.db', './:memory:']) {
-    assert.equal(parseSetting(SETTINGS.databasePath, path), path);
+    assert.equal(SETTINGS.databasePath.parse(path), path);
   }
   for (const path of [':memory:', 'a\0b']) assert.equal(refusalOf(SETTINGS.databasePath, path), 'the path of a file');
 });
 
-test('parseSetting: networks are separated by commas, with spaces or without', () => {
-  assert.deepEqual(parseSetting(SETTINGS.trustedProxies, '10.0.0.0/8,::1'), ['10.0.0.0/8', '::1']);
-  assert.deepEqual(parseSetting(SETTINGS.trustedProxies, ' 10.0.0.0/8 , ::1 '), ['10.0.0.0/8', '::1']);
+test('SETTINGS: networks are separated by commas, with spaces or without', () => {
+  assert.deepEqual(SETTINGS.trustedProxies.parse('10.0.0.0/8,::1'), ['10.0.0.0/8', '::1']);
+  assert.deepEqual(SETTINGS.trustedProxies.parse(' 10.0.0.0/8 , ::1 '), ['10.0.0.0/8', '::1']);
   for (const text of [',', '10.0.0.0/8,', ',::1', '10.0.0.0/33', 'localhost', '::1;::2', '10.0.0.1 10.0.0.2', ' ']) {
     assert.match(refusalOf(SETTINGS.trustedProxies, text) ?? '', /^addresses and CIDR blocks/, JSON.stringify(text));
   }
 });
 
-test('parseSetting: a secret is one line of text that decoding has not damaged', () => {
+test('SETTINGS: a secret is one line of text that decoding has not damaged', () => {
   for (const secret of ['x', ' spaces stay ', 'ünïcode', '0', "quo'te\"s"]) {
-    assert.equal(parseSetting(SETTINGS.powSecret, secret), secret);
+    assert.equal(SETTINGS.powSecret.parse(secret), secret);
   }
   for (const secret of ['two\nlines', 'line\r', 'tab\t', 'nul\0', 'del\u007f', 'bytes\ufffd']) {
     assert.equal(refusalOf(SETTINGS.powSecret, secret), 'one line of UTF-8 text without control characters');
