@@ -35,18 +35,15 @@ export const SPENDABLE_SECONDS = HOUR_SECONDS;
 /** Where to get a new challenge. */
 const CHALLENGE_PATHS: Readonly<Record<Purpose, string>> = { paste: '/challenge', register: '/register/challenge' };
 
-/** What the classes below are made of. */
-interface Basics {
+/** Those of Parts (parts.ts, which imports this file). */
+interface ChallengeParts {
   readonly config: Config;
   readonly store: Pick<Store, 'challenges'>;
   readonly antiflood: Antiflood;
-  readonly queue: WorkQueue;
   readonly clock: Clock;
   readonly random: RandomBytes;
   readonly count: Count;
 }
-
-type ChallengeParts = Omit<Basics, 'queue'>;
 
 /**
  * Proof-of-work for callers. The store decides whether a challenge was used before, in the transaction that stores what
@@ -56,20 +53,15 @@ export class Challenges {
   readonly #parts: ChallengeParts;
   #key: HmacKey;
 
-  /** @param parts `key` signs and checks tokens, and is the same from one start to the next. */
+  /** `key` signs and checks tokens, and is the same from one start to the next. */
   constructor(parts: ChallengeParts & { readonly key: Uint8Array }) {
     this.#parts = parts;
     this.#key = hmacKey(parts.key);
   }
 
-  /** Tokens that the key before has signed are refused from now on, and their holders ask for new ones. */
+  /** Tokens that the key before has signed are refused from now on. */
   replaceKey(key: Uint8Array): void {
     this.#key = hmacKey(key);
-  }
-
-  /** What is asked for a paste in quiet times. */
-  get pasteBaseBits(): number {
-    return this.#parts.config.powDifficultyBits;
   }
 
   /** What a new challenge asks for; 0 when no work is asked for. */
@@ -120,7 +112,7 @@ export class Challenges {
   }
 }
 
-type RateParts = Pick<Basics, 'config' | 'clock' | 'count'>;
+type RateParts = Pick<ChallengeParts, 'config' | 'clock' | 'count'>;
 
 /** How often one client address may create and look up. */
 export class Rates {
@@ -129,21 +121,18 @@ export class Rates {
   readonly #lookups: SlidingWindow;
 
   constructor(parts: RateParts) {
-    const { config } = parts;
-    const cleanupThreshold = config.rateCleanupThreshold;
+    const { rateWindowSeconds, rateMaxEntries, lookupRateWindowSeconds, lookupRateMaxEntries } = parts.config;
     this.#parts = parts;
-    this.#creations = new SlidingWindow({
-      windowMs: config.rateWindowSeconds * 1000, maxKeys: config.rateMaxEntries, cleanupThreshold,
-    });
-    this.#lookups = new SlidingWindow({
-      windowMs: config.lookupRateWindowSeconds * 1000, maxKeys: config.lookupRateMaxEntries, cleanupThreshold,
-    });
+    this.#creations = this.#window(rateWindowSeconds, rateMaxEntries);
+    this.#lookups = this.#window(lookupRateWindowSeconds, lookupRateMaxEntries);
   }
 
-  /**
-   * Counts a creation, or an update that carries content or sets a password. Gives where the caller stands then, null
-   * when there is no limit.
-   */
+  #window(seconds: number, maxKeys: number): SlidingWindow {
+    const cleanupThreshold = this.#parts.config.rateCleanupThreshold;
+    return new SlidingWindow({ windowMs: seconds * 1000, maxKeys, cleanupThreshold });
+  }
+
+  /** Counts a creation, or an update that carries content or sets a password. Null when there is no limit. */
   countCreation(clientAddress: string, caller: Caller): RateStanding | null {
     const { config, clock, count } = this.#parts;
     if (config.rateMax === 0) return null;
@@ -185,10 +174,7 @@ export function maxPasteBytes(config: Config, caller: Caller): number {
   return hasTrustedLimits(caller) ? config.maxAuthBytes : config.maxAnonBytes;
 }
 
-/**
- * Seconds until a new paste expires: what was asked for, up to SERVICE_MAX_EXPIRY, or the tier's default. The cap is
- * for requests only: an operator may set a default above it.
- */
+/** What was asked for, up to SERVICE_MAX_EXPIRY, or the tier's default, which an operator may set above that. */
 export function ttlSeconds(config: Config, caller: Caller, requestedSeconds: number | undefined): number {
   if (requestedSeconds !== undefined) return cappedTtlSeconds(config, requestedSeconds);
   if (hasTrustedLimits(caller)) return config.expiryTrustedSeconds;
@@ -199,8 +185,8 @@ export function cappedTtlSeconds(config: Config, requestedSeconds: number): numb
   return Math.min(requestedSeconds, config.maxExpirySeconds);
 }
 
-/** Code points; the contract's limit. */
-export const MAX_PASSWORD_LENGTH = 1024;
+/** The contract's limit, in code points. */
+const MAX_PASSWORD_LENGTH = 1024;
 
 /** If the host is suspended during a check, unknown ids must not wait for as long. */
 const MAX_DECOY_DELAY_MS = 500;
@@ -208,16 +194,16 @@ const MAX_DECOY_DELAY_MS = 500;
 /** The running median is taken over so many checks; odd, so that it is one of them. */
 const MEDIAN_OF = 15;
 
-/** How long a full queue takes to say so; else clients that ask again at once would be most of the work. */
+/** How long a full queue takes to say so: else clients that ask again at once would be most of the work. */
 const REFUSAL_MS = 500;
 
-/** What a password can protect. */
 interface Lockable {
   readonly passwordHash: string | null;
 }
 
-interface PasswordParts extends Pick<Basics, 'queue' | 'clock' | 'random'> {
-  /** How long a check takes here. When not given, the first check is made and measured at once. */
+interface PasswordParts extends Pick<ChallengeParts, 'clock' | 'random'> {
+  readonly queue: WorkQueue;
+  /** How long a check takes here. When not given, a first check is made and measured at once. */
   readonly checkMs?: number | undefined;
 }
 
@@ -273,7 +259,8 @@ export class Passwords {
   /** Takes as long as a wrong password, without its work. */
   async #refuseUnknown(): Promise<never> {
     await this.#firstCheck;
-    await delay(Math.min(median(this.#recentMs), MAX_DECOY_DELAY_MS));
+    const median = this.#recentMs.toSorted((one, other) => one - other)[this.#recentMs.length >> 1]!;
+    await delay(Math.min(median, MAX_DECOY_DELAY_MS));
     throw new Refusal('pasteNotFound');
   }
 
@@ -287,7 +274,6 @@ export class Passwords {
   }
 }
 
-/** Refuses a password that is too long. */
 export function requireAcceptablePassword(password: string | undefined): void {
   if (password === undefined || password.length <= MAX_PASSWORD_LENGTH) return;
   if ([...password].length > MAX_PASSWORD_LENGTH) throw new Refusal('passwordTooLong');
@@ -298,7 +284,7 @@ export function requireAcceptablePassword(password: string | undefined): void {
  * has waited too long. `client` is an address, or a name of its own for work that serves everybody.
  */
 export async function inTurn<Result>(queue: WorkQueue, client: string, work: () => Promise<Result>): Promise<Result> {
-  const leave = await enter(queue, clientKey(client));
+  const leave = await queue.enter(clientKey(client)).catch(refuseFullQueue);
   try {
     return await work();
   } finally {
@@ -306,22 +292,12 @@ export async function inTurn<Result>(queue: WorkQueue, client: string, work: () 
   }
 }
 
-async function enter(queue: WorkQueue, client: string): Promise<() => void> {
-  try {
-    return await queue.enter(client);
-  } catch (error) {
-    if (!(error instanceof WorkQueueFull)) throw error;
-    await delay(REFUSAL_MS);
-    throw new Refusal('passwordQueueFull', {}, { retryAfterSeconds: 1 });
-  }
+async function refuseFullQueue(error: unknown): Promise<never> {
+  if (!(error instanceof WorkQueueFull)) throw error;
+  await delay(REFUSAL_MS);
+  throw new Refusal('passwordQueueFull', {}, { retryAfterSeconds: 1 });
 }
 
-async function delay(ms: number): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, ms));
-}
-
-/** Of at least one value. */
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((left, right) => left - right);
-  return sorted[sorted.length >> 1]!;
+function delay(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

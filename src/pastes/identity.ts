@@ -11,14 +11,14 @@ import { SlidingWindow } from '../limits/windows.ts';
 import type { Store } from '../store/open.ts';
 import { type AuditEvent, type Certificate, StoreError } from '../store/store.ts';
 
-/** Who a request comes from, as far as it is known. */
+/** Who is named in the audit log; both are null for the operator. */
 export interface Requester {
   readonly fingerprint: string | null;
   readonly clientAddress: string | null;
 }
 
-/** With the certificate in DER where the whole of it was shown. */
-export interface Presenter extends Requester {
+/** What a request presents, not looked up yet; the certificate in DER where the whole of it was shown. */
+interface Presenter extends Requester {
   readonly certificate?: Uint8Array | undefined;
 }
 
@@ -34,7 +34,7 @@ interface IdentityParts {
 
 export class Identity {
   readonly #parts: IdentityParts;
-  /** Of certificates that were verified. A connection shows the same bytes with each of its requests. */
+  /** By certificate, null for those of others. A connection shows the same bytes with each of its requests. */
   readonly #serials = new WeakMap<Uint8Array, string | null>();
   readonly #failures = new SlidingWindow({
     windowMs: MINUTE_SECONDS * 1000, maxKeys: FAILURE_CLIENTS, cleanupThreshold: 1,
@@ -55,13 +55,15 @@ export class Identity {
 
   async #holderOf(presented: string, { certificate: shown, clientAddress }: Presenter): Promise<Caller> {
     const { store: { certificates }, clock } = this.#parts;
-    const known = await certificates.findByFingerprint(presented);
-    const serial = known === undefined && shown !== undefined ? await this.#serialOf(shown) : null;
-    const certificate = known ?? (serial === null ? undefined : await certificates.findBySerial(serial));
-    if (certificate === undefined && serial === null) return { tier: 'untrusted', fingerprint: presented };
-    const fingerprint = certificate?.fingerprint ?? presented;
-    const status = certificate === undefined ? 'unknown' : statusOf(certificate, unixSeconds(clock));
-    if (status === 'valid') return { tier: certificate?.isAdmin === true ? 'admin' : 'trusted', fingerprint };
+    let recorded = await certificates.findByFingerprint(presented);
+    if (recorded === undefined) {
+      const serial = shown === undefined ? null : await this.#serialOf(shown);
+      if (serial === null) return { tier: 'untrusted', fingerprint: presented };
+      recorded = await certificates.findBySerial(serial);
+    }
+    const fingerprint = recorded?.fingerprint ?? presented;
+    const status = recorded === undefined ? 'unknown' : statusOf(recorded, unixSeconds(clock));
+    if (status === 'valid') return { tier: recorded?.isAdmin === true ? 'admin' : 'trusted', fingerprint };
     await this.#noteFailure({ fingerprint, clientAddress }, status);
     return ANONYMOUS;
   }
@@ -80,7 +82,7 @@ export class Identity {
     return serial;
   }
 
-  async #noteFailure(requester: Requester, reason: 'revoked' | 'expired' | 'unknown'): Promise<void> {
+  async #noteFailure(requester: Requester, reason: string): Promise<void> {
     const { store, audit, clock } = this.#parts;
     const client = clientKey(requester.clientAddress ?? '');
     if (!this.#failures.take(client, FAILURES_NOTED, clock.monotonicMs()).allowed) return;
@@ -93,10 +95,8 @@ export class Identity {
   }
 }
 
-export type CertificateStatus = 'valid' | 'revoked' | 'expired';
-
 /** `expired` is never stored: it is a matter of the moment. */
-export function statusOf(certificate: Certificate, nowSeconds: number): CertificateStatus {
+export function statusOf(certificate: Certificate, nowSeconds: number): 'valid' | 'revoked' | 'expired' {
   if (certificate.revokedAt !== null) return 'revoked';
   return certificate.expiresAt <= nowSeconds ? 'expired' : 'valid';
 }
@@ -119,13 +119,9 @@ export type AuditEventName = (typeof AUDIT_EVENTS)[number];
 
 export type Audit = ReturnType<typeof createAudit>;
 
-/**
- * An event that records a change is written by the store's call for that change. Here it is only made, and put among
- * the log lines once it has happened.
- */
+/** Makes events and logs them; the store writes them, in the transaction of the change that they record. */
 export function createAudit({ clock, log }: { readonly clock: Clock; readonly log: Log }) {
   return {
-    /** An event of this moment. */
     event: (name: AuditEventName, outcome: AuditEvent['outcome'], by: Requester, details: LogDetails): AuditEvent => ({
       time: unixSeconds(clock),
       event: name,
@@ -134,7 +130,7 @@ export function createAudit({ clock, log }: { readonly clock: Clock; readonly lo
       clientIp: by.clientAddress,
       details,
     }),
-    /** Writes the log line of an event that has been stored. */
+    /** Once the event has been stored. */
     announce: ({ event, outcome, clientId, clientIp, details }: AuditEvent): void => {
       log({
         level: outcome === 'success' ? 'info' : 'warning',

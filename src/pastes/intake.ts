@@ -2,7 +2,6 @@
 // goes while it arrives. Small content stays in memory; larger content goes to the store a chunk at a time, so that
 // memory is bounded by the chunks in flight.
 
-import type { Config } from '../config/settings.ts';
 import type { Caller } from '../core/callers.ts';
 import {
   type ByteSink, type ByteSource, type ContentFacts, ContentScan, freeBytes, JoinedBytes, mediaTypeOf, TEXT_TYPE,
@@ -12,7 +11,7 @@ import { Refusal } from '../core/refusals.ts';
 import type { RandomBytes } from '../core/time.ts';
 import { SHA256 } from '../crypto/digest.ts';
 import type { ContentStore, Upload } from '../store/content.ts';
-import { type ChangedContent, CHUNK_BYTES, INLINE_BYTES, passesQuota, type UploadQuota } from '../store/store.ts';
+import { type ChangedContent, CHUNK_BYTES, INLINE_BYTES, passesQuota } from '../store/store.ts';
 import { maxPasteBytes, requireAcceptablePassword } from './admission.ts';
 import type { Parts } from './parts.ts';
 
@@ -29,26 +28,68 @@ export interface Offer {
   readonly source: ByteSource;
   /** `Content-Length`; undefined when the body is chunked. */
   readonly declaredBytes: number | undefined;
-  /** Whether the body is JSON with the content in it. */
+  /** The body is JSON with the content in it. */
   readonly isJson: boolean;
-  /** The media type that the caller names, as sent. */
+  /** As sent. */
   readonly contentType: string | undefined;
   readonly password: string | undefined;
   /** Seconds from now; undefined for the tier's default in a new paste, and for no change in another. */
   readonly requestedTtlSeconds: number | undefined;
 }
 
-/** Content that has arrived whole and is acceptable. Its chunks are discarded at the end of its scope, unless kept. */
-export class ReceivedContent implements AsyncDisposable {
-  readonly stored: ChangedContent;
-  #chunks: ChunkWriter | undefined;
+/** Step 1: refuses a raw body by its declared length, before any of it is read. */
+export function requireDeclaredSize({ config }: Parts, { caller, declaredBytes = 0, isJson }: Offer): void {
+  const maxSize = maxPasteBytes(config, caller);
+  if (!isJson && declaredBytes > maxSize) throw tooLarge(caller, declaredBytes, maxSize);
+}
 
-  constructor(stored: ChangedContent, chunks: ChunkWriter | undefined) {
-    this.stored = stored;
-    this.#chunks = chunks;
+function tooLarge({ fingerprint }: Caller, size: number, maxSize: number): Refusal {
+  return new Refusal('pasteTooLarge', { size, maxSize, authenticated: fingerprint !== null });
+}
+
+type IntakeParts = Pick<Parts, 'config' | 'store' | 'random'>;
+
+/**
+ * Step 4: content on its way in. It is gathered in memory, and from INLINE_BYTES on written in chunks, which are
+ * discarded at the end of its scope unless the store has taken them over.
+ */
+export class Intake implements AsyncDisposable {
+  readonly #parts: IntakeParts;
+  readonly #offer: Offer;
+  /** 0 unless known: how much of a JSON document is content is not known in advance. */
+  readonly #declaredBytes: number;
+  readonly #maxBytes: number;
+  readonly #scan: ContentScan;
+  /** Not scanned yet: content that stays small is scanned at the end, as a whole. */
+  readonly #small = new JoinedBytes(INLINE_BYTES);
+  /** Undefined as long as the content is small. */
+  #chunks: ChunkWriter | undefined;
+  #seenBytes = 0;
+
+  constructor(parts: IntakeParts, offer: Offer) {
+    this.#parts = parts;
+    this.#offer = offer;
+    this.#declaredBytes = offer.isJson ? 0 : (offer.declaredBytes ?? 0);
+    this.#maxBytes = maxPasteBytes(parts.config, offer.caller);
+    this.#scan = new ContentScan({ sha256: SHA256, entropy: parts.config.minEntropyBits > 0 });
   }
 
-  /** To be called when the store has taken it over. */
+  /** Takes all of it in and checks it. `replacedBytes` is the size of the content whose room it may have. */
+  async receive(replacedBytes = 0): Promise<ChangedContent> {
+    const { source, isJson, contentType } = this.#offer;
+    await this.#requireRoom(replacedBytes);
+    if (isJson) await pipeJson(source, this.#take);
+    else await source(this.#take);
+    const content = this.#chunks === undefined ? this.#small.take() : null;
+    const facts = this.#scan.finish(content ?? undefined);
+    await this.#chunks?.finish();
+    this.#requireAcceptable(facts);
+    const { bytes: size, sha256, isText } = facts;
+    const mimeType = mediaTypeOf(isText, isJson ? undefined : contentType);
+    return { mimeType, size, sha256, contentId: this.#chunks?.upload.contentId ?? null, content };
+  }
+
+  /** To be called when the store has taken the chunks over. */
   keep(): void {
     this.#chunks = undefined;
   }
@@ -56,52 +97,57 @@ export class ReceivedContent implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#chunks?.discard();
   }
-}
 
-/** Step 1: refuses a raw body by its declared length, before any of it is read. */
-export function requireDeclaredSize({ config }: Pick<Parts, 'config'>, offer: Offer): void {
-  const { caller, declaredBytes = 0, isJson } = offer;
-  if (!isJson && declaredBytes > maxPasteBytes(config, caller)) throw tooLarge(config, caller, declaredBytes);
-}
-
-type IntakeParts = Pick<Parts, 'config' | 'store' | 'random'>;
-
-/**
- * Step 4: takes the content in and checks it. When anything fails, no chunk of it stays behind. `replacedBytes` is the
- * size of the content that it takes the place of, whose room it may have.
- */
-export async function receive(parts: IntakeParts, offer: Offer, replacedBytes = 0): Promise<ReceivedContent> {
-  // How much of a JSON document is content is not known in advance.
-  const declaredBytes = offer.isJson ? 0 : (offer.declaredBytes ?? 0);
-  await requireRoom(parts, declaredBytes, replacedBytes);
-  const { maxStorageBytes } = parts.config;
-  const quota = maxStorageBytes === 0 ? null : { maxStoredBytes: maxStorageBytes, declaredBytes };
-  const intake = new Intake(parts, offer, quota);
-  try {
-    if (offer.isJson) await pipeJson(offer.source, intake.take);
-    else await offer.source(intake.take);
-    const { facts, content } = await intake.end();
-    requireAcceptable(parts.config, offer, facts);
-    const mimeType = mediaTypeOf(facts.isText, offer.isJson ? undefined : offer.contentType);
-    const contentId = intake.chunks?.contentId ?? null;
-    const stored = { mimeType, size: facts.bytes, sha256: facts.sha256, contentId, content };
-    return new ReceivedContent(stored, intake.chunks);
-  } catch (error) {
-    await intake.chunks?.discard();
-    throw error;
+  /** A full store says so before it takes megabytes. All of it is decided again when the content is written. */
+  async #requireRoom(replacedBytes: number): Promise<void> {
+    const { config, store } = this.#parts;
+    const declaredBytes = this.#declaredBytes;
+    if (!store.hasRoomFor(declaredBytes)) throw new Refusal('storageFull');
+    if (config.maxStorageBytes === 0) return;
+    const contentBytes = declaredBytes - replacedBytes;
+    // Chunks are written before what they replace can go.
+    const unwrittenBytes = declaredBytes <= INLINE_BYTES ? contentBytes : declaredBytes;
+    const usage = await store.pastes.usage();
+    if (passesQuota(usage, config.maxStorageBytes, { contentBytes, unwrittenBytes })) throw new Refusal('storageFull');
   }
-}
 
-/** A full store says so before it takes megabytes. All of it is decided again when the content is written. */
-async function requireRoom(parts: IntakeParts, declaredBytes: number, replacedBytes: number): Promise<void> {
-  const { config, store } = parts;
-  if (!store.hasRoomFor(declaredBytes)) throw new Refusal('storageFull');
-  if (config.maxStorageBytes === 0) return;
-  const contentBytes = declaredBytes - replacedBytes;
-  // Chunks are written before what they replace can go.
-  const unwrittenBytes = declaredBytes <= INLINE_BYTES ? contentBytes : declaredBytes;
-  const usage = await store.pastes.usage();
-  if (passesQuota(usage, config.maxStorageBytes, { contentBytes, unwrittenBytes })) throw new Refusal('storageFull');
+  readonly #take: ByteSink = (bytes) => {
+    this.#seenBytes += bytes.length;
+    if (this.#seenBytes > this.#maxBytes) {
+      requireAcceptablePassword(this.#offer.password);
+      throw tooLarge(this.#offer.caller, this.#seenBytes, this.#maxBytes);
+    }
+    if (this.#chunks === undefined && this.#seenBytes <= INLINE_BYTES) {
+      this.#small.add(bytes);
+      return undefined;
+    }
+    this.#chunks ??= this.#beginChunks();
+    this.#scan.update(bytes);
+    return this.#chunks.add(bytes);
+  };
+
+  #beginChunks(): ChunkWriter {
+    const { config: { maxStorageBytes }, store: { contents }, random } = this.#parts;
+    const quota = maxStorageBytes === 0 ? null : { maxStoredBytes: maxStorageBytes, declaredBytes: this.#declaredBytes };
+    const chunks = new ChunkWriter(contents.chunks, contents.upload(newId(random), quota));
+    const before = this.#small.take();
+    this.#scan.update(before);
+    // It does not fill a chunk, so that there is nothing to wait for.
+    void chunks.add(before);
+    return chunks;
+  }
+
+  #requireAcceptable({ bytes, isText, entropyBits }: ContentFacts): void {
+    const { config } = this.#parts;
+    if (bytes === 0) throw new Refusal('noContent');
+    requireAcceptablePassword(this.#offer.password);
+    if (bytes < config.minBytes) throw new Refusal('pasteTooSmall', { size: bytes, minSize: config.minBytes });
+    const hint = 'compress or encrypt the content first';
+    if (config.requireBinary && isText) throw new Refusal('textRefused', { hint, detected: TEXT_TYPE });
+    if (entropyBits === undefined || bytes < config.minEntropyBytes || entropyBits >= config.minEntropyBits) return;
+    const entropy = Math.floor(entropyBits * 1000) / 1000;
+    throw new Refusal('entropyTooLow', { hint, entropy, minEntropy: config.minEntropyBits });
+  }
 }
 
 async function pipeJson(source: ByteSource, sink: ByteSink): Promise<void> {
@@ -110,98 +156,20 @@ async function pipeJson(source: ByteSource, sink: ByteSink): Promise<void> {
   reader.end();
 }
 
-function tooLarge(config: Config, caller: Caller, size: number): Refusal {
-  const maxSize = maxPasteBytes(config, caller);
-  return new Refusal('pasteTooLarge', { size, maxSize, authenticated: caller.fingerprint !== null });
-}
-
-function requireAcceptable(config: Config, offer: Offer, { bytes, isText, entropyBits }: ContentFacts): void {
-  if (bytes === 0) throw new Refusal('noContent');
-  requireAcceptablePassword(offer.password);
-  if (bytes < config.minBytes) throw new Refusal('pasteTooSmall', { size: bytes, minSize: config.minBytes });
-  const hint = 'compress or encrypt the content first';
-  if (config.requireBinary && isText) throw new Refusal('textRefused', { hint, detected: TEXT_TYPE });
-  if (entropyBits === undefined || bytes < config.minEntropyBytes || entropyBits >= config.minEntropyBits) return;
-  const entropy = Math.floor(entropyBits * 1000) / 1000;
-  throw new Refusal('entropyTooLow', { hint, entropy, minEntropy: config.minEntropyBits });
-}
-
-/** Content on its way in: gathered in memory, and from INLINE_BYTES on written in chunks. */
-class Intake {
-  /** Undefined as long as the content is small. */
-  chunks: ChunkWriter | undefined;
-  readonly #parts: IntakeParts;
-  readonly #offer: Offer;
-  readonly #quota: UploadQuota | null;
-  readonly #maxBytes: number;
-  readonly #scan: ContentScan;
-  /** Not scanned yet: content that stays small is scanned at the end, as a whole. */
-  readonly #small = new JoinedBytes(INLINE_BYTES);
-  #seenBytes = 0;
-
-  constructor(parts: IntakeParts, offer: Offer, quota: UploadQuota | null) {
-    this.#parts = parts;
-    this.#offer = offer;
-    this.#quota = quota;
-    this.#maxBytes = maxPasteBytes(parts.config, offer.caller);
-    this.#scan = new ContentScan({ sha256: SHA256, entropy: parts.config.minEntropyBits > 0 });
-  }
-
-  readonly take: ByteSink = (bytes) => {
-    this.#seenBytes += bytes.length;
-    if (this.#seenBytes > this.#maxBytes) this.#refuseSize();
-    if (this.chunks === undefined && this.#seenBytes <= INLINE_BYTES) {
-      this.#small.add(bytes);
-      return undefined;
-    }
-    this.chunks ??= this.#beginChunks();
-    this.#scan.update(bytes);
-    return this.chunks.add(bytes);
-  };
-
-  /** After the last bytes: what was found out about them, and they themselves when they are in memory. */
-  async end(): Promise<{ readonly facts: ContentFacts; readonly content: Uint8Array | null }> {
-    if (this.chunks === undefined) {
-      const content = this.#small.take();
-      return { facts: this.#scan.finish(content), content };
-    }
-    const facts = this.#scan.finish();
-    await this.chunks.finish();
-    return { facts, content: null };
-  }
-
-  #refuseSize(): never {
-    requireAcceptablePassword(this.#offer.password);
-    throw tooLarge(this.#parts.config, this.#offer.caller, this.#seenBytes);
-  }
-
-  #beginChunks(): ChunkWriter {
-    const { contents } = this.#parts.store;
-    const chunks = new ChunkWriter(contents.chunks, contents.upload(newId(this.#parts.random), this.#quota));
-    const before = this.#small.take();
-    this.#scan.update(before);
-    // It does not fill a chunk, so that there is nothing to wait for.
-    void chunks.add(before);
-    return chunks;
-  }
-}
-
 /** Cuts bytes into chunks of exactly CHUNK_BYTES, the last one shorter, and keeps a few on their way to the disk. */
 class ChunkWriter {
-  readonly contentId: string;
+  readonly upload: Upload;
   readonly #buffers: ContentStore['chunks'];
-  readonly #upload: Upload;
   /** The one that is being filled. */
   #chunk: ReturnType<ContentStore['chunks']['take']> | undefined;
   #filledBytes = 0;
   readonly #inFlight: Promise<void>[] = [];
-  /** From then on no buffer is taken, and what a source still adds is dropped. */
+  /** No more buffers are taken then, and what a source still adds is dropped. */
   #isDiscarded = false;
 
   constructor(buffers: ContentStore['chunks'], upload: Upload) {
-    this.contentId = upload.contentId;
+    this.upload = upload;
     this.#buffers = buffers;
-    this.#upload = upload;
   }
 
   add(bytes: Uint8Array): void | Promise<void> {
@@ -235,7 +203,7 @@ class ChunkWriter {
 
   #send(): void {
     if (this.#chunk === undefined) return;
-    const written = this.#upload.write(this.#chunk.subarray(0, this.#filledBytes));
+    const written = this.upload.write(this.#chunk.subarray(0, this.#filledBytes));
     this.#chunk = undefined;
     this.#filledBytes = 0;
     // A failure is reported where the promise is awaited; until then it must not count as unhandled.
@@ -254,14 +222,14 @@ class ChunkWriter {
     if (this.#chunk !== undefined) this.#buffers.giveBack(this.#chunk);
     this.#chunk = undefined;
     await Promise.allSettled(this.#inFlight);
-    await this.#upload.discard();
+    await this.upload.discard();
   }
 }
 
 /** How many random bytes an id is made of: 128 bits, since whoever knows an id may read (OWASP ASVS 5.0, 11.5.1). */
 export const ID_BYTES = 16;
 
-/** For a paste, and for content in chunks. */
+/** Of a paste, and of content in chunks. */
 export function newId(random: RandomBytes): string {
   return idFromBytes(random(ID_BYTES));
 }

@@ -11,10 +11,10 @@ import type { ContentReader } from '../store/content.ts';
 import type { CreationTerms, NewPaste, Page, Paste, PasteFilter, PasteWithContent, Refused } from '../store/store.ts';
 import { cappedTtlSeconds, ttlSeconds, type Work } from './admission.ts';
 import { requireAdmin, requireIdentity } from './identity.ts';
-import { newId, type Offer, receive, requireDeclaredSize } from './intake.ts';
+import { Intake, newId, type Offer, requireDeclaredSize } from './intake.ts';
 import type { Parts } from './parts.ts';
 
-/** A PUT or DELETE may take the chunks of a paste between its lookup and their opening: then it is looked up again. */
+/** A PUT or DELETE may take the chunks of a paste between its lookup and their opening: it is looked up again then. */
 const OPEN_ATTEMPTS = 3;
 
 /** Enough of an id to tell pastes apart in the audit log, and not enough to read one. */
@@ -27,8 +27,7 @@ export interface Submission extends Offer {
 
 /**
  * Stores a paste; durable when it resolves. The five steps of the decisions' "Checks on POST /": the store spends the
- * work and counts the duplicate in the transaction that stores the paste. `rate` is where the client stands with the
- * rate limit, null when there is none.
+ * work and counts the duplicate in the transaction that stores the paste. `rate` is null without a limit.
  */
 export async function createPaste(parts: Parts, submission: Submission) {
   const { config, store, passwords, challenges, rates, antiflood, clock, count } = parts;
@@ -37,7 +36,8 @@ export async function createPaste(parts: Parts, submission: Submission) {
   const spend = await challenges.require('paste', submission.work);
   const rate = rates.countCreation(clientAddress, caller);
   if (spend !== null) antiflood.record(clock.monotonicMs(), spend);
-  await using content = await receive(parts, submission);
+  await using intake = new Intake(parts, submission);
+  const content = await intake.receive();
   const passwordHash = password === undefined ? null : await passwords.hash(password, clientAddress);
   const createdAt = unixSeconds(clock);
   const paste: NewPaste = {
@@ -47,11 +47,11 @@ export async function createPaste(parts: Parts, submission: Submission) {
     expiresAt: createdAt + ttlSeconds(config, caller, submission.requestedTtlSeconds),
     burnAfterRead: submission.burnAfterRead,
     passwordHash,
-    ...content.stored,
+    ...content,
   };
   const outcome = await store.pastes.create(paste, { ...storageTerms(config), spend });
   if (outcome.refused !== null) throw notStored(parts, outcome, rate);
-  content.keep();
+  intake.keep();
   if (config.duplicateMax > 0) count('duplicateChecks', 'accepted');
   count('pastesCreated');
   return { paste, rate };
@@ -74,7 +74,6 @@ function notStored({ challenges, count }: Parts, outcome: Refused, rate: RateSta
   return new Refusal(refused, fields, { retryAfterSeconds, rate });
 }
 
-/** What a reader asks for, and with which password. */
 export interface Lookup {
   readonly id: string;
   readonly password: string | undefined;
@@ -93,12 +92,12 @@ export function describePaste(parts: ReadingParts, { id, password, clientAddress
   const { store, passwords, clock } = parts;
   const find = (): Awaitable<Paste | undefined> => store.pastes.find(id, unixSeconds(clock));
   return andThen(passwords.unlock(find, password, clientAddress), (paste) => {
-    noteAccess(parts, paste.id);
+    noteAccess(parts, paste);
     return paste;
   });
 }
 
-/** The content. A burn-after-read paste is gone when it resolves. */
+/** The content, to be released when it is not read. A burn-after-read paste is gone when it resolves. */
 export function openPaste(parts: ReadingParts, lookup: Lookup, attempt = 1): Awaitable<OpenedPaste> {
   const { store, passwords, clock } = parts;
   const { id, password, clientAddress } = lookup;
@@ -110,12 +109,12 @@ export function openPaste(parts: ReadingParts, lookup: Lookup, attempt = 1): Awa
       return openPaste(parts, lookup, attempt + 1);
     }
     if (paste.burnAfterRead) return claimBurn(parts, opened);
-    noteAccess(parts, paste.id);
+    noteAccess(parts, paste);
     return opened;
   });
 }
 
-/** Lets go of content that is not, or no longer, read. */
+/** Lets go of content that nobody will read, or read on. */
 export function release(opened: OpenedPaste): void {
   if (opened.kind === 'large') opened.reader.close();
 }
@@ -141,8 +140,8 @@ async function claimBurn({ store, clock, count }: ReadingParts, opened: OpenedPa
   return opened;
 }
 
-/** With the id of the paste, not of the request: it is the same text at each access, whose hash is known. */
-function noteAccess({ store, clock, count }: ReadingParts, id: string): void {
+/** The id is that of the paste, not of the request: the same text at each access, whose hash is known. */
+function noteAccess({ store, clock, count }: ReadingParts, { id }: Paste): void {
   store.pastes.touch(id, unixSeconds(clock));
   count('pastesAccessed');
 }
@@ -154,10 +153,7 @@ export interface Amendment extends Offer {
   readonly removesPassword: boolean;
 }
 
-/**
- * Changes a paste of the caller's own. Owning is enough: its password is not asked for. `rate` is null when nothing was
- * counted, too.
- */
+/** Changes a paste of the caller's own, whose password is not asked for. `rate` is null too when nothing was counted. */
 export async function updatePaste(parts: Parts, amendment: Amendment) {
   const { config, store, passwords, rates, clock, count } = parts;
   const { id, caller, clientAddress, hasContent, password, requestedTtlSeconds } = amendment;
@@ -168,19 +164,20 @@ export async function updatePaste(parts: Parts, amendment: Amendment) {
   if (before.burnAfterRead) throw new Refusal('burnNotUpdatable');
   // A password costs as much to hash for an update as for a new paste.
   const rate = hasContent || password !== undefined ? rates.countCreation(clientAddress, caller) : null;
-  await using content = hasContent ? await receive(parts, amendment, before.size) : null;
-  const passwordHash = password === undefined ? undefined : await passwords.hash(password, clientAddress);
+  await using intake = hasContent ? new Intake(parts, amendment) : null;
+  const content = intake === null ? undefined : await intake.receive(before.size);
+  const newHash = password === undefined ? undefined : await passwords.hash(password, clientAddress);
   const nowSeconds = unixSeconds(clock);
   const ttl = requestedTtlSeconds === undefined ? undefined : cappedTtlSeconds(config, requestedTtlSeconds);
   const changes = {
-    content: content?.stored,
-    passwordHash: amendment.removesPassword ? null : passwordHash,
+    content,
+    passwordHash: amendment.removesPassword ? null : newHash,
     expiresAt: ttl === undefined ? undefined : nowSeconds + ttl,
   };
   const outcome = await store.pastes.update(id, owner, changes, { ...storageTerms(config), nowSeconds });
   if (outcome.refused !== null) throw notStored(parts, outcome, rate);
-  content?.keep();
-  if (content !== null && config.duplicateMax > 0) count('duplicateChecks', 'accepted');
+  intake?.keep();
+  if (hasContent && config.duplicateMax > 0) count('duplicateChecks', 'accepted');
   return { paste: outcome.paste, rate };
 }
 
@@ -192,7 +189,6 @@ function requireSomething({ hasContent, password, removesPassword, requestedTtlS
   throw new Refusal('nothingToUpdate', { hint: 'send new content, X-Paste-Password, X-Remove-Password or X-Expiry' });
 }
 
-/** A paste that is to be changed, and by whom. */
 export interface Target {
   readonly id: string;
   readonly caller: Caller;
@@ -200,8 +196,8 @@ export interface Target {
 }
 
 /**
- * Before any body is read and the writer is asked; what is decided here is decided again when the change is written. A
- * refusal says whether an id is known, so it counts as a lookup; what owners do to their own never does.
+ * Before any body is read; the writer decides all of it again. A refusal says whether an id is known, so it counts as a
+ * lookup; what owners do to their own never does.
  */
 async function requireChangeable({ store, rates, clock }: Parts, target: Target, ofAnyone = false): Promise<Paste> {
   const { id, caller, clientAddress } = target;

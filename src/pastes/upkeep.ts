@@ -19,16 +19,12 @@ const CERTIFICATES_PER_STEP = 100;
 /** How soon new pastes are taken again once a full disk has room. */
 const BALLAST_SECONDS = 10;
 
-/** How often a full storage makes room when somebody wants some. */
-const MAKING_ROOM_SECONDS = 10;
-
 /** A clock that is set back by less must not make a used challenge, or a certificate, valid and unknown at once. */
 const CLOCK_MARGIN_SECONDS = HOUR_SECONDS;
 
 type Step = CleanupTask['step'];
 type StoreTaskParts = Pick<Parts, 'config' | 'store' | 'clock' | 'count'>;
 
-/** Every background task. */
 export function cleanupTasks(
   parts: StoreTaskParts & Pick<Parts, 'rates'>,
   renewRevocationList: () => Promise<void>,
@@ -78,7 +74,7 @@ async function removeExpired({ store, clock, count }: StoreTaskParts): Promise<b
   return removed === EXPIRED_PER_STEP;
 }
 
-/** Removes records that ran out, or were made, so many seconds ago or before. */
+/** Removes records of that age, since they ran out or were made. */
 function pruneStep(
   clock: Clock,
   ageSeconds: number,
@@ -111,21 +107,21 @@ function releaseStep({ upkeep }: Pick<Store, 'upkeep'>): Step {
 /** From most to least that they give: what has expired, its pages, and what the log holds of it. */
 const MAKES_ROOM = ['expired pastes', 'free pages', 'write-ahead log'];
 
-/** Started by a refusal for want of room, and not again for a while, so that a flood of them costs nothing. */
-export function createRoomMaking(run: Cleanup['run'], clock: Clock): () => void {
+/** Not more often, so that a flood of refusals for want of room costs nothing. */
+const MAKING_ROOM_MS = 10_000;
+
+/** What to call at each such refusal. */
+export function createRoomMaking(run: Cleanup['run'], clock: Clock): () => Promise<void> {
   let begunMs = -Infinity;
-  const runAll = async (): Promise<void> => {
-    for (const name of MAKES_ROOM) await run(name);
-  };
-  return () => {
+  return async () => {
     const nowMs = clock.monotonicMs();
-    if (nowMs - begunMs < MAKING_ROOM_SECONDS * 1000) return;
+    if (nowMs - begunMs < MAKING_ROOM_MS) return;
     begunMs = nowMs;
-    void runAll();
+    for (const name of MAKES_ROOM) await run(name);
   };
 }
 
-/** What the gauges of the metrics read, each at the moment it is asked for. */
+/** Each is asked for at the moment when somebody reads the metrics. */
 export function gaugeReaders(
   { store, queue, clock }: Pick<Parts, 'store' | 'queue' | 'clock'>,
   eventLoopDelay: EventLoopDelay,
@@ -157,8 +153,8 @@ const EXPIRY_NOTICE_SECONDS = 90 * DAY_SECONDS;
 const EXPIRY_ALARM_SECONDS = 30 * DAY_SECONDS;
 
 /**
- * Logs what the operator should know about certificates: that anyone can become the admin (where `isOpen`: to others
- * than this host's own users), that the authority runs out. A failing storage is for others to report.
+ * Logs what the operator should know about certificates at the start. `isOpen`: others than this host's own users can
+ * connect. A failing storage is for others to report.
  */
 export async function logDoubts({ config, store, clock, log }: Parts, isOpen: boolean): Promise<void> {
   const nowSeconds = unixSeconds(clock);
@@ -170,9 +166,10 @@ export async function logDoubts({ config, store, clock, log }: Parts, isOpen: bo
     }
     const authority = await store.authority.find();
     const expiry = authority && authorityDoubt(authority.expiresAt, nowSeconds);
-    if (expiry === undefined) return;
-    const details = { message: `the certificate authority ${expiry.message}` };
-    log({ level: expiry.level, logger: 'pki', event: 'CA runs out', details });
+    if (expiry !== undefined) {
+      const message = `the certificate authority ${expiry.message}`;
+      log({ level: expiry.level, logger: 'pki', event: 'CA runs out', details: { message } });
+    }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
   }

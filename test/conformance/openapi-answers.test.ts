@@ -251,7 +251,7 @@ test('openapi: the longest texts that are described are taken, and those of one 
 
 test('openapi: GET /health of a service that stops is as described', async (t) => {
   const { config } = await startApp(t);
-  const challenges = { difficultyBits: () => 0, pasteBaseBits: 0 };
+  const challenges = { difficultyBits: () => 0 };
   const healthy = { healthy: () => Promise.resolve(true) } as Store;
   const parts = { config, store: healthy, challenges } as unknown as Parts;
   const { health } = serviceHandlers(parts, { whyUnavailable: () => undefined, isStopping: () => true });

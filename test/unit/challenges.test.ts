@@ -61,7 +61,6 @@ async function refusedAs(required: Promise<unknown>, name: RefusalName, purpose:
 
 test('issue: signed for its purpose, valid for the setting\'s time, at the difficulty of the moment', () => {
   const { challenges, nowSeconds, bits } = challengesOf({ paste: 7, register: 24 });
-  assert.equal(challenges.pasteBaseBits, 5);
   for (const [purpose, difficultyBits] of [['paste', 7], ['register', 24]] as const) {
     const issued = challenges.issue(purpose) ?? assert.fail('there is work to do');
     const { token, ...challenge } = issued;

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
 import { ANONYMOUS } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import { type Offer, receive } from '../../src/pastes/intake.ts';
+import { Intake, type Offer } from '../../src/pastes/intake.ts';
 import type { Store } from '../../src/store/open.ts';
 import { testConfig } from '../support/test-config.ts';
 
@@ -45,8 +45,8 @@ async function offered(options: Circumstances) {
     requestedTtlSeconds: undefined,
     ...options.offer,
   };
-  const received = receive({ config, store, random: () => assert.fail('no chunk') }, offer, replacedBytes);
-  const outcome = await received.then(({ stored }) => stored.size, (error: unknown) => {
+  const intake = new Intake({ config, store, random: () => assert.fail('no chunk') }, offer);
+  const outcome = await intake.receive(replacedBytes).then(({ size }) => size, (error: unknown) => {
     if (error instanceof Refusal) return error.refusal;
     throw error;
   });

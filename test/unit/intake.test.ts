@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ANONYMOUS } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import { type Offer, receive as receiveOffer } from '../../src/pastes/intake.ts';
+import { Intake, type Offer } from '../../src/pastes/intake.ts';
 import type { ContentStore } from '../../src/store/content.ts';
 import type { Store } from '../../src/store/open.ts';
 import { type ChangedContent, CHUNK_BYTES, INLINE_BYTES } from '../../src/store/store.ts';
@@ -80,9 +80,10 @@ async function receive(
   };
   let isThrough = false;
   const storing = async (): Promise<ChangedContent> => {
-    await using content = await receiveOffer(partsOver(store.contents, maxBytes), offerOf(source, isJson));
-    if (isKept) content.keep();
-    return content.stored;
+    await using intake = new Intake(partsOver(store.contents, maxBytes), offerOf(source, isJson));
+    const content = await intake.receive();
+    if (isKept) intake.keep();
+    return content;
   };
   const received = storing().finally(() => {
     isThrough = true;
@@ -253,7 +254,7 @@ test('receive: an upload that breaks off gives every buffer back, at whatever mo
   const contents = { chunks, upload } as unknown as ContentStore;
 
   /** As a request's body: broken off, it rejects at once, and what its sink was about to do is heard of by nobody. */
-  const begin = (pieces: readonly Uint8Array[], breaks: Promise<never>, isJson: boolean): Promise<unknown> => {
+  const begin = async (pieces: readonly Uint8Array[], breaks: Promise<never>, isJson: boolean): Promise<void> => {
     const pour: Offer['source'] = async (sink) => {
       for (const piece of pieces) await sink(piece);
     };
@@ -262,7 +263,8 @@ test('receive: an upload that breaks off gives every buffer back, at whatever mo
       poured.catch(() => {});
       return Promise.race([poured, breaks]);
     };
-    return receiveOffer(partsOver(contents, 100 * CHUNK_BYTES), offerOf(source, isJson));
+    await using intake = new Intake(partsOver(contents, 100 * CHUNK_BYTES), offerOf(source, isJson));
+    await intake.receive();
   };
   const passTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
   const text = (size: number): Uint8Array => Buffer.alloc(size, 'x');

@@ -29,53 +29,46 @@ const CLIENT_HEADERS = {
 
 const PKI_PATH = /^\/pki(?:\/|$)/;
 
-/** What the service knows of itself beside its parts. */
-export interface ServiceState {
+/** What the assembly knows beside the parts. */
+interface ServiceState {
   /** Why nobody can register; undefined when one can. */
   readonly whyUnavailable: () => string | undefined;
   readonly isStopping: () => boolean;
 }
 
-type ServiceRoutes = 'index' | 'health' | 'getChallenge' | 'getClient' | 'listAudit';
-
-export function serviceHandlers(parts: Parts, state: ServiceState): Pick<Handlers, ServiceRoutes> {
-  const offered = ROUTES.filter((route) => parts.config.pkiEnabled || !PKI_PATH.test(route.path));
+export function serviceHandlers(
+  parts: Parts,
+  { whyUnavailable, isStopping }: ServiceState,
+): Pick<Handlers, 'index' | 'health' | 'getChallenge' | 'getClient' | 'listAudit'> {
+  const { config, store } = parts;
+  const offered = ROUTES.filter((route) => config.pkiEnabled || !PKI_PATH.test(route.path));
   const endpoints = Object.fromEntries(offered.map((route) => [`${route.method} ${route.path}`, route.summary]));
-  const tiers = Object.fromEntries(TIERS_SHOWN.map((tier) => [tier, tierLimits(parts.config, tier)]));
+  const tiers = Object.fromEntries(TIERS_SHOWN.map((tier) => [tier, tierLimits(config, tier)]));
   const script = readClientScript();
   return {
-    index: ({ publicUrl }) => jsonReply(200, index(parts, { endpoints, tiers }, state.whyUnavailable(), publicUrl)),
+    index: ({ publicUrl }) => {
+      const unavailable = whyUnavailable();
+      const work = proofOfWork(parts);
+      return jsonReply(200, {
+        version: VERSION,
+        endpoints,
+        usage: usage(publicUrl, work.paste.enabled),
+        client: clientLines(publicUrl, unavailable === undefined),
+        tiers,
+        proof_of_work: work,
+        ...(unavailable === undefined ? {} : { registration: presentUnavailable(unavailable) }),
+        note: NOTE,
+      });
+    },
     // A proxy that asks while the service stops must send its clients elsewhere.
-    health: async () => healthReply(!state.isStopping() && (await parts.store.healthy())),
+    health: async () => healthReply(!isStopping() && (await store.healthy())),
     getChallenge: (request) => getChallenge(parts, request),
     getClient: ({ publicUrl }) => ({ status: 200, headers: CLIENT_HEADERS, body: addressedScript(script, publicUrl) }),
     listAudit: (request) => listAudit(parts, request),
   };
 }
 
-/** How to use the service at this moment. */
-function index(
-  { challenges }: Pick<Parts, 'challenges'>,
-  tables: { readonly endpoints: object; readonly tiers: object },
-  unavailable: string | undefined,
-  publicUrl: string,
-): object {
-  return {
-    version: VERSION,
-    endpoints: tables.endpoints,
-    usage: usage(publicUrl, challenges.difficultyBits('paste') > 0),
-    client: clientLines(publicUrl, unavailable === undefined),
-    tiers: tables.tiers,
-    proof_of_work: proofOfWork(challenges),
-    ...(unavailable === undefined ? {} : { registration: presentUnavailable(unavailable) }),
-    note: NOTE,
-  };
-}
-
-/**
- * Bytes, seconds, and requests in a window of seconds; a rate that is switched off is null. Without objects in it, so
- * that a shell can take it apart.
- */
+/** Bytes, seconds, requests in a window of seconds; no rate is null. Flat, so that a shell can take it apart. */
 function tierLimits(config: Config, tier: Tier): object {
   const caller = { tier, fingerprint: null };
   return {
@@ -89,10 +82,9 @@ function tierLimits(config: Config, tier: Tier): object {
   };
 }
 
-function proofOfWork(challenges: Parts['challenges']): object {
+function proofOfWork({ config: { powDifficultyBits: base }, challenges }: Parts) {
   const paste = challenges.difficultyBits('paste');
   const registration = challenges.difficultyBits('register');
-  const base = challenges.pasteBaseBits;
   return {
     paste: { enabled: paste > 0, difficulty: paste, base_difficulty: base, elevated: paste > base },
     register: { enabled: registration > 0, difficulty: registration },
@@ -143,10 +135,10 @@ function healthReply(isHealthy: boolean): Reply {
   return jsonReply(503, { error: 'health check failed', status: 'unhealthy', database: 'error' });
 }
 
-function getChallenge({ challenges }: Parts, request: Request): Reply {
+function getChallenge({ config, challenges }: Parts, request: Request): Reply {
   const challenge = challenges.issue('paste');
   if (request.prefersText) return textReply(200, challengeLine(challenge), { Vary: 'Accept' });
-  return jsonReply(200, presentPasteChallenge(challenge, challenges.pasteBaseBits), { Vary: 'Accept' });
+  return jsonReply(200, presentPasteChallenge(challenge, config.powDifficultyBits), { Vary: 'Accept' });
 }
 
 async function listAudit({ identity, store }: Parts, request: Request): Promise<Reply> {
