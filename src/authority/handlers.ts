@@ -5,10 +5,10 @@ import type { Awaitable } from '../core/time.ts';
 import { UUID_BYTES, uuidFromHex } from '../http/engine/head.ts';
 import { emptyReply, type Handler, jsonReply, rateHeaders, type Reply, textReply } from '../http/engine/reply.ts';
 import type { Request } from '../http/engine/request.ts';
+import { jsonBodyOf, type JsonObject, namesEtag, page, textMember, work } from '../http/input.ts';
 import {
-  hintingClient, jsonBodyOf, type JsonObject, namesEtag, page, registerCommand, textMember, work,
-} from '../http/input.ts';
-import { challengeLine, presentChallenge, presentUnavailable } from '../http/present.ts';
+  challengeLine, hintingClient, presentChallenge, presentUnavailable, registerCommand,
+} from '../http/present.ts';
 import type { Requester } from '../pastes/identity.ts';
 import type { Parts } from '../pastes/parts.ts';
 import type { StoredAuthority, StoredCrl } from '../store/store.ts';

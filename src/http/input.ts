@@ -6,7 +6,6 @@ import { Refusal } from '../core/refusals.ts';
 import { KIB } from '../core/time.ts';
 import type { Work } from '../pastes/admission.ts';
 import type { Page } from '../store/store.ts';
-import type { RequestBody } from './engine/body.ts';
 import type { RequestHeaders } from './engine/head.ts';
 import type { Request } from './engine/request.ts';
 
@@ -15,8 +14,8 @@ const POSITIVE_INTEGER = /^\d+$/;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-export function burnRequested(headers: RequestHeaders): boolean {
-  return YES.test(headers.single('x-burn-after-read') ?? '');
+export function saysYes(headers: RequestHeaders, name: 'x-burn-after-read' | 'x-remove-password'): boolean {
+  return YES.test(headers.single(name) ?? '');
 }
 
 /** Seconds; undefined for anything but a positive decimal integer. However large, it is a number that can be capped. */
@@ -27,15 +26,11 @@ export function requestedTtlSeconds(headers: RequestHeaders): number | undefined
   return seconds > 0 ? seconds : undefined;
 }
 
-/** The same for an update, which refuses anything else, since it has no default to fall back on. */
+/** The same for an update, which refuses anything else: it has no default to fall back on. */
 export function amendedTtlSeconds(headers: RequestHeaders): number | undefined {
   const seconds = requestedTtlSeconds(headers);
   if (seconds === undefined && headers.single('x-expiry') !== undefined) throw new Refusal('expiryInvalid');
   return seconds;
-}
-
-export function removesPassword(headers: RequestHeaders): boolean {
-  return YES.test(headers.single('x-remove-password') ?? '');
 }
 
 /** Undefined when absent or empty. Header values arrive as one character a byte (RFC 9110 section 5.5), here UTF-8. */
@@ -49,24 +44,13 @@ export function password(headers: RequestHeaders): string | undefined {
   }
 }
 
-/** What the request shows for its proof-of-work, still unchecked. */
 export function work(headers: RequestHeaders): Work {
   return { token: headers.single('x-pow-token'), solution: headers.single('x-pow-solution') };
 }
 
-/** Exactly `application/json`, with or without parameters. */
-export function isJson(contentType: string | undefined): boolean {
-  return isOfType(contentType, 'application/json');
-}
-
-export function isForm(contentType: string | undefined): boolean {
-  return isOfType(contentType, 'multipart/form-data');
-}
-
-function isOfType(contentType: string | undefined, type: string): boolean {
-  if (contentType === undefined) return false;
-  const [given = ''] = contentType.split(';', 1);
-  return given.trim().toLowerCase() === type;
+/** Exactly that type, with or without parameters. */
+export function isOfType(contentType: string | undefined, type: 'application/json' | 'multipart/form-data'): boolean {
+  return contentType?.split(';', 1)[0]!.trim().toLowerCase() === type;
 }
 
 /** Only identity: a decoder is an attack surface, and what was sent must be stored as it is. */
@@ -153,7 +137,7 @@ function suffixRange(lengthBytes: number, size: number): ByteRange | 'unsatisfia
   return { start: Math.max(size - lengthBytes, 0), end: size };
 }
 
-/** Whether `If-None-Match` names the entity tag: weak comparison, `*` names every one (RFC 9110 section 13.1.2). */
+/** Whether `If-None-Match` names the entity tag: weak comparison, `*` names any (RFC 9110 section 13.1.2). */
 export function namesEtag(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch.trim() === '*') return true;
   return ifNoneMatch.split(',').some((candidate) => candidate.trim().replace(/^W\//, '') === etag);
@@ -170,12 +154,15 @@ const MAX_BODY_BYTES = 32 * KIB;
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
- * A small JSON body, such as those of the PKI's endpoints, read whole within a bound: an object, empty when there is no
- * body. Refuses everything else.
+ * A small JSON body: an object, empty when there is no body. Its type must say so: pages of other sites can have a
+ * browser send other types without asking first (https://fetch.spec.whatwg.org/#cors-safelisted-request-header).
  */
-export async function readJsonObject(body: RequestBody): Promise<JsonObject> {
+export async function jsonBodyOf({ headers, body }: Pick<Request, 'headers' | 'body'>): Promise<JsonObject> {
+  const saysJson = isOfType(headers.single('content-type'), 'application/json');
+  if (!saysJson && (body.declaredBytes ?? 0) > 0) throw notJson();
   const bytes = new JoinedBytes(MAX_BODY_BYTES);
   await body.pipe((piece) => {
+    if (!saysJson && piece.length > 0) throw notJson();
     if (bytes.length + piece.length > MAX_BODY_BYTES) throw new Refusal('bodyTooLarge', { maxSize: MAX_BODY_BYTES });
     bytes.add(piece);
   });
@@ -183,19 +170,6 @@ export async function readJsonObject(body: RequestBody): Promise<JsonObject> {
   const value = parse(bytes.take());
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Refusal('bodyInvalid');
   return value as JsonObject;
-}
-
-/**
- * The same of a request that must say that its body is JSON: pages of other sites can have a browser send other types
- * without asking first (https://fetch.spec.whatwg.org/#cors-safelisted-request-header). An empty body needs no type.
- */
-export async function jsonBodyOf({ headers, body }: Pick<Request, 'headers' | 'body'>): Promise<JsonObject> {
-  if (isJson(headers.single('content-type'))) return readJsonObject(body);
-  if ((body.declaredBytes ?? 0) > 0) throw notJson();
-  await body.pipe(({ length }) => {
-    if (length > 0) throw notJson();
-  });
-  return {};
 }
 
 function notJson(): Refusal {
@@ -216,24 +190,4 @@ export function textMember(object: JsonObject, name: string, refuse: () => Refus
   if (value === undefined || value === null) return undefined;
   if (typeof value !== 'string') throw refuse();
   return value;
-}
-
-/** Gets the client from this very server. A publicUrl has nothing in it that means something to a shell. */
-export function clientDownload(publicUrl: string): string {
-  return `curl -fsS ${publicUrl}/client -o pastec`;
-}
-
-/** The client refuses to register over http unless told to: the certificate would not count there. */
-export function registerCommand(publicUrl: string): string {
-  return publicUrl.startsWith('https:') ? 'sh pastec register' : 'sh pastec register --allow-http';
-}
-
-/**
- * What to throw in place of `error`: a refusal for want of work also says with which command the client does it. The
- * hint stays one line without quotes, since shells take it out with sed.
- */
-export function hintingClient(error: unknown, publicUrl: string, command: string): unknown {
-  if (!(error instanceof Refusal && error.refusal === 'powRequired')) return error;
-  const hint = `${error.fields['hint']}; or let the client do the work: ${clientDownload(publicUrl)} && ${command}`;
-  return new Refusal('powRequired', { ...error.fields, hint }, error.terms);
 }

@@ -1,8 +1,9 @@
-// What the API says about its values: the only place with the wire's member names and representations of times. The
-// contract's "Resources and their fields" is the source. Below, the command-line client as it is handed out.
+// What the API says about its values: the only place with the wire's member names and representations of times; the
+// contract's "Resources and their fields" is the source. Below, the command-line client and the commands that run it.
 
 import { readFileSync } from 'node:fs';
 import { SETTINGS } from '../config/settings.ts';
+import { Refusal } from '../core/refusals.ts';
 import { isoSeconds } from '../core/time.ts';
 import type { IssuedChallenge } from '../pastes/admission.ts';
 import type { AuditEntry, ListedPaste, Paste } from '../store/store.ts';
@@ -10,7 +11,7 @@ import type { AuditEntry, ListedPaste, Paste } from '../store/store.ts';
 /** How much of a fingerprint is shown to others than its owner's own tools. */
 const OWNER_SHOWN_CHARACTERS = 12;
 
-/** The answer to POST /: optional members only when they say something. */
+/** The answer to POST /: some members only when they say something. */
 export function presentCreated(paste: Omit<Paste, 'sha256'>, expiryWasAsked: boolean): object {
   return {
     id: paste.id,
@@ -18,7 +19,7 @@ export function presentCreated(paste: Omit<Paste, 'sha256'>, expiryWasAsked: boo
     raw: `/${paste.id}/raw`,
     mime_type: paste.mimeType,
     created_at: paste.createdAt,
-    ...(paste.owner === null ? {} : { owner: shortOwner(paste) }),
+    ...(paste.owner === null ? {} : { owner: shortOwner(paste.owner) }),
     ...(paste.burnAfterRead ? { burn_after_read: true } : {}),
     ...(expiryWasAsked ? { expires_at: paste.expiresAt } : {}),
     ...(paste.passwordHash === null ? {} : { password_protected: true }),
@@ -57,7 +58,7 @@ export function presentUnavailable(hint: string): object {
   return { available: false, hint };
 }
 
-/** The answer to GET /challenge, which says too how the difficulty came about. */
+/** The answer to GET /challenge, which also says how the difficulty came about. */
 export function presentPasteChallenge(challenge: IssuedChallenge | null, baseBits: number): object {
   if (challenge === null) return presentChallenge(null);
   return { ...presentChallenge(challenge), base_difficulty: baseBits, elevated: challenge.difficultyBits > baseBits };
@@ -69,14 +70,11 @@ export function challengeLine(challenge: IssuedChallenge | null): string {
   return `${challenge.nonce} ${challenge.difficultyBits} ${challenge.expiresAt} ${challenge.token}`;
 }
 
-function shortOwner(paste: Pick<Paste, 'owner'>): string | null {
-  return paste.owner === null ? null : paste.owner.slice(0, OWNER_SHOWN_CHARACTERS);
+function shortOwner(owner: string): string {
+  return owner.slice(0, OWNER_SHOWN_CHARACTERS);
 }
 
-/**
- * An item of GET /pastes: every member always, times in ISO 8601. An anonymous paste, which only the admin sees, has no
- * owner.
- */
+/** An item of GET /pastes: every member always. Only the admin sees anonymous pastes, which have no owner. */
 export function presentListItem(paste: ListedPaste) {
   return {
     id: paste.id,
@@ -86,7 +84,7 @@ export function presentListItem(paste: ListedPaste) {
     expires_at: isoSeconds(paste.expiresAt),
     burn_after_read: paste.burnAfterRead,
     password_protected: paste.hasPassword,
-    owner: shortOwner(paste),
+    owner: paste.owner === null ? null : shortOwner(paste.owner),
   };
 }
 
@@ -132,4 +130,24 @@ export function addressedScript(script: string, serverUrl: string): string {
   if (!SAFE_URL.test(serverUrl)) return script;
   const [before = '', after = ''] = script.split(PLACE);
   return `${before}${PLACE.slice(0, -1)}${serverUrl}'${after}`;
+}
+
+/** For a shell: a publicUrl has nothing in it that means something to one. */
+export function clientDownload(publicUrl: string): string {
+  return `curl -fsS ${publicUrl}/client -o pastec`;
+}
+
+/** The client refuses to register over http unless told to: the certificate would not count there. */
+export function registerCommand(publicUrl: string): string {
+  return publicUrl.startsWith('https:') ? 'sh pastec register' : 'sh pastec register --allow-http';
+}
+
+/**
+ * What to throw in place of `error`: a refusal for want of work also says by which command the client does it. The
+ * hint stays one line without quotes, since shells take it out with sed.
+ */
+export function hintingClient(error: unknown, publicUrl: string, command: string): unknown {
+  if (!(error instanceof Refusal && error.refusal === 'powRequired')) return error;
+  const hint = `${error.fields['hint']}; or let the client do the work: ${clientDownload(publicUrl)} && ${command}`;
+  return new Refusal('powRequired', { ...error.fields, hint }, error.terms);
 }

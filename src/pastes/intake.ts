@@ -128,7 +128,8 @@ export class Intake implements AsyncDisposable {
 
   #beginChunks(): ChunkWriter {
     const { config: { maxStorageBytes }, store: { contents }, random } = this.#parts;
-    const quota = maxStorageBytes === 0 ? null : { maxStoredBytes: maxStorageBytes, declaredBytes: this.#declaredBytes };
+    const declaredBytes = this.#declaredBytes;
+    const quota = maxStorageBytes === 0 ? null : { maxStoredBytes: maxStorageBytes, declaredBytes };
     const chunks = new ChunkWriter(contents.chunks, contents.upload(newId(random), quota));
     const before = this.#small.take();
     this.#scan.update(before);

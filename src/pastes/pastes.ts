@@ -153,7 +153,7 @@ export interface Amendment extends Offer {
   readonly removesPassword: boolean;
 }
 
-/** Changes a paste of the caller's own, whose password is not asked for. `rate` is null too when nothing was counted. */
+/** Changes a paste of the caller's own, whose password is not asked for. `rate` is null also when nothing counted. */
 export async function updatePaste(parts: Parts, amendment: Amendment) {
   const { config, store, passwords, rates, clock, count } = parts;
   const { id, caller, clientAddress, hasContent, password, requestedTtlSeconds } = amendment;

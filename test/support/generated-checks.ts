@@ -102,7 +102,7 @@ function checkHeaders(random: Seeded): void {
   assert.ok(ttlSeconds === undefined || ttlSeconds > 0);
   const password = unlessRefused(() => input.password(headers), 'headerRepeated', 'requestMalformed');
   assert.ok(password === undefined || password.isWellFormed());
-  unlessRefused(() => [input.burnRequested(headers), input.work(headers)], 'headerRepeated');
+  unlessRefused(() => [input.saysYes(headers, 'x-burn-after-read'), input.work(headers)], 'headerRepeated');
   for (const sources of [SHA1_SOURCES, PROXY_SOURCES]) {
     assert.match(presentedIdentity(headers, sources).fingerprint ?? '0'.repeat(40), /^[0-9a-f]{40}$/);
   }

@@ -9,7 +9,8 @@ import { freeBytes } from '../../src/core/content.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { KIB } from '../../src/core/time.ts';
 import { BodyReader, type RequestBody } from '../../src/http/engine/body.ts';
-import { readJsonObject } from '../../src/http/input.ts';
+import { HeaderLines } from '../../src/http/engine/head.ts';
+import { jsonBodyOf } from '../../src/http/input.ts';
 
 const PIECE_BYTES = 64 * KIB;
 
@@ -136,7 +137,7 @@ test('checkPieces: 16 bytes of framing a piece are free, and 64 KiB for what is 
   await assert.rejects(reading, isFragmented);
 });
 
-test('readJsonObject: of many pieces none is kept', async () => {
+test('jsonBodyOf: of many pieces none is kept', async () => {
   const text = JSON.stringify({ common_name: 'caf\u00e9', csr: 'x'.repeat(30_000) });
   const pipe: RequestBody['pipe'] = async (sink) => {
     for (const [index, byte] of Buffer.from(text).entries()) {
@@ -145,5 +146,6 @@ test('readJsonObject: of many pieces none is kept', async () => {
       if (index > 0) piece.fill(0);
     }
   };
-  assert.deepEqual(await readJsonObject({ declaredBytes: undefined, pipe }), JSON.parse(text));
+  const headers = new HeaderLines(['Content-Type', 'application/json']);
+  assert.deepEqual(await jsonBodyOf({ headers, body: { declaredBytes: undefined, pipe } }), JSON.parse(text));
 });

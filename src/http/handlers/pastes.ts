@@ -11,11 +11,10 @@ import {
 } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import {
-  allowsRange, amendedTtlSeconds, burnRequested, type ByteRange, hintingClient, isForm, isJson, namesEtag, page,
-  parseRange, password, removesPassword, requestedTtlSeconds, requireIdentityEncoding, single, timeBounds, typeGlob,
-  work,
+  allowsRange, amendedTtlSeconds, type ByteRange, isOfType, namesEtag, page, parseRange, password, requestedTtlSeconds,
+  requireIdentityEncoding, saysYes, single, timeBounds, typeGlob, work,
 } from '../input.ts';
-import { listText, presentCreated, presentListItem, presentMetadata } from '../present.ts';
+import { hintingClient, listText, presentCreated, presentListItem, presentMetadata } from '../present.ts';
 import type { Handlers } from '../routes.ts';
 
 type PasteRoutes = 'createPaste' | 'getPaste' | 'getRaw' | 'updatePaste' | 'deletePaste' | 'listPastes';
@@ -45,10 +44,10 @@ async function createPaste(parts: Parts, request: Request): Promise<Reply> {
     work: work(headers),
     source: body.pipe,
     declaredBytes: body.declaredBytes,
-    isJson: isJson(contentType),
+    isJson: isOfType(contentType, 'application/json'),
     contentType,
     password: password(headers),
-    burnAfterRead: burnRequested(headers),
+    burnAfterRead: saysYes(headers, 'x-burn-after-read'),
     requestedTtlSeconds: ttlSeconds,
   };
   const { paste, rate } = await pastes.createPaste(parts, submission).catch((error: unknown) => {
@@ -58,7 +57,7 @@ async function createPaste(parts: Parts, request: Request): Promise<Reply> {
     Location: `/${paste.id}`,
     Vary: 'Accept',
     ...(rate === null ? {} : rateHeaders(rate)),
-    ...(isForm(contentType) ? { 'X-Hint': FORM_HINT } : {}),
+    ...(isOfType(contentType, 'multipart/form-data') ? { 'X-Hint': FORM_HINT } : {}),
   };
   if (request.prefersText) return textReply(201, `${request.publicUrl}/${paste.id}`, replyHeaders);
   return jsonReply(201, presentCreated(paste, ttlSeconds !== undefined), replyHeaders);
@@ -90,11 +89,7 @@ function countLookup({ identity, rates }: Parts, request: Request): Awaitable<vo
 }
 
 function lookupOf({ params, headers, clientAddress }: Request): pastes.Lookup {
-  return { id: idOf(params), password: password(headers), clientAddress };
-}
-
-function idOf(params: Request['params']): string {
-  return params['id'] ?? '';
+  return { id: params['id']!, password: password(headers), clientAddress };
 }
 
 function headReply(request: Request, paste: Paste): Reply {
@@ -191,16 +186,16 @@ async function updatePaste(parts: Parts, request: Request): Promise<Reply> {
   requireIdentityEncoding(headers);
   const contentType = headers.single('content-type');
   const { paste, rate } = await pastes.updatePaste(parts, {
-    id: idOf(request.params),
+    id: request.params['id']!,
     caller: await parts.identity.callerOf(request),
     clientAddress: request.clientAddress,
     source: body.pipe,
     declaredBytes: body.declaredBytes,
     hasContent: body.declaredBytes !== 0,
-    isJson: isJson(contentType),
+    isJson: isOfType(contentType, 'application/json'),
     contentType,
     password: password(headers),
-    removesPassword: removesPassword(headers),
+    removesPassword: saysYes(headers, 'x-remove-password'),
     requestedTtlSeconds: amendedTtlSeconds(headers),
   });
   const replyHeaders = rate === null ? {} : rateHeaders(rate);
@@ -209,7 +204,7 @@ async function updatePaste(parts: Parts, request: Request): Promise<Reply> {
 
 async function deletePaste(parts: Parts, request: Request): Promise<Reply> {
   const { params, clientAddress } = request;
-  await pastes.deletePaste(parts, { id: idOf(params), caller: await parts.identity.callerOf(request), clientAddress });
+  await pastes.deletePaste(parts, { id: params['id']!, caller: await parts.identity.callerOf(request), clientAddress });
   return jsonReply(200, { message: 'paste deleted' });
 }
 

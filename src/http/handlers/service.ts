@@ -8,9 +8,10 @@ import { requireAdmin } from '../../pastes/identity.ts';
 import type { Parts } from '../../pastes/parts.ts';
 import { jsonReply, type Reply, textReply } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
-import { clientDownload, page, registerCommand, single, timeBounds } from '../input.ts';
+import { page, single, timeBounds } from '../input.ts';
 import {
-  addressedScript, challengeLine, presentAuditEntry, presentPasteChallenge, presentUnavailable, readClientScript,
+  addressedScript, challengeLine, clientDownload, presentAuditEntry, presentPasteChallenge, presentUnavailable,
+  readClientScript, registerCommand,
 } from '../present.ts';
 import { type Handlers, ROUTES } from '../routes.ts';
 
