@@ -11,7 +11,7 @@ import { Refusal } from '../core/refusals.ts';
 import type { RandomBytes } from '../core/time.ts';
 import { SHA256 } from '../crypto/digest.ts';
 import type { ContentStore, Upload } from '../store/content.ts';
-import { type ChangedContent, CHUNK_BYTES, INLINE_BYTES, passesQuota } from '../store/store.ts';
+import { type ChangedContent, CHUNK_BYTES, exceedsQuota, INLINE_BYTES } from '../store/store.ts';
 import { maxPasteBytes, requireAcceptablePassword } from './admission.ts';
 import type { Parts } from './parts.ts';
 
@@ -108,7 +108,7 @@ export class Intake implements AsyncDisposable {
     // Chunks are written before what they replace can go.
     const unwrittenBytes = declaredBytes <= INLINE_BYTES ? contentBytes : declaredBytes;
     const usage = await store.pastes.usage();
-    if (passesQuota(usage, config.maxStorageBytes, { contentBytes, unwrittenBytes })) throw new Refusal('storageFull');
+    if (exceedsQuota(usage, config.maxStorageBytes, { contentBytes, unwrittenBytes })) throw new Refusal('storageFull');
   }
 
   readonly #take: ByteSink = (bytes) => {

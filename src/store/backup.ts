@@ -2,18 +2,18 @@
 // Where a draft goes then is the command's business. A copy is made on a thread of its own (thread.ts).
 
 import {
-  closeSync, constants, copyFileSync, existsSync, linkSync, openSync, readdirSync, readFileSync, readSync, realpathSync,
-  renameSync, rmSync, statSync, writeFileSync, writeSync,
+  closeSync, constants, copyFileSync, createReadStream, existsSync, linkSync, openSync, readdirSync, readFileSync,
+  realpathSync, renameSync, rmSync, statSync, writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { MIB } from '../core/time.ts';
 import type { ThreadRefusal } from './batch.ts';
 import {
-  type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, isWithoutLinks, lockDatabase, openReading, openWhole,
+  type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, isWithoutLinks, lockDatabase, openAsIs, openReading,
   openWriting, OWNER_ONLY_FILE, refuseOtherFiles, requireDatabase, syncFile, syncFolderOf,
 } from './database.ts';
-import { APPLICATION_ID, applicationIdOf, MIGRATIONS, schemaVersionOf } from './schema.ts';
+import { isEmpty, marksOf, schemaVersionOf, whyStrange } from './schema.ts';
 import {
   asStoreError, DatabaseInUseError, DatabaseRefusedError, describe, isDamage, primaryCodeOf, SQLITE, StoreError,
 } from './store.ts';
@@ -33,10 +33,9 @@ const LOGS = ['-wal', '-journal'] as const;
 export type BackupDraft = ReturnType<typeof draftBackup>;
 
 /**
- * A draft of a backup of the database `path`: its name begins with `beside`, whose folder must exist, and has the 16
- * hexadecimal digits of `mark`, which no other draft has. One at a time for each database: then what a killed one has
- * left can be told from what is being made. Throws DatabaseInUseError, DatabaseRefusedError where there is no database,
- * and errors of the system.
+ * An empty draft of a backup: its name begins with `beside`, whose folder must exist, and has `mark`, 16 hexadecimal
+ * digits that no other draft has. A database has one at a time, so that a next one can tell what a killed one has left.
+ * Throws DatabaseInUseError, DatabaseRefusedError where there is no database, and errors of the system.
  */
 export function draftBackup({ path, beside, mark }: { path: string; beside: string; mark: string }) {
   requireDatabase(path);
@@ -90,7 +89,7 @@ function removeWith(path: string, suffixes: readonly string[]): void {
 }
 
 /** `bytes` of the copy. */
-export type Copied = Holdings & { readonly bytes: number };
+type Copied = Holdings & { readonly bytes: number };
 
 /** What the thread is started with; `to` is an empty file, which has the permissions that the copy is to have. */
 export interface CopyRequest {
@@ -118,8 +117,8 @@ export function copyDatabase(from: string, to: string): Copied {
 }
 
 function copyRows(from: string, to: string): void {
-  using db = openWhole(from, 'writable');
-  refuseStrange(db, `the database ${from}`);
+  using db = openAsIs(from, 'writable');
+  requireOurs(db, `the database ${from}`);
   db.prepare('VACUUM INTO :to').run({ to });
 }
 
@@ -134,27 +133,24 @@ async function copyOnThread(from: string, to: string): Promise<Copied> {
 // Puts a backup in the place of the database: verified and brought to this version under another name, then exchanged
 // in one step. A kill at any moment leaves the old database or the new one, whole; what was there is kept.
 
-export interface RestoreRequest {
-  /** Of the database, which need not exist. */
-  readonly path: string;
-  /** The path of the backup, which stays as it is; or the bytes of one as they come. */
-  readonly backup: string | AsyncIterable<Uint8Array>;
-  /** What the old database's new name ends with, so that a person knows when it was. */
-  readonly moment: string;
-}
+/** The path of a backup, which stays as it is; or the bytes of one as they come. */
+type Source = string | AsyncIterable<Uint8Array>;
 
 /** `keptAs`: where the old database is now; null when there was none. */
-export type Restored = Holdings & { readonly keptAs: string | null };
+type Restored = Holdings & { readonly keptAs: string | null };
 
 /**
- * Throws DatabaseInUseError while any process has the database open, DatabaseRefusedError when the backup is not ours,
- * of a newer version or damaged, or when what is in its place is not a database of ours; StoreError and errors of the
+ * A database that was there gets a name that ends with `moment`. Throws DatabaseInUseError while any process has it
+ * open, DatabaseRefusedError when it or the backup is not ours or the backup is damaged, StoreError and errors of the
  * system. Then everything is as it was, unless the error says that only the folder could not be synced.
  */
-export async function restoreDatabase({ path, backup, moment }: RestoreRequest): Promise<Restored> {
+export async function restoreDatabase(
+  { path, backup, moment }: { readonly path: string; readonly backup: Source; readonly moment: string },
+): Promise<Restored> {
   const lock = lockDatabase(path);
   try {
-    refuseToReplace(path);
+    // A file that is not ours may be in the way by a mistake in the settings: it is not replaced.
+    refuseOtherFiles(path, 'replace');
     const restored = await replace(path, backup, moment);
     lock.release();
     return restored;
@@ -164,25 +160,17 @@ export async function restoreDatabase({ path, backup, moment }: RestoreRequest):
   }
 }
 
-/** A file that is no database of ours may be in the way by a mistake in the settings: it is not replaced. */
-function refuseToReplace(path: string): void {
-  try {
-    refuseOtherFiles(path, 'allowNewer');
-  } catch (error) {
-    if (!(error instanceof DatabaseRefusedError)) throw error;
-    throw new DatabaseRefusedError(`${error.message}, or move the file away`);
-  }
-}
-
-async function replace(path: string, backup: RestoreRequest['backup'], moment: string): Promise<Restored> {
+async function replace(path: string, backup: Source, moment: string): Promise<Restored> {
   const target = existsSync(path) ? realpathSync(path) : path;
   const draft = `${target}-restore`;
-  const name = typeof backup === 'string' ? backup : 'from standard input';
   removeWith(draft, ['-shm', ...LOGS]);
   try {
-    if (typeof backup === 'string') copyUnused(backup, draft);
+    if (typeof backup === 'string') await copyUnused(backup, draft);
     else await receive(backup, draft);
-    const holdings = prepare(name, draft);
+    const holdings = requireSound(draft, `the backup ${typeof backup === 'string' ? backup : 'from standard input'}`);
+    // Brings it to this version; the last connection to close moves the log into the file and removes it.
+    openWriting(draft).close();
+    syncFile(draft);
     return { ...holdings, keptAs: exchange(target, draft, moment) };
   } finally {
     removeWith(draft, ['-shm', ...LOGS]);
@@ -197,12 +185,14 @@ function requireRoom(draft: string, bytes: number): void {
 }
 
 /** Under its lock where it has one: in the folder of a service, the file may change meanwhile. */
-function copyUnused(backup: string, draft: string): void {
+async function copyUnused(backup: string, draft: string): Promise<void> {
   requireRoom(draft, ['', ...LOGS].reduce((sum, suffix) => sum + fileBytes(`${backup}${suffix}`), 0));
   const lock = lockIfPossible(backup);
   try {
     for (const suffix of ['', ...LOGS]) {
-      if (suffix === '' || fileBytes(`${backup}${suffix}`) > 0) copyBytes(`${backup}${suffix}`, `${draft}${suffix}`);
+      if (suffix !== '' && fileBytes(`${backup}${suffix}`) === 0) continue;
+      // Not copyFile: that would give the copy the permissions of the backup, be they for everyone.
+      await receive(createReadStream(`${backup}${suffix}`, { highWaterMark: MIB }), `${draft}${suffix}`);
     }
   } finally {
     lock?.release();
@@ -220,55 +210,27 @@ function lockIfPossible(backup: string): DatabaseLock | undefined {
   }
 }
 
-/** Not copyFile: that would give the copy the permissions of the backup, be they for everyone. */
-function copyBytes(from: string, to: string): void {
-  const source = openSync(from, 'r');
-  const copy = openSync(to, 'wx', OWNER_ONLY_FILE);
-  try {
-    const buffer = new Uint8Array(MIB);
-    for (let count = readSync(source, buffer); count > 0; count = readSync(source, buffer)) {
-      writeWhole(copy, buffer.subarray(0, count));
-    }
-  } finally {
-    closeSync(copy);
-    closeSync(source);
-  }
-}
-
-/** Its length is not known before, so there must be room for each piece as it comes. */
+/** The length need not be known before, so there must be room for each piece as it comes. */
 async function receive(pieces: AsyncIterable<Uint8Array>, draft: string): Promise<void> {
   const copy = openSync(draft, 'wx', OWNER_ONLY_FILE);
   try {
     for await (const piece of pieces) {
       requireRoom(draft, piece.length);
-      writeWhole(copy, piece);
+      writeFileSync(copy, piece);
     }
   } finally {
     closeSync(copy);
   }
 }
 
-function writeWhole(descriptor: number, bytes: Uint8Array): void {
-  for (let written = 0; written < bytes.length; ) written += writeSync(descriptor, bytes, written);
-}
-
-/** What the draft holds, now sound, of this version, durable, and in one file. */
-function prepare(backup: string, draft: string): Holdings {
-  const found = inspect(backup, draft);
-  // The last connection to close moves the log into the file and removes it.
-  openWriting(draft).close();
-  syncFile(draft);
-  return found;
-}
-
-function inspect(backup: string, draft: string): Holdings {
-  using db = openWhole(draft, 'writable');
+function requireSound(draft: string, name: string): Holdings {
+  using db = openAsIs(draft, 'writable');
   try {
-    refuseStrange(db, `the backup ${backup}`);
-    return soundHoldings(db, `the backup ${backup}`);
+    requireOurs(db, name);
+    return soundHoldings(db, name);
   } catch (error) {
     if (!isDamage(error)) throw error;
-    throw new DatabaseRefusedError(`the backup ${backup} is damaged, or no database`);
+    throw new DatabaseRefusedError(`${name} is damaged, or no database`);
   }
 }
 
@@ -299,7 +261,7 @@ function syncExchanged(target: string): void {
 function holdAlone(target: string): DatabaseSync | undefined {
   let db;
   try {
-    db = openWhole(target, 'writable');
+    db = openAsIs(target, 'writable');
     db.exec('PRAGMA busy_timeout = 1000');
     db.exec('PRAGMA journal_mode = DELETE');
     db.exec('BEGIN EXCLUSIVE');
@@ -357,18 +319,12 @@ function linkOrCopy(target: string, keptAs: string): void {
 /** `quick` leaves out whether every index agrees with its table. */
 export type CheckDepth = 'quick' | 'full';
 
-/** What a sound database holds. */
-export interface Holdings {
-  readonly schemaVersion: number;
-  readonly pastes: number;
-  /** Of the pastes' content. */
-  readonly contentBytes: number;
-}
+type Holdings = ReturnType<typeof holdingsOf>;
 
 /** The schema that counts pastes as they come and go, in `usage`. */
 const COUNTS_SINCE_SCHEMA = 2;
 
-function refuseStrange(db: DatabaseSync, name: string): void {
+function requireOurs(db: DatabaseSync, name: string): void {
   const reason = whyRefused(db);
   if (reason !== undefined) throw new DatabaseRefusedError(`${name} ${reason}`);
 }
@@ -381,12 +337,7 @@ function soundHoldings(db: DatabaseSync, name: string): Holdings {
 
 /** Why the database is none of this program's, in words that follow its name; undefined when it is. */
 export function whyRefused(db: DatabaseSync): string | undefined {
-  const applicationId = applicationIdOf(db);
-  const version = schemaVersionOf(db);
-  if (Number(db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get()?.['tables']) === 0) return 'is empty';
-  if (applicationId !== APPLICATION_ID) return `is of another program (application id ${applicationId})`;
-  if (version <= MIGRATIONS.length) return undefined;
-  return `is of a newer version (schema ${version}, this one knows ${MIGRATIONS.length})`;
+  return isEmpty(db) ? 'is empty' : whyStrange(marksOf(db));
 }
 
 /** What is wrong with it, a line each; none when it is sound. Throws what is no damage, such as a lock. */
@@ -427,8 +378,8 @@ function isCountedRight(db: DatabaseSync): boolean {
   return right.get()?.['isRight'] === 1;
 }
 
-export function holdingsOf(db: DatabaseSync): Holdings {
+export function holdingsOf(db: DatabaseSync) {
   const select = db.prepare('SELECT count(*) AS pastes, coalesce(sum(size), 0) AS contentBytes FROM pastes');
-  const counted = select.get() as unknown as Omit<Holdings, 'schemaVersion'>;
+  const counted = select.get() as { pastes: number; contentBytes: number };
   return { ...counted, schemaVersion: schemaVersionOf(db) };
 }

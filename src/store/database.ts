@@ -9,7 +9,7 @@ import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { KIB, MIB } from '../core/time.ts';
 import {
-  APPLICATION_ID, applicationIdOf, migrate, MIGRATIONS, PAGE_BYTES, schemaVersionOf,
+  APPLICATION_ID, isEmpty, type Marks, marksOf, migrate, PAGE_BYTES, schemaVersionOf, whyStrange,
 } from './schema.ts';
 import {
   asStoreError, DatabaseInUseError, DatabaseRefusedError, isDamage, primaryCodeOf, SQLITE, StoreError,
@@ -48,15 +48,15 @@ const WRITING = [
   `PRAGMA wal_autocheckpoint = ${WAL_LIMIT_BYTES / PAGE_BYTES}`,
 ];
 
-/** Only for reading; the database must exist with all its tables. */
+/** The database must exist with all its tables. */
 export function openReading(path: string): DatabaseSync {
   const db = new DatabaseSync(path, { ...OPTIONS, readOnly: true });
   for (const pragma of [...CAUTION, `PRAGMA cache_size = -${READER_CACHE_KIB}`]) db.exec(pragma);
   return db;
 }
 
-/** For looking at all of it while other processes use it. It must exist, of any version and whatever its state. */
-export function openWhole(path: string, mode: 'writable' | 'immutable'): DatabaseSync {
+/** Sets nothing up: of any version, in whatever state, and while other processes use it. It must exist. */
+export function openAsIs(path: string, mode: 'writable' | 'immutable'): DatabaseSync {
   const url = pathToFileURL(path);
   // One that may write tidies up after itself where nobody else has the database open, and makes none that is missing;
   // to an immutable one no file beside the database means anything (https://sqlite.org/uri.html).
@@ -68,20 +68,20 @@ export function openWhole(path: string, mode: 'writable' | 'immutable'): Databas
   return db;
 }
 
-/**
- * The only connection that writes, on a database brought to the newest schema. Refuses one that is not ours. A new one
- * gets its tables before its write-ahead log, in one commit: a file with anything in it then bears our application id.
- */
+/** The only connection that writes, on a database brought to the newest schema. Refuses one that is not ours. */
 export function openWriting(path: string): DatabaseSync {
   const db = new DatabaseSync(path, OPTIONS);
   try {
-    refuseOthers(db, path);
+    // Once more: a log left by a crash may hold a newer header than the one that refuseOtherFiles saw.
+    const marks = marksOf(db);
+    refuseStrange(path, isEmpty(db) ? { ...marks, applicationId: APPLICATION_ID } : marks);
     for (const pragma of [...CAUTION, ...WRITING]) db.exec(pragma);
     if (schemaVersionOf(db) === 0) for (const statement of LAYOUT) db.exec(statement);
     // Building an index may sort in a temporary file: ids and owners are no content, and don't always fit into memory.
     const migrations = migrate(db);
     // Savepoints set content aside: it must stay off the disk.
     db.exec('PRAGMA temp_store = MEMORY');
+    // Not before a new one has its tables: a file with anything in it then bears our application id.
     db.exec('PRAGMA journal_mode = WAL');
     // Then an older version sees in the header that it must refuse this database, even after a crash.
     if (migrations > 0) db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
@@ -93,12 +93,14 @@ export function openWriting(path: string): DatabaseSync {
   }
 }
 
-/** A log left by a crash may hold a newer header than the one that refuseOtherFiles saw. */
-function refuseOthers(db: DatabaseSync, path: string): void {
-  const applicationId = applicationIdOf(db);
-  const tables = Number(db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get()?.['tables']);
-  if (tables > 0 && applicationId !== APPLICATION_ID) throw otherProgramRefused(path, applicationId);
-  if (schemaVersionOf(db) > MIGRATIONS.length) throw newerVersionRefused(path, schemaVersionOf(db));
+const ANOTHER_PATH = 'set SERVICE_DB to another path';
+
+export function refuseStrange(path: string, marks: Marks, adviceToOthers = ANOTHER_PATH): void {
+  const reason = whyStrange(marks);
+  if (reason === undefined) return;
+  const isOurs = marks.applicationId === APPLICATION_ID;
+  const advice = isOurs ? 'run the newer version, or restore a backup that this one made' : adviceToOthers;
+  throw new DatabaseRefusedError(`the database ${path} ${reason}: ${advice}`);
 }
 
 // The file before SQLite opens it. It is read without a connection: even a read-only one leaves files beside a WAL
@@ -121,16 +123,15 @@ export const LOCK_WAIT_MS = 1000;
  * file may become ours. Only for the holder of the lock: closing a file drops all locks that this process has on it
  * (https://sqlite.org/howtocorrupt.html, 2.2).
  */
-export function refuseOtherFiles(path: string, newer: 'refuseNewer' | 'allowNewer' = 'refuseNewer'): void {
+export function refuseOtherFiles(path: string, purpose: 'open' | 'replace' = 'open'): void {
   const header = readHeader(path);
   if (header.length === 0) return;
+  const advice = purpose === 'open' ? ANOTHER_PATH : `${ANOTHER_PATH}, or move the file away`;
   if (header.length < HEADER_BYTES || header.toString('latin1', 0, HEADER_MAGIC.length) !== HEADER_MAGIC) {
-    throw new DatabaseRefusedError(`the file ${path} is not a SQLite database: set SERVICE_DB to another path`);
+    throw new DatabaseRefusedError(`the file ${path} is not a SQLite database: ${advice}`);
   }
-  const applicationId = header.readUInt32BE(APPLICATION_ID_OFFSET);
-  if (applicationId !== APPLICATION_ID) throw otherProgramRefused(path, applicationId);
-  const version = header.readInt32BE(USER_VERSION_OFFSET);
-  if (version > MIGRATIONS.length && newer === 'refuseNewer') throw newerVersionRefused(path, version);
+  const version = purpose === 'open' ? header.readInt32BE(USER_VERSION_OFFSET) : 0;
+  refuseStrange(path, { applicationId: header.readUInt32BE(APPLICATION_ID_OFFSET), version }, advice);
 }
 
 /** At most HEADER_BYTES; none when there is no file. */
@@ -153,10 +154,7 @@ function withFile<Result>(path: string, flags: string, use: (descriptor: number)
   }
 }
 
-/**
- * Makes folder and file for their owner alone, whatever the umask; whether there was no file. SQLite gives -wal and
- * -shm the mode of the database.
- */
+/** For their owner alone, whatever the umask, as -wal and -shm are then too; whether there was no file. */
 export function createFile(path: string): boolean {
   const folder = dirname(path);
   try {
@@ -172,9 +170,8 @@ export function createFile(path: string): boolean {
 export type DatabaseLock = ReturnType<typeof lockDatabase>;
 
 /**
- * Keeps every other process from serving the same database: who reads which content is known to one process only. It is
- * a lock of SQLite on an empty file beside the database, so the system releases it however the process ends. The file
- * stays, since another process may be waiting for it. Throws DatabaseInUseError.
+ * Keeps every other process from serving the same database: who reads which content is known to one process only. A
+ * lock of SQLite on an empty file: the system releases it however the process ends. Throws DatabaseInUseError.
  */
 export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS) {
   const lockPath = `${path}-lock`;
@@ -191,6 +188,7 @@ export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS) {
     throw new DatabaseInUseError(`the database ${path} is in use by another process`, lockPath);
   }
   return {
+    /** The file stays, since another process may be waiting for it. */
     release,
     /** Releases after a failure; a database that is not ours keeps no file of ours beside it. */
     giveUp(error: unknown): void {
@@ -200,34 +198,19 @@ export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS) {
   };
 }
 
-/** How link(2) fails on a file system without hard links. */
-const WITHOUT_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
-
+/** Whether link(2) failed as it does on a file system without hard links. */
 export function isWithoutLinks(error: unknown): boolean {
-  return WITHOUT_LINKS.some((code) => isSystemError(error, code));
+  return isSystemError(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK');
 }
 
-function isSystemError(error: unknown, code: string): error is NodeJS.ErrnoException {
-  return error instanceof Error && 'code' in error && error.code === code;
+function isSystemError(error: unknown, ...codes: readonly string[]): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }
 
 /** A mistyped path must not look like an empty service. */
 export function requireDatabase(path: string): void {
   if (existsSync(path)) return;
   throw new DatabaseRefusedError(`there is no database ${path}: set SERVICE_DB to the one of the service`);
-}
-
-export function newerVersionRefused(path: string, version: number): DatabaseRefusedError {
-  return new DatabaseRefusedError(
-    `the database ${path} is of a newer version (schema ${version}, this one knows ${MIGRATIONS.length}): ` +
-      'run the newer version, or restore a backup that this one made',
-  );
-}
-
-function otherProgramRefused(path: string, applicationId: number): DatabaseRefusedError {
-  return new DatabaseRefusedError(
-    `the database ${path} is of another program (application id ${applicationId}): set SERVICE_DB to another path`,
-  );
 }
 
 /** So that the file's bytes outlive a power cut. Not for a database that this process has open. */
@@ -241,7 +224,7 @@ export function syncFolderOf(path: string): void {
     try {
       fsyncSync(folder);
     } catch (error) {
-      if (!isSystemError(error, 'EINVAL') && !isSystemError(error, 'ENOTSUP')) throw error;
+      if (!isSystemError(error, 'EINVAL', 'ENOTSUP')) throw error;
     }
   });
 }

@@ -2,10 +2,9 @@
 // transaction; ids and times are parameters.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Log } from '../core/events.ts';
 import type { Awaitable, Clock } from '../core/time.ts';
-import type { Commands } from './batch.ts';
 import { authorityLookups, certificateLookups, type Revocation } from './certificates.ts';
 import { createContentStore, HotPastes, READ_ALONG_BYTES, Touches } from './content.ts';
 import {
@@ -29,22 +28,14 @@ export interface StoreOptions {
 }
 
 export type Store = ReturnType<typeof createStore>;
-export type PasteStore = Store['pastes'];
-export type CertificateStore = Store['certificates'];
-export type AuthorityStore = Store['authority'];
-export type AuditStore = Store['audit'];
-export type ChallengeStore = Store['challenges'];
 
-/** Start-up waits so long for orphaned content to be removed. It is invisible: the rest goes while serving. */
+/** Start-up waits so long for orphaned content to be removed. Nobody can see it: the rest goes while serving. */
 const SWEEP_WAIT_MS = 1000;
 
 /** A service must stop within a second: orphaned content that is left goes at the next start. */
 const CLOSE_WAIT_MS = 500;
 
-/**
- * Rejects with DatabaseRefusedError, leaving the file untouched, when it is not ours or of a newer version; with
- * DatabaseInUseError when another process has it open; with StoreError when the storage fails.
- */
+/** Rejects with DatabaseRefusedError (the file is then untouched), DatabaseInUseError or StoreError. */
 export async function openStore({ path, clock, log }: StoreOptions): Promise<Store> {
   const startedMs = clock.monotonicMs();
   const lock = lockDatabase(path);
@@ -58,7 +49,8 @@ export async function openStore({ path, clock, log }: StoreOptions): Promise<Sto
     const contents = createContentStore(reader, started, log);
     const touches = new Touches((accesses) => started.run('touchPastes', accesses), log);
     await settledWithin(contents.release(reader.listOrphans()), SWEEP_WAIT_MS);
-    const store = createStore({ reader, writer: started, ...contents, touches, hot: new HotPastes(), lock, path });
+    const [hot, share] = [new HotPastes(), createParcels()];
+    const store = createStore({ reader, writer: started, ...contents, touches, hot, share, lock, path });
     const details = { schema: MIGRATIONS.length, milliseconds: Math.round(clock.monotonicMs() - startedMs) };
     log({ level: 'info', logger: 'store', event: 'opened', outcome: 'success', details });
     return store;
@@ -74,6 +66,8 @@ interface Parts extends ReturnType<typeof createContentStore> {
   readonly writer: Writer;
   readonly touches: Touches;
   readonly hot: HotPastes;
+  /** Moves bytes into memory that the writer thread shares. */
+  readonly share: ReturnType<typeof createParcels>;
   readonly lock: DatabaseLock;
   readonly path: string;
 }
@@ -82,7 +76,7 @@ function createStore(parts: Parts) {
   const { reader, writer, contents, path } = parts;
   let closing: Promise<void> | undefined;
   return {
-    pastes: createPasteStore({ ...parts, wrap: createParcels() }),
+    pastes: createPasteStore(parts),
     contents,
     certificates: createCertificateStore(reader, writer),
     authority: createAuthorityStore(reader, writer),
@@ -92,7 +86,7 @@ function createStore(parts: Parts) {
       list: async (filter: AuditFilter, page: Page) => reader.listAudit(filter, page),
       removeUntil: (untilSeconds: number, limit: number) => writer.run('removeOldAudit', { untilSeconds, limit }),
     },
-    /** Creating a paste spends challenges and records submissions; here one only asks and tidies. */
+    /** Challenges are spent, and submissions recorded, by what is paid or stored with them. */
     challenges: {
       isSpent: async (nonce: string) => reader.isSpent(nonce),
       removeExpired: (untilSeconds: number, limit: number) => (
@@ -104,30 +98,26 @@ function createStore(parts: Parts) {
     },
     secrets: {
       /** The value kept under that name: the first one that was ever offered. */
-      keep: async (name: string, offered: Uint8Array) => (
-        reader.findSecret(name) ?? writer.run('keepSecret', { name, value: offered })
+      keep: async (name: string, value: Uint8Array) => (
+        reader.findSecret(name) ?? writer.run('keepSecret', { name, value })
       ),
     },
     /** Whether the disk has room for so many bytes of content and keeps its reserve. */
     hasRoomFor: (bytes: number) => freeBytes(path) - bytes > FREE_RESERVE_BYTES,
-    upkeep: createUpkeep(writer, path),
+    /** Each command is a bounded step, described in batch.ts. */
+    upkeep: {
+      truncateWal: () => writer.run('truncateWal', null),
+      releasePages: (pages: number) => writer.run('releasePages', pages),
+      optimize: () => writer.run('optimize', null),
+      restoreBallast: () => writer.run('restoreBallast', null),
+      /** Sizes of the files; 0 for one that is not there. */
+      fileBytes: () => ({ database: fileBytes(path), wal: fileBytes(`${path}-wal`) }),
+      /** Writes that are not durable yet. */
+      writesWaiting: () => writer.waiting,
+    },
     healthy: createHealthCheck(reader, writer),
     /** Writes what is batched, truncates the write-ahead log, closes. */
     close: () => (closing ??= closeParts(parts)),
-  };
-}
-
-/** Each call is a bounded step, described with its command in batch.ts. */
-function createUpkeep(writer: Writer, path: string) {
-  return {
-    truncateWal: () => writer.run('truncateWal', null),
-    releasePages: (pages: number) => writer.run('releasePages', pages),
-    optimize: () => writer.run('optimize', null),
-    restoreBallast: () => writer.run('restoreBallast', null),
-    /** Sizes of the files; 0 for one that is not there. */
-    fileBytes: () => ({ database: fileBytes(path), wal: fileBytes(`${path}-wal`) }),
-    /** Writes that are not durable yet. */
-    writesWaiting: () => writer.waiting,
   };
 }
 
@@ -141,18 +131,12 @@ async function closeParts({ reader, writer, touches, hot, release, lock }: Parts
 }
 
 async function settledWithin(work: Promise<void>, milliseconds: number): Promise<void> {
-  let timer;
-  const timeout = new Promise<void>((resolve) => (timer = setTimeout(resolve, milliseconds)));
-  await Promise.race([work, timeout]);
-  clearTimeout(timer);
+  await Promise.race([work, setTimeout(milliseconds, undefined, { ref: false })]);
 }
 
-interface PasteParts extends Pick<Parts, 'reader' | 'writer' | 'release' | 'touches' | 'hot'> {
-  readonly wrap: ReturnType<typeof createParcels>;
-}
-
-function createPasteStore(parts: PasteParts) {
-  const { reader, writer, touches } = parts;
+/** What is written is durable when its promise resolves. Chunks that lost their paste go when nobody reads them. */
+function createPasteStore(parts: Parts) {
+  const { reader, writer, touches, hot, release } = parts;
   return {
     /** The paste, unless it has expired. It may be there at once, and is the same object while it is kept in memory. */
     find: (id: string, nowSeconds: number): Awaitable<Paste | undefined> => (
@@ -162,44 +146,42 @@ function createPasteStore(parts: PasteParts) {
     findWithContent: (id: string, nowSeconds: number): Awaitable<PasteWithContent | undefined> => (
       findPaste(parts, id, nowSeconds, INLINE_BYTES)
     ),
-    /** Durable when it resolves. Chunks of `contentId` must have been written; they are the paste's from then on. */
+    /** Chunks of `contentId` must have been written; they are the paste's from then on. */
     create: (paste: NewPaste, terms: CreationTerms) => (
-      writer.run('createPaste', { paste: wrapped(parts, paste), terms }, paste.content?.length ?? 0)
+      writer.run('createPaste', { paste: shared(parts, paste), terms }, paste.content?.length ?? 0)
     ),
     /** Newest first, ties by id. */
     list: async (filter: PasteFilter, page: Page, nowSeconds: number) => reader.listPastes(filter, page, nowSeconds),
     /** Notes an access; written in batches within seconds, lost at worst by a crash. */
     touch: (id: string, nowSeconds: number): void => touches.note(id, nowSeconds),
     usage: async () => reader.usage(),
-    /**
-     * Changes a paste of `owner`, all or nothing: readers see the old one or the new one. With content, the terms are
-     * those of creating. Chunks of what is replaced go when nobody reads them any more.
-     */
-    update: (id: string, owner: string, changes: PasteChanges, terms: UpdateTerms) => (
-      updatePaste(parts, id, owner, changes, terms)
-    ),
+    /** Changes a paste of `owner`: readers see the old one or the new one. New content is on the terms of creating. */
+    update: (id: string, owner: string, changes: PasteChanges, terms: UpdateTerms) => {
+      const content = changes.content && shared(parts, changes.content);
+      const update = { id, owner, changes: { ...changes, content }, terms };
+      return changePaste(parts, id, () => writer.run('updatePaste', update, content?.content?.length ?? 0));
+    },
     /** Removes a paste that `by` owns; anyone's with `asAdmin`, and then with this entry in the audit log. */
     remove: (id: string, by: string, nowSeconds: number, asAdmin: AuditEvent | null) => (
       changePaste(parts, id, () => writer.run('deletePaste', { id, by, nowSeconds, asAdmin }))
     ),
-    /**
-     * The claim that makes burning happen once: removes the paste if it is burn-after-read, has not expired, and still
-     * has the password hash that was checked. Durable when it resolves; true for exactly one of any number of callers.
-     */
-    burn: (id: string, passwordHash: string | null, nowSeconds: number) => (
-      burnPaste(parts, { id, passwordHash, nowSeconds })
-    ),
+    /** True for exactly one of any number of callers, and only with the password hash that was checked. */
+    burn: async (id: string, passwordHash: string | null, nowSeconds: number): Promise<boolean> => {
+      const { outcome, orphanedContentIds } = await writer.run('burnPaste', { id, passwordHash, nowSeconds });
+      void release(orphanedContentIds);
+      return outcome === 1;
+    },
     /** Removes at most `limit` pastes that have expired; how many were removed. */
-    removeExpired: (nowSeconds: number, limit: number) => removeExpired(parts, nowSeconds, limit),
+    removeExpired: async (nowSeconds: number, limit: number): Promise<number> => {
+      const { outcome: count, orphanedContentIds } = await writer.run('removeExpired', { nowSeconds, limit });
+      if (count > 0) hot.noteRemoved(nowSeconds);
+      await release(orphanedContentIds);
+      return count;
+    },
   };
 }
 
-function findPaste(
-  { reader, hot }: PasteParts,
-  id: string,
-  nowSeconds: number,
-  mostContentBytes: number,
-): PasteWithContent | undefined {
+function findPaste({ reader, hot }: Parts, id: string, nowSeconds: number, mostContentBytes: number) {
   const kept = hot.find(id, nowSeconds);
   if (kept !== undefined) return kept;
   const found = reader.findPaste(id, nowSeconds, mostContentBytes);
@@ -207,38 +189,14 @@ function findPaste(
   return found;
 }
 
-/** Moves its bytes into memory that the writer thread shares. */
-function wrapped<Stored extends ChangedContent>({ wrap }: PasteParts, stored: Stored): Stored {
-  return { ...stored, sha256: wrap(stored.sha256), content: stored.content && wrap(stored.content) };
+function shared<Stored extends ChangedContent>({ share }: Parts, stored: Stored): Stored {
+  return { ...stored, sha256: share(stored.sha256), content: stored.content && share(stored.content) };
 }
 
-function updatePaste(parts: PasteParts, id: string, owner: string, changes: PasteChanges, terms: UpdateTerms) {
-  const content = changes.content && wrapped(parts, changes.content);
-  const update = { id, owner, changes: { ...changes, content }, terms };
-  return changePaste(parts, id, () => parts.writer.run('updatePaste', update, content?.content?.length ?? 0));
-}
-
-async function changePaste<Outcome>(
-  { hot, release }: PasteParts,
-  id: string,
-  change: () => Promise<Change<Outcome>>,
-): Promise<Outcome> {
+async function changePaste<Outcome>({ hot, release }: Parts, id: string, change: () => Promise<Change<Outcome>>) {
   const { outcome, orphanedContentIds } = await hot.around(id, change);
   void release(orphanedContentIds);
   return outcome;
-}
-
-async function burnPaste(parts: PasteParts, claim: Parameters<Commands['burnPaste']>[0]): Promise<boolean> {
-  const { outcome, orphanedContentIds } = await parts.writer.run('burnPaste', claim);
-  void parts.release(orphanedContentIds);
-  return outcome === 1;
-}
-
-async function removeExpired({ writer, release, hot }: PasteParts, nowSeconds: number, limit: number): Promise<number> {
-  const { outcome: count, orphanedContentIds } = await writer.run('removeExpired', { nowSeconds, limit });
-  if (count > 0) hot.noteRemoved(nowSeconds);
-  await release(orphanedContentIds);
-  return count;
 }
 
 /** Rows read in one turn of the event loop: a millisecond. */
@@ -298,10 +256,7 @@ export function prepareLookups(db: DatabaseSync) {
 
 type AnyLookup = (...given: unknown[]) => unknown;
 
-/**
- * The reading connection: each lookup is one short statement, so it never stands in a checkpoint's way for long, and
- * sees every commit that has been acknowledged. Lookups throw a StoreError when the storage fails or is closed.
- */
+/** The reading connection. Lookups see every commit that was acknowledged, and throw StoreErrors, also when closed. */
 export function openReader<Prepared extends object>(
   path: string,
   prepare: (db: DatabaseSync) => Prepared,
@@ -326,34 +281,18 @@ export function openReader<Prepared extends object>(
   return { ...(all as Prepared), close: () => db.close() };
 }
 
-/**
- * Whether reading works now and the last write, tried again if it had failed, did. Does not judge how much room is
- * left. Never rejects.
- */
-export function createHealthCheck(
-  reader: Pick<Reader, 'isAdopted'>,
-  writer: Pick<Writer, 'run' | 'state'>,
-): () => Promise<boolean> {
+/** Whether reading works, and the last write did. Does not judge how much room is left. Never rejects. */
+export function createHealthCheck(reader: Pick<Reader, 'isAdopted'>, writer: Pick<Writer, 'run' | 'state'>) {
   let probing: Promise<boolean> | undefined;
-
-  async function probe(): Promise<boolean> {
-    try {
-      await writer.run('probe', null);
-      return true;
-    } catch {
-      return false;
-    } finally {
-      probing = undefined;
-    }
-  }
-  return async () => {
+  return async (): Promise<boolean> => {
     try {
       reader.isAdopted('');
     } catch {
       return false;
     }
-    const state = writer.state();
-    // Concurrent checks share one probe, so that asking often costs no more.
-    return state === 'failed' ? (probing ??= probe()) : state === 'working';
+    if (writer.state() !== 'failed') return writer.state() === 'working';
+    // It is tried again. Concurrent checks share one probe, so that asking often costs no more.
+    probing ??= writer.run('probe', null).then(() => true, () => false).finally(() => (probing = undefined));
+    return probing;
   };
 }

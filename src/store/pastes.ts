@@ -5,8 +5,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import { compactBytes } from '../core/content.ts';
 import { prepareAudit, prepareSpending, prepareSubmissions, prepareUsage } from './records.ts';
 import {
-  type AuditEvent, type CreationOutcome, type CreationTerms, type DeletionOutcome, type Listed, type ListedPaste,
-  type NewPaste, type Page, passesQuota, type Paste, type PasteChanges, type PasteFilter, type PasteWithContent,
+  type AuditEvent, type CreationOutcome, type CreationTerms, type DeletionOutcome, exceedsQuota, type Listed,
+  type ListedPaste, type NewPaste, type Page, type Paste, type PasteChanges, type PasteFilter, type PasteWithContent,
   type Refused, type StorageRefusal, type UpdateOutcome, type UpdateTerms,
 } from './store.ts';
 
@@ -112,7 +112,7 @@ function prepareStorageRules(db: DatabaseSync) {
       const repeated = duplicates === null ? undefined : submissions.refusal(content.sha256, nowSeconds, duplicates);
       if (repeated !== undefined || maxStoredBytes === null) return repeated;
       const more = { contentBytes, unwrittenBytes: content.contentId === null ? contentBytes : 0 };
-      return passesQuota(usage(), maxStoredBytes, more) ? { refused: 'storageFull' } : undefined;
+      return exceedsQuota(usage(), maxStoredBytes, more) ? { refused: 'storageFull' } : undefined;
     },
     record({ sha256 }: StoredContent, { duplicates, nowSeconds }: UpdateTerms): void {
       if (duplicates !== null) submissions.record(sha256, nowSeconds);

@@ -4,8 +4,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { PAGE_BYTES } from './schema.ts';
 import {
-  type AuditEntry, type AuditEvent, type AuditFilter, CHUNK_BYTES, type DuplicateLimit, type Listed, OWN_BYTES,
-  type Page, passesQuota, type Refused, type SpendingRefusal, type SpentChallenge, type StoredUsage, type UploadQuota,
+  type AuditEntry, type AuditEvent, type AuditFilter, CHUNK_BYTES, type DuplicateLimit, exceedsQuota, type Listed,
+  OWN_BYTES, type Page, type Refused, type SpendingRefusal, type SpentChallenge, type StoredUsage, type UploadQuota,
 } from './store.ts';
 
 /** Sees its own transaction's changes. The database is measured in used pages, more exact than any count of rows. */
@@ -69,7 +69,7 @@ function prepareQuotas(db: DatabaseSync) {
       promisedBytes.delete(contentId);
       let unwrittenBytes = position === 0 ? Math.max(quota.declaredBytes, length) : length;
       for (const bytes of promisedBytes.values()) unwrittenBytes += bytes;
-      if (passesQuota(usage(), quota.maxStoredBytes, { contentBytes: 0, unwrittenBytes })) return false;
+      if (exceedsQuota(usage(), quota.maxStoredBytes, { contentBytes: 0, unwrittenBytes })) return false;
       const leftBytes = quota.declaredBytes - position * CHUNK_BYTES - length;
       if (leftBytes > 0) promisedBytes.set(contentId, leftBytes);
       return true;

@@ -155,19 +155,33 @@ export const MIGRATIONS: readonly Migration[] = [
   },
 ];
 
-/** Whose the database says it is; 0 of one that says nothing. */
-export function applicationIdOf(db: DatabaseSync): number {
-  return Number(db.prepare('PRAGMA application_id').get()?.['application_id']);
+/** Whose a database says it is, 0 when it says nothing, and how many migrations it has seen. */
+export interface Marks {
+  readonly applicationId: number;
+  readonly version: number;
 }
 
-/** `user_version`: how many migrations the database has seen. */
+export function marksOf(db: DatabaseSync): Marks {
+  const applicationId = Number(db.prepare('PRAGMA application_id').get()?.['application_id']);
+  return { applicationId, version: schemaVersionOf(db) };
+}
+
 export function schemaVersionOf(db: DatabaseSync): number {
   return Number(db.prepare('PRAGMA user_version').get()?.['user_version']);
 }
 
-/**
- * Applies what is missing, each migration whole or not at all, and marks the database as ours; how many were applied.
- */
+export function isEmpty(db: DatabaseSync): boolean {
+  return Number(db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get()?.['tables']) === 0;
+}
+
+/** Why this version may not open such a database, in words that follow its name; undefined when it may. */
+export function whyStrange({ applicationId, version }: Marks): string | undefined {
+  if (applicationId !== APPLICATION_ID) return `is of another program (application id ${applicationId})`;
+  if (version <= MIGRATIONS.length) return undefined;
+  return `is of a newer version (schema ${version}, this one knows ${MIGRATIONS.length})`;
+}
+
+/** Applies what is missing, each migration whole or not at all, and marks the database as ours; how many there were. */
 export function migrate(db: DatabaseSync, migrations: readonly Migration[] = MIGRATIONS): number {
   const before = schemaVersionOf(db);
   for (const [index, migration] of migrations.entries()) {

@@ -1,17 +1,16 @@
-// The shapes that the store takes and gives, what is counted against a quota, and how storage fails. No SQL and no
-// node:sqlite. What can be asked of the store is open.ts.
+// The shapes that the store takes and gives, what counts against a quota, and how storage fails. What can be asked of
+// the store is open.ts.
 
 import type { CompactBytes } from '../core/content.ts';
 import type { LogDetails } from '../core/events.ts';
 import type { RefusalFields, RefusalName } from '../core/refusals.ts';
 
-/** A paste without its content. Times are Unix seconds. */
+/** A paste without its content, which has `size` bytes. Times are Unix seconds. */
 export interface Paste {
   readonly id: string;
   /** Fingerprint of the creator; null when it was anonymous. */
   readonly owner: string | null;
   readonly mimeType: string;
-  /** Bytes of content. */
   readonly size: number;
   /** Of the content, as 64 hexadecimal digits in lower case. */
   readonly sha256: string;
@@ -48,7 +47,7 @@ export interface NewPaste extends Omit<Paste, 'sha256'> {
   readonly content: Uint8Array | null;
 }
 
-/** What an owner changes about a paste; undefined members stay as they are. */
+/** What an owner changes about a paste; what is undefined stays as it is. */
 export interface PasteChanges {
   readonly content?: ChangedContent | undefined;
   /** null takes the password away. */
@@ -58,12 +57,11 @@ export interface PasteChanges {
 
 export type ChangedContent = Pick<NewPaste, 'mimeType' | 'size' | 'sha256' | 'contentId' | 'content'>;
 
-/** A challenge that was solved and is spent: it can't be used again while its token could still be presented. */
+/** A solved challenge, to be used up. Times are Unix seconds. */
 export interface SpentChallenge {
   readonly nonce: string;
-  /** Unix seconds. */
   readonly expiresAt: number;
-  /** Unix seconds. The record of its use is kept until then; later nobody would know that it was used. */
+  /** The record of its use is kept until then; later nobody would know that it was used. */
   readonly spendableUntil: number;
 }
 
@@ -75,10 +73,10 @@ export interface DuplicateLimit {
 
 /** What is decided in the transaction that stores a paste, in this order. */
 export interface CreationTerms {
-  /** To be used up; null when no work was asked for. */
+  /** null when no work was asked for. */
   readonly spend: SpentChallenge | null;
   readonly duplicates: DuplicateLimit | null;
-  /** The quota, see passesQuota; null for none. */
+  /** The quota, see exceedsQuota; null for none. */
   readonly maxStoredBytes: number | null;
 }
 
@@ -110,10 +108,9 @@ export type IssueOutcome =
   | Refused<SpendingRefusal | 'keyReused' | 'notFirst' | 'serialTaken'>;
 export type RevokeOutcome = Done | Refused<'certificateNotFound' | 'certificateRevoked'>;
 
-/** What all pastes take together, expired ones that have not been removed included, and what the database does. */
+/** How many pastes there are, expired ones that have not been removed included, and the `bytes` of their content. */
 export interface StoredUsage {
   readonly pastes: number;
-  /** Of content. */
   readonly bytes: number;
   /** What the database takes beyond OWN_BYTES: rows, uploads under way, content that is still read or being removed. */
   readonly databaseBytes: number;
@@ -127,11 +124,8 @@ export function countedBytes({ bytes, databaseBytes }: StoredUsage): number {
   return Math.max(bytes, databaseBytes);
 }
 
-/**
- * Whether a quota has no room for so much more content. Only `unwrittenBytes` of it are held against the size of the
- * database: the rest is in it already, and was admitted when it was written.
- */
-export function passesQuota(
+/** Whether so much more content would be too much. What of it is written already is in `databaseBytes`. */
+export function exceedsQuota(
   { bytes, databaseBytes }: StoredUsage,
   maxStoredBytes: number,
   { contentBytes, unwrittenBytes }: { readonly contentBytes: number; readonly unwrittenBytes: number },
@@ -152,7 +146,7 @@ export interface PasteFilter {
   readonly owner: string | null;
   /** As core/content.ts makes it; null for every type. */
   readonly typeGlob: string | null;
-  /** Created after, and before, these Unix seconds; both exclusive. */
+  /** When it was created, in Unix seconds; both exclusive. */
   readonly after: number;
   readonly before: number;
 }
@@ -168,9 +162,8 @@ export interface Listed<Item> {
   readonly total: number;
 }
 
-/** What happened, for whoever must answer for it. Never in it: passwords, secrets, keys, content, whole paste ids. */
+/** What happened, at a Unix second. Never in it: passwords, secrets, keys, content, whole paste ids. */
 export interface AuditEvent {
-  /** Unix seconds. */
   readonly time: number;
   readonly event: string;
   readonly outcome: 'success' | 'failure';
@@ -209,15 +202,15 @@ export interface Certificate {
   readonly revocationReason: string | null;
 }
 
-/** A certificate to record. Whether it makes an admin is decided when it is. */
 export interface NewCertificate extends Omit<Certificate, 'isAdmin' | 'revokedAt' | 'revocationReason'> {
   /** 32 bytes: SHA-256 of its SubjectPublicKeyInfo. A key is certified once. */
   readonly publicKeySha256: Uint8Array;
 }
 
+/** A certificate to record. Whether it makes an admin is decided when it is. */
 export interface Issuance {
   readonly certificate: NewCertificate;
-  /** The work to be used up; null when none was asked for. */
+  /** null when no work was asked for. */
   readonly spend: SpentChallenge | null;
   /** Records it only when no certificate was ever issued before. */
   readonly onlyFirst?: boolean;
@@ -250,22 +243,19 @@ export interface StoredCrl {
   readonly revokedCount: number;
 }
 
-// How storage fails: an error of SQLite is either the storage's condition or an error of this program.
+// How storage fails.
 
-/** Primary result codes (https://sqlite.org/rescode.html) that say what became of the disk, the file or the memory. */
+/** Primary result codes (https://sqlite.org/rescode.html) of disk, file and memory. Any other is our own error. */
 export const SQLITE = {
   BUSY: 5, LOCKED: 6, NOMEM: 7, READONLY: 8, IOERR: 10, CORRUPT: 11, FULL: 13, CANTOPEN: 14, PROTOCOL: 15, NOTADB: 26,
 } as const;
 
-const FAILURES: ReadonlySet<number | undefined> = new Set(Object.values(SQLITE));
+const FAILURES: ReadonlySet<number> = new Set(Object.values(SQLITE));
 
 /** SQLITE_IOERR_SHMSIZE: how a full disk shows when there is no room for the index of the log. */
 const SQLITE_IOERR_SHMSIZE = 4874;
 
-/**
- * `full`: no room for it now (disk or quota). `unavailable`: the storage fails at this moment. In both cases nothing of
- * the call was stored.
- */
+/** `full`: no room now, on the disk or in the quota. `unavailable`: the storage fails. Nothing was stored. */
 export type StoreFailure = 'full' | 'unavailable';
 
 export class StoreError extends Error {
@@ -312,15 +302,13 @@ export function isOutOfRoom(error: unknown): boolean {
   return primaryCodeOf(error) === SQLITE.FULL || extendedCodeOf(error) === SQLITE_IOERR_SHMSIZE;
 }
 
-/** The low byte of the extended code; undefined when the error did not come from SQLite. */
-export function primaryCodeOf(error: unknown): number | undefined {
-  const errcode = extendedCodeOf(error);
-  return errcode === undefined ? undefined : errcode & 0xff;
+/** The low byte of the extended code; both are 0, which is SQLite's success, for errors that are not SQLite's. */
+export function primaryCodeOf(error: unknown): number {
+  return extendedCodeOf(error) & 0xff;
 }
 
-function extendedCodeOf(error: unknown): number | undefined {
-  if (!(error instanceof Error) || !('errcode' in error)) return undefined;
-  return typeof error.errcode === 'number' ? error.errcode : undefined;
+function extendedCodeOf(error: unknown): number {
+  return error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : 0;
 }
 
 /** A StoreError with the error as its cause, or the error itself where nothing of the storage failed. */
@@ -334,5 +322,5 @@ export function asStoreError(error: unknown): unknown {
 export function describe(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown failure';
   const errcode = extendedCodeOf(error);
-  return errcode === undefined ? error.message : `${error.message} (SQLite ${errcode})`;
+  return errcode === 0 ? error.message : `${error.message} (SQLite ${errcode})`;
 }

@@ -8,10 +8,10 @@ import { type CheckDepth, damageOf, holdingsOf, whyRefused } from './backup.ts';
 import { authorityLookups } from './certificates.ts';
 import {
   BALLAST_BYTES, createFile, type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, LOCK_WAIT_MS, lockDatabase,
-  newerVersionRefused, openReading, openWhole, refuseOtherFiles, requireDatabase, WAL_LIMIT_BYTES,
+  openAsIs, openReading, refuseOtherFiles, refuseStrange, requireDatabase, WAL_LIMIT_BYTES,
 } from './database.ts';
 import { createAuthorityStore, createCertificateStore, openReader, prepareLookups, type StoreOptions } from './open.ts';
-import { MIGRATIONS, schemaVersionOf } from './schema.ts';
+import { APPLICATION_ID, MIGRATIONS, schemaVersionOf } from './schema.ts';
 import {
   asStoreError, type AuditFilter, DatabaseInUseError, describe, isDamage, type Page, primaryCodeOf, SQLITE,
 } from './store.ts';
@@ -25,10 +25,8 @@ export interface VisitOptions extends StoreOptions {
 export type VisitedStore = ReturnType<typeof assemble>;
 
 /**
- * Where nobody has the database, makes and migrates it as the server would, under the server's lock, which is free
- * again when this resolves: a server may start beside the command. Where a server has it, writes queue up with the
- * server's own by SQLite's locking. Rejects as openStore does, and with DatabaseInUseError beside a server of an older
- * version.
+ * Where nobody has the database, makes and migrates it under the server's lock, which is free again when this resolves.
+ * Beside a server, writes queue up with the server's own by SQLite's locking. Rejects as openStore does.
  */
 export async function visitStore({ path, clock, log, ifMissing }: VisitOptions): Promise<VisitedStore> {
   if (ifMissing === 'refuse') requireDatabase(path);
@@ -51,7 +49,7 @@ export async function visitStore({ path, clock, log, ifMissing }: VisitOptions):
 }
 
 function assemble(path: string, writer: Writer) {
-  const reader = openReader(path, (db) => ({ ...prepareLookups(db), ...statsLookups(db) }));
+  const reader = openReader(path, (db) => ({ ...prepareLookups(db), ...statsLookups(db, path) }));
   let closing: Promise<void> | undefined;
   async function closeParts(): Promise<void> {
     reader.close();
@@ -62,7 +60,7 @@ function assemble(path: string, writer: Writer) {
     authority: createAuthorityStore(reader, writer),
     audit: { list: async (filter: AuditFilter, page: Page) => reader.listAudit(filter, page) },
     pastes: { usage: async () => reader.usage() },
-    stats: createStatsStore(reader, path),
+    stats: { pastes: reader.countPastes, admins: reader.countAdmins, audit: reader.countAudit, files: reader.sizes },
     close: () => (closing ??= closeParts()),
   };
 }
@@ -77,7 +75,7 @@ function lockUnlessServed(path: string): DatabaseLock | undefined {
       if (!(error instanceof DatabaseInUseError)) throw error;
       const version = versionBeside(path);
       if (version === MIGRATIONS.length) return undefined;
-      if (version > MIGRATIONS.length) throw newerVersionRefused(path, version);
+      refuseStrange(path, { applicationId: APPLICATION_ID, version });
     }
   }
   throw new DatabaseInUseError(
@@ -98,61 +96,19 @@ function versionBeside(path: string): number {
   }
 }
 
-function createStatsStore(reader: ReturnType<typeof statsLookups>, path: string) {
-  return {
-    pastes: async (nowSeconds: number) => ({ ...reader.countPastes(nowSeconds), ...countOptions(reader) }),
-    admins: async (nowSeconds: number) => reader.countAdmins(nowSeconds),
-    audit: async () => reader.countAudit(),
-    files: async (): Promise<FileSizes> => ({
-      ...reader.pages(),
-      databaseBytes: fileBytes(path),
-      walBytes: fileBytes(`${path}-wal`),
-      diskFreeBytes: freeBytes(path),
-    }),
-  };
-}
-
-/** Pastes in one statement: some milliseconds, or as long as their pages take to be read from a disk. */
-export const SLICE_PASTES = 5000;
-
-/** Slice by slice, each a statement of its own: the log of a running server can be emptied in between. */
-export function countOptions(reader: Pick<ReturnType<typeof statsLookups>, 'countPasteOptions'>): PasteOptionCounts {
-  const counted = { burnAfterRead: 0, passwordProtected: 0 };
-  let lastRow: number | null = 0;
-  while (lastRow !== null) {
-    const slice: Slice = reader.countPasteOptions(lastRow, SLICE_PASTES);
-    counted.burnAfterRead += slice.burnAfterRead;
-    counted.passwordProtected += slice.passwordProtected;
-    lastRow = slice.lastRow;
-  }
-  return counted;
-}
-
 // What the database holds, counted for the operator. Nothing here names a paste or who it belongs to. The statements
 // are short, so that counting a million pastes beside a running server never keeps its log from being emptied.
 
 type Counts<Name extends string> = Readonly<Record<Name, number>>;
+
+/** Times in Unix seconds; null where there is nothing to have one. */
 type Moments<Name extends string> = Readonly<Record<Name, number | null>>;
 
-/**
- * All stored pastes, expired ones that have not been removed included; `bytes` of content. `untrusted`: owned by a
- * fingerprint without a certificate of this service that is valid now. Times are Unix seconds, null without any.
- */
-export type PasteCounts = Counts<'count' | 'bytes' | 'expired' | 'anonymous' | 'untrusted' | 'trusted'>
+/** `untrusted`: owned by a fingerprint without a certificate of this service that is valid now. */
+type PasteCounts = Counts<'count' | 'bytes' | 'expired' | 'anonymous' | 'untrusted' | 'trusted'>
   & Moments<'oldestCreatedAt' | 'newestCreatedAt'>;
 
-/** Kept in no index, so counted paste by paste. */
-export type PasteOptionCounts = Counts<'burnAfterRead' | 'passwordProtected'>;
-
-/** The last row looked at; null when there was none. */
-type Slice = PasteOptionCounts & Moments<'lastRow'>;
-
-export type AuditCounts = Counts<'entries'> & Moments<'oldestTime' | 'newestTime'>;
-
-/** `unusedBytes` are inside the database, to be used again or given back by the cleanup. */
-export type FileSizes = Counts<'schemaVersion' | 'databaseBytes' | 'walBytes' | 'unusedBytes' | 'diskFreeBytes'>;
-
-export function statsLookups(db: DatabaseSync) {
+function statsLookups(db: DatabaseSync, path: string) {
   const pastes = db.prepare(`
     SELECT usage.pastes AS count, usage.bytes, expired, usage.pastes - owned AS anonymous, owned - trusted AS untrusted,
       trusted, oldestCreatedAt, newestCreatedAt
@@ -166,17 +122,7 @@ export function statsLookups(db: DatabaseSync) {
           AND certificates.expires_at > :nowSeconds),
       (SELECT min(created_at) AS oldestCreatedAt FROM pastes),
       (SELECT max(created_at) AS newestCreatedAt FROM pastes)`);
-  const options = db.prepare(`
-    SELECT
-      count(*) FILTER (WHERE burn_after_read = 1) AS burnAfterRead,
-      count(password_hash) AS passwordProtected,
-      max(row) AS lastRow
-    FROM (
-      SELECT rowid AS row, burn_after_read, password_hash
-      FROM pastes
-      WHERE rowid > :afterRow
-      ORDER BY rowid
-      LIMIT :limit)`);
+  const countOptions = prepareOptionCount(db);
   const admins = db.prepare(`
     SELECT count(*) AS admins
     FROM certificates
@@ -192,20 +138,57 @@ export function statsLookups(db: DatabaseSync) {
     SELECT user_version AS schemaVersion, freelist_count * page_size AS unusedBytes
     FROM pragma_user_version, pragma_freelist_count, pragma_page_size`);
   return {
-    countPastes: (nowSeconds: number) => pastes.get({ nowSeconds }) as unknown as PasteCounts,
-    /** Looks at so many pastes behind a row. */
-    countPasteOptions: (afterRow: number, limit: number) => options.get({ afterRow, limit }) as unknown as Slice,
+    /** All that are stored, expired ones that have not been removed included. */
+    countPastes: (nowSeconds: number) => ({ ...(pastes.get({ nowSeconds }) as PasteCounts), ...countOptions() }),
     /** Valid certificates that make their holder an admin. */
     countAdmins: (nowSeconds: number) => Number(admins.get({ nowSeconds })?.['admins']),
-    countAudit: () => audit.get() as unknown as AuditCounts,
-    pages: () => pages.get() as unknown as Pick<FileSizes, 'schemaVersion' | 'unusedBytes'>,
+    countAudit: () => audit.get() as Counts<'entries'> & Moments<'oldestTime' | 'newestTime'>,
+    /** `unusedBytes` are inside the database, to be used again or given back by the cleanup. */
+    sizes: () => ({
+      ...(pages.get() as Counts<'schemaVersion' | 'unusedBytes'>),
+      databaseBytes: fileBytes(path),
+      walBytes: fileBytes(`${path}-wal`),
+      diskFreeBytes: freeBytes(path),
+    }),
+  };
+}
+
+/** Pastes in one statement: some milliseconds, or as long as their pages take to be read from a disk. */
+const SLICE_PASTES = 5000;
+
+/** `lastRow` is null when there was none to look at. */
+type Slice = Counts<'burnAfterRead' | 'passwordProtected'> & Moments<'lastRow'>;
+
+/** What no index holds, counted paste by paste. */
+function prepareOptionCount(db: DatabaseSync) {
+  const options = db.prepare(`
+    SELECT
+      count(*) FILTER (WHERE burn_after_read = 1) AS burnAfterRead,
+      count(password_hash) AS passwordProtected,
+      max(row) AS lastRow
+    FROM (
+      SELECT rowid AS row, burn_after_read, password_hash
+      FROM pastes
+      WHERE rowid > :afterRow
+      ORDER BY rowid
+      LIMIT :limit)`);
+  return () => {
+    const counted = { burnAfterRead: 0, passwordProtected: 0 };
+    for (let afterRow: number | null = 0; afterRow !== null; ) {
+      const slice = options.get({ afterRow, limit: SLICE_PASTES }) as Slice;
+      counted.burnAfterRead += slice.burnAfterRead;
+      counted.passwordProtected += slice.passwordProtected;
+      afterRow = slice.lastRow;
+    }
+    return counted;
   };
 }
 
 // What can be told about a database without changing anything: for `pasted check`, beside a running server or where
 // nobody serves, of any version and in any state. What of it is good or bad is the command's to say.
 
-export type Examination = ReturnType<typeof examine>;
+/** What is wrong is in `whyRefused`, or in `damage` line by line; then, or of another version, it has no `contents`. */
+export type Examination = ReturnType<typeof examineAs>;
 export type Contents = ReturnType<typeof contentsOf>;
 
 /** The file must exist. Throws StoreError when it can't be opened. */
@@ -221,34 +204,22 @@ function isUnused(path: string): boolean {
   return !['-wal', '-shm', '-journal'].some((suffix) => existsSync(`${path}${suffix}`));
 }
 
-function examineAs(path: string, depth: CheckDepth, isAlone: boolean): Examination {
+function examineAs(path: string, depth: CheckDepth, isAlone: boolean) {
+  const newestSchemaVersion = MIGRATIONS.length;
   try {
     // To read one that has a log, without one beside it, would leave an empty log and its index there.
-    using db = isAlone ? openWhole(path, 'immutable') : openReading(path);
-    return examine(db, depth);
+    using db = isAlone ? openAsIs(path, 'immutable') : openReading(path);
+    const reason = whyRefused(db);
+    const schemaVersion = schemaVersionOf(db);
+    const damage = reason === undefined ? damageOf(db, depth) : [];
+    const isReadable = reason === undefined && damage.length === 0 && schemaVersion === newestSchemaVersion;
+    const contents = isReadable ? contentsOf(db) : undefined;
+    return { whyRefused: reason, schemaVersion, newestSchemaVersion, damage, contents };
   } catch (error) {
     if (!isDamage(error)) throw asStoreError(error);
-    const none = { whyRefused: undefined, schemaVersion: 0, contents: undefined };
-    return { ...none, newestSchemaVersion: MIGRATIONS.length, damage: [describe(error)] };
+    const damage = [describe(error)];
+    return { whyRefused: undefined, schemaVersion: 0, newestSchemaVersion, damage, contents: undefined };
   }
-}
-
-function examine(db: DatabaseSync, depth: CheckDepth) {
-  const reason = whyRefused(db);
-  const schemaVersion = schemaVersionOf(db);
-  const newestSchemaVersion = MIGRATIONS.length;
-  const damage = reason === undefined ? damageOf(db, depth) : [];
-  const isReadable = reason === undefined && damage.length === 0 && schemaVersion === newestSchemaVersion;
-  return {
-    /** Why it is none that this version may open, in words that follow its name. */
-    whyRefused: reason,
-    schemaVersion,
-    newestSchemaVersion,
-    /** A line each; none when it is sound. Not looked for in one that is refused. */
-    damage,
-    /** undefined of one that is refused, damaged, or not of this version. */
-    contents: isReadable ? contentsOf(db) : undefined,
-  };
 }
 
 /** What a sound database of this version says of itself. Times are Unix seconds, null without pastes. */

@@ -10,7 +10,7 @@ import { Refusal } from '../../src/core/refusals.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { WorkQueue, WorkQueueFull } from '../../src/limits/work-queue.ts';
 import { createAudit } from '../../src/pastes/identity.ts';
-import type { AuthorityStore } from '../../src/store/open.ts';
+import type { Store } from '../../src/store/open.ts';
 import { type StoredAuthority, StoreError } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 import { testConfig } from '../support/test-config.ts';
@@ -47,7 +47,7 @@ function authoritiesOver(
       place.kept = authority;
       return true;
     },
-  } as unknown as AuthorityStore;
+  } as unknown as Store['authority'];
   const { password = PASSWORD, maxWaiting = 10, ...given } = options;
   const { queue = new WorkQueue({ ...ONE_AT_A_TIME, maxWaiting, clock }), onFound } = given;
   const config = testConfig({ pkiCaPassword: password });

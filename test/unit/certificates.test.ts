@@ -12,7 +12,7 @@ import type { LogEntry } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { createAudit } from '../../src/pastes/identity.ts';
-import type { CertificateStore } from '../../src/store/open.ts';
+import type { Store } from '../../src/store/open.ts';
 import {
   type Certificate, type Issuance, type IssueOutcome, type RevokeOutcome, StoreError,
 } from '../../src/store/store.ts';
@@ -71,7 +71,7 @@ function certificatesOver(answers: {
     },
     findBySerial: async () => answers.found,
     revoke: async () => answers.revoke ?? assert.fail('not to be revoked'),
-  } as unknown as CertificateStore;
+  } as unknown as Store['certificates'];
   const parts = {
     config: testConfig(),
     store: { certificates },

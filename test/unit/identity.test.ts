@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { createAudit, Identity, statusOf } from '../../src/pastes/identity.ts';
-import type { AuditStore, CertificateStore, Store } from '../../src/store/open.ts';
+import type { Store } from '../../src/store/open.ts';
 import { type AuditEvent, type Certificate, StoreError } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
 import { CREATED_AT } from '../support/store.ts';
@@ -26,14 +26,14 @@ const CERTIFICATE: Certificate = {
 };
 
 /** An identity over one certificate, or none; `record` stands for the audit log. */
-function identityOver(certificate: Certificate | undefined, record: AuditStore['record'] = async () => {}) {
+function identityOver(certificate: Certificate | undefined, record: Store['audit']['record'] = async () => {}) {
   const clock = movableClock();
   const logged: LogEntry[] = [];
   const certificates = {
     findByFingerprint: async (fingerprint: string) => {
       return fingerprint === certificate?.fingerprint ? certificate : undefined;
     },
-  } as CertificateStore;
+  } as Store['certificates'];
   const identity = new Identity({
     store: { certificates, authority: { find: async () => undefined }, audit: { record } } as unknown as Store,
     audit: createAudit({ clock, log: (entry) => logged.push(entry) }),

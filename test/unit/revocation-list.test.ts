@@ -6,7 +6,7 @@ import { before, test } from 'node:test';
 import type { Authorities } from '../../src/authority/authority.ts';
 import { RevocationList } from '../../src/authority/revocation-list.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import type { AuthorityStore, CertificateStore } from '../../src/store/open.ts';
+import type { Store } from '../../src/store/open.ts';
 import type { StoredCrl } from '../../src/store/store.ts';
 import { makeTestAuthority, type TestAuthority } from '../support/authority.ts';
 import { type MovableClock, movableClock } from '../support/clock.ts';
@@ -43,7 +43,7 @@ function createShelf(
     },
     clock,
   };
-  const store: Pick<AuthorityStore, 'findCrl' | 'keepCrl' | 'revokedCount'> = {
+  const store: Pick<Store['authority'], 'findCrl' | 'keepCrl' | 'revokedCount'> = {
     findCrl: async () => shelf.kept,
     revokedCount: async () => revoked.length,
     keepCrl: async (crl) => {
@@ -61,12 +61,12 @@ function createShelf(
       },
     } as unknown as Authorities,
     store: {
-      authority: store as AuthorityStore,
+      authority: store as Store['authority'],
       certificates: {
         async* listRevoked() {
           yield* revoked;
         },
-      } as unknown as CertificateStore,
+      } as unknown as Store['certificates'],
     },
     clock,
   });
