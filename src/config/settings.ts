@@ -1,7 +1,7 @@
 // Every setting there is: name, default, unit, meaning, and what its text may be. `pasted config`, `pasted help`, the
 // manual page and the type Config derive from this table or are tested against it. The environment is read in load.ts.
 
-import { parseNetwork } from '../core/callers.ts';
+import { isNetwork } from '../core/callers.ts';
 import { DAY_SECONDS, GIB, HOUR_SECONDS, KIB, MIB, MINUTE_SECONDS } from '../core/time.ts';
 
 // The kinds of settings. `parse` gives the value of a text that is not empty, or undefined when it is not what
@@ -91,7 +91,7 @@ function secret(name: string, meaning: string) {
 function networks(name: string, fallback: readonly string[], meaning: string) {
   const parse = (given: string): readonly string[] | undefined => {
     const items = given.split(',').map((item) => item.trim());
-    return items.every((item) => parseNetwork(item) !== undefined) ? Object.freeze(items) : undefined;
+    return items.every(isNetwork) ? Object.freeze(items) : undefined;
   };
   const expected = 'addresses and CIDR blocks such as 10.0.0.0/8 or ::1, separated by commas';
   const frozen = Object.freeze(fallback);

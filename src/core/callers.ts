@@ -35,33 +35,19 @@ export function clientKey(address: string): string {
   return `${groups.join(':')}::/64`;
 }
 
-/** A block of addresses. */
-export interface Network {
-  /** 4 bytes for IPv4, 16 for IPv6; bits past the prefix may be set and mean nothing. */
-  readonly bytes: Uint8Array;
-  readonly prefixBits: number;
-}
-
 const PREFIX_BITS = /^(?:0|[1-9]\d{0,2})$/;
 
-/** A block such as `10.0.0.0/8`, or one address, which is a block of one. Undefined for anything else. */
-export function parseNetwork(text: string): Network | undefined {
-  const [addressText = '', prefixText, ...rest] = text.split('/');
-  const bytes = parseAddress(addressText);
-  if (bytes === undefined || rest.length > 0) return undefined;
-  const allBits = bytes.length * 8;
-  if (prefixText === undefined) return { bytes, prefixBits: allBits };
-  const prefixBits = Number(prefixText);
-  return PREFIX_BITS.test(prefixText) && prefixBits <= allBits ? { bytes, prefixBits } : undefined;
+/** Whether the text is a block such as `10.0.0.0/8`, or one address. Bits past the prefix may be set. */
+export function isNetwork(text: string): boolean {
+  const [address = '', prefix, ...rest] = text.split('/');
+  const bytes = parseAddress(address);
+  if (bytes === undefined || rest.length > 0) return false;
+  return prefix === undefined || (PREFIX_BITS.test(prefix) && Number(prefix) <= bytes.length * 8);
 }
 
-/** The longest text form there is, IPv6 with IPv4 at its end. */
 const LONGEST_ADDRESS = 'ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255'.length;
 
-/**
- * 4 bytes for dotted decimal IPv4, 16 for IPv6 (RFC 4291 section 2.2, every form); undefined for anything else, zones,
- * brackets, ports and surrounding spaces included.
- */
+/** 4 bytes for dotted decimal IPv4, 16 for IPv6 in any form of RFC 4291 section 2.2; no zones, brackets or ports. */
 export function parseAddress(text: string): Uint8Array | undefined {
   if (text.length > LONGEST_ADDRESS) return undefined;
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text);
@@ -76,7 +62,6 @@ function parseIpv4(text: string): Uint8Array | undefined {
   return Uint8Array.from(octets, Number);
 }
 
-const IPV6_GROUPS = 8;
 const IPV6_GROUP = /^[0-9A-Fa-f]{1,4}$/;
 
 function parseIpv6(text: string): Uint8Array | undefined {
@@ -84,7 +69,7 @@ function parseIpv6(text: string): Uint8Array | undefined {
   if (rest.length > 0) return undefined;
   const before = groupsOf(head);
   const after = groupsOf(tail ?? '');
-  const missing = IPV6_GROUPS - before.length - after.length;
+  const missing = 8 - before.length - after.length;
   // '::' stands for one group or more; without it there is nothing that could be missing.
   if (tail === undefined ? missing !== 0 : missing < 1) return undefined;
   const groups = [...before, ...new Array<string>(missing).fill('0'), ...after];

@@ -17,9 +17,10 @@ export interface Digests {
   begin(): Digest;
 }
 
-/** In progress; `digest` may be called once. */
+/** In progress. */
 export interface Digest {
   update(bytes: Uint8Array): void;
+  /** Once, at the end. */
   digest(): Uint8Array;
 }
 
@@ -43,9 +44,9 @@ export class ContentScan {
   #digest: Digest | undefined;
   #bytes = 0;
 
-  constructor(options: { readonly sha256: Digests; readonly entropy: boolean }) {
-    this.#sha256 = options.sha256;
-    this.#histogram = options.entropy ? new Float64Array(256) : undefined;
+  constructor({ sha256, entropy }: { sha256: Digests; entropy: boolean }) {
+    this.#sha256 = sha256;
+    this.#histogram = entropy ? new Float64Array(256) : undefined;
   }
 
   update(bytes: Uint8Array): void {
@@ -69,25 +70,17 @@ export class ContentScan {
   #take(bytes: Uint8Array): void {
     this.#bytes += bytes.length;
     this.#utf8.update(bytes);
-    if (this.#histogram !== undefined) countBytes(this.#histogram, bytes);
+    const histogram = this.#histogram;
+    if (histogram === undefined) return;
+    for (let position = 0; position < bytes.length; position += 1) histogram[bytes[position]!]! += 1;
   }
-}
-
-function countBytes(histogram: Float64Array, bytes: Uint8Array): void {
-  for (let position = 0; position < bytes.length; position += 1) histogram[bytes[position]!]! += 1;
 }
 
 /** -sum(p log2 p) over the values that occurred, 0 to 8 bits per byte. Looks at no order: `abcabc` is like `aabbcc`. */
-export function entropyBitsPerByte(histogram: ArrayLike<number>): number {
-  let total = 0;
-  for (let value = 0; value < histogram.length; value += 1) total += histogram[value]!;
-
-  let bits = 0;
-  for (let value = 0; value < histogram.length; value += 1) {
-    const count = histogram[value]!;
-    if (count > 0) bits += (count / total) * Math.log2(total / count);
-  }
-  return bits;
+export function entropyBitsPerByte(histogram: Iterable<number>): number {
+  const counts = [...histogram].filter((count) => count > 0);
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  return counts.reduce((bits, count) => bits + (count / total) * Math.log2(total / count), 0);
 }
 
 const MAX_SEQUENCE_BYTES = 4;
@@ -170,9 +163,8 @@ const INERT_APPLICATIONS: ReadonlySet<string> = new Set([
 const MARKUP = /^svg|[+]xml$/;
 
 /**
- * The media type that content is stored and served with, in lower case and without parameters: `text/plain` for valid
- * UTF-8, else what the Content-Type header names if that is specific and inert, else `application/octet-stream`. (The
- * decisions, Content.)
+ * The media type that content is stored and served with: `text/plain` for valid UTF-8, else what the Content-Type
+ * header names if that is specific and inert, else `application/octet-stream` (the decisions, Content).
  */
 export function mediaTypeOf(isText: boolean, contentType: string | undefined): string {
   if (isText) return TEXT_TYPE;
@@ -199,16 +191,10 @@ export function isGlob(text: string): boolean {
   return text.length <= MAX_MEDIA_TYPE_LENGTH && /^[^\0-\x1f\x7f]+$/.test(text);
 }
 
-/**
- * The pattern for `mime_type GLOB :pattern` of text that isGlob took. In lower case, as media types are stored; a
- * bracket, which would begin a set, stands in a set of its own.
- */
+/** For `mime_type GLOB :pattern`, in lower case as media types are. A bracket, which would begin a set, is in one. */
 export function sqliteGlob(glob: string): string {
   return glob.toLowerCase().replaceAll('[', '[[]').replace(/\*+/g, '*');
 }
-
-/** Room for many small pieces. */
-const FIRST_BYTES = KIB;
 
 /**
  * Bytes that arrive in pieces, put together as they come: each piece that is kept costs some 400 bytes beside its own.
@@ -249,7 +235,7 @@ export class JoinedBytes {
   }
 
   #grow(length: number): void {
-    const larger = new Uint8Array(Math.min(this.#mostBytes, Math.max(FIRST_BYTES, 2 * length)));
+    const larger = new Uint8Array(Math.min(this.#mostBytes, Math.max(KIB, 2 * length)));
     larger.set(this.#bytes.subarray(0, this.#length));
     this.#bytes = larger;
   }

@@ -43,12 +43,8 @@ export type Count = (...counted:
   | [name: 'refusals', refusal: RefusalName]
 ) => void;
 
-/**
- * Notes how long a request took. `route` is the pattern of its path: one that is not in the table of routes counts as
- * `-`, so that nothing a client sends becomes a label.
- */
+/** `route` is a path of the table of routes: all else counts as `-`, so that nothing a client sends becomes a label. */
 export type ObserveRequest = (route: string, status: number, seconds: number) => void;
 
 /** Where nobody reads the metrics. */
 export const countNothing: Count = () => {};
-export const observeNothing: ObserveRequest = () => {};

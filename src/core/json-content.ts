@@ -5,10 +5,8 @@ import { type ByteSink, endOfWholeSequences, JoinedBytes, NOTHING, Utf8Scan } fr
 import { Refusal } from './refusals.ts';
 import { KIB } from './time.ts';
 
-/** How deep objects and arrays may be nested, the top-level object included. */
+/** How deep objects and arrays may be nested, the top-level object included; how long the frame may be. */
 export const MAX_JSON_DEPTH = 64;
-
-/** How long the frame may be: the document with `""` in the place of its content. */
 export const MAX_FRAME_BYTES = 64 * KIB;
 
 const QUOTE = 0x22;
@@ -43,7 +41,7 @@ export class JsonContentReader {
   #place: 'outside' | 'string' | 'content' = 'outside';
   /** How many objects and arrays are open. */
   #depth = 0;
-  /** In a string of the frame: whether a backslash came right before. */
+  /** In a string of the frame: a backslash came right before. */
   #isEscaped = false;
   /** The last string directly in the top-level object, as far as it can be the name `content`. */
   #name = '';
@@ -154,7 +152,7 @@ export class JsonContentReader {
 function endOfContent(bytes: Uint8Array, start: number): number {
   let position = start;
   for (;;) {
-    position = endOfRun(bytes, position);
+    while (position < bytes.length && ORDINARY[bytes[position]!] === 1) position += 1;
     if (position === bytes.length) return endOfWholeSequences(bytes, start);
     if (bytes[position] === QUOTE) return position;
     if (bytes[position] !== BACKSLASH) refuse();
@@ -162,12 +160,6 @@ function endOfContent(bytes: Uint8Array, start: number): number {
     if (position + escapeBytes > bytes.length) return position;
     position += escapeBytes;
   }
-}
-
-function endOfRun(bytes: Uint8Array, start: number): number {
-  let end = start;
-  while (end < bytes.length && ORDINARY[bytes[end]!] === 1) end += 1;
-  return end;
 }
 
 function textOf(utf8: Uint8Array): string {

@@ -1,7 +1,7 @@
 // Every way in which the service says no: one table of status and words. What a caller should change is said in the
 // field `hint`, where the words alone do not say it. http/engine/reply.ts makes the answer.
 
-/** The contract's error table and decisions of the HTTP layer. The key is the name used in code and in metrics. */
+/** The key is the name in code and in metrics. */
 export const REFUSALS = {
   // Creating and updating
   noContent: { status: 400, error: 'no content provided' },
@@ -91,9 +91,7 @@ export type RefusalFields = Readonly<Record<string, string | number | boolean>>;
 
 /** Where a client address stands with the creation rate limit; told with every 201 and 429. */
 export interface RateStanding {
-  /** Creations in a window. */
   readonly limit: number;
-  /** How many more would be allowed at this moment. */
   readonly remaining: number;
   /** Unix seconds at which the whole limit is there again. */
   readonly resetAtSeconds: number;

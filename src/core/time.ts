@@ -31,8 +31,8 @@ export function isoSeconds(seconds: number): string {
 export type Awaitable<Value> = Value | Promise<Value>;
 
 /**
- * `step` with the value, in this very turn when it is there already, and then it may throw. An await costs a fair part
- * of what a small read does in all, so that nothing on its way awaits what need not be awaited.
+ * `step` with the value, at once when it is there already, and then it may throw. An await costs a fair part of what a
+ * small read does in all.
  */
 export function andThen<Value, Next>(
   value: Awaitable<Value>,

@@ -20,7 +20,7 @@ const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(reso
 function chunkedBody(wait: () => Promise<void> | undefined = () => undefined) {
   const body = Object.assign(new PassThrough({ highWaterMark: 100 * PIECE_BYTES }), { socket: { bytesRead: 0 } });
   const form = { declaredBytes: undefined, expectsContinue: false };
-  const transfers = { minBytesPerSecond: 0, nowMs: () => 0, active: new Set<BodyReader>(), turns: { wait } };
+  const transfers = { minBytesPerSecond: 0, nowMs: () => 0, turns: { wait } };
   const reader = new BodyReader(body as unknown as IncomingMessage, {} as ServerResponse, form, transfers);
   return { body, reader };
 }
@@ -122,18 +122,18 @@ test('pipe: 4096 pieces, and one for each 16 bytes, are taken, and no more', asy
   assert.equal((await readAll(lines.reader)).bytes.length, 3_200_000, 'lines of 16 bytes go on for ever');
 });
 
-test('checkPieces: 16 bytes of framing a piece are free, and 64 KiB for what is still to be parsed', async () => {
+test('check: 16 bytes of framing a piece are free, and 64 KiB for what is still to be parsed', async () => {
   const { body, reader } = chunkedBody();
   const reading = readAll(reader);
   for (let piece = 0; piece < 100; piece += 1) body.push(Buffer.alloc(2000));
   // 4096 and 12500 pieces are allowed, 100 there are.
   const most = 200_000 + 65_536 + 100 * 16 + (4096 + 12_500 - 100) * 16;
   body.socket.bytesRead = most;
-  reader.checkPieces();
+  reader.check();
   assert.equal(reader.isUnfinished, true, 'it has not ended');
   body.push(Buffer.alloc(2000));
   body.socket.bytesRead = most + 2000 + 16 + (125 - 1) * 16 + 1;
-  reader.checkPieces();
+  reader.check();
   await assert.rejects(reading, isFragmented);
 });
 

@@ -7,6 +7,7 @@ import { Refusal } from '../../core/refusals.ts';
 import { KIB } from '../../core/time.ts';
 
 export interface RequestBody {
+  /** `Content-Length`, 0 without a body, undefined when chunked. */
   readonly declaredBytes: number | undefined;
   /** Pushes the body into the sink; at most once. Refuses one that is too slow; rejects when the client breaks off. */
   readonly pipe: (sink: ByteSink) => Promise<void>;
@@ -20,9 +21,7 @@ export class ClientGoneError extends Error {
 }
 
 /** What a head says of its body. */
-export interface Form {
-  /** `Content-Length`, 0 without a body, undefined when chunked. */
-  readonly declaredBytes: number | undefined;
+export interface Form extends Pick<RequestBody, 'declaredBytes'> {
   /** It will come only after 100 (RFC 9110 section 10.1.1). */
   readonly expectsContinue: boolean;
 }
@@ -31,16 +30,11 @@ export interface Form {
 export interface BodyTransfers {
   readonly minBytesPerSecond: number;
   readonly nowMs: () => number;
-  /** Those that are being read: their checkPace is to be called about once a second. */
-  readonly active: Set<BodyReader>;
   /** libuv would read up to 2 MiB from one socket before it looks at the others; to digest it takes milliseconds. */
   readonly turns: Pick<Turns, 'wait'>;
 }
 
-/**
- * What a piece counts for at least: node hands over each HTTP chunk by itself, and a chunk of one byte costs as much as
- * a KiB in large pieces. Smaller ones are joined.
- */
+/** node hands over each HTTP chunk by itself, and one of a byte costs as much as this in large pieces: it is joined. */
 const PIECE_BYTES = KIB;
 
 /** As much as node reads at once. */
@@ -66,16 +60,17 @@ export class BodyReader implements RequestBody {
   #isEnded = false;
   #receivedBytes = 0;
   #pieces = 0;
-  /** Pieces that the stream has not got yet. */
+  /** Small pieces that the stream has not got yet. */
   readonly #small = new JoinedBytes(READ_BYTES);
-  /** What pieces count for beyond their length, until they are taken. */
+  /** What small pieces count for beyond their length, until they are taken. */
   #surchargeBytes = 0;
-  /** Since its last turn. */
+  /** What was taken since this body's last turn. */
   #turnBytes = 0;
-  /** By the connection, before the body but for what came in one read with its head. */
+  /** What the connection had read before the body, but for what of it came in one read with its head. */
   readonly #bytesReadBefore: number;
-  /** The stream's own. */
+  /** The stream's own, which `#arrive` stands in for. */
   readonly #push: (bytes: Uint8Array | null) => boolean;
+  /** While the body is piped. */
   #pace: Pace | undefined;
   /** Ends the transfer that runs. */
   #settle: ((failure?: unknown) => void) | undefined;
@@ -104,14 +99,23 @@ export class BodyReader implements RequestBody {
     if (this.#sink !== undefined) throw new Error('a request body is piped at most once');
     this.#sink = sink;
     if (this.#expectsContinue) this.#res.writeContinue();
-    const { minBytesPerSecond, nowMs, active } = this.#transfers;
+    const { minBytesPerSecond, nowMs } = this.#transfers;
     this.#pace = new Pace({ minBytesPerSecond, nowMs: nowMs(), movedBytes: 0 });
-    active.add(this);
-    try {
-      await this.#transfer();
-    } finally {
-      active.delete(this);
-    }
+    const req = this.#req;
+    const take = (bytes: Uint8Array): void => this.#take(bytes);
+    const end = (): void => this.#end();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#settle = (failure) => {
+      this.#settle = undefined;
+      this.#pace = undefined;
+      req.off('data', take).off('end', end);
+      if (failure === undefined) return resolve();
+      this.#failure ??= failure;
+      req.pause();
+      reject(failure);
+    };
+    req.on('data', take).on('end', end);
+    await promise;
   };
 
   /** Ends the transfer with this error, now or as soon as it is asked for. The first failure stays. */
@@ -120,18 +124,16 @@ export class BodyReader implements RequestBody {
     this.#settle?.(this.#failure);
   }
 
-  /** Refuses a client that is too slow. */
-  checkPace(): void {
+  /** Refuses a client that is too slow or sends mere framing; to be called about once a second. */
+  check(): void {
+    if (this.isUnfinished) this.#checkPieces();
     const nowMs = this.#transfers.nowMs();
     if (this.#isSinkBusy) this.#pace?.pause(nowMs, this.#receivedBytes);
     else if (this.#pace?.isTooSlow(nowMs, this.#receivedBytes) === true) this.fail(new Refusal('requestTimeout'));
   }
 
-  /**
-   * Refuses a body in too many pieces. Padding counts as pieces do: leading zeros and extensions of chunk sizes, for
-   * which the parser has no bound.
-   */
-  checkPieces(): void {
+  /** Padding counts as pieces do: leading zeros and extensions of chunk sizes, for which the parser has no bound. */
+  #checkPieces(): void {
     // What this read has brought and the parser has not come to yet looks like framing too.
     const framingBytes = this.declaredBytes === undefined
       ? this.#req.socket.bytesRead - this.#bytesReadBefore - this.#receivedBytes - READ_BYTES
@@ -139,23 +141,6 @@ export class BodyReader implements RequestBody {
     const padding = Math.max(0, framingBytes - this.#pieces * FRAMING_BYTES);
     if (this.#pieces + padding / BYTES_PER_PIECE <= this.#maxPieces()) return;
     this.fail(new Refusal('bodyFragmented', { hint: FRAGMENTED_HINT }));
-  }
-
-  #transfer(): Promise<void> {
-    const req = this.#req;
-    const take = (bytes: Uint8Array): void => this.#take(bytes);
-    const end = (): void => this.#end();
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#settle = (failure) => {
-      this.#settle = undefined;
-      req.off('data', take).off('end', end);
-      if (failure === undefined) return resolve();
-      this.#failure ??= failure;
-      req.pause();
-      reject(failure);
-    };
-    req.on('data', take).on('end', end);
-    return promise;
   }
 
   /** In place of the stream's push: takes each piece from node's parser, null at the end. False asks it to pause. */
@@ -181,7 +166,7 @@ export class BodyReader implements RequestBody {
 
   /** Gives the stream the small pieces so far; false when there are too many, or no more will come. */
   #passOn(): boolean {
-    this.checkPieces();
+    this.#checkPieces();
     if (this.#failure !== undefined) return false;
     if (this.#small.length > 0) this.#push(this.#small.take());
     return true;
@@ -229,8 +214,7 @@ const ALLOWANCE_MS = 10_000;
 
 /**
  * The slowest pace at which a peer may send or take bytes: an allowance of time that passing time uses up and moved
- * bytes earn back, up to a bound. A transfer at the minimum rate goes on for ever, a stalled one for the allowance, one
- * at half the rate for twice as long.
+ * bytes earn back, up to a bound. At the minimum rate a transfer goes on for ever, at half of it for two allowances.
  */
 export class Pace {
   readonly #msPerByte: number;
@@ -283,7 +267,7 @@ export class Turns {
     return undefined;
   }
 
-  /** Others wait: whoever moves something should not go on for long. */
+  /** Whoever moves something should not go on for long. */
   areAwaited(): boolean {
     return this.#waiting.length > 0;
   }

@@ -88,12 +88,11 @@ export class Connections {
   }
 
   /** Ends connections whose client takes less than the minimum rate, or sends mere framing; once a second or so. */
-  checkPace(nowMs: number): void {
+  check(nowMs: number): void {
     const minBytesPerSecond = this.#config.minTransferRate;
     for (const connection of this.#bySocket.values()) {
       const { socket, outgoing } = connection;
-      const arriving = connection.requests.at(-1)?.reader;
-      if (arriving?.isUnfinished === true) arriving.checkPieces();
+      for (const { reader } of connection.requests) reader?.check();
       const waiting = socket.writableLength;
       const movedBytes = socket.bytesWritten - waiting;
       if (waiting === 0) connection.outgoing = undefined;

@@ -88,7 +88,7 @@ export class HttpServer {
       requestIdOf: createRequestIds(options.random),
       connections: new Connections(config, networkMatcher(config.trustedProxies)),
       lingering,
-      transfers: { minBytesPerSecond, nowMs: clock.monotonicMs, active: new Set(), turns: new Turns() },
+      transfers: { minBytesPerSecond, nowMs: clock.monotonicMs, turns: new Turns() },
       writer: new ReplyWriter({ lingering, isStopping: () => this.isStopping }),
     };
     this.node = createNodeServer(options);
@@ -98,16 +98,13 @@ export class HttpServer {
 
   /** It listens now, perhaps on a unix socket. */
   begin(isUnixSocket: boolean): void {
-    const { connections, transfers, clock, log, checkIntervalMs = CHECK_MS } = this.#parts;
+    const { connections, clock, log, checkIntervalMs = CHECK_MS } = this.#parts;
     if (isUnixSocket) connections.expectLocalPeers();
     // Such as EMFILE when a connection can't be accepted: the next one may be.
     this.node.on('error', ({ message }) => {
       log({ level: 'error', logger: 'http', event: 'accepting failed', details: { error: message } });
     });
-    this.#checks = setInterval(() => {
-      for (const transfer of transfers.active) transfer.checkPace();
-      connections.checkPace(clock.monotonicMs());
-    }, checkIntervalMs);
+    this.#checks = setInterval(() => connections.check(clock.monotonicMs()), checkIntervalMs);
   }
 
   /**
