@@ -8,11 +8,11 @@ import { countNothing, type Log } from './core/events.ts';
 import type { Clock, RandomBytes } from './core/time.ts';
 import { pasteHandlers } from './http/handlers/pastes.ts';
 import { serviceHandlers } from './http/handlers/service.ts';
-import { isExposed, type ListeningPlace, publicPlace } from './http/listening.ts';
+import { isExposed, type ListeningPlace } from './http/listening.ts';
 import { ROUTES } from './http/routes.ts';
-import { createMetricsServer, createPublicServer, type ListeningAddress } from './http/servers.ts';
-import type { ServerCertificate, Tls } from './http/tls.ts';
-import { Antiflood, type AntifloodOptions } from './limits/windows.ts';
+import { createMetricsServer, createPublicServer, type PublicServer } from './http/servers.ts';
+import type { Tls } from './http/tls.ts';
+import { Antiflood } from './limits/windows.ts';
 import { WorkQueue } from './limits/work-queue.ts';
 import { Cleanup } from './ops/cleanup.ts';
 import { Challenges, Passwords, Rates } from './pastes/admission.ts';
@@ -31,22 +31,14 @@ export interface AppParts {
   readonly passwordCheckMs?: number;
 }
 
-/** What a listener that speaks TLS needs. */
-export interface ListenerTls {
-  readonly tls: Tls;
-  /** As the files of the settings are now. Throws ConfigError. */
-  readonly readCertificate: () => ServerCertificate;
-}
-
 export interface App {
-  /** Begins to accept connections, where the settings say unless a place is given. Rejects with ListeningError. */
-  listen(place?: ListeningPlace): Promise<ListeningAddress>;
-  /** The background tasks, for tests and commands that want one now. */
+  /** Begins to accept connections. Rejects with ListeningError. */
+  listen(place: ListeningPlace): ReturnType<PublicServer['listen']>;
+  /** The background tasks, for tests that want one now. */
   readonly cleanup: Cleanup;
   /**
-   * Takes what can change while the service runs: the secrets of these settings, and what is in the files of the TLS
-   * certificate. What can't be used is logged, and stays as it was; without settings, the secrets do. Gives the names
-   * of the settings that changed.
+   * Takes what can change while the service runs: the certificate of TLS, as it is in the files now, and the secrets of
+   * these settings, if given. What can't be used is logged, and stays as it was. Gives the names of what changed.
    */
   reload(next: Config | undefined): Promise<readonly string[]>;
   /** Lets requests in flight finish, then stops everything and closes the store. */
@@ -67,10 +59,9 @@ const CHALLENGE_KEY_BYTES = 32;
 export async function assemble(
   config: Config,
   host: AppParts,
-  { store, listenerTls }: { store: Store; listenerTls: ListenerTls | undefined },
+  { store, tls }: { store: Store; tls: Tls | undefined },
 ): Promise<App> {
   const { clock, random, log } = host;
-  const tls = listenerTls?.tls;
   const queue = passwordQueue(host);
   const metrics = config.metricsListen === ''
     ? undefined
@@ -82,16 +73,18 @@ export async function assemble(
   const cleanup = new Cleanup(cleanupTasks(parts, () => authority.renewRevocationList()), log);
   const onStorageFull = createRoomMaking((name) => cleanup.run(name), clock);
   const server = createPublicServer({ config, handlers, clock, random, log, metrics, onStorageFull, tls });
-  const reloading = createReloading(config, listenerTls, log, {
+  const { proxySecret, powSecret, pkiCaPassword } = config;
+  const inForce = { proxySecret, powSecret, pkiCaPassword };
+  const replace: Reloading['replace'] = {
     proxySecret: (secret) => server.replaceProxySecret(secret),
     powSecret: (secret) => parts.challenges.replaceKey(Buffer.from(secret)),
     pkiCaPassword: (password) => authority.replacePassword(password),
-  });
+  };
 
   return {
     cleanup,
-    reload: (next) => reload(reloading, next),
-    listen: async (place = publicPlace(config, 0)) => {
+    reload: (next) => reload({ tls, log, inForce, replace }, next),
+    listen: async (place) => {
       await metrics?.listen();
       await authority.watch();
       const address = await server.listen(place);
@@ -128,7 +121,7 @@ async function openMetrics(
   const eventLoopDelay = measureEventLoopDelay();
   const readers = gaugeReaders(parts, eventLoopDelay, connectionsOpen);
   const metrics = createMetrics({ routes: ROUTES.map((route) => route.path), readers });
-  const server = createMetricsServer({ config, listenOn: config.metricsListen, metrics, clock, random, log });
+  const server = createMetricsServer({ config, metrics, clock, random, log });
   return {
     ...metrics,
     listen: server.listen,
@@ -144,7 +137,15 @@ async function createParts(
   { clock, random, log, passwordCheckMs }: AppParts,
   { store, queue, count }: Pick<Parts, 'store' | 'queue' | 'count'>,
 ): Promise<Parts> {
-  const antiflood = new Antiflood(antifloodOptions(config));
+  const antiflood = new Antiflood({
+    baseBits: config.powDifficultyBits,
+    thresholdCount: config.antifloodThreshold,
+    windowMs: config.antifloodWindowSeconds * 1000,
+    stepBits: config.antifloodStepBits,
+    maxBits: config.antifloodMaxBits,
+    decayMs: config.antifloodDecaySeconds * 1000,
+    maxEntries: config.antifloodMaxEntries,
+  });
   const key = await challengeKey(config, store, random);
   const audit = createAudit({ clock, log });
   return {
@@ -162,64 +163,44 @@ async function challengeKey(config: Config, store: Store, random: RandomBytes): 
   return store.secrets.keep('proof-of-work', random(CHALLENGE_KEY_BYTES));
 }
 
-function antifloodOptions(config: Config): AntifloodOptions {
-  return {
-    baseBits: config.powDifficultyBits,
-    thresholdCount: config.antifloodThreshold,
-    windowMs: config.antifloodWindowSeconds * 1000,
-    stepBits: config.antifloodStepBits,
-    maxBits: config.antifloodMaxBits,
-    decayMs: config.antifloodDecaySeconds * 1000,
-    maxEntries: config.antifloodMaxEntries,
-  };
-}
-
 type ReplaceableSecret = 'proxySecret' | 'powSecret' | 'pkiCaPassword';
 
-/** How each secret takes effect; false when it can't. */
-type Replacements = Readonly<Record<ReplaceableSecret, (secret: string) => void | Promise<boolean>>>;
-
-type Reloading = ReturnType<typeof createReloading>;
-
-function createReloading(
-  config: Config,
-  listenerTls: ListenerTls | undefined,
-  log: Log,
-  replacements: Replacements,
-) {
-  const keys = Object.keys(replacements) as ReplaceableSecret[];
-  return { listenerTls, log, replacements, keys, inForce: new Map(keys.map((key) => [key, config[key]])) };
+interface Reloading {
+  readonly tls: Tls | undefined;
+  readonly log: Log;
+  readonly inForce: Record<ReplaceableSecret, string>;
+  /** How each secret takes effect; false when it can't. */
+  readonly replace: Readonly<Record<ReplaceableSecret, (secret: string) => void | Promise<boolean>>>;
 }
 
 async function reload(reloading: Reloading, next: Config | undefined): Promise<readonly string[]> {
   const changed: string[] = [];
-  if (replaceCertificate(reloading)) changed.push(SETTINGS.tlsCertPath.name);
+  if (rereadCertificate(reloading)) changed.push(SETTINGS.tlsCertPath.name);
   if (next === undefined) return changed;
-  for (const key of reloading.keys) {
+  for (const key of Object.keys(reloading.inForce) as ReplaceableSecret[]) {
     if (await replaceSecret(reloading, key, next[key])) changed.push(SETTINGS[key].name);
   }
   return changed;
 }
 
-async function replaceSecret(reloading: Reloading, key: ReplaceableSecret, secret: string): Promise<boolean> {
-  const { log, replacements, inForce } = reloading;
-  const { name } = SETTINGS[key];
-  if (secret === inForce.get(key)) return false;
-  // A file that has gone must not open what the secret in it has closed.
-  if (secret === '') return kept(log, `${name} is no longer set; the one before stays until the next start`);
-  const isTaken = await replacements[key](secret);
-  if (isTaken === false) return kept(log, `${name} does not open the stored key; the one before stays`);
-  inForce.set(key, secret);
-  return true;
-}
-
-function replaceCertificate({ listenerTls, log }: Reloading): boolean {
+function rereadCertificate({ tls, log }: Reloading): boolean {
   try {
-    return listenerTls?.tls.replaceCertificate(listenerTls.readCertificate()) ?? false;
+    return tls?.rereadCertificate() ?? false;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return kept(log, `${error.message}; the certificate before stays`);
   }
+}
+
+async function replaceSecret({ log, inForce, replace }: Reloading, key: ReplaceableSecret, secret: string) {
+  if (secret === inForce[key]) return false;
+  const { name } = SETTINGS[key];
+  // A file that has gone must not open what the secret in it has closed.
+  if (secret === '') return kept(log, `${name} is no longer set; the one before stays until the next start`);
+  const isTaken = await replace[key](secret);
+  if (isTaken === false) return kept(log, `${name} does not open the stored key; the one before stays`);
+  inForce[key] = secret;
+  return true;
 }
 
 function kept(log: Log, message: string): false {

@@ -1,7 +1,6 @@
-// `pasted serve`: the life of the service, from its settings to its last log line. How it is put together is
-// assembly.ts.
+// `pasted serve`: the life of the service, from its settings to its last log line. assembly.ts puts it together.
 
-import type { App, AppParts, ListenerTls } from './assembly.ts';
+import type { App, AppParts } from './assembly.ts';
 import { ConfigError, isProduction, loadConfig, startWarnings } from './config/load.ts';
 import { type Config, SETTINGS, VERSION } from './config/settings.ts';
 import type { Log } from './core/events.ts';
@@ -55,7 +54,7 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
   }
 }
 
-/** Under npm a signal to the process group arrives once from each process that passes it on: copies, no impatience. */
+/** Under npm, each process that passes a signal of the process group on sends a copy: that is no impatience. */
 const SIGNAL_COPIES_MS = 250;
 
 /**
@@ -78,8 +77,8 @@ function nextStopSignal(terminal: Terminal, { log, flush }: LogWriter): Promise<
 }
 
 /**
- * One reload at a time, and one more for all the signals that come meanwhile. SIGHUP ends the process at no time;
- * what it asked for before `begin` is done then.
+ * One reload at a time, and one more for all the signals that come meanwhile. It takes signals at once, since SIGHUP
+ * must not end the process: what is asked for before `begin` is done then.
  */
 function reloadOnSignal(terminal: Terminal) {
   let reload: (() => Promise<void>) | undefined;
@@ -111,7 +110,7 @@ function reloadOnSignal(terminal: Terminal) {
   };
 }
 
-/** Reads the files again that the environment names. Never rejects. */
+/** Reads the files again that the environment names; the certificate even if settings can't be used. Never rejects. */
 async function reloadSettings(terminal: Terminal, app: ServedApp, log: Log): Promise<void> {
   const failed = (reason: string): void => {
     log({ level: 'error', logger: 'main', event: 'reloading failed', outcome: 'failure', details: { reason } });
@@ -143,22 +142,22 @@ async function listen(app: ServedApp, place: ListeningPlace): Promise<{ url: str
     return await app.listen(place);
   } catch (error) {
     if (!(error instanceof ListeningError)) throw error;
-    const reason = reasonsFor(error.place, error.place === place)[error.code];
+    const reason = reasonsFor(error, error.place === place)[error.code];
     if (reason === undefined) throw error;
-    const holder = error.code === 'EADDRINUSE' && 'port' in error.place ? holderOfPort(error.place.port) : undefined;
-    const words = holder === undefined ? reason : reason.replace(UNKNOWN_HOLDER, () => ` by ${holder}`);
-    throw new CommandError(`cannot listen on ${placeName(error.place)}: ${words}`);
+    throw new CommandError(`cannot listen on ${placeName(error.place)}: ${reason}`);
   }
 }
 
 type Reasons = Readonly<Record<string, string>>;
 
 /** Why listening fails, by the system's code, as far as whoever runs the service can mend it. */
-function reasonsFor(place: ListeningPlace, isPublic: boolean): Reasons {
+function reasonsFor({ place, code }: ListeningError, isPublic: boolean): Reasons {
   const { host, port, listenOn, metricsListen } = SETTINGS;
   if ('fd' in place) return INHERITED;
   if ('path' in place) return socketReasons(isPublic ? listenOn.name : metricsListen.name);
-  return isPublic ? addressReasons(host.name, port.name) : addressReasons(metricsListen.name, metricsListen.name);
+  const holder = code === 'EADDRINUSE' ? holderOfPort(place.port) : undefined;
+  const [hostName, portName] = isPublic ? [host.name, port.name] : [metricsListen.name, metricsListen.name];
+  return addressReasons(hostName, portName, holder);
 }
 
 /** A file, a datagram socket, or a connection that Accept=yes has taken already. */
@@ -166,12 +165,11 @@ const INHERITED: Reasons = {
   EINVAL: 'it is no stream socket that takes connections; the socket unit needs ListenStream= and Accept=no',
 };
 
-const UNKNOWN_HOLDER = ' (root can see by which process: ss -ltnp)';
-
-/** `host` and `port` are the settings that they come from. */
-function addressReasons(host: string, port: string): Reasons {
+/** `host` and `port` are the settings to change, `holder` is who has the port, if it can be seen. */
+function addressReasons(host: string, port: string, holder: string | undefined): Reasons {
+  const byWhom = holder === undefined ? ' (root can see by which process: ss -ltnp)' : ` by ${holder}`;
   return {
-    EADDRINUSE: `the port is in use${UNKNOWN_HOLDER}; choose another ${port}`,
+    EADDRINUSE: `the port is in use${byWhom}; choose another ${port}`,
     EACCES: `not permitted below port 1024; choose another ${port}, or give this user the right to use it`,
     EADDRNOTAVAIL: `this host has no such address; choose another ${host}`,
     ENOTFOUND: `there is no host of that name; choose another ${host}`,
@@ -196,25 +194,18 @@ function socketReasons(setting: string): Reasons {
 
 /**
  * Opens the store and puts everything together; nothing listens yet. The assembly is loaded while the store opens: its
- * writer thread has as much to load as all the rest. Rejects when the database or the TLS certificate is refused; what
- * fails later closes the store again.
+ * writer thread has as much to load as all the rest. Rejects when the database or the TLS certificate is refused.
  */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const { clock, log } = parts;
-  const listenerTls = config.tlsCertPath === '' ? undefined : await readTls(config, parts);
+  // Only a listener that speaks TLS loads what that takes.
+  const tls = config.tlsCertPath === '' ? undefined : new (await import('./http/tls.ts')).Tls(config, parts);
   const opening = openStore({ path: config.databasePath, clock, log });
   const [store, { assemble }] = await Promise.all([opening, import('./assembly.ts')]);
   try {
-    return await assemble(config, parts, { store, listenerTls });
+    return await assemble(config, parts, { store, tls });
   } catch (error) {
     await store.close();
     throw error;
   }
-}
-
-/** Only a listener that speaks TLS loads what that takes. */
-async function readTls(config: Config, { clock, log }: AppParts): Promise<ListenerTls> {
-  const { readServerCertificate, Tls } = await import('./http/tls.ts');
-  const readCertificate = () => readServerCertificate(config);
-  return { tls: new Tls(readCertificate(), { clock, log }), readCertificate };
 }

@@ -8,7 +8,9 @@ import { presentedCertificateSha1 } from '../crypto/presented.ts';
 import {
   type HeaderLines, isWellFormedHost, type NetworkMatcher, networkMatcher, plainAddress,
 } from './engine/head.ts';
-import type { Destination, HeaderTrust, Origin, Peer, Presented } from './engine/request.ts';
+import {
+  type Destination, type HeaderTrust, NO_CERTIFICATE, type Origin, type Peer, type Presented,
+} from './engine/request.ts';
 
 /** More proxies than stand in front of anything; each entry costs time to read. */
 const MAX_HOPS = 20;
@@ -27,7 +29,7 @@ export class Forwarding implements HeaderTrust {
     this.replaceProxySecret(config.proxySecret);
   }
 
-  /** What X-Proxy-Secret must equal from now on; without one when empty. */
+  /** What X-Proxy-Secret must equal from now on; empty for none. */
   replaceProxySecret(secret: string): void {
     this.#isProxySecret = secret === '' ? undefined : secretMatcher(Buffer.from(secret), this.#random);
   }
@@ -53,7 +55,7 @@ export class Forwarding implements HeaderTrust {
     const needsSecret = this.#isProxySecret !== undefined;
     if (needsSecret && isForwarded) return presentedIdentity(headers, PROXY_SOURCES);
     if (tls !== undefined) return tls;
-    return needsSecret ? NOTHING : presentedIdentity(headers, SHA1_SOURCES);
+    return needsSecret ? NO_CERTIFICATE : presentedIdentity(headers, SHA1_SOURCES);
   }
 
   /** From the right, since only what trusted proxies appended is true; when all are trusted, the one farthest away. */
@@ -86,44 +88,39 @@ function lastElement(headers: HeaderLines, name: string): string | undefined {
 // What a request presents in its headers: a certificate's fingerprint, or the certificate itself from proxies that
 // can't give SHA-1.
 
-interface Source {
-  readonly header: string;
-  /** What the value stands for; undefined when it is malformed or stands for nobody. */
-  readonly read: (value: string) => Presented | undefined;
-}
+/** `read` gives undefined for a value that is malformed or stands for nobody. */
+type Source = readonly [header: string, read: (value: string) => Presented | undefined];
 
 const FINGERPRINT = /^[0-9a-f]{40}$/;
 
 /** What a proxy sends that had no certificate to hash: nothing at all, or SHA-1 of nothing. */
-const NOBODY: ReadonlySet<string> = new Set(['0'.repeat(40), 'da39a3ee5e6b4b0d3255bfef95601890afd80709']);
+const OF_NO_CERTIFICATE: ReadonlySet<string> = new Set(['0'.repeat(40), 'da39a3ee5e6b4b0d3255bfef95601890afd80709']);
 
 /** The contract's header. */
-export const SHA1_SOURCES: readonly Source[] = [{ header: 'x-ssl-client-sha1', read: readFingerprint }];
+export const SHA1_SOURCES: readonly Source[] = [['x-ssl-client-sha1', readFingerprint]];
 
-/** And those that only a proxy which has shown its secret may send: after it, since the last one found is kept. */
+/** Only a proxy that has shown its secret may send the others. They come last, since the last one found is kept. */
 export const PROXY_SOURCES: readonly Source[] = [
-  ...SHA1_SOURCES,
-  { header: 'client-cert', read: readByteSequence },
-  { header: 'x-ssl-client-cert', read: readBase64 },
+  ...SHA1_SOURCES, ['client-cert', readByteSequence], ['x-ssl-client-cert', readBase64],
 ];
 
-const NOTHING: Presented = { fingerprint: null };
-
-/** Nothing unless everything that is presented is well-formed, is presented once, and agrees. */
+/** None unless everything that is presented is well-formed, is presented once, and agrees. */
 export function presentedIdentity(headers: HeaderLines, sources: readonly Source[]): Presented {
-  let presented = NOTHING;
-  for (const { header, read } of sources) {
+  let presented = NO_CERTIFICATE;
+  for (const [header, read] of sources) {
     const values = headers.all(header);
     if (values.length === 0) continue;
     const found = values.length === 1 ? read(values[0]!) : undefined;
-    if (found === undefined || found.fingerprint !== (presented.fingerprint ?? found.fingerprint)) return NOTHING;
+    if (found === undefined || found.fingerprint !== (presented.fingerprint ?? found.fingerprint)) {
+      return NO_CERTIFICATE;
+    }
     presented = found;
   }
   return presented;
 }
 
 function readFingerprint(value: string): Presented | undefined {
-  return FINGERPRINT.test(value) && !NOBODY.has(value) ? { fingerprint: value } : undefined;
+  return FINGERPRINT.test(value) && !OF_NO_CERTIFICATE.has(value) ? { fingerprint: value } : undefined;
 }
 
 /** RFC 9440 section 2.2: base64 between colons (RFC 8941 section 3.3.5), without parameters. */

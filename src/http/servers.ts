@@ -10,7 +10,7 @@ import type { Answered, NoteAnswered } from './engine/reply.ts';
 import { NO_PARAMS } from './engine/request.ts';
 import { HttpServer, type HttpServerOptions, type Match, type Router } from './engine/server.ts';
 import { Forwarding } from './forwarded.ts';
-import { listenAt, type ListeningPlace, metricsPlace, publicPlace } from './listening.ts';
+import { listenAt, type ListeningPlace, metricsPlace } from './listening.ts';
 import { type Route, ROUTES } from './routes.ts';
 
 type ServerOptions = Omit<HttpServerOptions, 'router' | 'trust' | 'refusalOf' | 'noteAnswered'> & {
@@ -29,8 +29,8 @@ export function createPublicServer(options: ServerOptions) {
   const noteAnswered: NoteAnswered = (answered, ms) => note(options, answered, ms);
   const server = new HttpServer({ ...options, router: createRouter(routes), trust, refusalOf, noteAnswered });
   return {
-    /** Where the settings say, unless a place is given. Rejects with ListeningError. */
-    listen: (place = publicPlace(config, 0)) => listen(server, place, tls === undefined ? 'http' : 'https'),
+    /** Rejects with ListeningError. */
+    listen: (place: ListeningPlace) => listen(server, place, tls === undefined ? 'http' : 'https'),
     stop: () => server.stop(),
     isStopping: () => server.isStopping,
     connectionsOpen: () => server.connectionsOpen,
@@ -41,14 +41,8 @@ export function createPublicServer(options: ServerOptions) {
 
 export type PublicServer = ReturnType<typeof createPublicServer>;
 
-/** `http://host:port`, `https://host:port`, or `unix:` and a path, which is the host then, and the port 0. */
-export interface ListeningAddress {
-  readonly host: string;
-  readonly port: number;
-  readonly url: string;
-}
-
-async function listen(server: HttpServer, place: ListeningPlace, scheme: string): Promise<ListeningAddress> {
+/** The URL is `unix:` and the path of a unix socket, whose path is the host too, and whose port is 0. */
+async function listen(server: HttpServer, place: ListeningPlace, scheme: 'http' | 'https') {
   await listenAt(server.node, place);
   // Of a unix socket that it has not made itself, node does not know the path.
   const bound = server.node.address() ?? '(inherited)';
@@ -83,30 +77,24 @@ export function refusalOf(error: unknown): Refusal | undefined {
   return new Refusal('storeUnavailable', {}, { retryAfterSeconds: STORE_RETRY_SECONDS });
 }
 
-const METRICS_ROUTES = [
-  { name: 'metrics', method: 'GET', path: '/metrics', summary: 'metrics for Prometheus' },
-] as const satisfies readonly Route[];
-
-const METRICS_MEDIA_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+const METRICS_HEADERS = { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' };
 
 /** Those who collect metrics are few, and keep one connection each. */
 const MAX_METRICS_CONNECTIONS = 16;
 
 type MetricsServerOptions = Pick<ServerOptions, 'config' | 'clock' | 'random' | 'log'> & {
-  readonly listenOn: string;
   readonly metrics: Pick<Metrics, 'render'>;
 };
 
-/** GET and HEAD /metrics for whoever reaches the place. Throws a RangeError for a `listenOn` that names none. */
-export function createMetricsServer({ config, listenOn, metrics, clock, random, log }: MetricsServerOptions) {
-  const place = metricsPlace(listenOn);
-  const headers = { 'Content-Type': METRICS_MEDIA_TYPE };
+/** GET and HEAD /metrics for whoever reaches the place. Throws a RangeError for a setting that names none. */
+export function createMetricsServer({ config, metrics, clock, random, log }: MetricsServerOptions) {
+  const place = metricsPlace(config.metricsListen);
   const server = createPublicServer({
     clock,
     random,
     config: { ...config, maxConnections: MAX_METRICS_CONNECTIONS, maxConnectionsPerClient: 0 },
-    routes: METRICS_ROUTES,
-    handlers: { metrics: async () => ({ status: 200, headers, body: await metrics.render() }) },
+    routes: [{ name: 'metrics', method: 'GET', path: '/metrics', summary: 'metrics for Prometheus' }],
+    handlers: { metrics: async () => ({ status: 200, headers: METRICS_HEADERS, body: await metrics.render() }) },
     // One request every few seconds, for ever, is no news.
     log: (entry) => {
       if (entry.event !== 'request') log(entry);

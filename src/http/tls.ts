@@ -12,17 +12,17 @@ import {
   certificatePem, CIPHERS, fingerprintSha1, FULL_HANDSHAKES_ONLY, isIssuedBy, NO_RENEGOTIATION, readServerPair,
   type ServerPairFault,
 } from '../crypto/presented.ts';
-import type { Presented } from './engine/request.ts';
+import { NO_CERTIFICATE, type Presented } from './engine/request.ts';
 import type { TlsTermination } from './engine/server.ts';
 
 /** Long enough to notice, and to make a new one, when what renews it has broken. */
 const EXPIRY_WARNING_SECONDS = 14 * DAY_SECONDS;
 
 const FAILURES_LOGGED_MS = MINUTE_SECONDS * 1000;
-const NOBODY: Presented = { fingerprint: null };
 
 /** The TLS of one server. What it changes holds for connections from then on; those that are open go on. */
 export class Tls implements TlsTermination {
+  readonly #config: Config;
   readonly #clock: Clock;
   readonly #log: Log;
   #certificate: ServerCertificate;
@@ -32,10 +32,12 @@ export class Tls implements TlsTermination {
   #failures = 0;
   #failuresLoggedMs = -Infinity;
 
-  constructor(certificate: ServerCertificate, { clock, log }: { clock: Clock; log: Log }) {
+  /** Throws ConfigError when the certificate can't be used. */
+  constructor(config: Config, { clock, log }: { clock: Clock; log: Log }) {
+    this.#config = config;
     this.#clock = clock;
     this.#log = log;
-    this.#certificate = certificate;
+    this.#certificate = readServerCertificate(config);
     this.#warnOfExpiry();
   }
 
@@ -53,12 +55,13 @@ export class Tls implements TlsTermination {
     return this.#server;
   }
 
-  /** Whether it differs from the one before. */
-  replaceCertificate(certificate: ServerCertificate): boolean {
+  /** Takes what is in the files now; whether it differs from before. Throws ConfigError, and nothing changes then. */
+  rereadCertificate(): boolean {
     const before = this.#certificate;
-    this.#certificate = certificate;
+    this.#certificate = readServerCertificate(this.#config);
     this.#warnOfExpiry();
-    if (before.certificate === certificate.certificate && before.privateKey === certificate.privateKey) return false;
+    const { certificate, privateKey } = this.#certificate;
+    if (before.certificate === certificate && before.privateKey === privateKey) return false;
     this.#renewContext();
     return true;
   }
@@ -70,17 +73,14 @@ export class Tls implements TlsTermination {
     this.#renewContext();
   }
 
-  /**
-   * The certificate that the client of a finished handshake has shown, and shown the key of; nothing unless the
-   * authority issued it. One that has only expired is presented too, for whoever notes that it was tried.
-   */
+  /** What the handshake has proved: a certificate of the authority. One that has expired is for the audit log. */
   presentedBy(socket: TLSSocket): Presented {
     const certificate = socket.getPeerX509Certificate()?.raw;
-    if (certificate === undefined || this.#authority === undefined) return NOBODY;
+    if (certificate === undefined || this.#authority === undefined) return NO_CERTIFICATE;
     // OpenSSL keeps the last error alone: of a certificate that has expired it may have found worse before.
     const isExpired = String(socket.authorizationError) === 'CERT_HAS_EXPIRED';
     const isOurs = socket.authorized || (isExpired && isIssuedBy(certificate, this.#authority));
-    return isOurs ? { fingerprint: fingerprintSha1(certificate), certificate } : NOBODY;
+    return isOurs ? { fingerprint: fingerprintSha1(certificate), certificate } : NO_CERTIFICATE;
   }
 
   /** Scanners fail as often as they like: one line a minute, with how many there were since the last. */
@@ -145,8 +145,8 @@ function ticketsOf(server: Server): Tickets | undefined {
   return typeof context.enableTicketKeyCallback === 'function' ? context : undefined;
 }
 
-/** What the server shows, as PEM; the certificates between its own and its root are behind that. */
-export interface ServerCertificate {
+/** As PEM; the certificates between the server's own and its root are behind that. */
+interface ServerCertificate {
   readonly certificate: string;
   readonly privateKey: string;
   /** Unix seconds. */

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { assemble } from '../../src/assembly.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
+import { publicPlace } from '../../src/http/listening.ts';
 import type { ContentStore } from '../../src/store/content.ts';
 import { binaryContent, type RunningApp, startApp } from '../support/app.ts';
 import { movableClock } from '../support/clock.ts';
@@ -275,9 +276,9 @@ test('POST /: uploads that break off at any moment while the disk is slow give e
   const limits = { powDifficultyBits: 0, rateMax: 0, maxAnonBytes: 2 ** 24 };
   const config = testConfig({ databasePath: join(folder, 'pasted.db'), ...limits });
   const parts = { clock: movableClock(), random: randomBytes, log: () => {}, cores: 2, passwordCheckMs: 20 };
-  const app = await assemble(config, parts, { store: { ...store, contents: slow }, listenerTls: undefined });
+  const app = await assemble(config, parts, { store: { ...store, contents: slow }, tls: undefined });
   t.after(() => app.close());
-  const { port } = await app.listen();
+  const { port } = await app.listen(publicPlace(config, 0));
   const sentBytes = Array.from({ length: 30 }, (_, index) => 70_000 + index * 65_003);
   const connections = await Promise.all(sentBytes.map(async (bytes) => {
     const connection = await openRaw(t, port);

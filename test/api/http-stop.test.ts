@@ -183,7 +183,7 @@ test('stop: before listen, and after listen failed, it resolves', async (t) => {
   };
   await within(1000, createPublicServer(options).stop());
   const second = createPublicServer(options);
-  await assert.rejects(second.listen(), { code: 'EADDRINUSE' });
+  await assert.rejects(second.listen({ host: '127.0.0.1', port }), { code: 'EADDRINUSE' });
   await within(1000, second.stop());
 });
 

@@ -32,8 +32,7 @@ function metricsServer(
 ): ReturnType<typeof createMetricsServer> & { readonly logged: readonly LogEntry[] } {
   const logged: LogEntry[] = [];
   const server = createMetricsServer({
-    config: testConfig({ shutdownGraceSeconds: 0, host: 'not.used.invalid', port: 1 }),
-    listenOn,
+    config: testConfig({ shutdownGraceSeconds: 0, host: 'not.used.invalid', port: 1, metricsListen: listenOn }),
     metrics: { render },
     clock: movableClock(),
     random: randomBytes,

@@ -8,6 +8,7 @@ import { test, type TestContext } from 'node:test';
 import { createSecureContext } from 'node:tls';
 import type { Config } from '../../src/config/settings.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
+import { publicPlace } from '../../src/http/listening.ts';
 import { createApp } from '../../src/serve.ts';
 import { UUID_V4 } from '../support/answer-contract.ts';
 import { type RunningApp, startApp } from '../support/app.ts';
@@ -274,7 +275,7 @@ test('POST /register: a bundle that can\'t be made costs nothing: no admin, and 
   };
   const app = await createApp(config, { clock: movableClock(), random, log: () => {}, cores: 2 });
   try {
-    const { url } = await app.listen();
+    const { url } = await app.listen(publicPlace(config, 0));
     const server = { request: (path: string, options?: RequestInit) => fetch(`${url}${path}`, options) };
     const work = await freshWork(server, PATH);
     const compat = { p12_profile: 'compat' };

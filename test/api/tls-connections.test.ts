@@ -10,7 +10,7 @@ import type { Config } from '../../src/config/settings.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { MIB } from '../../src/core/time.ts';
 import { StreamedBody } from '../../src/http/engine/reply.ts';
-import { readServerCertificate, Tls } from '../../src/http/tls.ts';
+import { Tls } from '../../src/http/tls.ts';
 import { assertRefused } from '../support/answer-contract.ts';
 import { movableClock, type MovableClock } from '../support/clock.ts';
 import { type RunningHttp, startHttp } from '../support/http-server.ts';
@@ -31,7 +31,7 @@ async function startTls(t: TestContext, options: Parameters<typeof startHttp>[1]
   const config: Config = testConfig(writePair(t, await serverPair()));
   const tlsLogged: LogEntry[] = [];
   const tlsClock = movableClock();
-  const tls = new Tls(readServerCertificate(config), { clock: tlsClock, log: (entry) => tlsLogged.push(entry) });
+  const tls = new Tls(config, { clock: tlsClock, log: (entry) => tlsLogged.push(entry) });
   const running = await startHttp(t, { ...options, tls });
   const open: RunningTls['open'] = (given = {}) => {
     return openRaw(t, running.port, { tls: { rejectUnauthorized: false, ...given } });

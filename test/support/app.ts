@@ -11,6 +11,7 @@ import type { Config } from '../../src/config/settings.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import type { Clock } from '../../src/core/time.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
+import { publicPlace } from '../../src/http/listening.ts';
 import { createApp } from '../../src/serve.ts';
 import { assertCommonHeaders } from './answer-contract.ts';
 import { movableClock, type MovableClock } from './clock.ts';
@@ -49,7 +50,7 @@ export async function startApp(t: TestContext, overrides: Partial<Config> = {}, 
     await app.close();
     rmSync(folder, { recursive: true });
   });
-  const { url, port } = await app.listen();
+  const { url, port } = await app.listen(publicPlace(config, 0));
 
   // Whatever a test asks, and whatever for: what holds of every answer holds of this one.
   async function request(path: string, options: RequestInit = {}): Promise<Response> {

@@ -7,6 +7,7 @@ import type { LogEntry } from '../../src/core/events.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { emptyReply, type Handler, jsonReply, textReply } from '../../src/http/engine/reply.ts';
 import type { Request } from '../../src/http/engine/request.ts';
+import { publicPlace } from '../../src/http/listening.ts';
 import type { Route } from '../../src/http/routes.ts';
 import { createPublicServer, type PublicServer } from '../../src/http/servers.ts';
 import type { Tls } from '../../src/http/tls.ts';
@@ -86,8 +87,9 @@ export async function startHttp(
   const logged: LogEntry[] = [];
   const waiting = new Set<(entry: LogEntry) => void>();
   const clock = movableClock();
+  const config = testConfig({ shutdownGraceSeconds: 0, ...options.config });
   const server = createPublicServer({
-    config: testConfig({ shutdownGraceSeconds: 0, ...options.config }),
+    config,
     routes: TEST_ROUTES,
     handlers: { ...HANDLERS, ...options.handlers },
     tls: options.tls,
@@ -100,7 +102,7 @@ export async function startHttp(
     },
   });
   t.after(() => server.stop());
-  const { port, url } = await server.listen();
+  const { port, url } = await server.listen(publicPlace(config, 0));
 
   const answered: RunningHttp['answered'] = (fits) => new Promise((resolve) => {
     const see = (entry: LogEntry): void => {

@@ -94,13 +94,13 @@ test('Tls: warns of a certificate that expires within 14 days, at start and when
   const files = writePair(t, await serverPair({ days: 20, nowMs: clock.unixMs() }));
   const logged: LogEntry[] = [];
   const log = (entry: LogEntry): number => logged.push(entry);
-  const start = (): Tls => new Tls(readServerCertificate(testConfig(files)), { clock, log });
+  const start = (): Tls => new Tls(testConfig(files), { clock, log });
   clock.advance((6 * DAY_SECONDS - 1) * 1000);
   const tls = start();
   assert.deepEqual(logged, []);
   const expires = new Date(clock.unixMs() + (14 * DAY_SECONDS + 1) * 1000).toISOString();
   clock.advance(1000);
-  assert.equal(tls.replaceCertificate(readServerCertificate(testConfig(files))), false, 'it is the same');
+  assert.equal(tls.rereadCertificate(), false, 'it is the same');
   start();
   const soon = { level: 'warning', logger: 'http', event: 'server certificate expires soon', details: { expires } };
   assert.deepEqual(logged, [soon, soon]);
@@ -110,6 +110,6 @@ test('Tls: warns of a certificate that expires within 14 days, at start and when
   const renewed = await serverPair({ days: 20, nowMs: clock.unixMs() });
   writeFileSync(files.tlsCertPath, renewed.cert);
   writeFileSync(files.tlsKeyPath, renewed.key);
-  assert.equal(tls.replaceCertificate(readServerCertificate(testConfig(files))), true);
+  assert.equal(tls.rereadCertificate(), true);
   assert.equal(logged.length, 3);
 });

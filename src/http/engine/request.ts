@@ -18,6 +18,8 @@ export interface Presented {
   readonly certificate?: Uint8Array | undefined;
 }
 
+export const NO_CERTIFICATE: Presented = { fingerprint: null };
+
 /** The other end of a connection; its address in the form of plainAddress. */
 export interface Peer {
   readonly address: string;
