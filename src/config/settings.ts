@@ -4,11 +4,11 @@
 import { isNetwork } from '../core/callers.ts';
 import { DAY_SECONDS, GIB, HOUR_SECONDS, KIB, MIB, MINUTE_SECONDS } from '../core/time.ts';
 
-// The kinds of settings. `parse` gives the value of a text that is not empty, or undefined when it is not what
-// `expected` says.
-
 /** The release: equal to package.json's, which a test holds, so that dist/ runs with no other file beside it. */
 export const VERSION = '1.5.0';
+
+// The kinds of settings. `parse` gives the value of a text that is not empty, or undefined when it is not what
+// `expected` says.
 
 type Unit = 'bytes' | 'seconds' | 'bits' | 'count' | 'days' | 'per window' | 'bytes per second' | 'port' | 'factor';
 

@@ -50,11 +50,13 @@ function joinName(words: readonly string[]): readonly string[] {
 function parseFor(name: string, words: readonly string[]): { command: Command; given: Given } {
   const end = words.includes('--') ? words.indexOf('--') : words.length;
   if (words.slice(0, end).some((word) => word === '--help' || word === '-h')) {
-    return { command: findCommand('help'), given: { options: new Set(), values: new Map(), operands: [name] } };
+    return { command: findCommand('help'), given: { flags: new Set(), values: new Map(), operands: [name] } };
   }
   const command = findCommand(name);
   const { values: found, positionals: operands } = parseWords(command, words);
-  const [options, values, missing] = [new Set<string>(), new Map<string, string>(), [] as string[]];
+  const flags = new Set<string>();
+  const values = new Map<string, string>();
+  const missing: string[] = [];
   command.operands.forEach((operand, index) => {
     if (operands[index] !== undefined) requireChoice(operand, operands[index]);
     else if (operand.isRequired) missing.push(operand.name);
@@ -62,7 +64,7 @@ function parseFor(name: string, words: readonly string[]): { command: Command; g
   for (const option of command.options) {
     const [value, again] = [found[option.name.slice(2)] ?? []].flat();
     if (typeof value === 'string') values.set(option.name, requireChoice(option, value));
-    else if (value === true) options.add(option.name);
+    else if (value === true) flags.add(option.name);
     else if (option.isRequired) missing.push(optionForm(option));
     if (value === '') throw new UsageError(`${option.name} needs a value: ${optionForm(option)}`);
     if (again !== undefined) throw new UsageError(`${option.name} is given more than once`);
@@ -70,7 +72,7 @@ function parseFor(name: string, words: readonly string[]): { command: Command; g
   const surplus = operands[command.operands.length];
   if (surplus !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(surplus)}`);
   if (missing.length > 0) throw new UsageError(`${name} needs ${missing.join(' and ')}`);
-  return { command, given: { options, values, operands } };
+  return { command, given: { flags, values, operands } };
 }
 
 /** An option that has a value is a list of them, as often as it is given. */

@@ -15,12 +15,12 @@ import { CommandError, report, type Run, showBytes, type Terminal, UsageError } 
 export const backup: Run = async (terminal, given) => {
   const [target = ''] = given.operands;
   const isStream = target === '-';
-  if (isStream && given.options.size > 0) {
+  if (isStream && given.flags.size > 0) {
     throw new UsageError('--force and --json are for a FILE, and - is standard output');
   }
   if (isStream) requireSecretOutput(terminal, 'a backup is bytes for a file or a program, not for this screen');
   const { databasePath } = operatorSettings(terminal);
-  const existing = given.options.has('--force') ? 'replace' : 'refuse';
+  const existing = given.flags.has('--force') ? 'replace' : 'refuse';
   if (!isStream) requireFree(target, databasePath, existing);
   const draft = draftBeside(isStream ? `${databasePath}-backup` : target, databasePath, terminal);
   try {

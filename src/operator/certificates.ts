@@ -138,11 +138,11 @@ export const revoke: Run = (terminal, given) =>
     report(terminal.stdout, given, presentCertificate({ ...certificate, status: 'revoked' }), text);
   });
 
-export const crl: Run = (terminal, { options, values }) =>
+export const crl: Run = (terminal, { flags, values }) =>
   inSession(terminal, async ({ revocationList }) => {
     const { der } = await revocationList.current();
     const path = values.get('--out') ?? '-';
-    const written = options.has('--der') ? der : Buffer.from(encodePem('X509 CRL', der));
+    const written = flags.has('--der') ? der : Buffer.from(encodePem('X509 CRL', der));
     if (path === '-') terminal.stdout.write(written);
     else replaceFile(path, written);
   });

@@ -21,12 +21,10 @@ import { wholeNumber } from './arguments.ts';
 import { attempt, readText } from './files.ts';
 import { CommandError, EXIT, report, type Run, showBytes, type Terminal, UsageError } from './terminal.ts';
 
+/** `warn`: works, and someone should look. `fail`: does not work, or will not be safe. No text says a secret. */
 export interface Finding {
-  /** What was looked at, a word or two. */
   readonly name: string;
-  /** `warn`: works, and someone should look. `fail`: does not work, or will not be safe. */
   readonly level: 'ok' | 'warn' | 'fail';
-  /** In one line; never a secret. */
   readonly text: string;
 }
 
@@ -38,7 +36,7 @@ export const check: Run = async (terminal, given) => {
   // Settings that cannot be used end it here, all of them named, as they would end the service.
   const { config, warnings } = loadConfig(terminal.environment, terminal.readFile);
   const nowSeconds = unixSeconds(terminal.clock);
-  const depth = given.options.has('--full') ? 'full' : 'quick';
+  const depth = given.flags.has('--full') ? 'full' : 'quick';
   const findings = [
     ...checkSettings(config, warnings),
     ...checkFiles(config.databasePath),
@@ -75,11 +73,10 @@ function checkTls(config: Config, nowSeconds: number): Finding[] {
   }
 }
 
-// The files of the database and their folder: that they are for their owner alone, and that the service has room.
-
 const OTHERS_MAY_WRITE = 0o022;
 const OTHERS_MAY_ANYTHING = 0o077;
 
+/** The files of the database and their folder: that they are for their owner alone, and that the service has room. */
 function checkFiles(databasePath: string): Finding[] {
   try {
     return attempt(databasePath, () => lookAtFiles(databasePath), 'read');
@@ -93,12 +90,11 @@ function lookAtFiles(databasePath: string): Finding[] {
   const folder = dirname(databasePath);
   const folderStats = statSync(folder, { throwIfNoEntry: false });
   if (folderStats === undefined) return [fail('folder', `there is no folder ${folder}`)];
-  const files = new Map(['', ...SIDE_FILES].map((suffix) => `${databasePath}${suffix}`).flatMap((path) => {
+  const files = ['', ...SIDE_FILES].map((suffix) => `${databasePath}${suffix}`).flatMap((path) => {
     const stats = statSync(path, { throwIfNoEntry: false });
-    return stats === undefined ? [] : [[path, stats] as const];
-  }));
-  const owner = files.get(databasePath)?.uid;
-  const permissions = owner === undefined ? [] : [checkPermissions(files, owner)];
+    return stats === undefined ? [] : [{ path, mode: stats.mode, uid: stats.uid }];
+  });
+  const permissions = files[0]?.path === databasePath ? [checkPermissions(files, files[0].uid)] : [];
   return [checkFolder(folder, folderStats.mode), ...permissions, ...checkRoom(databasePath)];
 }
 
@@ -110,16 +106,18 @@ function checkFolder(path: string, mode: number): Finding {
   return ok('folder', `${path} is for its owner alone`);
 }
 
-function checkPermissions(files: ReadonlyMap<string, Stats>, owner: number): Finding {
-  const namesOf = (isMeant: (stats: Stats, path: string) => boolean): string => (
-    [...files].filter(([path, stats]) => isMeant(stats, path)).map(([path]) => basename(path)).join(', ')
+type DatabaseFile = Pick<Stats, 'mode' | 'uid'> & { readonly path: string };
+
+function checkPermissions(files: readonly DatabaseFile[], owner: number): Finding {
+  const namesOf = (isMeant: (file: DatabaseFile) => boolean): string => (
+    files.filter(isMeant).map(({ path }) => basename(path)).join(', ')
   );
   const open = namesOf(({ mode }) => (mode & OTHERS_MAY_ANYTHING) !== 0);
   if (open !== '') return fail('files', `others may open ${open}: chmod 600`);
   // A command that another user ran leaves such files; the service can't use them then.
   const strange = namesOf(({ uid }) => uid !== owner);
   if (strange !== '') return fail('files', `${strange} and the database have different owners: chown`);
-  const locked = namesOf((_, path) => !isUsable(path));
+  const locked = namesOf(({ path }) => !isUsable(path));
   if (locked !== '') return fail('files', `this user may not read and write ${locked}`);
   return ok('files', `${namesOf(() => true)}: for one owner alone`);
 }
@@ -156,27 +154,28 @@ function checkFree(freeBytes: number, reserveBytes: number): Finding {
   return freeBytes <= ROOM_NOTICE_FACTOR * reserveBytes ? warn('room', text) : ok('room', text);
 }
 
-// What is in the database: its version, whether it is whole, the certificate authority, and what it says about the
-// clock.
-
+/** The file of the database, what it says about the clock, and whose certificates are in it. */
 async function checkDatabase(config: Config, depth: CheckDepth, nowSeconds: number): Promise<Finding[]> {
-  const { databasePath: path } = config;
+  const { findings, contents } = examine(config.databasePath, depth);
+  const clock = checkClock(contents?.newestCreatedAt ?? null, nowSeconds);
+  if (contents === undefined) return [...findings, clock];
+  return [...findings, clock, ...checkAdmin(config, contents), ...(await checkAuthority(config, contents, nowSeconds))];
+}
+
+/** The contents are those of a sound database of this version alone. */
+function examine(path: string, depth: CheckDepth): { findings: Finding[]; contents?: Contents | undefined } {
   if (isMissing(path)) {
     const reason = `the service makes a new one when it starts, or ${SETTINGS.databasePath.name} is wrong`;
-    return [fail('database', `there is none at ${path}: ${reason}`), checkClock(null, nowSeconds)];
+    return { findings: [fail('database', `there is none at ${path}: ${reason}`)] };
   }
-  let examination;
   try {
-    examination = examineDatabase(path, depth);
+    const examination = examineDatabase(path, depth);
+    const findings = [checkSchema(examination), ...checkDamage(examination, depth)];
+    return { findings, contents: examination.contents };
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
-    return [fail('database', error.message), checkClock(null, nowSeconds)];
+    return { findings: [fail('database', error.message)] };
   }
-  const { contents } = examination;
-  const found = [checkSchema(examination), ...checkDamage(examination, depth)];
-  if (contents === undefined) return [...found, checkClock(null, nowSeconds)];
-  const clock = checkClock(contents.newestCreatedAt, nowSeconds);
-  return [...found, clock, ...checkAdmin(config, contents), ...(await checkAuthority(config, contents, nowSeconds))];
 }
 
 /** A database that this user may not see is not missing. */
@@ -195,7 +194,6 @@ function checkSchema({ whyRefused, damage, schemaVersion, newestSchemaVersion }:
   return warn('schema', `${schemaVersion}; the next start brings it to ${newestSchemaVersion}: make a backup before`);
 }
 
-/** Nobody learns more from more lines. */
 const MAX_DAMAGE_SHOWN = 5;
 
 function checkDamage({ whyRefused, damage, contents }: Examination, depth: CheckDepth): Finding[] {
@@ -266,12 +264,8 @@ function checkCrl({ thisUpdate }: StoredCrl, nowSeconds: number): Finding {
   return warn(name, `${since}: a proxy that checks it refuses every certificate, until it is given a new one`);
 }
 
-// `pasted health`.
-
-interface Asked extends ProbeTarget {
-  /** For people. */
-  readonly name: string;
-}
+/** `name` is for people. */
+type Asked = ProbeTarget & { readonly name: string };
 
 export const health: Run = async (terminal, given) => {
   const timeoutMs = wholeNumber(given, '--timeout', { minimum: 1, maximum: 60, fallback: 5 }) * 1000;
@@ -281,7 +275,7 @@ export const health: Run = async (terminal, given) => {
     throw error instanceof ProbeError ? new CommandError(`${asked.name}: ${error.message}`) : error;
   });
   const said = objectIn(body);
-  const isJson = given.options.has('--json');
+  const isJson = given.flags.has('--json');
   if (isJson && said !== undefined) terminal.stdout.write(`${JSON.stringify(said)}\n`);
   if (status !== 200 || said?.['status'] !== 'healthy') {
     const isUnhealthy = said?.['status'] === 'unhealthy';
@@ -309,8 +303,8 @@ function byUrl(text: string): Asked {
     throw new UsageError(`--url takes ${expected}: not ${JSON.stringify(text)}`);
   }
   const { url, isTls, host, port, prefix } = service;
-  const path = `${prefix}/health`;
-  return { name: `${url}/health`, place: { host, port }, tls: isTls ? {} : undefined, host: hostOf(host, port), path };
+  const target = { place: { host, port }, host: hostOf(host, port), path: `${prefix}/health` };
+  return { ...target, name: `${url}/health`, tls: isTls ? {} : undefined };
 }
 
 /** Where a service with these settings listens, seen from the same host. */
@@ -323,11 +317,10 @@ function bySettings(terminal: Terminal): Asked {
   if ('fd' in place || place.port === 0) {
     throw new CommandError(`the settings do not say which port it listens on (${SETTINGS.port.name}): give --url`);
   }
-  const { port } = place;
   const host = LOCAL.get(place.host) ?? place.host;
-  const address = hostOf(host, port);
+  const address = hostOf(host, place.port);
   const name = `${tls === undefined ? 'http' : 'https'}://${address}/health`;
-  return { name, place: { host, port }, tls, host: address, path: '/health' };
+  return { name, place: { host, port: place.port }, tls, host: address, path: '/health' };
 }
 
 /** What listens on every address is reached at this one. */

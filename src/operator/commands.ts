@@ -10,7 +10,6 @@ export interface Command {
   /** One word, or two where the first names a group. */
   readonly name: string;
   readonly summary: string;
-  /** A few sentences for its help. */
   readonly description: string;
   /** In their order, each at most once. */
   readonly operands: readonly Operand[];
@@ -20,21 +19,23 @@ export interface Command {
 }
 
 export interface Operand {
-  /** What the help calls it. */
+  /** As the help shows it; an option is given so. */
   readonly name: string;
   /** All values that it takes, where they are a closed set. */
   readonly choices?: readonly string[];
-  readonly isRequired: boolean;
+  readonly isRequired?: boolean;
 }
 
-export interface Option {
-  readonly name: string;
-  /** What the help calls its value; an option without one is given or not. */
+export interface Option extends Operand {
+  /** What the help calls its value; without one it is a flag. */
   readonly value?: string;
-  /** As of an operand. */
-  readonly choices?: readonly string[];
   readonly meaning: string;
-  readonly isRequired?: boolean;
+}
+
+type Details = Pick<Command, 'description' | 'examples' | 'load'> & Partial<Pick<Command, 'operands' | 'options'>>;
+
+function command(name: string, summary: string, details: Details): Command {
+  return { name, summary, operands: [], options: [], ...details };
 }
 
 // The closed sets are written out, since their own tables come with much else. A test holds them equal.
@@ -51,36 +52,31 @@ const FILE: Operand = { name: 'FILE', isRequired: true };
 const SERIAL: Operand = { name: 'SERIAL', isRequired: true };
 
 export const COMMANDS: readonly Command[] = [
-  {
-    name: 'serve', summary: 'run the service (the default)',
+  command('serve', 'run the service (the default)', {
     description:
       'Runs the service until SIGTERM or SIGINT; requests in flight finish first. A second signal ends it at once.\n' +
       'SIGHUP reads secrets and certificates again. On a terminal SIGHUP ends the service: closing the terminal\n' +
       'sends it. Every setting is a variable of the environment: see `pasted help`.',
-    operands: [], options: [],
     examples: [
       'pasted', 'SERVICE_PORT=9000 SERVICE_DB=/srv/paste/pasted.db pasted serve', 'NODE_ENV=production pasted',
     ],
     load: async () => (await import('../serve.ts')).run,
-  },
-  {
-    name: 'config', summary: 'show every setting in force and where it comes from',
+  }),
+  command('config', 'show every setting in force and where it comes from', {
     description: 'Reads the settings as `serve` would and shows them. Of a secret it says only whether it is set.',
-    operands: [], options: [JSON_OPTION], examples: ['pasted config', 'pasted config --json'],
+    options: [JSON_OPTION], examples: ['pasted config', 'pasted config --json'],
     load: async () => (await import('./print.ts')).printSettings,
-  },
-  {
-    name: 'check', summary: 'find out whether the service works, and will go on working',
+  }),
+  command('check', 'find out whether the service works, and will go on working', {
     description:
       'Looks at the settings, the files and who may open them, the database, room on the disk, the clock, the\n' +
       'certificate authority and its password, and the certificate for TLS. One line each: `ok`, `warn` or `fail`.\n' +
       'Ends with 1 when anything fails. Changes nothing. The service may be running.',
-    operands: [], options: [{ name: '--full', meaning: 'check every index against its table as well' }, JSON_OPTION],
+    options: [{ name: '--full', meaning: 'check every index against its table as well' }, JSON_OPTION],
     examples: ['pasted check', 'pasted check --full', 'pasted check --json'],
     load: async () => (await import('./check.ts')).check,
-  },
-  {
-    name: 'backup', summary: 'write a verified copy of the database',
+  }),
+  command('backup', 'write a verified copy of the database', {
     description:
       'Copies the database as it is at one moment, and checks the copy before it gets its name; - is standard\n' +
       'output. The service may be running. The copy holds every paste, burn-after-read ones too, so it is as secret\n' +
@@ -89,9 +85,8 @@ export const COMMANDS: readonly Command[] = [
     operands: [FILE], options: [{ name: '--force', meaning: 'replace FILE when there is one' }, JSON_OPTION],
     examples: ['pasted backup /srv/backup/pasted.db --force', '(umask 077; pasted backup - | gzip > pasted.db.gz)'],
     load: async () => (await import('./backup.ts')).backup,
-  },
-  {
-    name: 'restore', summary: 'put a backup in the place of the database',
+  }),
+  command('restore', 'put a backup in the place of the database', {
     description:
       'The service must not be running. The backup is checked before anything is changed, and stays as it is; - is\n' +
       'standard input. The database that was there is kept beside the new one, under a name with the time: remove\n' +
@@ -99,30 +94,26 @@ export const COMMANDS: readonly Command[] = [
     operands: [FILE], options: [JSON_OPTION],
     examples: ['pasted restore /srv/backup/pasted.db', 'gunzip < pasted.db.gz | pasted restore -'],
     load: async () => (await import('./backup.ts')).restore,
-  },
-  {
-    name: 'prune', summary: 'remove what has expired, and give its room back',
+  }),
+  command('prune', 'remove what has expired, and give its room back', {
     description:
       'Removes expired pastes, used challenges, records of duplicates, and old audit entries\n' +
       '(SERVICE_AUDIT_RETENTION). A running server does this by itself, expired pastes every hour; beside one this\n' +
       'command ends with 75.',
-    operands: [], options: [JSON_OPTION], examples: ['pasted prune', 'pasted prune --json'],
+    options: [JSON_OPTION], examples: ['pasted prune', 'pasted prune --json'],
     load: async () => (await import('./database.ts')).prune,
-  },
-  {
-    name: 'stats', summary: 'count what the service holds',
+  }),
+  command('stats', 'count what the service holds', {
     description:
       'Counts pastes, certificates and audit entries, and the room that they take, against SERVICE_MAX_STORAGE.\n' +
       'Names no paste and nobody. The service may be running.',
-    operands: [], options: [JSON_OPTION], examples: ['pasted stats', 'pasted stats --json'],
+    options: [JSON_OPTION], examples: ['pasted stats', 'pasted stats --json'],
     load: async () => (await import('./database.ts')).stats,
-  },
-  {
-    name: 'audit', summary: 'show the audit log',
+  }),
+  command('audit', 'show the audit log', {
     description:
       'Newest first, with the filters of GET /audit. A MOMENT is Unix seconds, a date and time in UTC such as\n' +
       '2026-01-31 or 2026-01-31T12:00:00Z, or so long ago: 90s, 30m, 12h, 7d. The service may be running.',
-    operands: [],
     options: [
       { name: '--event', value: 'EVENT', choices: EVENTS, meaning: 'only this event' },
       { name: '--outcome', value: 'OUTCOME', choices: ['success', 'failure'], meaning: 'only what ended so' },
@@ -135,22 +126,18 @@ export const COMMANDS: readonly Command[] = [
     ],
     examples: ['pasted audit', 'pasted audit --event auth_failure --after 24h', 'pasted audit --limit 1000 --json'],
     load: async () => (await import('./database.ts')).audit,
-  },
-  {
-    name: 'admin create', summary: 'issue the first certificate, which is the admin\'s, before anyone else can get it',
+  }),
+  command('admin create', 'issue the first certificate, which is the admin\'s, before anyone else can get it', {
     description:
       'Writes a new file with the certificate and its key (PKCS#12), and makes the certificate authority when there\n' +
       'is none. Needs SERVICE_PKI_CA_PASSWORD. The first certificate ever issued is the admin\'s, whoever asks for\n' +
       'it: so run this before the service faces anyone, as the user that the service runs as. The service may be\n' +
       'running.',
-    operands: [],
     options: [
       { name: '--out', value: 'FILE', isRequired: true, meaning: 'a new file for the bundle; - is standard output' },
       { name: '--name', value: 'NAME', meaning: 'common name of the certificate; admin by default' },
-      {
-        name: '--p12-profile', value: 'PROFILE', choices: PROFILES,
-        meaning: 'modern (the default), or compat for older devices',
-      },
+      { name: '--p12-profile', value: 'PROFILE', choices: PROFILES,
+        meaning: 'modern (the default), or compat for older devices' },
       { name: '--password-file', value: 'FILE', meaning: 'file that holds the bundle\'s password; none by default' },
       JSON_OPTION,
     ],
@@ -160,21 +147,18 @@ export const COMMANDS: readonly Command[] = [
       '(umask 077; pasted admin create --out - > admin.p12)',
     ],
     load: async () => (await import('./certificates.ts')).create,
-  },
-  {
-    name: 'admin grant', summary: 'make the holder of a certificate an admin',
+  }),
+  command('admin grant', 'make the holder of a certificate an admin', {
     description: 'Takes effect at once, also while the service runs. `pasted pki list` shows the serials.',
     operands: [SERIAL], options: [JSON_OPTION], examples: ['pasted admin grant 5f1d0c8e2b7a49d3a6c4e8f00b9d7213'],
     load: async () => (await import('./certificates.ts')).grant,
-  },
-  {
-    name: 'pki list', summary: 'list every certificate',
+  }),
+  command('pki list', 'list every certificate', {
     description: 'Newest first, with serial, status, whether it is an admin\'s, when it runs out, and common name.',
-    operands: [], options: [JSON_OPTION], examples: ['pasted pki list', 'pasted pki list --json'],
+    options: [JSON_OPTION], examples: ['pasted pki list', 'pasted pki list --json'],
     load: async () => (await import('./certificates.ts')).list,
-  },
-  {
-    name: 'pki revoke', summary: 'revoke a certificate for ever',
+  }),
+  command('pki revoke', 'revoke a certificate for ever', {
     description:
       'The service refuses it from the next request on. A proxy that checks the revocation list needs a new one:\n' +
       'see `pasted pki crl`. Needs no password.',
@@ -185,38 +169,31 @@ export const COMMANDS: readonly Command[] = [
       'pasted pki revoke 5f1d0c8e2b7a49d3a6c4e8f00b9d7213 --reason keyCompromise',
     ],
     load: async () => (await import('./certificates.ts')).revoke,
-  },
-  {
-    name: 'pki crl', summary: 'write the certificate revocation list',
+  }),
+  command('pki crl', 'write the certificate revocation list', {
     description:
       'Writes the current list in PEM. It is made anew when a certificate was revoked since, or when half its life\n' +
       'is over; that needs SERVICE_PKI_CA_PASSWORD. A file is replaced as a whole, and can be read by all.',
-    operands: [],
     options: [
       { name: '--out', value: 'FILE', meaning: 'where to write it; - is standard output, the default' },
       { name: '--der', meaning: 'write DER instead of PEM' },
     ],
     examples: ['pasted pki crl', 'pasted pki crl --out /etc/nginx/pasted.crl.pem', 'pasted pki crl --der --out ca.crl'],
     load: async () => (await import('./certificates.ts')).crl,
-  },
-  {
-    name: 'pki ca', summary: 'print the certificate of the authority',
+  }),
+  command('pki ca', 'print the certificate of the authority', {
     description: 'In PEM, as a proxy needs it to verify client certificates.',
-    operands: [], options: [], examples: ['pasted pki ca'],
+    examples: ['pasted pki ca'],
     load: async () => (await import('./certificates.ts')).ca,
-  },
-  {
-    name: 'tls self-signed', summary: 'make a certificate and key for HTTPS without a public authority',
+  }),
+  command('tls self-signed', 'make a certificate and key for HTTPS without a public authority', {
     description:
       'For the service\'s own listener (SERVICE_TLS_CERT and SERVICE_TLS_KEY). Clients are given the certificate,\n' +
       'and trust it alone. Never overwrites a file. Only its owner may read the key: so run this as the user that\n' +
       'the service runs as. Needs no database.',
-    operands: [],
     options: [
-      {
-        name: '--host', value: 'NAMES', isRequired: true,
-        meaning: 'what clients call the server: host names, *.names and addresses, separated by commas',
-      },
+      { name: '--host', value: 'NAMES', isRequired: true,
+        meaning: 'what clients call the server: host names, *.names and addresses, separated by commas' },
       { name: '--out-cert', value: 'FILE', meaning: 'where to write the certificate; server.crt by default' },
       { name: '--out-key', value: 'FILE', meaning: 'where to write the key; server.key by default' },
       { name: '--days', value: 'COUNT', meaning: 'how long it is valid; 365 by default, 824 at most' },
@@ -227,15 +204,13 @@ export const COMMANDS: readonly Command[] = [
       'pasted tls self-signed --host localhost,127.0.0.1,::1 --out-cert tls.crt --out-key tls.key',
     ],
     load: async () => (await import('./certificates.ts')).selfSigned,
-  },
-  {
-    name: 'health', summary: 'ask a running service whether it is healthy',
+  }),
+  command('health', 'ask a running service whether it is healthy', {
     description:
       'Ends with 0 when it is healthy, and otherwise with 1 and one line that says why. Asks where the settings say\n' +
       'that it listens; with TLS it must show the certificate in SERVICE_TLS_CERT, whatever its name. Give --url\n' +
       'for a service that has its socket from systemd, or is on another host; its certificate is then verified as\n' +
       'usual.',
-    operands: [],
     options: [
       { name: '--url', value: 'URL', meaning: 'the address of the service, or unix: and the path of its socket' },
       { name: '--timeout', value: 'SECONDS', meaning: 'how long to wait for the answer; 5 by default' },
@@ -243,45 +218,40 @@ export const COMMANDS: readonly Command[] = [
     ],
     examples: ['pasted health', 'pasted health --url https://paste.example --timeout 10'],
     load: async () => (await import('./check.ts')).health,
-  },
-  {
-    name: 'client', summary: 'print the command-line client',
+  }),
+  command('client', 'print the command-line client', {
     description:
       'The shell script pastec as GET /client hands it out, for the server at that address. Without an address, the\n' +
       'user of the script has to say which server.',
-    operands: [], options: [{ name: '--server', value: 'URL', meaning: 'the address that the service is reached at' }],
+    options: [{ name: '--server', value: 'URL', meaning: 'the address that the service is reached at' }],
     examples: ['pasted client --server https://paste.example > pastec'],
     load: async () => (await import('./print.ts')).printClient,
-  },
-  {
-    name: 'openapi', summary: 'print a description of the API, for programs',
+  }),
+  command('openapi', 'print a description of the API, for programs', {
     description: 'Prints an OpenAPI 3.1 document: every endpoint with its parameters, bodies and answers.',
-    operands: [], options: [], examples: ['pasted openapi', 'pasted openapi > openapi.json'],
+    examples: ['pasted openapi', 'pasted openapi > openapi.json'],
     load: async () => (await import('./print.ts')).printOpenapi,
-  },
-  {
-    name: 'completion', summary: 'print a script that completes these commands in a shell',
+  }),
+  command('completion', 'print a script that completes these commands in a shell', {
     description: 'For bash, zsh or fish; the first lines of the script say where it belongs.',
-    operands: [{ name: 'SHELL', choices: ['bash', 'zsh', 'fish'], isRequired: true }], options: [],
+    operands: [{ name: 'SHELL', choices: ['bash', 'zsh', 'fish'], isRequired: true }],
     examples: [
       'pasted completion bash > ~/.local/share/bash-completion/completions/pasted',
       'pasted completion fish > ~/.config/fish/completions/pasted.fish',
     ],
     load: async () => (await import('./print.ts')).printCompletion,
-  },
-  {
-    name: 'help', summary: 'explain the commands and settings, or one command',
+  }),
+  command('help', 'explain the commands and settings, or one command', {
     description: 'Without a command: all commands and all settings.',
-    operands: [{ name: 'COMMAND', isRequired: false }], options: [],
+    operands: [{ name: 'COMMAND', isRequired: false }],
     examples: ['pasted help', 'pasted help config', 'pasted help admin create'],
     load: async () => (await import('./print.ts')).help,
-  },
-  {
-    name: 'version', summary: 'print the version',
+  }),
+  command('version', 'print the version', {
     description:
       'Prints the release number. As JSON also the schema of the database that this release makes, and the versions\n' +
       'of Node, SQLite and OpenSSL that it runs on.',
-    operands: [], options: [JSON_OPTION], examples: ['pasted version', 'pasted version --json'],
+    options: [JSON_OPTION], examples: ['pasted version', 'pasted version --json'],
     load: async () => (await import('./print.ts')).printVersion,
-  },
+  }),
 ];

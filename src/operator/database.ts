@@ -2,7 +2,7 @@
 // numbers. `pasted audit`: the audit log, with the filters of GET /audit.
 
 import { type Config, VERSION } from '../config/settings.ts';
-import type { Log } from '../core/events.ts';
+import { countNothing, type Log } from '../core/events.ts';
 import { DAY_SECONDS, HOUR_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { presentAuditEntry } from '../http/present.ts';
 import { storeTasks } from '../pastes/upkeep.ts';
@@ -31,22 +31,15 @@ export const prune: Run = async (terminal, given) => {
   report(terminal.stdout, given, { ...removed, bytes_before: before, bytes_after: after }, text);
 };
 
-/** How many of each were removed. */
-type Removed = ReturnType<typeof nothingRemoved>;
-
-function nothingRemoved() {
-  return { expired_pastes: 0, duplicate_records: 0, used_challenges: 0, audit_entries: 0, expired_certificates: 0 };
-}
-
-async function pruneAll({ clock }: Terminal, config: Config): Promise<Removed> {
+async function pruneAll({ clock }: Terminal, config: Config) {
   const failures: string[] = [];
   const log: Log = ({ outcome, event, details }) => {
     if (outcome === 'failure') failures.push(String(details?.['reason'] ?? event));
   };
   const store = await open({ path: config.databasePath, clock, log });
-  const removed = nothingRemoved();
+  const { counting, removed } = countingRemovals(store);
   try {
-    for (const { step } of storeTasks({ config, store: counting(store, removed), clock, count: () => {} })) {
+    for (const { step } of storeTasks({ config, store: counting, clock, count: countNothing })) {
       while (await step());
     }
   } finally {
@@ -67,9 +60,13 @@ async function open(options: Parameters<typeof openStore>[0]): Promise<Store> {
   }
 }
 
-function counting(store: Store, removed: Removed): Store {
+/** The store, and how many of each kind are removed through it. */
+function countingRemovals(store: Store) {
+  const removed = {
+    expired_pastes: 0, duplicate_records: 0, used_challenges: 0, audit_entries: 0, expired_certificates: 0,
+  };
   const counted = <Step extends unknown[], Result extends number | { readonly removed: number }>(
-    kind: keyof Removed,
+    kind: keyof typeof removed,
     remove: (...step: Step) => Promise<Result>,
   ) => async (...step: Step): Promise<Result> => {
     const result = await remove(...step);
@@ -77,7 +74,7 @@ function counting(store: Store, removed: Removed): Store {
     return result;
   };
   const { pastes, certificates, submissions, challenges, audit } = store;
-  return {
+  const counting: Store = {
     ...store,
     pastes: { ...pastes, removeExpired: counted('expired_pastes', pastes.removeExpired) },
     submissions: { ...submissions, removeUntil: counted('duplicate_records', submissions.removeUntil) },
@@ -85,6 +82,7 @@ function counting(store: Store, removed: Removed): Store {
     audit: { ...audit, removeUntil: counted('audit_entries', audit.removeUntil) },
     certificates: { ...certificates, removeExpired: counted('expired_certificates', certificates.removeExpired) },
   };
+  return { counting, removed };
 }
 
 export const stats: Run = (terminal, given) =>

@@ -104,7 +104,7 @@ export const printSettings: Run = (terminal, given) => {
     const source = name === '' || name === setting.name ? kind : `${kind} ${name}`;
     return [setting.name, showValue(setting, value), setting.unit, source];
   });
-  if (!given.options.has('--json')) printWarnings(terminal, warnings);
+  if (!given.flags.has('--json')) printWarnings(terminal, warnings);
   const text = alignColumns([['SETTING', 'VALUE', 'UNIT', 'FROM'], ...table]);
   report(terminal.stdout, given, { settings, warnings }, text);
 };

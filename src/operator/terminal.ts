@@ -26,7 +26,7 @@ export interface Terminal {
   readonly writesForOthers: () => boolean;
   /** Standard output goes to the journal (JOURNAL_STREAM of systemd.exec(5)), which takes priorities. */
   readonly writesToJournal: boolean;
-  /** What the process runs on, for whoever looks into a fault; the platform is such as `linux-x64`. */
+  /** Versions, for whoever looks into a fault; the platform is such as `linux-x64`. */
   readonly runtime: Readonly<Record<'node' | 'sqlite' | 'openssl' | 'platform', string>>;
   readonly cores: number;
   /** Files made from now on are for their owner alone. */
@@ -45,9 +45,9 @@ export interface Terminal {
 
 /** The arguments of one command, which its entry in the table allows. */
 export interface Given {
-  /** Those without a value, by name. */
-  readonly options: ReadonlySet<string>;
-  /** Of the options that have one, by name; never empty. */
+  /** The options without a value, such as `--json`. */
+  readonly flags: ReadonlySet<string>;
+  /** Those that have one, by name; never empty. */
   readonly values: ReadonlyMap<string, string>;
   readonly operands: readonly string[];
 }
@@ -68,12 +68,11 @@ export type Input = Readable & { readonly isTTY?: boolean };
 /** How much may wait for a slow reader. node queues without a bound what a pipe does not take at once. */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 
-/** How long the end of the process waits for a reader that has stopped reading. */
 const DRAIN_MS = 1000;
 
 /**
- * An output whose reader may go away or not keep up: neither ends the process, nor fills its memory. `drain` resolves
- * when all that was taken has been written, or when waiting on is of no use.
+ * An output whose reader may go away or not keep up: neither ends the process, nor fills its memory. `drain`, for the
+ * end of the process, waits for what was taken, but not for long.
  */
 export function outputTo(stream: Writable): Output & { drain(): Promise<void> } {
   let isClosed = false;
@@ -107,8 +106,8 @@ export function outputTo(stream: Writable): Output & { drain(): Promise<void> } 
 }
 
 /** Prints what a command found: one line of JSON with --json, text for people otherwise. */
-export function report(output: Output, { options }: Given, json: object, text: string): void {
-  output.write(options.has('--json') ? `${JSON.stringify(json)}\n` : text);
+export function report(output: Output, { flags }: Given, json: object, text: string): void {
+  output.write(flags.has('--json') ? `${JSON.stringify(json)}\n` : text);
 }
 
 export function printWarnings({ stderr }: Terminal, warnings: readonly string[]): void {
@@ -188,8 +187,7 @@ export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
 }
 
-// Which process has a file or a port, as far as /proc shows it: to root every process, to others their own. Without
-// /proc nobody is found.
+// Which process has a file or a port, where there is /proc: root sees every process, others their own.
 
 function withHolder({ message, lockPath }: DatabaseInUseError): string {
   if (lockPath === undefined) return message;

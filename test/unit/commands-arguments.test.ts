@@ -13,7 +13,7 @@ import { fakeTerminal } from '../support/fake-terminal.ts';
 function read(...words: string[]): string {
   const { command, given } = parseArguments(words);
   const values = [...given.values].map(([name, value]) => `${name}=${value}`);
-  return [command.name, ...given.options, ...values, ...given.operands].join(' ');
+  return [command.name, ...given.flags, ...values, ...given.operands].join(' ');
 }
 
 /** What the command must be given at least. */

@@ -10,7 +10,7 @@ import { showBytes, showShare, UsageError } from '../../src/operator/terminal.ts
 const NOW = 1_769_860_800;
 
 const given = (value?: string) => ({
-  options: new Set<string>(),
+  flags: new Set<string>(),
   values: new Map(value === undefined ? [] : [['--at', value]]),
   operands: [],
 });
