@@ -17,17 +17,16 @@ const QUEUED_AS = 'certificate authority';
 
 export const DEFAULT_AUTHORITY_NAME = 'Paste Service CA';
 
-/** An authority that can sign, with what is stored about it. */
-export interface SigningAuthority extends Authority {
-  readonly stored: StoredAuthority;
-}
+/** An authority that can sign. */
+export type SigningAuthority = StoredAuthority & Authority;
 
-export interface AuthoritiesParts extends Pick<Parts, 'config' | 'queue' | 'audit' | 'clock' | 'random' | 'log'> {
+interface AuthorityParts extends Pick<Parts, 'config' | 'queue' | 'audit' | 'clock' | 'random' | 'log'> {
   readonly store: Pick<Store, 'authority'>;
 }
 
+/** The one authority, which may not be made yet. */
 export class Authorities {
-  readonly #parts: AuthoritiesParts;
+  readonly #parts: AuthorityParts;
   readonly #onFound: (authority: StoredAuthority) => void;
   #password: string;
   #unlocked: Promise<SigningAuthority> | undefined;
@@ -37,7 +36,7 @@ export class Authorities {
   #creating: Promise<StoredAuthority> | undefined;
 
   /** `onFound` is called whenever the authority is looked up or made, before anyone gets a certificate of it. */
-  constructor(parts: AuthoritiesParts, onFound: (authority: StoredAuthority) => void = () => {}) {
+  constructor(parts: AuthorityParts, onFound: (authority: StoredAuthority) => void = () => {}) {
     this.#parts = parts;
     this.#onFound = onFound;
     this.#password = parts.config.pkiCaPassword;
@@ -135,14 +134,16 @@ export class Authorities {
     const { store, audit } = this.#parts;
     await this.requireNone();
     const made = await this.#make(commonName, this.#requirePassword());
-    const { fingerprint, expiresAt } = made.stored;
-    const details = { type: 'ca', common_name: commonName, fingerprint, expires_at: expiresAt };
+    const { privateKey: _, ...stored } = made;
+    const details = {
+      type: 'ca', common_name: commonName, fingerprint: stored.fingerprint, expires_at: stored.expiresAt,
+    };
     const created = audit.event('cert_issued', 'success', requester, details);
-    if (!(await store.authority.create(made.stored, created))) throw new Refusal('authorityExists');
+    if (!(await store.authority.create(stored, created))) throw new Refusal('authorityExists');
     audit.announce(created);
     this.#unlocked = Promise.resolve(made);
-    this.#onFound(made.stored);
-    return made.stored;
+    this.#onFound(stored);
+    return stored;
   }
 
   async #make(commonName: string, password: string): Promise<SigningAuthority> {
@@ -154,8 +155,7 @@ export class Authorities {
     const certificate = await makeAuthorityCertificate({ commonName, serial: makeSerial(random), validity, keyPair });
     const lockedKey = await inTurn(queue, QUEUED_AS, () => lockPrivateKey(privateKey, password, random));
     const fingerprint = fingerprintSha1(certificate);
-    const stored = { commonName, certificate, lockedKey, fingerprint, createdAt, expiresAt: validity.notAfter };
-    return { certificate, privateKey, stored };
+    return { commonName, certificate, privateKey, lockedKey, fingerprint, createdAt, expiresAt: validity.notAfter };
   }
 
   async #unlock(stored: StoredAuthority, password: string): Promise<SigningAuthority> {
@@ -163,7 +163,7 @@ export class Authorities {
     const { certificate, lockedKey } = stored;
     try {
       const privateKey = await inTurn(queue, QUEUED_AS, () => unlockPrivateKey(lockedKey, password, certificate));
-      return { certificate, privateKey, stored };
+      return { ...stored, privateKey };
     } catch (error) {
       if (!(error instanceof AuthorityKeyError)) throw error;
       const details = { reason: error.message };

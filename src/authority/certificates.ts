@@ -5,13 +5,15 @@ import { hash, X509Certificate } from 'node:crypto';
 import { DAY_SECONDS, MINUTE_SECONDS, type RandomBytes } from '../core/time.ts';
 import { bitStringOctets, components, DerError, isEncoding, readDer, TAGS } from '../crypto/presented.ts';
 import {
-  bitString, boolean, contextTag, distinguishedName, explicit, ia5String, implicit, integer, LATEST_TIME_SECONDS,
-  namedBits, normaliseCommonName, octetString, OIDS, seq, seqOf, type ServerName, time, unsignedInteger,
+  bitString, contextTag, distinguishedName, explicit, ia5String, implicit, integer, LATEST_TIME_SECONDS,
+  normaliseCommonName, octetString, OIDS, seq, type ServerName, time, TRUE,
 } from './der.ts';
-import { type Authority, type KeyPair, type PrivateKey, sign, subjectPublicKeyInfo } from './keys.ts';
+import {
+  type Authority, ECDSA_WITH, type KeyPair, type PrivateKey, signed, type SignedWith, subjectPublicKeyInfo,
+} from './keys.ts';
 
-/** A certificate is valid from so long before it is made, for clients whose clocks are slow. */
-const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
+/** Certificates and revocation lists begin so long before they are made, for verifiers whose clocks are slow. */
+export const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
 
 /** Both ends belong to it (RFC 5280 section 4.1.2.5). Unix seconds. */
 export interface Validity {
@@ -19,8 +21,8 @@ export interface Validity {
   readonly notAfter: number;
 }
 
+/** What every certificate has: a serial as makeSerial makes it, and a time. */
 interface Dated {
-  /** As makeSerial makes it. */
   readonly serial: string;
   readonly validity: Validity;
 }
@@ -29,18 +31,17 @@ interface Keyed extends Dated {
   readonly keyPair: KeyPair;
 }
 
-export interface ClientRequest extends Dated {
-  /** As normaliseCommonName returns it. */
+interface ClientRequest extends Dated {
   readonly commonName: string;
   /** The client's SubjectPublicKeyInfo in DER, on secp384r1. */
   readonly spki: Uint8Array;
   /** The key to `spki`, to be proved, where it was made here. */
-  readonly privateKey?: PrivateKey;
+  readonly privateKey?: PrivateKey | undefined;
 }
 
 /**
- * From 5 minutes before `issuedAt` to so many days after it, but not past `latest`, and not past the last moment that
- * has an encoding. Refuses, with a RangeError, when nothing is left: the authority itself has expired. Unix seconds.
+ * From 5 minutes before `issuedAt` to so many days after it, but not past `latest`, nor the last moment that has an
+ * encoding. A RangeError when nothing is left: the authority itself has expired. Unix seconds.
  */
 export function validityFrom(issuedAt: number, days: number, latest: number = LATEST_TIME_SECONDS): Validity {
   const notAfter = Math.min(issuedAt + days * DAY_SECONDS, latest, LATEST_TIME_SECONDS);
@@ -48,16 +49,15 @@ export function validityFrom(issuedAt: number, days: number, latest: number = LA
   return { notBefore: issuedAt - BACKDATE_SECONDS, notAfter };
 }
 
-/** The certificate of a new authority in DER. Rejects with a RangeError what can't be encoded. */
-export async function makeAuthorityCertificate(request: Keyed & { commonName: string }): Promise<Uint8Array> {
+// The three kinds, each in DER. Names are as normaliseCommonName returns them. What can't be encoded rejects with a
+// RangeError.
+
+export function makeAuthorityCertificate(request: Keyed & { readonly commonName: string }): Promise<Uint8Array> {
   const extensions = [AUTHORITY_BASIC_CONSTRAINTS, AUTHORITY_KEY_USAGE, CLIENT_AUTH_ONLY];
   return makeSelfSigned(request, distinguishedName(request.commonName), extensions, 'sha384');
 }
 
-/**
- * A client's certificate in DER. Rejects with a RangeError what can't be encoded, and a validity that ends after the
- * authority's.
- */
+/** A validity that ends after the authority's rejects with a RangeError too. */
 export async function makeClientCertificate(request: ClientRequest, authority: Authority): Promise<Uint8Array> {
   const { commonName, spki, privateKey } = request;
   const issuer = readIssuer(authority.certificate);
@@ -79,13 +79,14 @@ export async function makeClientCertificate(request: ClientRequest, authority: A
 const NAMELESS = 'pasted';
 
 /**
- * The certificate in DER of a server that vouches for itself. Rejects with a RangeError what can't be encoded. It is no
- * authority: the key of a server must not be able to vouch for other servers, and rustls and Firefox refuse authorities
- * as servers. There is no keyUsage: without keyCertSign OpenSSL 1.1.1 does not see that such a certificate is
- * self-signed, and with it a leaf breaks RFC 5280 section 4.2.1.9; without the extension every use is allowed, and
+ * No authority: the key of a server must not be able to vouch for other servers, and rustls and Firefox refuse
+ * authorities as servers. There is no keyUsage: without keyCertSign OpenSSL 1.1.1 does not see that such a certificate
+ * is self-signed, and with it a leaf breaks RFC 5280 section 4.2.1.9; without the extension every use is allowed, and
  * extKeyUsage says which.
  */
-export async function makeServerCertificate(request: Keyed & { names: readonly ServerName[] }): Promise<Uint8Array> {
+export async function makeServerCertificate(
+  request: Keyed & { readonly names: readonly ServerName[] },
+): Promise<Uint8Array> {
   const [first] = request.names;
   if (first === undefined) throw new RangeError('a server has a name');
   const subject = distinguishedName(normaliseCommonName(first.name) ?? NAMELESS);
@@ -93,12 +94,8 @@ export async function makeServerCertificate(request: Keyed & { names: readonly S
   return makeSelfSigned(request, subject, extensions, 'sha256');
 }
 
-/** The key's identifier comes after the other extensions. */
 async function makeSelfSigned(
-  request: Keyed,
-  subject: Uint8Array,
-  extensions: readonly Uint8Array[],
-  digest: Digest,
+  request: Keyed, subject: Uint8Array, extensions: readonly Uint8Array[], digest: SignedWith,
 ): Promise<Uint8Array> {
   const { publicKey, privateKey } = request.keyPair;
   const spki = subjectPublicKeyInfo(publicKey);
@@ -109,30 +106,17 @@ async function makeSelfSigned(
   return certificate;
 }
 
-/**
- *     TBSCertificate ::= SEQUENCE {
- *       version         [0] EXPLICIT Version DEFAULT v1,
- *       serialNumber    CertificateSerialNumber,
- *       signature       AlgorithmIdentifier,
- *       issuer          Name,
- *       validity        SEQUENCE { notBefore Time, notAfter Time },
- *       subject         Name,
- *       subjectPublicKeyInfo  SubjectPublicKeyInfo,
- *       issuerUniqueID  [1] IMPLICIT UniqueIdentifier OPTIONAL,
- *       subjectUniqueID [2] IMPLICIT UniqueIdentifier OPTIONAL,
- *       extensions      [3] EXPLICIT Extensions OPTIONAL }
- *
- * The unique ids MUST NOT be there (section 4.1.2.8). v3 is the number 2.
- */
+/** TBSCertificate (section 4.1), its fields in their order. There MUST be no unique ids (section 4.1.2.8). */
 function tbsCertificate(
   { serial, validity }: Dated,
   { issuer, subject }: { readonly issuer: Uint8Array; readonly subject: Uint8Array },
   spki: Uint8Array,
   extensions: readonly Uint8Array[],
-  digest: Digest,
+  digest: SignedWith,
 ): Uint8Array {
+  const v3 = integer(2);
   return seq(
-    explicit(0, integer(2)),
+    explicit(0, v3),
     certificateSerialNumber(serial),
     ECDSA_WITH[digest],
     issuer,
@@ -141,23 +125,6 @@ function tbsCertificate(
     spki,
     explicit(3, seq(...extensions)),
   );
-}
-
-/** AlgorithmIdentifier; the parameters are absent (RFC 5758 section 3.2). */
-export const ECDSA_WITH = { sha256: seq(OIDS.ecdsaWithSha256), sha384: seq(OIDS.ecdsaWithSha384) } as const;
-
-type Digest = keyof typeof ECDSA_WITH;
-
-/**
- * Certificate and CertificateList alike (RFC 5280 sections 4.1 and 5.1).
- *
- *     SEQUENCE {
- *       tbs                  TBSCertificate or TBSCertList,
- *       signatureAlgorithm   AlgorithmIdentifier,
- *       signatureValue       BIT STRING }
- */
-export async function signed(tbs: Uint8Array, privateKey: PrivateKey, digest: Digest): Promise<Uint8Array> {
-  return seq(tbs, ECDSA_WITH[digest], bitString(await sign(digest, privateKey, tbs)));
 }
 
 /** Reads a certificate back with OpenSSL's parser, so that none leaves which does not verify. */
@@ -174,8 +141,8 @@ function prove(certificate: Uint8Array, issuer: Uint8Array, spki: Uint8Array, pr
 }
 
 /**
- * What an authority's certificate (DER) says to those that it issues for: the encoding of its subject, and its
- * subjectKeyIdentifier. Copied, so that they are exact. Throws a DerError for anything but a version 3 certificate with
+ * What an authority's certificate says to those that it issues for: its subject, encoded, and subjectKeyIdentifier.
+ * Verifiers compare both as bytes, so they are copied. Throws a DerError for anything but a version 3 certificate with
  * a subjectKeyIdentifier and no unique ids.
  */
 export function readIssuer(certificate: Uint8Array): { readonly name: Uint8Array; readonly keyIdentifier: Uint8Array } {
@@ -193,17 +160,15 @@ export function readIssuer(certificate: Uint8Array): { readonly name: Uint8Array
   return { name: subject.encoding, keyIdentifier: readDer(extnValue.content).content };
 }
 
-/** SHA-256 of a certificate's DER as browsers and `openssl x509 -fingerprint -sha256` show it. */
+/** SHA-256 of a certificate as browsers and `openssl x509 -fingerprint -sha256` show it. */
 export function shownFingerprint(certificate: Uint8Array): string {
   return new X509Certificate(certificate).fingerprint256;
 }
 
 const SERIAL_BYTES = 16;
-const WELL_FORMED_SERIAL = /^[4-7][0-9a-f]{31}$/;
+const SERIAL = /^[4-7][0-9a-f]{31}$/;
 
-/**
- * 32 lowercase hex digits with 126 random bits. The first is 4 to 7: positive, and of the same length in every tool.
- */
+/** 32 lowercase hex digits with 126 random bits. The first is 4 to 7: positive, and as long in every tool. */
 export function makeSerial(random: RandomBytes): string {
   const bytes = Uint8Array.from(random(SERIAL_BYTES));
   bytes[0] = (bytes[0]! & 0x3f) | 0x40;
@@ -212,8 +177,8 @@ export function makeSerial(random: RandomBytes): string {
 
 /** CertificateSerialNumber ::= INTEGER (section 4.1.2.2). Refuses, with a RangeError, what makeSerial does not make. */
 export function certificateSerialNumber(serial: string): Uint8Array {
-  if (!WELL_FORMED_SERIAL.test(serial)) throw new RangeError(`no serial: ${serial}`);
-  return unsignedInteger(Buffer.from(serial, 'hex'));
+  if (!SERIAL.test(serial)) throw new RangeError(`no serial: ${serial}`);
+  return integer(BigInt(`0x${serial}`));
 }
 
 // Extensions of certificates and revocation lists (RFC 5280 sections 4.2, 5.2 and 5.3).
@@ -225,54 +190,44 @@ export const REVOCATION_REASONS = {
 
 export type RevocationReason = keyof typeof REVOCATION_REASONS;
 
-/** RFC 7093 section 2, method 1: the leftmost 160 bits of SHA-256. */
-const KEY_IDENTIFIER_BYTES = 20;
-
-/**
- *     Extension ::= SEQUENCE {
- *       extnID      OBJECT IDENTIFIER,
- *       critical    BOOLEAN DEFAULT FALSE,
- *       extnValue   OCTET STRING }
- */
+/** Extension ::= SEQUENCE { extnID OBJECT IDENTIFIER, critical BOOLEAN DEFAULT FALSE, extnValue OCTET STRING } */
 export function extension(extnId: Uint8Array, value: Uint8Array): Uint8Array {
   return seq(extnId, octetString(value));
 }
 
 function criticalExtension(extnId: Uint8Array, value: Uint8Array): Uint8Array {
-  return seq(extnId, boolean(true), octetString(value));
+  return seq(extnId, TRUE, octetString(value));
 }
 
 /**
- * The authority may issue for clients, but make no further authority; a leaf is none, by an empty sequence, as DER
- * encodes no default.
- *
- *     BasicConstraints ::= SEQUENCE { cA BOOLEAN DEFAULT FALSE, pathLenConstraint INTEGER (0..MAX) OPTIONAL }
+ * BasicConstraints ::= SEQUENCE { cA BOOLEAN DEFAULT FALSE, pathLenConstraint INTEGER (0..MAX) OPTIONAL }: the
+ * authority may issue for clients, but make no further authority; a leaf is none.
  */
-export const AUTHORITY_BASIC_CONSTRAINTS = criticalExtension(OIDS.basicConstraints, seq(boolean(true), integer(0)));
+export const AUTHORITY_BASIC_CONSTRAINTS = criticalExtension(OIDS.basicConstraints, seq(TRUE, integer(0)));
 export const LEAF_BASIC_CONSTRAINTS = criticalExtension(OIDS.basicConstraints, seq());
 
-/** Bit numbers of KeyUsage (section 4.2.1.3): digitalSignature is 0, keyCertSign 5, cRLSign 6. */
-export const AUTHORITY_KEY_USAGE = criticalExtension(OIDS.keyUsage, namedBits(5, 6));
-export const CLIENT_KEY_USAGE = criticalExtension(OIDS.keyUsage, namedBits(0));
+/** Of KeyUsage (section 4.2.1.3) keyCertSign (bit 5) and cRLSign (6), or digitalSignature (0); zeros after go. */
+export const AUTHORITY_KEY_USAGE = criticalExtension(OIDS.keyUsage, bitString(Uint8Array.of(0b0000_0110), 1));
+export const CLIENT_KEY_USAGE = criticalExtension(OIDS.keyUsage, bitString(Uint8Array.of(0b1000_0000), 7));
 
 /** On the authority too: whoever comes to trust it by accident still accepts no server that it vouches for. */
 export const CLIENT_AUTH_ONLY = extension(OIDS.extKeyUsage, seq(OIDS.clientAuth));
 export const SERVER_AUTH_ONLY = extension(OIDS.extKeyUsage, seq(OIDS.serverAuth));
 
 /**
- * Beside a subject, so not critical (section 4.2.1.6).
- *
- *     GeneralNames ::= SEQUENCE SIZE (1..MAX) OF GeneralName
- *     GeneralName ::= CHOICE { dNSName [2] IA5String, iPAddress [7] OCTET STRING, ... }
+ * SEQUENCE OF CHOICE { dNSName [2] IA5String, iPAddress [7] OCTET STRING, ... }; beside a subject, so not critical
+ * (section 4.2.1.6).
  */
 export function subjectAltName(names: readonly ServerName[]): Uint8Array {
   const generalNames = names.map(({ name, address }) => {
     return address === undefined ? implicit(2, ia5String(name)) : implicit(7, octetString(address));
   });
-  return extension(OIDS.subjectAltName, seqOf(generalNames));
+  return extension(OIDS.subjectAltName, seq(...generalNames));
 }
 
-/** SHA-256 over the public point: the BIT STRING of the SubjectPublicKeyInfo without tag, length and unused bits. */
+/** RFC 7093 section 2, method 1: the leftmost 160 bits of SHA-256 over the public point. */
+const KEY_IDENTIFIER_BYTES = 20;
+
 export function keyIdentifier(spki: Uint8Array): Uint8Array {
   const [, subjectPublicKey] = components(readDer(spki), TAGS.sequence, TAGS.bitString);
   return hash('sha256', bitStringOctets(subjectPublicKey), 'buffer').subarray(0, KEY_IDENTIFIER_BYTES);

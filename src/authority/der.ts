@@ -2,16 +2,13 @@
 // what it can't encode. Only the types that our formats are made of. Reading is crypto/presented.ts.
 
 import { parseAddress } from '../core/callers.ts';
-import { CONSTRUCTED_BIT, TAGS } from '../crypto/presented.ts';
+import { CONSTRUCTED_BIT, LONG_TAG, TAGS } from '../crypto/presented.ts';
 
-/** Five bits that announce a tag of several octets (X.690 section 8.1.2.4), which none of our formats has. */
-const LONG_TAG = 0x1f;
-
-/** RFC 5280 section 4.1.2.5: UTCTime covers 1950 to 2049, GeneralizedTime what follows. Unix seconds. */
+/** RFC 5280 section 4.1.2.5: UTCTime covers 1950 to 2049, GeneralizedTime 2050 to 9999. All in Unix seconds. */
 const FIRST_OF_1950 = -631_152_000;
 const FIRST_OF_2050 = 2_524_608_000;
 
-/** 9999-12-31T23:59:59Z, the last moment that has an encoding. Unix seconds. */
+/** 9999-12-31T23:59:59Z, the last moment that has an encoding. */
 export const LATEST_TIME_SECONDS = 253_402_300_799;
 
 /** The identifier octet of a constructed context-specific tag, [0] to [30]. */
@@ -33,13 +30,9 @@ function encode(tag: number, contents: readonly Uint8Array[]): Uint8Array {
   return Buffer.concat([Uint8Array.of(tag, ...lengthOctets(size)), ...contents]);
 }
 
+/** SEQUENCE and SEQUENCE OF. */
 export function seq(...components: readonly Uint8Array[]): Uint8Array {
   return encode(TAGS.sequence, components);
-}
-
-/** SEQUENCE OF: the elements as one list, which may be longer than an argument list can be. */
-export function seqOf(elements: readonly Uint8Array[]): Uint8Array {
-  return encode(TAGS.sequence, elements);
 }
 
 /** X.690 section 11.6: ascending by encoding. No complete encoding is a prefix of another, so padding never matters. */
@@ -47,26 +40,18 @@ export function setOf(...elements: readonly Uint8Array[]): Uint8Array {
   return encode(TAGS.set, elements.toSorted(Buffer.compare));
 }
 
-/** Only for a value other than its DEFAULT, which DER leaves out (X.690 section 11.5). */
-export function boolean(value: boolean): Uint8Array {
-  return encode(TAGS.boolean, [Uint8Array.of(value ? 0xff : 0x00)]);
-}
-
-/** INTEGER from a big-endian magnitude. Never negative: a leading one bit gets a zero octet before it. */
-export function unsignedInteger(magnitude: Uint8Array): Uint8Array {
-  if (magnitude.length === 0) throw new RangeError('an INTEGER has at least one octet');
-  // Where all octets are zero, findIndex gives -1, and so the last one stays.
-  const minimal = magnitude.subarray(magnitude.findIndex((octet) => octet !== 0));
-  const signOctet = minimal[0]! >= 0x80 ? [Uint8Array.of(0)] : [];
-  return encode(TAGS.integer, [...signOctet, minimal]);
-}
+/** BOOLEAN. Every false of our formats is a DEFAULT, which DER leaves out (X.690 section 11.5). */
+export const TRUE = encode(TAGS.boolean, [Uint8Array.of(0xff)]);
 
 /** INTEGER of a whole number from 0; a `number` must be exact. */
 export function integer(value: number | bigint): Uint8Array {
   if (typeof value === 'number' && !Number.isSafeInteger(value)) throw new RangeError(`no exact INTEGER: ${value}`);
   if (value < 0) throw new RangeError(`negative INTEGER: ${value}`);
   const digits = value.toString(16);
-  return unsignedInteger(Buffer.from(digits.padStart(digits.length + (digits.length % 2), '0'), 'hex'));
+  const octets = Buffer.from(digits.padStart(digits.length + (digits.length % 2), '0'), 'hex');
+  // A leading one bit would be a minus.
+  const sign = octets[0]! >= 0x80 ? [Uint8Array.of(0)] : [];
+  return encode(TAGS.integer, [...sign, octets]);
 }
 
 /** ENUMERATED of a number from 0 to 127: as much as CRLReason needs. */
@@ -75,18 +60,9 @@ export function enumerated(value: number): Uint8Array {
   return encode(TAGS.enumerated, [Uint8Array.of(value)]);
 }
 
-/** BIT STRING of whole octets, the only kind that keys and signatures need. */
-export function bitString(octets: Uint8Array): Uint8Array {
-  return encode(TAGS.bitString, [Uint8Array.of(0), octets]);
-}
-
-/** BIT STRING of the bits named, 0 to 7. DER drops trailing zero bits of such a list (X.690 section 11.2.2). */
-export function namedBits(...bits: readonly number[]): Uint8Array {
-  if (bits.length === 0) return encode(TAGS.bitString, [Uint8Array.of(0)]);
-  const supported = bits.every((bit) => Number.isInteger(bit) && bit >= 0 && bit <= 7);
-  if (!supported) throw new RangeError(`unsupported bits: ${bits}`);
-  const octet = bits.reduce((set, bit) => set | (0x80 >> bit), 0);
-  return encode(TAGS.bitString, [Uint8Array.of(7 - Math.max(...bits), octet)]);
+/** BIT STRING; `unusedBits` at its end, which must be zero, do not belong to it. */
+export function bitString(octets: Uint8Array, unusedBits = 0): Uint8Array {
+  return encode(TAGS.bitString, [Uint8Array.of(unusedBits), octets]);
 }
 
 export function octetString(octets: Uint8Array): Uint8Array {
@@ -139,15 +115,13 @@ export function bmpString(text: string): Uint8Array {
   return encode(TAGS.bmpString, [utf16be(text)]);
 }
 
-/**
- * Time of RFC 5280 section 4.1.2.5, whole Unix seconds: UTCTime from 1950 to 2049, GeneralizedTime from 2050 to 9999.
- */
+/** Time (RFC 5280 section 4.1.2.5) of whole Unix seconds. */
 export function time(unixSeconds: number): Uint8Array {
   const supported = Number.isInteger(unixSeconds) && unixSeconds >= FIRST_OF_1950 && unixSeconds <= LATEST_TIME_SECONDS;
   if (!supported) throw new RangeError(`no Time for ${unixSeconds}`);
   const digits = new Date(unixSeconds * 1000).toISOString().slice(0, 19).replace(/\D/g, '');
-  if (unixSeconds < FIRST_OF_2050) return encode(TAGS.utcTime, [Buffer.from(`${digits.slice(2)}Z`, 'latin1')]);
-  return encode(TAGS.generalizedTime, [Buffer.from(`${digits}Z`, 'latin1')]);
+  if (unixSeconds < FIRST_OF_2050) return encode(TAGS.utcTime, [Buffer.from(`${digits.slice(2)}Z`)]);
+  return encode(TAGS.generalizedTime, [Buffer.from(`${digits}Z`)]);
 }
 
 /** [number] EXPLICIT: around the values. */

@@ -15,8 +15,8 @@ import type { StoredAuthority, StoredCrl } from '../store/store.ts';
 import { Authorities, DEFAULT_AUTHORITY_NAME } from './authority.ts';
 import { normaliseCommonName } from './der.ts';
 import {
-  Bundles, type CertificateRecord, type CertifiedKey, issueCertificate, type IssuedCertificate, listCertificates,
-  newKey, requireRevocable, revokeCertificate,
+  Bundles, type CertificateRecord, issueCertificate, issueWithKey, listCertificates, newKey, requireRevocable,
+  revokeCertificate,
 } from './issuing.ts';
 import { encodeLongPem, encodePem, privateKeyPem, readCertificationRequest } from './keys.ts';
 import type { BundleProfile } from './pkcs12.ts';
@@ -39,7 +39,7 @@ export type AuthorityRoom = ReturnType<typeof createRoom>;
 export function createRoom(parts: AuthorityParts) {
   const authorities = new Authorities(parts, ({ certificate }) => parts.tls?.trust(certificate));
   const revocationList = new RevocationList({ ...parts, authorities });
-  const bundles = new Bundles(parts);
+  const bundles = new Bundles(parts.clock);
   const room: Room = { ...parts, authorities, revocationList, bundles };
   const always = (handler: RoomHandler): Handler => (request) => handler(room, request);
   const whenEnabled = (handler: RoomHandler): Handler => (request) => {
@@ -127,12 +127,22 @@ async function answerIssued(room: Room, request: Request): Promise<Reply> {
   if (commonName === undefined) throw new Refusal('commonNameRequired');
   const authority = await room.authorities.signing();
   const csr = textMember(body, 'csr', () => new Refusal('csrInvalid', { hint: 'csr must be PEM text' }));
-  const key: CertifiedKey = csr === undefined ? await newKey() : { spki: readCertificationRequest(csr) };
+  const key = csr === undefined ? await newKey() : { spki: readCertificationRequest(csr) };
   const requester = requesterOf(request, caller.fingerprint);
   const issued = await issueCertificate(room, { commonName, key, requester, spend: null }, authority);
-  const keyPem = key.privateKey === undefined ? undefined : privateKeyPem(key.privateKey);
-  const replyHeaders = rate === null ? {} : rateHeaders(rate);
-  return jsonReply(201, presentIssued(issued, encodePem('CERTIFICATE', issued.certificate), keyPem), replyHeaders);
+  const answer = {
+    message: 'certificate issued',
+    serial: issued.serial,
+    common_name: commonName,
+    fingerprint_sha1: issued.fingerprint,
+    created_at: issued.createdAt,
+    expires_at: issued.expiresAt,
+    certificate_pem: encodePem('CERTIFICATE', issued.certificate),
+    // Who sent a request has the key already.
+    ...('privateKey' in key ? { private_key_pem: privateKeyPem(key.privateKey) } : {}),
+    is_admin: issued.isAdmin,
+  };
+  return jsonReply(201, answer, rate === null ? {} : rateHeaders(rate));
 }
 
 async function answerListed(room: Room, request: Request): Promise<Reply> {
@@ -166,10 +176,7 @@ async function registrationChallenge({ authorities, challenges }: Room, request:
   return jsonReply(200, { ...presentChallenge(challenge), ...unavailable }, { Vary: 'Accept' });
 }
 
-/**
- * Whoever has done the work gets a certificate and its key; the authority is made when there is none. The bundle is
- * made before the certificate is recorded, so that a failure costs the caller nothing.
- */
+/** Whoever has done the work gets a certificate and its key; the authority is made when there is none. */
 async function answerRegistered(room: Room, request: Request): Promise<Reply> {
   const { fingerprint } = await room.identity.callerOf(request);
   const shown = work(request.headers);
@@ -179,16 +186,13 @@ async function answerRegistered(room: Room, request: Request): Promise<Reply> {
   });
   const body = await jsonBodyOf(request);
   const commonName = commonNameOf(body) ?? uuidFromHex(Buffer.from(room.random(UUID_BYTES)).toString('hex'));
-  const wanted = { profile: bundleProfile(body), password: bundlePassword(body), friendlyName: commonName };
+  const wanted = { profile: bundleProfile(body), password: bundlePassword(body) };
   const requester = requesterOf(request, fingerprint);
   const authority = await room.authorities.ensured(requester);
-  const key = await newKey();
-  let bundle = new Uint8Array();
-  const before = async (certificate: Uint8Array): Promise<void> => {
-    const content = { certificate, privateKey: key.privateKey, authority: authority.certificate };
-    bundle = new Uint8Array(await room.bundles.make({ ...wanted, ...content }, request.clientAddress));
-  };
-  const issued = await issueCertificate(room, { commonName, key, requester, spend, before }, authority);
+  let bundle: Uint8Array = new Uint8Array();
+  const issued = await issueWithKey(room, { commonName, requester, spend }, authority, async (content) => {
+    bundle = await room.bundles.make({ ...content, ...wanted }, request.clientAddress);
+  });
   const headers = {
     'Content-Type': 'application/x-pkcs12',
     'Content-Disposition': 'attachment; filename="client.p12"',
@@ -247,25 +251,6 @@ export function presentNewAuthority(authority: StoredAuthority): object {
 
 function authorityMembers({ commonName, fingerprint, createdAt, expiresAt }: StoredAuthority): object {
   return { common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt, expires_at: expiresAt };
-}
-
-/** The answer to POST /pki/issue; without a private key when the requester has it already. */
-export function presentIssued(
-  issued: IssuedCertificate,
-  certificatePem: string,
-  privateKeyPem: string | undefined,
-): object {
-  return {
-    message: 'certificate issued',
-    serial: issued.serial,
-    common_name: issued.commonName,
-    fingerprint_sha1: issued.fingerprint,
-    created_at: issued.createdAt,
-    expires_at: issued.expiresAt,
-    certificate_pem: certificatePem,
-    ...(privateKeyPem === undefined ? {} : { private_key_pem: privateKeyPem }),
-    is_admin: issued.isAdmin,
-  };
 }
 
 /** The answer to GET /pki/certs. */

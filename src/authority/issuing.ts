@@ -3,7 +3,7 @@
 
 import type { Caller } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
-import { unixSeconds } from '../core/time.ts';
+import { type Clock, unixSeconds } from '../core/time.ts';
 import { sha256 } from '../crypto/digest.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
 import { WorkQueue } from '../limits/work-queue.ts';
@@ -15,7 +15,7 @@ import { type Certificate, type Listed, type Page, type SpentChallenge, StoreErr
 import type { SigningAuthority } from './authority.ts';
 import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom } from './certificates.ts';
 import { generateKeyPair, type PrivateKey, subjectPublicKeyInfo } from './keys.ts';
-import { type BundleRequest, type DeriveKeys, KdfThread, makeBundle } from './pkcs12.ts';
+import { type BundleContent, type BundleRequest, BundleThread } from './pkcs12.ts';
 
 /** The contract: draws so many serials before it gives up. */
 const SERIAL_ATTEMPTS = 5;
@@ -25,38 +25,25 @@ export interface IssuingParts extends Pick<Parts, 'config' | 'audit' | 'clock' |
   readonly challenges: Pick<Challenges, 'notSpent'>;
 }
 
-/** A public key to certify, with its private key where the service made it. */
-export interface CertifiedKey {
+/** A public key to certify (SubjectPublicKeyInfo in DER), with its private key where it was made here. */
+interface CertifiedKey {
   readonly spki: Uint8Array;
   readonly privateKey?: PrivateKey;
 }
 
 export interface IssueRequest {
   readonly commonName: string;
-  readonly key: CertifiedKey;
   readonly requester: Requester;
   readonly spend: SpentChallenge | null;
-  /** Runs with the certificate before it is recorded: what fails here leaves nothing behind. */
-  readonly before?: (certificate: Uint8Array) => Promise<void>;
   /** Issues only the first certificate ever, the admin's; else rejects with NotFirstError. */
   readonly onlyFirst?: boolean;
 }
 
-/** The certificate is in DER. */
 type MadeCertificate = Awaited<ReturnType<typeof make>>;
-
-export interface IssuedCertificate extends MadeCertificate {
-  readonly isAdmin: boolean;
-}
 
 /** A certificate as it is at this moment. */
 export interface CertificateRecord extends Certificate {
   readonly status: ReturnType<typeof statusOf>;
-}
-
-export interface Revoker {
-  readonly caller: Caller;
-  readonly requester: Requester;
 }
 
 /** Some certificate was issued before the one that was to be the first; nothing was issued now. */
@@ -65,20 +52,35 @@ export class NotFirstError extends Error {
 }
 
 /** A new key of the kind that clients get. */
-export async function newKey(): Promise<Required<CertifiedKey>> {
+export async function newKey() {
   const { publicKey, privateKey } = await generateKeyPair();
   return { spki: subjectPublicKeyInfo(publicKey), privateKey };
 }
 
-export async function issueCertificate(
+/** Certifies a new key. A `deliver` that fails leaves nothing behind: it runs before the certificate is recorded. */
+export async function issueWithKey(
   parts: IssuingParts,
   request: IssueRequest,
   authority: SigningAuthority,
-): Promise<IssuedCertificate> {
+  deliver: (content: BundleContent) => Promise<void>,
+) {
+  const key = await newKey();
+  return issueCertificate(parts, { ...request, key }, authority, async ({ commonName, certificate }) => {
+    await deliver({ commonName, certificate, privateKey: key.privateKey, authority: authority.certificate });
+  });
+}
+
+/** Likewise, where there is a key, with `before`. */
+export async function issueCertificate(
+  parts: IssuingParts,
+  request: IssueRequest & { readonly key: CertifiedKey },
+  authority: SigningAuthority,
+  before?: (made: MadeCertificate) => Promise<void>,
+) {
   try {
     for (let attempt = 1; attempt <= SERIAL_ATTEMPTS; attempt += 1) {
-      const made = await make(parts, request, authority);
-      await request.before?.(made.certificate);
+      const made = await make(parts, request.commonName, request.key, authority);
+      await before?.(made);
       const isAdmin = await record(parts, made, request);
       if (isAdmin !== undefined) return { ...made, isAdmin };
     }
@@ -92,39 +94,43 @@ export async function issueCertificate(
 }
 
 async function make(
-  { config, clock, random }: IssuingParts,
-  { commonName, key }: IssueRequest,
-  authority: SigningAuthority,
+  { config, clock, random }: IssuingParts, commonName: string, key: CertifiedKey, authority: SigningAuthority,
 ) {
   const createdAt = unixSeconds(clock);
-  const validity = validityFrom(createdAt, config.pkiCertDays, authority.stored.expiresAt);
+  const validity = validityFrom(createdAt, config.pkiCertDays, authority.expiresAt);
   const serial = makeSerial(random);
   const certificate = await makeClientCertificate({ commonName, serial, validity, ...key }, authority);
   const fingerprint = fingerprintSha1(certificate);
-  return { serial, commonName, fingerprint, createdAt, expiresAt: validity.notAfter, certificate };
+  const publicKeySha256 = sha256(key.spki);
+  return { serial, commonName, fingerprint, createdAt, expiresAt: validity.notAfter, publicKeySha256, certificate };
 }
 
 /** Whether it is the admin's; undefined when the serial is taken. */
 async function record(
   { store, challenges, audit }: IssuingParts,
   { certificate: _, ...made }: MadeCertificate,
-  { key, requester, spend, onlyFirst = false }: IssueRequest,
+  { requester, spend, onlyFirst = false }: IssueRequest,
 ): Promise<boolean | undefined> {
   const { commonName, fingerprint, expiresAt, serial } = made;
   const details = { type: 'client', common_name: commonName, fingerprint, expires_at: expiresAt };
   const issued = audit.event('cert_issued', 'success', requester, details);
   const granted = audit.event('admin_granted', 'success', requester, { serial, fingerprint });
-  const certificate = { ...made, issuedTo: requester.fingerprint, publicKeySha256: sha256(key.spki) };
+  const certificate = { ...made, issuedTo: requester.fingerprint };
   const outcome = await store.certificates.issue({ certificate, spend, onlyFirst, issued, granted });
-  if (outcome.refused === 'powAlreadyUsed' || outcome.refused === 'powExpired') {
-    throw challenges.notSpent(outcome.refused, 'register');
+  switch (outcome.refused) {
+    case null:
+      audit.announce(issued);
+      if (outcome.isAdmin) audit.announce(granted);
+      return outcome.isAdmin;
+    case 'serialTaken':
+      return undefined;
+    case 'notFirst':
+      throw new NotFirstError('a certificate was issued before');
+    case 'keyReused':
+      throw new Refusal(outcome.refused);
+    default:
+      throw challenges.notSpent(outcome.refused, 'register');
   }
-  if (outcome.refused === 'notFirst') throw new NotFirstError('a certificate was issued before');
-  if (outcome.refused === 'serialTaken') return undefined;
-  if (outcome.refused !== null) throw new Refusal(outcome.refused);
-  audit.announce(issued);
-  if (outcome.isAdmin) audit.announce(granted);
-  return outcome.isAdmin;
 }
 
 /** A page of the certificates that the caller obtained or holds; none for the anonymous. */
@@ -137,6 +143,12 @@ export async function listCertificates(
   const nowSeconds = unixSeconds(clock);
   const { items, total } = await store.certificates.listOf(fingerprint, page);
   return { items: items.map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) })), total };
+}
+
+/** Who revokes, and what the audit log says of them. */
+interface Revoker {
+  readonly caller: Caller;
+  readonly requester: Requester;
 }
 
 /** What revokeCertificate requires, for checking it before the body is read. */
@@ -181,35 +193,25 @@ const BUNDLE_WAIT_MS = 30_000;
 
 /** Makes bundles without holding up other requests. Those without a password do not wait for those with one. */
 export class Bundles {
-  readonly #random: Parts['random'];
   readonly #quick: WorkQueue;
   readonly #slow: WorkQueue;
   readonly #closing = new AbortController();
-  readonly #quickThread = new KdfThread(this.#closing.signal);
+  readonly #quickThread = new BundleThread(this.#closing.signal);
 
-  constructor({ clock, random }: Pick<Parts, 'clock' | 'random'>) {
+  constructor(clock: Clock) {
     const waiting = { concurrency: 1, maxWaitMs: BUNDLE_WAIT_MS, clock };
-    this.#random = random;
     this.#quick = new WorkQueue({ ...waiting, maxWaiting: BUNDLES_WAITING });
     this.#slow = new WorkQueue({ ...waiting, maxWaiting: SLOW_BUNDLES_WAITING });
   }
 
   /** Refuses when too many wait. */
   async make(request: BundleRequest, clientAddress: string): Promise<Uint8Array> {
-    if (request.password !== '') return inTurn(this.#slow, clientAddress, () => this.#makeSlowly(request));
-    const { derive } = this.#quickThread;
-    const inQueue: DeriveKeys = (requests) => inTurn(this.#quick, clientAddress, () => derive(requests));
-    return makeBundle(request, { random: this.#random, derive: inQueue });
-  }
-
-  /** In a thread that is ended afterwards. */
-  async #makeSlowly(request: BundleRequest): Promise<Uint8Array> {
-    const thread = new KdfThread(this.#closing.signal);
-    try {
-      return await makeBundle(request, { random: this.#random, derive: thread.derive });
-    } finally {
-      await thread.close();
-    }
+    if (request.password === '') return inTurn(this.#quick, clientAddress, () => this.#quickThread.make(request));
+    return inTurn(this.#slow, clientAddress, async () => {
+      // Few bundles have a password, so their thread ends with each.
+      const thread = new BundleThread(this.#closing.signal);
+      return thread.make(request).finally(() => thread.close());
+    });
   }
 
   /** Bundles that are not done are not made. */

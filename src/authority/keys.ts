@@ -12,13 +12,12 @@ import { pbkdf2Sha256 } from '../crypto/passwords.ts';
 import {
   bitStringOctets, components, type DerElement, DerError, integerValue, isEncoding, readDer, TAGS,
 } from '../crypto/presented.ts';
-import { contextTag, integer, nil, octetString, OIDS, seq } from './der.ts';
+import { bitString, contextTag, integer, nil, octetString, OIDS, seq } from './der.ts';
 
-export type PublicKey = KeyObject;
 export type PrivateKey = KeyObject;
 
 export interface KeyPair {
-  readonly publicKey: PublicKey;
+  readonly publicKey: KeyObject;
   readonly privateKey: PrivateKey;
 }
 
@@ -29,29 +28,36 @@ export interface Authority {
 }
 
 const generate = promisify(nodeGenerateKeyPair);
-const signOnPool = promisify(nodeSign);
+const sign = promisify(nodeSign);
 
-/** A new key pair on secp384r1, made on the thread pool. */
-export async function generateKeyPair(): Promise<KeyPair> {
-  return generate('ec', { namedCurve: 'secp384r1' });
-}
-
-/** The same on P-256, for servers: what every TLS client knows (RFC 8446 section 9.1). */
-export async function generateServerKeyPair(): Promise<KeyPair> {
-  return generate('ec', { namedCurve: 'prime256v1' });
+/**
+ * A new key pair, made on the thread pool: on P-384 for the authority and its clients, on P-256 for a server, which
+ * every TLS client knows (RFC 8446 section 9.1).
+ */
+export function generateKeyPair(namedCurve: 'secp384r1' | 'prime256v1' = 'secp384r1'): Promise<KeyPair> {
+  return generate('ec', { namedCurve });
 }
 
 /** The SubjectPublicKeyInfo (RFC 5480 section 2): the curve by name, the point uncompressed. 120 bytes of DER. */
-export function subjectPublicKeyInfo(publicKey: PublicKey): Uint8Array {
+export function subjectPublicKeyInfo(publicKey: KeyObject): Uint8Array {
   return publicKey.export({ type: 'spki', format: 'der' });
 }
 
+/** The AlgorithmIdentifier for each digest; the parameters are absent (RFC 5758 section 3.2). */
+export const ECDSA_WITH = {
+  sha256: seq(OIDS.ecdsaWithSha256), sha384: seq(OIDS.ecdsaWithSha384), sha512: seq(OIDS.ecdsaWithSha512),
+} as const;
+
+/** What we sign with; requests may come with SHA-512 too. */
+export type SignedWith = 'sha256' | 'sha384';
+
 /**
- * ECDSA, an ECDSA-Sig-Value in DER (RFC 3279 section 2.2.3), made on the thread pool. The digest must be named: with
- * none, OpenSSL silently takes SHA-256, whatever the curve.
+ * Certificate and CertificateList alike (RFC 5280 sections 4.1 and 5.1): SEQUENCE { tbs, AlgorithmIdentifier, BIT
+ * STRING }, the signature an ECDSA-Sig-Value in DER (RFC 3279 section 2.2.3), made on the thread pool. The digest must
+ * be named: with none, OpenSSL silently takes SHA-256, whatever the curve.
  */
-export function sign(digest: 'sha256' | 'sha384', key: PrivateKey, bytes: Uint8Array): Promise<Uint8Array> {
-  return signOnPool(digest, bytes, { key, dsaEncoding: 'der' });
+export async function signed(tbs: Uint8Array, key: PrivateKey, digest: SignedWith): Promise<Uint8Array> {
+  return seq(tbs, ECDSA_WITH[digest], bitString(await sign(digest, tbs, { key, dsaEncoding: 'der' })));
 }
 
 /** PrivateKeyInfo (RFC 5958 section 2) in DER. The bytes are the secret itself: to be overwritten after use. */
@@ -59,7 +65,7 @@ export function privateKeyInfo(privateKey: PrivateKey): Buffer {
   return privateKey.export({ type: 'pkcs8', format: 'der' });
 }
 
-/** The same in PEM, given to its owner once. */
+/** The same in PEM. */
 export function privateKeyPem(privateKey: PrivateKey): string {
   return encodePem('PRIVATE KEY', privateKeyInfo(privateKey));
 }
@@ -78,23 +84,20 @@ export class AuthorityKeyError extends Error {
   }
 }
 
-/**
- * RFC 5958 section 3, what `openssl pkey` reads; in a bundle it is the value of a pkcs8ShroudedKeyBag.
- *
- *     EncryptedPrivateKeyInfo ::= SEQUENCE {
- *       encryptionAlgorithm  AlgorithmIdentifier,
- *       encryptedData        OCTET STRING }
- */
-export function encryptedPrivateKeyInfo({ algorithm, ciphertext }: Encrypted): Uint8Array {
-  return seq(algorithm, octetString(ciphertext));
+/** The key under the password, for storing. */
+export function lockPrivateKey(key: PrivateKey, password: string, random: RandomBytes): Promise<Uint8Array> {
+  return encryptPrivateKey(key, (plaintext) => encryptPbes2(plaintext, password, AT_REST_ITERATIONS, random));
 }
 
-/** The key encrypted under the password, for storing: an EncryptedPrivateKeyInfo in DER. */
-export async function lockPrivateKey(key: PrivateKey, password: string, random: RandomBytes): Promise<Uint8Array> {
+/**
+ * EncryptedPrivateKeyInfo ::= SEQUENCE { encryptionAlgorithm AlgorithmIdentifier, encryptedData OCTET STRING } (RFC
+ * 5958 section 3), which `openssl pkey` reads.
+ */
+export async function encryptPrivateKey(key: PrivateKey, encrypt: Encrypt): Promise<Uint8Array> {
   const secretBytes = privateKeyInfo(key);
-  const encrypted = await encryptPbes2(secretBytes, password, AT_REST_ITERATIONS, random);
+  const { algorithm, ciphertext } = await encrypt(secretBytes);
   secretBytes.fill(0);
-  return encryptedPrivateKeyInfo(encrypted);
+  return seq(algorithm, octetString(ciphertext));
 }
 
 /**
@@ -104,7 +107,9 @@ export async function lockPrivateKey(key: PrivateKey, password: string, random: 
 export async function unlockPrivateKey(locked: Uint8Array, password: string, certificate: Uint8Array) {
   try {
     const [algorithm, ciphertext] = components(readDer(locked), TAGS.sequence, TAGS.octetString);
-    const secretBytes = await decryptPbes2(algorithm, ciphertext.content, password);
+    const { salt, iterations, iv } = readPbes2Parameters(algorithm);
+    const decipher = createDecipheriv(CIPHER, await pbkdf2Sha256(password, salt, iterations, KEY_BYTES), iv);
+    const secretBytes = Buffer.concat([decipher.update(ciphertext.content), decipher.final()]);
     const privateKey = createPrivateKey({ key: secretBytes, format: 'der', type: 'pkcs8' });
     secretBytes.fill(0);
     if (new X509Certificate(certificate).checkPrivateKey(privateKey)) return privateKey;
@@ -131,47 +136,26 @@ export interface Encrypted {
   readonly ciphertext: Uint8Array;
 }
 
-interface Pbes2Parameters {
-  readonly salt: Uint8Array;
-  readonly iterations: number;
-  readonly iv: Uint8Array;
-}
+export type Encrypt = (plaintext: Uint8Array) => Promise<Encrypted>;
 
 /** Under the UTF-8 of the password, with a new salt and iv. The key is derived on the thread pool. */
 export async function encryptPbes2(
-  plaintext: Uint8Array,
-  password: string,
-  iterations: number,
-  random: RandomBytes,
+  plaintext: Uint8Array, password: string, iterations: number, random: RandomBytes,
 ): Promise<Encrypted> {
-  const parameters = { salt: random(SALT_BYTES), iterations, iv: random(IV_BYTES) };
-  const key = await pbkdf2Sha256(password, parameters.salt, iterations, KEY_BYTES);
-  const cipher = createCipheriv(CIPHER, key, parameters.iv);
+  const salt = random(SALT_BYTES);
+  const iv = random(IV_BYTES);
+  const cipher = createCipheriv(CIPHER, await pbkdf2Sha256(password, salt, iterations, KEY_BYTES), iv);
   const ciphertext = Buffer.concat([cipher.update(plaintext), cipher.final()]);
-  return { algorithm: pbes2Algorithm(parameters), ciphertext };
-}
-
-/** The plaintext. Rejects when the algorithm is not of the form above, or the password is not the right one. */
-async function decryptPbes2(algorithm: DerElement, ciphertext: Uint8Array, password: string): Promise<Buffer> {
-  const { salt, iterations, iv } = readPbes2Parameters(algorithm);
-  const key = await pbkdf2Sha256(password, salt, iterations, KEY_BYTES);
-  const decipher = createDecipheriv(CIPHER, key, iv);
-  return Buffer.concat([decipher.update(ciphertext), decipher.final()]);
+  return { algorithm: pbes2Algorithm(salt, iterations, iv), ciphertext };
 }
 
 /**
- *     PBES2-params ::= SEQUENCE {
- *       keyDerivationFunc  AlgorithmIdentifier {{PBES2-KDFs}},
- *       encryptionScheme   AlgorithmIdentifier {{PBES2-Encs}} }
- *     PBKDF2-params ::= SEQUENCE {
- *       salt            CHOICE { specified OCTET STRING, ... },
- *       iterationCount  INTEGER (1..MAX),
- *       keyLength       INTEGER (1..MAX) OPTIONAL,
- *       prf             AlgorithmIdentifier {{PBKDF2-PRFs}} DEFAULT algid-hmacWithSHA1 }
- *
- * The NULL of hmacWithSHA256 is written out (appendix B.1.2); the parameter of aes256-CBC is the iv (appendix B.2.5).
+ * PBES2-params ::= SEQUENCE { keyDerivationFunc AlgorithmIdentifier, encryptionScheme AlgorithmIdentifier }, with
+ * PBKDF2-params ::= SEQUENCE { salt OCTET STRING, iterationCount INTEGER, keyLength INTEGER OPTIONAL, prf
+ * AlgorithmIdentifier DEFAULT algid-hmacWithSHA1 }. The NULL of hmacWithSHA256 is written out (appendix B.1.2); the
+ * parameter of aes256-CBC is the iv (appendix B.2.5).
  */
-function pbes2Algorithm({ salt, iterations, iv }: Pbes2Parameters): Uint8Array {
+function pbes2Algorithm(salt: Uint8Array, iterations: number, iv: Uint8Array): Uint8Array {
   return seq(
     OIDS.pbes2,
     seq(
@@ -181,18 +165,18 @@ function pbes2Algorithm({ salt, iterations, iv }: Pbes2Parameters): Uint8Array {
   );
 }
 
-function readPbes2Parameters(algorithm: DerElement): Pbes2Parameters {
+function readPbes2Parameters(algorithm: DerElement) {
   const { sequence, oid, octetString: octets, integer: count } = TAGS;
   const [, pbes2] = components(algorithm, oid, sequence);
   const [kdf, scheme] = components(pbes2, sequence, sequence);
   const [, pbkdf2] = components(kdf, oid, sequence);
-  const [salt, iterationCount] = components(pbkdf2, octets, count, sequence);
-  const [, iv] = components(scheme, oid, octets);
-  const parameters = { salt: salt.content, iterations: integerValue(iterationCount), iv: iv.content };
+  const [{ content: salt }, iterationCount] = components(pbkdf2, octets, count, sequence);
+  const [, { content: iv }] = components(scheme, oid, octets);
+  const iterations = integerValue(iterationCount);
   // What was skipped above is compared by writing it again.
-  const same = isEncoding(algorithm, pbes2Algorithm(parameters));
-  if (!same || parameters.iterations > MAX_ITERATIONS) throw new DerError('unsupported encryption');
-  return parameters;
+  const isOurs = isEncoding(algorithm, pbes2Algorithm(salt, iterations, iv));
+  if (!isOurs || iterations > MAX_ITERATIONS) throw new DerError('unsupported encryption');
+  return { salt, iterations, iv };
 }
 
 // PEM (RFC 7468): DER as text between labelled lines. Writes and accepts the strict grammar alone: no explanatory text
@@ -251,13 +235,6 @@ const EC_P384 = seq(OIDS.ecPublicKey, OIDS.secp384r1);
 const UNCOMPRESSED = 0x04;
 const POINT_BYTES = 97;
 
-/** How a request may be signed: openssl takes SHA-256 unless told otherwise, whatever the curve. */
-const SIGNATURE_DIGESTS = [
-  { algorithm: seq(OIDS.ecdsaWithSha256), digest: 'sha256' },
-  { algorithm: seq(OIDS.ecdsaWithSha384), digest: 'sha384' },
-  { algorithm: seq(OIDS.ecdsaWithSha512), digest: 'sha512' },
-] as const;
-
 /**
  * The SubjectPublicKeyInfo, in DER, of a request in PEM whose self-signature proves that its maker has the private key.
  * Refuses anything else: other curves and key types, bytes that are not canonical DER, text around it.
@@ -269,7 +246,8 @@ export function readCertificationRequest(pem: string): Uint8Array {
   const request = parseRequest(der);
   const { info, spki, signatureAlgorithm, signature } = request;
   const publicKey = readPublicKey(request);
-  const digest = SIGNATURE_DIGESTS.find(({ algorithm }) => isEncoding(signatureAlgorithm, algorithm))?.digest;
+  // Not SHA-384 alone, as with ours: openssl takes SHA-256 unless told otherwise, whatever the curve.
+  const [digest] = Object.entries(ECDSA_WITH).find(([, known]) => isEncoding(signatureAlgorithm, known)) ?? [];
   if (digest === undefined) throw invalid('csr must be signed with ECDSA and SHA-256, SHA-384 or SHA-512');
   if (!isEcdsaSignature(digest, publicKey, info.encoding, signature)) {
     throw invalid('csr signature does not match its public key: sign it with the private key of that key');
@@ -278,19 +256,14 @@ export function readCertificationRequest(pem: string): Uint8Array {
 }
 
 /** Whether the signature, an ECDSA-Sig-Value in DER (RFC 3279 section 2.2.3), is the key's over the bytes. */
-export function isEcdsaSignature(digest: string, key: PublicKey, bytes: Uint8Array, signature: Uint8Array): boolean {
+export function isEcdsaSignature(digest: string, key: KeyObject, bytes: Uint8Array, signature: Uint8Array): boolean {
   return verify(digest, bytes, { key, dsaEncoding: 'der' }, signature);
 }
 
 /**
- *     CertificationRequest ::= SEQUENCE {
- *       certificationRequestInfo  SEQUENCE {
- *         version                 INTEGER { v1(0) },
- *         subject                 Name,
- *         subjectPKInfo           SEQUENCE { algorithm AlgorithmIdentifier, subjectPublicKey BIT STRING },
- *         attributes              [0] IMPLICIT SET OF SEQUENCE { type OBJECT IDENTIFIER, values SET OF ANY } },
- *       signatureAlgorithm        AlgorithmIdentifier,
- *       signature                 BIT STRING }
+ * CertificationRequest (RFC 2986 section 4.2). Its subjectPKInfo is a SEQUENCE { algorithm AlgorithmIdentifier,
+ * subjectPublicKey BIT STRING }; its attributes are [0] IMPLICIT SET OF SEQUENCE { type OBJECT IDENTIFIER, values SET
+ * OF ANY }.
  */
 function parseRequest(der: Uint8Array) {
   const { sequence, bitString } = TAGS;
@@ -310,7 +283,7 @@ function parseRequest(der: Uint8Array) {
   }
 }
 
-function readPublicKey({ spki, keyAlgorithm, point }: ReturnType<typeof parseRequest>): PublicKey {
+function readPublicKey({ spki, keyAlgorithm, point }: ReturnType<typeof parseRequest>): KeyObject {
   if (!isEncoding(keyAlgorithm, EC_P384) || point.length !== POINT_BYTES || point[0] !== UNCOMPRESSED) {
     throw invalid('csr must hold an EC key on P-384 (secp384r1), its curve named and its point uncompressed');
   }

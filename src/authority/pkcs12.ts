@@ -7,85 +7,102 @@ import { Worker } from 'node:worker_threads';
 import type { RandomBytes } from '../core/time.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
 import { bmpString, explicit, implicit, integer, nil, octetString, OIDS, seq, setOf, utf16be } from './der.ts';
-import { type Encrypted, encryptedPrivateKeyInfo, encryptPbes2, type PrivateKey, privateKeyInfo } from './keys.ts';
+import { type Encrypt, type Encrypted, encryptPbes2, encryptPrivateKey, type PrivateKey } from './keys.ts';
 
 /** `compat` is for Android, iOS before 18, Windows Server 2016 and BouncyCastle, which do not know PBES2. */
 export type BundleProfile = 'modern' | 'compat';
 
-export interface BundleRequest {
+/** Certificates are in DER. */
+export interface BundleContent {
+  readonly certificate: Uint8Array;
+  readonly privateKey: PrivateKey;
+  readonly authority: Uint8Array;
+  /** Key stores show it as the friendly name. */
+  readonly commonName: string;
+}
+
+export interface BundleRequest extends BundleContent {
   readonly profile: BundleProfile;
   /** May be empty. Well-formed Unicode without U+0000. */
   readonly password: string;
-  /** The client's certificate in DER, and its key. */
-  readonly certificate: Uint8Array;
-  readonly privateKey: PrivateKey;
-  /** The authority's certificate in DER. */
-  readonly authority: Uint8Array;
-  /** Shown by key stores: the common name. */
-  readonly friendlyName: string;
 }
 
-/** How a bundle gets its randomness, and its keys derived without holding up this thread. */
-export interface BundleMeans {
-  readonly random: RandomBytes;
-  readonly derive: DeriveKeys;
+/** The worker beside this file, which is TypeScript in a checkout and JavaScript in a build. */
+const WORKER_URL = new URL(import.meta.url.replace(/pkcs12(\.[jt]s)$/, 'pkcs12-worker$1'));
+
+/** Makes bundles in a thread that is started when it is first needed; for one caller at a time, until the signal. */
+export class BundleThread {
+  readonly #signal: AbortSignal;
+  #worker: Worker | undefined;
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+  }
+
+  async make(request: BundleRequest): Promise<Uint8Array> {
+    this.#signal.throwIfAborted();
+    const worker = this.#worker ??= this.#start();
+    worker.ref();
+    worker.postMessage(request);
+    try {
+      const [bundle] = await once(worker, 'message', { signal: this.#signal });
+      // While it is idle, it does not keep the process alive.
+      worker.unref();
+      return bundle as Uint8Array;
+    } catch (error) {
+      // An invalid request ends the thread; the next one gets a new thread.
+      await this.close();
+      throw error;
+    }
+  }
+
+  #start(): Worker {
+    // The environment holds secrets, which are none of the thread's business.
+    const worker = new Worker(WORKER_URL, { name: 'bundles', env: {} });
+    // A failure while a caller waits is the caller's; one at any other time must not end the process.
+    worker.on('error', () => this.close());
+    return worker;
+  }
+
+  async close(): Promise<void> {
+    const worker = this.#worker;
+    this.#worker = undefined;
+    await worker?.terminate();
+  }
 }
-
-/** One salt of a bundle and what goes with it. */
-type Salted = Pick<KdfRequest, 'digest' | 'salt' | 'iterations'>;
-
-type Encrypt = (plaintext: Uint8Array) => Promise<Encrypted>;
 
 /** An empty password protects nothing at any count, and .NET opens such a bundle up to 600 000 iterations in all. */
 const EMPTY_PASSWORD_ITERATIONS = 2048;
 const PASSWORD_ITERATIONS = 600_000;
 
 /**
- * The bundle in DER. Rejects with a RangeError a password that has no PKCS #12 form, and as `derive` does.
- *
- *     PFX ::= SEQUENCE {
- *       version   INTEGER {v3(3)}(v3,...),
- *       authSafe  ContentInfo,
- *       macData   MacData OPTIONAL }
- *     AuthenticatedSafe ::= SEQUENCE OF ContentInfo
+ * PFX ::= SEQUENCE { version INTEGER {v3(3)}, authSafe ContentInfo, macData MacData } in DER, on this thread:
+ * milliseconds of CPU with an empty password, seconds with another. Rejects with a RangeError a password that has no
+ * PKCS #12 form.
  */
-export async function makeBundle(request: BundleRequest, means: BundleMeans): Promise<Uint8Array> {
-  const { profile, password, certificate, privateKey, authority, friendlyName } = request;
-  // What the password turns into: a way to encrypt each of the two bags' contents, and the MAC over both.
-  const protection = await (profile === 'modern' ? modernProtection : compatProtection)(password, means);
+export async function makeBundle(request: BundleRequest, random: RandomBytes): Promise<Uint8Array> {
+  const { profile, password, certificate, privateKey, authority, commonName } = request;
+  const iterations = password === '' ? EMPTY_PASSWORD_ITERATIONS : PASSWORD_ITERATIONS;
+  const protect = profile === 'modern' ? modernProtection : compatProtection;
+  const { encrypt, authenticate } = protect(password, iterations, random);
   // The same attributes on the leaf and its key tie the two together; NSS refuses a key without a localKeyID.
   const attributes = setOf(
-    attribute(OIDS.friendlyName, bmpString(friendlyName)),
+    attribute(OIDS.friendlyName, bmpString(commonName)),
     attribute(OIDS.localKeyId, octetString(Buffer.from(fingerprintSha1(certificate), 'hex'))),
   );
-  const certificates = seq(certBag(certificate, attributes), certBag(authority));
-  const authenticatedSafe = seq(
-    encryptedDataContent(await protection.encryptCertificates(certificates)),
-    dataContent(seq(await shroudedKeyBag(privateKey, attributes, protection.encryptKey))),
-  );
-  return seq(integer(3), dataContent(authenticatedSafe), protection.macData(authenticatedSafe));
+  const certificates = await encrypt(seq(certBag(certificate, attributes), certBag(authority)));
+  const keyBag = seq(OIDS.pkcs8ShroudedKeyBag, explicit(0, await encryptPrivateKey(privateKey, encrypt)), attributes);
+  const authenticatedSafe = seq(encryptedDataContent(certificates), dataContent(seq(keyBag)));
+  return seq(integer(3), dataContent(authenticatedSafe), authenticate(authenticatedSafe));
 }
 
 /**
- *     SafeBag ::= SEQUENCE {
- *       bagId          OBJECT IDENTIFIER,
- *       bagValue       [0] EXPLICIT ANY,
- *       bagAttributes  SET OF PKCS12Attribute OPTIONAL }
- *     CertBag ::= SEQUENCE {
- *       certId     OBJECT IDENTIFIER,
- *       certValue  [0] EXPLICIT OCTET STRING }
+ * SafeBag ::= SEQUENCE { bagId OBJECT IDENTIFIER, bagValue [0] EXPLICIT ANY, bagAttributes SET OF PKCS12Attribute
+ * OPTIONAL }, here of a CertBag ::= SEQUENCE { certId OBJECT IDENTIFIER, certValue [0] EXPLICIT OCTET STRING }
  */
 function certBag(certificate: Uint8Array, ...bagAttributes: readonly Uint8Array[]): Uint8Array {
   const bag = seq(OIDS.x509Certificate, explicit(0, octetString(certificate)));
   return seq(OIDS.certBag, explicit(0, bag), ...bagAttributes);
-}
-
-/** PKCS8ShroudedKeyBag ::= EncryptedPrivateKeyInfo */
-async function shroudedKeyBag(key: PrivateKey, bagAttributes: Uint8Array, encrypt: Encrypt): Promise<Uint8Array> {
-  const secretBytes = privateKeyInfo(key);
-  const bag = encryptedPrivateKeyInfo(await encrypt(secretBytes));
-  secretBytes.fill(0);
-  return seq(OIDS.pkcs8ShroudedKeyBag, explicit(0, bag), bagAttributes);
 }
 
 /** PKCS12Attribute ::= SEQUENCE { attrId OBJECT IDENTIFIER, attrValues SET OF ANY } */
@@ -99,77 +116,52 @@ function dataContent(octets: Uint8Array): Uint8Array {
 }
 
 /**
- * RFC 5652 section 8.
- *
- *     EncryptedData ::= SEQUENCE {
- *       version               INTEGER,
- *       encryptedContentInfo  SEQUENCE {
- *         contentType                 OBJECT IDENTIFIER,
- *         contentEncryptionAlgorithm  AlgorithmIdentifier,
- *         encryptedContent            [0] IMPLICIT OCTET STRING OPTIONAL } }
+ * EncryptedData ::= SEQUENCE { version INTEGER, encryptedContentInfo SEQUENCE { contentType OBJECT IDENTIFIER,
+ * contentEncryptionAlgorithm AlgorithmIdentifier, encryptedContent [0] IMPLICIT OCTET STRING } } (RFC 5652 section 8)
  */
 function encryptedDataContent({ algorithm, ciphertext }: Encrypted): Uint8Array {
   const encryptedContentInfo = seq(OIDS.data, algorithm, implicit(0, octetString(ciphertext)));
   return seq(OIDS.encryptedData, explicit(0, seq(integer(0), encryptedContentInfo)));
 }
 
-/** PBES2 for both bags, which takes the password as UTF-8; an HMAC-SHA-256. */
-async function modernProtection(password: string, { random, derive }: BundleMeans) {
-  const iterations = iterationsFor(password);
+/** What a password turns into: how to encrypt each of the two bags' contents, and the MAC over both. */
+interface Protection {
+  readonly encrypt: Encrypt;
+  readonly authenticate: (authenticatedSafe: Uint8Array) => Uint8Array;
+}
+
+/** PBES2, which takes the password as UTF-8; an HMAC-SHA-256. */
+function modernProtection(password: string, iterations: number, random: RandomBytes): Protection {
   const mac = { digest: 'sha256', password: passwordBytes(password), salt: random(16), iterations } as const;
-  const keys = await derive({ mac: { ...mac, id: KDF_IDS.mac, size: 32 } });
-  const encrypt: Encrypt = (plaintext) => encryptPbes2(plaintext, password, iterations, random);
   return {
-    encryptCertificates: encrypt,
-    encryptKey: encrypt,
-    macData: (safe: Uint8Array) => macData(safe, mac, keys.mac, OIDS.sha256),
+    encrypt: (plaintext) => encryptPbes2(plaintext, password, iterations, random),
+    authenticate: (safe) => macData(safe, { ...mac, id: KDF_IDS.mac, size: 32 }, OIDS.sha256),
   };
 }
 
-/** pbeWithSHAAnd3-KeyTripleDES-CBC for both bags, an HMAC-SHA-1 (RFC 7292 appendix C): old, and widely read. */
-async function compatProtection(password: string, { random, derive }: BundleMeans) {
-  const iterations = iterationsFor(password);
-  const common = { digest: 'sha1', password: passwordBytes(password), iterations } as const;
-  const certificates = { ...common, salt: random(8) };
-  const key = { ...common, salt: random(8) };
-  const mac = { ...common, salt: random(8) };
-  const keys = await derive({
-    certificatesKey: { ...certificates, id: KDF_IDS.key, size: 24 },
-    certificatesIv: { ...certificates, id: KDF_IDS.iv, size: 8 },
-    keyKey: { ...key, id: KDF_IDS.key, size: 24 },
-    keyIv: { ...key, id: KDF_IDS.iv, size: 8 },
-    mac: { ...mac, id: KDF_IDS.mac, size: 20 },
-  });
+/** pbeWithSHAAnd3-KeyTripleDES-CBC, an HMAC-SHA-1 (RFC 7292 appendix C): old, and widely read. */
+function compatProtection(text: string, iterations: number, random: RandomBytes): Protection {
+  const common = { digest: 'sha1', password: passwordBytes(text), iterations } as const;
   return {
-    encryptCertificates: tripleDes(certificates, keys.certificatesKey, keys.certificatesIv),
-    encryptKey: tripleDes(key, keys.keyKey, keys.keyIv),
-    macData: (safe: Uint8Array) => macData(safe, mac, keys.mac, OIDS.sha1),
-  };
-}
-
-/** pkcs-12PbeParams ::= SEQUENCE { salt OCTET STRING, iterations INTEGER } */
-function tripleDes({ salt, iterations }: Salted, key: Uint8Array, iv: Uint8Array): Encrypt {
-  const algorithm = seq(OIDS.pbeWithSha1And3Des, seq(octetString(salt), integer(iterations)));
-  return async (plaintext) => {
-    const cipher = createCipheriv('des-ede3-cbc', key, iv);
-    return { algorithm, ciphertext: Buffer.concat([cipher.update(plaintext), cipher.final()]) };
+    encrypt: async (plaintext) => {
+      const salt = random(8);
+      const key = pkcs12Kdf({ ...common, salt, id: KDF_IDS.key, size: 24 });
+      const cipher = createCipheriv('des-ede3-cbc', key, pkcs12Kdf({ ...common, salt, id: KDF_IDS.iv, size: 8 }));
+      // pkcs-12PbeParams ::= SEQUENCE { salt OCTET STRING, iterations INTEGER }
+      const algorithm = seq(OIDS.pbeWithSha1And3Des, seq(octetString(salt), integer(iterations)));
+      return { algorithm, ciphertext: Buffer.concat([cipher.update(plaintext), cipher.final()]) };
+    },
+    authenticate: (safe) => macData(safe, { ...common, salt: random(8), id: KDF_IDS.mac, size: 20 }, OIDS.sha1),
   };
 }
 
 /**
- *     MacData ::= SEQUENCE {
- *       mac         DigestInfo,
- *       macSalt     OCTET STRING,
- *       iterations  INTEGER DEFAULT 1 }
- *     DigestInfo ::= SEQUENCE { digestAlgorithm AlgorithmIdentifier, digest OCTET STRING }
+ * MacData ::= SEQUENCE { mac DigestInfo, macSalt OCTET STRING, iterations INTEGER DEFAULT 1 }, with DigestInfo ::=
+ * SEQUENCE { digestAlgorithm AlgorithmIdentifier, digest OCTET STRING }
  */
-function macData(authenticatedSafe: Uint8Array, salted: Salted, macKey: Uint8Array, digestOid: Uint8Array): Uint8Array {
-  const mac = createHmac(salted.digest, macKey).update(authenticatedSafe).digest();
-  return seq(seq(seq(digestOid, nil()), octetString(mac)), octetString(salted.salt), integer(salted.iterations));
-}
-
-function iterationsFor(password: string): number {
-  return password === '' ? EMPTY_PASSWORD_ITERATIONS : PASSWORD_ITERATIONS;
+function macData(authenticatedSafe: Uint8Array, key: KdfRequest, digestOid: Uint8Array): Uint8Array {
+  const mac = createHmac(key.digest, pkcs12Kdf(key)).update(authenticatedSafe).digest();
+  return seq(seq(seq(digestOid, nil()), octetString(mac)), octetString(key.salt), integer(key.iterations));
 }
 
 /** RFC 7292 appendix B.1: UTF-16 with two zero bytes at the end, which are all that there is of an empty password. */
@@ -178,8 +170,8 @@ function passwordBytes(password: string): Uint8Array {
   return utf16be(`${password}\0`);
 }
 
-// The key derivation of PKCS #12 (RFC 7292 appendix B.2), which node:crypto does not have: milliseconds of CPU for an
-// empty password, seconds for another. New formats use PBKDF2; a bundle's MAC still needs this one.
+// The key derivation of PKCS #12 (RFC 7292 appendix B.2), which node:crypto does not have. New formats use PBKDF2; a
+// bundle's MAC still needs this one.
 
 /** Appendix B.3: what the derived bytes are for. */
 export const KDF_IDS = { key: 1, iv: 2, mac: 3 } as const;
@@ -195,63 +187,8 @@ export interface KdfRequest {
   readonly size: number;
 }
 
-/** Derives the bytes of each request, under the same name. */
-export type DeriveKeys = <Name extends string>(
-  requests: Readonly<Record<Name, KdfRequest>>,
-) => Promise<Readonly<Record<Name, Uint8Array>>>;
-
 /** v of appendix B.2: both hashes take input in blocks of 512 bits. */
 const BLOCK_BYTES = 64;
-
-/** The worker beside this file, which is TypeScript in a checkout and JavaScript in a build. */
-const WORKER_URL = new URL(import.meta.url.replace(/pkcs12(\.[jt]s)$/, 'pkcs12-kdf-worker$1'));
-
-/** Derives in a thread that is started when it is first needed; for one caller at a time, until the signal. */
-export class KdfThread {
-  readonly #signal: AbortSignal;
-  #worker: Worker | undefined;
-
-  constructor(signal: AbortSignal) {
-    this.#signal = signal;
-  }
-
-  readonly derive = async <Name extends string>(requests: Readonly<Record<Name, KdfRequest>>) => {
-    this.#signal.throwIfAborted();
-    const worker = this.#worker ??= this.#start();
-    worker.ref();
-    worker.postMessage(requests);
-    try {
-      const [derived] = await once(worker, 'message', { signal: this.#signal });
-      // While it is idle, it does not keep the process alive.
-      worker.unref();
-      return derived as Readonly<Record<Name, Uint8Array>>;
-    } catch (error) {
-      // An invalid request ends the thread; the next one gets a new thread.
-      await this.close();
-      throw error;
-    }
-  };
-
-  #start(): Worker {
-    // The environment holds secrets, which are none of the thread's business.
-    const worker = new Worker(WORKER_URL, { name: 'key derivation', env: {} });
-    // A failure while a caller waits is the caller's; one at any other time must not end the process.
-    worker.on('error', () => this.close());
-    return worker;
-  }
-
-  async close(): Promise<void> {
-    const worker = this.#worker;
-    this.#worker = undefined;
-    await worker?.terminate();
-  }
-}
-
-/** On this thread. */
-export const deriveKeys: DeriveKeys = async <Name extends string>(requests: Readonly<Record<Name, KdfRequest>>) => {
-  const derived = Object.entries<KdfRequest>(requests).map(([name, request]) => [name, pkcs12Kdf(request)]);
-  return Object.fromEntries(derived) as Record<Name, Uint8Array>;
-};
 
 /** The derived bytes. The letters are those of appendix B.2; its numbered steps stand in the comments. */
 export function pkcs12Kdf({ digest, id, password, salt, iterations, size }: KdfRequest): Uint8Array {
@@ -269,7 +206,7 @@ export function pkcs12Kdf({ digest, id, password, salt, iterations, size }: KdfR
     addToBlocks(I, repeat(A, BLOCK_BYTES));
   }
   // 7 and 8.
-  return Uint8Array.from(Buffer.concat(derived, size));
+  return Buffer.concat(derived, size);
 }
 
 /** Steps 2 and 3: repeated to fill whole blocks; nothing stays nothing. */

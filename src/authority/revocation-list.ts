@@ -2,23 +2,20 @@
 // Whether one is due is read from the store, so that revocations from the command line count too.
 
 import { setImmediate } from 'node:timers/promises';
-import { DAY_SECONDS, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
+import { DAY_SECONDS, unixSeconds } from '../core/time.ts';
 import type { Parts } from '../pastes/parts.ts';
 import type { Store } from '../store/open.ts';
 import type { StoredCrl } from '../store/store.ts';
 import type { Authorities } from './authority.ts';
 import {
-  authorityKeyIdentifier, certificateSerialNumber, ECDSA_WITH, extension, readIssuer, REVOCATION_REASONS,
-  type RevocationReason, signed,
+  authorityKeyIdentifier, BACKDATE_SECONDS, certificateSerialNumber, extension, readIssuer, REVOCATION_REASONS,
+  type RevocationReason,
 } from './certificates.ts';
-import { enumerated, explicit, integer, OIDS, seq, seqOf, time } from './der.ts';
-import type { Authority } from './keys.ts';
+import { enumerated, explicit, integer, OIDS, seq, time } from './der.ts';
+import { type Authority, ECDSA_WITH, signed } from './keys.ts';
 
 /** From thisUpdate to nextUpdate. After it, verifiers refuse every client, so a list is made anew well before. */
 export const CRL_TTL_SECONDS = 7 * DAY_SECONDS;
-
-/** A list begins so long before it is made: verifiers whose clocks are slow would refuse everyone. */
-const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
 
 /** Entries encoded in one turn of the event loop: about 2 ms, so that a list of any length holds nothing else up. */
 const ENTRIES_A_TURN = 200;
@@ -115,46 +112,31 @@ async function* entriesSince(
 }
 
 export interface RevokedCertificate {
-  /** As makeSerial makes it. */
   readonly serial: string;
-  /** Unix seconds. */
   readonly revokedAt: number;
   /** One that is not known is left out. */
   readonly reason?: string | null;
 }
 
-export interface CrlRequest {
-  /** Larger than that of every list before (section 5.2.3). */
-  readonly number: number;
-  /** Unix seconds. */
-  readonly thisUpdate: number;
-  readonly revoked: Iterable<RevokedCertificate> | AsyncIterable<RevokedCertificate>;
-}
+type Revoked = Iterable<RevokedCertificate> | AsyncIterable<RevokedCertificate>;
 
 /**
- * The list in DER, valid for CRL_TTL_SECONDS. Rejects with a RangeError what can't be encoded.
- *
- *     TBSCertList ::= SEQUENCE {
- *       version             Version OPTIONAL,
- *       signature           AlgorithmIdentifier,
- *       issuer              Name,
- *       thisUpdate          Time,
- *       nextUpdate          Time OPTIONAL,
- *       revokedCertificates SEQUENCE OF SEQUENCE { ... } OPTIONAL,
- *       crlExtensions       [0] EXPLICIT Extensions OPTIONAL }
- *
- * v2 is the number 1, and CRLNumber an INTEGER (0..MAX). revokedCertificates MUST be absent when there are none
- * (section 5.1.2.6).
+ * The list in DER, valid for CRL_TTL_SECONDS; times in Unix seconds. Rejects with a RangeError what can't be encoded.
+ * The fields are those of TBSCertList (section 5.1) in their order. The `number` is larger than that of every list
+ * before (section 5.2.3); revokedCertificates MUST be absent when there are none (section 5.1.2.6).
  */
-export async function makeCrl(request: CrlRequest, authority: Authority): Promise<Uint8Array> {
-  const { number, thisUpdate, revoked } = request;
-  const issuer = readIssuer(authority.certificate);
+export async function makeCrl(
+  { number, thisUpdate, revoked }: { number: number; thisUpdate: number; revoked: Revoked },
+  { certificate, privateKey }: Authority,
+): Promise<Uint8Array> {
+  const issuer = readIssuer(certificate);
   const entries = await revokedCertificates(revoked);
-  const list = entries.length === 0 ? [] : [seqOf(entries)];
+  const list = entries.length === 0 ? [] : [seq(...entries)];
   // It may be megabytes, which seq and signed copy once more each.
   await setImmediate();
+  const v2 = integer(1);
   const tbsCertList = seq(
-    integer(1),
+    v2,
     ECDSA_WITH.sha384,
     issuer.name,
     time(thisUpdate),
@@ -162,11 +144,11 @@ export async function makeCrl(request: CrlRequest, authority: Authority): Promis
     ...list,
     explicit(0, seq(authorityKeyIdentifier(issuer.keyIdentifier), extension(OIDS.cRLNumber, integer(number)))),
   );
-  return signed(tbsCertList, authority.privateKey, 'sha384');
+  return signed(tbsCertList, privateKey, 'sha384');
 }
 
-/** The entries, joined turn by turn: a hundred thousand are copied faster like that. */
-async function revokedCertificates(revoked: CrlRequest['revoked']): Promise<Uint8Array[]> {
+/** The entries, many in one piece: a hundred thousand are copied faster like that, and fit an argument list. */
+async function revokedCertificates(revoked: Revoked): Promise<Uint8Array[]> {
   const pieces: Uint8Array[] = [];
   let entries: Uint8Array[] = [];
   for await (const certificate of revoked) {
@@ -179,13 +161,7 @@ async function revokedCertificates(revoked: CrlRequest['revoked']): Promise<Uint
   return [...pieces, ...entries];
 }
 
-/**
- *     SEQUENCE {
- *       userCertificate     CertificateSerialNumber,
- *       revocationDate      Time,
- *       crlEntryExtensions  Extensions OPTIONAL }
- *     CRLReason ::= ENUMERATED
- */
+/** SEQUENCE { userCertificate, revocationDate, crlEntryExtensions OPTIONAL } (section 5.1.2.6) */
 function revokedCertificate({ serial, revokedAt, reason }: RevokedCertificate): Uint8Array {
   const isNamed = typeof reason === 'string' && isRevocationReason(reason);
   const crlEntryExtensions = isNamed ? [seq(extension(OIDS.reasonCode, enumerated(REVOCATION_REASONS[reason])))] : [];

@@ -31,14 +31,9 @@ export function certificatePem(certificate: Uint8Array): string {
 }
 
 /**
- * Whether the authority signed the certificate, both in DER. Says nothing about whether it is valid now, or whether
- * anyone has shown its key.
+ * The serial, in lower case, of a certificate that the authority signed (both in DER); undefined for any other. Says
+ * nothing about whether the certificate is valid now, or whether anyone has shown its key.
  */
-export function isIssuedBy(certificate: Uint8Array, authority: Uint8Array): boolean {
-  return issuedSerial(certificate, authority) !== undefined;
-}
-
-/** The serial, as makeSerial makes it, of a certificate that the authority signed; undefined for any other. */
 export function issuedSerial(certificate: Uint8Array, authority: Uint8Array): string | undefined {
   const issuer = new X509Certificate(authority);
   const issued = attempt(() => new X509Certificate(certificate));
@@ -110,7 +105,7 @@ export const CONSTRUCTED_BIT = 0x20;
 const CLASS_BITS = 0xc0;
 
 /** Five bits that announce a tag of several octets (X.690 section 8.1.2.4), which none of our formats has. */
-const LONG_TAG = 0x1f;
+export const LONG_TAG = 0x1f;
 
 /** Deeper than any request or certificate goes, so that recursion has an end. */
 const MAX_DEPTH = 16;

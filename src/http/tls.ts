@@ -9,7 +9,7 @@ import { type Config, SETTINGS } from '../config/settings.ts';
 import type { Log } from '../core/events.ts';
 import { type Clock, DAY_SECONDS, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import {
-  certificatePem, CIPHERS, fingerprintSha1, FULL_HANDSHAKES_ONLY, isIssuedBy, NO_RENEGOTIATION, readServerPair,
+  certificatePem, CIPHERS, fingerprintSha1, FULL_HANDSHAKES_ONLY, issuedSerial, NO_RENEGOTIATION, readServerPair,
   type ServerPairFault,
 } from '../crypto/presented.ts';
 import { NO_CERTIFICATE, type Presented } from './engine/request.ts';
@@ -79,7 +79,7 @@ export class Tls implements TlsTermination {
     if (certificate === undefined || this.#authority === undefined) return NO_CERTIFICATE;
     // OpenSSL keeps the last error alone: of a certificate that has expired it may have found worse before.
     const isExpired = String(socket.authorizationError) === 'CERT_HAS_EXPIRED';
-    const isOurs = socket.authorized || (isExpired && isIssuedBy(certificate, this.#authority));
+    const isOurs = socket.authorized || (isExpired && issuedSerial(certificate, this.#authority) !== undefined);
     return isOurs ? { fingerprint: fingerprintSha1(certificate), certificate } : NO_CERTIFICATE;
   }
 

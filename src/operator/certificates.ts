@@ -7,9 +7,9 @@ import {
 } from '../authority/certificates.ts';
 import { normaliseCommonName, parseServerName, type ServerName } from '../authority/der.ts';
 import { presentCertificate, presentCertificates } from '../authority/handlers.ts';
-import { issueCertificate, newKey, NotFirstError, revokeCertificate } from '../authority/issuing.ts';
-import { encodePem, generateServerKeyPair, privateKeyPem } from '../authority/keys.ts';
-import { type BundleProfile, deriveKeys, makeBundle } from '../authority/pkcs12.ts';
+import { issueWithKey, NotFirstError, revokeCertificate } from '../authority/issuing.ts';
+import { encodePem, generateKeyPair, privateKeyPem } from '../authority/keys.ts';
+import { type BundleProfile, makeBundle } from '../authority/pkcs12.ts';
 import { SETTINGS } from '../config/settings.ts';
 import type { Caller } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
@@ -85,15 +85,11 @@ async function issueFirst(
   write: (bundle: Uint8Array) => Promise<void>,
 ) {
   const authority = await session.authorities.ensured(OPERATOR);
-  const key = await newKey();
-  const before = async (certificate: Uint8Array): Promise<void> => {
-    const keyed = { certificate, privateKey: key.privateKey, authority: authority.certificate };
-    const request = { profile, password, friendlyName: commonName, ...keyed };
-    await write(await makeBundle(request, { random: randomBytes, derive: deriveKeys }));
-  };
   try {
-    const request = { commonName, key, requester: OPERATOR, spend: null, before, onlyFirst: true };
-    return await issueCertificate(session, request, authority);
+    const request = { commonName, requester: OPERATOR, spend: null, onlyFirst: true };
+    return await issueWithKey(session, request, authority, async (content) => {
+      await write(await makeBundle({ ...content, profile, password }, randomBytes));
+    });
   } catch (error) {
     throw error instanceof NotFirstError ? new CommandError(ISSUED_BEFORE) : error;
   }
@@ -172,7 +168,7 @@ export const selfSigned: Run = async (terminal, given) => {
   const validity = validityFrom(issuedAt, days);
   using certificateFile = createNewFile(certificatePath, READABLE_BY_ALL);
   using keyFile = createNewFile(keyPath);
-  const keyPair = await generateServerKeyPair();
+  const keyPair = await generateKeyPair('prime256v1');
   const certificate = await makeServerCertificate({ names, serial, validity, keyPair });
   certificateFile.write(Buffer.from(encodePem('CERTIFICATE', certificate)));
   keyFile.write(Buffer.from(privateKeyPem(keyPair.privateKey)));

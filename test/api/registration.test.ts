@@ -6,14 +6,11 @@ import { X509Certificate } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
 import { createSecureContext } from 'node:tls';
+import { BundleThread } from '../../src/authority/pkcs12.ts';
 import type { Config } from '../../src/config/settings.ts';
-import { randomBytes } from '../../src/crypto/digest.ts';
-import { publicPlace } from '../../src/http/listening.ts';
-import { createApp } from '../../src/serve.ts';
 import { UUID_V4 } from '../support/answer-contract.ts';
 import { type RunningApp, startApp } from '../support/app.ts';
 import { newFingerprint } from '../support/certificates.ts';
-import { movableClock } from '../support/clock.ts';
 import {
   audited, authorityPem, createAuthority, type Issued, openssl, PKI, register, type Registered, send,
   writeFiles,
@@ -265,26 +262,13 @@ test('POST /register: what can\'t be stored costs nothing: nobody is admin, and 
 });
 
 test('POST /register: a bundle that can\'t be made costs nothing: no admin, and the token is still good', async (t) => {
-  const { config, app: before } = await startWithWork(t);
-  await before.close();
-  let isBroken = true;
-  // Eight bytes are a salt of a compat bundle, and nothing else.
-  const random = (size: number): Uint8Array => {
-    if (isBroken && size === 8) throw new Error('no randomness');
-    return randomBytes(size);
-  };
-  const app = await createApp(config, { clock: movableClock(), random, log: () => {}, cores: 2 });
-  try {
-    const { url } = await app.listen(publicPlace(config, 0));
-    const server = { request: (path: string, options?: RequestInit) => fetch(`${url}${path}`, options) };
-    const work = await freshWork(server, PATH);
-    const compat = { p12_profile: 'compat' };
-    assertRefused(await register(server, compat, work), 500, 'certificate issuance failed');
-    assert.equal(selectValue(config.databasePath, 'SELECT count(*) FROM certificates'), 0);
-    isBroken = false;
-    const { status, headers } = await register(server, compat, work);
-    assert.deepEqual([status, headers.get('x-is-admin')], [200, '1']);
-  } finally {
-    await app.close();
-  }
+  const app = await startWithWork(t);
+  const broken = t.mock.method(BundleThread.prototype, 'make', () => Promise.reject(new Error('no thread')));
+  const work = await freshWork(app, PATH);
+  assertRefused(await register(app, undefined, work), 500, 'certificate issuance failed');
+  assert.equal(broken.mock.callCount(), 1);
+  assert.equal(selectValue(app.config.databasePath, 'SELECT count(*) FROM certificates'), 0);
+  broken.mock.restore();
+  const { status, headers } = await register(app, undefined, work);
+  assert.deepEqual([status, headers.get('x-is-admin')], [200, '1']);
 });

@@ -12,7 +12,7 @@ import { connect, createSecureContext, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { validityFrom } from '../../src/authority/certificates.ts';
 import { encodePem, privateKeyPem } from '../../src/authority/keys.ts';
-import { type BundleProfile, deriveKeys, makeBundle } from '../../src/authority/pkcs12.ts';
+import { type BundleProfile, makeBundle } from '../../src/authority/pkcs12.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { makeTestAuthority, makeTestClient, type TestAuthority, type TestClient } from '../support/authority.ts';
 import { isInstalled, run, temporaryFolder } from '../support/programs.ts';
@@ -46,11 +46,10 @@ before(async () => {
     certificate: client.certificate,
     privateKey: client.keyPair.privateKey,
     authority: authority.certificate,
-    friendlyName: 'alice',
+    commonName: 'alice',
   };
   for (const { name, profile, password } of BUNDLES) {
-    const means = { random: randomBytes, derive: deriveKeys };
-    encodings.set(name, await makeBundle({ profile, password, ...contents }, means));
+    encodings.set(name, await makeBundle({ profile, password, ...contents }, randomBytes));
   }
 });
 

@@ -2,7 +2,7 @@
 
 import { makeSerial, makeServerCertificate, validityFrom } from '../../src/authority/certificates.ts';
 import { parseServerName } from '../../src/authority/der.ts';
-import { encodePem, generateServerKeyPair, privateKeyPem } from '../../src/authority/keys.ts';
+import { encodePem, generateKeyPair, privateKeyPem } from '../../src/authority/keys.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 
 export interface TestServerCertificate {
@@ -13,7 +13,7 @@ export interface TestServerCertificate {
 }
 
 export async function serverCertificate(...names: string[]): Promise<TestServerCertificate> {
-  const keyPair = await generateServerKeyPair();
+  const keyPair = await generateKeyPair('prime256v1');
   const certificate = await makeServerCertificate({
     names: names.map((name) => parseServerName(name)!),
     serial: makeSerial(randomBytes),

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { connect, type SecureVersion } from 'node:tls';
 import { makeSerial, makeServerCertificate, validityFrom } from '../../src/authority/certificates.ts';
-import { encodePem, generateServerKeyPair, privateKeyPem } from '../../src/authority/keys.ts';
+import { encodePem, generateKeyPair, privateKeyPem } from '../../src/authority/keys.ts';
 import type { Config } from '../../src/config/settings.ts';
 import { DAY_SECONDS } from '../../src/core/time.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
@@ -29,7 +29,7 @@ export type TlsFiles = Pick<Config, 'tlsCertPath' | 'tlsKeyPath'>;
 
 /** A certificate for 127.0.0.1 that vouches for itself. */
 export async function serverPair({ days = 90, nowMs = Date.now() } = {}): Promise<Pair> {
-  const keyPair = await generateServerKeyPair();
+  const keyPair = await generateKeyPair('prime256v1');
   const certificate = await makeServerCertificate({
     names: [{ name: '127.0.0.1', address: Uint8Array.of(127, 0, 0, 1) }],
     serial: makeSerial(randomBytes),

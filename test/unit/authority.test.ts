@@ -67,8 +67,8 @@ test('ensured: an authority that another process made meanwhile is as good', asy
   const late = authoritiesOver(place, async () => {
     if (place.kept === undefined) await other.authorities.create('The first', NOBODY);
   });
-  const { stored } = await late.authorities.ensured(NOBODY);
-  assert.equal(stored.commonName, 'The first');
+  const first = await late.authorities.ensured(NOBODY);
+  assert.equal(first.commonName, 'The first');
   assert.deepEqual(late.logged, []);
   assert.equal(other.logged.length, 1);
 });
@@ -90,7 +90,7 @@ test('create: of many at once one is made and the others exist already, however 
   assert.equal(place.kept?.commonName, 'CA 0');
   assert.deepEqual(outcomes.map(({ status }) => status), ['fulfilled', ...Array<string>(19).fill('rejected')]);
   for (const outcome of outcomes) if (outcome.status === 'rejected') assert.ok(isExisting(outcome.reason));
-  assert.equal((await registering).stored, place.kept);
+  assert.equal((await registering).certificate, place.kept?.certificate);
 });
 
 test('create: those that wait for one that fails fail with it, and the next call tries again', async () => {
@@ -111,7 +111,7 @@ test('ensured: any other failure is not taken for that, and the next call tries 
   });
   await assert.rejects(authorities.ensured(NOBODY), { name: 'StoreError' });
   isBroken = false;
-  assert.equal((await authorities.ensured(NOBODY)).stored.commonName, 'Paste Service CA');
+  assert.equal((await authorities.ensured(NOBODY)).commonName, 'Paste Service CA');
 });
 
 test('create: where there is one already, no key is made and nothing is offered to the storage', async () => {
@@ -155,7 +155,7 @@ test('signing: the key is unlocked once, also for those that ask at once', async
   const [one, other] = await Promise.all([authorities.signing(), authorities.signing()]);
   assert.equal(one, other);
   assert.deepEqual([await authorities.signing(), turns], [one, 1]);
-  assert.equal(one.stored, place.kept);
+  assert.equal(one.certificate, place.kept?.certificate);
 });
 
 test('checkKey: a wrong password is in the log, a right one and none are not, and none of them fails', async () => {
@@ -183,7 +183,7 @@ test('replacePassword: taken once it has opened the stored key, or where there i
   const late = authoritiesOver(place, undefined, { password: 'wrong' });
   await assert.rejects(late.authorities.signing(), { refusal: 'issuanceFailed' });
   assert.equal(await late.authorities.replacePassword(PASSWORD), true);
-  assert.equal((await late.authorities.signing()).stored, place.kept);
+  assert.equal((await late.authorities.signing()).certificate, place.kept?.certificate);
 });
 
 test('onFound: told of whatever is found or made', async () => {

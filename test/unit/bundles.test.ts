@@ -1,5 +1,4 @@
-// The keys of bundles, derived in a thread; and which bundles wait for which. What is derived is tested in
-// crypto-pkcs12-kdf.test.ts.
+// Bundles, made in a thread; and which wait for which. What is in them is tested in crypto-pkcs12.test.ts.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -8,10 +7,7 @@ import { join } from 'node:path';
 import { before, test, type TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { Bundles } from '../../src/authority/issuing.ts';
-import {
-  type BundleRequest, deriveKeys, KDF_IDS, type KdfRequest, KdfThread, pkcs12Kdf,
-} from '../../src/authority/pkcs12.ts';
-import { randomBytes } from '../../src/crypto/digest.ts';
+import { type BundleRequest, BundleThread } from '../../src/authority/pkcs12.ts';
 import { makeTestAuthority, makeTestClient } from '../support/authority.ts';
 import { movableClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/programs.ts';
@@ -24,24 +20,19 @@ before(async () => {
   const authority = await makeTestAuthority();
   const { certificate, keyPair } = await makeTestClient(authority);
   const keyed = { certificate, privateKey: keyPair.privateKey, authority: authority.certificate };
-  bundle = { profile: 'modern', password: '', friendlyName: 'alice', ...keyed };
+  bundle = { profile: 'modern', password: '', commonName: 'alice', ...keyed };
 });
 
-function request(iterations: number, salt = 1): KdfRequest {
-  return {
-    digest: 'sha256',
-    id: KDF_IDS.mac,
-    password: new Uint8Array(2),
-    salt: new Uint8Array(16).fill(salt),
-    iterations,
-    size: 32,
-  };
-}
-
-function startThread(t: TestContext): KdfThread {
-  const thread = new KdfThread(new AbortController().signal);
+function startThread(t: TestContext): BundleThread {
+  const thread = new BundleThread(new AbortController().signal);
   t.after(() => thread.close());
   return thread;
+}
+
+/** A SEQUENCE of nine hundred bytes or more: PFX, version 3. */
+function assertBundle(bytes: Uint8Array): void {
+  assert.match(Buffer.from(bytes).toString('hex'), /^3082[0-9a-f]{4}020103/);
+  assert.equal(bytes.buffer.byteLength, bytes.length, 'nothing of the thread\u2019s memory beside it');
 }
 
 async function turnsDuring(work: Promise<unknown>): Promise<number> {
@@ -57,65 +48,65 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
   return turns;
 }
 
-test('deriveKeys, KdfThread: derive what the function derives, each under its name', async (t) => {
-  const requests = { one: request(1000, 1), two: request(10, 2) };
-  const expected = { one: pkcs12Kdf(requests.one), two: pkcs12Kdf(requests.two) };
-  assert.notDeepEqual(expected.one, expected.two);
-  assert.deepEqual({ ...await deriveKeys(requests) }, expected);
+test('BundleThread: one bundle after the other, each with salts of its own', async (t) => {
   const thread = startThread(t);
-  for (let times = 0; times < 2; times += 1) assert.deepEqual({ ...await thread.derive(requests) }, expected);
+  const bundles = [await thread.make(bundle), await thread.make(bundle)];
+  for (const made of bundles) assertBundle(made);
+  assert.notDeepEqual(bundles[0], bundles[1]);
 });
 
-test('KdfThread: the asking thread goes on meanwhile', async (t) => {
-  const derived = startThread(t).derive({ mac: request(100_000) });
-  const turns = await turnsDuring(derived);
+test('BundleThread: the asking thread goes on meanwhile', async (t) => {
+  const made = startThread(t).make({ ...bundle, password: 'secret' });
+  const turns = await turnsDuring(made);
   assert.ok(turns > 100, `${turns} turns of the event loop`);
-  assert.equal((await derived).mac.length, 32);
+  assertBundle(await made);
 });
 
-test('KdfThread: an invalid request rejects as the function does, and fails alone', async (t) => {
+test('BundleThread: an invalid request rejects as the function does, and fails alone', async (t) => {
   const thread = startThread(t);
-  await assert.rejects(thread.derive({ mac: request(0) }), RangeError);
-  assert.deepEqual((await thread.derive({ mac: request(1) })).mac, pkcs12Kdf(request(1)));
+  await assert.rejects(thread.make({ ...bundle, password: 'a\0b' }), RangeError);
+  assertBundle(await thread.make(bundle));
 });
 
-test('KdfThread: at the signal what is not done rejects, and what comes after', async () => {
+test('BundleThread: at the signal what is not done rejects, and what comes after', async () => {
   const closing = new AbortController();
-  const thread = new KdfThread(closing.signal);
-  const derived = thread.derive({ mac: request(100_000_000) });
+  const thread = new BundleThread(closing.signal);
+  const made = thread.make({ ...bundle, profile: 'compat', password: 'secret' });
   await setImmediate();
   closing.abort();
-  await assert.rejects(derived, { name: 'AbortError' });
-  await assert.rejects(thread.derive({ mac: request(1) }), { name: 'AbortError' });
+  await assert.rejects(made, { name: 'AbortError' });
+  await assert.rejects(thread.make(bundle), { name: 'AbortError' });
   await thread.close();
 });
 
-test('KdfThread: a job keeps the process alive, an idle thread does not; it has nothing of the environment', (t) => {
+test('BundleThread: a job keeps the process alive, an idle thread does not; it has nothing of the environment', (t) => {
   const folder = temporaryFolder(t);
   // Runs in every thread of the process before anything else.
   writeFileSync(join(folder, 'tell.mjs'), `
     import { isMainThread } from 'node:worker_threads';
     import { writeSync } from 'node:fs';
     if (!isMainThread) writeSync(1, JSON.stringify(process.env) + ' ');`);
-  writeFileSync(join(folder, 'derive.mjs'), `
+  writeFileSync(join(folder, 'make.mjs'), `
+    import { generateKeyPairSync } from 'node:crypto';
     import { writeSync } from 'node:fs';
-    import { KdfThread } from ${JSON.stringify(PKCS12_URL)};
-    const thread = new KdfThread(new AbortController().signal);
-    const password = new Uint8Array(2);
-    const mac = { digest: 'sha1', id: 3, password, salt: password, iterations: 20_000, size: 20 };
+    import { BundleThread } from ${JSON.stringify(PKCS12_URL)};
+    const thread = new BundleThread(new AbortController().signal);
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'secp384r1' });
+    const certificate = new Uint8Array(1);
+    const content = { certificate, privateKey, authority: certificate, commonName: 'alice' };
     for (let round = 0; round < 2; round += 1) {
-      writeSync(1, (await thread.derive({ mac })).mac.length + ' ');
+      writeSync(1, ((await thread.make({ ...content, profile: 'compat', password: '' })).length > 500) + ' ');
       await new Promise(setImmediate);
     }`);
-  const args = [...process.execArgv, '--import', join(folder, 'tell.mjs'), join(folder, 'derive.mjs')];
+  const args = [...process.execArgv, '--import', join(folder, 'tell.mjs'), join(folder, 'make.mjs')];
   const env = { ...process.env, SERVICE_PKI_CA_PASSWORD: 'secret' };
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8', timeout: 20_000 });
-  assert.deepEqual([status, stdout], [0, '{} 20 20 '], stderr);
+  assert.deepEqual([status, stdout], [0, '{} true true '], stderr);
 });
 
 test('Bundles: of those with a password one is made and four wait; the next, and what waits too long, is refused', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  const bundles = new Bundles({ clock: movableClock(), random: randomBytes });
+  const bundles = new Bundles(movableClock());
   const slow = { ...bundle, password: 'secret' };
   const outcomes: string[] = [];
   const making = Array.from({ length: 5 }, (_, i) => bundles.make(slow, '192.0.2.1').catch((error: Error) => {
@@ -134,7 +125,7 @@ test('Bundles: of those with a password one is made and four wait; the next, and
 });
 
 test('Bundles: of those without a password, so many may wait at once', async (t) => {
-  const bundles = new Bundles({ clock: movableClock(), random: randomBytes });
+  const bundles = new Bundles(movableClock());
   const failed: unknown[] = [];
   const making = Array.from({ length: 260 }, () => bundles.make(bundle, '192.0.2.1').catch((error: unknown) => {
     failed.push((error as { refusal: unknown }).refusal);

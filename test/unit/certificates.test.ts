@@ -4,9 +4,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import type { SigningAuthority } from '../../src/authority/authority.ts';
-import {
-  type CertifiedKey, issueCertificate, newKey, NotFirstError, revokeCertificate,
-} from '../../src/authority/issuing.ts';
+import { issueCertificate, newKey, NotFirstError, revokeCertificate } from '../../src/authority/issuing.ts';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
@@ -38,19 +36,18 @@ const CERTIFICATE: Certificate = {
 };
 
 let authority: SigningAuthority;
-let key: Required<CertifiedKey>;
+let key: Awaited<ReturnType<typeof newKey>>;
 
 before(async () => {
   const made = await makeTestAuthority();
-  const stored = {
+  authority = {
+    ...made,
     commonName: 'CA',
-    certificate: made.certificate,
     lockedKey: new Uint8Array(),
     fingerprint: '',
     createdAt: CREATED_AT,
     expiresAt: CREATED_AT + 36_500 * 86_400,
   };
-  authority = { ...made, stored };
   key = await newKey();
 });
 

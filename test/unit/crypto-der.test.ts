@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  bitString, bmpString, boolean, contextTag, enumerated, explicit, ia5String, implicit, integer, LATEST_TIME_SECONDS,
-  namedBits, nil, octetString, oid, seq, seqOf, setOf, time, unsignedInteger, utf16be, utf8String,
+  bitString, bmpString, contextTag, enumerated, explicit, ia5String, implicit, integer, LATEST_TIME_SECONDS,
+  nil, octetString, oid, seq, setOf, time, TRUE, utf16be, utf8String,
 } from '../../src/authority/der.ts';
 import { readDer } from '../../src/crypto/presented.ts';
 import { createSeeded } from '../support/seeded.ts';
@@ -60,50 +60,31 @@ test('integer: refuses negative, fractional and inexact numbers', () => {
   }
 });
 
-test('unsignedInteger: 20 000 random magnitudes keep their value, in the one canonical form', () => {
+test('integer: 20 000 random magnitudes keep their value, in the one canonical form', () => {
   const random = createSeeded(1);
   for (let round = 0; round < 20_000; round += 1) {
     const magnitude = random.bytes(random.between(1, 20));
     // Make the rare first octets as frequent as the others.
     if (random.oneIn(2)) magnitude[0] = random.pick([0x00, 0x01, 0x7f, 0x80, 0xff]);
-    const encoding = unsignedInteger(magnitude);
+    const encoding = integer(BigInt(`0x${hex(magnitude)}`));
     const { content } = readDer(encoding);
     assert.equal(BigInt(`0x${hex(content)}`), BigInt(`0x${hex(magnitude)}`));
     assert.ok((content[0] ?? 0xff) < 0x80, 'not negative');
   }
 });
 
-test('unsignedInteger: leading zeros go, the sign octet comes, nothing is refused', () => {
-  assert.equal(hex(unsignedInteger(bytes('00'))), '020100');
-  assert.equal(hex(unsignedInteger(bytes('0000'))), '020100');
-  assert.equal(hex(unsignedInteger(bytes('00007f'))), '02017f');
-  assert.equal(hex(unsignedInteger(bytes('0080'))), '02020080');
-  assert.equal(hex(unsignedInteger(bytes('80'))), '02020080');
-  assert.throws(() => unsignedInteger(new Uint8Array()), RangeError);
-});
-
-test('boolean, nil, enumerated: fixed forms', () => {
-  assert.equal(hex(boolean(true)), '0101ff');
-  assert.equal(hex(boolean(false)), '010100');
+test('TRUE, nil, enumerated: fixed forms', () => {
+  assert.equal(hex(TRUE), '0101ff');
   assert.equal(hex(nil()), '0500');
   assert.equal(hex(enumerated(0)), '0a0100');
   assert.equal(hex(enumerated(127)), '0a017f');
   for (const value of [-1, 128, 1.5]) assert.throws(() => enumerated(value), RangeError);
 });
 
-test('bitString: whole octets, no unused bits', () => {
+test('bitString: as many unused bits as are said, none by default', () => {
   assert.equal(hex(bitString(bytes('8001'))), '0303008001');
   assert.equal(hex(bitString(new Uint8Array())), '030100');
-});
-
-test('namedBits: trailing zero bits are dropped, and counted as unused', () => {
-  assert.equal(hex(namedBits()), '030100');
-  assert.equal(hex(namedBits(0)), '03020780');
-  assert.equal(hex(namedBits(5, 6)), '03020106');
-  assert.equal(hex(namedBits(6, 5)), '03020106');
-  assert.equal(hex(namedBits(7)), '03020001');
-  assert.equal(hex(namedBits(0, 1, 2, 3, 4, 5, 6, 7)), '030200ff');
-  for (const bit of [-1, 8, 0.5]) assert.throws(() => namedBits(bit), RangeError);
+  assert.equal(hex(bitString(bytes('80'), 7)), '03020780');
 });
 
 test('oid: the first two arcs share an octet, the others are base 128', () => {
@@ -166,11 +147,10 @@ test('time: refuses moments that have no encoding', () => {
   }
 });
 
-test('seq, seqOf: keep the order; any number of elements', () => {
+test('seq: keeps the order; as many elements as a revocation list of ten million has pieces', () => {
   assert.equal(hex(seq()), '3000');
   assert.equal(hex(seq(integer(2), integer(1))), '3006020102020101');
-  assert.equal(hex(seqOf([integer(2), integer(1)])), '3006020102020101');
-  assert.equal(seqOf(Array.from({ length: 300_000 }, () => nil())).length, 600_000 + 5);
+  assert.equal(seq(...Array.from({ length: 50_000 }, () => nil())).length, 100_000 + 5);
 });
 
 test('setOf: ascending by encoding, whatever order they came in', () => {

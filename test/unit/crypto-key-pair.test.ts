@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, verify } from 'node:crypto';
 import { test } from 'node:test';
-import { generateKeyPair, sign, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
+import { nil, octetString } from '../../src/authority/der.ts';
+import { generateKeyPair, signed, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
+import { bitStringOctets, readDer } from '../../src/crypto/presented.ts';
 
 test('generateKeyPair: a new key on secp384r1 each time', async () => {
   const pairs = await Promise.all([generateKeyPair(), generateKeyPair()]);
@@ -20,17 +22,19 @@ test('subjectPublicKeyInfo: the curve by its name, the point uncompressed', asyn
   assert.match(spki, /^3076301006072a8648ce3d020106052b8104002203620004[0-9a-f]{192}$/);
 });
 
-test('signSha384: a DER signature over SHA-384, and not over OpenSSL\u2019s default', async () => {
+test('signed: a DER signature over SHA-384, and not over OpenSSL\u2019s default', async () => {
   const { publicKey, privateKey } = await generateKeyPair();
-  const bytes = Buffer.from('to be signed');
-  const signature = await sign('sha384', privateKey, bytes);
+  const bytes = octetString(Buffer.from('to be signed'));
+  const [tbs, , signatureValue] = readDer(await signed(bytes, privateKey, 'sha384')).children;
+  assert.deepEqual(tbs!.encoding, bytes);
+  const signature = bitStringOctets(signatureValue!);
   assert.equal(signature[0], 0x30);
   assert.ok(verify('sha384', bytes, publicKey, signature));
   assert.ok(!verify('sha256', bytes, publicKey, signature));
 });
 
-test('signSha384: rejects for a key that can\u2019t', async () => {
+test('signed: rejects for a key that can\u2019t', async () => {
   const { publicKey } = await generateKeyPair();
-  await assert.rejects(sign('sha384', publicKey, new Uint8Array(1)));
-  await assert.rejects(sign('sha384', generateKeyPairSync('ed25519').privateKey, new Uint8Array(1)));
+  await assert.rejects(signed(nil(), publicKey, 'sha384'));
+  await assert.rejects(signed(nil(), generateKeyPairSync('ed25519').privateKey, 'sha384'));
 });

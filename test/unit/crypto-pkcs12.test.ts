@@ -4,13 +4,13 @@
 import assert from 'node:assert/strict';
 import { createDecipheriv, createHmac, createPrivateKey, pbkdf2Sync } from 'node:crypto';
 import { before, test } from 'node:test';
-import {
-  type BundleProfile, deriveKeys, type DeriveKeys, type KdfRequest, makeBundle, pkcs12Kdf,
-} from '../../src/authority/pkcs12.ts';
+import { type BundleProfile, makeBundle, pkcs12Kdf } from '../../src/authority/pkcs12.ts';
+import type { RandomBytes } from '../../src/core/time.ts';
 import { type DerElement, readDer } from '../../src/crypto/presented.ts';
 import { makeTestAuthority, makeTestClient, type TestAuthority, type TestClient } from '../support/authority.ts';
 import { createSeeded } from '../support/seeded.ts';
 
+const SEEDED = createSeeded(7);
 const DATA = '06092a864886f70d010701';
 const ENCRYPTED_DATA = '06092a864886f70d010706';
 
@@ -22,23 +22,12 @@ before(async () => {
   client = await makeTestClient(authority);
 });
 
-/** On this thread; the derivations asked for, with at most 2048 iterations carried out, are kept in `asked`. */
-function deriveHere(asked: KdfRequest[] = []): DeriveKeys {
-  return async <Name extends string>(requests: Readonly<Record<Name, KdfRequest>>) => {
-    const fast = Object.entries<KdfRequest>(requests).map(([name, request]) => {
-      asked.push(request);
-      return [name, { ...request, iterations: Math.min(request.iterations, 2048) }];
-    });
-    return deriveKeys(Object.fromEntries(fast) as Record<Name, KdfRequest>);
-  };
-}
-
-async function bundle(profile: BundleProfile, password: string, asked?: KdfRequest[]): Promise<Uint8Array> {
-  const random = createSeeded(7);
+async function bundle(
+  profile: BundleProfile, password: string, random: RandomBytes = (size) => SEEDED.bytes(size),
+): Promise<Uint8Array> {
   const { certificate, keyPair } = client;
-  const request = { profile, password, certificate, privateKey: keyPair.privateKey, authority: authority.certificate };
-  const means = { random: (size: number) => random.bytes(size), derive: deriveHere(asked) };
-  return makeBundle({ ...request, friendlyName: 'alice' }, means);
+  const content = { certificate, privateKey: keyPair.privateKey, authority: authority.certificate };
+  return makeBundle({ profile, password, commonName: 'alice', ...content }, random);
 }
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
@@ -117,10 +106,8 @@ for (const [password, iterations] of [['', 2048], ['pass \u{1f600}', 600_000]] a
   const macPassword = Buffer.from(`${password}\0`, 'utf16le').swap16();
 
   test(`makeBundle: modern with ${kind} is PBES2 and HMAC-SHA-256`, async () => {
-    const asked: KdfRequest[] = [];
-    const encoding = await bundle('modern', password, asked);
+    const encoding = await bundle('modern', password);
     const { safe, certificatesAlgorithm, certificatesCiphertext, keyBag, mac } = takeApart(encoding);
-    assert.deepEqual(asked.map((request) => request.iterations), [iterations]);
     const decrypt = (algorithm: DerElement, ciphertext: Uint8Array): Buffer => {
       const salt = at(algorithm, 1, 0, 1, 0).content;
       const iv = at(algorithm, 1, 1, 1).content;
@@ -140,7 +127,7 @@ for (const [password, iterations] of [['', 2048], ['pass \u{1f600}', 600_000]] a
     const pkcs8 = decrypt(at(keyBag, 1, 0, 0), at(keyBag, 1, 0, 1).content);
     assert.ok(createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' }).equals(client.keyPair.privateKey));
     const salt = at(mac, 1).content;
-    const request = { digest: 'sha256', id: 3, password: macPassword, salt, iterations: 2048, size: 32 } as const;
+    const request = { digest: 'sha256', id: 3, password: macPassword, salt, iterations, size: 32 } as const;
     const expectedMac = createHmac('sha256', pkcs12Kdf(request)).update(safe).digest('hex');
     const digestInfo = `3031300d060960864801650304020105000420${expectedMac}`;
     const macSize = iterations === 2048 ? '49' : '4a';
@@ -148,12 +135,10 @@ for (const [password, iterations] of [['', 2048], ['pass \u{1f600}', 600_000]] a
   });
 
   test(`makeBundle: compat with ${kind} is 3DES and HMAC-SHA-1`, async () => {
-    const asked: KdfRequest[] = [];
-    const encoding = await bundle('compat', password, asked);
+    const encoding = await bundle('compat', password);
     const { safe, certificatesAlgorithm, certificatesCiphertext, keyBag, mac } = takeApart(encoding);
-    assert.deepEqual(asked.map((request) => request.iterations), Array(5).fill(iterations));
     const kdf = (id: 1 | 2 | 3, salt: Uint8Array, size: number): Uint8Array =>
-      pkcs12Kdf({ digest: 'sha1', id, password: macPassword, salt, iterations: 2048, size });
+      pkcs12Kdf({ digest: 'sha1', id, password: macPassword, salt, iterations, size });
     const decrypt = (algorithm: DerElement, ciphertext: Uint8Array): Buffer => {
       const salt = at(algorithm, 1, 0).content;
       assert.equal(salt.length, 8);
@@ -177,24 +162,12 @@ for (const [password, iterations] of [['', 2048], ['pass \u{1f600}', 600_000]] a
 test('makeBundle: every salt and iv is its own', async () => {
   for (const profile of ['modern', 'compat'] as const) {
     const sizes: number[] = [];
-    const random = createSeeded(9);
     const given: string[] = [];
-    const request = {
-      profile,
-      password: '',
-      certificate: client.certificate,
-      privateKey: client.keyPair.privateKey,
-      authority: authority.certificate,
-      friendlyName: 'alice',
-    };
-    const encoding = await makeBundle(request, {
-      random: (size) => {
-        const bytes = random.bytes(size);
-        sizes.push(size);
-        given.push(hex(bytes));
-        return bytes;
-      },
-      derive: deriveHere(),
+    const encoding = await bundle(profile, '', (size) => {
+      const bytes = SEEDED.bytes(size);
+      sizes.push(size);
+      given.push(hex(bytes));
+      return bytes;
     });
     assert.deepEqual(sizes, profile === 'modern' ? [16, 16, 16, 16, 16] : [8, 8, 8]);
     for (const bytes of given) assert.ok(hex(encoding).includes(bytes));
@@ -205,18 +178,4 @@ test('makeBundle: refuses passwords that have no PKCS #12 form', async () => {
   for (const profile of ['modern', 'compat'] as const) {
     for (const password of ['a\0b', '\0', '\ud800']) await assert.rejects(bundle(profile, password), RangeError);
   }
-});
-
-test('makeBundle: rejects as the derivation does', async () => {
-  const busy = new Error('busy');
-  const request = {
-    profile: 'modern',
-    password: '',
-    certificate: client.certificate,
-    privateKey: client.keyPair.privateKey,
-    authority: authority.certificate,
-    friendlyName: 'alice',
-  } as const;
-  const means = { random: (size: number) => new Uint8Array(size), derive: () => Promise.reject(busy) };
-  await assert.rejects(makeBundle(request, means), busy);
 });

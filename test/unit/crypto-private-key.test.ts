@@ -5,7 +5,7 @@ import { createPrivateKey } from 'node:crypto';
 import { before, test } from 'node:test';
 import { integer, nil, octetString, oid, seq } from '../../src/authority/der.ts';
 import {
-  AuthorityKeyError, decodePem, encryptedPrivateKeyInfo, encryptPbes2, lockPrivateKey, privateKeyInfo, privateKeyPem,
+  AuthorityKeyError, decodePem, encryptPbes2, encryptPrivateKey, lockPrivateKey, privateKeyInfo, privateKeyPem,
   unlockPrivateKey,
 } from '../../src/authority/keys.ts';
 import { components, readDer } from '../../src/crypto/presented.ts';
@@ -119,8 +119,9 @@ test('unlockPrivateKey: the same error, soon, for algorithms that are not ours',
 });
 
 test('unlockPrivateKey: reads another count of iterations, so that it can be raised one day', async () => {
-  const encrypted = await encryptPbes2(privateKeyInfo(authority.privateKey), PASSWORD, 1000, randomOf(3));
-  const unlocked = await unlockPrivateKey(encryptedPrivateKeyInfo(encrypted), PASSWORD, authority.certificate);
+  const encrypt = (plaintext: Uint8Array) => encryptPbes2(plaintext, PASSWORD, 1000, randomOf(3));
+  const encrypted = await encryptPrivateKey(authority.privateKey, encrypt);
+  const unlocked = await unlockPrivateKey(encrypted, PASSWORD, authority.certificate);
   assert.ok(unlocked.equals(authority.privateKey));
 });
 

@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { before, test } from 'node:test';
 import {
-  ECDSA_WITH, keyIdentifier, makeAuthorityCertificate, makeClientCertificate, readIssuer, type Validity, validityFrom,
+  keyIdentifier, makeAuthorityCertificate, makeClientCertificate, readIssuer, type Validity, validityFrom,
 } from '../../src/authority/certificates.ts';
 import { LATEST_TIME_SECONDS, seq } from '../../src/authority/der.ts';
-import { generateKeyPair, type KeyPair, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
+import { ECDSA_WITH, generateKeyPair, type KeyPair, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
 import { bitStringOctets, components, fingerprintSha1, readDer } from '../../src/crypto/presented.ts';
 import { ISSUED_AT, makeTestAuthority, makeTestClient, type TestAuthority } from '../support/authority.ts';
 

@@ -57,7 +57,7 @@ function createShelf(
     authorities: {
       signing: async () => {
         signing();
-        return { ...authority, stored: undefined };
+        return authority;
       },
     } as unknown as Authorities,
     store: {
