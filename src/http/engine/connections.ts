@@ -30,16 +30,12 @@ export class Connections {
   #isCuttingOff = false;
   readonly #config: Config;
   readonly #isTrustedProxy: NetworkMatcher;
-  #peersAreLocal = false;
+  /** The server listens on a unix socket: to be said before the first connection. */
+  peersAreLocal = false;
 
   constructor(config: Config, isTrustedProxy: NetworkMatcher) {
     this.#config = config;
     this.#isTrustedProxy = isTrustedProxy;
-  }
-
-  /** The server listens on a unix socket: to be called before the first connection. */
-  expectLocalPeers(): void {
-    this.#peersAreLocal = true;
   }
 
   get size(): number {
@@ -48,7 +44,7 @@ export class Connections {
 
   /** Not every socket without an address is a local one: a client of TCP that has gone already has none either. */
   peerOf(socket: Socket): Peer {
-    if (this.#peersAreLocal) return LOCAL_PEER;
+    if (this.peersAreLocal) return LOCAL_PEER;
     const address = plainAddress(socket.remoteAddress ?? '') ?? '';
     return { address, isTrusted: address !== '' && this.#isTrustedProxy(address), tls: undefined };
   }
@@ -121,13 +117,10 @@ export class Connections {
    * are everyone's, for minutes, although the connection is no longer counted.
    */
   #cutOff(socket: Socket): void {
-    if (this.#peersAreLocal) {
-      socket.destroy();
-      return;
-    }
     // Under TLS the connection to reset is the one below, which node keeps under a name that its types do not know.
     const { _parent: below } = socket as Socket & { readonly _parent?: Socket | null };
-    (below ?? socket).resetAndDestroy();
+    if (this.peersAreLocal) socket.destroy();
+    else (below ?? socket).resetAndDestroy();
   }
 
   /** Those that have been opened and never used; node does not count them as idle. */
@@ -159,14 +152,12 @@ const LINGER_BOUNDS = { maxBytes: 64 * MIB, maxMs: 5000, maxSockets: 64 };
 export class Lingering {
   readonly #bounds: typeof LINGER_BOUNDS;
   readonly #timers = new Map<Socket, NodeJS.Timeout>();
-  #maxMs: number;
 
   constructor(bounds = LINGER_BOUNDS) {
-    this.#bounds = bounds;
-    this.#maxMs = bounds.maxMs;
+    this.#bounds = { ...bounds };
   }
 
-  /** Closes after what has been written, lingering. Requests that still arrive are not parsed any more. */
+  /** Requests that still arrive are not parsed any more. */
   close(socket: Socket): void {
     if (socket.destroyed || this.#timers.has(socket)) return;
     if (this.#timers.size >= this.#bounds.maxSockets) {
@@ -197,12 +188,12 @@ export class Lingering {
 
   /** From now on no connection lingers longer than this: the process is about to end. */
   hurry(ms: number): void {
-    this.#maxMs = Math.min(this.#maxMs, ms);
+    this.#bounds.maxMs = Math.min(this.#bounds.maxMs, ms);
     for (const socket of this.#timers.keys()) this.#limit(socket);
   }
 
   #limit(socket: Socket): void {
     clearTimeout(this.#timers.get(socket));
-    this.#timers.set(socket, setTimeout(() => socket.destroy(), this.#maxMs));
+    this.#timers.set(socket, setTimeout(() => socket.destroy(), this.#bounds.maxMs));
   }
 }

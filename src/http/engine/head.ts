@@ -8,7 +8,7 @@ import { Refusal } from '../../core/refusals.ts';
 import type { RandomBytes } from '../../core/time.ts';
 import type { Form } from './body.ts';
 
-/** As many as common servers take. node would drop the rest without a word. */
+/** As many as common servers take. */
 const MAX_HEADER_LINES = 100;
 
 /** What proxies add, each of which may be there once beside the lines of their client. */
@@ -19,9 +19,6 @@ const PROXY_HEADERS = [
 ] as const;
 
 const OTHER_PROTOCOL = /^(?:RTSP|ICE)\//;
-
-/** Bytes for the name of the protocol, and for line ends before the request. */
-const BYTES_AROUND = 64;
 
 /**
  * Refuses what node's parser lets through although this server must not take it (RFC 9112). Of such a request one can't
@@ -48,10 +45,13 @@ function checkHost(version: string, hosts: readonly string[]): void {
   throw new Refusal('hostInvalid', { hint: 'Host is a name or an address, with or without a port' });
 }
 
+/** Bytes for the name of the protocol, and for line ends before the request. */
+const BYTES_AROUND = 64;
+
 /**
  * Whether it is a request of RTSP or ICE, which node's parser takes for HTTP of that version (RFC 9112 section 2.3).
- * Only the parser's buffer tells, and reading it is a copy, so it is not asked of every request: who speaks another
- * protocol does so from the first one on, or in version 1.0. A head that comes in several reads passes.
+ * Only the parser's buffer tells, and reading it is a copy, so only first requests and those of version 1.0 are asked:
+ * who speaks another protocol does so from the first on. A head that comes in several reads passes.
  */
 function isOtherProtocol({ method, url, socket }: IncomingMessage): boolean {
   // node's types do not know of it.
@@ -116,15 +116,11 @@ function splitTarget(target: string, authority: string | undefined): Target {
 
 const NONE: readonly string[] = Object.freeze([]);
 
-/**
- * The header lines of a request as they came, by names in lower case. node's joined form would hide which lines were
- * given twice.
- */
+/** The header lines of a request as they came. node's joined form would hide which were given twice. */
 export class HeaderLines {
-  /** Names and values in turn. */
   readonly #lines: readonly string[];
 
-  /** @param rawHeaders names and values in turn, one character a byte; the names are put in lower case in place. */
+  /** Names and values in turn, one character a byte; the names are put in lower case in place. */
   constructor(rawHeaders: string[]) {
     for (let index = 0; index < rawHeaders.length; index += 2) rawHeaders[index] = rawHeaders[index]!.toLowerCase();
     this.#lines = rawHeaders;
@@ -142,13 +138,13 @@ export class HeaderLines {
     return this.#lines[first + 1];
   }
 
-  /** The value of the one such line; undefined for none and for several alike. */
+  /** The value; undefined when absent and when given more than once. */
   only(name: string): string | undefined {
     const first = this.#find(name, 0);
     return first === -1 || this.#find(name, first + 2) !== -1 ? undefined : this.#lines[first + 1];
   }
 
-  /** Every line of that header, in order. */
+  /** Every value, in order. */
   all(name: string): readonly string[] {
     let index = this.#find(name, 0);
     if (index === -1) return NONE;
@@ -166,13 +162,10 @@ export class HeaderLines {
 
 export type RequestHeaders = Pick<HeaderLines, 'single' | 'all'>;
 
-/** Three decimals at most, and never above one (RFC 9110 section 12.4.2). */
+/** RFC 9110 section 12.4.2. */
 const QVALUE = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
 
-/**
- * Whether text/plain has a strictly greater weight than application/json in these lines of Accept (RFC 9110 section
- * 12.5.1). Absent, or a wildcard, means no.
- */
+/** Whether text/plain weighs more than application/json in these lines of Accept (RFC 9110 section 12.5.1). */
 export function prefersText(accept: readonly string[]): boolean {
   if (accept.length === 0) return false;
   const weights = new Map<string, number>();
@@ -191,10 +184,8 @@ export function prefersText(accept: readonly string[]): boolean {
 /** What may be echoed: no quotes, spaces or controls, so that it is safe in a header and in any log. */
 const ECHOABLE = /^[A-Za-z0-9._:/+=@-]{1,128}$/;
 
-/** Bytes are fetched for so many ids at once: one call for each would cost more than the rest of the id. */
+/** Random bytes for so many ids are fetched at once: a call for each would cost more than the rest of the id. */
 const IDS_PER_FETCH = 128;
-
-/** How many random bytes a UUID is made of. */
 export const UUID_BYTES = 16;
 
 /** Gives a request the X-Request-ID that it presents, when that is safe, or a new UUID. */
@@ -219,10 +210,7 @@ export function uuidFromHex(hex: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`;
 }
 
-/**
- * Letters, digits, dots, hyphens and underscores: a name or IPv4. The longest name of the DNS has 253 characters;
- * systemd-resolved has names such as `_gateway`.
- */
+/** A name or IPv4. The longest name of the DNS has 253 characters; systemd-resolved has names such as `_gateway`. */
 const NAMED = /^([A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9._])?)(?::(\d{1,5}))?$/;
 const BRACKETED = /^\[([0-9A-Fa-f:.]{2,45})\](?::(\d{1,5}))?$/;
 const MAX_PORT = 65535;
@@ -246,21 +234,13 @@ export function hostOf(address: string, port: number): string {
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
-/** Where a service is, as people give it on the command line: `url`, without a slash at its end, and its parts. */
-export interface ServiceUrl {
-  readonly url: string;
-  readonly isTls: boolean;
-  /** A name, or an address without brackets. */
-  readonly host: string;
-  readonly port: number;
-  /** The path under which the service is published; empty, or `/paste`. */
-  readonly prefix: string;
-}
-
 const SERVICE_URL = /^(https?):\/\/([^/]+)((?:\/[A-Za-z0-9._~-]+)*)\/?$/;
 
-/** Undefined for anything else: other schemes, credentials, a query, a fragment, spaces. */
-export function parseServiceUrl(text: string): ServiceUrl | undefined {
+/**
+ * Where a service is: `url` without a slash at its end, and its parts; `host` is without brackets, `prefix` empty or a
+ * path. Undefined for other schemes, credentials, a query, a fragment, spaces.
+ */
+export function parseServiceUrl(text: string) {
   const [, scheme, authority = '', prefix = ''] = SERVICE_URL.exec(text) ?? [];
   const [, host, port] = readHost(authority) ?? [];
   if (scheme === undefined || host === undefined) return undefined;
@@ -271,20 +251,18 @@ export function parseServiceUrl(text: string): ServiceUrl | undefined {
 
 /** RFC 4291 section 2.5.5.2, as inet_ntop writes it. */
 const IPV4_MAPPED = '::ffff:';
-const IPV6_BYTES = 16;
 
 /** RFC 4007 section 11. */
 const ZONE = /%[0-9A-Za-z.:-]+$/;
 
 /**
- * The one text of that address: IPv4 in dotted decimal, IPv4-mapped IPv6 as IPv4, IPv6 compressed and in lower case
- * without its zone. Undefined for anything that is no address. (Not by isIPv6 of node:net: its regular expression
- * takes 8 ms to compile, at every start.)
+ * The one text of an address: IPv4 in dotted decimal, IPv4-mapped IPv6 as IPv4, IPv6 compressed and in lower case
+ * without its zone. (Not by isIPv6 of node:net: its regular expression takes 8 ms to compile, at every start.)
  */
 export function plainAddress(text: string): string | undefined {
   if (isIPv4(text)) return text;
   const address = text.replace(ZONE, '');
-  if (parseAddress(address)?.length !== IPV6_BYTES) return undefined;
+  if (!address.includes(':') || parseAddress(address) === undefined) return undefined;
   const canonical = new SocketAddress({ family: 'ipv6', address }).address;
   const mapped = canonical.startsWith(IPV4_MAPPED) ? canonical.slice(IPV4_MAPPED.length) : '';
   return isIPv4(mapped) ? mapped : canonical;
@@ -299,10 +277,10 @@ export function networkMatcher(networks: readonly string[]): NetworkMatcher {
   for (const network of networks) {
     const [address = '', prefix] = network.split('/');
     const plain = plainAddress(address) ?? address;
+    const bits = Number(prefix ?? (family(address) === 'ipv6' ? 128 : 32));
     // Addresses are compared in their plain form, so a block of IPv4-mapped addresses is one of IPv4.
     const mappedBits = family(address) !== family(plain) ? 96 : 0;
-    if (prefix === undefined) list.addAddress(plain, family(plain));
-    else list.addSubnet(plain, Math.max(0, Number(prefix) - mappedBits), family(plain));
+    list.addSubnet(plain, Math.max(0, bits - mappedBits), family(plain));
   }
   return (address) => list.check(address, family(address));
 }

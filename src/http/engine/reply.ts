@@ -5,7 +5,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type CompactBytes, compactBytes } from '../../core/content.ts';
 import { type RateStanding, Refusal, type RefusalName } from '../../core/refusals.ts';
-import { type Awaitable, type Clock, KIB } from '../../core/time.ts';
+import { type Awaitable, KIB } from '../../core/time.ts';
 import { TURN_BYTES, Turns } from './body.ts';
 import type { Lingering } from './connections.ts';
 import { plainAddress } from './head.ts';
@@ -108,8 +108,7 @@ export function commonHead(requestId: string): string[] {
 const SLICE_BYTES = 64 * KIB;
 
 export class ReplyWriter {
-  readonly #lingering: Lingering;
-  readonly #isStopping: () => boolean;
+  readonly #server: { readonly lingering: Lingering; readonly isStopping: () => boolean };
   /**
    * Of large answers. In a turn of the event loop libuv also takes in one new connection, and no more: whoever connects
    * beside a thousand large answers waits for as many turns as others connected before.
@@ -117,9 +116,8 @@ export class ReplyWriter {
   readonly #turns = new Turns();
   #ending: { readonly res: ServerResponse; readonly body: string | Uint8Array }[] = [];
 
-  constructor({ lingering, isStopping }: { lingering: Lingering; isStopping: () => boolean }) {
-    this.#lingering = lingering;
-    this.#isStopping = isStopping;
+  constructor(server: { readonly lingering: Lingering; readonly isStopping: () => boolean }) {
+    this.#server = server;
   }
 
   /**
@@ -128,13 +126,11 @@ export class ReplyWriter {
    */
   write(request: Request, reply: Reply): void | Promise<void> {
     const { body } = reply;
-    const isOver = request.state === 'over';
-    if (isOver || hasNoContent(request, reply)) {
+    if (isOver(request) || hasNoContent(request, reply)) {
       if (body instanceof StreamedBody) body.close();
-      if (isOver) return undefined;
+      if (isOver(request)) return undefined;
       this.#writeHead(request, reply, body instanceof StreamedBody ? body.bytes : wholeBody(body).length);
-      this.#endWithTurn(request.res, '');
-      return undefined;
+      return this.#endWithTurn(request.res, '');
     }
     if (body instanceof StreamedBody) return this.#writeStream(request, reply, body);
     const whole = wholeBody(body);
@@ -144,8 +140,7 @@ export class ReplyWriter {
     }
     this.#writeHead(request, reply, whole.length);
     request.sentBytes = whole.length;
-    this.#endWithTurn(request.res, whole);
-    return undefined;
+    return this.#endWithTurn(request.res, whole);
   }
 
   #writeHead(request: Request, reply: Reply, bytes: number): void {
@@ -155,19 +150,18 @@ export class ReplyWriter {
     // RFC 9110 section 8.6: neither has a length. (A 304 could give that of the 200, which is of no use to anyone.)
     if (reply.status !== 204 && reply.status !== 304) head.push('Content-Length', String(bytes));
     // An answer before the end of the request must be the last one: what follows on the connection is no request.
-    if (this.#isStopping() || request.reader?.isUnfinished === true) request.beLast();
+    if (this.#server.isStopping() || request.reader?.isUnfinished === true) request.beLast();
     if (request.state === 'last') head.push('Connection', 'close');
     res.writeHead(reply.status, head);
     request.status = reply.status;
     // node ends a connection by itself too: the client said so, or asked for a 100 that it did not need.
     if (!res.shouldKeepAlive) request.beLast();
-    if (request.state === 'last') this.#lingering.arm(request.connection.socket);
+    if (request.state === 'last') this.#server.lingering.arm(request.connection.socket);
   }
 
   /**
-   * Ends answers when all requests that arrived in this turn of the event loop have been taken up. Between the requests
-   * each write would find its reader asleep and wake it, which costs more than all of a small answer; one right after
-   * the other they find it at work.
+   * Ends answers when all requests that arrived in this turn of the event loop have been taken up: a write between them
+   * would wake the client, which costs more than all of a small answer, and one of many in a row finds it at work.
    */
   #endWithTurn(res: ServerResponse, body: string | Uint8Array): void {
     this.#ending.push({ res, body });
@@ -216,7 +210,7 @@ function isOver({ state }: Request): boolean {
   return state === 'over';
 }
 
-/** Resolves when the kernel has the slice, whose memory may then be used again, or there is nobody left to write to. */
+/** Resolves when the kernel has the slice, so that its memory may be used again, or nobody is left to write to. */
 function writeSlice(request: Request, slice: Uint8Array, maxBytes: number): Promise<void> {
   request.sentBytes += slice.length;
   if (request.sentBytes > maxBytes) throw new RangeError(`the body has more than the ${maxBytes} bytes announced`);
@@ -226,9 +220,9 @@ function writeSlice(request: Request, slice: Uint8Array, maxBytes: number): Prom
   });
 }
 
-/** Content whose head is all there is to send: HEAD, 204 and 304 (RFC 9110 section 6.4.1). */
-function hasNoContent(request: Request, reply: Reply): boolean {
-  return request.method === 'HEAD' || reply.status === 204 || reply.status === 304;
+/** RFC 9110 section 6.4.1. */
+function hasNoContent({ method }: Request, { status }: Reply): boolean {
+  return method === 'HEAD' || status === 204 || status === 304;
 }
 
 /** Bytes, or text of one character a byte where that is quicker: its length is that of the body either way. */
@@ -239,12 +233,12 @@ function wholeBody(body: Exclude<ReplyBody, StreamedBody>): string | Uint8Array 
   return compact instanceof Uint8Array ? compact : compact.latin1;
 }
 
-/** What can be noted of an answer, whoever wrote it. Never the path itself: the id of a paste is a capability. */
+/** What is noted of an answer at its end. Never the path itself: the id of a paste is a capability. */
 export type Answered = Pick<
   Request, 'id' | 'method' | 'route' | 'status' | 'sentBytes' | 'clientAddress' | 'fingerprint' | 'refusal'
 >;
 
-/** Called with the end of each answer, and how long its request took. */
+/** `ms` is how long the request took. */
 export type NoteAnswered = (answered: Answered, ms: number) => void;
 
 /**
@@ -252,7 +246,7 @@ export type NoteAnswered = (answered: Answered, ms: number) => void;
  * cap. Same headers and body as any other refusal; then the connection is closed, lingering.
  */
 export function answerRaw(
-  parts: { clock: Clock; noteAnswered: NoteAnswered; lingering: Lingering; requestIdOf: RequestParts['requestIdOf'] },
+  parts: Pick<RequestParts, 'clock' | 'requestIdOf'> & { noteAnswered: NoteAnswered; lingering: Lingering },
   socket: Socket,
   refusal: RefusalName,
   known: { method?: string; presentedRequestId?: string | undefined; allow?: string } = {},
@@ -261,25 +255,19 @@ export function answerRaw(
     socket.destroy();
     return;
   }
-  const id = parts.requestIdOf(known.presentedRequestId);
-  const allow: Record<string, string> = known.allow === undefined ? {} : { Allow: known.allow };
-  const { status, headers, body } = refusalReply(new Refusal(refusal), allow);
+  const { method = '-', presentedRequestId, allow } = known;
+  const id = parts.requestIdOf(presentedRequestId);
+  const { status, headers, body } = refusalReply(new Refusal(refusal), allow === undefined ? {} : { Allow: allow });
   const text = String(body);
   const sentBytes = Buffer.byteLength(text);
-  const head = commonHead(id);
-  for (const [name, value] of Object.entries(headers)) head.push(name, value);
-  head.push('Content-Length', String(sentBytes));
-  head.push('Date', new Date(parts.clock.unixMs()).toUTCString(), 'Connection', 'close');
-  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headerLines(head)}\r\n${text}`);
+  // All of it is this server's own: nothing here needs checking or escaping.
+  const head = Object.entries({
+    ...Object.fromEntries(COMMON_HEADERS), 'X-Request-ID': id, ...headers, 'Content-Length': sentBytes,
+    Date: new Date(parts.clock.unixMs()).toUTCString(), Connection: 'close',
+  });
+  const lines = head.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}\r\n${text}`);
   parts.lingering.close(socket);
   const clientAddress = plainAddress(socket.remoteAddress ?? '') ?? '-';
-  const { method = '-' } = known;
   parts.noteAnswered({ id, method, route: NO_ROUTE, status, sentBytes, clientAddress, fingerprint: null, refusal }, 0);
-}
-
-/** Names and values in turn, all of them this server's own: nothing here needs checking or escaping. */
-function headerLines(head: readonly string[]): string {
-  let lines = '';
-  for (let index = 0; index < head.length; index += 2) lines += `${head[index]}: ${head[index + 1]}\r\n`;
-  return lines;
 }

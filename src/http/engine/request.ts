@@ -12,9 +12,9 @@ import {
 
 /** What a request, or a TLS handshake, presents of a client certificate. */
 export interface Presented {
-  /** Null when it presents none. */
+  /** Well-formed and allowed to count; null when there is none. */
   readonly fingerprint: string | null;
-  /** DER, where the whole of it was shown. */
+  /** Of that fingerprint, in DER, where the whole of it was shown. */
   readonly certificate?: Uint8Array | undefined;
 }
 
@@ -59,20 +59,19 @@ export interface Route {
 export const NO_ROUTE: Route = { name: '-', path: '-' };
 export const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
 
-/**
- * `open`: requests are taken. `ending`: the answer that ends the connection is certain, and what arrives is ignored. It
- * is that of a request in the state `last`, or `finalAnswer`.
- */
-export type ConnectionState = 'open' | 'ending';
-
 export class Connection {
   readonly socket: Socket;
   readonly peer: Peer;
-  state: ConnectionState = 'open';
+  /**
+   * `open`: requests are taken. `ending`: the answer that ends the connection is certain, and what arrives is ignored.
+   * It is that of a request in the state `last`, or `finalAnswer`.
+   */
+  state: 'open' | 'ending' = 'open';
   /** In the order received. The first is being answered, the others wait for it. */
   readonly requests: Request[] = [];
   /** Answers what came after these and was no request itself. */
   finalAnswer: (() => void) | undefined;
+  /** There was a request already. */
   hasAsked = false;
   /** While something written waits for the client to take it. */
   outgoing: Pace | undefined;
@@ -100,12 +99,6 @@ export interface RequestParts {
   readonly trust: HeaderTrust;
 }
 
-/**
- * `open`: waits for its turn or is being answered, and others may follow it. `last`: the same, but its answer ends the
- * connection. `over`: its answer has been written, or the client has gone.
- */
-export type RequestState = 'open' | 'last' | 'over';
-
 export class Request {
   readonly connection: Connection;
   readonly res: ServerResponse;
@@ -113,13 +106,19 @@ export class Request {
   readonly id: string;
   readonly method: string;
   readonly headers: HeaderLines;
-  readonly origin: Origin;
+  readonly clientAddress: string;
+  readonly fingerprint: string | null;
+  readonly certificate: Uint8Array | undefined;
   readonly startedMs: number;
   /** Undefined without a body. */
   readonly reader: BodyReader | undefined;
   /** Its form is refused, whatever it asks for. */
   readonly malformed: Refusal | undefined;
-  state: RequestState = 'open';
+  /**
+   * `open`: waits for its turn or is being answered, and others may follow it. `last`: the same, but its answer ends
+   * the connection. `over`: its answer has been written, or the client has gone.
+   */
+  state: 'open' | 'last' | 'over' = 'open';
   /** Ends the wait for a client that takes no more. */
   wake: (() => void) | undefined;
   route: Route = NO_ROUTE;
@@ -131,6 +130,7 @@ export class Request {
   refusal: RefusalName | undefined;
   sentBytes = 0;
   readonly #parts: RequestParts;
+  readonly #isForwarded: boolean;
   #target: Target | undefined;
   #query: URLSearchParams | undefined;
 
@@ -141,7 +141,11 @@ export class Request {
     this.method = req.method ?? '';
     this.headers = new HeaderLines(req.rawHeaders);
     this.id = parts.requestIdOf(this.headers.only('x-request-id'));
-    this.origin = parts.trust.originOf(this.headers, connection.peer);
+    const origin = parts.trust.originOf(this.headers, connection.peer);
+    this.clientAddress = origin.clientAddress;
+    this.fingerprint = origin.fingerprint;
+    this.certificate = origin.certificate;
+    this.#isForwarded = origin.isForwarded;
     this.startedMs = parts.clock.monotonicMs();
     try {
       const form = checkForm(req, this.headers, !connection.hasAsked);
@@ -167,20 +171,6 @@ export class Request {
     return this.reader ?? NO_BODY;
   }
 
-  get clientAddress(): string {
-    return this.origin.clientAddress;
-  }
-
-  /** The fingerprint that the request presents, well-formed and allowed to count; null when there is none. */
-  get fingerprint(): string | null {
-    return this.origin.fingerprint;
-  }
-
-  /** The certificate of that fingerprint in DER, where the whole of it was shown. */
-  get certificate(): Uint8Array | undefined {
-    return this.origin.certificate;
-  }
-
   get target(): Target {
     this.#target ??= parseTarget(this.method, this.res.req.url ?? '');
     return this.#target;
@@ -193,24 +183,18 @@ export class Request {
 
   /** `https://host/prefix`, without a slash at its end, as the client's own URL has it: for text meant for reading. */
   get publicUrl(): string {
-    const { socket, peer } = this.connection;
-    return this.#parts.trust.publicUrl(this.headers, this.origin.isForwarded, {
+    const { socket: { localAddress, localPort }, peer } = this.connection;
+    return this.#parts.trust.publicUrl(this.headers, this.#isForwarded, {
       host: this.target.authority ?? this.headers.only('host'),
       scheme: peer.tls === undefined ? 'http' : 'https',
-      listening: listeningHost(socket),
+      // A unix socket has no address that a client could use.
+      listening: localPort === undefined ? 'localhost' : hostOf(plainAddress(localAddress ?? '') ?? '', localPort),
     });
   }
 
-  /** Whether the client prefers text/plain to application/json. */
   get prefersText(): boolean {
     return prefersText(this.headers.all('accept'));
   }
-}
-
-/** A unix socket has no address that a client could use. */
-function listeningHost({ localAddress, localPort }: Socket): string {
-  if (localAddress === undefined || localPort === undefined) return 'localhost';
-  return hostOf(plainAddress(localAddress) ?? '', localPort);
 }
 
 /**

@@ -16,10 +16,10 @@ import {
   answerRaw, emptyReply, type Handler, type NoteAnswered, refusalReply, type Reply, ReplyWriter,
 } from './reply.ts';
 import {
-  checkSite, type Connection, type Peer, type Presented, Request, type RequestParts, type Route,
+  checkSite, type Connection, type HeaderTrust, type Peer, type Presented, Request, type RequestParts, type Route,
 } from './request.ts';
 
-/** Which route a request means. Of a known path otherwise: OPTIONS asked for it, or it does not take this method. */
+/** The route of a request; or of a known path, that OPTIONS asked for it, or that it does not take this method. */
 export type Match =
   | { readonly kind: 'route'; readonly route: Route; readonly params: Readonly<Record<string, string>> }
   | { readonly kind: 'options' | 'methodNotAllowed'; readonly path: string; readonly allow: string };
@@ -43,7 +43,7 @@ export interface HttpServerOptions {
   readonly router: Router;
   /** By the names of routes. */
   readonly handlers: Readonly<Record<string, Handler>>;
-  readonly trust: RequestParts['trust'];
+  readonly trust: HeaderTrust;
   /** The refusal that an error of a handler stands for; undefined for what is unexpected. */
   readonly refusalOf: (error: unknown) => Refusal | undefined;
   readonly noteAnswered: NoteAnswered;
@@ -80,13 +80,12 @@ export class HttpServer {
 
   /** Nothing listens yet. */
   constructor(options: HttpServerOptions) {
-    const { config, clock } = options;
+    const { config: { minTransferRate: minBytesPerSecond, trustedProxies }, clock } = options;
     const lingering = new Lingering();
-    const { minTransferRate: minBytesPerSecond } = config;
     this.#parts = {
       ...options,
       requestIdOf: createRequestIds(options.random),
-      connections: new Connections(config, networkMatcher(config.trustedProxies)),
+      connections: new Connections(options.config, networkMatcher(trustedProxies)),
       lingering,
       transfers: { minBytesPerSecond, nowMs: clock.monotonicMs, turns: new Turns() },
       writer: new ReplyWriter({ lingering, isStopping: () => this.isStopping }),
@@ -99,7 +98,7 @@ export class HttpServer {
   /** It listens now, perhaps on a unix socket. */
   begin(isUnixSocket: boolean): void {
     const { connections, clock, log, checkIntervalMs = CHECK_MS } = this.#parts;
-    if (isUnixSocket) connections.expectLocalPeers();
+    connections.peersAreLocal = isUnixSocket;
     // Such as EMFILE when a connection can't be accepted: the next one may be.
     this.node.on('error', ({ message }) => {
       log({ level: 'error', logger: 'http', event: 'accepting failed', details: { error: message } });
@@ -216,15 +215,13 @@ function takeConnections(parts: ServerParts, server: Server): void {
 
 /** Carries out those of a connection one after another: RFC 9112 section 9.3.2 has it so when one of them is unsafe. */
 function receive(parts: ServerParts, connection: Connection, req: IncomingMessage, res: ServerResponse): void {
-  if (connection.state === 'ending') return;
-  if (connection.requests.length >= MAX_PIPELINED) {
-    connection.socket.destroy();
-    return;
-  }
+  const { state, requests, socket } = connection;
+  if (state === 'ending') return;
+  if (requests.length >= MAX_PIPELINED) return void socket.destroy();
   const request = new Request(parts, connection, req, res);
   res.on('finish', () => finish(parts, request));
-  connection.requests.push(request);
-  if (connection.requests.length === 1) answer(parts, request);
+  requests.push(request);
+  if (requests.length === 1) answer(parts, request);
 }
 
 function answer(parts: ServerParts, request: Request): void {
@@ -307,7 +304,7 @@ function end({ clock, noteAnswered }: ServerParts, request: Request): void {
   noteAnswered(request, clock.monotonicMs() - request.startedMs);
 }
 
-/** What node's parser and its timer refuse; `reason` is the parser's own words. */
+/** Of node's parser, whose own words `reason` is, or of its timer. */
 type ClientError = Error & { readonly code?: string; readonly reason?: string };
 
 /**
@@ -322,12 +319,9 @@ function handleClientError(parts: ServerParts, connection: Connection, error: Cl
   const refusal = refusalOfClientError(error);
   // A connection opened in advance: a 408 nobody asked for could be taken for the answer to a request on its way.
   const wasNeverUsed = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
-  if (refusal === undefined || wasNeverUsed) {
-    socket.destroy();
-    return;
-  }
   const reader = requests.at(-1)?.reader;
-  if (reader?.isUnfinished === true) reader.fail(new Refusal(refusal));
+  if (refusal === undefined || wasNeverUsed) socket.destroy();
+  else if (reader?.isUnfinished === true) reader.fail(new Refusal(refusal));
   else connection.endWith(() => answerRaw(parts, socket, refusal));
 }
 
