@@ -68,8 +68,8 @@ export async function assemble(
     : await openMetrics({ config, store, queue, clock, random, log }, () => server.connectionsOpen());
   const parts = await createParts(config, host, { store, queue, count: metrics?.count ?? countNothing });
   const authority = new LazyAuthority({ ...parts, tls });
-  const state = { whyUnavailable: () => authority.whyUnavailable(), isStopping: () => server.isStopping() };
-  const handlers = { ...serviceHandlers(parts, state), ...pasteHandlers(parts), ...authority.handlers };
+  const service = serviceHandlers(parts, () => authority.whyUnavailable(), () => server.isStopping());
+  const handlers = { ...service, ...pasteHandlers(parts), ...authority.handlers };
   const cleanup = new Cleanup(cleanupTasks(parts, () => authority.renewRevocationList()), log);
   const onStorageFull = createRoomMaking((name) => cleanup.run(name), clock);
   const server = createPublicServer({ config, handlers, clock, random, log, metrics, onStorageFull, tls });

@@ -57,10 +57,7 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
 /** Under npm, each process that passes a signal of the process group on sends a copy: that is no impatience. */
 const SIGNAL_COPIES_MS = 250;
 
-/**
- * Resolves with the first signal. A later one ends the process at once, but for SIGHUP: when a terminal is closed, both
- * the shell and the kernel send it.
- */
+/** Resolves with the first. A later one ends the process at once, but for SIGHUP: shell and kernel both send that. */
 function nextStopSignal(terminal: Terminal, { log, flush }: LogWriter): Promise<string> {
   return new Promise((resolve) => {
     let firstMs: number | undefined;

@@ -10,7 +10,7 @@ import type { RequestHeaders } from './engine/head.ts';
 import type { Request } from './engine/request.ts';
 
 const YES = /^(?:true|1|yes)$/i;
-const POSITIVE_INTEGER = /^\d+$/;
+const POSITIVE_INTEGER = /^0*[1-9]\d*$/;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -21,9 +21,7 @@ export function saysYes(headers: RequestHeaders, name: 'x-burn-after-read' | 'x-
 /** Seconds; undefined for anything but a positive decimal integer. However large, it is a number that can be capped. */
 export function requestedTtlSeconds(headers: RequestHeaders): number | undefined {
   const value = headers.single('x-expiry') ?? '';
-  if (!POSITIVE_INTEGER.test(value)) return undefined;
-  const seconds = Number(value);
-  return seconds > 0 ? seconds : undefined;
+  return POSITIVE_INTEGER.test(value) ? Number(value) : undefined;
 }
 
 /** The same for an update, which refuses anything else: it has no default to fall back on. */
@@ -48,7 +46,7 @@ export function work(headers: RequestHeaders): Work {
   return { token: headers.single('x-pow-token'), solution: headers.single('x-pow-solution') };
 }
 
-/** Exactly that type, with or without parameters. */
+/** With or without parameters. */
 export function isOfType(contentType: string | undefined, type: 'application/json' | 'multipart/form-data'): boolean {
   return contentType?.split(';', 1)[0]!.trim().toLowerCase() === type;
 }
@@ -116,10 +114,7 @@ export interface ByteRange {
 
 const SINGLE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
 
-/**
- * The range that the header asks for of `size` bytes; `unsatisfiable` when it lies past the end; `whole` when the
- * header is absent, not understood or asks for several ranges, as RFC 9110 section 14.2 allows.
- */
+/** `whole` when the header is absent, not understood or asks for several ranges, as RFC 9110 section 14.2 allows. */
 export function parseRange(header: string | undefined, size: number): ByteRange | 'whole' | 'unsatisfiable' {
   const match = header === undefined ? null : SINGLE_RANGE.exec(header);
   if (match === null) return 'whole';
@@ -184,7 +179,7 @@ function parse(bytes: Uint8Array): unknown {
   }
 }
 
-/** A member's text; undefined when it is absent or null. `refuse` says no to anything that is not text. */
+/** Undefined when it is absent or null. `refuse` says no to anything that is not text. */
 export function textMember(object: JsonObject, name: string, refuse: () => Refusal): string | undefined {
   const value = Object.hasOwn(object, name) ? object[name] : undefined;
   if (value === undefined || value === null) return undefined;

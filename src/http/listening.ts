@@ -52,7 +52,6 @@ export function isExposed(place: ListeningPlace): boolean {
   return 'host' in place && !LOOPBACK.test(place.host);
 }
 
-/** For a message to the operator. */
 export function placeName(place: ListeningPlace): string {
   if ('fd' in place) return `descriptor ${place.fd} from systemd`;
   return 'path' in place ? `unix:${place.path}` : `${place.host} port ${place.port}`;
@@ -94,10 +93,7 @@ export async function listenAt(server: Server, place: ListeningPlace): Promise<v
   }
 }
 
-/**
- * Removes what a process that was killed has left at this path. A socket that somebody listens on, and whatever is no
- * socket, stays: listening there then fails with EADDRINUSE.
- */
+/** Left by a process that was killed. Of a socket in use, and of what is no socket, listening says EADDRINUSE. */
 async function removeStaleSocket(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (found?.isSocket() === true && await isAbandoned(path)) await unlink(path);

@@ -27,23 +27,25 @@ export function presentCreated(paste: Omit<Paste, 'sha256'>, expiryWasAsked: boo
 }
 
 /** The answer to GET /{id}. */
-export function presentMetadata(paste: Paste): object {
+export function presentMetadata({ id, mimeType, size, createdAt, expiresAt, passwordHash }: Paste): object {
   return {
-    id: paste.id,
-    mime_type: paste.mimeType,
-    size: paste.size,
-    created_at: paste.createdAt,
-    raw: `/${paste.id}/raw`,
-    expires_at: paste.expiresAt,
-    ...(paste.passwordHash === null ? {} : { password_protected: true }),
+    id,
+    mime_type: mimeType,
+    size,
+    created_at: createdAt,
+    raw: `/${id}/raw`,
+    expires_at: expiresAt,
+    ...(passwordHash === null ? {} : { password_protected: true }),
   };
 }
 
-/** The answer to GET /register/challenge. */
-export function presentChallenge(challenge: IssuedChallenge | null): object {
+/** The answer to GET /register/challenge; with `baseBits` to GET /challenge: how the difficulty came about. */
+export function presentChallenge(challenge: IssuedChallenge | null, baseBits?: number): object {
   if (challenge === null) return { enabled: false, difficulty: 0 };
   const { difficultyBits, nonce, expiresAt, token } = challenge;
-  return { enabled: true, difficulty: difficultyBits, nonce, expires: expiresAt, token };
+  const answer = { enabled: true, difficulty: difficultyBits, nonce, expires: expiresAt, token };
+  if (baseBits === undefined) return answer;
+  return { ...answer, base_difficulty: baseBits, elevated: difficultyBits > baseBits };
 }
 
 /** Why nothing can be issued, in words for callers. */
@@ -58,16 +60,11 @@ export function presentUnavailable(hint: string): object {
   return { available: false, hint };
 }
 
-/** The answer to GET /challenge, which also says how the difficulty came about. */
-export function presentPasteChallenge(challenge: IssuedChallenge | null, baseBits: number): object {
-  if (challenge === null) return presentChallenge(null);
-  return { ...presentChallenge(challenge), base_difficulty: baseBits, elevated: challenge.difficultyBits > baseBits };
-}
-
 /** `nonce difficulty expires token` for shells; dashes where there is nothing to solve. */
 export function challengeLine(challenge: IssuedChallenge | null): string {
   if (challenge === null) return '- 0 - -';
-  return `${challenge.nonce} ${challenge.difficultyBits} ${challenge.expiresAt} ${challenge.token}`;
+  const { nonce, difficultyBits, expiresAt, token } = challenge;
+  return `${nonce} ${difficultyBits} ${expiresAt} ${token}`;
 }
 
 function shortOwner(owner: string): string {
@@ -102,16 +99,8 @@ export function listText(pastes: readonly ListedPaste[]): string {
 }
 
 /** An entry of GET /audit. */
-export function presentAuditEntry(entry: AuditEntry): object {
-  return {
-    id: entry.id,
-    time: isoSeconds(entry.time),
-    event: entry.event,
-    outcome: entry.outcome,
-    client_id: entry.clientId,
-    client_ip: entry.clientIp,
-    details: entry.details,
-  };
+export function presentAuditEntry({ id, time, event, outcome, clientId, clientIp, details }: AuditEntry): object {
+  return { id, time: isoSeconds(time), event, outcome, client_id: clientId, client_ip: clientIp, details };
 }
 
 /** What is replaced; a test holds that the script has it exactly once. */
@@ -120,7 +109,6 @@ const PLACE = "server_default=''";
 /** Without anything that ends a single-quoted string in any shell. */
 const SAFE_URL = /^https?:\/\/[A-Za-z0-9.:_[\]-]+(?:\/[A-Za-z0-9._~-]+)*$/;
 
-/** The shell script pastec, as GET /client hands it out. */
 export function readClientScript(): string {
   return readFileSync(new URL('../client/pastec', import.meta.url), 'utf8');
 }

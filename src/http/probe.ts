@@ -1,5 +1,4 @@
-// Asks a service one question as a client would, over TCP or a unix socket, with or without TLS. Does not judge the
-// answer.
+// Asks a service one question as a client would, over TCP or a unix socket, with or without TLS.
 
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
@@ -9,10 +8,7 @@ import { request } from './engine/node-http.ts';
 
 export interface ProbeTarget {
   readonly place: { readonly host: string; readonly port: number } | { readonly path: string };
-  /**
-   * Undefined for plain HTTP. With `pinned`, the server must show exactly this certificate (DER), whatever its name and
-   * issuer; without, one of that name which the system trusts.
-   */
+  /** Undefined for plain HTTP. `pinned` is the one certificate (DER) to show; else it is one that the system trusts. */
   readonly tls: { readonly pinned?: Uint8Array } | undefined;
   /** As the Host header says it. */
   readonly host: string;
@@ -31,7 +27,10 @@ export async function probe(target: ProbeTarget, timeoutMs: number): Promise<{ s
   try {
     socket = target.tls === undefined ? connectPlain({ ...target.place }) : connectSecurely(target);
     await once(socket, target.tls === undefined ? 'connect' : 'secureConnect', { signal: inTime });
-    if (target.tls?.pinned !== undefined) requireSame(socket as TLSSocket, target.tls.pinned);
+    const shown = target.tls?.pinned && (socket as TLSSocket).getPeerX509Certificate()?.raw;
+    if (target.tls?.pinned !== undefined && shown?.compare(target.tls.pinned) !== 0) {
+      throw new ProbeError('it shows another certificate than the one expected');
+    }
     return await ask(socket, target, inTime);
   } catch (error) {
     if (inTime.aborted) throw new ProbeError(`no answer within ${timeoutMs / 1000} s`);
@@ -47,13 +46,6 @@ function connectSecurely({ place, tls }: ProbeTarget): TLSSocket {
   const servername = 'host' in place && isIP(place.host) === 0 ? { servername: place.host } : {};
   const isPinned = tls?.pinned !== undefined;
   return connectTls({ ...place, ...servername, rejectUnauthorized: !isPinned, ALPNProtocols: ['http/1.1'] });
-}
-
-function requireSame(socket: TLSSocket, pinned: Uint8Array): void {
-  const shown = socket.getPeerX509Certificate()?.raw;
-  if (shown === undefined || Buffer.compare(shown, pinned) !== 0) {
-    throw new ProbeError('it shows another certificate than the one expected');
-  }
 }
 
 /** More than any answer of this service. */

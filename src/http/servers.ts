@@ -34,7 +34,6 @@ export function createPublicServer(options: ServerOptions) {
     stop: () => server.stop(),
     isStopping: () => server.isStopping,
     connectionsOpen: () => server.connectionsOpen,
-    /** SERVICE_PROXY_SECRET for requests from now on. */
     replaceProxySecret: (secret: string) => trust.replaceProxySecret(secret),
   };
 }
@@ -66,10 +65,7 @@ function note({ log, metrics, onStorageFull }: ServerOptions, answered: Answered
 /** Long enough for a busy disk to recover, short enough for a client to wait. */
 const STORE_RETRY_SECONDS = 5;
 
-/**
- * The refusal that an error stands for: itself, or what the store's condition means to a caller. Undefined for
- * everything unexpected, about which a caller learns nothing.
- */
+/** What an error says to a caller, who learns nothing of one that is unexpected: undefined. */
 export function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof Refusal) return error;
   if (!(error instanceof StoreError)) return undefined;

@@ -26,10 +26,7 @@ export interface Work {
   readonly solution: string | undefined;
 }
 
-/**
- * How long after its expiry a challenge can still be spent, since an upload may have begun before. With the defaults,
- * 50 MiB at the slowest rate that is allowed take 53 minutes.
- */
+/** After its expiry, for uploads that began before: 50 MiB at the slowest rate allowed by default take 53 minutes. */
 export const SPENDABLE_SECONDS = HOUR_SECONDS;
 
 /** Where to get a new challenge. */
@@ -64,13 +61,13 @@ export class Challenges {
     this.#key = hmacKey(key);
   }
 
-  /** What a new challenge asks for; 0 when no work is asked for. */
+  /** 0 when no work is asked for. */
   difficultyBits(purpose: Purpose): number {
     const { config, antiflood, clock } = this.#parts;
     return purpose === 'paste' ? antiflood.difficultyBits(clock.monotonicMs()) : config.registerPowDifficultyBits;
   }
 
-  /** A new challenge; null when no work is asked for. */
+  /** Null when no work is asked for. */
   issue(purpose: Purpose): IssuedChallenge | null {
     const { config, clock, random } = this.#parts;
     const difficultyBits = this.difficultyBits(purpose);
@@ -150,13 +147,12 @@ export class Rates {
     const { config, clock, count } = this.#parts;
     if (config.lookupRateMax === 0) return;
     const limit = rateMaxFor(config, caller, config.lookupRateMax);
-    const allowance = this.#lookups.take(clientKey(clientAddress), limit, clock.monotonicMs());
-    if (allowance.allowed) return;
+    const { allowed, retryAfterMs } = this.#lookups.take(clientKey(clientAddress), limit, clock.monotonicMs());
+    if (allowed) return;
     count('rateLimitHits', 'lookup');
-    throw new Refusal('lookupRateLimited', {}, { retryAfterSeconds: allowance.retryAfterMs / 1000 });
+    throw new Refusal('lookupRateLimited', {}, { retryAfterSeconds: retryAfterMs / 1000 });
   }
 
-  /** Forgets addresses that nothing is counted for any more. */
   sweep(): void {
     const nowMs = this.#parts.clock.monotonicMs();
     this.#creations.sweep(nowMs);
@@ -164,12 +160,11 @@ export class Rates {
   }
 }
 
-/** What a rate of strangers, creations or lookups in a window, is for the caller; 0 stays no limit. */
+/** What a rate of strangers is for the caller; 0 stays no limit. */
 export function rateMaxFor(config: Config, caller: Caller, max: number): number {
   return hasTrustedLimits(caller) ? max * config.rateTrustedFactor : max;
 }
 
-/** The largest paste, in bytes, that the caller may store. */
 export function maxPasteBytes(config: Config, caller: Caller): number {
   return hasTrustedLimits(caller) ? config.maxAuthBytes : config.maxAnonBytes;
 }

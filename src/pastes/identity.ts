@@ -1,6 +1,5 @@
-// Who is calling, from the fingerprint that a request presents to a tier, and the audit log of who did what. Whether a
-// presented fingerprint may count at all is decided in http/forwarded.ts. The decisions' "Identity and trust of
-// headers" is the source.
+// Who is calling, from a fingerprint to a tier, after the decisions' "Identity and trust of headers"; and the audit log
+// of who did what. Whether the fingerprint of a request may count at all is decided in http/forwarded.ts.
 
 import { ANONYMOUS, type Caller, clientKey } from '../core/callers.ts';
 import type { Log, LogDetails } from '../core/events.ts';
@@ -45,9 +44,8 @@ export class Identity {
   }
 
   /**
-   * The tier of a request. A certificate of this service that is revoked, has expired or is not on record makes it
-   * anonymous, and is audited: revoking must end what a stolen key can do. Any other fingerprint owns what was created
-   * with it.
+   * A certificate of this service that is revoked, has expired or is not on record makes its holder anonymous, and is
+   * audited: revoking must end what a stolen key can do. Any other fingerprint owns what was created with it.
    */
   callerOf(presenter: Presenter): Awaitable<Caller> {
     return presenter.fingerprint === null ? ANONYMOUS : this.#holderOf(presenter.fingerprint, presenter);
@@ -101,7 +99,6 @@ export function statusOf(certificate: Certificate, nowSeconds: number): 'valid' 
   return certificate.expiresAt <= nowSeconds ? 'expired' : 'valid';
 }
 
-/** The fingerprint of a caller who has one. */
 export function requireIdentity(caller: Caller): string {
   if (caller.fingerprint === null) throw new Refusal('identityRequired', { hint: 'present a client certificate' });
   return caller.fingerprint;

@@ -152,10 +152,7 @@ export interface Doubt {
 const EXPIRY_NOTICE_SECONDS = 90 * DAY_SECONDS;
 const EXPIRY_ALARM_SECONDS = 30 * DAY_SECONDS;
 
-/**
- * Logs what the operator should know about certificates at the start. `isOpen`: others than this host's own users can
- * connect. A failing storage is for others to report.
- */
+/** At the start. `isOpen`: others than this host's own users can connect. A failing storage is for others to report. */
 export async function logDoubts({ config, store, clock, log }: Parts, isOpen: boolean): Promise<void> {
   const nowSeconds = unixSeconds(clock);
   try {

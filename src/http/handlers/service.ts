@@ -10,7 +10,7 @@ import { jsonReply, type Reply, textReply } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import { page, single, timeBounds } from '../input.ts';
 import {
-  addressedScript, challengeLine, clientDownload, presentAuditEntry, presentPasteChallenge, presentUnavailable,
+  addressedScript, challengeLine, clientDownload, presentAuditEntry, presentChallenge, presentUnavailable,
   readClientScript, registerCommand,
 } from '../present.ts';
 import { type Handlers, ROUTES } from '../routes.ts';
@@ -30,16 +30,11 @@ const CLIENT_HEADERS = {
 
 const PKI_PATH = /^\/pki(?:\/|$)/;
 
-/** What the assembly knows beside the parts. */
-interface ServiceState {
-  /** Why nobody can register; undefined when one can. */
-  readonly whyUnavailable: () => string | undefined;
-  readonly isStopping: () => boolean;
-}
-
+/** `whyUnavailable` says why nobody can register; undefined when one can. */
 export function serviceHandlers(
   parts: Parts,
-  { whyUnavailable, isStopping }: ServiceState,
+  whyUnavailable: () => string | undefined,
+  isStopping: () => boolean,
 ): Pick<Handlers, 'index' | 'health' | 'getChallenge' | 'getClient' | 'listAudit'> {
   const { config, store } = parts;
   const offered = ROUTES.filter((route) => config.pkiEnabled || !PKI_PATH.test(route.path));
@@ -93,34 +88,27 @@ function proofOfWork({ config: { powDifficultyBits: base }, challenges }: Parts)
 }
 
 /** Lines that work as printed, in this order, once FILE, ID and SECRET are replaced. Only the client can do work. */
-function usage(url: string, asksForWork: boolean): Record<string, string> {
+function usage(url: string, asksForWork: boolean): object {
+  const creating = asksForWork ? {
+    create: `${clientDownload(url)} && echo hello | sh pastec`,
+    create_file: 'sh pastec FILE',
+    create_burn_after_read: 'sh pastec --burn FILE',
+    create_with_password: "echo 'SECRET' | sh pastec --password-file - --expire 1h FILE",
+  } : {
+    create: `echo hello | curl --data-binary @- ${url}/`,
+    create_file: `curl --data-binary @FILE ${url}/`,
+    create_burn_after_read: `curl -H 'X-Burn-After-Read: true' --data-binary @FILE ${url}/`,
+    create_with_password: `curl -H 'X-Paste-Password: SECRET' -H 'X-Expiry: 3600' --data-binary @FILE ${url}/`,
+  };
   return {
-    ...(asksForWork ? creationByClient(url) : creationByCurl(url)),
+    ...creating,
     read: `curl ${url}/ID/raw`,
     read_with_password: `curl -H 'X-Paste-Password: SECRET' ${url}/ID/raw`,
     metadata: `curl ${url}/ID`,
   };
 }
 
-function creationByCurl(url: string): Record<string, string> {
-  return {
-    create: `echo hello | curl --data-binary @- ${url}/`,
-    create_file: `curl --data-binary @FILE ${url}/`,
-    create_burn_after_read: `curl -H 'X-Burn-After-Read: true' --data-binary @FILE ${url}/`,
-    create_with_password: `curl -H 'X-Paste-Password: SECRET' -H 'X-Expiry: 3600' --data-binary @FILE ${url}/`,
-  };
-}
-
-function creationByClient(url: string): Record<string, string> {
-  return {
-    create: `${clientDownload(url)} && echo hello | sh pastec`,
-    create_file: 'sh pastec FILE',
-    create_burn_after_read: 'sh pastec --burn FILE',
-    create_with_password: "echo 'SECRET' | sh pastec --password-file - --expire 1h FILE",
-  };
-}
-
-function clientLines(url: string, canRegister: boolean): Record<string, string> {
+function clientLines(url: string, canRegister: boolean): object {
   return {
     download: clientDownload(url),
     create: 'sh pastec FILE',
@@ -139,7 +127,7 @@ function healthReply(isHealthy: boolean): Reply {
 function getChallenge({ config, challenges }: Parts, request: Request): Reply {
   const challenge = challenges.issue('paste');
   if (request.prefersText) return textReply(200, challengeLine(challenge), { Vary: 'Accept' });
-  return jsonReply(200, presentPasteChallenge(challenge, config.powDifficultyBits), { Vary: 'Accept' });
+  return jsonReply(200, presentChallenge(challenge, config.powDifficultyBits), { Vary: 'Accept' });
 }
 
 async function listAudit({ identity, store }: Parts, request: Request): Promise<Reply> {
