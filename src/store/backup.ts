@@ -24,7 +24,6 @@ export const SIDE_FILES = [
   '-wal', '-shm', '-journal', '-lock', '-ballast', '-backup', '-backup-lock', '-restore',
 ] as const;
 
-/** As draftBackup names them, and nothing else. */
 const DRAFT_NAME = /\.[0-9a-f]{16}\.partial$/;
 
 /** Beside a database, what it needs to be whole after a crash. */
@@ -33,9 +32,8 @@ const LOGS = ['-wal', '-journal'] as const;
 export type BackupDraft = ReturnType<typeof draftBackup>;
 
 /**
- * An empty draft of a backup: its name begins with `beside`, whose folder must exist, and has `mark`, 16 hexadecimal
- * digits that no other draft has. A database has one at a time, so that a next one can tell what a killed one has left.
- * Throws DatabaseInUseError, DatabaseRefusedError where there is no database, and errors of the system.
+ * Makes an empty draft, in a folder that exists; `mark` is 16 hexadecimal digits that no other draft has. One at a time
+ * for a database, so that what a killed one has left is known. Throws DatabaseInUseError and errors of the system.
  */
 export function draftBackup({ path, beside, mark }: { path: string; beside: string; mark: string }) {
   requireDatabase(path);
@@ -88,9 +86,6 @@ function removeWith(path: string, suffixes: readonly string[]): void {
   for (const suffix of ['', ...suffixes]) rmSync(`${path}${suffix}`, { force: true });
 }
 
-/** `bytes` of the copy. */
-type Copied = Holdings & { readonly bytes: number };
-
 /** What the thread is started with; `to` is an empty file, which has the permissions that the copy is to have. */
 export interface CopyRequest {
   readonly kind: 'copy';
@@ -98,13 +93,11 @@ export interface CopyRequest {
   readonly to: string;
 }
 
+/** `bytes` of the copy. */
+type Copied = Holdings & { readonly bytes: number };
 export type CopyReport = { readonly kind: 'copied'; readonly copied: Copied } | ThreadRefusal;
 
-/**
- * One consistent moment of the database, durable when this returns. VACUUM INTO holds one snapshot, so that writers
- * beside it neither wait nor make it begin again, and copies rows, not pages: nothing of removed content comes along.
- * Throws DatabaseRefusedError when it is not ours or the copy is not sound, and StoreError.
- */
+/** Durable when this returns. Throws DatabaseRefusedError when it is not ours or the copy not sound, and StoreError. */
 export function copyDatabase(from: string, to: string): Copied {
   try {
     copyRows(from, to);
@@ -119,10 +112,12 @@ export function copyDatabase(from: string, to: string): Copied {
 function copyRows(from: string, to: string): void {
   using db = openAsIs(from, 'writable');
   requireOurs(db, `the database ${from}`);
+  // VACUUM INTO holds one snapshot, so that writers beside it neither wait nor make it begin again, and copies rows,
+  // not pages: nothing of removed content comes along.
   db.prepare('VACUUM INTO :to').run({ to });
 }
 
-/** On a thread of its own. It can't be interrupted: whoever can't wait ends the process. */
+/** It can't be interrupted: whoever can't wait ends the process. */
 async function copyOnThread(from: string, to: string): Promise<Copied> {
   const report = await firstReport<CopyReport>(startThread('store copy', { kind: 'copy', from, to }));
   if (report === undefined) throw new StoreError('unavailable', 'the copying thread ended early');
@@ -140,9 +135,8 @@ type Source = string | AsyncIterable<Uint8Array>;
 type Restored = Holdings & { readonly keptAs: string | null };
 
 /**
- * A database that was there gets a name that ends with `moment`. Throws DatabaseInUseError while any process has it
- * open, DatabaseRefusedError when it or the backup is not ours or the backup is damaged, StoreError and errors of the
- * system. Then everything is as it was, unless the error says that only the folder could not be synced.
+ * A database that was there gets a name that ends with `moment`. Throws DatabaseInUseError, DatabaseRefusedError (of it
+ * or the backup), StoreError and errors of the system: all is as it was then, unless the error says otherwise.
  */
 export async function restoreDatabase(
   { path, backup, moment }: { readonly path: string; readonly backup: Source; readonly moment: string },
@@ -254,15 +248,13 @@ function syncExchanged(target: string): void {
   }
 }
 
-/**
- * Moves the log of the old database into it, and keeps every other process out until it is closed: a log that stayed
- * would be taken for the new database's. undefined when it is too damaged for that.
- */
+/** Keeps every other process out until it is closed; undefined when it is too damaged for that. */
 function holdAlone(target: string): DatabaseSync | undefined {
   let db;
   try {
     db = openAsIs(target, 'writable');
     db.exec('PRAGMA busy_timeout = 1000');
+    // Moves the log into it: one that stayed would be taken for the new database's.
     db.exec('PRAGMA journal_mode = DELETE');
     db.exec('BEGIN EXCLUSIVE');
     return db;

@@ -1,11 +1,11 @@
 // Carries out commands on the writing connection: many in one transaction, in which each has its whole effect or none.
 // Their table, and the messages between the serving thread and the writer thread (thread.ts), are here too.
 
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { authorityCommands, certificateCommands } from './certificates.ts';
 import type { Ballast } from './database.ts';
 import { pasteCommands } from './pastes.ts';
-import { contentCommands, recordCommands, secretCommands } from './records.ts';
+import { contentCommands, recordCommands } from './records.ts';
 import { schemaVersionOf } from './schema.ts';
 import { describe, failureOf, type StoreFailure } from './store.ts';
 
@@ -18,23 +18,21 @@ function prepareCommands(db: DatabaseSync, ballast: Ballast | undefined) {
     ...pasteCommands(db),
     ...contentCommands(db),
     ...recordCommands(db),
-    ...secretCommands(db),
     ...certificateCommands(db),
     ...authorityCommands(db),
     ...upkeepCommands(db, ballast),
   };
 }
 
-/** Refused when the disk is short of room. Commands that delete or revoke go on, with their audit entries. */
+/** Refused when the disk is short of room; what deletes or revokes goes on, with its audit entries. */
 const NEEDS_ROOM: ReadonlySet<CommandName> = new Set([
   'createPaste', 'updatePaste', 'writeChunk', 'recordAudit', 'issueCertificate', 'createAuthority',
 ]);
 
-/** What the writer thread is started with. */
+/** What the writer thread is started with. Only the server keeps a ballast: it must know whether it was given up. */
 export interface WriterSetup {
   readonly kind: 'write';
   readonly path: string;
-  /** Only the server keeps room in reserve: it must know whether the reserve was given up. */
   readonly keepsBallast: boolean;
 }
 
@@ -73,18 +71,11 @@ export class Executor {
   readonly #db: DatabaseSync;
   readonly #ballast: Ballast | undefined;
   readonly #commands: Commands;
-  readonly #savepoint: StatementSync;
-  readonly #release: StatementSync;
-  readonly #rollBack: StatementSync;
 
-  /** Without a ballast, a full disk is what it is. */
   constructor(db: DatabaseSync, ballast?: Ballast) {
     this.#db = db;
     this.#ballast = ballast;
     this.#commands = prepareCommands(db, ballast);
-    this.#savepoint = db.prepare('SAVEPOINT command');
-    this.#release = db.prepare('RELEASE command');
-    this.#rollBack = db.prepare('ROLLBACK TO command');
   }
 
   /** One answer for each command. What is answered as done is durable by then. */
@@ -122,15 +113,13 @@ export class Executor {
     }
   }
 
-  /**
-   * Savepoints would make writing chunks a seventh slower, and commands hardly ever throw. So only when one did is the
-   * batch rolled back and carried out again with savepoints. A failure of the storage is thrown.
-   */
+  /** A failure of the storage is thrown. */
   #inTransaction(batch: readonly Command[]): Answer[] {
     try {
       return this.#inTransactionBy((command) => this.#run(command), batch);
     } catch (error) {
       if (failureOf(error) !== undefined) throw error;
+      // Savepoints make writing chunks a seventh slower, and commands hardly ever throw: so only now.
       return this.#inTransactionBy((command) => this.#runInSavepoint(command), batch);
     }
   }
@@ -150,15 +139,13 @@ export class Executor {
     }
   }
 
-  /**
-   * A commit that failed in fsync is whole in the log, and recovery after a crash would take it for one that succeeded
-   * (https://sqlite.org/walformat.html#recovery). A commit of nothing overwrites it.
-   */
   #overwriteFailed(): void {
     try {
+      // A commit that failed in fsync is whole in the log, and recovery after a crash would take it for one that
+      // succeeded (https://sqlite.org/walformat.html#recovery). A commit of nothing overwrites it.
       this.#commands.probe(null);
     } catch {
-      // When nothing can be written now, the next commit that succeeds overwrites it.
+      // The next commit that succeeds will.
     }
   }
 
@@ -169,16 +156,16 @@ export class Executor {
   }
 
   #runInSavepoint(command: Command): Answer {
-    this.#savepoint.run();
+    this.#db.exec('SAVEPOINT command');
     try {
       const answer = this.#run(command);
-      this.#release.run();
+      this.#db.exec('RELEASE command');
       return answer;
     } catch (error) {
       // A failure of the storage may have ended the whole transaction.
       if (failureOf(error) !== undefined || !this.#db.isTransaction) throw error;
-      this.#rollBack.run();
-      this.#release.run();
+      this.#db.exec('ROLLBACK TO command');
+      this.#db.exec('RELEASE command');
       return failed(error);
     }
   }
@@ -190,7 +177,7 @@ function failed(error: unknown): Answer {
   return { done: false, failure, error: failure === null ? error : new Error(describe(error)) };
 }
 
-/** All writes wait meanwhile, and a backup or a check may read for long: it is tried again later. */
+/** All writes wait meanwhile. When a backup or a check reads for longer, it is tried again later. */
 const TRUNCATE_WAIT_MS = 200;
 
 /** Run between transactions, since a checkpoint can't be inside one. Each is a bounded step. */
@@ -201,11 +188,10 @@ export function upkeepCommands(db: DatabaseSync, ballast?: Ballast) {
     truncateWal: prepareTruncate(db),
     /** Gives at most so many free pages back to the file system; how many are left. */
     releasePages: (pages: number): number => {
-      // A PRAGMA takes no parameters; the number is one.
+      // A PRAGMA takes no parameters.
       db.exec(`PRAGMA incremental_vacuum(${Math.max(1, Math.trunc(pages))})`);
       return Number(freePages.get()?.['freelist_count']);
     },
-    /** Lets SQLite refresh its statistics. */
     optimize: (_: null) => db.exec('PRAGMA optimize'),
     /** Makes the room in reserve whole where there is room for it; whether it is there, true where none is kept. */
     restoreBallast: (_: null) => ballast?.restore() ?? true,
@@ -214,10 +200,7 @@ export function upkeepCommands(db: DatabaseSync, ballast?: Ballast) {
   };
 }
 
-/**
- * Moves the log into the database and empties it, so that removed content is gone from both files. False when a reader
- * was in the way for TRUNCATE_WAIT_MS.
- */
+/** Moves the log into the database and empties it: removed content is gone then. False when a reader was in the way. */
 function prepareTruncate(db: DatabaseSync): (params: null) => boolean {
   const truncate = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)');
   const usualWaitMs = Number(db.prepare('PRAGMA busy_timeout').get()?.['timeout']);

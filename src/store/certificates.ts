@@ -31,7 +31,7 @@ export function certificateCommands(db: DatabaseSync) {
   };
 }
 
-/** Decides first and writes after, in one transaction: of any number that race, exactly one is the admin's. */
+/** Decides first and writes after: of any number that race, exactly one is the admin's. */
 function prepareIssuance(db: DatabaseSync): (issuance: Issuance) => IssueOutcome {
   const any = db.prepare('SELECT 1 FROM certificates LIMIT 1');
   const bySerial = db.prepare('SELECT 1 FROM certificates WHERE serial = :serial OR fingerprint = :fingerprint');
@@ -82,19 +82,17 @@ function prepareRevocation(db: DatabaseSync): (revocation: Revocation) => Revoke
   };
 }
 
+/** Begins after the `last` one that the step before it looked at. */
 interface RemovalStep {
   readonly untilSeconds: number;
-  /** Where the step before it ended; null begins with the first. */
   readonly after: CertificatePlace | null;
-  /** Certificates to look at. */
   readonly limit: number;
 }
 
 /**
  * Looks at `limit` certificates that had expired by then, and removes the ones that nothing refers to: no paste, no
  * certificate that was obtained with it, no list of revoked ones that must name it once more. Never an admin's: there
- * is a first certificate once. A fingerprint that is removed is one like any other, and owns nothing. `last` is the
- * last one looked at; null when there are no more.
+ * is a first certificate once. `last` is null when there are no more.
  */
 function prepareRemoval(db: DatabaseSync) {
   const expired = db.prepare(`

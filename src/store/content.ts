@@ -1,5 +1,5 @@
 // Pastes and their content on the serving thread: small pastes in memory, access times on their way to the database,
-// uploads and readers of larger content.
+// uploads and readers of larger content. The SQL is in pastes.ts and records.ts.
 
 import { freeBytes } from '../core/content.ts';
 import type { Log } from '../core/events.ts';
@@ -25,10 +25,7 @@ interface HotPaste extends Used<HotPaste> {
   readonly found: PasteWithContent;
 }
 
-/**
- * Small pastes that were read lately, so that reading them again does not ask SQLite. Never behind the database: every
- * change of a paste goes through this process, and while one is under way its paste is not kept here.
- */
+/** Small pastes that were read lately. Never behind the database: none is kept here while it is being changed. */
 export class HotPastes {
   readonly #maxBytes: number;
   readonly #kept = new Map<string, HotPaste>();
@@ -43,7 +40,6 @@ export class HotPastes {
     this.#maxBytes = maxBytes;
   }
 
-  /** The paste, when it is kept and has not expired at `nowSeconds`. */
   find(id: string, nowSeconds: number): PasteWithContent | undefined {
     if (nowSeconds < this.#removedUntilSeconds) {
       this.clear();
@@ -60,10 +56,7 @@ export class HotPastes {
     return paste.found;
   }
 
-  /**
-   * Keeps a paste that was read in this turn of the event loop, unless it is large, burns, or is being changed. The
-   * ones used longest ago make room. The object is shared: nobody may change it.
-   */
+  /** A paste that was read in this turn of the event loop. The object is shared from now on: nobody may change it. */
   keep(found: PasteWithContent): void {
     const { id, burnAfterRead, content, size } = found;
     if (content === null || size > HOT_CONTENT_BYTES || burnAfterRead || this.#changing.has(id)) return;
@@ -113,10 +106,7 @@ const FLUSH_AFTER_MS = 5000;
 /** With so many waiting, no further access is noted until some are written. */
 export const MAX_TOUCHES = 10_000;
 
-/**
- * Written at most every FLUSH_AFTER_MS, the oldest first. Updating rows all over a large file costs many times what the
- * reads cost, and would keep the writer busy all the time.
- */
+/** Written every FLUSH_AFTER_MS at most: rows all over a large file cost many times what the reads cost. */
 export const BATCH_TOUCHES = 2048;
 
 /** Rows in one command. Each is read whole: 16 MiB at worst. */
@@ -186,12 +176,12 @@ export class Touches {
 }
 
 // Larger content: uploads, and who holds which content for reading, so that what lost its paste goes when its last
-// reader is through. The SQL is in records.ts.
+// reader is through.
 
 /** Chunks in one command: the content of one batch, since clearing content costs as much as writing it. */
 const DISCARD_STEP_CHUNKS = 8;
 
-/** A reader gets, and holds while its client is slow, one piece. */
+/** What a reader holds while its client is slow. */
 const PIECE_BYTES = 64 * KIB;
 
 export type ContentStore = ReturnType<typeof createContentStore>['contents'];
@@ -228,13 +218,12 @@ export function createContentStore(lookups: ContentLookups, writer: Writer, log:
     if (deleteWhenUnread.delete(contentId)) void discards.add([contentId]);
   }
 
+  const parts = { writer, chunks, release };
   const contents = {
     /** What chunks to write are gathered in. */
     chunks,
     /** `contentId` is new and random. Writing rejects with `full` when the quota has no room. */
-    upload: (contentId: string, quota: UploadQuota | null = null): Upload => (
-      new ChunkUpload({ contentId, quota, writer, chunks, release })
-    ),
+    upload: (contentId: string, quota: UploadQuota | null = null): Upload => new ChunkUpload(contentId, quota, parts),
     /** Holds the content for reading; undefined when it is gone, as after a PUT or DELETE since the paste was found. */
     open(contentId: string): ContentReader | undefined {
       // In one turn with the look at the database: a removal is acknowledged before it, or finds the reader.
@@ -247,8 +236,6 @@ export function createContentStore(lookups: ContentLookups, writer: Writer, log:
 }
 
 interface UploadParts {
-  readonly contentId: string;
-  readonly quota: UploadQuota | null;
   readonly writer: Writer;
   readonly chunks: ReturnType<typeof createChunkBuffers>;
   readonly release: (contentIds: readonly string[]) => Promise<void>;
@@ -257,6 +244,7 @@ interface UploadParts {
 /** Larger content that is being written. Unless a paste is created with it, discard or the next start removes it. */
 class ChunkUpload {
   readonly contentId: string;
+  readonly #quota: UploadQuota | null;
   readonly #parts: UploadParts;
   #position = 0;
   #lastBytes = CHUNK_BYTES;
@@ -265,15 +253,25 @@ class ChunkUpload {
   #firstWrite: Promise<void> | undefined;
   #lastWrite: Promise<unknown> = Promise.resolve();
 
-  constructor(parts: UploadParts) {
-    this.contentId = parts.contentId;
+  constructor(contentId: string, quota: UploadQuota | null, parts: UploadParts) {
+    this.contentId = contentId;
+    this.#quota = quota;
     this.#parts = parts;
   }
 
   /** The next chunk: CHUNK_BYTES but for the last. Resolves when it is committed. Its buffer goes to `chunks` again. */
   async write(chunk: Uint8Array): Promise<void> {
     try {
-      await this.#writeNext(chunk);
+      if (this.#refusal !== undefined) throw this.#refusal;
+      if (chunk.length === 0 || chunk.length > CHUNK_BYTES || this.#lastBytes !== CHUNK_BYTES) {
+        throw new RangeError(`a chunk of ${chunk.length} bytes after one of ${this.#lastBytes}`);
+      }
+      this.#lastBytes = chunk.length;
+      const write = this.#send(this.#position, chunk);
+      this.#position += 1;
+      this.#firstWrite ??= write;
+      this.#lastWrite = write.catch((error) => (this.#refusal = error));
+      await write;
     } finally {
       this.#parts.chunks.giveBack(chunk);
     }
@@ -286,24 +284,11 @@ class ChunkUpload {
     if (this.#position > 0) await this.#parts.release([this.contentId]);
   }
 
-  async #writeNext(bytes: Uint8Array): Promise<void> {
-    if (this.#refusal !== undefined) throw this.#refusal;
-    if (bytes.length === 0 || bytes.length > CHUNK_BYTES || this.#lastBytes !== CHUNK_BYTES) {
-      throw new RangeError(`a chunk of ${bytes.length} bytes after one of ${this.#lastBytes}`);
-    }
-    this.#lastBytes = bytes.length;
-    const write = this.#send(this.#position, bytes);
-    this.#position += 1;
-    this.#firstWrite ??= write;
-    this.#lastWrite = write.catch((error) => (this.#refusal = error));
-    return write;
-  }
-
   async #send(position: number, bytes: Uint8Array): Promise<void> {
-    const { contentId, quota, writer } = this.#parts;
     // Under a quota the first chunk asks for room for all: if it is refused, there is nothing to write others to.
-    if (quota !== null) await this.#firstWrite;
-    const hasRoom = await writer.run('writeChunk', { contentId, position, bytes, quota }, bytes.length);
+    if (this.#quota !== null) await this.#firstWrite;
+    const chunk = { contentId: this.contentId, position, bytes, quota: this.#quota };
+    const hasRoom = await this.#parts.writer.run('writeChunk', chunk, bytes.length);
     if (!hasRoom) throw new StoreError('full', 'storage full: the quota has no room for this upload');
   }
 }
@@ -334,10 +319,7 @@ function createContentReader(contentId: string, chunks: ReturnType<typeof create
   };
 }
 
-/**
- * Removes the chunks of orphaned content that nobody reads, one content at a time, so that other writes come in
- * between. `step` removes some chunks of one content and says whether it is gone.
- */
+/** Removes orphaned content that nobody reads. `step` removes some chunks of one and says whether it is gone. */
 export function createDiscards(step: (contentId: string) => Promise<boolean>, log: Log) {
   const waiting = new Set<string>();
   let running: Promise<void> | undefined;
@@ -380,18 +362,14 @@ export function createDiscards(step: (contentId: string) => Promise<boolean>, lo
 /** 2 MiB, more than is read in one turn of the event loop. */
 const MAX_RECENT_CHUNKS = 8;
 
-interface PlaceInContent {
+/** `offset` bytes into the chunk at `position`. */
+interface Place {
   readonly contentId: string;
-  /** Of the chunk. */
   readonly position: number;
-  /** Bytes into the chunk. */
   readonly offset: number;
 }
 
-/**
- * The few chunks that were read last. Readers copy pieces out of them, so a reader with a slow client holds a piece and
- * no chunk. `read` gives a chunk in a buffer of its own.
- */
+/** The chunks read last: a reader with a slow client holds a piece of one. `read` gives a chunk a buffer of its own. */
 export function createRecentChunks(read: (contentId: string, position: number) => Uint8Array | undefined) {
   /** By content and position; the one used last is at the end. */
   const kept = new Map<string, Uint8Array>();
@@ -404,7 +382,7 @@ export function createRecentChunks(read: (contentId: string, position: number) =
 
   return {
     /** Copies what is there into `target`; how many bytes, 0 past the end of the chunk or where there is none. */
-    copy({ contentId, position, offset }: PlaceInContent, target: Uint8Array): number {
+    copy({ contentId, position, offset }: Place, target: Uint8Array): number {
       const key = `${contentId} ${position}`;
       const chunk = kept.get(key) ?? read(contentId, position);
       if (chunk === undefined) return 0;
@@ -415,7 +393,6 @@ export function createRecentChunks(read: (contentId: string, position: number) =
       target.set(piece);
       return piece.length;
     },
-    /** Nobody reads the content any more. */
     forget(contentId: string): void {
       for (const key of kept.keys()) if (key.startsWith(`${contentId} `)) drop(key);
     },

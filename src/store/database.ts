@@ -24,17 +24,15 @@ const WRITER_CACHE_KIB = (8 * MIB) / KIB;
 /** The inner pages for a million pastes take some 3 MiB, more than SQLite's default of 2 MB. */
 const READER_CACHE_KIB = (4 * MIB) / KIB;
 
-/** No statement may attach a second database: nothing here needs one. */
+/** No statement may attach a second database. */
 const OPTIONS = { timeout: 5000, limits: { attach: 0 } } as const satisfies DatabaseSyncOptions;
 
 /** A damaged or tampered file must not run code, nor be walked past the ends of its cells. */
 const CAUTION = ['PRAGMA trusted_schema = OFF', 'PRAGMA cell_size_check = ON'];
 
-/**
- * Fixed by the first table. Setting auto_vacuum writes a file, which must bear our application id from its first byte:
- * a crash would otherwise leave one that looks like another program's. Not IMMEDIATE, which writes before it is set.
- */
+/** Fixed by the first table. A crash must not leave a file that does not bear our application id. */
 const LAYOUT = [
+  // Setting auto_vacuum writes a file. Not IMMEDIATE, which writes before the id is set.
   `PRAGMA page_size = ${PAGE_BYTES}`,
   'BEGIN', 'PRAGMA auto_vacuum = INCREMENTAL', `PRAGMA application_id = ${APPLICATION_ID}`, 'COMMIT',
 ];
@@ -119,9 +117,8 @@ export const OWNER_ONLY_FILE = 0o600;
 export const LOCK_WAIT_MS = 1000;
 
 /**
- * Refuses a file that another program or, unless it is to be replaced, a newer version wrote. A missing or an empty
- * file may become ours. Only for the holder of the lock: closing a file drops all locks that this process has on it
- * (https://sqlite.org/howtocorrupt.html, 2.2).
+ * A missing or an empty file may become ours, one of a newer version be replaced. Only for the holder of the lock:
+ * closing a file drops all locks that this process has on it (https://sqlite.org/howtocorrupt.html, 2.2).
  */
 export function refuseOtherFiles(path: string, purpose: 'open' | 'replace' = 'open'): void {
   const header = readHeader(path);
@@ -134,7 +131,6 @@ export function refuseOtherFiles(path: string, purpose: 'open' | 'replace' = 'op
   refuseStrange(path, { applicationId: header.readUInt32BE(APPLICATION_ID_OFFSET), version }, advice);
 }
 
-/** At most HEADER_BYTES; none when there is no file. */
 function readHeader(path: string): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
   try {

@@ -11,7 +11,7 @@ import {
   createFile, type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, lockDatabase, openReading, refuseOtherFiles,
 } from './database.ts';
 import { type Change, pasteListLookups, pasteLookups } from './pastes.ts';
-import { auditLookups, challengeLookups, contentLookups, secretLookups } from './records.ts';
+import { auditLookups, contentLookups, recordLookups } from './records.ts';
 import { MIGRATIONS } from './schema.ts';
 import {
   asStoreError, type AuditEvent, type AuditFilter, type Certificate, type CertificatePlace, type ChangedContent,
@@ -43,7 +43,7 @@ export async function openStore({ path, clock, log }: StoreOptions): Promise<Sto
   try {
     refuseOtherFiles(path);
     createFile(path);
-    const started = await startWriter(path, clock, log);
+    const started = await startWriter({ path, keepsBallast: true }, clock, log);
     writer = started;
     const reader = openReader(path, prepareLookups);
     const contents = createContentStore(reader, started, log);
@@ -247,8 +247,7 @@ export function prepareLookups(db: DatabaseSync) {
     ...pasteListLookups(db),
     ...contentLookups(db),
     ...auditLookups(db),
-    ...challengeLookups(db),
-    ...secretLookups(db),
+    ...recordLookups(db),
     ...certificateLookups(db),
     ...authorityLookups(db),
   };

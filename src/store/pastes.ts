@@ -22,8 +22,7 @@ export interface Access {
 }
 
 export function pasteCommands(db: DatabaseSync) {
-  // accessed_at is set from the start and keeps its width, so SQLite overwrites it in place and leaves the content's
-  // pages be.
+  // accessed_at is never null and keeps its width, so SQLite overwrites it in place and not the content's pages.
   const touch = db.prepare(`
     UPDATE pastes
     SET accessed_at = :atSeconds
@@ -76,7 +75,7 @@ function pasteFromRow(row: readonly [...PasteRow, ...unknown[]]): Paste {
   };
 }
 
-/** Decides first and writes after, in one transaction: a refusal has no effect. */
+/** Decides first and writes after: a refusal has no effect. */
 function prepareCreation(db: DatabaseSync) {
   const insert = db.prepare(`
     INSERT INTO pastes (id, owner, mime_type, size, sha256, created_at, expires_at, burn_after_read, password_hash,
@@ -132,27 +131,21 @@ function prepareAdoption(db: DatabaseSync): (content: Pick<NewPaste, 'contentId'
   };
 }
 
-/**
- * Marks the chunks of removed pastes as orphans. `rows` hold `contentId` and come from all(), not get(): get() can
- * report rows of a change whose commit failed (nodejs/node#63311).
- */
-function prepareOrphaning(db: DatabaseSync): (rows: readonly unknown[]) => readonly string[] {
+/** Marks what pastes had as orphaned. Rows of a change are never from get(), which can lie (nodejs/node#63311). */
+function prepareOrphaning(db: DatabaseSync) {
   const orphan = db.prepare('INSERT INTO orphans (content_id) VALUES (:contentId)');
-  return (rows) => {
-    const orphanedContentIds = [];
-    for (const { contentId } of rows as readonly { contentId: string | null }[]) {
-      if (contentId === null) continue;
-      orphan.run({ contentId });
-      orphanedContentIds.push(contentId);
-    }
-    return orphanedContentIds;
+  return (rows: readonly object[]): readonly string[] => {
+    const contentIds = (rows as { contentId: string | null }[]).map(({ contentId }) => contentId);
+    const orphaned = contentIds.filter((contentId) => contentId !== null);
+    for (const contentId of orphaned) orphan.run({ contentId });
+    return orphaned;
   };
 }
 
 /** For statements that remove pastes: how many were removed. */
-function prepareRemoving(db: DatabaseSync): (rows: readonly unknown[]) => Change<number> {
+function prepareRemoving(db: DatabaseSync) {
   const orphan = prepareOrphaning(db);
-  return (rows) => ({ outcome: rows.length, orphanedContentIds: orphan(rows) });
+  return (rows: readonly object[]): Change<number> => ({ outcome: rows.length, orphanedContentIds: orphan(rows) });
 }
 
 /** The claim that makes burning happen once; `passwordHash` is the one that was checked, null without a password. */
@@ -217,15 +210,19 @@ function prepareUpdate(db: DatabaseSync) {
   return (update: PasteUpdate): Change<UpdateOutcome> => {
     const { id, changes, terms } = update;
     const before = select(id, terms.nowSeconds);
-    if (before === undefined) return { outcome: { refused: 'pasteNotFound' }, orphanedContentIds: [] };
+    if (before === undefined) return unchanged({ refused: 'pasteNotFound' });
     const refused = refusal(before, update);
-    if (refused !== undefined) return { outcome: refused, orphanedContentIds: [] };
+    if (refused !== undefined) return unchanged(refused);
     if (changes.content !== undefined) storage.record(changes.content, terms);
     const orphanedContentIds = write(before, changes);
     const paste = select(id, -Infinity);
     if (paste === undefined) throw new Error('an updated paste is not there');
     return { outcome: { refused: null, paste }, orphanedContentIds };
   };
+}
+
+function unchanged<Outcome>(outcome: Outcome): Change<Outcome> {
+  return { outcome, orphanedContentIds: [] };
 }
 
 /** Writes the changes; gives the contents that no paste refers to any more. */
@@ -276,9 +273,9 @@ function prepareDeletion(db: DatabaseSync) {
   const audit = prepareAudit(db);
   return ({ id, by, nowSeconds, asAdmin }: PasteDeletion): Change<DeletionOutcome> => {
     const paste = select(id, nowSeconds);
-    if (paste === undefined) return { outcome: { refused: 'pasteNotFound' }, orphanedContentIds: [] };
+    if (paste === undefined) return unchanged({ refused: 'pasteNotFound' });
     const isOwn = paste.owner === by;
-    if (!isOwn && asAdmin === null) return { outcome: { refused: 'permissionDenied' }, orphanedContentIds: [] };
+    if (!isOwn && asAdmin === null) return unchanged({ refused: 'permissionDenied' });
     const audited = isOwn ? null : asAdmin && { ...asAdmin, details: { ...asAdmin.details, owner: paste.owner } };
     if (audited !== null) audit(audited);
     return { outcome: { refused: null, audited }, orphanedContentIds: orphan(remove.all({ id })) };

@@ -36,7 +36,6 @@ export function contentLookups(db: DatabaseSync) {
       AND position = :position`);
   const orphans = db.prepare('SELECT content_id AS contentId FROM orphans');
   return {
-    /** Whether a paste refers to the content. */
     isAdopted: (contentId: string) => adopted.get({ contentId }) !== undefined,
     readChunk: (contentId: string, position: number) => (
       chunk.get({ contentId, position })?.['bytes'] as Uint8Array | undefined
@@ -45,9 +44,9 @@ export function contentLookups(db: DatabaseSync) {
   };
 }
 
-export interface Chunk {
+/** `position` counts from 0. */
+interface Chunk {
   readonly contentId: string;
-  /** From 0. */
   readonly position: number;
   readonly bytes: Uint8Array;
   readonly quota: UploadQuota | null;
@@ -55,10 +54,7 @@ export interface Chunk {
 
 type Quotas = ReturnType<typeof prepareQuotas>;
 
-/**
- * Which chunks the quota has room for. What admitted uploads declared and have not written yet counts as taken: of
- * uploads that race for the last room, some then succeed, where otherwise all would fail halfway.
- */
+/** What admitted uploads still have to write counts as taken: otherwise all that race for the last room would fail. */
 function prepareQuotas(db: DatabaseSync) {
   const usage = prepareUsage(db);
   const promisedBytes = new Map<string, number>();
@@ -115,10 +111,7 @@ function prepareDiscardChunks(db: DatabaseSync, quotas: Quotas) {
   };
 }
 
-// The audit log. What is worth an entry is decided in pastes/; entries are written with what they record, in the same
-// transaction.
-
-/** For commands that must be answered for. */
+/** For commands that must be answered for: their entry is written in their transaction. */
 export function prepareAudit(db: DatabaseSync): (event: AuditEvent) => void {
   const insert = db.prepare(`
     INSERT INTO audit (time, event, outcome, client_id, client_ip, details)
@@ -156,7 +149,7 @@ function fromAuditRow(row: Record<string, unknown>): AuditEntry {
 
 /** For commands that sell something for work: a challenge is spent in the transaction of what it buys. */
 export function prepareSpending(db: DatabaseSync) {
-  const { isSpent } = challengeLookups(db);
+  const { isSpent } = recordLookups(db);
   const spend = db.prepare('INSERT INTO spent_challenges (nonce, expires_at) VALUES (:nonce, :expiresAt)');
   return {
     /** Why the challenge can't buy anything, or not any more. */
@@ -164,20 +157,20 @@ export function prepareSpending(db: DatabaseSync) {
       if (nowSeconds >= spendableUntil) return { refused: 'powExpired' };
       return isSpent(nonce) ? { refused: 'powAlreadyUsed' } : undefined;
     },
-    /** Uses up a challenge that was not refused. */
     spend: ({ nonce, expiresAt }: SpentChallenge) => spend.run({ nonce, expiresAt }),
   };
 }
 
-export function challengeLookups(db: DatabaseSync) {
+export function recordLookups(db: DatabaseSync) {
   const spent = db.prepare('SELECT 1 FROM spent_challenges WHERE nonce = :nonce');
-  return { isSpent: (nonce: string) => spent.get({ nonce }) !== undefined };
+  const secret = db.prepare('SELECT value FROM secrets WHERE name = :name');
+  return {
+    isSpent: (nonce: string) => spent.get({ nonce }) !== undefined,
+    findSecret: (name: string) => secret.get({ name })?.['value'] as Uint8Array | undefined,
+  };
 }
 
-/**
- * For commands that store content: what was stored when, by the digest of its content. Outlives the pastes themselves,
- * so that deleting and storing again does not go round the duplicate throttle.
- */
+/** The duplicate throttle. Its records outlive pastes, so that storing what was deleted does not go round it. */
 export function prepareSubmissions(db: DatabaseSync) {
   // Never more rows than decide the question.
   const recent = db.prepare(`
@@ -190,11 +183,8 @@ export function prepareSubmissions(db: DatabaseSync) {
   const insert = db.prepare('INSERT INTO submissions (sha256, stored_at) VALUES (:sha256, :nowSeconds)');
   return {
     /** When one more would exceed the limit: how many there are, and when one of them leaves the window. */
-    refusal(
-      sha256: Uint8Array,
-      nowSeconds: number,
-      { max, windowSeconds }: DuplicateLimit,
-    ): Refused<'duplicateContent'> | undefined {
+    refusal(sha256: Uint8Array, nowSeconds: number, limit: DuplicateLimit): Refused<'duplicateContent'> | undefined {
+      const { max, windowSeconds } = limit;
       const stored = recent.all({ sha256, sinceSeconds: nowSeconds - windowSeconds, max });
       if (stored.length < max) return undefined;
       const oldestCounted = Number(stored.at(-1)?.['storedAt']);
@@ -208,16 +198,26 @@ export function prepareSubmissions(db: DatabaseSync) {
   };
 }
 
-/** Each but the first removes at most `limit` rows that had run out by then, and says how many those were. */
 export function recordCommands(db: DatabaseSync) {
+  const insert = db.prepare(`
+    INSERT INTO secrets (name, value)
+    VALUES (:name, :value)
+    ON CONFLICT DO NOTHING`);
+  const { findSecret } = recordLookups(db);
   return {
     recordAudit: prepareAudit(db),
     removeOldAudit: preparePruning(db, 'audit', 'id', 'time'),
     removeExpiredChallenges: preparePruning(db, 'spent_challenges', 'rowid', 'expires_at'),
     removeOldSubmissions: preparePruning(db, 'submissions', 'rowid', 'stored_at'),
+    /** A key that must be found again after a restart: the one given, when there was none of that name. */
+    keepSecret({ name, value }: { name: string; value: Uint8Array }): Uint8Array {
+      insert.run({ name, value });
+      return findSecret(name)!;
+    },
   };
 }
 
+/** Removes at most `limit` rows that had run out by then; how many those were. */
 function preparePruning(db: DatabaseSync, table: string, key: string, time: string) {
   const remove = db.prepare(`
     DELETE FROM ${table}
@@ -228,26 +228,4 @@ function preparePruning(db: DatabaseSync, table: string, key: string, time: stri
       ORDER BY ${time}
       LIMIT :limit)`);
   return (step: { untilSeconds: number; limit: number }) => Number(remove.run(step).changes);
-}
-
-// Keys that the service makes for itself and must find again after a restart, such as the one that signs challenges.
-
-export function secretCommands(db: DatabaseSync) {
-  const insert = db.prepare(`
-    INSERT INTO secrets (name, value)
-    VALUES (:name, :value)
-    ON CONFLICT DO NOTHING`);
-  const { findSecret } = secretLookups(db);
-  return {
-    /** The value under that name: the one given, when there was none. */
-    keepSecret({ name, value }: { name: string; value: Uint8Array }): Uint8Array {
-      insert.run({ name, value });
-      return findSecret(name)!;
-    },
-  };
-}
-
-export function secretLookups(db: DatabaseSync) {
-  const select = db.prepare('SELECT value FROM secrets WHERE name = :name');
-  return { findSecret: (name: string) => select.get({ name })?.['value'] as Uint8Array | undefined };
 }

@@ -8,7 +8,7 @@ import type { RefusalFields, RefusalName } from '../core/refusals.ts';
 /** A paste without its content, which has `size` bytes. Times are Unix seconds. */
 export interface Paste {
   readonly id: string;
-  /** Fingerprint of the creator; null when it was anonymous. */
+  /** Fingerprint of the creator; null when anonymous. */
   readonly owner: string | null;
   readonly mimeType: string;
   readonly size: number;
@@ -71,12 +71,11 @@ export interface DuplicateLimit {
   readonly windowSeconds: number;
 }
 
-/** What is decided in the transaction that stores a paste, in this order. */
+/** What is decided in the transaction that stores a paste, in this order; null for what is not asked. */
 export interface CreationTerms {
-  /** null when no work was asked for. */
   readonly spend: SpentChallenge | null;
   readonly duplicates: DuplicateLimit | null;
-  /** The quota, see exceedsQuota; null for none. */
+  /** The quota, see exceedsQuota. */
   readonly maxStoredBytes: number | null;
 }
 
@@ -89,7 +88,6 @@ export type Refused<Name extends string = RefusalName> = Name extends string
   ? { readonly refused: Name; readonly fields?: RefusalFields; readonly retryAfterSeconds?: number }
   : never;
 
-/** A call that was carried out. */
 export type Done<Answer = object> = Answer & { readonly refused: null };
 
 export type SpendingRefusal = 'powAlreadyUsed' | 'powExpired';
@@ -156,7 +154,7 @@ export interface Page {
   readonly offset: number;
 }
 
-/** A page, and how many match in all. */
+/** `total` is how many match in all. */
 export interface Listed<Item> {
   readonly items: readonly Item[];
   readonly total: number;
@@ -210,22 +208,20 @@ export interface NewCertificate extends Omit<Certificate, 'isAdmin' | 'revokedAt
 /** A certificate to record. Whether it makes an admin is decided when it is. */
 export interface Issuance {
   readonly certificate: NewCertificate;
-  /** null when no work was asked for. */
   readonly spend: SpentChallenge | null;
   /** Records it only when no certificate was ever issued before. */
   readonly onlyFirst?: boolean;
   readonly issued: AuditEvent;
-  /** Recorded beside it when the certificate is the first one ever, and so the admin's. */
+  /** Recorded as well when the certificate is the first one ever, and so the admin's. */
   readonly granted: AuditEvent;
 }
 
 /** Where a certificate is in the order of their ends. */
 export type CertificatePlace = Pick<Certificate, 'expiresAt' | 'serial'>;
 
-/** The one authority there is. Times are Unix seconds. */
+/** The one authority there is, its certificate in DER. Times are Unix seconds. */
 export interface StoredAuthority {
   readonly commonName: string;
-  /** DER. */
   readonly certificate: Uint8Array;
   /** As authority/keys.ts locks it. */
   readonly lockedKey: Uint8Array;
@@ -234,12 +230,11 @@ export interface StoredAuthority {
   readonly expiresAt: number;
 }
 
-/** A revocation list that was made. */
+/** A revocation list, old once the store's `revokedCount` is another. */
 export interface StoredCrl {
   readonly number: number;
   readonly der: Uint8Array;
   readonly thisUpdate: number;
-  /** What the store's revokedCount was when it was made: it is old when this differs. */
   readonly revokedCount: number;
 }
 
@@ -252,7 +247,7 @@ export const SQLITE = {
 
 const FAILURES: ReadonlySet<number> = new Set(Object.values(SQLITE));
 
-/** SQLITE_IOERR_SHMSIZE: how a full disk shows when there is no room for the index of the log. */
+/** How a full disk shows when there is no room for the index of the log. */
 const SQLITE_IOERR_SHMSIZE = 4874;
 
 /** `full`: no room now, on the disk or in the quota. `unavailable`: the storage fails. Nothing was stored. */
@@ -273,10 +268,9 @@ export class DatabaseRefusedError extends Error {
   override readonly name = 'DatabaseRefusedError';
 }
 
-/** Another process has the database open. */
+/** Another process has the database open, and as long as it does the file `lockPath`. */
 export class DatabaseInUseError extends Error {
   override readonly name = 'DatabaseInUseError';
-  /** The file that the other process has open as long as it has the database. */
   readonly lockPath: string | undefined;
 
   constructor(message: string, lockPath?: string) {

@@ -23,8 +23,7 @@ function write({ path, keepsBallast }: WriterSetup): void {
     db = openWithRoom(path, ballast);
     executor = new Executor(db, ballast);
   } catch (error) {
-    report(refusal(error));
-    return;
+    return report(refusal(error));
   }
   // Anything thrown from here on is an error of the program: it ends the thread, and the other end says so.
   port!.on('message', (request: Request) => {

@@ -1,6 +1,5 @@
-// Opens the store for a command of the command line, beside a running server or where nobody serves. Offers only what a
-// second process may do: nothing here discards content or cleans up, since leases and orphans are known to the server
-// alone. The server's own way in is open.ts.
+// Opens the store for a command of the command line, beside a running server or where nobody serves. Nothing here
+// discards content or cleans up: who reads what is known to the server alone. The server's own way in is open.ts.
 
 import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
@@ -24,10 +23,7 @@ export interface VisitOptions extends StoreOptions {
 
 export type VisitedStore = ReturnType<typeof assemble>;
 
-/**
- * Where nobody has the database, makes and migrates it under the server's lock, which is free again when this resolves.
- * Beside a server, writes queue up with the server's own by SQLite's locking. Rejects as openStore does.
- */
+/** Makes and migrates the database where nobody has it; SQLite locks beside a server. Rejects as openStore does. */
 export async function visitStore({ path, clock, log, ifMissing }: VisitOptions): Promise<VisitedStore> {
   if (ifMissing === 'refuse') requireDatabase(path);
   const lock = lockUnlessServed(path);
@@ -37,8 +33,9 @@ export async function visitStore({ path, clock, log, ifMissing }: VisitOptions):
       refuseOtherFiles(path);
       createFile(path);
     }
-    writer = await startWriter(path, clock, log, { keepsBallast: false });
+    writer = await startWriter({ path, keepsBallast: false }, clock, log);
     const visited = assemble(path, writer);
+    // A server may start beside the command from now on.
     lock?.release();
     return visited;
   } catch (error) {
@@ -140,7 +137,6 @@ function statsLookups(db: DatabaseSync, path: string) {
   return {
     /** All that are stored, expired ones that have not been removed included. */
     countPastes: (nowSeconds: number) => ({ ...(pastes.get({ nowSeconds }) as PasteCounts), ...countOptions() }),
-    /** Valid certificates that make their holder an admin. */
     countAdmins: (nowSeconds: number) => Number(admins.get({ nowSeconds })?.['admins']),
     countAudit: () => audit.get() as Counts<'entries'> & Moments<'oldestTime' | 'newestTime'>,
     /** `unusedBytes` are inside the database, to be used again or given back by the cleanup. */
@@ -235,7 +231,7 @@ function contentsOf(db: DatabaseSync) {
   };
 }
 
-/** `path` is the database's; its folder must exist. */
+/** The folder must exist. */
 export function measureRoom(path: string) {
   return {
     walBytes: fileBytes(`${path}-wal`),

@@ -9,10 +9,7 @@ import type {
 } from './batch.ts';
 import { CHUNK_BYTES, DatabaseRefusedError, describe, StoreError } from './store.ts';
 
-/**
- * `prompt`: small, and a request waits for it: first in every batch. `bulk`: large or in no hurry: has the rest of the
- * batch. `alone`: outside any transaction, between two batches.
- */
+/** `prompt`: small, a request waits, first in a batch. `bulk`: large or in no hurry, last. `alone`: between batches. */
 export type Lane = 'prompt' | 'bulk' | 'alone';
 
 const LANES: Readonly<Record<CommandName, Lane>> = {
@@ -24,16 +21,13 @@ const LANES: Readonly<Record<CommandName, Lane>> = {
   probe: 'alone', truncateWal: 'alone', releasePages: 'alone', optimize: 'alone', restoreBallast: 'alone',
 };
 
-/** Far more than connections and cleanup can have waiting: only a caller that does not await gets here. */
+/** Far more than connections and cleanup can have waiting. */
 const MAX_WAITING = 10_000;
 
 /** A disk that takes so long for one batch counts as not working. */
 const STALLED_AFTER_MS = 10_000;
 
-/**
- * So many prompt commands are sent at once, even behind a batch that is under way: then both threads have work. When
- * they waited for each other, each used half a core.
- */
+/** So many are sent even behind a batch that is under way: threads that waited for each other used half a core each. */
 export const MIN_AHEAD_COMMANDS = 16;
 
 /** A third batch in flight only makes batches smaller. */
@@ -42,23 +36,16 @@ const MAX_UNDER_WAY = 2;
 /** A batch that takes longer shows a slow disk. Nothing goes ahead then: every commit would cost that once more. */
 const SLOW_BATCH_MS = 10;
 
-/**
- * On a slow disk the next batch waits for the clients who were just answered, at most for this part of the last batch's
- * time. Otherwise two groups of clients would take turns, each waiting for the other's commit.
- */
+/** Of the last batch's time. Without gathering, two groups of clients would take turns, each waiting for the other. */
 const GATHERING_PART = 1 / 4;
 const MAX_GATHERING_MS = 10;
 
 /**
  * `resting`: nothing is under way or waits. `scheduled`: what waits goes at the end of this turn of the event loop, so
- * that the few requests that arrived in it share a commit. `gathering`: the disk is slow, so those who were just
- * answered are waited for. `writing`: the thread has batches, and what comes waits or goes ahead. `ended`: there is no
- * thread any more.
+ * that what arrived in it shares a commit. `gathering`: the disk is slow, so the clients who were just answered are
+ * waited for. `writing`: the thread has batches, and what comes waits or goes ahead. `ended`: the thread has.
  */
 type Phase = 'resting' | 'scheduled' | 'gathering' | 'writing' | 'ended';
-
-/** `failed`: the last write did. `stalled`: it has not come back. `ended`: there is no thread, or no more. */
-export type WriterState = 'working' | 'failed' | 'stalled' | 'ended';
 
 interface Waiting extends Queued {
   readonly command: Command;
@@ -87,7 +74,7 @@ export class Writer {
   #fault: string | undefined;
   #whenIdle: () => void = () => {};
 
-  /** The worker must have reported that it has opened the database; see startWriter. */
+  /** The worker has opened the database; see startWriter. */
   constructor(worker: Worker, clock: Clock, log: Log) {
     this.#worker = worker;
     this.#clock = clock;
@@ -100,10 +87,7 @@ export class Writer {
     worker.unref();
   }
 
-  /**
-   * Resolves when it is durable. Rejects with a StoreError, or with the error of the program that it ran into. `bytes`
-   * of content are written or cleared.
-   */
+  /** Resolves when it is durable. Rejects with a StoreError, or with an error of this program. */
   run<Name extends CommandName>(
     name: Name,
     params: Parameters<Commands[Name]>[0],
@@ -124,7 +108,8 @@ export class Writer {
     return this.#underWay.reduce((sum, batch) => sum + batch.length, this.#queue.length);
   }
 
-  state(): WriterState {
+  /** `failed`: the last write did. `stalled`: it has not come back. */
+  state(): 'working' | 'failed' | 'stalled' | 'ended' {
     if (this.#hasEnded()) return 'ended';
     if (this.#underWay.length > 0 && this.#busyMs() > STALLED_AFTER_MS) return 'stalled';
     return this.#last.failed ? 'failed' : 'working';
@@ -165,11 +150,6 @@ export class Writer {
     this.#enter('scheduled', setImmediate(() => this.#send()));
   }
 
-  #gather(count: number, milliseconds: number): void {
-    this.#gatheredCount = count;
-    this.#enter('gathering', setTimeout(() => this.#schedule(), milliseconds));
-  }
-
   #send(): void {
     const batch = this.#queue.take();
     const [first] = batch;
@@ -199,7 +179,9 @@ export class Writer {
     const promptCount = oldest.filter(({ lane }) => lane === 'prompt').length;
     this.#last.wasSlow = busyMs > SLOW_BATCH_MS;
     if (this.#last.wasSlow && promptCount > 0 && this.#underWay.length === 0) {
-      this.#gather(promptCount + this.#queue.prompt, Math.min(busyMs * GATHERING_PART, MAX_GATHERING_MS));
+      this.#gatheredCount = promptCount + this.#queue.prompt;
+      const waitMs = Math.min(busyMs * GATHERING_PART, MAX_GATHERING_MS);
+      this.#enter('gathering', setTimeout(() => this.#schedule(), waitMs));
     }
     this.#begunMs = this.#clock.monotonicMs();
     this.#settle(oldest, answers);
@@ -216,27 +198,22 @@ export class Writer {
       else reject(errorOf(answer));
     }
     this.#last.failed = answers.some((answer) => !answer.done && answer.failure !== null);
-    if (this.waiting === 0) this.#rest();
-  }
-
-  /** An idle thread does not keep the process alive. */
-  #rest(): void {
+    if (this.waiting > 0) return;
+    // An idle thread does not keep the process alive.
     if (!this.#closing) this.#worker.unref();
     this.#whenIdle();
   }
 
   #end(): void {
     this.#enter('ended');
-    if (this.#fault !== undefined || !this.#closing || this.waiting > 0) this.#logEnd(this.#fault ?? 'exited');
+    if (this.#fault !== undefined || !this.#closing || this.waiting > 0) {
+      const details = { reason: this.#fault ?? 'exited' };
+      this.#log({ level: 'error', logger: 'store', event: 'writer thread ended', outcome: 'failure', details });
+    }
     // Whether what was under way became durable is unknown until the database is opened again.
     const error = unavailable('the writer thread has ended');
     for (const { reject } of [...this.#underWay.splice(0).flat(), ...this.#queue.takeAll()]) reject(error);
     this.#whenIdle();
-  }
-
-  #logEnd(reason: string): void {
-    const event = 'writer thread ended';
-    this.#log({ level: 'error', logger: 'store', event, outcome: 'failure', details: { reason } });
   }
 }
 
@@ -250,12 +227,7 @@ function errorOf({ failure, error }: Extract<Answer, { done: false }>): unknown 
 }
 
 /** Resolves when the database is open; rejects with DatabaseRefusedError or StoreError, and the thread is gone then. */
-export async function startWriter(
-  path: string,
-  clock: Clock,
-  log: Log,
-  { keepsBallast } = { keepsBallast: true },
-): Promise<Writer> {
+export async function startWriter({ path, keepsBallast }: Omit<WriterSetup, 'kind'>, clock: Clock, log: Log) {
   const setup: WriterSetup = { kind: 'write', path, keepsBallast };
   const worker = startThread('store writer', setup);
   const exited = new Promise((resolve) => worker.once('exit', resolve));
@@ -271,12 +243,10 @@ export function startThread(name: string, task: object): Worker {
   return new Worker(new URL('./thread.ts', import.meta.url), { name, workerData: task, env: {} });
 }
 
-/**
- * Undefined when the thread ends without a report; rejects with the error that it ended with. Not by `once` of
- * node:events, which resolves some turns later: on a busy thread the end would win over the message before it.
- */
+/** Undefined when the thread ends without a report; rejects with the error that it ended with. */
 export function firstReport<AnyReport = Report>(worker: Worker): Promise<AnyReport | undefined> {
   return new Promise((resolve, reject) => {
+    // `once` of node:events resolves some turns later: on a busy thread the end would win over the message before it.
     worker.once('message', resolve).once('error', reject).once('exit', () => resolve(undefined));
   });
 }
@@ -286,22 +256,19 @@ export function errorOfThread({ failure, message }: ThreadRefusal, prefix = ''):
   return new StoreError(failure, `${prefix}${message}`);
 }
 
-/** More commits in one transaction gain little, and make the first of them wait for the last. */
+/** More in one transaction gain little, and make the first of them wait for the last. */
 export const MAX_BATCH_COMMANDS = 256;
 
 /** Content in one transaction: a small write waits for two such at most. A single command may carry more. */
 export const MAX_BATCH_BYTES = 2 * MIB;
 
+/** A command that writes or clears so many bytes of content. */
 interface Queued {
   readonly lane: Lane;
-  /** Bytes of content that the command writes or clears. */
   readonly bytes: number;
 }
 
-/**
- * Where commands wait, each lane in its order. `prompt` goes before `bulk`; at least one of `bulk` goes with every
- * batch, and `alone` has every second turn, so no lane waits for ever.
- */
+/** Each lane waits in its order, and none for ever: one of `bulk` goes with every batch, `alone` every second time. */
 export class Queue<Entry extends Queued> {
   readonly #lanes: Record<Lane, Entry[]> = { prompt: [], bulk: [], alone: [] };
   #lastWasAlone = false;
@@ -310,7 +277,6 @@ export class Queue<Entry extends Queued> {
     return this.prompt + this.#lanes.bulk.length + this.#lanes.alone.length;
   }
 
-  /** How many wait in the lane `prompt`. */
   get prompt(): number {
     return this.#lanes.prompt.length;
   }
@@ -330,7 +296,6 @@ export class Queue<Entry extends Queued> {
     return batch;
   }
 
-  /** Everything, in no order. */
   takeAll(): Entry[] {
     return Object.values(this.#lanes).flatMap((waiting) => waiting.splice(0));
   }
@@ -368,7 +333,6 @@ export function createChunkBuffers() {
       if (!taken.delete(buffer) || kept.length === MAX_KEPT_BUFFERS) return;
       kept.push(buffer as SharedArrayBuffer);
     },
-    /** How many are taken. */
     get taken() {
       return taken.size;
     },
@@ -378,10 +342,7 @@ export function createChunkBuffers() {
 /** Some fifty small pastes: little memory, should one of them be held for long. */
 const PARCEL_BYTES = 64 * KIB;
 
-/**
- * Copies small bytes into shared memory, where many lie together: a buffer for each, cloned for the other thread, costs
- * more than the bytes. Nothing is written to a copy again.
- */
+/** Copies small bytes into shared memory, many to a buffer: one for each would cost more than the bytes. */
 export function createParcels(): (bytes: Uint8Array) => Uint8Array {
   let parcel = new SharedArrayBuffer(0);
   let usedBytes = 0;

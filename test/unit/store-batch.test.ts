@@ -62,7 +62,11 @@ test('carryOut: without a failure there are no savepoints; with one, everything 
   const { params } = createCommand(10);
   const twice: Command = { name: 'createPaste', params };
   assert.deepEqual(failuresOf(executor.carryOut([createCommand(10), twice, twice, createCommand(10)])), ['done', 'done', null, 'done']);
-  assert.deepEqual(statements, ['BEGIN IMMEDIATE', 'ROLLBACK', 'BEGIN IMMEDIATE', 'COMMIT']);
+  const [open, release] = ['SAVEPOINT command', 'RELEASE command'];
+  assert.deepEqual(statements, [
+    'BEGIN IMMEDIATE', 'ROLLBACK', 'BEGIN IMMEDIATE',
+    open, release, open, release, open, 'ROLLBACK TO command', release, open, release, 'COMMIT',
+  ]);
   assert.equal(stored(), 3);
 });
 
