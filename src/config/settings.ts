@@ -13,11 +13,10 @@ export const VERSION = '1.5.0';
 type Unit = 'bytes' | 'seconds' | 'bits' | 'count' | 'days' | 'per window' | 'bytes per second' | 'port' | 'factor';
 
 /** `standIn` is a name that hosting platforms set, which counts where ours is not set. */
-interface Bounds {
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly standIn?: string;
-}
+type Bounds = Readonly<{ minimum?: number; maximum?: number; standIn?: string }>;
+
+/** Text that `pattern` takes whole; `expected` says in words what that is. */
+type Form = Readonly<{ pattern: RegExp; expected: string; standIn?: string }>;
 
 /** Larger than any sensible value, and still exact in arithmetic with milliseconds. */
 const LARGEST = 2 ** 40;
@@ -66,13 +65,7 @@ function flag(name: string, fallback: boolean, meaning: string) {
   return { kind: 'flag' as const, name, fallback, unit: 'flag', meaning, expected, parse };
 }
 
-/** Text that `pattern` takes whole; `expected` says in words what that is. */
-function text(
-  name: string,
-  fallback: string,
-  meaning: string,
-  { pattern, ...words }: { readonly pattern: RegExp; readonly expected: string; readonly standIn?: string },
-) {
+function text(name: string, fallback: string, meaning: string, { pattern, ...words }: Form) {
   const parse = (given: string) => (pattern.test(given) ? given : undefined);
   return { kind: 'text' as const, name, fallback, unit: 'text', meaning, parse, ...words };
 }

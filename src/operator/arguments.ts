@@ -106,6 +106,10 @@ function unknown(what: string, name: string, known: readonly string[]): UsageErr
   return new UsageError(`unknown ${what} ${JSON.stringify(name)}${didYouMean(name, known)}`);
 }
 
+export function wrongValue(option: string, expected: string, given: string): UsageError {
+  return new UsageError(`${option} takes ${expected}: not ${JSON.stringify(given)}`);
+}
+
 /** The value as a whole number within the bounds; the fallback when it is not given. Throws UsageError. */
 export function wholeNumber(
   { values }: Given,

@@ -17,9 +17,11 @@ import { isoSeconds, unixSeconds } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';
 import { hostOf } from '../http/engine/head.ts';
 import { statusOf } from '../pastes/identity.ts';
-import { wholeNumber } from './arguments.ts';
-import { createNewFile, READABLE_BY_ALL, readText, replaceFile, requireSecretOutput } from './files.ts';
-import { findCertificate, inSession, OPERATOR, type OperatorSession } from './session.ts';
+import { wholeNumber, wrongValue } from './arguments.ts';
+import {
+  createNewFile, findCertificate, inSession, OPERATOR, type OperatorSession, READABLE_BY_ALL, readText, replaceFile,
+  requireSecretOutput,
+} from './session.ts';
 import { alignColumns, CommandError, type Given, report, type Run, type Terminal, UsageError } from './terminal.ts';
 
 /** As in the body of POST /register. */
@@ -176,6 +178,8 @@ export const selfSigned: Run = async (terminal, given) => {
   keyFile.keep();
   const fingerprint = shownFingerprint(certificate);
   const shownNames = names.map(({ name }) => name);
+  // A client can't ask for a pattern such as *.example.
+  const askable = shownNames.find((name) => !name.startsWith('*')) ?? shownNames[0]!.replace('*', 'paste');
   const lines = [
     `Wrote ${certificatePath} and ${keyPath}.`,
     `names        ${shownNames.join(', ')}`,
@@ -186,7 +190,7 @@ export const selfSigned: Run = async (terminal, given) => {
     `  ${SETTINGS.tlsCertPath.name}=${certificatePath}`,
     `  ${SETTINGS.tlsKeyPath.name}=${keyPath}`,
     'Clients need the certificate to trust it:',
-    `  curl --cacert ${certificatePath} https://${hostOf(exampleHost(shownNames), SETTINGS.port.fallback)}/`,
+    `  curl --cacert ${certificatePath} https://${hostOf(askable, SETTINGS.port.fallback)}/`,
   ];
   report(terminal.stdout, given, {
     certificate_file: certificatePath, key_file: keyPath, names: shownNames, serial,
@@ -200,18 +204,10 @@ function readNames(text: string): ServerName[] {
   const names = new Map<string, ServerName>();
   for (const item of text.split(',').map((part) => part.trim())) {
     const name = parseServerName(item);
-    if (name === undefined) {
-      const expected = 'host names and addresses, such as paste.example,192.0.2.1';
-      throw new UsageError(`--host takes ${expected}: not ${JSON.stringify(item)}`);
-    }
+    const expected = 'host names and addresses, such as paste.example,192.0.2.1';
+    if (name === undefined) throw wrongValue('--host', expected, item);
     names.set(name.name, name);
   }
   if (names.size > MAX_NAMES) throw new UsageError(`--host takes at most ${MAX_NAMES} names`);
   return [...names.values()];
-}
-
-/** One that a client can really ask for: no pattern. */
-function exampleHost(names: readonly string[]): string {
-  const name = names.find((candidate) => !candidate.startsWith('*')) ?? names[0]!;
-  return name.replace('*', 'paste');
 }

@@ -17,9 +17,9 @@ import { adminDoubt, authorityDoubt } from '../pastes/upkeep.ts';
 import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
 import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store.ts';
 import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/visit.ts';
-import { wholeNumber } from './arguments.ts';
-import { attempt, readText } from './files.ts';
-import { CommandError, EXIT, report, type Run, showBytes, type Terminal, UsageError } from './terminal.ts';
+import { wholeNumber, wrongValue } from './arguments.ts';
+import { attempt, readText } from './session.ts';
+import { CommandError, EXIT, report, type Run, showBytes, type Terminal } from './terminal.ts';
 
 /** `warn`: works, and someone should look. `fail`: does not work, or will not be safe. No text says a secret. */
 export interface Finding {
@@ -298,10 +298,8 @@ function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
 function byUrl(text: string): Asked {
   if (text.startsWith('unix:/')) return overSocket(text.slice('unix:'.length), undefined);
   const service = parseServiceUrl(text);
-  if (service === undefined) {
-    const expected = 'an address such as https://paste.example or unix:/run/pasted/http';
-    throw new UsageError(`--url takes ${expected}: not ${JSON.stringify(text)}`);
-  }
+  const expected = 'an address such as https://paste.example or unix:/run/pasted/http';
+  if (service === undefined) throw wrongValue('--url', expected, text);
   const { url, isTls, host, port, prefix } = service;
   const target = { place: { host, port }, host: hostOf(host, port), path: `${prefix}/health` };
   return { ...target, name: `${url}/health`, tls: isTls ? {} : undefined };

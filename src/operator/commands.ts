@@ -84,7 +84,7 @@ export const COMMANDS: readonly Command[] = [
       '`pasted restore` puts the copy back.',
     operands: [FILE], options: [{ name: '--force', meaning: 'replace FILE when there is one' }, JSON_OPTION],
     examples: ['pasted backup /srv/backup/pasted.db --force', '(umask 077; pasted backup - | gzip > pasted.db.gz)'],
-    load: async () => (await import('./backup.ts')).backup,
+    load: async () => (await import('./database.ts')).backup,
   }),
   command('restore', 'put a backup in the place of the database', {
     description:
@@ -93,7 +93,7 @@ export const COMMANDS: readonly Command[] = [
       'it when you no longer need it. What was deleted, read, burned or revoked since the backup is as it was then.',
     operands: [FILE], options: [JSON_OPTION],
     examples: ['pasted restore /srv/backup/pasted.db', 'gunzip < pasted.db.gz | pasted restore -'],
-    load: async () => (await import('./backup.ts')).restore,
+    load: async () => (await import('./database.ts')).restore,
   }),
   command('prune', 'remove what has expired, and give its room back', {
     description:

@@ -1,19 +1,154 @@
-// `pasted prune`: the server's own upkeep at once, where no server runs. `pasted stats`: what the service holds, in
-// numbers. `pasted audit`: the audit log, with the filters of GET /audit.
+// The commands about the database as a whole: `pasted backup` and `restore`, whose copying and exchanging is done by
+// store/backup.ts; `prune`, the server's own upkeep at once where no server runs; `stats`; and `audit`.
 
+import { accessSync, constants, createReadStream, lstatSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { type Config, VERSION } from '../config/settings.ts';
 import { countNothing, type Log } from '../core/events.ts';
-import { DAY_SECONDS, HOUR_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
+import { DAY_SECONDS, HOUR_SECONDS, isoSeconds, MIB, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { presentAuditEntry } from '../http/present.ts';
 import { storeTasks } from '../pastes/upkeep.ts';
+import { type BackupDraft, draftBackup, restoreDatabase, SIDE_FILES } from '../store/backup.ts';
 import { fileBytes, requireDatabase } from '../store/database.ts';
 import { openStore, type Store } from '../store/open.ts';
-import { type AuditEntry, type AuditFilter, countedBytes, DatabaseInUseError, type Page } from '../store/store.ts';
-import { wholeNumber } from './arguments.ts';
-import { inSession, operatorSettings, type OperatorSession } from './session.ts';
+import { MIGRATIONS } from '../store/schema.ts';
 import {
-  alignColumns, CommandError, type Given, report, type Run, showBytes, showShare, type Terminal, UsageError,
+  type AuditEntry, type AuditFilter, countedBytes, DatabaseInUseError, type Page, StoreError,
+} from '../store/store.ts';
+import { wholeNumber } from './arguments.ts';
+import {
+  attempt, explained, inSession, operatorSettings, type OperatorSession, publishFile, randomMark, requireRoom,
+  requireSecretOutput,
+} from './session.ts';
+import {
+  alignColumns, CommandError, report, type Run, showBytes, showShare, type Terminal, UsageError,
 } from './terminal.ts';
+
+export const backup: Run = async (terminal, given) => {
+  const [target = ''] = given.operands;
+  const isStream = target === '-';
+  if (isStream && given.flags.size > 0) {
+    throw new UsageError('--force and --json are for a FILE, and - is standard output');
+  }
+  if (isStream) requireSecretOutput(terminal, 'a backup is bytes for a file or a program, not for this screen');
+  const { databasePath } = operatorSettings(terminal);
+  const existing = given.flags.has('--force') ? 'replace' : 'refuse';
+  if (!isStream) requireFree(target, databasePath, existing);
+  const draft = draftBeside(isStream ? `${databasePath}-backup` : target, databasePath, terminal);
+  try {
+    const startedMs = terminal.clock.monotonicMs();
+    const { bytes, pastes, contentBytes, schemaVersion } = await draft.copy().catch((error: unknown) => {
+      if (!(error instanceof StoreError)) throw error;
+      throw new CommandError(`no backup was made as ${target}: ${error.message}`);
+    });
+    if (isStream) return await stream(draft, terminal);
+    publishFile(draft.path, target, existing);
+    const seconds = (terminal.clock.monotonicMs() - startedMs) / 1000;
+    const size = `${showBytes(bytes)} in ${seconds.toFixed(1)} s`;
+    report(terminal.stdout, given, {
+      file: target, bytes, pastes, content_bytes: contentBytes, schema_version: schemaVersion,
+      seconds: Number(seconds.toFixed(3)),
+    }, `Wrote ${target}: ${pastes} pastes with ${showBytes(contentBytes)} of content, ${size}, verified.\n`);
+  } finally {
+    draft.discard();
+  }
+};
+
+/** Throws CommandError when the name is taken, or is one that the database itself needs. */
+function requireFree(target: string, databasePath: string, existing: 'refuse' | 'replace'): void {
+  const present = attempt(target, () => lstatSync(target, { throwIfNoEntry: false }));
+  if (present !== undefined && !present.isFile()) throw new CommandError(`${target} is not a file`);
+  if (present !== undefined && existing === 'refuse') {
+    throw new CommandError(`${target} exists already, and is not overwritten without --force`);
+  }
+  const own = ['', ...SIDE_FILES].map((suffix) => `${databasePath}${suffix}`);
+  if (own.some((path) => isSamePlace(path, target))) throw new CommandError(`${target} belongs to the database itself`);
+}
+
+/** Whether or not there is a file so far; links to folders are followed. */
+function isSamePlace(one: string, other: string): boolean {
+  const placeOf = (path: string): string => join(attempt(path, () => realpathSync(dirname(path))), basename(path));
+  return basename(one) === basename(other) && placeOf(one) === placeOf(other);
+}
+
+function draftBeside(beside: string, databasePath: string, terminal: Terminal): BackupDraft {
+  requireDatabase(databasePath);
+  requireRoom(beside, fileBytes(databasePath) + fileBytes(`${databasePath}-wal`));
+  let draft: BackupDraft | undefined;
+  terminal.onStopSignal((signal) => {
+    draft?.discard();
+    terminal.endBy(signal);
+  });
+  draft = attempt(beside, () => draftBackup({ path: databasePath, beside: resolve(beside), mark: randomMark() }));
+  return draft;
+}
+
+/** Its name goes first: then nothing stays, however the process ends while it waits for a slow reader. */
+async function stream(draft: BackupDraft, { stdout }: Terminal): Promise<void> {
+  const chunks = createReadStream(draft.path, { highWaterMark: MIB });
+  chunks.once('open', () => draft.discard());
+  for await (const chunk of chunks) {
+    const isTaken = await stdout.writeWhole(chunk as Uint8Array);
+    if (!isTaken) throw new CommandError('the backup is not whole: standard output did not take all of it');
+  }
+}
+
+export const restore: Run = async (terminal, given) => {
+  const [name = ''] = given.operands;
+  const isStream = name === '-';
+  const { databasePath: path } = operatorSettings(terminal);
+  if (!isStream) requireBackup(name, path);
+  const source = isStream ? openInput(terminal) : name;
+  const { pastes, contentBytes, schemaVersion, keptAs } = await exchange(path, source, terminal);
+  const from = isStream ? 'standard input' : name;
+  const lines = [
+    `Restored ${path} from ${from}: ${pastes} pastes with ${showBytes(contentBytes)} of content.`,
+    ...(schemaVersion < MIGRATIONS.length ? [`Brought it from schema ${schemaVersion} to ${MIGRATIONS.length}.`] : []),
+    ...(keptAs === null ? [] : [`The database that was there is now ${keptAs}.`]),
+    'What was deleted, read, burned or revoked since the backup was made is as it was then.',
+  ];
+  report(terminal.stdout, given, {
+    database: path, from, pastes, content_bytes: contentBytes, schema_version: schemaVersion, kept_as: keptAs,
+  }, `${lines.join('\n')}\n`);
+};
+
+/** Stopped meanwhile, nothing of what came stays. */
+function openInput(terminal: Terminal): AsyncIterable<Uint8Array> {
+  const stdin = terminal.stdin();
+  if (stdin.isTTY === true) throw new UsageError('a backup is bytes from a file or a program, not from this keyboard');
+  const stop = (signal: string): void => {
+    stdin.destroy(new CommandError(`stopped by ${signal} before the backup was there: nothing was changed`));
+  };
+  terminal.onStopSignal(stop);
+  terminal.onReloadSignal(() => stop('SIGHUP'));
+  return stdin;
+}
+
+function requireBackup(backup: string, databasePath: string): void {
+  const found = attempt(backup, () => statSync(backup, { throwIfNoEntry: false, bigint: true }), 'read');
+  if (found === undefined) throw new CommandError(`there is no file ${backup}`);
+  if (!found.isFile()) throw new CommandError(`${backup} is not a file`);
+  const database = statSync(databasePath, { throwIfNoEntry: false, bigint: true });
+  const isDatabase = database?.ino === found.ino && database.dev === found.dev;
+  if (isDatabase) throw new CommandError(`${backup} is the database itself`);
+  attempt(backup, () => accessSync(backup, constants.R_OK), 'read');
+}
+
+async function exchange(path: string, backup: string | AsyncIterable<Uint8Array>, { clock }: Terminal) {
+  try {
+    // As a part of a file's name: digits, T and Z alone.
+    const moment = isoSeconds(unixSeconds(clock)).replaceAll(/[-:]/g, '');
+    return await restoreDatabase({ path, backup, moment });
+  } catch (error) {
+    throw explained(inUse(error, 'stop the service that uses it first'), path);
+  }
+}
+
+/** Says also what to do about a database that is in use; any other error is as it was. */
+function inUse(error: unknown, advice: string): unknown {
+  if (!(error instanceof DatabaseInUseError)) return error;
+  return new DatabaseInUseError(`${error.message}: ${advice}`, error.lockPath);
+}
 
 export const prune: Run = async (terminal, given) => {
   const config = operatorSettings(terminal);
@@ -36,7 +171,10 @@ async function pruneAll({ clock }: Terminal, config: Config) {
   const log: Log = ({ outcome, event, details }) => {
     if (outcome === 'failure') failures.push(String(details?.['reason'] ?? event));
   };
-  const store = await open({ path: config.databasePath, clock, log });
+  // Refused beside a running server: it alone knows who reads what, and so which content may go.
+  const store = await openStore({ path: config.databasePath, clock, log }).catch((error: unknown) => {
+    throw inUse(error, 'a running server prunes by itself, expired pastes every hour');
+  });
   const { counting, removed } = countingRemovals(store);
   try {
     for (const { step } of storeTasks({ config, store: counting, clock, count: countNothing })) {
@@ -47,17 +185,6 @@ async function pruneAll({ clock }: Terminal, config: Config) {
   }
   if (failures.length > 0) throw new CommandError(`not everything was removed: ${failures.join('; ')}`);
   return removed;
-}
-
-/** Only a running server knows who reads what at this moment: nobody else may remove content. */
-async function open(options: Parameters<typeof openStore>[0]): Promise<Store> {
-  try {
-    return await openStore(options);
-  } catch (error) {
-    if (!(error instanceof DatabaseInUseError)) throw error;
-    const message = `${error.message}: a running server prunes by itself, expired pastes every hour`;
-    throw new DatabaseInUseError(message, error.lockPath);
-  }
 }
 
 /** The store, and how many of each kind are removed through it. */
@@ -91,10 +218,7 @@ export const stats: Run = (terminal, given) =>
     report(terminal.stdout, given, counted, statsTable(counted));
   });
 
-/**
- * Names no paste, no owner and no address. Times are as the API has them where they have the same names: of pastes Unix
- * seconds, of audit entries ISO 8601.
- */
+/** Names no paste, no owner and no address. Times are as in the API: Unix seconds of pastes, ISO 8601 of the audit. */
 async function count({ store, config }: OperatorSession, nowSeconds: number) {
   const pastes = await store.stats.pastes(nowSeconds);
   const certificates = await store.certificates.countByStatus(nowSeconds);
@@ -159,26 +283,29 @@ function statsTable(counted: Awaited<ReturnType<typeof count>>): string {
 }
 
 export const audit: Run = (terminal, given) => {
-  const filter = readFilter(given, unixSeconds(terminal.clock));
-  const page: Page = {
-    limit: wholeNumber(given, '--limit', { minimum: 1, maximum: 100_000, fallback: 100 }),
-    offset: wholeNumber(given, '--offset', { minimum: 0, maximum: Number.MAX_SAFE_INTEGER, fallback: 0 }),
-  };
-  return inSession(terminal, async ({ store }) => {
-    const { items, total } = await store.audit.list(filter, page);
-    report(terminal.stdout, given, { entries: items.map(presentAuditEntry), total, ...page }, auditTable(items));
-  });
-};
-
-function readFilter({ values }: Given, nowSeconds: number): AuditFilter {
-  return {
+  const { values } = given;
+  const nowSeconds = unixSeconds(terminal.clock);
+  const filter: AuditFilter = {
     event: values.get('--event') ?? null,
     outcome: values.get('--outcome') ?? null,
     clientId: readFingerprint(values.get('--client-id')),
     after: readMoment('--after', values.get('--after'), nowSeconds) ?? Number.MIN_SAFE_INTEGER,
     before: readMoment('--before', values.get('--before'), nowSeconds) ?? Number.MAX_SAFE_INTEGER,
   };
-}
+  const page: Page = {
+    limit: wholeNumber(given, '--limit', { minimum: 1, maximum: 100_000, fallback: 100 }),
+    offset: wholeNumber(given, '--offset', { minimum: 0, maximum: Number.MAX_SAFE_INTEGER, fallback: 0 }),
+  };
+  return inSession(terminal, async ({ store }) => {
+    const { items, total } = await store.audit.list(filter, page);
+    // The details come last, since they may have any width.
+    const rows = items.map(({ time, event, outcome, clientId, clientIp, details }) => {
+      return [isoSeconds(time), event, outcome, clientId ?? '-', clientIp ?? '-', showDetails(details)];
+    });
+    const table = alignColumns([['TIME', 'EVENT', 'OUTCOME', 'CLIENT ID', 'CLIENT IP', 'DETAILS'], ...rows]);
+    report(terminal.stdout, given, { entries: items.map(presentAuditEntry), total, ...page }, table);
+  });
+};
 
 /** In any case, with or without colons, as tools print it. */
 function readFingerprint(text: string | undefined): string | null {
@@ -211,14 +338,6 @@ function secondsOf(text: string, nowSeconds: number): number {
   // Date takes the 30th of February for the 2nd of March.
   const isReal = !Number.isNaN(unixMs) && new Date(unixMs).toISOString() === iso;
   return isReal ? unixMs / 1000 : NaN;
-}
-
-/** The details last: nobody knows their width. */
-function auditTable(entries: readonly AuditEntry[]): string {
-  const rows = entries.map(({ time, event, outcome, clientId, clientIp, details }) => {
-    return [isoSeconds(time), event, outcome, clientId ?? '-', clientIp ?? '-', showDetails(details)];
-  });
-  return alignColumns([['TIME', 'EVENT', 'OUTCOME', 'CLIENT ID', 'CLIENT IP', 'DETAILS'], ...rows]);
 }
 
 /** Text is quoted where it is no plain word, so that a name cannot look like another detail. */

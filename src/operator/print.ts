@@ -6,16 +6,16 @@ import { type Setting, SETTING_KEYS, SETTINGS, VERSION } from '../config/setting
 import { parseServiceUrl } from '../http/engine/head.ts';
 import { addressedScript, readClientScript } from '../http/present.ts';
 import { MIGRATIONS } from '../store/schema.ts';
-import { findCommand, groupOf, optionForm } from './arguments.ts';
+import { findCommand, groupOf, optionForm, wrongValue } from './arguments.ts';
 import { type Command, COMMANDS, type Option } from './commands.ts';
-import { alignColumns, EXIT, printWarnings, report, type Run, UsageError } from './terminal.ts';
+import { alignColumns, EXIT, printWarnings, report, type Run } from './terminal.ts';
 
 export const help: Run = ({ stdout }, { operands: [name] }) => {
-  const lines = name === undefined ? fullHelp() : helpAbout(name);
-  stdout.write(`${lines.join('\n')}\n`);
+  stdout.write(`${helpAbout(name).join('\n')}\n`);
 };
 
-function helpAbout(name: string): string[] {
+function helpAbout(name: string | undefined): string[] {
+  if (name === undefined) return fullHelp();
   const group = groupOf(name);
   if (group.length === 0) return commandHelp(findCommand(name));
   return [`Usage: pasted ${name} COMMAND [OPTIONS]`, '', ...commandList(group)];
@@ -131,11 +131,10 @@ function readBeside(name: string): string {
 /** The command-line client as GET /client hands it out, without asking a service for it. */
 export const printClient: Run = ({ stdout }, { values }) => {
   const address = values.get('--server');
-  const url = address === undefined ? undefined : parseServiceUrl(address)?.url;
-  if (address !== undefined && url === undefined) {
-    const expected = 'an address such as https://paste.example/prefix';
-    throw new UsageError(`--server takes ${expected}: not ${JSON.stringify(address)}`);
-  }
   const script = readClientScript();
-  stdout.write(url === undefined ? script : addressedScript(script, url));
+  const service = address === undefined ? undefined : parseServiceUrl(address);
+  if (address !== undefined && service === undefined) {
+    throw wrongValue('--server', 'an address such as https://paste.example/prefix', address);
+  }
+  stdout.write(service === undefined ? script : addressedScript(script, service.url));
 };

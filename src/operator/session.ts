@@ -1,6 +1,9 @@
-// What commands work with beside a running server: the settings, the database, the rules of certificates, and the
-// operator's mark in the audit log.
+// What commands work with: the settings, the database with the rules of certificates, which may be that of a running
+// server, and the operator's mark in the audit log; below, files.
 
+import {
+  closeSync, existsSync, fchmodSync, fsyncSync, ftruncateSync, linkSync, openSync, renameSync, rmSync, writeSync,
+} from 'node:fs';
 import { Authorities } from '../authority/authority.ts';
 import { RevocationList } from '../authority/revocation-list.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
@@ -11,24 +14,22 @@ import type { Clock } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';
 import { WorkQueue } from '../limits/work-queue.ts';
 import { type Audit, createAudit, type Requester } from '../pastes/identity.ts';
+import { FREE_RESERVE_BYTES, freeBytes, isWithoutLinks, syncFolderOf } from '../store/database.ts';
 import type { Certificate } from '../store/store.ts';
 import { type VisitedStore, type VisitOptions, visitStore } from '../store/visit.ts';
-import { CommandError, printWarnings, type Terminal, UsageError } from './terminal.ts';
+import { codeOf, CommandError, printWarnings, showBytes, type Terminal, UsageError } from './terminal.ts';
 
 /** The operator has no certificate and comes from no address; `via` says in every event who it was. */
 export const OPERATOR: Requester = { fingerprint: null, clientAddress: null };
 
 export type OperatorSession = ReturnType<typeof openSession>;
 
-/**
- * Does the work in a session that is closed afterwards. What makes a database makes an authority too, which needs its
- * password. Throws what terminal.ts explains.
- */
-export async function inSession<Result>(
+/** What makes a database makes an authority too, which needs its password. Throws what terminal.ts explains. */
+export async function inSession(
   terminal: Terminal,
-  work: (session: OperatorSession) => Promise<Result>,
+  work: (session: OperatorSession) => Promise<void>,
   ifMissing: VisitOptions['ifMissing'] = 'refuse',
-): Promise<Result> {
+): Promise<void> {
   const config = operatorSettings(terminal);
   if (ifMissing === 'create' && config.pkiCaPassword === '') throw passwordMissing();
   const failures: LogEntry[] = [];
@@ -38,7 +39,7 @@ export async function inSession<Result>(
   const { clock } = terminal;
   const store = await visitStore({ path: config.databasePath, clock, log, ifMissing });
   try {
-    return await work(openSession(config, store, clock, log));
+    await work(openSession(config, store, clock, log));
   } catch (error) {
     throw error instanceof Refusal ? inWords(error, failures) : error;
   } finally {
@@ -69,6 +70,8 @@ function openSession(config: Config, store: VisitedStore, clock: Clock, log: Log
   return { ...parts, authorities, revocationList: new RevocationList({ ...parts, authorities }) };
 }
 
+const CA_PASSWORD = SETTINGS.pkiCaPassword.name;
+
 /** What authority/authority.ts logs when the password does not open the stored key. */
 const KEY_NOT_USABLE = 'CA key not usable';
 
@@ -82,13 +85,13 @@ function inWords({ refusal, message }: Refusal, failures: readonly LogEntry[]): 
   if (refusal === 'authorityPasswordMissing') return passwordMissing();
   const reasons = failures.map(({ details, event }) => String(details?.['reason'] ?? event));
   if (failures.some(({ event }) => event === KEY_NOT_USABLE)) {
-    return new ConfigError([`${SETTINGS.pkiCaPassword.name}: ${reasons.join('; ')}`]);
+    return new ConfigError([`${CA_PASSWORD}: ${reasons.join('; ')}`]);
   }
   return new CommandError([message, ...reasons, HINTS.get(refusal)].filter((part) => part !== undefined).join(': '));
 }
 
 function passwordMissing(): ConfigError {
-  return new ConfigError([`${SETTINGS.pkiCaPassword.name}: expected the password of the certificate authority's key`]);
+  return new ConfigError([`${CA_PASSWORD}: expected the password of the certificate authority's key`]);
 }
 
 /** Of a serial as people copy it: in any case, with or without colons. Throws what inSession explains. */
@@ -100,4 +103,127 @@ export async function findCertificate({ store }: OperatorSession, given: string)
   const certificate = await store.certificates.findBySerial(serial);
   if (certificate === undefined) throw new Refusal('certificateNotFound');
   return certificate;
+}
+
+// Files that commands read and write, and what the operator is told when one cannot be.
+
+const OWNER_ONLY = 0o600;
+export const READABLE_BY_ALL = 0o644;
+
+/** A file that must not exist before, and is removed at the end of its scope unless it is kept. Throws CommandError. */
+export function createNewFile(path: string, mode = OWNER_ONLY) {
+  const descriptor = attempt(path, () => openSync(path, 'wx', mode));
+  let isKept = false;
+  return {
+    /** Makes these bytes, durably, all that the file holds. Throws CommandError. */
+    write: (bytes: Uint8Array): void => attempt(path, () => {
+      ftruncateSync(descriptor);
+      writeWhole(descriptor, bytes);
+      syncFolderOf(path);
+    }),
+    keep: (): void => {
+      isKept = true;
+    },
+    [Symbol.dispose]: (): void => {
+      closeSync(descriptor);
+      if (!isKept) rmSync(path, { force: true });
+    },
+  };
+}
+
+/** Part of the name of a draft, which nobody else uses. */
+export function randomMark(): string {
+  return Buffer.from(randomBytes(8)).toString('hex');
+}
+
+/** Makes or replaces a file that all may read: they see the old one or the new one, whole. Throws CommandError. */
+export function replaceFile(path: string, bytes: Uint8Array): void {
+  const draft = `${path}.${randomMark()}`;
+  const descriptor = attempt(path, () => openSync(draft, 'wx', OWNER_ONLY));
+  try {
+    attempt(path, () => {
+      writeWhole(descriptor, bytes);
+      // Whatever the umask, which keeps the database's files from everyone.
+      fchmodSync(descriptor, READABLE_BY_ALL);
+    });
+    publishFile(draft, path, 'replace');
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function writeWhole(descriptor: number, bytes: Uint8Array): void {
+  for (let written = 0; written < bytes.length; ) {
+    written += writeSync(descriptor, bytes, written, bytes.length - written, written);
+  }
+  fsyncSync(descriptor);
+}
+
+/** Gives a whole file its name, in the same folder. Throws CommandError for a taken name that is not to be replaced. */
+export function publishFile(draft: string, path: string, existing: 'refuse' | 'replace'): void {
+  attempt(path, () => {
+    if (existing === 'replace') renameSync(draft, path);
+    else nameAnew(draft, path);
+  });
+  try {
+    syncFolderOf(path);
+  } catch (error) {
+    const reason = `its folder cannot be synced (${codeOf(error)})`;
+    throw new CommandError(`${path} is written, but a power cut may undo that: ${reason}`);
+  }
+}
+
+function nameAnew(draft: string, path: string): void {
+  try {
+    linkSync(draft, path);
+    rmSync(draft);
+  } catch (error) {
+    // Where a file has one name at most, the look beforehand must do.
+    if (!isWithoutLinks(error) || existsSync(path)) throw error;
+    renameSync(draft, path);
+  }
+}
+
+/** Throws CommandError when the disk of that path has no room for so many bytes beside what the service needs. */
+export function requireRoom(path: string, bytes: number): void {
+  const free = attempt(path, () => freeBytes(path));
+  if (free - bytes > FREE_RESERVE_BYTES) return;
+  const needed = `${showBytes(bytes)} and ${showBytes(FREE_RESERVE_BYTES)} to spare`;
+  throw new CommandError(`${path} cannot be written: it may take ${needed}, and ${showBytes(free)} are free`);
+}
+
+/** The text of a file. Whatever node refuses is the file's fault, also without a code of the system, as of its size. */
+export function readText({ readFile }: Terminal, path: string, name = path): string {
+  try {
+    return readFile(path);
+  } catch (error) {
+    throw new CommandError(`${name} cannot be read (${codeOf(error)})`);
+  }
+}
+
+/** Throws CommandError in the place of an error of the system. */
+export function attempt<Result>(path: string, work: () => Result, purpose: 'written' | 'read' = 'written'): Result {
+  try {
+    return work();
+  } catch (error) {
+    throw explained(error, path, purpose);
+  }
+}
+
+/** A CommandError for an error of the system or of node --permission; any other is an error of this program. */
+export function explained(error: unknown, path: string, purpose: 'written' | 'read' = 'written'): unknown {
+  const code = codeOf(error);
+  if (!/^(?:E[A-Z0-9]+|ERR_ACCESS_DENIED)$/.test(code)) return error;
+  const reason = code === 'EEXIST' ? 'exists already, and is not overwritten' : `cannot be ${purpose} (${code})`;
+  return new CommandError(`${path} ${reason}`);
+}
+
+/** Before a secret goes to standard output, which may be a file that the shell made by its umask, readable to all. */
+export function requireSecretOutput({ stderr, writesToScreen, writesForOthers }: Terminal, refusal: string): void {
+  if (writesToScreen) throw new UsageError(refusal);
+  if (!writesForOthers()) return;
+  stderr.write('pasted: warning: others may read the file that standard output is: chmod 600 it, or umask 077 first\n');
 }
