@@ -103,7 +103,7 @@ export class HotPastes {
 
 const FLUSH_AFTER_MS = 5000;
 
-/** With so many waiting, no further access is noted until some are written. */
+/** No further access is noted until some are written. */
 export const MAX_TOUCHES = 10_000;
 
 /** Written every FLUSH_AFTER_MS at most: rows all over a large file cost many times what the reads cost. */
@@ -188,9 +188,7 @@ export type ContentStore = ReturnType<typeof createContentStore>['contents'];
 export type Upload = Pick<ChunkUpload, 'contentId' | 'write' | 'discard'>;
 export type ContentReader = ReturnType<typeof createContentReader>;
 
-type ContentLookups = Pick<ReturnType<typeof contentLookups>, 'isAdopted' | 'readChunk'>;
-
-export function createContentStore(lookups: ContentLookups, writer: Writer, log: Log) {
+export function createContentStore(lookups: ReturnType<typeof contentLookups>, writer: Writer, log: Log) {
   const chunks = createChunkBuffers();
   const recent = createRecentChunks(lookups.readChunk);
   const readers = new Map<string, number>();
@@ -319,7 +317,7 @@ function createContentReader(contentId: string, chunks: ReturnType<typeof create
   };
 }
 
-/** Removes orphaned content that nobody reads. `step` removes some chunks of one and says whether it is gone. */
+/** Removes orphaned content one by one, in steps that others write between. A step says whether its content is gone. */
 export function createDiscards(step: (contentId: string) => Promise<boolean>, log: Log) {
   const waiting = new Set<string>();
   let running: Promise<void> | undefined;

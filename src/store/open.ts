@@ -238,8 +238,7 @@ export function createAuthorityStore(reader: Reader, writer: Writer) {
   };
 }
 
-export type Lookups = ReturnType<typeof prepareLookups>;
-export type Reader = Lookups & { close(): void };
+type Reader = ReturnType<typeof prepareLookups> & { close(): void };
 
 export function prepareLookups(db: DatabaseSync) {
   return {

@@ -200,20 +200,15 @@ function prepareUpdate(db: DatabaseSync) {
   const select = prepareSelection(db);
   const storage = prepareStorageRules(db);
   const write = prepareUpdateWriting(db);
-
-  function refusal(paste: Paste, { owner, changes: { content }, terms }: PasteUpdate) {
-    if (paste.owner !== owner) return { refused: 'permissionDenied' } as const;
-    if (paste.burnAfterRead) return { refused: 'burnNotUpdatable' } as const;
-    return content && storage.refusal(content, content.size - paste.size, terms);
-  }
-
-  return (update: PasteUpdate): Change<UpdateOutcome> => {
-    const { id, changes, terms } = update;
+  return ({ id, owner, changes, terms }: PasteUpdate): Change<UpdateOutcome> => {
+    const { content } = changes;
     const before = select(id, terms.nowSeconds);
     if (before === undefined) return unchanged({ refused: 'pasteNotFound' });
-    const refused = refusal(before, update);
+    if (before.owner !== owner) return unchanged({ refused: 'permissionDenied' });
+    if (before.burnAfterRead) return unchanged({ refused: 'burnNotUpdatable' });
+    const refused = content && storage.refusal(content, content.size - before.size, terms);
     if (refused !== undefined) return unchanged(refused);
-    if (changes.content !== undefined) storage.record(changes.content, terms);
+    if (content !== undefined) storage.record(content, terms);
     const orphanedContentIds = write(before, changes);
     const paste = select(id, -Infinity);
     if (paste === undefined) throw new Error('an updated paste is not there');

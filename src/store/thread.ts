@@ -62,8 +62,9 @@ async function copy({ from, to }: CopyRequest): Promise<CopyReport> {
 }
 
 function refusal(error: unknown): ThreadRefusal {
-  const failure = error instanceof DatabaseRefusedError ? 'refused' : failureOf(error);
-  const known = error instanceof StoreError ? error.failure : failure;
-  if (known === undefined) throw error;
-  return { kind: 'refused', failure: known, message: describe(error) };
+  const message = describe(error);
+  if (error instanceof DatabaseRefusedError) return { kind: 'refused', failure: 'refused', message };
+  const failure = error instanceof StoreError ? error.failure : failureOf(error);
+  if (failure === undefined) throw error;
+  return { kind: 'refused', failure, message };
 }

@@ -4,7 +4,6 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { Log, LogEntry } from '../../src/core/events.ts';
 import { BATCH_TOUCHES, createContentStore, createDiscards, MAX_TOUCHES, Touches } from '../../src/store/content.ts';
-import type { Lookups } from '../../src/store/open.ts';
 import type { Access } from '../../src/store/pastes.ts';
 import { StoreError } from '../../src/store/store.ts';
 import type { Writer } from '../../src/store/writer.ts';
@@ -72,7 +71,8 @@ test('upload: after a write that failed, further ones fail in the same way', asy
     writes += 1;
     throw full;
   };
-  const { contents } = createContentStore({} as Lookups, { run } as unknown as Writer, noLog);
+  const lookups = {} as Parameters<typeof createContentStore>[0];
+  const { contents } = createContentStore(lookups, { run } as unknown as Writer, noLog);
   const upload = contents.upload('content');
   await assert.rejects(upload.write(patternedBytes(10)), full);
   await assert.rejects(upload.write(patternedBytes(10)), full);
