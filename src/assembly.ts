@@ -146,7 +146,10 @@ async function createParts(
     decayMs: config.antifloodDecaySeconds * 1000,
     maxEntries: config.antifloodMaxEntries,
   });
-  const key = await challengeKey(config, store, random);
+  // An operator who runs several hosts gives them the same key; else one is made once and kept.
+  const key = config.powSecret === ''
+    ? await store.secrets.keep('proof-of-work', random(CHALLENGE_KEY_BYTES))
+    : Buffer.from(config.powSecret);
   const audit = createAudit({ clock, log });
   return {
     config, store, clock, random, log, count, queue, antiflood, audit,
@@ -155,12 +158,6 @@ async function createParts(
     rates: new Rates({ config, clock, count }),
     identity: new Identity({ store, audit, clock }),
   };
-}
-
-/** An operator who runs several hosts gives them the same key; else one is made once and kept. */
-async function challengeKey(config: Config, store: Store, random: RandomBytes): Promise<Uint8Array> {
-  if (config.powSecret !== '') return Buffer.from(config.powSecret);
-  return store.secrets.keep('proof-of-work', random(CHALLENGE_KEY_BYTES));
 }
 
 type ReplaceableSecret = 'proxySecret' | 'powSecret' | 'pkiCaPassword';

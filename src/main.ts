@@ -28,14 +28,11 @@ async function start(): Promise<void> {
   // An unhandled rejection arrives here too: node makes it an uncaught exception.
   process.on('uncaughtException', (error) => {
     stderr.write(`pasted: ${error instanceof Error ? error.stack : String(error)}\n`);
-    if (fatalListener) fatalListener(error);
+    fatalListener?.(error);
     void end(1);
   });
 
-  const onFatalError = (listener: (error: unknown) => void): void => {
-    fatalListener = listener;
-  };
-  const terminal = await makeTerminal({ stdout, stderr, onFatalError });
+  const terminal = await makeTerminal({ stdout, stderr, onFatalError: (listener) => void (fatalListener = listener) });
   // `pasted serve` loads no table of commands: nothing but what it runs.
   const serves = terminal.arguments.length === 0 || terminal.arguments.join(' ') === 'serve';
   const ended = serves
@@ -68,9 +65,7 @@ async function makeTerminal(parts: Pick<Terminal, 'stdout' | 'stderr' | 'onFatal
     writesToJournal: isJournal(() => fstatSync(1, { bigint: true })),
     runtime: { node, sqlite, openssl, platform: `${process.platform}-${process.arch}` },
     cores: availableParallelism(),
-    restrictNewFiles: () => {
-      process.umask(0o077);
-    },
+    restrictNewFiles: () => void process.umask(0o077),
     onStopSignal: (listener) => {
       for (const signal of ['SIGTERM', 'SIGINT', ...(isOnTerminal ? ['SIGHUP'] : [])]) process.on(signal, listener);
     },

@@ -95,11 +95,9 @@ export function timeBounds(query: URLSearchParams): { after: number; before: num
 export function typeGlob(query: URLSearchParams): string | null {
   const glob = single(query, 'type');
   if (glob === null) return null;
-  if (!isGlob(glob)) {
-    const hint = 'type is a glob of at most 64 characters, such as image/*';
-    throw new Refusal('queryInvalid', { hint, parameter: 'type' });
-  }
-  return sqliteGlob(glob);
+  if (isGlob(glob)) return sqliteGlob(glob);
+  const hint = 'type is a glob of at most 64 characters, such as image/*';
+  throw new Refusal('queryInvalid', { hint, parameter: 'type' });
 }
 
 function clamp(value: number, least: number, most: number): number {

@@ -70,10 +70,7 @@ export class ListeningError extends Error {
   }
 }
 
-/**
- * As many as Linux allows for (net.core.somaxconn), since node sets a number of its own on an inherited socket too:
- * all who come while one process has ended and the next one starts wait there.
- */
+/** Linux's own limit: who comes between two processes waits there. node would set its own, on inherited sockets too. */
 const BACKLOG = 4096;
 
 /** Resolves before the first connection is taken in. Rejects with ListeningError. */

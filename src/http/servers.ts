@@ -78,16 +78,16 @@ const METRICS_HEADERS = { 'Content-Type': 'text/plain; version=0.0.4; charset=ut
 /** Those who collect metrics are few, and keep one connection each. */
 const MAX_METRICS_CONNECTIONS = 16;
 
-type MetricsServerOptions = Pick<ServerOptions, 'config' | 'clock' | 'random' | 'log'> & {
+interface MetricsServerOptions extends Pick<ServerOptions, 'config' | 'clock' | 'random' | 'log'> {
   readonly metrics: Pick<Metrics, 'render'>;
-};
+}
 
 /** GET and HEAD /metrics for whoever reaches the place. Throws a RangeError for a setting that names none. */
-export function createMetricsServer({ config, metrics, clock, random, log }: MetricsServerOptions) {
+export function createMetricsServer({ metrics, ...options }: MetricsServerOptions) {
+  const { config, log } = options;
   const place = metricsPlace(config.metricsListen);
   const server = createPublicServer({
-    clock,
-    random,
+    ...options,
     config: { ...config, maxConnections: MAX_METRICS_CONNECTIONS, maxConnectionsPerClient: 0 },
     routes: [{ name: 'metrics', method: 'GET', path: '/metrics', summary: 'metrics for Prometheus' }],
     handlers: { metrics: async () => ({ status: 200, headers: METRICS_HEADERS, body: await metrics.render() }) },
@@ -101,7 +101,6 @@ export function createMetricsServer({ config, metrics, clock, random, log }: Met
 
 // From method and raw path to a route. Nothing is decoded: fixed segments and ids are compared as they came.
 
-/** All routes of one path. */
 interface PathEntry {
   readonly path: string;
   readonly routes: ReadonlyMap<string, Route>;
@@ -148,12 +147,12 @@ function pathEntry(path: string, routes: readonly Route[]): PathEntry {
   const byMethod = new Map<string, Route>(routes.map((route) => [route.method, route]));
   const get = byMethod.get('GET');
   if (get !== undefined) byMethod.set('HEAD', get);
-  const parameter = path.includes('{') ? parameterOf(path) : undefined;
-  return { path, routes: byMethod, allow: allowOf(routes), parameter };
+  return { path, routes: byMethod, allow: allowOf(routes), parameter: parameterOf(path) };
 }
 
 /** Its value is one segment of the path. */
 function parameterOf(path: string): PathEntry['parameter'] {
+  if (!path.includes('{')) return undefined;
   const [, before, name, after] = /^([^{]*)\{([^}]+)\}([^{]*)$/.exec(path) ?? [];
   if (name === undefined) throw new TypeError(`a path has one parameter at most, unlike ${path}`);
   return { name, pattern: new RegExp(`^${before}([^/]*)${after}$`) };

@@ -14,11 +14,9 @@ import { decoyHash, hashPassword, verifyPassword } from '../crypto/passwords.ts'
 import { type Antiflood, SlidingWindow } from '../limits/windows.ts';
 import { type WorkQueue, WorkQueueFull } from '../limits/work-queue.ts';
 import type { Store } from '../store/open.ts';
-import type { SpendingRefusal, SpentChallenge } from '../store/store.ts';
+import type { Paste, SpendingRefusal, SpentChallenge } from '../store/store.ts';
 
-export interface IssuedChallenge extends Challenge {
-  readonly token: string;
-}
+export type IssuedChallenge = Challenge & { readonly token: string };
 
 /** What a request shows for its work, as sent. */
 export interface Work {
@@ -134,12 +132,13 @@ export class Rates {
     const { config, clock, count } = this.#parts;
     if (config.rateMax === 0) return null;
     const limit = rateMaxFor(config, caller, config.rateMax);
-    const allowance = this.#creations.take(clientKey(clientAddress), limit, clock.monotonicMs());
-    const resetAtSeconds = Math.ceil((clock.unixMs() + allowance.resetMs) / 1000);
-    const rate = { limit, remaining: allowance.remaining, resetAtSeconds };
-    if (allowance.allowed) return rate;
+    const { allowed, remaining, retryAfterMs, resetMs } = this.#creations.take(
+      clientKey(clientAddress), limit, clock.monotonicMs(),
+    );
+    const rate = { limit, remaining, resetAtSeconds: Math.ceil((clock.unixMs() + resetMs) / 1000) };
+    if (allowed) return rate;
     count('rateLimitHits', 'creation');
-    throw new Refusal('rateLimited', {}, { retryAfterSeconds: allowance.retryAfterMs / 1000, rate });
+    throw new Refusal('rateLimited', {}, { retryAfterSeconds: retryAfterMs / 1000, rate });
   }
 
   /** Counts a GET or HEAD of a paste, a list of pastes, and a PUT or DELETE of what is not the caller's. */
@@ -192,9 +191,7 @@ const MEDIAN_OF = 15;
 /** How long a full queue takes to say so: else clients that ask again at once would be most of the work. */
 const REFUSAL_MS = 500;
 
-interface Lockable {
-  readonly passwordHash: string | null;
-}
+type Lockable = Pick<Paste, 'passwordHash'>;
 
 interface PasswordParts extends Pick<ChallengeParts, 'clock' | 'random'> {
   readonly queue: WorkQueue;

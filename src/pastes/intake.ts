@@ -1,6 +1,5 @@
 // Takes content in: what POST / and PUT check of its size and its bytes (steps 1 and 4 of the decisions), and where it
-// goes while it arrives. Small content stays in memory; larger content goes to the store a chunk at a time, so that
-// memory is bounded by the chunks in flight.
+// goes while it arrives: to memory, or when it is larger to the store, with a bounded number of chunks in flight.
 
 import type { Caller } from '../core/callers.ts';
 import {
@@ -78,8 +77,9 @@ export class Intake implements AsyncDisposable {
   async receive(replacedBytes = 0): Promise<ChangedContent> {
     const { source, isJson, contentType } = this.#offer;
     await this.#requireRoom(replacedBytes);
-    if (isJson) await pipeJson(source, this.#take);
-    else await source(this.#take);
+    const json = isJson ? new JsonContentReader(this.#take) : undefined;
+    await source(json === undefined ? this.#take : (bytes) => json.write(bytes));
+    json?.end();
     const content = this.#chunks === undefined ? this.#small.take() : null;
     const facts = this.#scan.finish(content ?? undefined);
     await this.#chunks?.finish();
@@ -149,12 +149,6 @@ export class Intake implements AsyncDisposable {
     const entropy = Math.floor(entropyBits * 1000) / 1000;
     throw new Refusal('entropyTooLow', { hint, entropy, minEntropy: config.minEntropyBits });
   }
-}
-
-async function pipeJson(source: ByteSource, sink: ByteSink): Promise<void> {
-  const reader = new JsonContentReader(sink);
-  await source((bytes) => reader.write(bytes));
-  reader.end();
 }
 
 /** Cuts bytes into chunks of exactly CHUNK_BYTES, the last one shorter, and keeps a few on their way to the disk. */

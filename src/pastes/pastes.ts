@@ -1,6 +1,5 @@
-// The rules of pastes: creating, reading, burning, and what owners and the admin may change, delete and list. Refusals
-// are thrown, values returned. The contract's "States and transitions" and the decisions' "Checks on POST /", "PUT
-// /{id}" and "Lists and audit" are the source.
+// The rules of pastes: creating, reading, burning, and what owners and the admin may change, delete and list. From the
+// contract's "States and transitions" and the decisions' "Checks on POST /", "PUT /{id}" and "Lists and audit".
 
 import type { Config } from '../config/settings.ts';
 import type { Caller } from '../core/callers.ts';
@@ -146,7 +145,6 @@ function noteAccess({ store, clock, count }: ReadingParts, { id }: Paste): void 
   count('pastesAccessed');
 }
 
-/** An update as a request asks for it. */
 export interface Amendment extends Offer {
   readonly id: string;
   readonly hasContent: boolean;
@@ -229,8 +227,7 @@ export interface WantedList extends Omit<Target, 'id'> {
   readonly all: boolean;
 }
 
-export async function listPastes(parts: Parts, wanted: WantedList) {
-  const { caller, clientAddress, filter, page, all } = wanted;
+export async function listPastes(parts: Parts, { caller, clientAddress, filter, page, all }: WantedList) {
   const owner = requireIdentity(caller);
   if (all) requireAdmin(caller);
   parts.rates.countLookup(clientAddress, caller);

@@ -23,12 +23,11 @@ const BALLAST_SECONDS = 10;
 const CLOCK_MARGIN_SECONDS = HOUR_SECONDS;
 
 type Step = CleanupTask['step'];
-type StoreTaskParts = Pick<Parts, 'config' | 'store' | 'clock' | 'count'>;
+type RemoveUntil = (untilSeconds: number, limit: number) => Promise<number>;
+type TaskParts = Pick<Parts, 'config' | 'store' | 'clock' | 'count' | 'rates'>;
+type StoreTaskParts = Omit<TaskParts, 'rates'>;
 
-export function cleanupTasks(
-  parts: StoreTaskParts & Pick<Parts, 'rates'>,
-  renewRevocationList: () => Promise<void>,
-): readonly CleanupTask[] {
+export function cleanupTasks(parts: TaskParts, renewRevocationList: () => Promise<void>): readonly CleanupTask[] {
   const { store, rates } = parts;
   return [
     task('revocation list', DAY_SECONDS, inOneStep(renewRevocationList)),
@@ -75,11 +74,7 @@ async function removeExpired({ store, clock, count }: StoreTaskParts): Promise<b
 }
 
 /** Removes records of that age, since they ran out or were made. */
-function pruneStep(
-  clock: Clock,
-  ageSeconds: number,
-  removeUntil: (untilSeconds: number, limit: number) => Promise<number>,
-): Step {
+function pruneStep(clock: Clock, ageSeconds: number, removeUntil: RemoveUntil): Step {
   return async () => (await removeUntil(unixSeconds(clock) - ageSeconds, RECORDS_PER_STEP)) === RECORDS_PER_STEP;
 }
 

@@ -22,7 +22,7 @@ type PasteRoutes = 'createPaste' | 'getPaste' | 'getRaw' | 'updatePaste' | 'dele
 export function pasteHandlers(parts: Parts): Pick<Handlers, PasteRoutes> {
   return {
     createPaste: (request) => createPaste(parts, request),
-    getPaste: (request) => getPaste(parts, request),
+    getPaste: (request) => andThen(describe(parts, request), metadataReply),
     getRaw: (request) => getRaw(parts, request),
     updatePaste: (request) => updatePaste(parts, request),
     deletePaste: (request) => deletePaste(parts, request),
@@ -61,10 +61,6 @@ async function createPaste(parts: Parts, request: Request): Promise<Reply> {
   };
   if (request.prefersText) return textReply(201, `${request.publicUrl}/${paste.id}`, replyHeaders);
   return jsonReply(201, presentCreated(paste, ttlSeconds !== undefined), replyHeaders);
-}
-
-function getPaste(parts: Parts, request: Request): Awaitable<Reply> {
-  return andThen(describe(parts, request), metadataReply);
 }
 
 function getRaw(parts: Parts, request: Request): Awaitable<Reply> {
@@ -111,10 +107,8 @@ function conditionalReply(request: Request, opened: pastes.OpenedPaste): Reply {
     return notModified(paste);
   }
   const { headers } = request;
-  const range = parseRange(
-    allowsRange(headers.single('if-range'), etagOf(paste)) ? headers.single('range') : undefined,
-    paste.size,
-  );
+  const isRangeAllowed = allowsRange(headers.single('if-range'), etagOf(paste));
+  const range = parseRange(isRangeAllowed ? headers.single('range') : undefined, paste.size);
   if (range === 'whole') return wholeReply(opened);
   if (range === 'unsatisfiable') {
     pastes.release(opened);
