@@ -19,7 +19,7 @@ import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store
 import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/visit.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
 import { attempt, readText } from './session.ts';
-import { CommandError, EXIT, report, type Run, showBytes, type Terminal } from './terminal.ts';
+import { CommandError, EXIT, orUndefined, report, type Run, showBytes, type Terminal } from './terminal.ts';
 
 /** `warn`: works, and someone should look. `fail`: does not work, or will not be safe. No text says a secret. */
 export interface Finding {
@@ -76,17 +76,17 @@ function checkTls(config: Config, nowSeconds: number): Finding[] {
 const OTHERS_MAY_WRITE = 0o022;
 const OTHERS_MAY_ANYTHING = 0o077;
 
-/** The files of the database and their folder: that they are for their owner alone, and that the service has room. */
 function checkFiles(databasePath: string): Finding[] {
   try {
-    return attempt(databasePath, () => lookAtFiles(databasePath), 'read');
+    return attempt(databasePath, () => findingsOfFiles(databasePath), 'read');
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     return [fail('files', error.message)];
   }
 }
 
-function lookAtFiles(databasePath: string): Finding[] {
+/** The files of the database and their folder: that they are for their owner alone, and that the service has room. */
+function findingsOfFiles(databasePath: string): Finding[] {
   const folder = dirname(databasePath);
   const folderStats = statSync(folder, { throwIfNoEntry: false });
   if (folderStats === undefined) return [fail('folder', `there is no folder ${folder}`)];
@@ -123,12 +123,7 @@ function checkPermissions(files: readonly DatabaseFile[], owner: number): Findin
 }
 
 function isUsable(path: string): boolean {
-  try {
-    accessSync(path, constants.R_OK | constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
+  return orUndefined(() => accessSync(path, constants.R_OK | constants.W_OK) ?? true) ?? false;
 }
 
 /** The notice comes while an operator can still do something. */
@@ -180,11 +175,7 @@ function examine(path: string, depth: CheckDepth): { findings: Finding[]; conten
 
 /** A database that this user may not see is not missing. */
 function isMissing(path: string): boolean {
-  try {
-    return statSync(path, { throwIfNoEntry: false }) === undefined;
-  } catch {
-    return false;
-  }
+  return orUndefined(() => statSync(path, { throwIfNoEntry: false }) === undefined) ?? false;
 }
 
 function checkSchema({ whyRefused, damage, schemaVersion, newestSchemaVersion }: Examination): Finding {
@@ -287,18 +278,14 @@ export const health: Run = async (terminal, given) => {
 
 /** Undefined when the text is no JSON object. */
 function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const parsed: unknown = JSON.parse(text);
-    return typeof parsed === 'object' && parsed !== null ? { ...parsed } : undefined;
-  } catch {
-    return undefined;
-  }
+  const parsed = orUndefined((): unknown => JSON.parse(text));
+  return typeof parsed === 'object' && parsed !== null ? { ...parsed } : undefined;
 }
 
 function byUrl(text: string): Asked {
   if (text.startsWith('unix:/')) return overSocket(text.slice('unix:'.length), undefined);
-  const service = parseServiceUrl(text);
   const expected = 'an address such as https://paste.example or unix:/run/pasted/http';
+  const service = parseServiceUrl(text);
   if (service === undefined) throw wrongValue('--url', expected, text);
   const { url, isTls, host, port, prefix } = service;
   const target = { place: { host, port }, host: hostOf(host, port), path: `${prefix}/health` };

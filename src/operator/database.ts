@@ -74,6 +74,7 @@ function isSamePlace(one: string, other: string): boolean {
 function draftBeside(beside: string, databasePath: string, terminal: Terminal): BackupDraft {
   requireDatabase(databasePath);
   requireRoom(beside, fileBytes(databasePath) + fileBytes(`${databasePath}-wal`));
+  // Listened for before there is a draft: by default a signal would end the process while it is made, and leave it.
   let draft: BackupDraft | undefined;
   terminal.onStopSignal((signal) => {
     draft?.discard();

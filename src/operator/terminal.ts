@@ -191,7 +191,7 @@ export function codeOf(error: unknown): string {
 
 function withHolder({ message, lockPath }: DatabaseInUseError): string {
   if (lockPath === undefined) return message;
-  const real = readable(() => realpathSync(lockPath));
+  const real = orUndefined(() => realpathSync(lockPath));
   const holder = real === undefined ? undefined : findHolder((target) => target === real);
   return `${message}; ${holder === undefined ? `root can see which: fuser ${lockPath}` : `it is ${holder}`}`;
 }
@@ -203,7 +203,7 @@ const LISTENING = '0A';
 export function holderOfPort(port: number): string | undefined {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
   const lines = ['tcp', 'tcp6'].flatMap((table) => (
-    readable(() => readFileSync(`/proc/net/${table}`, 'latin1').split('\n')) ?? []
+    orUndefined(() => readFileSync(`/proc/net/${table}`, 'latin1').split('\n')) ?? []
   ));
   const sockets = lines.map((line) => line.trim().split(/\s+/))
     .filter(([, local = '', , state]) => local.endsWith(suffix) && state === LISTENING)
@@ -216,14 +216,14 @@ const MAX_DESCRIPTORS = 50_000;
 
 /** The process, never this one, that has a descriptor which is a link to what `isIt` takes. */
 function findHolder(isIt: (target: string) => boolean): string | undefined {
-  const own = readable(() => readlinkSync('/proc/self'));
+  const own = orUndefined(() => readlinkSync('/proc/self'));
   let left = MAX_DESCRIPTORS;
-  for (const pid of readable(() => readdirSync('/proc')) ?? []) {
+  for (const pid of orUndefined(() => readdirSync('/proc')) ?? []) {
     if (!/^\d+$/.test(pid) || pid === own) continue;
-    for (const descriptor of readable(() => readdirSync(`/proc/${pid}/fd`)) ?? []) {
+    for (const descriptor of orUndefined(() => readdirSync(`/proc/${pid}/fd`)) ?? []) {
       left -= 1;
       if (left < 0) return undefined;
-      const target = readable(() => readlinkSync(`/proc/${pid}/fd/${descriptor}`));
+      const target = orUndefined(() => readlinkSync(`/proc/${pid}/fd/${descriptor}`));
       if (target !== undefined && isIt(target)) return `process ${pid} (${commandOf(pid)})`;
     }
   }
@@ -232,15 +232,15 @@ function findHolder(isIt: (target: string) => boolean): string | undefined {
 
 /** The program, its script and what it does. What follows on a command line may be anything, secrets included. */
 function commandOf(pid: string): string {
-  const words = readable(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')) ?? [];
+  const words = orUndefined(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')) ?? [];
   const shown = words.filter((word) => word !== '' && !word.startsWith('-')).slice(0, 3).join(' ');
   return shown.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 120);
 }
 
-/** Passes over what is not there any more, or is somebody else's. */
-function readable<Result>(read: () => Result): Result | undefined {
+/** For what may not be there any more, or be somebody else's, or make no sense: undefined when the work throws. */
+export function orUndefined<Result>(work: () => Result): Result | undefined {
   try {
-    return read();
+    return work();
   } catch {
     return undefined;
   }
