@@ -20,10 +20,7 @@ export function hasTrustedLimits({ tier }: Caller): boolean {
 /** ::ffff:0:0/96 in hex, under which IPv4 clients appear on a dual-stack socket (RFC 4291 section 2.5.5.2). */
 const MAPPED_PREFIX = '00000000000000000000ffff';
 
-/**
- * IPv4 whole; IPv4-mapped IPv6 as that IPv4; other IPv6 by its /64, since that is what one host or household is given
- * (RFC 6177), and all of its addresses are equally easy to use. Text that is no address is its own key.
- */
+/** IPv4 whole, mapped or not; IPv6 by its /64, which one household is given (RFC 6177). Other text is its own key. */
 export function clientKey(address: string): string {
   if (!address.includes(':')) return address;
   // A zone (RFC 4007) tells interfaces of this host apart, not clients.
@@ -65,8 +62,9 @@ function parseIpv4(text: string): Uint8Array | undefined {
 const IPV6_GROUP = /^[0-9A-Fa-f]{1,4}$/;
 
 function parseIpv6(text: string): Uint8Array | undefined {
-  const [head = '', tail, ...rest] = withoutDottedEnd(text)?.split('::') ?? ['', '', ''];
-  if (rest.length > 0) return undefined;
+  const allGroups = withoutDottedEnd(text);
+  const [head = '', tail, ...rest] = allGroups?.split('::') ?? [];
+  if (allGroups === undefined || rest.length > 0) return undefined;
   const before = groupsOf(head);
   const after = groupsOf(tail ?? '');
   const missing = 8 - before.length - after.length;

@@ -183,10 +183,7 @@ export function isInlineDisposition(mimeType: string): boolean {
   return mimeType.startsWith('image/') || mimeType.startsWith('text/');
 }
 
-/**
- * Whether text can be the `type` filter of lists, a glob of `*`, `?` and plain text: 1 to 64 characters and no control
- * character, since NUL would end SQLite's pattern. Matching takes up to pattern times type steps, so both are short.
- */
+/** Of `*`, `?` and plain text. NUL would end SQLite's pattern; matching takes up to pattern times type steps. */
 export function isGlob(text: string): boolean {
   return text.length <= MAX_MEDIA_TYPE_LENGTH && /^[^\0-\x1f\x7f]+$/.test(text);
 }
@@ -196,10 +193,7 @@ export function sqliteGlob(glob: string): string {
   return glob.toLowerCase().replaceAll('[', '[[]').replace(/\*+/g, '*');
 }
 
-/**
- * Bytes that arrive in pieces, put together as they come: each piece that is kept costs some 400 bytes beside its own.
- * The first is taken as it is, the others are copied.
- */
+/** Bytes that arrive in pieces, put together as they come: each that is kept costs some 400 bytes beside its own. */
 export class JoinedBytes {
   readonly #mostBytes: number;
   #bytes: Uint8Array = NOTHING;
@@ -213,7 +207,7 @@ export class JoinedBytes {
     return this.#length;
   }
 
-  /** There must be room for the piece. */
+  /** There must be room for the piece. The first is taken as it is, the others are copied. */
   add(piece: Uint8Array): void {
     const length = this.#length + piece.length;
     if (this.#length === 0) {
@@ -261,10 +255,7 @@ export function partOf(bytes: CompactBytes, start: number, end: number): Compact
   return 'latin1' in bytes ? { latin1: bytes.latin1.slice(start, end) } : bytes.subarray(start, end);
 }
 
-/**
- * Gives the memory of bytes back at once, where nothing else is in it. Left to the collector, large transfers pile up
- * more than they ever hold, and V8 goes through its whole heap for it.
- */
+/** Gives memory with nothing else in it back at once. Left to the collector, large transfers pile it up. */
 export function freeBytes({ buffer, length }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
 }

@@ -31,7 +31,6 @@ const ORDINARY = Uint8Array.from({ length: 256 }, (_, byte) =>
  * Refuses with `jsonInvalid`, beside what is no JSON: a document that is no object, `content` that is missing, empty,
  * no string or given twice (`"\u0063ontent"` is the same name), nesting deeper than MAX_JSON_DEPTH, a frame longer than
  * MAX_FRAME_BYTES, a byte order mark, and bytes that are not UTF-8. A lone surrogate in `content` becomes U+FFFD.
- * Content is passed on before the rest has been seen: only `end` says that it counts.
  */
 export class JsonContentReader {
   readonly #sink: ByteSink;
@@ -39,7 +38,7 @@ export class JsonContentReader {
   readonly #frame = new JoinedBytes(MAX_FRAME_BYTES);
   /** Where the next byte stands: outside of strings, in a string of the frame, or in the content. */
   #place: 'outside' | 'string' | 'content' = 'outside';
-  /** How many objects and arrays are open. */
+  /** Objects and arrays that are open. */
   #depth = 0;
   /** In a string of the frame: a backslash came right before. */
   #isEscaped = false;
@@ -67,7 +66,7 @@ export class JsonContentReader {
     return this.#sink(content);
   }
 
-  /** After the last bytes. */
+  /** After the last bytes. Only now what was passed on is known to be the content of a document. */
   end(): void {
     // Only a colon directly in an object or array leads to content, and in an array JSON.parse refuses it.
     if (!this.#hasContent) refuse();

@@ -30,10 +30,7 @@ export function isoSeconds(seconds: number): string {
 
 export type Awaitable<Value> = Value | Promise<Value>;
 
-/**
- * `step` with the value, at once when it is there already, and then it may throw. An await costs a fair part of what a
- * small read does in all.
- */
+/** `step` with the value: without an await, a fair part of a small read, when it is there, and then it may throw. */
 export function andThen<Value, Next>(
   value: Awaitable<Value>,
   step: (value: Value) => Awaitable<Next>,

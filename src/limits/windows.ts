@@ -3,7 +3,7 @@
 
 import { type Used, UseOrder } from '../core/time.ts';
 
-export interface SlidingWindowOptions {
+interface SlidingWindowOptions {
   readonly windowMs: number;
   /** How many keys are remembered; for a new one the key whose last allowed request is the longest ago is forgotten. */
   readonly maxKeys: number;
@@ -46,17 +46,12 @@ export class SlidingWindow {
     return this.#entries.size;
   }
 
-  /**
-   * Counts a request, unless that would make more than `max` (at least 1) in the window that ends now; a request that
-   * is refused does not count. A request counts for windowMs from its moment on, that last moment not included. O(1),
-   * amortised.
-   */
+  /** Counts a request for windowMs, that moment not included, unless it is one more than `max`. O(1), amortised. */
   take(key: string, max: number, nowMs: number): Allowance {
     if (!(max >= 1)) throw new RangeError(`a limit allows at least one request, not ${max}`);
     const entry = this.#entries.get(key) ?? this.#remember(key, nowMs);
     const { stamps } = entry;
     dropAged(stamps, this.#windowMs, nowMs);
-
     const allowed = stamps.length < max;
     if (allowed) {
       stamps.push(nowMs);
@@ -98,7 +93,7 @@ export class SlidingWindow {
   }
 }
 
-/** First in, first out, in O(1), amortised: Array.shift moves all that is left. Knows no bound itself. */
+/** First in, first out, in O(1), amortised: Array.shift moves all that is left. */
 export class Fifo<Value> {
   readonly #values: Value[] = [];
   /** Where the oldest is; what was dropped before it is given back once it is half of the array. */
@@ -132,11 +127,10 @@ export function dropAged(stamps: Fifo<number>, ageMs: number, nowMs: number): vo
 
 // Anti-flood, for the whole service (the decisions, Proof-of-work and anti-flood). It does not check any work.
 //
-// With c requests in the window and threshold t, the level is at least ceil((c - t) / t) steps for c > t: it rises at
-// once to that. What raised it to level L is having more than L * t requests, so it falls by one when the window has
-// held at most L * t for decayMs without a break, counted from when it fell that low or from the last change of the
-// level, whichever was later. A burst in between starts that time anew. There are no levels above the fewest steps that
-// reach maxBits: the difficulty would stay at its maximum until they have fallen, and nobody would see why.
+// With c > t requests in the window, t being the threshold, the level rises at once to ceil((c - t) / t) steps or more.
+// More than L * t requests raise it to level L, so it falls by one when the window has held at most L * t for decayMs
+// without a break since it fell that low or the level changed, whichever was later. There are no levels above the
+// fewest steps that reach maxBits: the difficulty would stay at its maximum while they fall, and nobody would see why.
 
 export interface AntifloodOptions {
   /** The difficulty in quiet times; 0 for no proof-of-work, and then none whatever comes. */
@@ -148,7 +142,7 @@ export interface AntifloodOptions {
   /** The highest difficulty; a base above it stays as it is. */
   readonly maxBits: number;
   readonly decayMs: number;
-  /** How many requests, and how many tokens, are remembered; with more in the window the oldest are forgotten. */
+  /** How many requests, and how many tokens, are remembered; with more of them the oldest are forgotten. */
   readonly maxEntries: number;
 }
 
@@ -189,9 +183,10 @@ export class Antiflood {
     dropAged(this.#requests, windowMs, nowMs);
     if (this.#requests.length === maxEntries) this.#requests.dropOldest();
     this.#requests.push(nowMs);
-    const reached = Math.ceil((this.#requests.length - thresholdCount) / thresholdCount);
-    if (Math.min(this.#highestLevel, reached) <= this.#level) return;
-    this.#level = Math.min(this.#highestLevel, reached);
+    const steps = Math.ceil((this.#requests.length - thresholdCount) / thresholdCount);
+    const reached = Math.min(this.#highestLevel, steps);
+    if (reached <= this.#level) return;
+    this.#level = reached;
     this.#calmSinceMs = nowMs;
   }
 
@@ -221,9 +216,8 @@ export class Antiflood {
   }
 
   /**
-   * Remembers the token. When too many are remembered, the one that came first is forgotten, and every token that
-   * expires no later counts as shown before: nobody gets a token counted twice by pushing it out with others, and new
-   * tokens, which expire later, still count.
+   * Remembers the token. When there are too many, the first to come is forgotten, and every token that expires no later
+   * counts as shown before: nobody gets a token counted twice by pushing it out, and new tokens still count.
    */
   #isFirstUse(token: ShownToken): boolean {
     if (token.expiresAt <= this.#forgottenUntil || this.#nonces.has(token.nonce)) return false;

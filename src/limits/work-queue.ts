@@ -52,9 +52,8 @@ export class WorkQueue {
   }
 
   /**
-   * Resolves when a place is free, with the function that gives it back; calling that again does nothing. Clients take
-   * turns, and of one client the first to come goes first. Rejects with WorkQueueFull at once when too many wait
-   * already, later when the deadline has passed, or when the client has to give a waiting place up to another.
+   * Resolves with the function that gives the place back; calling that again does nothing. Rejects with WorkQueueFull,
+   * at once when too many wait, later at the deadline or when a waiting place has to be given up to another client.
    */
   async enter(client: string): Promise<() => void> {
     if (this.#running < this.#options.concurrency) return this.#place();
@@ -75,10 +74,7 @@ export class WorkQueue {
 
   #admitNext(): void {
     for (let waiter = this.#takeNext(); waiter !== undefined; waiter = this.#takeNext()) {
-      if (this.#options.clock.monotonicMs() < waiter.deadlineMs) {
-        waiter.admit(this.#place());
-        return;
-      }
+      if (this.#options.clock.monotonicMs() < waiter.deadlineMs) return waiter.admit(this.#place());
       // Timers run late when the event loop is busy, which is when shedding matters most.
       waiter.refuse(new WorkQueueFull('no place was free in time'));
     }
@@ -86,13 +82,13 @@ export class WorkQueue {
 
   /** The first in the line of the client whose turn it is; that client's next turn is after everyone else's. */
   #takeNext(): Waiter | undefined {
-    for (const [client, line] of this.#lines) {
-      const waiter = line[0]!;
-      this.#remove(client, line, waiter);
-      if (this.#lines.delete(client)) this.#lines.set(client, line);
-      return waiter;
-    }
-    return undefined;
+    const [next] = this.#lines;
+    if (next === undefined) return undefined;
+    const [client, line] = next;
+    const waiter = line[0]!;
+    this.#remove(client, line, waiter);
+    if (this.#lines.delete(client)) this.#lines.set(client, line);
+    return waiter;
   }
 
   #remove(client: string, line: Waiter[], waiter: Waiter): void {
@@ -132,8 +128,7 @@ export class WorkQueue {
       const timer = setTimeout(() => {
         this.#remove(client, line, waiter);
         refuse(new WorkQueueFull('no place was free in time'));
-      }, maxWaitMs);
-      timer.unref();
+      }, maxWaitMs).unref();
       const waiter: Waiter = { deadlineMs: clock.monotonicMs() + maxWaitMs, timer, admit, refuse };
       line.push(waiter);
     });

@@ -50,18 +50,16 @@ export function createLog({ format, forJournal = false, write, clock }: {
     clearTimeout(timer);
     timer = undefined;
     if (gatheredLines === 0) return;
-    const isTaken = write(lostLines === 0 ? gathered : `${lineOf(lostNotice(lostLines))}${gathered}`);
+    // Whoever reads the log must know that there is a gap.
+    const details = { lines: lostLines };
+    const notice = { level: 'warning', logger: 'log', event: 'lines lost', details } as const;
+    const isTaken = write(lostLines === 0 ? gathered : `${lineOf(notice)}${gathered}`);
     lostLines = isTaken ? 0 : lostLines + gatheredLines;
     gathered = '';
     gatheredLines = 0;
   }
 
   return { log: log satisfies Log, flush };
-}
-
-/** Whoever reads the log must know that there is a gap. */
-function lostNotice(lines: number): LogEntry {
-  return { level: 'warning', logger: 'log', event: 'lines lost', details: { lines } };
 }
 
 /** ISO 8601 in UTC with milliseconds, made once for all lines of a millisecond. */
@@ -108,7 +106,7 @@ function json(value: LogValue | undefined): string {
 function textLine(entry: LogEntry): string {
   const { details = {} } = entry;
   const isRequest = entry.event === 'request';
-  const words = isRequest ? requestWords(details) : [];
+  const words = isRequest ? [requestWords(details)] : [];
   if (entry.outcome !== undefined) words.push(`outcome=${entry.outcome}`);
   if (entry.clientId !== undefined) words.push(`client_id=${showValue(entry.clientId)}`);
   if (entry.clientIp !== undefined) words.push(`client_ip=${showValue(entry.clientIp)}`);
@@ -119,20 +117,11 @@ function textLine(entry: LogEntry): string {
   return `${escapeUnsafe(`${entry.level}  ${entry.logger}  ${entry.event}  ${words.join(' ')}`.trimEnd())}\n`;
 }
 
-/** `GET /{id}/raw 200 1024 B 1.2 ms`, in this order, as far as they are there. */
-const REQUEST_WORDS = new Map<string, (value: LogValue) => string>([
-  ['method', String],
-  ['route', String],
-  ['status', String],
-  ['bytes', (value) => `${value} B`],
-  ['ms', (value) => `${typeof value === 'number' ? value.toFixed(1) : value} ms`],
-]);
+const REQUEST_WORDS: ReadonlySet<string> = new Set(['method', 'route', 'status', 'bytes', 'ms']);
 
-function requestWords(details: LogDetails): string[] {
-  // By a loop: flatMap would cost a small read a tenth of its time.
-  const words: string[] = [];
-  for (const [name, show] of REQUEST_WORDS) if (details[name] !== undefined) words.push(show(details[name]));
-  return words;
+/** `GET /{id}/raw 200 1024 B 1.2 ms`: http/servers.ts, which alone logs requests, gives all of them. */
+function requestWords({ method, route, status, bytes, ms }: LogDetails): string {
+  return `${method} ${route} ${status} ${bytes} B ${Number(ms).toFixed(1)} ms`;
 }
 
 /** What would make it unclear where a value ends. */

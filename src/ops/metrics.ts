@@ -17,10 +17,7 @@ function metric(type: Type, name: string, help: string, label = '', values: read
 
 type Metric = ReturnType<typeof metric>;
 
-/**
- * Every metric there is, in the order in which they are shown. Names and units as Prometheus' "Metric and label naming"
- * asks.
- */
+/** Every metric, in the order in which they are shown; named as Prometheus' "Metric and label naming" asks. */
 export const METRICS = {
   requestDuration: {
     ...metric('histogram', 'pasted_http_request_duration_seconds',
@@ -65,12 +62,9 @@ export const METRICS = {
 /** One number, or one for each value of the metric's label; null when there is nothing to say. */
 type Reading = number | null | Readonly<Record<string, number>>;
 
+/** None may take long: whoever asks waits for all. One that throws, or rejects, leaves its metric out of the answer. */
 type Reader = () => Reading | Promise<Reading>;
 
-/**
- * Where the gauges come from, at the moment of the call. None may take long: whoever asks waits for all. One that
- * throws, or rejects, leaves its metric out of that answer.
- */
 export type GaugeReaders = Readonly<
   Record<Exclude<keyof typeof METRICS, Parameters<Count>[0] | 'requestDuration' | 'buildInfo'>, Reader>
 >;
@@ -85,11 +79,18 @@ export function createMetrics({ routes, readers }: { routes: readonly string[]; 
     .map(([name, { values }]) => [name, new Map(values.map((value) => [value, 0]))]));
   const gauges = new Map<string, Reader>(Object.entries({ ...readers, buildInfo: () => ({ [VERSION]: 1 }) }));
 
-  function textOf([name, metric]: [string, Metric]): string | Promise<string> {
+  async function textOf([name, metric]: [string, Metric]): Promise<string> {
     const counted = counters.get(name);
     if (counted !== undefined) return valueText(metric, (value) => counted.get(value));
-    const read = gauges.get(name);
-    return read === undefined ? durations.render() : gaugeText(metric, read);
+    if (metric.type === 'histogram') return durations.render();
+    try {
+      const reading = await gauges.get(name)?.() ?? null;
+      if (reading === null) return '';
+      return valueText(metric, (value) => (typeof reading === 'number' ? reading : reading[value]));
+    } catch {
+      // Nothing at all: an absent metric raises an alert, and a wrong one does not.
+      return '';
+    }
   }
 
   const count: Count = (name, value: string = '', amount = 1) => {
@@ -104,17 +105,6 @@ export function createMetrics({ routes, readers }: { routes: readonly string[]; 
     /** Every metric in the text format of Prometheus. Never rejects. */
     render: async () => (await Promise.all(metrics.map(textOf))).join(''),
   };
-}
-
-/** Nothing at all when it can't be read: an absent metric raises an alert, and a wrong one does not. */
-async function gaugeText(metric: Metric, read: Reader): Promise<string> {
-  try {
-    const reading = await read();
-    if (reading === null) return '';
-    return valueText(metric, (value) => (typeof reading === 'number' ? reading : reading[value]));
-  } catch {
-    return '';
-  }
 }
 
 function valueText(metric: Metric, numberOf: (value: string) => number | undefined): string {
@@ -182,9 +172,7 @@ class RequestDurations {
   }
 }
 
-/** Prometheus, "Exposition formats", "Text format details", version 0.0.4. */
-export const METRICS_MEDIA_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
-
+/** This and all above by Prometheus' "Exposition formats", "Text format details", version 0.0.4. */
 export function headerLines({ name, type, help }: Pick<Metric, 'name' | 'type' | 'help'>): string {
   return `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`;
 }
@@ -215,8 +203,6 @@ export function measureEventLoopDelay() {
       histogram.reset();
       return delays;
     },
-    stop: () => {
-      histogram.disable();
-    },
+    stop: (): void => void histogram.disable(),
   };
 }

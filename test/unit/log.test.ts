@@ -83,12 +83,6 @@ test('createLog text: a request in the words of people', () => {
   );
 });
 
-test('createLog text: a request without all of its members still makes a line', () => {
-  const details = { status: 400, ms: 'unknown' };
-  const line = lineOf('text', { level: 'info', logger: 'http', event: 'request', details });
-  assert.equal(line, `${TIME} info  http  request  400 unknown ms`);
-});
-
 test('createLog text: other events as name=value, in quotes where the end would be unclear', () => {
   const entry: LogEntry = {
     level: 'warning',
@@ -144,8 +138,8 @@ test('createLog for the journal: the priority of sd-daemon(3) first, and no time
   assert.deepEqual((['error', 'warning', 'info'] as const).map(text), [
     '<3>error  main  x', '<4>warning  main  x', '<6>info  main  x',
   ]);
-  assert.equal(lineOf('text', { ...REQUEST, details: { note: 'a\n<0>b' } }, true),
-    '<6>info  http  request  outcome=success client_ip=192.0.2.7 note="a\\n<0>b"');
+  assert.equal(lineOf('text', { ...REQUEST, event: 'noted', details: { note: 'a\n<0>b' } }, true),
+    '<6>info  http  noted  outcome=success client_ip=192.0.2.7 note="a\\n<0>b"');
 });
 
 test('createLog for the journal: a JSON line is what it is elsewhere, behind its priority', () => {

@@ -250,10 +250,7 @@ export class Pace {
 /** What may be moved in one turn: as much as the store reads or writes at once. */
 export const TURN_BYTES = 256 * KIB;
 
-/**
- * Whose turn it is to go on with a large transfer: one in a turn of the event loop, in the order asked for. A socket
- * gives or takes megabytes without a pause; many of them at once would keep everyone else waiting for seconds.
- */
+/** One large transfer goes on in a turn of the event loop: many at once would keep all others waiting for seconds. */
 export class Turns {
   readonly #waiting: (() => void)[] = [];
   #isTaken = false;

@@ -5,14 +5,13 @@ import { Socket } from 'node:net';
 import type { Config } from '../../config/settings.ts';
 import { clientKey } from '../../core/callers.ts';
 import { MIB } from '../../core/time.ts';
-import { Pace } from './body.ts';
+import { Pace, Turns } from './body.ts';
 import { type NetworkMatcher, plainAddress } from './head.ts';
 import { Connection, type Peer } from './request.ts';
 
 /**
- * The kernel reports that a client took something only when about a third of its send buffer (up to 4 MiB) is free
- * again. Time saved up by such a burst must last until the next one, or a client well above the minimum rate would
- * count as stalled.
+ * The kernel reports what a client took only when about a third of its send buffer (up to 4 MiB) is free again. Time
+ * saved up by such a burst must last until the next, or a client well above the minimum rate would count as stalled.
  */
 const MAX_ALLOWANCES = 3;
 
@@ -25,9 +24,8 @@ export class Connections {
   /** Those that HTTP is spoken on; without TLS the same sockets. */
   readonly #bySocket = new Map<Socket, Connection>();
   readonly #countByClient = new Map<string, number>();
-  /** To be cut off. */
-  readonly #tooSlow = new Set<Socket>();
-  #isCuttingOff = false;
+  /** Of connections to cut off: the kernel may take a millisecond to free what it held for one. */
+  readonly #turns = new Turns();
   readonly #config: Config;
   readonly #isTrustedProxy: NetworkMatcher;
   /** The server listens on a unix socket: to be said before the first connection. */
@@ -94,29 +92,13 @@ export class Connections {
       if (waiting === 0) connection.outgoing = undefined;
       else if (outgoing === undefined) {
         connection.outgoing = new Pace({ minBytesPerSecond, nowMs, movedBytes, maxAllowances: MAX_ALLOWANCES });
-      } else if (outgoing.isTooSlow(nowMs, movedBytes)) this.#tooSlow.add(socket);
+      } else if (outgoing.isTooSlow(nowMs, movedBytes)) void this.#cutOff(socket);
     }
-    this.#cutOffNext();
   }
 
-  /** One in a turn of the event loop: the kernel may take a millisecond to free what it held for it. */
-  #cutOffNext(): void {
-    const [socket] = this.#tooSlow;
-    if (socket === undefined || this.#isCuttingOff) return;
-    this.#isCuttingOff = true;
-    this.#tooSlow.delete(socket);
-    this.#cutOff(socket);
-    setImmediate(() => {
-      this.#isCuttingOff = false;
-      this.#cutOffNext();
-    });
-  }
-
-  /**
-   * By a reset. Closed in any other way, the kernel would go on offering what the client does not take: megabytes that
-   * are everyone's, for minutes, although the connection is no longer counted.
-   */
-  #cutOff(socket: Socket): void {
+  /** By a reset: else the kernel would offer for minutes, uncounted, the megabytes that the client does not take. */
+  async #cutOff(socket: Socket): Promise<void> {
+    await this.#turns.wait();
     // Under TLS the connection to reset is the one below, which node keeps under a name that its types do not know.
     const { _parent: below } = socket as Socket & { readonly _parent?: Socket | null };
     if (this.peersAreLocal) socket.destroy();
@@ -125,8 +107,7 @@ export class Connections {
 
   /** Those that have been opened and never used; node does not count them as idle. */
   destroyUnused(): void {
-    for (const socket of this.#admitted) if (socket.bytesRead === 0) socket.destroy();
-    for (const socket of this.#bySocket.keys()) if (socket.bytesRead === 0) socket.destroy();
+    for (const socket of [...this.#admitted, ...this.#bySocket.keys()]) if (socket.bytesRead === 0) socket.destroy();
   }
 
   destroyAll(): void {
@@ -145,9 +126,8 @@ export class Connections {
 const LINGER_BOUNDS = { maxBytes: 64 * MIB, maxMs: 5000, maxSockets: 64 };
 
 /**
- * The lingering close (RFC 9112 section 9.6): the answer is written whole, this side is closed, and what the client
- * still sends is read and thrown away within bounds. Closing at once would reset the connection under an answer that
- * the client has not read yet.
+ * The lingering close (RFC 9112 section 9.6): this side is closed after its answer, and what the client still sends is
+ * thrown away within bounds. Closing at once would reset the connection under an answer that is not read yet.
  */
 export class Lingering {
   readonly #bounds: typeof LINGER_BOUNDS;
@@ -160,10 +140,7 @@ export class Lingering {
   /** Requests that still arrive are not parsed any more. */
   close(socket: Socket): void {
     if (socket.destroyed || this.#timers.has(socket)) return;
-    if (this.#timers.size >= this.#bounds.maxSockets) {
-      Socket.prototype.destroySoon.call(socket);
-      return;
-    }
+    if (this.#timers.size >= this.#bounds.maxSockets) return Socket.prototype.destroySoon.call(socket);
     let leftBytes = this.#bounds.maxBytes;
     // node's parser is one of these listeners; adding another takes the socket's handle back from it.
     socket.removeAllListeners('data').on('data', (bytes: Uint8Array) => {

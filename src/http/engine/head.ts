@@ -20,13 +20,11 @@ const PROXY_HEADERS = [
 
 const OTHER_PROTOCOL = /^(?:RTSP|ICE)\//;
 
-/**
- * Refuses what node's parser lets through although this server must not take it (RFC 9112). Of such a request one can't
- * tell where it ends. `isFirst`: of its connection.
- */
-export function checkForm(req: IncomingMessage, headers: HeaderLines, isFirst: boolean): Form {
+/** Refuses what node's parser lets through although RFC 9112 does not: nobody can tell where such a request ends. */
+export function checkForm(req: IncomingMessage, headers: HeaderLines, isFirstOfConnection: boolean): Form {
   const version = req.httpVersion;
-  if ((version !== '1.1' && version !== '1.0') || ((isFirst || version === '1.0') && isOtherProtocol(req))) {
+  const isDoubtful = isFirstOfConnection || version === '1.0';
+  if ((version !== '1.1' && version !== '1.0') || (isDoubtful && isOtherProtocol(req))) {
     throw new Refusal('requestMalformed', { hint: 'use HTTP/1.1' });
   }
   if (headers.count > MAX_HEADER_LINES) {
@@ -78,9 +76,10 @@ function checkExpect(version: string, headers: HeaderLines): boolean {
   return true;
 }
 
-// The request target (RFC 9112 section 3.2), taken apart as raw text and never through `new URL()`, which would
-// normalise dot segments and backslashes away. Nothing is decoded: no path of this API has a character that needs it.
-
+/**
+ * The request target (RFC 9112 section 3.2), taken apart as raw text: `new URL()` would normalise dot segments and
+ * backslashes away. Nothing is decoded: no path of this API has a character that needs it.
+ */
 export interface Target {
   /** The raw path, beginning with a slash; `*` for the server as a whole (OPTIONS only). */
   readonly path: string;
@@ -236,10 +235,7 @@ export function hostOf(address: string, port: number): string {
 
 const SERVICE_URL = /^(https?):\/\/([^/]+)((?:\/[A-Za-z0-9._~-]+)*)\/?$/;
 
-/**
- * Where a service is: `url` without a slash at its end, and its parts; `host` is without brackets, `prefix` empty or a
- * path. Undefined for other schemes, credentials, a query, a fragment, spaces.
- */
+/** `url` without a slash at its end, and its parts; `host` without brackets. Undefined for what else URLs may be. */
 export function parseServiceUrl(text: string) {
   const [, scheme, authority = '', prefix = ''] = SERVICE_URL.exec(text) ?? [];
   const [, host, port] = readHost(authority) ?? [];

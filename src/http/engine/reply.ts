@@ -32,7 +32,7 @@ export class StreamedBody {
   readonly chunks: () => AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
   readonly close: () => void;
 
-  constructor(bytes: number, chunks: StreamedBody['chunks'], close = (): void => {}) {
+  constructor(bytes: number, chunks: StreamedBody['chunks'], close = () => {}) {
     this.bytes = bytes;
     this.chunks = chunks;
     this.close = close;
@@ -58,7 +58,9 @@ export function refusalReply(refusal: Refusal, headers: Readonly<Record<string, 
   const { hint, ...fields } = refusal.fields;
   const value: Record<string, string | number | boolean> = { error: refusal.message };
   if (hint !== undefined) value['hint'] = hint;
-  for (const [name, field] of Object.entries(fields)) value[snakeCase(name)] = field;
+  for (const [name, field] of Object.entries(fields)) {
+    value[name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)] = field;
+  }
   const reply = jsonReply(refusal.status, value, { ...termsHeaders(refusal), ...headers });
   return { ...reply, refusal: refusal.refusal };
 }
@@ -77,10 +79,6 @@ export function rateHeaders({ limit, remaining, resetAtSeconds }: RateStanding):
     'X-RateLimit-Remaining': String(remaining),
     'X-RateLimit-Reset': String(resetAtSeconds),
   };
-}
-
-function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 /** The contract's "Common response headers", in its order; X-Request-ID comes after them. Every answer has them. */
@@ -109,10 +107,7 @@ const SLICE_BYTES = 64 * KIB;
 
 export class ReplyWriter {
   readonly #server: { readonly lingering: Lingering; readonly isStopping: () => boolean };
-  /**
-   * Of large answers. In a turn of the event loop libuv also takes in one new connection, and no more: whoever connects
-   * beside a thousand large answers waits for as many turns as others connected before.
-   */
+  /** Of large answers: a turn of the event loop takes in one new connection and no more, so it must not take long. */
   readonly #turns = new Turns();
   #ending: { readonly res: ServerResponse; readonly body: string | Uint8Array }[] = [];
 
@@ -120,13 +115,12 @@ export class ReplyWriter {
     this.#server = server;
   }
 
-  /**
-   * Writes the answer of a request whose client may have gone. Throws, or rejects, when the reply can't be written as
-   * it is: with `res.headersSent` still false when nothing of it has been.
-   */
+  /** The client may have gone. Throws, or rejects, when the reply can't be written as it is, or not to its end. */
   write(request: Request, reply: Reply): void | Promise<void> {
-    const { body } = reply;
-    if (isOver(request) || hasNoContent(request, reply)) {
+    const { body, status } = reply;
+    // RFC 9110 section 6.4.1.
+    const hasNoContent = request.method === 'HEAD' || status === 204 || status === 304;
+    if (isOver(request) || hasNoContent) {
       if (body instanceof StreamedBody) body.close();
       if (isOver(request)) return undefined;
       this.#writeHead(request, reply, body instanceof StreamedBody ? body.bytes : wholeBody(body).length);
@@ -220,11 +214,6 @@ function writeSlice(request: Request, slice: Uint8Array, maxBytes: number): Prom
   });
 }
 
-/** RFC 9110 section 6.4.1. */
-function hasNoContent({ method }: Request, { status }: Reply): boolean {
-  return method === 'HEAD' || status === 204 || status === 304;
-}
-
 /** Bytes, or text of one character a byte where that is quicker: its length is that of the body either way. */
 function wholeBody(body: Exclude<ReplyBody, StreamedBody>): string | Uint8Array {
   if (body === null) return '';
@@ -241,20 +230,14 @@ export type Answered = Pick<
 /** `ms` is how long the request took. */
 export type NoteAnswered = (answered: Answered, ms: number) => void;
 
-/**
- * Refuses, as text, where node:http gives no response object: what could not be parsed, CONNECT, connections over the
- * cap. Same headers and body as any other refusal; then the connection is closed, lingering.
- */
+/** Refuses where node:http gives no response object: what could not be parsed, CONNECT, connections over the cap. */
 export function answerRaw(
   parts: Pick<RequestParts, 'clock' | 'requestIdOf'> & { noteAnswered: NoteAnswered; lingering: Lingering },
   socket: Socket,
   refusal: RefusalName,
   known: { method?: string; presentedRequestId?: string | undefined; allow?: string } = {},
 ): void {
-  if (!socket.writable) {
-    socket.destroy();
-    return;
-  }
+  if (!socket.writable) return void socket.destroy();
   const { method = '-', presentedRequestId, allow } = known;
   const id = parts.requestIdOf(presentedRequestId);
   const { status, headers, body } = refusalReply(new Refusal(refusal), allow === undefined ? {} : { Allow: allow });

@@ -197,10 +197,7 @@ export class Request {
   }
 }
 
-/**
- * Refuses what a page of another site has a browser send, with the visitor's certificate and address. Browsers say
- * whose page it is in one of these headers; curl and scripts send neither.
- */
+/** Refuses what a page of another site has a browser send. Browsers say whose page it is; curl and scripts do not. */
 export function checkSite(request: Request): void {
   const { method, headers } = request;
   if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return;

@@ -65,10 +65,8 @@ const MAX_PIPELINED = 100;
 /** For the log, as others write it: the client went away before it had an answer. It is never sent. */
 const CLIENT_GONE_STATUS = 499;
 
-/** How often a server that stops looks for connections that have become idle. */
+/** A server without requests in flight must have stopped within a second: how often it looks for idle connections. */
 const STOP_CHECK_MS = 250;
-
-/** Within the second in which a server without requests in flight must have stopped. */
 const STOP_LINGER_MS = 500;
 
 export class HttpServer {
@@ -106,10 +104,7 @@ export class HttpServer {
     this.#checks = setInterval(() => connections.check(clock.monotonicMs()), checkIntervalMs);
   }
 
-  /**
-   * Takes no new connections, lets requests in flight finish within SERVICE_SHUTDOWN_GRACE, closes what is idle.
-   * Resolves when no connection is left; calling it again gives the same promise.
-   */
+  /** Lets requests in flight finish within SERVICE_SHUTDOWN_GRACE; resolves when no connection is left. */
   stop(): Promise<void> {
     this.#stopped ??= stop(this.node, this.#parts).finally(() => clearInterval(this.#checks));
     return this.#stopped;
@@ -247,9 +242,8 @@ function replyTo({ router, handlers }: ServerParts, request: Request): Reply | P
   }
   request.route = match.route;
   request.params = match.params;
-  const handler = handlers[match.route.name];
-  if (handler === undefined) throw new Error(`route ${match.route.name} has no handler`);
-  return handler(request);
+  // That every route has one is checked at the start.
+  return handlers[match.route.name]!(request);
 }
 
 function send(parts: ServerParts, request: Request, reply: Reply): void {
@@ -307,10 +301,7 @@ function end({ clock, noteAnswered }: ServerParts, request: Request): void {
 /** Of node's parser, whose own words `reason` is, or of its timer. */
 type ClientError = Error & { readonly code?: string; readonly reason?: string };
 
-/**
- * Answers in our form, after the requests before it. node may report several for one socket: only the first that
- * concerns a request counts, and none after the request that ends the connection.
- */
+/** Answers in our form, after the requests before it. Of several that node reports for one socket the first counts. */
 function handleClientError(parts: ServerParts, connection: Connection, error: ClientError): void {
   const { socket, requests } = connection;
   // The client said that its last request was the last one: the answer ends the connection. It does so by itself unless
