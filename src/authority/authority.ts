@@ -20,13 +20,13 @@ export const DEFAULT_AUTHORITY_NAME = 'Paste Service CA';
 /** An authority that can sign. */
 export type SigningAuthority = StoredAuthority & Authority;
 
-interface AuthorityParts extends Pick<Parts, 'config' | 'queue' | 'audit' | 'clock' | 'random' | 'log'> {
+interface AuthoritiesParts extends Pick<Parts, 'config' | 'queue' | 'audit' | 'clock' | 'random' | 'log'> {
   readonly store: Pick<Store, 'authority'>;
 }
 
 /** The one authority, which may not be made yet. */
 export class Authorities {
-  readonly #parts: AuthorityParts;
+  readonly #parts: AuthoritiesParts;
   readonly #onFound: (authority: StoredAuthority) => void;
   #password: string;
   #unlocked: Promise<SigningAuthority> | undefined;
@@ -36,7 +36,7 @@ export class Authorities {
   #creating: Promise<StoredAuthority> | undefined;
 
   /** `onFound` is called whenever the authority is looked up or made, before anyone gets a certificate of it. */
-  constructor(parts: AuthorityParts, onFound: (authority: StoredAuthority) => void = () => {}) {
+  constructor(parts: AuthoritiesParts, onFound: (authority: StoredAuthority) => void = () => {}) {
     this.#parts = parts;
     this.#onFound = onFound;
     this.#password = parts.config.pkiCaPassword;
@@ -131,31 +131,25 @@ export class Authorities {
   }
 
   async #createOnly(commonName: string, requester: Requester): Promise<StoredAuthority> {
-    const { store, audit } = this.#parts;
+    const { config, store, queue, audit, clock, random } = this.#parts;
     await this.requireNone();
-    const made = await this.#make(commonName, this.#requirePassword());
-    const { privateKey: _, ...stored } = made;
-    const details = {
-      type: 'ca', common_name: commonName, fingerprint: stored.fingerprint, expires_at: stored.expiresAt,
-    };
-    const created = audit.event('cert_issued', 'success', requester, details);
-    if (!(await store.authority.create(stored, created))) throw new Refusal('authorityExists');
-    audit.announce(created);
-    this.#unlocked = Promise.resolve(made);
-    this.#onFound(stored);
-    return stored;
-  }
-
-  async #make(commonName: string, password: string): Promise<SigningAuthority> {
-    const { config, queue, clock, random } = this.#parts;
+    const password = this.#requirePassword();
     const createdAt = unixSeconds(clock);
     const validity = validityFrom(createdAt, config.pkiCaDays);
-    const keyPair = await generateKeyPair();
-    const { privateKey } = keyPair;
-    const certificate = await makeAuthorityCertificate({ commonName, serial: makeSerial(random), validity, keyPair });
+    const { privateKey, spki } = await generateKeyPair();
+    const request = { commonName, serial: makeSerial(random), validity, spki, privateKey };
+    const certificate = await makeAuthorityCertificate(request);
     const lockedKey = await inTurn(queue, QUEUED_AS, () => lockPrivateKey(privateKey, password, random));
     const fingerprint = fingerprintSha1(certificate);
-    return { commonName, certificate, privateKey, lockedKey, fingerprint, createdAt, expiresAt: validity.notAfter };
+    const expiresAt = validity.notAfter;
+    const details = { type: 'ca', common_name: commonName, fingerprint, expires_at: expiresAt };
+    const created = audit.event('cert_issued', 'success', requester, details);
+    const stored = { commonName, certificate, lockedKey, fingerprint, createdAt, expiresAt };
+    if (!(await store.authority.create(stored, created))) throw new Refusal('authorityExists');
+    audit.announce(created);
+    this.#unlocked = Promise.resolve({ ...stored, privateKey });
+    this.#onFound(stored);
+    return stored;
   }
 
   async #unlock(stored: StoredAuthority, password: string): Promise<SigningAuthority> {

@@ -9,7 +9,7 @@ import {
   normaliseCommonName, octetString, OIDS, seq, type ServerName, time, TRUE,
 } from './der.ts';
 import {
-  type Authority, ECDSA_WITH, type KeyPair, type PrivateKey, signed, type SignedWith, subjectPublicKeyInfo,
+  type Authority, ECDSA_WITH, type PrivateKey, signed, type SignedWith, subjectPublicKeyInfo,
 } from './keys.ts';
 
 /** Certificates and revocation lists begin so long before they are made, for verifiers whose clocks are slow. */
@@ -21,23 +21,17 @@ export interface Validity {
   readonly notAfter: number;
 }
 
-/** What every certificate has: a serial as makeSerial makes it, and a time. */
-interface Dated {
+/** What every certificate is made of. */
+interface CertificateRequest {
+  /** As makeSerial makes it. */
   readonly serial: string;
   readonly validity: Validity;
-}
-
-interface Keyed extends Dated {
-  readonly keyPair: KeyPair;
-}
-
-interface ClientRequest extends Dated {
-  readonly commonName: string;
-  /** The client's SubjectPublicKeyInfo in DER, on secp384r1. */
+  /** The certified key's SubjectPublicKeyInfo in DER; and the key itself, to be proved, where it was made here. */
   readonly spki: Uint8Array;
-  /** The key to `spki`, to be proved, where it was made here. */
-  readonly privateKey?: PrivateKey | undefined;
+  readonly privateKey?: PrivateKey;
 }
+
+type SelfSignedRequest = Required<CertificateRequest>;
 
 /**
  * From 5 minutes before `issuedAt` to so many days after it, but not past `latest`, nor the last moment that has an
@@ -52,27 +46,19 @@ export function validityFrom(issuedAt: number, days: number, latest: number = LA
 // The three kinds, each in DER. Names are as normaliseCommonName returns them. What can't be encoded rejects with a
 // RangeError.
 
-export function makeAuthorityCertificate(request: Keyed & { readonly commonName: string }): Promise<Uint8Array> {
+export async function makeAuthorityCertificate(
+  request: SelfSignedRequest & { readonly commonName: string },
+): Promise<Uint8Array> {
   const extensions = [AUTHORITY_BASIC_CONSTRAINTS, AUTHORITY_KEY_USAGE, CLIENT_AUTH_ONLY];
-  return makeSelfSigned(request, distinguishedName(request.commonName), extensions, 'sha384');
+  return make(request, distinguishedName(request.commonName), extensions, { privateKey: request.privateKey }, 'sha384');
 }
 
-/** A validity that ends after the authority's rejects with a RangeError too. */
-export async function makeClientCertificate(request: ClientRequest, authority: Authority): Promise<Uint8Array> {
-  const { commonName, spki, privateKey } = request;
-  const issuer = readIssuer(authority.certificate);
-  const extensions = [
-    LEAF_BASIC_CONSTRAINTS,
-    CLIENT_KEY_USAGE,
-    CLIENT_AUTH_ONLY,
-    subjectKeyIdentifier(keyIdentifier(spki)),
-    authorityKeyIdentifier(issuer.keyIdentifier),
-  ];
-  const names = { issuer: issuer.name, subject: distinguishedName(commonName) };
-  const tbs = tbsCertificate(request, names, spki, extensions, 'sha384');
-  const certificate = await signed(tbs, authority.privateKey, 'sha384');
-  prove(certificate, authority.certificate, spki, privateKey);
-  return certificate;
+/** The curve is secp384r1. A validity that ends after the authority's rejects with a RangeError too. */
+export async function makeClientCertificate(
+  request: CertificateRequest & { readonly commonName: string }, authority: Authority,
+): Promise<Uint8Array> {
+  const extensions = [LEAF_BASIC_CONSTRAINTS, CLIENT_KEY_USAGE, CLIENT_AUTH_ONLY];
+  return make(request, distinguishedName(request.commonName), extensions, authority, 'sha384');
 }
 
 /** For a first name that is too long. Clients look at the alternative names; only people read the common name. */
@@ -85,46 +71,43 @@ const NAMELESS = 'pasted';
  * extKeyUsage says which.
  */
 export async function makeServerCertificate(
-  request: Keyed & { readonly names: readonly ServerName[] },
+  request: SelfSignedRequest & { readonly names: readonly ServerName[] },
 ): Promise<Uint8Array> {
   const [first] = request.names;
   if (first === undefined) throw new RangeError('a server has a name');
   const subject = distinguishedName(normaliseCommonName(first.name) ?? NAMELESS);
   const extensions = [LEAF_BASIC_CONSTRAINTS, SERVER_AUTH_ONLY, subjectAltName(request.names)];
-  return makeSelfSigned(request, subject, extensions, 'sha256');
+  return make(request, subject, extensions, { privateKey: request.privateKey }, 'sha256');
 }
 
-async function makeSelfSigned(
-  request: Keyed, subject: Uint8Array, extensions: readonly Uint8Array[], digest: SignedWith,
-): Promise<Uint8Array> {
-  const { publicKey, privateKey } = request.keyPair;
-  const spki = subjectPublicKeyInfo(publicKey);
-  const all = [...extensions, subjectKeyIdentifier(keyIdentifier(spki))];
-  const tbs = tbsCertificate(request, { issuer: subject, subject }, spki, all, digest);
-  const certificate = await signed(tbs, privateKey, digest);
-  prove(certificate, certificate, spki, privateKey);
-  return certificate;
-}
-
-/** TBSCertificate (section 4.1), its fields in their order. There MUST be no unique ids (section 4.1.2.8). */
-function tbsCertificate(
-  { serial, validity }: Dated,
-  { issuer, subject }: { readonly issuer: Uint8Array; readonly subject: Uint8Array },
-  spki: Uint8Array,
+/**
+ * The fields are those of TBSCertificate (section 4.1) in their order; there MUST be no unique ids (section 4.1.2.8). A
+ * signer without a certificate signs its own. The identifiers of keys come after the other extensions.
+ */
+async function make(
+  { serial, validity, spki, privateKey }: CertificateRequest,
+  subject: Uint8Array,
   extensions: readonly Uint8Array[],
+  signer: { readonly certificate?: Uint8Array; readonly privateKey: PrivateKey },
   digest: SignedWith,
-): Uint8Array {
+): Promise<Uint8Array> {
+  const issuer = signer.certificate === undefined ? undefined : readIssuer(signer.certificate);
+  const identifiers = [subjectKeyIdentifier(keyIdentifier(spki))];
+  if (issuer !== undefined) identifiers.push(authorityKeyIdentifier(issuer.keyIdentifier));
   const v3 = integer(2);
-  return seq(
+  const tbsCertificate = seq(
     explicit(0, v3),
     certificateSerialNumber(serial),
     ECDSA_WITH[digest],
-    issuer,
+    issuer?.name ?? subject,
     seq(time(validity.notBefore), time(validity.notAfter)),
     subject,
     spki,
-    explicit(3, seq(...extensions)),
+    explicit(3, seq(...extensions, ...identifiers)),
   );
+  const certificate = await signed(tbsCertificate, signer.privateKey, digest);
+  prove(certificate, signer.certificate ?? certificate, spki, privateKey);
+  return certificate;
 }
 
 /** Reads a certificate back with OpenSSL's parser, so that none leaves which does not verify. */

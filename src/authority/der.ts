@@ -43,7 +43,7 @@ export function setOf(...elements: readonly Uint8Array[]): Uint8Array {
 /** BOOLEAN. Every false of our formats is a DEFAULT, which DER leaves out (X.690 section 11.5). */
 export const TRUE = encode(TAGS.boolean, [Uint8Array.of(0xff)]);
 
-/** INTEGER of a whole number from 0; a `number` must be exact. */
+/** INTEGER of a whole number from 0. */
 export function integer(value: number | bigint): Uint8Array {
   if (typeof value === 'number' && !Number.isSafeInteger(value)) throw new RangeError(`no exact INTEGER: ${value}`);
   if (value < 0) throw new RangeError(`negative INTEGER: ${value}`);
@@ -136,29 +136,24 @@ export function implicit(number: number, value: Uint8Array): Uint8Array {
   return encoding;
 }
 
-/** Every object identifier that is written or recognised, encoded, by the names of the standards that define them. */
+/** Every object identifier that is written or recognised, by the names of the standards that define them. */
 export const OIDS = {
   // RFC 5280 appendix A.1
   commonName: oid('2.5.4.3'),
-
   // RFC 5280 sections 4.2, 5.2 and 5.3: extensions
   subjectKeyIdentifier: oid('2.5.29.14'), authorityKeyIdentifier: oid('2.5.29.35'), keyUsage: oid('2.5.29.15'),
   extKeyUsage: oid('2.5.29.37'), serverAuth: oid('1.3.6.1.5.5.7.3.1'), clientAuth: oid('1.3.6.1.5.5.7.3.2'),
   subjectAltName: oid('2.5.29.17'), basicConstraints: oid('2.5.29.19'),
   cRLNumber: oid('2.5.29.20'), reasonCode: oid('2.5.29.21'),
-
   // RFC 5480 section 2.1 and RFC 5758 section 3.2: keys and signatures
   ecPublicKey: oid('1.2.840.10045.2.1'), secp384r1: oid('1.3.132.0.34'),
   ecdsaWithSha256: oid('1.2.840.10045.4.3.2'), ecdsaWithSha384: oid('1.2.840.10045.4.3.3'),
   ecdsaWithSha512: oid('1.2.840.10045.4.3.4'),
-
   // RFC 8018 appendix A and B, RFC 3565 section 4.1: encryption under a password
   pbes2: oid('1.2.840.113549.1.5.13'), pbkdf2: oid('1.2.840.113549.1.5.12'),
   hmacWithSha256: oid('1.2.840.113549.2.9'), aes256Cbc: oid('2.16.840.1.101.3.4.1.42'),
-
   // RFC 5652 sections 4 and 8: content types
   data: oid('1.2.840.113549.1.7.1'), encryptedData: oid('1.2.840.113549.1.7.6'),
-
   // RFC 7292 section 4.2, appendix C; RFC 2985 section 5.5: bundles
   pkcs8ShroudedKeyBag: oid('1.2.840.113549.1.12.10.1.2'), certBag: oid('1.2.840.113549.1.12.10.1.3'),
   x509Certificate: oid('1.2.840.113549.1.9.22.1'), friendlyName: oid('1.2.840.113549.1.9.20'),
@@ -171,9 +166,8 @@ export const OIDS = {
 /** RFC 5280 appendix A.1: ub-common-name. */
 const MAX_COMMON_NAME_CODE_POINTS = 64;
 
-// C0, DEL and C1 controls; the line and paragraph separators; and every explicit directional formatting character
-// (Unicode Standard Annex 9, section 2: embeddings, overrides, isolates), with which one name could be made to look
-// like another.
+// C0, DEL and C1 controls; line and paragraph separators; embeddings, overrides and isolates (Unicode Standard Annex 9,
+// section 2), with which one name could be made to look like another.
 const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/;
 
 /**
@@ -189,22 +183,17 @@ export function normaliseCommonName(name: string): string | undefined {
 }
 
 /**
- * A name of one common name (RFC 5280 section 4.1.2.4). Refuses, with a RangeError, one that is not normalised. An
- * issuer is never encoded from text: verifiers compare names as bytes, so they are copied from its certificate.
- *
- *     Name ::= CHOICE { rdnSequence  SEQUENCE OF RelativeDistinguishedName }
- *     RelativeDistinguishedName ::= SET SIZE (1..MAX) OF AttributeTypeAndValue
- *     AttributeTypeAndValue ::= SEQUENCE { type OBJECT IDENTIFIER, value ANY }
+ * A Name (RFC 5280 section 4.1.2.4) of one common name: SEQUENCE OF SET OF SEQUENCE { type OBJECT IDENTIFIER, value }.
+ * Refuses, with a RangeError, one that is not normalised.
  */
 export function distinguishedName(commonName: string): Uint8Array {
   if (normaliseCommonName(commonName) !== commonName) throw new RangeError('common name is not normalised');
   return seq(setOf(seq(OIDS.commonName, utf8String(commonName))));
 }
 
+/** In lower case; an address has 4 or 16 bytes, a host name none. */
 export interface ServerName {
-  /** In lower case; of a wildcard with its `*`. */
   readonly name: string;
-  /** 4 or 16 bytes; undefined for a host name. */
   readonly address: Uint8Array | undefined;
 }
 
@@ -215,9 +204,8 @@ const MAX_NAME_CHARACTERS = 253;
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /**
- * A name such as `paste.example` or `localhost`, a wildcard such as `*.example.org`, an IPv4 or an IPv6 address.
- * Undefined for anything else: a port, brackets, a dot at the end, letters beyond ASCII (their `xn--` form is one), the
- * address that stands for every address.
+ * A host name, a wildcard such as `*.example.org`, an IPv4 or an IPv6 address. Undefined for anything else: a port,
+ * brackets, a dot at the end, letters beyond ASCII (their `xn--` form is one), the address that stands for every one.
  */
 export function parseServerName(text: string): ServerName | undefined {
   const name = text.toLowerCase();

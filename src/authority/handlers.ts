@@ -15,10 +15,10 @@ import type { StoredAuthority, StoredCrl } from '../store/store.ts';
 import { Authorities, DEFAULT_AUTHORITY_NAME } from './authority.ts';
 import { normaliseCommonName } from './der.ts';
 import {
-  Bundles, type CertificateRecord, issueCertificate, issueWithKey, listCertificates, newKey, requireRevocable,
+  Bundles, type CertificateRecord, issueCertificate, issueWithKey, listCertificates, requireRevocable,
   revokeCertificate,
 } from './issuing.ts';
-import { encodeLongPem, encodePem, privateKeyPem, readCertificationRequest } from './keys.ts';
+import { encodeLongPem, encodePem, generateKeyPair, privateKeyPem, readCertificationRequest } from './keys.ts';
 import type { BundleProfile } from './pkcs12.ts';
 import { isRevocationReason, RevocationList } from './revocation-list.ts';
 
@@ -39,8 +39,7 @@ export type AuthorityRoom = ReturnType<typeof createRoom>;
 export function createRoom(parts: AuthorityParts) {
   const authorities = new Authorities(parts, ({ certificate }) => parts.tls?.trust(certificate));
   const revocationList = new RevocationList({ ...parts, authorities });
-  const bundles = new Bundles(parts.clock);
-  const room: Room = { ...parts, authorities, revocationList, bundles };
+  const room: Room = { ...parts, authorities, revocationList, bundles: new Bundles(parts.clock) };
   const always = (handler: RoomHandler): Handler => (request) => handler(room, request);
   const whenEnabled = (handler: RoomHandler): Handler => (request) => {
     if (parts.config.pkiEnabled) return handler(room, request);
@@ -61,7 +60,7 @@ export function createRoom(parts: AuthorityParts) {
       registrationChallenge: always(registrationChallenge),
       register: always(answerRegistered),
     },
-    close: () => bundles.close(),
+    close: () => room.bundles.close(),
   };
 }
 
@@ -76,7 +75,13 @@ const MAX_BUNDLE_PASSWORD_LENGTH = 1024;
 
 async function describePki({ config, authorities }: Room): Promise<Reply> {
   if (!config.pkiEnabled) return jsonReply(200, { enabled: false });
-  return jsonReply(200, presentAuthority(await authorities.find()));
+  const authority = await authorities.find();
+  if (authority === undefined) {
+    const hint = 'POST /pki/ca creates the CA; so does the first registration';
+    return jsonReply(200, { enabled: true, ca_exists: false, hint });
+  }
+  const key = { key_algorithm: 'ec:secp384r1' };
+  return jsonReply(200, { enabled: true, ca_exists: true, ...presentAuthority(authority), ...key });
 }
 
 async function createAuthority({ identity, authorities }: Room, request: Request): Promise<Reply> {
@@ -85,7 +90,7 @@ async function createAuthority({ identity, authorities }: Room, request: Request
   await authorities.requireNone();
   const body = await jsonBodyOf(request);
   const authority = await authorities.create(commonNameOf(body) ?? DEFAULT_AUTHORITY_NAME, requester);
-  return jsonReply(201, presentNewAuthority(authority));
+  return jsonReply(201, { message: 'CA created', ...presentAuthority(authority), download: '/pki/ca.crt' });
 }
 
 async function authorityCertificate({ authorities }: Room): Promise<Reply> {
@@ -127,7 +132,7 @@ async function answerIssued(room: Room, request: Request): Promise<Reply> {
   if (commonName === undefined) throw new Refusal('commonNameRequired');
   const authority = await room.authorities.signing();
   const csr = textMember(body, 'csr', () => new Refusal('csrInvalid', { hint: 'csr must be PEM text' }));
-  const key = csr === undefined ? await newKey() : { spki: readCertificationRequest(csr) };
+  const key = csr === undefined ? await generateKeyPair() : { spki: readCertificationRequest(csr) };
   const requester = requesterOf(request, caller.fingerprint);
   const issued = await issueCertificate(room, { commonName, key, requester, spend: null }, authority);
   const answer = {
@@ -228,32 +233,15 @@ function bundlePassword(body: JsonObject): string {
   if (password === undefined) return '';
   const length = [...password].length;
   const isOfLength = length >= 1 && length <= MAX_BUNDLE_PASSWORD_LENGTH;
-  const isUsable = isOfLength && password.isWellFormed() && !password.includes('\0');
-  if (!isUsable) throw new Refusal('bundlePasswordInvalid');
-  return password;
+  if (isOfLength && password.isWellFormed() && !password.includes('\0')) return password;
+  throw new Refusal('bundlePasswordInvalid');
 }
 
-// What the API says about the authority and its certificates.
-
-/** The answer to GET /pki where it is enabled. */
-export function presentAuthority(authority: StoredAuthority | undefined): object {
-  if (authority === undefined) {
-    const hint = 'POST /pki/ca creates the CA; so does the first registration';
-    return { enabled: true, ca_exists: false, hint };
-  }
-  return { enabled: true, ca_exists: true, ...authorityMembers(authority), key_algorithm: 'ec:secp384r1' };
-}
-
-/** The answer to POST /pki/ca. */
-export function presentNewAuthority(authority: StoredAuthority): object {
-  return { message: 'CA created', ...authorityMembers(authority), download: '/pki/ca.crt' };
-}
-
-function authorityMembers({ commonName, fingerprint, createdAt, expiresAt }: StoredAuthority): object {
+function presentAuthority({ commonName, fingerprint, createdAt, expiresAt }: StoredAuthority): object {
   return { common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt, expires_at: expiresAt };
 }
 
-/** The answer to GET /pki/certs. */
+/** The answer to GET /pki/certs, without how many there are in all. */
 export function presentCertificates(records: readonly CertificateRecord[]): object {
   return { certificates: records.map(presentCertificate), count: records.length };
 }

@@ -14,7 +14,7 @@ import type { Store } from '../store/open.ts';
 import { type Certificate, type Listed, type Page, type SpentChallenge, StoreError } from '../store/store.ts';
 import type { SigningAuthority } from './authority.ts';
 import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom } from './certificates.ts';
-import { generateKeyPair, type PrivateKey, subjectPublicKeyInfo } from './keys.ts';
+import { generateKeyPair, type PrivateKey } from './keys.ts';
 import { type BundleContent, type BundleRequest, BundleThread } from './pkcs12.ts';
 
 /** The contract: draws so many serials before it gives up. */
@@ -51,12 +51,6 @@ export class NotFirstError extends Error {
   override readonly name = 'NotFirstError';
 }
 
-/** A new key of the kind that clients get. */
-export async function newKey() {
-  const { publicKey, privateKey } = await generateKeyPair();
-  return { spki: subjectPublicKeyInfo(publicKey), privateKey };
-}
-
 /** Certifies a new key. A `deliver` that fails leaves nothing behind: it runs before the certificate is recorded. */
 export async function issueWithKey(
   parts: IssuingParts,
@@ -64,7 +58,7 @@ export async function issueWithKey(
   authority: SigningAuthority,
   deliver: (content: BundleContent) => Promise<void>,
 ) {
-  const key = await newKey();
+  const key = await generateKeyPair();
   return issueCertificate(parts, { ...request, key }, authority, async ({ commonName, certificate }) => {
     await deliver({ commonName, certificate, privateKey: key.privateKey, authority: authority.certificate });
   });
@@ -151,7 +145,10 @@ interface Revoker {
   readonly requester: Requester;
 }
 
-/** What revokeCertificate requires, for checking it before the body is read. */
+/**
+ * What revokeCertificate requires, for checking it before the body is read. One that is revoked already is refused as
+ * such to whoever presents a fingerprint, so that a holder who repeats the call sees it.
+ */
 export async function requireRevocable(
   { store }: Pick<IssuingParts, 'store'>,
   serial: string,
@@ -166,10 +163,7 @@ export async function requireRevocable(
   return certificate;
 }
 
-/**
- * Revokes a certificate that the caller obtained or holds. One that is revoked already is refused as such to whoever
- * presents a fingerprint, so that a holder who repeats the call sees it.
- */
+/** Revokes a certificate that the caller obtained or holds. */
 export async function revokeCertificate(
   parts: Pick<IssuingParts, 'store' | 'audit' | 'clock'>,
   serial: string,

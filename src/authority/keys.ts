@@ -19,6 +19,7 @@ export type PrivateKey = KeyObject;
 export interface KeyPair {
   readonly publicKey: KeyObject;
   readonly privateKey: PrivateKey;
+  readonly spki: Uint8Array;
 }
 
 /** An authority that can sign; its certificate in DER. */
@@ -34,8 +35,9 @@ const sign = promisify(nodeSign);
  * A new key pair, made on the thread pool: on P-384 for the authority and its clients, on P-256 for a server, which
  * every TLS client knows (RFC 8446 section 9.1).
  */
-export function generateKeyPair(namedCurve: 'secp384r1' | 'prime256v1' = 'secp384r1'): Promise<KeyPair> {
-  return generate('ec', { namedCurve });
+export async function generateKeyPair(namedCurve: 'secp384r1' | 'prime256v1' = 'secp384r1'): Promise<KeyPair> {
+  const { publicKey, privateKey } = await generate('ec', { namedCurve });
+  return { publicKey, privateKey, spki: subjectPublicKeyInfo(publicKey) };
 }
 
 /** The SubjectPublicKeyInfo (RFC 5480 section 2): the curve by name, the point uncompressed. 120 bytes of DER. */
@@ -65,7 +67,6 @@ export function privateKeyInfo(privateKey: PrivateKey): Buffer {
   return privateKey.export({ type: 'pkcs8', format: 'der' });
 }
 
-/** The same in PEM. */
 export function privateKeyPem(privateKey: PrivateKey): string {
   return encodePem('PRIVATE KEY', privateKeyInfo(privateKey));
 }
@@ -100,10 +101,7 @@ export async function encryptPrivateKey(key: PrivateKey, encrypt: Encrypt): Prom
   return seq(algorithm, octetString(ciphertext));
 }
 
-/**
- * The key that lockPrivateKey locked, proved to be the one of the certificate (DER). Rejects with AuthorityKeyError
- * whatever is wrong.
- */
+/** The key that lockPrivateKey locked, proved to be the certificate's. AuthorityKeyError whatever is wrong. */
 export async function unlockPrivateKey(locked: Uint8Array, password: string, certificate: Uint8Array) {
   try {
     const [algorithm, ciphertext] = components(readDer(locked), TAGS.sequence, TAGS.octetString);
@@ -119,8 +117,7 @@ export async function unlockPrivateKey(locked: Uint8Array, password: string, cer
   throw new AuthorityKeyError();
 }
 
-// Encryption under a password (PBES2, RFC 8018 section 6.2) in the one form that we write: PBKDF2 with HMAC-SHA-256,
-// then AES-256-CBC.
+// Encryption under a password: PBES2 (RFC 8018 section 6.2), with PBKDF2-HMAC-SHA-256 and AES-256-CBC alone.
 
 const CIPHER = 'aes-256-cbc';
 const KEY_BYTES = 32;
@@ -131,17 +128,13 @@ const SALT_BYTES = 16;
 const MAX_ITERATIONS = 10_000_000;
 
 /** A ciphertext and the AlgorithmIdentifier, in DER, that says how to decrypt it. */
-export interface Encrypted {
-  readonly algorithm: Uint8Array;
-  readonly ciphertext: Uint8Array;
-}
-
+export type Encrypted = Awaited<ReturnType<typeof encryptPbes2>>;
 export type Encrypt = (plaintext: Uint8Array) => Promise<Encrypted>;
 
 /** Under the UTF-8 of the password, with a new salt and iv. The key is derived on the thread pool. */
 export async function encryptPbes2(
   plaintext: Uint8Array, password: string, iterations: number, random: RandomBytes,
-): Promise<Encrypted> {
+) {
   const salt = random(SALT_BYTES);
   const iv = random(IV_BYTES);
   const cipher = createCipheriv(CIPHER, await pbkdf2Sha256(password, salt, iterations, KEY_BYTES), iv);
@@ -228,17 +221,12 @@ export function decodePem(text: string, ...labels: readonly PemLabel[]): Uint8Ar
 /** The longest request, PEM included: several times what any tool makes for this curve. */
 export const MAX_CSR_CHARACTERS = 8 * KIB;
 
-/** RFC 5480 section 2.1.1: the curve by its name. */
+/** RFC 5480 section 2: the curve by its name; a point as 0x04 and two coordinates of 48 octets. */
 const EC_P384 = seq(OIDS.ecPublicKey, OIDS.secp384r1);
-
-/** 0x04 and two coordinates of 48 octets (RFC 5480 section 2.2). */
 const UNCOMPRESSED = 0x04;
 const POINT_BYTES = 97;
 
-/**
- * The SubjectPublicKeyInfo, in DER, of a request in PEM whose self-signature proves that its maker has the private key.
- * Refuses anything else: other curves and key types, bytes that are not canonical DER, text around it.
- */
+/** The SubjectPublicKeyInfo of a request in PEM whose self-signature proves that its maker has the private key. */
 export function readCertificationRequest(pem: string): Uint8Array {
   if (pem.length > MAX_CSR_CHARACTERS) throw invalid(`csr must be at most ${MAX_CSR_CHARACTERS} bytes long`);
   const der = decodePem(pem, 'CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST');

@@ -28,10 +28,7 @@ export class LazyAuthority {
     this.handlers = Object.fromEntries(handlers) as LazyAuthority['handlers'];
   }
 
-  /**
-   * Makes a TLS listener trust the authority: from the start if there is one, else soon after another process has made
-   * it on the same database (`pasted admin create`).
-   */
+  /** Makes a TLS listener trust the authority, also one that another process makes later (`pasted admin create`). */
   async watch(): Promise<void> {
     if (this.#parts.tls === undefined || (await this.#trustFound())) return;
     this.#watch = setInterval(() => {

@@ -170,8 +170,7 @@ function passwordBytes(password: string): Uint8Array {
   return utf16be(`${password}\0`);
 }
 
-// The key derivation of PKCS #12 (RFC 7292 appendix B.2), which node:crypto does not have. New formats use PBKDF2; a
-// bundle's MAC still needs this one.
+// The key derivation of PKCS #12 (RFC 7292 appendix B.2), which node:crypto does not have.
 
 /** Appendix B.3: what the derived bytes are for. */
 export const KDF_IDS = { key: 1, iv: 2, mac: 3 } as const;
@@ -179,7 +178,7 @@ export const KDF_IDS = { key: 1, iv: 2, mac: 3 } as const;
 export interface KdfRequest {
   readonly digest: 'sha1' | 'sha256';
   readonly id: (typeof KDF_IDS)[keyof typeof KDF_IDS];
-  /** As appendix B.1 formats it: two bytes for the empty one, so length 0 is no password at all. */
+  /** As passwordBytes makes it: of length 0 it is no password at all. */
   readonly password: Uint8Array;
   readonly salt: Uint8Array;
   readonly iterations: number;

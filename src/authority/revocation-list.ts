@@ -38,10 +38,7 @@ export class RevocationList {
     this.#parts = parts;
   }
 
-  /**
-   * The list of this moment, the same object while it is. Where no other can be made, one that names all that are
-   * revoked is good to the end of its life; else refuses when there is no authority, or its key can't be had.
-   */
+  /** The list of this moment, the same object while it is. Refuses when there is none, and none can be made. */
   async current(): Promise<StoredCrl> {
     // The one that is being made may lack what was revoked since it was begun.
     await this.#making?.catch(() => {});
@@ -53,6 +50,7 @@ export class RevocationList {
     try {
       return (await this.#making) ?? this.current();
     } catch (error) {
+      // One that names all that are revoked is good to the end of its life.
       const good = await this.#findYounger(CRL_TTL_SECONDS);
       if (good === undefined) throw error;
       return good;
@@ -93,7 +91,7 @@ export class RevocationList {
     const thisUpdate = nowSeconds - BACKDATE_SECONDS;
     // At least the time, so that no number is used twice after an older database was restored.
     const number = Math.max((before?.number ?? 0) + 1, nowSeconds);
-    const revoked = entriesSince(store, Math.min(before?.thisUpdate ?? -Infinity, thisUpdate));
+    const revoked = entriesSince(Math.min(before?.thisUpdate ?? -Infinity, thisUpdate), store);
     const made = { number, thisUpdate, revokedCount, der: await makeCrl({ number, thisUpdate, revoked }, authority) };
     if (!(await store.authority.keepCrl(made))) return undefined;
     this.#kept = made;
@@ -102,19 +100,16 @@ export class RevocationList {
 }
 
 /** An entry stays until it was on a list that began after its certificate's end (RFC 5280 section 3.3). */
-async function* entriesSince(
-  { certificates }: RevocationListParts['store'],
-  lastUpdate: number,
-): AsyncGenerator<RevokedCertificate> {
+async function* entriesSince(lastUpdate: number, { certificates }: RevocationListParts['store']) {
   for await (const { serial, expiresAt, revokedAt, revocationReason: reason } of certificates.listRevoked()) {
     if (Math.max(expiresAt, revokedAt!) >= lastUpdate) yield { serial, revokedAt: revokedAt!, reason };
   }
 }
 
+/** A reason that is not known is left out. */
 export interface RevokedCertificate {
   readonly serial: string;
   readonly revokedAt: number;
-  /** One that is not known is left out. */
   readonly reason?: string | null;
 }
 

@@ -4,21 +4,16 @@
 import {
   createHash, createHmac, createSecretKey, hash, type KeyObject, randomBytes as nodeRandomBytes, timingSafeEqual,
 } from 'node:crypto';
-import type { Digest, Digests } from '../core/content.ts';
+import type { Digests } from '../core/content.ts';
 import type { RandomBytes } from '../core/time.ts';
 
-/** A digest that has taken no bytes yet. `digest()` gives 32 bytes, once; it and `update` throw after that. */
-export function createSha256(): Digest {
-  return createHash('sha256');
-}
-
-/** The 32 bytes of the digest; `hash` is quicker than a Hash object where everything is at hand. */
-export function sha256(bytes: Uint8Array): Uint8Array {
+/** `hash` is quicker than a Hash object where all bytes are at hand. */
+export function sha256(bytes: string | Uint8Array): Uint8Array {
   return hash('sha256', bytes, 'buffer');
 }
 
 /** For callers that learn only later whether all bytes are at hand. */
-export const SHA256: Digests = { whole: sha256, begin: createSha256 };
+export const SHA256: Digests = { whole: sha256, begin: () => createHash('sha256') };
 
 /** Importing a key costs several times the rest of an HMAC, so a key that is used again is imported once. */
 export type HmacKey = KeyObject;
@@ -82,14 +77,8 @@ export function challengeToken(key: HmacKey | Uint8Array, purpose: Purpose, chal
   return `${signedText(challenge)}:${Buffer.from(signature(key, purpose, challenge)).toString('hex')}`;
 }
 
-interface ParsedToken {
-  readonly challenge: Challenge;
-  /** Still to be checked. */
-  readonly signature: Uint8Array;
-}
-
-/** Undefined when the token is not of the form. */
-export function parseToken(token: string): ParsedToken | undefined {
+/** Undefined when the token is not of the form. The signature is still to be checked. */
+export function parseToken(token: string) {
   const [, nonce, expires, difficulty, signed] = TOKEN.exec(token) ?? [];
   if (nonce === undefined || signed === undefined) return undefined;
   const challenge = { nonce, expiresAt: Number(expires), difficultyBits: Number(difficulty) };
@@ -97,8 +86,10 @@ export function parseToken(token: string): ParsedToken | undefined {
 }
 
 /** Whether this service signed the challenge for that purpose; constant time. */
-export function isSigned(key: HmacKey | Uint8Array, purpose: Purpose, parsed: ParsedToken): boolean {
-  return timingSafeEqual(signature(key, purpose, parsed.challenge), parsed.signature);
+export function isSigned(
+  key: HmacKey | Uint8Array, purpose: Purpose, token: NonNullable<ReturnType<typeof parseToken>>,
+): boolean {
+  return timingSafeEqual(signature(key, purpose, token.challenge), token.signature);
 }
 
 /** A non-negative decimal integer of at most 20 digits; leading zeros count as written. */
@@ -108,7 +99,7 @@ export function isSolutionForm(solution: string): boolean {
 
 /** The contract's rule: SHA-256 of the ASCII text `<nonce>:<N>` begins with at least so many zero bits. */
 export function isSolved(challenge: Challenge, solution: string): boolean {
-  return leadingZeroBits(hash('sha256', `${challenge.nonce}:${solution}`, 'buffer')) >= challenge.difficultyBits;
+  return leadingZeroBits(sha256(`${challenge.nonce}:${solution}`)) >= challenge.difficultyBits;
 }
 
 export function leadingZeroBits(digest: Uint8Array): number {

@@ -13,8 +13,7 @@ const ITERATIONS = 600_000;
 const SALT_BYTES = 32;
 const KEY_BYTES = 32;
 
-/** No text with fewer was ever written; more than the upper bound would be a denial of service on ourselves. */
-const MIN_ITERATIONS = ITERATIONS;
+/** More would be a denial of service on ourselves. */
 const MAX_ITERATIONS = 10_000_000;
 
 /** 43 characters of base64url are 32 bytes and no padding. */
@@ -38,8 +37,15 @@ export async function hashPassword(password: string, random: RandomBytes): Promi
  * of the form that hashPassword writes: it is our own data, so a malformed one is damage and not a wrong password.
  */
 export async function verifyPassword(password: string, stored: string): Promise<boolean> {
-  const { iterations, salt, key } = parseStored(stored);
-  return timingSafeEqual(await pbkdf2Sha256(password, salt, iterations, key.length), key);
+  const [, iterations, salt, key] = STORED.exec(stored) ?? [];
+  const count = Number(iterations);
+  // No fewer iterations were ever written. The text stays out of the message: it is as good as the password to whoever
+  // can guess.
+  if (salt === undefined || key === undefined || count < ITERATIONS || count > MAX_ITERATIONS) {
+    throw new Error('stored password hash is malformed');
+  }
+  const derived = await pbkdf2Sha256(password, Buffer.from(salt, 'base64url'), count, KEY_BYTES);
+  return timingSafeEqual(derived, Buffer.from(key, 'base64url'));
 }
 
 /** A stored text without a password: lookups of unknown ids verify against it, and so take as long as others. */
@@ -48,21 +54,8 @@ export function decoyHash(random: RandomBytes): string {
 }
 
 function storedText(salt: Uint8Array, key: Uint8Array): string {
-  return `${SCHEME}$${ITERATIONS}$${base64url(salt)}$${base64url(key)}`;
-}
-
-function parseStored(stored: string) {
-  const [, iterations, salt, key] = STORED.exec(stored) ?? [];
-  const count = Number(iterations);
-  // The text itself stays out of the message: it is as good as the password to whoever can guess.
-  if (salt === undefined || key === undefined || count < MIN_ITERATIONS || count > MAX_ITERATIONS) {
-    throw new Error('stored password hash is malformed');
-  }
-  return { iterations: count, salt: Buffer.from(salt, 'base64url'), key: Buffer.from(key, 'base64url') };
-}
-
-function base64url(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url');
+  const [saltText, keyText] = [salt, key].map((bytes) => Buffer.from(bytes).toString('base64url'));
+  return `${SCHEME}$${ITERATIONS}$${saltText}$${keyText}`;
 }
 
 // Secrets that are presented again and again, compared in constant time.

@@ -1,12 +1,9 @@
 // Certificates and keys that others show us: fingerprints, which of them our authority signed, the listener's own pair,
-// and the strict reader of DER (ITU-T X.690) behind all that reads bytes from outside.
+// and the strict reader of DER (ITU-T X.690) behind all that reads bytes from outside. A certificate alone is its DER.
 
 import { constants, createPrivateKey, hash, type KeyObject, X509Certificate } from 'node:crypto';
 
-/**
- * SHA-1 of a certificate's DER: 40 lowercase hex characters, by which reverse proxies name a client certificate. It
- * identifies, as the contract wants it, and proves nothing: the proxy has verified the certificate.
- */
+/** SHA-1 in lower case, by which reverse proxies name a certificate. It proves nothing: the proxy has verified. */
 export function fingerprintSha1(certificate: Uint8Array): string {
   return hash('sha1', certificate, 'hex');
 }
@@ -25,7 +22,6 @@ export function presentedCertificateSha1(bytes: Uint8Array): string | undefined 
   return fingerprintSha1(bytes);
 }
 
-/** Of DER. */
 export function certificatePem(certificate: Uint8Array): string {
   return new X509Certificate(certificate).toString();
 }
@@ -46,10 +42,7 @@ export function firstCertificate(pem: string): Uint8Array | undefined {
   return attempt(() => new X509Certificate(pem).raw);
 }
 
-/**
- * Options of OpenSSL (SSL_CTX_set_options(3)). Without renegotiation (which TLS 1.3 does not have) an identity stays
- * the same as long as the connection.
- */
+/** SSL_CTX_set_options(3). Without renegotiation (TLS 1.3 has none) an identity stays as long as its connection. */
 export const NO_RENEGOTIATION = constants.SSL_OP_NO_RENEGOTIATION;
 
 /** Without tickets every connection is a full handshake, so that an identity is what this connection proved. */
@@ -138,13 +131,10 @@ export class DerError extends Error {
   override readonly name = 'DerError';
 }
 
-/** One value. The bytes are views of the input. */
+/** One value, its tag as in TAGS. The bytes are views of the input: all of them, and what follows the length. */
 export interface DerElement {
-  /** The identifier octet, constructed bit included, as in TAGS. */
   readonly tag: number;
-  /** The whole encoding. */
   readonly encoding: Uint8Array;
-  /** What follows the length. */
   readonly content: Uint8Array;
   /** The values inside a constructed one; empty for a primitive one. */
   readonly children: readonly DerElement[];

@@ -171,7 +171,7 @@ export const selfSigned: Run = async (terminal, given) => {
   using certificateFile = createNewFile(certificatePath, READABLE_BY_ALL);
   using keyFile = createNewFile(keyPath);
   const keyPair = await generateKeyPair('prime256v1');
-  const certificate = await makeServerCertificate({ names, serial, validity, keyPair });
+  const certificate = await makeServerCertificate({ names, serial, validity, ...keyPair });
   certificateFile.write(Buffer.from(encodePem('CERTIFICATE', certificate)));
   keyFile.write(Buffer.from(privateKeyPem(keyPair.privateKey)));
   certificateFile.keep();

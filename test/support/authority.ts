@@ -5,7 +5,7 @@ import {
   makeAuthorityCertificate, makeClientCertificate, makeSerial, type Validity, validityFrom,
 } from '../../src/authority/certificates.ts';
 import { bitString, integer, seq } from '../../src/authority/der.ts';
-import { type Authority, generateKeyPair, type KeyPair, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
+import { type Authority, generateKeyPair, type KeyPair } from '../../src/authority/keys.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { bitStringOctets, fingerprintSha1, readDer } from '../../src/crypto/presented.ts';
 
@@ -27,7 +27,7 @@ export async function makeTestAuthority(commonName = 'Paste Service CA', issuedA
   const keyPair = await generateKeyPair();
   const serial = makeSerial(randomBytes);
   const validity = validityFrom(issuedAt, 36_500);
-  const certificate = await makeAuthorityCertificate({ commonName, serial, validity, keyPair });
+  const certificate = await makeAuthorityCertificate({ commonName, serial, validity, ...keyPair });
   return { certificate, privateKey: keyPair.privateKey, keyPair };
 }
 
@@ -38,10 +38,8 @@ export async function makeTestClient(
 ): Promise<TestClient> {
   const { commonName = 'alice', validity = validityFrom(ISSUED_AT, 365) } = given;
   const keyPair = given.keyPair ?? (await generateKeyPair());
-  const { privateKey, publicKey } = keyPair;
   const serial = makeSerial(randomBytes);
-  const spki = subjectPublicKeyInfo(publicKey);
-  const certificate = await makeClientCertificate({ commonName, serial, validity, spki, privateKey }, authority);
+  const certificate = await makeClientCertificate({ commonName, serial, validity, ...keyPair }, authority);
   return { certificate, keyPair, serial, fingerprint: fingerprintSha1(certificate) };
 }
 

@@ -18,7 +18,7 @@ export async function serverCertificate(...names: string[]): Promise<TestServerC
     names: names.map((name) => parseServerName(name)!),
     serial: makeSerial(randomBytes),
     validity: validityFrom(Math.floor(Date.now() / 1000), 30),
-    keyPair,
+    ...keyPair,
   });
   return { certificate, cert: encodePem('CERTIFICATE', certificate), key: privateKeyPem(keyPair.privateKey) };
 }

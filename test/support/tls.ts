@@ -34,7 +34,7 @@ export async function serverPair({ days = 90, nowMs = Date.now() } = {}): Promis
     names: [{ name: '127.0.0.1', address: Uint8Array.of(127, 0, 0, 1) }],
     serial: makeSerial(randomBytes),
     validity: validityFrom(Math.floor(nowMs / 1000), days),
-    keyPair,
+    ...keyPair,
   });
   return { cert: encodePem('CERTIFICATE', certificate), key: privateKeyPem(keyPair.privateKey) };
 }

@@ -4,7 +4,8 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import type { SigningAuthority } from '../../src/authority/authority.ts';
-import { issueCertificate, newKey, NotFirstError, revokeCertificate } from '../../src/authority/issuing.ts';
+import { issueCertificate, NotFirstError, revokeCertificate } from '../../src/authority/issuing.ts';
+import { generateKeyPair, type KeyPair } from '../../src/authority/keys.ts';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
@@ -36,7 +37,7 @@ const CERTIFICATE: Certificate = {
 };
 
 let authority: SigningAuthority;
-let key: Awaited<ReturnType<typeof newKey>>;
+let key: KeyPair;
 
 before(async () => {
   const made = await makeTestAuthority();
@@ -48,7 +49,7 @@ before(async () => {
     createdAt: CREATED_AT,
     expiresAt: CREATED_AT + 36_500 * 86_400,
   };
-  key = await newKey();
+  key = await generateKeyPair();
 });
 
 /** Certificates over a storage that answers as told. */

@@ -39,7 +39,7 @@ test('makeServerCertificate: its own issuer, no authority, and exactly four exte
   const serial = '4123456789abcdef0123456789abcdef';
   const validity = validityFrom(ISSUED_AT, 365);
   const names = namesOf('paste.example', '192.0.2.1');
-  const der = await makeServerCertificate({ names, serial, validity, keyPair });
+  const der = await makeServerCertificate({ names, serial, validity, ...keyPair });
   const made = new X509Certificate(der);
   assert.deepEqual([made.subject, made.issuer, made.ca], ['CN=paste.example', 'CN=paste.example', false]);
   assert.equal(made.serialNumber, serial.toUpperCase());
@@ -68,7 +68,7 @@ test('makeServerCertificate: a first name that is too long for a common name is 
 
 test('makeServerCertificate: refuses to be for nobody', async () => {
   const keyPair = await generateKeyPair('prime256v1');
-  const request = { names: [], serial: '4'.repeat(32), validity: validityFrom(ISSUED_AT, 1), keyPair };
+  const request = { names: [], serial: '4'.repeat(32), validity: validityFrom(ISSUED_AT, 1), ...keyPair };
   await assert.rejects(makeServerCertificate(request), RangeError);
 });
 

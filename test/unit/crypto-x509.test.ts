@@ -45,7 +45,7 @@ const clientRequest = (validity: Validity, commonName = 'alice', serial = CLIENT
 test('makeAuthorityCertificate: exactly these bytes are signed', async () => {
   const keyPair = await generateKeyPair();
   const validity = { notBefore: seconds('2026-01-31T12:00:00Z'), notAfter: seconds('2050-01-01T00:00:00Z') };
-  const request = { commonName: 'Paste Service CA', serial: AUTHORITY_SERIAL, validity, keyPair };
+  const request = { commonName: 'Paste Service CA', serial: AUTHORITY_SERIAL, validity, ...keyPair };
   const certificate = await makeAuthorityCertificate(request);
   const spki = subjectPublicKeyInfo(keyPair.publicKey);
   const expected = [
@@ -175,8 +175,7 @@ test('makeClientCertificate: nothing leaves that does not verify', async () => {
   const client = await makeTestClient(authority);
   const noAuthority = { certificate: client.certificate, privateKey: client.keyPair.privateKey };
   await assert.rejects(makeClientCertificate(request, noAuthority), /does not verify/);
-  const mixedPair = { publicKey: stranger.publicKey, privateKey: clientKeys.privateKey };
-  const mixed = { commonName: 'x', serial: AUTHORITY_SERIAL, validity: request.validity, keyPair: mixedPair };
+  const mixed = { ...request, spki: stranger.spki };
   await assert.rejects(makeAuthorityCertificate(mixed), /does not verify/);
 });
 
