@@ -5,7 +5,6 @@ import type { Caller } from '../core/callers.ts';
 import {
   type ByteSink, type ByteSource, type ContentFacts, ContentScan, freeBytes, JoinedBytes, mediaTypeOf, TEXT_TYPE,
 } from '../core/content.ts';
-import { JsonContentReader } from '../core/json-content.ts';
 import { Refusal } from '../core/refusals.ts';
 import type { RandomBytes } from '../core/time.ts';
 import { SHA256 } from '../crypto/digest.ts';
@@ -77,9 +76,8 @@ export class Intake implements AsyncDisposable {
   async receive(replacedBytes = 0): Promise<ChangedContent> {
     const { source, isJson, contentType } = this.#offer;
     await this.#requireRoom(replacedBytes);
-    const json = isJson ? new JsonContentReader(this.#take) : undefined;
-    await source(json === undefined ? this.#take : (bytes) => json.write(bytes));
-    json?.end();
+    if (isJson) await receiveJson(source, this.#take);
+    else await source(this.#take);
     const content = this.#chunks === undefined ? this.#small.take() : null;
     const facts = this.#scan.finish(content ?? undefined);
     await this.#chunks?.finish();
@@ -242,4 +240,12 @@ export function idFromBytes(bytes: Uint8Array): string {
     id += BASE32[(pair >> (11 - (bit & 7))) & 31];
   }
   return id;
+}
+
+/** Most content is the body itself: what reads it out of JSON is loaded with the first that is not. */
+async function receiveJson(source: ByteSource, sink: ByteSink): Promise<void> {
+  const { JsonContentReader } = await import('../core/json-content.ts');
+  const reader = new JsonContentReader(sink);
+  await source((bytes) => reader.write(bytes));
+  reader.end();
 }
