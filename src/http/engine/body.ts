@@ -20,7 +20,7 @@ export class ClientGoneError extends Error {
   override readonly name = 'ClientGoneError';
 }
 
-/** What a head says of its body. */
+/** What a head says of its body; read by checkForm of head.ts. */
 export interface Form extends Pick<RequestBody, 'declaredBytes'> {
   /** It will come only after 100 (RFC 9110 section 10.1.1). */
   readonly expectsContinue: boolean;
@@ -103,7 +103,11 @@ export class BodyReader implements RequestBody {
     this.#pace = new Pace({ minBytesPerSecond, nowMs: nowMs(), movedBytes: 0 });
     const req = this.#req;
     const take = (bytes: Uint8Array): void => this.#take(bytes);
-    const end = (): void => this.#end();
+    const end = (): void => {
+      // node may report it although the reader of the last chunk has just paused the stream.
+      this.#isEnded = true;
+      if (!this.#isSinkBusy) this.#settle?.();
+    };
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#settle = (failure) => {
       this.#settle = undefined;
@@ -200,12 +204,6 @@ export class BodyReader implements RequestBody {
     this.#isSinkBusy = false;
     if (this.#isEnded) this.#settle?.();
     else if (this.#settle !== undefined) this.#req.resume();
-  }
-
-  /** node may report the end although the reader of the last chunk has just paused the stream. */
-  #end(): void {
-    this.#isEnded = true;
-    if (!this.#isSinkBusy) this.#settle?.();
   }
 }
 

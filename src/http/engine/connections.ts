@@ -58,15 +58,12 @@ export class Connections {
     this.#admitted.add(socket);
     socket.once('close', () => {
       this.#admitted.delete(socket);
-      if (!isTrusted) this.#discountClient(key);
+      if (isTrusted) return;
+      const others = (this.#countByClient.get(key) ?? 0) - 1;
+      if (others > 0) this.#countByClient.set(key, others);
+      else this.#countByClient.delete(key);
     });
     return true;
-  }
-
-  #discountClient(key: string): void {
-    const count = this.#countByClient.get(key) ?? 0;
-    if (count > 1) this.#countByClient.set(key, count - 1);
-    else this.#countByClient.delete(key);
   }
 
   /** HTTP begins on it. */

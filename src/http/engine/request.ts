@@ -73,7 +73,7 @@ export class Connection {
   finalAnswer: (() => void) | undefined;
   /** There was a request already. */
   hasAsked = false;
-  /** While something written waits for the client to take it. */
+  /** While something written waits for the client to take it: how fast it does. */
   outgoing: Pace | undefined;
 
   constructor(socket: Socket, peer: Peer) {
