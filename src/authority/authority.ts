@@ -74,9 +74,9 @@ export class Authorities {
     if (this.#isKeyLocked) throw new Refusal('issuanceFailed');
     this.#unlocked ??= this.#unlock(stored, password).catch((error: unknown) => {
       this.#unlocked = undefined;
-      if (password === this.#password) {
-        this.#isKeyLocked = error instanceof Refusal && error.refusal === 'issuanceFailed';
-      }
+      // A full queue says nothing about the password; nor does this about one that has replaced it meanwhile.
+      const isWrong = error instanceof Refusal && error.refusal === 'issuanceFailed';
+      if (password === this.#password) this.#isKeyLocked = isWrong;
       throw error;
     });
     return this.#unlocked;

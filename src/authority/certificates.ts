@@ -8,9 +8,7 @@ import {
   bitString, contextTag, distinguishedName, explicit, ia5String, implicit, integer, LATEST_TIME_SECONDS,
   normaliseCommonName, octetString, OIDS, seq, type ServerName, time, TRUE,
 } from './der.ts';
-import {
-  type Authority, ECDSA_WITH, type PrivateKey, signed, type SignedWith, subjectPublicKeyInfo,
-} from './keys.ts';
+import { type Authority, ECDSA_WITH, type PrivateKey, signed, type SignedWith, subjectPublicKeyInfo } from './keys.ts';
 
 /** Certificates and revocation lists begin so long before they are made, for verifiers whose clocks are slow. */
 export const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;

@@ -64,7 +64,7 @@ export async function issueWithKey(
   });
 }
 
-/** Likewise, where there is a key, with `before`. */
+/** Certifies a key that there is. `before` runs with the certificate before it is recorded. */
 export async function issueCertificate(
   parts: IssuingParts,
   request: IssueRequest & { readonly key: CertifiedKey },
@@ -140,10 +140,7 @@ export async function listCertificates(
 }
 
 /** Who revokes, and what the audit log says of them. */
-interface Revoker {
-  readonly caller: Caller;
-  readonly requester: Requester;
-}
+type Revoker = { readonly caller: Caller; readonly requester: Requester };
 
 /**
  * What revokeCertificate requires, for checking it before the body is read. One that is revoked already is refused as

@@ -125,17 +125,14 @@ function encryptedDataContent({ algorithm, ciphertext }: Encrypted): Uint8Array 
 }
 
 /** What a password turns into: how to encrypt each of the two bags' contents, and the MAC over both. */
-interface Protection {
-  readonly encrypt: Encrypt;
-  readonly authenticate: (authenticatedSafe: Uint8Array) => Uint8Array;
-}
+type Protection = { readonly encrypt: Encrypt; readonly authenticate: (authenticatedSafe: Uint8Array) => Uint8Array };
 
 /** PBES2, which takes the password as UTF-8; an HMAC-SHA-256. */
 function modernProtection(password: string, iterations: number, random: RandomBytes): Protection {
-  const mac = { digest: 'sha256', password: passwordBytes(password), salt: random(16), iterations } as const;
+  const common = { digest: 'sha256', password: passwordBytes(password), iterations } as const;
   return {
     encrypt: (plaintext) => encryptPbes2(plaintext, password, iterations, random),
-    authenticate: (safe) => macData(safe, { ...mac, id: KDF_IDS.mac, size: 32 }, OIDS.sha256),
+    authenticate: (safe) => macData(safe, { ...common, salt: random(16), id: KDF_IDS.mac, size: 32 }, OIDS.sha256),
   };
 }
 

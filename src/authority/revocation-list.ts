@@ -14,7 +14,7 @@ import {
 import { enumerated, explicit, integer, OIDS, seq, time } from './der.ts';
 import { type Authority, ECDSA_WITH, signed } from './keys.ts';
 
-/** From thisUpdate to nextUpdate. After it, verifiers refuse every client, so a list is made anew well before. */
+/** From thisUpdate to nextUpdate, after which verifiers refuse every client. */
 export const CRL_TTL_SECONDS = 7 * DAY_SECONDS;
 
 /** Entries encoded in one turn of the event loop: about 2 ms, so that a list of any length holds nothing else up. */
@@ -48,6 +48,7 @@ export class RevocationList {
       this.#making = undefined;
     });
     try {
+      // Where another process has made one meanwhile, that one is looked at.
       return (await this.#making) ?? this.current();
     } catch (error) {
       // One that names all that are revoked is good to the end of its life.

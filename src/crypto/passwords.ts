@@ -8,7 +8,6 @@ import { hmacKey, hmacSha256 } from './digest.ts';
 
 const derive = promisify(pbkdf2);
 
-const SCHEME = 'pbkdf2-sha256';
 const ITERATIONS = 600_000;
 const SALT_BYTES = 32;
 const KEY_BYTES = 32;
@@ -55,7 +54,7 @@ export function decoyHash(random: RandomBytes): string {
 
 function storedText(salt: Uint8Array, key: Uint8Array): string {
   const [saltText, keyText] = [salt, key].map((bytes) => Buffer.from(bytes).toString('base64url'));
-  return `${SCHEME}$${ITERATIONS}$${saltText}$${keyText}`;
+  return `pbkdf2-sha256$${ITERATIONS}$${saltText}$${keyText}`;
 }
 
 // Secrets that are presented again and again, compared in constant time.
