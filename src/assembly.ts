@@ -9,8 +9,7 @@ import type { Clock, RandomBytes } from './core/time.ts';
 import { pasteHandlers } from './http/handlers/pastes.ts';
 import { serviceHandlers } from './http/handlers/service.ts';
 import { isExposed, type ListeningPlace } from './http/listening.ts';
-import { ROUTES } from './http/routes.ts';
-import { createMetricsServer, createPublicServer, type PublicServer } from './http/servers.ts';
+import { createPublicServer, type PublicServer } from './http/servers.ts';
 import type { Tls } from './http/tls.ts';
 import { Antiflood } from './limits/windows.ts';
 import { WorkQueue } from './limits/work-queue.ts';
@@ -18,7 +17,7 @@ import { Cleanup } from './ops/cleanup.ts';
 import { Challenges, Passwords, Rates } from './pastes/admission.ts';
 import { createAudit, Identity } from './pastes/identity.ts';
 import type { Parts } from './pastes/parts.ts';
-import { cleanupTasks, createRoomMaking, gaugeReaders, logDoubts } from './pastes/upkeep.ts';
+import { cleanupTasks, createRoomMaking, logDoubts } from './pastes/upkeep.ts';
 import type { Store } from './store/open.ts';
 
 export interface AppParts {
@@ -65,7 +64,9 @@ export async function assemble(
   const queue = passwordQueue(host);
   const metrics = config.metricsListen === ''
     ? undefined
-    : await openMetrics({ config, store, queue, clock, random, log }, () => server.connectionsOpen());
+    : (await import('./http/metrics-listener.ts')).createMetricsListener(
+      { config, store, queue, clock, random, log }, () => server.connectionsOpen(),
+    );
   const parts = await createParts(config, host, { store, queue, count: metrics?.count ?? countNothing });
   const authority = new LazyAuthority({ ...parts, tls });
   const service = serviceHandlers(parts, () => authority.whyUnavailable(), () => server.isStopping());
@@ -109,27 +110,6 @@ function passwordQueue({ cores, clock }: AppParts): WorkQueue {
     maxWaitMs: PASSWORD_WAIT_MS,
     clock,
   });
-}
-
-/** The metrics and their listener, which are loaded only where a setting asks for them. */
-async function openMetrics(
-  parts: Pick<Parts, 'config' | 'store' | 'queue' | 'clock' | 'random' | 'log'>,
-  connectionsOpen: () => number,
-) {
-  const { config, clock, random, log } = parts;
-  const { createMetrics, measureEventLoopDelay } = await import('./ops/metrics.ts');
-  const eventLoopDelay = measureEventLoopDelay();
-  const readers = gaugeReaders(parts, eventLoopDelay, connectionsOpen);
-  const metrics = createMetrics({ routes: ROUTES.map((route) => route.path), readers });
-  const server = createMetricsServer({ config, metrics, clock, random, log });
-  return {
-    ...metrics,
-    listen: server.listen,
-    stop: async () => {
-      await server.stop();
-      eventLoopDelay.stop();
-    },
-  };
 }
 
 async function createParts(

@@ -1,16 +1,15 @@
-// The two HTTP servers: the public one, which is the engine with the routes, the trust in headers and the words of this
-// service, and that of the metrics. Below, the router. Where they listen is listening.ts.
+// An HTTP server of this service: the engine with routes, the trust in headers, and the words of refusals. Below, the
+// router. Where it listens is listening.ts.
 
 import type { Count, ObserveRequest } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
-import type { Metrics } from '../ops/metrics.ts';
 import { StoreError } from '../store/store.ts';
 import { hostOf } from './engine/head.ts';
 import type { Answered, NoteAnswered } from './engine/reply.ts';
 import { NO_PARAMS } from './engine/request.ts';
 import { HttpServer, type HttpServerOptions, type Match, type Router } from './engine/server.ts';
 import { Forwarding } from './forwarded.ts';
-import { listenAt, type ListeningPlace, metricsPlace } from './listening.ts';
+import { listenAt, type ListeningPlace } from './listening.ts';
 import { type Route, ROUTES } from './routes.ts';
 
 type ServerOptions = Omit<HttpServerOptions, 'router' | 'trust' | 'refusalOf' | 'noteAnswered'> & {
@@ -71,32 +70,6 @@ export function refusalOf(error: unknown): Refusal | undefined {
   if (!(error instanceof StoreError)) return undefined;
   if (error.failure === 'full') return new Refusal('storageFull');
   return new Refusal('storeUnavailable', {}, { retryAfterSeconds: STORE_RETRY_SECONDS });
-}
-
-const METRICS_HEADERS = { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' };
-
-/** Those who collect metrics are few, and keep one connection each. */
-const MAX_METRICS_CONNECTIONS = 16;
-
-interface MetricsServerOptions extends Pick<ServerOptions, 'config' | 'clock' | 'random' | 'log'> {
-  readonly metrics: Pick<Metrics, 'render'>;
-}
-
-/** GET and HEAD /metrics for whoever reaches the place. Throws a RangeError for a setting that names none. */
-export function createMetricsServer({ metrics, ...options }: MetricsServerOptions) {
-  const { config, log } = options;
-  const place = metricsPlace(config.metricsListen);
-  const server = createPublicServer({
-    ...options,
-    config: { ...config, maxConnections: MAX_METRICS_CONNECTIONS, maxConnectionsPerClient: 0 },
-    routes: [{ name: 'metrics', method: 'GET', path: '/metrics', summary: 'metrics for Prometheus' }],
-    handlers: { metrics: async () => ({ status: 200, headers: METRICS_HEADERS, body: await metrics.render() }) },
-    // One request every few seconds, for ever, is no news.
-    log: (entry) => {
-      if (entry.event !== 'request') log(entry);
-    },
-  });
-  return { listen: () => server.listen(place), stop: server.stop };
 }
 
 // From method and raw path to a route. Nothing is decoded: fixed segments and ids are compared as they came.

@@ -1,5 +1,5 @@
 // What the service does, in numbers for Prometheus: counters that the parts raise, and gauges that are read when
-// someone asks. Loaded only where a listener for metrics is set up; who may ask is http/servers.ts.
+// someone asks. Loaded only where a listener for metrics is set up; who may ask is http/metrics-listener.ts.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { VERSION } from '../config/settings.ts';

@@ -1,12 +1,11 @@
-// What the service does for itself: the table of background tasks (ops/cleanup.ts runs them), what the gauges of the
-// metrics read, and what the operator is told about certificates at the start.
+// What the service does for itself: the table of background tasks (ops/cleanup.ts runs them), and what the operator is
+// told about certificates at the start.
 
 import { type Config, SETTINGS } from '../config/settings.ts';
 import { type Clock, DAY_SECONDS, HOUR_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import type { Cleanup, CleanupTask } from '../ops/cleanup.ts';
-import type { EventLoopDelay, GaugeReaders } from '../ops/metrics.ts';
 import type { Store } from '../store/open.ts';
-import { type CertificatePlace, countedBytes, StoreError } from '../store/store.ts';
+import { type CertificatePlace, StoreError } from '../store/store.ts';
 import { SPENDABLE_SECONDS } from './admission.ts';
 import type { Parts } from './parts.ts';
 
@@ -113,28 +112,6 @@ export function createRoomMaking(run: Cleanup['run'], clock: Clock): () => Promi
     if (nowMs - begunMs < MAKING_ROOM_MS) return;
     begunMs = nowMs;
     for (const name of MAKES_ROOM) await run(name);
-  };
-}
-
-/** Each is asked for at the moment when somebody reads the metrics. */
-export function gaugeReaders(
-  { store, queue, clock }: Pick<Parts, 'store' | 'queue' | 'clock'>,
-  eventLoopDelay: EventLoopDelay,
-  connectionsOpen: () => number,
-): GaugeReaders {
-  return {
-    databaseBytes: () => store.upkeep.fileBytes().database,
-    walBytes: () => store.upkeep.fileBytes().wal,
-    pastesStored: async () => (await store.pastes.usage()).pastes,
-    contentBytesStored: async () => (await store.pastes.usage()).bytes,
-    quotaBytesUsed: async () => countedBytes(await store.pastes.usage()),
-    eventLoopDelaySeconds: () => eventLoopDelay.read(),
-    writerQueueLength: () => store.upkeep.writesWaiting(),
-    passwordChecksRunning: () => queue.running,
-    passwordChecksWaiting: () => queue.waiting,
-    certificates: () => store.certificates.countByStatus(unixSeconds(clock)),
-    authorityExpiry: async () => (await store.authority.find())?.expiresAt ?? null,
-    connectionsOpen,
   };
 }
 

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import type { LogEntry } from '../../src/core/events.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
-import { createMetricsServer } from '../../src/http/servers.ts';
+import { createMetricsServer } from '../../src/http/metrics-listener.ts';
 import { createMetrics } from '../../src/ops/metrics.ts';
 import { assertContract, assertRefused } from '../support/answer-contract.ts';
 import { startApp } from '../support/app.ts';

@@ -1,9 +1,9 @@
-// pastes/upkeep.ts, gauges where there is nothing to read. As they are served: test/api/metrics-server.test.ts.
+// http/metrics-listener.ts: gauges where there is nothing to read. As they are served: test/api/metrics-server.test.ts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { gaugeReaders } from '../../src/http/metrics-listener.ts';
 import { WorkQueue } from '../../src/limits/work-queue.ts';
-import { gaugeReaders } from '../../src/pastes/upkeep.ts';
 import type { Store } from '../../src/store/open.ts';
 import { movableClock } from '../support/clock.ts';
 

@@ -1,0 +1,79 @@
+// The metrics and their listener, loaded only where a setting asks for them. What the gauges read is here; what is
+// counted, and how it is written, is ops/metrics.ts.
+
+import { unixSeconds } from '../core/time.ts';
+import {
+  createMetrics, type EventLoopDelay, type GaugeReaders, measureEventLoopDelay, type Metrics,
+} from '../ops/metrics.ts';
+import type { Parts } from '../pastes/parts.ts';
+import { countedBytes } from '../store/store.ts';
+import { metricsPlace } from './listening.ts';
+import { ROUTES } from './routes.ts';
+import { createPublicServer } from './servers.ts';
+
+export function createMetricsListener(
+  parts: Pick<Parts, 'config' | 'store' | 'queue' | 'clock' | 'random' | 'log'>,
+  connectionsOpen: () => number,
+) {
+  const { config, clock, random, log } = parts;
+  const eventLoopDelay = measureEventLoopDelay();
+  const readers = gaugeReaders(parts, eventLoopDelay, connectionsOpen);
+  const metrics = createMetrics({ routes: ROUTES.map((route) => route.path), readers });
+  const server = createMetricsServer({ config, metrics, clock, random, log });
+  return {
+    ...metrics,
+    listen: server.listen,
+    stop: async () => {
+      await server.stop();
+      eventLoopDelay.stop();
+    },
+  };
+}
+
+/** Each is asked for at the moment when somebody reads the metrics. */
+export function gaugeReaders(
+  { store, queue, clock }: Pick<Parts, 'store' | 'queue' | 'clock'>,
+  eventLoopDelay: EventLoopDelay,
+  connectionsOpen: () => number,
+): GaugeReaders {
+  return {
+    databaseBytes: () => store.upkeep.fileBytes().database,
+    walBytes: () => store.upkeep.fileBytes().wal,
+    pastesStored: async () => (await store.pastes.usage()).pastes,
+    contentBytesStored: async () => (await store.pastes.usage()).bytes,
+    quotaBytesUsed: async () => countedBytes(await store.pastes.usage()),
+    eventLoopDelaySeconds: () => eventLoopDelay.read(),
+    writerQueueLength: () => store.upkeep.writesWaiting(),
+    passwordChecksRunning: () => queue.running,
+    passwordChecksWaiting: () => queue.waiting,
+    certificates: () => store.certificates.countByStatus(unixSeconds(clock)),
+    authorityExpiry: async () => (await store.authority.find())?.expiresAt ?? null,
+    connectionsOpen,
+  };
+}
+
+const METRICS_HEADERS = { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' };
+
+/** Those who collect metrics are few, and keep one connection each. */
+const MAX_METRICS_CONNECTIONS = 16;
+
+interface MetricsServerOptions extends Pick<Parts, 'config' | 'clock' | 'random' | 'log'> {
+  readonly metrics: Pick<Metrics, 'render'>;
+}
+
+/** GET and HEAD /metrics for whoever reaches the place. Throws a RangeError for a setting that names none. */
+export function createMetricsServer({ metrics, ...options }: MetricsServerOptions) {
+  const { config, log } = options;
+  const place = metricsPlace(config.metricsListen);
+  const server = createPublicServer({
+    ...options,
+    config: { ...config, maxConnections: MAX_METRICS_CONNECTIONS, maxConnectionsPerClient: 0 },
+    routes: [{ name: 'metrics', method: 'GET', path: '/metrics', summary: 'metrics for Prometheus' }],
+    handlers: { metrics: async () => ({ status: 200, headers: METRICS_HEADERS, body: await metrics.render() }) },
+    // One request every few seconds, for ever, is no news.
+    log: (entry) => {
+      if (entry.event !== 'request') log(entry);
+    },
+  });
+  return { listen: () => server.listen(place), stop: server.stop };
+}
