@@ -4,7 +4,9 @@
 import {
   checkTime, memoryAfterRequests, memoryAtRest, memoryUnderUploads, registering, solving, startTime,
 } from './costs.mjs';
-import { amongMany, latencyBesideWork, readsOnSlowDisk, throughput, writesOnSlowDisk } from './rates.mjs';
+import {
+  amongMany, latencyBesideWork, pagesBesideContent, readsOnSlowDisk, throughput, writesOnSlowDisk,
+} from './rates.mjs';
 import { readingLarge, readingStock, readingStored, writing } from './scene.mjs';
 
 const KIB = 1024;
@@ -45,6 +47,8 @@ export const OPERATIONS = [
     ratio({ atLeast: 0.85 }), throughput({ preparation: readingStored(1000, 64 * KIB), connections: 32 })),
   row('get-metadata', 'GET metadata, 32 connections, 100 000 pastes, Zipf', `${BARE}, same JSON`,
     'requests/s', ratio({ atLeast: 0.8 }), get('some', '', 'zipf')),
+  row('page', 'page of 1 KiB of text, 32 connections, 1 000 pastes, Zipf', 'their content, of the same server',
+    'requests/s', ratio({ atLeast: 0.6 }), pagesBesideContent({ bytes: KIB, population: 1000, connections: 32 })),
   row('get-cold', 'GET raw 1 KiB never read before, 32 connections, 1 000 000 pastes',
     `${BARE} and one prepared SELECT by primary key`,
     'requests/s', ratio({ atLeast: 0.75 }), get('many', '/raw', 'eachOnce')),

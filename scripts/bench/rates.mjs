@@ -6,7 +6,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NotHereError, makeFolder, removeFolder, startLoad, startPasted } from './processes.mjs';
 import { ID, OWNER, STAMP, headOf, text } from './requests.mjs';
-import { readingStored, startPrepared, withScene, writing } from './scene.mjs';
+import { readingPages, readingStored, startPrepared, withScene, writing } from './scene.mjs';
 import { errorsOf, median, outcomeOf, takeTurns } from './statistics.mjs';
 import { PASTE_BYTES, PASTES_OF_AN_OWNER, copyWithExpired, countExpired, fingerprintOf, stockOf } from './stock.mjs';
 
@@ -28,6 +28,17 @@ export function throughput({ preparation, connections, amount = 1, most = Infini
     if (loadShare > LOAD_IS_LIMIT) notes.push('it may limit the floor: the real ratio may be lower');
     return outcomeOf(rounds, ({ answers, seconds }) => (answers * amount) / seconds, { errors, notes });
   });
+}
+
+/** The rate of pages in a closed loop; the floor is that of the content of the same pastes, from the same server. */
+export function pagesBesideContent({ bytes, population, connections }) {
+  return async (bench) => {
+    await using pasted = await startPrepared(bench, readingPages(population, bytes));
+    await using load = startLoad();
+    const on = (plan) => (seconds) => timedLoop(load, pasted, { plan, connections, seconds });
+    const { rounds, errors } = await takeTurns(bench.effort, on(pasted.rawPlan), on(pasted.plan));
+    return outcomeOf(rounds, ({ answers, seconds }) => answers / seconds, { errors });
+  };
 }
 
 const AS_OWNER = `X-SSL-Client-SHA1: ${OWNER}`;

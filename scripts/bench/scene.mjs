@@ -57,6 +57,20 @@ export function readingStored(count, bytes) {
   };
 }
 
+/** As Firefox and Safari navigate. */
+const BROWSER = 'Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+
+/** GET of the pages of `count` pastes of `bytes` as browsers ask for them; `rawPlan` is that of their content. */
+export function readingPages(count, bytes) {
+  return {
+    async prepare(port) {
+      const ids = await Promise.all(Array.from({ length: count }, () => store(port, text(bytes))));
+      const requests = ids.map((id) => headOf(`GET /${id}`, BROWSER));
+      return { plan: { kind: 'fixed', requests }, rawPlan: getting(...ids.map((id) => `/${id}/raw`)) };
+    },
+  };
+}
+
 export function asking(path) {
   return { prepare: async (port) => ({ plan: getting(path), answer: wholeAnswer(await capture(port, 'GET', path)) }) };
 }

@@ -15,7 +15,8 @@ type Json = Readonly<Record<string, unknown>>;
 /** Security requirements of an operation: each array element is one way to satisfy them. */
 const IDENTITY = { required: [{ fingerprint: [] }], optional: [{}, { fingerprint: [] }], none: [] };
 
-const DESCRIPTION = `A paste service for people who work in terminals. Errors are JSON on one line, \`error\` first. \
+const DESCRIPTION = `A paste service for people who work in terminals. Errors are JSON on one line, \`error\` first; \
+where Accept prefers text/html, they are pages with the same words. \
 HEAD works wherever GET does, and OPTIONS names what a path takes. Every answer carries X-Request-ID, \
 ${COMMON_HEADERS.map(([name]) => name).join(', ')}.`;
 

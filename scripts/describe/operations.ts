@@ -61,6 +61,7 @@ export const RESPONSE_HEADERS = {
   'X-Burn-After-Read': { description: 'true on the only answer with this content', schema: oneOf('true') },
   ETag: { description: 'changes with the content', schema: text },
   'Last-Modified': { description: 'from when on it holds', schema: text },
+  'X-Robots-Tag': { description: 'noindex on pages of pastes', schema: oneOf('noindex') },
   'Content-Range': { description: 'which bytes these are, or how many there are', schema: text },
   'X-Fingerprint-SHA1': { description: 'the identity that the certificate gives', schema: fingerprint },
   'X-Certificate-Expires': { description: 'in Unix seconds', schema: count },
@@ -98,10 +99,11 @@ export interface Operation {
 }
 
 const TEXT = { 'text/plain; charset=utf-8': text };
+const HTML = { 'text/html; charset=utf-8': text };
 const PEM = { 'application/x-pem-file': text };
 const BYTES = { 'application/octet-stream': binary, '*/*': binary };
 const RATE: readonly ResponseHeader[] = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
-const RAW: readonly ResponseHeader[] = ['Content-Disposition', 'Repr-Digest', 'Accept-Ranges', 'ETag'];
+const RAW: readonly ResponseHeader[] = ['Content-Disposition', 'Repr-Digest', 'Accept-Ranges', 'ETag', 'Vary'];
 const WORK = ['X-PoW-Token', 'X-PoW-Solution'] as const;
 const PAGE = ['limit', 'offset', 'after', 'before'] as const;
 
@@ -142,7 +144,11 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
   index: {
     tag: 'service',
     identity: 'none',
-    answers: { 200: { description: 'what the service is', content: json('ServiceIndex') } },
+    answers: {
+      200: {
+        description: 'what the service is; for browsers a page', content: { ...json('ServiceIndex'), ...HTML }, headers: ['Vary'],
+      },
+    },
   },
   createPaste: {
     tag: 'pastes',
@@ -258,7 +264,13 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
     tag: 'pastes',
     identity: 'optional',
     headers: ['X-Paste-Password'],
-    answers: { 200: { description: 'metadata', content: json('Paste') } },
+    answers: {
+      200: {
+        description: 'metadata; for browsers a page, with the content of text that does not burn',
+        content: { ...json('Paste'), ...HTML },
+        headers: ['Vary', 'X-Robots-Tag'],
+      },
+    },
   },
   getRaw: {
     tag: 'pastes',
@@ -267,7 +279,24 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
     answers: {
       200: { description: 'the content', content: BYTES, headers: [...RAW, 'X-Burn-After-Read'] },
       206: { description: 'a part of the content', content: BYTES, headers: [...RAW, 'Content-Range'] },
-      304: { description: 'the client has it', headers: ['ETag'] },
+      304: { description: 'the client has it', headers: ['ETag', 'Vary'] },
+    },
+  },
+  answerForm: {
+    tag: 'pastes',
+    identity: 'optional',
+    headers: ['Content-Encoding'],
+    body: {
+      isRequired: true,
+      description: 'password, and reveal=1 to read what burns; only where Accept prefers text/html, and else 405',
+      content: { 'application/x-www-form-urlencoded': text },
+    },
+    answers: {
+      200: {
+        description: 'the content: text as a page, anything else to be saved',
+        content: { ...HTML, ...BYTES },
+        headers: ['Content-Disposition', 'Repr-Digest', 'Vary', 'X-Burn-After-Read', 'X-Robots-Tag'],
+      },
     },
   },
   updatePaste: {

@@ -80,6 +80,9 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
   ],
   getPaste: LOOKUP,
   getRaw: [...LOOKUP, 'rangeNotSatisfiable'],
+  answerForm: [
+    'crossSite', 'contentEncodingUnsupported', 'bodyTooLarge', 'bodyFragmented', 'formInvalid', ...LOOKUP,
+  ],
   updatePaste: [...OWN_PASTE, ...CONTENT, 'expiryInvalid', 'nothingToUpdate', 'burnNotUpdatable'],
   deletePaste: ['crossSite', ...OWN_PASTE, ...CALLER],
 };

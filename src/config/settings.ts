@@ -124,6 +124,8 @@ export const SETTINGS = {
   urlPrefix: text('URL_PREFIX', '',
     'path under which a reverse proxy publishes the service; used in text meant for reading only',
     { pattern: /^(\/[A-Za-z0-9._~-]+)*$/, expected: 'a path such as /paste, without a slash at its end' }),
+  servesHtml: flag('SERVICE_HTML', true,
+    'answer browsers with pages: whoever prefers `text/html` to JSON; 0 gives everyone the same'),
   trustedProxies: networks('SERVICE_TRUSTED_PROXIES', ['127.0.0.0/8', '::1'],
     'peers whose `X-Forwarded-*` headers are believed: addresses and CIDR blocks, separated by commas'),
   proxySecret: secret('SERVICE_PROXY_SECRET',

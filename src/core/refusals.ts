@@ -62,6 +62,7 @@ export const REFUSALS = {
   pasteNotFound: { status: 404, error: 'paste not found' },
   passwordRequired: { status: 401, error: 'password required' },
   passwordInvalid: { status: 403, error: 'invalid password' },
+  formInvalid: { status: 400, error: 'invalid form: expected password and reveal=1, each once at most' },
   passwordQueueFull: { status: 503, error: 'too many password checks in progress' },
   rangeNotSatisfiable: { status: 416, error: 'range not satisfiable' },
 

@@ -47,7 +47,7 @@ export function work(headers: RequestHeaders): Work {
 }
 
 /** With or without parameters. */
-export function isOfType(contentType: string | undefined, type: 'application/json' | 'multipart/form-data'): boolean {
+export function isOfType(contentType: string | undefined, type: `${'application' | 'multipart'}/${string}`): boolean {
   return contentType?.split(';', 1)[0]!.trim().toLowerCase() === type;
 }
 

@@ -67,7 +67,7 @@ export function createMetricsServer({ metrics, ...options }: MetricsServerOption
   const place = metricsPlace(config.metricsListen);
   const server = createPublicServer({
     ...options,
-    config: { ...config, maxConnections: MAX_METRICS_CONNECTIONS, maxConnectionsPerClient: 0 },
+    config: { ...config, maxConnections: MAX_METRICS_CONNECTIONS, maxConnectionsPerClient: 0, servesHtml: false },
     routes: [{ name: 'metrics', method: 'GET', path: '/metrics', summary: 'metrics for Prometheus' }],
     handlers: { metrics: async () => ({ status: 200, headers: METRICS_HEADERS, body: await metrics.render() }) },
     // One request every few seconds, for ever, is no news.

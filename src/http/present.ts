@@ -56,7 +56,7 @@ export function whyUnavailable(hasPassword: boolean, isKeyLocked: boolean): stri
 }
 
 /** What GET /register/challenge and GET / add while nothing can be issued. */
-export function presentUnavailable(hint: string): object {
+export function presentUnavailable(hint: string) {
   return { available: false, hint };
 }
 
@@ -67,7 +67,7 @@ export function challengeLine(challenge: IssuedChallenge | null): string {
   return `${nonce} ${difficultyBits} ${expiresAt} ${token}`;
 }
 
-function shortOwner(owner: string): string {
+export function shortOwner(owner: string): string {
   return owner.slice(0, OWNER_SHOWN_CHARACTERS);
 }
 

@@ -13,6 +13,8 @@ export interface Route {
   readonly path: string;
   /** One line for the index and the manual page. */
   readonly summary: string;
+  /** For the forms of pages alone: to anything else it is as if it were not there. */
+  readonly isForm?: true;
 }
 
 /** HEAD works wherever GET does. `PUT /` is an alias of `POST /`, since `curl -T` sends it. */
@@ -42,6 +44,10 @@ export const ROUTES = [
     summary: 'revoke a certificate that the caller obtained or holds' },
   { name: 'getPaste', method: 'GET', path: '/{id}', summary: 'metadata of a paste' },
   { name: 'getRaw', method: 'GET', path: '/{id}/raw', summary: 'content of a paste, with its media type' },
+  {
+    name: 'answerForm', method: 'POST', path: '/{id}', isForm: true,
+    summary: 'a page of a paste for the forms of its page: with the password, or read once',
+  },
   { name: 'updatePaste', method: 'PUT', path: '/{id}', summary: 'change content, password or expiry of an own paste' },
   { name: 'deletePaste', method: 'DELETE', path: '/{id}', summary: 'delete an own paste; anyone\'s for the admin' },
 ] as const satisfies readonly Route[];
@@ -50,3 +56,10 @@ export type RouteName = (typeof ROUTES)[number]['name'];
 
 /** One handler for every route of the table, by name. */
 export type Handlers = Readonly<Record<RouteName, Handler>>;
+
+/** The value of `Allow` for paths with these routes. */
+export function allowOf(routes: readonly Route[]): string {
+  const open = routes.filter(({ isForm }) => isForm !== true);
+  const methods = open.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+  return [...new Set([...methods, 'OPTIONS'])].join(', ');
+}

@@ -10,9 +10,9 @@ import { NO_PARAMS } from './engine/request.ts';
 import { HttpServer, type HttpServerOptions, type Match, type Router } from './engine/server.ts';
 import { Forwarding } from './forwarded.ts';
 import { listenAt, type ListeningPlace } from './listening.ts';
-import { type Route, ROUTES } from './routes.ts';
+import { allowOf, type Route, ROUTES } from './routes.ts';
 
-type ServerOptions = Omit<HttpServerOptions, 'router' | 'trust' | 'refusalOf' | 'noteAnswered'> & {
+type ServerOptions = Omit<HttpServerOptions, 'router' | 'trust' | 'refusalOf' | 'refusalPage' | 'noteAnswered'> & {
   readonly routes?: readonly Route[];
   readonly metrics?: { readonly count: Count; readonly observeRequest: ObserveRequest } | undefined;
   /** Called when a request was refused for want of room. */
@@ -26,7 +26,8 @@ export function createPublicServer(options: ServerOptions) {
   if (missing !== undefined) throw new TypeError(`route ${missing.name} has no handler`);
   const trust = new Forwarding(config, random);
   const noteAnswered: NoteAnswered = (answered, ms) => note(options, answered, ms);
-  const server = new HttpServer({ ...options, router: createRouter(routes), trust, refusalOf, noteAnswered });
+  const router = createRouter(routes);
+  const server = new HttpServer({ ...options, router, trust, refusalOf, refusalPage, noteAnswered });
   return {
     /** Rejects with ListeningError. */
     listen: (place: ListeningPlace) => listen(server, place, tls === undefined ? 'http' : 'https'),
@@ -71,6 +72,12 @@ export function refusalOf(error: unknown): Refusal | undefined {
   if (error.failure === 'full') return new Refusal('storageFull');
   return new Refusal('storeUnavailable', {}, { retryAfterSeconds: STORE_RETRY_SECONDS });
 }
+
+/** The module of pages is loaded with the first one. */
+const refusalPage: HttpServerOptions['refusalPage'] = async (request, reply) => {
+  const page = await import('./page.ts');
+  return page.refusalPage(request, reply);
+};
 
 // From method and raw path to a route. Nothing is decoded: fixed segments and ids are compared as they came.
 
@@ -129,11 +136,6 @@ function parameterOf(path: string): PathEntry['parameter'] {
   const [, before, name, after] = /^([^{]*)\{([^}]+)\}([^{]*)$/.exec(path) ?? [];
   if (name === undefined) throw new TypeError(`a path has one parameter at most, unlike ${path}`);
   return { name, pattern: new RegExp(`^${before}([^/]*)${after}$`) };
-}
-
-function allowOf(routes: readonly Route[]): string {
-  const methods = routes.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
-  return [...new Set([...methods, 'OPTIONS'])].join(', ');
 }
 
 function matchMethod(entry: PathEntry, method: string, params: Readonly<Record<string, string>>): Match {

@@ -96,8 +96,16 @@ export function describePaste(parts: ReadingParts, { id, password, clientAddress
   });
 }
 
-/** The content, to be released when it is not read. A burn-after-read paste is gone when it resolves. */
-export function openPaste(parts: ReadingParts, lookup: Lookup, attempt = 1): Awaitable<OpenedPaste> {
+/**
+ * The content, to be released when it is not read. A burn-after-read paste is gone when it resolves, unless this is but
+ * a look: then nobody may be given any of its content.
+ */
+export function openPaste(
+  parts: ReadingParts,
+  lookup: Lookup,
+  purpose: 'read' | 'look' = 'read',
+  attempt = 1,
+): Awaitable<OpenedPaste> {
   const { store, passwords, clock } = parts;
   const { id, password, clientAddress } = lookup;
   const find = (): Awaitable<PasteWithContent | undefined> => store.pastes.findWithContent(id, unixSeconds(clock));
@@ -105,9 +113,9 @@ export function openPaste(parts: ReadingParts, lookup: Lookup, attempt = 1): Awa
     const opened = hold(parts, paste);
     if (opened === undefined) {
       if (attempt === OPEN_ATTEMPTS) throw new Refusal('pasteNotFound');
-      return openPaste(parts, lookup, attempt + 1);
+      return openPaste(parts, lookup, purpose, attempt + 1);
     }
-    if (paste.burnAfterRead) return claimBurn(parts, opened);
+    if (paste.burnAfterRead && purpose === 'read') return claimBurn(parts, opened);
     noteAccess(parts, paste);
     return opened;
   });

@@ -70,6 +70,8 @@ const MATRIX: Readonly<Record<string, readonly Row[]>> = {
   'GET /audit': [{ expected: ADMIN_ONLY }],
   'GET /{id}': [{ expected: all(200), path: anothersPaste }],
   'GET /{id}/raw': [{ expected: all(200), path: (app) => `${anothersPaste(app)}/raw` }],
+  // Nobody's, unless it is a form of a page: then as GET.
+  'POST /{id}': [{ expected: all(405), path: anothersPaste, isForAnyone: true }],
   'PUT /{id}': [
     { expected: IDENTIFIED, path: ownPaste, body: 'new content' },
     { expected: OF_ANOTHER, path: anothersPaste, body: 'new content' },

@@ -148,6 +148,7 @@ test('the service with default settings: what it loads, and what requests enter'
   const serving = (await loaded()).map((path) => `src/${path.replace(/\.js$/, '.ts')}`);
   const all = [...new Set([...serving, ...importedFrom('src/store/thread.ts')])];
   assert.deepEqual(all.filter((path) => path.startsWith('src/authority/')), ['src/authority/open.ts']);
+  assert.deepEqual(all.filter((path) => /\bpages?\.ts$/.test(path)), [], 'no browser has asked');
   const lines = all.map((path) => linesOf(readFileSync(join(ROOT, path), 'utf8')));
   t.diagnostic(`POST: ${ofPost.join(' ')}`);
   t.diagnostic(`GET: ${ofGet.join(' ')}`);

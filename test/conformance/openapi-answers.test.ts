@@ -70,6 +70,8 @@ function routeOf(endpoint: string): Route {
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 const AS_TEXT = { Accept: 'text/plain' };
+const AS_PAGE = { Accept: 'text/html,*/*;q=0.8' };
+const FORM = { ...AS_PAGE, 'Content-Type': 'application/x-www-form-urlencoded' };
 
 async function begin(t: TestContext, overrides: Parameters<typeof startApp>[1] = {}): Promise<Asking> {
   return { app: await startApp(t, overrides), seen: new Set() };
@@ -97,7 +99,14 @@ async function askAboutPastes(asking: Asking): Promise<void> {
   await ask(asking, 'GET /{id}', 404, { path: '/aaaaaa' });
   await ask(asking, 'GET /{id}', 400, { path: '/a' });
   await ask(asking, 'GET /{id}', 400, { path: `/${open}`, headers: { 'X-Paste-Password': 'x'.repeat(1025) } });
+  await ask(asking, 'GET /{id}', 200, { path: `/${open}`, headers: AS_PAGE });
+  await ask(asking, 'POST /{id}', 200, { path: `/${locked}`, headers: FORM, body: 'password=p' });
+  const once = await app.store('x', { 'X-Burn-After-Read': '1' });
+  await ask(asking, 'POST /{id}', 200, { path: `/${once}`, headers: FORM, body: 'reveal=1' });
+  const binary = await app.store(Buffer.from([0xff]), { 'X-Burn-After-Read': '1' });
+  await ask(asking, 'POST /{id}', 200, { path: `/${binary}`, headers: FORM, body: 'reveal=1' });
   const raw = `/${open}/raw`;
+  await ask(asking, 'GET /{id}/raw', 200, { path: raw, headers: AS_PAGE });
   await ask(asking, 'GET /{id}/raw', 200, { path: raw });
   await ask(asking, 'GET /{id}/raw', 200, { path: `/${await app.store('x', { 'X-Burn-After-Read': '1' })}/raw` });
   await ask(asking, 'GET /{id}/raw', 206, { path: raw, headers: { Range: 'bytes=0-1' } });
@@ -129,6 +138,7 @@ async function askAboutPastes(asking: Asking): Promise<void> {
 
 async function askAboutService(asking: Asking): Promise<void> {
   await ask(asking, 'GET /', 200);
+  await ask(asking, 'GET /', 200, { headers: AS_PAGE });
   await ask(asking, 'GET /health', 200);
   await ask(asking, 'GET /client', 200);
   for (const endpoint of ['GET /challenge', 'GET /register/challenge']) {

@@ -45,6 +45,8 @@ type Reach = (stage: Stage) => Promise<RawAnswer>;
 const AS_OWNER = presenting(newFingerprint());
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 const PASSWORD = { 'X-Paste-Password': 'p' };
+/** Of a page: for anything else there is no such route. */
+const FORM = { Accept: 'text/html', 'Content-Type': 'application/x-www-form-urlencoded' };
 
 function memoised(t: TestContext): Stage {
   const started = new Map<string, Promise<RunningApp>>();
@@ -170,6 +172,8 @@ const REACHED: Readonly<Record<RefusalName, Reach>> = {
     return send(stage, app, 'POST /pki/issue', { body: '{"common_name": "x"}', headers: JSON_TYPE });
   },
 
+  formInvalid: aboutPaste('POST', '', { body: 'x', headers: FORM }),
+
   powRequired: by('working', 'POST /', { body: 'x' }),
   powMalformedToken: byWork(() => showing('x', '0')),
   powBadSignature: byWork((_, { token }) => showing(`${token.slice(0, -4)}0000`, '0')),
@@ -280,7 +284,10 @@ test('REFUSALS: each one is reached through HTTP, with its status and its words'
   const stage = memoised(t);
   for (const name of Object.keys(REFUSALS) as RefusalName[]) {
     await t.test(name, async () => {
-      assertRefused(await REACHED[name](stage), REFUSALS[name].status, REFUSALS[name].error);
+      const answer = await REACHED[name](stage);
+      if (name !== 'formInvalid') return void assertRefused(answer, REFUSALS[name].status, REFUSALS[name].error);
+      assert.equal(answer.status, REFUSALS[name].status);
+      assert.ok(answer.body.includes(`<h1>${REFUSALS[name].error}</h1>`));
     });
   }
 });

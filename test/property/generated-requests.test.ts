@@ -42,7 +42,7 @@ async function besieged(t: TestContext): Promise<{ app: RunningApp; known: Known
 
 test('generated requests: answers are well-formed and named, others\' pastes unharmed', async (t) => {
   const { app, known, unharmed } = await besieged(t);
-  const options = { port: app.port, known, firstSeed: 1, connections: 1500, atATime: 40 };
+  const options = { port: app.port, known, firstSeed: 1, connections: 1700, atATime: 40 };
   const { requests, statuses, findings } = await storm(options);
   assert.deepEqual(findings, []);
   await unharmed();

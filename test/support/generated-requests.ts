@@ -2,6 +2,7 @@
 // some changed byte by byte. The same seed gives the same ones. What must hold of the answers is request-storm.ts.
 
 import { ROUTES } from '../../src/http/routes.ts';
+import { BROWSERS } from './browser.ts';
 import { certificationRequest, changedText, jsonBody, listQuery, powToken, scrap } from './generated-texts.ts';
 import type { Seeded } from './seeded.ts';
 
@@ -45,7 +46,7 @@ const HEADER_VALUES: Readonly<Record<string, readonly string[]>> = {
   'X-Forwarded-Host': ['paste.test', 'paste.test:8443', '[::1]', 'a b', '"><script>'],
   'X-Request-ID': ['abc', 'x'.repeat(128), 'x'.repeat(129), '', '<>'],
   
-  'Accept': ['text/plain', 'application/json', '*/*', 'text/*;q=0.5, application/json;q=0.4', 'text/plain;q=2', ';;q', ','],
+  'Accept': ['text/plain', 'application/json', '*/*', 'text/*;q=0.5, application/json;q=0.4', 'text/plain;q=2', ';;q', ',', BROWSERS.chrome],
   'Content-Type': MEDIA_TYPES,
   'Content-Encoding': ['identity', 'gzip', 'br, gzip', 'Identity'],
   
@@ -80,7 +81,9 @@ export function generatedRequest(random: Seeded, known: Known, options: { change
   const method = options.changed && wanted === 'HEAD' ? 'GET' : wanted;
   // A changed body behind Upgrade is noticed when it is too slow, after ten seconds: test/api/http-kept-requests.test.ts.
   const lines = headerLines(random, known).filter((line) => !(options.changed && line.startsWith('Upgrade:')));
-  const body = method === 'GET' || method === 'HEAD' ? undefined : bodyFor(route.path, random);
+  const isForm = 'isForm' in route && !random.oneIn(4);
+  if (isForm) lines.push(`Accept: ${BROWSERS.firefox}`, 'Content-Type: application/x-www-form-urlencoded');
+  const body = method === 'GET' || method === 'HEAD' ? undefined : isForm ? formBody(random) : bodyFor(route.path, random);
   const isBare = body === undefined || (body.length === 0 && random.oneIn(2));
   const framed = isBare ? Buffer.alloc(0) : framing(body, lines, random);
   if (route.path.startsWith('/pki/') || random.oneIn(4)) lines.push(`Content-Type: application/json`);
@@ -123,6 +126,12 @@ function headerLines(random: Seeded, known: Known): string[] {
 /** What may stand in a field value (RFC 9110 section 5.5). */
 function plain(text: string): string {
   return Buffer.from(text).toString('latin1').replace(/[\0-\x08\x0a-\x1f\x7f]/g, '');
+}
+
+function formBody(random: Seeded): Uint8Array {
+  const fields = ['reveal=1', 'password=p', 'password=%F0%9F%8E%89+', 'reveal=0', 'other=1', '%', '', 'password='];
+  const text = Array.from({ length: random.between(1, 3) }, () => random.pick(fields)).join('&');
+  return Buffer.from(random.oneIn(4) ? changedText(text, random) : text.padEnd(random.oneIn(20) ? 8193 : 0, 'x'));
 }
 
 function bodyFor(path: string, random: Seeded): Uint8Array {

@@ -6,6 +6,7 @@ import { connect } from 'node:net';
 import { REFUSALS } from '../../src/core/refusals.ts';
 import { assertContract } from './answer-contract.ts';
 import { generatedRequest, type GeneratedRequest, type Known } from './generated-requests.ts';
+import { assertPage, only, textOf } from './html.ts';
 import { wholeAnswers, type RawAnswer } from './raw-http.ts';
 import { createSeeded, cutAtRandom, type Seeded } from './seeded.ts';
 
@@ -130,7 +131,17 @@ function wrongStatus({ status, body }: RawAnswer): string | undefined {
   const text = body.toString();
   const named = NAMED.filter((refusal) => refusal.status === status);
   if (named.length === 0) return `status ${status}: ${text}`;
+  if (text.startsWith('<!DOCTYPE')) return wrongPage(text, named.map(({ error }) => error));
   // An answer to HEAD has no body to say which it is.
   const isNamed = text === '' || named.some(({ error }) => text.startsWith(`{"error":${JSON.stringify(error).slice(0, -1)}`));
   return isNamed ? undefined : `status ${status} with ${text}`;
+}
+
+function wrongPage(text: string, errors: readonly string[]): string | undefined {
+  try {
+    const heading = textOf(only(assertPage(text), 'h1'));
+    return errors.includes(heading) ? undefined : `a page about ${heading}`;
+  } catch (error) {
+    return `${String(error)} in ${text}`;
+  }
 }

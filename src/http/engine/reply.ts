@@ -3,6 +3,7 @@
 
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Config } from '../../config/settings.ts';
 import { type CompactBytes, compactBytes } from '../../core/content.ts';
 import { type RateStanding, Refusal, type RefusalName } from '../../core/refusals.ts';
 import { type Awaitable, KIB } from '../../core/time.ts';
@@ -47,6 +48,11 @@ export function jsonReply(status: number, value: object, headers: Readonly<Recor
 /** One line of text for people and shells. */
 export function textReply(status: number, line: string, headers: Readonly<Record<string, string>> = {}): Reply {
   return { status, headers: { 'Content-Type': 'text/plain; charset=utf-8', ...headers }, body: `${line}\n` };
+}
+
+/** Of what browsers get in a form of their own, where they do. */
+export function negotiated({ servesHtml }: Pick<Config, 'servesHtml'>): Readonly<Record<string, string>> {
+  return servesHtml ? { Vary: 'Accept' } : {};
 }
 
 export function emptyReply(status: number, headers: Readonly<Record<string, string>> = {}): Reply {

@@ -3,11 +3,13 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Config } from '../../config/settings.ts';
 import { Refusal, type RefusalName } from '../../core/refusals.ts';
 import type { Clock } from '../../core/time.ts';
 import { BodyReader, type BodyTransfers, NO_BODY, type Pace, type RequestBody } from './body.ts';
 import {
-  checkForm, HeaderLines, hostOf, parseServiceUrl, parseTarget, plainAddress, prefersText, type Target,
+  checkForm, HeaderLines, hostOf, parseServiceUrl, parseTarget, plainAddress, prefersHtml, prefersText,
+  type Target,
 } from './head.ts';
 
 /** What a request, or a TLS handshake, presents of a client certificate. */
@@ -92,6 +94,7 @@ export class Connection {
 
 /** What the requests of one server share. */
 export interface RequestParts {
+  readonly config: Config;
   readonly clock: Clock;
   /** The X-Request-ID of a request that presents this one, or none. */
   readonly requestIdOf: (presented?: string) => string;
@@ -194,6 +197,11 @@ export class Request {
 
   get prefersText(): boolean {
     return prefersText(this.headers.all('accept'));
+  }
+
+  /** Whether the client is a browser: it prefers text/html to application/json, and may have it. */
+  get prefersHtml(): boolean {
+    return this.#parts.config.servesHtml && prefersHtml(this.headers.all('accept'));
   }
 }
 

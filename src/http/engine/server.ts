@@ -46,6 +46,8 @@ export interface HttpServerOptions {
   readonly trust: HeaderTrust;
   /** The refusal that an error of a handler stands for; undefined for what is unexpected. */
   readonly refusalOf: (error: unknown) => Refusal | undefined;
+  /** What a browser is shown in place of a refusal. */
+  readonly refusalPage: (request: Request, reply: Reply) => Promise<Reply>;
   readonly noteAnswered: NoteAnswered;
   readonly checkIntervalMs?: number | undefined;
   readonly clock: Clock;
@@ -248,6 +250,12 @@ function replyTo({ router, handlers }: ServerParts, request: Request): Reply | P
 
 function send(parts: ServerParts, request: Request, reply: Reply): void {
   request.refusal = reply.refusal;
+  if (reply.refusal === undefined || !request.prefersHtml) write(parts, request, reply);
+  // If there is no page, the refusal itself is an answer too.
+  else parts.refusalPage(request, reply).catch(() => reply).then((page) => write(parts, request, page));
+}
+
+function write(parts: ServerParts, request: Request, reply: Reply): void {
   try {
     parts.writer.write(request, reply)?.catch((error: unknown) => refuse(parts, request, error));
   } catch (error) {

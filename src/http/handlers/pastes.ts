@@ -1,5 +1,6 @@
 // The routes of pastes: from a request to the rules of pastes/pastes.ts, and from what they give to a reply.
 
+import type { Config } from '../../config/settings.ts';
 import { type CompactBytes, isInlineDisposition, partOf } from '../../core/content.ts';
 import { Refusal } from '../../core/refusals.ts';
 import { andThen, type Awaitable } from '../../core/time.ts';
@@ -7,7 +8,7 @@ import type { Parts } from '../../pastes/parts.ts';
 import * as pastes from '../../pastes/pastes.ts';
 import type { Paste } from '../../store/store.ts';
 import {
-  emptyReply, jsonReply, rateHeaders, refusalReply, type Reply, type ReplyBody, StreamedBody, textReply,
+  emptyReply, jsonReply, negotiated, rateHeaders, refusalReply, type Reply, type ReplyBody, StreamedBody, textReply,
 } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import {
@@ -15,15 +16,16 @@ import {
   requireIdentityEncoding, saysYes, single, timeBounds, typeGlob, work,
 } from '../input.ts';
 import { hintingClient, listText, presentCreated, presentListItem, presentMetadata } from '../present.ts';
-import type { Handlers } from '../routes.ts';
+import { allowOf, type Handlers, ROUTES } from '../routes.ts';
 
-type PasteRoutes = 'createPaste' | 'getPaste' | 'getRaw' | 'updatePaste' | 'deletePaste' | 'listPastes';
+type PasteRoutes = 'createPaste' | 'getPaste' | 'getRaw' | 'answerForm' | 'updatePaste' | 'deletePaste' | 'listPastes';
 
 export function pasteHandlers(parts: Parts): Pick<Handlers, PasteRoutes> {
   return {
     createPaste: (request) => createPaste(parts, request),
-    getPaste: (request) => andThen(describe(parts, request), metadataReply),
+    getPaste: (request) => getPaste(parts, request),
     getRaw: (request) => getRaw(parts, request),
+    answerForm: (request) => answerForm(parts, request),
     updatePaste: (request) => updatePaste(parts, request),
     deletePaste: (request) => deletePaste(parts, request),
     listPastes: (request) => listPastes(parts, request),
@@ -63,12 +65,48 @@ async function createPaste(parts: Parts, request: Request): Promise<Reply> {
   return jsonReply(201, presentCreated(paste, ttlSeconds !== undefined), replyHeaders);
 }
 
+function getPaste(parts: Parts, request: Request): Awaitable<Reply> {
+  if (request.prefersHtml) return andThen(pages ?? loadPages(), ({ showPaste }) => showPaste(parts, request));
+  return andThen(describe(parts, request), (paste) => metadataReply(paste, parts.config));
+}
+
+/** What makes the pages of pastes, from the first one on. */
+let pages: typeof import('./pages.ts') | undefined;
+
+async function loadPages() {
+  pages ??= await import('./pages.ts');
+  return pages;
+}
+
+/** What POST of anything else than a form of a page is answered: this path takes no other. */
+const FORMS_ONLY = { Allow: allowOf(ROUTES.filter(({ path }) => path === '/{id}')) };
+
+function answerForm(parts: Parts, request: Request): Awaitable<Reply> {
+  if (request.prefersHtml && isOfType(request.headers.single('content-type'), 'application/x-www-form-urlencoded')) {
+    return loadPages().then((loaded) => loaded.answerForm(parts, request));
+  }
+  return refusalReply(new Refusal('methodNotAllowed'), FORMS_ONLY);
+}
+
 function getRaw(parts: Parts, request: Request): Awaitable<Reply> {
-  if (request.method === 'HEAD') return andThen(describe(parts, request), (paste) => headReply(request, paste));
+  const reply = rawReply(parts, request);
+  return request.prefersHtml ? andThen(reply, withCharset) : reply;
+}
+
+/** Browsers garble what is not ASCII unless they are told; for others the type stays as it is stored. */
+function withCharset(reply: Reply): Reply {
+  const type = reply.headers['Content-Type'] ?? '';
+  if (!type.startsWith('text/')) return reply;
+  return { ...reply, headers: { ...reply.headers, 'Content-Type': `${type}; charset=utf-8` } };
+}
+
+function rawReply(parts: Parts, request: Request): Awaitable<Reply> {
+  const { config } = parts;
+  if (request.method === 'HEAD') return andThen(describe(parts, request), (paste) => headReply(config, request, paste));
   const opening = andThen(countLookup(parts, request), () => pastes.openPaste(parts, lookupOf(request)));
   return andThen(opening, (opened) => {
     try {
-      return opened.paste.burnAfterRead ? wholeReply(opened) : conditionalReply(request, opened);
+      return opened.paste.burnAfterRead ? wholeReply(config, opened) : conditionalReply(config, request, opened);
     } catch (error) {
       pastes.release(opened);
       throw error;
@@ -80,43 +118,43 @@ function describe(parts: Parts, request: Request): Awaitable<Paste> {
   return andThen(countLookup(parts, request), () => pastes.describePaste(parts, lookupOf(request)));
 }
 
-function countLookup({ identity, rates }: Parts, request: Request): Awaitable<void> {
+export function countLookup({ identity, rates }: Parts, request: Request): Awaitable<void> {
   return andThen(identity.callerOf(request), (caller) => rates.countLookup(request.clientAddress, caller));
 }
 
-function lookupOf({ params, headers, clientAddress }: Request): pastes.Lookup {
+export function lookupOf({ params, headers, clientAddress }: Request): pastes.Lookup {
   return { id: params['id']!, password: password(headers), clientAddress };
 }
 
-function headReply(request: Request, paste: Paste): Reply {
-  if (!paste.burnAfterRead && hasAlready(request, paste)) return notModified(paste);
-  return { ...contentHead(paste), body: new StreamedBody(paste.size, () => []) };
+function headReply(config: Config, request: Request, paste: Paste): Reply {
+  if (!paste.burnAfterRead && hasAlready(request, paste)) return notModified(config, paste);
+  return { ...contentHead(paste, config), body: new StreamedBody(paste.size, () => []) };
 }
 
-function wholeReply(opened: pastes.OpenedPaste): Reply {
+function wholeReply(config: Config, opened: pastes.OpenedPaste): Reply {
   const { kind, paste } = opened;
-  if (kind === 'small') return contentReply(paste, opened.content);
-  return { ...contentHead(paste), body: bodyOf(opened, { start: 0, end: paste.size }) };
+  if (kind === 'small') return contentReply(paste, config, opened.content);
+  return { ...contentHead(paste, config), body: bodyOf(opened, { start: 0, end: paste.size }) };
 }
 
 /** RFC 9110 section 13.2.2: If-None-Match before Range, which counts only when If-Range holds. */
-function conditionalReply(request: Request, opened: pastes.OpenedPaste): Reply {
+function conditionalReply(config: Config, request: Request, opened: pastes.OpenedPaste): Reply {
   const { paste } = opened;
   if (hasAlready(request, paste)) {
     pastes.release(opened);
-    return notModified(paste);
+    return notModified(config, paste);
   }
   const { headers } = request;
   const isRangeAllowed = allowsRange(headers.single('if-range'), etagOf(paste));
   const range = parseRange(isRangeAllowed ? headers.single('range') : undefined, paste.size);
-  if (range === 'whole') return wholeReply(opened);
+  if (range === 'whole') return wholeReply(config, opened);
   if (range === 'unsatisfiable') {
     pastes.release(opened);
     const refusal = new Refusal('rangeNotSatisfiable', { size: paste.size });
     return refusalReply(refusal, { 'Content-Range': `bytes */${paste.size}` });
   }
   const contentRange = `bytes ${range.start}-${range.end - 1}/${paste.size}`;
-  const partHeaders = { ...contentHead(paste).headers, 'Content-Range': contentRange };
+  const partHeaders = { ...contentHead(paste, config).headers, 'Content-Range': contentRange };
   return { status: 206, headers: partHeaders, body: bodyOf(opened, range) };
 }
 
@@ -126,11 +164,11 @@ function hasAlready(request: Request, paste: Paste): boolean {
   return ifNoneMatch.length > 0 && namesEtag(ifNoneMatch.join(','), etagOf(paste));
 }
 
-function notModified(paste: Paste): Reply {
-  return emptyReply(304, { ETag: etagOf(paste) });
+function notModified(config: Config, paste: Paste): Reply {
+  return emptyReply(304, { ETag: etagOf(paste), ...varying(paste, config) });
 }
 
-function bodyOf(opened: pastes.OpenedPaste, { start, end }: ByteRange): ReplyBody {
+export function bodyOf(opened: pastes.OpenedPaste, { start, end }: ByteRange): ReplyBody {
   if (opened.kind === 'small') return partOf(opened.content, start, end);
   const { reader } = opened;
   return new StreamedBody(end - start, () => reader.read(start, end), () => reader.close());
@@ -139,18 +177,22 @@ function bodyOf(opened: pastes.OpenedPaste, { start, end }: ByteRange): ReplyBod
 // Answers that are the same for everybody who may read a paste are made once for as long as the store keeps the paste
 // in memory: until then a paste that is found again is the same object.
 
-export const metadataReply = onceForEach<void>((paste) => jsonReply(200, presentMetadata(paste)));
+export const metadataReply = onceForEach((paste, config: Negotiating) => (
+  jsonReply(200, presentMetadata(paste), negotiated(config))
+));
 
 /** The whole of small content. */
-export const contentReply = onceForEach((paste, content: CompactBytes) => ({ ...contentHead(paste), body: content }));
+export const contentReply = onceForEach((paste, config: Negotiating, content: CompactBytes) => (
+  { ...contentHead(paste, config), body: content }
+));
 
 /** What is made goes when its paste goes, so it needs no bound of its own. */
-function onceForEach<Given>(make: (paste: Paste, given: Given) => Reply): (paste: Paste, given: Given) => Reply {
+function onceForEach<Given extends readonly unknown[]>(make: (paste: Paste, ...given: Given) => Reply): typeof make {
   const made = new WeakMap<Paste, Reply>();
-  return (paste, given) => {
+  return (paste, ...given) => {
     let reply = made.get(paste);
     if (reply === undefined) {
-      reply = make(paste, given);
+      reply = make(paste, ...given);
       made.set(paste, reply);
     }
     return reply;
@@ -158,7 +200,7 @@ function onceForEach<Given>(make: (paste: Paste, given: Given) => Reply): (paste
 }
 
 /** What GET says of the whole content, without its body: so does HEAD. */
-export function contentHead(paste: Paste): Omit<Reply, 'body'> {
+export function contentHead(paste: Paste, config: Negotiating): Omit<Reply, 'body'> {
   const headers = {
     'Content-Type': paste.mimeType,
     'Content-Disposition': isInlineDisposition(paste.mimeType) ? 'inline' : `attachment; filename="${paste.id}"`,
@@ -168,7 +210,14 @@ export function contentHead(paste: Paste): Omit<Reply, 'body'> {
   const others = paste.burnAfterRead
     ? { 'Accept-Ranges': 'none', 'X-Burn-After-Read': 'true' }
     : { 'Accept-Ranges': 'bytes', ETag: etagOf(paste) };
-  return { status: 200, headers: { ...headers, ...others } };
+  return { status: 200, headers: { ...headers, ...others, ...varying(paste, config) } };
+}
+
+type Negotiating = Pick<Config, 'servesHtml'>;
+
+/** Only of text is the type negotiated, by its charset. */
+function varying({ mimeType }: Paste, config: Negotiating): Readonly<Record<string, string>> {
+  return mimeType.startsWith('text/') ? negotiated(config) : {};
 }
 
 function etagOf(paste: Paste): string {

@@ -6,7 +6,7 @@ import type { Tier } from '../../core/callers.ts';
 import { maxPasteBytes, rateMaxFor, ttlSeconds } from '../../pastes/admission.ts';
 import { requireAdmin } from '../../pastes/identity.ts';
 import type { Parts } from '../../pastes/parts.ts';
-import { jsonReply, type Reply, textReply } from '../engine/reply.ts';
+import { jsonReply, negotiated, type Reply, textReply } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import { page, single, timeBounds } from '../input.ts';
 import {
@@ -37,24 +37,17 @@ export function serviceHandlers(
   isStopping: () => boolean,
 ): Pick<Handlers, 'index' | 'health' | 'getChallenge' | 'getClient' | 'listAudit'> {
   const { config, store } = parts;
-  const offered = ROUTES.filter((route) => config.pkiEnabled || !PKI_PATH.test(route.path));
+  const offered = ROUTES.filter((route) => (
+    !('isForm' in route) && (config.pkiEnabled || !PKI_PATH.test(route.path))
+  ));
   const endpoints = Object.fromEntries(offered.map((route) => [`${route.method} ${route.path}`, route.summary]));
   const tiers = Object.fromEntries(TIERS_SHOWN.map((tier) => [tier, tierLimits(config, tier)]));
+  const tables = { endpoints, tiers };
   const script = readClientScript();
   return {
-    index: ({ publicUrl }) => {
-      const unavailable = whyUnavailable();
-      const work = proofOfWork(parts);
-      return jsonReply(200, {
-        version: VERSION,
-        endpoints,
-        usage: usage(publicUrl, work.paste.enabled),
-        client: clientLines(publicUrl, unavailable === undefined),
-        tiers,
-        proof_of_work: work,
-        ...(unavailable === undefined ? {} : { registration: presentUnavailable(unavailable) }),
-        note: NOTE,
-      });
+    index: (request) => {
+      const value = index(parts, tables, whyUnavailable(), request.publicUrl);
+      return request.prefersHtml ? indexPage(value) : jsonReply(200, value, negotiated(config));
     },
     // A proxy that asks while the service stops must send its clients elsewhere.
     health: async () => healthReply(!isStopping() && (await store.healthy())),
@@ -64,8 +57,34 @@ export function serviceHandlers(
   };
 }
 
+export type ServiceIndex = ReturnType<typeof index>;
+
+function index(
+  parts: Parts,
+  tables: { readonly endpoints: object; readonly tiers: Readonly<Record<string, ReturnType<typeof tierLimits>>> },
+  unavailable: string | undefined,
+  publicUrl: string,
+) {
+  const work = proofOfWork(parts);
+  return {
+    version: VERSION,
+    endpoints: tables.endpoints,
+    usage: usage(publicUrl, work.paste.enabled),
+    client: clientLines(publicUrl, unavailable === undefined),
+    tiers: tables.tiers,
+    proof_of_work: work,
+    ...(unavailable !== undefined && { registration: presentUnavailable(unavailable) }),
+    note: NOTE,
+  };
+}
+
+async function indexPage(index: ServiceIndex): Promise<Reply> {
+  const { frontPage, PAGE_HEADERS, pageText } = await import('../page.ts');
+  return { status: 200, headers: PAGE_HEADERS, body: pageText(frontPage(index)) };
+}
+
 /** Bytes, seconds, requests in a window of seconds; no rate is null. Flat, so that a shell can take it apart. */
-function tierLimits(config: Config, tier: Tier): object {
+function tierLimits(config: Config, tier: Tier) {
   const caller = { tier, fingerprint: null };
   return {
     max_size: maxPasteBytes(config, caller),
@@ -88,7 +107,7 @@ function proofOfWork({ config: { powDifficultyBits: base }, challenges }: Parts)
 }
 
 /** Lines that work as printed, in this order, once FILE, ID and SECRET are replaced. Only the client can do work. */
-function usage(url: string, asksForWork: boolean): object {
+function usage(url: string, asksForWork: boolean): Record<string, string> {
   const creating = asksForWork ? {
     create: `${clientDownload(url)} && echo hello | sh pastec`,
     create_file: 'sh pastec FILE',
@@ -108,7 +127,7 @@ function usage(url: string, asksForWork: boolean): object {
   };
 }
 
-function clientLines(url: string, canRegister: boolean): object {
+function clientLines(url: string, canRegister: boolean): Record<string, string> {
   return {
     download: clientDownload(url),
     create: 'sh pastec FILE',

@@ -1,0 +1,205 @@
+// The pages of pastes: GET /{id} of a browser, and POST /{id} of the two forms there. Loaded with the first of them, so
+// that nothing here is on the way of what programs ask. What the pages say is page.ts.
+
+import { type CompactBytes, compactBytes, JoinedBytes, TEXT_TYPE } from '../../core/content.ts';
+import { Refusal } from '../../core/refusals.ts';
+import { andThen, type Awaitable, KIB, MIB, unixSeconds } from '../../core/time.ts';
+import type { Parts } from '../../pastes/parts.ts';
+import * as pastes from '../../pastes/pastes.ts';
+import type { Paste } from '../../store/store.ts';
+import { type Reply, StreamedBody } from '../engine/reply.ts';
+import type { Request } from '../engine/request.ts';
+import { requireIdentityEncoding } from '../input.ts';
+import {
+  binaryPage, burnPage, documentAround, expiryText, NumberedLines, pageText, type ShownText, textPage, UNLISTED_HEADERS,
+} from '../page.ts';
+import { bodyOf, contentHead, countLookup, lookupOf } from './pastes.ts';
+
+/** Of a longer text, so much is shown. */
+const MAX_SHOWN_BYTES = 512 * KIB;
+
+/** The page of a shorter text is made at once: 4 ms of work where each byte is a line of its own. */
+const AT_ONCE_BYTES = 4 * KIB;
+
+/** What is made of a longer one at a time. */
+const PIECE_BYTES = 2 * KIB;
+
+/** GET and HEAD /{id}. Never burns. */
+export function showPaste(parts: Parts, request: Request): Awaitable<Reply> {
+  const opening = andThen(countLookup(parts, request), () => pastes.openPaste(parts, lookupOf(request), 'look'));
+  return andThen(opening, (opened) => pageOf(parts, request, opened));
+}
+
+/** POST /{id}: limited and refused as GET of the content is, and like that it burns, but only with `reveal`. */
+export async function answerForm(parts: Parts, request: Request): Promise<Reply> {
+  requireIdentityEncoding(request.headers);
+  await countLookup(parts, request);
+  const { password, reveal } = readForm(await formBody(request));
+  const lookup = { ...lookupOf(request), password: password || undefined };
+  if (reveal === undefined) {
+    const opened = await pastes.openPaste(parts, lookup, 'look');
+    return opened.paste.burnAfterRead ? pageOf(parts, request, opened) : readReply(parts, opened);
+  }
+  return readReply(parts, await pastes.openPaste(parts, lookup));
+}
+
+/** The page of what must not burn. Lets go of content that it does not show. */
+function pageOf(parts: Parts, request: Request, opened: pastes.OpenedPaste): Awaitable<Reply> {
+  const { mimeType, burnAfterRead } = opened.paste;
+  return mimeType === TEXT_TYPE && !burnAfterRead ? textReply(parts, opened) : factsReply(parts, request, opened);
+}
+
+async function factsReply(parts: Parts, request: Request, opened: pastes.OpenedPaste): Promise<Reply> {
+  const { paste } = opened;
+  try {
+    const sealedUrl = await isSealed(opened) ? `${request.publicUrl}/${paste.id}` : undefined;
+    const page = paste.burnAfterRead ? burnPage : binaryPage;
+    const body = pageText(page(paste, expiryText(paste, unixSeconds(parts.clock)), sealedUrl));
+    return { status: 200, headers: UNLISTED_HEADERS, body };
+  } finally {
+    pastes.release(opened);
+  }
+}
+
+/** What someone has asked to read: text as a page, if it is all there, anything else to be saved. */
+async function readReply(parts: Parts, opened: pastes.OpenedPaste): Promise<Reply> {
+  const { paste } = opened;
+  const burned = paste.burnAfterRead ? { 'X-Burn-After-Read': 'true' } : {};
+  if (paste.mimeType === TEXT_TYPE && paste.size <= MAX_SHOWN_BYTES) {
+    const reply = await textReply(parts, opened);
+    return { ...reply, headers: { ...reply.headers, ...burned } };
+  }
+  const { 'Content-Type': type = '', 'Repr-Digest': digest = '' } = contentHead(paste, parts.config).headers;
+  const headers = {
+    'Content-Type': type.startsWith('text/') ? `${type}; charset=utf-8` : type,
+    'Content-Disposition': `attachment; filename="${paste.id}"`,
+    'Repr-Digest': digest,
+    'X-Robots-Tag': 'noindex',
+    ...burned,
+  };
+  return { status: 200, headers, body: bodyOf(opened, { start: 0, end: paste.size }) };
+}
+
+function textReply(parts: Parts, opened: pastes.OpenedPaste): Awaitable<Reply> {
+  const { paste } = opened;
+  const shownBytes = Math.min(paste.size, MAX_SHOWN_BYTES);
+  const shown = { paste, expiry: expiryText(paste, unixSeconds(parts.clock)), shownBytes };
+  const isSmall = opened.kind === 'small' && paste.size <= AT_ONCE_BYTES;
+  return isSmall ? smallTextReply(shown, opened.content) : longTextReply(shown, opened);
+}
+
+async function longTextReply(shown: ShownText, opened: pastes.OpenedPaste): Promise<Reply> {
+  try {
+    const pieces = (): AsyncGenerator<Uint8Array> => pagePieces(shown, opened);
+    // Every answer says how long it is, so it is made twice: to keep it would take megabytes for each slow reader.
+    let bytes = 0;
+    for await (const { length } of pieces()) bytes += length;
+    const body = new StreamedBody(bytes, pieces, () => pastes.release(opened));
+    return { status: 200, headers: UNLISTED_HEADERS, body };
+  } catch (error) {
+    pastes.release(opened);
+    throw error;
+  }
+}
+
+async function* pagePieces(shown: ShownText, opened: pastes.OpenedPaste): AsyncGenerator<Uint8Array> {
+  const [top, bottom] = documentAround(textPage(shown));
+  const lines = new NumberedLines();
+  // Of a text that is cut off in the middle of a character, that is left out.
+  const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
+  yield Buffer.from(top.text);
+  for await (const bytes of contentPieces(opened, shown.shownBytes)) {
+    yield Buffer.from(lines.next(utf8.decode(bytes, { stream: true })).text);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  yield Buffer.from(lines.next('', true).text + bottom.text);
+}
+
+async function* contentPieces(opened: pastes.OpenedPaste, end: number): AsyncGenerator<Uint8Array> {
+  const pieces = opened.kind === 'small' ? [bytesOf(opened.content)] : opened.reader.read(0, end);
+  for await (const bytes of pieces) {
+    for (let start = 0; start < bytes.length; start += PIECE_BYTES) yield bytes.subarray(start, start + PIECE_BYTES);
+  }
+}
+
+function bytesOf(content: CompactBytes): Uint8Array {
+  return 'latin1' in content ? Buffer.from(content.latin1, 'latin1') : content;
+}
+
+// Pages of small texts that were made lately, since making one takes as long as the rest of its answer. One is good for
+// as long as its paste is in memory, and what it says of the expiry stays true.
+
+const MAX_KEPT_BYTES = 8 * MIB;
+
+let kept = new WeakMap<Paste, { readonly expiry: string; readonly reply: Reply }>();
+let keptBytes = 0;
+
+function smallTextReply(shown: ShownText, content: CompactBytes): Reply {
+  const { paste, expiry } = shown;
+  const known = kept.get(paste);
+  if (known?.expiry === expiry) return known.reply;
+  const text = Buffer.from(bytesOf(content)).toString();
+  const lineCount = text.split('\n').length;
+  const page = Buffer.from(pageText(textPage(shown), new NumberedLines(String(lineCount).length).next(text, true)));
+  const body = compactBytes(page);
+  keptBytes += page.length;
+  if (keptBytes > MAX_KEPT_BYTES) {
+    kept = new WeakMap();
+    keptBytes = page.length;
+  }
+  const reply = { status: 200, headers: UNLISTED_HEADERS, body };
+  kept.set(paste, { expiry, reply });
+  return reply;
+}
+
+/** What `pastec --encrypt` begins with. */
+const SEALED_MAGIC = Buffer.from('\x89pastec-1\n', 'latin1');
+
+async function isSealed(opened: pastes.OpenedPaste): Promise<boolean> {
+  const end = SEALED_MAGIC.length;
+  if (opened.paste.size < end) return false;
+  if (opened.kind === 'small') return SEALED_MAGIC.equals(bytesOf(opened.content).subarray(0, end));
+  for await (const bytes of opened.reader.read(0, end)) return SEALED_MAGIC.equals(bytes);
+  return false;
+}
+
+const MAX_FORM_BYTES = 8 * KIB;
+
+async function formBody({ body }: Request): Promise<string> {
+  const bytes = new JoinedBytes(MAX_FORM_BYTES);
+  const tooLarge = (): Refusal => new Refusal('bodyTooLarge', { maxSize: MAX_FORM_BYTES });
+  if ((body.declaredBytes ?? 0) > MAX_FORM_BYTES) throw tooLarge();
+  await body.pipe((piece) => {
+    if (bytes.length + piece.length > MAX_FORM_BYTES) throw tooLarge();
+    bytes.add(piece);
+  });
+  return Buffer.from(bytes.take()).toString('latin1');
+}
+
+interface Form {
+  password?: string;
+  reveal?: '1';
+}
+
+/** As browsers write it (https://url.spec.whatwg.org/#concept-urlencoded-serializer), and strictly so. */
+export function readForm(text: string): Form {
+  const form: Form = {};
+  for (const pair of text === '' ? [] : text.split('&')) {
+    const [name = '', value, ...others] = pair.split('=').map(formText);
+    if (value === undefined || others.length > 0) throw new Refusal('formInvalid');
+    if (name === 'password' && form.password === undefined) form.password = value;
+    else if (name === 'reveal' && form.reveal === undefined && value === '1') form.reveal = value;
+    else throw new Refusal('formInvalid');
+  }
+  return form;
+}
+
+/** Refuses bytes that a browser would have escaped, and escapes that are not those of UTF-8. */
+function formText(text: string): string {
+  if (!/^[\x21-\x7e]*$/.test(text)) throw new Refusal('formInvalid');
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    throw new Refusal('formInvalid');
+  }
+}

@@ -1,0 +1,366 @@
+// What a browser sees: all HTML of the service is made here, by one tagged template that escapes every value. There is
+// no script, style, image or cookie: a script of this origin could act with the client certificate of its visitor.
+
+import { DAY_SECONDS, HOUR_SECONDS, isoSeconds, KIB, MIB, MINUTE_SECONDS } from '../core/time.ts';
+import type { Paste } from '../store/store.ts';
+import type { Reply } from './engine/reply.ts';
+import type { Request } from './engine/request.ts';
+import type { ServiceIndex } from './handlers/service.ts';
+import { shortOwner } from './present.ts';
+
+/** Finished HTML. Only `html` makes it. */
+class Markup {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+type Value = string | number | Markup | readonly Markup[];
+
+/** Finished HTML; whatever else is put into it appears as text, in elements and in quoted attributes alike. */
+export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Markup {
+  let text = strings[0]!;
+  for (let index = 0; index < values.length; index += 1) text += textOf(values[index]!) + strings[index + 1]!;
+  return new Markup(text);
+}
+
+function textOf(value: Value): string {
+  if (typeof value === 'string') return escaped(value);
+  if (typeof value === 'number') return String(value);
+  return value instanceof Markup ? value.text : value.map(({ text }) => text).join('');
+}
+
+/**
+ * Markup, and what is not seen or changes the order of what is: controls but tab and newline (C0, DEL, C1), line and
+ * paragraph separators, marks and overrides of direction, byte order marks, annotations.
+ */
+const SPECIAL =
+  /[&<>"'\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', '\'': '&#39;',
+};
+
+function escaped(text: string): string {
+  return text.replace(SPECIAL, (character) => ENTITIES[character] ?? visible(character.charCodeAt(0)));
+}
+
+/** C0 controls and DEL have pictures in Unicode, such as U+241B for ESC; others get their number. */
+function visible(code: number): string {
+  if (code < 0x20) return String.fromCharCode(0x2400 + code);
+  if (code === 0x7f) return '\u2421';
+  return `&lt;U+${code.toString(16).toUpperCase().padStart(4, '0')}&gt;`;
+}
+
+/** The body of a page, and around it what every page has. */
+export interface Page {
+  /** Says what it is, and never content. */
+  readonly title: string;
+  readonly before: Markup;
+  /** Comes after what is streamed between the two. */
+  readonly after?: Markup;
+}
+
+/** Two parts: what is streamed comes between them. The policy narrows further what `default-src` does not cover. */
+export function documentAround({ title, before, after = html`` }: Page): readonly [Markup, Markup] {
+  return [
+    html`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="base-uri 'none'; form-action 'self'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} - pasted</title>
+</head>
+<body>
+${before}`,
+    html`${after}
+</body>
+</html>
+`,
+  ];
+}
+
+export const PAGE_HEADERS = { 'Content-Type': 'text/html; charset=utf-8', Vary: 'Accept' };
+
+/** Of everything but the front page. */
+export const UNLISTED_HEADERS = { ...PAGE_HEADERS, 'X-Robots-Tag': 'noindex' };
+
+/** A whole page. */
+export function pageText(page: Page, between = html``): string {
+  const [top, bottom] = documentAround(page);
+  return html`${top}${between}${bottom}`.text;
+}
+
+/** A column in the middle, no wider than lines are good to read and as narrow as a small screen. */
+function column(content: Markup): Markup {
+  return html`<table role="presentation" align="center" cellpadding="8"><tr><td width="720">
+${content}
+</td></tr></table>`;
+}
+
+/** The page of something that is read. `home` is the relative URL of the front page. */
+function article(title: string, content: Markup, home?: string): Page {
+  return { title, before: html`<main>${column(content)}</main>${home === undefined ? html`` : homeLink(home)}` };
+}
+
+function homeLink(home: string): Markup {
+  return html`
+<footer>${column(html`<p><a href="${home}" rel="${REL}">About this service</a></p>`)}</footer>`;
+}
+
+const REL = 'nofollow noopener noreferrer';
+
+type Fact = readonly [name: string, value: Value];
+
+function facts(rows: readonly Fact[]): Markup {
+  return html`<table cellpadding="4">${rows.map(([name, value]) => html`
+<tr><th scope="row" align="left" valign="top">${name}</th><td>${value}</td></tr>`)}
+</table>`;
+}
+
+function pasteFacts(paste: Paste, expiry: string, ...others: readonly Fact[]): Markup {
+  return facts([
+    ['Type', paste.mimeType],
+    ['Size', sizeText(paste.size)],
+    ['Created', moment(paste.createdAt)],
+    ['Expires', html`${moment(paste.expiresAt)} (${expiry})`],
+    ...(paste.owner === null ? [] : [['Owner', html`<code>${shortOwner(paste.owner)}</code>`] as const]),
+    ...others,
+  ]);
+}
+
+function moment(seconds: number): Markup {
+  const iso = isoSeconds(seconds);
+  return html`<time datetime="${iso}">${iso.slice(0, -1).replace('T', ' ')} UTC</time>`;
+}
+
+export function expiryText(paste: Paste, nowSeconds: number): string {
+  return `in ${durationText(paste.expiresAt - nowSeconds)}`;
+}
+
+const UNITS = [[DAY_SECONDS, 'day'], [HOUR_SECONDS, 'hour'], [MINUTE_SECONDS, 'minute'], [1, 'second']] as const;
+
+/** In the largest unit of which there are two at least, rounded down: `36 hours`. */
+export function durationText(seconds: number): string {
+  const [unit, name] = UNITS.find(([size]) => seconds >= 2 * size || seconds === size) ?? [1, 'second'];
+  return plural(Math.floor(seconds / unit), name);
+}
+
+export function sizeText(bytes: number): string {
+  if (bytes < KIB) return plural(bytes, 'byte');
+  const [unit, name] = bytes < MIB ? [KIB, 'KiB'] : [MIB, 'MiB'];
+  return `${Math.floor((10 * bytes) / unit) / 10} ${name} (${bytes} bytes)`;
+}
+
+function plural(count: number, name: string): string {
+  return `${count} ${name}${count === 1 ? '' : 's'}`;
+}
+
+/** A text, of which the first `shownBytes` are shown. */
+export interface ShownText {
+  readonly paste: Paste;
+  readonly expiry: string;
+  readonly shownBytes: number;
+}
+
+/** Its lines come after `before`. No link leads to what has a password or has burned: it would not be had there. */
+export function textPage({ paste, expiry, shownBytes }: ShownText): Page {
+  const intro = html`<h1>Text paste</h1>
+${pasteFacts(paste, expiry)}
+${reading(paste)}`;
+  const rest = shownBytes === paste.size ? html`` : html`
+<p>These are the first ${sizeText(shownBytes)}. <a href="${paste.id}/raw" rel="${REL}">The whole text</a> is in the raw
+answer.</p>`;
+  return {
+    title: 'Text paste',
+    before: html`<main>${column(intro)}
+<pre wrap>
+`,
+    after: html`</pre>${rest}</main>${homeLink('./')}`,
+  };
+}
+
+function reading({ id, burnAfterRead, passwordHash }: Paste): Markup {
+  if (burnAfterRead) {
+    return html`<p><strong>It has been deleted: this page is the only copy</strong>, and cannot be loaded again.</p>`;
+  }
+  if (passwordHash !== null) return html`<p>Reading it takes the password each time.</p>`;
+  return html`<nav aria-label="This paste"><p><a href="${id}/raw" rel="${REL}">Raw text</a>, to copy or to link to -
+<a href="${id}/raw" rel="${REL}" download="${id}.txt">Download</a></p></nav>`;
+}
+
+/** Lines past this one are shown without a number: a number takes a hundred bytes. */
+const MAX_NUMBERED = 20_000;
+
+/**
+ * The lines of a text that comes in pieces. The number of each is a link to it; `inert` keeps numbers out of what is
+ * selected and copied (HTML section 6.3: as if user-select and pointer-events were none, so a click is for the link).
+ */
+export class NumberedLines {
+  readonly #digits: number;
+  #number = 1;
+  #isAtStart = true;
+  /** A carriage return at the end of a piece, which may belong to the line's end. */
+  #held = '';
+
+  constructor(digits = String(MAX_NUMBERED).length) {
+    this.#digits = digits;
+  }
+
+  next(piece: string, isLast = false): Markup {
+    const text = this.#held + piece;
+    this.#held = !isLast && text.endsWith('\r') ? '\r' : '';
+    const length = text.length - this.#held.length;
+    const lines: Markup[] = [];
+    for (let start = 0; start < length;) {
+      const newline = text.indexOf('\n', start);
+      const end = newline === -1 ? length : newline;
+      const line = text.slice(start, newline > start && text[newline - 1] === '\r' ? newline - 1 : end);
+      lines.push(html`${this.#isAtStart ? this.#anchor() : ''}${line}${newline === -1 ? '' : '\n'}`);
+      this.#isAtStart = newline !== -1;
+      start = end + (newline === -1 ? 0 : 1);
+    }
+    return html`${lines}`;
+  }
+
+  #anchor(): Markup {
+    const number = this.#number;
+    this.#number += 1;
+    if (number > MAX_NUMBERED) return html``;
+    const padding = ' '.repeat(this.#digits - String(number).length + 2);
+    return html`<a id="L${number}" href="#L${number}" tabindex="-1" aria-hidden="true">\
+<small inert>${number}</small></a><small inert>${padding}</small>`;
+  }
+}
+
+/** Where there is no room for all of it, it may be broken. */
+function digest({ sha256 }: Paste): Markup {
+  return html`<code>${sha256.match(/.{16}/g)!.map((part) => html`${part}<wbr>`)}</code>`;
+}
+
+/** How the bytes of what pastec encrypted are read. The key is never sent, so the page shows where it goes. */
+function sealedNote(url: string | undefined): Markup {
+  if (url === undefined) return html``;
+  return html`<p>It was encrypted by pastec. The key is the part of its URL after <code>#</code>, which browsers do not
+send. With the whole URL between the quotes, this decrypts it:</p>
+<pre wrap>sh pastec get '${url}#KEY'</pre>
+<p><a href="./" rel="${REL}">How to get pastec</a></p>`;
+}
+
+/** `sealedUrl` is the URL of what pastec encrypted, and undefined for anything else. */
+export function binaryPage(paste: Paste, expiry: string, sealedUrl: string | undefined): Page {
+  const kind = sealedUrl === undefined ? 'Binary paste' : 'Encrypted paste';
+  return article(kind, html`<h1>${kind}</h1>
+${pasteFacts(paste, expiry, ['SHA-256', digest(paste)])}
+${sealedNote(sealedUrl)}
+<p><a href="${paste.id}/raw" rel="${REL}" download="${paste.id}">Download</a></p>`, './');
+}
+
+/** Of a paste that has not been read. A password has been given already, but is in no page: it is asked for again. */
+export function burnPage(paste: Paste, expiry: string, sealedUrl: string | undefined): Page {
+  return article('Paste to be read once', html`<h1>This paste can be read once</h1>
+<p>Whoever reads it first has the only copy: it is deleted at that moment, for everyone. It has not been read
+yet.</p>
+${pasteFacts(paste, expiry)}
+${sealedNote(sealedUrl)}
+<form method="post" action="${paste.id}">
+${paste.passwordHash === null ? html`` : passwordField('The password once more')}
+<p><button name="reveal" value="1">Read it and delete it</button></p>
+</form>`, './');
+}
+
+function passwordField(label: string): Markup {
+  return html`<p><label for="password">${label}</label>
+<input id="password" name="password" type="password" required autocomplete="off"></p>`;
+}
+
+/** Refusals after which the password may be given, once more or for the first time. */
+const ASKS_PASSWORD: ReadonlySet<string> = new Set(['passwordRequired', 'passwordInvalid', 'passwordQueueFull']);
+
+/** The page in place of a refusal in JSON: the same status, headers and words. */
+export function refusalPage({ route, params }: Pick<Request, 'route' | 'params'>, reply: Reply): Reply {
+  const { error, hint, ...fields } = JSON.parse(String(reply.body)) as Record<string, string>;
+  const { id } = params;
+  // URLs are relative: the service may be published under a path that it does not know.
+  const up = route.path.endsWith('/raw') ? '../' : './';
+  const asksPassword = id !== undefined && ASKS_PASSWORD.has(reply.refusal ?? '');
+  const { password_protected: _, ...others } = fields;
+  const rows = Object.entries(asksPassword ? others : fields).map(([name, value]) => [name, String(value)] as const);
+  const retry = reply.headers['Retry-After'];
+  const content = html`<h1>${error ?? ''}</h1>${[
+    ...(hint === undefined ? [] : [html`\n<p>${hint}</p>`]),
+    ...(rows.length === 0 ? [] : [html`\n${facts(rows)}`]),
+    ...(retry === undefined ? [] : [html`\n<p>Try again in ${durationText(Number(retry))}.</p>`]),
+    ...(asksPassword ? [passwordForm(`${up}${id}`)] : []),
+  ]}`;
+  const isKnown = route.path.startsWith('/{id}');
+  const body = pageText(article(error ?? '', content, isKnown ? up : undefined));
+  return { ...reply, headers: { ...reply.headers, ...UNLISTED_HEADERS }, body };
+}
+
+function passwordForm(action: string): Markup {
+  return html`
+<p>Whoever gave you the link knows the password.</p>
+<form method="post" action="${action}">
+${passwordField('Password of this paste')}
+<p><button>Open</button></p>
+</form>`;
+}
+
+/** What this is, and the ways in, with lines that work as printed. */
+export function frontPage(index: ServiceIndex): Page {
+  const { version, usage, client, tiers, proof_of_work: work, registration, note } = index;
+  const { register, ...withPastec } = client;
+  // Where proof-of-work is asked for, pastes are created by pastec alone.
+  const { true: byPastec = [], false: byCurl = [] } = Object.groupBy(Object.entries(usage), ([, command]) => (
+    command.includes('sh pastec') ? 'true' : 'false'
+  ));
+  return article('Paste service', html`<h1>pasted, a paste service for terminals</h1>
+<p>Store text or files over HTTP, get a URL, pass it on. Pastes expire, can burn when they are read, can have a
+password, and can be encrypted before they leave your machine. ${note}</p>
+<h2>With pastec</h2>
+<p>The client is one shell script, which this service hands out. Replace FILE and ID by your own.</p>
+${lines([...Object.entries(withPastec), ...byPastec])}
+<h2>With curl</h2>
+${work.paste.enabled ? html`<p>Storing asks for some computing, which pastec does and curl cannot.</p>` : html``}
+${lines(byCurl)}
+<h2>With a certificate</h2>
+${register === undefined
+    ? html`<p>Nobody can register here: ${registration?.hint ?? ''}.</p>`
+    : html`<p>Registering gives larger limits, and your pastes are yours to list, change and delete.</p>
+${lines([['register', register]])}`}
+<h2>Limits</h2>
+${limits(tiers)}
+<p>Proof-of-work: ${workText(work.paste)} for a paste, ${workText(work.register)} for a registration.</p>
+<p>This is version ${version}. <code>curl</code> gets this description as JSON, with all endpoints.</p>`);
+}
+
+function lines(commands: readonly (readonly [name: string, command: string])[]): Markup {
+  return html`<dl>${commands.map(([name, command]) => html`
+<dt>${name.replaceAll('_', ' ')}</dt><dd><pre wrap>${command}</pre></dd>`)}
+</dl>`;
+}
+
+function limits(tiers: ServiceIndex['tiers']): Markup {
+  return html`<table cellpadding="4">
+<tr><th scope="col" align="left">Who</th><th scope="col" align="left">Largest paste</th>\
+<th scope="col" align="left">Kept for</th><th scope="col" align="left">New pastes</th>\
+<th scope="col" align="left">Lookups</th></tr>${Object.entries(tiers).map(([name, tier]) => html`
+<tr><th scope="row" align="left">${name}</th><td>${sizeText(tier.max_size)}</td>\
+<td>${durationText(tier.default_expiry)}, at most ${durationText(tier.max_expiry)}</td>\
+<td>${rateText(tier.creations, tier.creations_window)}</td>\
+<td>${rateText(tier.lookups, tier.lookups_window)}</td></tr>`)}
+</table>`;
+}
+
+function rateText(count: number | null, windowSeconds: number): string {
+  return count === null ? 'no limit' : `${count} in ${durationText(windowSeconds)}`;
+}
+
+function workText({ enabled, difficulty }: { readonly enabled: boolean; readonly difficulty: number }): string {
+  return enabled ? `${difficulty} bits` : 'none';
+}

@@ -1,0 +1,124 @@
+// HTML as the service may send it, read far more strictly than a browser reads it: elements that it knows, each closed,
+// attributes in double quotes, and no character of markup but escaped. Anything else fails the test.
+
+import assert from 'node:assert/strict';
+
+export interface Element {
+  readonly name: string;
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly children: (Element | string)[];
+}
+
+/** Without an end tag. */
+const VOID = ['meta', 'input', 'wbr'];
+
+const KNOWN = new Set([
+  ...VOID, 'html', 'head', 'title', 'body', 'header', 'main', 'nav', 'footer', 'h1', 'h2', 'p', 'a', 'strong', 'code',
+  'pre', 'small', 'time', 'table', 'tr', 'th', 'td', 'dl', 'dt', 'dd', 'form', 'label', 'button',
+]);
+
+/** None that begins with `on`, `style`, `src` or anything else that could load or run something. */
+const ATTRIBUTES = new Set([
+  'lang', 'charset', 'http-equiv', 'content', 'name', 'role', 'align', 'valign', 'cellpadding', 'width', 'href', 'rel',
+  'download', 'datetime', 'scope', 'id', 'tabindex', 'aria-hidden', 'aria-label', 'inert', 'method', 'action', 'for',
+  'type', 'required', 'autocomplete', 'value', 'wrap',
+]);
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&amp;': '&', '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': '\'',
+};
+
+const TOKEN = /<(\/?)([a-z][a-z0-9]*)((?: [a-z-]+(?:="[^"<>]*")?)*)>|([^<>]+)/y;
+
+/** The element `html`. */
+export function parseHtml(text: string): Element {
+  const start = '<!DOCTYPE html>\n';
+  assert.ok(text.startsWith(start), text.slice(0, 100));
+  const root: Element = { name: '', attributes: {}, children: [] };
+  const open = [root];
+  TOKEN.lastIndex = start.length;
+  while (TOKEN.lastIndex < text.length) {
+    const at = TOKEN.lastIndex;
+    const [, slash, name = '', attributes = '', content] = TOKEN.exec(text) ?? assert.fail(`at ${text.slice(at, at + 200)}`);
+    if (content !== undefined) open.at(-1)!.children.push(plainText(content));
+    else if (slash === '/') assert.equal(open.pop()!.name, name, `closed at ${at}`);
+    else {
+      assert.ok(KNOWN.has(name), `element ${name}`);
+      const element = { name, attributes: attributesOf(attributes), children: [] };
+      open.at(-1)!.children.push(element);
+      if (!VOID.includes(name)) open.push(element);
+    }
+  }
+  assert.deepEqual(open, [root], 'all is closed');
+  const [html, ...others] = root.children.filter((child) => child !== '\n');
+  assert.deepEqual(others, []);
+  return html as Element;
+}
+
+function attributesOf(text: string): Record<string, string> {
+  const attributes: Record<string, string> = {};
+  for (const [, name = '', value = ''] of text.matchAll(/ ([a-z-]+)(?:="([^"]*)")?/g)) {
+    assert.ok(ATTRIBUTES.has(name) && !(name in attributes), `attribute ${name}`);
+    attributes[name] = plainText(value);
+  }
+  return attributes;
+}
+
+/** Refuses what is not seen, but tab and newline, and what changes the order of what is. */
+function plainText(text: string): string {
+  assert.doesNotMatch(text, /(?![\t\n])[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\ufeff]/u);
+  assert.ok(text.isWellFormed());
+  return text.replace(/&[^;]*(?:;|$)/g, (entity) => ENTITIES[entity] ?? assert.fail(`entity ${entity}`));
+}
+
+/** Every element of that name, in order. */
+export function elements(element: Element, name: string): Element[] {
+  return element.children.flatMap((child) => {
+    if (typeof child === 'string') return [];
+    return [...(child.name === name ? [child] : []), ...elements(child, name)];
+  });
+}
+
+/** The one element of that name. */
+export function only(element: Element, name: string): Element {
+  const found = elements(element, name);
+  assert.equal(found.length, 1, `one ${name}`);
+  return found[0]!;
+}
+
+/** What is selected when all of it is, without what is inert. */
+export function textOf(element: Element): string {
+  if ('inert' in element.attributes) return '';
+  return element.children.map((child) => (typeof child === 'string' ? child : textOf(child))).join('');
+}
+
+/** The elements alone, nested as they are. */
+export function structureOf({ name, attributes, children }: Element): string {
+  const inner = children.map((child) => (typeof child === 'string' ? '' : structureOf(child))).join('');
+  return `${name}[${Object.keys(attributes).join(' ')}](${inner})`;
+}
+
+/** What holds of every page, beside the headers. */
+export function assertPage(text: string): Element {
+  const page = parseHtml(text);
+  assert.equal(page.attributes['lang'], 'en');
+  const metas = elements(only(page, 'head'), 'meta').map(({ attributes }) => attributes);
+  assert.deepEqual(metas, [
+    { charset: 'utf-8' },
+    { 'http-equiv': 'Content-Security-Policy', content: "base-uri 'none'; form-action 'self'" },
+    { name: 'viewport', content: 'width=device-width, initial-scale=1' },
+    { name: 'color-scheme', content: 'light dark' },
+  ]);
+  only(page, 'title');
+  only(only(page, 'main'), 'h1');
+  only(page, 'h1');
+  const labelled = elements(page, 'label').map(({ attributes }) => attributes['for']);
+  assert.deepEqual(labelled, elements(page, 'input').map(({ attributes }) => attributes['id']), 'every field has a label');
+  for (const { attributes } of elements(page, 'table')) {
+    assert.ok(attributes['role'] === 'presentation' || attributes['cellpadding'] === '4');
+  }
+  for (const { attributes: { href = '' } } of elements(page, 'a')) {
+    assert.match(href, /^(?:#L\d+|\.{1,2}\/|(?:\.\.?\/)?[A-Za-z0-9]+(?:\/raw)?)$/, 'a relative URL');
+  }
+  return page;
+}
