@@ -1,0 +1,236 @@
+// What Chromium and Firefox do with the forms of pages, with content that would like to run, and with pages of other
+// origins that would like to act for their visitor. How pages look is browser-pages.test.ts.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test, type TestContext } from 'node:test';
+import { binaryContent, type RunningApp, startApp } from '../support/app.ts';
+import { NAMED_HOST, type Tab } from '../support/browser-driver.ts';
+import { type Browser, BROWSERS, startBrowser } from '../support/real-browser.ts';
+import { createSeeded, type Seeded } from '../support/seeded.ts';
+import {
+  givePassword, PASSWORD, reach, statusOf, textOf, TO_BURN, UNICODE, unexpected, WITH_PASSWORD,
+} from '../support/shown-pages.ts';
+
+for (const name of BROWSERS) {
+  test(`${name}: forms, and what must not run`, async (t) => {
+    const app = await startApp(t);
+    const browser = await startBrowser(t, name);
+    if (browser === undefined) return;
+    const site = { app, browser, url: app.url };
+    await t.test('password: typed and sent by keyboard alone', () => password(site));
+    await t.test('password: of a binary paste, which is saved', () => lockedBinary(site));
+    await t.test('forms work on plain HTTP, where browsers say less', () => (
+      password({ ...site, url: `http://${NAMED_HOST}:${app.port}` })
+    ));
+    await t.test('reading once: by keyboard alone, and not again', () => readOnce(site));
+    await t.test('reading once: of two tabs one gets it', () => twoTabs(site));
+    await t.test('reading once: a page of another origin reveals nothing', (t) => otherOrigin(t, site));
+    await t.test('content that would run is text', () => hostile(site));
+    await t.test('random contents: the same document each time', (t) => randomContents(t, site));
+    assert.deepEqual(browser.strayed.filter((line) => line.includes('outside.example')), []);
+  });
+}
+
+interface Site {
+  readonly app: RunningApp;
+  readonly browser: Browser;
+  /** Where its tabs go. */
+  readonly url: string;
+}
+
+async function password({ app, browser, url }: Site): Promise<void> {
+  const place = `${url}/${await app.store(`secret ${UNICODE}`, WITH_PASSWORD)}`;
+  const tab = await browser.newTab();
+  await tab.open(place);
+  assert.equal(await statusOf(tab), 401);
+  assert.ok(!(await textOf(tab)).includes('secret'));
+  await givePassword(tab, 'wrong');
+  assert.equal(await statusOf(tab), 403);
+  assert.match(await textOf(tab), /^invalid password/i);
+  assert.equal(await tab.evaluate('document.querySelector("input").value'), '');
+  await givePassword(tab, PASSWORD);
+  assert.equal(await statusOf(tab), 200);
+  assert.ok((await textOf(tab)).includes(`secret ${UNICODE}`));
+  assert.equal(await tab.evaluate('location.href'), place, 'the password is in no URL');
+  assert.ok(!(await tab.evaluate<string>('document.documentElement.outerHTML')).includes(PASSWORD.slice(0, 5)));
+  assert.deepEqual(tab.requests, [place, place, place]);
+  assert.deepEqual(unexpected(tab), []);
+}
+
+async function lockedBinary({ app, browser, url }: Site): Promise<void> {
+  const content = binaryContent(70_000);
+  const id = await app.store(content, { ...WITH_PASSWORD, ...TO_BURN });
+  const tab = await browser.newTab();
+  await tab.open(`${url}/${id}`);
+  await givePassword(tab, PASSWORD);
+  assert.match(await textOf(tab), /read once/);
+  await reach(tab, 'input');
+  await tab.type(PASSWORD);
+  const { bytes } = await browser.saving(() => tab.press('Enter'));
+  assert.deepEqual(Buffer.from(bytes), Buffer.from(content));
+  assert.equal((await app.request(`/${id}`)).status, 404);
+}
+
+async function readOnce({ app, browser, url }: Site): Promise<void> {
+  const place = `${url}/${await app.store(`once ${UNICODE}`, TO_BURN)}`;
+  const tab = await browser.newTab();
+  for (const headers of [{}, { 'Sec-Purpose': 'prefetch' }, {}] as Record<string, string>[]) {
+    await tab.open(place, headers);
+    assert.ok(!(await textOf(tab)).includes('once Gr'), 'looking burns nothing');
+  }
+  await reach(tab, 'button');
+  await tab.follow(() => tab.press('Enter'));
+  assert.ok((await textOf(tab)).includes(`once ${UNICODE}`));
+  await tab.open(place);
+  assert.equal(await statusOf(tab), 404);
+  assert.ok(!(await textOf(tab)).includes('once Gr'));
+}
+
+async function twoTabs({ app, browser, url }: Site): Promise<void> {
+  const id = await app.store(`once ${UNICODE}`, TO_BURN);
+  const tabs = [await browser.newTab(), await browser.newTab()];
+  for (const tab of tabs) await tab.open(`${url}/${id}`);
+  await Promise.all(tabs.map((tab) => tab.follow(() => tab.click('button'))));
+  const shown = await Promise.all(tabs.map(async (tab) => ({ status: await statusOf(tab), text: await textOf(tab) })));
+  shown.sort((one, other) => one.status - other.status);
+  assert.deepEqual(shown.map(({ status }) => status), [200, 404]);
+  assert.deepEqual(shown.map(({ text }) => text.includes(UNICODE)), [true, false]);
+}
+
+/** The same form as on the page, of a page that another server of this host serves, by both names of the host. */
+async function otherOrigin(t: TestContext, { app, browser }: Site): Promise<void> {
+  const id = await app.store('once', TO_BURN);
+  const server = createServer(({ url: target = '' }, response) => {
+    const action = new URLSearchParams(target.slice(2)).get('action');
+    const fields = '<input name="reveal" value="1"><button>Win</button>';
+    response.setHeader('Content-Type', 'text/html');
+    response.end(`<!DOCTYPE html><title>x</title><form method="post" action="${action}">${fields}</form>`);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => server.close(() => {}).closeAllConnections());
+  const { port } = server.address() as AddressInfo;
+  const tab = await browser.newTab();
+  for (const from of ['127.0.0.1', NAMED_HOST]) {
+    for (const to of ['127.0.0.1', NAMED_HOST]) {
+      const action = encodeURIComponent(`http://${to}:${app.port}/${id}`);
+      await tab.open(`http://${from}:${port}/?action=${action}`);
+      await tab.follow(() => tab.click('button'));
+      assert.equal(await statusOf(tab), 403, `from ${from} to ${to}`);
+      assert.match(await textOf(tab), /cross-site request refused/);
+    }
+  }
+  assert.equal(await (await app.request(`/${id}/raw`)).text(), 'once');
+}
+
+/** Each sets `window.ran`, asks something of outside.example or changes the document where it is not text. */
+const HOSTILE = [
+  '<script>window.ran = 1</script>', '</pre><script>window.ran = 2</script>', '</title><script>window.ran = 3</script>',
+  '<img src="http://outside.example/x" onerror="window.ran = 4">', '"><img src=x onerror=window.ran=5>',
+  '<svg onload="window.ran = 6">', '<a href="javascript:window.ran = 7" id="L2">click</a>',
+  '<iframe srcdoc="<script>parent.ran = 8</script>"></iframe>', '<iframe src="http://outside.example/"></iframe>',
+  '<meta http-equiv="refresh" content="0;url=http://outside.example/">', '<base href="http://outside.example/">',
+  '<link rel="stylesheet" href="http://outside.example/x">', '<style>* { display: none }</style>',
+  '<form action="http://outside.example/"><button autofocus>', '<textarea>', '<plaintext>', '<!--', '<![CDATA[', ']]>',
+  '<object data="http://outside.example/x">', '&lt;script&gt;', '&#60;img src=x onerror=window.ran=9&#62;',
+  '</main></body></html>', '<template><p>', '<xmp>', '<math><mtext></pre><img src=x onerror=window.ran=10>',
+  '<noscript><p title="</noscript><img src=x onerror=window.ran=11>">', '\u2028<script>window.ran = 12</script>',
+  '<scr\0ipt>window.ran = 13</scr\0ipt>', '<video><source onerror="window.ran = 14">',
+  '<details open ontoggle="window.ran = 15">', '<input autofocus onfocus="window.ran = 16">',
+  '`${window.ran = 17}`', '\'";window.ran = 18//',
+];
+
+/** What a page might repeat of its request. */
+const HOSTILE_PATHS = [
+  `/${encodeURIComponent('<script>window.ran=1</script>')}`, '/a/%3Cimg%20src=x%20onerror=window.ran=1%3E?<script>',
+];
+
+/** Every element of the document in its order, with its attributes but those that differ with the paste. */
+const STRUCTURE = `[...document.querySelectorAll("*")].map((element) => element.localName + " " + element.getAttributeNames()
+  .filter((name) => !["content", "datetime"].includes(name)).join(" ")).join("\\n")`;
+
+/** The text of the paste without numbers of lines. */
+const CONTENT = `(() => {
+  const pre = document.querySelector("pre").cloneNode(true);
+  for (const small of pre.querySelectorAll("small")) small.remove();
+  return pre.textContent;
+})()`;
+
+interface Document {
+  readonly structure: string;
+  readonly content: string;
+  readonly ran: boolean;
+}
+
+function documentOf(tab: Tab): Promise<Document> {
+  return tab.evaluate(`({ structure: ${STRUCTURE}, content: ${CONTENT}, ran: "ran" in window })`);
+}
+
+async function hostile({ app, browser, url }: Site): Promise<void> {
+  const plain = HOSTILE.map(() => 'plain').join('\n');
+  const [tab, other] = [await browser.newTab(), await browser.newTab()];
+  await other.open(`${url}/${await app.store(plain)}`);
+  const { structure } = await documentOf(other);
+  const id = await app.store(HOSTILE.join('\n'));
+  await tab.open(`${url}/${id}`);
+  const shown = await documentOf(tab);
+  assert.equal(shown.structure, structure);
+  assert.equal(shown.content, HOSTILE.join('\n').replaceAll('\0', '\u2400').replaceAll('\u2028', '<U+2028>'));
+  await tab.click('#L2');
+  await tab.open(`${url}/${id}/raw`);
+  assert.equal(await tab.evaluate('document.contentType'), 'text/plain');
+  assert.equal(await tab.evaluate('"ran" in window'), false);
+  for (const path of HOSTILE_PATHS) {
+    await tab.open(`${url}${path}`);
+    assert.equal(await tab.evaluate('"ran" in window'), false);
+    assert.equal(await tab.evaluate('document.querySelectorAll("script, img").length'), 0);
+  }
+  assert.ok(tab.requests.every((asked) => asked.startsWith(url)), 'nothing else was asked for');
+  assert.deepEqual(unexpected(tab), []);
+}
+
+/** Pieces of HTML and characters of several scripts, which are shown as they are. */
+const SHOWN = [
+  '<', '>', '&', '"', '\'', '=', '/', '</', '<!--', '-->', '&amp;', '&#60;', '&lt', '&notin;', '<pre>', '</pre>', '<b',
+  '<script>', '</script>', ' onload=', 'javascript:', '<svg/onload=window.ran=1>', '<img src=x onerror=window.ran=1>',
+  'a', ' ', '\t', '\n', '\n\n', 'é', '日本', '🎉', '\u0301', '\u200d', 'x'.repeat(40),
+];
+
+/** What is shown as a mark, and half a surrogate pair. */
+const MARKED = ['\0', '\x08', '\x1b[31m', '\x7f', '\x9b', '\u202e', '\u2066', '\u2028', '\ufeff', '\ud800', '\ufffe'];
+
+const MAX_CONTENTS = 200;
+const MAX_MS = 20_000;
+
+async function randomContents(t: TestContext, { app, browser, url }: Site): Promise<void> {
+  const tab = await browser.newTab();
+  /** By the number of lines. */
+  const structures = new Map<number, string>();
+  const until = performance.now() + MAX_MS;
+  let seed = 1;
+  for (; seed <= MAX_CONTENTS && performance.now() < until; seed += 1) {
+    const random = createSeeded(seed);
+    const isMarked = random.oneIn(3);
+    const content = randomContent(random, isMarked ? [...SHOWN, ...MARKED] : SHOWN);
+    await tab.open(`${url}/${await app.store(content)}`);
+    const shown = await documentOf(tab);
+    const note = `seed ${seed}: ${JSON.stringify(content)}`;
+    if (!isMarked) assert.equal(shown.content, content, note);
+    assert.equal(shown.ran, false, note);
+    const lines = content.split('\n').length;
+    const known = structures.get(lines) ?? shown.structure;
+    assert.equal(shown.structure, known, note);
+    structures.set(lines, known);
+  }
+  t.diagnostic(`${seed - 1} contents`);
+  assert.ok(seed > 20);
+  assert.ok(tab.requests.every((asked) => asked.startsWith(url)), 'nothing else was asked for');
+  assert.deepEqual(unexpected(tab), []);
+}
+
+function randomContent(random: Seeded, pieces: readonly string[]): string {
+  // Content is never empty, and a newline at its end begins no line.
+  return `.${Array.from({ length: random.between(1, 30) }, () => random.pick(pieces)).join('')}.`;
+}

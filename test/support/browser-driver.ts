@@ -1,0 +1,195 @@
+// What tests see of a browser, whichever it is, and what chromium.ts and firefox.ts have in common: commands, answers
+// and events as JSON over a WebSocket.
+
+import { once } from 'node:events';
+
+export type Scheme = 'light' | 'dark';
+
+/**
+ * Leads to 127.0.0.1. Browsers trust http://127.0.0.1 as they do HTTPS, but of plain HTTP on a name they say less: no
+ * Sec-Fetch-Site.
+ */
+export const NAMED_HOST = 'paste.test';
+
+/** The window, in pixels at 100 % zoom. */
+export interface View {
+  readonly width: number;
+  readonly height: number;
+  /** 2 is 200 %. */
+  readonly zoom?: number;
+}
+
+export type Key = 'Tab' | 'Enter';
+
+export interface Tab {
+  /** Resolves when the document has loaded, whatever its status. The headers go with each request from then on. */
+  open(url: string, headers?: Readonly<Record<string, string>>): Promise<void>;
+  /** Resolves when the document has loaded that the action leads to. */
+  follow(action: () => Promise<void>): Promise<void>;
+  /** In the context of the page; the value crosses as JSON. */
+  evaluate<Value>(expression: string): Promise<Value>;
+  /** In the middle of the first element that matches, by the mouse. */
+  click(selector: string): Promise<void>;
+  /** By the keyboard, into what has the focus. */
+  type(text: string): Promise<void>;
+  press(key: Key): Promise<void>;
+  resize(view: View): Promise<void>;
+  /** A PNG as wide as the window, of the page from its top to its end or at most `maxHeight`. */
+  screenshot(maxHeight?: number): Promise<Uint8Array>;
+  /** How many elements assistive technology is told of with this role, and with this name if one is given. */
+  accessible(role: string, name?: string): Promise<number>;
+  /** URLs of everything that its documents asked for, themselves included. */
+  readonly requests: readonly string[];
+  /** Lines of the console, errors of the browser among them. */
+  readonly messages: readonly string[];
+}
+
+export interface Saved {
+  /** As the browser suggests it. */
+  readonly name: string;
+  readonly bytes: Uint8Array;
+}
+
+/** What drives a browser once it runs. */
+export interface Driver {
+  newTab(): Promise<Tab>;
+  /** What the action makes the browser save. */
+  saving(action: () => Promise<void>): Promise<Saved>;
+  /** Asks it to end. */
+  close(): Promise<void>;
+}
+
+/** How one make of browser is started, and driven from there on. */
+export interface Make {
+  /** Options of the program; writes preferences into the profile where they are in a file. */
+  prepare(setup: Setup): readonly string[];
+  /** What it prints when it can be driven; the first group is the URL of the WebSocket. */
+  readonly ready: RegExp;
+  drive(url: string, setup: Setup): Promise<Driver>;
+}
+
+export interface Setup {
+  readonly profile: string;
+  readonly downloads: string;
+  /** Everything that is not on loopback has to go through this port. */
+  readonly proxyPort: number;
+  readonly scheme: Scheme;
+}
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+export interface WireEvent {
+  readonly method: string;
+  readonly params: Fields;
+  /** Of DevTools. */
+  readonly sessionId?: string;
+}
+
+interface Answer {
+  readonly id?: number;
+  readonly result?: unknown;
+  /** An object in DevTools, a code beside `message` in BiDi. */
+  readonly error?: { readonly message: string } | string;
+  readonly message?: string;
+}
+
+interface Waiting {
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class Wire {
+  readonly #socket: WebSocket;
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #listeners = new Set<(event: WireEvent) => void>();
+  #lastId = 0;
+
+  static async open(url: string): Promise<Wire> {
+    const socket = new WebSocket(url);
+    await inTime(once(socket, 'open'), url);
+    return new Wire(socket);
+  }
+
+  private constructor(socket: WebSocket) {
+    this.#socket = socket;
+    socket.addEventListener('message', ({ data }) => this.#receive(JSON.parse(String(data)) as Answer | WireEvent));
+    socket.addEventListener('close', () => {
+      for (const { reject } of this.#waiting.values()) reject(new Error('the browser has closed the connection'));
+    });
+  }
+
+  #receive(message: Answer | WireEvent): void {
+    if ('method' in message) {
+      for (const listener of [...this.#listeners]) listener(message);
+      return;
+    }
+    const { id = 0, result, error } = message;
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    if (error === undefined) waiting?.resolve(result);
+    else waiting?.reject(new Error(typeof error === 'string' ? `${error}: ${message.message}` : error.message));
+  }
+
+  /** Rejects with the words of the browser when it refuses. */
+  call<Result>(method: string, params: Fields = {}, sessionId?: string): Promise<Result> {
+    this.#lastId += 1;
+    const id = this.#lastId;
+    const answered = new Promise<unknown>((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
+    this.#socket.send(JSON.stringify({ id, method, params, sessionId }));
+    return inTime(answered, method) as Promise<Result>;
+  }
+
+  listen(listener: (event: WireEvent) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** The first event from now on for which `pick` gives something. */
+  next<Value>(what: string, pick: (event: WireEvent) => Value | undefined): Promise<Value> {
+    const { promise, resolve } = Promise.withResolvers<Value>();
+    const listener = (event: WireEvent): void => {
+      const value = pick(event);
+      if (value !== undefined) resolve(value);
+    };
+    this.#listeners.add(listener);
+    return inTime(promise, what).finally(() => this.#listeners.delete(listener));
+  }
+}
+
+/** Gives the middle of an element that it has scrolled into view. */
+export function middleOf(selector: string): string {
+  return `(() => {
+    const element = document.querySelector(${JSON.stringify(selector)});
+    element.scrollIntoView({ block: 'center' });
+    const { x, y, width, height } = element.getBoundingClientRect();
+    return { x: Math.round(x + width / 2), y: Math.round(y + height / 2) };
+  })()`;
+}
+
+export interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** As tall as the page. */
+export function pictured(maxHeight: number): string {
+  return `({
+    width: innerWidth,
+    height: Math.min(${maxHeight}, Math.max(innerHeight, document.documentElement.scrollHeight)),
+  })`;
+}
+
+/** How long a browser may take for one thing. */
+const PATIENCE_MS = 30_000;
+
+/** Rejects when it takes too long. */
+export async function inTime<Value>(promise: Promise<Value>, what: string): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`waited ${PATIENCE_MS} ms for ${what}`)), PATIENCE_MS);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

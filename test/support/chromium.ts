@@ -1,0 +1,202 @@
+// Chromium over DevTools (https://chromedevtools.github.io/devtools-protocol/).
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  type Driver, type Key, type Make, middleOf, NAMED_HOST, pictured, type Point, type Setup, type Tab, type View, Wire,
+  type WireEvent,
+} from './browser-driver.ts';
+
+const SWITCHES = [
+  '--headless',
+  '--remote-debugging-port=0',
+  '--remote-debugging-address=127.0.0.1',
+  '--no-first-run',
+  '--no-default-browser-check',
+  // It looks for updates, reports and synchronizes nothing.
+  '--disable-background-networking',
+  '--disable-breakpad',
+  '--disable-client-side-phishing-detection',
+  '--disable-component-update',
+  '--disable-default-apps',
+  '--disable-domain-reliability',
+  '--disable-extensions',
+  '--disable-search-engine-choice-screen',
+  '--disable-sync',
+  '--disable-features=AutofillServerCommunication,CertificateTransparencyComponentUpdater,HttpsUpgrades,MediaRouter,' +
+    'NetworkTimeServiceQuerying,OptimizationHints,Translate',
+  '--allow-browser-signin=false',
+  '--component-updater=url-source=http://127.0.0.1:9/',
+  '--gaia-url=http://127.0.0.1:9/',
+  '--disable-component-extensions-with-background-pages',
+  '--metrics-recording-only',
+  '--no-pings',
+  '--no-service-autorun',
+  '--password-store=basic',
+  // The same picture on every machine.
+  '--disable-gpu',
+  '--force-color-profile=srgb',
+  '--hide-scrollbars',
+  '--lang=en-US',
+  // Containers often have 64 MB of shared memory.
+  '--disable-dev-shm-usage',
+];
+
+export const chromium: Make = {
+  ready: /DevTools listening on (ws:\S+)/,
+
+  prepare({ profile, proxyPort }) {
+    // Its sandbox refuses to work for root.
+    const asRoot = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
+    return [
+      ...SWITCHES, ...asRoot, `--user-data-dir=${profile}`, `--proxy-server=127.0.0.1:${proxyPort}`,
+      `--proxy-bypass-list=${NAMED_HOST}`, `--host-resolver-rules=MAP ${NAMED_HOST} 127.0.0.1`, 'about:blank',
+    ];
+  },
+
+  async drive(url, setup) {
+    const wire = await Wire.open(url);
+    const downloads = { behavior: 'allow', downloadPath: setup.downloads, eventsEnabled: true };
+    await wire.call('Browser.setDownloadBehavior', downloads);
+    return {
+      newTab: () => newTab(wire, setup),
+      saving: (action) => saving(wire, setup, action),
+      close: () => wire.call('Browser.close'),
+    };
+  },
+};
+
+async function saving(wire: Wire, { downloads }: Setup, action: () => Promise<void>): ReturnType<Driver['saving']> {
+  let name = '';
+  const saved = wire.next('a download', ({ method, params }) => {
+    if (method === 'Browser.downloadWillBegin') name = String(params.suggestedFilename);
+    return method === 'Browser.downloadProgress' && params.state === 'completed' ? true : undefined;
+  });
+  await Promise.all([saved, action()]);
+  return { name, bytes: readFileSync(join(downloads, name)) };
+}
+
+async function newTab(wire: Wire, { scheme }: Setup): Promise<Tab> {
+  const { targetId } = await wire.call<{ targetId: string }>('Target.createTarget', { url: 'about:blank' });
+  const session = { targetId, flatten: true };
+  const { sessionId } = await wire.call<{ sessionId: string }>('Target.attachToTarget', session);
+  const tab = new ChromiumTab(wire, sessionId);
+  await Promise.all(['Page.enable', 'Network.enable', 'Runtime.enable', 'Log.enable'].map((name) => tab.call(name)));
+  await tab.call('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: scheme }] });
+  // A tab in the background takes keys too.
+  await tab.call('Emulation.setFocusEmulationEnabled', { enabled: true });
+  await tab.resize({ width: 1200, height: 800 });
+  return tab;
+}
+
+interface AxNode {
+  readonly ignored: boolean;
+  readonly role?: { readonly value: string };
+  readonly name?: { readonly value: string };
+}
+
+const KEY_EVENTS: Readonly<Record<Key, object>> = {
+  Tab: { key: 'Tab', code: 'Tab', windowsVirtualKeyCode: 9 },
+  Enter: { key: 'Enter', code: 'Enter', windowsVirtualKeyCode: 13, text: '\r' },
+};
+
+class ChromiumTab implements Tab {
+  readonly requests: string[] = [];
+  readonly messages: string[] = [];
+  readonly #wire: Wire;
+  readonly #sessionId: string;
+
+  constructor(wire: Wire, sessionId: string) {
+    this.#wire = wire;
+    this.#sessionId = sessionId;
+    wire.listen((event) => {
+      if (event.sessionId === sessionId) this.#note(event);
+    });
+  }
+
+  #note({ method, params }: WireEvent): void {
+    if (method === 'Network.requestWillBeSent') {
+      this.requests.push((params.request as { url: string }).url);
+    } else if (method === 'Log.entryAdded') {
+      this.messages.push((params.entry as { text: string }).text);
+    } else if (method === 'Runtime.consoleAPICalled' || method === 'Runtime.exceptionThrown') {
+      this.messages.push(JSON.stringify(params));
+    }
+  }
+
+  call<Result>(method: string, params = {}): Promise<Result> {
+    return this.#wire.call<Result>(method, params, this.#sessionId);
+  }
+
+  async open(url: string, headers: Readonly<Record<string, string>> = {}): Promise<void> {
+    await this.call('Network.setExtraHTTPHeaders', { headers });
+    const loaded = this.#loaded();
+    // Whoever goes to another place of the document that is shown waits for nothing.
+    loaded.catch(() => {});
+    const begun = await this.call<{ errorText?: string; loaderId?: string }>('Page.navigate', { url });
+    const { errorText, loaderId } = begun;
+    if (errorText !== undefined) throw new Error(`${url}: ${errorText}`);
+    if (loaderId !== undefined) await loaded;
+  }
+
+  #loaded(): Promise<true> {
+    return this.#wire.next('a page to load', ({ method, sessionId }) => (
+      method === 'Page.loadEventFired' && sessionId === this.#sessionId ? true : undefined
+    ));
+  }
+
+  async follow(action: () => Promise<void>): Promise<void> {
+    await Promise.all([this.#loaded(), action()]);
+  }
+
+  async evaluate<Value>(expression: string): Promise<Value> {
+    const parameters = { expression: `JSON.stringify(${expression})`, userGesture: true };
+    const { result, exceptionDetails } = await this.call<{
+      result: { value?: string };
+      exceptionDetails?: { exception?: { description?: string } };
+    }>('Runtime.evaluate', parameters);
+    if (exceptionDetails !== undefined) throw new Error(exceptionDetails.exception?.description);
+    return (result.value === undefined ? undefined : JSON.parse(result.value)) as Value;
+  }
+
+  async click(selector: string): Promise<void> {
+    const at = { ...await this.evaluate<Point>(middleOf(selector)), button: 'left', clickCount: 1 };
+    await this.call('Input.dispatchMouseEvent', { type: 'mousePressed', ...at });
+    await this.call('Input.dispatchMouseEvent', { type: 'mouseReleased', ...at });
+  }
+
+  async type(text: string): Promise<void> {
+    for (const key of text) await this.#strike({ key, text: key });
+  }
+
+  press(key: Key): Promise<void> {
+    return this.#strike(KEY_EVENTS[key]);
+  }
+
+  async #strike(key: object): Promise<void> {
+    await this.call('Input.dispatchKeyEvent', { type: 'keyDown', ...key });
+    await this.call('Input.dispatchKeyEvent', { type: 'keyUp', ...key, text: undefined });
+  }
+
+  // Zoom makes a pixel of the page larger and the window, counted in such pixels, smaller.
+  async resize({ width, height, zoom = 1 }: View): Promise<void> {
+    await this.call('Emulation.setDeviceMetricsOverride', {
+      width: Math.round(width / zoom), height: Math.round(height / zoom), deviceScaleFactor: zoom, mobile: false,
+    });
+  }
+
+  async screenshot(maxHeight = 4_000): Promise<Uint8Array> {
+    const size = await this.evaluate<{ width: number; height: number }>(pictured(maxHeight));
+    const clip = { x: 0, y: 0, ...size, scale: 1 };
+    const picture = { format: 'png', captureBeyondViewport: true, clip };
+    const { data } = await this.call<{ data: string }>('Page.captureScreenshot', picture);
+    return Buffer.from(data, 'base64');
+  }
+
+  async accessible(role: string, name?: string): Promise<number> {
+    const { nodes } = await this.call<{ nodes: readonly AxNode[] }>('Accessibility.getFullAXTree');
+    return nodes.filter((node) => (
+      !node.ignored && node.role?.value === role && (name === undefined || node.name?.value === name)
+    )).length;
+  }
+}

@@ -1,0 +1,208 @@
+// Firefox over WebDriver BiDi (https://w3c.github.io/webdriver-bidi/).
+
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  type Driver, type Key, type Make, middleOf, NAMED_HOST, pictured, type Point, type Setup, type Tab, type View,
+  Wire, type WireEvent,
+} from './browser-driver.ts';
+
+const PREFERENCES = {
+  // It looks for updates, reports, synchronizes and fetches nothing by itself.
+  'app.normandy.enabled': false,
+  'app.update.enabled': false,
+  'app.update.auto': false,
+  'browser.newtabpage.enabled': false,
+  'browser.newtabpage.activity-stream.feeds.system.topstories': false,
+  'browser.ping-centre.telemetry': false,
+  'browser.region.network.url': '',
+  'browser.safebrowsing.blockedURIs.enabled': false,
+  'browser.safebrowsing.downloads.enabled': false,
+  'browser.safebrowsing.malware.enabled': false,
+  'browser.safebrowsing.phishing.enabled': false,
+  'browser.search.update': false,
+  'browser.shell.checkDefaultBrowser': false,
+  'browser.startup.homepage': 'about:blank',
+  'browser.startup.page': 0,
+  'captivedetect.canonicalURL': '',
+  'datareporting.healthreport.uploadEnabled': false,
+  'datareporting.policy.dataSubmissionEnabled': false,
+  'dom.push.connection.enabled': false,
+  'dom.security.https_first': false,
+  'extensions.getAddons.cache.enabled': false,
+  'extensions.systemAddon.update.enabled': false,
+  'extensions.update.enabled': false,
+  'identity.fxaccounts.enabled': false,
+  'media.gmp-manager.updateEnabled': false,
+  'media.gmp-manager.url': 'http://127.0.0.1:9/',
+  'network.captive-portal-service.enabled': false,
+  'network.connectivity-service.enabled': false,
+  'network.dns.disablePrefetch': true,
+  'network.prefetch-next': false,
+  'services.settings.server': 'data:,#remote-settings-dummy/v1',
+  'toolkit.telemetry.enabled': false,
+  'toolkit.telemetry.server': '',
+  'toolkit.telemetry.unified': false,
+  // A form or a download is no reason for a question.
+  'security.warn_submit_secure_to_insecure': false,
+  'browser.download.alwaysOpenPanel': false,
+  'browser.download.always_ask_before_handling_new_types': false,
+  'intl.accept_languages': 'en-US',
+} as const;
+
+export const firefox: Make = {
+  ready: /WebDriver BiDi listening on (ws:\S+)/,
+
+  prepare({ profile, proxyPort, scheme }) {
+    const preferences = {
+      ...PREFERENCES,
+      'layout.css.prefers-color-scheme.content-override': scheme === 'dark' ? 0 : 1,
+      'network.proxy.type': 1,
+      'network.proxy.http': '127.0.0.1',
+      'network.proxy.http_port': proxyPort,
+      'network.proxy.ssl': '127.0.0.1',
+      'network.proxy.ssl_port': proxyPort,
+      'network.proxy.no_proxies_on': NAMED_HOST,
+      'network.dns.localDomains': NAMED_HOST,
+    };
+    const lines = Object.entries(preferences).map((entry) => `user_pref(${JSON.stringify(entry).slice(1, -1)});\n`);
+    writeFileSync(join(profile, 'user.js'), lines.join(''));
+    return ['--headless', '--no-remote', '--remote-debugging-port', '0', '--profile', profile];
+  },
+
+  async drive(url, setup) {
+    const wire = await Wire.open(`${url}/session`);
+    await wire.call('session.new', { capabilities: {} });
+    await wire.call('session.subscribe', {
+      events: [
+        'browsingContext.load', 'browsingContext.downloadWillBegin', 'browsingContext.downloadEnd', 'log.entryAdded',
+        'network.beforeRequestSent',
+      ],
+    });
+    const downloadBehavior = { type: 'allowed', destinationFolder: setup.downloads };
+    await wire.call('browser.setDownloadBehavior', { downloadBehavior });
+    return {
+      newTab: () => newTab(wire),
+      saving: (action) => saving(wire, setup, action),
+      close: () => wire.call('browser.close'),
+    };
+  },
+};
+
+async function saving(wire: Wire, { downloads }: Setup, action: () => Promise<void>): ReturnType<Driver['saving']> {
+  let name = '';
+  const saved = wire.next('a download', ({ method, params }) => {
+    if (method === 'browsingContext.downloadWillBegin') name = String(params.suggestedFilename);
+    return method === 'browsingContext.downloadEnd' && params.status === 'complete' ? true : undefined;
+  });
+  await Promise.all([saved, action()]);
+  return { name, bytes: readFileSync(join(downloads, name)) };
+}
+
+async function newTab(wire: Wire): Promise<Tab> {
+  const { context } = await wire.call<{ context: string }>('browsingContext.create', { type: 'tab' });
+  const tab = new FirefoxTab(wire, context);
+  await tab.resize({ width: 1200, height: 800 });
+  return tab;
+}
+
+type Evaluated =
+  | { readonly type: 'success'; readonly result: { readonly value?: string } }
+  | { readonly type: 'exception'; readonly exceptionDetails: { readonly text: string } };
+
+const KEYS: Readonly<Record<Key, string>> = { Tab: '\ue004', Enter: '\ue006' };
+
+class FirefoxTab implements Tab {
+  readonly requests: string[] = [];
+  readonly messages: string[] = [];
+  readonly #wire: Wire;
+  readonly #context: string;
+
+  constructor(wire: Wire, context: string) {
+    this.#wire = wire;
+    this.#context = context;
+    wire.listen((event) => this.#note(event));
+  }
+
+  #note({ method, params }: WireEvent): void {
+    if (method === 'network.beforeRequestSent' && params.context === this.#context) {
+      this.requests.push((params.request as { url: string }).url);
+    } else if (method === 'log.entryAdded' && (params.source as { context?: string }).context === this.#context) {
+      this.messages.push(String(params.text));
+    }
+  }
+
+  #call<Result>(method: string, params = {}): Promise<Result> {
+    return this.#wire.call<Result>(method, { context: this.#context, ...params });
+  }
+
+  async open(url: string, headers: Readonly<Record<string, string>> = {}): Promise<void> {
+    const fields = Object.entries(headers).map(([name, value]) => ({ name, value: { type: 'string', value } }));
+    await this.#wire.call('network.setExtraHeaders', { headers: fields, contexts: [this.#context] });
+    await this.#call('browsingContext.navigate', { url, wait: 'complete' });
+  }
+
+  async follow(action: () => Promise<void>): Promise<void> {
+    const loaded = this.#wire.next('a page to load', ({ method, params }) => (
+      method === 'browsingContext.load' && params.context === this.#context ? true : undefined
+    ));
+    await Promise.all([loaded, action()]);
+  }
+
+  async evaluate<Value>(expression: string): Promise<Value> {
+    const evaluated = await this.#wire.call<Evaluated>('script.evaluate', {
+      expression: `JSON.stringify(${expression})`,
+      target: { context: this.#context },
+      awaitPromise: false,
+      userActivation: true,
+    });
+    if (evaluated.type === 'exception') throw new Error(evaluated.exceptionDetails.text);
+    const { value } = evaluated.result;
+    return (value === undefined ? undefined : JSON.parse(value)) as Value;
+  }
+
+  async click(selector: string): Promise<void> {
+    const at = await this.evaluate<Point>(middleOf(selector));
+    const actions = [
+      { type: 'pointerMove', ...at }, { type: 'pointerDown', button: 0 }, { type: 'pointerUp', button: 0 },
+    ];
+    await this.#perform({ type: 'pointer', id: 'mouse', parameters: { pointerType: 'mouse' }, actions });
+  }
+
+  type(text: string): Promise<void> {
+    return this.#strike([...text]);
+  }
+
+  press(key: Key): Promise<void> {
+    return this.#strike([KEYS[key]]);
+  }
+
+  #strike(keys: readonly string[]): Promise<void> {
+    const actions = keys.flatMap((value) => [{ type: 'keyDown', value }, { type: 'keyUp', value }]);
+    return this.#perform({ type: 'key', id: 'keyboard', actions });
+  }
+
+  #perform(source: object): Promise<void> {
+    return this.#call('input.performActions', { actions: [source] });
+  }
+
+  // Zoom makes a pixel of the page larger and the window, counted in such pixels, smaller.
+  async resize({ width, height, zoom = 1 }: View): Promise<void> {
+    const viewport = { width: Math.round(width / zoom), height: Math.round(height / zoom) };
+    await this.#call('browsingContext.setViewport', { viewport, devicePixelRatio: zoom });
+  }
+
+  async screenshot(maxHeight = 4_000): Promise<Uint8Array> {
+    const size = await this.evaluate<{ width: number; height: number }>(pictured(maxHeight));
+    const clip = { type: 'box', x: 0, y: 0, ...size };
+    const picture = { origin: 'document', clip };
+    const { data } = await this.#call<{ data: string }>('browsingContext.captureScreenshot', picture);
+    return Buffer.from(data, 'base64');
+  }
+
+  async accessible(role: string, name?: string): Promise<number> {
+    const locator = { type: 'accessibility', value: { role, ...(name !== undefined && { name }) } };
+    const { nodes } = await this.#call<{ nodes: readonly object[] }>('browsingContext.locateNodes', { locator });
+    return nodes.length;
+  }
+}
