@@ -245,9 +245,10 @@ function digest({ sha256 }: Paste): Markup {
 /** How the bytes of what pastec encrypted are read. The key is never sent, so the page shows where it goes. */
 function sealedNote(url: string | undefined): Markup {
   if (url === undefined) return html``;
+  const idAt = url.lastIndexOf('/') + 1;
   return html`<p>It was encrypted by pastec. The key is the part of its URL after <code>#</code>, which browsers do not
 send. With the whole URL between the quotes, this decrypts it:</p>
-<pre wrap>sh pastec get '${url}#KEY'</pre>
+<pre wrap>sh pastec get '<wbr>${url.slice(0, idAt)}<wbr>${url.slice(idAt)}<wbr>#KEY'</pre>
 <p><a href="./" rel="${REL}">How to get pastec</a></p>`;
 }
 
@@ -345,16 +346,16 @@ function lines(commands: readonly (readonly [name: string, command: string])[]):
 </dl>`;
 }
 
+/** A table for each tier: one of all would be wider than a small screen. */
 function limits(tiers: ServiceIndex['tiers']): Markup {
-  return html`<table cellpadding="4">
-<tr><th scope="col" align="left">Who</th><th scope="col" align="left">Largest paste</th>\
-<th scope="col" align="left">Kept for</th><th scope="col" align="left">New pastes</th>\
-<th scope="col" align="left">Lookups</th></tr>${Object.entries(tiers).map(([name, tier]) => html`
-<tr><th scope="row" align="left">${name}</th><td>${sizeText(tier.max_size)}</td>\
-<td>${durationText(tier.default_expiry)}, at most ${durationText(tier.max_expiry)}</td>\
-<td>${rateText(tier.creations, tier.creations_window)}</td>\
-<td>${rateText(tier.lookups, tier.lookups_window)}</td></tr>`)}
-</table>`;
+  return html`${Object.entries(tiers).map(([name, tier]) => html`<h3>${name}</h3>
+${facts([
+    ['Largest paste', sizeText(tier.max_size)],
+    ['Kept for', `${durationText(tier.default_expiry)}, at most ${durationText(tier.max_expiry)}`],
+    ['New pastes', rateText(tier.creations, tier.creations_window)],
+    ['Lookups', rateText(tier.lookups, tier.lookups_window)],
+  ])}
+`)}`;
 }
 
 function rateText(count: number | null, windowSeconds: number): string {

@@ -130,7 +130,8 @@ test('GET /: what this is, with the lines and the limits that JSON has', async (
   const lines = elements(shown.page, 'pre').map(textOf);
   assert.deepEqual(lines.toSorted(), [...Object.values(index.usage), ...Object.values(index.client)].toSorted());
   assert.ok(lines.includes('sh pastec register --allow-http') && lines.includes(`curl ${app.url}/ID/raw`));
-  assert.match(shown.text, /<th scope="row" align="left">anonymous<\/th><td>2 KiB \(2048 bytes\)<\/td><td>1 day, at most 90 days/);
+  assert.deepEqual(elements(shown.page, 'h3').map(textOf), ['anonymous', 'untrusted', 'trusted']);
+  assert.match(shown.text, /<h3>anonymous<\/h3>[^]*?<td>2 KiB \(2048 bytes\)<\/td>[^]*?<td>1 day, at most 90 days<[^]*<h3>untrusted/);
   assert.match(textOf(shown.page), /11 in 1 minute[^]*7 bits for a paste, 24 bits for a registration/);
 });
 

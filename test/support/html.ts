@@ -13,7 +13,7 @@ export interface Element {
 const VOID = ['meta', 'input', 'wbr'];
 
 const KNOWN = new Set([
-  ...VOID, 'html', 'head', 'title', 'body', 'header', 'main', 'nav', 'footer', 'h1', 'h2', 'p', 'a', 'strong', 'code',
+  ...VOID, 'html', 'head', 'title', 'body', 'header', 'main', 'nav', 'footer', 'h1', 'h2', 'h3', 'p', 'a', 'strong', 'code',
   'pre', 'small', 'time', 'table', 'tr', 'th', 'td', 'dl', 'dt', 'dd', 'form', 'label', 'button',
 ]);
 
