@@ -47,10 +47,8 @@ function escaped(text: string): string {
   return text.replace(SPECIAL, (character) => ENTITIES[character] ?? visible(character.charCodeAt(0)));
 }
 
-/** C0 controls and DEL have pictures in Unicode, such as U+241B for ESC; others get their number. */
+/** By its number: few fonts have the pictures that Unicode has for some controls. */
 function visible(code: number): string {
-  if (code < 0x20) return String.fromCharCode(0x2400 + code);
-  if (code === 0x7f) return '\u2421';
   return `&lt;U+${code.toString(16).toUpperCase().padStart(4, '0')}&gt;`;
 }
 
@@ -231,9 +229,10 @@ export class NumberedLines {
     const number = this.#number;
     this.#number += 1;
     if (number > MAX_NUMBERED) return html``;
-    const padding = ' '.repeat(this.#digits - String(number).length + 2);
-    return html`<a id="L${number}" href="#L${number}" tabindex="-1" aria-hidden="true">\
-<small inert>${number}</small></a><small inert>${padding}</small>`;
+    const padding = ' '.repeat(this.#digits - String(number).length);
+    return html`${padding === '' ? html`` : html`<small inert>${padding}</small>`}\
+<a id="L${number}" href="#L${number}" tabindex="-1" aria-hidden="true"><small inert>${number}</small></a>\
+<small inert>  </small>`;
   }
 }
 
@@ -331,7 +330,7 @@ ${work.paste.enabled ? html`<p>Storing asks for some computing, which pastec doe
 ${lines(byCurl)}
 <h2>With a certificate</h2>
 ${register === undefined
-    ? html`<p>Nobody can register here: ${registration?.hint ?? ''}.</p>`
+    ? html`<p>Here ${registration?.hint ?? ''}.</p>`
     : html`<p>Registering gives larger limits, and your pastes are yours to list, change and delete.</p>
 ${lines([['register', register]])}`}
 <h2>Limits</h2>
