@@ -177,7 +177,7 @@ async function hostile({ app, browser, url }: Site): Promise<void> {
   await tab.open(`${url}/${id}`);
   const shown = await documentOf(tab);
   assert.equal(shown.structure, structure);
-  assert.equal(shown.content, HOSTILE.join('\n').replaceAll('\0', '\u2400').replaceAll('\u2028', '<U+2028>'));
+  assert.equal(shown.content, HOSTILE.join('\n').replaceAll('\0', '<U+0000>').replaceAll('\u2028', '<U+2028>'));
   await tab.click('#L2');
   await tab.open(`${url}/${id}/raw`);
   assert.equal(await tab.evaluate('document.contentType'), 'text/plain');
