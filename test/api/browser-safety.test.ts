@@ -202,7 +202,7 @@ const SHOWN = [
 const MARKED = ['\0', '\x08', '\x1b[31m', '\x7f', '\x9b', '\u202e', '\u2066', '\u2028', '\ufeff', '\ud800', '\ufffe'];
 
 const MAX_CONTENTS = 200;
-const MAX_MS = 20_000;
+const MAX_MS = 8000;
 
 async function randomContents(t: TestContext, { app, browser, url }: Site): Promise<void> {
   const tab = await browser.newTab();
