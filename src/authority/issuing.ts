@@ -190,9 +190,10 @@ export class Bundles {
   readonly #quickThread = new BundleThread(this.#closing.signal);
 
   constructor(clock: Clock) {
-    const waiting = { concurrency: 1, maxWaitMs: BUNDLE_WAIT_MS, clock };
-    this.#quick = new WorkQueue({ ...waiting, maxWaiting: BUNDLES_WAITING });
-    this.#slow = new WorkQueue({ ...waiting, maxWaiting: SLOW_BUNDLES_WAITING });
+    const waiting = { maxWaitMs: BUNDLE_WAIT_MS, clock };
+    // The thread has the next one already when it is done with one: this thread may be busy then.
+    this.#quick = new WorkQueue({ ...waiting, concurrency: 2, maxWaiting: BUNDLES_WAITING });
+    this.#slow = new WorkQueue({ ...waiting, concurrency: 1, maxWaiting: SLOW_BUNDLES_WAITING });
   }
 
   /** Refuses when too many wait. */

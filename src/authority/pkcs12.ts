@@ -2,7 +2,6 @@
 // Writes only; never a bag in the clear, never without a MAC.
 
 import { createCipheriv, createHmac, hash } from 'node:crypto';
-import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { RandomBytes } from '../core/time.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
@@ -27,13 +26,16 @@ export interface BundleRequest extends BundleContent {
   readonly password: string;
 }
 
-/** The worker beside this file, which is TypeScript in a checkout and JavaScript in a build. */
-const WORKER_URL = new URL(import.meta.url.replace(/pkcs12(\.[jt]s)$/, 'pkcs12-worker$1'));
+/** What the thread says of a request, by its number: a bundle, or why there is none. */
+export type BundleAnswer = { readonly number: number; readonly bundle?: Uint8Array; readonly error?: unknown };
 
-/** Makes bundles in a thread that is started when it is first needed; for one caller at a time, until the signal. */
+/** Makes bundles in a thread that is started when it is first needed, until the signal. */
 export class BundleThread {
   readonly #signal: AbortSignal;
   #worker: Worker | undefined;
+  /** By number: each caller gets the bundle that it asked for, in whatever order they are done. */
+  readonly #asked = new Map<number, PromiseWithResolvers<Uint8Array>>();
+  #count = 0;
 
   constructor(signal: AbortSignal) {
     this.#signal = signal;
@@ -42,31 +44,42 @@ export class BundleThread {
   async make(request: BundleRequest): Promise<Uint8Array> {
     this.#signal.throwIfAborted();
     const worker = this.#worker ??= this.#start();
+    this.#count += 1;
+    const asked = Promise.withResolvers<Uint8Array>();
+    worker.postMessage({ number: this.#count, request });
+    this.#asked.set(this.#count, asked);
     worker.ref();
-    worker.postMessage(request);
-    try {
-      const [bundle] = await once(worker, 'message', { signal: this.#signal });
-      // While it is idle, it does not keep the process alive.
-      worker.unref();
-      return bundle as Uint8Array;
-    } catch (error) {
-      // An invalid request ends the thread; the next one gets a new thread.
-      await this.close();
-      throw error;
-    }
+    return asked.promise;
   }
 
   #start(): Worker {
     // The environment holds secrets, which are none of the thread's business.
-    const worker = new Worker(WORKER_URL, { name: 'bundles', env: {} });
-    // A failure while a caller waits is the caller's; one at any other time must not end the process.
-    worker.on('error', () => this.close());
+    const worker = new Worker(new URL('./pkcs12-worker.ts', import.meta.url), { name: 'bundles', env: {} });
+    worker.on('message', (answer: BundleAnswer) => {
+      const asked = this.#asked.get(answer.number);
+      this.#asked.delete(answer.number);
+      // While it is idle, it does not keep the process alive.
+      if (this.#asked.size === 0) worker.unref();
+      if (answer.bundle === undefined) asked?.reject(answer.error);
+      else asked?.resolve(answer.bundle);
+    });
+    // The next request gets a new thread.
+    const fail = (error: unknown): void => {
+      if (this.#worker === worker) void this.close(error);
+    };
+    worker.on('error', fail).on('exit', () => fail(new Error('the thread of bundles has ended')));
+    this.#signal.addEventListener('abort', this.#abort);
     return worker;
   }
 
-  async close(): Promise<void> {
+  readonly #abort = (): void => void this.close(this.#signal.reason);
+
+  async close(reason: unknown = new Error('the thread of bundles was closed')): Promise<void> {
     const worker = this.#worker;
     this.#worker = undefined;
+    this.#signal.removeEventListener('abort', this.#abort);
+    for (const { reject } of this.#asked.values()) reject(reason);
+    this.#asked.clear();
     await worker?.terminate();
   }
 }
