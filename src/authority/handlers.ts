@@ -1,7 +1,8 @@
 // The endpoints of the certificate authority: /pki, as far as SERVICE_PKI_ENABLED offers it, and /register.
 
 import { Refusal } from '../core/refusals.ts';
-import type { Awaitable } from '../core/time.ts';
+import { type Awaitable, unixSeconds } from '../core/time.ts';
+import { sha256 } from '../crypto/digest.ts';
 import { UUID_BYTES, uuidFromHex } from '../http/engine/head.ts';
 import { emptyReply, type Handler, jsonReply, rateHeaders, type Reply, textReply } from '../http/engine/reply.ts';
 import type { Request } from '../http/engine/request.ts';
@@ -186,7 +187,8 @@ async function answerRegistered(room: Room, request: Request): Promise<Reply> {
   const { fingerprint } = await room.identity.callerOf(request);
   const shown = work(request.headers);
   await room.authorities.requireUsable();
-  const spend = await room.challenges.require('register', shown).catch((error: unknown) => {
+  const invitation = await invitationOf(room, request);
+  const spend = invitation !== undefined ? null : await room.challenges.require('register', shown).catch((error) => {
     throw hintingClient(error, request.publicUrl, registerCommand(request.publicUrl));
   });
   const body = await jsonBodyOf(request);
@@ -195,7 +197,7 @@ async function answerRegistered(room: Room, request: Request): Promise<Reply> {
   const requester = requesterOf(request, fingerprint);
   const authority = await room.authorities.ensured(requester);
   let bundle: Uint8Array = new Uint8Array();
-  const issued = await issueWithKey(room, { commonName, requester, spend }, authority, async (content) => {
+  const issued = await issueWithKey(room, { commonName, requester, spend, invitation }, authority, async (content) => {
     bundle = await room.bundles.make({ ...content, ...wanted }, request.clientAddress);
   });
   const headers = {
@@ -206,6 +208,15 @@ async function answerRegistered(room: Room, request: Request): Promise<Reply> {
     'X-Is-Admin': issued.isAdmin ? '1' : '0',
   };
   return { status: 200, headers, body: bundle };
+}
+
+/** The digest of the invitation that is presented, undefined without one. It takes the place of work. */
+async function invitationOf({ store, clock }: Room, { headers }: Request): Promise<Uint8Array | undefined> {
+  const code = headers.single('x-invite');
+  if (code === undefined) return undefined;
+  const codeSha256 = sha256(Buffer.from(code, 'latin1'));
+  if (await store.governing.isInvitationOpen(codeSha256, unixSeconds(clock))) return codeSha256;
+  throw new Refusal('invitationRequired', { hint: 'this one is unknown, was used, was withdrawn, or has expired' });
 }
 
 function requesterOf({ clientAddress }: Request, fingerprint: string | null): Requester {

@@ -35,6 +35,9 @@ export interface IssueRequest {
   readonly commonName: string;
   readonly requester: Requester;
   readonly spend: SpentChallenge | null;
+  readonly invitation?: Uint8Array | undefined;
+  /** The holder whose certificate this one is to replace. */
+  readonly renews?: string | undefined;
   /** Issues only the first certificate ever, the admin's; else rejects with NotFirstError. */
   readonly onlyFirst?: boolean;
 }
@@ -103,27 +106,29 @@ async function make(
 async function record(
   { store, challenges, audit }: IssuingParts,
   { certificate: _, ...made }: MadeCertificate,
-  { requester, spend, onlyFirst = false }: IssueRequest,
+  { requester, spend, invitation, renews, onlyFirst = false }: IssueRequest,
 ): Promise<boolean | undefined> {
   const { commonName, fingerprint, expiresAt, serial } = made;
   const details = { type: 'client', common_name: commonName, fingerprint, expires_at: expiresAt };
   const issued = audit.event('cert_issued', 'success', requester, details);
   const granted = audit.event('admin_granted', 'success', requester, { serial, fingerprint });
   const certificate = { ...made, issuedTo: requester.fingerprint };
-  const outcome = await store.certificates.issue({ certificate, spend, onlyFirst, issued, granted });
+  const outcome = await store.certificates.issue({
+    certificate, spend, invitation, renews, onlyFirst, issued, granted,
+  });
   switch (outcome.refused) {
     case null:
-      audit.announce(issued);
-      if (outcome.isAdmin) audit.announce(granted);
+      outcome.audited.forEach(audit.announce);
       return outcome.isAdmin;
     case 'serialTaken':
       return undefined;
     case 'notFirst':
       throw new NotFirstError('a certificate was issued before');
-    case 'keyReused':
-      throw new Refusal(outcome.refused);
-    default:
+    case 'powAlreadyUsed':
+    case 'powExpired':
       throw challenges.notSpent(outcome.refused, 'register');
+    default:
+      throw new Refusal(outcome.refused);
   }
 }
 
@@ -156,7 +161,7 @@ export async function requireRevocable(
   if (certificate !== undefined && certificate.revokedAt !== null) throw new Refusal('certificateRevoked');
   const holder = requireIdentity(caller);
   if (certificate === undefined) throw new Refusal('certificateNotFound');
-  if (certificate.issuedTo !== holder && certificate.fingerprint !== holder) throw new Refusal('permissionDenied');
+  if (certificate.issuedTo !== holder && certificate.holder !== holder) throw new Refusal('permissionDenied');
   return certificate;
 }
 
@@ -172,7 +177,7 @@ export async function revokeCertificate(
   const revoked = audit.event('cert_revoked', 'success', revoker.requester, { serial, fingerprint });
   const outcome = await store.certificates.revoke({ serial, nowSeconds: unixSeconds(clock), reason, revoked });
   if (outcome.refused !== null) throw new Refusal(outcome.refused);
-  audit.announce(revoked);
+  outcome.audited.forEach(audit.announce);
 }
 
 /** Bundles without a password take a few milliseconds each. */

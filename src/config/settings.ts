@@ -70,6 +70,13 @@ function text(name: string, fallback: string, meaning: string, { pattern, ...wor
   return { kind: 'text' as const, name, fallback, unit: 'text', meaning, parse, ...words };
 }
 
+/** One of these words; the first is the default. */
+function choice<const Word extends string>(name: string, words: readonly [Word, ...Word[]], meaning: string) {
+  const parse = (given: string) => words.find((word) => word === given);
+  const expected = `one of ${words.join(', ')}`;
+  return { kind: 'text' as const, name, fallback: words[0] as Word, unit: 'text', meaning, expected, parse };
+}
+
 /** U+FFFD is what decoding leaves of bytes that are not UTF-8: a key read that way has lost most of its bits. */
 const DAMAGED = /[\u0000-\u001f\u007f\ufffd]/;
 
@@ -93,7 +100,7 @@ function networks(name: string, fallback: readonly string[], meaning: string) {
 
 /** `name` is the environment variable; `unit` what a number counts, of all else the kind. */
 export type Setting = { readonly standIn?: string } & Readonly<
-  ReturnType<typeof integer | typeof decimal | typeof flag | typeof text | typeof secret | typeof networks>
+  ReturnType<typeof integer | typeof decimal | typeof flag | typeof text | typeof choice | typeof secret | typeof networks>
 >;
 
 export type SettingValue = Setting['fallback'];
@@ -131,6 +138,10 @@ export const SETTINGS = {
   proxySecret: secret('SERVICE_PROXY_SECRET',
     'when set, identity and forwarded headers count only beside an equal `X-Proxy-Secret`'),
 
+  // Who may create
+  createBy: choice('SERVICE_CREATE', ['anyone', 'identity', 'trusted'],
+    'who may store pastes: `identity` is whoever presents a fingerprint, `trusted` a certificate of this service'),
+
   // Connections
   maxConnections: integer('SERVICE_MAX_CONNECTIONS', 1024, 'count', 'open connections in all', { minimum: 1 }),
   maxConnectionsPerClient: integer('SERVICE_MAX_CONNECTIONS_PER_CLIENT', 50, 'count',
@@ -156,6 +167,8 @@ export const SETTINGS = {
   requireBinary: flag('SERVICE_REQUIRE_BINARY', false, 'refuse content that is valid UTF-8 text'),
   maxStorageBytes: integer('SERVICE_MAX_STORAGE', 0, 'bytes',
     'database with all pastes, uploads under way and what is still read, beyond 512 KiB; 0 switches the limit off'),
+  maxOwnerStorageBytes: integer('SERVICE_MAX_STORAGE_OWNER', 0, 'bytes',
+    'content of one owner, until it is deleted or has expired; 0 switches the limit off'),
 
   // Expiry
   expiryAnonSeconds: integer('SERVICE_EXPIRY_ANON', DAY_SECONDS, 'seconds',

@@ -16,6 +16,7 @@ export const REFUSALS = {
   burnNotUpdatable: { status: 400, error: 'burn-after-read pastes cannot be updated' },
   nothingToUpdate: { status: 400, error: 'nothing to update' },
   expiryInvalid: { status: 400, error: 'X-Expiry must be a positive integer' },
+  contentRefused: { status: 403, error: 'content refused' },
 
   // Identity
   identityRequired: { status: 401, error: 'authentication required' },
@@ -43,6 +44,7 @@ export const REFUSALS = {
   bundlePasswordInvalid: { status: 400, error: 'p12_password must be 1 to 1024 characters' },
   authorityPasswordMissing: { status: 500, error: 'CA password not configured' },
   issuanceFailed: { status: 500, error: 'certificate issuance failed' },
+  invitationRequired: { status: 403, error: 'invitation required' },
 
   // Proof-of-work
   powRequired: { status: 400, error: 'proof-of-work required' },

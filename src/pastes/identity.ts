@@ -59,9 +59,12 @@ export class Identity {
       if (serial === null) return { tier: 'untrusted', fingerprint: presented };
       recorded = await certificates.findBySerial(serial);
     }
-    const fingerprint = recorded?.fingerprint ?? presented;
+    const fingerprint = recorded?.holder ?? presented;
     const status = recorded === undefined ? 'unknown' : statusOf(recorded, unixSeconds(clock));
-    if (status === 'valid') return { tier: recorded?.isAdmin === true ? 'admin' : 'trusted', fingerprint };
+    if (recorded !== undefined && status === 'valid') {
+      if (recorded.isUnused) await this.#noteFirstUse(recorded, { fingerprint, clientAddress });
+      return { tier: recorded.isAdmin ? 'admin' : 'trusted', fingerprint };
+    }
     await this.#noteFailure({ fingerprint, clientAddress }, status);
     return ANONYMOUS;
   }
@@ -78,6 +81,18 @@ export class Identity {
     const serial = (issuer && issuedSerial(certificate, issuer.certificate)) ?? null;
     this.#serials.set(certificate, serial);
     return serial;
+  }
+
+  /** What it renews was valid until now. */
+  async #noteFirstUse({ serial, holder }: Certificate, by: Requester): Promise<void> {
+    const { store, audit, clock } = this.#parts;
+    const use = { serial, holder, nowSeconds: unixSeconds(clock), by: audit.event('cert_revoked', 'success', by, {}) };
+    try {
+      (await store.certificates.use(use)).forEach(audit.announce);
+    } catch (error) {
+      // Both stay valid until the storage works again: reads must stay up.
+      if (!(error instanceof StoreError)) throw error;
+    }
   }
 
   async #noteFailure(requester: Requester, reason: string): Promise<void> {

@@ -2,7 +2,7 @@
 // contract's "States and transitions" and the decisions' "Checks on POST /", "PUT /{id}" and "Lists and audit".
 
 import type { Config } from '../config/settings.ts';
-import type { Caller } from '../core/callers.ts';
+import { type Caller, hasTrustedLimits } from '../core/callers.ts';
 import type { CompactBytes } from '../core/content.ts';
 import { type RateStanding, Refusal } from '../core/refusals.ts';
 import { andThen, type Awaitable, unixSeconds } from '../core/time.ts';
@@ -31,6 +31,7 @@ export interface Submission extends Offer {
 export async function createPaste(parts: Parts, submission: Submission) {
   const { config, store, passwords, challenges, rates, antiflood, clock, count } = parts;
   const { caller, clientAddress, password } = submission;
+  requireCreator(config, caller);
   requireDeclaredSize(parts, submission);
   const spend = await challenges.require('paste', submission.work);
   const rate = rates.countCreation(clientAddress, caller);
@@ -56,12 +57,21 @@ export async function createPaste(parts: Parts, submission: Submission) {
   return { paste, rate };
 }
 
-/** The duplicate throttle and the quota, which the store checks in the transaction that stores content. */
+/** Whom SERVICE_CREATE lets in; before any work is checked, so that nobody does it in vain. */
+function requireCreator({ createBy }: Config, caller: Caller): void {
+  if (createBy === 'anyone') return;
+  const hint = 'only holders of a certificate of this service may store pastes: GET /register/challenge begins one';
+  if (caller.fingerprint === null) throw new Refusal('identityRequired', { hint });
+  if (createBy === 'trusted' && !hasTrustedLimits(caller)) throw new Refusal('permissionDenied', { hint });
+}
+
+/** The duplicate throttle and the quotas, which the store checks in the transaction that stores content. */
 function storageTerms(config: Config): Omit<CreationTerms, 'spend'> {
-  const { duplicateMax, duplicateWindowSeconds, maxStorageBytes } = config;
+  const { duplicateMax, duplicateWindowSeconds, maxStorageBytes, maxOwnerStorageBytes } = config;
   return {
     duplicates: duplicateMax === 0 ? null : { max: duplicateMax, windowSeconds: duplicateWindowSeconds },
     maxStoredBytes: maxStorageBytes === 0 ? null : maxStorageBytes,
+    maxOwnerBytes: maxOwnerStorageBytes === 0 ? null : maxOwnerStorageBytes,
   };
 }
 

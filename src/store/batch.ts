@@ -4,6 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { authorityCommands, certificateCommands } from './certificates.ts';
 import type { Ballast } from './database.ts';
+import { governingCommands } from './governing.ts';
 import { pasteCommands } from './pastes.ts';
 import { contentCommands, recordCommands } from './records.ts';
 import { schemaVersionOf } from './schema.ts';
@@ -20,6 +21,7 @@ function prepareCommands(db: DatabaseSync, ballast: Ballast | undefined) {
     ...recordCommands(db),
     ...certificateCommands(db),
     ...authorityCommands(db),
+    ...governingCommands(db),
     ...upkeepCommands(db, ballast),
   };
 }
@@ -27,6 +29,7 @@ function prepareCommands(db: DatabaseSync, ballast: Ballast | undefined) {
 /** Refused when the disk is short of room; what deletes or revokes goes on, with its audit entries. */
 const NEEDS_ROOM: ReadonlySet<CommandName> = new Set([
   'createPaste', 'updatePaste', 'writeChunk', 'recordAudit', 'issueCertificate', 'createAuthority',
+  'createInvitation',
 ]);
 
 /** What the writer thread is started with. Only the server keeps a ballast: it must know whether it was given up. */

@@ -2,6 +2,7 @@
 // pastes/identity.ts and authority/issuing.ts.
 
 import type { DatabaseSync } from 'node:sqlite';
+import { prepareInviting } from './governing.ts';
 import { prepareAudit, prepareSpending } from './records.ts';
 import type {
   AuditEvent, Certificate, CertificatePlace, Issuance, IssueOutcome, Listed, Page, RevokeOutcome, StoredAuthority,
@@ -13,49 +14,119 @@ const REMEMBERED = 10_000;
 
 const CERTIFICATE_COLUMNS = `serial, common_name AS commonName, fingerprint, created_at AS createdAt,
   expires_at AS expiresAt, issued_to AS issuedTo, is_admin AS isAdmin, revoked_at AS revokedAt,
-  revocation_reason AS revocationReason`;
+  revocation_reason AS revocationReason, holder, is_unused AS isUnused`;
 
 export function certificateCommands(db: DatabaseSync) {
-  const grant = db.prepare('UPDATE certificates SET is_admin = 1 WHERE serial = :serial AND revoked_at IS NULL');
+  // The mark is the holder's: certificates that renew this one, or that it renews, have it too.
+  const grant = db.prepare(`
+    UPDATE certificates
+    SET is_admin = 1
+    WHERE holder = (SELECT holder FROM certificates WHERE serial = :serial AND revoked_at IS NULL)`);
   const audit = prepareAudit(db);
   return {
     issueCertificate: prepareIssuance(db),
     revokeCertificate: prepareRevocation(db),
+    useCertificate: prepareFirstUse(db),
     removeExpiredCertificates: prepareRemoval(db),
     /** Makes the holder of a certificate an admin; false when there is none of that serial, or it is revoked. */
     grantAdmin: ({ serial, granted }: { serial: string; granted: AuditEvent }): boolean => {
-      const isGranted = grant.run({ serial }).changes === 1;
+      const isGranted = grant.run({ serial }).changes > 0;
       if (isGranted) audit(granted);
       return isGranted;
     },
   };
 }
 
-/** Decides first and writes after: of any number that race, exactly one is the admin's. */
+/** Decides first and writes after: of any number that race, exactly one is the admin's, and one spends an invitation. */
 function prepareIssuance(db: DatabaseSync): (issuance: Issuance) => IssueOutcome {
   const any = db.prepare('SELECT 1 FROM certificates LIMIT 1');
   const bySerial = db.prepare('SELECT 1 FROM certificates WHERE serial = :serial OR fingerprint = :fingerprint');
-  const byKey = db.prepare('SELECT 1 FROM certificates WHERE public_key_sha256 = :publicKeySha256');
+  const byKey = db.prepare(`
+    SELECT 1
+    FROM certificates
+    WHERE public_key_sha256 = :publicKeySha256
+      AND expires_at > :createdAt
+      AND holder IS NOT :issuedTo`);
+  const renewable = db.prepare(`
+    SELECT max(is_admin) AS isAdmin
+    FROM certificates
+    WHERE holder = :renews
+      AND revoked_at IS NULL
+      AND expires_at > :createdAt`);
   const insert = db.prepare(`
     INSERT INTO certificates
-      (serial, common_name, fingerprint, created_at, expires_at, issued_to, is_admin, public_key_sha256)
-    VALUES (:serial, :commonName, :fingerprint, :createdAt, :expiresAt, :issuedTo, :isAdmin, :publicKeySha256)`);
+      (serial, common_name, fingerprint, created_at, expires_at, issued_to, is_admin, public_key_sha256, holder,
+        is_unused)
+    VALUES (:serial, :commonName, :fingerprint, :createdAt, :expiresAt, :issuedTo, :isAdmin, :publicKeySha256, :holder,
+      :isUnused)`);
+  const replace = prepareReplacing(db, 'is_unused = 1');
+  const invitations = prepareInviting(db);
   const challenges = prepareSpending(db);
   const audit = prepareAudit(db);
-  return ({ certificate, spend: work, onlyFirst, issued, granted }) => {
-    const { serial, fingerprint, publicKeySha256 } = certificate;
+  return ({ certificate, spend: work, invitation, renews, onlyFirst, issued, granted }) => {
+    const { serial, fingerprint, publicKeySha256, createdAt, issuedTo } = certificate;
     const isFirst = any.get() === undefined;
     if (onlyFirst && !isFirst) return { refused: 'notFirst' };
-    const unpaid = work === null ? undefined : challenges.refusal(work, certificate.createdAt);
+    const unpaid = work === null ? undefined : challenges.refusal(work, createdAt);
     if (unpaid !== undefined) return unpaid;
+    if (invitation !== undefined && !invitations.isOpen(invitation, createdAt)) return { refused: 'invitationRequired' };
+    // An aggregate without rows is null.
+    const ofHolder = renews === undefined ? 0 : renewable.get({ renews, createdAt })?.['isAdmin'];
+    if (ofHolder === null) return { refused: 'certificateRevoked' };
     if (bySerial.get({ serial, fingerprint }) !== undefined) return { refused: 'serialTaken' };
-    if (byKey.get({ publicKeySha256 }) !== undefined) return { refused: 'keyReused' };
+    if (byKey.get({ publicKeySha256, createdAt, issuedTo }) !== undefined) return { refused: 'keyReused' };
     if (work !== null) challenges.spend(work);
-    insert.run({ ...certificate, isAdmin: isFirst ? 1 : 0 });
-    audit(issued);
-    if (isFirst) audit(granted);
-    return { refused: null, isAdmin: isFirst };
+    if (invitation !== undefined) invitations.spend(invitation);
+    const replaced = renews === undefined ? [] : replace({ holder: renews, serial, nowSeconds: createdAt, by: issued });
+    const isAdmin = isFirst || ofHolder === 1;
+    const holder = renews ?? fingerprint;
+    insert.run({ ...certificate, holder, isAdmin: isAdmin ? 1 : 0, isUnused: renews === undefined ? 0 : 1 });
+    const events = isFirst ? [issued, granted] : [issued];
+    for (const event of events) audit(event);
+    return { refused: null, isAdmin, audited: [...replaced, ...events] };
   };
+}
+
+export interface Replacement {
+  readonly holder: string;
+  /** The one that stays. */
+  readonly serial: string;
+  readonly nowSeconds: number;
+  /** Who caused it, as in this event. */
+  readonly by: Pick<AuditEvent, 'time' | 'clientId' | 'clientIp'>;
+}
+
+/** Revokes the others of a holder as superseded, as far as the condition has them; the entries that were written. */
+function prepareReplacing(db: DatabaseSync, condition: string): (replacement: Replacement) => readonly AuditEvent[] {
+  const revoke = db.prepare(`
+    UPDATE certificates
+    SET revoked_at = :nowSeconds, revocation_reason = 'superseded'
+    WHERE holder = :holder
+      AND serial <> :serial
+      AND revoked_at IS NULL
+      AND ${condition}
+    RETURNING serial, fingerprint`);
+  const audit = prepareAudit(db);
+  return ({ holder, serial, nowSeconds, by: { time, clientId, clientIp } }) => {
+    return revoke.all({ holder, serial, nowSeconds }).map((row) => {
+      const details = { serial: String(row['serial']), fingerprint: String(row['fingerprint']), reason: 'superseded' };
+      const event = { time, event: 'cert_revoked', outcome: 'success' as const, clientId, clientIp, details };
+      audit(event);
+      return event;
+    });
+  };
+}
+
+/** When a renewed certificate is presented for the first time, it takes the place of what its holder had before. */
+function prepareFirstUse(db: DatabaseSync): (use: Replacement) => readonly AuditEvent[] {
+  const first = db.prepare(`
+    UPDATE certificates
+    SET is_unused = 0
+    WHERE serial = :serial
+      AND is_unused = 1
+      AND revoked_at IS NULL`);
+  const replace = prepareReplacing(db, 'true');
+  return (use) => (first.run({ serial: use.serial }).changes === 1 ? replace(use) : []);
 }
 
 export interface Revocation {
@@ -71,14 +142,18 @@ function prepareRevocation(db: DatabaseSync): (revocation: Revocation) => Revoke
     SET revoked_at = :nowSeconds, revocation_reason = :reason
     WHERE serial = :serial
       AND revoked_at IS NULL`);
-  const exists = db.prepare('SELECT 1 FROM certificates WHERE serial = :serial');
+  const holderOf = db.prepare('SELECT holder FROM certificates WHERE serial = :serial');
   const audit = prepareAudit(db);
+  // Whoever has stolen a key can renew with it: what was not used yet goes with the certificate that it renews.
+  const replace = prepareReplacing(db, 'is_unused = 1');
   return ({ serial, nowSeconds, reason, revoked }) => {
+    const holder = holderOf.get({ serial })?.['holder'];
     if (revoke.run({ serial, nowSeconds, reason }).changes === 1) {
       audit(revoked);
-      return { refused: null };
+      const replaced = replace({ holder: String(holder), serial, nowSeconds, by: revoked });
+      return { refused: null, audited: [revoked, ...replaced] };
     }
-    return { refused: exists.get({ serial }) === undefined ? 'certificateNotFound' : 'certificateRevoked' };
+    return { refused: holder === undefined ? 'certificateNotFound' : 'certificateRevoked' };
   };
 }
 
@@ -108,8 +183,8 @@ function prepareRemoval(db: DatabaseSync) {
     WHERE serial = :serial
       AND (revoked_at IS NULL
         OR NOT EXISTS (SELECT 1 FROM crl WHERE this_update <= max(certificates.expires_at, certificates.revoked_at)))
-      AND NOT EXISTS (SELECT 1 FROM pastes WHERE owner = certificates.fingerprint)
-      AND NOT EXISTS (SELECT 1 FROM certificates AS obtained WHERE obtained.issued_to = certificates.fingerprint)`);
+      AND NOT EXISTS (SELECT 1 FROM pastes WHERE owner = certificates.holder)
+      AND NOT EXISTS (SELECT 1 FROM certificates AS obtained WHERE obtained.issued_to = certificates.holder)`);
   return ({ untilSeconds, after, limit }: RemovalStep): { removed: number; last: CertificatePlace | null } => {
     const place = after ?? { expiresAt: Number.MIN_SAFE_INTEGER, serial: '' };
     const looked = expired.all({ ...place, untilSeconds, limit }) as unknown as CertificatePlace[];
@@ -152,27 +227,27 @@ export function certificateLookups(db: DatabaseSync) {
   };
 }
 
-/** A page of the certificates that a fingerprint obtained, and the one that it is of. */
-function prepareListOf(db: DatabaseSync): (fingerprint: string, page: Page) => Listed<Certificate> {
-  // Found in the index first, so that what is skipped is never read.
+/** A page of the certificates that a holder obtained, and of those that are the holder's. */
+function prepareListOf(db: DatabaseSync): (holder: string, page: Page) => Listed<Certificate> {
+  // Found in the indexes first, so that what is skipped is never read.
   const select = db.prepare(`
     SELECT ${CERTIFICATE_COLUMNS}
     FROM certificates
     WHERE serial IN (
       SELECT serial FROM (
-        SELECT created_at, serial FROM certificates WHERE issued_to = :fingerprint AND fingerprint <> :fingerprint
+        SELECT created_at, serial FROM certificates WHERE issued_to = :holder AND holder <> :holder
         UNION ALL
-        SELECT created_at, serial FROM certificates WHERE fingerprint = :fingerprint
+        SELECT created_at, serial FROM certificates WHERE holder = :holder
         ORDER BY created_at DESC, serial
         LIMIT :limit OFFSET :offset))
     ORDER BY created_at DESC, serial`);
   const count = db.prepare(`
     SELECT
-      (SELECT count(*) FROM certificates WHERE issued_to = :fingerprint AND fingerprint <> :fingerprint) +
-      (SELECT count(*) FROM certificates WHERE fingerprint = :fingerprint) AS total`);
-  return (fingerprint, page) => ({
-    items: select.all({ fingerprint, ...page }).map((row) => fromCertificateRow(row)!),
-    total: Number(count.get({ fingerprint })?.['total']),
+      (SELECT count(*) FROM certificates WHERE issued_to = :holder AND holder <> :holder) +
+      (SELECT count(*) FROM certificates WHERE holder = :holder) AS total`);
+  return (holder, page) => ({
+    items: select.all({ holder, ...page }).map((row) => fromCertificateRow(row)!),
+    total: Number(count.get({ holder })?.['total']),
   });
 }
 
@@ -199,7 +274,7 @@ function prepareRememberedFind(db: DatabaseSync): (fingerprint: string) => Certi
 
 /** SQLite has no booleans. */
 function fromCertificateRow(row: Record<string, unknown> | undefined): Certificate | undefined {
-  return row && ({ ...row, isAdmin: row['isAdmin'] === 1 } as unknown as Certificate);
+  return row && ({ ...row, isAdmin: row['isAdmin'] === 1, isUnused: row['isUnused'] === 1 } as unknown as Certificate);
 }
 
 // The certificate authority and its revocation list: a single row each.

@@ -5,11 +5,12 @@ import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Log } from '../core/events.ts';
 import type { Awaitable, Clock } from '../core/time.ts';
-import { authorityLookups, certificateLookups, type Revocation } from './certificates.ts';
+import { authorityLookups, certificateLookups, type Replacement, type Revocation } from './certificates.ts';
 import { createContentStore, HotPastes, READ_ALONG_BYTES, Touches } from './content.ts';
 import {
   createFile, type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, lockDatabase, openReading, refuseOtherFiles,
 } from './database.ts';
+import { governingLookups, type NewBan, type NewInvitation } from './governing.ts';
 import { type Change, pasteListLookups, pasteLookups } from './pastes.ts';
 import { auditLookups, contentLookups, recordLookups } from './records.ts';
 import { MIGRATIONS } from './schema.ts';
@@ -80,6 +81,7 @@ function createStore(parts: Parts) {
     contents,
     certificates: createCertificateStore(reader, writer),
     authority: createAuthorityStore(reader, writer),
+    governing: createGoverningStore(reader, writer),
     audit: {
       /** For events that change nothing else; those that do are recorded with what they record. */
       record: (event: AuditEvent) => writer.run('recordAudit', event),
@@ -161,8 +163,8 @@ function createPasteStore(parts: Parts) {
       const update = { id, owner, changes: { ...changes, content }, terms };
       return changePaste(parts, id, () => writer.run('updatePaste', update, content?.content?.length ?? 0));
     },
-    /** Removes a paste that `by` owns; anyone's with `asAdmin`, and then with this entry in the audit log. */
-    remove: (id: string, by: string, nowSeconds: number, asAdmin: AuditEvent | null) => (
+    /** Removes a paste that `by` owns, for null one without owner; anyone's with `asAdmin`, and then with this entry in the audit log. */
+    remove: (id: string, by: string | null, nowSeconds: number, asAdmin: AuditEvent | null) => (
       changePaste(parts, id, () => writer.run('deletePaste', { id, by, nowSeconds, asAdmin }))
     ),
     /** True for exactly one of any number of callers, and only with the password hash that was checked. */
@@ -221,6 +223,7 @@ export function createCertificateStore(reader: Reader, writer: Writer) {
     countByStatus: async (nowSeconds: number) => reader.countCertificates(nowSeconds),
     issue: (issuance: Issuance) => writer.run('issueCertificate', issuance),
     revoke: (revocation: Revocation) => writer.run('revokeCertificate', revocation),
+    use: (use: Replacement) => writer.run('useCertificate', use),
     removeExpired: (untilSeconds: number, after: CertificatePlace | null, limit: number) => (
       writer.run('removeExpiredCertificates', { untilSeconds, after, limit })
     ),
@@ -238,6 +241,18 @@ export function createAuthorityStore(reader: Reader, writer: Writer) {
   };
 }
 
+export function createGoverningStore(reader: Reader, writer: Writer) {
+  return {
+    isInvitationOpen: async (codeSha256: Uint8Array, nowSeconds: number) => reader.isInvitationOpen(codeSha256, nowSeconds),
+    listInvitations: async () => reader.listInvitations(),
+    createInvitation: (invitation: NewInvitation) => writer.run('createInvitation', invitation),
+    withdrawInvitation: (id: number) => writer.run('withdrawInvitation', id),
+    listBans: async () => reader.listBans(),
+    ban: (ban: NewBan) => writer.run('banContent', ban),
+    unban: (sha256: Uint8Array) => writer.run('unbanContent', sha256),
+  };
+}
+
 type Reader = ReturnType<typeof prepareLookups> & { close(): void };
 
 export function prepareLookups(db: DatabaseSync) {
@@ -249,6 +264,7 @@ export function prepareLookups(db: DatabaseSync) {
     ...recordLookups(db),
     ...certificateLookups(db),
     ...authorityLookups(db),
+    ...governingLookups(db),
   };
 }
 

@@ -3,6 +3,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { compactBytes } from '../core/content.ts';
+import { prepareBanned } from './governing.ts';
 import { prepareAudit, prepareSpending, prepareSubmissions, prepareUsage } from './records.ts';
 import {
   type AuditEvent, type CreationOutcome, type CreationTerms, type DeletionOutcome, exceedsQuota, type Listed,
@@ -98,22 +99,33 @@ function prepareCreation(db: DatabaseSync) {
   };
 }
 
-type StoredContent = Pick<NewPaste, 'sha256' | 'contentId'>;
+type StoredContent = Pick<NewPaste, 'sha256' | 'contentId' | 'owner'>;
 
-/** What storing content depends on, for creating and updating alike: the duplicate throttle and the quota. */
+const OWNER_FULL = { hint: 'your pastes take as much as one owner may store: delete some, or wait until they expire' };
+
+/** What storing content depends on, for creating and updating alike: bans, the duplicate throttle and the quotas. */
 function prepareStorageRules(db: DatabaseSync) {
   const submissions = prepareSubmissions(db);
   const usage = prepareUsage(db);
+  const isBanned = prepareBanned(db);
+  const bytesOf = db.prepare('SELECT bytes FROM owners WHERE owner = :owner');
   return {
     /** Why so much more content, in chunks that are written already or in its row, can't be stored. */
     refusal(content: StoredContent, contentBytes: number, terms: UpdateTerms): Refused<StorageRefusal> | undefined {
-      const { duplicates, maxStoredBytes, nowSeconds } = terms;
-      const repeated = duplicates === null ? undefined : submissions.refusal(content.sha256, nowSeconds, duplicates);
-      if (repeated !== undefined || maxStoredBytes === null) return repeated;
-      const more = { contentBytes, unwrittenBytes: content.contentId === null ? contentBytes : 0 };
+      const { sha256, contentId, owner } = content;
+      const { duplicates, maxStoredBytes, maxOwnerBytes, nowSeconds } = terms;
+      if (isBanned(sha256)) return { refused: 'contentRefused' };
+      const repeated = duplicates === null ? undefined : submissions.refusal(sha256, nowSeconds, duplicates);
+      if (repeated !== undefined) return repeated;
+      if (owner !== null && maxOwnerBytes !== null) {
+        const stored = Number(bytesOf.get({ owner })?.['bytes'] ?? 0);
+        if (stored + contentBytes > maxOwnerBytes) return { refused: 'storageFull', fields: OWNER_FULL };
+      }
+      if (maxStoredBytes === null) return undefined;
+      const more = { contentBytes, unwrittenBytes: contentId === null ? contentBytes : 0 };
       return exceedsQuota(usage(), maxStoredBytes, more) ? { refused: 'storageFull' } : undefined;
     },
-    record({ sha256 }: StoredContent, { duplicates, nowSeconds }: UpdateTerms): void {
+    record({ sha256 }: Pick<StoredContent, 'sha256'>, { duplicates, nowSeconds }: UpdateTerms): void {
       if (duplicates !== null) submissions.record(sha256, nowSeconds);
     },
   };
@@ -206,7 +218,7 @@ function prepareUpdate(db: DatabaseSync) {
     if (before === undefined) return unchanged({ refused: 'pasteNotFound' });
     if (before.owner !== owner) return unchanged({ refused: 'permissionDenied' });
     if (before.burnAfterRead) return unchanged({ refused: 'burnNotUpdatable' });
-    const refused = content && storage.refusal(content, content.size - before.size, terms);
+    const refused = content && storage.refusal({ ...content, owner }, content.size - before.size, terms);
     if (refused !== undefined) return unchanged(refused);
     if (content !== undefined) storage.record(content, terms);
     const orphanedContentIds = write(before, changes);
@@ -252,7 +264,8 @@ function prepareUpdateWriting(db: DatabaseSync): (before: Paste, changes: PasteC
 
 interface PasteDeletion {
   readonly id: string;
-  readonly by: string;
+  /** null for who has shown a token of a paste without owner. */
+  readonly by: string | null;
   readonly nowSeconds: number;
   /** Recorded when the paste is another's; null for who may delete nothing but their own. */
   readonly asAdmin: AuditEvent | null;

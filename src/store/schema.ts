@@ -153,6 +153,52 @@ export const MIGRATIONS: readonly Migration[] = [
       END`,
     ],
   },
+  {
+    purpose: 'invitations, refused content, renewed certificates, what each owner stores, what the operator removed',
+    statements: [
+      `CREATE TABLE invitations (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        code_sha256 BLOB NOT NULL UNIQUE CHECK (length(code_sha256) = 32),
+        note TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL,
+        uses_left INTEGER NOT NULL CHECK (uses_left >= 0)
+      ) STRICT`,
+      `CREATE TABLE bans (
+        sha256 BLOB NOT NULL PRIMARY KEY CHECK (length(sha256) = 32),
+        note TEXT NOT NULL,
+        created_at INTEGER NOT NULL
+      ) STRICT, WITHOUT ROWID`,
+      // The first fingerprint of a chain of renewals: pastes and certificates are owned by it.
+      'ALTER TABLE certificates ADD COLUMN holder TEXT',
+      'UPDATE certificates SET holder = fingerprint',
+      'DROP INDEX certificates_by_requester',
+      `CREATE INDEX certificates_by_requester ON certificates (issued_to, created_at DESC, serial, holder)
+        WHERE issued_to IS NOT NULL`,
+      'CREATE INDEX certificates_by_holder ON certificates (holder, created_at DESC, serial)',
+      // Renewed, and not presented yet: what it is to replace is still valid.
+      'ALTER TABLE certificates ADD COLUMN is_unused INTEGER NOT NULL DEFAULT 0 CHECK (is_unused IN (0, 1))',
+      // A key may be certified again for its holder.
+      'DROP INDEX certificates_by_key',
+      'CREATE INDEX certificates_by_key ON certificates (public_key_sha256)',
+      'CREATE TABLE owners (owner TEXT NOT NULL PRIMARY KEY, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID',
+      'INSERT INTO owners (owner, bytes) SELECT owner, sum(size) FROM pastes WHERE owner IS NOT NULL GROUP BY owner',
+      `CREATE TRIGGER owners_of_new AFTER INSERT ON pastes WHEN new.owner IS NOT NULL BEGIN
+        INSERT INTO owners (owner, bytes) VALUES (new.owner, new.size)
+        ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
+      END`,
+      `CREATE TRIGGER owners_of_removed AFTER DELETE ON pastes WHEN old.owner IS NOT NULL BEGIN
+        UPDATE owners SET bytes = bytes - old.size WHERE owner = old.owner;
+        DELETE FROM owners WHERE owner = old.owner AND bytes = 0;
+      END`,
+      `CREATE TRIGGER owners_of_changed AFTER UPDATE OF size ON pastes WHEN new.owner IS NOT NULL BEGIN
+        UPDATE owners SET bytes = bytes - old.size + new.size WHERE owner = new.owner;
+      END`,
+      // Pastes that another process than the service has removed: the service keeps pastes in memory.
+      'CREATE TABLE removals (count INTEGER NOT NULL) STRICT',
+      'INSERT INTO removals (count) VALUES (0)',
+    ],
+  },
 ];
 
 /** Whose a database says it is, 0 when it says nothing, and how many migrations it has seen. */

@@ -77,6 +77,8 @@ export interface CreationTerms {
   readonly duplicates: DuplicateLimit | null;
   /** The quota, see exceedsQuota. */
   readonly maxStoredBytes: number | null;
+  /** For all content of one owner. */
+  readonly maxOwnerBytes: number | null;
 }
 
 export interface UpdateTerms extends Omit<CreationTerms, 'spend'> {
@@ -91,7 +93,7 @@ export type Refused<Name extends string = RefusalName> = Name extends string
 export type Done<Answer = object> = Answer & { readonly refused: null };
 
 export type SpendingRefusal = 'powAlreadyUsed' | 'powExpired';
-export type StorageRefusal = 'duplicateContent' | 'storageFull';
+export type StorageRefusal = 'contentRefused' | 'duplicateContent' | 'storageFull';
 export type CreationOutcome = Done | Refused<SpendingRefusal | StorageRefusal>;
 export type UpdateOutcome =
   | Done<{ readonly paste: Paste }>
@@ -100,11 +102,13 @@ export type UpdateOutcome =
 export type DeletionOutcome =
   | Done<{ readonly audited: AuditEvent | null }>
   | Refused<'pasteNotFound' | 'permissionDenied'>;
-/** `notFirst` and `serialTaken` are no refusals to a client: authority/issuing.ts deals with them. */
+/** `audited`: the entries that were written. `notFirst` and `serialTaken` are no refusals to a client: authority/issuing.ts deals with them. */
 export type IssueOutcome =
-  | Done<{ readonly isAdmin: boolean }>
-  | Refused<SpendingRefusal | 'keyReused' | 'notFirst' | 'serialTaken'>;
-export type RevokeOutcome = Done | Refused<'certificateNotFound' | 'certificateRevoked'>;
+  | Done<{ readonly isAdmin: boolean; readonly audited: readonly AuditEvent[] }>
+  | Refused<SpendingRefusal | 'invitationRequired' | 'certificateRevoked' | 'keyReused' | 'notFirst' | 'serialTaken'>;
+export type RevokeOutcome =
+  | Done<{ readonly audited: readonly AuditEvent[] }>
+  | Refused<'certificateNotFound' | 'certificateRevoked'>;
 
 /** How many pastes there are, expired ones that have not been removed included, and the `bytes` of their content. */
 export interface StoredUsage {
@@ -198,10 +202,15 @@ export interface Certificate {
   readonly isAdmin: boolean;
   readonly revokedAt: number | null;
   readonly revocationReason: string | null;
+  /** The first fingerprint of its chain of renewals: what its holder owns is owned by that. */
+  readonly holder: string;
+  /** It renews another, and was not presented yet: until it is, the other one is valid as well. */
+  readonly isUnused: boolean;
 }
 
-export interface NewCertificate extends Omit<Certificate, 'isAdmin' | 'revokedAt' | 'revocationReason'> {
-  /** 32 bytes: SHA-256 of its SubjectPublicKeyInfo. A key is certified once. */
+export interface NewCertificate
+  extends Omit<Certificate, 'isAdmin' | 'revokedAt' | 'revocationReason' | 'holder' | 'isUnused'> {
+  /** 32 bytes: SHA-256 of its SubjectPublicKeyInfo. While it is valid the key is certified for its holder only. */
   readonly publicKeySha256: Uint8Array;
 }
 
@@ -209,11 +218,31 @@ export interface NewCertificate extends Omit<Certificate, 'isAdmin' | 'revokedAt
 export interface Issuance {
   readonly certificate: NewCertificate;
   readonly spend: SpentChallenge | null;
+  /** SHA-256 of the code of an invitation, to be spent. */
+  readonly invitation?: Uint8Array | undefined;
+  /** The holder whose certificate this one is to replace. */
+  readonly renews?: string | undefined;
   /** Records it only when no certificate was ever issued before. */
   readonly onlyFirst?: boolean;
   readonly issued: AuditEvent;
   /** Recorded as well when the certificate is the first one ever, and so the admin's. */
   readonly granted: AuditEvent;
+}
+
+/** An invitation to register; its code is kept as a digest. Times are Unix seconds. */
+export interface Invitation {
+  readonly id: number;
+  readonly note: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly usesLeft: number;
+}
+
+/** Content that nobody may store: by its SHA-256, 64 lowercase hex digits. */
+export interface Ban {
+  readonly sha256: string;
+  readonly note: string;
+  readonly createdAt: number;
 }
 
 /** Where a certificate is in the order of their ends. */

@@ -3,6 +3,7 @@
 // row by a trigger, `storeUnavailable` a damaged file.
 
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
@@ -134,6 +135,11 @@ const REACHED: Readonly<Record<RefusalName, Reach>> = {
   },
   burnNotUpdatable: aboutPaste('PUT', '', { body: 'x', headers: AS_OWNER }, { 'X-Burn-After-Read': '1' }),
   nothingToUpdate: aboutPaste('PUT', '', { headers: AS_OWNER }),
+  contentRefused: async (stage) => {
+    const app = await stage.app('whole');
+    changeDatabase(app, `INSERT INTO bans VALUES (x'${createHash('sha256').update('refused').digest('hex')}', '', 0)`);
+    return send(stage, app, 'POST /', { body: 'refused' });
+  },
   expiryInvalid: aboutPaste('PUT', '', { headers: { ...AS_OWNER, 'X-Expiry': 'soon' } }),
 
   identityRequired: by('whole', 'GET /pastes'),
@@ -165,6 +171,7 @@ const REACHED: Readonly<Record<RefusalName, Reach>> = {
   bundleProfileInvalid: by('whole', 'POST /register', { body: '{"p12_profile": "x"}', headers: JSON_TYPE }),
   bundlePasswordInvalid: by('whole', 'POST /register', { body: '{"p12_password": ""}', headers: JSON_TYPE }),
   authorityPasswordMissing: by('limited', 'POST /pki/ca'),
+  invitationRequired: by('whole', 'POST /register', { headers: { 'X-Invite': 'unknown' } }),
   issuanceFailed: async (stage) => {
     const app = await stage.app('working');
     assert.equal((await app.request('/pki/ca', { method: 'POST' })).status, 201);

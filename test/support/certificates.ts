@@ -21,15 +21,19 @@ export function presenting(fingerprint: string): Record<string, string> {
 }
 
 const INSERT = `
-  INSERT INTO certificates (serial, common_name, fingerprint, created_at, expires_at, issued_to, is_admin, revoked_at)
-  VALUES (:serial, :commonName, :fingerprint, :createdAt, :expiresAt, :issuedTo, :isAdmin, :revokedAt)`;
+  INSERT INTO certificates (serial, common_name, fingerprint, created_at, expires_at, issued_to, is_admin, revoked_at,
+    holder, is_unused)
+  VALUES (:serial, :commonName, :fingerprint, :createdAt, :expiresAt, :issuedTo, :isAdmin, :revokedAt, :holder, :isUnused)`;
 
 function newRow(given: Partial<CertificateRow>): CertificateRow {
+  const fingerprint = given.fingerprint ?? newFingerprint();
   return {
     // As crypto/serial.ts makes them: the first digit is 4 to 7.
     serial: `4${randomBytes(16).toString('hex').slice(1)}`,
     commonName: 'alice',
-    fingerprint: newFingerprint(),
+    fingerprint,
+    holder: fingerprint,
+    isUnused: false,
     createdAt: ISSUED_AT,
     expiresAt: ISSUED_AT + 365 * 86_400,
     issuedTo: null,
@@ -40,7 +44,7 @@ function newRow(given: Partial<CertificateRow>): CertificateRow {
 }
 
 function paramsOf(row: CertificateRow): Record<string, string | number | null> {
-  return { ...row, isAdmin: row.isAdmin ? 1 : 0 };
+  return { ...row, isAdmin: row.isAdmin ? 1 : 0, isUnused: row.isUnused ? 1 : 0 };
 }
 
 /** Inserts a certificate: a trusted client's, valid for a year from the movable clock's start, unless `given` says otherwise. */

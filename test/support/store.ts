@@ -21,7 +21,7 @@ export const CREATED_AT = 1_769_860_800;
 export const EXPIRES_AT = CREATED_AT + 3600;
 
 /** Stores without any condition. */
-export const NO_TERMS: CreationTerms = { spend: null, duplicates: null, maxStoredBytes: null };
+export const NO_TERMS: CreationTerms = { spend: null, duplicates: null, maxStoredBytes: null, maxOwnerBytes: null };
 
 export interface TestStore {
   readonly folder: string;

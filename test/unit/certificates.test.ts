@@ -13,7 +13,7 @@ import { randomBytes } from '../../src/crypto/digest.ts';
 import { createAudit } from '../../src/pastes/identity.ts';
 import type { Store } from '../../src/store/open.ts';
 import {
-  type Certificate, type Issuance, type IssueOutcome, type RevokeOutcome, StoreError,
+  type AuditEvent, type Certificate, type Issuance, type IssueOutcome, type RevokeOutcome, StoreError,
 } from '../../src/store/store.ts';
 import { makeTestAuthority } from '../support/authority.ts';
 import { movableClock } from '../support/clock.ts';
@@ -22,6 +22,9 @@ import { testConfig } from '../support/test-config.ts';
 
 const HOLDER = 'a'.repeat(40);
 const REQUESTER = { fingerprint: HOLDER, clientAddress: '192.0.2.1' };
+const REVOKED: AuditEvent = {
+  time: 0, event: 'cert_revoked', outcome: 'success', clientId: null, clientIp: null, details: {},
+};
 const CALLER: Caller = { tier: 'trusted', fingerprint: HOLDER };
 
 const CERTIFICATE: Certificate = {
@@ -34,6 +37,8 @@ const CERTIFICATE: Certificate = {
   isAdmin: false,
   revokedAt: null,
   revocationReason: null,
+  holder: HOLDER,
+  isUnused: false,
 };
 
 let authority: SigningAuthority;
@@ -90,14 +95,19 @@ const refused = (name: string) => (error: unknown): boolean => error instanceof 
 
 test('issue: a serial that is taken is drawn anew, five times in all', async () => {
   const lucky = certificatesOver({
-    issue: async (_, attempt) => (attempt < 5 ? { refused: 'serialTaken' } : { refused: null, isAdmin: true }),
+    issue: async ({ issued, granted }, attempt) => {
+      if (attempt < 5) return { refused: 'serialTaken' };
+      return { refused: null, isAdmin: true, audited: [issued, granted] };
+    },
   });
   const issued = await lucky.issue();
   assert.equal(new Set(lucky.serials).size, 5);
   assert.deepEqual([issued.serial, issued.isAdmin], [lucky.serials.at(-1), true]);
   assert.deepEqual(lucky.logged.map(({ event }) => event), ['cert_issued', 'admin_granted']);
 
-  const ordinary = certificatesOver({ issue: async () => ({ refused: null, isAdmin: false }) });
+  const ordinary = certificatesOver({
+    issue: async ({ issued }) => ({ refused: null, isAdmin: false, audited: [issued] }),
+  });
   assert.equal((await ordinary.issue()).isAdmin, false);
   assert.deepEqual(ordinary.logged.map(({ event }) => event), ['cert_issued']);
 
@@ -134,7 +144,7 @@ test('issue: a failure of the storage stays one; any other is logged and refused
 });
 
 test('revoke: what happened between finding and revoking is told', async () => {
-  const revoked = certificatesOver({ found: CERTIFICATE, revoke: { refused: null } });
+  const revoked = certificatesOver({ found: CERTIFICATE, revoke: { refused: null, audited: [REVOKED] } });
   await revoked.revoke();
   assert.deepEqual(revoked.logged.map(({ event }) => event), ['cert_revoked']);
   for (const name of ['certificateNotFound', 'certificateRevoked'] as const) {
@@ -151,5 +161,5 @@ test('revoke: what is revoked already is told to whoever presents a fingerprint,
   await assert.rejects(again.revoke(ANONYMOUS, null), refused('identityRequired'));
   await assert.rejects(certificatesOver({ found: CERTIFICATE }).revoke(ANONYMOUS), refused('identityRequired'));
   await assert.rejects(certificatesOver({}).revoke(ANONYMOUS), refused('identityRequired'));
-  await certificatesOver({ found: { ...CERTIFICATE, expiresAt: CREATED_AT }, revoke: { refused: null } }).revoke();
+  await certificatesOver({ found: { ...CERTIFICATE, expiresAt: CREATED_AT }, revoke: { refused: null, audited: [REVOKED] } }).revoke();
 });

@@ -23,6 +23,8 @@ const CERTIFICATE: Certificate = {
   isAdmin: false,
   revokedAt: null,
   revocationReason: null,
+  holder: FINGERPRINT,
+  isUnused: false,
 };
 
 /** An identity over one certificate, or none; `record` stands for the audit log. */

@@ -16,7 +16,7 @@ import {
 
 const OWNER = 'a'.repeat(40);
 const STRANGER = 'b'.repeat(40);
-const TERMS: UpdateTerms = { nowSeconds: CREATED_AT, duplicates: null, maxStoredBytes: null };
+const TERMS: UpdateTerms = { nowSeconds: CREATED_AT, duplicates: null, maxStoredBytes: null, maxOwnerBytes: null };
 const PAGE = { limit: 10, offset: 0 };
 const ANY_AUDIT = { event: null, outcome: null, clientId: null, after: 0, before: Infinity };
 

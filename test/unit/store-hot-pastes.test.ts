@@ -11,7 +11,7 @@ import {
   asFound, CREATED_AT, EXPIRES_AT, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, storePaste,
 } from '../support/store.ts';
 
-const TERMS: UpdateTerms = { duplicates: null, maxStoredBytes: null, nowSeconds: CREATED_AT };
+const TERMS: UpdateTerms = { duplicates: null, maxStoredBytes: null, maxOwnerBytes: null, nowSeconds: CREATED_AT };
 
 const foundPaste = (size: number, changes: Partial<NewPaste> = {}): PasteWithContent =>
   asFound(inlinePaste(patternedBytes(size), changes));
