@@ -26,7 +26,7 @@ const WORK = [
 ] as const;
 
 const CONTENT = [
-  'crossSite', 'headerRepeated', 'contentEncodingUnsupported', 'pasteTooLarge', 'rateLimited', 'noContent',
+  'crossSite', 'contentRefused', 'headerRepeated', 'contentEncodingUnsupported', 'pasteTooLarge', 'rateLimited', 'noContent',
   'jsonInvalid', 'bodyFragmented', 'passwordTooLong', 'pasteTooSmall', 'textRefused', 'entropyTooLow',
   'duplicateContent', 'passwordQueueFull',
   ...CALLER,
@@ -51,7 +51,7 @@ const SIGNING = [
 /** Beside the general ones. */
 export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>> = {
   index: [],
-  createPaste: [...WORK, ...CONTENT],
+  createPaste: ['identityRequired', 'permissionDenied', ...WORK, ...CONTENT],
   health: [],
   getChallenge: [],
   getClient: [],
@@ -59,7 +59,7 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
   listAudit: [...PAGE, ...CALLER],
   registrationChallenge: [],
   register: [
-    ...JSON_BODY, 'commonNameInvalid', 'bundleProfileInvalid', 'bundlePasswordInvalid', ...WORK,
+    ...JSON_BODY, 'commonNameInvalid', 'bundleProfileInvalid', 'bundlePasswordInvalid', 'invitationRequired', ...WORK,
     'authorityPasswordMissing', 'issuanceFailed', 'passwordQueueFull', ...CALLER,
   ],
   describePki: ['storeUnavailable'],

@@ -99,9 +99,9 @@ function networks(name: string, fallback: readonly string[], meaning: string) {
 }
 
 /** `name` is the environment variable; `unit` what a number counts, of all else the kind. */
-export type Setting = { readonly standIn?: string } & Readonly<
-  ReturnType<typeof integer | typeof decimal | typeof flag | typeof text | typeof choice | typeof secret | typeof networks>
->;
+export type Setting = { readonly standIn?: string } & Readonly<ReturnType<
+  typeof integer | typeof decimal | typeof flag | typeof text | typeof choice | typeof secret | typeof networks
+>>;
 
 export type SettingValue = Setting['fallback'];
 

@@ -127,10 +127,10 @@ export const list: Run = (terminal, given) =>
 export const revoke: Run = (terminal, given) =>
   inSession(terminal, async (session) => {
     const certificate = await findCertificate(session, given.operands[0]!);
-    const { serial, commonName, fingerprint } = certificate;
+    const { serial, commonName } = certificate;
     const reason = (given.values.get('--reason') ?? null) as RevocationReason | null;
     // The operator may do what the holder may.
-    const holder: Caller = { tier: 'trusted', fingerprint };
+    const holder: Caller = { tier: 'trusted', fingerprint: certificate.holder };
     await revokeCertificate(session, serial, { caller: holder, requester: OPERATOR }, reason);
     const text = `Revoked certificate ${serial} of ${commonName}.\n`;
     report(terminal.stdout, given, presentCertificate({ ...certificate, status: 'revoked' }), text);

@@ -37,7 +37,7 @@ export function certificateCommands(db: DatabaseSync) {
   };
 }
 
-/** Decides first and writes after: of any number that race, exactly one is the admin's, and one spends an invitation. */
+/** Decides first and writes after: whatever races, one certificate is the admin's, and no invitation is overdrawn. */
 function prepareIssuance(db: DatabaseSync): (issuance: Issuance) => IssueOutcome {
   const any = db.prepare('SELECT 1 FROM certificates LIMIT 1');
   const bySerial = db.prepare('SELECT 1 FROM certificates WHERE serial = :serial OR fingerprint = :fingerprint');
@@ -48,18 +48,19 @@ function prepareIssuance(db: DatabaseSync): (issuance: Issuance) => IssueOutcome
       AND expires_at > :createdAt
       AND holder IS NOT :issuedTo`);
   const renewable = db.prepare(`
-    SELECT max(is_admin) AS isAdmin
+    SELECT is_admin AS isAdmin, issued_to AS issuedTo
     FROM certificates
     WHERE holder = :renews
       AND revoked_at IS NULL
-      AND expires_at > :createdAt`);
+      AND expires_at > :createdAt
+    LIMIT 1`);
   const insert = db.prepare(`
     INSERT INTO certificates
       (serial, common_name, fingerprint, created_at, expires_at, issued_to, is_admin, public_key_sha256, holder,
         is_unused)
     VALUES (:serial, :commonName, :fingerprint, :createdAt, :expiresAt, :issuedTo, :isAdmin, :publicKeySha256, :holder,
       :isUnused)`);
-  const replace = prepareReplacing(db, 'is_unused = 1');
+  const replace = prepareReplacing(db, 'AND is_unused = 1');
   const invitations = prepareInviting(db);
   const challenges = prepareSpending(db);
   const audit = prepareAudit(db);
@@ -69,18 +70,19 @@ function prepareIssuance(db: DatabaseSync): (issuance: Issuance) => IssueOutcome
     if (onlyFirst && !isFirst) return { refused: 'notFirst' };
     const unpaid = work === null ? undefined : challenges.refusal(work, createdAt);
     if (unpaid !== undefined) return unpaid;
-    if (invitation !== undefined && !invitations.isOpen(invitation, createdAt)) return { refused: 'invitationRequired' };
-    // An aggregate without rows is null.
-    const ofHolder = renews === undefined ? 0 : renewable.get({ renews, createdAt })?.['isAdmin'];
-    if (ofHolder === null) return { refused: 'certificateRevoked' };
+    const isInvited = invitation === undefined || invitations.isOpen(invitation, createdAt);
+    if (!isInvited) return { refused: 'invitationRequired' };
+    const renewed = renews === undefined ? undefined : renewable.get({ renews, createdAt });
+    if (renews !== undefined && renewed === undefined) return { refused: 'certificateRevoked' };
     if (bySerial.get({ serial, fingerprint }) !== undefined) return { refused: 'serialTaken' };
     if (byKey.get({ publicKeySha256, createdAt, issuedTo }) !== undefined) return { refused: 'keyReused' };
     if (work !== null) challenges.spend(work);
     if (invitation !== undefined) invitations.spend(invitation);
-    const replaced = renews === undefined ? [] : replace({ holder: renews, serial, nowSeconds: createdAt, by: issued });
-    const isAdmin = isFirst || ofHolder === 1;
     const holder = renews ?? fingerprint;
-    insert.run({ ...certificate, holder, isAdmin: isAdmin ? 1 : 0, isUnused: renews === undefined ? 0 : 1 });
+    const replaced = replace({ holder, serial, nowSeconds: createdAt, by: issued }, 'superseded');
+    const isAdmin = isFirst || renewed?.['isAdmin'] === 1;
+    const ofRenewed = renewed && { isUnused: 1, issuedTo: renewed['issuedTo']! };
+    insert.run({ ...certificate, holder, isAdmin: isAdmin ? 1 : 0, isUnused: 0, ...ofRenewed });
     const events = isFirst ? [issued, granted] : [issued];
     for (const event of events) audit(event);
     return { refused: null, isAdmin, audited: [...replaced, ...events] };
@@ -96,20 +98,22 @@ export interface Replacement {
   readonly by: Pick<AuditEvent, 'time' | 'clientId' | 'clientIp'>;
 }
 
-/** Revokes the others of a holder as superseded, as far as the condition has them; the entries that were written. */
-function prepareReplacing(db: DatabaseSync, condition: string): (replacement: Replacement) => readonly AuditEvent[] {
+/** Revokes what its holder has beside it and could still use, as far as the condition has it; gives the entries. */
+function prepareReplacing(db: DatabaseSync, condition: string) {
   const revoke = db.prepare(`
     UPDATE certificates
-    SET revoked_at = :nowSeconds, revocation_reason = 'superseded'
+    SET revoked_at = :nowSeconds, revocation_reason = :reason
     WHERE holder = :holder
       AND serial <> :serial
       AND revoked_at IS NULL
-      AND ${condition}
+      AND expires_at > :nowSeconds
+      ${condition}
     RETURNING serial, fingerprint`);
   const audit = prepareAudit(db);
-  return ({ holder, serial, nowSeconds, by: { time, clientId, clientIp } }) => {
-    return revoke.all({ holder, serial, nowSeconds }).map((row) => {
-      const details = { serial: String(row['serial']), fingerprint: String(row['fingerprint']), reason: 'superseded' };
+  return ({ holder, serial, nowSeconds, by }: Replacement, reason: string | null): readonly AuditEvent[] => {
+    const { time, clientId, clientIp } = by;
+    return revoke.all({ holder, serial, nowSeconds, reason }).map((row) => {
+      const details = { serial: String(row['serial']), fingerprint: String(row['fingerprint']) };
       const event = { time, event: 'cert_revoked', outcome: 'success' as const, clientId, clientIp, details };
       audit(event);
       return event;
@@ -125,8 +129,8 @@ function prepareFirstUse(db: DatabaseSync): (use: Replacement) => readonly Audit
     WHERE serial = :serial
       AND is_unused = 1
       AND revoked_at IS NULL`);
-  const replace = prepareReplacing(db, 'true');
-  return (use) => (first.run({ serial: use.serial }).changes === 1 ? replace(use) : []);
+  const replace = prepareReplacing(db, '');
+  return (use) => (first.run({ serial: use.serial }).changes === 1 ? replace(use, 'superseded') : []);
 }
 
 export interface Revocation {
@@ -145,15 +149,14 @@ function prepareRevocation(db: DatabaseSync): (revocation: Revocation) => Revoke
   const holderOf = db.prepare('SELECT holder FROM certificates WHERE serial = :serial');
   const audit = prepareAudit(db);
   // Whoever has stolen a key can renew with it: what was not used yet goes with the certificate that it renews.
-  const replace = prepareReplacing(db, 'is_unused = 1');
+  const replace = prepareReplacing(db, 'AND is_unused = 1');
   return ({ serial, nowSeconds, reason, revoked }) => {
-    const holder = holderOf.get({ serial })?.['holder'];
-    if (revoke.run({ serial, nowSeconds, reason }).changes === 1) {
-      audit(revoked);
-      const replaced = replace({ holder: String(holder), serial, nowSeconds, by: revoked });
-      return { refused: null, audited: [revoked, ...replaced] };
-    }
-    return { refused: holder === undefined ? 'certificateNotFound' : 'certificateRevoked' };
+    const found = holderOf.get({ serial });
+    if (found === undefined) return { refused: 'certificateNotFound' };
+    if (revoke.run({ serial, nowSeconds, reason }).changes === 0) return { refused: 'certificateRevoked' };
+    audit(revoked);
+    const others = { holder: String(found['holder']), serial, nowSeconds, by: revoked };
+    return { refused: null, audited: [revoked, ...replace(others, reason)] };
   };
 }
 
@@ -166,8 +169,9 @@ interface RemovalStep {
 
 /**
  * Looks at `limit` certificates that had expired by then, and removes the ones that nothing refers to: no paste, no
- * certificate that was obtained with it, no list of revoked ones that must name it once more. Never an admin's: there
- * is a first certificate once. `last` is null when there are no more.
+ * certificate that was obtained with it or renews it (while it is on record its fingerprint is not anyone's), no list
+ * of revoked ones that must name it once more. Never an admin's: there is a first certificate once. `last` is null
+ * when there are no more.
  */
 function prepareRemoval(db: DatabaseSync) {
   const expired = db.prepare(`
@@ -184,7 +188,10 @@ function prepareRemoval(db: DatabaseSync) {
       AND (revoked_at IS NULL
         OR NOT EXISTS (SELECT 1 FROM crl WHERE this_update <= max(certificates.expires_at, certificates.revoked_at)))
       AND NOT EXISTS (SELECT 1 FROM pastes WHERE owner = certificates.holder)
-      AND NOT EXISTS (SELECT 1 FROM certificates AS obtained WHERE obtained.issued_to = certificates.holder)`);
+      AND NOT EXISTS (SELECT 1 FROM certificates AS obtained WHERE obtained.issued_to = certificates.holder)
+      AND NOT EXISTS (
+        SELECT 1 FROM certificates AS renewed
+        WHERE renewed.holder = certificates.fingerprint AND renewed.serial <> certificates.serial)`);
   return ({ untilSeconds, after, limit }: RemovalStep): { removed: number; last: CertificatePlace | null } => {
     const place = after ?? { expiresAt: Number.MIN_SAFE_INTEGER, serial: '' };
     const looked = expired.all({ ...place, untilSeconds, limit }) as unknown as CertificatePlace[];

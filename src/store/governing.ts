@@ -1,4 +1,4 @@
-// The SQL of what an operator decides: invitations to register, content that is refused, pastes that are removed by hand.
+// The SQL of what an operator decides: who is invited to register, and which content is refused.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { prepareAudit } from './records.ts';
@@ -45,7 +45,10 @@ export function governingLookups(db: DatabaseSync) {
     SELECT id, note, created_at AS createdAt, expires_at AS expiresAt, uses_left AS usesLeft
     FROM invitations
     ORDER BY id`);
-  const bans = db.prepare('SELECT lower(hex(sha256)) AS sha256, note, created_at AS createdAt FROM bans ORDER BY created_at');
+  const bans = db.prepare(`
+    SELECT lower(hex(sha256)) AS sha256, note, created_at AS createdAt
+    FROM bans
+    ORDER BY created_at, sha256`);
   return {
     listInvitations: () => invitations.all() as unknown as Invitation[],
     isInvitationOpen: prepareInviting(db).isOpen,

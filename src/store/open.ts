@@ -163,7 +163,10 @@ function createPasteStore(parts: Parts) {
       const update = { id, owner, changes: { ...changes, content }, terms };
       return changePaste(parts, id, () => writer.run('updatePaste', update, content?.content?.length ?? 0));
     },
-    /** Removes a paste that `by` owns, for null one without owner; anyone's with `asAdmin`, and then with this entry in the audit log. */
+    /**
+     * Removes a paste that `by` owns, for null one that nobody owns; anyone's with `asAdmin`, and then with this entry
+     * in the audit log.
+     */
     remove: (id: string, by: string | null, nowSeconds: number, asAdmin: AuditEvent | null) => (
       changePaste(parts, id, () => writer.run('deletePaste', { id, by, nowSeconds, asAdmin }))
     ),
@@ -243,7 +246,9 @@ export function createAuthorityStore(reader: Reader, writer: Writer) {
 
 export function createGoverningStore(reader: Reader, writer: Writer) {
   return {
-    isInvitationOpen: async (codeSha256: Uint8Array, nowSeconds: number) => reader.isInvitationOpen(codeSha256, nowSeconds),
+    isInvitationOpen: async (codeSha256: Uint8Array, nowSeconds: number) => (
+      reader.isInvitationOpen(codeSha256, nowSeconds)
+    ),
     listInvitations: async () => reader.listInvitations(),
     createInvitation: (invitation: NewInvitation) => writer.run('createInvitation', invitation),
     withdrawInvitation: (id: number) => writer.run('withdrawInvitation', id),

@@ -117,7 +117,8 @@ function prepareStorageRules(db: DatabaseSync) {
       if (isBanned(sha256)) return { refused: 'contentRefused' };
       const repeated = duplicates === null ? undefined : submissions.refusal(sha256, nowSeconds, duplicates);
       if (repeated !== undefined) return repeated;
-      if (owner !== null && maxOwnerBytes !== null) {
+      // Less than before is stored whatever the owner has: the limit may be newer than the pastes.
+      if (owner !== null && maxOwnerBytes !== null && contentBytes > 0) {
         const stored = Number(bytesOf.get({ owner })?.['bytes'] ?? 0);
         if (stored + contentBytes > maxOwnerBytes) return { refused: 'storageFull', fields: OWNER_FULL };
       }

@@ -102,7 +102,7 @@ export type UpdateOutcome =
 export type DeletionOutcome =
   | Done<{ readonly audited: AuditEvent | null }>
   | Refused<'pasteNotFound' | 'permissionDenied'>;
-/** `audited`: the entries that were written. `notFirst` and `serialTaken` are no refusals to a client: authority/issuing.ts deals with them. */
+/** `audited` are the entries that were written. `notFirst` and `serialTaken` are for authority/issuing.ts alone. */
 export type IssueOutcome =
   | Done<{ readonly isAdmin: boolean; readonly audited: readonly AuditEvent[] }>
   | Refused<SpendingRefusal | 'invitationRequired' | 'certificateRevoked' | 'keyReused' | 'notFirst' | 'serialTaken'>;
@@ -198,6 +198,7 @@ export interface Certificate {
   readonly createdAt: number;
   readonly expiresAt: number;
   /** Fingerprint of the requester; null when it was anonymous. */
+  /** Who obtained it; of a renewed one, who obtained what it renews. */
   readonly issuedTo: string | null;
   readonly isAdmin: boolean;
   readonly revokedAt: number | null;

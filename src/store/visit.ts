@@ -9,7 +9,9 @@ import {
   BALLAST_BYTES, createFile, type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, LOCK_WAIT_MS, lockDatabase,
   openAsIs, openReading, refuseOtherFiles, refuseStrange, requireDatabase, WAL_LIMIT_BYTES,
 } from './database.ts';
-import { createAuthorityStore, createCertificateStore, openReader, prepareLookups, type StoreOptions } from './open.ts';
+import {
+  createAuthorityStore, createCertificateStore, createGoverningStore, openReader, prepareLookups, type StoreOptions,
+} from './open.ts';
 import { APPLICATION_ID, MIGRATIONS, schemaVersionOf } from './schema.ts';
 import {
   asStoreError, type AuditFilter, DatabaseInUseError, describe, isDamage, type Page, primaryCodeOf, SQLITE,
@@ -55,6 +57,7 @@ function assemble(path: string, writer: Writer) {
   return {
     certificates: createCertificateStore(reader, writer),
     authority: createAuthorityStore(reader, writer),
+    governing: createGoverningStore(reader, writer),
     audit: { list: async (filter: AuditFilter, page: Page) => reader.listAudit(filter, page) },
     pastes: { usage: async () => reader.usage() },
     stats: { pastes: reader.countPastes, admins: reader.countAdmins, audit: reader.countAudit, files: reader.sizes },
@@ -113,15 +116,13 @@ function statsLookups(db: DatabaseSync, path: string) {
       (SELECT count(*) AS expired FROM pastes WHERE expires_at <= :nowSeconds),
       (SELECT count(*) AS owned FROM pastes WHERE owner IS NOT NULL),
       (SELECT count(*) AS trusted
-        FROM certificates
-        JOIN pastes ON pastes.owner = certificates.fingerprint
-        WHERE certificates.revoked_at IS NULL
-          AND certificates.expires_at > :nowSeconds),
+        FROM pastes
+        WHERE owner IN (SELECT holder FROM certificates WHERE revoked_at IS NULL AND expires_at > :nowSeconds)),
       (SELECT min(created_at) AS oldestCreatedAt FROM pastes),
       (SELECT max(created_at) AS newestCreatedAt FROM pastes)`);
   const countOptions = prepareOptionCount(db);
   const admins = db.prepare(`
-    SELECT count(*) AS admins
+    SELECT count(DISTINCT holder) AS admins
     FROM certificates
     WHERE is_admin = 1
       AND revoked_at IS NULL

@@ -77,7 +77,7 @@ function revokeElsewhere(t: TestContext, app: RunningApp, serial: string): void 
     time: nowSeconds, event: 'cert_revoked', outcome: 'success', clientId: null, clientIp: null, details: { serial },
   } as const;
   const outcome = certificateCommands(db).revokeCertificate({ serial, nowSeconds, reason: null, revoked });
-  assert.deepEqual(outcome, { refused: null });
+  assert.equal(outcome.refused, null);
 }
 
 test('POST /pki/revoke/{serial}: 401, 404, 403 and 200, then 409, also to the holder of what is revoked', async (t) => {

@@ -17,7 +17,7 @@ import { startMain } from '../support/main-process.ts';
 import { createAuthority, issue, PKI } from '../support/pki.ts';
 import { CREATED_AT, selectValue, strayChunks } from '../support/store.ts';
 import {
-  ADMIN, AUTHORITY, CHALLENGE_KEY, CLIENT, MADE_AT, OWNER, PASSWORD, PASTES, REVOKED, REVOKED_SERIAL, SPENT_NONCE,
+  ADMIN, AUTHORITY, BANNED, CHALLENGE_KEY, CLIENT, MADE_AT, OWNER, PASSWORD, PASTES, RENEWED, REVOKED, REVOKED_SERIAL, SPENT_NONCE,
 } from '../vectors/schema-rows.ts';
 import { placeVector, VECTOR_DIGESTS } from '../vectors/schema-vectors.ts';
 
@@ -75,6 +75,10 @@ function assertLaidOut({ version, path }: Upgraded): void {
   assert.equal(selectValue(path, 'SELECT count(*) FROM orphans'), 0);
   const counted = 'SELECT usage.pastes = count(*) AND usage.bytes = sum(size) FROM usage, pastes';
   assert.equal(selectValue(path, counted), 1, `schema ${version}: usage`);
+  const ofOwners = 'SELECT owner, sum(size) FROM pastes WHERE owner IS NOT NULL GROUP BY owner';
+  const other = `SELECT count(*) FROM (SELECT * FROM (${ofOwners}) EXCEPT SELECT owner, bytes FROM owners)`;
+  assert.equal(selectValue(path, other), 0, `schema ${version}: owners`);
+  assert.equal(selectValue(path, 'SELECT count(*) FROM certificates WHERE holder IS NULL'), 0);
 }
 
 async function assertServed({ app }: Upgraded): Promise<void> {
@@ -124,27 +128,40 @@ async function assertAbuseControls({ app, path }: Upgraded): Promise<void> {
 }
 
 /** What schema 3 brought. */
-async function assertIdentities({ app }: Upgraded): Promise<void> {
+async function assertIdentities({ app, version }: Upgraded): Promise<void> {
   const { entries } = await jsonOf(app, '/audit', ADMIN) as { entries: { time: string; event: string }[] };
   assert.equal(entries.find(({ event }) => event === 'cert_issued')?.time, '2026-01-31T11:00:00Z');
   assert.ok((await listed(app, '/pastes?all=1', ADMIN)).includes(PASTES.text.id));
   assert.equal((await app.request('/audit', { headers: presenting(CLIENT) })).status, 403);
   assert.equal((await app.request('/pastes', { headers: presenting(REVOKED) })).status, 401);
   const { certificates } = await jsonOf(app, '/pki/certs', ADMIN) as { certificates: { status: string }[] };
-  assert.deepEqual(certificates.map(({ status }) => status).sort(), ['revoked', 'valid', 'valid']);
+  const renewed = version >= 7 ? ['valid'] : [];
+  assert.deepEqual(certificates.map(({ status }) => status).sort(), ['revoked', 'valid', 'valid', ...renewed]);
 }
 
 /** What schema 4 brought: its authority still signs, and its list goes on. */
-async function assertAuthority({ app, path }: Upgraded): Promise<void> {
+async function assertAuthority({ app, path, version }: Upgraded): Promise<void> {
   const info = await (await app.request('/pki')).json() as Record<string, unknown>;
   assert.equal(info['fingerprint_sha1'], AUTHORITY.fingerprint);
   await issue(app, 'after the upgrade');
   const list = Buffer.from(await (await app.request('/pki/ca.crl')).arrayBuffer());
   assert.ok(list.includes(Buffer.from(REVOKED_SERIAL, 'hex')));
-  const revoke = await app.request(`/pki/revoke/4${'2'.repeat(31)}`, { method: 'POST', headers: presenting(CLIENT) });
+  const [digit, by] = version >= 7 ? [4, RENEWED] : [2, CLIENT];
+  const revoked = `/pki/revoke/4${String(digit).repeat(31)}`;
+  const revoke = await app.request(revoked, { method: 'POST', headers: presenting(by) });
   assert.equal(revoke.status, 200);
   assert.notDeepEqual(Buffer.from(await (await app.request('/pki/ca.crl')).arrayBuffer()), list);
   assert.equal(selectValue(path, 'SELECT number > 3 FROM crl'), 1);
+}
+
+/** What schema 7 brought: a renewed certificate takes the place of the one before, and bans hold. */
+async function assertGoverned({ app, path }: Upgraded): Promise<void> {
+  const banned = await app.request('/', { method: 'POST', body: BANNED });
+  assert.deepEqual([banned.status, await banned.json()], [403, { error: 'content refused' }]);
+  const open = 'SELECT count(*) FROM invitations WHERE uses_left = 2';
+  assert.equal(selectValue(path, open), 1);
+  assert.equal((await app.request('/pastes', { headers: presenting(RENEWED) })).status, 200);
+  assert.equal((await app.request('/pastes', { headers: presenting(CLIENT) })).status, 401);
 }
 
 for (const version of VERSIONS) {
@@ -155,6 +172,7 @@ for (const version of VERSIONS) {
     await assertOwned(found);
     if (version >= 2) await assertAbuseControls(found);
     if (version >= 3) await assertIdentities(found);
+    if (version >= 7) await assertGoverned(found);
     if (version >= 4) await assertAuthority(found);
     else await createAuthority(found.app);
     assertLaidOut(found);

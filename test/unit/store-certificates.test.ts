@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { certificateCommands, certificateLookups } from '../../src/store/certificates.ts';
 import type { Store } from '../../src/store/open.ts';
-import type { AuditEvent, CertificatePlace, Issuance, NewCertificate } from '../../src/store/store.ts';
+import type { AuditEvent, CertificatePlace, Issuance, IssueOutcome, NewCertificate } from '../../src/store/store.ts';
 import { openReading } from '../../src/store/database.ts';
 import {
   deleteCertificate, insertCertificate, newFingerprint, setAdmin, setRevoked,
@@ -33,6 +33,11 @@ function issuance(given: Partial<NewCertificate> = {}, spend: Issuance['spend'] 
   return { certificate, spend, issued: eventOf('cert_issued'), granted: eventOf('admin_granted') };
 }
 
+/** What was issued, and the events that were written. */
+function issued(isAdmin: boolean): IssueOutcome {
+  return { refused: null, isAdmin, audited: [eventOf('cert_issued'), ...(isAdmin ? [eventOf('admin_granted')] : [])] };
+}
+
 async function auditedIn(store: Store): Promise<string[]> {
   const filter = { event: null, outcome: null, clientId: null, after: 0, before: CREATED_AT + 1000 };
   return (await store.audit.list(filter, { limit: 100, offset: 0 })).items.map(({ event }) => event).toReversed();
@@ -50,7 +55,7 @@ test('issue: the first one ever is the admin\'s, of any number that race, and ne
   const [first] = (await store.certificates.listAll()).filter(({ isAdmin }) => isAdmin);
   const revoked = eventOf('cert_revoked');
   await store.certificates.revoke({ serial: first!.serial, nowSeconds: CREATED_AT, reason: null, revoked });
-  assert.deepEqual(await store.certificates.issue(issuance()), { refused: null, isAdmin: false });
+  assert.deepEqual(await store.certificates.issue(issuance()), issued(false));
 });
 
 test('issue: with onlyFirst only when there never was one, revoked ones included', async (t) => {
@@ -65,14 +70,14 @@ test('issue: with onlyFirst only when there never was one, revoked ones included
 test('issue: a serial, fingerprint or key that is taken, and work that was done before, have no effect', async (t) => {
   const { store, path } = await openTestStore(t);
   const first = issuance();
-  assert.deepEqual(await store.certificates.issue(first), { refused: null, isAdmin: true });
+  assert.deepEqual(await store.certificates.issue(first), issued(true));
   const { serial, fingerprint, publicKeySha256 } = first.certificate;
   const work = { nonce: 'a'.repeat(32), expiresAt: CREATED_AT + 100, spendableUntil: CREATED_AT + 200 };
   assert.deepEqual(await store.certificates.issue(issuance({ serial }, work)), { refused: 'serialTaken' });
   assert.deepEqual(await store.certificates.issue(issuance({ fingerprint }, work)), { refused: 'serialTaken' });
   assert.deepEqual(await store.certificates.issue(issuance({ publicKeySha256 }, work)), { refused: 'keyReused' });
   assert.equal(selectValue(path, 'SELECT count(*) FROM spent_challenges'), 0);
-  assert.deepEqual(await store.certificates.issue(issuance({}, work)), { refused: null, isAdmin: false });
+  assert.deepEqual(await store.certificates.issue(issuance({}, work)), issued(false));
   assert.deepEqual(await store.certificates.issue(issuance({}, work)), { refused: 'powAlreadyUsed' });
   const late = { ...work, nonce: 'b'.repeat(32), spendableUntil: CREATED_AT };
   assert.deepEqual(await store.certificates.issue(issuance({}, late)), { refused: 'powExpired' });
@@ -92,7 +97,9 @@ test('issue and find: every member comes back; an event that cannot be written k
   const made = issuance({ issuedTo: newFingerprint(), commonName: 'z\u00e9 \u{1f511}' });
   await store.certificates.issue(made);
   const { publicKeySha256: _, ...certificate } = made.certificate;
-  const expected = { ...certificate, isAdmin: true, revokedAt: null, revocationReason: null };
+  const expected = {
+    ...certificate, isAdmin: true, revokedAt: null, revocationReason: null, holder: certificate.fingerprint, isUnused: false,
+  };
   assert.deepEqual(await store.certificates.findByFingerprint(certificate.fingerprint), expected);
   assert.deepEqual(await store.certificates.findBySerial(certificate.serial), expected);
   assert.equal(await store.certificates.findBySerial('0'.repeat(32)), undefined);
@@ -241,7 +248,7 @@ test('removeExpired: what has expired and nothing refers to; never an admin\'s, 
   setOwner(path, owner.fingerprint, newFingerprint());
   assert.deepEqual((await removeAll(store, CREATED_AT)).left, ['admin', 'revoked admin', 'valid']);
   assert.deepEqual((await removeAll(store, CREATED_AT + 1)).left, ['admin', 'revoked admin']);
-  assert.deepEqual(await store.certificates.issue(issuance()), { refused: null, isAdmin: false });
+  assert.deepEqual(await store.certificates.issue(issuance()), issued(false));
 });
 
 test('removeExpired: a revoked one stays until a list has named it that began after its end', async (t) => {

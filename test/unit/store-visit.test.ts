@@ -48,14 +48,16 @@ test('visitStore: beside a server, each sees at once what the other has written'
   const { store, path } = await openTestStore(t);
   const visited = await visit(t, path);
   const { certificate, ...rest } = issuance();
-  assert.deepEqual(await store.certificates.issue({ certificate, ...rest }), { refused: null, isAdmin: true });
+  assert.deepEqual(await store.certificates.issue({ certificate, ...rest }), {
+    refused: null, isAdmin: true, audited: [event('cert_issued'), event('admin_granted')],
+  });
   assert.equal((await visited.certificates.findBySerial(certificate.serial))?.isAdmin, true);
 
   // Remembered by the server before the visitor changes it.
   assert.equal((await store.certificates.findByFingerprint(certificate.fingerprint))?.revokedAt, null);
   const { serial } = certificate;
   const revocation = { serial, nowSeconds: CREATED_AT, reason: null, revoked: event('cert_revoked') };
-  assert.deepEqual(await visited.certificates.revoke(revocation), { refused: null });
+  assert.deepEqual(await visited.certificates.revoke(revocation), { refused: null, audited: [event('cert_revoked')] });
   assert.equal((await store.certificates.findByFingerprint(certificate.fingerprint))?.revokedAt, CREATED_AT);
   const filter = { event: 'cert_revoked', outcome: null, clientId: null, after: 0, before: EXPIRES_AT };
   assert.equal((await visited.audit.list(filter, { limit: 1, offset: 0 })).total, 1);
@@ -87,7 +89,9 @@ test('visitStore: where nobody serves, makes the database, and a server can open
   const visited = await visitStore({ ...PARTS, path, ifMissing: 'create' });
   assert.equal(selectValue(path, 'PRAGMA user_version'), MIGRATIONS.length);
   const store = await openStore({ ...PARTS, path });
-  assert.deepEqual(await visited.certificates.issue(issuance()), { refused: null, isAdmin: true });
+  assert.deepEqual(await visited.certificates.issue(issuance()), {
+    refused: null, isAdmin: true, audited: [event('cert_issued'), event('admin_granted')],
+  });
   await visited.close();
   assert.equal((await store.certificates.listAll()).length, 1);
   await store.close();
@@ -133,5 +137,7 @@ test('certificates.issue: with onlyFirst, records the first certificate ever and
   assert.deepEqual(outcomes.map(({ refused }) => `${refused}`).sort(), [...Array<string>(7).fill('notFirst'), 'null']);
   assert.equal(selectValue(path, 'SELECT count(*) FROM certificates'), 1);
   assert.equal(selectValue(path, 'SELECT count(*) FROM audit'), 2);
-  assert.deepEqual(await store.certificates.issue(issuance()), { refused: null, isAdmin: false });
+  assert.deepEqual(await store.certificates.issue(issuance()), {
+    refused: null, isAdmin: false, audited: [event('cert_issued')],
+  });
 });

@@ -20,8 +20,14 @@ export const OWNER = fingerprint('owner');
 export const ADMIN = fingerprint('admin');
 export const CLIENT = fingerprint('client');
 export const REVOKED = fingerprint('revoked');
+/** Of the certificate that renews the client's, and was not presented yet. */
+export const RENEWED = fingerprint('renewed');
 
 export const PASSWORD = 'correct horse battery staple';
+
+/** The code of an invitation, and content that is refused. */
+export const INVITATION = 'abcdefghijklmnopqrstuvwxyz';
+export const BANNED = 'Content that is refused.\n';
 
 interface OldPaste {
   readonly id: string;
@@ -74,7 +80,7 @@ export const REVOKED_SERIAL = serial(3);
 
 /** For each schema version the rows of what it brought, on a database of that version or a later one. */
 export const ROWS: readonly ((db: DatabaseSync) => void)[] = [
-  insertPastes, insertAbuseControls, insertIdentities, insertAuthority, insertNothing, countRevocations,
+  insertPastes, insertAbuseControls, insertIdentities, insertAuthority, insertNothing, countRevocations, insertGoverning,
 ];
 
 function insertPastes(db: DatabaseSync): void {
@@ -148,4 +154,19 @@ function insertNothing(): void {}
 /** As the migration does where they were revoked before it. */
 function countRevocations(db: DatabaseSync): void {
   db.exec('UPDATE revocations SET count = (SELECT count(*) FROM certificates WHERE revoked_at IS NOT NULL)');
+}
+
+/** As the migration does with the certificates of before. */
+function insertGoverning(db: DatabaseSync): void {
+  db.exec('UPDATE certificates SET holder = fingerprint');
+  db.prepare(`
+    INSERT INTO invitations (code_sha256, note, created_at, expires_at, uses_left)
+    VALUES (?, 'for a colleague', ?, ?, 2)`)
+    .run(sha256(INVITATION), MADE_AT, MADE_AT + 30 * DAY_SECONDS);
+  db.prepare("INSERT INTO bans (sha256, note, created_at) VALUES (?, 'not here', ?)").run(sha256(BANNED), MADE_AT);
+  db.prepare(`
+    INSERT INTO certificates (serial, common_name, fingerprint, created_at, expires_at, issued_to, is_admin, revoked_at,
+      revocation_reason, public_key_sha256, holder, is_unused)
+    VALUES (?, 'client', ?, ?, ?, ?, 0, NULL, NULL, ?, ?, 1)`)
+    .run(serial(4), RENEWED, MADE_AT + 60, MADE_AT + 365 * DAY_SECONDS, ADMIN, sha256('another key'), CLIENT);
 }

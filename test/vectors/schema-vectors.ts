@@ -13,6 +13,7 @@ export const VECTOR_DIGESTS: readonly string[] = [
   'a8f4ad936e5e4ca760edb125bec2e31a944c1893d3d2175d56144e756b829e35',
   'a02b65929f078d05e03f877007fab4d31067016cb031da76dc2570f45a4fe6c3',
   'c0f2f818a1d64f8ae1d7c79952902f3887a92070e8ebca2fd99c400e2d19ee17',
+  'd4113c8bf7578c1736dbee46ac3d7e273ee7b850c86a738bb660cf03dc78d582',
 ];
 
 export function vectorUrl(version: number): URL {
