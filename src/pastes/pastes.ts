@@ -60,7 +60,8 @@ export async function createPaste(parts: Parts, submission: Submission) {
 /** Whom SERVICE_CREATE lets in; before any work is checked, so that nobody does it in vain. */
 function requireCreator({ createBy }: Config, caller: Caller): void {
   if (createBy === 'anyone') return;
-  const hint = 'only holders of a certificate of this service may store pastes: GET /register/challenge begins one';
+  const whose = createBy === 'trusted' ? 'a certificate of this service' : 'a client certificate';
+  const hint = `storing pastes here takes ${whose}: GET /register/challenge is how to get one`;
   if (caller.fingerprint === null) throw new Refusal('identityRequired', { hint });
   if (createBy === 'trusted' && !hasTrustedLimits(caller)) throw new Refusal('permissionDenied', { hint });
 }

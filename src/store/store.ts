@@ -197,8 +197,7 @@ export interface Certificate {
   readonly fingerprint: string;
   readonly createdAt: number;
   readonly expiresAt: number;
-  /** Fingerprint of the requester; null when it was anonymous. */
-  /** Who obtained it; of a renewed one, who obtained what it renews. */
+  /** Fingerprint of the requester, of a renewed one that of the first; null when it was anonymous. */
   readonly issuedTo: string | null;
   readonly isAdmin: boolean;
   readonly revokedAt: number | null;

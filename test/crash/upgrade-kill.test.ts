@@ -122,6 +122,9 @@ function assertUpgrades(path: string, before: ReturnType<typeof contentOf>, from
     SELECT pastes = (SELECT count(*) FROM pastes) AND bytes = (SELECT coalesce(sum(size), 0) FROM pastes)
     FROM usage`;
   assert.equal(selectValue(path, counted), 1);
+  const ofOwners = 'SELECT owner, sum(size) FROM pastes WHERE owner IS NOT NULL GROUP BY owner';
+  assert.equal(selectValue(path, `SELECT count(*) FROM (${ofOwners} EXCEPT SELECT owner, bytes FROM owners)`), 0);
+  assert.equal(selectValue(path, 'SELECT count(*) FROM certificates WHERE holder IS NULL'), 0);
   return version;
 }
 

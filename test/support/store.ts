@@ -12,7 +12,7 @@ import { compactBytes } from '../../src/core/content.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { openStore, type Store } from '../../src/store/open.ts';
 import {
-  CHUNK_BYTES, type CreationTerms, INLINE_BYTES, type NewPaste, type PasteWithContent,
+  type ChangedContent, CHUNK_BYTES, type CreationTerms, INLINE_BYTES, type NewPaste, type PasteWithContent,
 } from '../../src/store/store.ts';
 import { movableClock, type MovableClock } from './clock.ts';
 
@@ -94,6 +94,12 @@ export function inlinePaste(content: Uint8Array, changes: Partial<NewPaste> = {}
   };
 }
 
+/** That content in a row, for an update. */
+export function inlineContent(bytes: Uint8Array): ChangedContent {
+  const { mimeType, size, sha256, contentId, content } = inlinePaste(bytes);
+  return { mimeType, size, sha256, contentId, content };
+}
+
 /** That paste as the store gives it back. */
 export function asFound(paste: NewPaste): PasteWithContent {
   const sha256 = Buffer.from(paste.sha256).toString('hex');
@@ -164,6 +170,14 @@ export function selectValue(path: string, sql: string): unknown {
   } finally {
     db.close();
   }
+}
+
+/** The rows of a statement, one text each, on a connection of its own that only reads. */
+export function rowsOf(path: string, sql: string): string[] {
+  const db = new DatabaseSync(path, { readOnly: true });
+  const rows = db.prepare(sql).all().map((row) => Object.values(row).join(' '));
+  db.close();
+  return rows;
 }
 
 /** Content that no paste refers to, by the look of the tables: what an upload under way or a failed removal leaves. */
