@@ -79,7 +79,7 @@ function prepareIssuance(db: DatabaseSync): (issuance: Issuance) => IssueOutcome
     if (work !== null) challenges.spend(work);
     if (invitation !== undefined) invitations.spend(invitation);
     const holder = renews ?? fingerprint;
-    const replaced = replace({ holder, serial, nowSeconds: createdAt, by: issued }, 'superseded');
+    const replaced = replace({ holder, serial, nowSeconds: createdAt, by: { ...issued, details: {} } }, 'superseded');
     const isAdmin = isFirst || renewed?.['isAdmin'] === 1;
     const ofRenewed = renewed && { isUnused: 1, issuedTo: renewed['issuedTo']! };
     insert.run({ ...certificate, holder, isAdmin: isAdmin ? 1 : 0, isUnused: 0, ...ofRenewed });
@@ -94,8 +94,8 @@ export interface Replacement {
   /** The one that stays. */
   readonly serial: string;
   readonly nowSeconds: number;
-  /** Who caused it, as in this event. */
-  readonly by: Pick<AuditEvent, 'time' | 'clientId' | 'clientIp'>;
+  /** Who caused it, and what is told beside which certificates. */
+  readonly by: AuditEvent;
 }
 
 /** Revokes what its holder has beside it and could still use, as far as the condition has it; gives the entries. */
@@ -110,15 +110,14 @@ function prepareReplacing(db: DatabaseSync, condition: string) {
       ${condition}
     RETURNING serial, fingerprint`);
   const audit = prepareAudit(db);
-  return ({ holder, serial, nowSeconds, by }: Replacement, reason: string | null): readonly AuditEvent[] => {
-    const { time, clientId, clientIp } = by;
-    return revoke.all({ holder, serial, nowSeconds, reason }).map((row) => {
-      const details = { serial: String(row['serial']), fingerprint: String(row['fingerprint']) };
-      const event = { time, event: 'cert_revoked', outcome: 'success' as const, clientId, clientIp, details };
+  return ({ holder, serial, nowSeconds, by }: Replacement, reason: string | null): readonly AuditEvent[] => (
+    revoke.all({ holder, serial, nowSeconds, reason }).map((row) => {
+      const told = { serial: String(row['serial']), fingerprint: String(row['fingerprint']), reason };
+      const event = { ...by, event: 'cert_revoked', details: { ...by.details, ...told } };
       audit(event);
       return event;
-    });
-  };
+    })
+  );
 }
 
 /** When a renewed certificate is presented for the first time, it takes the place of what its holder had before. */

@@ -65,6 +65,21 @@ test('pki revoke: once, with its reason, without the password of the authority, 
   assert.equal(selectValue(databasePath, "SELECT count(*) FROM audit WHERE event = 'cert_revoked'"), 1);
 });
 
+test('pki revoke: a renewed certificate as well, and what renews it and was not used goes along', async (t) => {
+  const { databasePath, pasted, createAdmin } = openDesk(t);
+  const { fingerprint_sha1: holder } = await createAdmin();
+  const { serial } = insertCertificate(databasePath, { holder, commonName: 'in use' });
+  const unused = insertCertificate(databasePath, { holder, commonName: 'unused', isUnused: true });
+  const { code, stderr } = await pasted(['pki', 'revoke', serial, '--reason', 'keyCompromise']);
+  assert.deepEqual([code, stderr], [0, '']);
+  const revoked = "SELECT group_concat(common_name, ',' ORDER BY common_name) FROM certificates WHERE revocation_reason = 'keyCompromise'";
+  assert.equal(selectValue(databasePath, revoked), 'in use,unused');
+  const details = selectValue(databasePath, 'SELECT details FROM audit ORDER BY id DESC');
+  assert.deepEqual(JSON.parse(String(details)), {
+    serial: unused.serial, fingerprint: unused.fingerprint, via: 'command line', reason: 'keyCompromise',
+  });
+});
+
 test('pki revoke --json: the record of GET /pki/certs', async (t) => {
   const { pasted, createAdmin } = openDesk(t);
   const { serial } = await createAdmin();

@@ -25,10 +25,12 @@ function event(time: number): AuditEvent {
   return { time, event: 'auth_failure', outcome: 'failure', clientId: null, clientIp: null, details: {} };
 }
 
-/** Five pastes, of which one has expired, four certificates and two audit entries, with the server's store open. */
+/** Five pastes, of which one has expired, six certificates and two audit entries, with the server's store open. */
 async function openFilled(...[t]: Parameters<typeof openTestStore>) {
   const { store, path } = await openTestStore(t);
-  const { fingerprint: trusted } = insertCertificate(path, { isAdmin: true });
+  const { fingerprint: trusted } = insertCertificate(path, { isAdmin: true, revokedAt: CREATED_AT });
+  // Renewed twice, the second one not presented yet: still one admin, with the pastes of before.
+  for (const isUnused of [false, true]) insertCertificate(path, { isAdmin: true, holder: trusted, isUnused });
   const { fingerprint: revoked } = insertCertificate(path, { isAdmin: true, revokedAt: CREATED_AT });
   insertCertificate(path, { isAdmin: true, expiresAt: CREATED_AT });
   insertCertificate(path);
@@ -64,7 +66,7 @@ test('stats --json: counts pastes, certificates, entries and bytes, beside a run
       oldest_created_at: CREATED_AT - 50,
       newest_created_at: CREATED_AT + 7,
     },
-    certificates: { valid: 2, revoked: 1, expired: 1, admins: 1 },
+    certificates: { valid: 3, revoked: 2, expired: 1, admins: 1 },
     audit: { entries: 2, oldest_time: '2026-01-31T12:00:01Z', newest_time: '2026-01-31T12:00:09Z' },
   });
   assert.equal(storage['quota_bytes'], 1_000_000);
@@ -84,7 +86,7 @@ test('stats: the same for people, with the share of the quota', async (t) => {
     ['quota', '20 % of 976.5 KiB'],
     ['burn after read', '2'],
     ['oldest', '2026-01-31T11:59:10Z'],
-    ['valid', '2 (1 of them admin)'],
+    ['valid', '3 (1 of them admin)'],
     ['audit entries', '2'],
     ['schema', String(MIGRATIONS.length)],
   ]) {

@@ -27,14 +27,19 @@ const CERTIFICATE: Certificate = {
   isUnused: false,
 };
 
-/** An identity over one certificate, or none; `record` stands for the audit log. */
-function identityOver(certificate: Certificate | undefined, record: Store['audit']['record'] = async () => {}) {
+/** An identity over one certificate, or none; `record` stands for the audit log, `use` for a first use. */
+function identityOver(
+  certificate: Certificate | undefined,
+  record: Store['audit']['record'] = async () => {},
+  use: Store['certificates']['use'] = async () => [],
+) {
   const clock = movableClock();
   const logged: LogEntry[] = [];
   const certificates = {
     findByFingerprint: async (fingerprint: string) => {
       return fingerprint === certificate?.fingerprint ? certificate : undefined;
     },
+    use,
   } as Store['certificates'];
   const identity = new Identity({
     store: { certificates, authority: { find: async () => undefined }, audit: { record } } as unknown as Store,
@@ -56,6 +61,34 @@ test('callerOf: a failed storage keeps nobody from being anonymous, and the log 
   const working = identityOver({ ...CERTIFICATE, revokedAt: 1 }, async (event) => void recorded.push(event));
   assert.deepEqual(await working.callerOf(), ANONYMOUS);
   assert.deepEqual([recorded.length, working.logged.length], [1, 1]);
+});
+
+test('callerOf: a renewed certificate is its holder\'s, and its first use is told and holds nobody up', async () => {
+  const holder = 'b'.repeat(40);
+  const renewed = { ...CERTIFICATE, holder, isUnused: true };
+  const superseded: AuditEvent = {
+    time: CREATED_AT, event: 'cert_revoked', outcome: 'success', clientId: holder, clientIp: null, details: {},
+  };
+  const uses: unknown[] = [];
+  const using = identityOver(renewed, undefined, async (use) => (uses.push(use), [superseded]));
+  assert.deepEqual(await using.callerOf(), { tier: 'trusted', fingerprint: holder });
+  const by = { ...superseded, clientIp: '192.0.2.1' };
+  assert.deepEqual(uses, [{ serial: CERTIFICATE.serial, holder, nowSeconds: CREATED_AT, by }]);
+  assert.deepEqual(using.logged.map(({ event, clientId }) => [event, clientId]), [['cert_revoked', holder]]);
+
+  const used = identityOver({ ...renewed, isUnused: false }, undefined, async () => assert.fail('it was used before'));
+  assert.deepEqual(await used.callerOf(), { tier: 'trusted', fingerprint: holder });
+  const ended = identityOver({ ...renewed, expiresAt: CREATED_AT }, undefined, async () => assert.fail('it has run out'));
+  assert.deepEqual(await ended.callerOf(), ANONYMOUS);
+  const failing = identityOver(renewed, undefined, async () => {
+    throw new StoreError('unavailable', 'storage unavailable');
+  });
+  assert.deepEqual(await failing.callerOf(), { tier: 'trusted', fingerprint: holder });
+  assert.equal(failing.logged.length, 0);
+  const mistaken = identityOver(renewed, undefined, async () => {
+    throw new TypeError('a mistake');
+  });
+  await assert.rejects(mistaken.callerOf(), { name: 'TypeError', message: 'a mistake' });
 });
 
 test('callerOf: what is no failure of the storage is not taken for one', async () => {

@@ -218,13 +218,17 @@ const serialsOf = (events: readonly AuditEvent[]) => events.map(({ details }) =>
 
 test('renewed: the old one stays until the new one is used first, of many at once by one of them', async (t) => {
   const { store, path } = await openBoth(t);
-  const { old, holder, next } = await renewed(store, path);
+  const { old, holder, next, renew } = await renewed(store, path);
   assert.deepEqual(rowsOf(path, STATES), ['A valid used', 'B valid unused']);
   const outcomes = await Promise.all(Array.from({ length: 40 }, () => store.certificates.use(useOf(next.serial, holder))));
   assert.deepEqual(outcomes.map(serialsOf).filter(({ length }) => length > 0), [[old.serial]]);
   assert.deepEqual(rowsOf(path, STATES), ['A superseded used', 'B valid used']);
   assert.equal(countOf(path, "audit WHERE event = 'cert_revoked'"), 1);
   assert.equal((await store.certificates.findByFingerprint(next.fingerprint))?.holder, holder);
+  // A request that found it unused before, and comes late.
+  await renew('C').outcome;
+  assert.deepEqual(await store.certificates.use(useOf(next.serial, holder)), []);
+  assert.deepEqual(rowsOf(path, STATES), ['A superseded used', 'B valid used', 'C valid unused']);
 });
 
 test('renewed: what has run out already is not revoked as well', async (t) => {
