@@ -87,7 +87,7 @@ export async function assemble(
     reload: (next) => reload({ tls, log, inForce, replace }, next),
     listen: async (place) => {
       await metrics?.listen();
-      await authority.watch();
+      await authority.begin();
       const address = await server.listen(place);
       cleanup.start();
       void authority.checkKey();

@@ -23,7 +23,7 @@ function watching(t: TestContext, answers: readonly (() => Promise<StoredAuthori
     return answer();
   };
   const authority = new LazyAuthority({
-    config: testConfig(),
+    config: testConfig({ pkiCaPassword: '' }),
     store: { authority: { find } },
     tls: withTls ? { trust: (certificate: Uint8Array) => void trusted.push(certificate) } : undefined,
   } as unknown as AuthorityParts);
@@ -34,14 +34,14 @@ function watching(t: TestContext, answers: readonly (() => Promise<StoredAuthori
   return { authority, trusted, second, looks: () => looks };
 }
 
-test('watch: looks once a second until there is one, through failures, and not afterwards', async (t) => {
+test('begin: looks once a second until there is one, through failures, and not afterwards', async (t) => {
   const { authority, trusted, second, looks } = watching(t, [
     async () => undefined,
     () => Promise.reject(new Error('disk I/O error')),
     async () => undefined,
     async () => AUTHORITY,
   ]);
-  await authority.watch();
+  await authority.begin();
   assert.equal(looks(), 1);
   for (let seconds = 1; seconds <= 3; seconds += 1) {
     t.mock.timers.tick(LOOKS_EACH_MS - 1);
@@ -55,18 +55,30 @@ test('watch: looks once a second until there is one, through failures, and not a
   await second();
 });
 
-test('watch: where there is one it looks once; closed, it looks no more; without TLS it never looks', async (t) => {
+test('begin: where there is one it looks once; closed, it looks no more; without TLS it never looks', async (t) => {
   const there = watching(t, [async () => AUTHORITY]);
-  await there.authority.watch();
+  await there.authority.begin();
   assert.deepEqual(there.trusted, [AUTHORITY.certificate]);
   await there.second();
   t.mock.timers.reset();
   const missing = watching(t, [async () => undefined]);
-  await missing.authority.watch();
+  await missing.authority.begin();
   await missing.authority.close();
   await missing.second();
   t.mock.timers.reset();
-  await watching(t, [], false).authority.watch();
+  await watching(t, [], false).authority.begin();
+});
+
+test('begin: with a password it loads the code, so that a load that fails is no crash of a service in use', async () => {
+  const parts = {
+    config: testConfig({ pkiCaPassword: 'sesame' }),
+    get clock() {
+      throw Object.assign(new Error('too many open files'), { code: 'EMFILE' });
+    },
+  } as unknown as AuthorityParts;
+  const authority = new LazyAuthority(parts);
+  await assert.rejects(authority.begin(), /too many open files/);
+  await authority.checkKey();
 });
 
 test('a load that fails is tried again by the next request, and does not keep anything from closing', async () => {
