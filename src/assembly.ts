@@ -103,7 +103,7 @@ export async function assemble(
   };
 }
 
-function passwordQueue({ cores, clock }: AppParts): WorkQueue {
+export function passwordQueue({ cores, clock }: Pick<AppParts, 'cores' | 'clock'>): WorkQueue {
   return new WorkQueue({
     concurrency: Math.max(1, Math.min(cores - 1, MAX_PASSWORD_CHECKS)),
     maxWaiting: PASSWORD_CHECKS_WAITING,

@@ -2,13 +2,15 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, connect, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { SETTINGS, VERSION } from '../../src/config/settings.ts';
 import { builtMain } from '../support/built.ts';
 import { startMain, startServing, temporaryFolder } from '../support/main-process.ts';
+import { smallFileSystem } from '../support/small-file-system.ts';
 
 const CANARY = 'canary-2718281828';
 
@@ -184,6 +186,35 @@ test('main: goes on serving when the reader of its log stands still, and ends in
   assert.equal(code, 0);
   main.child.stdout!.resume();
   await main.ended;
+});
+
+test('main: goes on serving when the disk of its log is full, and logs again once there is room', async (t) => {
+  const folder = smallFileSystem(t, 1);
+  if (folder === undefined) return t.skip('no file system can be mounted here');
+  const path = join(folder, 'log');
+  const descriptor = openSync(path, 'a');
+  const main = startMain(t, [], { environment: { SERVICE_PORT: '0' }, stdout: descriptor });
+  closeSync(descriptor);
+  const logged = async (pattern: RegExp): Promise<string> => {
+    for (;;) {
+      const [, found] = pattern.exec(readFileSync(path, 'utf8')) ?? [];
+      if (found !== undefined) return found;
+      await sleep(20);
+    }
+  };
+  const url = await logged(/(http:\/\/127\.0\.0\.1:\d+)\b/);
+  const ask = async (id: string): Promise<void> => {
+    assert.equal((await fetch(`${url}/health`, { headers: { 'X-Request-ID': id } })).status, 200);
+  };
+  assert.throws(() => writeFileSync(join(folder, 'hog'), Buffer.alloc(2 ** 21)), { code: 'ENOSPC' });
+  for (let index = 0; index < 50; index += 1) await ask(`full-${'x'.repeat(120)}`);
+  assert.ok(statSync(path).size <= 4096, 'a page that the file had already');
+  rmSync(join(folder, 'hog'));
+  await ask('room');
+  await logged(/(request_id=room)\n/);
+  main.child.kill('SIGTERM');
+  assert.equal(await main.ended, 0);
+  assert.equal(main.stderr(), '');
 });
 
 test('main: the log in a file is whole', async (t) => {
