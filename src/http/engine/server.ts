@@ -213,8 +213,12 @@ function takeConnections(parts: ServerParts, server: Server): void {
 /** Carries out those of a connection one after another: RFC 9112 section 9.3.2 has it so when one of them is unsafe. */
 function receive(parts: ServerParts, connection: Connection, req: IncomingMessage, res: ServerResponse): void {
   const { state, requests, socket } = connection;
-  if (state === 'ending') return;
-  if (requests.length >= MAX_PIPELINED) return void socket.destroy();
+  // node keeps those too that are ignored, for as long as the connection is open.
+  if (requests.length + connection.ignoredRequests >= MAX_PIPELINED) return void socket.destroy();
+  if (state === 'ending') {
+    connection.ignoredRequests += 1;
+    return;
+  }
   const request = new Request(parts, connection, req, res);
   res.on('finish', () => finish(parts, request));
   requests.push(request);
