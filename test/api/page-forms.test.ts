@@ -60,6 +60,7 @@ test('a form with a password that is not needed, and one for what is not there',
   assert.equal(linesOf(await show(app, ...send(`/${id}`, {}))), 'open');
   const unknown = await show(app, ...send('/unknown', { password: 'any' }));
   assert.deepEqual([unknown.status, unknown.heading], [404, 'paste not found']);
+  assert.match(textOf(unknown.page), /It has expired, was deleted, or could be read once/);
   assert.equal((await show(app, ...send('/bad-id', { password: 'any' }))).status, 400);
   const long = await show(app, ...send(`/${id}`, { password: 'x'.repeat(1025) }));
   assert.deepEqual([long.status, long.heading], [400, 'password longer than 1024 characters']);
@@ -219,7 +220,7 @@ test('POST /{id}: passwords wait in the queue of all, and past it the page has t
   assert.ok(shed.length > 0 && shed.length < 60);
   for (const { retryAfter, text } of shed) {
     assert.equal(retryAfter, '1');
-    assert.match(text, /<h1>too many password checks in progress<\/h1>[^]*<form method="post"/);
+    assert.match(text, /<h1><small>too many password checks in progress<\/small><\/h1>[^]*<form method="post"/);
   }
   const others = answers.filter(({ status }) => status !== 503).map(({ status }) => status);
   assert.deepEqual([...new Set(others)].toSorted(), [403, 404]);

@@ -131,7 +131,7 @@ test('GET /: what this is, with the lines and the limits that JSON has', async (
   assert.deepEqual(lines.toSorted(), [...Object.values(index.usage), ...Object.values(index.client)].toSorted());
   assert.ok(lines.includes('sh pastec register --allow-http') && lines.includes(`curl ${app.url}/ID/raw`));
   assert.deepEqual(elements(shown.page, 'h3').map(textOf), ['anonymous', 'untrusted', 'trusted']);
-  assert.match(shown.text, /<h3>anonymous<\/h3>[^]*?<td>2 KiB \(2048 bytes\)<\/td>[^]*?<td>1 day, at most 90 days<[^]*<h3>untrusted/);
+  assert.match(shown.text, /<h3>anonymous<\/h3>[^]*?<td>2 KiB<\/td>[^]*?<td>1 day, at most 90 days<[^]*<h3>untrusted/);
   assert.match(textOf(shown.page), /11 in 1 minute[^]*7 bits for a paste, 24 bits for a registration/);
 });
 
@@ -294,7 +294,7 @@ test('errors: an unexpected one tells a browser no more than anyone', async (t) 
   const answer = await fetch(`${url}/fail`, { headers: { Accept: BROWSERS.chrome } });
   const text = await answer.text();
   assert.equal(answer.status, 500);
-  assert.match(text, /<h1>internal server error<\/h1>/);
+  assert.match(text, /<h1><small>internal server error<\/small><\/h1>/);
   assert.ok(!text.includes('words for the operator'));
 });
 

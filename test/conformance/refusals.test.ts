@@ -287,7 +287,7 @@ test('REFUSALS: each one is reached through HTTP, with its status and its words'
       const answer = await REACHED[name](stage);
       if (name !== 'formInvalid') return void assertRefused(answer, REFUSALS[name].status, REFUSALS[name].error);
       assert.equal(answer.status, REFUSALS[name].status);
-      assert.ok(answer.body.includes(`<h1>${REFUSALS[name].error}</h1>`));
+      assert.ok(answer.body.includes(`<h1><small>${REFUSALS[name].error}</small></h1>`));
     });
   }
 });

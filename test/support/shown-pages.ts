@@ -84,7 +84,7 @@ export async function preparePages(app: RunningApp): Promise<readonly ShownPage[
   const textHeading = { status: 200, heading: /^text paste$/i };
   const onceHeading = { status: 200, heading: /once/ };
   return [
-    { name: 'front', path: '/', status: 200, heading: /^pasted/, text: 'pastec' },
+    { name: 'front', path: '/', status: 200, heading: /^a paste service/i, text: 'pastec' },
     { name: 'text', path: `/${text}`, ...textHeading, text: UNICODE },
     { name: 'one-line', path: `/${await app.store(UNICODE)}`, ...textHeading, text: UNICODE },
     { name: 'large', path: `/${ofLarge}`, ...textHeading, text: 'first' },
