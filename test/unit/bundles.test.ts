@@ -89,6 +89,23 @@ test('Bundles: threads of bundles with a password leave nothing behind at the si
   assert.equal(getEventListeners(closing.signal, 'abort').length, 0);
 });
 
+test('Bundles: the thread of one with a password ends with it, made or not; that of the others stays', async (t) => {
+  t.mock.method(BundleThread.prototype, 'make', async ({ profile }: BundleRequest) => {
+    if (profile === 'compat') throw new Error('not made');
+    return new Uint8Array(1);
+  });
+  const closed = t.mock.method(BundleThread.prototype, 'close');
+  const bundles = new Bundles(movableClock());
+  t.after(() => bundles.close());
+  const slow = { ...bundle, password: 'secret' };
+  await bundles.make(slow, '192.0.2.1');
+  assert.equal(closed.mock.callCount(), 1);
+  await assert.rejects(bundles.make({ ...slow, profile: 'compat' }, '192.0.2.1'), { message: 'not made' });
+  assert.equal(closed.mock.callCount(), 2);
+  await bundles.make(bundle, '192.0.2.1');
+  assert.equal(closed.mock.callCount(), 2);
+});
+
 test('BundleThread: the asking thread goes on meanwhile', async (t) => {
   const made = startThread(t).make({ ...bundle, password: 'secret' });
   const turns = await turnsDuring(made);

@@ -63,6 +63,15 @@ test('pipe: after each 256 KiB it asks for a turn, and takes no more before it h
   assert.equal(asked.length, 0);
 });
 
+test('pipe: at most once, whether the first has ended or not', async () => {
+  const { body, reader } = chunkedBody();
+  const first = reader.pipe(() => {});
+  await assert.rejects(reader.pipe(() => {}), { message: 'a request body is piped at most once' });
+  body.end();
+  await first;
+  await assert.rejects(reader.pipe(() => {}), { message: 'a request body is piped at most once' });
+});
+
 test('pipe: small pieces come joined, in order, whether they arrive before it or after', async () => {
   for (const isEarly of [true, false]) {
     const { body, reader } = chunkedBody();

@@ -152,6 +152,27 @@ test('removeExpired: content that is being read stays until it is closed', async
   assert.equal(strayChunks(path), 0);
 });
 
+test('content that was read before goes at once with its paste: removed, replaced, expired', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const owner = 'a'.repeat(40);
+  const { mimeType, size, sha256, content } = inlinePaste(patternedBytes(10));
+  const replacement = { content: { mimeType, size, sha256, content, contentId: null } };
+  const ways = {
+    removed: async (id: string) => store.pastes.remove(id, owner, CREATED_AT, null),
+    replaced: async (id: string) => store.pastes.update(id, owner, replacement, { ...NO_TERMS, nowSeconds: CREATED_AT }),
+    expired: async () => store.pastes.removeExpired(EXPIRES_AT, 10),
+  };
+  for (const [way, end] of Object.entries(ways)) {
+    const { id, contentId } = await storePaste(store, patternedBytes(3 * CHUNK_BYTES), { owner });
+    const readers = [hold(store, contentId), hold(store, contentId)];
+    for (const reader of readers) reader.close();
+    await end(id);
+    await removalsDone(store);
+    assert.equal(strayChunks(path), 0, way);
+    assert.equal(store.contents.open(contentId ?? ''), undefined, way);
+  }
+});
+
 test('close: a reader that is closed reads no more', async (t) => {
   const { store } = await openTestStore(t);
   const { contentId } = await storePaste(store, patternedBytes(3 * CHUNK_BYTES));

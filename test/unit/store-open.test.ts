@@ -9,6 +9,7 @@ import test from 'node:test';
 import { openStore } from '../../src/store/open.ts';
 import { APPLICATION_ID, migrate, MIGRATIONS } from '../../src/store/schema.ts';
 import { CHUNK_BYTES, DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
+import { Writer } from '../../src/store/writer.ts';
 import { movableClock } from '../support/clock.ts';
 import {
   CREATED_AT, inlinePaste, NO_TERMS, openTestStore, patternedBytes, selectValue, storePaste, strayChunks,
@@ -190,6 +191,17 @@ test('openStore: sweeps what uploads left behind, and nothing else', async (t) =
   assert.equal(strayChunks(opened.path), 0);
   assert.equal(selectValue(opened.path, 'SELECT count(*) FROM orphans'), 0);
   assert.equal(selectValue(opened.path, `SELECT count(*) FROM chunks WHERE content_id = '${kept.contentId}'`), 2);
+});
+
+test('openStore: a failure after the writer has begun ends its thread, and others can open the database', async (t) => {
+  const path = join(temporaryFolder(t), 'pasted.db');
+  const closed = t.mock.method(Writer.prototype, 'close');
+  const log = (): void => {
+    throw new Error('no log');
+  };
+  await assert.rejects(openStore({ path, clock: movableClock(), log }), { message: 'no log' });
+  assert.equal(closed.mock.callCount(), 1);
+  await (await open(path)).close();
 });
 
 test('openStore: logs that it has opened', async (t) => {
