@@ -22,7 +22,7 @@ const SERIAL_ATTEMPTS = 5;
 
 export interface IssuingParts extends Pick<Parts, 'config' | 'audit' | 'clock' | 'random' | 'log'> {
   readonly store: Pick<Store, 'certificates'>;
-  readonly challenges: Pick<Challenges, 'notSpent'>;
+  readonly challenges: Pick<Challenges, 'refusal'>;
 }
 
 /** A public key to certify (SubjectPublicKeyInfo in DER), with its private key where it was made here. */
@@ -123,7 +123,7 @@ async function record(
     case 'keyReused':
       throw new Refusal(outcome.refused);
     default:
-      throw challenges.notSpent(outcome.refused, 'register');
+      throw challenges.refusal(outcome.refused, 'register');
   }
 }
 

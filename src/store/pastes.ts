@@ -142,37 +142,33 @@ function prepareOrphaning(db: DatabaseSync) {
   };
 }
 
-/** For statements that remove pastes: how many were removed. */
-function prepareRemoving(db: DatabaseSync) {
+/** Removes the pastes for which the condition holds; how many they were. */
+function prepareRemoving<Named extends Record<string, string | number | null>>(db: DatabaseSync, condition: string) {
+  const remove = db.prepare(`DELETE FROM pastes WHERE ${condition} RETURNING content_id AS contentId`);
   const orphan = prepareOrphaning(db);
-  return (rows: readonly object[]): Change<number> => ({ outcome: rows.length, orphanedContentIds: orphan(rows) });
+  return (named: Named): Change<number> => {
+    const rows = remove.all(named);
+    return { outcome: rows.length, orphanedContentIds: orphan(rows) };
+  };
 }
 
 /** The claim that makes burning happen once; `passwordHash` is the one that was checked, null without a password. */
 function prepareBurning(db: DatabaseSync) {
-  const burn = db.prepare(`
-    DELETE FROM pastes
-    WHERE id = :id
+  return prepareRemoving<{ id: string; passwordHash: string | null; nowSeconds: number }>(db, `
+    id = :id
       AND burn_after_read = 1
       AND expires_at > :nowSeconds
-      AND password_hash IS :passwordHash
-    RETURNING content_id AS contentId`);
-  const removed = prepareRemoving(db);
-  return (claim: { id: string; passwordHash: string | null; nowSeconds: number }) => removed(burn.all(claim));
+      AND password_hash IS :passwordHash`);
 }
 
 function prepareExpiring(db: DatabaseSync) {
-  const expire = db.prepare(`
-    DELETE FROM pastes
-    WHERE rowid IN (
+  return prepareRemoving<{ nowSeconds: number; limit: number }>(db, `
+    rowid IN (
       SELECT rowid
       FROM pastes
       WHERE expires_at <= :nowSeconds
       ORDER BY expires_at
-      LIMIT :limit)
-    RETURNING content_id AS contentId`);
-  const removed = prepareRemoving(db);
-  return (step: { nowSeconds: number; limit: number }) => removed(expire.all(step));
+      LIMIT :limit)`);
 }
 
 /** A paste to be changed, in the transaction that changes it. */
@@ -259,12 +255,8 @@ interface PasteDeletion {
 }
 
 function prepareDeletion(db: DatabaseSync) {
-  const remove = db.prepare(`
-    DELETE FROM pastes
-    WHERE id = :id
-    RETURNING content_id AS contentId`);
   const select = prepareSelection(db);
-  const orphan = prepareOrphaning(db);
+  const remove = prepareRemoving<{ id: string }>(db, 'id = :id');
   const audit = prepareAudit(db);
   return ({ id, by, nowSeconds, asAdmin }: PasteDeletion): Change<DeletionOutcome> => {
     const paste = select(id, nowSeconds);
@@ -273,7 +265,7 @@ function prepareDeletion(db: DatabaseSync) {
     if (!isOwn && asAdmin === null) return unchanged({ refused: 'permissionDenied' });
     const audited = isOwn ? null : asAdmin && { ...asAdmin, details: { ...asAdmin.details, owner: paste.owner } };
     if (audited !== null) audit(audited);
-    return { outcome: { refused: null, audited }, orphanedContentIds: orphan(remove.all({ id })) };
+    return { outcome: { refused: null, audited }, orphanedContentIds: remove({ id }).orphanedContentIds };
   };
 }
 

@@ -212,8 +212,8 @@ test('openStore: logs that it has opened', async (t) => {
 
 test('migrate: applies what is missing in order, each migration once', () => {
   const db = new DatabaseSync(':memory:');
-  const first = { purpose: 'first', statements: ['CREATE TABLE a (x)', 'INSERT INTO a VALUES (1)'] };
-  const second = { purpose: 'second', statements: ['INSERT INTO a SELECT x + 1 FROM a'] };
+  const first = ['CREATE TABLE a (x)', 'INSERT INTO a VALUES (1)'];
+  const second = ['INSERT INTO a SELECT x + 1 FROM a'];
   assert.equal(migrate(db, [first]), 1);
   assert.equal(migrate(db, [first, second]), 1);
   assert.equal(migrate(db, [first, second]), 0);
@@ -224,8 +224,8 @@ test('migrate: applies what is missing in order, each migration once', () => {
 
 test('migrate: a migration that fails leaves the database at the one before', () => {
   const db = new DatabaseSync(':memory:');
-  const first = { purpose: 'first', statements: ['CREATE TABLE a (x)'] };
-  const broken = { purpose: 'broken', statements: ['INSERT INTO a VALUES (1)', 'INSERT INTO missing VALUES (1)'] };
+  const first = ['CREATE TABLE a (x)'];
+  const broken = ['INSERT INTO a VALUES (1)', 'INSERT INTO missing VALUES (1)'];
   assert.throws(() => migrate(db, [first, broken]), /no such table: missing/);
   assert.equal(db.isTransaction, false);
   assert.equal(db.prepare('PRAGMA user_version').get()?.['user_version'], 1);
