@@ -179,6 +179,11 @@ test('POST /{id}: malformed forms are 400, larger ones than 8 KiB 413, and nothi
     const options = { method: 'POST', body: chunked, duplex: 'half', headers: { Accept: BROWSERS.safari, 'Content-Type': FORM_TYPE } };
     assert.equal((await app.request(`/${id}`, options as RequestInit)).status, status);
   }
+  // One that says so is refused before it is sent.
+  const asking = await openRaw(t, app.port);
+  const lines = ['Content-Length: 8193', 'Expect: 100-continue', `Accept: ${BROWSERS.safari}`, `Content-Type: ${FORM_TYPE}`];
+  asking.send(head(`POST /${id} HTTP/1.1`, ...lines));
+  assert.equal((await asking.next()).status, 413);
   assert.equal((await post(app, `/${id}`, 'reveal=1', { 'Content-Encoding': 'gzip' })).status, 415);
   assert.equal((await app.request(`/${id}/raw`)).status, 200);
 });

@@ -6,6 +6,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSyn
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
+import { openReading, openWriting } from '../../src/store/database.ts';
 import { openStore } from '../../src/store/open.ts';
 import { APPLICATION_ID, migrate, MIGRATIONS } from '../../src/store/schema.ts';
 import { CHUNK_BYTES, DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
@@ -69,6 +70,22 @@ test('openStore: a new database has our id, the newest schema, WAL, incremental 
   assert.equal(selectValue(path, 'PRAGMA auto_vacuum'), 2);
   const lax = "type = 'table' AND name NOT LIKE 'sqlite_%' AND sql NOT LIKE '%STRICT%'";
   assert.equal(selectValue(path, `SELECT count(*) FROM sqlite_schema WHERE ${lax}`), 0);
+});
+
+test('openWriting, openReading: a commit is durable, content that goes is overwritten, a damaged file runs nothing', (t) => {
+  const path = join(temporaryFolder(t), 'pasted.db');
+  makeDatabase(path);
+  const [writing, reading] = [openWriting(path), openReading(path)];
+  t.after(() => [writing, reading].forEach((db) => db.close()));
+  const value = (db: DatabaseSync, name: string): unknown => Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0];
+  for (const db of [writing, reading]) {
+    assert.deepEqual([value(db, 'trusted_schema'), value(db, 'cell_size_check'), value(db, 'busy_timeout')], [0, 1, 5000]);
+    assert.throws(() => db.exec("ATTACH ':memory:' AS other"), /too many attached databases/);
+  }
+  // 2 is FULL, 1 is ON, 2 is MEMORY.
+  const ofWriting = ['synchronous', 'secure_delete', 'temp_store'].map((name) => value(writing, name));
+  assert.deepEqual(ofWriting, [2, 1, 2]);
+  assert.throws(() => reading.exec('DELETE FROM pastes'), /readonly/);
 });
 
 test('openStore: closed, it leaves one file beside the lock, and what was stored is there again', async (t) => {
