@@ -68,15 +68,20 @@ export class LazyAuthority {
 
   async close(): Promise<void> {
     clearInterval(this.#watch);
-    await (await this.#loading)?.close();
+    const room = await this.#loading?.catch(() => undefined);
+    await room?.close();
   }
 
-  /** One read of one row. Others report a failing storage. */
+  /** One read of one row. Others report a failing storage, and a certificate that is damaged. */
   async #trustFound(): Promise<boolean> {
     const { store, tls } = this.#parts;
-    const found = await store.authority.find().catch(() => undefined);
-    if (found !== undefined) tls?.trust(found.certificate);
-    return found !== undefined;
+    try {
+      const found = await store.authority.find();
+      if (found !== undefined) tls?.trust(found.certificate);
+      return found !== undefined;
+    } catch {
+      return false;
+    }
   }
 
   #load(): Promise<AuthorityRoom> {

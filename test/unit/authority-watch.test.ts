@@ -12,7 +12,7 @@ import { testConfig } from '../support/test-config.ts';
 const AUTHORITY = { certificate: Uint8Array.of(1) } as StoredAuthority;
 const LOOKS_EACH_MS = 1000;
 
-/** Watched over a storage that answers as told, one look after the other. */
+/** Watched over a storage that answers as told, one look after the other. A certificate of no bytes is damaged. */
 function watching(t: TestContext, answers: readonly (() => Promise<StoredAuthority | undefined>)[], withTls = true) {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const trusted: Uint8Array[] = [];
@@ -22,10 +22,14 @@ function watching(t: TestContext, answers: readonly (() => Promise<StoredAuthori
     looks += 1;
     return answer();
   };
+  const trust = (certificate: Uint8Array): void => {
+    if (certificate.length === 0) throw new Error('bad base64 decode');
+    trusted.push(certificate);
+  };
   const authority = new LazyAuthority({
     config: testConfig({ pkiCaPassword: '' }),
     store: { authority: { find } },
-    tls: withTls ? { trust: (certificate: Uint8Array) => void trusted.push(certificate) } : undefined,
+    tls: withTls ? { trust } : undefined,
   } as unknown as AuthorityParts);
   const second = async (): Promise<void> => {
     t.mock.timers.tick(LOOKS_EACH_MS);
@@ -81,6 +85,16 @@ test('begin: with a password it loads the code, so that a load that fails is no 
   await authority.checkKey();
 });
 
+test('begin: a certificate that cannot be trusted ends neither the start nor the process', async (t) => {
+  const damaged = async () => ({ certificate: new Uint8Array() }) as StoredAuthority;
+  const { authority, trusted, second } = watching(t, [damaged, damaged, async () => AUTHORITY]);
+  await authority.begin();
+  await second();
+  assert.deepEqual(trusted, []);
+  await second();
+  assert.deepEqual(trusted, [AUTHORITY.certificate]);
+});
+
 test('a load that fails is tried again by the next request, and does not keep anything from closing', async () => {
   let failures = 1;
   const config = testConfig({ pkiEnabled: false });
@@ -93,8 +107,9 @@ test('a load that fails is tried again by the next request, and does not keep an
   } as unknown as AuthorityParts;
   const authority = new LazyAuthority(parts);
   const ask = async () => authority.handlers.describePki({} as Request);
-  await assert.rejects(ask, /too many open files/);
+  const failed = assert.rejects(ask, /too many open files/);
   await authority.close();
+  await failed;
   assert.equal((await ask()).status, 200);
   await authority.close();
 });
