@@ -42,9 +42,10 @@ async function start(): Promise<void> {
 }
 
 async function makeTerminal(parts: Pick<Terminal, 'stdout' | 'stderr' | 'onFatalError'>): Promise<Terminal> {
-  const { fstatSync, readFileSync } = await import('node:fs');
+  const { fstatSync } = await import('node:fs');
   const { availableParallelism } = await import('node:os');
   const { isatty } = await import('node:tty');
+  const { readSmallFile } = await import('./config/load.ts');
   // Closing a terminal must leave nothing running that was started on it.
   const isOnTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
   // Only a node that was built without SQLite or OpenSSL does not say which, and none of these serves.
@@ -53,7 +54,7 @@ async function makeTerminal(parts: Pick<Terminal, 'stdout' | 'stderr' | 'onFatal
     ...parts,
     arguments: process.argv.slice(2),
     environment: process.env,
-    readFile: (path) => readFileSync(path, 'utf8'),
+    readFile: readSmallFile,
     stdin: () => process.stdin,
     clock: { unixMs: () => Date.now(), monotonicMs: () => performance.now() },
     inheritedSockets: inheritedSockets(),

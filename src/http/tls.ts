@@ -1,10 +1,9 @@
 // TLS of the public listener: which protocol it speaks, whose client certificates it believes, and how both certificate
 // and trust change while it runs. Whether a believed certificate is revoked is pastes/identity.ts.
 
-import { readFileSync } from 'node:fs';
 import { createServer, type Server, type ServerOptions } from 'node:https';
 import { createSecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls';
-import { ConfigError } from '../config/load.ts';
+import { ConfigError, readSmallFile } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
 import type { Log } from '../core/events.ts';
 import { type Clock, DAY_SECONDS, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
@@ -179,7 +178,7 @@ export function readServerCertificate({ tlsCertPath, tlsKeyPath }: Config): Serv
 
 function read(path: string, name: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    return readSmallFile(path);
   } catch (error) {
     throw new ConfigError([`${name}: expected the path of a file that can be read (${codeOf(error)})`]);
   }

@@ -31,12 +31,14 @@ test('main: settings that cannot be used end with 78, all of them named, no secr
       SERVICE_MAX_ANON: '3MB',
       SERVICE_PROXY_SECRET: `${CANARY}\u0001`,
       SERVICE_POW_SECRET_FILE: `/nowhere/${CANARY}`,
+      SERVICE_PKI_CA_PASSWORD_FILE: '/dev/zero',
     },
   });
   assert.equal(await main.ended, 78);
   assert.equal(main.stdout(), '');
   assert.deepEqual(main.stderr().trimEnd().split('\n').map((line) => line.trim().split(':')[0]), [
     'pasted', 'SERVICE_PORT', 'SERVICE_PROXY_SECRET', 'SERVICE_MAX_ANON', 'SERVICE_POW_SECRET_FILE',
+    'SERVICE_PKI_CA_PASSWORD_FILE',
   ]);
   assert.ok(!main.stderr().includes(CANARY));
   assert.throws(() => statSync(join(main.folder, 'data')), { code: 'ENOENT' });

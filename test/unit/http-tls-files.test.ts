@@ -79,6 +79,8 @@ test('readServerCertificate: a file that cannot be read', async (t) => {
   const keyMissing = writePair(t, pair);
   assert.equal(problemOf({ ...keyMissing, tlsKeyPath: temporaryFolder(t) }),
     'SERVICE_TLS_KEY: expected the path of a file that can be read (EISDIR)');
+  assert.equal(problemOf({ ...keyMissing, tlsCertPath: '/dev/zero' }),
+    'SERVICE_TLS_CERT: expected the path of a file that can be read (larger than 1 MiB)');
 });
 
 test('readServerCertificate: a key too short for TLS', (t) => {
