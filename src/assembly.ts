@@ -74,6 +74,7 @@ export async function assemble(
   const cleanup = new Cleanup(cleanupTasks(parts, () => authority.renewRevocationList()), log);
   const onStorageFull = createRoomMaking((name) => cleanup.run(name), clock);
   const server = createPublicServer({ config, handlers, clock, random, log, metrics, onStorageFull, tls });
+  await server.replaceProxySecret(config.proxySecret);
   const { proxySecret, powSecret, pkiCaPassword } = config;
   const inForce = { proxySecret, powSecret, pkiCaPassword };
   const replace: Reloading['replace'] = {
@@ -147,7 +148,7 @@ interface Reloading {
   readonly log: Log;
   readonly inForce: Record<ReplaceableSecret, string>;
   /** How each secret takes effect; false when it can't. */
-  readonly replace: Readonly<Record<ReplaceableSecret, (secret: string) => void | Promise<boolean>>>;
+  readonly replace: Readonly<Record<ReplaceableSecret, (secret: string) => void | Promise<boolean | void>>>;
 }
 
 async function reload(reloading: Reloading, next: Config | undefined): Promise<readonly string[]> {
