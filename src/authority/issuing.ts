@@ -42,9 +42,7 @@ export interface IssueRequest {
 type MadeCertificate = Awaited<ReturnType<typeof make>>;
 
 /** A certificate as it is at this moment. */
-export interface CertificateRecord extends Certificate {
-  readonly status: ReturnType<typeof statusOf>;
-}
+export type CertificateRecord = Certificate & { readonly status: ReturnType<typeof statusOf> };
 
 /** Some certificate was issued before the one that was to be the first; nothing was issued now. */
 export class NotFirstError extends Error {
@@ -137,6 +135,25 @@ export async function listCertificates(
   const nowSeconds = unixSeconds(clock);
   const { items, total } = await store.certificates.listOf(fingerprint, page);
   return { items: items.map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) })), total };
+}
+
+/** The answer to GET /pki/certs, without how many there are in all. */
+export function presentCertificates(records: readonly CertificateRecord[]): object {
+  return { certificates: records.map(presentCertificate), count: records.length };
+}
+
+/** An item of GET /pki/certs. */
+export function presentCertificate(record: CertificateRecord): object {
+  return {
+    serial: record.serial,
+    common_name: record.commonName,
+    fingerprint_sha1: record.fingerprint,
+    created_at: record.createdAt,
+    expires_at: record.expiresAt,
+    status: record.status,
+    issued_to: record.issuedTo,
+    is_admin: record.isAdmin,
+  };
 }
 
 /** Who revokes, and what the audit log says of them. */

@@ -26,6 +26,14 @@ export interface BundleRequest extends BundleContent {
   readonly password: string;
 }
 
+/** PKCS #12 has no form for U+0000 in a password, nor for half a character. */
+export function isBundlePassword(text: string): boolean {
+  const length = [...text].length;
+  return length >= 1 && length <= MAX_PASSWORD_LENGTH && text.isWellFormed() && !text.includes('\0');
+}
+
+export const MAX_PASSWORD_LENGTH = 1024;
+
 /** What the thread says of a request, by its number: a bundle, or why there is none. */
 export type BundleAnswer = { readonly number: number; readonly bundle?: Uint8Array; readonly error?: unknown };
 

@@ -15,7 +15,7 @@ import { NO_CERTIFICATE, type Presented } from './engine/request.ts';
 import type { TlsTermination } from './engine/server.ts';
 
 /** Long enough to notice, and to make a new one, when what renews it has broken. */
-const EXPIRY_WARNING_SECONDS = 14 * DAY_SECONDS;
+export const EXPIRY_WARNING_SECONDS = 14 * DAY_SECONDS;
 
 const FAILURES_LOGGED_MS = MINUTE_SECONDS * 1000;
 

@@ -6,10 +6,11 @@ import {
   makeSerial, makeServerCertificate, type RevocationReason, shownFingerprint, validityFrom,
 } from '../authority/certificates.ts';
 import { normaliseCommonName, parseServerName, type ServerName } from '../authority/der.ts';
-import { presentCertificate, presentCertificates } from '../authority/handlers.ts';
-import { issueWithKey, NotFirstError, revokeCertificate } from '../authority/issuing.ts';
+import {
+  issueWithKey, NotFirstError, presentCertificate, presentCertificates, revokeCertificate,
+} from '../authority/issuing.ts';
 import { encodePem, generateKeyPair, privateKeyPem } from '../authority/keys.ts';
-import { type BundleProfile, makeBundle } from '../authority/pkcs12.ts';
+import { type BundleProfile, isBundlePassword, makeBundle, MAX_PASSWORD_LENGTH } from '../authority/pkcs12.ts';
 import { SETTINGS } from '../config/settings.ts';
 import type { Caller } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
@@ -23,9 +24,6 @@ import {
   requireSecretOutput,
 } from './session.ts';
 import { alignColumns, CommandError, type Given, report, type Run, type Terminal, UsageError } from './terminal.ts';
-
-/** As in the body of POST /register. */
-const MAX_PASSWORD_LENGTH = 1024;
 
 const ISSUED_BEFORE = 'certificates have been issued already, and the first of them was the admin\'s; ' +
   'to make the holder of one an admin: pasted admin grant SERIAL';
@@ -73,9 +71,8 @@ function readWanted(terminal: Terminal, { values }: Given) {
 /** The file's text without one newline at its end. */
 function readPassword(terminal: Terminal, path: string): string {
   const password = readText(terminal, path).replace(/\r?\n$/, '');
-  const length = [...password].length;
   // Bytes that are no UTF-8 become U+FFFD: such a password could never be typed again.
-  const isUsable = length >= 1 && length <= MAX_PASSWORD_LENGTH && !/[\0\ufffd]/.test(password);
+  const isUsable = isBundlePassword(password) && !password.includes('\ufffd');
   if (!isUsable) throw new CommandError(`${path} holds no password of 1 to ${MAX_PASSWORD_LENGTH} characters in UTF-8`);
   return password;
 }

@@ -7,12 +7,12 @@ import { AuthorityKeyError, unlockPrivateKey } from '../authority/keys.ts';
 import { CRL_TTL_SECONDS } from '../authority/revocation-list.ts';
 import { ConfigError, isProduction, loadConfig, startWarnings } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
-import { DAY_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
+import { isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { firstCertificate } from '../crypto/presented.ts';
 import { hostOf, parseServiceUrl } from '../http/engine/head.ts';
 import { isExposed, publicPlace } from '../http/listening.ts';
 import { probe, ProbeError, type ProbeTarget } from '../http/probe.ts';
-import { readServerCertificate } from '../http/tls.ts';
+import { EXPIRY_WARNING_SECONDS, readServerCertificate } from '../http/tls.ts';
 import { adminDoubt, authorityDoubt } from '../pastes/upkeep.ts';
 import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
 import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store.ts';
@@ -55,9 +55,6 @@ function checkSettings(config: Config, warnings: readonly string[]): Finding[] {
   return [ok('settings', `can be used, and are ${mode}`), ...doubts.map((doubt) => warn('settings', doubt))];
 }
 
-/** Certificates of public authorities are renewed by then; one that is not has nobody who renews it. */
-const TLS_EXPIRY_NOTICE_SECONDS = 14 * DAY_SECONDS;
-
 function checkTls(config: Config, nowSeconds: number): Finding[] {
   if (config.tlsCertPath === '') return [];
   const name = 'TLS certificate';
@@ -65,7 +62,7 @@ function checkTls(config: Config, nowSeconds: number): Finding[] {
     const { expiresAt } = readServerCertificate(config);
     const moment = isoSeconds(expiresAt);
     if (expiresAt <= nowSeconds) return [fail(name, `ran out at ${moment}`)];
-    if (expiresAt <= nowSeconds + TLS_EXPIRY_NOTICE_SECONDS) return [warn(name, `runs out soon, at ${moment}`)];
+    if (expiresAt <= nowSeconds + EXPIRY_WARNING_SECONDS) return [warn(name, `runs out soon, at ${moment}`)];
     return [ok(name, `belongs to its key, and is valid until ${moment}`)];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;

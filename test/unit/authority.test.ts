@@ -61,6 +61,16 @@ function closedQueue(reason: Error): WorkQueue {
   return { enter: () => Promise.reject(reason) } satisfies Pick<WorkQueue, 'enter'> as unknown as WorkQueue;
 }
 
+test('replacePassword: while the authority is made it waits for that, whose key has the password of before', async () => {
+  const place: Place = {};
+  const replaced: Promise<boolean>[] = [];
+  const { authorities } = authoritiesOver(place, async () => void replaced.push(authorities.replacePassword('another')));
+  await authorities.create('The first', NOBODY);
+  assert.deepEqual(await Promise.all(replaced), [false]);
+  assert.equal((await authorities.signing()).commonName, 'The first');
+  assert.deepEqual(await authoritiesOver(place).authorities.replacePassword(PASSWORD), true);
+});
+
 test('ensured: an authority that another process made meanwhile is as good', async () => {
   const place: Place = {};
   const other = authoritiesOver(place);
