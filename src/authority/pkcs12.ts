@@ -158,8 +158,8 @@ function modernProtection(password: string, iterations: number, random: RandomBy
 }
 
 /** pbeWithSHAAnd3-KeyTripleDES-CBC, an HMAC-SHA-1 (RFC 7292 appendix C): old, and widely read. */
-function compatProtection(text: string, iterations: number, random: RandomBytes): Protection {
-  const common = { digest: 'sha1', password: passwordBytes(text), iterations } as const;
+function compatProtection(password: string, iterations: number, random: RandomBytes): Protection {
+  const common = { digest: 'sha1', password: passwordBytes(password), iterations } as const;
   return {
     encrypt: async (plaintext) => {
       const salt = random(8);

@@ -19,9 +19,7 @@ export interface Source {
 }
 
 /** The text of a setting, which is not empty. */
-interface Found extends Source {
-  readonly text: string;
-}
+type Found = Source & { readonly text: string };
 
 /** One problem for each setting, by its name, with what was expected and - never for a secret - what was given. */
 export class ConfigError extends Error {
