@@ -1,5 +1,6 @@
 // POST /{id} of the two forms of pages: a password, and reading once. Refused and limited as GET of the content is.
 
+import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { binaryContent, type RunningApp, startApp } from '../support/app.ts';

@@ -1,6 +1,7 @@
 // The description of the API against what the running service answers, so that it can't drift from that. Against the
 // tables it is made of: openapi.test.ts.
 
+import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import type { Request } from '../../src/http/engine/request.ts';

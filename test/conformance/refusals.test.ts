@@ -2,6 +2,7 @@
 // where it must be is for the tests of each endpoint. Two need a store that fails: `internal` a table that refuses a
 // row by a trigger, `storeUnavailable` a damaged file.
 
+import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';

@@ -2,6 +2,7 @@
 // becomes of the key's password and of failures. The rest is test/api/pki.test.ts, authority-key.test.ts and
 // registration.test.ts.
 
+import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Authorities } from '../../src/authority/authority.ts';
