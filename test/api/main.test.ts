@@ -1,6 +1,7 @@
 // src/main.ts as a process: exit codes, signals, what goes to which stream, and streams that break.
 
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, connect, type AddressInfo } from 'node:net';
@@ -261,6 +262,13 @@ test('main: config shows what serve would use, from the environment, a file and 
     ['SERVICE_POW_SECRET', '(set)', 'file'],
     ['SERVICE_PKI_CA_PASSWORD', '(set)', 'credential'],
   ]);
+});
+
+test('main: what a command prints arrives whole, also what a pipe does not hold at once', () => {
+  const command = ['-c', '"$0" "$1" openapi | { head -c 1; cat; }', process.execPath, builtMain()];
+  const printed = spawnSync('sh', command, { encoding: 'utf8', env: { PATH: process.env['PATH'] } }).stdout;
+  assert.ok(printed.length > 2 ** 16);
+  assert.equal((JSON.parse(printed) as { openapi: string }).openapi, '3.1.0');
 });
 
 test('main: a command whose reader has gone ends without a word', async (t) => {
