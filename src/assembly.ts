@@ -118,15 +118,7 @@ async function createParts(
   { clock, random, log, passwordCheckMs }: AppParts,
   { store, queue, count }: Pick<Parts, 'store' | 'queue' | 'count'>,
 ): Promise<Parts> {
-  const antiflood = new Antiflood({
-    baseBits: config.powDifficultyBits,
-    thresholdCount: config.antifloodThreshold,
-    windowMs: config.antifloodWindowSeconds * 1000,
-    stepBits: config.antifloodStepBits,
-    maxBits: config.antifloodMaxBits,
-    decayMs: config.antifloodDecaySeconds * 1000,
-    maxEntries: config.antifloodMaxEntries,
-  });
+  const antiflood = new Antiflood(config);
   // An operator who runs several hosts gives them the same key; else one is made once and kept.
   const key = config.powSecret === ''
     ? await store.secrets.keep('proof-of-work', random(CHALLENGE_KEY_BYTES))

@@ -14,7 +14,7 @@ if (Number.parseInt(process.versions.node, 10) >= NEEDED_MAJOR) {
 }
 
 async function start(): Promise<void> {
-  const { exitCodeOf, outputTo } = await import('./operator/terminal.ts');
+  const { outputTo } = await import('./ops/log.ts');
   const stdout = outputTo(process.stdout);
   const stderr = outputTo(process.stderr);
   let fatalListener: ((error: unknown) => void) | undefined;
@@ -33,10 +33,12 @@ async function start(): Promise<void> {
   });
 
   const terminal = await makeTerminal({ stdout, stderr, onFatalError: (listener) => void (fatalListener = listener) });
-  // `pasted serve` loads no table of commands: nothing but what it runs.
+  // `pasted serve` loads no table of commands, nor words for failures before there is one: nothing but what it runs.
   const serves = terminal.arguments.length === 0 || terminal.arguments.join(' ') === 'serve';
   const ended = serves
-    ? exitCodeOf(terminal, async () => (await import('./serve.ts')).run(terminal))
+    ? (await import('./serve.ts')).run(terminal).catch(async (error: unknown) => (
+      (await import('./operator/failures.ts')).exitCodeOf(terminal, error)
+    ))
     : (await import('./operator/arguments.ts')).runCommandLine(terminal);
   await end(await ended);
 }

@@ -14,14 +14,8 @@ export type ByteSource = (sink: ByteSink) => Promise<void>;
 export interface Digests {
   /** Of bytes that are all there: cheaper than a digest in progress. */
   whole(bytes: Uint8Array): Uint8Array;
-  begin(): Digest;
-}
-
-/** In progress. */
-export interface Digest {
-  update(bytes: Uint8Array): void;
-  /** Once, at the end. */
-  digest(): Uint8Array;
+  /** Of bytes that come in pieces; `digest` is called once, at the end. */
+  begin(): { update(bytes: Uint8Array): void; digest(): Uint8Array };
 }
 
 export interface ContentFacts {
@@ -41,7 +35,7 @@ export class ContentScan {
   readonly #utf8 = new Utf8Scan();
   /** How often each byte value occurred; counting costs up to 4 ms a mebibyte. */
   readonly #histogram: Float64Array | undefined;
-  #digest: Digest | undefined;
+  #digest: ReturnType<Digests['begin']> | undefined;
   #bytes = 0;
 
   constructor({ sha256, entropy }: { sha256: Digests; entropy: boolean }) {

@@ -3,12 +3,11 @@
 
 import type { RefusalName } from './refusals.ts';
 
-export type LogLevel = 'info' | 'warning' | 'error';
 export type LogDetails = Readonly<Record<string, string | number | boolean | null>>;
 
 /** Never in it: passwords, secrets, tokens, keys, content, or the id of a paste, since whoever has it may read. */
 export interface LogEntry {
-  readonly level: LogLevel;
+  readonly level: 'info' | 'warning' | 'error';
   /** The part that speaks: `http`, `store`, `cleanup`, `audit`, `config`, `main`. */
   readonly logger: string;
   /** What happened, a fixed word or phrase of that part. */

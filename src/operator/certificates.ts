@@ -19,11 +19,12 @@ import { randomBytes } from '../crypto/digest.ts';
 import { hostOf } from '../http/engine/head.ts';
 import { statusOf } from '../pastes/identity.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
+import { CommandError, UsageError } from './failures.ts';
 import {
   createNewFile, findCertificate, inSession, OPERATOR, type OperatorSession, READABLE_BY_ALL, readText, replaceFile,
   requireSecretOutput,
 } from './session.ts';
-import { alignColumns, CommandError, type Given, report, type Run, type Terminal, UsageError } from './terminal.ts';
+import { alignColumns, type Given, report, type Run, type Terminal } from './terminal.ts';
 
 const ISSUED_BEFORE = 'certificates have been issued already, and the first of them was the admin\'s; ' +
   'to make the holder of one an admin: pasted admin grant SERIAL';

@@ -18,8 +18,9 @@ import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
 import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store.ts';
 import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/visit.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
+import { CommandError, EXIT, orUndefined } from './failures.ts';
 import { attempt, readText } from './session.ts';
-import { CommandError, EXIT, orUndefined, report, type Run, showBytes, type Terminal } from './terminal.ts';
+import { report, type Run, showBytes, type Terminal } from './terminal.ts';
 
 /** `warn`: works, and someone should look. `fail`: does not work, or will not be safe. No text says a secret. */
 export interface Finding {

@@ -16,13 +16,12 @@ import {
   type AuditEntry, type AuditFilter, countedBytes, DatabaseInUseError, type Page, StoreError,
 } from '../store/store.ts';
 import { wholeNumber } from './arguments.ts';
+import { CommandError, UsageError } from './failures.ts';
 import {
   attempt, explained, inSession, operatorSettings, type OperatorSession, publishFile, randomMark, requireRoom,
   requireSecretOutput,
 } from './session.ts';
-import {
-  alignColumns, CommandError, report, type Run, showBytes, showShare, type Terminal, UsageError,
-} from './terminal.ts';
+import { alignColumns, report, type Run, showBytes, showShare, type Terminal } from './terminal.ts';
 
 export const backup: Run = async (terminal, given) => {
   const [target = ''] = given.operands;

@@ -17,14 +17,15 @@ import { type Audit, createAudit, type Requester } from '../pastes/identity.ts';
 import { FREE_RESERVE_BYTES, freeBytes, isWithoutLinks, syncFolderOf } from '../store/database.ts';
 import type { Certificate } from '../store/store.ts';
 import { type VisitedStore, type VisitOptions, visitStore } from '../store/visit.ts';
-import { codeOf, CommandError, printWarnings, showBytes, type Terminal, UsageError } from './terminal.ts';
+import { codeOf, CommandError, UsageError } from './failures.ts';
+import { printWarnings, showBytes, type Terminal } from './terminal.ts';
 
 /** The operator has no certificate and comes from no address; `via` says in every event who it was. */
 export const OPERATOR: Requester = { fingerprint: null, clientAddress: null };
 
 export type OperatorSession = ReturnType<typeof openSession>;
 
-/** What makes a database makes an authority too, which needs its password. Throws what terminal.ts explains. */
+/** What makes a database makes an authority too, which needs its password. Throws what failures.ts explains. */
 export async function inSession(
   terminal: Terminal,
   work: (session: OperatorSession) => Promise<void>,

@@ -7,7 +7,7 @@ import { ConfigError, type Environment } from '../../src/config/load.ts';
 import { VERSION } from '../../src/config/settings.ts';
 import type { Log } from '../../src/core/events.ts';
 import { ListeningError, type ListeningPlace } from '../../src/http/listening.ts';
-import { failureOf } from '../../src/operator/terminal.ts';
+import { failureOf } from '../../src/operator/failures.ts';
 import { type CreateApp, serve } from '../../src/serve.ts';
 import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';

@@ -9,7 +9,7 @@ import { ConfigError } from '../../src/config/load.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { DAY_SECONDS } from '../../src/core/time.ts';
 import { readServerCertificate, Tls } from '../../src/http/tls.ts';
-import { failureOf } from '../../src/operator/terminal.ts';
+import { failureOf } from '../../src/operator/failures.ts';
 import { movableClock } from '../support/clock.ts';
 import { openssl } from '../support/pki.ts';
 import { isInstalled, temporaryFolder } from '../support/programs.ts';
