@@ -8,7 +8,7 @@ import type { Store } from '../../src/store/open.ts';
 import { CHUNK_BYTES, INLINE_BYTES, StoreError } from '../../src/store/store.ts';
 import {
   CREATED_AT, EXPIRES_AT, gather, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, readContent,
-  storePaste, strayChunks, uploadContent,
+  selectValue, storePaste, strayChunks, uploadContent,
 } from '../support/store.ts';
 
 function hold(store: Store, contentId: string | null): ContentReader {
@@ -192,6 +192,18 @@ test('discard: removes what was written, also with writes still under way, and r
   assert.equal(strayChunks(path), 0);
   await assert.rejects(upload.write(patternedBytes(CHUNK_BYTES)), /ended/);
   await upload.discard();
+});
+
+test('discard: right after the first write under a quota, it leaves nothing behind and no room promised', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const quota = { maxStoredBytes: 4 * CHUNK_BYTES, declaredBytes: 3 * CHUNK_BYTES };
+  for (let round = 0; round < 3; round += 1) {
+    const upload = store.contents.upload(newId(), quota);
+    const written = upload.write(patternedBytes(CHUNK_BYTES));
+    await Promise.all([written, upload.discard()]);
+  }
+  assert.equal(strayChunks(path), 0);
+  assert.equal(selectValue(path, 'SELECT count(*) FROM orphans'), 0);
 });
 
 test('discard: does nothing to an upload without chunks, or to content that a paste has', async (t) => {

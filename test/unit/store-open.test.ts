@@ -1,12 +1,13 @@
 // openStore: what it makes of a path, whom it lets in, and that what it refuses stays as it was.
 
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
-import { openReading, openWriting } from '../../src/store/database.ts';
+import { freeBytes, openReading, openWriting } from '../../src/store/database.ts';
 import { openStore } from '../../src/store/open.ts';
 import { APPLICATION_ID, migrate, MIGRATIONS } from '../../src/store/schema.ts';
 import { CHUNK_BYTES, DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
@@ -86,6 +87,26 @@ test('openWriting, openReading: a commit is durable, content that goes is overwr
   const ofWriting = ['synchronous', 'secure_delete', 'temp_store'].map((name) => value(writing, name));
   assert.deepEqual(ofWriting, [2, 1, 2]);
   assert.throws(() => reading.exec('DELETE FROM pastes'), /readonly/);
+});
+
+test('hasRoomFor: so many bytes must leave the reserve free', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const free = freeBytes(path);
+  assert.equal(store.hasRoomFor(0), true);
+  assert.equal(store.hasRoomFor(free), false);
+});
+
+test('openStore: an idle store does not keep its process alive, after a write neither', (t) => {
+  const folder = temporaryFolder(t);
+  const script = join(folder, 'write-once.mjs');
+  const path = JSON.stringify(join(folder, 'pasted.db'));
+  writeFileSync(script, `
+    import { openStore } from ${JSON.stringify(new URL('../../src/store/open.ts', import.meta.url).href)};
+    const clock = { unixMs: () => Date.now(), monotonicMs: () => performance.now() };
+    const store = await openStore({ path: ${path}, clock, log: () => {} });
+    await store.secrets.keep('name', new Uint8Array(1));`);
+  const { status, stderr } = spawnSync(process.execPath, [script], { timeout: 30_000 });
+  assert.equal(status, 0, String(stderr));
 });
 
 test('openStore: closed, it leaves one file beside the lock, and what was stored is there again', async (t) => {
