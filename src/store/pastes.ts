@@ -185,19 +185,12 @@ function prepareSelection(db: DatabaseSync): (id: string, nowSeconds: number) =>
   };
 }
 
-interface PasteUpdate {
-  readonly id: string;
-  readonly owner: string;
-  readonly changes: PasteChanges;
-  readonly terms: UpdateTerms;
-}
-
 function prepareUpdate(db: DatabaseSync) {
   const select = prepareSelection(db);
   const storage = prepareStorageRules(db);
   const write = prepareUpdateWriting(db);
-  return ({ id, owner, changes, terms }: PasteUpdate): Change<UpdateOutcome> => {
-    const { content } = changes;
+  return (update: { id: string; owner: string; changes: PasteChanges; terms: UpdateTerms }): Change<UpdateOutcome> => {
+    const { id, owner, changes, changes: { content }, terms } = update;
     const before = select(id, terms.nowSeconds);
     if (before === undefined) return unchanged({ refused: 'pasteNotFound' });
     if (before.owner !== owner) return unchanged({ refused: 'permissionDenied' });
@@ -246,26 +239,20 @@ function prepareUpdateWriting(db: DatabaseSync): (before: Paste, changes: PasteC
   };
 }
 
-interface PasteDeletion {
-  readonly id: string;
-  readonly by: string;
-  readonly nowSeconds: number;
-  /** Recorded when the paste is another's; null for who may delete nothing but their own. */
-  readonly asAdmin: AuditEvent | null;
-}
-
+/** `asAdmin` is recorded when the paste is another's; null for who may delete nothing but their own. */
 function prepareDeletion(db: DatabaseSync) {
   const select = prepareSelection(db);
   const remove = prepareRemoving<{ id: string }>(db, 'id = :id');
   const audit = prepareAudit(db);
-  return ({ id, by, nowSeconds, asAdmin }: PasteDeletion): Change<DeletionOutcome> => {
+  return (deletion: { id: string; by: string; nowSeconds: number; asAdmin: AuditEvent | null }) => {
+    const { id, by, nowSeconds, asAdmin } = deletion;
     const paste = select(id, nowSeconds);
-    if (paste === undefined) return unchanged({ refused: 'pasteNotFound' });
+    if (paste === undefined) return unchanged<DeletionOutcome>({ refused: 'pasteNotFound' });
     const isOwn = paste.owner === by;
-    if (!isOwn && asAdmin === null) return unchanged({ refused: 'permissionDenied' });
+    if (!isOwn && asAdmin === null) return unchanged<DeletionOutcome>({ refused: 'permissionDenied' });
     const audited = isOwn ? null : asAdmin && { ...asAdmin, details: { ...asAdmin.details, owner: paste.owner } };
     if (audited !== null) audit(audited);
-    return { outcome: { refused: null, audited }, orphanedContentIds: remove({ id }).orphanedContentIds };
+    return { ...remove({ id }), outcome: { refused: null, audited } };
   };
 }
 

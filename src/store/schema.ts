@@ -137,12 +137,9 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
 ];
 
 /** Whose a database says it is, 0 when it says nothing, and how many migrations it has seen. */
-export interface Marks {
-  readonly applicationId: number;
-  readonly version: number;
-}
+export type Marks = ReturnType<typeof marksOf>;
 
-export function marksOf(db: DatabaseSync): Marks {
+export function marksOf(db: DatabaseSync) {
   const applicationId = Number(db.prepare('PRAGMA application_id').get()?.['application_id']);
   return { applicationId, version: schemaVersionOf(db) };
 }
