@@ -33,7 +33,7 @@ async function inContext(work) {
 
 async function picture(context, name, scheme) {
   const app = await startApp(context);
-  const browser = await startBrowser(context, name, scheme);
+  const browser = await startBrowser(context, name, { scheme });
   if (browser === undefined) return;
   const tab = await browser.newTab();
   for (const page of await preparePages(app)) {

@@ -116,7 +116,7 @@ type Fact = readonly [name: string, value: Value];
 
 function facts(rows: readonly Fact[]): Markup {
   return html`<table cellpadding="2">${rows.map(([name, value]) => html`
-<tr><th scope="row" align="left" valign="top">${breakable(name)}</th><td>${value}</td></tr>`)}
+<tr><th scope="row" align="left" valign="top">${name}</th><td>${value}</td></tr>`)}
 </table>`;
 }
 
@@ -136,8 +136,8 @@ function moment(seconds: number): Markup {
   return html`<time datetime="${iso}">${breakable(iso.slice(0, -1).replace('T', ' '))} UTC</time>`;
 }
 
-/** After each part of a URL, date or name, and within words as long as digests and ids. */
-const BREAKS = /(?<=[-/_.:]|\b(?:\w{6})+(?=\w{5}))/;
+/** After each part of a path, date or name, and within words as long as digests and ids. */
+const BREAKS = /(?<=\d-|[/_:](?![/_])|(?<![^\W_])(?:[^\W_]{6})+(?=[^\W_]{5}))/;
 
 /** Where there is no room for all of a long word, it may be broken; it is copied without a gap. */
 function breakable(text: string): Markup {
