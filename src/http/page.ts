@@ -137,7 +137,7 @@ function moment(seconds: number): Markup {
 }
 
 /** After each part of a path, date or name, and within words as long as digests and ids. */
-const BREAKS = /(?<=\d-|[/_:](?![/_])|(?<![^\W_])(?:[^\W_]{6})+(?=[^\W_]{5}))/;
+const BREAKS = /(?<=\d-|[/_:](?![/_])|(?<=^|[\W_])(?:[^\W_]{6})+(?=[^\W_]{5}))/;
 
 /** Where there is no room for all of a long word, it may be broken; it is copied without a gap. */
 function breakable(text: string): Markup {

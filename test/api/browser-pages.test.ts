@@ -2,11 +2,13 @@
 // is copied and saved, small windows and zoom. Forms and what must not run are browser-safety.test.ts.
 
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import { binaryContent, type RunningApp, startApp } from '../support/app.ts';
 import type { Tab, View } from '../support/browser-driver.ts';
 import { type Browser, BROWSERS, startBrowser } from '../support/real-browser.ts';
-import { preparePages, SAMPLE, type ShownPage, statusOf, textOf, UNICODE, unexpected } from '../support/shown-pages.ts';
+import {
+  keepPicture, PICTURES, preparePages, SAMPLE, type ShownPage, statusOf, textOf, UNICODE, unexpected,
+} from '../support/shown-pages.ts';
 
 for (const name of BROWSERS) {
   test(`${name}: what it shows of each page`, async (t) => {
@@ -21,11 +23,14 @@ for (const name of BROWSERS) {
         await assertShown(tab, page);
         await assertAccessible(browser, tab);
         await assertFits(tab);
+        await keepPictures(tab, `${page.name}-${name}`);
         const asked = page.steps === undefined ? [page.path] : [page.path, page.path];
         assert.deepEqual(tab.requests, asked.map((path) => `${app.url}${path}`), 'nothing else was asked for');
         assert.deepEqual(unexpected(tab), []);
       });
     }
+    await t.test('page: too many lookups', (t) => tooMany(t, browser));
+    t.diagnostic(`a picture of each page is in ${PICTURES}`);
     await t.test('text: links to lines', () => lines(app, browser));
     await t.test('text: what is copied is the text alone', () => selection(app, browser));
     await t.test('raw: text is shown as what it is', () => raw(app, browser));
@@ -91,7 +96,26 @@ async function assertFits(tab: Tab): Promise<void> {
     const each = await ofEach<true | string>(tab, 'h1, h2, h3, p, dt, th, td, input, button', fits);
     assert.deepEqual(each.filter((fit) => fit !== true), [], `wider than ${JSON.stringify(view)}`);
   }
-  await tab.resize({ width: 1200, height: 800 });
+}
+
+async function keepPictures(tab: Tab, name: string): Promise<void> {
+  for (const width of [360, 1200]) {
+    await tab.resize({ width, height: 800 });
+    await keepPicture(tab, `${name}-${width}`);
+  }
+}
+
+async function tooMany(t: TestContext, browser: Browser): Promise<void> {
+  const app = await startApp(t, { lookupRateMax: 1 });
+  const path = `/${await app.store(SAMPLE)}`;
+  const tab = await browser.newTab();
+  await tab.open(`${app.url}${path}`);
+  await tab.open(`${app.url}${path}`);
+  const [name, text] = ['too-many', 'Try again in 1 minute'];
+  await assertShown(tab, { name, path, status: 429, heading: /^lookup rate limit exceeded$/i, text });
+  await assertAccessible(browser, tab);
+  await assertFits(tab);
+  await keepPictures(tab, `${name}-${browser.name}`);
 }
 
 async function lines(app: RunningApp, browser: Browser): Promise<void> {
