@@ -23,10 +23,7 @@ export interface Access {
 
 export function pasteCommands(db: DatabaseSync) {
   // accessed_at is never null and keeps its width, so SQLite overwrites it in place and not the content's pages.
-  const touch = db.prepare(`
-    UPDATE pastes
-    SET accessed_at = :atSeconds
-    WHERE id = :id`);
+  const touch = db.prepare('UPDATE pastes SET accessed_at = :atSeconds WHERE id = :id');
   return {
     createPaste: prepareCreation(db),
     burnPaste: prepareBurning(db),
@@ -173,11 +170,7 @@ function prepareExpiring(db: DatabaseSync) {
 
 /** A paste to be changed, in the transaction that changes it. */
 function prepareSelection(db: DatabaseSync): (id: string, nowSeconds: number) => Paste | undefined {
-  const select = db.prepare(`
-    SELECT ${PASTE_COLUMNS}
-    FROM pastes
-    WHERE id = :id
-      AND expires_at > :nowSeconds`);
+  const select = db.prepare(`SELECT ${PASTE_COLUMNS} FROM pastes WHERE id = :id AND expires_at > :nowSeconds`);
   select.setReturnArrays(true);
   return (id, nowSeconds) => {
     const row = select.get({ id, nowSeconds }) as unknown as PasteRow | undefined;
