@@ -8,8 +8,10 @@ import { countNothing, type Log } from './core/events.ts';
 import type { Clock, RandomBytes } from './core/time.ts';
 import { pasteHandlers } from './http/handlers/pastes.ts';
 import { serviceHandlers } from './http/handlers/service.ts';
-import { isExposed, type ListeningPlace } from './http/listening.ts';
-import { createPublicServer, type PublicServer } from './http/servers.ts';
+import { isExposed, type ListeningPlace } from './http/engine/listening.ts';
+import type { HttpServer } from './http/engine/server.ts';
+import { Forwarding } from './http/forwarded.ts';
+import { createHttpServer } from './http/servers.ts';
 import type { Tls } from './http/tls.ts';
 import { Antiflood } from './limits/windows.ts';
 import { WorkQueue } from './limits/work-queue.ts';
@@ -32,7 +34,7 @@ export interface AppParts {
 
 export interface App {
   /** Begins to accept connections. Rejects with ListeningError. */
-  listen(place: ListeningPlace): ReturnType<PublicServer['listen']>;
+  listen(place: ListeningPlace): ReturnType<HttpServer['listen']>;
   /** The background tasks, for tests that want one now. */
   readonly cleanup: Cleanup;
   /**
@@ -73,12 +75,13 @@ export async function assemble(
   const handlers = { ...service, ...pasteHandlers(parts), ...authority.handlers };
   const cleanup = new Cleanup(cleanupTasks(parts, () => authority.renewRevocationList()), log);
   const onStorageFull = createRoomMaking((name) => cleanup.run(name), clock);
-  const server = createPublicServer({ config, handlers, clock, random, log, metrics, onStorageFull, tls });
-  await server.replaceProxySecret(config.proxySecret);
+  const trust = new Forwarding(config, random);
+  await trust.replaceProxySecret(config.proxySecret);
+  const server = createHttpServer({ config, trust, handlers, clock, random, log, metrics, onStorageFull, tls });
   const { proxySecret, powSecret, pkiCaPassword } = config;
   const inForce = { proxySecret, powSecret, pkiCaPassword };
   const replace: Reloading['replace'] = {
-    proxySecret: (secret) => server.replaceProxySecret(secret),
+    proxySecret: (secret) => trust.replaceProxySecret(secret),
     powSecret: (secret) => parts.challenges.replaceKey(Buffer.from(secret)),
     pkiCaPassword: (password) => authority.replacePassword(password),
   };

@@ -5,7 +5,7 @@ import { ConfigError, isProduction, loadConfig, startWarnings } from './config/l
 import { type Config, VERSION } from './config/settings.ts';
 import type { Log } from './core/events.ts';
 import { randomBytes } from './crypto/digest.ts';
-import { isExposed, ListeningError, type ListeningPlace, publicPlace } from './http/listening.ts';
+import { isExposed, ListeningError, type ListeningPlace, publicPlace } from './http/engine/listening.ts';
 import type { Terminal } from './operator/terminal.ts';
 import { createLog, type LogWriter } from './ops/log.ts';
 import { openStore } from './store/open.ts';

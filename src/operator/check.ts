@@ -10,7 +10,7 @@ import { type Config, SETTINGS } from '../config/settings.ts';
 import { isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { firstCertificate } from '../crypto/presented.ts';
 import { hostOf, parseServiceUrl } from '../http/engine/head.ts';
-import { isExposed, publicPlace } from '../http/listening.ts';
+import { isExposed, publicPlace } from '../http/engine/listening.ts';
 import { probe, ProbeError, type ProbeTarget } from '../http/probe.ts';
 import { EXPIRY_WARNING_SECONDS, readServerCertificate } from '../http/tls.ts';
 import { adminDoubt, authorityDoubt } from '../pastes/upkeep.ts';

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { ConfigError, type Environment } from '../../src/config/load.ts';
 import { VERSION } from '../../src/config/settings.ts';
 import type { Log } from '../../src/core/events.ts';
-import { ListeningError, type ListeningPlace } from '../../src/http/listening.ts';
+import { ListeningError, type ListeningPlace } from '../../src/http/engine/listening.ts';
 import { failureOf } from '../../src/operator/failures.ts';
 import { type CreateApp, serve } from '../../src/serve.ts';
 import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';

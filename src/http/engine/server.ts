@@ -10,7 +10,8 @@ import { Refusal, type RefusalName } from '../../core/refusals.ts';
 import { type Clock, KIB, type RandomBytes } from '../../core/time.ts';
 import { ClientGoneError, Turns } from './body.ts';
 import { Connections, Lingering } from './connections.ts';
-import { createRequestIds, HeaderLines, networkMatcher } from './head.ts';
+import { createRequestIds, HeaderLines, hostOf, networkMatcher } from './head.ts';
+import { listenAt, type ListeningPlace } from './listening.ts';
 import { createServer } from './node-http.ts';
 import {
   answerRaw, emptyReply, type Handler, type NoteAnswered, refusalReply, type Reply, ReplyWriter,
@@ -72,8 +73,7 @@ const STOP_CHECK_MS = 250;
 const STOP_LINGER_MS = 500;
 
 export class HttpServer {
-  /** To be made to listen; then `begin` is called. */
-  readonly node: Server;
+  readonly #node: Server;
   readonly #parts: ServerParts;
   #checks: NodeJS.Timeout | undefined;
   #stopped: Promise<void> | undefined;
@@ -88,35 +88,43 @@ export class HttpServer {
       connections: new Connections(options.config, networkMatcher(trustedProxies)),
       lingering,
       transfers: { minBytesPerSecond, nowMs: clock.monotonicMs, turns: new Turns() },
-      writer: new ReplyWriter({ lingering, isStopping: () => this.isStopping }),
+      writer: new ReplyWriter({ lingering, isStopping: () => this.isStopping() }),
     };
-    this.node = createNodeServer(options);
-    takeRequests(this.#parts, this.node);
-    takeConnections(this.#parts, this.node);
+    this.#node = createNodeServer(options);
+    takeRequests(this.#parts, this.#node);
+    takeConnections(this.#parts, this.#node);
   }
 
-  /** It listens now, perhaps on a unix socket. */
-  begin(isUnixSocket: boolean): void {
-    const { connections, clock, log, checkIntervalMs = CHECK_MS } = this.#parts;
-    connections.peersAreLocal = isUnixSocket;
+  /**
+   * Rejects with ListeningError. The URL of a unix socket is `unix:` and its path, which is the host too; its port is 0.
+   */
+  async listen(place: ListeningPlace) {
+    const { connections, clock, log, tls, checkIntervalMs = CHECK_MS } = this.#parts;
+    await listenAt(this.#node, place);
     // Such as EMFILE when a connection can't be accepted: the next one may be.
-    this.node.on('error', ({ message }) => {
+    this.#node.on('error', ({ message }) => {
       log({ level: 'error', logger: 'http', event: 'accepting failed', details: { error: message } });
     });
     this.#checks = setInterval(() => connections.check(clock.monotonicMs()), checkIntervalMs);
+    // Of a unix socket that it has not made itself, node does not know the path.
+    const bound = this.#node.address() ?? '(inherited)';
+    connections.peersAreLocal = typeof bound === 'string';
+    if (typeof bound === 'string') return { host: bound, port: 0, url: `unix:${bound}` };
+    const { address: host, port } = bound;
+    return { host, port, url: `${tls === undefined ? 'http' : 'https'}://${hostOf(host, port)}` };
   }
 
   /** Lets requests in flight finish within SERVICE_SHUTDOWN_GRACE; resolves when no connection is left. */
   stop(): Promise<void> {
-    this.#stopped ??= stop(this.node, this.#parts).finally(() => clearInterval(this.#checks));
+    this.#stopped ??= stop(this.#node, this.#parts).finally(() => clearInterval(this.#checks));
     return this.#stopped;
   }
 
-  get isStopping(): boolean {
+  isStopping(): boolean {
     return this.#stopped !== undefined;
   }
 
-  get connectionsOpen(): number {
+  connectionsOpen(): number {
     return this.#parts.connections.size;
   }
 }
