@@ -2,6 +2,7 @@
 // from, and which settings contradict each other. process.env, and how files are read, are handed in.
 
 import { closeSync, constants, openSync, readSync } from 'node:fs';
+import { codeOf } from '../core/events.ts';
 import { MIB } from '../core/time.ts';
 import {
   type Config, type Setting, SETTING_KEYS, type SettingKey, SETTINGS, type SettingValue,
@@ -128,7 +129,7 @@ function readSecret(path: string, source: Source, readFile: ReadFile): Found | u
   try {
     text = readFile(path).replace(/\r?\n$/, '');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    const code = codeOf(error);
     if (source.kind === 'credential' && code === 'ENOENT') return undefined;
     throw new SettingProblem(`${what} a file that can be read (${code})`);
   }

@@ -47,3 +47,8 @@ export type ObserveRequest = (route: string, status: number, seconds: number) =>
 
 /** Where nobody reads the metrics. */
 export const countNothing: Count = () => {};
+
+/** What errno(3), OpenSSL or node calls it. Never the message: it may repeat what could not be read. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+}

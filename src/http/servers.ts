@@ -116,8 +116,7 @@ function parameterOf(path: string): PathEntry['parameter'] {
 
 function matchMethod(entry: PathEntry, method: string, params: Readonly<Record<string, string>>): Match {
   const route = entry.routes.get(method);
-  if (route !== undefined) return { kind: 'route', route, params };
-  return { kind: method === 'OPTIONS' ? 'options' : 'methodNotAllowed', path: entry.path, allow: entry.allow };
+  return route === undefined ? { path: entry.path, allow: entry.allow } : { route, params };
 }
 
 /** Whether a path segment can be an id at all: wider than what is made here, as the contract's examples differ. */

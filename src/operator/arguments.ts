@@ -2,8 +2,9 @@
 
 import { parseArgs } from 'node:util';
 import { didYouMean } from '../config/load.ts';
+import { codeOf } from '../core/events.ts';
 import { type Command, COMMANDS, type Operand, type Option } from './commands.ts';
-import { codeOf, EXIT, exitCodeOf, UsageError } from './failures.ts';
+import { EXIT, exitCodeOf, UsageError } from './failures.ts';
 import type { Given, Terminal } from './terminal.ts';
 
 /** Resolves with the exit code. Rejects for what the user cannot mend: a bug, or a host that fails. */

@@ -51,11 +51,6 @@ function failure(exitCode: number, message: string) {
   return { exitCode, text: `pasted: ${message}\n` };
 }
 
-/** Of errno(3) or of node. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-}
-
 type Reasons = Readonly<Record<string, string>>;
 
 /** In one line, which setting to change; the error itself where that is no help. What is not public is of metrics. */

@@ -8,7 +8,7 @@ import { Authorities } from '../authority/authority.ts';
 import { RevocationList } from '../authority/revocation-list.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
-import type { Log, LogEntry } from '../core/events.ts';
+import { codeOf, type Log, type LogEntry } from '../core/events.ts';
 import { Refusal, type RefusalName } from '../core/refusals.ts';
 import type { Clock } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';
@@ -17,7 +17,7 @@ import { type Audit, createAudit, type Requester } from '../pastes/identity.ts';
 import { FREE_RESERVE_BYTES, freeBytes, isWithoutLinks, syncFolderOf } from '../store/database.ts';
 import type { Certificate } from '../store/store.ts';
 import { type VisitedStore, type VisitOptions, visitStore } from '../store/visit.ts';
-import { codeOf, CommandError, UsageError } from './failures.ts';
+import { CommandError, UsageError } from './failures.ts';
 import { printWarnings, showBytes, type Terminal } from './terminal.ts';
 
 /** The operator has no certificate and comes from no address; `via` says in every event who it was. */

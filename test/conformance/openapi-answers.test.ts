@@ -4,7 +4,6 @@
 import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import type { Request } from '../../src/http/engine/request.ts';
 import { serviceHandlers } from '../../src/http/handlers/service.ts';
 import { type Route, ROUTES } from '../../src/http/routes.ts';
 import type { Parts } from '../../src/pastes/parts.ts';
@@ -266,7 +265,7 @@ test('openapi: GET /health of a service that stops is as described', async (t) =
   const healthy = { healthy: () => Promise.resolve(true) } as Store;
   const parts = { config, store: healthy, challenges } as unknown as Parts;
   const { health } = serviceHandlers(parts, () => undefined, () => true);
-  const { status, body } = await health({} as Request);
+  const { status, body } = await health();
   const { content } = responseOf(operationOf(routeOf('GET /health')), status);
   assert.deepEqual(problemsOf(JSON.parse(String(body)), content!['application/json']!.schema!, API), []);
 });

@@ -20,10 +20,10 @@ import {
   checkSite, type Connection, type HeaderTrust, type Peer, type Presented, Request, type RequestParts, type Route,
 } from './request.ts';
 
-/** The route of a request; or of a known path, that OPTIONS asked for it, or that it does not take this method. */
+/** The route of a request; of a known path that has none for this method, which ones it takes. */
 export type Match =
-  | { readonly kind: 'route'; readonly route: Route; readonly params: Readonly<Record<string, string>> }
-  | { readonly kind: 'options' | 'methodNotAllowed'; readonly path: string; readonly allow: string };
+  | { readonly route: Route; readonly params: Readonly<Record<string, string>> }
+  | { readonly path: string; readonly allow: string };
 
 export interface Router {
   /** Of the raw path. Refuses one that is not known. */
@@ -95,9 +95,7 @@ export class HttpServer {
     takeConnections(this.#parts, this.#node);
   }
 
-  /**
-   * Rejects with ListeningError. The URL of a unix socket is `unix:` and its path, which is the host too; its port is 0.
-   */
+  /** Rejects with ListeningError. A unix socket has its path for a host, 0 for a port, and the URL `unix:PATH`. */
   async listen(place: ListeningPlace) {
     const { connections, clock, log, tls, checkIntervalMs = CHECK_MS } = this.#parts;
     await listenAt(this.#node, place);
@@ -249,10 +247,10 @@ function replyTo({ router, handlers }: ServerParts, request: Request): Reply | P
   checkSite(request);
   if (target.path === '*') return emptyReply(204, { Allow: router.allow });
   const match = router.match(method, target.path);
-  if (match.kind !== 'route') {
+  if ('allow' in match) {
     request.route = { name: '-', path: match.path };
     const headers = { Allow: match.allow };
-    return match.kind === 'options' ? emptyReply(204, headers) : refusalReply(new Refusal('methodNotAllowed'), headers);
+    return method === 'OPTIONS' ? emptyReply(204, headers) : refusalReply(new Refusal('methodNotAllowed'), headers);
   }
   request.route = match.route;
   request.params = match.params;
