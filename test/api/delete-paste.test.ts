@@ -9,6 +9,7 @@ import { MIB } from '../../src/core/time.ts';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
 import { insertCertificate, newFingerprint, presenting } from '../support/certificates.ts';
 import { assertError, from, statusCounts, type Answer } from '../support/posting.ts';
+import { head, openRaw } from '../support/raw-http.ts';
 import { selectValue, strayChunks } from '../support/store.ts';
 
 const OWNER = newFingerprint();
@@ -124,6 +125,23 @@ test('DELETE /{id}: a download in progress finishes, then its content is removed
   assert.notEqual(strayChunks(app.config.databasePath), 0);
   assert.equal(Buffer.from(await response.arrayBuffer()).equals(content), true);
   while (selectValue(app.config.databasePath, 'SELECT count(*) FROM chunks') !== 0) await setTimeout(10);
+});
+
+test('DELETE /{id}: what was answered without the content does not keep it', async (t) => {
+  const app = await startApp(t);
+  const id = await app.store(binaryContent(100_000), AS_OWNER);
+  const refused = [
+    [304, 'If-None-Match: *'], [416, 'Range: bytes=100000-'], [400, 'If-Range: "a"', 'If-Range: "b"'],
+  ] as const;
+  for (const [status, ...lines] of refused) {
+    const connection = await openRaw(t, app.port);
+    connection.send(head(`GET /${id}/raw HTTP/1.1`, ...lines));
+    assert.equal((await connection.next()).status, status);
+  }
+  assertDeleted(await remove(app, id));
+  const chunks = (): unknown => selectValue(app.config.databasePath, 'SELECT count(*) FROM chunks');
+  for (let turn = 0; turn < 500 && chunks() !== 0; turn += 1) await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.equal(chunks(), 0);
 });
 
 test('DELETE /{id}: of many at once exactly one succeeds, also against the admin', async (t) => {

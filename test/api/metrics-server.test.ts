@@ -98,6 +98,9 @@ test('GET /metrics: pastes and duplicates are counted, each once', async (t) => 
     'pastes_deleted_total{reason="burned"} 1', 'pastes_deleted_total{reason="expired"} 0',
     'duplicate_checks_total{outcome="accepted"} 3', 'duplicate_checks_total{outcome="refused"} 2',
   ]);
+  const { body } = await getOverSocket(path);
+  assert.match(body, /^pasted_refusals_total\{refusal="duplicateContent"\} 2$/m);
+  assert.match(body, /^pasted_http_request_duration_seconds_count\{route="\/\{id\}\/raw",status="2xx"\} 2$/m);
 });
 
 test('GET /metrics: sixteen connections are served, of one client too, and one more is 503', async (t) => {
