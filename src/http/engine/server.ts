@@ -73,7 +73,7 @@ const STOP_CHECK_MS = 250;
 const STOP_LINGER_MS = 500;
 
 export class HttpServer {
-  readonly #node: Server;
+  readonly node: Server;
   readonly #parts: ServerParts;
   #checks: NodeJS.Timeout | undefined;
   #stopped: Promise<void> | undefined;
@@ -90,22 +90,22 @@ export class HttpServer {
       transfers: { minBytesPerSecond, nowMs: clock.monotonicMs, turns: new Turns() },
       writer: new ReplyWriter({ lingering, isStopping: () => this.isStopping() }),
     };
-    this.#node = createNodeServer(options);
-    takeRequests(this.#parts, this.#node);
-    takeConnections(this.#parts, this.#node);
+    this.node = createNodeServer(options);
+    takeRequests(this.#parts, this.node);
+    takeConnections(this.#parts, this.node);
   }
 
   /** Rejects with ListeningError. A unix socket has its path for a host, 0 for a port, and the URL `unix:PATH`. */
   async listen(place: ListeningPlace) {
     const { connections, clock, log, tls, checkIntervalMs = CHECK_MS } = this.#parts;
-    await listenAt(this.#node, place);
+    await listenAt(this.node, place);
     // Such as EMFILE when a connection can't be accepted: the next one may be.
-    this.#node.on('error', ({ message }) => {
+    this.node.on('error', ({ message }) => {
       log({ level: 'error', logger: 'http', event: 'accepting failed', details: { error: message } });
     });
     this.#checks = setInterval(() => connections.check(clock.monotonicMs()), checkIntervalMs);
     // Of a unix socket that it has not made itself, node does not know the path.
-    const bound = this.#node.address() ?? '(inherited)';
+    const bound = this.node.address() ?? '(inherited)';
     connections.peersAreLocal = typeof bound === 'string';
     if (typeof bound === 'string') return { host: bound, port: 0, url: `unix:${bound}` };
     const { address: host, port } = bound;
@@ -114,7 +114,7 @@ export class HttpServer {
 
   /** Lets requests in flight finish within SERVICE_SHUTDOWN_GRACE; resolves when no connection is left. */
   stop(): Promise<void> {
-    this.#stopped ??= stop(this.#node, this.#parts).finally(() => clearInterval(this.#checks));
+    this.#stopped ??= stop(this.node, this.#parts).finally(() => clearInterval(this.#checks));
     return this.#stopped;
   }
 
