@@ -4,7 +4,7 @@
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { ConfigError } from '../config/load.ts';
 import { SETTINGS } from '../config/settings.ts';
-import { type ListeningError, placeName } from '../http/listening.ts';
+import { type ListeningError, placeName } from '../http/engine/listening.ts';
 import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../store/store.ts';
 import type { Terminal } from './terminal.ts';
 

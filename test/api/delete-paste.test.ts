@@ -140,7 +140,7 @@ test('DELETE /{id}: what was answered without the content does not keep it', asy
   }
   assertDeleted(await remove(app, id));
   const chunks = (): unknown => selectValue(app.config.databasePath, 'SELECT count(*) FROM chunks');
-  for (let turn = 0; turn < 500 && chunks() !== 0; turn += 1) await new Promise((resolve) => setTimeout(resolve, 10));
+  for (let turn = 0; turn < 500 && chunks() !== 0; turn += 1) await setTimeout(10);
   assert.equal(chunks(), 0);
 });
 
