@@ -6,9 +6,10 @@ import { randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { certificateCommands, certificateLookups } from '../../src/store/certificates.ts';
-import type { Store } from '../../src/store/open.ts';
-import type { AuditEvent, CertificatePlace, Issuance, NewCertificate } from '../../src/store/store.ts';
+import { createCertificateStore, type Store } from '../../src/store/open.ts';
+import type { AuditEvent, Certificate, CertificatePlace, Issuance, NewCertificate } from '../../src/store/store.ts';
 import { openReading } from '../../src/store/database.ts';
+import type { Writer } from '../../src/store/writer.ts';
 import {
   deleteCertificate, insertCertificate, newFingerprint, setAdmin, setRevoked,
 } from '../support/certificates.ts';
@@ -321,4 +322,18 @@ test('findByFingerprint: one indexed read, and none of the table while nothing i
   const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all().map(({ detail }) => String(detail));
   assert.equal(plan.length, 1);
   assert.match(plan[0] ?? '', /^SEARCH certificates USING INDEX \w+ \(fingerprint=\?\)$/);
+});
+
+test('listRevoked: others have a turn of the event loop after each page of 200', async () => {
+  const pages = [200, 200, 0].map((length) => Array.from({ length }, () => ({}) as Certificate));
+  const reader = { listRevokedCertificates: () => pages.shift() } as unknown as Parameters<typeof createCertificateStore>[0];
+  const store = createCertificateStore(reader, {} as Writer);
+  const seen: string[] = [];
+  let listed = 0;
+  setImmediate(() => seen.push(`a turn after ${listed}`));
+  for await (const _ of store.listRevoked()) {
+    listed += 1;
+    if (listed === 400) setImmediate(() => seen.push('another at the end'));
+  }
+  assert.deepEqual(seen, ['a turn after 200', 'another at the end']);
 });
