@@ -261,6 +261,16 @@ test('removeExpired: a revoked one stays until a list has named it that began af
   assert.deepEqual(await leftAfter(4, 151), ['admin']);
 });
 
+test('keepCrl: a list of the same or a larger number stays', async (t) => {
+  const { authority } = (await openTestStore(t)).store;
+  const keep = (number: number, byte: number): Promise<boolean> => (
+    authority.keepCrl({ number, der: Uint8Array.of(byte), thisUpdate: 100, revokedCount: 0 })
+  );
+  assert.deepEqual([await keep(5, 1), await keep(5, 2), await keep(4, 3)], [true, false, false]);
+  assert.deepEqual((await authority.findCrl())?.der, Uint8Array.of(1));
+  assert.deepEqual([await keep(6, 4), (await authority.findCrl())?.number], [true, 6]);
+});
+
 function setOwner(path: string, from: string, to: string): void {
   const db = new DatabaseSync(path, { timeout: 5000 });
   db.prepare('UPDATE pastes SET owner = ? WHERE owner = ?').run(to, from);
