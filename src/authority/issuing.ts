@@ -205,6 +205,7 @@ export class Bundles {
   readonly #slow: WorkQueue;
   readonly #closing = new AbortController();
   readonly #quickThread = new BundleThread(this.#closing.signal);
+  readonly #slowThread = new BundleThread(this.#closing.signal);
 
   constructor(clock: Clock) {
     const waiting = { maxWaitMs: BUNDLE_WAIT_MS, clock };
@@ -216,16 +217,14 @@ export class Bundles {
   /** Refuses when too many wait. */
   async make(request: BundleRequest, clientAddress: string): Promise<Uint8Array> {
     if (request.password === '') return inTurn(this.#quick, clientAddress, () => this.#quickThread.make(request));
-    return inTurn(this.#slow, clientAddress, async () => {
-      // Few bundles have a password, so their thread ends with each.
-      const thread = new BundleThread(this.#closing.signal);
-      return thread.make(request).finally(() => thread.close());
-    });
+    // Few bundles have a password, so their thread ends with each.
+    return inTurn(this.#slow, clientAddress, () => (
+      this.#slowThread.make(request).finally(() => this.#slowThread.close())
+    ));
   }
 
   /** Bundles that are not done are not made. */
-  async close(): Promise<void> {
+  close(): void {
     this.#closing.abort();
-    await this.#quickThread.close();
   }
 }

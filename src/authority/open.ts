@@ -68,8 +68,7 @@ export class LazyAuthority {
 
   async close(): Promise<void> {
     clearInterval(this.#watch);
-    const room = await this.#loading?.catch(() => undefined);
-    await room?.close();
+    (await this.#loading?.catch(() => undefined))?.close();
   }
 
   /** One read of one row. Others report a failing storage, and a certificate that is damaged. */

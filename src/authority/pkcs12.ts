@@ -47,6 +47,7 @@ export class BundleThread {
 
   constructor(signal: AbortSignal) {
     this.#signal = signal;
+    signal.addEventListener('abort', () => void this.close(signal.reason));
   }
 
   async make(request: BundleRequest): Promise<Uint8Array> {
@@ -71,21 +72,17 @@ export class BundleThread {
       if (answer.bundle === undefined) asked?.reject(answer.error);
       else asked?.resolve(answer.bundle);
     });
-    // The next request gets a new thread.
     const fail = (error: unknown): void => {
       if (this.#worker === worker) void this.close(error);
     };
     worker.on('error', fail).on('exit', () => fail(new Error('the thread of bundles has ended')));
-    this.#signal.addEventListener('abort', this.#abort);
     return worker;
   }
 
-  readonly #abort = (): void => void this.close(this.#signal.reason);
-
+  /** Ends the thread, and with it what is not done. The next request gets a new one. */
   async close(reason: unknown = new Error('the thread of bundles was closed')): Promise<void> {
     const worker = this.#worker;
     this.#worker = undefined;
-    this.#signal.removeEventListener('abort', this.#abort);
     for (const { reject } of this.#asked.values()) reject(reason);
     this.#asked.clear();
     await worker?.terminate();
