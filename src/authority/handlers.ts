@@ -15,7 +15,7 @@ import type { StoredAuthority, StoredCrl } from '../store/store.ts';
 import { Authorities, DEFAULT_AUTHORITY_NAME } from './authority.ts';
 import { normaliseCommonName } from './der.ts';
 import {
-  Bundles, issueCertificate, issueWithKey, listCertificates, presentCertificates, requireRevocable, revokeCertificate,
+  Bundles, issueCertificate, listCertificates, presentCertificates, requireRevocable, revokeCertificate,
 } from './issuing.ts';
 import { encodeLongPem, encodePem, generateKeyPair, privateKeyPem, readCertificationRequest } from './keys.ts';
 import { type BundleProfile, isBundlePassword } from './pkcs12.ts';
@@ -192,7 +192,10 @@ async function answerRegistered(room: Room, request: Request): Promise<Reply> {
   const requester = requesterOf(request, fingerprint);
   const authority = await room.authorities.ensured(requester);
   let bundle: Uint8Array = new Uint8Array();
-  const issued = await issueWithKey(room, { commonName, requester, spend }, authority, async (content) => {
+  const key = await generateKeyPair();
+  const wish = { commonName, key, requester, spend };
+  const issued = await issueCertificate(room, wish, authority, async ({ certificate }) => {
+    const content = { commonName, certificate, privateKey: key.privateKey, authority: authority.certificate };
     bundle = await room.bundles.make({ ...content, ...wanted }, request.clientAddress);
   });
   const headers = {

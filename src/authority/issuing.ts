@@ -14,8 +14,8 @@ import type { Store } from '../store/open.ts';
 import { type Certificate, type Listed, type Page, type SpentChallenge, StoreError } from '../store/store.ts';
 import type { SigningAuthority } from './authority.ts';
 import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom } from './certificates.ts';
-import { generateKeyPair, type PrivateKey } from './keys.ts';
-import { type BundleContent, type BundleRequest, BundleThread } from './pkcs12.ts';
+import type { PrivateKey } from './keys.ts';
+import { type BundleRequest, BundleThread } from './pkcs12.ts';
 
 /** The contract: draws so many serials before it gives up. */
 const SERIAL_ATTEMPTS = 5;
@@ -31,8 +31,9 @@ interface CertifiedKey {
   readonly privateKey?: PrivateKey;
 }
 
-export interface IssueRequest {
+interface IssueRequest {
   readonly commonName: string;
+  readonly key: CertifiedKey;
   readonly requester: Requester;
   readonly spend: SpentChallenge | null;
   /** Issues only the first certificate ever, the admin's; else rejects with NotFirstError. */
@@ -49,23 +50,10 @@ export class NotFirstError extends Error {
   override readonly name = 'NotFirstError';
 }
 
-/** Certifies a new key. A `deliver` that fails leaves nothing behind: it runs before the certificate is recorded. */
-export async function issueWithKey(
-  parts: IssuingParts,
-  request: IssueRequest,
-  authority: SigningAuthority,
-  deliver: (content: BundleContent) => Promise<void>,
-) {
-  const key = await generateKeyPair();
-  return issueCertificate(parts, { ...request, key }, authority, async ({ commonName, certificate }) => {
-    await deliver({ commonName, certificate, privateKey: key.privateKey, authority: authority.certificate });
-  });
-}
-
-/** Certifies a key that there is. `before` runs with the certificate before it is recorded. */
+/** A `before` that fails leaves nothing behind: it runs with the certificate before that is recorded. */
 export async function issueCertificate(
   parts: IssuingParts,
-  request: IssueRequest & { readonly key: CertifiedKey },
+  request: IssueRequest,
   authority: SigningAuthority,
   before?: (made: MadeCertificate) => Promise<void>,
 ) {

@@ -12,15 +12,12 @@ import { type Encrypt, type Encrypted, encryptPbes2, encryptPrivateKey, type Pri
 export type BundleProfile = 'modern' | 'compat';
 
 /** Certificates are in DER. */
-export interface BundleContent {
+export interface BundleRequest {
   readonly certificate: Uint8Array;
   readonly privateKey: PrivateKey;
   readonly authority: Uint8Array;
   /** Key stores show it as the friendly name. */
   readonly commonName: string;
-}
-
-export interface BundleRequest extends BundleContent {
   readonly profile: BundleProfile;
   /** May be empty. Well-formed Unicode without U+0000. */
   readonly password: string;

@@ -7,7 +7,7 @@ import {
 } from '../authority/certificates.ts';
 import { normaliseCommonName, parseServerName, type ServerName } from '../authority/der.ts';
 import {
-  issueWithKey, NotFirstError, presentCertificate, presentCertificates, revokeCertificate,
+  issueCertificate, NotFirstError, presentCertificate, presentCertificates, revokeCertificate,
 } from '../authority/issuing.ts';
 import { encodePem, generateKeyPair, privateKeyPem } from '../authority/keys.ts';
 import { type BundleProfile, isBundlePassword, makeBundle, MAX_PASSWORD_LENGTH } from '../authority/pkcs12.ts';
@@ -85,10 +85,12 @@ async function issueFirst(
   write: (bundle: Uint8Array) => Promise<void>,
 ) {
   const authority = await session.authorities.ensured(OPERATOR);
+  const { spki, privateKey } = await generateKeyPair();
   try {
-    const request = { commonName, requester: OPERATOR, spend: null, onlyFirst: true };
-    return await issueWithKey(session, request, authority, async (content) => {
-      await write(await makeBundle({ ...content, profile, password }, randomBytes));
+    const request = { commonName, key: { spki, privateKey }, requester: OPERATOR, spend: null, onlyFirst: true };
+    return await issueCertificate(session, request, authority, async ({ certificate }) => {
+      const content = { commonName, certificate, privateKey, authority: authority.certificate, profile, password };
+      await write(await makeBundle(content, randomBytes));
     });
   } catch (error) {
     throw error instanceof NotFirstError ? new CommandError(ISSUED_BEFORE) : error;
