@@ -61,7 +61,7 @@ export function outcomeWithoutFloor(rounds, figureOf, options) {
 }
 
 /** What went wrong on each side, counted. */
-export function errorsOf(rounds) {
+function errorsOf(rounds) {
   const counted = {};
   for (const [side, { errors = {} }] of rounds.flatMap((round) => Object.entries(round))) {
     for (const [reason, count] of Object.entries(errors)) {
