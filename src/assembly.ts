@@ -78,8 +78,7 @@ export async function assemble(
   const trust = new Forwarding(config, random);
   await trust.replaceProxySecret(config.proxySecret);
   const server = createHttpServer({ config, trust, handlers, clock, random, log, metrics, onStorageFull, tls });
-  const { proxySecret, powSecret, pkiCaPassword } = config;
-  const inForce = { proxySecret, powSecret, pkiCaPassword };
+  const inForce = { ...config };
   const replace: Reloading['replace'] = {
     proxySecret: (secret) => trust.replaceProxySecret(secret),
     powSecret: (secret) => parts.challenges.replaceKey(Buffer.from(secret)),
@@ -150,7 +149,7 @@ async function reload(reloading: Reloading, next: Config | undefined): Promise<r
   const changed: string[] = [];
   if (rereadCertificate(reloading)) changed.push(SETTINGS.tlsCertPath.name);
   if (next === undefined) return changed;
-  for (const key of Object.keys(reloading.inForce) as ReplaceableSecret[]) {
+  for (const key of Object.keys(reloading.replace) as ReplaceableSecret[]) {
     if (await replaceSecret(reloading, key, next[key])) changed.push(SETTINGS[key].name);
   }
   return changed;

@@ -164,12 +164,9 @@ export function mediaTypeOf(isText: boolean, contentType: string | undefined): s
   if (isText) return TEXT_TYPE;
   const [, kind = '', subtype = ''] = MEDIA_TYPE.exec(contentType ?? '')?.map((part) => part.toLowerCase()) ?? [];
   const type = `${kind}/${subtype}`;
-  return isInert(kind, subtype) && type.length <= MAX_MEDIA_TYPE_LENGTH ? type : BINARY_TYPE;
-}
-
-function isInert(kind: string, subtype: string): boolean {
-  if (kind === 'application') return INERT_APPLICATIONS.has(subtype);
-  return INERT_KINDS.has(kind) && !MARKUP.test(subtype);
+  const isApplication = kind === 'application' && INERT_APPLICATIONS.has(subtype);
+  const isInert = isApplication || (INERT_KINDS.has(kind) && !MARKUP.test(subtype));
+  return isInert && type.length <= MAX_MEDIA_TYPE_LENGTH ? type : BINARY_TYPE;
 }
 
 /** Whether a browser may show content of that stored type in its window, by the contract; all else is an attachment. */

@@ -21,8 +21,7 @@ import { statusOf } from '../pastes/identity.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
 import { CommandError, UsageError } from './failures.ts';
 import {
-  createNewFile, findCertificate, inSession, OPERATOR, type OperatorSession, READABLE_BY_ALL, readText, replaceFile,
-  requireSecretOutput,
+  createNewFile, findCertificate, inSession, OPERATOR, READABLE_BY_ALL, readText, replaceFile, requireSecretOutput,
 } from './session.ts';
 import { alignColumns, type Given, report, type Run, type Terminal } from './terminal.ts';
 
@@ -33,26 +32,33 @@ const ISSUED_BEFORE = 'certificates have been issued already, and the first of t
 export const create: Run = async (terminal, given) => {
   const path = given.values.get('--out')!;
   const isStream = path === '-';
-  const wanted = readWanted(terminal, given);
+  const { commonName, profile, password } = readWanted(terminal, given);
   if (isStream) requireSecretOutput(terminal, '--out - writes a private key: not onto this screen');
   await inSession(terminal, async (session) => {
     if ((await session.store.certificates.listAll()).length > 0) throw new CommandError(ISSUED_BEFORE);
     // A file that cannot be made must be known before anything is issued.
     using file = isStream ? undefined : createNewFile(path);
-    const write = async (bundle: Uint8Array): Promise<void> => {
+    const authority = await session.authorities.ensured(OPERATOR);
+    const { spki, privateKey } = await generateKeyPair();
+    const request = { commonName, key: { spki, privateKey }, requester: OPERATOR, spend: null, onlyFirst: true };
+    // Who asked must have the bundle before the certificate is recorded.
+    const issued = await issueCertificate(session, request, authority, async ({ certificate }) => {
+      const content = { commonName, certificate, privateKey, authority: authority.certificate, profile, password };
+      const bundle = await makeBundle(content, randomBytes);
       if (file !== undefined) return file.write(bundle);
       const isTaken = await terminal.stdout.writeWhole(bundle);
       if (!isTaken) throw new CommandError('standard output did not take all of the bundle');
-    };
-    const issued = await issueFirst(session, wanted, write);
+    }).catch((error: unknown) => {
+      throw error instanceof NotFirstError ? new CommandError(ISSUED_BEFORE) : error;
+    });
     file?.keep();
-    const { serial, commonName, fingerprint, createdAt, expiresAt, isAdmin } = issued;
+    const { serial, fingerprint, createdAt, expiresAt, isAdmin } = issued;
     const lines = [
       `Wrote ${isStream ? 'to standard output' : path}: the certificate of the admin with its key.`,
       `serial       ${serial}`,
       `fingerprint  ${fingerprint}`,
       `expires      ${isoSeconds(expiresAt)}`,
-      ...(wanted.password === '' ? ['The file has no password: whoever has it is the admin.'] : []),
+      ...(password === '' ? ['The file has no password: whoever has it is the admin.'] : []),
     ];
     report(isStream ? terminal.stderr : terminal.stdout, given, {
       file: path, serial, common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt,
@@ -76,25 +82,6 @@ function readPassword(terminal: Terminal, path: string): string {
   const isUsable = isBundlePassword(password) && !password.includes('\ufffd');
   if (!isUsable) throw new CommandError(`${path} holds no password of 1 to ${MAX_PASSWORD_LENGTH} characters in UTF-8`);
   return password;
-}
-
-/** `write` must have taken the bundle before the certificate is recorded. */
-async function issueFirst(
-  session: OperatorSession,
-  { commonName, profile, password }: ReturnType<typeof readWanted>,
-  write: (bundle: Uint8Array) => Promise<void>,
-) {
-  const authority = await session.authorities.ensured(OPERATOR);
-  const { spki, privateKey } = await generateKeyPair();
-  try {
-    const request = { commonName, key: { spki, privateKey }, requester: OPERATOR, spend: null, onlyFirst: true };
-    return await issueCertificate(session, request, authority, async ({ certificate }) => {
-      const content = { commonName, certificate, privateKey, authority: authority.certificate, profile, password };
-      await write(await makeBundle(content, randomBytes));
-    });
-  } catch (error) {
-    throw error instanceof NotFirstError ? new CommandError(ISSUED_BEFORE) : error;
-  }
 }
 
 export const grant: Run = (terminal, given) =>

@@ -19,7 +19,7 @@ import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store
 import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/visit.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
 import { CommandError, EXIT, orUndefined } from './failures.ts';
-import { attempt, readText } from './session.ts';
+import { explained, readText } from './session.ts';
 import { report, type Run, showBytes, type Terminal } from './terminal.ts';
 
 /** `warn`: works, and someone should look. `fail`: does not work, or will not be safe. No text says a secret. */
@@ -74,26 +74,23 @@ function checkTls(config: Config, nowSeconds: number): Finding[] {
 const OTHERS_MAY_WRITE = 0o022;
 const OTHERS_MAY_ANYTHING = 0o077;
 
-function checkFiles(databasePath: string): Finding[] {
-  try {
-    return attempt(databasePath, () => findingsOfFiles(databasePath), 'read');
-  } catch (error) {
-    if (!(error instanceof CommandError)) throw error;
-    return [fail('files', error.message)];
-  }
-}
-
 /** The files of the database and their folder: that they are for their owner alone, and that the service has room. */
-function findingsOfFiles(databasePath: string): Finding[] {
+function checkFiles(databasePath: string): Finding[] {
   const folder = dirname(databasePath);
-  const folderStats = statSync(folder, { throwIfNoEntry: false });
-  if (folderStats === undefined) return [fail('folder', `there is no folder ${folder}`)];
-  const files = ['', ...SIDE_FILES].map((suffix) => `${databasePath}${suffix}`).flatMap((path) => {
-    const stats = statSync(path, { throwIfNoEntry: false });
-    return stats === undefined ? [] : [{ path, mode: stats.mode, uid: stats.uid }];
-  });
-  const permissions = files[0]?.path === databasePath ? [checkPermissions(files, files[0].uid)] : [];
-  return [checkFolder(folder, folderStats.mode), ...permissions, ...checkRoom(databasePath)];
+  try {
+    const folderStats = statSync(folder, { throwIfNoEntry: false });
+    if (folderStats === undefined) return [fail('folder', `there is no folder ${folder}`)];
+    const files = ['', ...SIDE_FILES].map((suffix) => `${databasePath}${suffix}`).flatMap((path) => {
+      const stats = statSync(path, { throwIfNoEntry: false });
+      return stats === undefined ? [] : [{ path, mode: stats.mode, uid: stats.uid }];
+    });
+    const permissions = files[0]?.path === databasePath ? [checkPermissions(files, files[0].uid)] : [];
+    return [checkFolder(folder, folderStats.mode), ...permissions, ...checkRoom(databasePath)];
+  } catch (error) {
+    const failure = explained(error, databasePath, 'read');
+    if (!(failure instanceof CommandError)) throw error;
+    return [fail('files', failure.message)];
+  }
 }
 
 /** Whoever may write to it may put a database of their own in the place of this one. */

@@ -62,17 +62,14 @@ export function listeningFailure(error: ListeningError, isPublic: boolean): Erro
 /** Why listening fails, by the system's code, as far as whoever runs the service can mend it. */
 function reasonsFor({ place, code }: ListeningError, isPublic: boolean): Reasons {
   const { host, port, listenOn, metricsListen } = SETTINGS;
-  if ('fd' in place) return INHERITED;
+  // A file, a datagram socket, or a connection that Accept=yes has taken already.
+  const unfit = 'it is no stream socket that takes connections; the socket unit needs ListenStream= and Accept=no';
+  if ('fd' in place) return { EINVAL: unfit };
   if ('path' in place) return socketReasons(isPublic ? listenOn.name : metricsListen.name);
   const holder = code === 'EADDRINUSE' ? holderOfPort(place.port) : undefined;
   const [hostName, portName] = isPublic ? [host.name, port.name] : [metricsListen.name, metricsListen.name];
   return addressReasons(hostName, portName, holder);
 }
-
-/** A file, a datagram socket, or a connection that Accept=yes has taken already. */
-const INHERITED: Reasons = {
-  EINVAL: 'it is no stream socket that takes connections; the socket unit needs ListenStream= and Accept=no',
-};
 
 /** `host` and `port` are the settings to change, `holder` is who has the port, if it can be seen. */
 function addressReasons(host: string, port: string, holder: string | undefined): Reasons {
