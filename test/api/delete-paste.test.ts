@@ -156,3 +156,31 @@ test('DELETE /{id}: of many at once exactly one succeeds, also against the admin
   await app.app.close();
   assert.equal(strayChunks(app.config.databasePath), 0);
 });
+
+test('DELETE /{id}: however it was asked for before, nothing keeps its content', async (t) => {
+  const app = await startApp(t);
+  const browser = 'Accept: text/html';
+  const askings = [
+    ['raw', 200], ['raw', 206, 'Range: bytes=0-9'], ['raw', 416, 'Range: bytes=300000-'], ['raw', 304, 'If-None-Match: *'],
+    ['raw', 400, 'Range: bytes=0-9', 'Range: bytes=0-9'], ['', 200], ['', 200, browser], ['raw', 200, browser],
+  ] as const;
+  for (const content of ['line\n'.repeat(60_000), binaryContent(300_000)]) {
+    for (const method of ['GET', 'HEAD']) {
+      for (const [path, status, ...lines] of askings) {
+        const id = await app.store(content, AS_OWNER);
+        const connection = await openRaw(t, app.port);
+        connection.send(head(`${method} /${id}${path && `/${path}`} HTTP/1.1`, ...lines));
+        const answer = await connection.next(method);
+        // HEAD has no ranges (RFC 9110 section 14.2).
+        const expected = method === 'HEAD' && status !== 304 ? 200 : status;
+        assert.equal(answer.status, expected, `${method} ${path} ${lines}`);
+        // The next answer comes when the one before is over.
+        connection.send(head('GET /health HTTP/1.1'));
+        assert.equal((await connection.next()).status, 200);
+        assertDeleted(await remove(app, id));
+        await app.app.cleanup.run('expired pastes');
+        assert.equal(strayChunks(app.config.databasePath), 0, `${method} ${path} ${lines}`);
+      }
+    }
+  }
+});
