@@ -16,6 +16,8 @@ import { describeProduct } from './release/product.mjs';
 import { billOfMaterials } from './release/sbom.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
+/** What a page looks like; beside the README in what is handed out. */
+const PICTURE = 'scripts/release/page.png';
 const out = resolve(process.argv[2] ?? join(root, 'release'));
 
 mkdirSync(out, { recursive: true });
@@ -50,9 +52,10 @@ async function release() {
     seconds,
     dist: filesUnder(dist),
     deploy: filesUnder(join(root, 'scripts', 'deploy')),
-    readme: text('README.md'),
+    readme: text('README.md').replace(PICTURE, 'page.png'),
     changelog,
     license: text('LICENSE'),
+    picture: readFileSync(join(root, PICTURE)),
     lock: JSON.parse(text('package-lock.json')),
   };
   const product = { ...source, ...(await describeProduct(dist, source)), sbom: billOfMaterials(source) };
@@ -69,9 +72,10 @@ async function release() {
 }
 
 // Laid out as in the repository where that has the same files, so that what the README says of paths holds.
-function tarballFiles({ dist, deploy, readme, manual, openapi, completions, sbom }) {
+function tarballFiles({ dist, deploy, readme, picture, manual, openapi, completions, sbom }) {
   return new Map([
     ['README.md', readme.replaceAll('scripts/deploy/', 'deploy/')],
+    ['page.png', picture],
     ['CHANGELOG.md', text('CHANGELOG.md')],
     ['LICENSE', text('LICENSE')],
     ['package.json', text('package.json')],

@@ -8,8 +8,10 @@ import { countNothing, type Log } from './core/events.ts';
 import type { Clock, RandomBytes } from './core/time.ts';
 import { pasteHandlers } from './http/handlers/pastes.ts';
 import { serviceHandlers } from './http/handlers/service.ts';
-import { isExposed, type ListeningPlace } from './http/listening.ts';
-import { createPublicServer, type PublicServer } from './http/servers.ts';
+import { isExposed, type ListeningPlace } from './http/engine/listening.ts';
+import type { HttpServer } from './http/engine/server.ts';
+import { Forwarding } from './http/forwarded.ts';
+import { createHttpServer } from './http/servers.ts';
 import type { Tls } from './http/tls.ts';
 import { Antiflood } from './limits/windows.ts';
 import { WorkQueue } from './limits/work-queue.ts';
@@ -32,7 +34,7 @@ export interface AppParts {
 
 export interface App {
   /** Begins to accept connections. Rejects with ListeningError. */
-  listen(place: ListeningPlace): ReturnType<PublicServer['listen']>;
+  listen(place: ListeningPlace): ReturnType<HttpServer['listen']>;
   /** The background tasks, for tests that want one now. */
   readonly cleanup: Cleanup;
   /**
@@ -73,11 +75,12 @@ export async function assemble(
   const handlers = { ...service, ...pasteHandlers(parts), ...authority.handlers };
   const cleanup = new Cleanup(cleanupTasks(parts, () => authority.renewRevocationList()), log);
   const onStorageFull = createRoomMaking((name) => cleanup.run(name), clock);
-  const server = createPublicServer({ config, handlers, clock, random, log, metrics, onStorageFull, tls });
-  const { proxySecret, powSecret, pkiCaPassword } = config;
-  const inForce = { proxySecret, powSecret, pkiCaPassword };
+  const trust = new Forwarding(config, random);
+  await trust.replaceProxySecret(config.proxySecret);
+  const server = createHttpServer({ config, trust, handlers, clock, random, log, metrics, onStorageFull, tls });
+  const inForce = { ...config };
   const replace: Reloading['replace'] = {
-    proxySecret: (secret) => server.replaceProxySecret(secret),
+    proxySecret: (secret) => trust.replaceProxySecret(secret),
     powSecret: (secret) => parts.challenges.replaceKey(Buffer.from(secret)),
     pkiCaPassword: (password) => authority.replacePassword(password),
   };
@@ -87,7 +90,7 @@ export async function assemble(
     reload: (next) => reload({ tls, log, inForce, replace }, next),
     listen: async (place) => {
       await metrics?.listen();
-      await authority.watch();
+      await authority.begin();
       const address = await server.listen(place);
       cleanup.start();
       void authority.checkKey();
@@ -103,7 +106,7 @@ export async function assemble(
   };
 }
 
-function passwordQueue({ cores, clock }: AppParts): WorkQueue {
+export function passwordQueue({ cores, clock }: Pick<AppParts, 'cores' | 'clock'>): WorkQueue {
   return new WorkQueue({
     concurrency: Math.max(1, Math.min(cores - 1, MAX_PASSWORD_CHECKS)),
     maxWaiting: PASSWORD_CHECKS_WAITING,
@@ -117,15 +120,7 @@ async function createParts(
   { clock, random, log, passwordCheckMs }: AppParts,
   { store, queue, count }: Pick<Parts, 'store' | 'queue' | 'count'>,
 ): Promise<Parts> {
-  const antiflood = new Antiflood({
-    baseBits: config.powDifficultyBits,
-    thresholdCount: config.antifloodThreshold,
-    windowMs: config.antifloodWindowSeconds * 1000,
-    stepBits: config.antifloodStepBits,
-    maxBits: config.antifloodMaxBits,
-    decayMs: config.antifloodDecaySeconds * 1000,
-    maxEntries: config.antifloodMaxEntries,
-  });
+  const antiflood = new Antiflood(config);
   // An operator who runs several hosts gives them the same key; else one is made once and kept.
   const key = config.powSecret === ''
     ? await store.secrets.keep('proof-of-work', random(CHALLENGE_KEY_BYTES))
@@ -147,14 +142,14 @@ interface Reloading {
   readonly log: Log;
   readonly inForce: Record<ReplaceableSecret, string>;
   /** How each secret takes effect; false when it can't. */
-  readonly replace: Readonly<Record<ReplaceableSecret, (secret: string) => void | Promise<boolean>>>;
+  readonly replace: Readonly<Record<ReplaceableSecret, (secret: string) => void | Promise<boolean | void>>>;
 }
 
 async function reload(reloading: Reloading, next: Config | undefined): Promise<readonly string[]> {
   const changed: string[] = [];
   if (rereadCertificate(reloading)) changed.push(SETTINGS.tlsCertPath.name);
   if (next === undefined) return changed;
-  for (const key of Object.keys(reloading.inForce) as ReplaceableSecret[]) {
+  for (const key of Object.keys(reloading.replace) as ReplaceableSecret[]) {
     if (await replaceSecret(reloading, key, next[key])) changed.push(SETTINGS[key].name);
   }
   return changed;

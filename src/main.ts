@@ -14,7 +14,7 @@ if (Number.parseInt(process.versions.node, 10) >= NEEDED_MAJOR) {
 }
 
 async function start(): Promise<void> {
-  const { exitCodeOf, outputTo } = await import('./operator/terminal.ts');
+  const { outputTo } = await import('./ops/log.ts');
   const stdout = outputTo(process.stdout);
   const stderr = outputTo(process.stderr);
   let fatalListener: ((error: unknown) => void) | undefined;
@@ -33,18 +33,21 @@ async function start(): Promise<void> {
   });
 
   const terminal = await makeTerminal({ stdout, stderr, onFatalError: (listener) => void (fatalListener = listener) });
-  // `pasted serve` loads no table of commands: nothing but what it runs.
+  // `pasted serve` loads no table of commands, nor words for failures before there is one: nothing but what it runs.
   const serves = terminal.arguments.length === 0 || terminal.arguments.join(' ') === 'serve';
   const ended = serves
-    ? exitCodeOf(terminal, async () => (await import('./serve.ts')).run(terminal))
+    ? (await import('./serve.ts')).run(terminal).catch(async (error: unknown) => (
+      (await import('./operator/failures.ts')).exitCodeOf(terminal, error)
+    ))
     : (await import('./operator/arguments.ts')).runCommandLine(terminal);
   await end(await ended);
 }
 
 async function makeTerminal(parts: Pick<Terminal, 'stdout' | 'stderr' | 'onFatalError'>): Promise<Terminal> {
-  const { fstatSync, readFileSync } = await import('node:fs');
+  const { fstatSync } = await import('node:fs');
   const { availableParallelism } = await import('node:os');
   const { isatty } = await import('node:tty');
+  const { readSmallFile } = await import('./config/load.ts');
   // Closing a terminal must leave nothing running that was started on it.
   const isOnTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
   // Only a node that was built without SQLite or OpenSSL does not say which, and none of these serves.
@@ -53,7 +56,7 @@ async function makeTerminal(parts: Pick<Terminal, 'stdout' | 'stderr' | 'onFatal
     ...parts,
     arguments: process.argv.slice(2),
     environment: process.env,
-    readFile: (path) => readFileSync(path, 'utf8'),
+    readFile: readSmallFile,
     stdin: () => process.stdin,
     clock: { unixMs: () => Date.now(), monotonicMs: () => performance.now() },
     inheritedSockets: inheritedSockets(),

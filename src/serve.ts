@@ -2,11 +2,11 @@
 
 import type { App, AppParts } from './assembly.ts';
 import { ConfigError, isProduction, loadConfig, startWarnings } from './config/load.ts';
-import { type Config, SETTINGS, VERSION } from './config/settings.ts';
+import { type Config, VERSION } from './config/settings.ts';
 import type { Log } from './core/events.ts';
 import { randomBytes } from './crypto/digest.ts';
-import { isExposed, ListeningError, type ListeningPlace, placeName, publicPlace } from './http/listening.ts';
-import { CommandError, EXIT, holderOfPort, type Terminal } from './operator/terminal.ts';
+import { isExposed, ListeningError, type ListeningPlace, publicPlace } from './http/engine/listening.ts';
+import type { Terminal } from './operator/terminal.ts';
 import { createLog, type LogWriter } from './ops/log.ts';
 import { openStore } from './store/open.ts';
 
@@ -15,7 +15,7 @@ export type CreateApp = (config: Config, parts: AppParts) => Promise<ServedApp>;
 
 export const run = (terminal: Terminal): Promise<number> => serve(terminal, createApp);
 
-/** Resolves with the exit code when the service has stopped. Throws what operator/terminal.ts explains. */
+/** Resolves with the exit code when the service has stopped. Throws what operator/failures.ts explains. */
 export async function serve(terminal: Terminal, createApp: CreateApp): Promise<number> {
   // SQLite would make the files of the database readable to all.
   terminal.restrictNewFiles();
@@ -48,7 +48,7 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
       await app.close();
     }
     log({ level: 'info', logger: 'main', event: 'stopped' });
-    return EXIT.success;
+    return 0;
   } finally {
     flush();
   }
@@ -68,7 +68,7 @@ function nextStopSignal(terminal: Terminal, { log, flush }: LogWriter): Promise<
       if (signal === 'SIGHUP' || nowMs - firstMs < SIGNAL_COPIES_MS) return;
       log({ level: 'warning', logger: 'main', event: 'stopped at once', details: { signal } });
       flush();
-      terminal.exit(EXIT.failure);
+      terminal.exit(1);
     });
   });
 }
@@ -139,54 +139,9 @@ async function listen(app: ServedApp, place: ListeningPlace): Promise<{ url: str
     return await app.listen(place);
   } catch (error) {
     if (!(error instanceof ListeningError)) throw error;
-    const reason = reasonsFor(error, error.place === place)[error.code];
-    if (reason === undefined) throw error;
-    throw new CommandError(`cannot listen on ${placeName(error.place)}: ${reason}`);
+    const { listeningFailure } = await import('./operator/failures.ts');
+    throw listeningFailure(error, error.place === place);
   }
-}
-
-type Reasons = Readonly<Record<string, string>>;
-
-/** Why listening fails, by the system's code, as far as whoever runs the service can mend it. */
-function reasonsFor({ place, code }: ListeningError, isPublic: boolean): Reasons {
-  const { host, port, listenOn, metricsListen } = SETTINGS;
-  if ('fd' in place) return INHERITED;
-  if ('path' in place) return socketReasons(isPublic ? listenOn.name : metricsListen.name);
-  const holder = code === 'EADDRINUSE' ? holderOfPort(place.port) : undefined;
-  const [hostName, portName] = isPublic ? [host.name, port.name] : [metricsListen.name, metricsListen.name];
-  return addressReasons(hostName, portName, holder);
-}
-
-/** A file, a datagram socket, or a connection that Accept=yes has taken already. */
-const INHERITED: Reasons = {
-  EINVAL: 'it is no stream socket that takes connections; the socket unit needs ListenStream= and Accept=no',
-};
-
-/** `host` and `port` are the settings to change, `holder` is who has the port, if it can be seen. */
-function addressReasons(host: string, port: string, holder: string | undefined): Reasons {
-  const byWhom = holder === undefined ? ' (root can see by which process: ss -ltnp)' : ` by ${holder}`;
-  return {
-    EADDRINUSE: `the port is in use${byWhom}; choose another ${port}`,
-    EACCES: `not permitted below port 1024; choose another ${port}, or give this user the right to use it`,
-    EADDRNOTAVAIL: `this host has no such address; choose another ${host}`,
-    ENOTFOUND: `there is no host of that name; choose another ${host}`,
-    EAI_AGAIN: `the name could not be resolved; choose an address as ${host}`,
-  };
-}
-
-function socketReasons(setting: string): Reasons {
-  const noFolder = `there is no such folder; make it, or choose another ${setting}`;
-  // sun_path of unix(7) holds 107 bytes, which are fewer characters when these are not ASCII.
-  const tooLong = `the path is too long for a socket; choose another ${setting}`;
-  return {
-    EADDRINUSE: `another process listens there, or it is a file; choose another ${setting}`,
-    ENOENT: noFolder,
-    ENOTDIR: noFolder,
-    EACCES: `this user may not make a socket there; choose another ${setting}`,
-    EROFS: `nothing can be made there; choose another ${setting}, under systemd in a RuntimeDirectory=`,
-    EINVAL: tooLong,
-    ENAMETOOLONG: tooLong,
-  };
 }
 
 /**

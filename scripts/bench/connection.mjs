@@ -21,10 +21,9 @@ export async function openConnection(port) {
   return connection;
 }
 
-/** A request at a time: after send or upload, either onAnswer or onBroken is called, once. */
+/** A request at a time: after send or upload, onEnd is called once, with a status or with what went wrong. */
 class Connection {
-  onAnswer = () => {};
-  onBroken = () => {};
+  onEnd = () => {};
   #isWaiting = false;
   #isInBody = false;
   #bodyLeft = 0;
@@ -40,8 +39,8 @@ class Connection {
     };
     const onread = { buffer: Buffer.allocUnsafe(READ_BYTES), callback };
     this.socket = net.connect({ port, host: '127.0.0.1', noDelay: true, onread });
-    this.socket.on('error', (error) => this.#break(error.code ?? error.message));
-    this.socket.on('close', () => this.#break('closed by the server'));
+    this.socket.on('error', (error) => this.#end(error.code ?? error.message));
+    this.socket.on('close', () => this.#end('closed by the server'));
     this.socket.on('drain', () => this.#pour());
   }
 
@@ -109,18 +108,15 @@ class Connection {
   #finish() {
     const isWhole = this.#upload === null || this.#upload.left === 0;
     this.#isInBody = false;
-    this.#isWaiting = false;
-    this.#upload = null;
     // An answer that comes before the body's end is a refusal, and the rest of the body can't be a next request.
-    if (isWhole) this.onAnswer(this.#status);
-    else this.onBroken(`status ${this.#status} before the end of the body`);
+    this.#end(isWhole ? undefined : `status ${this.#status} before the end of the body`);
   }
 
-  #break(reason) {
+  #end(fault) {
     if (!this.#isWaiting) return;
     this.#isWaiting = false;
     this.#upload = null;
-    this.onBroken(reason);
+    this.onEnd(this.#status, fault);
   }
 
   /** Called again when the socket has drained. */

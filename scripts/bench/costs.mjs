@@ -12,7 +12,7 @@ import {
   stop,
 } from './processes.mjs';
 import { headOf } from './requests.mjs';
-import { asking, readingStock, startPrepared, withScene, writing } from './scene.mjs';
+import { asking, capture, readingStock, startPrepared, withScene, writing } from './scene.mjs';
 import { alternate, median, outcomeOf, outcomeWithoutFloor, takeTurns } from './statistics.mjs';
 import { stockOf } from './stock.mjs';
 
@@ -81,11 +81,10 @@ async function eventLoopDelayMs(port) {
 export function memoryAtRest({ seconds }) {
   return async (bench) => {
     const rounds = await Promise.all(Array.from({ length: bench.effort.rounds }, () => (
-      withScene(bench, asking('/health'), async ({ floor, pasted, load, plan }) => {
-        const asked = { port: floor.port, plan, connections: 1, seconds: 60, most: 1 };
-        const { errors } = await load.run('closedLoop', asked);
+      withScene(bench, asking('/health'), async ({ floor, pasted }) => {
+        await capture(floor.port, 'GET', '/health');
         await sleep(seconds * 1000);
-        return { floor: { bytes: floor.residentBytes(), errors }, pasted: { bytes: pasted.residentBytes() } };
+        return { floor: { bytes: floor.residentBytes() }, pasted: { bytes: pasted.residentBytes() } };
       })
     )));
     return outcomeOf(rounds, ({ bytes }) => bytes / MB, { notes: [`${seconds} s after the start and one request`] });

@@ -16,10 +16,12 @@ async function closedLoop({ port, plan, connections, seconds, most = Infinity })
   const sender = senders(plan);
   const deadline = tally.begin() + seconds * 1000;
   let sent = 0;
-  await Promise.all(opened.map((connection) => keepAsking(connection, sender(), tally, () => {
-    sent += 1;
-    return sent <= most && performance.now() < deadline;
-  })));
+  await Promise.all(opened.map(async (connection) => {
+    const send = sender();
+    const isDue = () => sent++ < most && performance.now() < deadline;
+    while (isDue() && await tally.ask(connection, send)) continue;
+    connection.close();
+  }));
   return tally.end();
 }
 
@@ -30,13 +32,19 @@ async function closedLoop({ port, plan, connections, seconds, most = Infinity })
 async function openLoop({ port, plan, connections, seconds, intervalMs }) {
   const tally = new Tally();
   const sender = senders(plan);
-  const lanes = (await openAll(port, connections)).map((connection) => createLane(connection, sender(), tally));
+  const opened = await openAll(port, connections);
+  const lanes = opened.map((connection) => ({ connection, send: sender(), isOpen: Promise.resolve(true) }));
   tally.begin();
   let turn = 0;
-  const timer = setInterval(() => lanes[turn++ % lanes.length].ask(), intervalMs);
+  const timer = setInterval(() => {
+    const lane = lanes[turn++ % lanes.length];
+    const askedAt = performance.now();
+    lane.isOpen = lane.isOpen.then((isOpen) => isOpen && tally.ask(lane.connection, lane.send, askedAt));
+  }, intervalMs);
   await sleep(seconds * 1000);
   clearInterval(timer);
-  await Promise.all(lanes.map((lane) => lane.end()));
+  await Promise.all(lanes.map(({ isOpen }) => isOpen));
+  for (const connection of opened) connection.close();
   return tally.end();
 }
 
@@ -51,8 +59,8 @@ async function pacedUploads({ port, bytes, connections, seconds }) {
   const begun = tally.begin();
   const answered = opened.map(async (connection) => {
     const send = sender();
-    let asked = 0;
-    await keepAsking(connection, (to) => send(to, 0), tally, () => (asked += 1) === 1);
+    await tally.ask(connection, (to) => send(to, 0));
+    connection.close();
     return performance.now();
   });
   let allowed = 0;
@@ -64,59 +72,6 @@ async function pacedUploads({ port, bytes, connections, seconds }) {
   const ends = await Promise.all(answered);
   clearInterval(timer);
   return { ...tally.end(), togetherSeconds: (Math.min(...ends) - begun) / 1000 };
-}
-
-/** As long as `goesOn`, asked before every request, says so; resolves when the connection is closed, for any reason. */
-function keepAsking(connection, send, tally, goesOn) {
-  return new Promise((resolve) => {
-    let sentAt = 0;
-    const next = () => {
-      if (!goesOn()) {
-        connection.close();
-        return resolve();
-      }
-      sentAt = performance.now();
-      send(connection);
-    };
-    connection.onBroken = (reason) => {
-      tally.fail(reason);
-      resolve();
-    };
-    connection.onAnswer = (status) => {
-      tally.answer(status, sentAt);
-      next();
-    };
-    next();
-  });
-}
-
-/** A connection of an open loop: what is asked while it is busy is sent later, and timed from when it was asked. */
-function createLane(connection, send, tally) {
-  const askedAt = [];
-  let isBroken = false;
-  let onIdle = () => {};
-  connection.onBroken = (reason) => {
-    tally.fail(reason);
-    isBroken = true;
-    onIdle();
-  };
-  connection.onAnswer = (status) => {
-    tally.answer(status, askedAt.shift());
-    if (askedAt.length > 0) send(connection);
-    else onIdle();
-  };
-  return {
-    ask() {
-      if (isBroken) return;
-      askedAt.push(performance.now());
-      if (askedAt.length === 1) send(connection);
-    },
-    /** Waits for the answers that are due, and closes. */
-    async end() {
-      if (askedAt.length > 0 && !isBroken) await new Promise((resolve) => (onIdle = resolve));
-      connection.close();
-    },
-  };
 }
 
 class Tally {
@@ -133,16 +88,28 @@ class Tally {
     return this.#begun;
   }
 
-  fail(reason) {
+  /** Sends a request; resolves to whether the connection can take another when that is answered. */
+  ask(connection, send, askedAt = performance.now()) {
+    return new Promise((resolve) => {
+      connection.onEnd = (status, fault) => {
+        if (fault === undefined) this.#answer(status, askedAt);
+        else this.#fail(fault);
+        resolve(fault === undefined);
+      };
+      send(connection);
+    });
+  }
+
+  #fail(reason) {
     this.#errors[reason] = (this.#errors[reason] ?? 0) + 1;
   }
 
-  answer(status, sentAt) {
+  #answer(status, askedAt) {
     this.#lastAnswer = performance.now();
-    if (status === 0) return this.fail('an answer without Content-Length');
-    if (status < 200 || status > 299) return this.fail(`status ${status}`);
+    if (status === 0) return this.#fail('an answer without Content-Length');
+    if (status < 200 || status > 299) return this.#fail(`status ${status}`);
     this.#answers += 1;
-    this.#latencies.record(Math.max(1, Math.round((this.#lastAnswer - sentAt) * NS_PER_MS)));
+    this.#latencies.record(Math.max(1, Math.round((this.#lastAnswer - askedAt) * NS_PER_MS)));
   }
 
   /** `loadShare` is the part of one core that this process used: near 1, the load limits what was measured. */

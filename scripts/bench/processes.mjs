@@ -74,21 +74,15 @@ export async function stop(child) {
 export function startScript(script, side) {
   const options = { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], serialization: 'advanced' };
   const child = startNode([path.join(import.meta.dirname, script)], options, side);
-  return {
-    child,
-    ask(message) {
-      return new Promise((resolve, reject) => {
-        const onExit = () => reject(new Error(`${script} ended`));
-        child.once('exit', onExit);
-        child.once('message', (answer) => {
-          child.removeListener('exit', onExit);
-          resolve(answer);
-        });
-        child.send(message);
-      });
-    },
-    [Symbol.asyncDispose]: () => stop(child),
+  const ended = once(child, 'exit').then(() => Promise.reject(new Error(`${script} ended`)));
+  // Most end when nothing is asked of them any more.
+  ended.catch(() => {});
+  const ask = async (message) => {
+    child.send(message);
+    const [answer] = await Promise.race([once(child, 'message'), ended]);
+    return answer;
   };
+  return { child, ask, [Symbol.asyncDispose]: () => stop(child) };
 }
 
 /** The load generator; a gentle one only gets the time of its core that other loads leave over. */
@@ -137,20 +131,16 @@ export function pastedEnvironment(folder, port) {
 
 /** Of the log line of event `listening`. */
 async function listeningPort(child) {
-  const lines = readline.createInterface({ input: child.stdout });
-  const timer = setTimeout(() => lines.close(), START_TIMEOUT_MS);
-  try {
-    for await (const line of lines) {
-      const { url } = (line.includes('"listening"') && JSON.parse(line).details) || {};
-      if (url !== undefined) return Number(new URL(url).port);
-    }
-    throw new Error(`pasted did not start within ${START_TIMEOUT_MS} ms, or ended`);
-  } finally {
-    clearTimeout(timer);
+  const lines = readline.createInterface({ input: child.stdout, signal: AbortSignal.timeout(START_TIMEOUT_MS) });
+  for await (const line of lines) {
+    const { url } = (line.includes('"listening"') && JSON.parse(line).details) || {};
+    if (url === undefined) continue;
     lines.close();
     // Drained, so that the server never waits for the reader of its log; looking at it would take the load's core.
     child.stdout.resume();
+    return Number(new URL(url).port);
   }
+  throw new Error(`pasted did not start within ${START_TIMEOUT_MS} ms, or ended`);
 }
 
 function serverOf(child, port) {

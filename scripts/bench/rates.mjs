@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { NotHereError, makeFolder, removeFolder, startLoad, startPasted } from './processes.mjs';
 import { ID, OWNER, STAMP, headOf, text } from './requests.mjs';
 import { readingPages, readingStored, startPrepared, withScene, writing } from './scene.mjs';
-import { errorsOf, median, outcomeOf, takeTurns } from './statistics.mjs';
+import { median, outcomeOf, takeTurns } from './statistics.mjs';
 import { PASTE_BYTES, PASTES_OF_AN_OWNER, copyWithExpired, countExpired, fingerprintOf, stockOf } from './stock.mjs';
 
 /** From here on the load generator may be what limits the floor, and the ratio flatters pasted. */
@@ -137,16 +137,15 @@ export function latencyBesideWork(operation) {
     const rounds = [];
     while (rounds.length < effort.rounds) rounds.push(await besideWork(main, effort, operation, stock));
     return outcomeOf(rounds, ({ p99Ms }) => p99Ms, {
-      errors: errorsOf(rounds.map(({ floor, pasted, beside }) => ({ floor, pasted, uploads: beside }))),
       notes: [
-        `${median(rounds.map(({ beside }) => beside.answers))} uploads finished in a round`,
+        `${median(rounds.map(({ uploads }) => uploads.answers))} uploads finished in a round`,
         `${median(rounds.map(({ removed }) => removed))} of ${effort.expired} expired pastes removed in one`,
       ],
     });
   };
 }
 
-async function besideWork(main, effort, { connections, intervalMs, uploads, bytes }, stock) {
+async function besideWork(main, effort, { connections, intervalMs, uploads: atOnce, bytes }, stock) {
   const { folder, file } = await copyWithExpired(stock, effort.expired);
   await using load = startLoad();
   await using busyLoad = startLoad({ gentle: true });
@@ -156,18 +155,18 @@ async function besideWork(main, effort, { connections, intervalMs, uploads, byte
   const get = (duration) => load.run('openLoop', { port, plan, connections, intervalMs, seconds: duration });
   // Of a thousand requests a second, a p99 takes longer to settle than a rate does.
   const seconds = 2 * effort.roundSeconds;
-  const upload = { port, plan: { kind: 'upload', bytes }, connections: uploads };
+  const upload = { port, plan: { kind: 'upload', bytes }, connections: atOnce };
   const uploading = busyLoad.run('closedLoop', { ...upload, seconds: effort.warmUpSeconds + seconds });
   await get(effort.warmUpSeconds);
   const expiredBefore = countExpired(file);
   const pastedRound = await get(seconds);
   const removed = expiredBefore - countExpired(file);
-  const beside = await uploading;
+  const uploads = await uploading;
   await noneExpired(file);
   const floor = await get(seconds);
   await pasted[Symbol.asyncDispose]();
   removeFolder(folder);
-  return { floor, pasted: pastedRound, beside, removed };
+  return { floor, pasted: pastedRound, uploads, removed };
 }
 
 async function noneExpired(file) {

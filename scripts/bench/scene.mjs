@@ -121,7 +121,7 @@ async function store(port, content) {
 const agent = new http.Agent({ keepAlive: true, maxSockets: 16 });
 
 /** Any answer but 2xx is thrown. */
-function capture(port, method, path, content) {
+export function capture(port, method, path, content) {
   const headers = content === undefined ? {} : { 'Content-Type': 'text/plain', 'Content-Length': content.length };
   return new Promise((resolve, reject) => {
     const request = http.request({ host: '127.0.0.1', port, method, path, headers, agent }, async (response) => {

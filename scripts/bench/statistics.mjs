@@ -35,26 +35,24 @@ export async function takeTurns({ rounds, roundSeconds, warmUpSeconds }, floor, 
   return { rounds: measured, errors: errorsOf([...warmUp, ...measured]) };
 }
 
-/** Medians of both sides' figures, and of the ratios that each round has of its own. */
-export function compare(rounds, figureOf) {
-  const ratios = rounds.map(({ floor, pasted }) => figureOf(pasted) / figureOf(floor));
-  return {
-    floor: median(rounds.map(({ floor }) => figureOf(floor))),
-    pasted: median(rounds.map(({ pasted }) => figureOf(pasted))),
-    ratio: median(ratios),
-    ratios: ratios.filter((ratio) => !Number.isNaN(ratio)),
-  };
-}
-
 /**
- * What is reported of an operation: figures in the row's unit, NaN for what it does not have. `errors` of either side
- * make the whole run fail. `cpuMs` is the processor time that a server took for one request, in all its threads;
- * unlike a rate, it is much the same on a busy machine.
+ * What is reported of an operation: medians of both sides' figures, and of the ratios that each round has of its own,
+ * in the row's unit; NaN for what it does not have. `errors` of either side make the whole run fail. `cpuMs` is the
+ * processor time that a server took for one request, in all its threads; unlike a rate, it is much the same on a busy
+ * machine.
  */
 export function outcomeOf(rounds, figureOf, { errors = errorsOf(rounds), notes = [] } = {}) {
-  const cpuMsOf = (side) => median(rounds.map(({ [side]: { cpuMs = NaN } }) => cpuMs));
-  const cpuMs = { floor: cpuMsOf('floor'), pasted: cpuMsOf('pasted') };
-  return { ...compare(rounds, figureOf), cpuMs, errors, notes, rounds };
+  const medianOf = (side, of) => median(rounds.map((round) => of(round[side])));
+  const ratios = rounds.map(({ floor, pasted }) => figureOf(pasted) / figureOf(floor));
+  const cpuOf = ({ cpuMs = NaN }) => cpuMs;
+  return {
+    floor: medianOf('floor', figureOf),
+    pasted: medianOf('pasted', figureOf),
+    ratio: median(ratios),
+    ratios: ratios.filter((ratio) => !Number.isNaN(ratio)),
+    cpuMs: { floor: medianOf('floor', cpuOf), pasted: medianOf('pasted', cpuOf) },
+    errors, notes, rounds,
+  };
 }
 
 /** The same of an operation that nothing stands beside. */
@@ -63,7 +61,7 @@ export function outcomeWithoutFloor(rounds, figureOf, options) {
 }
 
 /** What went wrong on each side, counted. */
-export function errorsOf(rounds) {
+function errorsOf(rounds) {
   const counted = {};
   for (const [side, { errors = {} }] of rounds.flatMap((round) => Object.entries(round))) {
     for (const [reason, count] of Object.entries(errors)) {

@@ -42,7 +42,8 @@ export async function debianPackage(folder, product) {
 }
 
 function installedFiles(product) {
-  const { dist, deploy, completions, manual, openapi, settings, sbom, readme, license, changelog, seconds } = product;
+  const { dist, deploy, completions, manual, openapi, settings, sbom, readme, picture } = product;
+  const { license, changelog, seconds } = product;
   const debian = (name) => deploy.get(`debian/${name}`).toString();
   const isUnit = (path) => /^systemd\/[^/]+\.(?:service|socket|timer)$/.test(path);
   const units = [...deploy].filter(([path]) => isUnit(path));
@@ -64,6 +65,7 @@ function installedFiles(product) {
     [`${DOC}/copyright`, replaced(debian('copyright'), copyrightOf(license))],
     [`${DOC}/changelog.gz`, gzip(debianLog)],
     [`${DOC}/README.md`, readme.replaceAll('scripts/deploy/', 'examples/')],
+    [`${DOC}/page.png`, picture],
     [`${DOC}/openapi.json`, openapi],
     [`${DOC}/sbom.cdx.json`, sbom],
     ...under(`${DOC}/examples`, examples),

@@ -29,9 +29,8 @@ export class Authorities {
   readonly #parts: AuthoritiesParts;
   readonly #onFound: (authority: StoredAuthority) => void;
   #password: string;
-  #unlocked: Promise<SigningAuthority> | undefined;
-  /** The password does not open the stored key. Remembered, since trying it takes a tenth of a second. */
-  #isKeyLocked = false;
+  /** Undefined until it is tried. A wrong password is remembered, since trying it takes a tenth of a second. */
+  #key: Promise<SigningAuthority> | 'locked' | undefined;
   /** One at a time: several at once would work for nothing, and some would find the queue full. */
   #creating: Promise<StoredAuthority> | undefined;
 
@@ -70,34 +69,25 @@ export class Authorities {
   async signing(): Promise<SigningAuthority> {
     const stored = await this.find();
     if (stored === undefined) throw new Refusal('authorityMissing');
-    const password = this.#requirePassword();
-    if (this.#isKeyLocked) throw new Refusal('issuanceFailed');
-    this.#unlocked ??= this.#unlock(stored, password).catch((error: unknown) => {
-      this.#unlocked = undefined;
-      // A full queue says nothing about the password; nor does this about one that has replaced it meanwhile.
-      const isWrong = error instanceof Refusal && error.refusal === 'issuanceFailed';
-      if (password === this.#password) this.#isKeyLocked = isWrong;
-      throw error;
-    });
-    return this.#unlocked;
+    return this.#withKey(stored);
   }
 
   /** The same; makes the authority when there is none. */
   async ensured(requester: Requester): Promise<SigningAuthority> {
-    this.#requirePassword();
-    if ((await this.find()) === undefined) {
-      await this.create(DEFAULT_AUTHORITY_NAME, requester).catch((error: unknown) => {
-        // Someone else was first: that authority is as good.
-        if (!(error instanceof Refusal && error.refusal === 'authorityExists')) throw error;
-      });
-    }
+    const usable = await this.requireUsable();
+    if (usable !== undefined) return usable;
+    await this.create(DEFAULT_AUTHORITY_NAME, requester).catch((error: unknown) => {
+      // Someone else was first: that authority is as good.
+      if (!(error instanceof Refusal && error.refusal === 'authorityExists')) throw error;
+    });
     return this.signing();
   }
 
-  /** Refuses while nothing can be issued: there is no password, or it does not open the stored key. */
-  async requireUsable(): Promise<void> {
+  /** Refuses while nothing can be issued: there is no password, or it does not open the key of the one there is. */
+  async requireUsable(): Promise<SigningAuthority | undefined> {
     this.#requirePassword();
-    if ((await this.find()) !== undefined) await this.signing();
+    const stored = await this.find();
+    return stored && this.#withKey(stored);
   }
 
   /** Tries the password on the stored key, so that a wrong one is in the log from the start. Never rejects. */
@@ -108,18 +98,19 @@ export class Authorities {
 
   /** Why nothing can be issued, in words for callers, as far as it is known: the key is tried by checkKey. */
   whyUnavailable(): string | undefined {
-    return whyUnavailable(this.#password !== '', this.#isKeyLocked);
+    return whyUnavailable(this.#password !== '', this.#key === 'locked');
   }
 
   /** Takes the password unless there is a stored key which it does not open; whether it was taken. */
   async replacePassword(password: string): Promise<boolean> {
+    // One that is being made is locked with the password of before.
+    await this.#creating?.catch(() => {});
     const stored = await this.find();
     if (stored !== undefined) {
       // #unlock has logged why it does not open the key.
       const opened = await this.#unlock(stored, password).catch(() => undefined);
       if (opened === undefined) return false;
-      this.#unlocked = Promise.resolve(opened);
-      this.#isKeyLocked = false;
+      this.#key = Promise.resolve(opened);
     }
     this.#password = password;
     return true;
@@ -147,9 +138,21 @@ export class Authorities {
     const stored = { commonName, certificate, lockedKey, fingerprint, createdAt, expiresAt };
     if (!(await store.authority.create(stored, created))) throw new Refusal('authorityExists');
     audit.announce(created);
-    this.#unlocked = Promise.resolve({ ...stored, privateKey });
+    this.#key = Promise.resolve({ ...stored, privateKey });
     this.#onFound(stored);
     return stored;
+  }
+
+  async #withKey(stored: StoredAuthority): Promise<SigningAuthority> {
+    const password = this.#requirePassword();
+    if (this.#key === 'locked') throw new Refusal('issuanceFailed');
+    this.#key ??= this.#unlock(stored, password).catch((error: unknown) => {
+      // A full queue says nothing about the password; nor does this about one that has replaced it meanwhile.
+      const isWrong = error instanceof Refusal && error.refusal === 'issuanceFailed';
+      this.#key = isWrong && password === this.#password ? 'locked' : undefined;
+      throw error;
+    });
+    return this.#key;
   }
 
   async #unlock(stored: StoredAuthority, password: string): Promise<SigningAuthority> {

@@ -16,11 +16,10 @@ import type { StoredAuthority, StoredCrl } from '../store/store.ts';
 import { Authorities, DEFAULT_AUTHORITY_NAME } from './authority.ts';
 import { normaliseCommonName } from './der.ts';
 import {
-  Bundles, type CertificateRecord, issueCertificate, issueWithKey, listCertificates, requireRevocable,
-  revokeCertificate,
+  Bundles, issueCertificate, listCertificates, presentCertificates, requireRevocable, revokeCertificate,
 } from './issuing.ts';
 import { encodeLongPem, encodePem, generateKeyPair, privateKeyPem, readCertificationRequest } from './keys.ts';
-import type { BundleProfile } from './pkcs12.ts';
+import { type BundleProfile, isBundlePassword } from './pkcs12.ts';
 import { isRevocationReason, RevocationList } from './revocation-list.ts';
 
 export interface AuthorityParts extends Parts {
@@ -71,8 +70,6 @@ const PEM_TYPE = 'application/x-pem-file';
 
 /** As GET /pastes. */
 const PAGING = { fallback: 100, maximum: 1000 };
-
-const MAX_BUNDLE_PASSWORD_LENGTH = 1024;
 
 async function describePki({ config, authorities }: Room): Promise<Reply> {
   if (!config.pkiEnabled) return jsonReply(200, { enabled: false });
@@ -197,7 +194,10 @@ async function answerRegistered(room: Room, request: Request): Promise<Reply> {
   const requester = requesterOf(request, fingerprint);
   const authority = await room.authorities.ensured(requester);
   let bundle: Uint8Array = new Uint8Array();
-  const issued = await issueWithKey(room, { commonName, requester, spend, invitation }, authority, async (content) => {
+  const key = await generateKeyPair();
+  const wish = { commonName, key, requester, spend, invitation };
+  const issued = await issueCertificate(room, wish, authority, async ({ certificate }) => {
+    const content = { commonName, certificate, privateKey: key.privateKey, authority: authority.certificate };
     bundle = await room.bundles.make({ ...content, ...wanted }, request.clientAddress);
   });
   const headers = {
@@ -238,35 +238,14 @@ function bundleProfile(body: JsonObject): BundleProfile {
   return profile;
 }
 
-/** Empty when none is asked for. PKCS#12 has no form for U+0000 in it, nor for half a character. */
+/** Empty when none is asked for. */
 function bundlePassword(body: JsonObject): string {
   const password = textMember(body, 'p12_password', () => new Refusal('bundlePasswordInvalid'));
-  if (password === undefined) return '';
-  const length = [...password].length;
-  const isOfLength = length >= 1 && length <= MAX_BUNDLE_PASSWORD_LENGTH;
-  if (isOfLength && password.isWellFormed() && !password.includes('\0')) return password;
-  throw new Refusal('bundlePasswordInvalid');
+  if (password !== undefined && !isBundlePassword(password)) throw new Refusal('bundlePasswordInvalid');
+  return password ?? '';
 }
 
 function presentAuthority({ commonName, fingerprint, createdAt, expiresAt }: StoredAuthority): object {
   return { common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt, expires_at: expiresAt };
 }
 
-/** The answer to GET /pki/certs, without how many there are in all. */
-export function presentCertificates(records: readonly CertificateRecord[]): object {
-  return { certificates: records.map(presentCertificate), count: records.length };
-}
-
-/** An item of GET /pki/certs. */
-export function presentCertificate(record: CertificateRecord): object {
-  return {
-    serial: record.serial,
-    common_name: record.commonName,
-    fingerprint_sha1: record.fingerprint,
-    created_at: record.createdAt,
-    expires_at: record.expiresAt,
-    status: record.status,
-    issued_to: record.issuedTo,
-    is_admin: record.isAdmin,
-  };
-}

@@ -14,15 +14,15 @@ import type { Store } from '../store/open.ts';
 import { type Certificate, type Listed, type Page, type SpentChallenge, StoreError } from '../store/store.ts';
 import type { SigningAuthority } from './authority.ts';
 import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom } from './certificates.ts';
-import { generateKeyPair, type PrivateKey } from './keys.ts';
-import { type BundleContent, type BundleRequest, BundleThread } from './pkcs12.ts';
+import type { PrivateKey } from './keys.ts';
+import { type BundleRequest, BundleThread } from './pkcs12.ts';
 
 /** The contract: draws so many serials before it gives up. */
 const SERIAL_ATTEMPTS = 5;
 
 export interface IssuingParts extends Pick<Parts, 'config' | 'audit' | 'clock' | 'random' | 'log'> {
   readonly store: Pick<Store, 'certificates'>;
-  readonly challenges: Pick<Challenges, 'notSpent'>;
+  readonly challenges: Pick<Challenges, 'refusal'>;
 }
 
 /** A public key to certify (SubjectPublicKeyInfo in DER), with its private key where it was made here. */
@@ -31,8 +31,9 @@ interface CertifiedKey {
   readonly privateKey?: PrivateKey;
 }
 
-export interface IssueRequest {
+interface IssueRequest {
   readonly commonName: string;
+  readonly key: CertifiedKey;
   readonly requester: Requester;
   readonly spend: SpentChallenge | null;
   readonly invitation?: Uint8Array | undefined;
@@ -45,32 +46,17 @@ export interface IssueRequest {
 type MadeCertificate = Awaited<ReturnType<typeof make>>;
 
 /** A certificate as it is at this moment. */
-export interface CertificateRecord extends Certificate {
-  readonly status: ReturnType<typeof statusOf>;
-}
+export type CertificateRecord = Certificate & { readonly status: ReturnType<typeof statusOf> };
 
 /** Some certificate was issued before the one that was to be the first; nothing was issued now. */
 export class NotFirstError extends Error {
   override readonly name = 'NotFirstError';
 }
 
-/** Certifies a new key. A `deliver` that fails leaves nothing behind: it runs before the certificate is recorded. */
-export async function issueWithKey(
-  parts: IssuingParts,
-  request: IssueRequest,
-  authority: SigningAuthority,
-  deliver: (content: BundleContent) => Promise<void>,
-) {
-  const key = await generateKeyPair();
-  return issueCertificate(parts, { ...request, key }, authority, async ({ commonName, certificate }) => {
-    await deliver({ commonName, certificate, privateKey: key.privateKey, authority: authority.certificate });
-  });
-}
-
-/** Certifies a key that there is. `before` runs with the certificate before it is recorded. */
+/** A `before` that fails leaves nothing behind: it runs with the certificate before that is recorded. */
 export async function issueCertificate(
   parts: IssuingParts,
-  request: IssueRequest & { readonly key: CertifiedKey },
+  request: IssueRequest,
   authority: SigningAuthority,
   before?: (made: MadeCertificate) => Promise<void>,
 ) {
@@ -126,7 +112,7 @@ async function record(
       throw new NotFirstError('a certificate was issued before');
     case 'powAlreadyUsed':
     case 'powExpired':
-      throw challenges.notSpent(outcome.refused, 'register');
+      throw challenges.refusal(outcome.refused, 'register');
     default:
       throw new Refusal(outcome.refused);
   }
@@ -142,6 +128,25 @@ export async function listCertificates(
   const nowSeconds = unixSeconds(clock);
   const { items, total } = await store.certificates.listOf(fingerprint, page);
   return { items: items.map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) })), total };
+}
+
+/** The answer to GET /pki/certs, without how many there are in all. */
+export function presentCertificates(records: readonly CertificateRecord[]): object {
+  return { certificates: records.map(presentCertificate), count: records.length };
+}
+
+/** An item of GET /pki/certs. */
+export function presentCertificate(record: CertificateRecord): object {
+  return {
+    serial: record.serial,
+    common_name: record.commonName,
+    fingerprint_sha1: record.fingerprint,
+    created_at: record.createdAt,
+    expires_at: record.expiresAt,
+    status: record.status,
+    issued_to: record.issuedTo,
+    is_admin: record.isAdmin,
+  };
 }
 
 /** Who revokes, and what the audit log says of them. */
@@ -193,6 +198,7 @@ export class Bundles {
   readonly #slow: WorkQueue;
   readonly #closing = new AbortController();
   readonly #quickThread = new BundleThread(this.#closing.signal);
+  readonly #slowThread = new BundleThread(this.#closing.signal);
 
   constructor(clock: Clock) {
     const waiting = { maxWaitMs: BUNDLE_WAIT_MS, clock };
@@ -204,16 +210,14 @@ export class Bundles {
   /** Refuses when too many wait. */
   async make(request: BundleRequest, clientAddress: string): Promise<Uint8Array> {
     if (request.password === '') return inTurn(this.#quick, clientAddress, () => this.#quickThread.make(request));
-    return inTurn(this.#slow, clientAddress, async () => {
-      // Few bundles have a password, so their thread ends with each.
-      const thread = new BundleThread(this.#closing.signal);
-      return thread.make(request).finally(() => thread.close());
-    });
+    // Few bundles have a password, so their thread ends with each.
+    return inTurn(this.#slow, clientAddress, () => (
+      this.#slowThread.make(request).finally(() => this.#slowThread.close())
+    ));
   }
 
   /** Bundles that are not done are not made. */
-  async close(): Promise<void> {
+  close(): void {
     this.#closing.abort();
-    await this.#quickThread.close();
   }
 }

@@ -16,11 +16,7 @@ import { bitString, contextTag, integer, nil, octetString, OIDS, seq } from './d
 
 export type PrivateKey = KeyObject;
 
-export interface KeyPair {
-  readonly publicKey: KeyObject;
-  readonly privateKey: PrivateKey;
-  readonly spki: Uint8Array;
-}
+export type KeyPair = Awaited<ReturnType<typeof generateKeyPair>>;
 
 /** An authority that can sign; its certificate in DER. */
 export interface Authority {
@@ -35,7 +31,7 @@ const sign = promisify(nodeSign);
  * A new key pair, made on the thread pool: on P-384 for the authority and its clients, on P-256 for a server, which
  * every TLS client knows (RFC 8446 section 9.1).
  */
-export async function generateKeyPair(namedCurve: 'secp384r1' | 'prime256v1' = 'secp384r1'): Promise<KeyPair> {
+export async function generateKeyPair(namedCurve: 'secp384r1' | 'prime256v1' = 'secp384r1') {
   const { publicKey, privateKey } = await generate('ec', { namedCurve });
   return { publicKey, privateKey, spki: subjectPublicKeyInfo(publicKey) };
 }
@@ -79,10 +75,6 @@ const AT_REST_ITERATIONS = 600_000;
 /** The one answer for every way in which a stored key can't be had: a wrong password and damage look the same. */
 export class AuthorityKeyError extends Error {
   override readonly name = 'AuthorityKeyError';
-
-  constructor() {
-    super('the private key of the authority cannot be unlocked: wrong password, or damaged');
-  }
 }
 
 /** The key under the password, for storing. */
@@ -114,7 +106,7 @@ export async function unlockPrivateKey(locked: Uint8Array, password: string, cer
   } catch {
     // Which step failed would tell a guesser how close the guess was.
   }
-  throw new AuthorityKeyError();
+  throw new AuthorityKeyError('the private key of the authority cannot be unlocked: wrong password, or damaged');
 }
 
 // Encryption under a password: PBES2 (RFC 8018 section 6.2), with PBKDF2-HMAC-SHA-256 and AES-256-CBC alone.

@@ -28,8 +28,12 @@ export class LazyAuthority {
     this.handlers = Object.fromEntries(handlers) as LazyAuthority['handlers'];
   }
 
-  /** Makes a TLS listener trust the authority, also one that another process makes later (`pasted admin create`). */
-  async watch(): Promise<void> {
+  /**
+   * Before anybody is served: loads the code where there is a password, and makes a TLS listener trust the authority,
+   * also one that another process makes later (`pasted admin create`).
+   */
+  async begin(): Promise<void> {
+    if (this.#parts.config.pkiCaPassword !== '') await this.#load();
     if (this.#parts.tls === undefined || (await this.#trustFound())) return;
     this.#watch = setInterval(() => {
       void this.#trustFound().then((isFound) => {
@@ -38,9 +42,9 @@ export class LazyAuthority {
     }, WATCH_INTERVAL_MS);
   }
 
-  /** Tries the password on the stored key, so that a wrong one is in the log from the start. */
+  /** Tries the password on the stored key, so that a wrong one is in the log from the start. Never rejects. */
   async checkKey(): Promise<void> {
-    if (this.#parts.config.pkiCaPassword !== '') await (await this.#load()).authorities.checkKey();
+    await this.#room?.authorities.checkKey();
   }
 
   /** Why nothing can be issued, in words for callers, as far as it is known: the key is tried by checkKey. */
@@ -64,15 +68,19 @@ export class LazyAuthority {
 
   async close(): Promise<void> {
     clearInterval(this.#watch);
-    await (await this.#loading)?.close();
+    (await this.#loading?.catch(() => undefined))?.close();
   }
 
-  /** One read of one row. Others report a failing storage. */
+  /** One read of one row. Others report a failing storage, and a certificate that is damaged. */
   async #trustFound(): Promise<boolean> {
     const { store, tls } = this.#parts;
-    const found = await store.authority.find().catch(() => undefined);
-    if (found !== undefined) tls?.trust(found.certificate);
-    return found !== undefined;
+    try {
+      const found = await store.authority.find();
+      if (found !== undefined) tls?.trust(found.certificate);
+      return found !== undefined;
+    } catch {
+      return false;
+    }
   }
 
   #load(): Promise<AuthorityRoom> {

@@ -12,19 +12,24 @@ import { type Encrypt, type Encrypted, encryptPbes2, encryptPrivateKey, type Pri
 export type BundleProfile = 'modern' | 'compat';
 
 /** Certificates are in DER. */
-export interface BundleContent {
+export interface BundleRequest {
   readonly certificate: Uint8Array;
   readonly privateKey: PrivateKey;
   readonly authority: Uint8Array;
   /** Key stores show it as the friendly name. */
   readonly commonName: string;
-}
-
-export interface BundleRequest extends BundleContent {
   readonly profile: BundleProfile;
   /** May be empty. Well-formed Unicode without U+0000. */
   readonly password: string;
 }
+
+/** PKCS #12 has no form for U+0000 in a password, nor for half a character. */
+export function isBundlePassword(text: string): boolean {
+  const length = [...text].length;
+  return length >= 1 && length <= MAX_PASSWORD_LENGTH && text.isWellFormed() && !text.includes('\0');
+}
+
+export const MAX_PASSWORD_LENGTH = 1024;
 
 /** What the thread says of a request, by its number: a bundle, or why there is none. */
 export type BundleAnswer = { readonly number: number; readonly bundle?: Uint8Array; readonly error?: unknown };
@@ -39,6 +44,7 @@ export class BundleThread {
 
   constructor(signal: AbortSignal) {
     this.#signal = signal;
+    signal.addEventListener('abort', () => void this.close(signal.reason));
   }
 
   async make(request: BundleRequest): Promise<Uint8Array> {
@@ -63,21 +69,17 @@ export class BundleThread {
       if (answer.bundle === undefined) asked?.reject(answer.error);
       else asked?.resolve(answer.bundle);
     });
-    // The next request gets a new thread.
     const fail = (error: unknown): void => {
       if (this.#worker === worker) void this.close(error);
     };
     worker.on('error', fail).on('exit', () => fail(new Error('the thread of bundles has ended')));
-    this.#signal.addEventListener('abort', this.#abort);
     return worker;
   }
 
-  readonly #abort = (): void => void this.close(this.#signal.reason);
-
+  /** Ends the thread, and with it what is not done. The next request gets a new one. */
   async close(reason: unknown = new Error('the thread of bundles was closed')): Promise<void> {
     const worker = this.#worker;
     this.#worker = undefined;
-    this.#signal.removeEventListener('abort', this.#abort);
     for (const { reject } of this.#asked.values()) reject(reason);
     this.#asked.clear();
     await worker?.terminate();
@@ -150,8 +152,8 @@ function modernProtection(password: string, iterations: number, random: RandomBy
 }
 
 /** pbeWithSHAAnd3-KeyTripleDES-CBC, an HMAC-SHA-1 (RFC 7292 appendix C): old, and widely read. */
-function compatProtection(text: string, iterations: number, random: RandomBytes): Protection {
-  const common = { digest: 'sha1', password: passwordBytes(text), iterations } as const;
+function compatProtection(password: string, iterations: number, random: RandomBytes): Protection {
+  const common = { digest: 'sha1', password: passwordBytes(password), iterations } as const;
   return {
     encrypt: async (plaintext) => {
       const salt = random(8);

@@ -1,6 +1,9 @@
 // From the environment to a frozen Config, with every problem reported together: where the text of a setting comes
-// from, and which settings contradict each other. process.env and files are handed in.
+// from, and which settings contradict each other. process.env, and how files are read, are handed in.
 
+import { closeSync, constants, openSync, readSync } from 'node:fs';
+import { codeOf } from '../core/events.ts';
+import { MIB } from '../core/time.ts';
 import {
   type Config, type Setting, SETTING_KEYS, type SettingKey, SETTINGS, type SettingValue,
 } from './settings.ts';
@@ -17,9 +20,7 @@ export interface Source {
 }
 
 /** The text of a setting, which is not empty. */
-interface Found extends Source {
-  readonly text: string;
-}
+type Found = Source & { readonly text: string };
 
 /** One problem for each setting, by its name, with what was expected and - never for a secret - what was given. */
 export class ConfigError extends Error {
@@ -128,12 +129,51 @@ function readSecret(path: string, source: Source, readFile: ReadFile): Found | u
   try {
     text = readFile(path).replace(/\r?\n$/, '');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    const code = codeOf(error);
     if (source.kind === 'credential' && code === 'ENOENT') return undefined;
     throw new SettingProblem(`${what} a file that can be read (${code})`);
   }
   if (text === '') throw new SettingProblem(`${what} a file that is not empty`);
   return { text, ...source };
+}
+
+/** Secrets, keys and chains of certificates have kilobytes. */
+const MAX_FILE_BYTES = MIB;
+
+/** 10 s for the program at the other end of a pipe, such as one that asks a person for the secret. */
+const MAX_PIPE_WAITS = 1000;
+const PIPE_WAIT_MS = 10;
+
+/** The text of a file that a setting names, whatever is there: no device fills the memory, and no pipe hangs us. */
+export function readSmallFile(path: string): string {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const bytes = Buffer.alloc(MAX_FILE_BYTES + 1);
+    let size = 0;
+    let read: number;
+    do {
+      read = readSome(file, bytes.subarray(size));
+      size += read;
+    } while (read > 0 && size < bytes.length);
+    if (size > MAX_FILE_BYTES) throw Object.assign(new Error('file too large'), { code: 'larger than 1 MiB' });
+    return bytes.toString('utf8', 0, size);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Waits for a pipe that nothing was written to yet (EAGAIN of read(2)). 0 at the end, also where nobody writes. */
+function readSome(file: number, into: Uint8Array): number {
+  const never = new Int32Array(new SharedArrayBuffer(4));
+  for (let waits = 0; ; waits += 1) {
+    try {
+      return readSync(file, into);
+    } catch (error) {
+      const isEmpty = error instanceof Error && 'code' in error && error.code === 'EAGAIN';
+      if (!isEmpty || waits === MAX_PIPE_WAITS) throw error;
+    }
+    Atomics.wait(never, 0, 0, PIPE_WAIT_MS);
+  }
 }
 
 /** Contradictions between settings; none says a secret. A setting of `unsound`, wrong by itself, is not compared. */

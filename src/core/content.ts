@@ -14,14 +14,8 @@ export type ByteSource = (sink: ByteSink) => Promise<void>;
 export interface Digests {
   /** Of bytes that are all there: cheaper than a digest in progress. */
   whole(bytes: Uint8Array): Uint8Array;
-  begin(): Digest;
-}
-
-/** In progress. */
-export interface Digest {
-  update(bytes: Uint8Array): void;
-  /** Once, at the end. */
-  digest(): Uint8Array;
+  /** Of bytes that come in pieces; `digest` is called once, at the end. */
+  begin(): { update(bytes: Uint8Array): void; digest(): Uint8Array };
 }
 
 export interface ContentFacts {
@@ -41,7 +35,7 @@ export class ContentScan {
   readonly #utf8 = new Utf8Scan();
   /** How often each byte value occurred; counting costs up to 4 ms a mebibyte. */
   readonly #histogram: Float64Array | undefined;
-  #digest: Digest | undefined;
+  #digest: ReturnType<Digests['begin']> | undefined;
   #bytes = 0;
 
   constructor({ sha256, entropy }: { sha256: Digests; entropy: boolean }) {
@@ -170,12 +164,9 @@ export function mediaTypeOf(isText: boolean, contentType: string | undefined): s
   if (isText) return TEXT_TYPE;
   const [, kind = '', subtype = ''] = MEDIA_TYPE.exec(contentType ?? '')?.map((part) => part.toLowerCase()) ?? [];
   const type = `${kind}/${subtype}`;
-  return isInert(kind, subtype) && type.length <= MAX_MEDIA_TYPE_LENGTH ? type : BINARY_TYPE;
-}
-
-function isInert(kind: string, subtype: string): boolean {
-  if (kind === 'application') return INERT_APPLICATIONS.has(subtype);
-  return INERT_KINDS.has(kind) && !MARKUP.test(subtype);
+  const isApplication = kind === 'application' && INERT_APPLICATIONS.has(subtype);
+  const isInert = isApplication || (INERT_KINDS.has(kind) && !MARKUP.test(subtype));
+  return isInert && type.length <= MAX_MEDIA_TYPE_LENGTH ? type : BINARY_TYPE;
 }
 
 /** Whether a browser may show content of that stored type in its window, by the contract; all else is an attachment. */

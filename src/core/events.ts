@@ -3,12 +3,11 @@
 
 import type { RefusalName } from './refusals.ts';
 
-export type LogLevel = 'info' | 'warning' | 'error';
 export type LogDetails = Readonly<Record<string, string | number | boolean | null>>;
 
 /** Never in it: passwords, secrets, tokens, keys, content, or the id of a paste, since whoever has it may read. */
 export interface LogEntry {
-  readonly level: LogLevel;
+  readonly level: 'info' | 'warning' | 'error';
   /** The part that speaks: `http`, `store`, `cleanup`, `audit`, `config`, `main`. */
   readonly logger: string;
   /** What happened, a fixed word or phrase of that part. */
@@ -48,3 +47,8 @@ export type ObserveRequest = (route: string, status: number, seconds: number) =>
 
 /** Where nobody reads the metrics. */
 export const countNothing: Count = () => {};
+
+/** What errno(3), OpenSSL or node calls it. Never the message: it may repeat what could not be read. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+}

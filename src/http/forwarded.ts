@@ -4,7 +4,6 @@
 import type { Config } from '../config/settings.ts';
 import type { RandomBytes } from '../core/time.ts';
 import { secretMatcher, type SecretMatcher } from '../crypto/passwords.ts';
-import { presentedCertificateSha1 } from '../crypto/presented.ts';
 import {
   type HeaderLines, isWellFormedHost, type NetworkMatcher, networkMatcher, plainAddress,
 } from './engine/head.ts';
@@ -21,16 +20,26 @@ export class Forwarding implements HeaderTrust {
   readonly #isTrustedProxy: NetworkMatcher;
   /** Undefined without SERVICE_PROXY_SECRET. */
   #isProxySecret: SecretMatcher | undefined;
+  #proxySources = proxySources(() => undefined);
 
+  /** A certificate in a header is nobody's before `replaceProxySecret` has loaded what reads it. */
   constructor(config: Pick<Config, 'urlPrefix' | 'trustedProxies' | 'proxySecret'>, random: RandomBytes) {
     this.#urlPrefix = config.urlPrefix;
     this.#random = random;
     this.#isTrustedProxy = networkMatcher(config.trustedProxies);
-    this.replaceProxySecret(config.proxySecret);
+    this.#takeProxySecret(config.proxySecret);
   }
 
   /** What X-Proxy-Secret must equal from now on; empty for none. */
-  replaceProxySecret(secret: string): void {
+  async replaceProxySecret(secret: string): Promise<void> {
+    if (secret !== '') {
+      const { presentedCertificateSha1 } = await import('../crypto/presented.ts');
+      this.#proxySources = proxySources(presentedCertificateSha1);
+    }
+    this.#takeProxySecret(secret);
+  }
+
+  #takeProxySecret(secret: string): void {
     this.#isProxySecret = secret === '' ? undefined : secretMatcher(Buffer.from(secret), this.#random);
   }
 
@@ -53,7 +62,7 @@ export class Forwarding implements HeaderTrust {
    */
   #presentedBy(headers: HeaderLines, { tls }: Peer, isForwarded: boolean): Presented {
     const needsSecret = this.#isProxySecret !== undefined;
-    if (needsSecret && isForwarded) return presentedIdentity(headers, PROXY_SOURCES);
+    if (needsSecret && isForwarded) return presentedIdentity(headers, this.#proxySources);
     if (tls !== undefined) return tls;
     return needsSecret ? NO_CERTIFICATE : presentedIdentity(headers, SHA1_SOURCES);
   }
@@ -88,6 +97,9 @@ function lastElement(headers: HeaderLines, name: string): string | undefined {
 // What a request presents in its headers: a certificate's fingerprint, or the certificate itself from proxies that
 // can't give SHA-1.
 
+/** Undefined for what is no certificate; crypto/presented.ts. */
+type CertificateSha1 = (bytes: Uint8Array) => string | undefined;
+
 /** `read` gives undefined for a value that is malformed or stands for nobody. */
 type Source = readonly [header: string, read: (value: string) => Presented | undefined];
 
@@ -100,9 +112,13 @@ const OF_NO_CERTIFICATE: ReadonlySet<string> = new Set(['0'.repeat(40), 'da39a3e
 export const SHA1_SOURCES: readonly Source[] = [['x-ssl-client-sha1', readFingerprint]];
 
 /** Only a proxy that has shown its secret may send the others. They come last, since the last one found is kept. */
-export const PROXY_SOURCES: readonly Source[] = [
-  ...SHA1_SOURCES, ['client-cert', readByteSequence], ['x-ssl-client-cert', readBase64],
-];
+export function proxySources(sha1Of: CertificateSha1): readonly Source[] {
+  return [
+    ...SHA1_SOURCES,
+    ['client-cert', (value) => readBase64(byteSequence(value), sha1Of)],
+    ['x-ssl-client-cert', (value) => readBase64(value, sha1Of)],
+  ];
+}
 
 /** None unless everything that is presented is well-formed, is presented once, and agrees. */
 export function presentedIdentity(headers: HeaderLines, sources: readonly Source[]): Presented {
@@ -124,14 +140,13 @@ function readFingerprint(value: string): Presented | undefined {
 }
 
 /** RFC 9440 section 2.2: base64 between colons (RFC 8941 section 3.3.5), without parameters. */
-function readByteSequence(value: string): Presented | undefined {
-  const isDelimited = value.length >= 2 && value.startsWith(':') && value.endsWith(':');
-  return isDelimited ? readBase64(value.slice(1, -1)) : undefined;
+function byteSequence(value: string): string | undefined {
+  return /^:(.*):$/.exec(value)?.[1];
 }
 
 /** node takes any text for base64, so the bytes must give the same text again. */
-function readBase64(value: string): Presented | undefined {
-  const certificate = Buffer.from(value, 'base64');
-  const fingerprint = certificate.toString('base64') === value ? presentedCertificateSha1(certificate) : undefined;
+function readBase64(value: string | undefined, sha1Of: CertificateSha1): Presented | undefined {
+  const certificate = Buffer.from(value ?? '', 'base64');
+  const fingerprint = certificate.toString('base64') === value ? sha1Of(certificate) : undefined;
   return fingerprint === undefined ? undefined : { fingerprint, certificate };
 }

@@ -7,9 +7,9 @@ import {
 } from '../ops/metrics.ts';
 import type { Parts } from '../pastes/parts.ts';
 import { countedBytes } from '../store/store.ts';
-import { metricsPlace } from './listening.ts';
+import { metricsPlace } from './engine/listening.ts';
 import { ROUTES } from './routes.ts';
-import { createPublicServer } from './servers.ts';
+import { createHttpServer } from './servers.ts';
 
 export function createMetricsListener(
   parts: Pick<Parts, 'config' | 'store' | 'queue' | 'clock' | 'random' | 'log'>,
@@ -57,15 +57,13 @@ const METRICS_HEADERS = { 'Content-Type': 'text/plain; version=0.0.4; charset=ut
 /** Those who collect metrics are few, and keep one connection each. */
 const MAX_METRICS_CONNECTIONS = 16;
 
-interface MetricsServerOptions extends Pick<Parts, 'config' | 'clock' | 'random' | 'log'> {
-  readonly metrics: Pick<Metrics, 'render'>;
-}
+type MetricsServerParts = Pick<Parts, 'config' | 'clock' | 'random' | 'log'> & { metrics: Pick<Metrics, 'render'> };
 
 /** GET and HEAD /metrics for whoever reaches the place. Throws a RangeError for a setting that names none. */
-export function createMetricsServer({ metrics, ...options }: MetricsServerOptions) {
+export function createMetricsServer({ metrics, ...options }: MetricsServerParts) {
   const { config, log } = options;
   const place = metricsPlace(config.metricsListen);
-  const server = createPublicServer({
+  const server = createHttpServer({
     ...options,
     config: { ...config, maxConnections: MAX_METRICS_CONNECTIONS, maxConnectionsPerClient: 0, servesHtml: false },
     routes: [{ name: 'metrics', method: 'GET', path: '/metrics', summary: 'metrics for Prometheus' }],
@@ -75,5 +73,5 @@ export function createMetricsServer({ metrics, ...options }: MetricsServerOption
       if (entry.event !== 'request') log(entry);
     },
   });
-  return { listen: () => server.listen(place), stop: server.stop };
+  return { listen: () => server.listen(place), stop: () => server.stop() };
 }

@@ -58,11 +58,11 @@ export interface Page {
   readonly title: string;
   readonly before: Markup;
   /** Comes after what is streamed between the two. */
-  readonly after?: Markup;
+  readonly after: Markup;
 }
 
 /** Two parts: what is streamed comes between them. The policy narrows further what `default-src` does not cover. */
-export function documentAround({ title, before, after = html`` }: Page): readonly [Markup, Markup] {
+export function documentAround({ title, before, after }: Page): readonly [Markup, Markup] {
   return [
     html`<!DOCTYPE html>
 <html lang="en">
@@ -93,21 +93,21 @@ export function pageText(page: Page, between = html``): string {
   return html`${top}${between}${bottom}`.text;
 }
 
-/** A column in the middle, no wider than lines are good to read and as narrow as a small screen. */
+/** In the middle, no wider than lines are good to read and as narrow as a small screen. */
 function column(content: Markup): Markup {
-  return html`<table role="presentation" align="center" cellpadding="8"><tr><td width="720">
+  return html`<table role="presentation" align="center" cellpadding="0" cellspacing="0"><tr><td width="720">
 ${content}
 </td></tr></table>`;
 }
 
-/** The page of something that is read. `home` is the relative URL of the front page. */
-function article(title: string, content: Markup, home?: string): Page {
-  return { title, before: html`<main>${column(content)}</main>${home === undefined ? html`` : homeLink(home)}` };
-}
-
-function homeLink(home: string): Markup {
-  return html`
-<footer>${column(html`<p><a href="${home}" rel="${REL}">About this service</a></p>`)}</footer>`;
+/** With a heading of which a small screen has room for a word. `home` is the relative URL of the front page. */
+function article(title: string, content: Markup, home?: string, pre = html``, rest = html``): Page {
+  return {
+    title,
+    before: html`<main>${column(html`<h1><small>${title}</small></h1>\n${content}`)}${pre}`,
+    after: html`${rest}</main>${home === undefined ? html`` : html`
+<footer>${column(html`<p><a href="${home}" rel="${REL}">About this service</a></p>`)}</footer>`}`,
+  };
 }
 
 const REL = 'nofollow noopener noreferrer';
@@ -115,25 +115,33 @@ const REL = 'nofollow noopener noreferrer';
 type Fact = readonly [name: string, value: Value];
 
 function facts(rows: readonly Fact[]): Markup {
-  return html`<table cellpadding="4">${rows.map(([name, value]) => html`
+  return html`<table cellpadding="2">${rows.map(([name, value]) => html`
 <tr><th scope="row" align="left" valign="top">${name}</th><td>${value}</td></tr>`)}
 </table>`;
 }
 
 function pasteFacts(paste: Paste, expiry: string, ...others: readonly Fact[]): Markup {
   return facts([
-    ['Type', paste.mimeType],
+    ['Type', html`<code>${breakable(paste.mimeType)}</code>`],
     ['Size', sizeText(paste.size)],
     ['Created', moment(paste.createdAt)],
     ['Expires', html`${moment(paste.expiresAt)} (${expiry})`],
-    ...(paste.owner === null ? [] : [['Owner', html`<code>${shortOwner(paste.owner)}</code>`] as const]),
+    ...(paste.owner === null ? [] : [['Owner', html`<code>${breakable(shortOwner(paste.owner))}</code>`] as const]),
     ...others,
   ]);
 }
 
 function moment(seconds: number): Markup {
   const iso = isoSeconds(seconds);
-  return html`<time datetime="${iso}">${iso.slice(0, -1).replace('T', ' ')} UTC</time>`;
+  return html`<time datetime="${iso}">${breakable(iso.slice(0, -1).replace('T', ' '))} UTC</time>`;
+}
+
+/** After each part of a path, date or name, and within words as long as digests and ids. */
+const BREAKS = /(?<=\d-|[/_:](?![/_])|(?<=^|[\W_])(?:[^\W_]{6})+(?=[^\W_]{5}))/;
+
+/** Where there is no room for all of a long word, it may be broken; it is copied without a gap. */
+function breakable(text: string): Markup {
+  return html`${text.split(BREAKS).map((part) => html`${part}<wbr>`)}`;
 }
 
 export function expiryText(paste: Paste, nowSeconds: number): string {
@@ -149,9 +157,12 @@ export function durationText(seconds: number): string {
 }
 
 export function sizeText(bytes: number): string {
-  if (bytes < KIB) return plural(bytes, 'byte');
+  return bytes < KIB ? plural(bytes, 'byte') : `${roundSize(bytes)} (${bytes} bytes)`;
+}
+
+function roundSize(bytes: number): string {
   const [unit, name] = bytes < MIB ? [KIB, 'KiB'] : [MIB, 'MiB'];
-  return `${Math.floor((10 * bytes) / unit) / 10} ${name} (${bytes} bytes)`;
+  return `${Math.floor((10 * bytes) / unit) / 10} ${name}`;
 }
 
 function plural(count: number, name: string): string {
@@ -167,19 +178,11 @@ export interface ShownText {
 
 /** Its lines come after `before`. No link leads to what has a password or has burned: it would not be had there. */
 export function textPage({ paste, expiry, shownBytes }: ShownText): Page {
-  const intro = html`<h1>Text paste</h1>
-${pasteFacts(paste, expiry)}
-${reading(paste)}`;
   const rest = shownBytes === paste.size ? html`` : html`
 <p>These are the first ${sizeText(shownBytes)}. <a href="${paste.id}/raw" rel="${REL}">The whole text</a> is in the raw
 answer.</p>`;
-  return {
-    title: 'Text paste',
-    before: html`<main>${column(intro)}
-<pre wrap>
-`,
-    after: html`</pre>${rest}</main>${homeLink('./')}`,
-  };
+  const content = html`${pasteFacts(paste, expiry)}\n${reading(paste)}`;
+  return article('Text paste', content, './', html`\n<pre wrap>\n`, html`</pre>${rest}`);
 }
 
 function reading({ id, burnAfterRead, passwordHash }: Paste): Markup {
@@ -187,8 +190,10 @@ function reading({ id, burnAfterRead, passwordHash }: Paste): Markup {
     return html`<p><strong>It has been deleted: this page is the only copy</strong>, and cannot be loaded again.</p>`;
   }
   if (passwordHash !== null) return html`<p>Reading it takes the password each time.</p>`;
-  return html`<nav aria-label="This paste"><p><a href="${id}/raw" rel="${REL}">Raw text</a>, to copy or to link to -
-<a href="${id}/raw" rel="${REL}" download="${id}.txt">Download</a></p></nav>`;
+  return html`<nav aria-label="This paste">
+<p><a href="${id}/raw" rel="${REL}">Raw text</a>, to copy or to link to</p>
+<p><a href="${id}/raw" rel="${REL}" download="${id}.txt">Download</a></p>
+</nav>`;
 }
 
 /** Lines past this one are shown without a number: a number takes a hundred bytes. */
@@ -197,6 +202,8 @@ const MAX_NUMBERED = 20_000;
 /**
  * The lines of a text that comes in pieces. The number of each is a link to it; `inert` keeps numbers out of what is
  * selected and copied (HTML section 6.3: as if user-select and pointer-events were none, so a click is for the link).
+ * `aria-hidden` keeps thousands of links out of what is read aloud. Chromium shows the one that has the focus all the
+ * same, so it has a name, and notes that in the console: no other role or attribute hides a link there.
  */
 export class NumberedLines {
   readonly #digits: number;
@@ -231,82 +238,73 @@ export class NumberedLines {
     if (number > MAX_NUMBERED) return html``;
     const padding = ' '.repeat(this.#digits - String(number).length);
     return html`${padding === '' ? html`` : html`<small inert>${padding}</small>`}\
-<a id="L${number}" href="#L${number}" tabindex="-1" aria-hidden="true"><small inert>${number}</small></a>\
+<a id="L${number}" href="#L${number}" tabindex="-1" aria-hidden="true" aria-label="Line ${number}">\
+<small inert>${number}</small></a>\
 <small inert>  </small>`;
   }
-}
-
-/** Where there is no room for all of it, it may be broken. */
-function digest({ sha256 }: Paste): Markup {
-  return html`<code>${sha256.match(/.{16}/g)!.map((part) => html`${part}<wbr>`)}</code>`;
 }
 
 /** How the bytes of what pastec encrypted are read. The key is never sent, so the page shows where it goes. */
 function sealedNote(url: string | undefined): Markup {
   if (url === undefined) return html``;
-  const idAt = url.lastIndexOf('/') + 1;
   return html`<p>It was encrypted by pastec. The key is the part of its URL after <code>#</code>, which browsers do not
 send. With the whole URL between the quotes, this decrypts it:</p>
-<pre wrap>sh pastec get '<wbr>${url.slice(0, idAt)}<wbr>${url.slice(idAt)}<wbr>#KEY'</pre>
+<pre wrap>${breakable(`sh pastec get '${url}`)}#KEY'</pre>
 <p><a href="./" rel="${REL}">How to get pastec</a></p>`;
 }
 
 /** `sealedUrl` is the URL of what pastec encrypted, and undefined for anything else. */
 export function binaryPage(paste: Paste, expiry: string, sealedUrl: string | undefined): Page {
   const kind = sealedUrl === undefined ? 'Binary paste' : 'Encrypted paste';
-  return article(kind, html`<h1>${kind}</h1>
-${pasteFacts(paste, expiry, ['SHA-256', digest(paste)])}
+  return article(kind, html`${pasteFacts(paste, expiry, ['SHA-256', html`<code>${breakable(paste.sha256)}</code>`])}
 ${sealedNote(sealedUrl)}
 <p><a href="${paste.id}/raw" rel="${REL}" download="${paste.id}">Download</a></p>`, './');
 }
 
 /** Of a paste that has not been read. A password has been given already, but is in no page: it is asked for again. */
 export function burnPage(paste: Paste, expiry: string, sealedUrl: string | undefined): Page {
-  return article('Paste to be read once', html`<h1>This paste can be read once</h1>
-<p>Whoever reads it first has the only copy: it is deleted at that moment, for everyone. It has not been read
-yet.</p>
+  return article('This paste can be read once', html`<p>Whoever reads it first has the only copy: it is deleted at
+that moment, for everyone. It has not been read yet.</p>
 ${pasteFacts(paste, expiry)}
 ${sealedNote(sealedUrl)}
 <form method="post" action="${paste.id}">
-${paste.passwordHash === null ? html`` : passwordField('The password once more')}
+${paste.passwordHash === null ? html`` : html`<p><label for="password">The password once more</label>
+<input id="password" name="password" type="password" size="12" required autocomplete="off"></p>`}
 <p><button name="reveal" value="1">Read it and delete it</button></p>
 </form>`, './');
-}
-
-function passwordField(label: string): Markup {
-  return html`<p><label for="password">${label}</label>
-<input id="password" name="password" type="password" required autocomplete="off"></p>`;
 }
 
 /** Refusals after which the password may be given, once more or for the first time. */
 const ASKS_PASSWORD: ReadonlySet<string> = new Set(['passwordRequired', 'passwordInvalid', 'passwordQueueFull']);
 
+/** Which of these it is, nobody is told: the service does not know any more, and ids are to be kept from guessing. */
+const WHY_NOT_FOUND = 'It has expired, was deleted, or could be read once and has been. Or the link is not whole.';
+
 /** The page in place of a refusal in JSON: the same status, headers and words. */
 export function refusalPage({ route, params }: Pick<Request, 'route' | 'params'>, reply: Reply): Reply {
-  const { error, hint, ...fields } = JSON.parse(String(reply.body)) as Record<string, string>;
+  const answer = JSON.parse(String(reply.body)) as Record<string, string>;
+  const { error = '', hint, password_protected: _, ...fields } = answer;
   const { id } = params;
   // URLs are relative: the service may be published under a path that it does not know.
   const up = route.path.endsWith('/raw') ? '../' : './';
-  const asksPassword = id !== undefined && ASKS_PASSWORD.has(reply.refusal ?? '');
-  const { password_protected: _, ...others } = fields;
-  const rows = Object.entries(asksPassword ? others : fields).map(([name, value]) => [name, String(value)] as const);
+  const rows = Object.entries(fields).map(([name, value]) => [name, String(value)] as const);
   const retry = reply.headers['Retry-After'];
-  const content = html`<h1>${error ?? ''}</h1>${[
-    ...(hint === undefined ? [] : [html`\n<p>${hint}</p>`]),
-    ...(rows.length === 0 ? [] : [html`\n${facts(rows)}`]),
-    ...(retry === undefined ? [] : [html`\n<p>Try again in ${durationText(Number(retry))}.</p>`]),
-    ...(asksPassword ? [passwordForm(`${up}${id}`)] : []),
+  const content = html`${[
+    ...(hint === undefined ? [] : [html`<p>${hint}</p>\n`]),
+    ...(reply.refusal === 'pasteNotFound' ? [html`<p>${WHY_NOT_FOUND}</p>\n`] : []),
+    ...(rows.length === 0 ? [] : [facts(rows)]),
+    ...(retry === undefined ? [] : [html`<p>Try again in ${durationText(Number(retry))}.</p>\n`]),
+    ...(id !== undefined && ASKS_PASSWORD.has(reply.refusal ?? '') ? [passwordForm(`${up}${id}`)] : []),
   ]}`;
-  const isKnown = route.path.startsWith('/{id}');
-  const body = pageText(article(error ?? '', content, isKnown ? up : undefined));
+  const body = pageText(article(error, content, route.path.startsWith('/{id}') ? up : undefined));
   return { ...reply, headers: { ...reply.headers, ...UNLISTED_HEADERS }, body };
 }
 
 function passwordForm(action: string): Markup {
-  return html`
-<p>Whoever gave you the link knows the password.</p>
+  return html`<p>Whoever gave you the link knows the password.</p>
 <form method="post" action="${action}">
-${passwordField('Password of this paste')}
+<p><label for="password">Password of this paste</label>
+<input id="password" name="password" type="password" size="12" required autocomplete="off" autofocus></p>
 <p><button>Open</button></p>
 </form>`;
 }
@@ -319,9 +317,9 @@ export function frontPage(index: ServiceIndex): Page {
   const { true: byPastec = [], false: byCurl = [] } = Object.groupBy(Object.entries(usage), ([, command]) => (
     command.includes('sh pastec') ? 'true' : 'false'
   ));
-  return article('Paste service', html`<h1>pasted, a paste service for terminals</h1>
-<p>Store text or files over HTTP, get a URL, pass it on. Pastes expire, can burn when they are read, can have a
-password, and can be encrypted before they leave your machine. ${note}</p>
+  return article('A paste service for terminals', html`<p>Store text or files over HTTP, get a URL, pass it
+on. Pastes expire, can burn when they are read, can have a password, and can be encrypted before they leave your
+machine. ${note}</p>
 <h2>With pastec</h2>
 <p>The client is one shell script, which this service hands out. Replace FILE and ID by your own.</p>
 ${lines([...Object.entries(withPastec), ...byPastec])}
@@ -330,7 +328,7 @@ ${work.paste.enabled ? html`<p>Storing asks for some computing, which pastec doe
 ${lines(byCurl)}
 <h2>With a certificate</h2>
 ${register === undefined
-    ? html`<p>Here ${registration?.hint ?? ''}.</p>`
+    ? html`<p>Here ${breakable(registration?.hint ?? '')}.</p>`
     : html`<p>Registering gives larger limits, and your pastes are yours to list, change and delete.</p>
 ${lines([['register', register]])}`}
 <h2>Limits</h2>
@@ -341,7 +339,7 @@ ${limits(tiers)}
 
 function lines(commands: readonly (readonly [name: string, command: string])[]): Markup {
   return html`<dl>${commands.map(([name, command]) => html`
-<dt>${name.replaceAll('_', ' ')}</dt><dd><pre wrap>${command}</pre></dd>`)}
+<dt>${name.replaceAll('_', ' ')}</dt><dd><pre wrap>${breakable(command)}</pre></dd>`)}
 </dl>`;
 }
 
@@ -349,7 +347,7 @@ function lines(commands: readonly (readonly [name: string, command: string])[]):
 function limits(tiers: ServiceIndex['tiers']): Markup {
   return html`${Object.entries(tiers).map(([name, tier]) => html`<h3>${name}</h3>
 ${facts([
-    ['Largest paste', sizeText(tier.max_size)],
+    ['Largest paste', roundSize(tier.max_size)],
     ['Kept for', `${durationText(tier.default_expiry)}, at most ${durationText(tier.max_expiry)}`],
     ['New pastes', rateText(tier.creations, tier.creations_window)],
     ['Lookups', rateText(tier.lookups, tier.lookups_window)],

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { codeOf } from '../core/events.ts';
 import { request } from './engine/node-http.ts';
 
 export interface ProbeTarget {
@@ -84,7 +85,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
 };
 
 function reasonOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+  const code = codeOf(error);
   if (code.startsWith('HPE_')) return 'it does not speak HTTP';
   const [reason] = Object.entries(REASONS).find(([, codes]) => codes.includes(code)) ?? [];
   return reason ?? `it cannot be asked (${code})`;

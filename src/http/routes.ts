@@ -2,15 +2,13 @@
 // or are tested against it. What a route does is in handlers/.
 
 import type { Handler } from './engine/reply.ts';
+import type { Route as NamedPath } from './engine/request.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
-export interface Route {
-  /** The handler's name. */
-  readonly name: string;
+/** The path has one `{name}` at most. A `{id}` must be a well-formed paste id, or the request is refused. */
+export interface Route extends NamedPath {
   readonly method: Method;
-  /** Fixed segments, and one `{name}` at most. A `{id}` must be a well-formed paste id, or the request is refused. */
-  readonly path: string;
   /** One line for the index and the manual page. */
   readonly summary: string;
   /** For the forms of pages alone: to anything else it is as if it were not there. */

@@ -1,18 +1,17 @@
 // An HTTP server of this service: the engine with routes, the trust in headers, and the words of refusals. Below, the
-// router. Where it listens is listening.ts.
+// router.
 
 import type { Count, ObserveRequest } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
 import { StoreError } from '../store/store.ts';
-import { hostOf } from './engine/head.ts';
 import type { Answered, NoteAnswered } from './engine/reply.ts';
-import { NO_PARAMS } from './engine/request.ts';
+import { type HeaderTrust, NO_PARAMS } from './engine/request.ts';
 import { HttpServer, type HttpServerOptions, type Match, type Router } from './engine/server.ts';
 import { Forwarding } from './forwarded.ts';
-import { listenAt, type ListeningPlace } from './listening.ts';
 import { allowOf, type Route, ROUTES } from './routes.ts';
 
 type ServerOptions = Omit<HttpServerOptions, 'router' | 'trust' | 'refusalOf' | 'refusalPage' | 'noteAnswered'> & {
+  readonly trust?: HeaderTrust;
   readonly routes?: readonly Route[];
   readonly metrics?: { readonly count: Count; readonly observeRequest: ObserveRequest } | undefined;
   /** Called when a request was refused for want of room. */
@@ -20,35 +19,12 @@ type ServerOptions = Omit<HttpServerOptions, 'router' | 'trust' | 'refusalOf' | 
 };
 
 /** Throws when a route of the table has no handler. */
-export function createPublicServer(options: ServerOptions) {
-  const { config, random, handlers, routes = ROUTES, tls } = options;
+export function createHttpServer(options: ServerOptions): HttpServer {
+  const { config, random, handlers, routes = ROUTES, trust = new Forwarding(config, random) } = options;
   const missing = routes.find((route) => handlers[route.name] === undefined);
   if (missing !== undefined) throw new TypeError(`route ${missing.name} has no handler`);
-  const trust = new Forwarding(config, random);
   const noteAnswered: NoteAnswered = (answered, ms) => note(options, answered, ms);
-  const router = createRouter(routes);
-  const server = new HttpServer({ ...options, router, trust, refusalOf, refusalPage, noteAnswered });
-  return {
-    /** Rejects with ListeningError. */
-    listen: (place: ListeningPlace) => listen(server, place, tls === undefined ? 'http' : 'https'),
-    stop: () => server.stop(),
-    isStopping: () => server.isStopping,
-    connectionsOpen: () => server.connectionsOpen,
-    replaceProxySecret: (secret: string) => trust.replaceProxySecret(secret),
-  };
-}
-
-export type PublicServer = ReturnType<typeof createPublicServer>;
-
-/** The URL is `unix:` and the path of a unix socket, whose path is the host too, and whose port is 0. */
-async function listen(server: HttpServer, place: ListeningPlace, scheme: 'http' | 'https') {
-  await listenAt(server.node, place);
-  // Of a unix socket that it has not made itself, node does not know the path.
-  const bound = server.node.address() ?? '(inherited)';
-  server.begin(typeof bound === 'string');
-  if (typeof bound === 'string') return { host: bound, port: 0, url: `unix:${bound}` };
-  const { address: host, port } = bound;
-  return { host, port, url: `${scheme}://${hostOf(host, port)}` };
+  return new HttpServer({ ...options, router: createRouter(routes), trust, refusalOf, refusalPage, noteAnswered });
 }
 
 /** One line of the log, and the metrics. */
@@ -140,8 +116,7 @@ function parameterOf(path: string): PathEntry['parameter'] {
 
 function matchMethod(entry: PathEntry, method: string, params: Readonly<Record<string, string>>): Match {
   const route = entry.routes.get(method);
-  if (route !== undefined) return { kind: 'route', route, params };
-  return { kind: method === 'OPTIONS' ? 'options' : 'methodNotAllowed', path: entry.path, allow: entry.allow };
+  return route === undefined ? { path: entry.path, allow: entry.allow } : { route, params };
 }
 
 /** Whether a path segment can be an id at all: wider than what is made here, as the contract's examples differ. */

@@ -1,12 +1,11 @@
 // TLS of the public listener: which protocol it speaks, whose client certificates it believes, and how both certificate
 // and trust change while it runs. Whether a believed certificate is revoked is pastes/identity.ts.
 
-import { readFileSync } from 'node:fs';
 import { createServer, type Server, type ServerOptions } from 'node:https';
 import { createSecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls';
-import { ConfigError } from '../config/load.ts';
+import { ConfigError, readSmallFile } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
-import type { Log } from '../core/events.ts';
+import { codeOf, type Log } from '../core/events.ts';
 import { type Clock, DAY_SECONDS, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import {
   certificatePem, CIPHERS, fingerprintSha1, FULL_HANDSHAKES_ONLY, issuedSerial, NO_RENEGOTIATION, readServerPair,
@@ -16,7 +15,7 @@ import { NO_CERTIFICATE, type Presented } from './engine/request.ts';
 import type { TlsTermination } from './engine/server.ts';
 
 /** Long enough to notice, and to make a new one, when what renews it has broken. */
-const EXPIRY_WARNING_SECONDS = 14 * DAY_SECONDS;
+export const EXPIRY_WARNING_SECONDS = 14 * DAY_SECONDS;
 
 const FAILURES_LOGGED_MS = MINUTE_SECONDS * 1000;
 
@@ -25,7 +24,7 @@ export class Tls implements TlsTermination {
   readonly #config: Config;
   readonly #clock: Clock;
   readonly #log: Log;
-  #certificate: ServerCertificate;
+  #certificate: ReturnType<typeof readServerCertificate>;
   /** DER; undefined before there is one, and then nobody is identified. */
   #authority: Uint8Array | undefined;
   #server: Server | undefined;
@@ -145,14 +144,6 @@ function ticketsOf(server: Server): Tickets | undefined {
   return typeof context.enableTicketKeyCallback === 'function' ? context : undefined;
 }
 
-/** As PEM; the certificates between the server's own and its root are behind that. */
-interface ServerCertificate {
-  readonly certificate: string;
-  readonly privateKey: string;
-  /** Unix seconds. */
-  readonly expiresAt: number;
-}
-
 const { tlsCertPath: { name: CERT }, tlsKeyPath: { name: KEY } } = SETTINGS;
 
 const FAULTS: Readonly<Record<ServerPairFault, string>> = {
@@ -162,8 +153,8 @@ const FAULTS: Readonly<Record<ServerPairFault, string>> = {
   keyOfAnother: `${KEY}: expected the key of the first certificate in ${CERT}`,
 };
 
-/** Of the files that both settings name. Throws ConfigError; what a file holds is in no message. */
-export function readServerCertificate({ tlsCertPath, tlsKeyPath }: Config): ServerCertificate {
+/** Of the files that both settings name, as PEM. Throws ConfigError; what a file holds is in no message. */
+export function readServerCertificate({ tlsCertPath, tlsKeyPath }: Config) {
   const certificate = read(tlsCertPath, CERT);
   const privateKey = read(tlsKeyPath, KEY);
   const pair = readServerPair(certificate, privateKey);
@@ -179,13 +170,8 @@ export function readServerCertificate({ tlsCertPath, tlsKeyPath }: Config): Serv
 
 function read(path: string, name: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    return readSmallFile(path);
   } catch (error) {
     throw new ConfigError([`${name}: expected the path of a file that can be read (${codeOf(error)})`]);
   }
-}
-
-/** Never the message: OpenSSL's may repeat what it could not read. */
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
 }

@@ -1,6 +1,7 @@
 // What counts requests in a window that slides: a rate limit for each key, and the proof-of-work difficulty that rises
 // with the number of creations. Every request counted is remembered by its moment, so this is exact. Knows no clock.
 
+import type { Config } from '../config/settings.ts';
 import { type Used, UseOrder } from '../core/time.ts';
 
 interface SlidingWindowOptions {
@@ -67,14 +68,12 @@ export class SlidingWindow {
     };
   }
 
-  /** Forgets the keys with nothing left in the window; how many. */
-  sweep(nowMs: number): number {
-    const sizeBefore = this.#entries.size;
+  /** Forgets the keys with nothing left in the window. */
+  sweep(nowMs: number): void {
     for (let entry = this.#order.oldest; entry !== undefined; entry = this.#order.oldest) {
       if (entry.stamps.at(entry.stamps.length - 1) + this.#windowMs > nowMs) break;
       this.#forget(entry);
     }
-    return sizeBefore - this.#entries.size;
   }
 
   #remember(key: string, nowMs: number): Entry {
@@ -94,7 +93,7 @@ export class SlidingWindow {
 }
 
 /** First in, first out, in O(1), amortised: Array.shift moves all that is left. */
-export class Fifo<Value> {
+class Fifo<Value> {
   readonly #values: Value[] = [];
   /** Where the oldest is; what was dropped before it is given back once it is half of the array. */
   #head = 0;
@@ -121,30 +120,21 @@ export class Fifo<Value> {
 }
 
 /** Drops the moments that are `ageMs` ago or longer. */
-export function dropAged(stamps: Fifo<number>, ageMs: number, nowMs: number): void {
+function dropAged(stamps: Fifo<number>, ageMs: number, nowMs: number): void {
   while (stamps.length > 0 && stamps.at(0) + ageMs <= nowMs) stamps.dropOldest();
 }
 
 // Anti-flood, for the whole service (the decisions, Proof-of-work and anti-flood). It does not check any work.
 //
 // With c > t requests in the window, t being the threshold, the level rises at once to ceil((c - t) / t) steps or more.
-// More than L * t requests raise it to level L, so it falls by one when the window has held at most L * t for decayMs
-// without a break since it fell that low or the level changed, whichever was later. There are no levels above the
-// fewest steps that reach maxBits: the difficulty would stay at its maximum while they fall, and nobody would see why.
+// More than L * t requests raise it to level L, so it falls by one when the window has held at most L * t for
+// ANTIFLOOD_DECAY without a break since it fell that low or the level changed, whichever was later. There are no levels
+// above the fewest steps that reach ANTIFLOOD_MAX: the difficulty would stay there while they fall, and nobody would
+// see why.
 
-export interface AntifloodOptions {
-  /** The difficulty in quiet times; 0 for no proof-of-work, and then none whatever comes. */
-  readonly baseBits: number;
-  /** The requests in a window that raise nothing; 0 switches anti-flood off. */
-  readonly thresholdCount: number;
-  readonly windowMs: number;
-  readonly stepBits: number;
-  /** The highest difficulty; a base above it stays as it is. */
-  readonly maxBits: number;
-  readonly decayMs: number;
-  /** How many requests, and how many tokens, are remembered; with more of them the oldest are forgotten. */
-  readonly maxEntries: number;
-}
+type AntifloodSettings = Pick<Config,
+  'powDifficultyBits' | 'antifloodThreshold' | 'antifloodWindowSeconds' | 'antifloodStepBits' | 'antifloodMaxBits'
+  | 'antifloodDecaySeconds' | 'antifloodMaxEntries'>;
 
 /** The token that a request has shown its work with. */
 export interface ShownToken {
@@ -155,7 +145,8 @@ export interface ShownToken {
 
 /** `nowMs` never goes back from one call to the next. */
 export class Antiflood {
-  readonly #options: AntifloodOptions;
+  readonly #config: AntifloodSettings;
+  readonly #windowMs: number;
   readonly #isOff: boolean;
   readonly #highestLevel: number;
   readonly #requests = new Fifo<number>();
@@ -167,23 +158,25 @@ export class Antiflood {
   /** Tokens that expire no later count as shown before. */
   #forgottenUntil = -Infinity;
 
-  constructor(options: AntifloodOptions) {
-    const { baseBits, thresholdCount, stepBits, maxBits } = options;
-    this.#options = options;
-    this.#isOff = baseBits === 0 || thresholdCount === 0 || stepBits === 0 || maxBits <= baseBits;
-    this.#highestLevel = Math.ceil((maxBits - baseBits) / stepBits);
+  constructor(config: AntifloodSettings) {
+    const { powDifficultyBits: baseBits, antifloodThreshold, antifloodStepBits, antifloodMaxBits } = config;
+    this.#config = config;
+    this.#windowMs = config.antifloodWindowSeconds * 1000;
+    // Without proof-of-work there is nothing to raise. A base above the maximum stays as it is.
+    this.#isOff = baseBits === 0 || antifloodThreshold === 0 || antifloodStepBits === 0 || antifloodMaxBits <= baseBits;
+    this.#highestLevel = Math.ceil((antifloodMaxBits - baseBits) / antifloodStepBits);
   }
 
   /** Counts a request that has done its work, unless its token was counted before, in whichever window. */
   record(nowMs: number, token: ShownToken): void {
-    const { thresholdCount, windowMs, maxEntries } = this.#options;
+    const { antifloodThreshold: threshold, antifloodMaxEntries } = this.#config;
     if (this.#isOff || !this.#isFirstUse(token)) return;
     this.#decay(nowMs);
-    this.#calmSinceMs = Math.max(this.#calmSinceMs, Math.min(nowMs, this.#atMostSinceMs(this.#level * thresholdCount)));
-    dropAged(this.#requests, windowMs, nowMs);
-    if (this.#requests.length === maxEntries) this.#requests.dropOldest();
+    this.#calmSinceMs = Math.max(this.#calmSinceMs, Math.min(nowMs, this.#atMostSinceMs(this.#level * threshold)));
+    dropAged(this.#requests, this.#windowMs, nowMs);
+    if (this.#requests.length === antifloodMaxEntries) this.#requests.dropOldest();
     this.#requests.push(nowMs);
-    const steps = Math.ceil((this.#requests.length - thresholdCount) / thresholdCount);
+    const steps = Math.ceil((this.#requests.length - threshold) / threshold);
     const reached = Math.min(this.#highestLevel, steps);
     if (reached <= this.#level) return;
     this.#level = reached;
@@ -192,17 +185,18 @@ export class Antiflood {
 
   /** What a new challenge has to ask for at this moment; elevated when it is more than the base. */
   difficultyBits(nowMs: number): number {
-    const { baseBits, stepBits, maxBits } = this.#options;
+    const { powDifficultyBits: baseBits, antifloodStepBits, antifloodMaxBits } = this.#config;
     if (this.#isOff) return baseBits;
     this.#decay(nowMs);
-    return Math.min(maxBits, baseBits + this.#level * stepBits);
+    return Math.min(antifloodMaxBits, baseBits + this.#level * antifloodStepBits);
   }
 
   /** Lets the level fall as it would have under a running clock: between two records requests only leave the window. */
   #decay(nowMs: number): void {
-    const { thresholdCount, decayMs } = this.#options;
+    const { antifloodThreshold: threshold, antifloodDecaySeconds } = this.#config;
     while (this.#level > 0) {
-      const fallsAtMs = Math.max(this.#atMostSinceMs(this.#level * thresholdCount), this.#calmSinceMs) + decayMs;
+      const calmSinceMs = Math.max(this.#atMostSinceMs(this.#level * threshold), this.#calmSinceMs);
+      const fallsAtMs = calmSinceMs + antifloodDecaySeconds * 1000;
       if (fallsAtMs > nowMs) return;
       this.#level -= 1;
       this.#calmSinceMs = fallsAtMs;
@@ -212,7 +206,7 @@ export class Antiflood {
   /** When the window came, or will come, to hold at most so many: the moment at which one more than that leaves it. */
   #atMostSinceMs(count: number): number {
     const { length } = this.#requests;
-    return length > count ? this.#requests.at(length - 1 - count) + this.#options.windowMs : -Infinity;
+    return length > count ? this.#requests.at(length - 1 - count) + this.#windowMs : -Infinity;
   }
 
   /**
@@ -221,7 +215,7 @@ export class Antiflood {
    */
   #isFirstUse(token: ShownToken): boolean {
     if (token.expiresAt <= this.#forgottenUntil || this.#nonces.has(token.nonce)) return false;
-    if (this.#tokens.length === this.#options.maxEntries) {
+    if (this.#tokens.length === this.#config.antifloodMaxEntries) {
       const forgotten = this.#tokens.at(0);
       this.#tokens.dropOldest();
       this.#nonces.delete(forgotten.nonce);

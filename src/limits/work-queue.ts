@@ -31,7 +31,6 @@ export class WorkQueue {
   readonly #options: WorkQueueOptions;
   readonly #share: number;
   #running = 0;
-  #waiting = 0;
   /** By client, in the order of their turns; each client's in order of arrival, and never empty. */
   readonly #lines = new Map<string, Waiter[]>();
 
@@ -48,7 +47,7 @@ export class WorkQueue {
   }
 
   get waiting(): number {
-    return this.#waiting;
+    return [...this.#lines.values()].reduce((sum, line) => sum + line.length, 0);
   }
 
   /**
@@ -94,7 +93,6 @@ export class WorkQueue {
   #remove(client: string, line: Waiter[], waiter: Waiter): void {
     clearTimeout(waiter.timer);
     line.splice(line.indexOf(waiter), 1);
-    this.#waiting -= 1;
     if (line.length === 0) this.#lines.delete(client);
   }
 
@@ -102,12 +100,12 @@ export class WorkQueue {
   #makeRoomFor(client: string): void {
     const { maxWaiting } = this.#options;
     const own = this.#lines.get(client)?.length ?? 0;
-    const isAlone = own === this.#waiting;
+    const isAlone = own === this.waiting;
     if (own >= (isAlone ? maxWaiting : this.#share)) throw new WorkQueueFull('too much work is waiting already');
     if (isAlone) return;
     // Whoever was alone until now may have more than a share.
     for (const [other, line] of this.#lines) while (line.length > this.#share) this.#giveUpNewest(other, line);
-    if (this.#waiting < maxWaiting) return;
+    if (this.waiting < maxWaiting) return;
     const [longest, line] = [...this.#lines].reduce((one, other) => (other[1].length > one[1].length ? other : one));
     if (line.length <= own + 1) throw new WorkQueueFull('too much work is waiting already');
     this.#giveUpNewest(longest, line);
@@ -123,7 +121,6 @@ export class WorkQueue {
     const { maxWaitMs, clock } = this.#options;
     const line = this.#lines.get(client) ?? [];
     this.#lines.set(client, line);
-    this.#waiting += 1;
     return new Promise((admit, refuse) => {
       const timer = setTimeout(() => {
         this.#remove(client, line, waiter);

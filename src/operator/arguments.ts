@@ -2,15 +2,20 @@
 
 import { parseArgs } from 'node:util';
 import { didYouMean } from '../config/load.ts';
+import { codeOf } from '../core/events.ts';
 import { type Command, COMMANDS, type Operand, type Option } from './commands.ts';
-import { codeOf, exitCodeOf, type Given, type Terminal, UsageError } from './terminal.ts';
+import { EXIT, exitCodeOf, UsageError } from './failures.ts';
+import type { Given, Terminal } from './terminal.ts';
 
 /** Resolves with the exit code. Rejects for what the user cannot mend: a bug, or a host that fails. */
-export function runCommandLine(terminal: Terminal): Promise<number> {
-  return exitCodeOf(terminal, async () => {
+export async function runCommandLine(terminal: Terminal): Promise<number> {
+  try {
     const { command, given } = parseArguments(terminal.arguments);
-    return (await command.load())(terminal, given);
-  });
+    const run = await command.load();
+    return (await run(terminal, given)) ?? EXIT.success;
+  } catch (error) {
+    return exitCodeOf(terminal, error);
+  }
 }
 
 /** What other programs understand too in the place of a command. */

@@ -6,10 +6,11 @@ import {
   makeSerial, makeServerCertificate, type RevocationReason, shownFingerprint, validityFrom,
 } from '../authority/certificates.ts';
 import { normaliseCommonName, parseServerName, type ServerName } from '../authority/der.ts';
-import { presentCertificate, presentCertificates } from '../authority/handlers.ts';
-import { issueWithKey, NotFirstError, revokeCertificate } from '../authority/issuing.ts';
+import {
+  issueCertificate, NotFirstError, presentCertificate, presentCertificates, revokeCertificate,
+} from '../authority/issuing.ts';
 import { encodePem, generateKeyPair, privateKeyPem } from '../authority/keys.ts';
-import { type BundleProfile, makeBundle } from '../authority/pkcs12.ts';
+import { type BundleProfile, isBundlePassword, makeBundle, MAX_PASSWORD_LENGTH } from '../authority/pkcs12.ts';
 import { SETTINGS } from '../config/settings.ts';
 import type { Caller } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
@@ -18,14 +19,11 @@ import { randomBytes } from '../crypto/digest.ts';
 import { hostOf } from '../http/engine/head.ts';
 import { statusOf } from '../pastes/identity.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
+import { CommandError, UsageError } from './failures.ts';
 import {
-  createNewFile, findCertificate, inSession, OPERATOR, type OperatorSession, READABLE_BY_ALL, readText, replaceFile,
-  requireSecretOutput,
+  createNewFile, findCertificate, inSession, OPERATOR, READABLE_BY_ALL, readText, replaceFile, requireSecretOutput,
 } from './session.ts';
-import { alignColumns, CommandError, type Given, report, type Run, type Terminal, UsageError } from './terminal.ts';
-
-/** As in the body of POST /register. */
-const MAX_PASSWORD_LENGTH = 1024;
+import { alignColumns, type Given, report, type Run, type Terminal } from './terminal.ts';
 
 const ISSUED_BEFORE = 'certificates have been issued already, and the first of them was the admin\'s; ' +
   'to make the holder of one an admin: pasted admin grant SERIAL';
@@ -34,26 +32,33 @@ const ISSUED_BEFORE = 'certificates have been issued already, and the first of t
 export const create: Run = async (terminal, given) => {
   const path = given.values.get('--out')!;
   const isStream = path === '-';
-  const wanted = readWanted(terminal, given);
+  const { commonName, profile, password } = readWanted(terminal, given);
   if (isStream) requireSecretOutput(terminal, '--out - writes a private key: not onto this screen');
   await inSession(terminal, async (session) => {
     if ((await session.store.certificates.listAll()).length > 0) throw new CommandError(ISSUED_BEFORE);
     // A file that cannot be made must be known before anything is issued.
     using file = isStream ? undefined : createNewFile(path);
-    const write = async (bundle: Uint8Array): Promise<void> => {
+    const authority = await session.authorities.ensured(OPERATOR);
+    const { spki, privateKey } = await generateKeyPair();
+    const request = { commonName, key: { spki, privateKey }, requester: OPERATOR, spend: null, onlyFirst: true };
+    // Who asked must have the bundle before the certificate is recorded.
+    const issued = await issueCertificate(session, request, authority, async ({ certificate }) => {
+      const content = { commonName, certificate, privateKey, authority: authority.certificate, profile, password };
+      const bundle = await makeBundle(content, randomBytes);
       if (file !== undefined) return file.write(bundle);
       const isTaken = await terminal.stdout.writeWhole(bundle);
       if (!isTaken) throw new CommandError('standard output did not take all of the bundle');
-    };
-    const issued = await issueFirst(session, wanted, write);
+    }).catch((error: unknown) => {
+      throw error instanceof NotFirstError ? new CommandError(ISSUED_BEFORE) : error;
+    });
     file?.keep();
-    const { serial, commonName, fingerprint, createdAt, expiresAt, isAdmin } = issued;
+    const { serial, fingerprint, createdAt, expiresAt, isAdmin } = issued;
     const lines = [
       `Wrote ${isStream ? 'to standard output' : path}: the certificate of the admin with its key.`,
       `serial       ${serial}`,
       `fingerprint  ${fingerprint}`,
       `expires      ${isoSeconds(expiresAt)}`,
-      ...(wanted.password === '' ? ['The file has no password: whoever has it is the admin.'] : []),
+      ...(password === '' ? ['The file has no password: whoever has it is the admin.'] : []),
     ];
     report(isStream ? terminal.stderr : terminal.stdout, given, {
       file: path, serial, common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt,
@@ -73,28 +78,10 @@ function readWanted(terminal: Terminal, { values }: Given) {
 /** The file's text without one newline at its end. */
 function readPassword(terminal: Terminal, path: string): string {
   const password = readText(terminal, path).replace(/\r?\n$/, '');
-  const length = [...password].length;
   // Bytes that are no UTF-8 become U+FFFD: such a password could never be typed again.
-  const isUsable = length >= 1 && length <= MAX_PASSWORD_LENGTH && !/[\0\ufffd]/.test(password);
+  const isUsable = isBundlePassword(password) && !password.includes('\ufffd');
   if (!isUsable) throw new CommandError(`${path} holds no password of 1 to ${MAX_PASSWORD_LENGTH} characters in UTF-8`);
   return password;
-}
-
-/** `write` must have taken the bundle before the certificate is recorded. */
-async function issueFirst(
-  session: OperatorSession,
-  { commonName, profile, password }: ReturnType<typeof readWanted>,
-  write: (bundle: Uint8Array) => Promise<void>,
-) {
-  const authority = await session.authorities.ensured(OPERATOR);
-  try {
-    const request = { commonName, requester: OPERATOR, spend: null, onlyFirst: true };
-    return await issueWithKey(session, request, authority, async (content) => {
-      await write(await makeBundle({ ...content, profile, password }, randomBytes));
-    });
-  } catch (error) {
-    throw error instanceof NotFirstError ? new CommandError(ISSUED_BEFORE) : error;
-  }
 }
 
 export const grant: Run = (terminal, given) =>

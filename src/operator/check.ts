@@ -7,19 +7,20 @@ import { AuthorityKeyError, unlockPrivateKey } from '../authority/keys.ts';
 import { CRL_TTL_SECONDS } from '../authority/revocation-list.ts';
 import { ConfigError, isProduction, loadConfig, startWarnings } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
-import { DAY_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
+import { isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { firstCertificate } from '../crypto/presented.ts';
 import { hostOf, parseServiceUrl } from '../http/engine/head.ts';
-import { isExposed, publicPlace } from '../http/listening.ts';
+import { isExposed, publicPlace } from '../http/engine/listening.ts';
 import { probe, ProbeError, type ProbeTarget } from '../http/probe.ts';
-import { readServerCertificate } from '../http/tls.ts';
+import { EXPIRY_WARNING_SECONDS, readServerCertificate } from '../http/tls.ts';
 import { adminDoubt, authorityDoubt } from '../pastes/upkeep.ts';
 import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
 import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store.ts';
 import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/visit.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
-import { attempt, readText } from './session.ts';
-import { CommandError, EXIT, orUndefined, report, type Run, showBytes, type Terminal } from './terminal.ts';
+import { CommandError, EXIT, orUndefined } from './failures.ts';
+import { explained, readText } from './session.ts';
+import { report, type Run, showBytes, type Terminal } from './terminal.ts';
 
 /** `warn`: works, and someone should look. `fail`: does not work, or will not be safe. No text says a secret. */
 export interface Finding {
@@ -55,9 +56,6 @@ function checkSettings(config: Config, warnings: readonly string[]): Finding[] {
   return [ok('settings', `can be used, and are ${mode}`), ...doubts.map((doubt) => warn('settings', doubt))];
 }
 
-/** Certificates of public authorities are renewed by then; one that is not has nobody who renews it. */
-const TLS_EXPIRY_NOTICE_SECONDS = 14 * DAY_SECONDS;
-
 function checkTls(config: Config, nowSeconds: number): Finding[] {
   if (config.tlsCertPath === '') return [];
   const name = 'TLS certificate';
@@ -65,7 +63,7 @@ function checkTls(config: Config, nowSeconds: number): Finding[] {
     const { expiresAt } = readServerCertificate(config);
     const moment = isoSeconds(expiresAt);
     if (expiresAt <= nowSeconds) return [fail(name, `ran out at ${moment}`)];
-    if (expiresAt <= nowSeconds + TLS_EXPIRY_NOTICE_SECONDS) return [warn(name, `runs out soon, at ${moment}`)];
+    if (expiresAt <= nowSeconds + EXPIRY_WARNING_SECONDS) return [warn(name, `runs out soon, at ${moment}`)];
     return [ok(name, `belongs to its key, and is valid until ${moment}`)];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
@@ -76,26 +74,23 @@ function checkTls(config: Config, nowSeconds: number): Finding[] {
 const OTHERS_MAY_WRITE = 0o022;
 const OTHERS_MAY_ANYTHING = 0o077;
 
-function checkFiles(databasePath: string): Finding[] {
-  try {
-    return attempt(databasePath, () => findingsOfFiles(databasePath), 'read');
-  } catch (error) {
-    if (!(error instanceof CommandError)) throw error;
-    return [fail('files', error.message)];
-  }
-}
-
 /** The files of the database and their folder: that they are for their owner alone, and that the service has room. */
-function findingsOfFiles(databasePath: string): Finding[] {
+function checkFiles(databasePath: string): Finding[] {
   const folder = dirname(databasePath);
-  const folderStats = statSync(folder, { throwIfNoEntry: false });
-  if (folderStats === undefined) return [fail('folder', `there is no folder ${folder}`)];
-  const files = ['', ...SIDE_FILES].map((suffix) => `${databasePath}${suffix}`).flatMap((path) => {
-    const stats = statSync(path, { throwIfNoEntry: false });
-    return stats === undefined ? [] : [{ path, mode: stats.mode, uid: stats.uid }];
-  });
-  const permissions = files[0]?.path === databasePath ? [checkPermissions(files, files[0].uid)] : [];
-  return [checkFolder(folder, folderStats.mode), ...permissions, ...checkRoom(databasePath)];
+  try {
+    const folderStats = statSync(folder, { throwIfNoEntry: false });
+    if (folderStats === undefined) return [fail('folder', `there is no folder ${folder}`)];
+    const files = ['', ...SIDE_FILES].map((suffix) => `${databasePath}${suffix}`).flatMap((path) => {
+      const stats = statSync(path, { throwIfNoEntry: false });
+      return stats === undefined ? [] : [{ path, mode: stats.mode, uid: stats.uid }];
+    });
+    const permissions = files[0]?.path === databasePath ? [checkPermissions(files, files[0].uid)] : [];
+    return [checkFolder(folder, folderStats.mode), ...permissions, ...checkRoom(databasePath)];
+  } catch (error) {
+    const failure = explained(error, databasePath, 'read');
+    if (!(failure instanceof CommandError)) throw error;
+    return [fail('files', failure.message)];
+  }
 }
 
 /** Whoever may write to it may put a database of their own in the place of this one. */

@@ -32,9 +32,9 @@ export interface Option extends Operand {
   readonly meaning: string;
 }
 
-type Details = Pick<Command, 'description' | 'examples' | 'load'> & Partial<Pick<Command, 'operands' | 'options'>>;
-
-function command(name: string, summary: string, details: Details): Command {
+function command(
+  name: string, summary: string, details: Pick<Command, 'description' | 'examples' | 'load'> & Partial<Command>,
+): Command {
   return { name, summary, operands: [], options: [], ...details };
 }
 

@@ -4,25 +4,24 @@
 import { accessSync, constants, createReadStream, lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { type Config, VERSION } from '../config/settings.ts';
-import { countNothing, type Log } from '../core/events.ts';
+import type { Log } from '../core/events.ts';
 import { DAY_SECONDS, HOUR_SECONDS, isoSeconds, MIB, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { presentAuditEntry } from '../http/present.ts';
 import { storeTasks } from '../pastes/upkeep.ts';
 import { type BackupDraft, draftBackup, restoreDatabase, SIDE_FILES } from '../store/backup.ts';
 import { fileBytes, requireDatabase } from '../store/database.ts';
-import { openStore, type Store } from '../store/open.ts';
+import { openStore } from '../store/open.ts';
 import { MIGRATIONS } from '../store/schema.ts';
 import {
   type AuditEntry, type AuditFilter, countedBytes, DatabaseInUseError, type Page, StoreError,
 } from '../store/store.ts';
 import { wholeNumber } from './arguments.ts';
+import { CommandError, UsageError } from './failures.ts';
 import {
   attempt, explained, inSession, operatorSettings, type OperatorSession, publishFile, randomMark, requireRoom,
   requireSecretOutput,
 } from './session.ts';
-import {
-  alignColumns, CommandError, report, type Run, showBytes, showShare, type Terminal, UsageError,
-} from './terminal.ts';
+import { alignColumns, report, type Run, showBytes, showShare, type Terminal } from './terminal.ts';
 
 export const backup: Run = async (terminal, given) => {
   const [target = ''] = given.operands;
@@ -176,41 +175,22 @@ async function pruneAll({ clock }: Terminal, config: Config) {
   const store = await openStore({ path: config.databasePath, clock, log }).catch((error: unknown) => {
     throw inUse(error, 'a running server prunes by itself, expired pastes every hour');
   });
-  const { counting, removed } = countingRemovals(store);
+  const rows = new Map<string, number>();
+  const removedBy = (task: string): number => rows.get(task) ?? 0;
+  const tasks = storeTasks({ config, store, clock }, (task, removed) => rows.set(task, removedBy(task) + removed));
   try {
-    for (const { step } of storeTasks({ config, store: counting, clock, count: countNothing })) {
-      while (await step());
-    }
+    for (const { step } of tasks) while (await step());
   } finally {
     await store.close();
   }
   if (failures.length > 0) throw new CommandError(`not everything was removed: ${failures.join('; ')}`);
-  return removed;
-}
-
-/** The store, and how many of each kind are removed through it. */
-function countingRemovals(store: Store) {
-  const removed = {
-    expired_pastes: 0, duplicate_records: 0, used_challenges: 0, audit_entries: 0, expired_certificates: 0,
+  return {
+    expired_pastes: removedBy('expired pastes'),
+    duplicate_records: removedBy('duplicate records'),
+    used_challenges: removedBy('used challenges'),
+    audit_entries: removedBy('audit log'),
+    expired_certificates: removedBy('expired certificates'),
   };
-  const counted = <Step extends unknown[], Result extends number | { readonly removed: number }>(
-    kind: keyof typeof removed,
-    remove: (...step: Step) => Promise<Result>,
-  ) => async (...step: Step): Promise<Result> => {
-    const result = await remove(...step);
-    removed[kind] += typeof result === 'number' ? result : result.removed;
-    return result;
-  };
-  const { pastes, certificates, submissions, challenges, audit } = store;
-  const counting: Store = {
-    ...store,
-    pastes: { ...pastes, removeExpired: counted('expired_pastes', pastes.removeExpired) },
-    submissions: { ...submissions, removeUntil: counted('duplicate_records', submissions.removeUntil) },
-    challenges: { ...challenges, removeExpired: counted('used_challenges', challenges.removeExpired) },
-    audit: { ...audit, removeUntil: counted('audit_entries', audit.removeUntil) },
-    certificates: { ...certificates, removeExpired: counted('expired_certificates', certificates.removeExpired) },
-  };
-  return { counting, removed };
 }
 
 export const stats: Run = (terminal, given) =>

@@ -8,7 +8,8 @@ import { addressedScript, readClientScript } from '../http/present.ts';
 import { MIGRATIONS } from '../store/schema.ts';
 import { findCommand, groupOf, optionForm, wrongValue } from './arguments.ts';
 import { type Command, COMMANDS, type Option } from './commands.ts';
-import { alignColumns, EXIT, printWarnings, report, type Run } from './terminal.ts';
+import { EXIT } from './failures.ts';
+import { alignColumns, printWarnings, report, type Run } from './terminal.ts';
 
 export const help: Run = ({ stdout }, { operands: [name] }) => {
   stdout.write(`${helpAbout(name).join('\n')}\n`);

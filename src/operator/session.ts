@@ -8,7 +8,7 @@ import { Authorities } from '../authority/authority.ts';
 import { RevocationList } from '../authority/revocation-list.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
-import type { Log, LogEntry } from '../core/events.ts';
+import { codeOf, type Log, type LogEntry } from '../core/events.ts';
 import { Refusal, type RefusalName } from '../core/refusals.ts';
 import type { Clock } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';
@@ -17,14 +17,15 @@ import { type Audit, createAudit, type Requester } from '../pastes/identity.ts';
 import { FREE_RESERVE_BYTES, freeBytes, isWithoutLinks, syncFolderOf } from '../store/database.ts';
 import type { Certificate } from '../store/store.ts';
 import { type VisitedStore, type VisitOptions, visitStore } from '../store/visit.ts';
-import { codeOf, CommandError, printWarnings, showBytes, type Terminal, UsageError } from './terminal.ts';
+import { CommandError, UsageError } from './failures.ts';
+import { printWarnings, showBytes, type Terminal } from './terminal.ts';
 
 /** The operator has no certificate and comes from no address; `via` says in every event who it was. */
 export const OPERATOR: Requester = { fingerprint: null, clientAddress: null };
 
 export type OperatorSession = ReturnType<typeof openSession>;
 
-/** What makes a database makes an authority too, which needs its password. Throws what terminal.ts explains. */
+/** What makes a database makes an authority too, which needs its password. Throws what failures.ts explains. */
 export async function inSession(
   terminal: Terminal,
   work: (session: OperatorSession) => Promise<void>,
@@ -64,7 +65,7 @@ function openSession(config: Config, store: VisitedStore, clock: Clock, log: Log
   // One command unlocks one key, once.
   const queue = new WorkQueue({ concurrency: 1, maxWaiting: 0, maxWaitMs: 0, clock });
   // The operator pays with no work, so none is refused.
-  const challenges = { notSpent: () => new Refusal('powAlreadyUsed') };
+  const challenges = { refusal: () => new Refusal('powAlreadyUsed') };
   const parts = { config, store, audit, clock, random: randomBytes, log, challenges };
   const authorities = new Authorities({ ...parts, queue });
   return { ...parts, authorities, revocationList: new RevocationList({ ...parts, authorities }) };

@@ -1,6 +1,8 @@
 // How events are written down: JSON lines in production, lines for people elsewhere, each with its priority for the
 // journal; gathered and written a few times a second. What is an event, and that no secret is in it, is the callers'.
+// Below, standard output and standard error, which a reader of the log may not hold up.
 
+import type { Writable } from 'node:stream';
 import type { Log, LogDetails, LogEntry } from '../core/events.ts';
 import type { Clock } from '../core/time.ts';
 
@@ -140,4 +142,52 @@ const EVERY_UNSAFE = new RegExp(UNSAFE, 'g');
 function escapeUnsafe(line: string): string {
   if (!UNSAFE.test(line)) return line;
   return line.replace(EVERY_UNSAFE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** Standard output or standard error. */
+export interface Output {
+  /** False when it could not take them, which are then lost: nobody reads, or not fast enough. Never waits. */
+  write(written: string | Uint8Array): boolean;
+  /** Waits for a slow reader, however long. Resolves with false when it was not taken whole: nobody reads any more. */
+  writeWhole(written: Uint8Array): Promise<boolean>;
+}
+
+/** How much may wait for a slow reader. node queues without a bound what a pipe does not take at once. */
+const MAX_WAITING_BYTES = 4 * 1024 * 1024;
+
+const DRAIN_MS = 1000;
+
+/**
+ * An output whose reader may go away or not keep up: neither ends the process, nor fills its memory. `drain`, for the
+ * end of the process, waits for what was taken, but not for long.
+ */
+export function outputTo(stream: Writable): Output & { drain(): Promise<void> } {
+  let isClosed = false;
+  let hasLost = false;
+  // Without a listener a closed pipe would be an uncaught error, whose report is an error again.
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    hasLost = true;
+    // A full disk may have room again; a reader that went away does not come back.
+    if (error.code === 'EPIPE') isClosed = true;
+  });
+  return {
+    write: (written) => {
+      if (isClosed || stream.writableLength > MAX_WAITING_BYTES) return false;
+      stream.write(written);
+      return true;
+    },
+    writeWhole: (written) => new Promise((resolve) => {
+      // After an error, a stream of Node's no longer says what becomes of what is written to it.
+      if (hasLost) return resolve(false);
+      stream.write(written, (error) => resolve(error === undefined || error === null));
+    }),
+    drain: () => new Promise((resolve) => {
+      if (isClosed || stream.writableLength === 0) return resolve();
+      const timer = setTimeout(resolve, DRAIN_MS);
+      stream.write('', () => {
+        clearTimeout(timer);
+        resolve();
+      });
+    }),
+  };
 }

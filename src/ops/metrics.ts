@@ -98,10 +98,9 @@ export function createMetrics({ routes, readers }: { routes: readonly string[]; 
     const before = values?.get(value);
     if (before !== undefined) values?.set(value, before + amount);
   };
-  const observeRequest: ObserveRequest = (route, status, seconds) => durations.observe(route, status, seconds);
   return {
     count,
-    observeRequest,
+    observeRequest: ((...answered) => durations.observe(...answered)) satisfies ObserveRequest,
     /** Every metric in the text format of Prometheus. Never rejects. */
     render: async () => (await Promise.all(metrics.map(textOf))).join(''),
   };

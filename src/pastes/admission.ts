@@ -14,7 +14,7 @@ import { decoyHash, hashPassword, verifyPassword } from '../crypto/passwords.ts'
 import { type Antiflood, SlidingWindow } from '../limits/windows.ts';
 import { type WorkQueue, WorkQueueFull } from '../limits/work-queue.ts';
 import type { Store } from '../store/open.ts';
-import type { Paste, SpendingRefusal, SpentChallenge } from '../store/store.ts';
+import type { Paste, SpentChallenge } from '../store/store.ts';
 
 export type IssuedChallenge = Challenge & { readonly token: string };
 
@@ -82,26 +82,22 @@ export class Challenges {
   async require(purpose: Purpose, { token, solution }: Work): Promise<SpentChallenge | null> {
     const { store, clock, count } = this.#parts;
     if (this.difficultyBits(purpose) === 0) return null;
-    if (token === undefined || solution === undefined) throw this.#refusal('powRequired', purpose);
+    if (token === undefined || solution === undefined) throw this.refusal('powRequired', purpose);
     const parsed = parseToken(token);
-    if (parsed === undefined) throw this.#refusal('powMalformedToken', purpose);
+    if (parsed === undefined) throw this.refusal('powMalformedToken', purpose);
     const { challenge } = parsed;
-    if (!isSigned(this.#key, purpose, parsed)) throw this.#refusal('powBadSignature', purpose);
-    if (challenge.expiresAt <= unixSeconds(clock)) throw this.#refusal('powExpired', purpose);
-    if (!isSolutionForm(solution)) throw this.#refusal('powMalformedSolution', purpose);
-    if (!isSolved(challenge, solution)) throw this.#refusal('powInsufficient', purpose);
-    if (await store.challenges.isSpent(challenge.nonce)) throw this.#refusal('powAlreadyUsed', purpose);
+    if (!isSigned(this.#key, purpose, parsed)) throw this.refusal('powBadSignature', purpose);
+    if (challenge.expiresAt <= unixSeconds(clock)) throw this.refusal('powExpired', purpose);
+    if (!isSolutionForm(solution)) throw this.refusal('powMalformedSolution', purpose);
+    if (!isSolved(challenge, solution)) throw this.refusal('powInsufficient', purpose);
+    if (await store.challenges.isSpent(challenge.nonce)) throw this.refusal('powAlreadyUsed', purpose);
     count('proofOfWork', 'accepted');
     const { nonce, expiresAt } = challenge;
     return { nonce, expiresAt, spendableUntil: expiresAt + SPENDABLE_SECONDS };
   }
 
-  /** When the store would not spend it: another request was quicker, or this one took too long. */
-  notSpent(reason: SpendingRefusal, purpose: Purpose): Refusal {
-    return this.#refusal(reason, purpose);
-  }
-
-  #refusal(name: WorkOutcome & RefusalName, purpose: Purpose): Refusal {
+  /** Also when the store would not spend it: another request was quicker, or this one took too long. */
+  refusal(name: WorkOutcome & RefusalName, purpose: Purpose): Refusal {
     this.#parts.count('proofOfWork', name);
     return new Refusal(name, { hint: `request a new challenge: GET ${CHALLENGE_PATHS[purpose]}` });
   }

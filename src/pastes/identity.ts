@@ -5,7 +5,6 @@ import { ANONYMOUS, type Caller, clientKey } from '../core/callers.ts';
 import type { Log, LogDetails } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
 import { type Awaitable, type Clock, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
-import { issuedSerial } from '../crypto/presented.ts';
 import { SlidingWindow } from '../limits/windows.ts';
 import type { Store } from '../store/open.ts';
 import { type AuditEvent, type Certificate, StoreError } from '../store/store.ts';
@@ -78,6 +77,8 @@ export class Identity {
     const verified = this.#serials.get(certificate);
     if (verified !== undefined) return verified;
     const issuer = await this.#parts.store.authority.find();
+    // Loaded already, by TLS or with the proxy secret: nothing else lets a whole certificate in.
+    const { issuedSerial } = await import('../crypto/presented.ts');
     const serial = (issuer && issuedSerial(certificate, issuer.certificate)) ?? null;
     this.#serials.set(certificate, serial);
     return serial;

@@ -63,6 +63,8 @@ export class Intake implements AsyncDisposable {
   /** Undefined as long as the content is small. */
   #chunks: ChunkWriter | undefined;
   #seenBytes = 0;
+  /** Taken over by the store, or given up: what a source still adds is dropped. */
+  #isOver = false;
 
   constructor(parts: IntakeParts, offer: Offer) {
     this.#parts = parts;
@@ -89,10 +91,12 @@ export class Intake implements AsyncDisposable {
 
   /** To be called when the store has taken the chunks over. */
   keep(): void {
+    this.#isOver = true;
     this.#chunks = undefined;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true;
     await this.#chunks?.discard();
   }
 
@@ -110,6 +114,7 @@ export class Intake implements AsyncDisposable {
   }
 
   readonly #take: ByteSink = (bytes) => {
+    if (this.#isOver) return undefined;
     this.#seenBytes += bytes.length;
     if (this.#seenBytes > this.#maxBytes) {
       requireAcceptablePassword(this.#offer.password);
@@ -157,7 +162,7 @@ class ChunkWriter {
   #chunk: ReturnType<ContentStore['chunks']['take']> | undefined;
   #filledBytes = 0;
   readonly #inFlight: Promise<void>[] = [];
-  /** No more buffers are taken then, and what a source still adds is dropped. */
+  /** No more buffers are taken then: whoever waits for room drops the rest. */
   #isDiscarded = false;
 
   constructor(buffers: ContentStore['chunks'], upload: Upload) {
@@ -166,7 +171,6 @@ class ChunkWriter {
   }
 
   add(bytes: Uint8Array): void | Promise<void> {
-    if (this.#isDiscarded) return undefined;
     if (bytes.length >= CHUNK_BYTES - this.#filledBytes) return this.#addWithPauses(bytes);
     this.#fill(bytes);
     freeBytes(bytes);

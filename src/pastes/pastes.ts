@@ -78,7 +78,7 @@ function storageTerms(config: Config): Omit<CreationTerms, 'spend'> {
 
 function notStored({ challenges, count }: Parts, outcome: Refused, rate: RateStanding | null): Refusal {
   const { refused, fields, retryAfterSeconds } = outcome;
-  if (refused === 'powAlreadyUsed' || refused === 'powExpired') return challenges.notSpent(refused, 'paste');
+  if (refused === 'powAlreadyUsed' || refused === 'powExpired') return challenges.refusal(refused, 'paste');
   if (refused !== 'duplicateContent') return new Refusal(refused, fields);
   count('duplicateChecks', 'refused');
   return new Refusal(refused, fields, { retryAfterSeconds, rate });

@@ -22,38 +22,53 @@ const BALLAST_SECONDS = 10;
 const CLOCK_MARGIN_SECONDS = HOUR_SECONDS;
 
 type Step = CleanupTask['step'];
-type RemoveUntil = (untilSeconds: number, limit: number) => Promise<number>;
-type TaskParts = Pick<Parts, 'config' | 'store' | 'clock' | 'count' | 'rates'>;
-type StoreTaskParts = Omit<TaskParts, 'rates'>;
+type StoreTaskParts = Pick<Parts, 'config' | 'store' | 'clock'>;
+type TaskParts = StoreTaskParts & Pick<Parts, 'count' | 'rates'>;
+
+/** Told of each step how much it removed. */
+type NoteRemoved = (task: string, removed: number) => void;
 
 export function cleanupTasks(parts: TaskParts, renewRevocationList: () => Promise<void>): readonly CleanupTask[] {
-  const { store, rates } = parts;
+  const { store, count, rates } = parts;
+  const noteRemoved: NoteRemoved = (name, removed) => {
+    if (name === 'expired pastes') count('pastesDeleted', 'expired', removed);
+  };
   return [
     task('revocation list', DAY_SECONDS, inOneStep(renewRevocationList)),
-    ...storeTasks(parts),
+    ...storeTasks(parts, noteRemoved),
     task('rate records', 5 * MINUTE_SECONDS, inOneStep(() => rates.sweep())),
     task('room in reserve', BALLAST_SECONDS, inOneStep(() => store.upkeep.restoreBallast())),
   ];
 }
 
 /** The tasks in the database; what removes comes before what gives its room back. */
-export function storeTasks(parts: StoreTaskParts): readonly CleanupTask[] {
-  const { config, store, clock } = parts;
-  const { upkeep } = store;
+export function storeTasks({ config, store, clock }: StoreTaskParts, noteRemoved: NoteRemoved): readonly CleanupTask[] {
+  const { pastes, submissions, challenges, audit, upkeep } = store;
   const challengeSeconds = SPENDABLE_SECONDS + CLOCK_MARGIN_SECONDS;
+  /** Of that age, since it ran out or was made. */
+  const removal = (name: string, intervalSeconds: number, ageSeconds: number, limit: number, remove: RemoveUntil) => (
+    task(name, intervalSeconds, async () => {
+      const removed = await remove(unixSeconds(clock) - ageSeconds, limit);
+      noteRemoved(name, removed);
+      return removed === limit;
+    })
+  );
+  const { duplicateWindowSeconds, auditRetentionSeconds } = config;
   return [
-    task('expired pastes', HOUR_SECONDS, () => removeExpired(parts)),
-    task('duplicate records', 15 * MINUTE_SECONDS, pruneStep(
-      clock, config.duplicateWindowSeconds, store.submissions.removeUntil,
-    )),
-    task('used challenges', 5 * MINUTE_SECONDS, pruneStep(clock, challengeSeconds, store.challenges.removeExpired)),
-    task('audit log', DAY_SECONDS, pruneStep(clock, config.auditRetentionSeconds, store.audit.removeUntil)),
-    task('expired certificates', DAY_SECONDS, certificatesStep(store, clock)),
+    removal('expired pastes', HOUR_SECONDS, 0, EXPIRED_PER_STEP, pastes.removeExpired),
+    removal(
+      'duplicate records', 15 * MINUTE_SECONDS, duplicateWindowSeconds, RECORDS_PER_STEP, submissions.removeUntil,
+    ),
+    removal('used challenges', 5 * MINUTE_SECONDS, challengeSeconds, RECORDS_PER_STEP, challenges.removeExpired),
+    removal('audit log', DAY_SECONDS, auditRetentionSeconds, RECORDS_PER_STEP, audit.removeUntil),
+    task('expired certificates', DAY_SECONDS, certificatesStep(store, clock, noteRemoved)),
     task('free pages', 5 * MINUTE_SECONDS, releaseStep(store)),
     task('write-ahead log', MINUTE_SECONDS, inOneStep(() => upkeep.truncateWal())),
     task('statistics', 6 * HOUR_SECONDS, inOneStep(() => upkeep.optimize())),
   ];
 }
+
+type RemoveUntil = (untilSeconds: number, limit: number) => Promise<number>;
 
 function task(name: string, intervalSeconds: number, step: Step): CleanupTask {
   return { name, intervalSeconds, step };
@@ -66,29 +81,20 @@ function inOneStep(work: () => unknown): Step {
   };
 }
 
-async function removeExpired({ store, clock, count }: StoreTaskParts): Promise<boolean> {
-  const removed = await store.pastes.removeExpired(unixSeconds(clock), EXPIRED_PER_STEP);
-  count('pastesDeleted', 'expired', removed);
-  return removed === EXPIRED_PER_STEP;
-}
-
-/** Removes records of that age, since they ran out or were made. */
-function pruneStep(clock: Clock, ageSeconds: number, removeUntil: RemoveUntil): Step {
-  return async () => (await removeUntil(unixSeconds(clock) - ageSeconds, RECORDS_PER_STEP)) === RECORDS_PER_STEP;
-}
-
 /** Goes through all that have expired, since what refers to one may go at any time. */
-function certificatesStep({ certificates }: Pick<Store, 'certificates'>, clock: Clock): Step {
+function certificatesStep({ certificates }: Store, clock: Clock, noteRemoved: NoteRemoved): Step {
   let after: CertificatePlace | null = null;
   return async () => {
     const untilSeconds = unixSeconds(clock) - CLOCK_MARGIN_SECONDS;
-    after = (await certificates.removeExpired(untilSeconds, after, CERTIFICATES_PER_STEP)).last;
+    const { removed, last } = await certificates.removeExpired(untilSeconds, after, CERTIFICATES_PER_STEP);
+    noteRemoved('expired certificates', removed);
+    after = last;
     return after !== null;
   };
 }
 
 /** More to do as long as each step leaves fewer free pages than the one before. */
-function releaseStep({ upkeep }: Pick<Store, 'upkeep'>): Step {
+function releaseStep({ upkeep }: Store): Step {
   let freeBefore = Infinity;
   return async () => {
     const free = await upkeep.releasePages(PAGES_PER_STEP);

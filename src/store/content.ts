@@ -185,7 +185,7 @@ const DISCARD_STEP_CHUNKS = 8;
 const PIECE_BYTES = 64 * KIB;
 
 export type ContentStore = ReturnType<typeof createContentStore>['contents'];
-export type Upload = Pick<ChunkUpload, 'contentId' | 'write' | 'discard'>;
+export type Upload = ReturnType<typeof createUpload>;
 export type ContentReader = ReturnType<typeof createContentReader>;
 
 export function createContentStore(lookups: ReturnType<typeof contentLookups>, writer: Writer, log: Log) {
@@ -216,12 +216,13 @@ export function createContentStore(lookups: ReturnType<typeof contentLookups>, w
     if (deleteWhenUnread.delete(contentId)) void discards.add([contentId]);
   }
 
-  const parts = { writer, chunks, release };
   const contents = {
     /** What chunks to write are gathered in. */
     chunks,
     /** `contentId` is new and random. Writing rejects with `full` when the quota has no room. */
-    upload: (contentId: string, quota: UploadQuota | null = null): Upload => new ChunkUpload(contentId, quota, parts),
+    upload: (contentId: string, quota: UploadQuota | null = null): Upload => (
+      createUpload({ contentId, quota, writer, giveBack: chunks.giveBack, release })
+    ),
     /** Holds the content for reading; undefined when it is gone, as after a PUT or DELETE since the paste was found. */
     open(contentId: string): ContentReader | undefined {
       // In one turn with the look at the database: a removal is acknowledged before it, or finds the reader.
@@ -234,61 +235,55 @@ export function createContentStore(lookups: ReturnType<typeof contentLookups>, w
 }
 
 interface UploadParts {
+  readonly contentId: string;
+  readonly quota: UploadQuota | null;
   readonly writer: Writer;
-  readonly chunks: ReturnType<typeof createChunkBuffers>;
+  readonly giveBack: (chunk: Uint8Array) => void;
   readonly release: (contentIds: readonly string[]) => Promise<void>;
 }
 
 /** Larger content that is being written. Unless a paste is created with it, discard or the next start removes it. */
-class ChunkUpload {
-  readonly contentId: string;
-  readonly #quota: UploadQuota | null;
-  readonly #parts: UploadParts;
-  #position = 0;
-  #lastBytes = CHUNK_BYTES;
+function createUpload({ contentId, quota, writer, giveBack, release }: UploadParts) {
+  let position = 0;
+  let lastBytes = CHUNK_BYTES;
   /** Why further writes are refused. After a failure it is that failure, since there would be a gap. */
-  #refusal: unknown;
-  #firstWrite: Promise<void> | undefined;
-  #lastWrite: Promise<unknown> = Promise.resolve();
+  let refusal: unknown;
+  let firstWrite: Promise<void> | undefined;
+  let lastWrite: Promise<unknown> = Promise.resolve();
 
-  constructor(contentId: string, quota: UploadQuota | null, parts: UploadParts) {
-    this.contentId = contentId;
-    this.#quota = quota;
-    this.#parts = parts;
-  }
-
-  /** The next chunk: CHUNK_BYTES but for the last. Resolves when it is committed. Its buffer goes to `chunks` again. */
-  async write(chunk: Uint8Array): Promise<void> {
-    try {
-      if (this.#refusal !== undefined) throw this.#refusal;
-      if (chunk.length === 0 || chunk.length > CHUNK_BYTES || this.#lastBytes !== CHUNK_BYTES) {
-        throw new RangeError(`a chunk of ${chunk.length} bytes after one of ${this.#lastBytes}`);
-      }
-      this.#lastBytes = chunk.length;
-      const write = this.#send(this.#position, chunk);
-      this.#position += 1;
-      this.#firstWrite ??= write;
-      this.#lastWrite = write.catch((error) => (this.#refusal = error));
-      await write;
-    } finally {
-      this.#parts.chunks.giveBack(chunk);
-    }
-  }
-
-  /** Gives the chunks up. */
-  async discard(): Promise<void> {
-    this.#refusal ??= new Error('the upload has ended');
-    await this.#lastWrite;
-    if (this.#position > 0) await this.#parts.release([this.contentId]);
-  }
-
-  async #send(position: number, bytes: Uint8Array): Promise<void> {
+  async function send(chunk: { readonly position: number; readonly bytes: Uint8Array }): Promise<void> {
     // Under a quota the first chunk asks for room for all: if it is refused, there is nothing to write others to.
-    if (this.#quota !== null) await this.#firstWrite;
-    const chunk = { contentId: this.contentId, position, bytes, quota: this.#quota };
-    const hasRoom = await this.#parts.writer.run('writeChunk', chunk, bytes.length);
+    if (quota !== null) await firstWrite;
+    const hasRoom = await writer.run('writeChunk', { contentId, quota, ...chunk }, chunk.bytes.length);
     if (!hasRoom) throw new StoreError('full', 'storage full: the quota has no room for this upload');
   }
+
+  return {
+    contentId,
+    /** The next chunk: CHUNK_BYTES but for the last. Resolves when it is committed, and then gives its buffer back. */
+    async write(bytes: Uint8Array): Promise<void> {
+      try {
+        if (refusal !== undefined) throw refusal;
+        if (bytes.length === 0 || bytes.length > CHUNK_BYTES || lastBytes !== CHUNK_BYTES) {
+          throw new RangeError(`a chunk of ${bytes.length} bytes after one of ${lastBytes}`);
+        }
+        lastBytes = bytes.length;
+        const write = send({ position, bytes });
+        position += 1;
+        firstWrite ??= write;
+        lastWrite = write.catch((error) => (refusal = error));
+        await write;
+      } finally {
+        giveBack(bytes);
+      }
+    },
+    /** Gives the chunks up. */
+    async discard(): Promise<void> {
+      refusal ??= new Error('the upload has ended');
+      await lastWrite;
+      if (position > 0) await release([contentId]);
+    },
+  };
 }
 
 /** Reads larger content. It stays readable until closed, whatever happens to its paste meanwhile. */
@@ -301,8 +296,8 @@ function createContentReader(contentId: string, chunks: ReturnType<typeof create
       const piece = new Uint8Array(Math.min(PIECE_BYTES, end - start));
       for (let next = start; next < end; ) {
         if (closed) throw new Error('the content is closed');
-        const place = { contentId, position: Math.floor(next / CHUNK_BYTES), offset: next % CHUNK_BYTES };
-        const bytes = chunks.copy(place, piece.subarray(0, end - next));
+        const position = Math.floor(next / CHUNK_BYTES);
+        const bytes = chunks.copy(contentId, position, next % CHUNK_BYTES, piece.subarray(0, end - next));
         if (bytes === 0) throw new RangeError('read past the end of the content');
         next += bytes;
         yield piece.subarray(0, bytes);
@@ -360,13 +355,6 @@ export function createDiscards(step: (contentId: string) => Promise<boolean>, lo
 /** 2 MiB, more than is read in one turn of the event loop. */
 const MAX_RECENT_CHUNKS = 8;
 
-/** `offset` bytes into the chunk at `position`. */
-interface Place {
-  readonly contentId: string;
-  readonly position: number;
-  readonly offset: number;
-}
-
 /** The chunks read last: a reader with a slow client holds a piece of one. `read` gives a chunk a buffer of its own. */
 export function createRecentChunks(read: (contentId: string, position: number) => Uint8Array | undefined) {
   /** By content and position; the one used last is at the end. */
@@ -379,8 +367,8 @@ export function createRecentChunks(read: (contentId: string, position: number) =
   }
 
   return {
-    /** Copies what is there into `target`; how many bytes, 0 past the end of the chunk or where there is none. */
-    copy({ contentId, position, offset }: Place, target: Uint8Array): number {
+    /** Copies what is `offset` bytes into a chunk; how many bytes, 0 past its end or where there is none. */
+    copy(contentId: string, position: number, offset: number, target: Uint8Array): number {
       const key = `${contentId} ${position}`;
       const chunk = kept.get(key) ?? read(contentId, position);
       if (chunk === undefined) return 0;

@@ -273,8 +273,6 @@ export function prepareLookups(db: DatabaseSync) {
   };
 }
 
-type AnyLookup = (...given: unknown[]) => unknown;
-
 /** The reading connection. Lookups see every commit that was acknowledged, and throw StoreErrors, also when closed. */
 export function openReader<Prepared extends object>(
   path: string,
@@ -288,7 +286,7 @@ export function openReader<Prepared extends object>(
   } catch (error) {
     throw asStoreError(error);
   }
-  const guarded = (lookup: AnyLookup): AnyLookup => (...given) => {
+  const guarded = (lookup: (...given: unknown[]) => unknown) => (...given: unknown[]) => {
     if (!db.isOpen) throw new StoreError('unavailable', 'storage unavailable: closed');
     try {
       return lookup(...given);

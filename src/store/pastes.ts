@@ -24,10 +24,7 @@ export interface Access {
 
 export function pasteCommands(db: DatabaseSync) {
   // accessed_at is never null and keeps its width, so SQLite overwrites it in place and not the content's pages.
-  const touch = db.prepare(`
-    UPDATE pastes
-    SET accessed_at = :atSeconds
-    WHERE id = :id`);
+  const touch = db.prepare('UPDATE pastes SET accessed_at = :atSeconds WHERE id = :id');
   return {
     createPaste: prepareCreation(db),
     burnPaste: prepareBurning(db),
@@ -155,46 +152,38 @@ function prepareOrphaning(db: DatabaseSync) {
   };
 }
 
-/** For statements that remove pastes: how many were removed. */
-function prepareRemoving(db: DatabaseSync) {
+/** Removes the pastes for which the condition holds; how many they were. */
+function prepareRemoving<Named extends Record<string, string | number | null>>(db: DatabaseSync, condition: string) {
+  const remove = db.prepare(`DELETE FROM pastes WHERE ${condition} RETURNING content_id AS contentId`);
   const orphan = prepareOrphaning(db);
-  return (rows: readonly object[]): Change<number> => ({ outcome: rows.length, orphanedContentIds: orphan(rows) });
+  return (named: Named): Change<number> => {
+    const rows = remove.all(named);
+    return { outcome: rows.length, orphanedContentIds: orphan(rows) };
+  };
 }
 
 /** The claim that makes burning happen once; `passwordHash` is the one that was checked, null without a password. */
 function prepareBurning(db: DatabaseSync) {
-  const burn = db.prepare(`
-    DELETE FROM pastes
-    WHERE id = :id
+  return prepareRemoving<{ id: string; passwordHash: string | null; nowSeconds: number }>(db, `
+    id = :id
       AND burn_after_read = 1
       AND expires_at > :nowSeconds
-      AND password_hash IS :passwordHash
-    RETURNING content_id AS contentId`);
-  const removed = prepareRemoving(db);
-  return (claim: { id: string; passwordHash: string | null; nowSeconds: number }) => removed(burn.all(claim));
+      AND password_hash IS :passwordHash`);
 }
 
 function prepareExpiring(db: DatabaseSync) {
-  const expire = db.prepare(`
-    DELETE FROM pastes
-    WHERE rowid IN (
+  return prepareRemoving<{ nowSeconds: number; limit: number }>(db, `
+    rowid IN (
       SELECT rowid
       FROM pastes
       WHERE expires_at <= :nowSeconds
       ORDER BY expires_at
-      LIMIT :limit)
-    RETURNING content_id AS contentId`);
-  const removed = prepareRemoving(db);
-  return (step: { nowSeconds: number; limit: number }) => removed(expire.all(step));
+      LIMIT :limit)`);
 }
 
 /** A paste to be changed, in the transaction that changes it. */
 function prepareSelection(db: DatabaseSync): (id: string, nowSeconds: number) => Paste | undefined {
-  const select = db.prepare(`
-    SELECT ${PASTE_COLUMNS}
-    FROM pastes
-    WHERE id = :id
-      AND expires_at > :nowSeconds`);
+  const select = db.prepare(`SELECT ${PASTE_COLUMNS} FROM pastes WHERE id = :id AND expires_at > :nowSeconds`);
   select.setReturnArrays(true);
   return (id, nowSeconds) => {
     const row = select.get({ id, nowSeconds }) as unknown as PasteRow | undefined;
@@ -202,19 +191,12 @@ function prepareSelection(db: DatabaseSync): (id: string, nowSeconds: number) =>
   };
 }
 
-interface PasteUpdate {
-  readonly id: string;
-  readonly owner: string;
-  readonly changes: PasteChanges;
-  readonly terms: UpdateTerms;
-}
-
 function prepareUpdate(db: DatabaseSync) {
   const select = prepareSelection(db);
   const storage = prepareStorageRules(db);
   const write = prepareUpdateWriting(db);
-  return ({ id, owner, changes, terms }: PasteUpdate): Change<UpdateOutcome> => {
-    const { content } = changes;
+  return (update: { id: string; owner: string; changes: PasteChanges; terms: UpdateTerms }): Change<UpdateOutcome> => {
+    const { id, owner, changes, changes: { content }, terms } = update;
     const before = select(id, terms.nowSeconds);
     if (before === undefined) return unchanged({ refused: 'pasteNotFound' });
     if (before.owner !== owner) return unchanged({ refused: 'permissionDenied' });
@@ -263,31 +245,20 @@ function prepareUpdateWriting(db: DatabaseSync): (before: Paste, changes: PasteC
   };
 }
 
-interface PasteDeletion {
-  readonly id: string;
-  /** null for who has shown a token of a paste without owner. */
-  readonly by: string | null;
-  readonly nowSeconds: number;
-  /** Recorded when the paste is another's; null for who may delete nothing but their own. */
-  readonly asAdmin: AuditEvent | null;
-}
-
+/** `by` is null for who has shown the token of a paste without owner. `asAdmin` is recorded for another's paste. */
 function prepareDeletion(db: DatabaseSync) {
-  const remove = db.prepare(`
-    DELETE FROM pastes
-    WHERE id = :id
-    RETURNING content_id AS contentId`);
   const select = prepareSelection(db);
-  const orphan = prepareOrphaning(db);
+  const remove = prepareRemoving<{ id: string }>(db, 'id = :id');
   const audit = prepareAudit(db);
-  return ({ id, by, nowSeconds, asAdmin }: PasteDeletion): Change<DeletionOutcome> => {
+  return (deletion: { id: string; by: string | null; nowSeconds: number; asAdmin: AuditEvent | null }) => {
+    const { id, by, nowSeconds, asAdmin } = deletion;
     const paste = select(id, nowSeconds);
-    if (paste === undefined) return unchanged({ refused: 'pasteNotFound' });
+    if (paste === undefined) return unchanged<DeletionOutcome>({ refused: 'pasteNotFound' });
     const isOwn = paste.owner === by;
-    if (!isOwn && asAdmin === null) return unchanged({ refused: 'permissionDenied' });
+    if (!isOwn && asAdmin === null) return unchanged<DeletionOutcome>({ refused: 'permissionDenied' });
     const audited = isOwn ? null : asAdmin && { ...asAdmin, details: { ...asAdmin.details, owner: paste.owner } };
     if (audited !== null) audit(audited);
-    return { outcome: { refused: null, audited }, orphanedContentIds: orphan(remove.all({ id })) };
+    return { ...remove({ id }), outcome: { refused: null, audited } };
   };
 }
 

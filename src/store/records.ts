@@ -29,11 +29,7 @@ export function contentCommands(db: DatabaseSync) {
 
 export function contentLookups(db: DatabaseSync) {
   const adopted = db.prepare('SELECT 1 FROM pastes WHERE content_id = :contentId');
-  const chunk = db.prepare(`
-    SELECT bytes
-    FROM chunks
-    WHERE content_id = :contentId
-      AND position = :position`);
+  const chunk = db.prepare('SELECT bytes FROM chunks WHERE content_id = :contentId AND position = :position');
   const orphans = db.prepare('SELECT content_id AS contentId FROM orphans');
   return {
     isAdopted: (contentId: string) => adopted.get({ contentId }) !== undefined,
@@ -199,10 +195,7 @@ export function prepareSubmissions(db: DatabaseSync) {
 }
 
 export function recordCommands(db: DatabaseSync) {
-  const insert = db.prepare(`
-    INSERT INTO secrets (name, value)
-    VALUES (:name, :value)
-    ON CONFLICT DO NOTHING`);
+  const insert = db.prepare('INSERT INTO secrets (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING');
   const { findSecret } = recordLookups(db);
   return {
     recordAudit: prepareAudit(db),

@@ -8,18 +8,12 @@ export const APPLICATION_ID = 0x70737464;
 /** Larger pages take chunks faster and small pastes slower; of 4, 8 and 16 KiB this one loses little either way. */
 export const PAGE_BYTES = 8192;
 
-export interface Migration {
-  readonly purpose: string;
-  readonly statements: readonly string[];
-}
-
-/** Applied in order; `user_version` is the number of those applied. What was released is only ever added to. */
-export const MIGRATIONS: readonly Migration[] = [
-  {
-    purpose: 'pastes and their content',
-    statements: [
-      // The content comes last, so that reading the other columns does not touch its overflow pages.
-      `CREATE TABLE pastes (
+/** Statements, applied in order; `user_version` is how many lists of them were. What was released is only added to. */
+export const MIGRATIONS: readonly (readonly string[])[] = [
+  // Pastes and their content.
+  [
+    // The content comes last, so that reading the other columns does not touch its overflow pages.
+    `CREATE TABLE pastes (
         id TEXT NOT NULL UNIQUE,
         owner TEXT,
         mime_type TEXT NOT NULL,
@@ -34,46 +28,41 @@ export const MIGRATIONS: readonly Migration[] = [
         content BLOB CHECK (length(content) = size),
         CHECK ((content IS NULL) <> (content_id IS NULL))
       ) STRICT`,
-      'CREATE INDEX pastes_by_expiry ON pastes (expires_at)',
-      'CREATE UNIQUE INDEX pastes_by_content ON pastes (content_id) WHERE content_id IS NOT NULL',
-      `CREATE TABLE chunks (
+    'CREATE INDEX pastes_by_expiry ON pastes (expires_at)',
+    'CREATE UNIQUE INDEX pastes_by_content ON pastes (content_id) WHERE content_id IS NOT NULL',
+    `CREATE TABLE chunks (
         content_id TEXT NOT NULL,
         position INTEGER NOT NULL,
         bytes BLOB NOT NULL,
         PRIMARY KEY (content_id, position)
       ) STRICT`,
-      // Every content that no paste refers to: under way, or on its way out. What a crash leaves is found without a
-      // scan.
-      'CREATE TABLE orphans (content_id TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID',
-    ],
-  },
-  {
-    purpose: 'abuse controls: used challenges, submissions by content, stored bytes',
-    statements: [
-      'CREATE TABLE spent_challenges (nonce TEXT NOT NULL UNIQUE, expires_at INTEGER NOT NULL) STRICT',
-      'CREATE INDEX spent_challenges_by_expiry ON spent_challenges (expires_at)',
-      'CREATE TABLE submissions (sha256 BLOB NOT NULL, stored_at INTEGER NOT NULL) STRICT',
-      'CREATE INDEX submissions_by_content ON submissions (sha256, stored_at)',
-      'CREATE INDEX submissions_by_time ON submissions (stored_at)',
-      'CREATE TABLE secrets (name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID',
-      // One row, kept true by triggers: counting a million pastes anew for every paste would be too slow.
-      'CREATE TABLE usage (pastes INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT',
-      'INSERT INTO usage (pastes, bytes) SELECT count(*), coalesce(sum(size), 0) FROM pastes',
-      `CREATE TRIGGER usage_of_new AFTER INSERT ON pastes BEGIN
+    // Every content that no paste refers to: under way, or on its way out. What a crash leaves is found without a scan.
+    'CREATE TABLE orphans (content_id TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID',
+  ],
+  // Abuse controls: used challenges, submissions by content, stored bytes.
+  [
+    'CREATE TABLE spent_challenges (nonce TEXT NOT NULL UNIQUE, expires_at INTEGER NOT NULL) STRICT',
+    'CREATE INDEX spent_challenges_by_expiry ON spent_challenges (expires_at)',
+    'CREATE TABLE submissions (sha256 BLOB NOT NULL, stored_at INTEGER NOT NULL) STRICT',
+    'CREATE INDEX submissions_by_content ON submissions (sha256, stored_at)',
+    'CREATE INDEX submissions_by_time ON submissions (stored_at)',
+    'CREATE TABLE secrets (name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID',
+    // One row, kept true by triggers: counting a million pastes anew for every paste would be too slow.
+    'CREATE TABLE usage (pastes INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT',
+    'INSERT INTO usage (pastes, bytes) SELECT count(*), coalesce(sum(size), 0) FROM pastes',
+    `CREATE TRIGGER usage_of_new AFTER INSERT ON pastes BEGIN
         UPDATE usage SET pastes = pastes + 1, bytes = bytes + new.size;
       END`,
-      `CREATE TRIGGER usage_of_removed AFTER DELETE ON pastes BEGIN
+    `CREATE TRIGGER usage_of_removed AFTER DELETE ON pastes BEGIN
         UPDATE usage SET pastes = pastes - 1, bytes = bytes - old.size;
       END`,
-      `CREATE TRIGGER usage_of_changed AFTER UPDATE OF size ON pastes BEGIN
+    `CREATE TRIGGER usage_of_changed AFTER UPDATE OF size ON pastes BEGIN
         UPDATE usage SET bytes = bytes - old.size + new.size;
       END`,
-    ],
-  },
-  {
-    purpose: 'identity: certificates by fingerprint, lists by owner and by time, the audit log',
-    statements: [
-      `CREATE TABLE certificates (
+  ],
+  // Identity: certificates by fingerprint, lists by owner and by time, the audit log.
+  [
+    `CREATE TABLE certificates (
         serial TEXT NOT NULL PRIMARY KEY,
         common_name TEXT NOT NULL,
         fingerprint TEXT NOT NULL UNIQUE,
@@ -84,13 +73,12 @@ export const MIGRATIONS: readonly Migration[] = [
         revoked_at INTEGER,
         revocation_reason TEXT
       ) STRICT, WITHOUT ROWID`,
-      // Both hold all that a list filters and sorts by, so that skipping to a page and counting never read the pastes
-      // themselves.
-      `CREATE INDEX pastes_by_owner ON pastes (owner, created_at, id, expires_at, mime_type)
+    // Both hold all that a list filters and sorts by: skipping to a page and counting never read the pastes themselves.
+    `CREATE INDEX pastes_by_owner ON pastes (owner, created_at, id, expires_at, mime_type)
         WHERE owner IS NOT NULL`,
-      'CREATE INDEX pastes_by_time ON pastes (created_at, id, expires_at, mime_type)',
-      // AUTOINCREMENT: an entry's id is never given to another, even when the newest were pruned.
-      `CREATE TABLE audit (
+    'CREATE INDEX pastes_by_time ON pastes (created_at, id, expires_at, mime_type)',
+    // AUTOINCREMENT: an entry's id is never given to another, even when the newest were pruned.
+    `CREATE TABLE audit (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         time INTEGER NOT NULL,
         event TEXT NOT NULL,
@@ -99,13 +87,11 @@ export const MIGRATIONS: readonly Migration[] = [
         client_ip TEXT,
         details TEXT NOT NULL
       ) STRICT`,
-      'CREATE INDEX audit_by_time ON audit (time)',
-    ],
-  },
-  {
-    purpose: 'the certificate authority, its revocation list, and what it needs to know of certificates',
-    statements: [
-      `CREATE TABLE authority (
+    'CREATE INDEX audit_by_time ON audit (time)',
+  ],
+  // The certificate authority, its revocation list, and what it needs to know of certificates.
+  [
+    `CREATE TABLE authority (
         only INTEGER NOT NULL PRIMARY KEY CHECK (only = 1),
         common_name TEXT NOT NULL,
         certificate BLOB NOT NULL,
@@ -114,49 +100,43 @@ export const MIGRATIONS: readonly Migration[] = [
         created_at INTEGER NOT NULL,
         expires_at INTEGER NOT NULL
       ) STRICT`,
-      `CREATE TABLE crl (
+    `CREATE TABLE crl (
         only INTEGER NOT NULL PRIMARY KEY CHECK (only = 1),
         number INTEGER NOT NULL,
         der BLOB NOT NULL,
         this_update INTEGER NOT NULL,
         revoked_count INTEGER NOT NULL
       ) STRICT`,
-      'ALTER TABLE certificates ADD COLUMN public_key_sha256 BLOB',
-      'CREATE UNIQUE INDEX certificates_by_key ON certificates (public_key_sha256)',
-      'CREATE INDEX certificates_by_requester ON certificates (issued_to)',
-      'CREATE INDEX certificates_revoked ON certificates (revoked_at) WHERE revoked_at IS NOT NULL',
-    ],
-  },
-  {
-    purpose: 'lists of an owner\'s pastes out of their index alone',
-    statements: [
-      // Each paste that is shown lies on a page of its own, and a page of the list took a hundred of them.
-      'DROP INDEX pastes_by_owner',
-      `CREATE INDEX pastes_by_owner ON pastes (owner, created_at, id, expires_at, mime_type, size, burn_after_read,
+    'ALTER TABLE certificates ADD COLUMN public_key_sha256 BLOB',
+    'CREATE UNIQUE INDEX certificates_by_key ON certificates (public_key_sha256)',
+    'CREATE INDEX certificates_by_requester ON certificates (issued_to)',
+    'CREATE INDEX certificates_revoked ON certificates (revoked_at) WHERE revoked_at IS NOT NULL',
+  ],
+  // Lists of an owner's pastes out of their index alone.
+  [
+    // Each paste that is shown lies on a page of its own, and a page of the list took a hundred of them.
+    'DROP INDEX pastes_by_owner',
+    `CREATE INDEX pastes_by_owner ON pastes (owner, created_at, id, expires_at, mime_type, size, burn_after_read,
         password_hash IS NOT NULL)
         WHERE owner IS NOT NULL`,
-    ],
-  },
-  {
-    purpose: 'pages of a requester\'s certificates, their removal once they have expired, and a count of revocations',
-    statements: [
-      // In the order of the list, so that skipping to a page and counting never read the certificates themselves.
-      'DROP INDEX certificates_by_requester',
-      `CREATE INDEX certificates_by_requester ON certificates (issued_to, created_at DESC, serial, fingerprint)
+  ],
+  // Pages of a requester's certificates, their removal once they have expired, and a count of revocations.
+  [
+    // In the order of the list, so that skipping to a page and counting never read the certificates themselves.
+    'DROP INDEX certificates_by_requester',
+    `CREATE INDEX certificates_by_requester ON certificates (issued_to, created_at DESC, serial, fingerprint)
         WHERE issued_to IS NOT NULL`,
-      'CREATE INDEX certificates_by_expiry ON certificates (expires_at) WHERE is_admin = 0',
-      // It only grows, so that a list of revoked certificates is known to be old although others have been removed.
-      'CREATE TABLE revocations (count INTEGER NOT NULL) STRICT',
-      'INSERT INTO revocations (count) SELECT count(*) FROM certificates WHERE revoked_at IS NOT NULL',
-      `CREATE TRIGGER revocations_of_revoked AFTER UPDATE OF revoked_at ON certificates BEGIN
+    'CREATE INDEX certificates_by_expiry ON certificates (expires_at) WHERE is_admin = 0',
+    // It only grows, so that a list of revoked certificates is known to be old although others have been removed.
+    'CREATE TABLE revocations (count INTEGER NOT NULL) STRICT',
+    'INSERT INTO revocations (count) SELECT count(*) FROM certificates WHERE revoked_at IS NOT NULL',
+    `CREATE TRIGGER revocations_of_revoked AFTER UPDATE OF revoked_at ON certificates BEGIN
         UPDATE revocations SET count = count + 1;
       END`,
-    ],
-  },
-  {
-    purpose: 'invitations, refused content, renewed certificates, what each owner stores, what the operator removed',
-    statements: [
-      `CREATE TABLE invitations (
+  ],
+  // Invitations, refused content, renewed certificates, what each owner stores, what the operator removed.
+  [
+    `CREATE TABLE invitations (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         code_sha256 BLOB NOT NULL UNIQUE CHECK (length(code_sha256) = 32),
         note TEXT NOT NULL,
@@ -164,50 +144,46 @@ export const MIGRATIONS: readonly Migration[] = [
         expires_at INTEGER NOT NULL,
         uses_left INTEGER NOT NULL CHECK (uses_left >= 0)
       ) STRICT`,
-      `CREATE TABLE bans (
+    `CREATE TABLE bans (
         sha256 BLOB NOT NULL PRIMARY KEY CHECK (length(sha256) = 32),
         note TEXT NOT NULL,
         created_at INTEGER NOT NULL
       ) STRICT, WITHOUT ROWID`,
-      // The first fingerprint of a chain of renewals: pastes and certificates are owned by it.
-      'ALTER TABLE certificates ADD COLUMN holder TEXT',
-      'UPDATE certificates SET holder = fingerprint',
-      'DROP INDEX certificates_by_requester',
-      `CREATE INDEX certificates_by_requester ON certificates (issued_to, created_at DESC, serial, holder)
+    // The first fingerprint of a chain of renewals: pastes and certificates are owned by it.
+    'ALTER TABLE certificates ADD COLUMN holder TEXT',
+    'UPDATE certificates SET holder = fingerprint',
+    'DROP INDEX certificates_by_requester',
+    `CREATE INDEX certificates_by_requester ON certificates (issued_to, created_at DESC, serial, holder)
         WHERE issued_to IS NOT NULL`,
-      'CREATE INDEX certificates_by_holder ON certificates (holder, created_at DESC, serial)',
-      // Renewed, and not presented yet: what it is to replace is still valid.
-      'ALTER TABLE certificates ADD COLUMN is_unused INTEGER NOT NULL DEFAULT 0 CHECK (is_unused IN (0, 1))',
-      // A key may be certified again for its holder.
-      'DROP INDEX certificates_by_key',
-      'CREATE INDEX certificates_by_key ON certificates (public_key_sha256)',
-      'CREATE TABLE owners (owner TEXT NOT NULL PRIMARY KEY, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID',
-      'INSERT INTO owners (owner, bytes) SELECT owner, sum(size) FROM pastes WHERE owner IS NOT NULL GROUP BY owner',
-      `CREATE TRIGGER owners_of_new AFTER INSERT ON pastes WHEN new.owner IS NOT NULL BEGIN
+    'CREATE INDEX certificates_by_holder ON certificates (holder, created_at DESC, serial)',
+    // Renewed, and not presented yet: what it is to replace is still valid.
+    'ALTER TABLE certificates ADD COLUMN is_unused INTEGER NOT NULL DEFAULT 0 CHECK (is_unused IN (0, 1))',
+    // A key may be certified again for its holder.
+    'DROP INDEX certificates_by_key',
+    'CREATE INDEX certificates_by_key ON certificates (public_key_sha256)',
+    'CREATE TABLE owners (owner TEXT NOT NULL PRIMARY KEY, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID',
+    'INSERT INTO owners (owner, bytes) SELECT owner, sum(size) FROM pastes WHERE owner IS NOT NULL GROUP BY owner',
+    `CREATE TRIGGER owners_of_new AFTER INSERT ON pastes WHEN new.owner IS NOT NULL BEGIN
         INSERT INTO owners (owner, bytes) VALUES (new.owner, new.size)
         ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
       END`,
-      `CREATE TRIGGER owners_of_removed AFTER DELETE ON pastes WHEN old.owner IS NOT NULL BEGIN
+    `CREATE TRIGGER owners_of_removed AFTER DELETE ON pastes WHEN old.owner IS NOT NULL BEGIN
         UPDATE owners SET bytes = bytes - old.size WHERE owner = old.owner;
         DELETE FROM owners WHERE owner = old.owner AND bytes = 0;
       END`,
-      `CREATE TRIGGER owners_of_changed AFTER UPDATE OF size ON pastes WHEN new.owner IS NOT NULL BEGIN
+    `CREATE TRIGGER owners_of_changed AFTER UPDATE OF size ON pastes WHEN new.owner IS NOT NULL BEGIN
         UPDATE owners SET bytes = bytes - old.size + new.size WHERE owner = new.owner;
       END`,
-      // Pastes that another process than the service has removed: the service keeps pastes in memory.
-      'CREATE TABLE removals (count INTEGER NOT NULL) STRICT',
-      'INSERT INTO removals (count) VALUES (0)',
-    ],
-  },
+    // Pastes that another process than the service has removed: the service keeps pastes in memory.
+    'CREATE TABLE removals (count INTEGER NOT NULL) STRICT',
+    'INSERT INTO removals (count) VALUES (0)',
+  ],
 ];
 
 /** Whose a database says it is, 0 when it says nothing, and how many migrations it has seen. */
-export interface Marks {
-  readonly applicationId: number;
-  readonly version: number;
-}
+export type Marks = ReturnType<typeof marksOf>;
 
-export function marksOf(db: DatabaseSync): Marks {
+export function marksOf(db: DatabaseSync) {
   const applicationId = Number(db.prepare('PRAGMA application_id').get()?.['application_id']);
   return { applicationId, version: schemaVersionOf(db) };
 }
@@ -228,18 +204,16 @@ export function whyStrange({ applicationId, version }: Marks): string | undefine
 }
 
 /** Applies what is missing, each migration whole or not at all, and marks the database as ours; how many there were. */
-export function migrate(db: DatabaseSync, migrations: readonly Migration[] = MIGRATIONS): number {
+export function migrate(db: DatabaseSync, migrations = MIGRATIONS): number {
   const before = schemaVersionOf(db);
-  for (const [index, migration] of migrations.entries()) {
-    if (index >= before) applyMigration(db, migration, index + 1);
-  }
+  for (const [index, statements] of migrations.entries()) if (index >= before) apply(db, statements, index + 1);
   return Math.max(0, migrations.length - before);
 }
 
-function applyMigration(db: DatabaseSync, migration: Migration, version: number): void {
+function apply(db: DatabaseSync, statements: readonly string[], version: number): void {
   db.exec('BEGIN IMMEDIATE');
   try {
-    for (const statement of migration.statements) db.exec(statement);
+    for (const statement of statements) db.exec(statement);
     db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
     db.exec(`PRAGMA user_version = ${version}`);
     db.exec('COMMIT');

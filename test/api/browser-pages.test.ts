@@ -2,11 +2,13 @@
 // is copied and saved, small windows and zoom. Forms and what must not run are browser-safety.test.ts.
 
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import { binaryContent, type RunningApp, startApp } from '../support/app.ts';
 import type { Tab, View } from '../support/browser-driver.ts';
 import { type Browser, BROWSERS, startBrowser } from '../support/real-browser.ts';
-import { preparePages, SAMPLE, type ShownPage, statusOf, textOf, UNICODE, unexpected } from '../support/shown-pages.ts';
+import {
+  keepPicture, PICTURES, preparePages, SAMPLE, type ShownPage, statusOf, textOf, UNICODE, unexpected,
+} from '../support/shown-pages.ts';
 
 for (const name of BROWSERS) {
   test(`${name}: what it shows of each page`, async (t) => {
@@ -21,11 +23,14 @@ for (const name of BROWSERS) {
         await assertShown(tab, page);
         await assertAccessible(browser, tab);
         await assertFits(tab);
+        await keepPictures(tab, `${page.name}-${name}`);
         const asked = page.steps === undefined ? [page.path] : [page.path, page.path];
         assert.deepEqual(tab.requests, asked.map((path) => `${app.url}${path}`), 'nothing else was asked for');
         assert.deepEqual(unexpected(tab), []);
       });
     }
+    await t.test('page: too many lookups', (t) => tooMany(t, browser));
+    t.diagnostic(`a picture of each page is in ${PICTURES}`);
     await t.test('text: links to lines', () => lines(app, browser));
     await t.test('text: what is copied is the text alone', () => selection(app, browser));
     await t.test('raw: text is shown as what it is', () => raw(app, browser));
@@ -78,9 +83,9 @@ async function assertAccessible(browser: Browser, tab: Tab): Promise<void> {
   }
 }
 
-/** The first is what WCAG 2.2 asks for (1.4.10 Reflow); the last is a window of 720 pixels at 200 %. */
+/** The first is what WCAG 2.2 asks for (1.4.10 Reflow); the others are windows of 720 and 360 pixels at 200 %. */
 const NARROW: readonly View[] = [
-  { width: 320, height: 640 }, { width: 360, height: 640 }, { width: 720, height: 900, zoom: 2 },
+  { width: 320, height: 640 }, { width: 720, height: 900, zoom: 2 }, { width: 360, height: 640, zoom: 2 },
 ];
 
 /** Nobody scrolls sideways for prose, facts and fields, on a small screen or a large one at 200 %. */
@@ -91,7 +96,26 @@ async function assertFits(tab: Tab): Promise<void> {
     const each = await ofEach<true | string>(tab, 'h1, h2, h3, p, dt, th, td, input, button', fits);
     assert.deepEqual(each.filter((fit) => fit !== true), [], `wider than ${JSON.stringify(view)}`);
   }
-  await tab.resize({ width: 1200, height: 800 });
+}
+
+async function keepPictures(tab: Tab, name: string): Promise<void> {
+  for (const width of [360, 1200]) {
+    await tab.resize({ width, height: 800 });
+    await keepPicture(tab, `${name}-${width}`);
+  }
+}
+
+async function tooMany(t: TestContext, browser: Browser): Promise<void> {
+  const app = await startApp(t, { lookupRateMax: 1 });
+  const path = `/${await app.store(SAMPLE)}`;
+  const tab = await browser.newTab();
+  await tab.open(`${app.url}${path}`);
+  await tab.open(`${app.url}${path}`);
+  const [name, text] = ['too-many', 'Try again in 1 minute'];
+  await assertShown(tab, { name, path, status: 429, heading: /^lookup rate limit exceeded$/i, text });
+  await assertAccessible(browser, tab);
+  await assertFits(tab);
+  await keepPictures(tab, `${name}-${browser.name}`);
 }
 
 async function lines(app: RunningApp, browser: Browser): Promise<void> {
@@ -99,6 +123,8 @@ async function lines(app: RunningApp, browser: Browser): Promise<void> {
   const tab = await browser.newTab();
   await tab.resize({ width: 1000, height: 400 });
   const place = 'document.querySelector(":target").getBoundingClientRect().top';
+  await tab.open(url);
+  assert.equal(await tab.accessible('link'), 3, 'numbers of lines are not read aloud');
   await tab.open(`${url}#L57`);
   assert.equal(await tab.evaluate('document.querySelector(":target").innerText.trim()'), '57');
   const top = await tab.evaluate<number>(place);
@@ -106,8 +132,13 @@ async function lines(app: RunningApp, browser: Browser): Promise<void> {
   await tab.open(`${url}#L3`);
   assert.equal(await tab.evaluate('document.querySelector(":target").innerText.trim()'), '3');
   // By hand.
+  const links = await tab.accessible('link');
   await tab.click('#L12');
   assert.equal(await tab.evaluate('location.href'), `${url}#L12`);
+  // Chromium reads aloud the one that has the focus, and says in the console why. Firefox reads none of them.
+  assert.equal(await tab.accessible('link'), browser.name === 'chromium' ? links + 1 : links);
+  assert.equal(await tab.accessible('link', 'Line 12'), browser.name === 'chromium' ? 1 : 0);
+  assert.deepEqual(unexpected(tab).filter((text) => !text.startsWith('Blocked aria-hidden')), []);
   assert.deepEqual(tab.requests.map((asked) => asked.split('#', 1)[0]), [url], 'going to a line asks for nothing');
 }
 

@@ -47,6 +47,7 @@ async function password({ app, browser, url }: Site): Promise<void> {
   await tab.open(place);
   assert.equal(await statusOf(tab), 401);
   assert.ok(!(await textOf(tab)).includes('secret'));
+  assert.equal(await tab.evaluate('document.activeElement.name'), 'password', 'it can be typed at once');
   await givePassword(tab, 'wrong');
   assert.equal(await statusOf(tab), 403);
   assert.match(await textOf(tab), /^invalid password/i);
@@ -67,6 +68,8 @@ async function lockedBinary({ app, browser, url }: Site): Promise<void> {
   await tab.open(`${url}/${id}`);
   await givePassword(tab, PASSWORD);
   assert.match(await textOf(tab), /read once/);
+  // Enter there would read it: first comes what that means.
+  assert.equal(await tab.evaluate('document.activeElement.localName'), 'body');
   await reach(tab, 'input');
   await tab.type(PASSWORD);
   const { bytes } = await browser.saving(() => tab.press('Enter'));

@@ -59,6 +59,14 @@ test('Client-Cert, X-SSL-Client-Cert: with the proxy secret, its fingerprint is 
   }
 });
 
+test('Client-Cert: with a proxy secret that came while the service runs too', async (t) => {
+  const app = await startApp(t);
+  const { clientCert } = linesOf(client);
+  assert.equal(await ownerOf(t, app, [WITH_SECRET, clientCert]), undefined);
+  await app.app.reload({ ...app.config, proxySecret: SECRET });
+  assert.equal(await ownerOf(t, app, [WITH_SECRET, clientCert]), client.fingerprint.slice(0, 12));
+});
+
 test('Client-Cert, X-SSL-Client-Cert: what disagrees with anything else that is presented is nobody', async (t) => {
   const app = await startApp(t, { proxySecret: SECRET });
   const [mine, theirs] = [linesOf(client), linesOf(other)];

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { assemble } from '../../src/assembly.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
-import { publicPlace } from '../../src/http/listening.ts';
+import { publicPlace } from '../../src/http/engine/listening.ts';
 import type { ContentStore } from '../../src/store/content.ts';
 import { binaryContent, type RunningApp, startApp } from '../support/app.ts';
 import { movableClock } from '../support/clock.ts';

@@ -4,10 +4,12 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { MIB } from '../../src/core/time.ts';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
 import { insertCertificate, newFingerprint, presenting } from '../support/certificates.ts';
 import { assertError, from, statusCounts, type Answer } from '../support/posting.ts';
+import { head, openRaw } from '../support/raw-http.ts';
 import { selectValue, strayChunks } from '../support/store.ts';
 
 const OWNER = newFingerprint();
@@ -122,8 +124,24 @@ test('DELETE /{id}: a download in progress finishes, then its content is removed
   assert.equal(app.logged.some(({ details }) => details?.['bytes'] === content.length), false, 'the download is still in progress');
   assert.notEqual(strayChunks(app.config.databasePath), 0);
   assert.equal(Buffer.from(await response.arrayBuffer()).equals(content), true);
-  await app.app.close();
-  assert.equal(selectValue(app.config.databasePath, 'SELECT count(*) FROM chunks'), 0);
+  while (selectValue(app.config.databasePath, 'SELECT count(*) FROM chunks') !== 0) await setTimeout(10);
+});
+
+test('DELETE /{id}: what was answered without the content does not keep it', async (t) => {
+  const app = await startApp(t);
+  const id = await app.store(binaryContent(100_000), AS_OWNER);
+  const refused = [
+    [304, 'If-None-Match: *'], [416, 'Range: bytes=100000-'], [400, 'If-Range: "a"', 'If-Range: "b"'],
+  ] as const;
+  for (const [status, ...lines] of refused) {
+    const connection = await openRaw(t, app.port);
+    connection.send(head(`GET /${id}/raw HTTP/1.1`, ...lines));
+    assert.equal((await connection.next()).status, status);
+  }
+  assertDeleted(await remove(app, id));
+  const chunks = (): unknown => selectValue(app.config.databasePath, 'SELECT count(*) FROM chunks');
+  for (let turn = 0; turn < 500 && chunks() !== 0; turn += 1) await setTimeout(10);
+  assert.equal(chunks(), 0);
 });
 
 test('DELETE /{id}: of many at once exactly one succeeds, also against the admin', async (t) => {
@@ -137,4 +155,32 @@ test('DELETE /{id}: of many at once exactly one succeeds, also against the admin
   assert.ok(Number(audited(app)) <= 5);
   await app.app.close();
   assert.equal(strayChunks(app.config.databasePath), 0);
+});
+
+test('DELETE /{id}: however it was asked for before, nothing keeps its content', async (t) => {
+  const app = await startApp(t);
+  const browser = 'Accept: text/html';
+  const askings = [
+    ['raw', 200], ['raw', 206, 'Range: bytes=0-9'], ['raw', 416, 'Range: bytes=300000-'], ['raw', 304, 'If-None-Match: *'],
+    ['raw', 400, 'Range: bytes=0-9', 'Range: bytes=0-9'], ['', 200], ['', 200, browser], ['raw', 200, browser],
+  ] as const;
+  for (const content of ['line\n'.repeat(60_000), binaryContent(300_000)]) {
+    for (const method of ['GET', 'HEAD']) {
+      for (const [path, status, ...lines] of askings) {
+        const id = await app.store(content, AS_OWNER);
+        const connection = await openRaw(t, app.port);
+        connection.send(head(`${method} /${id}${path && `/${path}`} HTTP/1.1`, ...lines));
+        const answer = await connection.next(method);
+        // HEAD has no ranges (RFC 9110 section 14.2).
+        const expected = method === 'HEAD' && status !== 304 ? 200 : status;
+        assert.equal(answer.status, expected, `${method} ${path} ${lines}`);
+        // The next answer comes when the one before is over.
+        connection.send(head('GET /health HTTP/1.1'));
+        assert.equal((await connection.next()).status, 200);
+        assertDeleted(await remove(app, id));
+        await app.app.cleanup.run('expired pastes');
+        assert.equal(strayChunks(app.config.databasePath), 0, `${method} ${path} ${lines}`);
+      }
+    }
+  }
 });

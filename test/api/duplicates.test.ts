@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { binaryContent, startApp } from '../support/app.ts';
+import { newFingerprint, presenting } from '../support/certificates.ts';
 import { assertError, assertStored, from, post, postChunked, statusCounts, type Answer } from '../support/posting.ts';
 import { selectValue, strayChunks } from '../support/store.ts';
 import { freshWork } from '../support/work.ts';
@@ -62,6 +63,19 @@ test('POST / with three identical pastes an hour', async (t) => {
     await app.app.close();
     assert.equal(strayChunks(app.config.databasePath), 0);
   });
+});
+
+test('POST / and PUT: a duplicate is told where its address stands with the rate, too', async (t) => {
+  const app = await startApp(t, { duplicateMax: 1, rateMax: 10 });
+  const owner = presenting(newFingerprint());
+  await app.store('same');
+  const id = await app.store('other', owner);
+  const put = await app.request(`/${id}`, { method: 'PUT', headers: owner, body: 'same' });
+  for (const [{ status, headers }, remaining] of [[put, 7], [await post(app, 'same'), 6]] as const) {
+    assert.deepEqual([status, headers.get('retry-after')], [429, String(WINDOW_SECONDS)]);
+    const told = ['limit', 'remaining', 'reset'].map((name) => Number(headers.get(`x-ratelimit-${name}`)));
+    assert.deepEqual(told, [10, remaining, app.clock.unixMs() / 1000 + 60]);
+  }
 });
 
 test('POST /: a limit of 0 is none, and nothing is recorded', async (t) => {

@@ -256,6 +256,6 @@ test('the log: one line a request, with the route and never the path', async (t)
   ]);
 });
 
-test('createPublicServer: a route without a handler is an error at once', async (t) => {
+test('createHttpServer: a route without a handler is an error at once', async (t) => {
   await assert.rejects(startHttp(t, { handlers: { raw: undefined as never } }), TypeError);
 });

@@ -163,6 +163,36 @@ test('pipelined requests: 100 may wait, with one more the connection is cut off'
   for (let count = 0; count < 100; count += 1) assert.equal((await kept.next()).status, 204);
 });
 
+test('requests behind the one that ends the connection: as few as may wait, with one more it is cut off', async (t) => {
+  const gate = Promise.withResolvers<void>();
+  let begin = (): void => {};
+  const { port, answered } = await startHttp(t, {
+    handlers: {
+      paste: async () => {
+        begin();
+        await gate.promise;
+        return emptyReply(204);
+      },
+    },
+  });
+  const last = head('GET /abcdef HTTP/1.1', 'Upgrade: h2c');
+  const ignored = head('GET / HTTP/1.1');
+  const [kept, cut] = [await openRaw(t, port), await openRaw(t, port)];
+  for (const connection of [kept, cut]) {
+    connection.send(last);
+    // node drops what comes in one read with an Upgrade.
+    await new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+  }
+  kept.send(ignored.repeat(99));
+  cut.send(ignored.repeat(100));
+  await answered((details) => details['status'] === 499);
+  gate.resolve();
+  assert.equal((await kept.next()).status, 204);
+  assert.equal(await kept.rest(), '');
+});
+
 test('a trusted proxy: its forwarded headers are believed over the socket', async (t) => {
   const { port } = await startHttp(t, { config: { trustedProxies: ['127.0.0.1'], urlPrefix: '/p' } });
   const lines = [

@@ -8,7 +8,7 @@ import { test, type TestContext } from 'node:test';
 import { MIB } from '../../src/core/time.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { emptyReply, type Handler } from '../../src/http/engine/reply.ts';
-import { createPublicServer } from '../../src/http/servers.ts';
+import { createHttpServer } from '../../src/http/servers.ts';
 import { assertContract, assertRefused } from '../support/answer-contract.ts';
 import { movableClock } from '../support/clock.ts';
 import { startHttp } from '../support/http-server.ts';
@@ -181,8 +181,8 @@ test('stop: before listen, and after listen failed, it resolves', async (t) => {
     random: randomBytes,
     log: () => {},
   };
-  await within(1000, createPublicServer(options).stop());
-  const second = createPublicServer(options);
+  await within(1000, createHttpServer(options).stop());
+  const second = createHttpServer(options);
   await assert.rejects(second.listen({ host: '127.0.0.1', port }), { code: 'EADDRINUSE' });
   await within(1000, second.stop());
 });

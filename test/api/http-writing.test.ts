@@ -200,7 +200,7 @@ test('a client that does not read: cut off after 10 s, not before', async (t) =>
 
 test('a client that reads slowly but well enough: served to the end', async (t) => {
   const bytes = 24 * MIB;
-  const { handler } = source(t, bytes);
+  const { handler, closed } = source(t, bytes);
   const { port, clock, checked } = await startHttp(t, { config: { minTransferRate: MIB }, handlers: { raw: handler } });
   const connection = await openRaw(t, port);
   connection.send(head('GET /abcdef/raw HTTP/1.1'));
@@ -214,6 +214,32 @@ test('a client that reads slowly but well enough: served to the end', async (t) 
     connection.socket.resume();
   }
   assert.equal((await connection.next()).body.length, bytes);
+  await closed;
+});
+
+test('a client that was waited for: time without an answer on its way is none of what it has for the next', async (t) => {
+  const bytes = 24 * MIB;
+  let given = 0;
+  function* chunks(): Generator<Uint8Array> {
+    for (let left = bytes; left > 0; left -= CHUNK_BYTES) {
+      given += CHUNK_BYTES;
+      yield Buffer.alloc(CHUNK_BYTES);
+    }
+  }
+  const handlers = { raw: () => ({ status: 200, headers: {}, body: new StreamedBody(bytes, chunks) }) };
+  const { port, clock, checked } = await startHttp(t, { config: { minTransferRate: 100 * MIB }, handlers });
+  const connection = await openRaw(t, port);
+  for (let round = 0; round < 2; round += 1) {
+    connection.socket.pause();
+    connection.send(head('GET /abcdef/raw HTTP/1.1'));
+    await stalled(() => given);
+    await checked();
+    connection.socket.resume();
+    assert.equal((await connection.next()).body.length, bytes);
+    await checked();
+    clock.advance(20_000);
+    await checked();
+  }
 });
 
 test('a client that goes away in mid-answer: the source is closed, and it is no failure of the server', async (t) => {

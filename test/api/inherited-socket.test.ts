@@ -6,7 +6,7 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { holdSocket } from '../support/inherited-socket.ts';
-import { temporaryFolder } from '../support/main-process.ts';
+import { startMain, temporaryFolder } from '../support/main-process.ts';
 
 const RESTARTS = 5;
 const CLIENTS = 4;
@@ -31,6 +31,13 @@ test('inherited socket: comes before SERVICE_LISTEN and SERVICE_PORT, and its ad
   assert.equal(await statusOf({ port: holder.port }, 'GET'), 200);
   assert.equal(existsSync(unused), false);
   assert.equal(await holder.end(), 0);
+});
+
+test('inherited socket: what is said to another process is not for this one', async (t) => {
+  const environment = { LISTEN_PID: '1', LISTEN_FDS: '1', SERVICE_PORT: '0', SERVICE_DB: 'pasted.db' };
+  const { printed } = startMain(t, [], { environment });
+  const [, port] = await printed(/ listening {2}url=http:\/\/127\.0\.0\.1:(\d+)/);
+  assert.equal(await statusOf({ port: Number(port) }, 'GET'), 200);
 });
 
 test('inherited socket: a unix socket stays when the server ends, and its peers are local', async (t) => {

@@ -1,14 +1,17 @@
 // src/main.ts as a process: exit codes, signals, what goes to which stream, and streams that break.
 
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, connect, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { SETTINGS, VERSION } from '../../src/config/settings.ts';
 import { builtMain } from '../support/built.ts';
 import { startMain, startServing, temporaryFolder } from '../support/main-process.ts';
+import { smallFileSystem } from '../support/small-file-system.ts';
 
 const CANARY = 'canary-2718281828';
 
@@ -29,12 +32,14 @@ test('main: settings that cannot be used end with 78, all of them named, no secr
       SERVICE_MAX_ANON: '3MB',
       SERVICE_PROXY_SECRET: `${CANARY}\u0001`,
       SERVICE_POW_SECRET_FILE: `/nowhere/${CANARY}`,
+      SERVICE_PKI_CA_PASSWORD_FILE: '/dev/zero',
     },
   });
   assert.equal(await main.ended, 78);
   assert.equal(main.stdout(), '');
   assert.deepEqual(main.stderr().trimEnd().split('\n').map((line) => line.trim().split(':')[0]), [
     'pasted', 'SERVICE_PORT', 'SERVICE_PROXY_SECRET', 'SERVICE_MAX_ANON', 'SERVICE_POW_SECRET_FILE',
+    'SERVICE_PKI_CA_PASSWORD_FILE',
   ]);
   assert.ok(!main.stderr().includes(CANARY));
   assert.throws(() => statSync(join(main.folder, 'data')), { code: 'ENOENT' });
@@ -186,6 +191,35 @@ test('main: goes on serving when the reader of its log stands still, and ends in
   await main.ended;
 });
 
+test('main: goes on serving when the disk of its log is full, and logs again once there is room', async (t) => {
+  const folder = smallFileSystem(t, 1);
+  if (folder === undefined) return t.skip('no file system can be mounted here');
+  const path = join(folder, 'log');
+  const descriptor = openSync(path, 'a');
+  const main = startMain(t, [], { environment: { SERVICE_PORT: '0' }, stdout: descriptor });
+  closeSync(descriptor);
+  const logged = async (pattern: RegExp): Promise<string> => {
+    for (;;) {
+      const [, found] = pattern.exec(readFileSync(path, 'utf8')) ?? [];
+      if (found !== undefined) return found;
+      await sleep(20);
+    }
+  };
+  const url = await logged(/(http:\/\/127\.0\.0\.1:\d+)\b/);
+  const ask = async (id: string): Promise<void> => {
+    assert.equal((await fetch(`${url}/health`, { headers: { 'X-Request-ID': id } })).status, 200);
+  };
+  assert.throws(() => writeFileSync(join(folder, 'hog'), Buffer.alloc(2 ** 21)), { code: 'ENOSPC' });
+  for (let index = 0; index < 50; index += 1) await ask(`full-${'x'.repeat(120)}`);
+  assert.ok(statSync(path).size <= 4096, 'a page that the file had already');
+  rmSync(join(folder, 'hog'));
+  await ask('room');
+  await logged(/(request_id=room)\n/);
+  main.child.kill('SIGTERM');
+  assert.equal(await main.ended, 0);
+  assert.equal(main.stderr(), '');
+});
+
 test('main: the log in a file is whole', async (t) => {
   const folder = temporaryFolder(t);
   const path = join(folder, 'log');
@@ -228,6 +262,13 @@ test('main: config shows what serve would use, from the environment, a file and 
     ['SERVICE_POW_SECRET', '(set)', 'file'],
     ['SERVICE_PKI_CA_PASSWORD', '(set)', 'credential'],
   ]);
+});
+
+test('main: what a command prints arrives whole, also what a pipe does not hold at once', () => {
+  const command = ['-c', '"$0" "$1" openapi | { head -c 1; cat; }', process.execPath, builtMain()];
+  const printed = spawnSync('sh', command, { encoding: 'utf8', env: { PATH: process.env['PATH'] } }).stdout;
+  assert.ok(printed.length > 2 ** 16);
+  assert.equal((JSON.parse(printed) as { openapi: string }).openapi, '3.1.0');
 });
 
 test('main: a command whose reader has gone ends without a word', async (t) => {

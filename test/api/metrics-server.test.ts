@@ -98,6 +98,20 @@ test('GET /metrics: pastes and duplicates are counted, each once', async (t) => 
     'pastes_deleted_total{reason="burned"} 1', 'pastes_deleted_total{reason="expired"} 0',
     'duplicate_checks_total{outcome="accepted"} 3', 'duplicate_checks_total{outcome="refused"} 2',
   ]);
+  const { body } = await getOverSocket(path);
+  assert.match(body, /^pasted_refusals_total\{refusal="duplicateContent"\} 2$/m);
+  assert.match(body, /^pasted_http_request_duration_seconds_count\{route="\/\{id\}\/raw",status="2xx"\} 2$/m);
+});
+
+test('GET /metrics: sixteen connections are served, of one client too, and one more is 503', async (t) => {
+  const { port } = await metricsServer(t, '127.0.0.1:0').listen();
+  const statuses: number[] = [];
+  for (let count = 1; count <= 17; count += 1) {
+    const connection = await openRaw(t, port);
+    connection.send(head('GET /metrics HTTP/1.1'));
+    statuses.push((await connection.next()).status);
+  }
+  assert.deepEqual(statuses, [...Array(16).fill(200), 503]);
 });
 
 test('HEAD /metrics: the headers of GET and no body', async (t) => {

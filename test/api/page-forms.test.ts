@@ -1,5 +1,6 @@
 // POST /{id} of the two forms of pages: a password, and reading once. Refused and limited as GET of the content is.
 
+import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { binaryContent, type RunningApp, startApp } from '../support/app.ts';
@@ -60,6 +61,7 @@ test('a form with a password that is not needed, and one for what is not there',
   assert.equal(linesOf(await show(app, ...send(`/${id}`, {}))), 'open');
   const unknown = await show(app, ...send('/unknown', { password: 'any' }));
   assert.deepEqual([unknown.status, unknown.heading], [404, 'paste not found']);
+  assert.match(textOf(unknown.page), /It has expired, was deleted, or could be read once/);
   assert.equal((await show(app, ...send('/bad-id', { password: 'any' }))).status, 400);
   const long = await show(app, ...send(`/${id}`, { password: 'x'.repeat(1025) }));
   assert.deepEqual([long.status, long.heading], [400, 'password longer than 1024 characters']);
@@ -178,6 +180,11 @@ test('POST /{id}: malformed forms are 400, larger ones than 8 KiB 413, and nothi
     const options = { method: 'POST', body: chunked, duplex: 'half', headers: { Accept: BROWSERS.safari, 'Content-Type': FORM_TYPE } };
     assert.equal((await app.request(`/${id}`, options as RequestInit)).status, status);
   }
+  // One that says so is refused before it is sent.
+  const asking = await openRaw(t, app.port);
+  const lines = ['Content-Length: 8193', 'Expect: 100-continue', `Accept: ${BROWSERS.safari}`, `Content-Type: ${FORM_TYPE}`];
+  asking.send(head(`POST /${id} HTTP/1.1`, ...lines));
+  assert.equal((await asking.next()).status, 413);
   assert.equal((await post(app, `/${id}`, 'reveal=1', { 'Content-Encoding': 'gzip' })).status, 415);
   assert.equal((await app.request(`/${id}/raw`)).status, 200);
 });
@@ -219,7 +226,7 @@ test('POST /{id}: passwords wait in the queue of all, and past it the page has t
   assert.ok(shed.length > 0 && shed.length < 60);
   for (const { retryAfter, text } of shed) {
     assert.equal(retryAfter, '1');
-    assert.match(text, /<h1>too many password checks in progress<\/h1>[^]*<form method="post"/);
+    assert.match(text, /<h1><small>too many password checks in progress<\/small><\/h1>[^]*<form method="post"/);
   }
   const others = answers.filter(({ status }) => status !== 503).map(({ status }) => status);
   assert.deepEqual([...new Set(others)].toSorted(), [403, 404]);

@@ -8,7 +8,7 @@ import { assertContract } from '../support/answer-contract.ts';
 import { binaryContent, type RunningApp, startApp } from '../support/app.ts';
 import { BROWSERS, linesOf, show } from '../support/browser.ts';
 import { newFingerprint, presenting } from '../support/certificates.ts';
-import { elements, only, textOf } from '../support/html.ts';
+import { assertPage, elements, only, textOf } from '../support/html.ts';
 import { startHttp } from '../support/http-server.ts';
 import { PKI } from '../support/pki.ts';
 import { head, openRaw } from '../support/raw-http.ts';
@@ -131,7 +131,7 @@ test('GET /: what this is, with the lines and the limits that JSON has', async (
   assert.deepEqual(lines.toSorted(), [...Object.values(index.usage), ...Object.values(index.client)].toSorted());
   assert.ok(lines.includes('sh pastec register --allow-http') && lines.includes(`curl ${app.url}/ID/raw`));
   assert.deepEqual(elements(shown.page, 'h3').map(textOf), ['anonymous', 'untrusted', 'trusted']);
-  assert.match(shown.text, /<h3>anonymous<\/h3>[^]*?<td>2 KiB \(2048 bytes\)<\/td>[^]*?<td>1 day, at most 90 days<[^]*<h3>untrusted/);
+  assert.match(shown.text, /<h3>anonymous<\/h3>[^]*?<td>2 KiB<\/td>[^]*?<td>1 day, at most 90 days<[^]*<h3>untrusted/);
   assert.match(textOf(shown.page), /11 in 1 minute[^]*7 bits for a paste, 24 bits for a registration/);
 });
 
@@ -294,7 +294,7 @@ test('errors: an unexpected one tells a browser no more than anyone', async (t) 
   const answer = await fetch(`${url}/fail`, { headers: { Accept: BROWSERS.chrome } });
   const text = await answer.text();
   assert.equal(answer.status, 500);
-  assert.match(text, /<h1>internal server error<\/h1>/);
+  assert.match(text, /<h1><small>internal server error<\/small><\/h1>/);
   assert.ok(!text.includes('words for the operator'));
 });
 
@@ -311,12 +311,50 @@ test('headers: those of the contract exactly once, and what a page adds', async 
   }
 });
 
-test('errors: how long to wait is said', async (t) => {
+interface Refused {
+  readonly status: number;
+  readonly words: string;
+  readonly retryAfter: string | null;
+}
+
+/** The same request of a program and of a browser; what the page says of waiting is left out of its words. */
+async function refusedBoth(app: RunningApp, path: string, headers = {}): Promise<readonly [Refused, Refused, string]> {
+  const [json, page] = await Promise.all(['*/*', BROWSERS.chrome].map((accept) => (
+    app.request(path, { headers: { ...headers, Accept: accept } })
+  ))) as [Response, Response];
+  const of = ({ status, headers }: Response, words: string): Refused => ({
+    status, words, retryAfter: headers.get('retry-after'),
+  });
+  const { error } = await json.json() as { error: string };
+  const document = assertPage(await page.text());
+  return [of(json, error), of(page, textOf(only(document, 'h1'))), textOf(document)];
+}
+
+test('errors: 429 has the words and the headers of JSON, and says how long to wait', async (t) => {
   const app = await startApp(t, { lookupRateMax: 1 });
-  await app.request('/unknown');
-  const limited = await show(app, '/unknown');
-  assert.equal(limited.status, 429);
-  assert.match(textOf(limited.page), /Try again in 1 minute/);
+  const id = await app.store('x');
+  await app.request(`/${id}`);
+  for (const path of [`/${id}`, `/${id}/raw`, '/unknown']) {
+    const [json, page, text] = await refusedBoth(app, path);
+    assert.deepEqual(json, { status: 429, words: 'lookup rate limit exceeded', retryAfter: '60' });
+    assert.deepEqual(page, json, path);
+    assert.match(text, /Try again in 1 minute/);
+  }
+});
+
+test('errors: 503 has the words and the headers of JSON, says how long to wait, and asks once more', async (t) => {
+  const app = await startApp(t);
+  const id = await app.store('x', { 'X-Paste-Password': 'right' });
+  const wrong = { 'X-Paste-Password': 'wrong' };
+  // More than wait for a password at a time.
+  const both = await Promise.all(Array.from({ length: 40 }, () => refusedBoth(app, `/${id}/raw`, wrong)));
+  const refused = both.filter(([json, page]) => json.status === 503 && page.status === 503);
+  assert.ok(refused.length > 0);
+  for (const [json, page, text] of refused) {
+    assert.deepEqual(json, { status: 503, words: 'too many password checks in progress', retryAfter: '1' });
+    assert.deepEqual(page, json);
+    assert.match(text, /Try again in 1 second[^]*Password of this paste/);
+  }
 });
 
 /** Those that look at links for others; most of them say that they take anything. */

@@ -1,6 +1,7 @@
 // What the PKI's endpoints refuse before they read a body, and which bodies they take, over real sockets. What they do
 // with a body that they have read is in pki.test.ts, registration.test.ts and revocation.test.ts.
 
+import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import type { RunningApp } from '../support/app.ts';

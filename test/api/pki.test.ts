@@ -1,6 +1,7 @@
 // The /pki endpoints over real sockets: the authority, issuing, lists, and what a certificate buys. The authority's key
 // is authority-key.test.ts, revoking revocation.test.ts, registration registration.test.ts.
 
+import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { test } from 'node:test';

@@ -1,6 +1,7 @@
 // POST /pki/revoke/{serial} and the certificate revocation list over real sockets, and certifying the key of a signing
 // request. openssl is the judge of the list.
 
+import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { createPrivateKey } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';

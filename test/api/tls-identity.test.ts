@@ -2,6 +2,7 @@
 // Over real sockets with real handshakes, in both versions of TLS.
 
 import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { connect, type ConnectionOptions } from 'node:tls';
@@ -9,7 +10,7 @@ import { validityFrom } from '../../src/authority/certificates.ts';
 import { encodePem, privateKeyPem } from '../../src/authority/keys.ts';
 import { DAY_SECONDS, MIB } from '../../src/core/time.ts';
 import { fingerprintSha1 } from '../../src/crypto/presented.ts';
-import { makeTestAuthority, makeTestClient, withOtherSignature } from '../support/authority.ts';
+import { forged, makeTestAuthority, makeTestClient, withOtherSignature } from '../support/authority.ts';
 import { deleteCertificate, presenting } from '../support/certificates.ts';
 import { certificateOf, type Issued, PKI } from '../support/pki.ts';
 import {
@@ -79,6 +80,12 @@ test('TLS: certificates of others are anonymous, whatever names they bear', asyn
   const { admin } = await withCertificates(app);
   const namesake = await makeTestAuthority('Paste Service CA', nowSeconds);
   const foreign = pairOf(await makeTestClient(namesake, { ...now, commonName: 'admin' }));
+  const past = { validity: validityFrom(nowSeconds - 40 * DAY_SECONDS, 30) };
+  const { raw: certificate } = new X509Certificate((await app.ask('GET /pki/ca.crt')).body);
+  const forge = async (dates: typeof now): Promise<Pair> => {
+    const client = await makeTestClient(namesake, { ...dates, serial: admin.serial, commonName: 'admin' });
+    return pairOf(await forged(client, namesake, certificate));
+  };
   const strangers = {
     'of an authority of the same name': foreign,
     'the same, with its authority': { ...foreign, cert: foreign.cert + encodePem('CERTIFICATE', namesake.certificate) },
@@ -87,9 +94,10 @@ test('TLS: certificates of others are anonymous, whatever names they bear', asyn
       cert: encodePem('CERTIFICATE', namesake.certificate), key: privateKeyPem(namesake.privateKey),
     },
     // OpenSSL reports the last error it found: the time, and not the signature.
-    'expired, of an authority of the same name': pairOf(await makeTestClient(namesake, {
-      validity: validityFrom(nowSeconds - 40 * DAY_SECONDS, 30),
-    })),
+    'expired, of an authority of the same name': pairOf(await makeTestClient(namesake, past)),
+    // In every field what the authority has issued to the admin, under the signature of another key.
+    'forged': await forge(now),
+    'forged, expired': await forge(past),
   };
   for (const version of VERSIONS) {
     for (const [who, as] of Object.entries(strangers)) {

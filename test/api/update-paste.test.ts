@@ -235,6 +235,15 @@ test('PUT /{id}: a burn-after-read paste is not changed in any way', async () =>
   assertError(await put(app, id, 'new'), 404, 'paste not found');
 });
 
+test('PUT /{id}: what a burn-after-read paste is not given counts as no creation', async (t) => {
+  const app = await startApp(t, { rateMax: 2 });
+  const id = await app.store('once', { ...AS_OWNER, 'X-Burn-After-Read': '1' });
+  for (const headers of [{}, { 'X-Paste-Password': 'secret' }]) {
+    assertError(await put(app, id, 'new', headers), 400, 'burn-after-read pastes cannot be updated');
+  }
+  assert.deepEqual([(await post(app, 'second')).status, (await post(app, 'third')).status], [201, 429]);
+});
+
 test('PUT /{id}: not the owner\'s, unknown, without identity, ill-formed', async () => {
   const app = shared;
   const admin = presenting(insertCertificate(app.config.databasePath, { isAdmin: true }).fingerprint);

@@ -4,9 +4,9 @@
 
 import type { Caller } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import { Antiflood, SlidingWindow } from '../../src/limits/windows.ts';
+import { SlidingWindow } from '../../src/limits/windows.ts';
 import { Rates } from '../../src/pastes/admission.ts';
-import { freshToken } from '../support/antiflood.ts';
+import { antifloodOf, freshToken } from '../support/antiflood.ts';
 import { movableClock, type MovableClock } from '../support/clock.ts';
 import type { Seeded } from '../support/seeded.ts';
 import { testConfig } from '../support/test-config.ts';
@@ -94,7 +94,7 @@ function clockJumps(unit: Unit, kind: 'creation' | 'lookup'): void {
 function floodOfStamps(unit: Unit): void {
   const { antifloodMaxEntries: maxEntries } = testConfig();
   const [baseBits, maxBits] = [4, 28];
-  const antiflood = new Antiflood({
+  const antiflood = antifloodOf({
     baseBits, maxBits, maxEntries, thresholdCount: 30, stepBits: 2, windowMs: WINDOW_MS, decayMs: 30_000,
   });
   let nowMs = 0;

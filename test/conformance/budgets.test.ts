@@ -10,11 +10,11 @@ import { type Files, startInspected } from '../support/inspected.ts';
 import { codeOf, importsOf, resolveImport, ROOT, type SourceFile, sourceFiles } from '../support/source.ts';
 import { type PasteChallenge, solve } from '../support/work.ts';
 
-/** 700 of them are the pages for browsers, and 330 begin what an operator governs by. */
-const MAX_TOTAL_LINES = 15_580;
-const MAX_FILES = 80;
-/** Of the files that both threads have loaded when the first answer is given with default settings. The goal is 9500. */
-const MAX_LOADED_LINES = 10_160;
+/** With the pages for browsers and what an operator governs by. */
+const MAX_TOTAL_LINES = 16_300;
+const MAX_FILES = 90;
+/** Of the files that both threads have loaded when the first answer is given with default settings. The goal was 9500. */
+const MAX_LOADED_LINES = 9800;
 const MAX_FILES_OF_A_POST = 32;
 const MAX_FILES_OF_A_GET = 25;
 const MAX_FUNCTION_LINES = 50;

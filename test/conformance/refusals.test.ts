@@ -2,6 +2,7 @@
 // where it must be is for the tests of each endpoint. Two need a store that fails: `internal` a table that refuses a
 // row by a trigger, `storeUnavailable` a damaged file.
 
+import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, writeSync } from 'node:fs';
@@ -294,7 +295,7 @@ test('REFUSALS: each one is reached through HTTP, with its status and its words'
       const answer = await REACHED[name](stage);
       if (name !== 'formInvalid') return void assertRefused(answer, REFUSALS[name].status, REFUSALS[name].error);
       assert.equal(answer.status, REFUSALS[name].status);
-      assert.ok(answer.body.includes(`<h1>${REFUSALS[name].error}</h1>`));
+      assert.ok(answer.body.includes(`<h1><small>${REFUSALS[name].error}</small></h1>`));
     });
   }
 });

@@ -171,8 +171,18 @@ test('tarball: holds dist, which runs, and the files that go with it', () => {
   const others = pathsUnder(unpacked).filter((path) => !/^(?:dist|deploy)\//.test(path));
   assert.deepEqual(others, [
     'CHANGELOG.md', 'LICENSE', 'README.md', 'completions/_pasted', 'completions/pasted', 'completions/pasted.fish',
-    'man/pasted.1', 'openapi.json', 'package.json', 'sbom.cdx.json',
+    'man/pasted.1', 'openapi.json', 'package.json', 'page.png', 'sbom.cdx.json',
   ]);
+});
+
+test('tarball: the picture of a page is a small PNG, which the README shows', () => {
+  const picture = readFileSync(join(unpacked, 'page.png'));
+  assert.ok(picture.length <= 120_000, `${picture.length} bytes`);
+  assert.equal(picture.subarray(0, 8).toString('latin1'), '\x89PNG\r\n\x1a\n');
+  assert.equal(picture.subarray(12, 16).toString('latin1'), 'IHDR');
+  assert.deepEqual([picture.readUInt32BE(16), picture.readUInt32BE(20)], [800, 560]);
+  assert.deepEqual(picture, readFileSync(join(source, 'scripts', 'release', 'page.png')));
+  assert.equal(linksIn(unpacked).filter((target) => target === 'page.png').length, 1);
 });
 
 /** The relative links of a README. */
@@ -286,6 +296,7 @@ test('Debian package: each file is where Debian expects it, and as it is elsewhe
     ['usr/share/fish/vendor_completions.d/pasted.fish', 'completions/pasted.fish'],
     ['usr/share/zsh/vendor-completions/_pasted', 'completions/_pasted'],
     ['usr/share/doc/pasted/openapi.json', 'openapi.json'],
+    ['usr/share/doc/pasted/page.png', 'page.png'],
     ['usr/share/doc/pasted/sbom.cdx.json', 'sbom.cdx.json'],
     ['usr/share/doc/pasted/examples/nginx.conf', 'deploy/nginx.conf'],
     ['usr/share/doc/pasted/examples/systemd/tls.conf', 'deploy/systemd/tls.conf'],

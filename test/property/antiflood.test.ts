@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { Antiflood, type AntifloodOptions } from '../../src/limits/windows.ts';
-import { freshToken } from '../support/antiflood.ts';
+import { antifloodOf, type AntifloodOptions, freshToken } from '../support/antiflood.ts';
 import { forSeeds, type Seeded } from '../support/seeded.ts';
 
 /** One millisecond after the other: what leaves the window, then what falls, then what is recorded. */
@@ -73,7 +72,7 @@ function requestsAt(random: Seeded, burstOneIn: number): number {
 test('Antiflood: agrees with the model on random schedules, asked at every moment', () => {
   forSeeds(250, (random) => {
     const options = generateOptions(random);
-    const antiflood = new Antiflood(options);
+    const antiflood = antifloodOf(options);
     const model = new Model(options);
     let trickle = true;
     for (let nowMs = 0; nowMs < 400; nowMs += 1) {
@@ -92,7 +91,7 @@ test('Antiflood: agrees with the model on random schedules, asked at every momen
 test('Antiflood: agrees with the model when it is seldom asked, or only recorded to', () => {
   forSeeds(400, (random) => {
     const options = generateOptions(random);
-    const antiflood = new Antiflood(options);
+    const antiflood = antifloodOf(options);
     const model = new Model(options);
     const askedOneIn = random.pick([5, 50, 400]);
     const burstOneIn = random.pick([20, 60, 150]);

@@ -1,6 +1,29 @@
-// Tokens for tests of anti-flood: it looks at nothing but which is which and when each expires.
+// Anti-flood for tests: its settings under short names, and tokens, of which it looks at nothing but which is which and
+// when each expires.
 
-import type { ShownToken } from '../../src/limits/windows.ts';
+import { Antiflood, type ShownToken } from '../../src/limits/windows.ts';
+
+export interface AntifloodOptions {
+  readonly baseBits: number;
+  readonly thresholdCount: number;
+  readonly windowMs: number;
+  readonly stepBits: number;
+  readonly maxBits: number;
+  readonly decayMs: number;
+  readonly maxEntries: number;
+}
+
+export function antifloodOf(options: AntifloodOptions): Antiflood {
+  return new Antiflood({
+    powDifficultyBits: options.baseBits,
+    antifloodThreshold: options.thresholdCount,
+    antifloodWindowSeconds: options.windowMs / 1000,
+    antifloodStepBits: options.stepBits,
+    antifloodMaxBits: options.maxBits,
+    antifloodDecaySeconds: options.decayMs / 1000,
+    antifloodMaxEntries: options.maxEntries,
+  });
+}
 
 let made = 0;
 

@@ -11,7 +11,7 @@ import type { Config } from '../../src/config/settings.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import type { Clock } from '../../src/core/time.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
-import { publicPlace } from '../../src/http/listening.ts';
+import { publicPlace } from '../../src/http/engine/listening.ts';
 import { createApp } from '../../src/serve.ts';
 import { assertCommonHeaders } from './answer-contract.ts';
 import { movableClock, type MovableClock } from './clock.ts';

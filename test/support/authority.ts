@@ -2,10 +2,10 @@
 // time.
 
 import {
-  makeAuthorityCertificate, makeClientCertificate, makeSerial, type Validity, validityFrom,
+  makeAuthorityCertificate, makeClientCertificate, makeSerial, readIssuer, type Validity, validityFrom,
 } from '../../src/authority/certificates.ts';
 import { bitString, integer, seq } from '../../src/authority/der.ts';
-import { type Authority, generateKeyPair, type KeyPair } from '../../src/authority/keys.ts';
+import { type Authority, generateKeyPair, type KeyPair, signed } from '../../src/authority/keys.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { bitStringOctets, fingerprintSha1, readDer } from '../../src/crypto/presented.ts';
 
@@ -34,13 +34,24 @@ export async function makeTestAuthority(commonName = 'Paste Service CA', issuedA
 /** A client's certificate, by default on a key of its own and for a year. */
 export async function makeTestClient(
   authority: Authority,
-  given: { commonName?: string; validity?: Validity; keyPair?: KeyPair } = {},
+  given: { commonName?: string; validity?: Validity; keyPair?: KeyPair; serial?: string } = {},
 ): Promise<TestClient> {
-  const { commonName = 'alice', validity = validityFrom(ISSUED_AT, 365) } = given;
+  const { commonName = 'alice', validity = validityFrom(ISSUED_AT, 365), serial = makeSerial(randomBytes) } = given;
   const keyPair = given.keyPair ?? (await generateKeyPair());
-  const serial = makeSerial(randomBytes);
   const certificate = await makeClientCertificate({ commonName, serial, validity, ...keyPair }, authority);
   return { certificate, keyPair, serial, fingerprint: fingerprintSha1(certificate) };
+}
+
+/**
+ * The client's certificate with the issuer's key identifier of `authority` in the place of its own, signed anew by the
+ * key of its own: in every field it is of that authority, when both have the same name.
+ */
+export async function forged(client: TestClient, own: Authority, authority: Uint8Array): Promise<TestClient> {
+  const [tbsCertificate] = readDer(client.certificate).children;
+  const bytes = Buffer.from(tbsCertificate!.encoding);
+  bytes.set(readIssuer(authority).keyIdentifier, bytes.indexOf(readIssuer(own.certificate).keyIdentifier));
+  const certificate = await signed(bytes, own.privateKey, 'sha384');
+  return { ...client, certificate, fingerprint: fingerprintSha1(certificate) };
 }
 
 /** The order of the group of P-384 (SEC 2, section 2.5.1). */

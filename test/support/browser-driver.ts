@@ -2,6 +2,8 @@
 // and events as JSON over a WebSocket.
 
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 
 export type Scheme = 'light' | 'dark';
 
@@ -50,7 +52,7 @@ export interface Saved {
   readonly bytes: Uint8Array;
 }
 
-/** What drives a browser once it runs. */
+/** What drives a browser once it runs. It takes every server for the one that it says it is. */
 export interface Driver {
   newTab(): Promise<Tab>;
   /** What the action makes the browser save. */
@@ -70,6 +72,8 @@ export interface Make {
 
 export interface Setup {
   readonly profile: string;
+  /** A PKCS#12 bundle without a password: its certificate is shown to every server that asks for one. */
+  readonly bundle?: Uint8Array | undefined;
   readonly downloads: string;
   /** Everything that is not on loopback has to go through this port. */
   readonly proxyPort: number;
@@ -153,6 +157,29 @@ export class Wire {
     this.#listeners.add(listener);
     return inTime(promise, what).finally(() => this.#listeners.delete(listener));
   }
+}
+
+/** The events of a download: what its file is called comes with the first. */
+interface SavingEvents {
+  readonly begins: string;
+  readonly ends: string;
+  readonly isWhole: (params: Fields) => boolean;
+}
+
+/** What the action makes the browser save. */
+export async function saving(
+  wire: Wire,
+  { downloads }: Setup,
+  { begins, ends, isWhole }: SavingEvents,
+  action: () => Promise<void>,
+): Promise<Saved> {
+  let name = '';
+  const saved = wire.next('a download', ({ method, params }) => {
+    if (method === begins) name = String(params['suggestedFilename']);
+    return method === ends && isWhole(params) ? true : undefined;
+  });
+  await Promise.all([saved, action()]);
+  return { name, bytes: readFileSync(join(downloads, name)) };
 }
 
 /** Gives the middle of an element that it has scrolled into view. */

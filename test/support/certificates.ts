@@ -28,7 +28,7 @@ const INSERT = `
 function newRow(given: Partial<CertificateRow>): CertificateRow {
   const fingerprint = given.fingerprint ?? newFingerprint();
   return {
-    // As crypto/serial.ts makes them: the first digit is 4 to 7.
+    // As authority/certificates.ts makes them: the first digit is 4 to 7.
     serial: `4${randomBytes(16).toString('hex').slice(1)}`,
     commonName: 'alice',
     fingerprint,

@@ -2,7 +2,8 @@
 
 import { Readable } from 'node:stream';
 import type { Environment, ReadFile } from '../../src/config/load.ts';
-import type { Input, Output, Terminal } from '../../src/operator/terminal.ts';
+import type { Input, Terminal } from '../../src/operator/terminal.ts';
+import type { Output } from '../../src/ops/log.ts';
 import { movableClock } from './clock.ts';
 
 export interface FakeTerminal {

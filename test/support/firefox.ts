@@ -1,11 +1,12 @@
 // Firefox over WebDriver BiDi (https://w3c.github.io/webdriver-bidi/).
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
-  type Driver, type Key, type Make, middleOf, NAMED_HOST, pictured, type Point, type Setup, type Tab, type View,
-  Wire, type WireEvent,
+  type Fields, type Key, type Make, middleOf, NAMED_HOST, pictured, type Point, saving, type Tab, type View, Wire,
+  type WireEvent,
 } from './browser-driver.ts';
+import { run } from './programs.ts';
 
 const PREFERENCES = {
   // It looks for updates, reports, synchronizes and fetches nothing by itself.
@@ -47,13 +48,17 @@ const PREFERENCES = {
   'security.warn_submit_secure_to_insecure': false,
   'browser.download.alwaysOpenPanel': false,
   'browser.download.always_ask_before_handling_new_types': false,
+  'security.default_personal_cert': 'Select Automatically',
+  // JSON is shown as what it is.
+  'devtools.jsonview.enabled': false,
   'intl.accept_languages': 'en-US',
 } as const;
 
 export const firefox: Make = {
   ready: /WebDriver BiDi listening on (ws:\S+)/,
 
-  prepare({ profile, proxyPort, scheme }) {
+  prepare({ profile, proxyPort, scheme, bundle }) {
+    if (bundle !== undefined) keepCertificate(profile, bundle);
     const preferences = {
       ...PREFERENCES,
       'layout.css.prefers-color-scheme.content-override': scheme === 'dark' ? 0 : 1,
@@ -72,7 +77,7 @@ export const firefox: Make = {
 
   async drive(url, setup) {
     const wire = await Wire.open(`${url}/session`);
-    await wire.call('session.new', { capabilities: {} });
+    await wire.call('session.new', { capabilities: { alwaysMatch: { acceptInsecureCerts: true } } });
     await wire.call('session.subscribe', {
       events: [
         'browsingContext.load', 'browsingContext.downloadWillBegin', 'browsingContext.downloadEnd', 'log.entryAdded',
@@ -83,21 +88,29 @@ export const firefox: Make = {
     await wire.call('browser.setDownloadBehavior', { downloadBehavior });
     return {
       newTab: () => newTab(wire),
-      saving: (action) => saving(wire, setup, action),
+      saving: (action) => saving(wire, setup, SAVING, action),
       close: () => wire.call('browser.close'),
     };
   },
 };
 
-async function saving(wire: Wire, { downloads }: Setup, action: () => Promise<void>): ReturnType<Driver['saving']> {
-  let name = '';
-  const saved = wire.next('a download', ({ method, params }) => {
-    if (method === 'browsingContext.downloadWillBegin') name = String(params.suggestedFilename);
-    return method === 'browsingContext.downloadEnd' && params.status === 'complete' ? true : undefined;
-  });
-  await Promise.all([saved, action()]);
-  return { name, bytes: readFileSync(join(downloads, name)) };
+/** In the database of certificates and keys that the profile has, by the programs of NSS. */
+function keepCertificate(profile: string, bundle: Uint8Array): void {
+  writeFileSync(join(profile, 'client.p12'), bundle);
+  const steps = [
+    ['certutil', '-N', '-d', 'sql:.', '--empty-password'], ['pk12util', '-i', 'client.p12', '-d', 'sql:.', '-W', ''],
+  ] as const;
+  for (const [program, ...args] of steps) {
+    const { status, output } = run(program, args, profile);
+    if (status !== 0) throw new Error(`${program}: ${output}`);
+  }
 }
+
+const SAVING = {
+  begins: 'browsingContext.downloadWillBegin',
+  ends: 'browsingContext.downloadEnd',
+  isWhole: ({ status }: Fields) => status === 'complete',
+};
 
 async function newTab(wire: Wire): Promise<Tab> {
   const { context } = await wire.call<{ context: string }>('browsingContext.create', { type: 'tab' });

@@ -7,9 +7,10 @@ import type { LogEntry } from '../../src/core/events.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { emptyReply, type Handler, jsonReply, textReply } from '../../src/http/engine/reply.ts';
 import type { Request } from '../../src/http/engine/request.ts';
-import { publicPlace } from '../../src/http/listening.ts';
+import { publicPlace } from '../../src/http/engine/listening.ts';
+import type { HttpServer } from '../../src/http/engine/server.ts';
 import type { Route } from '../../src/http/routes.ts';
-import { createPublicServer, type PublicServer } from '../../src/http/servers.ts';
+import { createHttpServer } from '../../src/http/servers.ts';
 import type { Tls } from '../../src/http/tls.ts';
 import { movableClock, type MovableClock } from './clock.ts';
 import { testConfig } from './test-config.ts';
@@ -18,7 +19,7 @@ import { testConfig } from './test-config.ts';
 const CHECK_MS = 20;
 
 export interface RunningHttp {
-  readonly server: PublicServer;
+  readonly server: HttpServer;
   readonly port: number;
   readonly url: string;
   readonly clock: MovableClock;
@@ -88,7 +89,7 @@ export async function startHttp(
   const waiting = new Set<(entry: LogEntry) => void>();
   const clock = movableClock();
   const config = testConfig({ shutdownGraceSeconds: 0, ...options.config });
-  const server = createPublicServer({
+  const server = createHttpServer({
     config,
     routes: TEST_ROUTES,
     handlers: { ...HANDLERS, ...options.handlers },

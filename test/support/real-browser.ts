@@ -31,11 +31,11 @@ const MAKES: Readonly<Record<BrowserName, Make>> = { chromium, 'firefox-esr': fi
 export async function startBrowser(
   t: TestContext,
   name: BrowserName,
-  scheme: Scheme = 'light',
+  { scheme = 'light', bundle }: { scheme?: Scheme; bundle?: Uint8Array } = {},
 ): Promise<Browser | undefined> {
   if (!isInstalled(t, name) || !isInstalled(t, 'setpriv')) return undefined;
   const folder = mkdtempSync(join(tmpdir(), 'pasted-browser-'));
-  const setup = { profile: join(folder, 'profile'), downloads: join(folder, 'downloads'), scheme };
+  const setup = { profile: join(folder, 'profile'), downloads: join(folder, 'downloads'), scheme, bundle };
   mkdirSync(setup.profile);
   mkdirSync(setup.downloads);
   const strayed: string[] = [];

@@ -1,8 +1,11 @@
 // Every kind of page that the service shows to a browser, for tests that look at each and for scripts/screenshots.mjs.
 
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { binaryContent, type RunningApp } from './app.ts';
 import type { Tab } from './browser-driver.ts';
 import { MAGIC } from './sealed.ts';
+import { ROOT } from './source.ts';
 
 export interface ShownPage {
   readonly name: string;
@@ -33,6 +36,15 @@ ${'A line that is too long for most windows goes on and on. '.repeat(8)}
 \u001b[31mred\u001b[0m, \u202eoverride\u202c, \u0000, عربى, עברית
 ${Array.from({ length: 90 }, (_, index) => `line ${index + 10}`).join('\n')}
 `;
+
+/** Where the browser's tests keep a picture of each page as they saw it, for whoever changes the pages. */
+export const PICTURES = '.runtime/pages';
+
+export async function keepPicture(tab: Tab, name: string): Promise<void> {
+  const folder = join(ROOT, PICTURES);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, `${name}.png`), await tab.screenshot(2_000));
+}
 
 /** Of the document that it shows. */
 export function statusOf(tab: Tab): Promise<number> {
@@ -84,7 +96,7 @@ export async function preparePages(app: RunningApp): Promise<readonly ShownPage[
   const textHeading = { status: 200, heading: /^text paste$/i };
   const onceHeading = { status: 200, heading: /once/ };
   return [
-    { name: 'front', path: '/', status: 200, heading: /^pasted/, text: 'pastec' },
+    { name: 'front', path: '/', status: 200, heading: /^a paste service/i, text: 'pastec' },
     { name: 'text', path: `/${text}`, ...textHeading, text: UNICODE },
     { name: 'one-line', path: `/${await app.store(UNICODE)}`, ...textHeading, text: UNICODE },
     { name: 'large', path: `/${ofLarge}`, ...textHeading, text: 'first' },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { Antiflood, type AntifloodOptions } from '../../src/limits/windows.ts';
-import { freshToken } from '../support/antiflood.ts';
+import type { Antiflood } from '../../src/limits/windows.ts';
+import { antifloodOf, type AntifloodOptions, freshToken } from '../support/antiflood.ts';
 import { cpuMsOf } from '../support/cpu.ts';
 
 const WINDOW_MS = 60_000;
@@ -18,8 +18,8 @@ const DEFAULTS: AntifloodOptions = {
   maxEntries: 10_000,
 };
 
-function antifloodOf(options: Partial<AntifloodOptions> = {}): Antiflood {
-  return new Antiflood({ ...DEFAULTS, ...options });
+function floodOf(options: Partial<AntifloodOptions> = {}): Antiflood {
+  return antifloodOf({ ...DEFAULTS, ...options });
 }
 
 function recordMany(antiflood: Antiflood, count: number, nowMs: number): void {
@@ -32,26 +32,26 @@ test('difficultyBits: rises a step for each threshold that the count is above, u
     [122, 28], [1000, 28],
   ] as const;
   for (const [count, bits] of cases) {
-    const antiflood = antifloodOf();
+    const antiflood = floodOf();
     recordMany(antiflood, count, 0);
     assert.equal(antiflood.difficultyBits(0), bits, `${count} requests`);
   }
 });
 
 test('difficultyBits: requests that have left the window raise nothing', () => {
-  const antiflood = antifloodOf();
+  const antiflood = floodOf();
   recordMany(antiflood, 30, 0);
   antiflood.record(WINDOW_MS, freshToken());
   assert.equal(antiflood.difficultyBits(WINDOW_MS), 20);
 
-  const within = antifloodOf();
+  const within = floodOf();
   recordMany(within, 30, 0);
   within.record(WINDOW_MS - 1, freshToken());
   assert.equal(within.difficultyBits(WINDOW_MS - 1), 22);
 });
 
 test('difficultyBits: falls one step each decay interval after the window has emptied', () => {
-  const antiflood = antifloodOf();
+  const antiflood = floodOf();
   recordMany(antiflood, 121, 0);
   const moments = [
     [WINDOW_MS + DECAY_MS - 1, 28], [WINDOW_MS + DECAY_MS, 26], [WINDOW_MS + 2 * DECAY_MS - 1, 26],
@@ -63,14 +63,14 @@ test('difficultyBits: falls one step each decay interval after the window has em
 
 test('difficultyBits: the same whether it was asked for in between or not', () => {
   for (const [nowMs, bits] of [[WINDOW_MS + 2 * DECAY_MS, 24], [WINDOW_MS + 4 * DECAY_MS, 20]] as const) {
-    const antiflood = antifloodOf();
+    const antiflood = floodOf();
     recordMany(antiflood, 121, 0);
     assert.equal(antiflood.difficultyBits(nowMs), bits);
   }
 });
 
 test('difficultyBits: a request after the window has emptied does not hasten the fall', () => {
-  const antiflood = antifloodOf();
+  const antiflood = floodOf();
   recordMany(antiflood, 31, 0);
   antiflood.record(WINDOW_MS + 1, freshToken());
   assert.equal(antiflood.difficultyBits(WINDOW_MS + DECAY_MS - 1), 22);
@@ -78,7 +78,7 @@ test('difficultyBits: a request after the window has emptied does not hasten the
 });
 
 test('difficultyBits: a burst during the decay interval starts it anew', () => {
-  const antiflood = antifloodOf();
+  const antiflood = floodOf();
   recordMany(antiflood, 31, 0);
   const burstMs = WINDOW_MS + DECAY_MS - 1;
   recordMany(antiflood, 31, burstMs);
@@ -87,7 +87,7 @@ test('difficultyBits: a burst during the decay interval starts it anew', () => {
 });
 
 test('difficultyBits: stays at the level that the load keeps up, and falls from a peak to it', () => {
-  const antiflood = antifloodOf();
+  const antiflood = floodOf();
   recordMany(antiflood, 100, 0);
   assert.equal(antiflood.difficultyBits(0), 28 - 2);
   // One request a second from then on: 60 in any window, which is one step.
@@ -101,14 +101,14 @@ test('difficultyBits: stays at the level that the load keeps up, and falls from 
 });
 
 test('difficultyBits: a flood of any length takes no longer to forget than the steps to the maximum', () => {
-  const antiflood = antifloodOf();
+  const antiflood = floodOf();
   recordMany(antiflood, 9000, 0);
   assert.equal(antiflood.difficultyBits(WINDOW_MS + 4 * DECAY_MS - 1), 22);
   assert.equal(antiflood.difficultyBits(WINDOW_MS + 4 * DECAY_MS), 20);
 });
 
 test('difficultyBits: clipped to the maximum, also where no whole step reaches it', () => {
-  const antiflood = antifloodOf({ stepBits: 3 });
+  const antiflood = floodOf({ stepBits: 3 });
   recordMany(antiflood, 61, 0);
   assert.equal(antiflood.difficultyBits(0), 26);
   recordMany(antiflood, 30, 0);
@@ -118,25 +118,25 @@ test('difficultyBits: clipped to the maximum, also where no whole step reaches i
 test('difficultyBits: stays at the base when switched off, or when nothing could be above it', () => {
   const off = [{ thresholdCount: 0 }, { stepBits: 0 }, { maxBits: 20 }, { maxBits: 19 }, { maxBits: 0 }];
   for (const options of off) {
-    const antiflood = antifloodOf(options);
+    const antiflood = floodOf(options);
     recordMany(antiflood, 1000, 0);
     assert.equal(antiflood.difficultyBits(0), 20, JSON.stringify(options));
   }
-  const noWork = antifloodOf({ baseBits: 0 });
+  const noWork = floodOf({ baseBits: 0 });
   recordMany(noWork, 1000, 0);
   assert.equal(noWork.difficultyBits(0), 0);
 });
 
 test('record: remembers no more requests than it may, so the level goes no higher than these raise it', () => {
   for (const [maxEntries, bits] of [[30, 20], [31, 22], [60, 22], [61, 24]] as const) {
-    const antiflood = antifloodOf({ maxEntries });
+    const antiflood = floodOf({ maxEntries });
     recordMany(antiflood, 1000, 0);
     assert.equal(antiflood.difficultyBits(0), bits, String(maxEntries));
   }
 });
 
 test('record: a token counts once, also in a later window', () => {
-  const antiflood = antifloodOf();
+  const antiflood = floodOf();
   const tokens = Array.from({ length: 30 }, freshToken);
   for (let nowMs = 0; nowMs <= 5 * WINDOW_MS; nowMs += WINDOW_MS / 2) {
     for (const token of tokens) for (let times = 0; times < 5; times += 1) antiflood.record(nowMs, token);
@@ -149,7 +149,7 @@ test('record: a token counts once, also in a later window', () => {
 });
 
 test('record: a token that others have pushed out of memory does not count again, and new ones do', () => {
-  const antiflood = antifloodOf({ maxEntries: 40 });
+  const antiflood = floodOf({ maxEntries: 40 });
   const hoarded = Array.from({ length: 100 }, freshToken);
   // In any order: what was forgotten is told by when it expires.
   for (const token of hoarded.toReversed()) antiflood.record(0, token);
@@ -163,7 +163,7 @@ test('record: a token that others have pushed out of memory does not count again
 });
 
 test('record: a million requests cost little each', () => {
-  const antiflood = antifloodOf();
+  const antiflood = floodOf();
   const cpuMs = cpuMsOf(() => {
     for (let count = 0; count < 1_000_000; count += 1) {
       antiflood.record(count / 50, freshToken());

@@ -12,7 +12,7 @@ import { testConfig } from '../support/test-config.ts';
 const AUTHORITY = { certificate: Uint8Array.of(1) } as StoredAuthority;
 const LOOKS_EACH_MS = 1000;
 
-/** Watched over a storage that answers as told, one look after the other. */
+/** Watched over a storage that answers as told, one look after the other. A certificate of no bytes is damaged. */
 function watching(t: TestContext, answers: readonly (() => Promise<StoredAuthority | undefined>)[], withTls = true) {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const trusted: Uint8Array[] = [];
@@ -22,10 +22,14 @@ function watching(t: TestContext, answers: readonly (() => Promise<StoredAuthori
     looks += 1;
     return answer();
   };
+  const trust = (certificate: Uint8Array): void => {
+    if (certificate.length === 0) throw new Error('bad base64 decode');
+    trusted.push(certificate);
+  };
   const authority = new LazyAuthority({
-    config: testConfig(),
+    config: testConfig({ pkiCaPassword: '' }),
     store: { authority: { find } },
-    tls: withTls ? { trust: (certificate: Uint8Array) => void trusted.push(certificate) } : undefined,
+    tls: withTls ? { trust } : undefined,
   } as unknown as AuthorityParts);
   const second = async (): Promise<void> => {
     t.mock.timers.tick(LOOKS_EACH_MS);
@@ -34,14 +38,14 @@ function watching(t: TestContext, answers: readonly (() => Promise<StoredAuthori
   return { authority, trusted, second, looks: () => looks };
 }
 
-test('watch: looks once a second until there is one, through failures, and not afterwards', async (t) => {
+test('begin: looks once a second until there is one, through failures, and not afterwards', async (t) => {
   const { authority, trusted, second, looks } = watching(t, [
     async () => undefined,
     () => Promise.reject(new Error('disk I/O error')),
     async () => undefined,
     async () => AUTHORITY,
   ]);
-  await authority.watch();
+  await authority.begin();
   assert.equal(looks(), 1);
   for (let seconds = 1; seconds <= 3; seconds += 1) {
     t.mock.timers.tick(LOOKS_EACH_MS - 1);
@@ -55,18 +59,40 @@ test('watch: looks once a second until there is one, through failures, and not a
   await second();
 });
 
-test('watch: where there is one it looks once; closed, it looks no more; without TLS it never looks', async (t) => {
+test('begin: where there is one it looks once; closed, it looks no more; without TLS it never looks', async (t) => {
   const there = watching(t, [async () => AUTHORITY]);
-  await there.authority.watch();
+  await there.authority.begin();
   assert.deepEqual(there.trusted, [AUTHORITY.certificate]);
   await there.second();
   t.mock.timers.reset();
   const missing = watching(t, [async () => undefined]);
-  await missing.authority.watch();
+  await missing.authority.begin();
   await missing.authority.close();
   await missing.second();
   t.mock.timers.reset();
-  await watching(t, [], false).authority.watch();
+  await watching(t, [], false).authority.begin();
+});
+
+test('begin: with a password it loads the code, so that a load that fails is no crash of a service in use', async () => {
+  const parts = {
+    config: testConfig({ pkiCaPassword: 'sesame' }),
+    get clock() {
+      throw Object.assign(new Error('too many open files'), { code: 'EMFILE' });
+    },
+  } as unknown as AuthorityParts;
+  const authority = new LazyAuthority(parts);
+  await assert.rejects(authority.begin(), /too many open files/);
+  await authority.checkKey();
+});
+
+test('begin: a certificate that cannot be trusted ends neither the start nor the process', async (t) => {
+  const damaged = async () => ({ certificate: new Uint8Array() }) as StoredAuthority;
+  const { authority, trusted, second } = watching(t, [damaged, damaged, async () => AUTHORITY]);
+  await authority.begin();
+  await second();
+  assert.deepEqual(trusted, []);
+  await second();
+  assert.deepEqual(trusted, [AUTHORITY.certificate]);
 });
 
 test('a load that fails is tried again by the next request, and does not keep anything from closing', async () => {
@@ -81,8 +107,9 @@ test('a load that fails is tried again by the next request, and does not keep an
   } as unknown as AuthorityParts;
   const authority = new LazyAuthority(parts);
   const ask = async () => authority.handlers.describePki({} as Request);
-  await assert.rejects(ask, /too many open files/);
+  const failed = assert.rejects(ask, /too many open files/);
   await authority.close();
+  await failed;
   assert.equal((await ask()).status, 200);
   await authority.close();
 });

@@ -2,6 +2,7 @@
 // becomes of the key's password and of failures. The rest is test/api/pki.test.ts, authority-key.test.ts and
 // registration.test.ts.
 
+import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Authorities } from '../../src/authority/authority.ts';
@@ -60,6 +61,16 @@ function authoritiesOver(
 function closedQueue(reason: Error): WorkQueue {
   return { enter: () => Promise.reject(reason) } satisfies Pick<WorkQueue, 'enter'> as unknown as WorkQueue;
 }
+
+test('replacePassword: while the authority is made it waits for that, whose key has the password of before', async () => {
+  const place: Place = {};
+  const replaced: Promise<boolean>[] = [];
+  const { authorities } = authoritiesOver(place, async () => void replaced.push(authorities.replacePassword('another')));
+  await authorities.create('The first', NOBODY);
+  assert.deepEqual(await Promise.all(replaced), [false]);
+  assert.equal((await authorities.signing()).commonName, 'The first');
+  assert.deepEqual(await authoritiesOver(place).authorities.replacePassword(PASSWORD), true);
+});
 
 test('ensured: an authority that another process made meanwhile is as good', async () => {
   const place: Place = {};
@@ -136,9 +147,26 @@ test('ensured: where the queue is full, that is what is said', async (t) => {
 test('signing: a failure that says nothing of the key stays what it is, and the next call tries again', async () => {
   const place: Place = {};
   await authoritiesOver(place).authorities.create('CA', NOBODY);
-  const odd = authoritiesOver(place, undefined, { queue: closedQueue(new Error('odd')) });
+  let left = 2;
+  const places = new WorkQueue({ ...ONE_AT_A_TIME, clock: movableClock() });
+  const enter: WorkQueue['enter'] = async (client) => {
+    if (left-- > 0) throw new Error('odd');
+    return places.enter(client);
+  };
+  const odd = authoritiesOver(place, undefined, { queue: { enter } as unknown as WorkQueue });
   for (let times = 0; times < 2; times += 1) await assert.rejects(odd.authorities.signing(), { message: 'odd' });
+  assert.equal((await odd.authorities.signing()).certificate, place.kept?.certificate);
   assert.deepEqual(odd.logged, []);
+});
+
+test('signing: a password that does not open the key is tried once', async () => {
+  const place: Place = {};
+  await authoritiesOver(place).authorities.create('CA', NOBODY);
+  const wrong = authoritiesOver(place, undefined, { password: 'wrong' });
+  for (let times = 0; times < 3; times += 1) {
+    await assert.rejects(wrong.authorities.signing(), { refusal: 'issuanceFailed' });
+  }
+  assert.deepEqual(wrong.logged.map(({ event }) => event), ['CA key not usable']);
 });
 
 test('signing: the key is unlocked once, also for those that ask at once', async () => {

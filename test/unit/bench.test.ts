@@ -18,6 +18,11 @@ interface Bar {
   readonly timesFloor?: number;
 }
 
+interface Figure {
+  readonly figure: number;
+  readonly cpuMs: number;
+}
+
 interface Statistics {
   readonly seededRandom: (seed: number) => Random;
   readonly permutation: (count: number, random: Random) => Uint32Array;
@@ -28,9 +33,9 @@ interface Statistics {
   readonly alternate: <One, Other>(
     rounds: number, floor: () => Promise<One>, pasted: () => Promise<Other>,
   ) => Promise<{ floor: One; pasted: Other }[]>;
-  readonly compare: (
-    rounds: readonly { floor: number; pasted: number }[], figureOf: (figure: number) => number,
-  ) => { floor: number; pasted: number; ratio: number; ratios: number[] };
+  readonly outcomeOf: (
+    rounds: readonly { floor: Figure; pasted: Figure }[], figureOf: (figure: Figure) => number,
+  ) => { floor: number; pasted: number; ratio: number; ratios: number[]; cpuMs: { floor: number; pasted: number } };
   readonly isMet: (bar: Bar, figures: { floor: number; pasted: number; ratio: number }) => boolean;
   readonly barText: (bar: Bar, unit: string) => string;
 }
@@ -43,7 +48,7 @@ interface Requests {
 }
 
 const scripts: string = join(ROOT, 'scripts', 'bench');
-const { seededRandom, permutation, zipf, uniform, eachOnce, median, alternate, compare, isMet, barText } =
+const { seededRandom, permutation, zipf, uniform, eachOnce, median, alternate, outcomeOf, isMet, barText } =
   await import(join(scripts, 'statistics.mjs')) as Statistics;
 const { ID, OWNER, STAMP, senders } = await import(join(scripts, 'requests.mjs')) as Requests;
 
@@ -112,18 +117,19 @@ test('median: the middle one, or between the two in the middle, whatever the ord
   assert.ok(Number.isNaN(median([])));
 });
 
-test('alternate and compare: floor and pasted in turn; the ratio is of each round by itself', async () => {
+test('alternate and outcomeOf: floor and pasted in turn; the ratio is of each round by itself', async () => {
   const order: string[] = [];
   const floors = [100, 200, 400];
   const pasteds = [50, 150, 100];
   const rounds = await alternate(
     3,
-    async () => order.push('floor') && floors[(order.length - 1) / 2]!,
-    async () => order.push('pasted') && pasteds[order.length / 2 - 1]!,
+    async () => ({ figure: order.push('floor') && floors[(order.length - 1) / 2]!, cpuMs: order.length }),
+    async () => ({ figure: order.push('pasted') && pasteds[order.length / 2 - 1]!, cpuMs: order.length }),
   );
   assert.deepEqual(order, ['floor', 'pasted', 'floor', 'pasted', 'floor', 'pasted']);
-  const compared = compare(rounds, (figure) => figure);
-  assert.deepEqual(compared, { floor: 200, pasted: 100, ratio: 0.5, ratios: [0.5, 0.75, 0.25] });
+  const { floor, pasted, ratio, ratios, cpuMs } = outcomeOf(rounds, ({ figure }) => figure);
+  assert.deepEqual({ floor, pasted, ratio, ratios }, { floor: 200, pasted: 100, ratio: 0.5, ratios: [0.5, 0.75, 0.25] });
+  assert.deepEqual(cpuMs, { floor: 3, pasted: 4 });
 });
 
 test('isMet: at the bar and on either side of it; never by a figure that could not be had', () => {

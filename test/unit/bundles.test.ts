@@ -79,14 +79,31 @@ test('BundleThread: what cannot cross to it fails alone', async (t) => {
   assertBundle(await thread.make(bundle));
 });
 
-test('Bundles: threads of bundles with a password leave nothing behind at the signal', async () => {
+test('BundleThread: closed after each bundle, as for those with a password, it leaves nothing more at the signal', async () => {
   const closing = new AbortController();
+  const thread = new BundleThread(closing.signal);
   for (let round = 0; round < 3; round += 1) {
-    const thread = new BundleThread(closing.signal);
     assertBundle(await thread.make(bundle));
     await thread.close();
   }
-  assert.equal(getEventListeners(closing.signal, 'abort').length, 0);
+  assert.equal(getEventListeners(closing.signal, 'abort').length, 1);
+});
+
+test('Bundles: the thread of one with a password ends with it, made or not; that of the others stays', async (t) => {
+  t.mock.method(BundleThread.prototype, 'make', async ({ profile }: BundleRequest) => {
+    if (profile === 'compat') throw new Error('not made');
+    return new Uint8Array(1);
+  });
+  const closed = t.mock.method(BundleThread.prototype, 'close');
+  const bundles = new Bundles(movableClock());
+  t.after(() => bundles.close());
+  const slow = { ...bundle, password: 'secret' };
+  await bundles.make(slow, '192.0.2.1');
+  assert.equal(closed.mock.callCount(), 1);
+  await assert.rejects(bundles.make({ ...slow, profile: 'compat' }, '192.0.2.1'), { message: 'not made' });
+  assert.equal(closed.mock.callCount(), 2);
+  await bundles.make(bundle, '192.0.2.1');
+  assert.equal(closed.mock.callCount(), 2);
 });
 
 test('BundleThread: the asking thread goes on meanwhile', async (t) => {
@@ -153,7 +170,7 @@ test('Bundles: of those with a password one is made and four wait; the next, and
   assert.deepEqual(outcomes, []);
   // One without a password is made meanwhile.
   assert.ok((await bundles.make(bundle, '192.0.2.1')).length > 1000);
-  await bundles.close();
+  bundles.close();
   await Promise.all(making);
   assert.deepEqual(outcomes.sort(), ['0 AbortError', '1 AbortError', '2 AbortError', '3 AbortError', '4 AbortError']);
 });

@@ -78,7 +78,7 @@ function certificatesOver(answers: {
   const parts = {
     config: testConfig(),
     store: { certificates },
-    challenges: { notSpent: (reason: 'powAlreadyUsed' | 'powExpired', hint: string) => new Refusal(reason, { hint }) },
+    challenges: { refusal: (reason: 'powAlreadyUsed' | 'powExpired', hint: string) => new Refusal(reason, { hint }) },
     audit: createAudit({ clock, log }),
     clock,
     random: randomBytes,

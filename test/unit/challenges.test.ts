@@ -142,11 +142,11 @@ test('require: what was signed is what must be satisfied, whatever is asked for 
   await challenges.require('paste', { token: hard.token, solution: solve(hard.nonce, 8) });
 });
 
-test('notSpent: the same words as when it is found out before', () => {
+test('refusal: the same words as when it is found out before', () => {
   const { challenges, counted } = challengesOf({ paste: 1, register: 1 });
   for (const purpose of ['paste', 'register'] as const) {
     for (const name of ['powAlreadyUsed', 'powExpired'] as const) {
-      const refusal = challenges.notSpent(name, purpose);
+      const refusal = challenges.refusal(name, purpose);
       assert.equal(refusal.refusal, name);
       assert.match(String(refusal.fields['hint']), HINTS[purpose]);
       assert.equal(counted.pop(), `proofOfWork ${name}`);

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { VERSION } from '../../src/config/settings.ts';
 import { parseArguments, runCommandLine } from '../../src/operator/arguments.ts';
 import { type Command, COMMANDS } from '../../src/operator/commands.ts';
-import { UsageError } from '../../src/operator/terminal.ts';
+import { UsageError } from '../../src/operator/failures.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 

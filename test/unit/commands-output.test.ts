@@ -1,10 +1,10 @@
-// operator/terminal.ts: readers that go away or do not keep up.
+// ops/log.ts: readers that go away or do not keep up.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
-import { outputTo } from '../../src/operator/terminal.ts';
+import { outputTo } from '../../src/ops/log.ts';
 
 /** A stream whose reader takes one piece whenever the test says so. */
 function slowStream() {

@@ -1,5 +1,6 @@
 // `pasted pki`: what it lists, revokes and writes. Beside a running server: api/commands-pki.test.ts.
 
+import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';

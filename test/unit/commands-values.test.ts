@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { wholeNumber } from '../../src/operator/arguments.ts';
 import { readMoment } from '../../src/operator/database.ts';
-import { showBytes, showShare, UsageError } from '../../src/operator/terminal.ts';
+import { UsageError } from '../../src/operator/failures.ts';
+import { showBytes, showShare } from '../../src/operator/terminal.ts';
 
 /** 2026-01-31T12:00:00Z. */
 const NOW = 1_769_860_800;

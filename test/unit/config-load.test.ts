@@ -1,9 +1,13 @@
 // config/load.ts: from an environment and files to a configuration, or to all of its problems.
 
 import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { ConfigError, type Environment, loadConfig, type ReadFile } from '../../src/config/load.ts';
+import { ConfigError, type Environment, loadConfig, type ReadFile, readSmallFile } from '../../src/config/load.ts';
 import { type Setting, SETTING_KEYS, SETTINGS } from '../../src/config/settings.ts';
+import { temporaryFolder } from '../support/programs.ts';
 
 /** A file system of these files; all others do not exist, and those that are null may not be read. */
 function files(contents: Readonly<Record<string, string | null>> = {}): ReadFile {
@@ -51,6 +55,7 @@ test('loadConfig: every setting can be given by its variable', () => {
     [SETTINGS.environment, 'word'],
     [SETTINGS.listenOn, 'unix:/x'],
     [SETTINGS.listenMode, '600'],
+    [SETTINGS.createBy, 'trusted'],
   ]);
   for (const key of SETTING_KEYS) {
     const setting: Setting = SETTINGS[key];
@@ -275,4 +280,39 @@ test('loadConfig: only secrets have a file', () => {
   const { warnings } = loadConfig({ SERVICE_PORT_FILE: '/run/port' }, files());
   assert.equal(warnings.length, 1);
   assert.match(warnings[0]!, /^"SERVICE_PORT_FILE" is not a setting/);
+});
+
+test('readSmallFile: a file of up to 1 MiB; of a larger one or an endless device the problem names setting and limit', (t) => {
+  const path = join(temporaryFolder(t), 'file');
+  const secret = 'é'.repeat(512 * 1024);
+  writeFileSync(path, secret);
+  assert.equal(readSmallFile(path), secret);
+  writeFileSync(path, `${secret}x`);
+  for (const large of [path, '/dev/zero']) {
+    assert.deepEqual(problemsOf({ SERVICE_POW_SECRET_FILE: large }, readSmallFile), [
+      'SERVICE_POW_SECRET_FILE: expected the path of a file that can be read (larger than 1 MiB)',
+    ]);
+  }
+  const credential = { CREDENTIALS_DIRECTORY: join(path, '..') };
+  writeFileSync(join(path, '..', 'SERVICE_POW_SECRET'), `${secret}x`);
+  assert.deepEqual(problemsOf(credential, readSmallFile), [
+    'credential SERVICE_POW_SECRET: expected a file that can be read (larger than 1 MiB)',
+  ]);
+});
+
+test('readSmallFile: a folder is refused; a pipe is read while somebody writes to it, and holds nobody up otherwise', (t) => {
+  const folder = temporaryFolder(t);
+  const pipe = join(folder, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  const problemWith = (path: string): string => problemsOf({ SERVICE_PROXY_SECRET_FILE: path }, readSmallFile).join();
+  const problem = 'SERVICE_PROXY_SECRET_FILE: expected the path of a file that';
+  assert.equal(problemWith(folder), `${problem} can be read (EISDIR)`);
+  assert.equal(problemWith(join(folder, 'none')), `${problem} can be read (ENOENT)`);
+  assert.equal(problemWith(pipe), `${problem} is not empty`);
+  // It writes half a second after it has opened the pipe.
+  const writer = spawn('sh', ['-c', 'exec > "$0"; sleep 0.5; echo hush', pipe]);
+  t.after(() => writer.kill());
+  let text = '';
+  while (text === '') text = readSmallFile(pipe);
+  assert.equal(text, 'hush\n');
 });

@@ -1,4 +1,4 @@
-// crypto/tls.ts: whether the authority signed a certificate, whatever others call themselves.
+// crypto/presented.ts: whether the authority signed a certificate, whatever others call themselves.
 
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';

@@ -63,6 +63,15 @@ test('pipe: after each 256 KiB it asks for a turn, and takes no more before it h
   assert.equal(asked.length, 0);
 });
 
+test('pipe: at most once, whether the first has ended or not', async () => {
+  const { body, reader } = chunkedBody();
+  const first = reader.pipe(() => {});
+  await assert.rejects(reader.pipe(() => {}), { message: 'a request body is piped at most once' });
+  body.end();
+  await first;
+  await assert.rejects(reader.pipe(() => {}), { message: 'a request body is piped at most once' });
+});
+
 test('pipe: small pieces come joined, in order, whether they arrive before it or after', async () => {
   for (const isEarly of [true, false]) {
     const { body, reader } = chunkedBody();
@@ -130,7 +139,7 @@ test('check: 16 bytes of framing a piece are free, and 64 KiB for what is still 
   const most = 200_000 + 65_536 + 100 * 16 + (4096 + 12_500 - 100) * 16;
   body.socket.bytesRead = most;
   reader.check();
-  assert.equal(reader.isUnfinished, true, 'it has not ended');
+  assert.equal(await Promise.race([reading, nextTurn()]), undefined, 'it goes on');
   body.push(Buffer.alloc(2000));
   body.socket.bytesRead = most + 2000 + 16 + (125 - 1) * 16 + 1;
   reader.check();

@@ -166,16 +166,16 @@ test('originOf: over TLS a proxy that shows the secret speaks for its clients, a
   assert.equal(originOf(PROXY, secret, config, tls).fingerprint, null);
 });
 
-test('replaceProxySecret: counts from then on; without one, headers count as if there had never been one', () => {
+test('replaceProxySecret: counts from then on; without one, headers count as if there had never been one', async () => {
   const settings = testConfig({ proxySecret: SECRET });
   const forwarding = new Forwarding(settings, randomBytes);
   const peer: Peer = { address: STRANGER, isTrusted: false, tls: undefined };
   const presents = (secret: string): boolean =>
     forwarding.originOf(new HeaderLines(['X-Proxy-Secret', secret]), peer).isForwarded;
   assert.deepEqual([presents(SECRET), presents('another')], [true, false]);
-  forwarding.replaceProxySecret('another');
+  await forwarding.replaceProxySecret('another');
   assert.deepEqual([presents(SECRET), presents('another')], [false, true]);
-  forwarding.replaceProxySecret('');
+  await forwarding.replaceProxySecret('');
   assert.deepEqual([presents(''), presents('another')], [false, false]);
   const { fingerprint } = forwarding.originOf(new HeaderLines(['X-SSL-Client-SHA1', FINGERPRINT]), peer);
   assert.equal(fingerprint, FINGERPRINT);

@@ -2,7 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { randomBytes } from '../../src/crypto/digest.ts';
 import { Pace } from '../../src/http/engine/body.ts';
+import { HttpServer, type HttpServerOptions } from '../../src/http/engine/server.ts';
+import { movableClock } from '../support/clock.ts';
+import { testConfig } from '../support/test-config.ts';
 
 const START = { minBytesPerSecond: 1000, nowMs: 5000, movedBytes: 70 };
 
@@ -56,4 +60,10 @@ test('Pace: a minimum of 0 allows anything', () => {
   const pace = new Pace({ ...START, minBytesPerSecond: 0 });
   assert.equal(pace.isTooSlow(START.nowMs + 1e12, START.movedBytes), false);
   assert.equal(pace.isTooSlow(START.nowMs + 2e12, START.movedBytes + 1), false);
+});
+
+test('HttpServer: none of node\'s own time-outs is for a whole body, or for a socket that is in use', () => {
+  const options = { config: testConfig(), clock: movableClock(), random: randomBytes };
+  const { node } = new HttpServer(options as unknown as HttpServerOptions);
+  assert.deepEqual([node.requestTimeout, node.timeout], [0, 0]);
 });

@@ -8,8 +8,10 @@ import { test } from 'node:test';
 import { ConfigError } from '../../src/config/load.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { DAY_SECONDS } from '../../src/core/time.ts';
+import { certificatePem } from '../../src/crypto/presented.ts';
 import { readServerCertificate, Tls } from '../../src/http/tls.ts';
-import { failureOf } from '../../src/operator/terminal.ts';
+import { failureOf } from '../../src/operator/failures.ts';
+import { makeTestAuthority } from '../support/authority.ts';
 import { movableClock } from '../support/clock.ts';
 import { openssl } from '../support/pki.ts';
 import { isInstalled, temporaryFolder } from '../support/programs.ts';
@@ -79,6 +81,8 @@ test('readServerCertificate: a file that cannot be read', async (t) => {
   const keyMissing = writePair(t, pair);
   assert.equal(problemOf({ ...keyMissing, tlsKeyPath: temporaryFolder(t) }),
     'SERVICE_TLS_KEY: expected the path of a file that can be read (EISDIR)');
+  assert.equal(problemOf({ ...keyMissing, tlsCertPath: '/dev/zero' }),
+    'SERVICE_TLS_CERT: expected the path of a file that can be read (larger than 1 MiB)');
 });
 
 test('readServerCertificate: a key too short for TLS', (t) => {
@@ -112,4 +116,14 @@ test('Tls: warns of a certificate that expires within 14 days, at start and when
   writeFileSync(files.tlsKeyPath, renewed.key);
   assert.equal(tls.rereadCertificate(), true);
   assert.equal(logged.length, 3);
+});
+
+test('Tls: the first authority stays, and the context is made anew for it alone', async (t) => {
+  const files = writePair(t, await serverPair());
+  const tls = new Tls(testConfig(files), { clock: movableClock(), log: () => {} });
+  const renewed = t.mock.method(tls.createServer({}, 1000), 'setSecureContext');
+  const [first, second] = await Promise.all([makeTestAuthority(), makeTestAuthority()]);
+  for (const { certificate } of [first, first, second]) tls.trust(certificate);
+  const trusted = renewed.mock.calls.map(({ arguments: [context] }) => context.ca);
+  assert.deepEqual(trusted, [[certificatePem(first.certificate)]]);
 });

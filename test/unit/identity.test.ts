@@ -114,6 +114,14 @@ test('callerOf: 60 failures a minute and client are noted, those without an addr
   assert.equal(await fail(1, null), 1);
 });
 
+test('callerOf: an IPv6 network of 64 bits is one client, whose failures are noted 60 times a minute', async () => {
+  const { callerOf, logged } = identityOver({ ...CERTIFICATE, revokedAt: 1 });
+  for (let host = 1; host <= 61; host += 1) await callerOf(FINGERPRINT, `2001:db8::${host}`);
+  assert.equal(logged.length, 60);
+  await callerOf(FINGERPRINT, '2001:db8:0:1::1');
+  assert.equal(logged.length, 61);
+});
+
 test('callerOf: the failures of a thousand clients are counted, then the one longest silent is forgotten', async () => {
   const { callerOf, logged } = identityOver({ ...CERTIFICATE, revokedAt: 1 });
   const noted = async (from: string): Promise<number> => {

@@ -303,3 +303,36 @@ test('receive: an upload that breaks off gives every buffer back, at whatever mo
   }
   assert.equal(mostInFlight, 5);
 });
+
+test('receive: what a source adds after it has broken off begins nothing, however little came before', async () => {
+  for (const isJson of [false, true]) {
+    for (const before of [0, 1, INLINE_BYTES, INLINE_BYTES + 1, CHUNK_BYTES]) {
+      const store = slowStore();
+      const late = Promise.withResolvers<Parameters<Offer['source']>[0]>();
+      const source: Offer['source'] = async (sink) => {
+        late.resolve(sink);
+        if (isJson) await sink(Buffer.from('{"content":"'));
+        await sink(Buffer.alloc(before, 'x'));
+        throw new Error('broken off');
+      };
+      const storing = async (): Promise<void> => {
+        await using intake = new Intake(partsOver(store.contents, 10 * CHUNK_BYTES), offerOf(source, isJson));
+        await intake.receive();
+      };
+      const ending = assert.rejects(storing(), /broken off/);
+      const sink = await late.promise;
+      const passTurns = async (): Promise<void> => {
+        for (let turn = 0; turn < 10; turn += 1) {
+          await new Promise((resolve) => setImmediate(resolve));
+          store.waiting.shift()?.();
+        }
+      };
+      await passTurns();
+      await ending;
+      const { taken, discarded } = store.held;
+      await Promise.all([sink(Buffer.alloc(INLINE_BYTES, 'y')), sink(Buffer.alloc(2 * CHUNK_BYTES, 'z')), passTurns()]);
+      assert.deepEqual([store.held.taken, store.held.discarded], [taken, discarded], `${before} bytes, JSON ${isJson}`);
+      assert.equal(taken, 0);
+    }
+  }
+});

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ConfigError } from '../../src/config/load.ts';
-import { isExposed, metricsPlace, placeName, publicPlace } from '../../src/http/listening.ts';
+import { isExposed, metricsPlace, placeName, publicPlace } from '../../src/http/engine/listening.ts';
 import { testConfig } from '../support/test-config.ts';
 
 test('publicPlace: a socket from systemd, then SERVICE_LISTEN, then host and port', () => {

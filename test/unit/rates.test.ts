@@ -7,6 +7,7 @@ import type { Config } from '../../src/config/settings.ts';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import type { Count } from '../../src/core/events.ts';
 import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
+import { SlidingWindow } from '../../src/limits/windows.ts';
 import { Rates } from '../../src/pastes/admission.ts';
 import { movableClock } from '../support/clock.ts';
 import { testConfig } from '../support/test-config.ts';
@@ -139,4 +140,14 @@ test('sweep: forgets nothing that still counts', () => {
   clock.advance(1);
   sweep();
   assert.deepEqual([allowed(create), allowed(lookUp)], [2, 3]);
+});
+
+test('sweep: of creations and of lookups, so that the memory for clients who have gone is given back', (t) => {
+  const { create, lookUp, clock, sweep } = ratesOf();
+  create();
+  lookUp();
+  clock.advance(60_000);
+  const swept = t.mock.method(SlidingWindow.prototype, 'sweep');
+  sweep();
+  assert.deepEqual(swept.mock.calls.map(({ result }) => result), [1, 1], 'clients forgotten');
 });

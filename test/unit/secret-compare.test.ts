@@ -1,9 +1,11 @@
 // Comparing a presented secret with the expected one.
 
 import assert from 'node:assert/strict';
+import crypto from 'node:crypto';
+import { syncBuiltinESMExports } from 'node:module';
 import { test } from 'node:test';
-import { randomBytes } from '../../src/crypto/digest.ts';
-import { secretMatcher } from '../../src/crypto/passwords.ts';
+import { challengeToken, isSigned, parseToken, randomBytes } from '../../src/crypto/digest.ts';
+import { decoyHash, secretMatcher, verifyPassword } from '../../src/crypto/passwords.ts';
 
 test('secretMatcher: equal bytes and nothing else, of any length', () => {
   const secret = Buffer.from('correct horse battery staple');
@@ -29,4 +31,28 @@ test('secretMatcher: takes its key from the randomness handed in', () => {
     return new Uint8Array(size);
   });
   assert.deepEqual(asked, [32]);
+});
+
+test('secrets, signatures and passwords: compared by timingSafeEqual, whether they are right or not', async (t) => {
+  const { timingSafeEqual } = crypto;
+  const compared = t.mock.method(crypto, 'timingSafeEqual', timingSafeEqual);
+  syncBuiltinESMExports();
+  t.after(() => {
+    compared.mock.restore();
+    syncBuiltinESMExports();
+  });
+  const key = Buffer.alloc(32, 1);
+  const token = parseToken(challengeToken(key, 'paste', { nonce: '0'.repeat(32), expiresAt: 1, difficultyBits: 1 }))!;
+  const matches = secretMatcher(key, randomBytes);
+  const stored = decoyHash(randomBytes);
+  const comparisons = {
+    secret: () => [matches(key), matches(Buffer.from('another'))],
+    signature: () => [isSigned(key, 'paste', token), isSigned(key, 'register', token)],
+    password: async () => [await verifyPassword('secret', stored)],
+  };
+  for (const [what, compare] of Object.entries(comparisons)) {
+    const before = compared.mock.callCount();
+    const results = await compare();
+    assert.deepEqual(compared.mock.calls.slice(before).map(({ result }) => result), results, what);
+  }
 });

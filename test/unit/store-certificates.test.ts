@@ -6,9 +6,12 @@ import { randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { certificateCommands, certificateLookups } from '../../src/store/certificates.ts';
-import type { Store } from '../../src/store/open.ts';
-import type { AuditEvent, CertificatePlace, Issuance, IssueOutcome, NewCertificate } from '../../src/store/store.ts';
+import { createCertificateStore, type Store } from '../../src/store/open.ts';
+import type {
+  AuditEvent, Certificate, CertificatePlace, Issuance, IssueOutcome, NewCertificate,
+} from '../../src/store/store.ts';
 import { openReading } from '../../src/store/database.ts';
+import type { Writer } from '../../src/store/writer.ts';
 import {
   deleteCertificate, insertCertificate, newFingerprint, setAdmin, setRevoked,
 } from '../support/certificates.ts';
@@ -267,6 +270,16 @@ test('removeExpired: a revoked one stays until a list has named it that began af
   assert.deepEqual(await leftAfter(4, 151), ['admin']);
 });
 
+test('keepCrl: a list of the same or a larger number stays', async (t) => {
+  const { authority } = (await openTestStore(t)).store;
+  const keep = (number: number, byte: number): Promise<boolean> => (
+    authority.keepCrl({ number, der: Uint8Array.of(byte), thisUpdate: 100, revokedCount: 0 })
+  );
+  assert.deepEqual([await keep(5, 1), await keep(5, 2), await keep(4, 3)], [true, false, false]);
+  assert.deepEqual((await authority.findCrl())?.der, Uint8Array.of(1));
+  assert.deepEqual([await keep(6, 4), (await authority.findCrl())?.number], [true, 6]);
+});
+
 function setOwner(path: string, from: string, to: string): void {
   const db = new DatabaseSync(path, { timeout: 5000 });
   db.prepare('UPDATE pastes SET owner = ? WHERE owner = ?').run(to, from);
@@ -328,4 +341,18 @@ test('findByFingerprint: one indexed read, and none of the table while nothing i
   const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all().map(({ detail }) => String(detail));
   assert.equal(plan.length, 1);
   assert.match(plan[0] ?? '', /^SEARCH certificates USING INDEX \w+ \(fingerprint=\?\)$/);
+});
+
+test('listRevoked: others have a turn of the event loop after each page of 200', async () => {
+  const pages = [200, 200, 0].map((length) => Array.from({ length }, () => ({}) as Certificate));
+  const reader = { listRevokedCertificates: () => pages.shift() } as unknown as Parameters<typeof createCertificateStore>[0];
+  const store = createCertificateStore(reader, {} as Writer);
+  const seen: string[] = [];
+  let listed = 0;
+  setImmediate(() => seen.push(`a turn after ${listed}`));
+  for await (const _ of store.listRevoked()) {
+    listed += 1;
+    if (listed === 400) setImmediate(() => seen.push('another at the end'));
+  }
+  assert.deepEqual(seen, ['a turn after 200', 'another at the end']);
 });

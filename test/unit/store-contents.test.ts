@@ -8,7 +8,7 @@ import type { Store } from '../../src/store/open.ts';
 import { CHUNK_BYTES, INLINE_BYTES, StoreError } from '../../src/store/store.ts';
 import {
   CREATED_AT, EXPIRES_AT, gather, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, readContent,
-  storePaste, strayChunks, uploadContent,
+  selectValue, storePaste, strayChunks, uploadContent,
 } from '../support/store.ts';
 
 function hold(store: Store, contentId: string | null): ContentReader {
@@ -152,6 +152,27 @@ test('removeExpired: content that is being read stays until it is closed', async
   assert.equal(strayChunks(path), 0);
 });
 
+test('content that was read before goes at once with its paste: removed, replaced, expired', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const owner = 'a'.repeat(40);
+  const { mimeType, size, sha256, content } = inlinePaste(patternedBytes(10));
+  const replacement = { content: { mimeType, size, sha256, content, contentId: null } };
+  const ways = {
+    removed: async (id: string) => store.pastes.remove(id, owner, CREATED_AT, null),
+    replaced: async (id: string) => store.pastes.update(id, owner, replacement, { ...NO_TERMS, nowSeconds: CREATED_AT }),
+    expired: async () => store.pastes.removeExpired(EXPIRES_AT, 10),
+  };
+  for (const [way, end] of Object.entries(ways)) {
+    const { id, contentId } = await storePaste(store, patternedBytes(3 * CHUNK_BYTES), { owner });
+    const readers = [hold(store, contentId), hold(store, contentId)];
+    for (const reader of readers) reader.close();
+    await end(id);
+    await removalsDone(store);
+    assert.equal(strayChunks(path), 0, way);
+    assert.equal(store.contents.open(contentId ?? ''), undefined, way);
+  }
+});
+
 test('close: a reader that is closed reads no more', async (t) => {
   const { store } = await openTestStore(t);
   const { contentId } = await storePaste(store, patternedBytes(3 * CHUNK_BYTES));
@@ -171,6 +192,18 @@ test('discard: removes what was written, also with writes still under way, and r
   assert.equal(strayChunks(path), 0);
   await assert.rejects(upload.write(patternedBytes(CHUNK_BYTES)), /ended/);
   await upload.discard();
+});
+
+test('discard: right after the first write under a quota, it leaves nothing behind and no room promised', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const quota = { maxStoredBytes: 4 * CHUNK_BYTES, declaredBytes: 3 * CHUNK_BYTES };
+  for (let round = 0; round < 3; round += 1) {
+    const upload = store.contents.upload(newId(), quota);
+    const written = upload.write(patternedBytes(CHUNK_BYTES));
+    await Promise.all([written, upload.discard()]);
+  }
+  assert.equal(strayChunks(path), 0);
+  assert.equal(selectValue(path, 'SELECT count(*) FROM orphans'), 0);
 });
 
 test('discard: does nothing to an upload without chunks, or to content that a paste has', async (t) => {

@@ -48,6 +48,14 @@ test('keep: what was used longest ago makes room, and bytes are counted once for
   assert.deepEqual(kept, [true, false, true, true]);
 });
 
+test('keep: one large paste makes several small ones go, so that the bound is on bytes', () => {
+  const hot = new HotPastes(3 * (HOT_PASTE_BYTES + 10));
+  const small = [foundPaste(10), foundPaste(10), foundPaste(10)];
+  for (const found of small) hot.keep(found);
+  hot.keep(foundPaste(2 * (HOT_PASTE_BYTES + 10)));
+  assert.deepEqual(small.map(({ id }) => hot.find(id, CREATED_AT)), [undefined, undefined, undefined]);
+});
+
 test('around: a paste is not kept until its last change has settled, whichever way', async () => {
   const hot = new HotPastes();
   const found = foundPaste(10);

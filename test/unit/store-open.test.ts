@@ -1,14 +1,17 @@
 // openStore: what it makes of a path, whom it lets in, and that what it refuses stays as it was.
 
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
+import { freeBytes, openReading, openWriting } from '../../src/store/database.ts';
 import { openStore } from '../../src/store/open.ts';
 import { APPLICATION_ID, migrate, MIGRATIONS } from '../../src/store/schema.ts';
 import { CHUNK_BYTES, DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
+import { Writer } from '../../src/store/writer.ts';
 import { movableClock } from '../support/clock.ts';
 import {
   CREATED_AT, inlinePaste, NO_TERMS, openTestStore, patternedBytes, selectValue, storePaste, strayChunks,
@@ -68,6 +71,42 @@ test('openStore: a new database has our id, the newest schema, WAL, incremental 
   assert.equal(selectValue(path, 'PRAGMA auto_vacuum'), 2);
   const lax = "type = 'table' AND name NOT LIKE 'sqlite_%' AND sql NOT LIKE '%STRICT%'";
   assert.equal(selectValue(path, `SELECT count(*) FROM sqlite_schema WHERE ${lax}`), 0);
+});
+
+test('openWriting, openReading: a commit is durable, content that goes is overwritten, a damaged file runs nothing', (t) => {
+  const path = join(temporaryFolder(t), 'pasted.db');
+  makeDatabase(path);
+  const [writing, reading] = [openWriting(path), openReading(path)];
+  t.after(() => [writing, reading].forEach((db) => db.close()));
+  const value = (db: DatabaseSync, name: string): unknown => Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0];
+  for (const db of [writing, reading]) {
+    assert.deepEqual([value(db, 'trusted_schema'), value(db, 'cell_size_check'), value(db, 'busy_timeout')], [0, 1, 5000]);
+    assert.throws(() => db.exec("ATTACH ':memory:' AS other"), /too many attached databases/);
+  }
+  // 2 is FULL, 1 is ON, 2 is MEMORY.
+  const ofWriting = ['synchronous', 'secure_delete', 'temp_store'].map((name) => value(writing, name));
+  assert.deepEqual(ofWriting, [2, 1, 2]);
+  assert.throws(() => reading.exec('DELETE FROM pastes'), /readonly/);
+});
+
+test('hasRoomFor: so many bytes must leave the reserve free', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const free = freeBytes(path);
+  assert.equal(store.hasRoomFor(0), true);
+  assert.equal(store.hasRoomFor(free), false);
+});
+
+test('openStore: an idle store does not keep its process alive, after a write neither', (t) => {
+  const folder = temporaryFolder(t);
+  const script = join(folder, 'write-once.mjs');
+  const path = JSON.stringify(join(folder, 'pasted.db'));
+  writeFileSync(script, `
+    import { openStore } from ${JSON.stringify(new URL('../../src/store/open.ts', import.meta.url).href)};
+    const clock = { unixMs: () => Date.now(), monotonicMs: () => performance.now() };
+    const store = await openStore({ path: ${path}, clock, log: () => {} });
+    await store.secrets.keep('name', new Uint8Array(1));`);
+  const { status, stderr } = spawnSync(process.execPath, [script], { timeout: 30_000 });
+  assert.equal(status, 0, String(stderr));
 });
 
 test('openStore: closed, it leaves one file beside the lock, and what was stored is there again', async (t) => {
@@ -192,6 +231,17 @@ test('openStore: sweeps what uploads left behind, and nothing else', async (t) =
   assert.equal(selectValue(opened.path, `SELECT count(*) FROM chunks WHERE content_id = '${kept.contentId}'`), 2);
 });
 
+test('openStore: a failure after the writer has begun ends its thread, and others can open the database', async (t) => {
+  const path = join(temporaryFolder(t), 'pasted.db');
+  const closed = t.mock.method(Writer.prototype, 'close');
+  const log = (): void => {
+    throw new Error('no log');
+  };
+  await assert.rejects(openStore({ path, clock: movableClock(), log }), { message: 'no log' });
+  assert.equal(closed.mock.callCount(), 1);
+  await (await open(path)).close();
+});
+
 test('openStore: logs that it has opened', async (t) => {
   const { logged } = await openTestStore(t);
   const details = { schema: MIGRATIONS.length, milliseconds: 0 };
@@ -200,8 +250,8 @@ test('openStore: logs that it has opened', async (t) => {
 
 test('migrate: applies what is missing in order, each migration once', () => {
   const db = new DatabaseSync(':memory:');
-  const first = { purpose: 'first', statements: ['CREATE TABLE a (x)', 'INSERT INTO a VALUES (1)'] };
-  const second = { purpose: 'second', statements: ['INSERT INTO a SELECT x + 1 FROM a'] };
+  const first = ['CREATE TABLE a (x)', 'INSERT INTO a VALUES (1)'];
+  const second = ['INSERT INTO a SELECT x + 1 FROM a'];
   assert.equal(migrate(db, [first]), 1);
   assert.equal(migrate(db, [first, second]), 1);
   assert.equal(migrate(db, [first, second]), 0);
@@ -212,8 +262,8 @@ test('migrate: applies what is missing in order, each migration once', () => {
 
 test('migrate: a migration that fails leaves the database at the one before', () => {
   const db = new DatabaseSync(':memory:');
-  const first = { purpose: 'first', statements: ['CREATE TABLE a (x)'] };
-  const broken = { purpose: 'broken', statements: ['INSERT INTO a VALUES (1)', 'INSERT INTO missing VALUES (1)'] };
+  const first = ['CREATE TABLE a (x)'];
+  const broken = ['INSERT INTO a VALUES (1)', 'INSERT INTO missing VALUES (1)'];
   assert.throws(() => migrate(db, [first, broken]), /no such table: missing/);
   assert.equal(db.isTransaction, false);
   assert.equal(db.prepare('PRAGMA user_version').get()?.['user_version'], 1);

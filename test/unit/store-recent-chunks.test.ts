@@ -18,7 +18,7 @@ function source() {
   });
   const copy = (contentId: string, position: number, offset = 0, bytes = BYTES): number[] => {
     const target = new Uint8Array(bytes);
-    return [...target.subarray(0, chunks.copy({ contentId, position, offset }, target))];
+    return [...target.subarray(0, chunks.copy(contentId, position, offset, target))];
   };
   const heldBytes = (): number => given.reduce((sum, { length }) => sum + length, 0);
   return { chunks, copy, asked, heldBytes };

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import test, { mock } from 'node:test';
+import { passwordQueue } from '../../src/assembly.ts';
 import type { Clock } from '../../src/core/time.ts';
 import { WorkQueue, WorkQueueFull } from '../../src/limits/work-queue.ts';
 import { movableClock } from '../support/clock.ts';
@@ -252,5 +253,13 @@ test('enter: its timer keeps no process alive, and is gone once there is a place
     assert.deepEqual(cleared.mock.calls.map((call) => call.arguments[0]), timers);
   } finally {
     mock.restoreAll();
+  }
+});
+
+test('passwordQueue: one place less than there are processors, at least one, and fewer than the pool has threads', async () => {
+  for (const [cores, places] of [[1, 1], [2, 1], [3, 2], [4, 3], [64, 3]] as const) {
+    const queue = passwordQueue({ cores, clock: movableClock() });
+    for (let place = 0; place < 4; place += 1) void queue.enter('a').catch(() => {});
+    assert.equal(queue.running, places, `${cores} cores`);
   }
 });

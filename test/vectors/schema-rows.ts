@@ -73,7 +73,7 @@ export const AUTHORITY = JSON.parse(readFileSync(new URL('./schema-authority.jso
   readonly crl: string;
 };
 
-/** As crypto/serial.ts makes them. */
+/** As authority/certificates.ts makes them. */
 const serial = (digit: number): string => `4${String(digit).repeat(31)}`;
 
 export const REVOKED_SERIAL = serial(3);
@@ -109,7 +109,7 @@ function insertChunk(db: DatabaseSync, contentId: string, position: number, byte
   db.prepare('INSERT INTO chunks (content_id, position, bytes) VALUES (?, ?, ?)').run(contentId, position, bytes);
 }
 
-/** As crypto/password.ts writes it. */
+/** As crypto/passwords.ts writes it. */
 function hashOf(password: string): string {
   const salt = sha256('salt');
   const key = pbkdf2Sync(password, salt, 600_000, 32, 'sha256');

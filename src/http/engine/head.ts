@@ -131,16 +131,15 @@ export class HeaderLines {
 
   /** The value, undefined when absent. Given more than once: refused as `headerRepeated`, with `header` naming it. */
   single(name: string): string | undefined {
-    const first = this.#find(name, 0);
-    if (first === -1) return undefined;
-    if (this.#find(name, first + 2) !== -1) throw new Refusal('headerRepeated', { header: name });
-    return this.#lines[first + 1];
+    const values = this.all(name);
+    if (values.length > 1) throw new Refusal('headerRepeated', { header: name });
+    return values[0];
   }
 
   /** The value; undefined when absent and when given more than once. */
   only(name: string): string | undefined {
-    const first = this.#find(name, 0);
-    return first === -1 || this.#find(name, first + 2) !== -1 ? undefined : this.#lines[first + 1];
+    const values = this.all(name);
+    return values.length > 1 ? undefined : values[0];
   }
 
   /** Every value, in order. */

@@ -71,6 +71,8 @@ export class Connection {
   state: 'open' | 'ending' = 'open';
   /** In the order received. The first is being answered, the others wait for it. */
   readonly requests: Request[] = [];
+  /** Arrived while it was `ending`. */
+  ignoredRequests = 0;
   /** Answers what came after these and was no request itself. */
   finalAnswer: (() => void) | undefined;
   /** There was a request already. */

@@ -10,7 +10,8 @@ import { Refusal, type RefusalName } from '../../core/refusals.ts';
 import { type Clock, KIB, type RandomBytes } from '../../core/time.ts';
 import { ClientGoneError, Turns } from './body.ts';
 import { Connections, Lingering } from './connections.ts';
-import { createRequestIds, HeaderLines, networkMatcher } from './head.ts';
+import { createRequestIds, HeaderLines, hostOf, networkMatcher } from './head.ts';
+import { listenAt, type ListeningPlace } from './listening.ts';
 import { createServer } from './node-http.ts';
 import {
   answerRaw, emptyReply, type Handler, type NoteAnswered, refusalReply, type Reply, ReplyWriter,
@@ -19,10 +20,10 @@ import {
   checkSite, type Connection, type HeaderTrust, type Peer, type Presented, Request, type RequestParts, type Route,
 } from './request.ts';
 
-/** The route of a request; or of a known path, that OPTIONS asked for it, or that it does not take this method. */
+/** The route of a request; of a known path that has none for this method, which ones it takes. */
 export type Match =
-  | { readonly kind: 'route'; readonly route: Route; readonly params: Readonly<Record<string, string>> }
-  | { readonly kind: 'options' | 'methodNotAllowed'; readonly path: string; readonly allow: string };
+  | { readonly route: Route; readonly params: Readonly<Record<string, string>> }
+  | { readonly path: string; readonly allow: string };
 
 export interface Router {
   /** Of the raw path. Refuses one that is not known. */
@@ -72,7 +73,6 @@ const STOP_CHECK_MS = 250;
 const STOP_LINGER_MS = 500;
 
 export class HttpServer {
-  /** To be made to listen; then `begin` is called. */
   readonly node: Server;
   readonly #parts: ServerParts;
   #checks: NodeJS.Timeout | undefined;
@@ -88,22 +88,28 @@ export class HttpServer {
       connections: new Connections(options.config, networkMatcher(trustedProxies)),
       lingering,
       transfers: { minBytesPerSecond, nowMs: clock.monotonicMs, turns: new Turns() },
-      writer: new ReplyWriter({ lingering, isStopping: () => this.isStopping }),
+      writer: new ReplyWriter({ lingering, isStopping: () => this.isStopping() }),
     };
     this.node = createNodeServer(options);
     takeRequests(this.#parts, this.node);
     takeConnections(this.#parts, this.node);
   }
 
-  /** It listens now, perhaps on a unix socket. */
-  begin(isUnixSocket: boolean): void {
-    const { connections, clock, log, checkIntervalMs = CHECK_MS } = this.#parts;
-    connections.peersAreLocal = isUnixSocket;
+  /** Rejects with ListeningError. A unix socket has its path for a host, 0 for a port, and the URL `unix:PATH`. */
+  async listen(place: ListeningPlace) {
+    const { connections, clock, log, tls, checkIntervalMs = CHECK_MS } = this.#parts;
+    await listenAt(this.node, place);
     // Such as EMFILE when a connection can't be accepted: the next one may be.
     this.node.on('error', ({ message }) => {
       log({ level: 'error', logger: 'http', event: 'accepting failed', details: { error: message } });
     });
     this.#checks = setInterval(() => connections.check(clock.monotonicMs()), checkIntervalMs);
+    // Of a unix socket that it has not made itself, node does not know the path.
+    const bound = this.node.address() ?? '(inherited)';
+    connections.peersAreLocal = typeof bound === 'string';
+    if (typeof bound === 'string') return { host: bound, port: 0, url: `unix:${bound}` };
+    const { address: host, port } = bound;
+    return { host, port, url: `${tls === undefined ? 'http' : 'https'}://${hostOf(host, port)}` };
   }
 
   /** Lets requests in flight finish within SERVICE_SHUTDOWN_GRACE; resolves when no connection is left. */
@@ -112,11 +118,11 @@ export class HttpServer {
     return this.#stopped;
   }
 
-  get isStopping(): boolean {
+  isStopping(): boolean {
     return this.#stopped !== undefined;
   }
 
-  get connectionsOpen(): number {
+  connectionsOpen(): number {
     return this.#parts.connections.size;
   }
 }
@@ -213,8 +219,12 @@ function takeConnections(parts: ServerParts, server: Server): void {
 /** Carries out those of a connection one after another: RFC 9112 section 9.3.2 has it so when one of them is unsafe. */
 function receive(parts: ServerParts, connection: Connection, req: IncomingMessage, res: ServerResponse): void {
   const { state, requests, socket } = connection;
-  if (state === 'ending') return;
-  if (requests.length >= MAX_PIPELINED) return void socket.destroy();
+  // node keeps those too that are ignored, for as long as the connection is open.
+  if (requests.length + connection.ignoredRequests >= MAX_PIPELINED) return void socket.destroy();
+  if (state === 'ending') {
+    connection.ignoredRequests += 1;
+    return;
+  }
   const request = new Request(parts, connection, req, res);
   res.on('finish', () => finish(parts, request));
   requests.push(request);
@@ -237,10 +247,10 @@ function replyTo({ router, handlers }: ServerParts, request: Request): Reply | P
   checkSite(request);
   if (target.path === '*') return emptyReply(204, { Allow: router.allow });
   const match = router.match(method, target.path);
-  if (match.kind !== 'route') {
+  if ('allow' in match) {
     request.route = { name: '-', path: match.path };
     const headers = { Allow: match.allow };
-    return match.kind === 'options' ? emptyReply(204, headers) : refusalReply(new Refusal('methodNotAllowed'), headers);
+    return method === 'OPTIONS' ? emptyReply(204, headers) : refusalReply(new Refusal('methodNotAllowed'), headers);
   }
   request.route = match.route;
   request.params = match.params;

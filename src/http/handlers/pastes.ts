@@ -18,9 +18,7 @@ import {
 import { hintingClient, listText, presentCreated, presentListItem, presentMetadata } from '../present.ts';
 import { allowOf, type Handlers, ROUTES } from '../routes.ts';
 
-type PasteRoutes = 'createPaste' | 'getPaste' | 'getRaw' | 'answerForm' | 'updatePaste' | 'deletePaste' | 'listPastes';
-
-export function pasteHandlers(parts: Parts): Pick<Handlers, PasteRoutes> {
+export function pasteHandlers(parts: Parts) {
   return {
     createPaste: (request) => createPaste(parts, request),
     getPaste: (request) => getPaste(parts, request),
@@ -29,7 +27,7 @@ export function pasteHandlers(parts: Parts): Pick<Handlers, PasteRoutes> {
     updatePaste: (request) => updatePaste(parts, request),
     deletePaste: (request) => deletePaste(parts, request),
     listPastes: (request) => listPastes(parts, request),
-  };
+  } satisfies Partial<Handlers>;
 }
 
 /** `curl -F file=@x` sends more than the file, and what is sent is what is stored. */
@@ -66,16 +64,8 @@ async function createPaste(parts: Parts, request: Request): Promise<Reply> {
 }
 
 function getPaste(parts: Parts, request: Request): Awaitable<Reply> {
-  if (request.prefersHtml) return andThen(pages ?? loadPages(), ({ showPaste }) => showPaste(parts, request));
+  if (request.prefersHtml) return import('./pages.ts').then(({ showPaste }) => showPaste(parts, request));
   return andThen(describe(parts, request), (paste) => metadataReply(paste, parts.config));
-}
-
-/** What makes the pages of pastes, from the first one on. */
-let pages: typeof import('./pages.ts') | undefined;
-
-async function loadPages() {
-  pages ??= await import('./pages.ts');
-  return pages;
 }
 
 /** What POST of anything else than a form of a page is answered: this path takes no other. */
@@ -83,7 +73,7 @@ const FORMS_ONLY = { Allow: allowOf(ROUTES.filter(({ path }) => path === '/{id}'
 
 function answerForm(parts: Parts, request: Request): Awaitable<Reply> {
   if (request.prefersHtml && isOfType(request.headers.single('content-type'), 'application/x-www-form-urlencoded')) {
-    return loadPages().then((loaded) => loaded.answerForm(parts, request));
+    return import('./pages.ts').then((pages) => pages.answerForm(parts, request));
   }
   return refusalReply(new Refusal('methodNotAllowed'), FORMS_ONLY);
 }

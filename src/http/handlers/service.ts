@@ -31,18 +31,9 @@ const CLIENT_HEADERS = {
 const PKI_PATH = /^\/pki(?:\/|$)/;
 
 /** `whyUnavailable` says why nobody can register; undefined when one can. */
-export function serviceHandlers(
-  parts: Parts,
-  whyUnavailable: () => string | undefined,
-  isStopping: () => boolean,
-): Pick<Handlers, 'index' | 'health' | 'getChallenge' | 'getClient' | 'listAudit'> {
+export function serviceHandlers(parts: Parts, whyUnavailable: () => string | undefined, isStopping: () => boolean) {
   const { config, store } = parts;
-  const offered = ROUTES.filter((route) => (
-    !('isForm' in route) && (config.pkiEnabled || !PKI_PATH.test(route.path))
-  ));
-  const endpoints = Object.fromEntries(offered.map((route) => [`${route.method} ${route.path}`, route.summary]));
-  const tiers = Object.fromEntries(TIERS_SHOWN.map((tier) => [tier, tierLimits(config, tier)]));
-  const tables = { endpoints, tiers };
+  const tables = tablesOf(config);
   const script = readClientScript();
   return {
     index: (request) => {
@@ -54,24 +45,30 @@ export function serviceHandlers(
     getChallenge: (request) => getChallenge(parts, request),
     getClient: ({ publicUrl }) => ({ status: 200, headers: CLIENT_HEADERS, body: addressedScript(script, publicUrl) }),
     listAudit: (request) => listAudit(parts, request),
-  };
+  } satisfies Partial<Handlers>;
 }
 
 export type ServiceIndex = ReturnType<typeof index>;
 
-function index(
-  parts: Parts,
-  tables: { readonly endpoints: object; readonly tiers: Readonly<Record<string, ReturnType<typeof tierLimits>>> },
-  unavailable: string | undefined,
-  publicUrl: string,
-) {
+type Tables = ReturnType<typeof tablesOf>;
+
+/** What every index says alike. */
+function tablesOf(config: Config) {
+  const offered = ROUTES.filter((route) => !('isForm' in route) && (config.pkiEnabled || !PKI_PATH.test(route.path)));
+  return {
+    endpoints: Object.fromEntries(offered.map((route) => [`${route.method} ${route.path}`, route.summary])),
+    tiers: Object.fromEntries(TIERS_SHOWN.map((tier) => [tier, tierLimits(config, tier)])),
+  };
+}
+
+function index(parts: Parts, { endpoints, tiers }: Tables, unavailable: string | undefined, publicUrl: string) {
   const work = proofOfWork(parts);
   return {
     version: VERSION,
-    endpoints: tables.endpoints,
+    endpoints,
     usage: usage(publicUrl, work.paste.enabled),
     client: clientLines(publicUrl, unavailable === undefined),
-    tiers: tables.tiers,
+    tiers,
     proof_of_work: work,
     ...(unavailable !== undefined && { registration: presentUnavailable(unavailable) }),
     note: NOTE,

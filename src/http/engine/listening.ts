@@ -5,8 +5,8 @@ import { chmodSync } from 'node:fs';
 import { access, lstat, unlink } from 'node:fs/promises';
 import { connect, type Server } from 'node:net';
 import { dirname } from 'node:path';
-import { ConfigError } from '../config/load.ts';
-import type { Config } from '../config/settings.ts';
+import { ConfigError } from '../../config/load.ts';
+import type { Config } from '../../config/settings.ts';
 
 export type ListeningPlace =
   | { readonly host: string; readonly port: number }

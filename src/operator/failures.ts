@@ -1,0 +1,158 @@
+// What goes wrong for reasons that the user can do something about, in words and as an exit code: loaded by commands,
+// and by a server that has failed. Below, which process has a file or a port.
+
+import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { ConfigError } from '../config/load.ts';
+import { SETTINGS } from '../config/settings.ts';
+import { type ListeningError, placeName } from '../http/engine/listening.ts';
+import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../store/store.ts';
+import type { Terminal } from './terminal.ts';
+
+/** Exit codes. 75 and 78 are EX_TEMPFAIL and EX_CONFIG of sysexits.h: they say whether trying again can help. */
+export const EXIT = { success: 0, failure: 1, usage: 2, busy: 75, configuration: 78 } as const;
+
+/** A command line that cannot be carried out; the message says why, and which name is nearest. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+/** A command that failed; the message says it all, in one line. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+}
+
+/** The exit code, once standard error says what the user can do something about. Throws a bug again, for main.ts. */
+export function exitCodeOf({ stderr }: Pick<Terminal, 'stderr'>, error: unknown): number {
+  const failure = failureOf(error);
+  if (failure === undefined) throw error;
+  stderr.write(failure.text);
+  return failure.exitCode;
+}
+
+/** The exit code and whole lines for standard error; undefined for a bug or a failing host. */
+export function failureOf(error: unknown): ReturnType<typeof failure> | undefined {
+  if (error instanceof UsageError) return failure(EXIT.usage, `${error.message}\nTry: pasted help`);
+  if (error instanceof CommandError) return failure(EXIT.failure, error.message);
+  if (error instanceof ConfigError) {
+    const problems = error.problems.map((problem) => `\n  ${problem}`).join('');
+    return failure(EXIT.configuration, `the settings cannot be used${problems}`);
+  }
+  if (error instanceof DatabaseRefusedError) return failure(EXIT.configuration, error.message);
+  if (error instanceof DatabaseInUseError) return failure(EXIT.busy, withHolder(error));
+  if (error instanceof StoreError) {
+    // The store says what could not be done; SQLite or the system said why.
+    const reason = error.cause instanceof Error ? `: ${error.cause.message}` : '';
+    return failure(EXIT.failure, `${error.message}${reason} (${SETTINGS.databasePath.name})`);
+  }
+  return undefined;
+}
+
+function failure(exitCode: number, message: string) {
+  return { exitCode, text: `pasted: ${message}\n` };
+}
+
+type Reasons = Readonly<Record<string, string>>;
+
+/** In one line, which setting to change; the error itself where that is no help. What is not public is of metrics. */
+export function listeningFailure(error: ListeningError, isPublic: boolean): Error {
+  const reason = reasonsFor(error, isPublic)[error.code];
+  return reason === undefined ? error : new CommandError(`cannot listen on ${placeName(error.place)}: ${reason}`);
+}
+
+/** Why listening fails, by the system's code, as far as whoever runs the service can mend it. */
+function reasonsFor({ place, code }: ListeningError, isPublic: boolean): Reasons {
+  const { host, port, listenOn, metricsListen } = SETTINGS;
+  // A file, a datagram socket, or a connection that Accept=yes has taken already.
+  const unfit = 'it is no stream socket that takes connections; the socket unit needs ListenStream= and Accept=no';
+  if ('fd' in place) return { EINVAL: unfit };
+  if ('path' in place) return socketReasons(isPublic ? listenOn.name : metricsListen.name);
+  const holder = code === 'EADDRINUSE' ? holderOfPort(place.port) : undefined;
+  const [hostName, portName] = isPublic ? [host.name, port.name] : [metricsListen.name, metricsListen.name];
+  return addressReasons(hostName, portName, holder);
+}
+
+/** `host` and `port` are the settings to change, `holder` is who has the port, if it can be seen. */
+function addressReasons(host: string, port: string, holder: string | undefined): Reasons {
+  const byWhom = holder === undefined ? ' (root can see by which process: ss -ltnp)' : ` by ${holder}`;
+  return {
+    EADDRINUSE: `the port is in use${byWhom}; choose another ${port}`,
+    EACCES: `not permitted below port 1024; choose another ${port}, or give this user the right to use it`,
+    EADDRNOTAVAIL: `this host has no such address; choose another ${host}`,
+    ENOTFOUND: `there is no host of that name; choose another ${host}`,
+    EAI_AGAIN: `the name could not be resolved; choose an address as ${host}`,
+  };
+}
+
+function socketReasons(setting: string): Reasons {
+  const noFolder = `there is no such folder; make it, or choose another ${setting}`;
+  // sun_path of unix(7) holds 107 bytes, which are fewer characters when these are not ASCII.
+  const tooLong = `the path is too long for a socket; choose another ${setting}`;
+  return {
+    EADDRINUSE: `another process listens there, or it is a file; choose another ${setting}`,
+    ENOENT: noFolder,
+    ENOTDIR: noFolder,
+    EACCES: `this user may not make a socket there; choose another ${setting}`,
+    EROFS: `nothing can be made there; choose another ${setting}, under systemd in a RuntimeDirectory=`,
+    EINVAL: tooLong,
+    ENAMETOOLONG: tooLong,
+  };
+}
+
+// Which process has a file or a port, where there is /proc: root sees every process, others their own.
+
+function withHolder({ message, lockPath }: DatabaseInUseError): string {
+  if (lockPath === undefined) return message;
+  const real = orUndefined(() => realpathSync(lockPath));
+  const holder = real === undefined ? undefined : findHolder((target) => target === real);
+  return `${message}; ${holder === undefined ? `root can see which: fuser ${lockPath}` : `it is ${holder}`}`;
+}
+
+/** TCP_LISTEN of proc(5), /proc/net/tcp. */
+const LISTENING = '0A';
+
+/** Who listens on this TCP port, on any address: `process 123 (node dist/main.js)`. */
+function holderOfPort(port: number): string | undefined {
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const lines = ['tcp', 'tcp6'].flatMap((table) => (
+    orUndefined(() => readFileSync(`/proc/net/${table}`, 'latin1').split('\n')) ?? []
+  ));
+  const sockets = lines.map((line) => line.trim().split(/\s+/))
+    .filter(([, local = '', , state]) => local.endsWith(suffix) && state === LISTENING)
+    .map((fields) => `socket:[${fields[9]}]`);
+  return sockets.length === 0 ? undefined : findHolder((target) => sockets.includes(target));
+}
+
+/** The answer must come soon, also on a host with thousands of connections. */
+const MAX_DESCRIPTORS = 50_000;
+
+/** The process, never this one, that has a descriptor which is a link to what `isIt` takes. */
+function findHolder(isIt: (target: string) => boolean): string | undefined {
+  const own = orUndefined(() => readlinkSync('/proc/self'));
+  let left = MAX_DESCRIPTORS;
+  for (const pid of orUndefined(() => readdirSync('/proc')) ?? []) {
+    if (!/^\d+$/.test(pid) || pid === own) continue;
+    for (const descriptor of orUndefined(() => readdirSync(`/proc/${pid}/fd`)) ?? []) {
+      left -= 1;
+      if (left < 0) return undefined;
+      const target = orUndefined(() => readlinkSync(`/proc/${pid}/fd/${descriptor}`));
+      if (target !== undefined && isIt(target)) return `process ${pid} (${commandOf(pid)})`;
+    }
+  }
+  return undefined;
+}
+
+/** The program, its script and what it does. What follows on a command line may be anything, secrets included. */
+function commandOf(pid: string): string {
+  const words = orUndefined(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')) ?? [];
+  const shown = words.filter((word) => word !== '' && !word.startsWith('-')).slice(0, 3).join(' ');
+  return shown.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 120);
+}
+
+/** For what may not be there any more, or be somebody else's, or make no sense: undefined when the work throws. */
+export function orUndefined<Result>(work: () => Result): Result | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,61 @@
+// What pages cost the server whose readers take nothing of them: a page is made as it is sent, and is never whole there.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { KIB, MIB } from '../../src/core/time.ts';
+import { BROWSERS } from '../support/browser.ts';
+import { startServing } from '../support/main-process.ts';
+import { head, openRaw } from '../support/raw-http.ts';
+import { stalled } from '../support/stalled.ts';
+
+const READERS = 24;
+
+/** Each byte is a mark of ten characters with its entities, so that a page is more than the kernel holds of it. */
+const CONTENT = '\u0001'.repeat(512 * KIB);
+
+/** Twice what it was, and far less than the pages have together. */
+const MAX_GROWTH_BYTES = 64 * MIB;
+
+function residentBytes(pid: number): number {
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * KIB;
+}
+
+/** Of the processor, in its ticks: what the server does at all. */
+function ticks(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').replace(/^.*\) /, '').split(' ');
+  return Number(fields[11]) + Number(fields[12]);
+}
+
+test('pages that nobody reads: the memory of the server stays bounded, and who reads then gets all', async (t) => {
+  if (!existsSync('/proc/self/status')) return t.skip('there is no /proc');
+  // However long it takes here, none of them is cut off for its slowness.
+  const environment = { SERVICE_POW_DIFFICULTY: '0', SERVICE_MIN_TRANSFER_RATE: '0' };
+  const { url, port, child } = await startServing(t, { environment });
+  const pid = child.pid!;
+  const stored = await fetch(url, { method: 'POST', body: CONTENT });
+  const { id } = await stored.json() as { id: string };
+  const asked = head(`GET /${id} HTTP/1.1`, `Accept: ${BROWSERS.chrome}`);
+  const first = await openRaw(t, port);
+  first.send(asked);
+  const pageBytes = (await first.next()).body.length;
+  const before = residentBytes(pid);
+  assert.ok(READERS * pageBytes > 2.5 * MAX_GROWTH_BYTES, `${pageBytes} bytes a page`);
+  const readers = await Promise.all(Array.from({ length: READERS }, async () => {
+    const reader = await openRaw(t, port);
+    reader.send(asked);
+    // From here on it is being sent.
+    await once(reader.socket, 'data');
+    reader.socket.pause();
+    return reader;
+  }));
+  await stalled(() => ticks(pid));
+  const growth = residentBytes(pid) - before;
+  t.diagnostic(`${READERS} readers of ${pageBytes} bytes: ${Math.round(growth / MIB)} MiB`);
+  assert.ok(growth < MAX_GROWTH_BYTES, `${growth} bytes`);
+  const last = readers.at(-1)!;
+  last.socket.resume();
+  assert.match((await last.next()).body.subarray(-20).toString(), /<\/html>\n$/);
+  for (const { socket } of readers) socket.destroy();
+});

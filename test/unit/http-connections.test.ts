@@ -1,0 +1,61 @@
+// Connections over sockets that are none: what a client takes of what is written to it, and who it is.
+
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import type { Socket } from 'node:net';
+import test from 'node:test';
+import { Connections } from '../../src/http/engine/connections.ts';
+import { networkMatcher } from '../../src/http/engine/head.ts';
+import { testConfig } from '../support/test-config.ts';
+
+const RATE = 1000;
+
+class FakeSocket extends EventEmitter {
+  remoteAddress: string | undefined = '192.0.2.1';
+  bytesWritten = 0;
+  writableLength = 0;
+  isCutOff = false;
+
+  resetAndDestroy(): void {
+    this.isCutOff = true;
+  }
+}
+
+/** `at` sets what was written and what of it waits, and looks at that time. */
+function watched() {
+  const socket = new FakeSocket();
+  const connections = new Connections(testConfig({ minTransferRate: RATE }), networkMatcher([]));
+  connections.open(socket as unknown as Socket, connections.peerOf(socket as unknown as Socket));
+  const at = async (seconds: number, bytesWritten: number, writableLength: number): Promise<boolean> => {
+    Object.assign(socket, { bytesWritten, writableLength });
+    connections.check(seconds * 1000);
+    await new Promise((resolve) => setImmediate(resolve));
+    return socket.isCutOff;
+  };
+  return at;
+}
+
+test('Connections: time in which nothing waits to be taken is not counted', async () => {
+  const at = watched();
+  assert.equal(await at(0, 500, 500), false);
+  assert.equal(await at(5, 500, 0), false);
+  assert.equal(await at(100, 500, 0), false, 'an idle connection');
+  assert.equal(await at(101, 900, 400), false);
+  assert.equal(await at(111, 900, 400), false);
+  assert.equal(await at(112, 900, 400), true);
+});
+
+test('Connections: what is taken in a burst lasts for 30 s, and no longer', async () => {
+  const at = watched();
+  assert.equal(await at(0, 1_000_000, 900_000), false);
+  assert.equal(await at(1, 1_000_000, 500_000), false);
+  assert.equal(await at(31, 1_000_000, 500_000), false);
+  assert.equal(await at(32, 1_000_000, 500_000), true);
+});
+
+test('Connections: a client of TCP that has gone already has no address, and is nobody to trust', () => {
+  const socket = Object.assign(new FakeSocket(), { remoteAddress: undefined }) as unknown as Socket;
+  const connections = new Connections(testConfig(), networkMatcher(['0.0.0.0/0', '::/0']));
+  assert.deepEqual(connections.peerOf(socket), { address: '', isTrusted: false, tls: undefined });
+  assert.equal(connections.admit(socket, connections.peerOf(socket)), true);
+});
