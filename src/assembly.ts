@@ -6,6 +6,7 @@ import { ConfigError, isProduction } from './config/load.ts';
 import { type Config, SETTINGS } from './config/settings.ts';
 import { countNothing, type Log } from './core/events.ts';
 import type { Clock, RandomBytes } from './core/time.ts';
+import { createDeleteTokens } from './crypto/passwords.ts';
 import { pasteHandlers } from './http/handlers/pastes.ts';
 import { serviceHandlers } from './http/handlers/service.ts';
 import { isExposed, type ListeningPlace } from './http/engine/listening.ts';
@@ -53,8 +54,8 @@ const MAX_PASSWORD_CHECKS = 3;
 const PASSWORD_CHECKS_WAITING = 32;
 const PASSWORD_WAIT_MS = 5000;
 
-/** As long as the output of the HMAC that it is for. */
-const CHALLENGE_KEY_BYTES = 32;
+/** As long as the output of the HMAC that they are for. */
+const HMAC_KEY_BYTES = 32;
 
 /** Nothing listens yet. The store is the app's from then on, and closed with it. */
 export async function assemble(
@@ -123,12 +124,14 @@ async function createParts(
   const antiflood = new Antiflood(config);
   // An operator who runs several hosts gives them the same key; else one is made once and kept.
   const key = config.powSecret === ''
-    ? await store.secrets.keep('proof-of-work', random(CHALLENGE_KEY_BYTES))
+    ? await store.secrets.keep('proof-of-work', random(HMAC_KEY_BYTES))
     : Buffer.from(config.powSecret);
+  const deleteKey = await store.secrets.keep('delete-tokens', random(HMAC_KEY_BYTES));
   const audit = createAudit({ clock, log });
   return {
     config, store, clock, random, log, count, queue, antiflood, audit,
     passwords: new Passwords({ queue, clock, random, checkMs: passwordCheckMs }),
+    deleteTokens: createDeleteTokens(deleteKey),
     challenges: new Challenges({ config, key, antiflood, store, clock, random, count }),
     rates: new Rates({ config, clock, count }),
     identity: new Identity({ store, audit, clock }),

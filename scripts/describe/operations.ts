@@ -11,6 +11,7 @@ interface Given {
   readonly schema: Schema;
 }
 
+const deleteToken: Schema = { type: 'string', pattern: '^[A-Za-z0-9_-]{43}$' };
 const yes: Schema = { type: 'string', pattern: '^(?:[Tt][Rr][Uu][Ee]|1|[Yy][Ee][Ss])$' };
 
 /** Parameters in headers, queries and paths, by the name they have in the description. */
@@ -20,6 +21,7 @@ export const REQUEST_HEADERS = {
   'X-Burn-After-Read': { description: 'delete the paste when it is read for the first time', schema: yes },
   'X-Expiry': { description: 'seconds until the paste expires', schema: { ...count, minimum: 1 } },
   'X-Paste-Password': { description: 'the password of the paste', schema: password },
+  'X-Delete-Token': { description: 'what POST / gave with a paste that has no owner', schema: deleteToken },
   'X-Remove-Password': { description: 'remove the password', schema: yes },
   'Content-Encoding': { description: 'only identity is taken', schema: oneOf('identity') },
   Range: { description: 'a single range of bytes; ignored for burn-after-read pastes', schema: text },
@@ -50,6 +52,9 @@ export const PATH_PARAMETERS: Readonly<Record<string, Given>> = {
 export const RESPONSE_HEADERS = {
   Location: { description: 'the path of the new paste', schema: { type: 'string', pattern: '^/' } },
   Vary: { description: 'the answer depends on Accept', schema: text },
+  'X-Delete-Token': {
+    description: 'with it DELETE removes the paste; only to callers without an identity', schema: deleteToken,
+  },
   'X-Hint': { description: 'how to send it better: multipart/form-data is stored as it is', schema: text },
   'X-RateLimit-Limit': { description: 'creations in a window; absent when there is no limit', schema: count },
   'X-RateLimit-Remaining': { description: 'how many more would be taken now', schema: count },
@@ -160,7 +165,7 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
       201: {
         description: 'stored; as text, its URL',
         content: { ...json('CreatedPaste'), ...TEXT },
-        headers: ['Location', 'Vary', 'X-Hint', ...RATE],
+        headers: ['Location', 'Vary', 'X-Delete-Token', 'X-Hint', ...RATE],
       },
     },
   },
@@ -307,6 +312,9 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
     answers: { 200: { description: 'updated', content: json('UpdatedPaste'), headers: RATE } },
   },
   deletePaste: {
-    tag: 'pastes', identity: 'required', answers: { 200: { description: 'deleted', content: json('Message') } },
+    tag: 'pastes',
+    identity: 'optional',
+    headers: ['X-Delete-Token'],
+    answers: { 200: { description: 'deleted', content: json('Message') } },
   },
 };

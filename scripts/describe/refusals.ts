@@ -84,5 +84,5 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
     'crossSite', 'contentEncodingUnsupported', 'bodyTooLarge', 'bodyFragmented', 'formInvalid', ...LOOKUP,
   ],
   updatePaste: [...OWN_PASTE, ...CONTENT, 'expiryInvalid', 'nothingToUpdate', 'burnNotUpdatable'],
-  deletePaste: ['crossSite', ...OWN_PASTE, ...CALLER],
+  deletePaste: ['crossSite', 'headerRepeated', ...OWN_PASTE, ...CALLER],
 };

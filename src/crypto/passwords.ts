@@ -1,5 +1,6 @@
 // Passwords of pastes: PBKDF2-HMAC-SHA256 (RFC 8018 section 5.2) with 600 000 iterations and a 32-byte salt, as the
-// contract says. A check costs about 0.1 s of CPU: limits/work-queue.ts bounds how many run at once.
+// contract says. A check costs about 0.1 s of CPU: limits/work-queue.ts bounds how many run at once. Below, the other
+// secrets that requests present.
 
 import { pbkdf2, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -72,4 +73,22 @@ export function secretMatcher(secret: Uint8Array, random: RandomBytes): SecretMa
   const key = hmacKey(random(COMPARING_KEY_BYTES));
   const expected = hmacSha256(key, secret);
   return (presented) => timingSafeEqual(hmacSha256(key, presented), expected);
+}
+
+// Delete tokens: whoever stored a paste without an identity can show that it was them. Nothing is kept but the key.
+
+export type DeleteTokens = ReturnType<typeof createDeleteTokens>;
+
+/** HMAC-SHA-256 of a purpose word and the id, in base64url. */
+export function createDeleteTokens(key: Uint8Array) {
+  const imported = hmacKey(key);
+  const tokenOf = (id: string): string => Buffer.from(hmacSha256(imported, `delete:${id}`)).toString('base64url');
+  return {
+    tokenOf,
+    /** Constant time. All tokens have one length, so another length says nothing. */
+    isTokenOf: (id: string, presented: string): boolean => {
+      const [expected, given] = [Buffer.from(tokenOf(id)), Buffer.from(presented)];
+      return given.length === expected.length && timingSafeEqual(given, expected);
+    },
+  };
 }

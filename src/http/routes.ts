@@ -47,7 +47,8 @@ export const ROUTES = [
     summary: 'a page of a paste for the forms of its page: with the password, or read once',
   },
   { name: 'updatePaste', method: 'PUT', path: '/{id}', summary: 'change content, password or expiry of an own paste' },
-  { name: 'deletePaste', method: 'DELETE', path: '/{id}', summary: 'delete an own paste; anyone\'s for the admin' },
+  { name: 'deletePaste', method: 'DELETE', path: '/{id}',
+    summary: 'delete an own paste; anyone\'s for the admin, nobody\'s with its X-Delete-Token' },
 ] as const satisfies readonly Route[];
 
 export type RouteName = (typeof ROUTES)[number]['name'];

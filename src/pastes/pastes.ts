@@ -214,26 +214,33 @@ export interface Target {
 
 /**
  * Before any body is read; the writer decides all of it again. A refusal says whether an id is known, so it counts as a
- * lookup; what owners do to their own never does.
+ * lookup, and so does showing a token, right or wrong; what owners do to their own never does.
  */
-async function requireChangeable({ store, rates, clock }: Parts, target: Target, ofAnyone = false): Promise<Paste> {
+async function requireChangeable(parts: Parts, target: Target, ofAnyone = false, token?: string): Promise<Paste> {
+  const { store, rates, deleteTokens, clock } = parts;
   const { id, caller, clientAddress } = target;
   const paste = await store.pastes.find(id, unixSeconds(clock));
-  if (paste !== undefined && (ofAnyone || paste.owner === caller.fingerprint)) return paste;
+  if (paste !== undefined && (ofAnyone || (paste.owner !== null && paste.owner === caller.fingerprint))) return paste;
   rates.countLookup(clientAddress, caller);
-  throw new Refusal(paste === undefined ? 'pasteNotFound' : 'permissionDenied');
+  if (paste === undefined) throw new Refusal('pasteNotFound');
+  if (paste.owner === null && token !== undefined && deleteTokens.isTokenOf(id, token)) return paste;
+  throw new Refusal('permissionDenied');
 }
 
-/** Removes a paste of the caller's own; for the admin anyone's, which is audited. */
-export async function deletePaste(parts: Parts, target: Target): Promise<void> {
+/**
+ * Removes a paste of the caller's own; for the admin anyone's, which is audited; one without owner for whoever shows
+ * its token.
+ */
+export async function deletePaste(parts: Parts, target: Target, token: string | undefined): Promise<void> {
   const { store, audit, clock, count } = parts;
   const { id, caller, clientAddress } = target;
-  const fingerprint = requireIdentity(caller);
+  if (token === undefined) requireIdentity(caller);
+  const { fingerprint } = caller;
   const isAdmin = caller.tier === 'admin';
-  await requireChangeable(parts, target, isAdmin);
+  const { owner } = await requireChangeable(parts, target, isAdmin, token);
   const paste = id.slice(0, AUDITED_ID_CHARACTERS);
   const asAdmin = isAdmin ? audit.event('paste_deleted', 'success', { fingerprint, clientAddress }, { paste }) : null;
-  const outcome = await store.pastes.remove(id, fingerprint, unixSeconds(clock), asAdmin);
+  const outcome = await store.pastes.remove(id, isAdmin ? fingerprint : owner, unixSeconds(clock), asAdmin);
   if (outcome.refused !== null) throw new Refusal(outcome.refused);
   count('pastesDeleted', 'deleted');
   if (outcome.audited !== null) audit.announce(outcome.audited);

@@ -57,6 +57,7 @@ async function createPaste(parts: Parts, request: Request): Promise<Reply> {
     Location: `/${paste.id}`,
     Vary: 'Accept',
     ...(rate === null ? {} : rateHeaders(rate)),
+    ...(paste.owner === null ? { 'X-Delete-Token': parts.deleteTokens.tokenOf(paste.id) } : {}),
     ...(isOfType(contentType, 'multipart/form-data') ? { 'X-Hint': FORM_HINT } : {}),
   };
   if (request.prefersText) return textReply(201, `${request.publicUrl}/${paste.id}`, replyHeaders);
@@ -236,8 +237,10 @@ async function updatePaste(parts: Parts, request: Request): Promise<Reply> {
 }
 
 async function deletePaste(parts: Parts, request: Request): Promise<Reply> {
-  const { params, clientAddress } = request;
-  await pastes.deletePaste(parts, { id: params['id']!, caller: await parts.identity.callerOf(request), clientAddress });
+  const { params, headers, clientAddress } = request;
+  const token = headers.single('x-delete-token');
+  const caller = await parts.identity.callerOf(request);
+  await pastes.deletePaste(parts, { id: params['id']!, caller, clientAddress }, token);
   return jsonReply(200, { message: 'paste deleted' });
 }
 
