@@ -18,6 +18,7 @@ const yes: Schema = { type: 'string', pattern: '^(?:[Tt][Rr][Uu][Ee]|1|[Yy][Ee][
 export const REQUEST_HEADERS = {
   'X-PoW-Token': { description: 'the token of a challenge, where proof-of-work is enabled', schema: text },
   'X-PoW-Solution': { description: 'a number that solves it', schema: { type: 'string', pattern: '^\\d{1,20}$' } },
+  'X-Invite': { description: 'the code of an invitation, in the place of proof-of-work', schema: text },
   'X-Burn-After-Read': { description: 'delete the paste when it is read for the first time', schema: yes },
   'X-Expiry': { description: 'seconds until the paste expires', schema: { ...count, minimum: 1 } },
   'X-Paste-Password': { description: 'the password of the paste', schema: password },
@@ -142,6 +143,17 @@ function listIn(description: string, content: Content): Operation {
   return { tag: 'certificates', identity: 'none', headers: ['If-None-Match'], answers };
 }
 
+const ISSUED = ['X-Fingerprint-SHA1', 'X-Certificate-Expires', 'X-Is-Admin'] as const;
+
+const REGISTERED = {
+  200: {
+    description: 'certificate, key and CA certificate, under the empty password unless one was asked for',
+    content: { 'application/x-pkcs12': binary },
+    headers: ['Content-Disposition', ...ISSUED],
+  },
+  201: { description: 'for the key of a csr: the certificate', content: json('IssuedCertificate'), headers: ISSUED },
+} as const;
+
 /** Go's generated clients send null for an optional body, which is no object. */
 const DEFAULTED = { isRequired: true, description: 'an empty object is as good as no body' };
 
@@ -214,19 +226,23 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
   registrationChallenge: {
     tag: 'certificates',
     identity: 'none',
+    headers: ['X-Invite'],
     answers: { 200: challengeIn('Challenge', ', or unavailable and why') },
   },
   register: {
     tag: 'certificates',
     identity: 'optional',
-    headers: WORK,
+    headers: [...WORK, 'X-Invite'],
+    body: { ...DEFAULTED, content: json('RegistrationRequest') },
+    answers: REGISTERED,
+  },
+  renewCertificate: {
+    tag: 'certificates',
+    identity: 'required',
     body: { ...DEFAULTED, content: json('RegistrationRequest') },
     answers: {
-      200: {
-        description: 'certificate, key and CA certificate, under the empty password unless one was asked for',
-        content: { 'application/x-pkcs12': binary },
-        headers: ['Content-Disposition', 'X-Fingerprint-SHA1', 'X-Certificate-Expires', 'X-Is-Admin'],
-      },
+      200: { ...REGISTERED[200], headers: [...REGISTERED[200].headers, ...RATE] },
+      201: { ...REGISTERED[201], headers: [...REGISTERED[201].headers, ...RATE] },
     },
   },
   describePki: {
@@ -248,6 +264,7 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
   issueCertificate: {
     tag: 'certificates',
     identity: 'optional',
+    headers: ['X-Invite'],
     body: { isRequired: true, content: json('IssueRequest') },
     answers: {
       201: { description: 'issued; the key is not kept', content: json('IssuedCertificate'), headers: RATE },

@@ -48,6 +48,14 @@ const SIGNING = [
   'pkiDisabled', 'authorityMissing', 'authorityPasswordMissing', 'issuanceFailed', 'passwordQueueFull', ...CALLER,
 ] as const;
 
+const INVITED = ['registrationClosed', 'invitationRequired'] as const;
+
+/** Of a certificate for the key of a request, or of a bundle. */
+const WANTED = [
+  ...JSON_BODY, 'commonNameInvalid', 'bundleProfileInvalid', 'bundlePasswordInvalid', 'csrInvalid', 'keyReused',
+  'authorityPasswordMissing', 'issuanceFailed', 'passwordQueueFull', ...CALLER,
+] as const;
+
 /** Beside the general ones. */
 export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>> = {
   index: [],
@@ -57,10 +65,11 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
   getClient: [],
   listPastes: [...PAGE, 'lookupRateLimited', ...CALLER],
   listAudit: [...PAGE, ...CALLER],
-  registrationChallenge: [],
-  register: [
-    ...JSON_BODY, 'commonNameInvalid', 'bundleProfileInvalid', 'bundlePasswordInvalid', 'invitationRequired', ...WORK,
-    'authorityPasswordMissing', 'issuanceFailed', 'passwordQueueFull', ...CALLER,
+  registrationChallenge: [...INVITED, 'headerRepeated', 'storeUnavailable'],
+  register: [...INVITED, ...WORK, ...WANTED],
+  renewCertificate: [
+    'identityRequired', 'permissionDenied', 'rateLimited', 'authorityMissing', 'certificateNotFound',
+    'certificateRevoked', ...WANTED,
   ],
   describePki: ['storeUnavailable'],
   createAuthority: [
@@ -71,7 +80,7 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
   revocationList: SIGNING,
   revocationListPem: SIGNING,
   issueCertificate: [
-    ...SIGNING, 'rateLimited', ...JSON_BODY, 'commonNameRequired', 'commonNameInvalid', 'csrInvalid', 'keyReused',
+    ...SIGNING, ...INVITED, 'rateLimited', ...JSON_BODY, 'commonNameRequired', 'commonNameInvalid', 'csrInvalid', 'keyReused',
   ],
   listCertificates: ['pkiDisabled', 'queryInvalid', ...CALLER],
   revokeCertificate: [

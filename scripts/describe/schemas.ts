@@ -66,6 +66,7 @@ export function ref(name: string): Schema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
+const certificationRequest: Schema = { ...pem, maxLength: MAX_CSR_CHARACTERS };
 const metadata: Members = {
   id: pasteId, mime_type: mediaType, size: bytes, created_at: moment, raw: path, expires_at: moment,
 };
@@ -95,7 +96,7 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
     proof_of_work: ref('ProofOfWork'),
     note: text,
   }, { registration: ref('Registration') }),
-  Registration: object(unavailable),
+  Registration: object(unavailable, { invitation_required: flag }),
   Tiers: object({ anonymous: ref('Tier'), untrusted: ref('Tier'), trusted: ref('Tier') }),
   Tier: object({
     max_size: bytes,
@@ -133,11 +134,12 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
   }),
   RegistrationRequest: object({}, {
     common_name: commonName, p12_password: password, p12_profile: oneOf('modern', 'compat'),
+    csr: certificationRequest,
   }),
   Authority: object({ enabled: flag }, { ca_exists: flag, hint: text, ...authority, key_algorithm: text }),
   AuthorityRequest: object({}, { common_name: commonName }),
   CreatedAuthority: object({ message: text, ...authority, download: path }),
-  IssueRequest: object({ common_name: commonName }, { csr: { ...pem, maxLength: MAX_CSR_CHARACTERS } }),
+  IssueRequest: object({ common_name: commonName }, { csr: certificationRequest }),
   IssuedCertificate: object(
     { message: text, ...named, certificate_pem: pem, is_admin: flag },
     { private_key_pem: pem },

@@ -4,6 +4,7 @@
 import { hash, X509Certificate } from 'node:crypto';
 import { DAY_SECONDS, MINUTE_SECONDS, type RandomBytes } from '../core/time.ts';
 import { bitStringOctets, components, DerError, isEncoding, readDer, TAGS } from '../crypto/presented.ts';
+import { uuidFromHex } from '../http/engine/head.ts';
 import {
   bitString, contextTag, distinguishedName, explicit, ia5String, implicit, integer, LATEST_TIME_SECONDS,
   normaliseCommonName, octetString, OIDS, seq, type ServerName, time, TRUE,
@@ -52,7 +53,7 @@ export async function makeAuthorityCertificate(
 export async function makeClientCertificate(
   request: CertificateRequest & { readonly commonName: string }, authority: Authority,
 ): Promise<Uint8Array> {
-  const extensions = [LEAF_BASIC_CONSTRAINTS, CLIENT_KEY_USAGE, CLIENT_AUTH_ONLY];
+  const extensions = [LEAF_BASIC_CONSTRAINTS, CLIENT_KEY_USAGE, CLIENT_AUTH_ONLY, serialAltName(request.serial)];
   return make(request, distinguishedName(request.commonName), extensions, authority, 'sha384');
 }
 
@@ -206,6 +207,14 @@ export function subjectAltName(names: readonly ServerName[]): Uint8Array {
     return address === undefined ? implicit(2, ia5String(name)) : implicit(7, octetString(address));
   });
   return extension(OIDS.subjectAltName, seq(...generalNames));
+}
+
+/**
+ * Some verifiers take nothing without a subjectAltName. A client has no name in the network, so this one has no meaning
+ * beyond its serial: a uniformResourceIdentifier [6], the URN of a UUID (RFC 9562) with the serial's random bits.
+ */
+function serialAltName(serial: string): Uint8Array {
+  return extension(OIDS.subjectAltName, seq(implicit(6, ia5String(`urn:uuid:${uuidFromHex(serial)}`))));
 }
 
 /** RFC 7093 section 2, method 1: the leftmost 160 bits of SHA-256 over the public point. */

@@ -171,10 +171,21 @@ const MAX_COMMON_NAME_CODE_POINTS = 64;
 const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/;
 
 /**
+ * What has no width, marks of the direction, and what has no meaning or a private one. Certificates of releases before
+ * have them in their names, and are renewed.
+ */
+export const MISLEADING = /[\u061c\u200b-\u200f\u2060\ufeff\p{Private_Use}\p{Noncharacter_Code_Point}]/u;
+
+/**
  * The name trimmed and in Unicode normalization form C, so that names which look the same are the same bytes.
  * Undefined when that is not 1 to 64 code points, is not well-formed Unicode, or holds a forbidden character.
  */
 export function normaliseCommonName(name: string): string | undefined {
+  const normalised = encodableName(name);
+  return normalised === undefined || MISLEADING.test(normalised) ? undefined : normalised;
+}
+
+function encodableName(name: string): string | undefined {
   if (!name.isWellFormed()) return undefined;
   const normalised = name.trim().normalize('NFC');
   const codePoints = [...normalised].length;
@@ -187,7 +198,7 @@ export function normaliseCommonName(name: string): string | undefined {
  * Refuses, with a RangeError, one that is not normalised.
  */
 export function distinguishedName(commonName: string): Uint8Array {
-  if (normaliseCommonName(commonName) !== commonName) throw new RangeError('common name is not normalised');
+  if (encodableName(commonName) !== commonName) throw new RangeError('common name is not normalised');
   return seq(setOf(seq(OIDS.commonName, utf8String(commonName))));
 }
 

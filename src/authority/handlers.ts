@@ -1,5 +1,6 @@
 // The endpoints of the certificate authority: /pki, as far as SERVICE_PKI_ENABLED offers it, and /register.
 
+import { hasTrustedLimits } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
 import { type Awaitable, unixSeconds } from '../core/time.ts';
 import { sha256 } from '../crypto/digest.ts';
@@ -8,18 +9,20 @@ import { emptyReply, type Handler, jsonReply, rateHeaders, type Reply, textReply
 import type { Request } from '../http/engine/request.ts';
 import { jsonBodyOf, type JsonObject, namesEtag, page, textMember, work } from '../http/input.ts';
 import {
-  challengeLine, hintingClient, presentChallenge, presentUnavailable, registerCommand,
+  challengeLine, hintingClient, INVITATION_NEEDED, presentChallenge, presentUnavailable, registerCommand,
+  REGISTRATION_CLOSED,
 } from '../http/present.ts';
-import type { Requester } from '../pastes/identity.ts';
+import { type Requester, requireIdentity } from '../pastes/identity.ts';
 import type { Parts } from '../pastes/parts.ts';
 import type { StoredAuthority, StoredCrl } from '../store/store.ts';
-import { Authorities, DEFAULT_AUTHORITY_NAME } from './authority.ts';
-import { normaliseCommonName } from './der.ts';
+import { Authorities, DEFAULT_AUTHORITY_NAME, type SigningAuthority } from './authority.ts';
+import { MISLEADING, normaliseCommonName } from './der.ts';
 import {
-  Bundles, issueCertificate, listCertificates, presentCertificates, requireRevocable, revokeCertificate,
+  Bundles, type CertifiedKey, invitationRefused, issueCertificate, type Issued, type IssueRequest, listCertificates,
+  presentCertificates, requireRevocable, revokeCertificate,
 } from './issuing.ts';
 import { encodeLongPem, encodePem, generateKeyPair, privateKeyPem, readCertificationRequest } from './keys.ts';
-import { type BundleProfile, isBundlePassword } from './pkcs12.ts';
+import { type BundleProfile, type BundleRequest, isBundlePassword } from './pkcs12.ts';
 import { isRevocationReason, RevocationList } from './revocation-list.ts';
 
 export interface AuthorityParts extends Parts {
@@ -42,8 +45,8 @@ export function createRoom(parts: AuthorityParts) {
   const room: Room = { ...parts, authorities, revocationList, bundles: new Bundles(parts.clock) };
   const always = (handler: RoomHandler): Handler => (request) => handler(room, request);
   const whenEnabled = (handler: RoomHandler): Handler => (request) => {
-    if (parts.config.pkiEnabled) return handler(room, request);
-    throw new Refusal('pkiDisabled', { hint: 'the operator can set SERVICE_PKI_ENABLED' });
+    requireEnabled(room);
+    return handler(room, request);
   };
   return {
     authorities,
@@ -55,10 +58,11 @@ export function createRoom(parts: AuthorityParts) {
       revocationList: whenEnabled((_, request) => listReply(room, request, 'application/pkix-crl', ({ der }) => der)),
       revocationListPem: whenEnabled((_, request) => listReply(room, request, PEM_TYPE, pemOfList)),
       issueCertificate: whenEnabled(answerIssued),
-      listCertificates: whenEnabled(answerListed),
-      revokeCertificate: whenEnabled(answerRevoked),
+      listCertificates: always(answerListed),
+      revokeCertificate: always(answerRevoked),
       registrationChallenge: always(registrationChallenge),
       register: always(answerRegistered),
+      renewCertificate: always(answerRenewed),
     },
     close: () => room.bundles.close(),
   };
@@ -70,6 +74,10 @@ const PEM_TYPE = 'application/x-pem-file';
 
 /** As GET /pastes. */
 const PAGING = { fallback: 100, maximum: 1000 };
+
+function requireEnabled({ config }: Room): void {
+  if (!config.pkiEnabled) throw new Refusal('pkiDisabled', { hint: 'the operator can set SERVICE_PKI_ENABLED' });
+}
 
 async function describePki({ config, authorities }: Room): Promise<Reply> {
   if (!config.pkiEnabled) return jsonReply(200, { enabled: false });
@@ -124,39 +132,48 @@ function pemOfList(list: StoredCrl): Promise<Uint8Array> {
 
 async function answerIssued(room: Room, request: Request): Promise<Reply> {
   const caller = await room.identity.callerOf(request);
+  const invitation = await admit(room, request);
   const rate = room.rates.countCreation(request.clientAddress, caller);
   const body = await jsonBodyOf(request);
   const commonName = commonNameOf(body);
   if (commonName === undefined) throw new Refusal('commonNameRequired');
   const authority = await room.authorities.signing();
-  const csr = textMember(body, 'csr', () => new Refusal('csrInvalid', { hint: 'csr must be PEM text' }));
-  const key = csr === undefined ? await generateKeyPair() : { spki: readCertificationRequest(csr) };
+  const key = requestedKey(body) ?? await generateKeyPair();
   const requester = requesterOf(request, caller.fingerprint);
-  const issued = await issueCertificate(room, { commonName, key, requester, spend: null }, authority);
+  const issued = await issueCertificate(room, { commonName, key, requester, spend: null, invitation }, authority);
+  return pemReply(issued, key, rate === null ? {} : rateHeaders(rate));
+}
+
+/** The certificate, and its key where that was made here: who sent a request has the key already. */
+function pemReply(issued: Issued, key: CertifiedKey, headers: Readonly<Record<string, string>>): Reply {
   const answer = {
     message: 'certificate issued',
     serial: issued.serial,
-    common_name: commonName,
+    common_name: issued.commonName,
     fingerprint_sha1: issued.fingerprint,
     created_at: issued.createdAt,
     expires_at: issued.expiresAt,
     certificate_pem: encodePem('CERTIFICATE', issued.certificate),
-    // Who sent a request has the key already.
-    ...('privateKey' in key ? { private_key_pem: privateKeyPem(key.privateKey) } : {}),
+    ...(key.privateKey === undefined ? {} : { private_key_pem: privateKeyPem(key.privateKey) }),
     is_admin: issued.isAdmin,
   };
-  return jsonReply(201, answer, rate === null ? {} : rateHeaders(rate));
+  return jsonReply(201, answer, headers);
 }
 
 async function answerListed(room: Room, request: Request): Promise<Reply> {
-  const asked = page(request.query, PAGING);
-  const { items, total } = await listCertificates(room, await room.identity.callerOf(request), asked);
+  const caller = await room.identity.callerOf(request);
+  // What a holder needs is there for holders without the rest of /pki too.
+  if (!hasTrustedLimits(caller)) requireEnabled(room);
+  const { items, total } = await listCertificates(room, caller, page(request.query, PAGING));
   return jsonReply(200, { ...presentCertificates(items), total });
 }
 
 async function answerRevoked(room: Room, request: Request): Promise<Reply> {
   const serial = (request.params['serial'] ?? '').toLowerCase();
   const caller = await room.identity.callerOf(request);
+  // Whoever repeats the call is anonymous by now, and is told that the certificate is revoked.
+  const isHolder = hasTrustedLimits(caller) || (await wasIssued(room, request.fingerprint));
+  if (!isHolder) requireEnabled(room);
   // The audit log names a holder by the fingerprint on record, anyone else by what was presented.
   const revoker = { caller, requester: requesterOf(request, caller.fingerprint ?? request.fingerprint) };
   await requireRevocable(room, serial, revoker);
@@ -168,55 +185,117 @@ async function answerRevoked(room: Room, request: Request): Promise<Reply> {
   return jsonReply(200, { message: 'certificate revoked', serial });
 }
 
-async function registrationChallenge({ authorities, challenges }: Room, request: Request): Promise<Reply> {
+async function wasIssued({ store }: Room, fingerprint: string | null): Promise<boolean> {
+  return fingerprint !== null && (await store.certificates.findByFingerprint(fingerprint)) !== undefined;
+}
+
+async function registrationChallenge(room: Room, request: Request): Promise<Reply> {
+  const { authorities, challenges } = room;
+  const invitation = await admit(room, request);
   // Nobody should do work for a certificate that can't be had.
   await authorities.checkKey();
   const hint = authorities.whyUnavailable();
-  const challenge = challenges.issue('register');
+  const challenge = invitation === undefined ? challenges.issue('register') : null;
   const line = hint === undefined ? challengeLine(challenge) : `unavailable ${hint}`;
   if (request.prefersText) return textReply(200, line, { Vary: 'Accept' });
   const unavailable = hint === undefined ? {} : presentUnavailable(hint);
   return jsonReply(200, { ...presentChallenge(challenge), ...unavailable }, { Vary: 'Accept' });
 }
 
-/** Whoever has done the work gets a certificate and its key; the authority is made when there is none. */
+/** Whoever is invited, or has done the work, gets a certificate; the authority is made when there is none. */
 async function answerRegistered(room: Room, request: Request): Promise<Reply> {
   const { fingerprint } = await room.identity.callerOf(request);
   const shown = work(request.headers);
+  const invitation = await admit(room, request);
   await room.authorities.requireUsable();
-  const invitation = await invitationOf(room, request);
   const spend = invitation !== undefined ? null : await room.challenges.require('register', shown).catch((error) => {
     throw hintingClient(error, request.publicUrl, registerCommand(request.publicUrl));
   });
   const body = await jsonBodyOf(request);
   const commonName = commonNameOf(body) ?? uuidFromHex(Buffer.from(room.random(UUID_BYTES)).toString('hex'));
-  const wanted = { profile: bundleProfile(body), password: bundlePassword(body) };
+  const wanted = wantedOf(body);
   const requester = requesterOf(request, fingerprint);
   const authority = await room.authorities.ensured(requester);
+  return issueWanted(room, request, wanted, { commonName, requester, spend, invitation }, authority);
+}
+
+/** Nobody who has a certificate must be invited or work again: the new one is the same holder's, of the same name. */
+async function answerRenewed(room: Room, request: Request): Promise<Reply> {
+  const caller = await room.identity.callerOf(request);
+  const holder = requireIdentity(caller);
+  if (!hasTrustedLimits(caller)) {
+    throw new Refusal('permissionDenied', { hint: 'only a certificate of this service can be renewed: register' });
+  }
+  const rate = room.rates.countCreation(request.clientAddress, caller);
+  const authority = await room.authorities.signing();
+  const body = await jsonBodyOf(request);
+  const wanted = wantedOf(body);
+  const first = await room.store.certificates.findByFingerprint(holder);
+  if (first === undefined) throw new Refusal('certificateNotFound');
+  const { commonName } = first;
+  if ((commonNameOf(body) ?? commonName) !== commonName) {
+    throw new Refusal('commonNameInvalid', { hint: 'a renewed certificate keeps its name: leave common_name out' });
+  }
+  const asked = { commonName, requester: requesterOf(request, holder), spend: null, renews: holder };
+  const reply = await issueWanted(room, request, wanted, asked, authority);
+  return rate === null ? reply : { ...reply, headers: { ...reply.headers, ...rateHeaders(rate) } };
+}
+
+/**
+ * Refuses whom SERVICE_REGISTER does. Gives the digest of the invitation that is presented, undefined without one: it
+ * takes the place of work, also where anyone may register.
+ */
+async function admit({ config, store, clock }: Room, { headers }: Request): Promise<Uint8Array | undefined> {
+  if (config.registerBy === 'off') throw new Refusal('registrationClosed', { hint: REGISTRATION_CLOSED });
+  const code = headers.single('x-invite');
+  if (code === undefined && config.registerBy === 'open') return undefined;
+  if (code === undefined) throw new Refusal('invitationRequired', { hint: INVITATION_NEEDED });
+  const codeSha256 = sha256(Buffer.from(code, 'latin1'));
+  if (await store.governing.isInvitationOpen(codeSha256, unixSeconds(clock))) return codeSha256;
+  throw invitationRefused();
+}
+
+/** A certificate for a key that the sender has, or a bundle with a new key. */
+type Wanted = CertifiedKey | Pick<BundleRequest, 'profile' | 'password'>;
+
+function wantedOf(body: JsonObject): Wanted {
+  const key = requestedKey(body);
+  if (key === undefined) return { profile: bundleProfile(body), password: bundlePassword(body) };
+  const hint = 'p12_profile and p12_password are for a bundle with a key: leave them out beside csr';
+  const refuse = (): Refusal => new Refusal('csrInvalid', { hint });
+  const isForBundle = ['p12_profile', 'p12_password'].some((name) => textMember(body, name, refuse) !== undefined);
+  if (isForBundle) throw refuse();
+  return key;
+}
+
+async function issueWanted(
+  room: Room, request: Request, wanted: Wanted, asked: Omit<IssueRequest, 'key'>, authority: SigningAuthority,
+): Promise<Reply> {
+  if ('spki' in wanted) {
+    const issued = await issueCertificate(room, { ...asked, key: wanted }, authority);
+    return pemReply(issued, wanted, issuedHeaders(issued));
+  }
   let bundle: Uint8Array = new Uint8Array();
   const key = await generateKeyPair();
-  const wish = { commonName, key, requester, spend, invitation };
-  const issued = await issueCertificate(room, wish, authority, async ({ certificate }) => {
+  const issued = await issueCertificate(room, { ...asked, key }, authority, async ({ certificate }) => {
+    const { commonName } = asked;
     const content = { commonName, certificate, privateKey: key.privateKey, authority: authority.certificate };
     bundle = await room.bundles.make({ ...content, ...wanted }, request.clientAddress);
   });
   const headers = {
     'Content-Type': 'application/x-pkcs12',
     'Content-Disposition': 'attachment; filename="client.p12"',
-    'X-Fingerprint-SHA1': issued.fingerprint,
-    'X-Certificate-Expires': String(issued.expiresAt),
-    'X-Is-Admin': issued.isAdmin ? '1' : '0',
+    ...issuedHeaders(issued),
   };
   return { status: 200, headers, body: bundle };
 }
 
-/** The digest of the invitation that is presented, undefined without one. It takes the place of work. */
-async function invitationOf({ store, clock }: Room, { headers }: Request): Promise<Uint8Array | undefined> {
-  const code = headers.single('x-invite');
-  if (code === undefined) return undefined;
-  const codeSha256 = sha256(Buffer.from(code, 'latin1'));
-  if (await store.governing.isInvitationOpen(codeSha256, unixSeconds(clock))) return codeSha256;
-  throw new Refusal('invitationRequired', { hint: 'this one is unknown, was used, was withdrawn, or has expired' });
+function issuedHeaders({ fingerprint, expiresAt, isAdmin }: Issued): Readonly<Record<string, string>> {
+  return {
+    'X-Fingerprint-SHA1': fingerprint,
+    'X-Certificate-Expires': String(expiresAt),
+    'X-Is-Admin': isAdmin ? '1' : '0',
+  };
 }
 
 function requesterOf({ clientAddress }: Request, fingerprint: string | null): Requester {
@@ -228,8 +307,15 @@ function commonNameOf(body: JsonObject): string | undefined {
   const given = textMember(body, 'common_name', () => new Refusal('commonNameInvalid'));
   if (given === undefined || given === '') return undefined;
   const commonName = normaliseCommonName(given);
-  if (commonName === undefined) throw new Refusal('commonNameInvalid');
+  const hint = 'leave out what is invisible or for private use';
+  if (commonName === undefined) throw new Refusal('commonNameInvalid', MISLEADING.test(given) ? { hint } : {});
   return commonName;
+}
+
+/** The key of a certification request; undefined without one. */
+function requestedKey(body: JsonObject): CertifiedKey | undefined {
+  const csr = textMember(body, 'csr', () => new Refusal('csrInvalid', { hint: 'csr must be PEM text' }));
+  return csr === undefined ? undefined : { spki: readCertificationRequest(csr) };
 }
 
 function bundleProfile(body: JsonObject): BundleProfile {

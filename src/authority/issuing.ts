@@ -3,7 +3,7 @@
 
 import type { Caller } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
-import { type Clock, unixSeconds } from '../core/time.ts';
+import { type Clock, DAY_SECONDS, unixSeconds } from '../core/time.ts';
 import { sha256 } from '../crypto/digest.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
 import { WorkQueue } from '../limits/work-queue.ts';
@@ -26,12 +26,12 @@ export interface IssuingParts extends Pick<Parts, 'config' | 'audit' | 'clock' |
 }
 
 /** A public key to certify (SubjectPublicKeyInfo in DER), with its private key where it was made here. */
-interface CertifiedKey {
+export interface CertifiedKey {
   readonly spki: Uint8Array;
   readonly privateKey?: PrivateKey;
 }
 
-interface IssueRequest {
+export interface IssueRequest {
   readonly commonName: string;
   readonly key: CertifiedKey;
   readonly requester: Requester;
@@ -44,6 +44,9 @@ interface IssueRequest {
 }
 
 type MadeCertificate = Awaited<ReturnType<typeof make>>;
+
+/** A certificate that is on record. */
+export type Issued = MadeCertificate & { readonly isAdmin: boolean };
 
 /** A certificate as it is at this moment. */
 export type CertificateRecord = Certificate & { readonly status: ReturnType<typeof statusOf> };
@@ -59,13 +62,15 @@ export async function issueCertificate(
   request: IssueRequest,
   authority: SigningAuthority,
   before?: (made: MadeCertificate) => Promise<void>,
-) {
+): Promise<Issued> {
   try {
     for (let attempt = 1; attempt <= SERIAL_ATTEMPTS; attempt += 1) {
       const made = await make(parts, request.commonName, request.key, authority);
       await before?.(made);
       const isAdmin = await record(parts, made, request);
-      if (isAdmin !== undefined) return { ...made, isAdmin };
+      if (isAdmin === undefined) continue;
+      noteShortened(parts, made);
+      return { ...made, isAdmin };
     }
     throw new Error(`no unused serial in ${SERIAL_ATTEMPTS} attempts`);
   } catch (error) {
@@ -88,6 +93,13 @@ async function make(
   return { serial, commonName, fingerprint, createdAt, expiresAt: validity.notAfter, publicKeySha256, certificate };
 }
 
+/** Its holder must renew sooner than the settings say, and the operator must renew the authority. */
+function noteShortened({ config, log }: IssuingParts, { serial, createdAt, expiresAt }: MadeCertificate): void {
+  if (expiresAt === createdAt + config.pkiCertDays * DAY_SECONDS) return;
+  const details = { serial, expires_at: expiresAt };
+  log({ level: 'warning', logger: 'pki', event: 'certificate ends with its CA', details });
+}
+
 /** Whether it is the admin's; undefined when the serial is taken. */
 async function record(
   { store, challenges, audit }: IssuingParts,
@@ -95,7 +107,8 @@ async function record(
   { requester, spend, invitation, renews, onlyFirst = false }: IssueRequest,
 ): Promise<boolean | undefined> {
   const { commonName, fingerprint, expiresAt, serial } = made;
-  const details = { type: 'client', common_name: commonName, fingerprint, expires_at: expiresAt };
+  const renewal = renews === undefined ? {} : { renews };
+  const details = { type: 'client', common_name: commonName, fingerprint, expires_at: expiresAt, ...renewal };
   const issued = audit.event('cert_issued', 'success', requester, details);
   const granted = audit.event('admin_granted', 'success', requester, { serial, fingerprint });
   const certificate = { ...made, issuedTo: requester.fingerprint };
@@ -113,9 +126,15 @@ async function record(
     case 'powAlreadyUsed':
     case 'powExpired':
       throw challenges.refusal(outcome.refused, 'register');
+    case 'invitationRequired':
+      throw invitationRefused();
     default:
       throw new Refusal(outcome.refused);
   }
+}
+
+export function invitationRefused(): Refusal {
+  return new Refusal('invitationRequired', { hint: 'this one is unknown, was used, was withdrawn, or has expired' });
 }
 
 /** A page of the certificates that the caller obtained or holds; none for the anonymous. */

@@ -2,13 +2,14 @@
 // for it, else by the first request that needs it: most services never issue a certificate.
 
 import type { Handler } from '../http/engine/reply.ts';
-import { whyUnavailable } from '../http/present.ts';
+import { REGISTRATION_CLOSED, whyUnavailable } from '../http/present.ts';
 import type { Handlers } from '../http/routes.ts';
 import type { AuthorityParts, AuthorityRoom } from './handlers.ts';
 
 const ROUTES = [
   'describePki', 'createAuthority', 'authorityCertificate', 'revocationList', 'revocationListPem', 'issueCertificate',
   'listCertificates', 'revokeCertificate', 'registrationChallenge', 'register',
+  'renewCertificate',
 ] as const satisfies readonly (keyof AuthorityRoom['handlers'])[];
 
 const WATCH_INTERVAL_MS = 1000;
@@ -47,8 +48,9 @@ export class LazyAuthority {
     await this.#room?.authorities.checkKey();
   }
 
-  /** Why nothing can be issued, in words for callers, as far as it is known: the key is tried by checkKey. */
+  /** Why nobody can register, in words for callers, as far as it is known: the key is tried by checkKey. */
   whyUnavailable(): string | undefined {
+    if (this.#parts.config.registerBy === 'off') return REGISTRATION_CLOSED;
     if (this.#room !== undefined) return this.#room.authorities.whyUnavailable();
     return whyUnavailable(this.#parts.config.pkiCaPassword !== '', false);
   }

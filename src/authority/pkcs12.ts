@@ -88,7 +88,9 @@ export class BundleThread {
 
 /** An empty password protects nothing at any count, and .NET opens such a bundle up to 600 000 iterations in all. */
 const EMPTY_PASSWORD_ITERATIONS = 2048;
-const PASSWORD_ITERATIONS = 600_000;
+
+/** As many as .NET takes in one place (Pkcs12LoaderLimits.IndividualKdfIterationLimit). */
+const PASSWORD_ITERATIONS = 300_000;
 
 /**
  * PFX ::= SEQUENCE { version INTEGER {v3(3)}, authSafe ContentInfo, macData MacData } in DER, on this thread:

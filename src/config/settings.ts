@@ -138,9 +138,11 @@ export const SETTINGS = {
   proxySecret: secret('SERVICE_PROXY_SECRET',
     'when set, identity and forwarded headers count only beside an equal `X-Proxy-Secret`'),
 
-  // Who may create
+  // Who may create, and who may register
   createBy: choice('SERVICE_CREATE', ['anyone', 'identity', 'trusted'],
     'who may store pastes: `identity` is whoever presents a fingerprint, `trusted` a certificate of this service'),
+  registerBy: choice('SERVICE_REGISTER', ['open', 'invite', 'off'],
+    'who may register, or have a certificate issued: anyone, whoever is invited (`pasted invite create`), or nobody'),
 
   // Connections
   maxConnections: integer('SERVICE_MAX_CONNECTIONS', 1024, 'count', 'open connections in all', { minimum: 1 }),

@@ -44,6 +44,7 @@ export const REFUSALS = {
   bundlePasswordInvalid: { status: 400, error: 'p12_password must be 1 to 1024 characters' },
   authorityPasswordMissing: { status: 500, error: 'CA password not configured' },
   issuanceFailed: { status: 500, error: 'certificate issuance failed' },
+  registrationClosed: { status: 403, error: 'registration is closed' },
   invitationRequired: { status: 403, error: 'invitation required' },
 
   // Proof-of-work

@@ -55,7 +55,12 @@ export function whyUnavailable(hasPassword: boolean, isKeyLocked: boolean): stri
   return isKeyLocked ? `no certificates can be issued: ${name} does not open the CA key; tell the operator` : undefined;
 }
 
-/** What GET /register/challenge and GET / add while nothing can be issued. */
+/** In the place of that, where SERVICE_REGISTER closes registration. */
+export const REGISTRATION_CLOSED = 'nobody can register: ask the operator for a certificate';
+
+export const INVITATION_NEEDED = 'ask the operator for an invitation, and send its code as X-Invite';
+
+/** What GET /register/challenge and GET / add while nobody can register. */
 export function presentUnavailable(hint: string) {
   return { available: false, hint };
 }

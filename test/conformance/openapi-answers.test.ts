@@ -183,6 +183,14 @@ async function askAboutCertificates(asking: Asking): Promise<void> {
   await ask(asking, 'POST /register', 200);
   await ask(asking, 'POST /register', 400, { body: '{"p12_profile":"none"}', headers: JSON_TYPE });
   await ask(asking, 'POST /register', 415, { body: '{}' });
+  await ask(asking, 'POST /register', 201, { body: JSON.stringify({ csr: makeRequestPem() }), headers: JSON_TYPE });
+  await ask(asking, 'POST /register/renew', 200, { headers: admin });
+  await ask(asking, 'POST /register/renew', 201, {
+    body: JSON.stringify({ csr: makeRequestPem() }), headers: { ...admin, ...JSON_TYPE },
+  });
+  await ask(asking, 'POST /register/renew', 400, { body: '[]', headers: { ...admin, ...JSON_TYPE } });
+  await ask(asking, 'POST /register/renew', 401);
+  await ask(asking, 'POST /register/renew', 403, { headers: presenting(newFingerprint()) });
   await ask(asking, 'GET /audit', 200, { headers: admin });
   await ask(asking, 'GET /audit', 401);
   await ask(asking, 'GET /pastes', 200, { path: '/pastes?all=1', headers: admin });
@@ -232,6 +240,14 @@ test('openapi: what a service with limits answers is as described', async (t) =>
   await ask(unable, 'POST /register', 500);
   await ask(unable, 'GET /register/challenge', 200);
   await ask(unable, 'GET /', 200);
+  const closed = await begin(t, { ...PKI, registerBy: 'off' });
+  await ask(closed, 'GET /register/challenge', 403);
+  await ask(closed, 'POST /register', 403);
+  await ask(closed, 'GET /', 200);
+  const invited = await begin(t, { ...PKI, registerBy: 'invite' });
+  await ask(invited, 'GET /register/challenge', 403);
+  await ask(invited, 'POST /pki/issue', 403);
+  await ask(invited, 'GET /', 200);
   const limited = await begin(t, { ...PKI, rateMax: 1 });
   await ask(limited, 'POST /pki/issue', 400);
   await ask(limited, 'POST /pki/issue', 429);

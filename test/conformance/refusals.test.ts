@@ -29,6 +29,7 @@ const SETTINGS = {
   limited: { rateMax: 3, lookupRateMax: 1, duplicateMax: 1, maxStorageBytes: 10, pkiEnabled: true },
   working: { powDifficultyBits: 4, pkiEnabled: true, pkiCaPassword: 'password' },
   crowded: { maxConnections: 1 },
+  closed: { registerBy: 'off' },
   damaged: {},
 } as const satisfies Record<string, Partial<Config>>;
 
@@ -172,6 +173,7 @@ const REACHED: Readonly<Record<RefusalName, Reach>> = {
   bundleProfileInvalid: by('whole', 'POST /register', { body: '{"p12_profile": "x"}', headers: JSON_TYPE }),
   bundlePasswordInvalid: by('whole', 'POST /register', { body: '{"p12_password": ""}', headers: JSON_TYPE }),
   authorityPasswordMissing: by('limited', 'POST /pki/ca'),
+  registrationClosed: by('closed', 'GET /register/challenge'),
   invitationRequired: by('whole', 'POST /register', { headers: { 'X-Invite': 'unknown' } }),
   issuanceFailed: async (stage) => {
     const app = await stage.app('working');

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { normaliseCommonName } from '../../src/authority/der.ts';
+import { distinguishedName, normaliseCommonName } from '../../src/authority/der.ts';
 
 test('normaliseCommonName: trims, composes, and leaves the rest as it is', () => {
   assert.equal(normaliseCommonName('alice'), 'alice');
@@ -44,8 +44,28 @@ test('normaliseCommonName: refuses controls, separators and directional formatti
   }
 });
 
+test('normaliseCommonName: refuses what has no width, marks of direction, noncharacters and private use', () => {
+  const ranges = [
+    [0x061c, 0x061c], [0x200b, 0x200f], [0x2060, 0x2060], [0xe000, 0xe000], [0xf8ff, 0xf8ff], [0xfdd0, 0xfdef],
+    [0xfeff, 0xfeff], [0xf0000, 0xf0000], [0xffffd, 0xffffd], [0x100000, 0x100000], [0x10fffd, 0x10fffd],
+    ...Array.from({ length: 17 }, (_, plane) => [plane * 0x10000 + 0xfffe, plane * 0x10000 + 0xffff] as const),
+  ] as const;
+  for (const [first, last] of ranges) {
+    for (let code = first; code <= last; code += 1) {
+      const name = `a${String.fromCodePoint(code)}b`;
+      assert.equal(normaliseCommonName(name), undefined, `U+${code.toString(16)}`);
+      // A certificate that has it from an earlier release is renewed.
+      if (code <= 0x2060) assert.ok(distinguishedName(name).length > 0, `U+${code.toString(16)}`);
+    }
+  }
+});
+
 test('normaliseCommonName: takes the neighbours of what it refuses', () => {
-  for (const code of [0x20, 0x7e, 0xa0, 0x2027, 0x202f, 0x2065, 0x206a]) {
+  const neighbours = [
+    0x20, 0x7e, 0xa0, 0x2027, 0x202f, 0x2065, 0x206a, 0x061b, 0x061d, 0x200a, 0x2010, 0x205f, 0x2061, 0xd7ff,
+    0xfdcf, 0xfdf0, 0xfefe, 0xff00, 0xfffd, 0x10000, 0x1fffd, 0xefffd,
+  ];
+  for (const code of neighbours) {
     const name = `a${String.fromCodePoint(code)}b`;
     assert.equal(normaliseCommonName(name), name, `U+${code.toString(16)}`);
   }

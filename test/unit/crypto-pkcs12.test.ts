@@ -100,9 +100,9 @@ function certificateBags(): string {
   return `3082${(bags.length / 2).toString(16).padStart(4, '0')}${bags}`;
 }
 
-const iterationsHex = (iterations: number): string => (iterations === 2048 ? '02020800' : '02030927c0');
+const iterationsHex = (iterations: number): string => (iterations === 2048 ? '02020800' : '02030493e0');
 
-for (const [password, iterations] of [['', 2048], ['pass \u{1f600}', 600_000]] as const) {
+for (const [password, iterations] of [['', 2048], ['pass \u{1f600}', 300_000]] as const) {
   const kind = password === '' ? 'an empty password' : 'a password';
   const macPassword = Buffer.from(`${password}\0`, 'utf16le').swap16();
 

@@ -70,17 +70,19 @@ test('makeClientCertificate: exactly these bytes are signed', async () => {
   const certificate = await makeClientCertificate(clientRequest(validity), authority);
   const spki = subjectPublicKeyInfo(clientKeys.publicKey);
   const expected = [
-    '30820161' + 'a003020102',
+    '3082019d' + 'a003020102',
     `0210${CLIENT_SERIAL}`,
     ECDSA_SHA384,
     AUTHORITY_NAME,
     '301e' + `170d${ascii('260131115500Z')}` + `170d${ascii('270131120000Z')}`,
     CLIENT_NAME,
     hex(spki),
-    'a375' + '3073',
+    'a381b0' + '3081ad',
     '300c0603551d130101ff04023000',
     '300e0603551d0f0101ff040403020780',
     CLIENT_AUTH,
+    // Not critical: one uniformResourceIdentifier [6].
+    '30380603551d11' + '0431' + '302f' + `862d${ascii('urn:uuid:7fffffff-ffff-4fff-bfff-ffffffffffff')}`,
     `301d0603551d0e04160414${hex(keyIdentifier(spki))}`,
     `301f0603551d23041830168014${hex(readIssuer(authority.certificate).keyIdentifier)}`,
   ];
@@ -106,6 +108,12 @@ test('makeClientCertificate: what node reads is what was asked for', async () =>
   assert.equal(fingerprintSha1(certificate), fingerprint);
   assert.match(fingerprint, /^[0-9a-f]{40}$/);
   assert.deepEqual(read.keyUsage, ['1.3.6.1.5.5.7.3.2']);
+  const uuid = /^([0-9a-f]{8})-([0-9a-f]{4})-4([0-9a-f]{3})-[89ab]([0-9a-f]{3})-([0-9a-f]{12})$/;
+  assert.match(String(read.subjectAltName), /^URI:urn:uuid:/);
+  const digits = uuid.exec(read.subjectAltName!.slice('URI:urn:uuid:'.length))?.slice(1);
+  assert.deepEqual(digits, [
+    serial.slice(0, 8), serial.slice(8, 12), serial.slice(13, 16), serial.slice(17, 20), serial.slice(20),
+  ]);
   assert.equal(read.ca, false);
   assert.equal(read.validFromDate.getTime() / 1000, ISSUED_AT - 300);
   assert.equal(read.validToDate.getTime() / 1000, ISSUED_AT + 365 * DAY_SECONDS);

@@ -15,7 +15,10 @@ const BY_STATUS: Readonly<Record<number, readonly RefusalName[]>> = {
     'bodyFragmented', 'headerRepeated', 'hostInvalid', 'targetInvalid',
   ],
   401: ['identityRequired', 'passwordRequired'],
-  403: ['contentRefused', 'permissionDenied', 'adminRequired', 'invitationRequired', 'passwordInvalid', 'crossSite'],
+  403: [
+    'contentRefused', 'permissionDenied', 'adminRequired', 'registrationClosed', 'invitationRequired', 'passwordInvalid',
+    'crossSite',
+  ],
   404: ['pkiDisabled', 'authorityMissing', 'certificateNotFound', 'pasteNotFound', 'notFound'],
   405: ['methodNotAllowed'],
   408: ['requestTimeout'],

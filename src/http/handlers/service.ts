@@ -10,8 +10,8 @@ import { jsonReply, negotiated, type Reply, textReply } from '../engine/reply.ts
 import type { Request } from '../engine/request.ts';
 import { page, single, timeBounds } from '../input.ts';
 import {
-  addressedScript, challengeLine, clientDownload, presentAuditEntry, presentChallenge, presentUnavailable,
-  readClientScript, registerCommand,
+  addressedScript, challengeLine, clientDownload, INVITATION_NEEDED, presentAuditEntry, presentChallenge,
+  presentUnavailable, readClientScript, registerCommand,
 } from '../present.ts';
 import { type Handlers, ROUTES } from '../routes.ts';
 
@@ -63,16 +63,24 @@ function tablesOf(config: Config) {
 
 function index(parts: Parts, { endpoints, tiers }: Tables, unavailable: string | undefined, publicUrl: string) {
   const work = proofOfWork(parts);
+  const registration = registrationTerms(parts.config, unavailable);
   return {
     version: VERSION,
     endpoints,
     usage: usage(publicUrl, work.paste.enabled),
-    client: clientLines(publicUrl, unavailable === undefined),
+    client: clientLines(publicUrl, registration),
     tiers,
     proof_of_work: work,
-    ...(unavailable !== undefined && { registration: presentUnavailable(unavailable) }),
+    ...(registration !== undefined && { registration }),
     note: NOTE,
   };
+}
+
+/** Undefined where whoever does the work is registered. */
+function registrationTerms({ registerBy }: Config, unavailable: string | undefined) {
+  if (unavailable !== undefined) return presentUnavailable(unavailable);
+  if (registerBy === 'open') return undefined;
+  return { available: true, invitation_required: true, hint: INVITATION_NEEDED };
 }
 
 async function indexPage(index: ServiceIndex): Promise<Reply> {
@@ -124,13 +132,14 @@ function usage(url: string, asksForWork: boolean): Record<string, string> {
   };
 }
 
-function clientLines(url: string, canRegister: boolean): Record<string, string> {
+function clientLines(url: string, registration: ReturnType<typeof registrationTerms>): Record<string, string> {
+  const register = registration === undefined ? registerCommand(url) : `${registerCommand(url)} --invite CODE`;
   return {
     download: clientDownload(url),
     create: 'sh pastec FILE',
     create_encrypted: 'sh pastec --encrypt FILE',
     read: 'sh pastec get ID',
-    ...(canRegister ? { register: registerCommand(url) } : {}),
+    ...(registration?.available === false ? {} : { register }),
     help: 'sh pastec help',
   };
 }
