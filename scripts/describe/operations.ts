@@ -191,7 +191,7 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
   },
   getChallenge: {
     tag: 'pastes',
-    identity: 'none',
+    identity: 'optional',
     answers: { 200: challengeIn('PasteChallenge') },
   },
   getClient: {

@@ -61,7 +61,7 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
   index: [],
   createPaste: ['identityRequired', 'permissionDenied', ...WORK, ...CONTENT],
   health: [],
-  getChallenge: [],
+  getChallenge: CALLER,
   getClient: [],
   listPastes: [...PAGE, 'lookupRateLimited', ...CALLER],
   listAudit: [...PAGE, ...CALLER],

@@ -107,7 +107,7 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
     lookups: perWindow,
     lookups_window: seconds,
   }),
-  ProofOfWork: object({ paste: ref('PasteWork'), register: ref('RegistrationWork') }),
+  ProofOfWork: object({ paste: ref('PasteWork'), register: ref('RegistrationWork') }, { trusted: ref('PasteWork') }),
   PasteWork: object({ ...work, ...elevation }),
   RegistrationWork: object(work),
   Health: object({ status: oneOf('healthy'), database: oneOf('ok') }),

@@ -207,6 +207,9 @@ export const SETTINGS = {
   // Proof-of-work
   powDifficultyBits: integer('SERVICE_POW_DIFFICULTY', 20, 'bits',
     'leading zero bits asked for a paste; 0 switches it off', { maximum: 32 }),
+  powTrustedBits: text('SERVICE_POW_TRUSTED', '',
+    'the same of trusted callers, who need no work with 0; not set, they do as much as everyone',
+    { pattern: /^(?:[0-9]|[12][0-9]|3[0-2])?$/, expected: 'a whole number from 0 to 32' }),
   powTtlSeconds: integer('SERVICE_POW_TTL', 300, 'seconds',
     'time for which a challenge is valid', { minimum: 1, maximum: DAY_SECONDS }),
   powSecret: secret('SERVICE_POW_SECRET', 'key that signs challenges; generated and kept in the database when empty'),

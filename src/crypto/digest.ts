@@ -55,8 +55,11 @@ export const randomBytes: RandomBytes = (size) => {
 // Proof-of-work: signed challenge tokens `<nonce>:<expires>:<difficulty>:<signature>` and the check of a solution. The
 // store decides which challenges were used, in the transaction that stores what the work was for.
 
-/** What a challenge is good for; part of what is signed, so that a paste token does not register and the reverse. */
-export type Purpose = 'paste' | 'register';
+/**
+ * What a challenge is good for; part of what is signed, so that a paste token does not register and the reverse.
+ * `trusted` is for pastes too, where less, or more, is asked of trusted callers.
+ */
+export type Purpose = 'paste' | 'trusted' | 'register';
 
 export interface Challenge {
   /** 32 hex characters. */
@@ -85,10 +88,10 @@ export function parseToken(token: string) {
   return { challenge, signature: Buffer.from(signed, 'hex') };
 }
 
+export type ParsedToken = NonNullable<ReturnType<typeof parseToken>>;
+
 /** Whether this service signed the challenge for that purpose; constant time. */
-export function isSigned(
-  key: HmacKey | Uint8Array, purpose: Purpose, token: NonNullable<ReturnType<typeof parseToken>>,
-): boolean {
+export function isSigned(key: HmacKey | Uint8Array, purpose: Purpose, token: ParsedToken): boolean {
   return timingSafeEqual(signature(key, purpose, token.challenge), token.signature);
 }
 

@@ -313,6 +313,7 @@ function passwordForm(action: string): Markup {
 export function frontPage(index: ServiceIndex): Page {
   const { version, usage, client, tiers, proof_of_work: work, registration, note } = index;
   const { register, ...withPastec } = client;
+  const trusted = work.trusted === undefined ? '' : html`${workText(work.trusted)} with a certificate, `;
   // Where proof-of-work is asked for, pastes are created by pastec alone.
   const { true: byPastec = [], false: byCurl = [] } = Object.groupBy(Object.entries(usage), ([, command]) => (
     command.includes('sh pastec') ? 'true' : 'false'
@@ -334,7 +335,7 @@ ${registration === undefined ? html`` : html`It takes an invitation: the operato
 ${lines([['register', register]])}`}
 <h2>Limits</h2>
 ${limits(tiers)}
-<p>Proof-of-work: ${workText(work.paste)} for a paste, ${workText(work.register)} for a registration.</p>
+<p>Proof-of-work: ${workText(work.paste)} for a paste, ${trusted}${workText(work.register)} for a registration.</p>
 <p>This is version ${version}. <code>curl</code> gets this description as JSON, with all endpoints.</p>`);
 }
 

@@ -7,14 +7,17 @@ import type { Count, WorkOutcome } from '../core/events.ts';
 import { type RateStanding, Refusal, type RefusalName } from '../core/refusals.ts';
 import { andThen, type Awaitable, type Clock, HOUR_SECONDS, type RandomBytes, unixSeconds } from '../core/time.ts';
 import {
-  type Challenge, challengeToken, hmacKey, type HmacKey, isSigned, isSolutionForm, isSolved, NONCE_BYTES, parseToken,
-  type Purpose,
+  type Challenge, challengeToken, hmacKey, type HmacKey, isSigned, isSolutionForm, isSolved, NONCE_BYTES,
+  type ParsedToken, parseToken, type Purpose,
 } from '../crypto/digest.ts';
 import { decoyHash, hashPassword, verifyPassword } from '../crypto/passwords.ts';
 import { type Antiflood, SlidingWindow } from '../limits/windows.ts';
 import { type WorkQueue, WorkQueueFull } from '../limits/work-queue.ts';
 import type { Store } from '../store/open.ts';
 import type { Paste, SpentChallenge } from '../store/store.ts';
+
+/** What a challenge for a paste is signed for. */
+export type PastePurpose = Exclude<Purpose, 'register'>;
 
 export type IssuedChallenge = Challenge & { readonly token: string };
 
@@ -28,7 +31,9 @@ export interface Work {
 export const SPENDABLE_SECONDS = HOUR_SECONDS;
 
 /** Where to get a new challenge. */
-const CHALLENGE_PATHS: Readonly<Record<Purpose, string>> = { paste: '/challenge', register: '/register/challenge' };
+const CHALLENGE_PATHS: Readonly<Record<Purpose, string>> = {
+  paste: '/challenge', trusted: '/challenge', register: '/register/challenge',
+};
 
 /** Those of Parts (parts.ts, which imports this file). */
 interface ChallengeParts {
@@ -59,10 +64,26 @@ export class Challenges {
     this.#key = hmacKey(key);
   }
 
-  /** 0 when no work is asked for. */
+  /** What the caller's work for a paste is: trusted callers have challenges of their own if the operator says so. */
+  purposeFor(caller: Caller): PastePurpose {
+    return this.#parts.config.powTrustedBits !== '' && hasTrustedLimits(caller) ? 'trusted' : 'paste';
+  }
+
+  /** What is asked for a paste in quiet times. */
+  baseBits(purpose: PastePurpose): number {
+    const { powDifficultyBits, powTrustedBits } = this.#parts.config;
+    return purpose === 'paste' ? powDifficultyBits : Number(powTrustedBits);
+  }
+
+  /** 0 when no work is asked for. Anti-flood adds the same bits for trusted callers, unless they need do nothing. */
   difficultyBits(purpose: Purpose): number {
     const { config, antiflood, clock } = this.#parts;
-    return purpose === 'paste' ? antiflood.difficultyBits(clock.monotonicMs()) : config.registerPowDifficultyBits;
+    if (purpose === 'register') return config.registerPowDifficultyBits;
+    const everyones = antiflood.difficultyBits(clock.monotonicMs());
+    if (purpose === 'paste') return everyones;
+    const base = this.baseBits(purpose);
+    if (base === 0) return 0;
+    return Math.min(base + everyones - config.powDifficultyBits, Math.max(base, config.antifloodMaxBits));
   }
 
   /** Null when no work is asked for. */
@@ -81,12 +102,13 @@ export class Challenges {
    */
   async require(purpose: Purpose, { token, solution }: Work): Promise<SpentChallenge | null> {
     const { store, clock, count } = this.#parts;
-    if (this.difficultyBits(purpose) === 0) return null;
+    const askedBits = this.difficultyBits(purpose);
+    if (askedBits === 0) return null;
     if (token === undefined || solution === undefined) throw this.refusal('powRequired', purpose);
     const parsed = parseToken(token);
     if (parsed === undefined) throw this.refusal('powMalformedToken', purpose);
     const { challenge } = parsed;
-    if (!isSigned(this.#key, purpose, parsed)) throw this.refusal('powBadSignature', purpose);
+    if (!this.#isGoodFor(purpose, parsed, askedBits)) throw this.refusal('powBadSignature', purpose);
     if (challenge.expiresAt <= unixSeconds(clock)) throw this.refusal('powExpired', purpose);
     if (!isSolutionForm(solution)) throw this.refusal('powMalformedSolution', purpose);
     if (!isSolved(challenge, solution)) throw this.refusal('powInsufficient', purpose);
@@ -94,6 +116,16 @@ export class Challenges {
     count('proofOfWork', 'accepted');
     const { nonce, expiresAt } = challenge;
     return { nonce, expiresAt, spendableUntil: expiresAt + SPENDABLE_SECONDS };
+  }
+
+  /**
+   * A trusted caller may have asked without its certificate: everyone's challenge is good for it too, unless its own
+   * would be harder now. The reverse is never good.
+   */
+  #isGoodFor(purpose: Purpose, token: ParsedToken, askedBits: number): boolean {
+    if (isSigned(this.#key, purpose, token)) return true;
+    const isHardEnough = token.challenge.difficultyBits >= askedBits;
+    return purpose === 'trusted' && isHardEnough && isSigned(this.#key, 'paste', token);
   }
 
   /** Also when the store would not spend it: another request was quicker, or this one took too long. */

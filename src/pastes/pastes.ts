@@ -33,7 +33,7 @@ export async function createPaste(parts: Parts, submission: Submission) {
   const { caller, clientAddress, password } = submission;
   requireCreator(config, caller);
   requireDeclaredSize(parts, submission);
-  const spend = await challenges.require('paste', submission.work);
+  const spend = await challenges.require(challenges.purposeFor(caller), submission.work);
   const rate = rates.countCreation(clientAddress, caller);
   if (spend !== null) antiflood.record(clock.monotonicMs(), spend);
   await using intake = new Intake(parts, submission);

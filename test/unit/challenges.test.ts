@@ -17,6 +17,7 @@ const KEY = Buffer.from('a key that the tests know');
 const TTL_SECONDS = 300;
 const HINTS: Readonly<Record<Purpose, RegExp>> = {
   paste: /\bGET \/challenge\b/,
+  trusted: /\bGET \/challenge\b/,
   register: /\bGET \/register\/challenge\b/,
 };
 

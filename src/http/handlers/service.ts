@@ -2,8 +2,9 @@
 // client, and the audit log.
 
 import { type Config, VERSION } from '../../config/settings.ts';
-import type { Tier } from '../../core/callers.ts';
-import { maxPasteBytes, rateMaxFor, ttlSeconds } from '../../pastes/admission.ts';
+import { ANONYMOUS, type Tier } from '../../core/callers.ts';
+import { andThen, type Awaitable } from '../../core/time.ts';
+import { maxPasteBytes, type PastePurpose, rateMaxFor, ttlSeconds } from '../../pastes/admission.ts';
 import { requireAdmin } from '../../pastes/identity.ts';
 import type { Parts } from '../../pastes/parts.ts';
 import { jsonReply, negotiated, type Reply, textReply } from '../engine/reply.ts';
@@ -102,11 +103,15 @@ function tierLimits(config: Config, tier: Tier) {
   };
 }
 
-function proofOfWork({ config: { powDifficultyBits: base }, challenges }: Parts) {
-  const paste = challenges.difficultyBits('paste');
+function proofOfWork({ config, challenges }: Parts) {
+  const workFor = (purpose: PastePurpose) => {
+    const [difficulty, base] = [challenges.difficultyBits(purpose), challenges.baseBits(purpose)];
+    return { enabled: difficulty > 0, difficulty, base_difficulty: base, elevated: difficulty > base };
+  };
   const registration = challenges.difficultyBits('register');
   return {
-    paste: { enabled: paste > 0, difficulty: paste, base_difficulty: base, elevated: paste > base },
+    paste: workFor('paste'),
+    ...(config.powTrustedBits !== '' && { trusted: workFor('trusted') }),
     register: { enabled: registration > 0, difficulty: registration },
   };
 }
@@ -149,10 +154,14 @@ function healthReply(isHealthy: boolean): Reply {
   return jsonReply(503, { error: 'health check failed', status: 'unhealthy', database: 'error' });
 }
 
-function getChallenge({ config, challenges }: Parts, request: Request): Reply {
-  const challenge = challenges.issue('paste');
-  if (request.prefersText) return textReply(200, challengeLine(challenge), { Vary: 'Accept' });
-  return jsonReply(200, presentChallenge(challenge, config.powDifficultyBits), { Vary: 'Accept' });
+/** Who asks matters only where trusted callers have challenges of their own. */
+function getChallenge({ config, challenges, identity }: Parts, request: Request): Awaitable<Reply> {
+  return andThen(config.powTrustedBits === '' ? ANONYMOUS : identity.callerOf(request), (caller) => {
+    const purpose = challenges.purposeFor(caller);
+    const challenge = challenges.issue(purpose);
+    if (request.prefersText) return textReply(200, challengeLine(challenge), { Vary: 'Accept' });
+    return jsonReply(200, presentChallenge(challenge, challenges.baseBits(purpose)), { Vary: 'Accept' });
+  });
 }
 
 async function listAudit({ identity, store }: Parts, request: Request): Promise<Reply> {
