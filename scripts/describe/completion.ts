@@ -26,6 +26,9 @@ _pasted() {
 ${groupWords().map(({ group, words }) => `    ${group}) command="$command \${COMP_WORDS[2]}"
       if [ "$COMP_CWORD" -eq 2 ]; then ${bashWords(words)}; return; fi ;;`).join('\n')}
   esac
+  case "$command \${COMP_WORDS[3]}" in
+    ${longNames().map(quoted).join(' | ')}) [ "$COMP_CWORD" -eq 3 ] || command="$command \${COMP_WORDS[3]}" ;;
+  esac
   case "$command $previous" in
 ${valueOffers().map(({ pattern, option }) => `    ${pattern}) ${bashValues(option)}; return ;;`).join('\n')}
   esac
@@ -78,6 +81,9 @@ _pasted() {
   case $command in
 ${groupWords().map(({ group, words }) => `    ${group}) command="$command $words[3]"
       if (( CURRENT == 3 )); then offered=(${zshWords(words)}); _describe command offered; return; fi ;;`).join('\n')}
+  esac
+  case "$command $words[4]" in
+    ${longNames().map(quoted).join(' | ')}) (( CURRENT == 4 )) || command="$command $words[4]" ;;
   esac
   case $words[CURRENT] in
     --*=*) previous=\${words[CURRENT]%%=*}; compset -P '*=' ;;
@@ -175,7 +181,7 @@ interface OptionOffer extends Word, Values {
 }
 
 interface CommandOffer {
-  /** One word or two, as in the table. */
+  /** As in the table. */
   readonly name: string;
   readonly options: readonly OptionOffer[];
   /** Of all its operands, whichever comes next. */
@@ -195,11 +201,23 @@ function firstWords(): readonly Word[] {
 
 /** What follows the first word of a group. */
 function groupWords(): readonly { readonly group: string; readonly words: readonly Word[] }[] {
-  const groups = Map.groupBy(COMMANDS.filter(({ name }) => name.includes(' ')), ({ name }) => name.split(' ')[0]!);
+  const ofTwo = COMMANDS.filter(({ name }) => name.split(' ').length === 2);
+  const groups = Map.groupBy(ofTwo, ({ name }) => name.split(' ')[0]!);
   return [...groups].map(([group, members]) => ({
     group,
     words: members.map(({ name, summary }) => ({ word: name.slice(group.length + 1), meaning: summary })),
   }));
+}
+
+/** Names of three words: what stands before the last one is a command as well. */
+function longNames(): readonly string[] {
+  return COMMANDS.map(({ name }) => name).filter((name) => name.split(' ').length === 3);
+}
+
+/** What completes the name of another command. */
+function wordsBehind(words: string): readonly Word[] {
+  return COMMANDS.filter(({ name }) => name.startsWith(`${words} `))
+    .map(({ name, summary }) => ({ word: name.slice(words.length + 1), meaning: summary }));
 }
 
 function commandOffers(): readonly CommandOffer[] {
@@ -217,17 +235,21 @@ function optionOffer(option: Option): OptionOffer {
   return { word: option.name, meaning: option.meaning, takesValue: option.value !== undefined, ...values };
 }
 
-function operandValues({ operands }: Command): Values {
+function operandValues({ name: command, operands }: Command): Values {
   const each = operands.map(({ name, choices }: Operand) => {
     // The one operand that is itself a word of this table.
     return name === 'COMMAND' ? { words: allWords(), files: false } : valuesOf(name, choices);
   });
-  return { words: each.flatMap(({ words }) => words), files: each.some(({ files }) => files) };
+  const words = [...wordsBehind(command), ...each.flatMap((values) => values.words)];
+  return { words, files: each.some(({ files }) => files) };
 }
 
-/** Of two-word names the second word too: both stand behind `pasted help`. */
+/** Of longer names the other words too: all stand behind `pasted help`. */
 function allWords(): readonly Word[] {
-  return [...firstWords(), ...groupWords().flatMap(({ words }) => words)];
+  const inner = groupWords().flatMap(({ group, words }) => {
+    return words.flatMap((word) => [word, ...wordsBehind(`${group} ${word.word}`)]);
+  });
+  return [...firstWords(), ...inner];
 }
 
 /** `form` is what the help calls the value. */

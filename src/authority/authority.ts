@@ -10,7 +10,9 @@ import type { Parts } from '../pastes/parts.ts';
 import type { Store } from '../store/open.ts';
 import type { StoredAuthority } from '../store/store.ts';
 import { makeAuthorityCertificate, makeSerial, validityFrom } from './certificates.ts';
-import { type Authority, AuthorityKeyError, generateKeyPair, lockPrivateKey, unlockPrivateKey } from './keys.ts';
+import {
+  type Authority, AuthorityKeyError, generateKeyPair, lockPrivateKey, type PrivateKey, unlockPrivateKey,
+} from './keys.ts';
 
 /** The key is locked and unlocked once for everybody, so this name waits in the queue instead of a client's address. */
 const QUEUED_AS = 'certificate authority';
@@ -29,8 +31,11 @@ export class Authorities {
   readonly #parts: AuthoritiesParts;
   readonly #onFound: (authority: StoredAuthority) => void;
   #password: string;
-  /** Undefined until it is tried. A wrong password is remembered, since trying it takes a tenth of a second. */
-  #key: Promise<SigningAuthority> | 'locked' | undefined;
+  /**
+   * Undefined until it is tried. A wrong password is remembered, since trying it takes a tenth of a second. It stays
+   * when another process renews the authority, or gives its key another password.
+   */
+  #key: Promise<PrivateKey> | 'locked' | undefined;
   /** One at a time: several at once would work for nothing, and some would find the queue full. */
   #creating: Promise<StoredAuthority> | undefined;
 
@@ -138,7 +143,7 @@ export class Authorities {
     const stored = { commonName, certificate, lockedKey, fingerprint, createdAt, expiresAt };
     if (!(await store.authority.create(stored, created))) throw new Refusal('authorityExists');
     audit.announce(created);
-    this.#key = Promise.resolve({ ...stored, privateKey });
+    this.#key = Promise.resolve(privateKey);
     this.#onFound(stored);
     return stored;
   }
@@ -152,15 +157,13 @@ export class Authorities {
       this.#key = isWrong && password === this.#password ? 'locked' : undefined;
       throw error;
     });
-    return this.#key;
+    return { ...stored, privateKey: await this.#key };
   }
 
-  async #unlock(stored: StoredAuthority, password: string): Promise<SigningAuthority> {
+  async #unlock({ certificate, lockedKey }: StoredAuthority, password: string): Promise<PrivateKey> {
     const { queue, log } = this.#parts;
-    const { certificate, lockedKey } = stored;
     try {
-      const privateKey = await inTurn(queue, QUEUED_AS, () => unlockPrivateKey(lockedKey, password, certificate));
-      return { ...stored, privateKey };
+      return await inTurn(queue, QUEUED_AS, () => unlockPrivateKey(lockedKey, password, certificate));
     } catch (error) {
       if (!(error instanceof AuthorityKeyError)) throw error;
       const details = { reason: error.message };

@@ -45,8 +45,20 @@ export function validityFrom(issuedAt: number, days: number, latest: number = LA
 export async function makeAuthorityCertificate(
   request: SelfSignedRequest & { readonly commonName: string },
 ): Promise<Uint8Array> {
+  return makeAuthority(request, distinguishedName(request.commonName));
+}
+
+/** Of the same name and key, so that what either certificate signed verifies under the other. */
+export async function renewAuthorityCertificate(
+  request: Pick<CertificateRequest, 'serial' | 'validity'>, { certificate, privateKey }: Authority,
+): Promise<Uint8Array> {
+  const spki = subjectPublicKeyInfo(new X509Certificate(certificate).publicKey);
+  return makeAuthority({ ...request, spki, privateKey }, readIssuer(certificate).name);
+}
+
+function makeAuthority(request: SelfSignedRequest, subject: Uint8Array): Promise<Uint8Array> {
   const extensions = [AUTHORITY_BASIC_CONSTRAINTS, AUTHORITY_KEY_USAGE, CLIENT_AUTH_ONLY];
-  return make(request, distinguishedName(request.commonName), extensions, { privateKey: request.privateKey }, 'sha384');
+  return make(request, subject, extensions, { privateKey: request.privateKey }, 'sha384');
 }
 
 /** The curve is secp384r1. A validity that ends after the authority's rejects with a RangeError too. */

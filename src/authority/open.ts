@@ -31,16 +31,13 @@ export class LazyAuthority {
 
   /**
    * Before anybody is served: loads the code where there is a password, and makes a TLS listener trust the authority,
-   * also one that another process makes later (`pasted admin create`).
+   * also one that another process makes or renews later (`pasted admin create`, `pasted pki ca renew`).
    */
   async begin(): Promise<void> {
     if (this.#parts.config.pkiCaPassword !== '') await this.#load();
-    if (this.#parts.tls === undefined || (await this.#trustFound())) return;
-    this.#watch = setInterval(() => {
-      void this.#trustFound().then((isFound) => {
-        if (isFound) clearInterval(this.#watch);
-      });
-    }, WATCH_INTERVAL_MS);
+    if (this.#parts.tls === undefined) return;
+    await this.#trustFound();
+    this.#watch = setInterval(() => void this.#trustFound(), WATCH_INTERVAL_MS);
   }
 
   /** Tries the password on the stored key, so that a wrong one is in the log from the start. Never rejects. */
@@ -74,14 +71,13 @@ export class LazyAuthority {
   }
 
   /** One read of one row. Others report a failing storage, and a certificate that is damaged. */
-  async #trustFound(): Promise<boolean> {
+  async #trustFound(): Promise<void> {
     const { store, tls } = this.#parts;
     try {
       const found = await store.authority.find();
       if (found !== undefined) tls?.trust(found.certificate);
-      return found !== undefined;
     } catch {
-      return false;
+      // The certificate before stays.
     }
   }
 

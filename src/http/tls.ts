@@ -65,9 +65,9 @@ export class Tls implements TlsTermination {
     return true;
   }
 
-  /** Believes certificates of this authority (DER). There is only ever one: the first stays. */
+  /** Believes certificates of this authority (DER). There is only ever one: another certificate is that, renewed. */
   trust(authority: Uint8Array): void {
-    if (this.#authority !== undefined) return;
+    if (this.#authority !== undefined && Buffer.compare(this.#authority, authority) === 0) return;
     this.#authority = authority;
     this.#renewContext();
   }

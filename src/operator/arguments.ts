@@ -40,15 +40,15 @@ export function findCommand(name: string): Command {
   throw unknown('command', name, COMMANDS.map((candidate) => candidate.name));
 }
 
-/** The commands of two words that begin with this one. */
+/** The commands whose names begin with this one and go on. */
 export function groupOf(name: string): readonly Command[] {
   return COMMANDS.filter((command) => command.name.startsWith(`${name} `));
 }
 
-/** The first two words as one, where they are the name of a command. */
+/** The first words as one, as many of them as are the name of a command. */
 function joinName(words: readonly string[]): readonly string[] {
-  const name = words.slice(0, 2).join(' ');
-  return COMMANDS.some((command) => command.name === name) ? [name, ...words.slice(2)] : words;
+  const count = [3, 2].find((length) => COMMANDS.some(({ name }) => name === words.slice(0, length).join(' ')));
+  return count === undefined ? words : [words.slice(0, count).join(' '), ...words.slice(count)];
 }
 
 /** `--help` behind the name of a command or a group is `help` with that name. */

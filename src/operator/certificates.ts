@@ -1,5 +1,6 @@
-// `pasted admin`: who the admins are. `pasted pki`: what the authority issued and revoked, to whomever. `pasted tls`: a
-// certificate and key for a listener of one's own. The store decides whose certificate is the first, so the admin's.
+// `pasted admin`: who the admins are. `pasted pki`: what the authority issues, issued and revoked, to whomever; the
+// authority itself is authority.ts. `pasted tls`: a certificate and key for a listener of one's own. The store decides
+// whose certificate is the first, so the admin's.
 
 import { resolve } from 'node:path';
 import {
@@ -13,7 +14,6 @@ import { encodePem, generateKeyPair, privateKeyPem } from '../authority/keys.ts'
 import { type BundleProfile, isBundlePassword, makeBundle, MAX_PASSWORD_LENGTH } from '../authority/pkcs12.ts';
 import { SETTINGS } from '../config/settings.ts';
 import type { Caller } from '../core/callers.ts';
-import { Refusal } from '../core/refusals.ts';
 import { isoSeconds, unixSeconds } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';
 import { hostOf } from '../http/engine/head.ts';
@@ -21,7 +21,7 @@ import { statusOf } from '../pastes/identity.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
 import { CommandError, UsageError } from './failures.ts';
 import {
-  createNewFile, findCertificate, inSession, OPERATOR, READABLE_BY_ALL, readText, replaceFile, requireSecretOutput,
+  createNewFile, findCertificate, inSession, OPERATOR, READABLE_BY_ALL, readText, requireSecretOutput,
 } from './session.ts';
 import { alignColumns, type Given, report, type Run, type Terminal } from './terminal.ts';
 
@@ -29,54 +29,65 @@ const ISSUED_BEFORE = 'certificates have been issued already, and the first of t
   'to make the holder of one an admin: pasted admin grant SERIAL';
 
 /** Issues the first certificate ever, or none. */
-export const create: Run = async (terminal, given) => {
-  const path = given.values.get('--out')!;
-  const isStream = path === '-';
-  const { commonName, profile, password } = readWanted(terminal, given);
-  if (isStream) requireSecretOutput(terminal, '--out - writes a private key: not onto this screen');
-  await inSession(terminal, async (session) => {
-    if ((await session.store.certificates.listAll()).length > 0) throw new CommandError(ISSUED_BEFORE);
-    // A file that cannot be made must be known before anything is issued.
-    using file = isStream ? undefined : createNewFile(path);
-    const authority = await session.authorities.ensured(OPERATOR);
-    const { spki, privateKey } = await generateKeyPair();
-    const request = { commonName, key: { spki, privateKey }, requester: OPERATOR, spend: null, onlyFirst: true };
-    // Who asked must have the bundle before the certificate is recorded.
-    const issued = await issueCertificate(session, request, authority, async ({ certificate }) => {
-      const content = { commonName, certificate, privateKey, authority: authority.certificate, profile, password };
-      const bundle = await makeBundle(content, randomBytes);
-      if (file !== undefined) return file.write(bundle);
-      const isTaken = await terminal.stdout.writeWhole(bundle);
-      if (!isTaken) throw new CommandError('standard output did not take all of the bundle');
-    }).catch((error: unknown) => {
-      throw error instanceof NotFirstError ? new CommandError(ISSUED_BEFORE) : error;
-    });
-    file?.keep();
-    const { serial, fingerprint, createdAt, expiresAt, isAdmin } = issued;
-    const lines = [
-      `Wrote ${isStream ? 'to standard output' : path}: the certificate of the admin with its key.`,
-      `serial       ${serial}`,
-      `fingerprint  ${fingerprint}`,
-      `expires      ${isoSeconds(expiresAt)}`,
-      ...(password === '' ? ['The file has no password: whoever has it is the admin.'] : []),
-    ];
-    report(isStream ? terminal.stderr : terminal.stdout, given, {
-      file: path, serial, common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt,
-      expires_at: expiresAt, is_admin: isAdmin,
-    }, `${lines.join('\n')}\n`);
-  }, 'create');
-};
+export const create = issuing('--name', true);
 
-function readWanted(terminal: Terminal, { values }: Given) {
-  const commonName = normaliseCommonName(values.get('--name') ?? 'admin');
-  if (commonName === undefined) throw new UsageError('--name takes 1 to 64 characters without control characters');
+/** Issues a certificate of the authority that there is. */
+export const issue = issuing('--common-name', false);
+
+function issuing(nameOption: '--name' | '--common-name', onlyFirst: boolean): Run {
+  return async (terminal, given) => {
+    const path = given.values.get('--out')!;
+    const isStream = path === '-';
+    const { commonName, profile, password } = readWanted(terminal, given, nameOption);
+    if (isStream) requireSecretOutput(terminal, '--out - writes a private key: not onto this screen');
+    await inSession(terminal, async (session) => {
+      const { authorities, store } = session;
+      if (onlyFirst && (await store.certificates.listAll()).length > 0) throw new CommandError(ISSUED_BEFORE);
+      // A file that cannot be made must be known before anything is issued.
+      using file = isStream ? undefined : createNewFile(path);
+      const authority = await (onlyFirst ? authorities.ensured(OPERATOR) : authorities.signing());
+      const { spki, privateKey } = await generateKeyPair();
+      const request = { commonName, key: { spki, privateKey }, requester: OPERATOR, spend: null, onlyFirst };
+      // Who asked must have the bundle before the certificate is recorded.
+      const issued = await issueCertificate(session, request, authority, async ({ certificate }) => {
+        const content = { commonName, certificate, privateKey, authority: authority.certificate, profile, password };
+        const bundle = await makeBundle(content, randomBytes);
+        if (file !== undefined) return file.write(bundle);
+        const isTaken = await terminal.stdout.writeWhole(bundle);
+        if (!isTaken) throw new CommandError('standard output did not take all of the bundle');
+      }).catch((error: unknown) => {
+        throw error instanceof NotFirstError ? new CommandError(ISSUED_BEFORE) : error;
+      });
+      file?.keep();
+      const { serial, fingerprint, createdAt, expiresAt, isAdmin } = issued;
+      const holder = isAdmin ? 'the admin' : commonName;
+      const lines = [
+        `Wrote ${isStream ? 'to standard output' : path}: the certificate of ${holder} with its key.`,
+        `serial       ${serial}`,
+        `fingerprint  ${fingerprint}`,
+        `expires      ${isoSeconds(expiresAt)}`,
+        ...(password === '' ? [`The file has no password: whoever has it is ${holder}.`] : []),
+      ];
+      report(isStream ? terminal.stderr : terminal.stdout, given, {
+        file: path, serial, common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt,
+        expires_at: expiresAt, is_admin: isAdmin,
+      }, `${lines.join('\n')}\n`);
+    }, onlyFirst ? 'create' : 'refuse');
+  };
+}
+
+function readWanted(terminal: Terminal, { values }: Given, nameOption: string) {
+  const commonName = normaliseCommonName(values.get(nameOption) ?? 'admin');
+  if (commonName === undefined) {
+    throw new UsageError(`${nameOption} takes 1 to 64 characters without control characters`);
+  }
   const profile = (values.get('--p12-profile') ?? 'modern') as BundleProfile;
   const passwordPath = values.get('--password-file');
   return { commonName, profile, password: passwordPath === undefined ? '' : readPassword(terminal, passwordPath) };
 }
 
 /** The file's text without one newline at its end. */
-function readPassword(terminal: Terminal, path: string): string {
+export function readPassword(terminal: Terminal, path: string): string {
   const password = readText(terminal, path).replace(/\r?\n$/, '');
   // Bytes that are no UTF-8 become U+FFFD: such a password could never be typed again.
   const isUsable = isBundlePassword(password) && !password.includes('\ufffd');
@@ -121,22 +132,6 @@ export const revoke: Run = (terminal, given) =>
     await revokeCertificate(session, serial, { caller: holder, requester: OPERATOR }, reason);
     const text = `Revoked certificate ${serial} of ${commonName}.\n`;
     report(terminal.stdout, given, presentCertificate({ ...certificate, status: 'revoked' }), text);
-  });
-
-export const crl: Run = (terminal, { flags, values }) =>
-  inSession(terminal, async ({ revocationList }) => {
-    const { der } = await revocationList.current();
-    const path = values.get('--out') ?? '-';
-    const written = flags.has('--der') ? der : Buffer.from(encodePem('X509 CRL', der));
-    if (path === '-') terminal.stdout.write(written);
-    else replaceFile(path, written);
-  });
-
-export const ca: Run = (terminal) =>
-  inSession(terminal, async ({ authorities }) => {
-    const authority = await authorities.find();
-    if (authority === undefined) throw new Refusal('authorityMissing');
-    terminal.stdout.write(encodePem('CERTIFICATE', authority.certificate));
   });
 
 /** As many as public authorities take. */

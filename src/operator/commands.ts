@@ -7,7 +7,7 @@ import type { AuditEventName } from '../pastes/identity.ts';
 import type { Run } from './terminal.ts';
 
 export interface Command {
-  /** One word, or two where the first names a group. */
+  /** One word, or more where those before the last name a group. */
   readonly name: string;
   readonly summary: string;
   readonly description: string;
@@ -44,12 +44,22 @@ const REASONS = [
   'keyCompromise', 'affiliationChanged', 'superseded', 'cessationOfOperation', 'privilegeWithdrawn',
 ] as const satisfies readonly RevocationReason[];
 const EVENTS = [
-  'cert_issued', 'cert_revoked', 'auth_failure', 'paste_deleted', 'admin_granted',
+  'cert_issued', 'cert_revoked', 'auth_failure', 'paste_deleted', 'admin_granted', 'ca_password_changed',
 ] as const satisfies readonly AuditEventName[];
 
 const JSON_OPTION: Option = { name: '--json', meaning: 'print one JSON object' };
 const FILE: Operand = { name: 'FILE', isRequired: true };
 const SERIAL: Operand = { name: 'SERIAL', isRequired: true };
+
+const OUT_OPTION: Option = {
+  name: '--out', value: 'FILE', isRequired: true, meaning: 'a new file for the bundle; - is standard output',
+};
+const BUNDLE_OPTIONS: readonly Option[] = [
+  { name: '--p12-profile', value: 'PROFILE', choices: PROFILES,
+    meaning: 'modern (the default), or compat for older devices' },
+  { name: '--password-file', value: 'FILE', meaning: 'file that holds the bundle\'s password; none by default' },
+  JSON_OPTION,
+];
 
 export const COMMANDS: readonly Command[] = [
   command('serve', 'run the service (the default)', {
@@ -134,12 +144,9 @@ export const COMMANDS: readonly Command[] = [
       'it: so run this before the service faces anyone, as the user that the service runs as. The service may be\n' +
       'running.',
     options: [
-      { name: '--out', value: 'FILE', isRequired: true, meaning: 'a new file for the bundle; - is standard output' },
+      OUT_OPTION,
       { name: '--name', value: 'NAME', meaning: 'common name of the certificate; admin by default' },
-      { name: '--p12-profile', value: 'PROFILE', choices: PROFILES,
-        meaning: 'modern (the default), or compat for older devices' },
-      { name: '--password-file', value: 'FILE', meaning: 'file that holds the bundle\'s password; none by default' },
-      JSON_OPTION,
+      ...BUNDLE_OPTIONS,
     ],
     examples: [
       'pasted admin create --out admin.p12',
@@ -152,6 +159,21 @@ export const COMMANDS: readonly Command[] = [
     description: 'Takes effect at once, also while the service runs. `pasted pki list` shows the serials.',
     operands: [SERIAL], options: [JSON_OPTION], examples: ['pasted admin grant 5f1d0c8e2b7a49d3a6c4e8f00b9d7213'],
     load: async () => (await import('./certificates.ts')).grant,
+  }),
+  command('pki issue', 'issue a certificate, whoever else may register', {
+    description:
+      'Writes a new file with a certificate and its key (PKCS#12), for whoever you give it to: what is asked of\n' +
+      'those who register is not asked here. Needs SERVICE_PKI_CA_PASSWORD, and an authority: see\n' +
+      '`pasted admin create`. The service may be running.',
+    options: [
+      { name: '--common-name', value: 'NAME', isRequired: true, meaning: 'common name of the certificate' },
+      OUT_OPTION, ...BUNDLE_OPTIONS,
+    ],
+    examples: [
+      'pasted pki issue --common-name alice --out alice.p12',
+      '(umask 077; pasted pki issue --common-name bob --password-file bob.txt --out - > bob.p12)',
+    ],
+    load: async () => (await import('./certificates.ts')).issue,
   }),
   command('pki list', 'list every certificate', {
     description: 'Newest first, with serial, status, whether it is an admin\'s, when it runs out, and common name.',
@@ -179,12 +201,32 @@ export const COMMANDS: readonly Command[] = [
       { name: '--der', meaning: 'write DER instead of PEM' },
     ],
     examples: ['pasted pki crl', 'pasted pki crl --out /etc/nginx/pasted.crl.pem', 'pasted pki crl --der --out ca.crl'],
-    load: async () => (await import('./certificates.ts')).crl,
+    load: async () => (await import('./authority.ts')).crl,
   }),
   command('pki ca', 'print the certificate of the authority', {
     description: 'In PEM, as a proxy needs it to verify client certificates.',
     examples: ['pasted pki ca'],
-    load: async () => (await import('./certificates.ts')).ca,
+    load: async () => (await import('./authority.ts')).ca,
+  }),
+  command('pki ca renew', 'give the authority a new end', {
+    description:
+      'Makes a new certificate for the same name and key, valid for SERVICE_PKI_CA_DAYS from now. All certificates\n' +
+      'and lists that it has signed stay good. Needs SERVICE_PKI_CA_PASSWORD. A running service uses it at once; a\n' +
+      'proxy that verifies client certificates must be given it: see `pasted pki ca`.',
+    options: [JSON_OPTION], examples: ['pasted pki ca renew'],
+    load: async () => (await import('./authority.ts')).renew,
+  }),
+  command('pki ca passphrase', 'give the key of the authority a new password', {
+    description:
+      'SERVICE_PKI_CA_PASSWORD must still be the old one. A running service goes on with the key that it has\n' +
+      'opened: put the new password in the place of the old one, and send the service SIGHUP. Backups that were\n' +
+      'made before have the old one.',
+    options: [
+      { name: '--new-password-file', value: 'FILE', isRequired: true, meaning: 'file that holds the new password' },
+      JSON_OPTION,
+    ],
+    examples: ['pasted pki ca passphrase --new-password-file new.txt'],
+    load: async () => (await import('./authority.ts')).passphrase,
   }),
   command('tls self-signed', 'make a certificate and key for HTTPS without a public authority', {
     description:

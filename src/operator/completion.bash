@@ -11,12 +11,15 @@ _pasted() {
     admin) command="$command ${COMP_WORDS[2]}"
       if [ "$COMP_CWORD" -eq 2 ]; then COMPREPLY=($(compgen -W 'create grant' -- "$current")); return; fi ;;
     pki) command="$command ${COMP_WORDS[2]}"
-      if [ "$COMP_CWORD" -eq 2 ]; then COMPREPLY=($(compgen -W 'list revoke crl ca' -- "$current")); return; fi ;;
+      if [ "$COMP_CWORD" -eq 2 ]; then COMPREPLY=($(compgen -W 'issue list revoke crl ca' -- "$current")); return; fi ;;
     tls) command="$command ${COMP_WORDS[2]}"
       if [ "$COMP_CWORD" -eq 2 ]; then COMPREPLY=($(compgen -W 'self-signed' -- "$current")); return; fi ;;
   esac
+  case "$command ${COMP_WORDS[3]}" in
+    'pki ca renew' | 'pki ca passphrase') [ "$COMP_CWORD" -eq 3 ] || command="$command ${COMP_WORDS[3]}" ;;
+  esac
   case "$command $previous" in
-    'audit --event') COMPREPLY=($(compgen -W 'cert_issued cert_revoked auth_failure paste_deleted admin_granted' -- "$current")); return ;;
+    'audit --event') COMPREPLY=($(compgen -W 'cert_issued cert_revoked auth_failure paste_deleted admin_granted ca_password_changed' -- "$current")); return ;;
     'audit --outcome') COMPREPLY=($(compgen -W 'success failure' -- "$current")); return ;;
     'audit --client-id') :; return ;;
     'audit --after') :; return ;;
@@ -27,8 +30,13 @@ _pasted() {
     'admin create --name') :; return ;;
     'admin create --p12-profile') COMPREPLY=($(compgen -W 'modern compat' -- "$current")); return ;;
     'admin create --password-file') _pasted_files; return ;;
+    'pki issue --common-name') :; return ;;
+    'pki issue --out') _pasted_files; return ;;
+    'pki issue --p12-profile') COMPREPLY=($(compgen -W 'modern compat' -- "$current")); return ;;
+    'pki issue --password-file') _pasted_files; return ;;
     'pki revoke --reason') COMPREPLY=($(compgen -W 'keyCompromise affiliationChanged superseded cessationOfOperation privilegeWithdrawn' -- "$current")); return ;;
     'pki crl --out') _pasted_files; return ;;
+    'pki ca passphrase --new-password-file') _pasted_files; return ;;
     'tls self-signed --host') :; return ;;
     'tls self-signed --out-cert') _pasted_files; return ;;
     'tls self-signed --out-key') _pasted_files; return ;;
@@ -48,16 +56,19 @@ _pasted() {
     'audit') COMPREPLY=($(compgen -W '--event --outcome --client-id --after --before --limit --offset --json --help' -- "$current")) ;;
     'admin create') COMPREPLY=($(compgen -W '--out --name --p12-profile --password-file --json --help' -- "$current")) ;;
     'admin grant') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
+    'pki issue') COMPREPLY=($(compgen -W '--common-name --out --p12-profile --password-file --json --help' -- "$current")) ;;
     'pki list') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
     'pki revoke') COMPREPLY=($(compgen -W '--reason --json --help' -- "$current")) ;;
     'pki crl') COMPREPLY=($(compgen -W '--out --der --help' -- "$current")) ;;
-    'pki ca') COMPREPLY=($(compgen -W '--help' -- "$current")) ;;
+    'pki ca') COMPREPLY=($(compgen -W 'renew passphrase --help' -- "$current")) ;;
+    'pki ca renew') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
+    'pki ca passphrase') COMPREPLY=($(compgen -W '--new-password-file --json --help' -- "$current")) ;;
     'tls self-signed') COMPREPLY=($(compgen -W '--host --out-cert --out-key --days --json --help' -- "$current")) ;;
     'health') COMPREPLY=($(compgen -W '--url --timeout --json --help' -- "$current")) ;;
     'client') COMPREPLY=($(compgen -W '--server --help' -- "$current")) ;;
     'openapi') COMPREPLY=($(compgen -W '--help' -- "$current")) ;;
     'completion') COMPREPLY=($(compgen -W 'bash zsh fish --help' -- "$current")) ;;
-    'help') COMPREPLY=($(compgen -W 'serve config check backup restore prune stats audit admin pki tls health client openapi completion help version create grant list revoke crl ca self-signed --help' -- "$current")) ;;
+    'help') COMPREPLY=($(compgen -W 'serve config check backup restore prune stats audit admin pki tls health client openapi completion help version create grant issue list revoke crl ca renew passphrase self-signed --help' -- "$current")) ;;
     'version') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
   esac
 }

@@ -4,7 +4,7 @@ _pasted() {
   local -a offered
   local command=$words[2] previous=$words[CURRENT-1]
   if (( CURRENT == 2 )); then
-    offered=('serve:run the service (the default)' 'config:show every setting in force and where it comes from' 'check:find out whether the service works, and will go on working' 'backup:write a verified copy of the database' 'restore:put a backup in the place of the database' 'prune:remove what has expired, and give its room back' 'stats:count what the service holds' 'audit:show the audit log' 'admin:create, grant' 'pki:list, revoke, crl, ca' 'tls:self-signed' 'health:ask a running service whether it is healthy' 'client:print the command-line client' 'openapi:print a description of the API, for programs' 'completion:print a script that completes these commands in a shell' 'help:explain the commands and settings, or one command' 'version:print the version')
+    offered=('serve:run the service (the default)' 'config:show every setting in force and where it comes from' 'check:find out whether the service works, and will go on working' 'backup:write a verified copy of the database' 'restore:put a backup in the place of the database' 'prune:remove what has expired, and give its room back' 'stats:count what the service holds' 'audit:show the audit log' 'admin:create, grant' 'pki:issue, list, revoke, crl, ca' 'tls:self-signed' 'health:ask a running service whether it is healthy' 'client:print the command-line client' 'openapi:print a description of the API, for programs' 'completion:print a script that completes these commands in a shell' 'help:explain the commands and settings, or one command' 'version:print the version')
     _describe command offered
     return
   fi
@@ -12,15 +12,18 @@ _pasted() {
     admin) command="$command $words[3]"
       if (( CURRENT == 3 )); then offered=('create:issue the first certificate, which is the admin'\''s, before anyone else can get it' 'grant:make the holder of a certificate an admin'); _describe command offered; return; fi ;;
     pki) command="$command $words[3]"
-      if (( CURRENT == 3 )); then offered=('list:list every certificate' 'revoke:revoke a certificate for ever' 'crl:write the certificate revocation list' 'ca:print the certificate of the authority'); _describe command offered; return; fi ;;
+      if (( CURRENT == 3 )); then offered=('issue:issue a certificate, whoever else may register' 'list:list every certificate' 'revoke:revoke a certificate for ever' 'crl:write the certificate revocation list' 'ca:print the certificate of the authority'); _describe command offered; return; fi ;;
     tls) command="$command $words[3]"
       if (( CURRENT == 3 )); then offered=('self-signed:make a certificate and key for HTTPS without a public authority'); _describe command offered; return; fi ;;
+  esac
+  case "$command $words[4]" in
+    'pki ca renew' | 'pki ca passphrase') (( CURRENT == 4 )) || command="$command $words[4]" ;;
   esac
   case $words[CURRENT] in
     --*=*) previous=${words[CURRENT]%%=*}; compset -P '*=' ;;
   esac
   case "$command $previous" in
-    'audit --event') offered=('cert_issued' 'cert_revoked' 'auth_failure' 'paste_deleted' 'admin_granted'); _describe value offered; return ;;
+    'audit --event') offered=('cert_issued' 'cert_revoked' 'auth_failure' 'paste_deleted' 'admin_granted' 'ca_password_changed'); _describe value offered; return ;;
     'audit --outcome') offered=('success' 'failure'); _describe value offered; return ;;
     'audit --client-id') :; return ;;
     'audit --after') :; return ;;
@@ -31,8 +34,13 @@ _pasted() {
     'admin create --name') :; return ;;
     'admin create --p12-profile') offered=('modern' 'compat'); _describe value offered; return ;;
     'admin create --password-file') _files; return ;;
+    'pki issue --common-name') :; return ;;
+    'pki issue --out') _files; return ;;
+    'pki issue --p12-profile') offered=('modern' 'compat'); _describe value offered; return ;;
+    'pki issue --password-file') _files; return ;;
     'pki revoke --reason') offered=('keyCompromise' 'affiliationChanged' 'superseded' 'cessationOfOperation' 'privilegeWithdrawn'); _describe value offered; return ;;
     'pki crl --out') _files; return ;;
+    'pki ca passphrase --new-password-file') _files; return ;;
     'tls self-signed --host') :; return ;;
     'tls self-signed --out-cert') _files; return ;;
     'tls self-signed --out-key') _files; return ;;
@@ -52,16 +60,19 @@ _pasted() {
     'audit') offered=('--event:only this event' '--outcome:only what ended so' '--client-id:only what the holder of this certificate caused' '--after:only what is newer' '--before:only what is older' '--limit:at most so many entries, 100 by default' '--offset:leave out so many of the newest' '--json:print the answer of GET /audit as one JSON object' '--help:print the help'); _describe -o option offered ;;
     'admin create') offered=('--out:a new file for the bundle; - is standard output' '--name:common name of the certificate; admin by default' '--p12-profile:modern (the default), or compat for older devices' '--password-file:file that holds the bundle'\''s password; none by default' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'admin grant') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
+    'pki issue') offered=('--common-name:common name of the certificate' '--out:a new file for the bundle; - is standard output' '--p12-profile:modern (the default), or compat for older devices' '--password-file:file that holds the bundle'\''s password; none by default' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'pki list') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'pki revoke') offered=('--reason:why; the list says so' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'pki crl') offered=('--out:where to write it; - is standard output, the default' '--der:write DER instead of PEM' '--help:print the help'); _describe -o option offered ;;
-    'pki ca') offered=('--help:print the help'); _describe -o option offered ;;
+    'pki ca') offered=('renew:give the authority a new end' 'passphrase:give the key of the authority a new password'); _describe argument offered; offered=('--help:print the help'); _describe -o option offered ;;
+    'pki ca renew') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
+    'pki ca passphrase') offered=('--new-password-file:file that holds the new password' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'tls self-signed') offered=('--host:what clients call the server: host names, *.names and addresses, separated by commas' '--out-cert:where to write the certificate; server.crt by default' '--out-key:where to write the key; server.key by default' '--days:how long it is valid; 365 by default, 824 at most' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'health') offered=('--url:the address of the service, or unix: and the path of its socket' '--timeout:how long to wait for the answer; 5 by default' '--json:print the answer of GET /health as one JSON object' '--help:print the help'); _describe -o option offered ;;
     'client') offered=('--server:the address that the service is reached at' '--help:print the help'); _describe -o option offered ;;
     'openapi') offered=('--help:print the help'); _describe -o option offered ;;
     'completion') offered=('bash' 'zsh' 'fish'); _describe argument offered; offered=('--help:print the help'); _describe -o option offered ;;
-    'help') offered=('serve:run the service (the default)' 'config:show every setting in force and where it comes from' 'check:find out whether the service works, and will go on working' 'backup:write a verified copy of the database' 'restore:put a backup in the place of the database' 'prune:remove what has expired, and give its room back' 'stats:count what the service holds' 'audit:show the audit log' 'admin:create, grant' 'pki:list, revoke, crl, ca' 'tls:self-signed' 'health:ask a running service whether it is healthy' 'client:print the command-line client' 'openapi:print a description of the API, for programs' 'completion:print a script that completes these commands in a shell' 'help:explain the commands and settings, or one command' 'version:print the version' 'create:issue the first certificate, which is the admin'\''s, before anyone else can get it' 'grant:make the holder of a certificate an admin' 'list:list every certificate' 'revoke:revoke a certificate for ever' 'crl:write the certificate revocation list' 'ca:print the certificate of the authority' 'self-signed:make a certificate and key for HTTPS without a public authority'); _describe argument offered; offered=('--help:print the help'); _describe -o option offered ;;
+    'help') offered=('serve:run the service (the default)' 'config:show every setting in force and where it comes from' 'check:find out whether the service works, and will go on working' 'backup:write a verified copy of the database' 'restore:put a backup in the place of the database' 'prune:remove what has expired, and give its room back' 'stats:count what the service holds' 'audit:show the audit log' 'admin:create, grant' 'pki:issue, list, revoke, crl, ca' 'tls:self-signed' 'health:ask a running service whether it is healthy' 'client:print the command-line client' 'openapi:print a description of the API, for programs' 'completion:print a script that completes these commands in a shell' 'help:explain the commands and settings, or one command' 'version:print the version' 'create:issue the first certificate, which is the admin'\''s, before anyone else can get it' 'grant:make the holder of a certificate an admin' 'issue:issue a certificate, whoever else may register' 'list:list every certificate' 'revoke:revoke a certificate for ever' 'crl:write the certificate revocation list' 'ca:print the certificate of the authority' 'renew:give the authority a new end' 'passphrase:give the key of the authority a new password' 'self-signed:make a certificate and key for HTTPS without a public authority'); _describe argument offered; offered=('--help:print the help'); _describe -o option offered ;;
     'version') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
   esac
 }

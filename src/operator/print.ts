@@ -18,7 +18,7 @@ export const help: Run = ({ stdout }, { operands: [name] }) => {
 function helpAbout(name: string | undefined): string[] {
   if (name === undefined) return fullHelp();
   const group = groupOf(name);
-  if (group.length === 0) return commandHelp(findCommand(name));
+  if (group.length === 0 || COMMANDS.some((command) => command.name === name)) return commandHelp(findCommand(name));
   return [`Usage: pasted ${name} COMMAND [OPTIONS]`, '', ...commandList(group)];
 }
 
@@ -38,9 +38,13 @@ function commandHelp(command: Command): string[] {
   ];
 }
 
+/** Choices that fit on a line behind the name of an option. */
+const CHOICES_LINES = /.{1,90}(?:,|$)/g;
+
 function optionRows(option: Option): (readonly [string, string])[] {
   const row = [optionForm(option), option.meaning] as const;
-  return option.choices === undefined ? [row] : [row, ['', `one of: ${option.choices.join(', ')}`]];
+  const choices = option.choices === undefined ? [] : `one of: ${option.choices.join(', ')}`.match(CHOICES_LINES)!;
+  return [row, ...choices.map((line) => ['', line.trim()] as const)];
 }
 
 /** The help shows `[OPTIONS]` in the usage instead of more than fit on a line. */

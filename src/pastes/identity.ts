@@ -126,7 +126,9 @@ export function requireAdmin(caller: Caller): void {
 }
 
 /** The contract's events and those of the decisions. */
-export const AUDIT_EVENTS = ['cert_issued', 'cert_revoked', 'auth_failure', 'paste_deleted', 'admin_granted'] as const;
+export const AUDIT_EVENTS = [
+  'cert_issued', 'cert_revoked', 'auth_failure', 'paste_deleted', 'admin_granted', 'ca_password_changed',
+] as const;
 
 export type AuditEventName = (typeof AUDIT_EVENTS)[number];
 

@@ -290,6 +290,12 @@ export function authorityCommands(db: DatabaseSync) {
     INSERT INTO authority (only, common_name, certificate, locked_key, fingerprint, created_at, expires_at)
     VALUES (1, :commonName, :certificate, :lockedKey, :fingerprint, :createdAt, :expiresAt)
     ON CONFLICT DO NOTHING`);
+  const replace = db.prepare(`
+    UPDATE authority
+    SET common_name = :commonName, certificate = :certificate, locked_key = :lockedKey, fingerprint = :fingerprint,
+      created_at = :createdAt, expires_at = :expiresAt
+    WHERE fingerprint = :fingerprintBefore
+      AND locked_key = :lockedKeyBefore`);
   const keep = db.prepare(`
     INSERT INTO crl (only, number, der, this_update, revoked_count)
     VALUES (1, :number, :der, :thisUpdate, :revokedCount)
@@ -304,9 +310,22 @@ export function authorityCommands(db: DatabaseSync) {
       if (isNew) audit(created);
       return isNew;
     },
+    /** Whether it took the place of the one before; not of what that had become meanwhile. */
+    replaceAuthority: ({ before, after, audited }: AuthorityChange): boolean => {
+      const { fingerprint: fingerprintBefore, lockedKey: lockedKeyBefore } = before;
+      const isReplaced = replace.run({ ...after, fingerprintBefore, lockedKeyBefore }).changes === 1;
+      if (isReplaced) audit(audited);
+      return isReplaced;
+    },
     /** Whether it was kept; a list of the same or a larger number stays. */
     keepCrl: (crl: StoredCrl) => keep.run({ ...crl }).changes === 1,
   };
+}
+
+export interface AuthorityChange {
+  readonly before: StoredAuthority;
+  readonly after: StoredAuthority;
+  readonly audited: AuditEvent;
 }
 
 export function authorityLookups(db: DatabaseSync) {

@@ -238,6 +238,9 @@ export function createAuthorityStore(reader: Reader, writer: Writer) {
   return {
     find: async () => reader.findAuthority(),
     create: (authority: StoredAuthority, created: AuditEvent) => writer.run('createAuthority', { authority, created }),
+    replace: (before: StoredAuthority, after: StoredAuthority, audited: AuditEvent) => (
+      writer.run('replaceAuthority', { before, after, audited })
+    ),
     findCrl: async (known?: StoredCrl) => reader.findCrl(known),
     keepCrl: (crl: StoredCrl) => writer.run('keepCrl', crl),
     revokedCount: async () => reader.revokedCount(),

@@ -15,8 +15,8 @@ export type Lane = 'prompt' | 'bulk' | 'alone';
 const LANES: Readonly<Record<CommandName, Lane>> = {
   createPaste: 'prompt', updatePaste: 'prompt', deletePaste: 'prompt', burnPaste: 'prompt', recordAudit: 'prompt',
   keepSecret: 'prompt', issueCertificate: 'prompt', revokeCertificate: 'prompt', grantAdmin: 'prompt',
-  useCertificate: 'prompt', createAuthority: 'prompt', keepCrl: 'prompt', createInvitation: 'prompt',
-  withdrawInvitation: 'prompt', banContent: 'prompt', unbanContent: 'prompt',
+  useCertificate: 'prompt', createAuthority: 'prompt', replaceAuthority: 'prompt', keepCrl: 'prompt',
+  createInvitation: 'prompt', withdrawInvitation: 'prompt', banContent: 'prompt', unbanContent: 'prompt',
   writeChunk: 'bulk', discardChunks: 'bulk', touchPastes: 'bulk', removeExpired: 'bulk', removeOldAudit: 'bulk',
   removeExpiredChallenges: 'bulk', removeOldSubmissions: 'bulk', removeExpiredCertificates: 'bulk',
   probe: 'alone', truncateWal: 'alone', releasePages: 'alone', optimize: 'alone', restoreBallast: 'alone',

@@ -15,7 +15,7 @@ import { openWriting } from '../../src/store/database.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
 import { builtMain } from '../support/built.ts';
 import { CREATED_AT, selectValue, temporaryFolder } from '../support/store.ts';
-import { CLIENT, INVITATION, OWNER } from '../vectors/schema-rows.ts';
+import { AUTHORITY, CLIENT, INVITATION, OWNER } from '../vectors/schema-rows.ts';
 import { placeVector } from '../vectors/schema-vectors.ts';
 
 /** Killed so many at a time. */
@@ -36,6 +36,15 @@ function certificateOf(name: string, issuedTo: string | null): object {
 const ISSUING = { spend: null, issued: eventOf('cert_issued'), granted: eventOf('admin_granted') };
 const CLIENT_SERIAL = `4${'2'.repeat(31)}`;
 const RENEWED_SERIAL = `4${'4'.repeat(31)}`;
+
+/** The authority of the kept database, as the command finds it. */
+const PLACED = {
+  commonName: 'Paste Service CA', fingerprint: AUTHORITY.fingerprint, createdAt: CREATED_AT - 3600, expiresAt: AUTHORITY.expiresAt,
+  certificate: Buffer.from(AUTHORITY.certificate, 'base64'), lockedKey: Buffer.from(AUTHORITY.lockedKey, 'base64'),
+};
+const RENEWED_AUTHORITY = {
+  certificate: Buffer.from('another'), fingerprint: 'a'.repeat(40), createdAt: CREATED_AT, expiresAt: AUTHORITY.expiresAt + 1,
+};
 
 const PASTE = {
   id: 'governed'.padEnd(26, '2'), owner: OWNER, mimeType: 'text/plain', size: 7, sha256: digestOf('content'),
@@ -61,6 +70,14 @@ const COMMANDS: Readonly<Record<string, { readonly name: string; readonly params
   'a revocation that takes a renewed certificate along': {
     name: 'revokeCertificate',
     params: { serial: CLIENT_SERIAL, nowSeconds: CREATED_AT, reason: null, revoked: eventOf('cert_revoked') },
+  },
+  'a renewal of the authority': {
+    name: 'replaceAuthority',
+    params: { before: PLACED, after: { ...PLACED, ...RENEWED_AUTHORITY }, audited: eventOf('cert_issued') },
+  },
+  'a new password of its key': {
+    name: 'replaceAuthority',
+    params: { before: PLACED, after: { ...PLACED, lockedKey: digestOf('y') }, audited: eventOf('ca_password_changed') },
   },
   'an invitation': {
     name: 'createInvitation',

@@ -10,6 +10,7 @@ import type { StoredAuthority } from '../../src/store/store.ts';
 import { testConfig } from '../support/test-config.ts';
 
 const AUTHORITY = { certificate: Uint8Array.of(1) } as StoredAuthority;
+const RENEWED = { certificate: Uint8Array.of(2) } as StoredAuthority;
 const LOOKS_EACH_MS = 1000;
 
 /** Watched over a storage that answers as told, one look after the other. A certificate of no bytes is damaged. */
@@ -38,31 +39,32 @@ function watching(t: TestContext, answers: readonly (() => Promise<StoredAuthori
   return { authority, trusted, second, looks: () => looks };
 }
 
-test('begin: looks once a second until there is one, through failures, and not afterwards', async (t) => {
-  const { authority, trusted, second, looks } = watching(t, [
+test('begin: looks once a second, through failures, and again when there is one, which may be renewed', async (t) => {
+  const { authority, trusted, looks } = watching(t, [
     async () => undefined,
     () => Promise.reject(new Error('disk I/O error')),
     async () => undefined,
     async () => AUTHORITY,
+    async () => RENEWED,
   ]);
   await authority.begin();
   assert.equal(looks(), 1);
-  for (let seconds = 1; seconds <= 3; seconds += 1) {
+  for (let seconds = 1; seconds <= 4; seconds += 1) {
     t.mock.timers.tick(LOOKS_EACH_MS - 1);
     assert.equal(looks(), seconds, 'not before the second is over');
     t.mock.timers.tick(1);
     await new Promise(setImmediate);
     assert.equal(looks(), seconds + 1);
   }
-  assert.deepEqual(trusted, [AUTHORITY.certificate]);
-  await second();
-  await second();
+  assert.deepEqual(trusted, [AUTHORITY.certificate, RENEWED.certificate]);
+  await authority.close();
 });
 
-test('begin: where there is one it looks once; closed, it looks no more; without TLS it never looks', async (t) => {
+test('begin: where there is one it is trusted at once; closed, it looks no more; without TLS it never looks', async (t) => {
   const there = watching(t, [async () => AUTHORITY]);
   await there.authority.begin();
   assert.deepEqual(there.trusted, [AUTHORITY.certificate]);
+  await there.authority.close();
   await there.second();
   t.mock.timers.reset();
   const missing = watching(t, [async () => undefined]);

@@ -58,6 +58,8 @@ test('parseArguments: the first word of a group alone is help about it, or is re
   assert.equal(read('help', 'admin'), 'help admin');
   assert.equal(read('help', 'admin', 'create'), 'help admin create');
   assert.equal(read('-h', 'pki', 'list'), 'help pki list');
+  assert.equal(read('help', 'pki', 'ca'), 'help pki ca');
+  assert.equal(read('help', 'pki', 'ca', 'renew'), 'help pki ca renew');
   for (const words of [['admin'], ['admin', 'craete'], ['admin', '--json']]) {
     assert.throws(() => parseArguments(words), new UsageError('admin is followed by one of: create, grant'));
   }

@@ -9,6 +9,8 @@ import { COMMANDS } from '../../src/operator/commands.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 import { isInstalled, run, temporaryFolder } from '../support/programs.ts';
 
+const PKI_WORDS = COMMANDS.map(({ name }) => name.split(' ')).filter(([first, , third]) => first === 'pki' && third === undefined)
+  .map(([, second]) => second!);
 const FIRST_WORDS = [...new Set(COMMANDS.map(({ name }) => name.split(' ')[0]!))];
 
 /** A folder with the script for that shell, and files to complete. */
@@ -67,7 +69,7 @@ test('completion bash: every command, every member of a group, every option', as
   const offered = await askBash(t);
   const [first, group] = offered([[''], ['pki', '']]);
   assert.deepEqual(first, FIRST_WORDS);
-  assert.deepEqual(group, COMMANDS.filter(({ name }) => name.startsWith('pki ')).map(({ name }) => name.slice(4)));
+  assert.deepEqual(group, PKI_WORDS);
   const options = offered(COMMANDS.map(({ name }) => [...name.split(' '), '--']));
   assert.deepEqual(options, COMMANDS.map(({ name }) => optionsOf(name)));
 });
@@ -85,6 +87,10 @@ test('completion bash: values of closed sets, files where a file is named, nothi
     ['admin', 'create', '--p12-profile', ''],
     ['help', 'adm'],
     ['help', 'admin', 'gra'],
+    ['pki', 'ca', ''],
+    ['pki', 'ca', 'pass'],
+    ['pki', 'ca', 'passphrase', ''],
+    ['pki', 'ca', 'passphrase', '--new-password-file', 'ot'],
     ['nonsense', ''],
   ]);
   assert.deepEqual(answers.map((answer) => answer.sort()), [
@@ -98,6 +104,10 @@ test('completion bash: values of closed sets, files where a file is named, nothi
     ['compat', 'modern'],
     ['admin'],
     ['grant'],
+    ['--help', 'passphrase', 'renew'],
+    ['passphrase'],
+    ['--help', '--json', '--new-password-file'],
+    ['other'],
     [],
   ]);
 });
@@ -106,10 +116,12 @@ test('completion zsh: the same, to be narrowed by zsh itself', async (t) => {
   if (!isInstalled(t, 'zsh')) return;
   const offered = await askZsh(t);
   assert.deepEqual(offered([['']]), [FIRST_WORDS]);
-  const options = offered(COMMANDS.filter(({ operands }) => operands.length === 0).map(({ name }) => [...name.split(' '), '']));
-  assert.deepEqual(options, COMMANDS.filter(({ operands }) => operands.length === 0).map(({ name }) => optionsOf(name)));
+  const withoutOperands = COMMANDS.filter(({ name, operands }) => operands.length === 0 && name !== 'pki ca').map(({ name }) => name);
+  assert.deepEqual(offered(withoutOperands.map((name) => [...name.split(' '), ''])), withoutOperands.map(optionsOf));
   assert.deepEqual(offered([
     ['pki', ''],
+    ['pki', 'ca', ''],
+    ['pki', 'ca', 'passphrase', '--new-password-file', ''],
     ['audit', '--outcome', ''],
     ['audit', '--outcome=s'],
     ['audit', '--limit', ''],
@@ -118,7 +130,9 @@ test('completion zsh: the same, to be narrowed by zsh itself', async (t) => {
     ['completion', ''],
     ['nonsense', ''],
   ]), [
-    COMMANDS.filter(({ name }) => name.startsWith('pki ')).map(({ name }) => name.slice(4)),
+    PKI_WORDS,
+    ['renew', 'passphrase', '--help'],
+    ['FILES'],
     ['success', 'failure'],
     ['success', 'failure'],
     [],

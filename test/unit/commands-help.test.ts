@@ -37,7 +37,7 @@ test('help COMMAND and COMMAND --help: the same text, with usage, options and ex
   assert.match(await print(['help', 'config']), /^Usage: pasted config \[--json\]$/m);
   assert.match(await print(['help', 'help']), /^Usage: pasted help \[COMMAND\]$/m);
   assert.match(await print(['help', 'pki', 'revoke']), /^Usage: pasted pki revoke SERIAL \[--reason REASON\] \[--json\]$/m);
-  assert.match(await print(['help', 'pki', 'revoke']), /^ +one of: keyCompromise, .*, privilegeWithdrawn$/m);
+  assert.match(await print(['help', 'pki', 'revoke']), /^ +one of: keyCompromise, .*,\n +privilegeWithdrawn$/m);
   assert.match(await print(['help', 'audit']), /^Usage: pasted audit \[OPTIONS\]$/m);
   assert.match(await print(['help', 'admin', 'create']), /^Usage: pasted admin create --out FILE \[--name NAME\] /m);
 });
@@ -45,8 +45,8 @@ test('help COMMAND and COMMAND --help: the same text, with usage, options and ex
 test('help GROUP and GROUP --help: the same text, with the commands of the group', async () => {
   const text = await print(['help', 'pki']);
   assert.equal(await print(['pki', '--help']), text);
-  assert.deepEqual([...text.matchAll(/^  (pki \w+) {2,}\S/gm)].map(([, name]) => name), [
-    'pki list', 'pki revoke', 'pki crl', 'pki ca',
+  assert.deepEqual([...text.matchAll(/^  (pki \w+(?: \w+)?) {2,}\S/gm)].map(([, name]) => name), [
+    'pki issue', 'pki list', 'pki revoke', 'pki crl', 'pki ca', 'pki ca renew', 'pki ca passphrase',
   ]);
 });
 

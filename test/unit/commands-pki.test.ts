@@ -3,14 +3,65 @@
 import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { insertCertificate } from '../support/certificates.ts';
 import { openDesk } from '../support/operator.ts';
 import { selectValue } from '../support/store.ts';
 
 const NOW = 1_769_860_800;
+
+test('pki issue: a bundle for its owner alone, of a certificate that is no admin\'s, audited as done by the command line', async (t) => {
+  const { folder, databasePath, pasted, createAdmin } = openDesk(t);
+  await createAdmin();
+  const path = join(folder, 'alice.p12');
+  const { code, stdout, stderr } = await pasted(['pki', 'issue', '--common-name', ' alice ', '--out', path], { SERVICE_REGISTER_POW: '32' });
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.equal(statSync(path).mode & 0o777, 0o600);
+  const row = (column: string) => selectValue(databasePath, `SELECT ${column} FROM certificates WHERE common_name = 'alice'`);
+  assert.deepEqual([row('is_admin'), row('issued_to'), row('holder = fingerprint')], [0, null, 1]);
+  assert.deepEqual(stdout.split('\n'), [
+    `Wrote ${path}: the certificate of alice with its key.`,
+    `serial       ${row('serial')}`,
+    `fingerprint  ${row('fingerprint')}`,
+    'expires      2027-01-31T12:00:00Z',
+    'The file has no password: whoever has it is alice.',
+    '',
+  ]);
+  const audited = "SELECT (details ->> 'type') || ' by ' || (details ->> 'via') FROM audit WHERE event = 'cert_issued' ORDER BY id DESC LIMIT 1";
+  assert.equal(selectValue(databasePath, audited), 'client by command line');
+  const again = await pasted(['pki', 'issue', '--common-name', 'alice', '--out', path]);
+  assert.deepEqual([again.code, again.stderr], [1, `pasted: ${path} exists already, and is not overwritten\n`]);
+  const { stdout: json } = await pasted(['pki', 'issue', '--common-name', 'bob', '--out', join(folder, 'bob.p12'), '--json']);
+  const { file, common_name: name, is_admin: isAdmin } = JSON.parse(json) as Record<string, unknown>;
+  assert.deepEqual([file, name, isAdmin], [join(folder, 'bob.p12'), 'bob', false]);
+  assert.equal(selectValue(databasePath, 'SELECT count(*) FROM certificates'), 3);
+});
+
+test('pki issue: without an authority nothing is made; the first certificate of one is the admin\'s, and it says so', async (t) => {
+  const { folder, databasePath, pasted, createAdmin } = openDesk(t);
+  await createAdmin();
+  const path = join(folder, 'first.p12');
+  const issue = (...options: string[]) => pasted(['pki', 'issue', '--out', path, ...options]);
+  const without = await issue('--common-name', '\u0007');
+  assert.equal(without.code, 2);
+  assert.match(without.stderr, /^pasted: --common-name takes 1 to 64 characters/);
+  assert.match((await issue()).stderr, /^pasted: pki issue needs --common-name NAME\n/);
+  const locked = await pasted(['pki', 'issue', '--out', path, '--common-name', 'x'], { SERVICE_PKI_CA_PASSWORD: '' });
+  assert.equal(locked.code, 78);
+  const db = new DatabaseSync(databasePath);
+  db.exec('DELETE FROM certificates');
+  const first = await issue('--common-name', 'first');
+  assert.match(first.stdout, /: the certificate of the admin with its key\.\n[^]*: whoever has it is the admin\.\n$/);
+  db.exec('DELETE FROM authority');
+  db.close();
+  rmSync(path);
+  const none = await issue('--common-name', 'x');
+  assert.deepEqual([none.code, none.stderr], [1, 'pasted: CA not initialized: `pasted admin create` makes one\n']);
+  assert.equal(existsSync(path), false);
+});
 
 test('pki list: every certificate, newest first, one to a line', async (t) => {
   const { databasePath, pasted, createAdmin } = openDesk(t);
@@ -42,7 +93,7 @@ test('pki list --json: the records of GET /pki/certs', async (t) => {
 test('pki: without a database every command but admin create is 78, and makes none', async (t) => {
   const { folder, databasePath, pasted } = openDesk(t);
   const serial = '4'.repeat(32);
-  for (const words of [['list'], ['revoke', serial], ['crl'], ['ca']]) {
+  for (const words of [['list'], ['revoke', serial], ['crl'], ['ca'], ['issue', '--common-name', 'x', '--out', join(folder, 'x.p12')]]) {
     const { code, stdout, stderr } = await pasted(['pki', ...words]);
     assert.deepEqual([code, stdout], [78, '']);
     assert.equal(stderr, `pasted: there is no database ${databasePath}: set SERVICE_DB to the one of the service\n`);

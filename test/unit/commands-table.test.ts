@@ -33,7 +33,7 @@ test('COMMANDS: what prints data prints it as JSON too', () => {
 
 test('COMMANDS: names, options and their values can be completed by any shell', () => {
   for (const { name, options, operands } of COMMANDS) {
-    assert.match(name, /^[a-z]+(?: [a-z-]+)?$/);
+    assert.match(name, /^[a-z]+(?: [a-z-]+){0,2}$/);
     for (const option of options) assert.match(option.name, /^--[a-z][a-z0-9-]+$/);
     for (const { choices = [] } of [...options, ...operands]) {
       for (const choice of choices) assert.match(choice, /^[A-Za-z0-9_-]+$/);
