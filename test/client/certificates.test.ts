@@ -31,10 +31,10 @@ async function registered(t: TestContext): Promise<Registered> {
   return { ...client, app, certificates, fingerprint };
 }
 
-test('pastec register: keeps bundle and PEM privately, by host, and shows fingerprint and expiry', async (t) => {
+test('pastec register: keeps certificate and own key privately, by host, and shows fingerprint and expiry', async (t) => {
   if (!isInstalled(t, 'openssl')) return;
   const { run, certificates, fingerprint } = await registered(t);
-  assert.deepEqual(readdirSync(certificates).sort(), ['client.p12', 'client.pem', 'facts']);
+  assert.deepEqual(readdirSync(certificates).sort(), ['client.pem', 'facts']);
   for (const name of readdirSync(certificates)) assert.equal(statSync(join(certificates, name)).mode & 0o777, 0o600);
   assert.equal(statSync(certificates).mode & 0o777, 0o700);
   const certificate = new X509Certificate(readFileSync(join(certificates, 'client.pem')));

@@ -2,7 +2,7 @@
 // the host see while it runs, and what it writes for shells that complete its words.
 
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { startApp } from '../support/app.ts';
@@ -12,7 +12,7 @@ import { clientOf, SCRIPT, SH, SHELLS } from '../support/shells.ts';
 const NOBODY = 'http://127.0.0.1:9';
 const source = readFileSync(SCRIPT, 'utf8');
 
-/** Those that put and get call. */
+/** Those that put, get and rm call. */
 const PROGRAMS = ['awk', 'cat', 'cp', 'curl', 'date', 'dd', 'getconf', 'grep', 'head', 'mkdir', 'mkfifo', 'node', 'od',
   'openssl', 'printf', 'rm', 'sed', 'sha256sum', 'tail', 'tr', 'wc'];
 
@@ -65,7 +65,7 @@ for (const shell of SHELLS.filter(({ name }) => ['dash', 'mksh'].includes(name))
   test(`pastec under ${shell.name}: neither password, key nor id is an argument of a program`, async (t) => {
     if (!isInstalled(t, shell.program) || !isInstalled(t, 'openssl')) return;
     const app = await startApp(t, { powDifficultyBits: 4 });
-    const { run, folder } = clientOf(t, app.url, shell);
+    const { run, folder, home } = clientOf(t, app.url, shell);
     const programs = join(folder, 'programs');
     mkdirSync(programs);
     for (const name of PROGRAMS) {
@@ -81,11 +81,17 @@ for (const shell of SHELLS.filter(({ name }) => ['dash', 'mksh'].includes(name))
     const [, id = '', key = ''] = /\/([a-z2-7]{26})#(\S+)\n$/.exec(stored.text) ?? assert.fail(stored.text);
     const read = await run(['get', '--password-file', 'password', '-'], { input: stored.text, environment });
     assert.equal(read.text, 'the-content', read.stderr);
+    const [tokens = ''] = readdirSync(join(home, '.local', 'state', 'pastec', 'delete-tokens'));
+    const kept = readFileSync(join(home, '.local', 'state', 'pastec', 'delete-tokens', tokens), 'utf8');
+    const [, token = ''] = / ([\w-]{43})\n$/.exec(kept) ?? assert.fail(kept);
+
+    assert.equal((await run(['rm', stored.text.trim()], { environment })).stderr, '');
 
     const seen = readFileSync(join(folder, 'seen'), 'utf8');
     assert.match(seen, /^curl$/m);
+    assert.match(seen, /^grep$/m);
     assert.match(seen, /^openssl$/m);
-    for (const secret of ['the-password', 'the-content', id, key, Buffer.from(key, 'base64url').toString('hex')]) {
+    for (const secret of ['the-password', 'the-content', id, key, token, Buffer.from(key, 'base64url').toString('hex')]) {
       assert.ok(!seen.includes(secret), secret);
     }
   });

@@ -111,6 +111,15 @@ test('pastec update: replaces encrypted content by encrypted content', async (t)
   });
 });
 
+test('pastec rm: deletes by its token what it stored without an identity', async (t) => {
+  await underEachShell(t, await startApp(t), async ({ run }) => {
+    const urls = [await run([], { input: 'one' }), await run([], { input: 'two' })].map(({ text }) => text.trim());
+    const { code, text, stderr } = await run(['rm', ...urls]);
+    assert.deepEqual([code, text, stderr], [0, '', '']);
+    for (const url of urls) assert.equal((await fetch(url)).status, 404);
+  });
+});
+
 test('pastec put: a signal in the middle of the search ends it, and nothing is left behind', async (t) => {
   await underEachShell(t, await startApp(t, { powDifficultyBits: 32 }), async ({ start }) => {
     const codes = await Promise.all((['SIGINT', 'SIGHUP'] as const).map(async (signal) => {

@@ -146,6 +146,8 @@ test('pastec status: columns and words on a terminal', async (t) => {
   assert.equal(lines[0], `server         ${app.url}`);
   assert.deepEqual(lines.slice(2), [
     'proof-of-work  7 bits',
+    'storing        anyone',
+    'registering    not possible',
     'own tier       untrusted',
     '',
     'TIER       UP TO    KEPT FOR    AT MOST',

@@ -30,7 +30,7 @@ export async function takingServer(t: TestContext, registration?: Registration):
     if (request.method !== 'POST') return response.writeHead(404).end('{"error":"not found"}\n');
     taken.push({ headers: request.headers, body });
     if (request.url === '/register') return response.writeHead(200, registration?.headers).end(registration?.body);
-    return response.writeHead(201).end('{"id":"abcdefgh"}\n');
+    return response.writeHead(201, { 'X-Delete-Token': 'A'.repeat(43) }).end('{"id":"abcdefgh"}\n');
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
