@@ -9,6 +9,7 @@ import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { answerAlways } from '../support/answer-always.ts';
 import { RUNNING_CLOCK, startApp, type RunningApp } from '../support/app.ts';
+import { insertCertificate } from '../support/certificates.ts';
 import { isInstalled } from '../support/programs.ts';
 import { clientOf, SCRIPT } from '../support/shells.ts';
 import { SOLVERS, solverIsInstalled } from '../support/solvers.ts';
@@ -94,6 +95,22 @@ test('pastec put: without any solver it says so', async (t) => {
   const { code, stderr } = await clientOf(t, app.url).run([], { input: 'x', environment: { PASTEC_SOLVER: 'abacus' } });
   assert.equal(code, 7);
   assert.match(stderr, /no program here can do the proof-of-work \(tried: abacus\)/);
+});
+
+test('pastec put: does the work that is asked of the caller that it is, none with SERVICE_POW_TRUSTED=0', async (t) => {
+  for (const bits of ['0', '3']) {
+    const app = await startApp(t, { powDifficultyBits: 5, powTrustedBits: bits });
+    const { run } = clientOf(t, app.url);
+    const { fingerprint } = insertCertificate(app.config.databasePath);
+    const identity = ['--fingerprint', fingerprint];
+    const environment = { PASTEC_SOLVER: bits === '0' ? 'abacus' : 'node' };
+    const trusted = await run(['-v', ...identity], { input: 'x', environment });
+    assert.equal(trusted.code, 0, trusted.stderr);
+    assert.equal(/proof-of-work of (\d+) bits/.exec(trusted.stderr)?.[1], bits === '0' ? undefined : bits);
+    assert.match((await run(['status', ...identity])).text, new RegExp(`^proof-of-work: ${bits} bits$`, 'm'));
+    const stranger = await run(['-v'], { input: 'y', environment: NODE });
+    assert.deepEqual([stranger.code, /proof-of-work of (\d+) bits/.exec(stranger.stderr)?.[1]], [0, '5']);
+  }
 });
 
 test('pastec put: several processes share a search', async (t) => {

@@ -56,6 +56,8 @@ test('loadConfig: every setting can be given by its variable', () => {
     [SETTINGS.listenOn, 'unix:/x'],
     [SETTINGS.listenMode, '600'],
     [SETTINGS.createBy, 'trusted'],
+    [SETTINGS.registerBy, 'invite'],
+    [SETTINGS.powTrustedBits, '7'],
   ]);
   for (const key of SETTING_KEYS) {
     const setting: Setting = SETTINGS[key];
