@@ -160,6 +160,29 @@ export const COMMANDS: readonly Command[] = [
     operands: [SERIAL], options: [JSON_OPTION], examples: ['pasted admin grant 5f1d0c8e2b7a49d3a6c4e8f00b9d7213'],
     load: async () => (await import('./certificates.ts')).grant,
   }),
+  command('invite create', 'invite someone to register', {
+    description:
+      'Prints a code for `X-Invite`, once: the database has its digest. It takes the place of proof-of-work, and\n' +
+      'SERVICE_REGISTER=invite lets nobody register without one. Takes effect at once, also while the service runs.',
+    options: [
+      { name: '--for', value: 'TIME', meaning: 'how long it is good: 30m, 12h, 7d (the default), 365d at most' },
+      { name: '--uses', value: 'COUNT', meaning: 'for how many registrations; 1 by default, 1000 at most' },
+      { name: '--note', value: 'TEXT', meaning: 'what `pasted invite list` shows beside it, such as for whom it is' },
+      JSON_OPTION,
+    ],
+    examples: ['pasted invite create --note alice', 'pasted invite create --for 24h --uses 20 --note workshop'],
+    load: async () => (await import('./invitations.ts')).create,
+  }),
+  command('invite list', 'list the invitations', {
+    description: 'In the order they were made, with id, how many uses are left, when it ends, and note. Never a code.',
+    options: [JSON_OPTION], examples: ['pasted invite list', 'pasted invite list --json'],
+    load: async () => (await import('./invitations.ts')).list,
+  }),
+  command('invite withdraw', 'take an invitation back', {
+    description: 'Takes effect at once. Certificates that were obtained with it stay: see `pasted pki revoke`.',
+    operands: [{ name: 'ID', isRequired: true }], options: [JSON_OPTION], examples: ['pasted invite withdraw 3'],
+    load: async () => (await import('./invitations.ts')).withdraw,
+  }),
   command('pki issue', 'issue a certificate, whoever else may register', {
     description:
       'Writes a new file with a certificate and its key (PKCS#12), for whoever you give it to: what is asked of\n' +

@@ -4,12 +4,14 @@ _pasted() {
   COMPREPLY=()
   if [ "$current" = = ]; then current=; elif [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD-2]}; fi
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W 'serve config check backup restore prune stats audit admin pki tls health client openapi completion help version' -- "$current"))
+    COMPREPLY=($(compgen -W 'serve config check backup restore prune stats audit admin invite pki tls health client openapi completion help version' -- "$current"))
     return
   fi
   case $command in
     admin) command="$command ${COMP_WORDS[2]}"
       if [ "$COMP_CWORD" -eq 2 ]; then COMPREPLY=($(compgen -W 'create grant' -- "$current")); return; fi ;;
+    invite) command="$command ${COMP_WORDS[2]}"
+      if [ "$COMP_CWORD" -eq 2 ]; then COMPREPLY=($(compgen -W 'create list withdraw' -- "$current")); return; fi ;;
     pki) command="$command ${COMP_WORDS[2]}"
       if [ "$COMP_CWORD" -eq 2 ]; then COMPREPLY=($(compgen -W 'issue list revoke crl ca' -- "$current")); return; fi ;;
     tls) command="$command ${COMP_WORDS[2]}"
@@ -30,6 +32,9 @@ _pasted() {
     'admin create --name') :; return ;;
     'admin create --p12-profile') COMPREPLY=($(compgen -W 'modern compat' -- "$current")); return ;;
     'admin create --password-file') _pasted_files; return ;;
+    'invite create --for') :; return ;;
+    'invite create --uses') :; return ;;
+    'invite create --note') :; return ;;
     'pki issue --common-name') :; return ;;
     'pki issue --out') _pasted_files; return ;;
     'pki issue --p12-profile') COMPREPLY=($(compgen -W 'modern compat' -- "$current")); return ;;
@@ -56,6 +61,9 @@ _pasted() {
     'audit') COMPREPLY=($(compgen -W '--event --outcome --client-id --after --before --limit --offset --json --help' -- "$current")) ;;
     'admin create') COMPREPLY=($(compgen -W '--out --name --p12-profile --password-file --json --help' -- "$current")) ;;
     'admin grant') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
+    'invite create') COMPREPLY=($(compgen -W '--for --uses --note --json --help' -- "$current")) ;;
+    'invite list') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
+    'invite withdraw') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
     'pki issue') COMPREPLY=($(compgen -W '--common-name --out --p12-profile --password-file --json --help' -- "$current")) ;;
     'pki list') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
     'pki revoke') COMPREPLY=($(compgen -W '--reason --json --help' -- "$current")) ;;
@@ -68,7 +76,7 @@ _pasted() {
     'client') COMPREPLY=($(compgen -W '--server --help' -- "$current")) ;;
     'openapi') COMPREPLY=($(compgen -W '--help' -- "$current")) ;;
     'completion') COMPREPLY=($(compgen -W 'bash zsh fish --help' -- "$current")) ;;
-    'help') COMPREPLY=($(compgen -W 'serve config check backup restore prune stats audit admin pki tls health client openapi completion help version create grant issue list revoke crl ca renew passphrase self-signed --help' -- "$current")) ;;
+    'help') COMPREPLY=($(compgen -W 'serve config check backup restore prune stats audit admin invite pki tls health client openapi completion help version create grant create list withdraw issue list revoke crl ca renew passphrase self-signed --help' -- "$current")) ;;
     'version') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
   esac
 }

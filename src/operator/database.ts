@@ -5,7 +5,7 @@ import { accessSync, constants, createReadStream, lstatSync, realpathSync, statS
 import { basename, dirname, join, resolve } from 'node:path';
 import { type Config, VERSION } from '../config/settings.ts';
 import type { Log } from '../core/events.ts';
-import { DAY_SECONDS, HOUR_SECONDS, isoSeconds, MIB, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
+import { isoSeconds, MIB, unixSeconds } from '../core/time.ts';
 import { presentAuditEntry } from '../http/present.ts';
 import { storeTasks } from '../pastes/upkeep.ts';
 import { type BackupDraft, draftBackup, restoreDatabase, SIDE_FILES } from '../store/backup.ts';
@@ -15,7 +15,7 @@ import { MIGRATIONS } from '../store/schema.ts';
 import {
   type AuditEntry, type AuditFilter, countedBytes, DatabaseInUseError, type Page, StoreError,
 } from '../store/store.ts';
-import { wholeNumber } from './arguments.ts';
+import { spanSeconds, wholeNumber } from './arguments.ts';
 import { CommandError, UsageError } from './failures.ts';
 import {
   attempt, explained, inSession, operatorSettings, type OperatorSession, publishFile, randomMark, requireRoom,
@@ -307,12 +307,10 @@ export function readMoment(name: string, text: string | undefined, nowSeconds: n
 /** `2026-01-31`, `2026-01-31T12:00` or `2026-01-31T12:00:00`, with or without the `Z`: UTC is always meant. */
 const ISO_MOMENT = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2})(?::(\d{2}))?Z?)?$/;
 
-const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: MINUTE_SECONDS, h: HOUR_SECONDS, d: DAY_SECONDS };
-
 function secondsOf(text: string, nowSeconds: number): number {
   if (/^\d+$/.test(text)) return Number(text);
-  const [, count, unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
-  if (count !== undefined) return nowSeconds - Number(count) * UNIT_SECONDS[unit]!;
+  const agoSeconds = spanSeconds(text);
+  if (!Number.isNaN(agoSeconds)) return nowSeconds - agoSeconds;
   const [, date, minutes = '00:00', seconds = '00'] = ISO_MOMENT.exec(text) ?? [];
   const iso = `${date}T${minutes}:${seconds}.000Z`;
   const unixMs = Date.parse(iso);

@@ -27,7 +27,7 @@ test('backup FILE: the copy has every paste, byte for byte, and is for its owner
   const file = join(folder, 'copy.db');
   const { code, stdout, stderr } = await pasted(['backup', file]);
   assert.deepEqual([code, stderr], [0, '']);
-  assert.match(stdout, /^Wrote \S+: 4 pastes with 750\.5 KiB of content, \d+\.\d KiB in 0\.0 s, verified\.\n$/);
+  assert.match(stdout, /^Wrote \S+: 4 pastes with 750\.5 KiB of content, \d+\.\d [KM]iB in 0\.0 s, verified\.\n$/);
   assert.equal(statSync(file).mode & 0o777, 0o600);
   for (const [name, value] of [
     ['application_id', APPLICATION_ID],
