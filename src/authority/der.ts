@@ -170,10 +170,7 @@ const MAX_COMMON_NAME_CODE_POINTS = 64;
 // section 2), with which one name could be made to look like another.
 const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/;
 
-/**
- * The name trimmed and in Unicode normalization form C, so that names which look the same are the same bytes.
- * Undefined when that is not 1 to 64 code points, is not well-formed Unicode, or holds a forbidden character.
- */
+/** Trimmed and in normalization form C, so that names which look the same are the same bytes. Undefined when unfit. */
 export function normaliseCommonName(name: string): string | undefined {
   if (!name.isWellFormed()) return undefined;
   const normalised = name.trim().normalize('NFC');
@@ -182,10 +179,7 @@ export function normaliseCommonName(name: string): string | undefined {
   return normalised;
 }
 
-/**
- * A Name (RFC 5280 section 4.1.2.4) of one common name: SEQUENCE OF SET OF SEQUENCE { type OBJECT IDENTIFIER, value }.
- * Refuses, with a RangeError, one that is not normalised.
- */
+/** A Name (RFC 5280 section 4.1.2.4) of one common name. Refuses, with a RangeError, one that is not normalised. */
 export function distinguishedName(commonName: string): Uint8Array {
   if (normaliseCommonName(commonName) !== commonName) throw new RangeError('common name is not normalised');
   return seq(setOf(seq(OIDS.commonName, utf8String(commonName))));
