@@ -11,10 +11,10 @@ import { codeOf, importsOf, resolveImport, ROOT, type SourceFile, sourceFiles } 
 import { type PasteChallenge, solve } from '../support/work.ts';
 
 /** 700 of them are the pages for browsers; the goal without them is 14 300. */
-const MAX_TOTAL_LINES = 15_210;
+const MAX_TOTAL_LINES = 14_980;
 const MAX_FILES = 80;
 /** Of the files that both threads have loaded when the first answer is given with default settings. The goal was 9500. */
-const MAX_LOADED_LINES = 9400;
+const MAX_LOADED_LINES = 9223;
 const MAX_FILES_OF_A_POST = 32;
 const MAX_FILES_OF_A_GET = 25;
 const MAX_FUNCTION_LINES = 50;
