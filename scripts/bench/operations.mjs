@@ -7,12 +7,12 @@ import {
 import {
   amongMany, latencyBesideWork, pagesBesideContent, readsOnSlowDisk, throughput, writesOnSlowDisk,
 } from './rates.mjs';
-import { readingLarge, readingStock, readingStored, writing } from './scene.mjs';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
 const LARGE = 50 * MIB;
 const BARE = 'bare node:http';
+const ONE_BY_ONE = { connections: 1, amount: LARGE / MIB };
 const SINK = `${BARE} that reads the body and answers the same`;
 
 /**
@@ -31,9 +31,8 @@ export const QUICK_EFFORT = {
   expired: 1000, requests: 100_000, crowdBytes: 5 * MIB, crowdSeconds: 2,
 };
 
-const get = (stock, suffix, draw) => throughput({ preparation: readingStock(stock, suffix, draw), connections: 32 });
-const post = (connections) => throughput({ preparation: writing('post', KIB), connections });
-const transfer = (preparation, options) => throughput({ preparation, connections: 1, amount: LARGE / MIB, ...options });
+const get = (stock, suffix, draw) => throughput({ by: 'draw', stock, suffix, draw }, { connections: 32 });
+const post = (connections) => throughput({ by: 'send', kind: 'post', bytes: KIB }, { connections });
 const among = (request) => amongMany({ request, connections: 8 });
 const register = (figureOf) => registering({ connections: 8, figureOf });
 const ratio = (bound) => ({ of: 'ratio', ...bound });
@@ -44,20 +43,20 @@ export const OPERATIONS = [
   row('get-raw', 'GET raw 1 KiB, 32 connections, 100 000 pastes, Zipf', `${BARE}, same headers`,
     'requests/s', ratio({ atLeast: 0.8 }), get('some', '/raw', 'zipf')),
   row('get-raw-64k', 'GET raw 64 KiB, 32 connections, 1 000 pastes, Zipf', `${BARE}, same headers`, 'requests/s',
-    ratio({ atLeast: 0.85 }), throughput({ preparation: readingStored(1000, 64 * KIB), connections: 32 })),
+    ratio({ atLeast: 0.85 }), throughput({ by: 'store', count: 1000, bytes: 64 * KIB }, { connections: 32 })),
   row('get-metadata', 'GET metadata, 32 connections, 100 000 pastes, Zipf', `${BARE}, same JSON`,
     'requests/s', ratio({ atLeast: 0.8 }), get('some', '', 'zipf')),
   row('page', 'page of 1 KiB of text, 32 connections, 1 000 pastes, Zipf', 'their content, of the same server',
-    'requests/s', ratio({ atLeast: 0.6 }), pagesBesideContent({ bytes: KIB, population: 1000, connections: 32 })),
+    'requests/s', ratio({ atLeast: 0.6 }), pagesBesideContent({ bytes: KIB, count: 1000, connections: 32 })),
   row('get-cold', 'GET raw 1 KiB never read before, 32 connections, 1 000 000 pastes',
     `${BARE} and one prepared SELECT by primary key`,
     'requests/s', ratio({ atLeast: 0.75 }), get('many', '/raw', 'eachOnce')),
   row('post', 'POST 1 KiB durable, 32 connections', SINK, 'requests/s', ratio({ atLeast: 0.5 }), post(32)),
   row('post-128', 'POST 1 KiB durable, 128 connections', SINK, 'requests/s', ratio({ atLeast: 0.55 }), post(128)),
   row('download', 'download 50 MiB, one after the other', 'bare stream of as many bytes',
-    'MiB/s', ratio({ atLeast: 0.7 }), transfer(readingLarge(LARGE))),
+    'MiB/s', ratio({ atLeast: 0.7 }), throughput({ by: 'store', count: 1, bytes: LARGE }, ONE_BY_ONE)),
   row('upload', 'upload 50 MiB, one after the other', 'bare sink with SHA-256',
-    'MiB/s', ratio({ atLeast: 0.55 }), transfer(writing('upload', LARGE), { most: 10 })),
+    'MiB/s', ratio({ atLeast: 0.55 }), throughput({ by: 'send', kind: 'upload', bytes: LARGE }, { ...ONE_BY_ONE, most: 10 })),
   row('get-beside', 'GET raw 1 KiB beside 4 uploads of 50 MiB and a delete of 10 000 expired pastes', 'itself at rest',
     'p99 ms', ratio({ atMost: 2 }), latencyBesideWork({ connections: 4, intervalMs: 1, uploads: 4, bytes: LARGE })),
   row('list', 'list page among 1 000 000 pastes', 'itself among 10 000', 'ms', ratio({ atMost: 1.3 }), among('list')),
@@ -80,7 +79,7 @@ export const OPERATIONS = [
     'ms', figure({ timesFloor: 1, atMost: 120 }), startTime()),
   row('slow-disk-get', 'GET raw 1 KiB beside POSTs, each sync 20 ms slower', 'itself without the delay',
     'p99 ms', ratio({ atMost: 1.3 }), readsOnSlowDisk({
-      bytes: KIB, population: 1000, connections: 4, intervalMs: 1, delayMs: 20,
+      bytes: KIB, count: 1000, connections: 4, intervalMs: 1, delayMs: 20,
       posts: { connections: 32, intervalMs: 5 },
     })),
   row('slow-disk-post', 'POST 1 KiB durable, 128 connections, each sync 20 ms slower', 'itself without the delay',

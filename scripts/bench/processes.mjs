@@ -95,25 +95,23 @@ export function startLoad({ gentle = false } = {}) {
 /** The floor, giving this answer to everything. */
 export async function startFloor(answer) {
   const { child, ask } = startScript('floor.mjs');
-  const { port } = await ask(answer);
-  return serverOf(child, port);
+  return serverOf(child, await ask(answer));
 }
 
 /**
  * pasted on a free port. `settings` come beside those that every benchmark needs; `folder` has the database and then
  * stays, otherwise it is a new one, which goes with the server.
  */
-export async function startPasted(main, { settings = {}, folder = makeFolder(), stays = false } = {}) {
-  const env = { ...pastedEnvironment(folder, 0), ...settings };
+export async function startPasted(main, { settings, folder } = {}) {
+  const home = folder ?? makeFolder();
+  const env = { ...pastedEnvironment(home, 0), ...settings };
   const child = startNode([main], { env, stdio: ['ignore', 'pipe', 'inherit'] });
   const server = serverOf(child, await listeningPort(child));
-  return {
-    ...server,
-    async [Symbol.asyncDispose]() {
-      await stop(child);
-      if (!stays) removeFolder(folder);
-    },
+  const end = async () => {
+    await stop(child);
+    if (folder === undefined) removeFolder(home);
   };
+  return { ...server, [Symbol.asyncDispose]: end };
 }
 
 /**
@@ -143,38 +141,24 @@ async function listeningPort(child) {
   throw new Error(`pasted did not start within ${START_TIMEOUT_MS} ms, or ended`);
 }
 
+/** What it takes of the machine is NaN where the system does not tell. */
 function serverOf(child, port) {
+  const read = (name) => (process.platform === 'linux' ? readFileSync(`/proc/${child.pid}/${name}`, 'utf8') : '');
+  // proc_pid_status(5), in kB there
+  const statusBytes = (field) => 1024 * new RegExp(`^${field}:\\s*(\\d+) kB`, 'm').exec(read('status'))?.[1];
   return {
     port,
     /** The most memory that it ever had resident. */
-    peakBytes: () => statusBytes(child, 'VmHWM'),
-    residentBytes: () => statusBytes(child, 'VmRSS'),
-    cpuSeconds: () => cpuSeconds(child),
+    peakBytes: () => statusBytes('VmHWM'),
+    residentBytes: () => statusBytes('VmRSS'),
+    /** Of all its threads. proc_pid_stat(5): utime and stime are the 14th and 15th fields, in 1/100 s. */
+    cpuSeconds() {
+      // The second field may hold spaces: these are counted from its end.
+      const fields = read('stat').split(') ').at(-1).split(' ');
+      return (Number(fields[11]) + Number(fields[12])) / 100;
+    },
     [Symbol.asyncDispose]: () => stop(child),
   };
-}
-
-/** A field of proc_pid_status(5), in kB there; NaN where the system does not tell. */
-function statusBytes(child, field) {
-  const [, kib = NaN] = new RegExp(`^${field}:\\s*(\\d+) kB`, 'm').exec(processFile(child, 'status')) ?? [];
-  return Number(kib) * 1024;
-}
-
-/** Processor time of all its threads. proc_pid_stat(5): utime and stime are the 14th and 15th fields, in 1/100 s. */
-function cpuSeconds(child) {
-  const stat = processFile(child, 'stat');
-  // The second field may hold spaces.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / 100;
-}
-
-function processFile(child, name) {
-  if (process.platform !== 'linux') return '';
-  try {
-    return readFileSync(`/proc/${child.pid}/${name}`, 'utf8');
-  } catch (cause) {
-    throw new Error('a server ended while it was measured', { cause });
-  }
 }
 
 /** A port that was free a moment ago. */

@@ -1,6 +1,6 @@
 // How a run is written down: the machine, a table for people, and everything that was measured as JSON.
 
-import { closeSync, fdatasyncSync, fsyncSync, openSync, statfsSync, writeSync } from 'node:fs';
+import { closeSync, fdatasyncSync, openSync, statfsSync, writeSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { makeFolder, removeFolder } from './processes.mjs';
@@ -29,14 +29,14 @@ export function describeMachine(pasted, pinned) {
 /** What durable writing costs here at least: nothing that is acknowledged after reaching the disk can be faster. */
 function probeDisk(folder) {
   const file = openSync(path.join(folder, 'probe'), 'w');
-  const medianMs = (times, content, sync) => median(Array.from({ length: times }, () => {
+  const medianMs = (times, content) => median(Array.from({ length: times }, () => {
     const begun = performance.now();
     writeSync(file, content, 0, content.length, 0);
-    sync(file);
+    fdatasyncSync(file);
     return performance.now() - begun;
   }));
-  const writePageMs = medianMs(50, Buffer.alloc(4096, 1), fdatasyncSync);
-  const write50MibMs = medianMs(3, Buffer.alloc(50 * MIB, 2), fsyncSync);
+  const writePageMs = medianMs(50, Buffer.alloc(4096, 1));
+  const write50MibMs = medianMs(3, Buffer.alloc(50 * MIB, 2));
   closeSync(file);
   return { writePageMs, write50MibMs };
 }

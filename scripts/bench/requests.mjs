@@ -16,9 +16,9 @@ const FILLING_BYTES = 4 * MIB;
 const SEED = 9;
 
 /** What stands in the template of a drawn request for what differs from one to the next, of the same length. */
-export const ID = placeholder('id', ID_CHARACTERS);
-export const OWNER = placeholder('owner', 40);
-export const STAMP = placeholder('stamp', STAMP_BYTES);
+export const ID = '{id}'.padEnd(ID_CHARACTERS, '-');
+export const OWNER = '{owner}'.padEnd(40, '-');
+export const STAMP = '{stamp}'.padEnd(STAMP_BYTES, '-');
 
 const made = new Map();
 
@@ -48,12 +48,8 @@ export function headOf(line, ...headers) {
 
 /** Printable ASCII in lines, as pastes mostly are: every byte of it passes through the server's UTF-8 check. */
 export function text(bytes) {
-  const line = 57;
-  const lines = Math.ceil(bytes / line);
-  const random = randomBytes(lines * line);
-  let lined = '';
-  for (let at = 0; at < bytes; at += line) lined += `${random.toString('base64', at, at + line).slice(0, line - 1)}\n`;
-  return Buffer.from(lined.slice(0, bytes), 'latin1');
+  const lines = randomBytes(bytes).toString('base64').replace(/.{56}/g, '$&\n');
+  return Buffer.from(lines.slice(0, bytes), 'latin1');
 }
 
 function fixedSenders({ requests }) {
@@ -109,15 +105,10 @@ function mixedSenders({ usual, rare, outOf }) {
   return () => {
     const [sendUsual, sendRare] = [usualSenders(), rareSenders()];
     return (connection) => {
-      sent += 1;
-      if (sent % outOf === 0) sendRare(connection);
-      else sendUsual(connection);
+      const send = ++sent % outOf === 0 ? sendRare : sendUsual;
+      send(connection);
     };
   };
-}
-
-function placeholder(name, length) {
-  return `{${name}${'-'.repeat(length - name.length - 2)}}`;
 }
 
 const thisProcess = randomBytes(8).toString('hex');

@@ -6,7 +6,7 @@ import { closeSync, constants, copyFileSync, fsyncSync, openSync, writeFileSync 
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { say } from '../child.mjs';
-import { makeFolder, startPasted } from './processes.mjs';
+import { makeFolder, removeFolder, startPasted } from './processes.mjs';
 import { ID_CHARACTERS, text } from './requests.mjs';
 
 export const PASTE_BYTES = 1024;
@@ -40,7 +40,7 @@ async function makeStock(main, count) {
   say(`making a database of ${count} pastes`);
   const storeroom = makeFolder();
   const pristine = path.join(storeroom, 'pasted.db');
-  const empty = await startPasted(main, { folder: storeroom, stays: true });
+  const empty = await startPasted(main, { folder: storeroom });
   await empty[Symbol.asyncDispose]();
   const ids = Array.from({ length: count }, makeId);
   const now = Math.floor(Date.now() / 1000);
@@ -52,18 +52,18 @@ async function makeStock(main, count) {
   return { count, pristine, folder, ids: idsFile, lastId: ids.at(-1) };
 }
 
-/** A folder with a copy of the database, in which `expired` more have outlived their time, unnoticed so far. */
+/** The stock in a folder that goes with it, in which `expired` more have outlived their time, unnoticed so far. */
 export async function copyWithExpired(stock, expired) {
   const folder = makeFolder();
   const file = path.join(folder, 'pasted.db');
   copy(stock.pristine, file);
   const created = Math.floor(Date.now() / 1000) - 2 * DAY_SECONDS;
   await fill(file, Array.from({ length: expired }, makeId), () => created, DAY_SECONDS);
-  return { folder, file };
+  return { ...stock, folder, file, [Symbol.dispose]: () => removeFolder(folder) };
 }
 
 /** How many expired pastes are still there. */
-export function countExpired(file) {
+export function countExpired({ file }) {
   const db = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
   const { expired } = db.prepare('SELECT count(*) AS expired FROM pastes WHERE expires_at < unixepoch()').get();
   db.close();
