@@ -19,10 +19,6 @@ import { stockOf } from './stock.mjs';
 const MB = 1e6;
 const LONGEST_START_MS = 15_000;
 
-/** Of `memoryAfterRequests`: so many equal parts, with a POST among each ONE_POST_OF requests. */
-const LOADS = 10;
-const ONE_POST_OF = 10;
-
 const inMB = ({ bytes }) => bytes / MB;
 
 /** Time for one, in microseconds. */
@@ -94,17 +90,17 @@ export function memoryAtRest({ seconds }) {
 }
 
 /**
- * Resident memory in MB after many requests; the floor is what it was after the first of LOADS equal parts. One run,
- * since it takes longer than the rounds of any other operation.
+ * Resident memory in MB after many requests, a tenth of them POSTs; the floor is what it was after a tenth of all. One
+ * run, since it takes longer than the rounds of any other operation.
  */
 export function memoryAfterRequests({ connections }) {
   return async (bench) => {
     await using pasted = await startPrepared(bench, { by: 'draw', stock: 'some', suffix: '/raw', draw: 'zipf' });
     await using load = startLoad();
-    const plan = { kind: 'mix', usual: pasted.plan, rare: { kind: 'post', bytes: 1024 }, outOf: ONE_POST_OF };
-    const most = bench.effort.requests / LOADS;
+    const plan = { kind: 'mix', usual: pasted.plan, rare: { kind: 'post', bytes: 1024 }, outOf: 10 };
+    const most = bench.effort.requests / 10;
     const loads = [];
-    while (loads.length < LOADS) {
+    while (loads.length < 10) {
       const measured = await load.run('closedLoop', { port: pasted.port, plan, connections, seconds: 300, most });
       if (measured.answers < most) throw new Error(`${measured.answers} of ${most} requests were answered well`);
       loads.push({ ...measured, bytes: pasted.residentBytes() });

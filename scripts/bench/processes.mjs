@@ -9,7 +9,6 @@ import os from 'node:os';
 import path from 'node:path';
 import readline from 'node:readline';
 
-const MIB = 1024 * 1024;
 const START_TIMEOUT_MS = 15_000;
 const KILL_AFTER_MS = 15_000;
 
@@ -27,12 +26,11 @@ export class NotHereError extends Error {}
 export function pinLoad() {
   const hasTaskset = process.platform === 'linux' && spawnSync('taskset', ['--version']).status === 0;
   const status = hasTaskset ? readFileSync('/proc/self/status', 'utf8') : '';
-  const list = /^Cpus_allowed_list:\s*(\S+)/m.exec(status)?.[1] ?? '';
-  const [load] = list.split(/[-,]/);
-  if (!/[-,]/.test(list)) return 'no';
-  cores = { load, servers: list };
+  const [, servers, load] = /^Cpus_allowed_list:\s*((\d+)[-,]\S+)/m.exec(status) ?? [];
+  if (load === undefined) return 'no';
+  cores = { load, servers };
   spawnSync('taskset', ['-a', '-p', '-c', load, String(process.pid)], { stdio: 'ignore' });
-  return `load on core ${load}, servers on ${list}`;
+  return `load on core ${load}, servers on ${servers}`;
 }
 
 export function makeFolder() {
@@ -122,7 +120,7 @@ export function pastedEnvironment(folder, port) {
   return {
     PATH: process.env.PATH, NODE_ENV: 'production',
     SERVICE_HOST: '127.0.0.1', SERVICE_PORT: String(port), SERVICE_DB: path.join(folder, 'pasted.db'),
-    SERVICE_MAX_ANON: String(64 * MIB), SERVICE_RATE_MAX: '0', SERVICE_LOOKUP_RATE_MAX: '0',
+    SERVICE_MAX_ANON: String(64 * 2 ** 20), SERVICE_RATE_MAX: '0', SERVICE_LOOKUP_RATE_MAX: '0',
     SERVICE_POW_DIFFICULTY: '0', SERVICE_DEDUP_MAX: '0',
   };
 }

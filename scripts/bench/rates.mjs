@@ -87,15 +87,8 @@ export function readsOnSlowDisk({ bytes, count, connections, intervalMs, delayMs
   });
 }
 
+/** The second pasted is one whose every fsync and fdatasync takes so much longer: by slow-sync.c, preloaded. */
 async function onBothDisks(bench, preparation, delayMs, measure) {
-  const delay = slowSyncs(delayMs);
-  await using usual = await startPrepared(bench, preparation);
-  await using slow = await startPrepared(bench, preparation, delay);
-  return await measure(usual, slow);
-}
-
-/** The environment of a process whose every fsync and fdatasync takes so much longer: slow-sync.c, preloaded. */
-function slowSyncs(delayMs) {
   if (process.platform !== 'linux') throw new NotHereError('syncs are delayed on Linux only');
   const library = path.join(makeFolder(), 'slow-sync.so');
   const source = path.join(import.meta.dirname, 'slow-sync.c');
@@ -103,7 +96,9 @@ function slowSyncs(delayMs) {
   const { error, status, stderr } = spawnSync('cc', flags, { encoding: 'utf8' });
   if (error !== undefined) throw new NotHereError('there is no C compiler (cc)');
   if (status !== 0) throw new Error(`cc ended with ${status}: ${stderr}`);
-  return { LD_PRELOAD: library, SLOW_SYNC_MS: String(delayMs) };
+  await using usual = await startPrepared(bench, preparation);
+  await using slow = await startPrepared(bench, preparation, { LD_PRELOAD: library, SLOW_SYNC_MS: String(delayMs) });
+  return await measure(usual, slow);
 }
 
 /**

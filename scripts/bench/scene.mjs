@@ -4,7 +4,7 @@
 import http from 'node:http';
 import { startPasted } from './processes.mjs';
 import { ID, OWNER, STAMP, headOf, text } from './requests.mjs';
-import { PASTE_BYTES, PASTES_OF_AN_OWNER, fingerprintOf, stockOf } from './stock.mjs';
+import { PASTE_BYTES, ownersOf, stockOf } from './stock.mjs';
 
 /** As Firefox and Safari navigate. */
 const BROWSER = 'Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
@@ -34,9 +34,8 @@ const PREPARATIONS = {
 
   /** What the owners of the stock do. */
   own(port, { request }, { ids, count }) {
-    const owners = Array.from({ length: Math.ceil(count / PASTES_OF_AN_OWNER) }, (_, owner) => fingerprintOf(owner));
     const draw = request === 'delete' ? 'eachOnce' : 'uniform';
-    return { plan: { kind: 'drawn', template: OF_OWNERS[request], ids, count, draw, owners } };
+    return { plan: { kind: 'drawn', template: OF_OWNERS[request], ids, count, draw, owners: ownersOf(count) } };
   },
 
   /** GET of one of `count` new pastes of `bytes`; `pages` is the plan of their pages, as browsers ask for them. */
@@ -50,7 +49,7 @@ const PREPARATIONS = {
     return { plan, pages: { kind: 'fixed', requests: ids.map((id) => headOf(`GET /${id}`, BROWSER)) }, answer };
   },
 
-  /** POST of new pastes; `kind` is 'post' or 'upload'. The floor of an upload computes the SHA-256 of its entity tag. */
+  /** POST of new pastes; `kind` is 'post' or 'upload', whose floor computes the SHA-256 of its entity tag. */
   async send(port, { kind, bytes }) {
     const answer = await capture(port, 'POST', '/', text(bytes));
     return { plan: { kind, bytes }, answer: { ...answer, hashes: kind === 'upload' } };

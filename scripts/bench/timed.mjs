@@ -32,9 +32,7 @@ const WORKS = {
       key: randomBytes(32),
       antiflood: { record: () => {}, difficultyBits: () => DIFFICULTY_BITS },
       store: { challenges: { isSpent: async (nonce) => spent.get(nonce) !== undefined } },
-      clock,
-      random: randomBytes,
-      count,
+      clock, count, random: randomBytes,
     });
     const works = Array.from({ length: SOLVED }, () => {
       const { token, nonce } = challenges.issue('paste');
