@@ -56,7 +56,7 @@ const PREPARATIONS = {
   },
 };
 
-/** Starts pasted, on the stock of that name if there is one, and prepares it by one of PREPARATIONS. */
+/** Starts pasted, on the stock of that name or on this one, if any, and prepares it by one of PREPARATIONS. */
 export async function startPrepared({ main, effort }, { by, stock: name, ...needs }, settings) {
   const stock = typeof name === 'string' ? await stockOf(main, effort.stocks[name]) : name;
   const pasted = await startPasted(main, { settings, folder: stock?.folder });
