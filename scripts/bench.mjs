@@ -24,7 +24,11 @@ const LONGEST_RUN_MS = 20 * 60_000;
 
 const root = path.dirname(import.meta.dirname);
 const { values: options, positionals } = readArguments();
-if (options.server === undefined) await makeDist();
+if (options.server === undefined) {
+  const script = path.join(root, 'scripts', 'compile.mjs');
+  const compiled = await run(process.execPath, ['--disable-warning=ExperimentalWarning', script]);
+  if (compiled.code !== 0) endLike(compiled);
+}
 const main = path.resolve(options.server ?? path.join(root, 'dist', 'main.js'));
 const effort = options.quick ? QUICK_EFFORT : FULL_EFFORT;
 
@@ -72,12 +76,6 @@ function readArguments() {
     process.stderr.write(`${error.message}\n\n${USAGE}\n`);
     process.exit(1);
   }
-}
-
-async function makeDist() {
-  const script = path.join(root, 'scripts', 'compile.mjs');
-  const compiled = await run(process.execPath, ['--disable-warning=ExperimentalWarning', script]);
-  if (compiled.code !== 0) endLike(compiled);
 }
 
 function print(lines) {

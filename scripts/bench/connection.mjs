@@ -25,8 +25,8 @@ export async function openConnection(port) {
 class Connection {
   onEnd = () => {};
   #isWaiting = false;
-  #isInBody = false;
-  #bodyLeft = 0;
+  /** Of an answer whose head was read, the bytes to come; null before that. */
+  #bodyLeft = null;
   #status = 0;
   #partialHead = '';
   /** An upload in progress: `left` bytes to send, of which `allowed` may go out now. */
@@ -78,16 +78,20 @@ class Connection {
         this.#isWaiting = true;
         return this.socket.destroy(new Error('an answer that was not asked for'));
       }
-      if (!this.#isInBody) at = this.#takeHead(buffer, at, count);
-      if (!this.#isInBody) return;
+      if (this.#bodyLeft === null) at = this.#takeHead(buffer, at, count);
+      if (this.#bodyLeft === null) return;
       const step = Math.min(this.#bodyLeft, count - at);
       at += step;
       this.#bodyLeft -= step;
-      if (this.#bodyLeft === 0) this.#finish();
+      if (this.#bodyLeft > 0) return;
+      this.#bodyLeft = null;
+      // An answer that comes before the body's end is a refusal, and the rest of the body can't be a next request.
+      const isEarly = this.#upload !== null && this.#upload.left > 0;
+      this.#end(isEarly ? `status ${this.#status} before the end of the body` : undefined);
     }
   }
 
-  /** Where the body starts; the end of what has arrived, with #isInBody unset, when the head goes on. */
+  /** Where the body starts; the end of what has arrived, with #bodyLeft null, when the head goes on. */
   #takeHead(buffer, at, count) {
     const before = this.#partialHead.length;
     const text = this.#partialHead + buffer.toString('latin1', at, Math.min(count, at + LONGEST_HEAD));
@@ -101,15 +105,7 @@ class Connection {
     this.#partialHead = '';
     this.#status = length === null ? 0 : Number(text.slice('HTTP/1.1 '.length, 'HTTP/1.1 200'.length));
     this.#bodyLeft = Number(length?.[1] ?? 0);
-    this.#isInBody = true;
     return at + end + HEAD_END.length - before;
-  }
-
-  #finish() {
-    const isWhole = this.#upload === null || this.#upload.left === 0;
-    this.#isInBody = false;
-    // An answer that comes before the body's end is a refusal, and the rest of the body can't be a next request.
-    this.#end(isWhole ? undefined : `status ${this.#status} before the end of the body`);
   }
 
   #end(fault) {

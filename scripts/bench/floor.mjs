@@ -9,24 +9,26 @@ import { ID_CHARACTERS } from './requests.mjs';
 
 const STREAM_CHUNK = Buffer.alloc(256 * 1024, 'pasted\n');
 
+/** What is larger is streamed. */
+const LARGEST_WHOLE = 1024 * 1024;
+
 /** Headers that node:http puts on an answer by itself, as it did on the captured one. */
 const ADDED_BY_NODE = new Set(['date', 'connection', 'keep-alive', 'transfer-encoding']);
 
 /**
- * `body` of an answer that is sent whole, in base64; or, when it is null, `bytes` are streamed from memory. With
- * `database`, the body is the content of the paste that the path names, looked up in that file; with `hashes`, the
- * SHA-256 of a request's body is computed as it arrives.
+ * The captured answer. With `database`, the body is the content of the paste that the path names, looked up in that
+ * file; with `hashes`, the SHA-256 of a request's body is computed as it arrives.
  */
-function answering({ status, headers: captured, body, bytes, database, hashes }) {
+function answering({ status, headers: captured, body, database, hashes }) {
   const headers = captured.filter((_, index) => !ADDED_BY_NODE.has(captured[index - (index % 2)].toLowerCase()));
   // As text of one character a byte: the cheapest way that node:http has, one write for head and body.
-  const whole = body === null ? null : Buffer.from(body, 'base64').toString('latin1');
+  const whole = body.length > LARGEST_WHOLE ? null : body.toString('latin1');
   const find = database === undefined ? () => whole : prepareFind(database);
   return (request, response) => {
     const reply = () => {
       const content = find(request);
       response.writeHead(content === undefined ? 404 : status, headers);
-      if (content === null) stream(response, bytes);
+      if (content === null) stream(response, body.length);
       else response.end(content, 'latin1');
     };
     if (request.method === 'GET') return reply();
@@ -65,6 +67,6 @@ function stream(response, bytes) {
 
 process.once('message', (answer) => {
   const server = http.createServer(answering(answer));
-  server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port }));
+  server.listen(0, '127.0.0.1', () => process.send(server.address().port));
 });
 process.on('disconnect', () => process.exit(0));

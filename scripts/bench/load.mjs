@@ -11,10 +11,10 @@ const NS_PER_MS = 1e6;
 
 /** Each connection sends its next request when the last is answered, for so many seconds or `most` requests in all. */
 async function closedLoop({ port, plan, connections, seconds, most = Infinity }) {
-  const tally = new Tally();
   const opened = await openAll(port, connections);
   const sender = senders(plan);
-  const deadline = tally.begin() + seconds * 1000;
+  const tally = new Tally();
+  const deadline = tally.begun + seconds * 1000;
   let sent = 0;
   await Promise.all(opened.map(async (connection) => {
     const send = sender();
@@ -30,11 +30,10 @@ async function closedLoop({ port, plan, connections, seconds, most = Infinity })
  * `connections` in turn; a request that finds its connection busy waits, and that wait counts.
  */
 async function openLoop({ port, plan, connections, seconds, intervalMs }) {
-  const tally = new Tally();
   const sender = senders(plan);
   const opened = await openAll(port, connections);
   const lanes = opened.map((connection) => ({ connection, send: sender(), isOpen: Promise.resolve(true) }));
-  tally.begin();
+  const tally = new Tally();
   let turn = 0;
   const timer = setInterval(() => {
     const lane = lanes[turn++ % lanes.length];
@@ -53,10 +52,9 @@ async function openLoop({ port, plan, connections, seconds, intervalMs }) {
  * server keeps up. `togetherSeconds` passed until the first was answered.
  */
 async function pacedUploads({ port, bytes, connections, seconds }) {
-  const tally = new Tally();
   const sender = senders({ kind: 'upload', bytes });
   const opened = await openAll(port, connections);
-  const begun = tally.begin();
+  const tally = new Tally();
   const answered = opened.map(async (connection) => {
     const send = sender();
     await tally.ask(connection, (to) => send(to, 0));
@@ -65,28 +63,23 @@ async function pacedUploads({ port, bytes, connections, seconds }) {
   });
   let allowed = 0;
   const timer = setInterval(() => {
-    const due = Math.min(bytes, Math.ceil((bytes * (performance.now() - begun)) / (seconds * 1000)));
+    const due = Math.min(bytes, Math.ceil((bytes * (performance.now() - tally.begun)) / (seconds * 1000)));
     for (const connection of opened) connection.allow(due - allowed);
     allowed = due;
   }, PACE_STEP_MS);
   const ends = await Promise.all(answered);
   clearInterval(timer);
-  return { ...tally.end(), togetherSeconds: (Math.min(...ends) - begun) / 1000 };
+  return { ...tally.end(), togetherSeconds: (Math.min(...ends) - tally.begun) / 1000 };
 }
 
+/** Of a load that begins when this is made. */
 class Tally {
+  begun = performance.now();
+  #cpuAtStart = process.cpuUsage();
   #latencies = createHistogram();
   #errors = {};
   #answers = 0;
-  #begun = 0;
   #lastAnswer = 0;
-  #cpuAtStart;
-
-  begin() {
-    this.#cpuAtStart = process.cpuUsage();
-    this.#begun = performance.now();
-    return this.#begun;
-  }
 
   /** Sends a request; resolves to whether the connection can take another when that is answered. */
   ask(connection, send, askedAt = performance.now()) {
@@ -117,10 +110,10 @@ class Tally {
     const cpu = process.cpuUsage(this.#cpuAtStart);
     return {
       answers: this.#answers,
-      seconds: (this.#lastAnswer - this.#begun) / 1000,
+      seconds: (this.#lastAnswer - this.begun) / 1000,
       p50Ms: this.#latencies.percentile(50) / NS_PER_MS,
       p99Ms: this.#latencies.percentile(99) / NS_PER_MS,
-      loadShare: (cpu.user + cpu.system) / 1000 / (performance.now() - this.#begun),
+      loadShare: (cpu.user + cpu.system) / 1000 / (performance.now() - this.begun),
       errors: this.#errors,
     };
   }

@@ -9,7 +9,6 @@ import os from 'node:os';
 import path from 'node:path';
 import readline from 'node:readline';
 
-const MIB = 1024 * 1024;
 const START_TIMEOUT_MS = 15_000;
 const KILL_AFTER_MS = 15_000;
 
@@ -27,12 +26,11 @@ export class NotHereError extends Error {}
 export function pinLoad() {
   const hasTaskset = process.platform === 'linux' && spawnSync('taskset', ['--version']).status === 0;
   const status = hasTaskset ? readFileSync('/proc/self/status', 'utf8') : '';
-  const list = /^Cpus_allowed_list:\s*(\S+)/m.exec(status)?.[1] ?? '';
-  const [load] = list.split(/[-,]/);
-  if (!/[-,]/.test(list)) return 'no';
-  cores = { load, servers: list };
+  const [, servers, load] = /^Cpus_allowed_list:\s*((\d+)[-,]\S+)/m.exec(status) ?? [];
+  if (load === undefined) return 'no';
+  cores = { load, servers };
   spawnSync('taskset', ['-a', '-p', '-c', load, String(process.pid)], { stdio: 'ignore' });
-  return `load on core ${load}, servers on ${list}`;
+  return `load on core ${load}, servers on ${servers}`;
 }
 
 export function makeFolder() {
@@ -95,25 +93,23 @@ export function startLoad({ gentle = false } = {}) {
 /** The floor, giving this answer to everything. */
 export async function startFloor(answer) {
   const { child, ask } = startScript('floor.mjs');
-  const { port } = await ask(answer);
-  return serverOf(child, port);
+  return serverOf(child, await ask(answer));
 }
 
 /**
  * pasted on a free port. `settings` come beside those that every benchmark needs; `folder` has the database and then
  * stays, otherwise it is a new one, which goes with the server.
  */
-export async function startPasted(main, { settings = {}, folder = makeFolder(), stays = false } = {}) {
-  const env = { ...pastedEnvironment(folder, 0), ...settings };
+export async function startPasted(main, { settings, folder } = {}) {
+  const home = folder ?? makeFolder();
+  const env = { ...pastedEnvironment(home, 0), ...settings };
   const child = startNode([main], { env, stdio: ['ignore', 'pipe', 'inherit'] });
   const server = serverOf(child, await listeningPort(child));
-  return {
-    ...server,
-    async [Symbol.asyncDispose]() {
-      await stop(child);
-      if (!stays) removeFolder(folder);
-    },
+  const end = async () => {
+    await stop(child);
+    if (folder === undefined) removeFolder(home);
   };
+  return { ...server, [Symbol.asyncDispose]: end };
 }
 
 /**
@@ -124,7 +120,7 @@ export function pastedEnvironment(folder, port) {
   return {
     PATH: process.env.PATH, NODE_ENV: 'production',
     SERVICE_HOST: '127.0.0.1', SERVICE_PORT: String(port), SERVICE_DB: path.join(folder, 'pasted.db'),
-    SERVICE_MAX_ANON: String(64 * MIB), SERVICE_RATE_MAX: '0', SERVICE_LOOKUP_RATE_MAX: '0',
+    SERVICE_MAX_ANON: String(64 * 2 ** 20), SERVICE_RATE_MAX: '0', SERVICE_LOOKUP_RATE_MAX: '0',
     SERVICE_POW_DIFFICULTY: '0', SERVICE_DEDUP_MAX: '0',
   };
 }
@@ -143,38 +139,24 @@ async function listeningPort(child) {
   throw new Error(`pasted did not start within ${START_TIMEOUT_MS} ms, or ended`);
 }
 
+/** What it takes of the machine is NaN where the system does not tell. */
 function serverOf(child, port) {
+  const read = (name) => (process.platform === 'linux' ? readFileSync(`/proc/${child.pid}/${name}`, 'utf8') : '');
+  // proc_pid_status(5), in kB there
+  const statusBytes = (field) => 1024 * new RegExp(`^${field}:\\s*(\\d+) kB`, 'm').exec(read('status'))?.[1];
   return {
     port,
     /** The most memory that it ever had resident. */
-    peakBytes: () => statusBytes(child, 'VmHWM'),
-    residentBytes: () => statusBytes(child, 'VmRSS'),
-    cpuSeconds: () => cpuSeconds(child),
+    peakBytes: () => statusBytes('VmHWM'),
+    residentBytes: () => statusBytes('VmRSS'),
+    /** Of all its threads. proc_pid_stat(5): utime and stime are the 14th and 15th fields, in 1/100 s. */
+    cpuSeconds() {
+      // The second field may hold spaces: these are counted from its end.
+      const fields = read('stat').split(') ').at(-1).split(' ');
+      return (Number(fields[11]) + Number(fields[12])) / 100;
+    },
     [Symbol.asyncDispose]: () => stop(child),
   };
-}
-
-/** A field of proc_pid_status(5), in kB there; NaN where the system does not tell. */
-function statusBytes(child, field) {
-  const [, kib = NaN] = new RegExp(`^${field}:\\s*(\\d+) kB`, 'm').exec(processFile(child, 'status')) ?? [];
-  return Number(kib) * 1024;
-}
-
-/** Processor time of all its threads. proc_pid_stat(5): utime and stime are the 14th and 15th fields, in 1/100 s. */
-function cpuSeconds(child) {
-  const stat = processFile(child, 'stat');
-  // The second field may hold spaces.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / 100;
-}
-
-function processFile(child, name) {
-  if (process.platform !== 'linux') return '';
-  try {
-    return readFileSync(`/proc/${child.pid}/${name}`, 'utf8');
-  } catch (cause) {
-    throw new Error('a server ended while it was measured', { cause });
-  }
 }
 
 /** A port that was free a moment ago. */

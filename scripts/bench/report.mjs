@@ -1,12 +1,10 @@
 // How a run is written down: the machine, a table for people, and everything that was measured as JSON.
 
-import { closeSync, fdatasyncSync, fsyncSync, openSync, statfsSync, writeSync } from 'node:fs';
+import { closeSync, fdatasyncSync, openSync, statfsSync, writeSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { makeFolder, removeFolder } from './processes.mjs';
 import { barText, isMet, median } from './statistics.mjs';
-
-const MIB = 1024 * 1024;
 
 /** statfs(2) */
 const TMPFS = 0x01021994;
@@ -16,33 +14,27 @@ const BUSY = 0.7;
 
 export function describeMachine(pasted, pinned) {
   const folder = makeFolder();
+  const file = openSync(path.join(folder, 'probe'), 'w');
+  const medianMs = (times, content) => median(Array.from({ length: times }, () => {
+    const begun = performance.now();
+    writeSync(file, content, 0, content.length, 0);
+    fdatasyncSync(file);
+    return performance.now() - begun;
+  }));
   const machine = {
     pasted, node: process.versions.node, sqlite: process.versions.sqlite,
     cpu: os.cpus()[0]?.model ?? 'unknown', cores: os.cpus().length, memoryBytes: os.totalmem(),
     kernel: `${os.type()} ${os.release()}`, loadBefore: os.loadavg()[0], pinned,
-    isInMemory: statfsSync(folder).type === TMPFS, ...probeDisk(folder),
+    isInMemory: statfsSync(folder).type === TMPFS,
+    // Nothing that is acknowledged after reaching the disk can be faster.
+    writePageMs: medianMs(50, Buffer.alloc(4096, 1)), write50MibMs: medianMs(3, Buffer.alloc(50 * 2 ** 20, 2)),
   };
+  closeSync(file);
   removeFolder(folder);
   return machine;
 }
 
-/** What durable writing costs here at least: nothing that is acknowledged after reaching the disk can be faster. */
-function probeDisk(folder) {
-  const file = openSync(path.join(folder, 'probe'), 'w');
-  const medianMs = (times, content, sync) => median(Array.from({ length: times }, () => {
-    const begun = performance.now();
-    writeSync(file, content, 0, content.length, 0);
-    sync(file);
-    return performance.now() - begun;
-  }));
-  const writePageMs = medianMs(50, Buffer.alloc(4096, 1), fdatasyncSync);
-  const write50MibMs = medianMs(3, Buffer.alloc(50 * MIB, 2), fsyncSync);
-  closeSync(file);
-  return { writePageMs, write50MibMs };
-}
-
 export function machineLines(machine) {
-  const { loadBefore } = machine;
   const lines = [
     `pasted ${machine.pasted}, Node ${machine.node}, SQLite ${machine.sqlite}`,
     `${machine.cores} cores, ${machine.cpu}, ${figure(machine.memoryBytes / 1e9)} GB, ${machine.kernel}`,
@@ -50,7 +42,8 @@ export function machineLines(machine) {
     `disk: 4 KiB written and synced in ${figure(machine.writePageMs)} ms, 50 MiB in ${figure(machine.write50MibMs)} ms`,
   ];
   if (machine.isInMemory) lines.push('NOTE in memory, durability costs nothing: set TMPDIR to a folder on a disk');
-  if (loadBefore > BUSY) lines.push(`NOTE load average ${figure(loadBefore)} before: figures may be disturbed`);
+  const load = machine.loadBefore;
+  if (load > BUSY) lines.push(`NOTE load average ${figure(load)} before: figures may be disturbed`);
   return lines;
 }
 
@@ -60,7 +53,9 @@ const COLUMNS = {
   'floor': ({ outcome }) => figure(outcome.floor),
   'pasted': ({ outcome }) => figure(outcome.pasted),
   'ratio': ({ outcome: { ratio } }) => (Number.isNaN(ratio) ? '' : ratio.toFixed(2)),
-  'low-high': ({ outcome: { ratios } }) => spread(ratios),
+  'low-high': ({ outcome: { ratios } }) => (
+    ratios.length === 0 ? '' : `${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}`
+  ),
   'bar': ({ operation: { bar, unit } }) => barText(bar, unit),
   'met': ({ operation, outcome }) => (isMet(operation.bar, outcome) ? 'yes' : 'NO'),
   'CPU us': ({ outcome }) => figure(outcome.cpuMs.pasted * 1000),
@@ -90,10 +85,6 @@ export function asJson(machine, quick, results) {
     { ...operation, against, met: isMet(operation.bar, outcome), ...outcome }
   ));
   return `${JSON.stringify({ machine, quick, operations }, null, 2)}\n`;
-}
-
-function spread(ratios) {
-  return ratios.length === 0 ? '' : `${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}`;
 }
 
 /** Three significant digits, or all of a larger number's whole part. */

@@ -5,20 +5,19 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { eachOnce, seededRandom, uniform, zipf } from './statistics.mjs';
 
-const MIB = 1024 * 1024;
 const DRAWS = { zipf, uniform, eachOnce };
 
 /** Of the ids that pasted makes. */
 export const ID_CHARACTERS = 26;
 
 const STAMP_BYTES = 32;
-const FILLING_BYTES = 4 * MIB;
+const FILLING_BYTES = 4 * 1024 * 1024;
 const SEED = 9;
 
 /** What stands in the template of a drawn request for what differs from one to the next, of the same length. */
-export const ID = placeholder('id', ID_CHARACTERS);
-export const OWNER = placeholder('owner', 40);
-export const STAMP = placeholder('stamp', STAMP_BYTES);
+export const ID = '{id}'.padEnd(ID_CHARACTERS, '-');
+export const OWNER = '{owner}'.padEnd(40, '-');
+export const STAMP = '{stamp}'.padEnd(STAMP_BYTES, '-');
 
 const made = new Map();
 
@@ -37,10 +36,6 @@ export function senders(plan) {
   return made.get(key);
 }
 
-const MAKERS = {
-  fixed: fixedSenders, post: postSenders, upload: uploadSenders, drawn: drawnSenders, mix: mixedSenders,
-};
-
 /** A request without a body. */
 export function headOf(line, ...headers) {
   return [`${line} HTTP/1.1`, 'Host: 127.0.0.1', ...headers, '', ''].join('\r\n');
@@ -48,76 +43,69 @@ export function headOf(line, ...headers) {
 
 /** Printable ASCII in lines, as pastes mostly are: every byte of it passes through the server's UTF-8 check. */
 export function text(bytes) {
-  const line = 57;
-  const lines = Math.ceil(bytes / line);
-  const random = randomBytes(lines * line);
-  let lined = '';
-  for (let at = 0; at < bytes; at += line) lined += `${random.toString('base64', at, at + line).slice(0, line - 1)}\n`;
-  return Buffer.from(lined.slice(0, bytes), 'latin1');
+  const lines = randomBytes(bytes).toString('base64').replace(/.{56}/g, '$&\n');
+  return Buffer.from(lines.slice(0, bytes), 'latin1');
 }
 
-function fixedSenders({ requests }) {
-  const buffers = requests.map((request) => Buffer.from(request, 'latin1'));
-  const next = zipf(buffers.length, seededRandom(SEED));
-  return () => (connection) => connection.send(buffers[next()]);
-}
+const MAKERS = {
+  fixed({ requests }) {
+    const buffers = requests.map((request) => Buffer.from(request, 'latin1'));
+    const next = zipf(buffers.length, seededRandom(SEED));
+    return () => (connection) => connection.send(buffers[next()]);
+  },
 
-function postSenders({ bytes }) {
-  const head = postHead(bytes);
-  return () => {
-    const request = Buffer.concat([head, text(bytes)]);
-    return (connection) => {
-      request.write(stamp(), head.length, 'latin1');
-      connection.send(request);
+  post({ bytes }) {
+    const head = postHead(bytes);
+    return () => {
+      const request = Buffer.concat([head, text(bytes)]);
+      return (connection) => {
+        request.write(stamp(), head.length, 'latin1');
+        connection.send(request);
+      };
     };
-  };
-}
+  },
 
-function uploadSenders({ bytes }) {
-  const filling = text(FILLING_BYTES);
-  const head = postHead(bytes);
-  return () => (connection, allowedBytes = Infinity) => {
-    const start = Buffer.concat([head, Buffer.from(stamp(), 'latin1')]);
-    connection.upload(start, filling, bytes - STAMP_BYTES, allowedBytes);
-  };
-}
+  upload({ bytes }) {
+    const filling = text(FILLING_BYTES);
+    const head = postHead(bytes);
+    return () => (connection, allowedBytes = Infinity) => {
+      const start = Buffer.concat([head, Buffer.from(stamp(), 'latin1')]);
+      connection.upload(start, filling, bytes - STAMP_BYTES, allowedBytes);
+    };
+  },
+
+  drawn({ template, ids, count, draw, owners = [] }) {
+    const idBytes = readFileSync(ids);
+    const ownerBytes = owners.map((owner) => Buffer.from(owner, 'latin1'));
+    const next = DRAWS[draw](count, seededRandom(SEED));
+    const [idAt, ownerAt, stampAt] = [ID, OWNER, STAMP].map((mark) => template.indexOf(mark));
+    return () => {
+      const request = Buffer.from(template, 'latin1');
+      return (connection) => {
+        const index = next();
+        if (idAt >= 0) idBytes.copy(request, idAt, index * ID_CHARACTERS, (index + 1) * ID_CHARACTERS);
+        if (ownerAt >= 0) ownerBytes[index % ownerBytes.length]?.copy(request, ownerAt);
+        if (stampAt >= 0) request.write(stamp(), stampAt, 'latin1');
+        connection.send(request);
+      };
+    };
+  },
+
+  mix({ usual, rare, outOf }) {
+    const [usualSenders, rareSenders] = [senders(usual), senders(rare)];
+    let sent = 0;
+    return () => {
+      const [sendUsual, sendRare] = [usualSenders(), rareSenders()];
+      return (connection) => {
+        const send = ++sent % outOf === 0 ? sendRare : sendUsual;
+        send(connection);
+      };
+    };
+  },
+};
 
 function postHead(bytes) {
   return Buffer.from(headOf('POST /', 'Content-Type: text/plain', `Content-Length: ${bytes}`), 'latin1');
-}
-
-function drawnSenders({ template, ids, count, draw, owners = [] }) {
-  const idBytes = readFileSync(ids);
-  const ownerBytes = owners.map((owner) => Buffer.from(owner, 'latin1'));
-  const next = DRAWS[draw](count, seededRandom(SEED));
-  const [idAt, ownerAt, stampAt] = [ID, OWNER, STAMP].map((mark) => template.indexOf(mark));
-  return () => {
-    const request = Buffer.from(template, 'latin1');
-    return (connection) => {
-      const index = next();
-      if (idAt >= 0) idBytes.copy(request, idAt, index * ID_CHARACTERS, (index + 1) * ID_CHARACTERS);
-      if (ownerAt >= 0) ownerBytes[index % ownerBytes.length]?.copy(request, ownerAt);
-      if (stampAt >= 0) request.write(stamp(), stampAt, 'latin1');
-      connection.send(request);
-    };
-  };
-}
-
-function mixedSenders({ usual, rare, outOf }) {
-  const [usualSenders, rareSenders] = [senders(usual), senders(rare)];
-  let sent = 0;
-  return () => {
-    const [sendUsual, sendRare] = [usualSenders(), rareSenders()];
-    return (connection) => {
-      sent += 1;
-      if (sent % outOf === 0) sendRare(connection);
-      else sendUsual(connection);
-    };
-  };
-}
-
-function placeholder(name, length) {
-  return `{${name}${'-'.repeat(length - name.length - 2)}}`;
 }
 
 const thisProcess = randomBytes(8).toString('hex');

@@ -1,12 +1,12 @@
 // The arithmetic of a benchmark: medians over rounds in turn, what must hold of them, and draws that are the same in
 // every run.
 
+import { setTimeout as sleep } from 'node:timers/promises';
+
 /** Of at least one value. */
 export function median(values) {
   const sorted = values.toSorted((one, other) => one - other);
-  const middle = sorted.length >> 1;
-  const upper = sorted[middle] ?? NaN;
-  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? NaN) + upper) / 2;
+  return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
 }
 
 /** What is left from one round to do in the background should not be charged to the next. */
@@ -17,22 +17,21 @@ const SETTLE_MS = 150;
  * disk) then falls on both sides alike.
  */
 export async function alternate(rounds, floor, pasted) {
-  const settle = () => new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
   const measured = [];
   for (let round = 0; round < rounds; round += 1) {
-    await settle();
+    await sleep(SETTLE_MS);
     const below = await floor();
-    await settle();
+    await sleep(SETTLE_MS);
     measured.push({ floor: below, pasted: await pasted() });
   }
   return measured;
 }
 
-/** Rounds of so many seconds in turn, after one to warm up, whose errors count too. */
-export async function takeTurns({ rounds, roundSeconds, warmUpSeconds }, floor, pasted) {
+/** The outcome of rounds of so many seconds in turn, after one to warm up, whose errors count too. */
+export async function compare({ rounds, roundSeconds, warmUpSeconds }, floor, pasted, figureOf, notesOf) {
   const warmUp = await alternate(1, () => floor(warmUpSeconds), () => pasted(warmUpSeconds));
   const measured = await alternate(rounds, () => floor(roundSeconds), () => pasted(roundSeconds));
-  return { rounds: measured, errors: errorsOf([...warmUp, ...measured]) };
+  return { ...outcomeOf(measured, figureOf, notesOf), errors: errorsOf([...warmUp, ...measured]) };
 }
 
 /**
@@ -41,7 +40,7 @@ export async function takeTurns({ rounds, roundSeconds, warmUpSeconds }, floor, 
  * processor time that a server took for one request, in all its threads; unlike a rate, it is much the same on a busy
  * machine.
  */
-export function outcomeOf(rounds, figureOf, { errors = errorsOf(rounds), notes = [] } = {}) {
+export function outcomeOf(rounds, figureOf, notesOf = () => []) {
   const medianOf = (side, of) => median(rounds.map((round) => of(round[side])));
   const ratios = rounds.map(({ floor, pasted }) => figureOf(pasted) / figureOf(floor));
   const cpuOf = ({ cpuMs = NaN }) => cpuMs;
@@ -51,13 +50,8 @@ export function outcomeOf(rounds, figureOf, { errors = errorsOf(rounds), notes =
     ratio: median(ratios),
     ratios: ratios.filter((ratio) => !Number.isNaN(ratio)),
     cpuMs: { floor: medianOf('floor', cpuOf), pasted: medianOf('pasted', cpuOf) },
-    errors, notes, rounds,
+    errors: errorsOf(rounds), notes: notesOf(rounds), rounds,
   };
-}
-
-/** The same of an operation that nothing stands beside. */
-export function outcomeWithoutFloor(rounds, figureOf, options) {
-  return outcomeOf(rounds.map((pasted) => ({ floor: {}, pasted })), figureOf, options);
 }
 
 /** What went wrong on each side, counted. */
@@ -83,8 +77,7 @@ export function isMet({ of, atLeast, atMost, timesFloor }, figures) {
 
 /** Such as `>= 0.8`, `<= 80 MB`, `<= floor + 120 ms`. */
 export function barText({ of, atLeast, atMost, timesFloor }, unit) {
-  const relation = atLeast === undefined ? '<=' : '>=';
-  const bound = atLeast ?? atMost;
+  const [relation, bound] = atLeast === undefined ? ['<=', atMost] : ['>=', atLeast];
   if (of === 'ratio') return `${relation} ${bound.toFixed(2)}`;
   const times = timesFloor === 1 ? '' : `${timesFloor} x `;
   const above = timesFloor === undefined ? '' : `${times}floor + `;
@@ -140,8 +133,7 @@ export function eachOnce(count, random) {
   let drawn = 0;
   return () => {
     if (drawn === count) throw new RangeError(`all of ${count} pastes were drawn`);
-    drawn += 1;
-    return order[drawn - 1];
+    return order[drawn++];
   };
 }
 

@@ -5,8 +5,9 @@ import { hash, randomBytes } from 'node:crypto';
 import { closeSync, constants, copyFileSync, fsyncSync, openSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setImmediate } from 'node:timers/promises';
 import { say } from '../child.mjs';
-import { makeFolder, startPasted } from './processes.mjs';
+import { makeFolder, removeFolder, startPasted } from './processes.mjs';
 import { ID_CHARACTERS, text } from './requests.mjs';
 
 export const PASTE_BYTES = 1024;
@@ -14,16 +15,15 @@ export const PASTE_BYTES = 1024;
 /** So many pastes each owner has, however many there are in all. */
 export const PASTES_OF_AN_OWNER = 1000;
 
-const ROWS_IN_A_TRANSACTION = 50_000;
 const DAY_SECONDS = 86_400;
 const FILLING_BYTES = 1024 * 1024;
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 
 const made = new Map();
 
-/** The identity of owner number `owner`. */
-export function fingerprintOf(owner) {
-  return hash('sha1', `owner ${owner}`);
+/** The identities of the owners of so many pastes, who own one after the other in turn. */
+export function ownersOf(count) {
+  return Array.from({ length: Math.ceil(count / PASTES_OF_AN_OWNER) }, (_, owner) => hash('sha1', `owner ${owner}`));
 }
 
 /**
@@ -40,7 +40,7 @@ async function makeStock(main, count) {
   say(`making a database of ${count} pastes`);
   const storeroom = makeFolder();
   const pristine = path.join(storeroom, 'pasted.db');
-  const empty = await startPasted(main, { folder: storeroom, stays: true });
+  const empty = await startPasted(main, { folder: storeroom });
   await empty[Symbol.asyncDispose]();
   const ids = Array.from({ length: count }, makeId);
   const now = Math.floor(Date.now() / 1000);
@@ -48,22 +48,24 @@ async function makeStock(main, count) {
   const idsFile = path.join(storeroom, 'ids');
   writeFileSync(idsFile, ids.join(''));
   const folder = makeFolder();
-  copy(pristine, path.join(folder, 'pasted.db'));
+  const copy = path.join(folder, 'pasted.db');
+  copyFileSync(pristine, copy, constants.COPYFILE_FICLONE);
+  sync(copy);
   return { count, pristine, folder, ids: idsFile, lastId: ids.at(-1) };
 }
 
-/** A folder with a copy of the database, in which `expired` more have outlived their time, unnoticed so far. */
+/** The stock in a folder that goes with it, in which `expired` more have outlived their time, unnoticed so far. */
 export async function copyWithExpired(stock, expired) {
   const folder = makeFolder();
   const file = path.join(folder, 'pasted.db');
-  copy(stock.pristine, file);
+  copyFileSync(stock.pristine, file, constants.COPYFILE_FICLONE);
   const created = Math.floor(Date.now() / 1000) - 2 * DAY_SECONDS;
   await fill(file, Array.from({ length: expired }, makeId), () => created, DAY_SECONDS);
-  return { folder, file };
+  return { ...stock, folder, file, [Symbol.dispose]: () => removeFolder(folder) };
 }
 
 /** How many expired pastes are still there. */
-export function countExpired(file) {
+export function countExpired({ file }) {
   const db = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
   const { expired } = db.prepare('SELECT count(*) AS expired FROM pastes WHERE expires_at < unixepoch()').get();
   db.close();
@@ -84,26 +86,21 @@ async function fill(file, ids, createdAt, ttlSeconds) {
     INSERT INTO pastes (id, owner, mime_type, size, sha256, created_at, expires_at, burn_after_read, accessed_at,
       content)
     VALUES (?, ?, 'text/plain', ?, ?, ?, ?, 0, ?, ?)`);
-  const owners = Math.ceil(ids.length / PASTES_OF_AN_OWNER);
-  const fingerprints = Array.from({ length: owners }, (_, owner) => fingerprintOf(owner));
+  const owners = ownersOf(ids.length);
   const filling = text(FILLING_BYTES);
-  for (let start = 0; start < ids.length; start += ROWS_IN_A_TRANSACTION) {
-    db.exec('BEGIN IMMEDIATE');
-    for (const [offset, id] of ids.slice(start, start + ROWS_IN_A_TRANSACTION).entries()) {
-      const index = start + offset;
-      const at = (index * 61) % (FILLING_BYTES - PASTE_BYTES);
-      const content = Buffer.from(filling.subarray(at, at + PASTE_BYTES));
-      content.write(`${index}\n`, 'latin1');
-      const created = createdAt(index);
-      const digest = hash('sha256', content, 'buffer');
-      const owner = fingerprints[index % owners];
-      insert.run(id, owner, PASTE_BYTES, digest, created, created + ttlSeconds, created, content);
-    }
-    db.exec('COMMIT');
+  db.exec('BEGIN IMMEDIATE');
+  for (const [index, id] of ids.entries()) {
+    const at = (index * 61) % (FILLING_BYTES - PASTE_BYTES);
+    const content = Buffer.from(filling.subarray(at, at + PASTE_BYTES));
+    content.write(`${index}\n`, 'latin1');
+    const created = createdAt(index);
+    const digest = hash('sha256', content, 'buffer');
+    const owner = owners[index % owners.length];
+    insert.run(id, owner, PASTE_BYTES, digest, created, created + ttlSeconds, created, content);
     // So that a signal to end the run is not kept waiting for all of them.
-    await new Promise((resolve) => setImmediate(resolve));
+    if (index % 10_000 === 0) await setImmediate();
   }
-  db.exec('PRAGMA journal_mode = WAL');
+  db.exec('COMMIT; PRAGMA journal_mode = WAL');
   db.close();
   sync(file);
 }
@@ -113,9 +110,4 @@ function sync(file) {
   const descriptor = openSync(file, 'r+');
   fsyncSync(descriptor);
   closeSync(descriptor);
-}
-
-function copy(from, to) {
-  copyFileSync(from, to, constants.COPYFILE_FICLONE);
-  sync(to);
 }

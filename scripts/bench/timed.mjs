@@ -8,10 +8,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 
-/** The only modules of dist/ that a benchmark names. */
-const ADMISSION = 'pastes/admission.js';
-const SETTINGS = 'config/settings.js';
-
 /** A check takes as long whatever the difficulty; this one takes hundreds of attempts to solve, and not a million. */
 const DIFFICULTY_BITS = 8;
 const SOLVED = 500;
@@ -22,89 +18,81 @@ const CLIENTS = 100_000;
 /** Iterations of the PKCS#12 key derivation for a bundle without a password, as pasted makes it. */
 const KDF_ITERATIONS = 2048;
 
-const CHECKS_AT_ONCE = 1000;
-
 const clock = { unixMs: () => Date.now(), monotonicMs: () => performance.now() };
 const count = () => {};
 
-/** Each gives what to do once, of what the parent sent, and what to say of it. */
-const WORKS = { work: prepareWork, rate: prepareRate, registration: prepareRegistration };
+/** Each gives what to do once, and what to say of it. */
+const WORKS = {
+  async work({ main, database }) {
+    const { Challenges, config } = await built(main);
+    const db = new DatabaseSync(database, { readOnly: true });
+    const spent = db.prepare('SELECT 1 FROM spent_challenges WHERE nonce = ?');
+    const challenges = new Challenges({
+      config,
+      key: randomBytes(32),
+      antiflood: { record: () => {}, difficultyBits: () => DIFFICULTY_BITS },
+      store: { challenges: { isSpent: async (nonce) => spent.get(nonce) !== undefined } },
+      clock, count, random: randomBytes,
+    });
+    const works = Array.from({ length: SOLVED }, () => {
+      const { token, nonce } = challenges.issue('paste');
+      return { token, solution: solve(nonce) };
+    });
+    let next = 0;
+    const note = 'form, signature, expiry, solution, not used before';
+    return { note, once: () => challenges.require('paste', works[next++ % SOLVED]) };
+  },
 
-async function prepareWork({ dist, database }) {
-  const { Challenges } = await builtModule(dist, ADMISSION);
-  const db = new DatabaseSync(database, { readOnly: true });
-  const spent = db.prepare('SELECT 1 FROM spent_challenges WHERE nonce = ?');
-  const challenges = new Challenges({
-    config: await configOf(dist),
-    key: randomBytes(32),
-    antiflood: { record: () => {}, difficultyBits: () => DIFFICULTY_BITS },
-    store: { challenges: { isSpent: async (nonce) => spent.get(nonce) !== undefined } },
-    clock,
-    random: randomBytes,
-    count,
-  });
-  const works = Array.from({ length: SOLVED }, () => {
-    const { token, nonce } = challenges.issue('paste');
-    return { token, solution: solve(nonce) };
-  });
-  let next = 0;
-  const note = 'form, signature, expiry, solution, not used before';
-  return { note, once: () => challenges.require('paste', works[next++ % SOLVED]) };
-}
+  async rate({ main }) {
+    const { Rates, config } = await built(main);
+    const rates = new Rates({ config, clock, count });
+    const addresses = Array.from({ length: CLIENTS }, (_, client) => (
+      `10.${client >> 16}.${(client >> 8) & 255}.${client & 255}`
+    ));
+    const anonymous = { tier: 'anonymous', fingerprint: null };
+    let next = 0;
+    const note = `${CLIENTS} clients in turn`;
+    return { note, once: () => rates.countCreation(addresses[next++ % CLIENTS], anonymous) };
+  },
 
-async function prepareRate({ dist }) {
-  const { Rates } = await builtModule(dist, ADMISSION);
-  const rates = new Rates({ config: await configOf(dist), clock, count });
-  const addresses = Array.from({ length: CLIENTS }, (_, client) => (
-    `10.${client >> 16}.${(client >> 8) & 255}.${client & 255}`
-  ));
-  const anonymous = { tier: 'anonymous', fingerprint: null };
-  let next = 0;
-  const note = `${CLIENTS} clients in turn`;
-  return { note, once: () => rates.countCreation(addresses[next++ % CLIENTS], anonymous) };
-}
+  async registration() {
+    const makeKeyPair = () => promisify(generateKeyPair)('ec', { namedCurve: 'secp384r1' });
+    const authority = await makeKeyPair();
+    const toBeSigned = randomBytes(512);
+    const once = async () => {
+      await makeKeyPair();
+      await promisify(sign)('sha384', toBeSigned, authority.privateKey);
+      let derived = randomBytes(192);
+      for (let iteration = 0; iteration < KDF_ITERATIONS; iteration += 1) derived = hash('sha256', derived, 'buffer');
+    };
+    return { note: '', once };
+  },
+};
 
-async function prepareRegistration() {
-  const makeKeyPair = () => promisify(generateKeyPair)('ec', { namedCurve: 'secp384r1' });
-  const authority = await makeKeyPair();
-  const toBeSigned = randomBytes(512);
-  const once = async () => {
-    await makeKeyPair();
-    await promisify(sign)('sha384', toBeSigned, authority.privateKey);
-    let derived = randomBytes(192);
-    for (let iteration = 0; iteration < KDF_ITERATIONS; iteration += 1) derived = hash('sha256', derived, 'buffer');
-  };
-  return { note: '', once };
-}
-
-/** The defaults. */
-async function configOf(dist) {
-  const settings = Object.entries((await builtModule(dist, SETTINGS)).SETTINGS);
-  return Object.fromEntries(settings.map(([key, { fallback }]) => [key, fallback]));
-}
-
-function builtModule(dist, file) {
-  return import(pathToFileURL(path.join(dist, file)).href);
+/** The only modules of dist/ that a benchmark names, and the default settings. */
+async function built(main) {
+  const imported = (file) => import(pathToFileURL(path.resolve(main, '..', file)).href);
+  const { SETTINGS } = await imported('config/settings.js');
+  const defaults = Object.entries(SETTINGS).map(([key, { fallback }]) => [key, fallback]);
+  return { ...await imported('pastes/admission.js'), config: Object.fromEntries(defaults) };
 }
 
 function solve(nonce) {
-  for (let solution = 0; ; solution += 1) {
-    if (hash('sha256', `${nonce}:${solution}`, 'buffer')[0] >> (8 - DIFFICULTY_BITS) === 0) return String(solution);
-  }
+  let solution = 0;
+  while (hash('sha256', `${nonce}:${solution}`, 'buffer')[0] >> (8 - DIFFICULTY_BITS) !== 0) solution += 1;
+  return String(solution);
 }
 
 const prepared = {};
 
-/** `atOnce` of them at a time; one after the other, in batches between looks at the clock, unless given. */
-async function time({ what, seconds, atOnce, ...rest }) {
+/** `atOnce` of them at a time, each with `batch` one after the other between looks at the clock. */
+async function time({ what, seconds, atOnce, batch, ...rest }) {
   prepared[what] ??= await WORKS[what](rest);
   const { note, once } = prepared[what];
   const begun = performance.now();
-  const isOver = () => performance.now() - begun > seconds * 1000;
-  const batch = atOnce === undefined ? CHECKS_AT_ONCE : 1;
   let answers = 0;
-  await Promise.all(Array.from({ length: atOnce ?? 1 }, async () => {
-    while (!isOver()) {
+  await Promise.all(Array.from({ length: atOnce }, async () => {
+    while (performance.now() - begun < seconds * 1000) {
       for (let done = 0; done < batch; done += 1) await once();
       answers += batch;
     }

@@ -176,10 +176,7 @@ const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/;
  */
 export const MISLEADING = /[\u061c\u200b-\u200f\u2060\ufeff\p{Private_Use}\p{Noncharacter_Code_Point}]/u;
 
-/**
- * The name trimmed and in Unicode normalization form C, so that names which look the same are the same bytes.
- * Undefined when that is not 1 to 64 code points, is not well-formed Unicode, or holds a forbidden character.
- */
+/** Trimmed and in normalization form C, so that names which look the same are the same bytes. Undefined when unfit. */
 export function normaliseCommonName(name: string): string | undefined {
   const normalised = encodableName(name);
   return normalised === undefined || MISLEADING.test(normalised) ? undefined : normalised;
@@ -193,10 +190,7 @@ function encodableName(name: string): string | undefined {
   return normalised;
 }
 
-/**
- * A Name (RFC 5280 section 4.1.2.4) of one common name: SEQUENCE OF SET OF SEQUENCE { type OBJECT IDENTIFIER, value }.
- * Refuses, with a RangeError, one that is not normalised.
- */
+/** A Name (RFC 5280 section 4.1.2.4) of one common name. Refuses, with a RangeError, one that is not normalised. */
 export function distinguishedName(commonName: string): Uint8Array {
   if (encodableName(commonName) !== commonName) throw new RangeError('common name is not normalised');
   return seq(setOf(seq(OIDS.commonName, utf8String(commonName))));

@@ -27,10 +27,7 @@ export interface Authority {
 const generate = promisify(nodeGenerateKeyPair);
 const sign = promisify(nodeSign);
 
-/**
- * A new key pair, made on the thread pool: on P-384 for the authority and its clients, on P-256 for a server, which
- * every TLS client knows (RFC 8446 section 9.1).
- */
+/** A new key pair, made on the thread pool. A server has P-256, which every TLS client knows (RFC 8446 section 9.1). */
 export async function generateKeyPair(namedCurve: 'secp384r1' | 'prime256v1' = 'secp384r1') {
   const { publicKey, privateKey } = await generate('ec', { namedCurve });
   return { publicKey, privateKey, spki: subjectPublicKeyInfo(publicKey) };
@@ -50,9 +47,8 @@ export const ECDSA_WITH = {
 export type SignedWith = 'sha256' | 'sha384';
 
 /**
- * Certificate and CertificateList alike (RFC 5280 sections 4.1 and 5.1): SEQUENCE { tbs, AlgorithmIdentifier, BIT
- * STRING }, the signature an ECDSA-Sig-Value in DER (RFC 3279 section 2.2.3), made on the thread pool. The digest must
- * be named: with none, OpenSSL silently takes SHA-256, whatever the curve.
+ * Certificate or CertificateList (RFC 5280 sections 4.1 and 5.1), signed on the thread pool: an ECDSA-Sig-Value in DER
+ * (RFC 3279 section 2.2.3). The digest must be named: with none, OpenSSL silently takes SHA-256, whatever the curve.
  */
 export async function signed(tbs: Uint8Array, key: PrivateKey, digest: SignedWith): Promise<Uint8Array> {
   return seq(tbs, ECDSA_WITH[digest], bitString(await sign(digest, tbs, { key, dsaEncoding: 'der' })));
@@ -82,10 +78,7 @@ export function lockPrivateKey(key: PrivateKey, password: string, random: Random
   return encryptPrivateKey(key, (plaintext) => encryptPbes2(plaintext, password, AT_REST_ITERATIONS, random));
 }
 
-/**
- * EncryptedPrivateKeyInfo ::= SEQUENCE { encryptionAlgorithm AlgorithmIdentifier, encryptedData OCTET STRING } (RFC
- * 5958 section 3), which `openssl pkey` reads.
- */
+/** EncryptedPrivateKeyInfo (RFC 5958 section 3): SEQUENCE { AlgorithmIdentifier, OCTET STRING }. openssl reads it. */
 export async function encryptPrivateKey(key: PrivateKey, encrypt: Encrypt): Promise<Uint8Array> {
   const secretBytes = privateKeyInfo(key);
   const { algorithm, ciphertext } = await encrypt(secretBytes);
@@ -124,9 +117,7 @@ export type Encrypted = Awaited<ReturnType<typeof encryptPbes2>>;
 export type Encrypt = (plaintext: Uint8Array) => Promise<Encrypted>;
 
 /** Under the UTF-8 of the password, with a new salt and iv. The key is derived on the thread pool. */
-export async function encryptPbes2(
-  plaintext: Uint8Array, password: string, iterations: number, random: RandomBytes,
-) {
+export async function encryptPbes2(plaintext: Uint8Array, password: string, iterations: number, random: RandomBytes) {
   const salt = random(SALT_BYTES);
   const iv = random(IV_BYTES);
   const cipher = createCipheriv(CIPHER, await pbkdf2Sha256(password, salt, iterations, KEY_BYTES), iv);
@@ -240,11 +231,7 @@ export function isEcdsaSignature(digest: string, key: KeyObject, bytes: Uint8Arr
   return verify(digest, bytes, { key, dsaEncoding: 'der' }, signature);
 }
 
-/**
- * CertificationRequest (RFC 2986 section 4.2). Its subjectPKInfo is a SEQUENCE { algorithm AlgorithmIdentifier,
- * subjectPublicKey BIT STRING }; its attributes are [0] IMPLICIT SET OF SEQUENCE { type OBJECT IDENTIFIER, values SET
- * OF ANY }.
- */
+/** CertificationRequest (RFC 2986 section 4.2); its attributes are [0] IMPLICIT SET OF SEQUENCE { type, SET OF }. */
 function parseRequest(der: Uint8Array) {
   const { sequence, bitString } = TAGS;
   try {

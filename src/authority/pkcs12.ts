@@ -92,11 +92,7 @@ const EMPTY_PASSWORD_ITERATIONS = 2048;
 /** As many as .NET takes in one place (Pkcs12LoaderLimits.IndividualKdfIterationLimit). */
 const PASSWORD_ITERATIONS = 300_000;
 
-/**
- * PFX ::= SEQUENCE { version INTEGER {v3(3)}, authSafe ContentInfo, macData MacData } in DER, on this thread:
- * milliseconds of CPU with an empty password, seconds with another. Rejects with a RangeError a password that has no
- * PKCS #12 form.
- */
+/** PFX (RFC 7292 section 4) in DER, on this thread: milliseconds with an empty password, seconds with another. */
 export async function makeBundle(request: BundleRequest, random: RandomBytes): Promise<Uint8Array> {
   const { profile, password, certificate, privateKey, authority, commonName } = request;
   const iterations = password === '' ? EMPTY_PASSWORD_ITERATIONS : PASSWORD_ITERATIONS;
@@ -169,10 +165,7 @@ function compatProtection(password: string, iterations: number, random: RandomBy
   };
 }
 
-/**
- * MacData ::= SEQUENCE { mac DigestInfo, macSalt OCTET STRING, iterations INTEGER DEFAULT 1 }, with DigestInfo ::=
- * SEQUENCE { digestAlgorithm AlgorithmIdentifier, digest OCTET STRING }
- */
+/** MacData ::= SEQUENCE { mac DigestInfo, macSalt OCTET STRING, iterations INTEGER DEFAULT 1 } */
 function macData(authenticatedSafe: Uint8Array, key: KdfRequest, digestOid: Uint8Array): Uint8Array {
   const mac = createHmac(key.digest, pkcs12Kdf(key)).update(authenticatedSafe).digest();
   return seq(seq(seq(digestOid, nil()), octetString(mac)), octetString(key.salt), integer(key.iterations));

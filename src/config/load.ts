@@ -4,9 +4,7 @@
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { codeOf } from '../core/events.ts';
 import { MIB } from '../core/time.ts';
-import {
-  type Config, type Setting, SETTING_KEYS, type SettingKey, SETTINGS, type SettingValue,
-} from './settings.ts';
+import { type Config, type Setting, SETTING_KEYS, type SettingKey, SETTINGS, type SettingValue } from './settings.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -100,10 +98,7 @@ function findInStateDirectory(environment: Environment): Found | undefined {
   return found === undefined || first === '' ? undefined : { ...found, text: `${first}/pasted.db` };
 }
 
-/**
- * From the variable or from the file that `<NAME>_FILE` names, not both. A credential counts when neither is given, so
- * that one which a unit provides can be overridden for a try.
- */
+/** The variable or the file that `<NAME>_FILE` names, not both. They override a credential, which a unit provides. */
 function findSecret(name: string, environment: Environment, readFile: ReadFile): Found | undefined {
   const given = findVariable(name, environment);
   const file = findVariable(`${name}_FILE`, environment);
@@ -119,10 +114,7 @@ function findSecret(name: string, environment: Environment, readFile: ReadFile):
   return credential(name) ?? credential(`pasted_${name}`);
 }
 
-/**
- * The file's text without one newline at its end; undefined when there is no such credential. No problem repeats the
- * path, nor node's message, which has it: someone may have put the secret itself there.
- */
+/** Without a newline at its end. No problem has the path, nor node's message with it: it may be the secret itself. */
 function readSecret(path: string, source: Source, readFile: ReadFile): Found | undefined {
   const what = source.kind === 'file' ? `${source.name}: expected the path of` : `credential ${source.name}: expected`;
   let text: string;

@@ -79,10 +79,7 @@ export function entropyBitsPerByte(histogram: Iterable<number>): number {
 
 const MAX_SEQUENCE_BYTES = 4;
 
-/**
- * Whether bytes that arrive in pieces are valid UTF-8 as a whole (RFC 3629: no overlong forms, no surrogates, nothing
- * above U+10FFFF). Node's vectorised isUtf8 judges the pieces; only characters that a cut splits are put together here.
- */
+/** UTF-8 (RFC 3629) in pieces: isUtf8 judges each, and only characters that a cut splits are put together here. */
 export class Utf8Scan {
   /** The first bytes of a character that the last piece ended in. */
   readonly #cut = new Uint8Array(MAX_SEQUENCE_BYTES);
@@ -156,10 +153,7 @@ const INERT_APPLICATIONS: ReadonlySet<string> = new Set([
 /** Browsers read any `+xml` type as a document that may hold scripts, and in UTF-16 that is no valid UTF-8. */
 const MARKUP = /^svg|[+]xml$/;
 
-/**
- * The media type that content is stored and served with: `text/plain` for valid UTF-8, else what the Content-Type
- * header names if that is specific and inert, else `application/octet-stream` (the decisions, Content).
- */
+/** The type of content (the decisions): `text/plain` of UTF-8, else what the header names if specific and inert. */
 export function mediaTypeOf(isText: boolean, contentType: string | undefined): string {
   if (isText) return TEXT_TYPE;
   const [, kind = '', subtype = ''] = MEDIA_TYPE.exec(contentType ?? '')?.map((part) => part.toLowerCase()) ?? [];
@@ -229,10 +223,7 @@ export class JoinedBytes {
 /** Bytes, or text of one character a byte. */
 export type CompactBytes = Uint8Array | { readonly latin1: string };
 
-/**
- * Up to this size text is better. To keep: a small array takes several times its length, and leaves gaps when it goes.
- * To send: node writes text together with the head, where bytes would be a second buffer.
- */
+/** Up to here text is better: small arrays take several times their length, and node writes text with the head. */
 const TEXT_BYTES = 8 * KIB;
 
 /** In the form that costs least to keep and to send; may be a copy. */

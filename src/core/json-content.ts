@@ -115,8 +115,12 @@ export class JsonContentReader {
 
   #readStructure(byte: number): void {
     if (WHITESPACE.has(byte)) return;
-    if (this.#atContent) return this.#beginContent(byte);
-    if (byte === QUOTE) {
+    if (this.#atContent) {
+      if (byte !== QUOTE || this.#contentSeen) refuse();
+      this.#contentSeen = true;
+      this.#atContent = false;
+      this.#place = 'content';
+    } else if (byte === QUOTE) {
       this.#place = 'string';
       if (this.#depth === 1) this.#name = '"';
     } else if (byte === COLON) {
@@ -128,13 +132,6 @@ export class JsonContentReader {
     } else if (CLOSING.has(byte)) {
       this.#depth -= 1;
     }
-  }
-
-  #beginContent(byte: number): void {
-    if (byte !== QUOTE || this.#contentSeen) refuse();
-    this.#contentSeen = true;
-    this.#atContent = false;
-    this.#place = 'content';
   }
 
   /** The bytes themselves where nothing in them is escaped. */

@@ -32,8 +32,7 @@ export type Awaitable<Value> = Value | Promise<Value>;
 
 /** `step` with the value: without an await, a fair part of a small read, when it is there, and then it may throw. */
 export function andThen<Value, Next>(
-  value: Awaitable<Value>,
-  step: (value: Value) => Awaitable<Next>,
+  value: Awaitable<Value>, step: (value: Value) => Awaitable<Next>,
 ): Awaitable<Next> {
   return value instanceof Promise ? value.then(step) : step(value);
 }
@@ -44,10 +43,7 @@ export interface Used<Entry> {
   newer: Entry | undefined;
 }
 
-/**
- * Entries in the order of their last use, each moved or taken off in O(1). A Map keeps an order too, but finding its
- * first entry steps over all those deleted before it, and every use would delete one.
- */
+/** Entries by their last use, in O(1). To find its first, a Map steps over all deleted before: one for each use. */
 export class UseOrder<Entry extends Used<Entry>> {
   #oldest: Entry | undefined;
   #newest: Entry | undefined;

@@ -32,15 +32,11 @@ export async function hashPassword(password: string, random: RandomBytes): Promi
   return storedText(salt, await pbkdf2Sha256(password, salt, ITERATIONS, KEY_BYTES));
 }
 
-/**
- * Whether the password is the one that `stored` was made of, compared in constant time. Rejects when `stored` is not
- * of the form that hashPassword writes: it is our own data, so a malformed one is damage and not a wrong password.
- */
+/** In constant time. Rejects when `stored` is malformed: it is our own data, so that is damage, no wrong password. */
 export async function verifyPassword(password: string, stored: string): Promise<boolean> {
   const [, iterations, salt, key] = STORED.exec(stored) ?? [];
   const count = Number(iterations);
-  // No fewer iterations were ever written. The text stays out of the message: it is as good as the password to whoever
-  // can guess.
+  // No fewer were ever written. The text stays out of the message: guesses could be tried on it.
   if (salt === undefined || key === undefined || count < ITERATIONS || count > MAX_ITERATIONS) {
     throw new Error('stored password hash is malformed');
   }
@@ -65,10 +61,7 @@ const COMPARING_KEY_BYTES = 32;
 /** Whether the presented bytes are the secret. */
 export type SecretMatcher = (presented: Uint8Array) => boolean;
 
-/**
- * Compares HMAC-SHA-256 values under a key that lives as long as the matcher: `timingSafeEqual` alone throws for
- * another length, and so would say how long the secret is.
- */
+/** By HMACs under a new key: `timingSafeEqual` throws for another length, and so would say how long the secret is. */
 export function secretMatcher(secret: Uint8Array, random: RandomBytes): SecretMatcher {
   const key = hmacKey(random(COMPARING_KEY_BYTES));
   const expected = hmacSha256(key, secret);

@@ -9,10 +9,7 @@ export function fingerprintSha1(certificate: Uint8Array): string {
   return hash('sha1', certificate, 'hex');
 }
 
-/**
- * The same of bytes from outside. Undefined when they are not DER of the form of a Certificate (RFC 5280 section 4.1):
- * PEM, a chain or a part of a certificate must not become an identity of its own.
- */
+/** The same from outside; undefined unless DER of one Certificate (RFC 5280 section 4.1): a chain is no identity. */
 export function presentedCertificateSha1(bytes: Uint8Array): string | undefined {
   try {
     components(readDer(bytes), TAGS.sequence, TAGS.sequence, TAGS.bitString);
@@ -62,8 +59,7 @@ export type ServerPairFault = 'certificateForm' | 'keyForm' | 'keyEncrypted' | '
 
 /** Both as PEM, the server's certificate before those of its issuers. Gives when it runs out, in Unix seconds. */
 export function readServerPair(
-  certificatePem: string,
-  keyPem: string,
+  certificatePem: string, keyPem: string,
 ): { readonly fault: ServerPairFault } | { readonly expiresAt: number } {
   const certificate = attempt(() => new X509Certificate(certificatePem));
   if (certificate === undefined) return { fault: 'certificateForm' };
@@ -150,8 +146,7 @@ export function readDer(bytes: Uint8Array): DerElement {
 
 /** The components of a SEQUENCE that has exactly these tags in this order; a DerError otherwise. */
 export function components<const Tags extends readonly number[]>(
-  { tag, children }: DerElement,
-  ...tags: Tags
+  { tag, children }: DerElement, ...tags: Tags
 ): { readonly [Position in keyof Tags]: DerElement } {
   const fits = tag === TAGS.sequence && children.length === tags.length && children.every((c, i) => c.tag === tags[i]);
   if (!fits) throw new DerError('sequence of other components than expected');

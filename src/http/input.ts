@@ -117,17 +117,11 @@ export function parseRange(header: string | undefined, size: number): ByteRange 
   const match = header === undefined ? null : SINGLE_RANGE.exec(header);
   if (match === null) return 'whole';
   const [, first = '', last = ''] = match;
-  if (first === '') return last === '' ? 'whole' : suffixRange(Number(last), size);
-  const start = Number(first);
-  if (last !== '' && Number(last) < start) return 'whole';
+  if (first === '' && last === '') return 'whole';
+  if (first !== '' && last !== '' && Number(last) < Number(first)) return 'whole';
+  const start = first === '' ? Math.max(size - Number(last), 0) : Number(first);
   if (start >= size) return 'unsatisfiable';
-  const end = last === '' ? size : Math.min(Number(last) + 1, size);
-  return { start, end };
-}
-
-function suffixRange(lengthBytes: number, size: number): ByteRange | 'unsatisfiable' {
-  if (lengthBytes === 0 || size === 0) return 'unsatisfiable';
-  return { start: Math.max(size - lengthBytes, 0), end: size };
+  return { start, end: first === '' || last === '' ? size : Math.min(Number(last) + 1, size) };
 }
 
 /** Whether `If-None-Match` names the entity tag: weak comparison, `*` names any (RFC 9110 section 13.1.2). */

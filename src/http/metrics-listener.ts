@@ -12,8 +12,7 @@ import { ROUTES } from './routes.ts';
 import { createHttpServer } from './servers.ts';
 
 export function createMetricsListener(
-  parts: Pick<Parts, 'config' | 'store' | 'queue' | 'clock' | 'random' | 'log'>,
-  connectionsOpen: () => number,
+  parts: Pick<Parts, 'config' | 'store' | 'queue' | 'clock' | 'random' | 'log'>, connectionsOpen: () => number,
 ) {
   const { config, clock, random, log } = parts;
   const eventLoopDelay = measureEventLoopDelay();

@@ -32,10 +32,7 @@ function textOf(value: Value): string {
   return value instanceof Markup ? value.text : value.map(({ text }) => text).join('');
 }
 
-/**
- * Markup, and what is not seen or changes the order of what is: controls but tab and newline (C0, DEL, C1), line and
- * paragraph separators, marks and overrides of direction, byte order marks, annotations.
- */
+/** Markup, and what is not seen or reorders what is: controls, separators, annotations, marks of direction. */
 const SPECIAL =
   /[&<>"'\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 

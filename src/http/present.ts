@@ -76,31 +76,27 @@ export function shortOwner(owner: string): string {
   return owner.slice(0, OWNER_SHOWN_CHARACTERS);
 }
 
-/** An item of GET /pastes: every member always. Only the admin sees anonymous pastes, which have no owner. */
-export function presentListItem(paste: ListedPaste) {
-  return {
-    id: paste.id,
-    size: paste.size,
-    mime_type: paste.mimeType,
-    created_at: isoSeconds(paste.createdAt),
-    expires_at: isoSeconds(paste.expiresAt),
-    burn_after_read: paste.burnAfterRead,
-    password_protected: paste.hasPassword,
-    owner: paste.owner === null ? null : shortOwner(paste.owner),
-  };
-}
+/** The members of a listed paste, all of them always. Only the admin sees anonymous pastes, which have no owner. */
+const LISTED: Readonly<Record<string, (paste: ListedPaste) => string | number | boolean | null>> = {
+  id: ({ id }) => id,
+  size: ({ size }) => size,
+  mime_type: ({ mimeType }) => mimeType,
+  created_at: ({ createdAt }) => isoSeconds(createdAt),
+  expires_at: ({ expiresAt }) => isoSeconds(expiresAt),
+  burn_after_read: ({ burnAfterRead }) => burnAfterRead,
+  password_protected: ({ hasPassword }) => hasPassword,
+  owner: ({ owner }) => (owner === null ? null : shortOwner(owner)),
+};
 
-const LIST_COLUMNS = [
-  'id', 'size', 'mime_type', 'created_at', 'expires_at', 'burn_after_read', 'password_protected', 'owner',
-] as const satisfies readonly (keyof ReturnType<typeof presentListItem>)[];
+/** An item of GET /pastes. */
+export function presentListItem(paste: ListedPaste): object {
+  return Object.fromEntries(Object.entries(LISTED).map(([name, valueOf]) => [name, valueOf(paste)]));
+}
 
 /** For shells: a header line and a line a paste, separated by tabs. No value can hold a tab. */
 export function listText(pastes: readonly ListedPaste[]): string {
-  const lines = pastes.map((paste) => {
-    const item = presentListItem(paste);
-    return LIST_COLUMNS.map((column) => String(item[column] ?? '-')).join('\t');
-  });
-  return [LIST_COLUMNS.join('\t'), ...lines].join('\n');
+  const lines = pastes.map((paste) => Object.values(LISTED).map((valueOf) => valueOf(paste) ?? '-').join('\t'));
+  return [Object.keys(LISTED).join('\t'), ...lines].join('\n');
 }
 
 /** An entry of GET /audit. */
@@ -135,10 +131,7 @@ export function registerCommand(publicUrl: string): string {
   return publicUrl.startsWith('https:') ? 'sh pastec register' : 'sh pastec register --allow-http';
 }
 
-/**
- * What to throw in place of `error`: a refusal for want of work also says by which command the client does it. The
- * hint stays one line without quotes, since shells take it out with sed.
- */
+/** Also names the command by which the client does the work: on one line without quotes, for shells that use sed. */
 export function hintingClient(error: unknown, publicUrl: string, command: string): unknown {
   if (!(error instanceof Refusal && error.refusal === 'powRequired')) return error;
   const hint = `${error.fields['hint']}; or let the client do the work: ${clientDownload(publicUrl)} && ${command}`;

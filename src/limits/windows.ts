@@ -12,15 +12,7 @@ interface SlidingWindowOptions {
   readonly cleanupThreshold: number;
 }
 
-export interface Allowance {
-  readonly allowed: boolean;
-  /** How many more would be allowed at this moment. */
-  readonly remaining: number;
-  /** 0 when allowed, else how long until the next would be. */
-  readonly retryAfterMs: number;
-  /** How long until everything counted now has left the window and the whole maximum is there again. */
-  readonly resetMs: number;
-}
+export type Allowance = ReturnType<SlidingWindow['take']>;
 
 /** Entries are ordered by the last allowed request: then whatever has run out comes first. */
 interface Entry extends Used<Entry> {
@@ -48,7 +40,7 @@ export class SlidingWindow {
   }
 
   /** Counts a request for windowMs, that moment not included, unless it is one more than `max`. O(1), amortised. */
-  take(key: string, max: number, nowMs: number): Allowance {
+  take(key: string, max: number, nowMs: number) {
     if (!(max >= 1)) throw new RangeError(`a limit allows at least one request, not ${max}`);
     const entry = this.#entries.get(key) ?? this.#remember(key, nowMs);
     const { stamps } = entry;
@@ -63,7 +55,9 @@ export class SlidingWindow {
       allowed,
       // Callers of different tiers may share a key, so more may be counted than this one's maximum.
       remaining: Math.max(0, max - stamps.length),
+      /** 0 when allowed, else how long until the next would be. */
       retryAfterMs: allowed ? 0 : stamps.at(stamps.length - max) + this.#windowMs - nowMs,
+      /** How long until everything counted now has left the window and the whole maximum is there again. */
       resetMs: stamps.at(stamps.length - 1) + this.#windowMs - nowMs,
     };
   }
@@ -136,10 +130,9 @@ type AntifloodSettings = Pick<Config,
   'powDifficultyBits' | 'antifloodThreshold' | 'antifloodWindowSeconds' | 'antifloodStepBits' | 'antifloodMaxBits'
   | 'antifloodDecaySeconds' | 'antifloodMaxEntries'>;
 
-/** The token that a request has shown its work with. */
+/** The token that a request has shown its work with; `expiresAt` in Unix seconds. */
 export interface ShownToken {
   readonly nonce: string;
-  /** Unix seconds. */
   readonly expiresAt: number;
 }
 
@@ -155,7 +148,6 @@ export class Antiflood {
   #calmSinceMs = -Infinity;
   readonly #tokens = new Fifo<ShownToken>();
   readonly #nonces = new Set<string>();
-  /** Tokens that expire no later count as shown before. */
   #forgottenUntil = -Infinity;
 
   constructor(config: AntifloodSettings) {

@@ -8,7 +8,6 @@ export interface WorkQueueOptions {
   readonly concurrency: number;
   /** How many may wait for a place, all clients together; 0 refuses whoever finds none free. */
   readonly maxWaiting: number;
-  /** How long each may wait. */
   readonly maxWaitMs: number;
   readonly clock: Clock;
 }
@@ -50,10 +49,7 @@ export class WorkQueue {
     return [...this.#lines.values()].reduce((sum, line) => sum + line.length, 0);
   }
 
-  /**
-   * Resolves with the function that gives the place back; calling that again does nothing. Rejects with WorkQueueFull,
-   * at once when too many wait, later at the deadline or when a waiting place has to be given up to another client.
-   */
+  /** Resolves with what gives the place back, once. Rejects with WorkQueueFull, at once or when a wait was in vain. */
   async enter(client: string): Promise<() => void> {
     if (this.#running < this.#options.concurrency) return this.#place();
     this.#makeRoomFor(client);

@@ -157,10 +157,7 @@ const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 
 const DRAIN_MS = 1000;
 
-/**
- * An output whose reader may go away or not keep up: neither ends the process, nor fills its memory. `drain`, for the
- * end of the process, waits for what was taken, but not for long.
- */
+/** A reader that goes away or is slow neither ends the process nor fills memory. `drain` waits, but not for long. */
 export function outputTo(stream: Writable): Output & { drain(): Promise<void> } {
   let isClosed = false;
   let hasLost = false;

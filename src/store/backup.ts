@@ -20,9 +20,7 @@ import {
 import { errorOfThread, firstReport, startThread } from './writer.ts';
 
 /** The files that can lie beside a database: a backup must be none of these. */
-export const SIDE_FILES = [
-  '-wal', '-shm', '-journal', '-lock', '-ballast', '-backup', '-backup-lock', '-restore',
-] as const;
+export const SIDE_FILES = ['-wal', '-shm', '-journal', '-lock', '-ballast', '-backup', '-backup-lock', '-restore'];
 
 const DRAFT_NAME = /\.[0-9a-f]{16}\.partial$/;
 
@@ -31,10 +29,7 @@ const LOGS = ['-wal', '-journal'] as const;
 
 export type BackupDraft = ReturnType<typeof draftBackup>;
 
-/**
- * Makes an empty draft, in a folder that exists; `mark` is 16 hexadecimal digits that no other draft has. One at a time
- * for a database, so that what a killed one has left is known. Throws DatabaseInUseError and errors of the system.
- */
+/** An empty draft; `mark` is 16 new hex digits. One at a time for a database: then what a killed one left is known. */
 export function draftBackup({ path, beside, mark }: { path: string; beside: string; mark: string }) {
   requireDatabase(path);
   const lock = lockBackups(path);
@@ -50,7 +45,8 @@ export function draftBackup({ path, beside, mark }: { path: string; beside: stri
     lock.release();
   }
   try {
-    removeNoted(notePath);
+    const noted = existsSync(notePath) ? readFileSync(notePath, 'utf8') : '';
+    if (DRAFT_NAME.test(basename(noted))) removeWith(noted, ['-journal']);
     // The note comes first, so that after a kill the next backup knows what to remove.
     writeFileSync(notePath, draftPath, { mode: OWNER_ONLY_FILE });
     closeSync(openSync(draftPath, 'wx', OWNER_ONLY_FILE));
@@ -76,12 +72,6 @@ function lockBackups(path: string): DatabaseLock {
   }
 }
 
-function removeNoted(notePath: string): void {
-  if (!existsSync(notePath)) return;
-  const draftPath = readFileSync(notePath, 'utf8');
-  if (DRAFT_NAME.test(basename(draftPath))) removeWith(draftPath, ['-journal']);
-}
-
 function removeWith(path: string, suffixes: readonly string[]): void {
   for (const suffix of ['', ...suffixes]) rmSync(`${path}${suffix}`, { force: true });
 }
@@ -93,12 +83,10 @@ export interface CopyRequest {
   readonly to: string;
 }
 
-/** `bytes` of the copy. */
-type Copied = Holdings & { readonly bytes: number };
-export type CopyReport = { readonly kind: 'copied'; readonly copied: Copied } | ThreadRefusal;
+export type CopyReport = { readonly kind: 'copied'; readonly copied: ReturnType<typeof copyDatabase> } | ThreadRefusal;
 
 /** Durable when this returns. Throws DatabaseRefusedError when it is not ours or the copy not sound, and StoreError. */
-export function copyDatabase(from: string, to: string): Copied {
+export function copyDatabase(from: string, to: string) {
   try {
     copyRows(from, to);
     syncFile(to);
@@ -118,7 +106,7 @@ function copyRows(from: string, to: string): void {
 }
 
 /** It can't be interrupted: whoever can't wait ends the process. */
-async function copyOnThread(from: string, to: string): Promise<Copied> {
+async function copyOnThread(from: string, to: string) {
   const report = await firstReport<CopyReport>(startThread('store copy', { kind: 'copy', from, to }));
   if (report === undefined) throw new StoreError('unavailable', 'the copying thread ended early');
   if (report.kind === 'refused') throw errorOfThread(report);
@@ -131,16 +119,10 @@ async function copyOnThread(from: string, to: string): Promise<Copied> {
 /** The path of a backup, which stays as it is; or the bytes of one as they come. */
 type Source = string | AsyncIterable<Uint8Array>;
 
-/** `keptAs`: where the old database is now; null when there was none. */
-type Restored = Holdings & { readonly keptAs: string | null };
-
-/**
- * A database that was there gets a name that ends with `moment`. Throws DatabaseInUseError, DatabaseRefusedError (of it
- * or the backup), StoreError and errors of the system: all is as it was then, unless the error says otherwise.
- */
+/** The old database gets a name that ends with `moment`. A failure leaves all as it was, or its message says else. */
 export async function restoreDatabase(
   { path, backup, moment }: { readonly path: string; readonly backup: Source; readonly moment: string },
-): Promise<Restored> {
+) {
   const lock = lockDatabase(path);
   try {
     // A file that is not ours may be in the way by a mistake in the settings: it is not replaced.
@@ -154,7 +136,7 @@ export async function restoreDatabase(
   }
 }
 
-async function replace(path: string, backup: Source, moment: string): Promise<Restored> {
+async function replace(path: string, backup: Source, moment: string) {
   const target = existsSync(path) ? realpathSync(path) : path;
   const draft = `${target}-restore`;
   removeWith(draft, ['-shm', ...LOGS]);
@@ -228,24 +210,20 @@ function requireSound(draft: string, name: string): Holdings {
   }
 }
 
-/** Gives the old database's new path. Until the draft is renamed, the old database is in its place as well. */
+/** Gives the old database's new path, if there was one. Until the draft is renamed, it is in its place as well. */
 function exchange(target: string, draft: string, moment: string): string | null {
   using _ = existsSync(target) ? holdAlone(target) : undefined;
   const keptAs = keepOld(target, moment);
   rmSync(`${target}-shm`, { force: true });
   syncFolderOf(target);
   renameSync(draft, target);
-  syncExchanged(target);
-  return existsSync(keptAs) ? keptAs : null;
-}
-
-function syncExchanged(target: string): void {
   try {
     syncFolderOf(target);
   } catch (cause) {
     const reason = 'but a power cut may undo that: its folder cannot be synced';
     throw new StoreError('unavailable', `the backup is in the place of ${target}, ${reason}`, { cause });
   }
+  return existsSync(keptAs) ? keptAs : null;
 }
 
 /** Keeps every other process out until it is closed; undefined when it is too damaged for that. */

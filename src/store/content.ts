@@ -175,8 +175,7 @@ export class Touches {
   }
 }
 
-// Larger content: uploads, and who holds which content for reading, so that what lost its paste goes when its last
-// reader is through.
+// Larger content: uploads, and who reads what, so that what lost its paste goes when its last reader is through.
 
 /** Chunks in one command: the content of one batch, since clearing content costs as much as writing it. */
 const DISCARD_STEP_CHUNKS = 8;
@@ -221,7 +220,7 @@ export function createContentStore(lookups: ReturnType<typeof contentLookups>, w
     chunks,
     /** `contentId` is new and random. Writing rejects with `full` when the quota has no room. */
     upload: (contentId: string, quota: UploadQuota | null = null): Upload => (
-      createUpload({ contentId, quota, writer, giveBack: chunks.giveBack, release })
+      createUpload(contentId, quota, writer, chunks.giveBack, release)
     ),
     /** Holds the content for reading; undefined when it is gone, as after a PUT or DELETE since the paste was found. */
     open(contentId: string): ContentReader | undefined {
@@ -234,16 +233,11 @@ export function createContentStore(lookups: ReturnType<typeof contentLookups>, w
   return { contents, release };
 }
 
-interface UploadParts {
-  readonly contentId: string;
-  readonly quota: UploadQuota | null;
-  readonly writer: Writer;
-  readonly giveBack: (chunk: Uint8Array) => void;
-  readonly release: (contentIds: readonly string[]) => Promise<void>;
-}
-
 /** Larger content that is being written. Unless a paste is created with it, discard or the next start removes it. */
-function createUpload({ contentId, quota, writer, giveBack, release }: UploadParts) {
+function createUpload(
+  contentId: string, quota: UploadQuota | null, writer: Writer, giveBack: (chunk: Uint8Array) => void,
+  release: (contentIds: readonly string[]) => Promise<void>,
+) {
   let position = 0;
   let lastBytes = CHUNK_BYTES;
   /** Why further writes are refused. After a failure it is that failure, since there would be a gap. */

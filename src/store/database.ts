@@ -101,8 +101,7 @@ export function refuseStrange(path: string, marks: Marks, adviceToOthers = ANOTH
   throw new DatabaseRefusedError(`the database ${path} ${reason}: ${advice}`);
 }
 
-// The file before SQLite opens it. It is read without a connection: even a read-only one leaves files beside a WAL
-// database.
+// The file before SQLite opens it, read without a connection: even a read-only one leaves files beside a WAL database.
 
 /** https://sqlite.org/fileformat2.html#the_database_header */
 const HEADER_BYTES = 100;

@@ -4,9 +4,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../core/events.ts';
 import { type Clock, KIB, MIB } from '../core/time.ts';
-import type {
-  Answer, Command, CommandName, Commands, Report, Request, ThreadRefusal, WriterSetup,
-} from './batch.ts';
+import type { Answer, Command, CommandName, Commands, Report, Request, ThreadRefusal, WriterSetup } from './batch.ts';
 import { CHUNK_BYTES, DatabaseRefusedError, describe, StoreError } from './store.ts';
 
 /** `prompt`: small, a request waits, first in a batch. `bulk`: large or in no hurry, last. `alone`: between batches. */
@@ -90,9 +88,7 @@ export class Writer {
 
   /** Resolves when it is durable. Rejects with a StoreError, or with an error of this program. */
   run<Name extends CommandName>(
-    name: Name,
-    params: Parameters<Commands[Name]>[0],
-    bytes = 0,
+    name: Name, params: Parameters<Commands[Name]>[0], bytes = 0,
   ): Promise<ReturnType<Commands[Name]>> {
     if (this.#hasEnded() || this.#closing) return Promise.reject(unavailable('closed'));
     if (this.#queue.length >= MAX_WAITING) return Promise.reject(unavailable('too many writes wait'));
@@ -229,8 +225,7 @@ function errorOf({ failure, error }: Extract<Answer, { done: false }>): unknown 
 
 /** Resolves when the database is open; rejects with DatabaseRefusedError or StoreError, and the thread is gone then. */
 export async function startWriter({ path, keepsBallast }: Omit<WriterSetup, 'kind'>, clock: Clock, log: Log) {
-  const setup: WriterSetup = { kind: 'write', path, keepsBallast };
-  const worker = startThread('store writer', setup);
+  const worker = startThread('store writer', { kind: 'write', path, keepsBallast } satisfies WriterSetup);
   const exited = new Promise((resolve) => worker.once('exit', resolve));
   const report = await firstReport<Report>(worker);
   if (report?.kind === 'opened') return new Writer(worker, clock, log);

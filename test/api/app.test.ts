@@ -1,4 +1,5 @@
-// createApp: what it leaves behind when it can't make the app. What the app does is in the files of its routes.
+// createApp: what it leaves behind when it can't make the app, and how the app closes. What it does is in the files of
+// its routes.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -10,7 +11,9 @@ import { randomBytes } from '../../src/crypto/digest.ts';
 import { createApp } from '../../src/serve.ts';
 import { lockDatabase } from '../../src/store/database.ts';
 import { DatabaseInUseError } from '../../src/store/store.ts';
+import { startApp } from '../support/app.ts';
 import { movableClock } from '../support/clock.ts';
+import { head, openRaw } from '../support/raw-http.ts';
 import { temporaryFolder } from '../support/store.ts';
 import { testConfig } from '../support/test-config.ts';
 
@@ -43,4 +46,20 @@ test('createApp: a database that is in use stays in use', async (t) => {
   } finally {
     await app.close();
   }
+});
+
+test('close: GET /health is 503 while requests in flight are finished, which are answered', async (t) => {
+  const app = await startApp(t);
+  const [uploading, asking] = [await openRaw(t, app.port), await openRaw(t, app.port)];
+  uploading.send(head('POST / HTTP/1.1', 'Content-Length: 4'));
+  asking.send(head('GET /health HTTP/1.1'));
+  assert.equal((await asking.next()).status, 200);
+  const closed = app.app.close();
+  asking.send(head('GET /health HTTP/1.1'));
+  const answer = await asking.next();
+  const unhealthy = { error: 'health check failed', status: 'unhealthy', database: 'error' };
+  assert.deepEqual([answer.status, answer.json(), answer.header('connection')], [503, unhealthy, 'close']);
+  uploading.send('last');
+  assert.equal((await uploading.next()).status, 201);
+  await closed;
 });

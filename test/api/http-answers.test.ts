@@ -178,6 +178,17 @@ test('an unexpected error: 500 without detail, and the log has it with the reque
   assert.match(String(failure?.details?.['error']), /words for the operator/);
 });
 
+test('an unexpected error on the path of a paste: the log has the route, and never the id', async (t) => {
+  const handlers = { raw: () => Promise.reject(new Error('odd')) };
+  const { port, logged, answered } = await startHttp(t, { handlers });
+  const connection = await openRaw(t, port);
+  connection.send(head('GET /abcdefgh/raw?x=abcdefgh HTTP/1.1'));
+  assertRefused(await connection.next(), 500, 'internal server error');
+  await answered(() => true);
+  assert.equal(logged.find(({ event }) => event === 'request failed')?.details?.['route'], '/{id}/raw');
+  assert.equal(JSON.stringify(logged).includes('abcdefgh'), false);
+});
+
 test('what a handler throws or rejects with: by the table of refusals', async (t) => {
   const errors: unknown[] = [
     new Refusal('pasteTooLarge', { size: 5, maxSize: 4, authenticated: false, hint: 'less' }),

@@ -136,6 +136,19 @@ test('callerOf: the failures of a thousand clients are counted, then the one lon
   assert.equal(await noted('192.0.2.1'), 1);
 });
 
+test('announce: who caused it is said where it is known, and a failure is a warning', () => {
+  const logged: LogEntry[] = [];
+  const audit = createAudit({ clock: movableClock(), log: (entry) => logged.push(entry) });
+  const known = { fingerprint: FINGERPRINT, clientAddress: '192.0.2.1' };
+  audit.announce(audit.event('paste_deleted', 'success', known, { paste: 'abc' }));
+  audit.announce(audit.event('auth_failure', 'failure', { fingerprint: null, clientAddress: null }, {}));
+  const client = { clientId: FINGERPRINT, clientIp: '192.0.2.1' };
+  assert.deepEqual(logged, [
+    { level: 'info', logger: 'audit', event: 'paste_deleted', outcome: 'success', ...client, details: { paste: 'abc' } },
+    { level: 'warning', logger: 'audit', event: 'auth_failure', outcome: 'failure', details: {} },
+  ]);
+});
+
 test('statusOf: expired from the second of its expiry, revoked whatever the time', () => {
   const { expiresAt } = CERTIFICATE;
   assert.deepEqual([-1, 0, 1].map((seconds) => statusOf(CERTIFICATE, expiresAt + seconds)), ['valid', 'expired', 'expired']);

@@ -149,5 +149,5 @@ test('sweep: of creations and of lookups, so that the memory for clients who hav
   clock.advance(60_000);
   const swept = t.mock.method(SlidingWindow.prototype, 'sweep');
   sweep();
-  assert.deepEqual(swept.mock.calls.map(({ result }) => result), [1, 1], 'clients forgotten');
+  assert.deepEqual(swept.mock.calls.map(({ this: window }) => (window as SlidingWindow).size), [0, 0], 'clients forgotten');
 });

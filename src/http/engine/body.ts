@@ -57,7 +57,6 @@ export class BodyReader implements RequestBody {
   readonly #transfers: BodyTransfers;
   #sink: ByteSink | undefined;
   #isSinkBusy = false;
-  #isEnded = false;
   #receivedBytes = 0;
   #pieces = 0;
   /** Small pieces that the stream has not got yet. */
@@ -105,7 +104,6 @@ export class BodyReader implements RequestBody {
     const take = (bytes: Uint8Array): void => this.#take(bytes);
     const end = (): void => {
       // node may report it although the reader of the last chunk has just paused the stream.
-      this.#isEnded = true;
       if (!this.#isSinkBusy) this.#settle?.();
     };
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -202,7 +200,7 @@ export class BodyReader implements RequestBody {
 
   #goOn(): void {
     this.#isSinkBusy = false;
-    if (this.#isEnded) this.#settle?.();
+    if (this.#req.readableEnded) this.#settle?.();
     else if (this.#settle !== undefined) this.#req.resume();
   }
 }
@@ -210,10 +208,7 @@ export class BodyReader implements RequestBody {
 /** What SERVICE_MIN_TRANSFER_RATE is averaged over: how long a peer may pause altogether. */
 const ALLOWANCE_MS = 10_000;
 
-/**
- * The slowest pace at which a peer may send or take bytes: an allowance of time that passing time uses up and moved
- * bytes earn back, up to a bound. At the minimum rate a transfer goes on for ever, at half of it for two allowances.
- */
+/** The slowest pace of a transfer: an allowance of time that time uses up, and moved bytes earn back up to a bound. */
 export class Pace {
   readonly #msPerByte: number;
   readonly #maxMs: number;
@@ -252,13 +247,12 @@ export const TURN_BYTES = 256 * KIB;
 export class Turns {
   readonly #waiting: (() => void)[] = [];
   #isTaken = false;
-  #isScheduled = false;
 
   /** Resolves when the next TURN_BYTES may be moved. Undefined: at once, nobody has had this turn of the event loop. */
   wait(): Promise<void> | undefined {
-    this.#schedule();
     if (this.#isTaken) return new Promise((resolve) => this.#waiting.push(resolve));
     this.#isTaken = true;
+    setImmediate(this.#passOn);
     return undefined;
   }
 
@@ -267,15 +261,11 @@ export class Turns {
     return this.#waiting.length > 0;
   }
 
-  #schedule(): void {
-    if (this.#isScheduled) return;
-    this.#isScheduled = true;
-    setImmediate(() => {
-      const next = this.#waiting.shift();
-      this.#isScheduled = false;
-      this.#isTaken = next !== undefined;
-      next?.();
-      if (this.#waiting.length > 0) this.#schedule();
-    });
-  }
+  readonly #passOn = (): void => {
+    const next = this.#waiting.shift();
+    this.#isTaken = next !== undefined;
+    if (next === undefined) return;
+    next();
+    setImmediate(this.#passOn);
+  };
 }

@@ -122,10 +122,7 @@ export class Connections {
 /** Past bytes or time a connection is cut off; more sockets than these at a time are closed without lingering. */
 const LINGER_BOUNDS = { maxBytes: 64 * MIB, maxMs: 5000, maxSockets: 64 };
 
-/**
- * The lingering close (RFC 9112 section 9.6): this side is closed after its answer, and what the client still sends is
- * thrown away within bounds. Closing at once would reset the connection under an answer that is not read yet.
- */
+/** The lingering close (RFC 9112 section 9.6): to close at once would reset the connection under an unread answer. */
 export class Lingering {
   readonly #bounds: typeof LINGER_BOUNDS;
   readonly #timers = new Map<Socket, NodeJS.Timeout>();

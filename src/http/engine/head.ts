@@ -76,10 +76,7 @@ function checkExpect(version: string, headers: HeaderLines): boolean {
   return true;
 }
 
-/**
- * The request target (RFC 9112 section 3.2), taken apart as raw text: `new URL()` would normalise dot segments and
- * backslashes away. Nothing is decoded: no path of this API has a character that needs it.
- */
+/** The request target (RFC 9112 section 3.2) as raw text: `new URL()` would normalise dot segments and backslashes. */
 export interface Target {
   /** The raw path, beginning with a slash; `*` for the server as a whole (OPTIONS only). */
   readonly path: string;

@@ -21,10 +21,7 @@ const FIRST_INHERITED = 3;
 /** Where those who read metrics are let in: the service's user and its group. */
 const METRICS_SOCKET_MODE = 0o660;
 
-/**
- * Of the public server: a socket from systemd comes before SERVICE_LISTEN, and that before host and port. Throws
- * ConfigError for several sockets: one takes IPv4 and IPv6, and a proxy needs no second.
- */
+/** Of the public server: a socket from systemd comes before SERVICE_LISTEN, and that before host and port. */
 export function publicPlace(config: Config, inheritedSockets: number): ListeningPlace {
   if (inheritedSockets > 1) {
     throw new ConfigError([`LISTEN_FDS: expected one socket from systemd, given ${inheritedSockets}; ` +

@@ -8,8 +8,7 @@ import { Refusal, type RefusalName } from '../../core/refusals.ts';
 import type { Clock } from '../../core/time.ts';
 import { BodyReader, type BodyTransfers, NO_BODY, type Pace, type RequestBody } from './body.ts';
 import {
-  checkForm, HeaderLines, hostOf, parseServiceUrl, parseTarget, plainAddress, prefersHtml, prefersText,
-  type Target,
+  checkForm, HeaderLines, hostOf, parseServiceUrl, parseTarget, plainAddress, prefersHtml, prefersText, type Target,
 } from './head.ts';
 
 /** What a request, or a TLS handshake, presents of a client certificate. */
@@ -64,10 +63,7 @@ export const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
 export class Connection {
   readonly socket: Socket;
   readonly peer: Peer;
-  /**
-   * `open`: requests are taken. `ending`: the answer that ends the connection is certain, and what arrives is ignored.
-   * It is that of a request in the state `last`, or `finalAnswer`.
-   */
+  /** `ending`: what arrives is ignored, for the answer of a `last` request, or `finalAnswer`, ends the connection. */
   state: 'open' | 'ending' = 'open';
   /** In the order received. The first is being answered, the others wait for it. */
   readonly requests: Request[] = [];
@@ -75,7 +71,6 @@ export class Connection {
   ignoredRequests = 0;
   /** Answers what came after these and was no request itself. */
   finalAnswer: (() => void) | undefined;
-  /** There was a request already. */
   hasAsked = false;
   /** While something written waits for the client to take it: how fast it does. */
   outgoing: Pace | undefined;
@@ -119,10 +114,7 @@ export class Request {
   readonly reader: BodyReader | undefined;
   /** Its form is refused, whatever it asks for. */
   readonly malformed: Refusal | undefined;
-  /**
-   * `open`: waits for its turn or is being answered, and others may follow it. `last`: the same, but its answer ends
-   * the connection. `over`: its answer has been written, or the client has gone.
-   */
+  /** `last`: its answer ends the connection. `over`: its answer has been written, or the client has gone. */
   state: 'open' | 'last' | 'over' = 'open';
   /** Ends the wait for a client that takes no more. */
   wake: (() => void) | undefined;
@@ -131,7 +123,6 @@ export class Request {
   params: Readonly<Record<string, string>> = NO_PARAMS;
   /** Of the answer; 0 before there is one. */
   status = 0;
-  /** Why the answer says no. */
   refusal: RefusalName | undefined;
   sentBytes = 0;
   readonly #parts: RequestParts;
