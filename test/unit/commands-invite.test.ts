@@ -1,6 +1,7 @@
 // `pasted invite`: what it makes, lists and takes back, and what it refuses. What an invitation is good for:
 // api/invitations.test.ts.
 
+import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
