@@ -149,7 +149,10 @@ async function checkDatabase(config: Config, depth: CheckDepth, nowSeconds: numb
   const { findings, contents } = examine(config.databasePath, depth);
   const clock = checkClock(contents?.newestCreatedAt ?? null, nowSeconds);
   if (contents === undefined) return [...findings, clock];
-  return [...findings, clock, ...checkAdmin(config, contents), ...(await checkAuthority(config, contents, nowSeconds))];
+  const records = contents.faults.map((fault) => fail('records', fault));
+  if (records.length === 0) records.push(ok('records', 'owners, certificates and invitations agree'));
+  const authority = await checkAuthority(config, contents, nowSeconds);
+  return [...findings, ...records, clock, ...checkAdmin(config, contents), ...authority];
 }
 
 /** The contents are those of a sound database of this version alone. */

@@ -79,8 +79,9 @@ export const COMMANDS: readonly Command[] = [
   }),
   command('check', 'find out whether the service works, and will go on working', {
     description:
-      'Looks at the settings, the files and who may open them, the database, room on the disk, the clock, the\n' +
-      'certificate authority and its password, and the certificate for TLS. One line each: `ok`, `warn` or `fail`.\n' +
+      'Looks at the settings, the files and who may open them, the database, what each owner stores, holders of\n' +
+      'certificates and invitations, room on the disk, the clock, the certificate authority and its password, and\n' +
+      'the certificate for TLS. One line each: `ok`, `warn` or `fail`.\n' +
       'Ends with 1 when anything fails. Changes nothing. The service may be running.',
     options: [{ name: '--full', meaning: 'check every index against its table as well' }, JSON_OPTION],
     examples: ['pasted check', 'pasted check --full', 'pasted check --json'],
@@ -115,7 +116,8 @@ export const COMMANDS: readonly Command[] = [
   }),
   command('stats', 'count what the service holds', {
     description:
-      'Counts pastes, certificates and audit entries, and the room that they take, against SERVICE_MAX_STORAGE.\n' +
+      'Counts pastes, certificates, invitations, refused contents and audit entries, and the room that they take,\n' +
+      'against SERVICE_MAX_STORAGE.\n' +
       'Names no paste and nobody. The service may be running.',
     options: [JSON_OPTION], examples: ['pasted stats', 'pasted stats --json'],
     load: async () => (await import('./database.ts')).stats,

@@ -206,6 +206,8 @@ async function count({ store, config }: OperatorSession, nowSeconds: number) {
   const admins = await store.stats.admins(nowSeconds);
   const audit = await store.stats.audit();
   const files = await store.stats.files();
+  const invitations = await store.governing.listInvitations();
+  const open = invitations.filter(({ usesLeft, expiresAt }) => usesLeft > 0 && expiresAt > nowSeconds);
   return {
     version: VERSION,
     schema_version: files.schemaVersion,
@@ -216,6 +218,8 @@ async function count({ store, config }: OperatorSession, nowSeconds: number) {
       oldest_created_at: pastes.oldestCreatedAt, newest_created_at: pastes.newestCreatedAt,
     },
     certificates: { ...certificates, admins },
+    invitations: { open: open.length, over: invitations.length - open.length },
+    bans: (await store.governing.listBans()).length,
     audit: {
       entries: audit.entries, oldest_time: isoOrNull(audit.oldestTime), newest_time: isoOrNull(audit.newestTime),
     },
@@ -233,7 +237,7 @@ function isoOrNull(seconds: number | null): string | null {
 }
 
 function statsTable(counted: Awaited<ReturnType<typeof count>>): string {
-  const { pastes, certificates, audit, storage } = counted;
+  const { pastes, certificates, invitations, bans, audit, storage } = counted;
   const { quota_bytes: quota, counted_bytes: used } = storage;
   const rows: readonly (readonly [string, string | number])[] = [
     ['pastes', pastes.count],
@@ -250,6 +254,8 @@ function statsTable(counted: Awaited<ReturnType<typeof count>>): string {
     ['  valid', `${certificates.valid} (${certificates.admins} of them admin)`],
     ['  expired', certificates.expired],
     ['  revoked', certificates.revoked],
+    ['invitations', `${invitations.open} (and ${invitations.over} used up or expired)`],
+    ['refused contents', bans],
     ['audit entries', audit.entries],
     ['  oldest', audit.oldest_time ?? '-'],
     ['  newest', audit.newest_time ?? '-'],

@@ -76,3 +76,31 @@ export function prepareBanned(db: DatabaseSync): (sha256: Uint8Array) => boolean
   const find = db.prepare('SELECT 1 FROM bans WHERE sha256 = :sha256');
   return (sha256) => find.get({ sha256 }) !== undefined;
 }
+
+const FAULTS = {
+  'owners whose bytes are not the sum of their pastes': `
+    SELECT count(*) AS count
+    FROM owners
+    FULL JOIN (SELECT owner, sum(size) AS bytes FROM pastes WHERE owner IS NOT NULL GROUP BY owner) AS stored
+      USING (owner)
+    WHERE coalesce(owners.bytes, 0) <> coalesce(stored.bytes, 0)`,
+  'certificates whose holder is not the first of their chain, or that are unused and renew none': `
+    SELECT count(*) AS count
+    FROM certificates
+    LEFT JOIN certificates AS first ON first.fingerprint = certificates.holder
+    WHERE first.holder IS NOT certificates.holder
+      OR certificates.holder IS NULL
+      OR (certificates.is_unused = 1 AND certificates.holder = certificates.fingerprint)`,
+  'invitations that end before they begin': `
+    SELECT count(*) AS count
+    FROM invitations
+    WHERE expires_at <= created_at`,
+};
+
+/** What contradicts itself in what is governed by, in words behind a number. How many uses are left, SQLite checks. */
+export function faultsOf(db: DatabaseSync): string[] {
+  return Object.entries(FAULTS).flatMap(([what, select]) => {
+    const count = Number(db.prepare(select).all()[0]?.['count']);
+    return count === 0 ? [] : [`${count} ${what}`];
+  });
+}

@@ -9,6 +9,7 @@ import {
   BALLAST_BYTES, createFile, type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, LOCK_WAIT_MS, lockDatabase,
   openAsIs, openReading, refuseOtherFiles, refuseStrange, requireDatabase, WAL_LIMIT_BYTES,
 } from './database.ts';
+import { faultsOf } from './governing.ts';
 import {
   createAuthorityStore, createCertificateStore, createGoverningStore, openReader, prepareLookups, type StoreOptions,
 } from './open.ts';
@@ -229,6 +230,7 @@ function contentsOf(db: DatabaseSync) {
     certificates: Number(db.prepare('SELECT count(*) AS issued FROM certificates').get()?.['issued']),
     authority: findAuthority(),
     crl: findCrl(),
+    faults: faultsOf(db),
   };
 }
 

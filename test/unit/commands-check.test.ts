@@ -15,6 +15,8 @@ import { damage, fill, inStore, makeNewer, makeOldest, makeStranger } from '../s
 import { fakeTerminal } from '../support/fake-terminal.ts';
 import { CA_PASSWORD, openDesk } from '../support/operator.ts';
 import { CREATED_AT, storePaste } from '../support/store.ts';
+import { CLIENT, RENEWED } from '../vectors/schema-rows.ts';
+import { placeVector } from '../vectors/schema-vectors.ts';
 
 interface Checked {
   readonly code: number;
@@ -58,6 +60,7 @@ test('check: one line for each thing, and nothing is changed', async (t) => {
     'warn room in reserve: is not there: a server makes it within seconds, when the disk has room',
     `ok schema: ${MIGRATIONS.length}, of this version`,
     'ok integrity: no damage by a quick check, 4 pastes with 750.5 KiB of content',
+    'ok records: owners, certificates and invitations agree',
     'ok clock: says 2026-01-31T12:00:00Z',
     'ok certificate authority: there is none',
     '',
@@ -66,6 +69,43 @@ test('check: one line for each thing, and nothing is changed', async (t) => {
   assert.deepEqual(readdirSync(folder).sort(), ['pasted.db', 'pasted.db-lock']);
   const full = await check(t, { databasePath, words: ['--full'] });
   assert.match(full.found.get('integrity')!, /^ok no damage by a full check/);
+});
+
+test('check: owners, holders and invitations that contradict themselves, each by its number', async (t) => {
+  const { databasePath } = openDesk(t);
+  placeVector(MIGRATIONS.length, databasePath);
+  chmodSync(databasePath, 0o600);
+  const sound = readFileSync(databasePath);
+  assert.equal((await check(t, { databasePath })).found.get('records'), 'ok owners, certificates and invitations agree');
+  const owners = (count: number): string => `fail ${count} owners whose bytes are not the sum of their pastes`;
+  const holders = (count: number): string =>
+    `fail ${count} certificates whose holder is not the first of their chain, or that are unused and renew none`;
+  for (const [change, expected] of [
+    ['UPDATE owners SET bytes = bytes + 1 WHERE owner = (SELECT max(owner) FROM owners)', owners(1)],
+    ['DELETE FROM owners WHERE owner = (SELECT max(owner) FROM owners)', owners(1)],
+    ["INSERT INTO owners VALUES ('nobody', 1)", owners(1)],
+    ['UPDATE certificates SET holder = NULL WHERE is_admin = 1', holders(1)],
+    [`UPDATE certificates SET holder = '${'e'.repeat(40)}' WHERE is_unused = 1`, holders(1)],
+    [`DELETE FROM certificates WHERE fingerprint = '${CLIENT}'`, holders(1)],
+    [`UPDATE certificates SET holder = '${RENEWED}' WHERE fingerprint = '${CLIENT}'`, holders(2)],
+    ['UPDATE certificates SET is_unused = 1 WHERE is_admin = 1', holders(1)],
+    ['UPDATE invitations SET expires_at = created_at', 'fail 1 invitations that end before they begin'],
+    ['UPDATE owners SET bytes = 0; UPDATE invitations SET expires_at = 0', `${owners(1)}fail 1 invitations that end before they begin`],
+  ] as const) {
+    writeFileSync(databasePath, sound);
+    const db = new DatabaseSync(databasePath);
+    db.exec(change);
+    db.close();
+    const { code, found } = await check(t, { databasePath });
+    assert.deepEqual([code, found.get('records')], [1, expected], change);
+  }
+  writeFileSync(databasePath, sound);
+  const db = new DatabaseSync(databasePath);
+  assert.throws(() => db.exec('UPDATE invitations SET uses_left = -1'), /CHECK constraint failed/);
+  // Nothing is no bytes, whether or not it is written down.
+  db.exec("INSERT INTO owners VALUES ('nothing', 0)");
+  db.close();
+  assert.match((await check(t, { databasePath })).found.get('records')!, /^ok /);
 });
 
 test('check: beside a server it sees what was just stored, and leaves the log alone', async (t) => {

@@ -1,6 +1,7 @@
 // `pasted stats` and store/visit.ts: what is counted, beside a running server too, and that nobody is named.
 
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
@@ -21,11 +22,13 @@ async function stats(path: string, words: readonly string[] = [], environment: E
   return fake.stdout();
 }
 
+const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest();
+
 function event(time: number): AuditEvent {
   return { time, event: 'auth_failure', outcome: 'failure', clientId: null, clientIp: null, details: {} };
 }
 
-/** Five pastes, of which one has expired, six certificates and two audit entries, with the server's store open. */
+/** Five pastes, of which one has expired, six certificates, three invitations, two bans and four audit entries, with the server's store open. */
 async function openFilled(...[t]: Parameters<typeof openTestStore>) {
   const { store, path } = await openTestStore(t);
   const { fingerprint: trusted } = insertCertificate(path, { isAdmin: true, revokedAt: CREATED_AT });
@@ -41,6 +44,13 @@ async function openFilled(...[t]: Parameters<typeof openTestStore>) {
     await storePaste(store, patternedBytes(400), { owner: revoked, passwordHash: 'canary', burnAfterRead: true }),
     await storePaste(store, patternedBytes(500), { owner: 'a'.repeat(40), createdAt: CREATED_AT + 7, expiresAt: CREATED_AT + 1 }),
   ];
+  for (const [name, expiresAt, usesLeft] of [['open', CREATED_AT + 1, 1], ['expired', CREATED_AT, 9], ['used', CREATED_AT + 9, 0]] as const) {
+    const codeSha256 = digestOf(name);
+    await store.governing.createInvitation({ codeSha256, note: 'canary', createdAt: CREATED_AT - 9, expiresAt, usesLeft });
+  }
+  for (const name of ['a', 'b']) {
+    await store.governing.ban({ sha256: digestOf(name), note: 'canary', createdAt: CREATED_AT, banned: event(CREATED_AT + 1) });
+  }
   for (const time of [CREATED_AT + 1, CREATED_AT + 9]) await store.audit.record(event(time));
   return { path, pastes, fingerprints: [trusted, revoked] };
 }
@@ -67,7 +77,9 @@ test('stats --json: counts pastes, certificates, entries and bytes, beside a run
       newest_created_at: CREATED_AT + 7,
     },
     certificates: { valid: 3, revoked: 2, expired: 1, admins: 1 },
-    audit: { entries: 2, oldest_time: '2026-01-31T12:00:01Z', newest_time: '2026-01-31T12:00:09Z' },
+    invitations: { open: 1, over: 2 },
+    bans: 2,
+    audit: { entries: 4, oldest_time: '2026-01-31T12:00:01Z', newest_time: '2026-01-31T12:00:09Z' },
   });
   assert.equal(storage['quota_bytes'], 1_000_000);
   assert.equal(storage['counted_bytes'], 201_300);
@@ -87,7 +99,9 @@ test('stats: the same for people, with the share of the quota', async (t) => {
     ['burn after read', '2'],
     ['oldest', '2026-01-31T11:59:10Z'],
     ['valid', '3 (1 of them admin)'],
-    ['audit entries', '2'],
+    ['invitations', '1 (and 2 used up or expired)'],
+    ['refused contents', '2'],
+    ['audit entries', '4'],
     ['schema', String(MIGRATIONS.length)],
   ]) {
     assert.ok(rows.some((shown) => shown.join() === row.join()), row.join());

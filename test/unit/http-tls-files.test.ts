@@ -1,22 +1,30 @@
 // The server's certificate and key from their files: what is taken, and what each problem says. Nothing of a file's
-// content may be in a message.
+// content may be in a message. And the authority that clients are believed by, which may be renewed.
 
 import assert from 'node:assert/strict';
 import { createPrivateKey } from 'node:crypto';
+import { once } from 'node:events';
 import { unlinkSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
+import { connect, type TLSSocket } from 'node:tls';
+import {
+  makeAuthorityCertificate, makeSerial, renewAuthorityCertificate, validityFrom,
+} from '../../src/authority/certificates.ts';
+import { generateKeyPair } from '../../src/authority/keys.ts';
 import { ConfigError } from '../../src/config/load.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { DAY_SECONDS } from '../../src/core/time.ts';
+import { randomBytes } from '../../src/crypto/digest.ts';
 import { certificatePem } from '../../src/crypto/presented.ts';
 import { readServerCertificate, Tls } from '../../src/http/tls.ts';
 import { failureOf } from '../../src/operator/failures.ts';
-import { makeTestAuthority } from '../support/authority.ts';
+import { makeTestAuthority, makeTestClient } from '../support/authority.ts';
 import { movableClock } from '../support/clock.ts';
 import { openssl } from '../support/pki.ts';
 import { isInstalled, temporaryFolder } from '../support/programs.ts';
 import { testConfig } from '../support/test-config.ts';
-import { serverPair, type TlsFiles, writePair } from '../support/tls.ts';
+import { pairOf, serverPair, type TlsFiles, writePair } from '../support/tls.ts';
 
 function problemOf(files: TlsFiles): string {
   try {
@@ -118,12 +126,39 @@ test('Tls: warns of a certificate that expires within 14 days, at start and when
   assert.equal(logged.length, 3);
 });
 
-test('Tls: the first authority stays, and the context is made anew for it alone', async (t) => {
+test('Tls: the context is made anew for another certificate of the authority, and for that alone', async (t) => {
   const files = writePair(t, await serverPair());
   const tls = new Tls(testConfig(files), { clock: movableClock(), log: () => {} });
   const renewed = t.mock.method(tls.createServer({}, 1000), 'setSecureContext');
   const [first, second] = await Promise.all([makeTestAuthority(), makeTestAuthority()]);
-  for (const { certificate } of [first, first, second]) tls.trust(certificate);
+  for (const { certificate } of [first, { certificate: Buffer.from(first.certificate) }, second, second]) tls.trust(certificate);
   const trusted = renewed.mock.calls.map(({ arguments: [context] }) => context.ca);
-  assert.deepEqual(trusted, [[certificatePem(first.certificate)]]);
+  assert.deepEqual(trusted, [[certificatePem(first.certificate)], [certificatePem(second.certificate)]]);
+});
+
+test('Tls: the certificate of a renewed authority takes the place of the one that ran out', async (t) => {
+  const nowSeconds = Math.floor(Date.now() / 1000);
+  const keyPair = await generateKeyPair();
+  const over = { commonName: 'CA', serial: makeSerial(randomBytes), validity: validityFrom(nowSeconds - 2 * DAY_SECONDS, 1), ...keyPair };
+  const expired = { certificate: await makeAuthorityCertificate(over), privateKey: keyPair.privateKey };
+  const validity = validityFrom(nowSeconds, 30);
+  const certificate = await renewAuthorityCertificate({ serial: makeSerial(randomBytes), validity }, expired);
+  const client = pairOf(await makeTestClient({ ...expired, certificate }, { validity }));
+  const tls = new Tls(testConfig(writePair(t, await serverPair())), { clock: movableClock(nowSeconds * 1000), log: () => {} });
+  const server = tls.createServer({}, 60_000).listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  /** What OpenSSL says of the client on a new connection. */
+  async function judged(): Promise<unknown> {
+    const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, ...client });
+    const [served] = await once(server, 'secureConnection') as [TLSSocket];
+    const verdict = served.authorized || String(served.authorizationError);
+    socket.destroy();
+    return verdict;
+  }
+  tls.trust(expired.certificate);
+  assert.equal(await judged(), 'CERT_HAS_EXPIRED');
+  tls.trust(certificate);
+  assert.equal(await judged(), true);
 });

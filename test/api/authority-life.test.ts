@@ -1,0 +1,169 @@
+// The life of the authority beside a running service: certificates and lists of before and after a renewal verify under
+// both of its certificates, the service goes on with a renewed one and with a key that got another password, and the
+// operator issues whatever strangers may. What the commands print and refuse: unit/commands-authority.test.ts.
+
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { DAY_SECONDS } from '../../src/core/time.ts';
+import { presenting } from '../support/certificates.ts';
+import { startMain, startServing, temporaryFolder } from '../support/main-process.ts';
+import { CA_PASSWORD, certificateOf, type Issued, openssl, PKI } from '../support/pki.ts';
+import { isInstalled, run } from '../support/programs.ts';
+import { type Pair, pairOfIssued, type RunningTlsApp, startTlsApp } from '../support/tls.ts';
+
+const JSON_TYPE = { 'Content-Type': 'application/json' };
+
+/** `pasted` as a process of its own; fails the test unless it succeeds. Gives what it printed. */
+async function pasted(
+  t: TestContext, words: readonly string[], environment: Readonly<Record<string, string>>,
+): Promise<string> {
+  const main = startMain(t, words, { environment });
+  assert.equal(await main.ended, 0, main.stderr());
+  return main.stdout();
+}
+
+function besides({ config }: RunningTlsApp, more: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return { SERVICE_DB: config.databasePath, SERVICE_PKI_CA_PASSWORD: CA_PASSWORD, ...more };
+}
+
+async function issueBy(app: RunningTlsApp, commonName: string): Promise<Issued> {
+  const body = JSON.stringify({ common_name: commonName });
+  const { status, json } = await app.ask('POST /pki/issue', { body, headers: JSON_TYPE });
+  assert.equal(status, 201, JSON.stringify(json));
+  return json as unknown as Issued;
+}
+
+/** The pair of a bundle without a password, and what else is in it: by openssl. */
+function openBundle(folder: string, name: string): Pair {
+  const part = (...options: readonly string[]) => openssl(folder, 'pkcs12', '-in', name, '-passin', 'pass:', ...options);
+  return { cert: part('-nokeys', '-clcerts'), key: part('-nocerts', '-nodes') };
+}
+
+const isKnown = async (app: RunningTlsApp, as: Pair): Promise<boolean> => (await app.ask('GET /pastes', { as })).status === 200;
+
+test('pki ca renew: clients and lists of before and after verify under both certificates, over TLS and by openssl', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const folder = temporaryFolder(t);
+  const app = await startTlsApp(t, { ...PKI, pkiCaDays: 10 });
+  assert.equal((await app.ask('POST /pki/ca')).status, 201);
+  const alice = await issueBy(app, 'alice');
+  const keep = (name: string, content: string | Uint8Array): void => writeFileSync(join(folder, name), content);
+  const served = async (path: string) => (await app.ask(`GET ${path}`)).body;
+  keep('old-ca.pem', await served('/pki/ca.crt'));
+  keep('old-crl.pem', await served('/pki/ca.crl.pem'));
+  const renewed = JSON.parse(await pasted(t, ['pki', 'ca', 'renew', '--json'], besides(app))) as Record<string, unknown>;
+  const carol = await issueBy(app, 'carol');
+  const { json } = await app.ask('GET /pki');
+  assert.deepEqual([json['fingerprint_sha1'], json['expires_at']], [renewed['fingerprint_sha1'], renewed['expires_at']]);
+  keep('new-ca.pem', await served('/pki/ca.crt'));
+  assert.notDeepEqual(readFileSync(join(folder, 'new-ca.pem')), readFileSync(join(folder, 'old-ca.pem')));
+
+  // What the old one could not outlive, the new one does: the end is the renewed authority's, or the setting's.
+  const endOf = (issued: Issued): number => certificateOf(issued).validToDate.getTime() / 1000;
+  assert.equal(endOf(alice), alice.created_at + 10 * DAY_SECONDS);
+  assert.equal(endOf(carol), carol.created_at + 365 * DAY_SECONDS);
+  for (const issued of [alice, carol]) assert.ok(await isKnown(app, pairOfIssued(issued)));
+
+  const dave = await issueBy(app, 'dave');
+  assert.equal((await app.ask(`POST /pki/revoke/${dave.serial}`, { as: pairOfIssued(dave) })).status, 200);
+  keep('new-crl.pem', await served('/pki/ca.crl.pem'));
+  for (const [name, { certificate_pem: pem }] of Object.entries({ alice, carol, dave })) keep(`${name}.pem`, pem);
+  for (const ca of ['old-ca.pem', 'new-ca.pem']) {
+    for (const crl of ['old-crl.pem', 'new-crl.pem']) {
+      const strictly = ['verify', '-x509_strict', '-crl_check', '-CRLfile', crl, '-CAfile', ca];
+      for (const name of ['alice.pem', 'carol.pem']) assert.match(openssl(folder, ...strictly, name), /: OK$/m, `${ca} ${crl}`);
+      const revoked = run('openssl', [...strictly, 'dave.pem'], folder);
+      assert.equal(/certificate revoked/.test(revoked.output), crl === 'new-crl.pem', `${ca} ${crl}`);
+      assert.match(openssl(folder, 'crl', '-in', crl, '-CAfile', ca, '-noout'), /verify OK/);
+    }
+  }
+  const identifiers = (name: string): string => openssl(folder, 'x509', '-in', name, '-noout', '-subject', '-ext', 'subjectKeyIdentifier');
+  assert.equal(identifiers('new-ca.pem'), identifiers('old-ca.pem'));
+});
+
+test('pki ca renew: an authority that has run out goes on, and its new clients are known over TLS without a restart', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const folder = temporaryFolder(t);
+  // To the app it is the day before yesterday, when its authority was made; to OpenSSL that one ran out yesterday.
+  const app = await startTlsApp(t, { ...PKI, pkiCaDays: 1 }, { daysAgo: 2 });
+  assert.equal((await app.ask('POST /pki/ca')).status, 201);
+  await pasted(t, ['pki', 'ca', 'renew'], besides(app));
+  await pasted(t, ['pki', 'issue', '--common-name', 'alice', '--out', join(folder, 'alice.p12')], besides(app));
+  const alice = openBundle(folder, 'alice.p12');
+  assert.equal((await app.ask('POST /', { body: 'hello', as: alice })).status, 201);
+});
+
+test('pki issue: beside a service that registers nobody; a holder with a password, whose bundle has the authority', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const folder = temporaryFolder(t);
+  const app = await startTlsApp(t, { ...PKI, registerBy: 'off', createBy: 'trusted' });
+  assert.equal((await app.ask('POST /pki/ca')).status, 201);
+  const closed = await app.ask('POST /register', { body: '{}', headers: JSON_TYPE });
+  assert.deepEqual([closed.status, closed.json['error']], [403, 'registration is closed']);
+  const environment = besides(app, { SERVICE_REGISTER: 'off' });
+  await pasted(t, ['pki', 'issue', '--common-name', 'first', '--out', join(folder, 'first.p12')], environment);
+  writeFileSync(join(folder, 'password'), 'canary\n');
+  const words = ['pki', 'issue', '--common-name', 'bob', '--password-file', join(folder, 'password')];
+  const said = await pasted(t, [...words, '--out', join(folder, 'bob.p12')], environment);
+  assert.match(said, /: the certificate of bob with its key\./);
+  assert.ok(!said.includes('canary'));
+  const opened = openssl(folder, 'pkcs12', '-in', 'bob.p12', '-passin', 'pass:canary', '-nodes');
+  assert.ok(opened.includes((await app.ask('GET /pki/ca.crt')).body.toString().trim()));
+  const [cert = '', key = ''] = [/-----BEGIN CERT[^]*?-----END [^\n]*/, /-----BEGIN PRIV[^]*?-----END [^\n]*/]
+    .map((block) => block.exec(opened)?.[0]);
+  const stored = await app.ask('POST /', { body: 'hello', as: { cert, key } });
+  assert.equal(stored.status, 201);
+  assert.equal((await app.ask('GET /audit', { as: { cert, key } })).status, 403);
+  assert.equal((await app.ask('GET /audit', { as: openBundle(folder, 'first.p12') })).status, 200, 'the first is the admin');
+});
+
+test('pki ca passphrase: the service goes on with the key that it has, takes the new password by SIGHUP, and starts with it', async (t) => {
+  const folder = temporaryFolder(t);
+  const [current, next] = [join(folder, 'current'), join(folder, 'next')] as const;
+  writeFileSync(current, 'canary, old\n');
+  writeFileSync(next, 'canary, new\n');
+  const environment = {
+    SERVICE_DB: join(folder, 'pasted.db'), SERVICE_PKI_CA_PASSWORD_FILE: current,
+    SERVICE_PKI_ENABLED: '1', SERVICE_REGISTER_POW: '0',
+  };
+  await pasted(t, ['admin', 'create', '--out', join(folder, 'admin.p12')], environment);
+  const main = await startServing(t, { environment });
+  const issues = async (url: string): Promise<number> => {
+    const body = JSON.stringify({ common_name: 'alice' });
+    const response = await fetch(`${url}/pki/issue`, { method: 'POST', headers: JSON_TYPE, body });
+    await response.arrayBuffer();
+    return response.status;
+  };
+  assert.equal(await issues(main.url), 201);
+  await pasted(t, ['pki', 'ca', 'passphrase', '--new-password-file', next], environment);
+  assert.equal(await issues(main.url), 201, 'with the key that it has');
+
+  const reloaded = async (changed: string): Promise<void> => {
+    main.child.kill('SIGHUP');
+    await main.printed(new RegExp(`reloaded {2}changed=${changed}`));
+  };
+  await reloaded('nothing');
+  assert.equal(await issues(main.url), 201);
+  writeFileSync(current, 'canary, wrong\n');
+  main.child.kill('SIGHUP');
+  await main.printed(/SERVICE_PKI_CA_PASSWORD does not open the stored key/);
+  assert.equal(await issues(main.url), 201);
+  writeFileSync(current, 'canary, new\n');
+  await reloaded('SERVICE_PKI_CA_PASSWORD');
+  assert.equal(await issues(main.url), 201);
+  main.child.kill('SIGTERM');
+  assert.equal(await main.ended, 0);
+  assert.ok(!`${main.stdout()}${main.stderr()}`.includes('canary'));
+
+  const again = await startServing(t, { environment });
+  assert.equal(await issues(again.url), 201);
+  const register = await fetch(`${again.url}/register`, { method: 'POST' });
+  assert.equal(register.status, 200);
+  const entries = await fetch(`${again.url}/audit?event=ca_password_changed`, {
+    headers: presenting(JSON.parse(await pasted(t, ['pki', 'list', '--json'], environment)).certificates.at(-1).fingerprint_sha1),
+  });
+  const { entries: [entry], total } = await entries.json() as { entries: Record<string, unknown>[]; total: number };
+  assert.deepEqual([total, entry?.['outcome'], entry?.['client_id']], [1, 'success', null]);
+});
