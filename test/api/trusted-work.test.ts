@@ -143,11 +143,13 @@ test('POST /: a token of trusted callers is good for them alone, everyone\'s for
   }
 });
 
-test('POST /register: a token of trusted callers does not register', async (t) => {
+test('POST /register: no token for a paste registers, however hard it was and whoever shows it', async (t) => {
   const app = await startApp(t, { powTrustedBits: '2', powSecret: SECRET, registerPowDifficultyBits: 2, pkiCaPassword: 'password' });
   const { trusted: [headers = {}] } = callersOf(app);
-  const response = await app.request('/register', { method: 'POST', headers: { ...headers, ...signedWork(app, 'trusted', 2) } });
-  assert.equal((await response.json() as Answer['json'])['error'], 'Proof-of-work failed: bad signature');
+  for (const [purpose, as] of [['trusted', headers], ['trusted', {}], ['paste', headers], ['paste', {}]] as const) {
+    const response = await app.request('/register', { method: 'POST', headers: { ...as, ...signedWork(app, purpose, 6) } });
+    assert.equal((await response.json() as Answer['json'])['error'], 'Proof-of-work failed: bad signature');
+  }
 });
 
 test('POST /: who is revoked or runs out between the challenge and the paste is refused, and the token stays unspent', async (t) => {
