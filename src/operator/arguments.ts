@@ -75,7 +75,8 @@ function parseFor(name: string, words: readonly string[]): { command: Command; g
     if (value === '') throw new UsageError(`${option.name} needs a value: ${optionForm(option)}`);
     if (again !== undefined) throw new UsageError(`${option.name} is given more than once`);
   }
-  const surplus = operands[command.operands.length];
+  const isEndless = command.operands.at(-1)?.name.endsWith('...') === true;
+  const surplus = isEndless ? undefined : operands[command.operands.length];
   if (surplus !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(surplus)}`);
   if (missing.length > 0) throw new UsageError(`${name} needs ${missing.join(' and ')}`);
   return { command, given: { flags, values, operands } };

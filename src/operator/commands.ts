@@ -19,7 +19,7 @@ export interface Command {
 }
 
 export interface Operand {
-  /** As the help shows it; an option is given so. */
+  /** As the help shows it; an option is given so. The last operand may be given more than once if it ends in `...`. */
   readonly name: string;
   /** All values that it takes, where they are a closed set. */
   readonly choices?: readonly string[];
@@ -45,10 +45,12 @@ const REASONS = [
 ] as const satisfies readonly RevocationReason[];
 const EVENTS = [
   'cert_issued', 'cert_revoked', 'auth_failure', 'paste_deleted', 'admin_granted', 'ca_password_changed',
+  'content_banned',
 ] as const satisfies readonly AuditEventName[];
 
 const JSON_OPTION: Option = { name: '--json', meaning: 'print one JSON object' };
 const FILE: Operand = { name: 'FILE', isRequired: true };
+const PASTE: Operand = { name: 'ID', isRequired: true };
 const SERIAL: Operand = { name: 'SERIAL', isRequired: true };
 
 const OUT_OPTION: Option = {
@@ -129,7 +131,8 @@ export const COMMANDS: readonly Command[] = [
     options: [
       { name: '--event', value: 'EVENT', choices: EVENTS, meaning: 'only this event' },
       { name: '--outcome', value: 'OUTCOME', choices: ['success', 'failure'], meaning: 'only what ended so' },
-      { name: '--client-id', value: 'FINGERPRINT', meaning: 'only what the holder of this certificate caused' },
+      { name: '--client-id', value: 'FINGERPRINT',
+        meaning: 'only what the holder of this certificate caused; operator for commands about pastes' },
       { name: '--after', value: 'MOMENT', meaning: 'only what is newer' },
       { name: '--before', value: 'MOMENT', meaning: 'only what is older' },
       { name: '--limit', value: 'COUNT', meaning: 'at most so many entries, 100 by default' },
@@ -138,6 +141,43 @@ export const COMMANDS: readonly Command[] = [
     ],
     examples: ['pasted audit', 'pasted audit --event auth_failure --after 24h', 'pasted audit --limit 1000 --json'],
     load: async () => (await import('./database.ts')).audit,
+  }),
+  command('paste show', 'show what a paste is, without its content', {
+    description: 'Its owner is the whole fingerprint. It neither counts as read nor burns. The service may be running.',
+    operands: [PASTE], options: [JSON_OPTION], examples: ['pasted paste show dm5nqp7xk2vhs4tjw3rzy6ubae'],
+    load: async () => (await import('./pastes.ts')).show,
+  }),
+  command('paste rm', 'remove pastes, whoever they belong to', {
+    description:
+      'Nobody gets them from the moment that this command ends; who is reading one may read to its end. Each is in\n' +
+      'the audit log. The service may be running; where it is not, content of more than 64 KiB goes at its next\n' +
+      'start.',
+    operands: [{ name: 'ID...', isRequired: true }], options: [JSON_OPTION],
+    examples: ['pasted paste rm dm5nqp7xk2vhs4tjw3rzy6ubae'],
+    load: async () => (await import('./pastes.ts')).remove,
+  }),
+  command('paste ban', 'refuse content from now on, and remove every paste that has it', {
+    description:
+      'Takes the SHA-256 of the content, or the id of a paste that has it. Content that differs by one byte is\n' +
+      'other content. All pastes are read to find it. The service may be running.',
+    operands: [{ name: 'ID|SHA256', isRequired: true }],
+    options: [{ name: '--note', value: 'TEXT', meaning: 'why, for `pasted paste bans`' }, JSON_OPTION],
+    examples: [
+      'pasted paste ban dm5nqp7xk2vhs4tjw3rzy6ubae --note phishing',
+      'pasted paste ban 5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03',
+    ],
+    load: async () => (await import('./pastes.ts')).ban,
+  }),
+  command('paste unban', 'take content again', {
+    description: 'What was removed when it was banned does not come back.',
+    operands: [{ name: 'SHA256', isRequired: true }], options: [JSON_OPTION],
+    examples: ['pasted paste unban 5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03'],
+    load: async () => (await import('./pastes.ts')).unban,
+  }),
+  command('paste bans', 'list the content that is refused', {
+    description: 'By its SHA-256, the oldest first, with the note that was given.',
+    options: [JSON_OPTION], examples: ['pasted paste bans', 'pasted paste bans --json'],
+    load: async () => (await import('./pastes.ts')).listBans,
   }),
   command('admin create', 'issue the first certificate, which is the admin\'s, before anyone else can get it', {
     description:

@@ -4,10 +4,12 @@ _pasted() {
   COMPREPLY=()
   if [ "$current" = = ]; then current=; elif [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD-2]}; fi
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W 'serve config check backup restore prune stats audit admin invite pki tls health client openapi completion help version' -- "$current"))
+    COMPREPLY=($(compgen -W 'serve config check backup restore prune stats audit paste admin invite pki tls health client openapi completion help version' -- "$current"))
     return
   fi
   case $command in
+    paste) command="$command ${COMP_WORDS[2]}"
+      if [ "$COMP_CWORD" -eq 2 ]; then COMPREPLY=($(compgen -W 'show rm ban unban bans' -- "$current")); return; fi ;;
     admin) command="$command ${COMP_WORDS[2]}"
       if [ "$COMP_CWORD" -eq 2 ]; then COMPREPLY=($(compgen -W 'create grant' -- "$current")); return; fi ;;
     invite) command="$command ${COMP_WORDS[2]}"
@@ -21,13 +23,14 @@ _pasted() {
     'pki ca renew' | 'pki ca passphrase') [ "$COMP_CWORD" -eq 3 ] || command="$command ${COMP_WORDS[3]}" ;;
   esac
   case "$command $previous" in
-    'audit --event') COMPREPLY=($(compgen -W 'cert_issued cert_revoked auth_failure paste_deleted admin_granted ca_password_changed' -- "$current")); return ;;
+    'audit --event') COMPREPLY=($(compgen -W 'cert_issued cert_revoked auth_failure paste_deleted admin_granted ca_password_changed content_banned' -- "$current")); return ;;
     'audit --outcome') COMPREPLY=($(compgen -W 'success failure' -- "$current")); return ;;
     'audit --client-id') :; return ;;
     'audit --after') :; return ;;
     'audit --before') :; return ;;
     'audit --limit') :; return ;;
     'audit --offset') :; return ;;
+    'paste ban --note') :; return ;;
     'admin create --out') _pasted_files; return ;;
     'admin create --name') :; return ;;
     'admin create --p12-profile') COMPREPLY=($(compgen -W 'modern compat' -- "$current")); return ;;
@@ -59,6 +62,11 @@ _pasted() {
     'prune') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
     'stats') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
     'audit') COMPREPLY=($(compgen -W '--event --outcome --client-id --after --before --limit --offset --json --help' -- "$current")) ;;
+    'paste show') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
+    'paste rm') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
+    'paste ban') COMPREPLY=($(compgen -W '--note --json --help' -- "$current")) ;;
+    'paste unban') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
+    'paste bans') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
     'admin create') COMPREPLY=($(compgen -W '--out --name --p12-profile --password-file --json --help' -- "$current")) ;;
     'admin grant') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
     'invite create') COMPREPLY=($(compgen -W '--for --uses --note --json --help' -- "$current")) ;;
@@ -76,7 +84,7 @@ _pasted() {
     'client') COMPREPLY=($(compgen -W '--server --help' -- "$current")) ;;
     'openapi') COMPREPLY=($(compgen -W '--help' -- "$current")) ;;
     'completion') COMPREPLY=($(compgen -W 'bash zsh fish --help' -- "$current")) ;;
-    'help') COMPREPLY=($(compgen -W 'serve config check backup restore prune stats audit admin invite pki tls health client openapi completion help version create grant create list withdraw issue list revoke crl ca renew passphrase self-signed --help' -- "$current")) ;;
+    'help') COMPREPLY=($(compgen -W 'serve config check backup restore prune stats audit paste admin invite pki tls health client openapi completion help version show rm ban unban bans create grant create list withdraw issue list revoke crl ca renew passphrase self-signed --help' -- "$current")) ;;
     'version') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
   esac
 }

@@ -4,11 +4,13 @@ _pasted() {
   local -a offered
   local command=$words[2] previous=$words[CURRENT-1]
   if (( CURRENT == 2 )); then
-    offered=('serve:run the service (the default)' 'config:show every setting in force and where it comes from' 'check:find out whether the service works, and will go on working' 'backup:write a verified copy of the database' 'restore:put a backup in the place of the database' 'prune:remove what has expired, and give its room back' 'stats:count what the service holds' 'audit:show the audit log' 'admin:create, grant' 'invite:create, list, withdraw' 'pki:issue, list, revoke, crl, ca' 'tls:self-signed' 'health:ask a running service whether it is healthy' 'client:print the command-line client' 'openapi:print a description of the API, for programs' 'completion:print a script that completes these commands in a shell' 'help:explain the commands and settings, or one command' 'version:print the version')
+    offered=('serve:run the service (the default)' 'config:show every setting in force and where it comes from' 'check:find out whether the service works, and will go on working' 'backup:write a verified copy of the database' 'restore:put a backup in the place of the database' 'prune:remove what has expired, and give its room back' 'stats:count what the service holds' 'audit:show the audit log' 'paste:show, rm, ban, unban, bans' 'admin:create, grant' 'invite:create, list, withdraw' 'pki:issue, list, revoke, crl, ca' 'tls:self-signed' 'health:ask a running service whether it is healthy' 'client:print the command-line client' 'openapi:print a description of the API, for programs' 'completion:print a script that completes these commands in a shell' 'help:explain the commands and settings, or one command' 'version:print the version')
     _describe command offered
     return
   fi
   case $command in
+    paste) command="$command $words[3]"
+      if (( CURRENT == 3 )); then offered=('show:show what a paste is, without its content' 'rm:remove pastes, whoever they belong to' 'ban:refuse content from now on, and remove every paste that has it' 'unban:take content again' 'bans:list the content that is refused'); _describe command offered; return; fi ;;
     admin) command="$command $words[3]"
       if (( CURRENT == 3 )); then offered=('create:issue the first certificate, which is the admin'\''s, before anyone else can get it' 'grant:make the holder of a certificate an admin'); _describe command offered; return; fi ;;
     invite) command="$command $words[3]"
@@ -25,13 +27,14 @@ _pasted() {
     --*=*) previous=${words[CURRENT]%%=*}; compset -P '*=' ;;
   esac
   case "$command $previous" in
-    'audit --event') offered=('cert_issued' 'cert_revoked' 'auth_failure' 'paste_deleted' 'admin_granted' 'ca_password_changed'); _describe value offered; return ;;
+    'audit --event') offered=('cert_issued' 'cert_revoked' 'auth_failure' 'paste_deleted' 'admin_granted' 'ca_password_changed' 'content_banned'); _describe value offered; return ;;
     'audit --outcome') offered=('success' 'failure'); _describe value offered; return ;;
     'audit --client-id') :; return ;;
     'audit --after') :; return ;;
     'audit --before') :; return ;;
     'audit --limit') :; return ;;
     'audit --offset') :; return ;;
+    'paste ban --note') :; return ;;
     'admin create --out') _files; return ;;
     'admin create --name') :; return ;;
     'admin create --p12-profile') offered=('modern' 'compat'); _describe value offered; return ;;
@@ -62,7 +65,12 @@ _pasted() {
     'restore') _files; offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'prune') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'stats') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
-    'audit') offered=('--event:only this event' '--outcome:only what ended so' '--client-id:only what the holder of this certificate caused' '--after:only what is newer' '--before:only what is older' '--limit:at most so many entries, 100 by default' '--offset:leave out so many of the newest' '--json:print the answer of GET /audit as one JSON object' '--help:print the help'); _describe -o option offered ;;
+    'audit') offered=('--event:only this event' '--outcome:only what ended so' '--client-id:only what the holder of this certificate caused; operator for commands about pastes' '--after:only what is newer' '--before:only what is older' '--limit:at most so many entries, 100 by default' '--offset:leave out so many of the newest' '--json:print the answer of GET /audit as one JSON object' '--help:print the help'); _describe -o option offered ;;
+    'paste show') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
+    'paste rm') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
+    'paste ban') offered=('--note:why, for `pasted paste bans`' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
+    'paste unban') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
+    'paste bans') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'admin create') offered=('--out:a new file for the bundle; - is standard output' '--name:common name of the certificate; admin by default' '--p12-profile:modern (the default), or compat for older devices' '--password-file:file that holds the bundle'\''s password; none by default' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'admin grant') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'invite create') offered=('--for:how long it is good: 30m, 12h, 7d (the default), 365d at most' '--uses:for how many registrations; 1 by default, 1000 at most' '--note:what `pasted invite list` shows beside it, such as for whom it is' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
@@ -80,7 +88,7 @@ _pasted() {
     'client') offered=('--server:the address that the service is reached at' '--help:print the help'); _describe -o option offered ;;
     'openapi') offered=('--help:print the help'); _describe -o option offered ;;
     'completion') offered=('bash' 'zsh' 'fish'); _describe argument offered; offered=('--help:print the help'); _describe -o option offered ;;
-    'help') offered=('serve:run the service (the default)' 'config:show every setting in force and where it comes from' 'check:find out whether the service works, and will go on working' 'backup:write a verified copy of the database' 'restore:put a backup in the place of the database' 'prune:remove what has expired, and give its room back' 'stats:count what the service holds' 'audit:show the audit log' 'admin:create, grant' 'invite:create, list, withdraw' 'pki:issue, list, revoke, crl, ca' 'tls:self-signed' 'health:ask a running service whether it is healthy' 'client:print the command-line client' 'openapi:print a description of the API, for programs' 'completion:print a script that completes these commands in a shell' 'help:explain the commands and settings, or one command' 'version:print the version' 'create:issue the first certificate, which is the admin'\''s, before anyone else can get it' 'grant:make the holder of a certificate an admin' 'create:invite someone to register' 'list:list the invitations' 'withdraw:take an invitation back' 'issue:issue a certificate, whoever else may register' 'list:list every certificate' 'revoke:revoke a certificate for ever' 'crl:write the certificate revocation list' 'ca:print the certificate of the authority' 'renew:give the authority a new end' 'passphrase:give the key of the authority a new password' 'self-signed:make a certificate and key for HTTPS without a public authority'); _describe argument offered; offered=('--help:print the help'); _describe -o option offered ;;
+    'help') offered=('serve:run the service (the default)' 'config:show every setting in force and where it comes from' 'check:find out whether the service works, and will go on working' 'backup:write a verified copy of the database' 'restore:put a backup in the place of the database' 'prune:remove what has expired, and give its room back' 'stats:count what the service holds' 'audit:show the audit log' 'paste:show, rm, ban, unban, bans' 'admin:create, grant' 'invite:create, list, withdraw' 'pki:issue, list, revoke, crl, ca' 'tls:self-signed' 'health:ask a running service whether it is healthy' 'client:print the command-line client' 'openapi:print a description of the API, for programs' 'completion:print a script that completes these commands in a shell' 'help:explain the commands and settings, or one command' 'version:print the version' 'show:show what a paste is, without its content' 'rm:remove pastes, whoever they belong to' 'ban:refuse content from now on, and remove every paste that has it' 'unban:take content again' 'bans:list the content that is refused' 'create:issue the first certificate, which is the admin'\''s, before anyone else can get it' 'grant:make the holder of a certificate an admin' 'create:invite someone to register' 'list:list the invitations' 'withdraw:take an invitation back' 'issue:issue a certificate, whoever else may register' 'list:list every certificate' 'revoke:revoke a certificate for ever' 'crl:write the certificate revocation list' 'ca:print the certificate of the authority' 'renew:give the authority a new end' 'passphrase:give the key of the authority a new password' 'self-signed:make a certificate and key for HTTPS without a public authority'); _describe argument offered; offered=('--help:print the help'); _describe -o option offered ;;
     'version') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
   esac
 }

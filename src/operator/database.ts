@@ -11,6 +11,7 @@ import { storeTasks } from '../pastes/upkeep.ts';
 import { type BackupDraft, draftBackup, restoreDatabase, SIDE_FILES } from '../store/backup.ts';
 import { fileBytes, requireDatabase } from '../store/database.ts';
 import { openStore } from '../store/open.ts';
+import { OPERATOR_NAME } from '../store/pastes.ts';
 import { MIGRATIONS } from '../store/schema.ts';
 import {
   type AuditEntry, type AuditFilter, countedBytes, DatabaseInUseError, type Page, StoreError,
@@ -298,8 +299,8 @@ export const audit: Run = (terminal, given) => {
 function readFingerprint(text: string | undefined): string | null {
   if (text === undefined) return null;
   const fingerprint = text.replaceAll(':', '').toLowerCase();
-  if (/^[0-9a-f]{40}$/.test(fingerprint)) return fingerprint;
-  throw new UsageError('--client-id takes a SHA-1 fingerprint of 40 hex digits');
+  if (/^[0-9a-f]{40}$/.test(fingerprint) || fingerprint === OPERATOR_NAME) return fingerprint;
+  throw new UsageError(`--client-id takes a SHA-1 fingerprint of 40 hex digits, or ${OPERATOR_NAME}`);
 }
 
 /** A moment in Unix seconds, given so, as date and time in UTC, or as how long ago. Throws UsageError. */

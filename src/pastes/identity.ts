@@ -128,6 +128,7 @@ export function requireAdmin(caller: Caller): void {
 /** The contract's events and those of the decisions. */
 export const AUDIT_EVENTS = [
   'cert_issued', 'cert_revoked', 'auth_failure', 'paste_deleted', 'admin_granted', 'ca_password_changed',
+  'content_banned',
 ] as const;
 
 export type AuditEventName = (typeof AUDIT_EVENTS)[number];

@@ -92,6 +92,7 @@ export class Intake implements AsyncDisposable {
   /** To be called when the store has taken the chunks over. */
   keep(): void {
     this.#isOver = true;
+    this.#chunks?.upload.keep();
     this.#chunks = undefined;
   }
 

@@ -17,7 +17,7 @@ import type { Parts } from './parts.ts';
 const OPEN_ATTEMPTS = 3;
 
 /** Enough of an id to tell pastes apart in the audit log, and not enough to read one. */
-const AUDITED_ID_CHARACTERS = 8;
+export const AUDITED_ID_CHARACTERS = 8;
 
 export interface Submission extends Offer {
   readonly work: Work;

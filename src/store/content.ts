@@ -184,7 +184,7 @@ const DISCARD_STEP_CHUNKS = 8;
 const PIECE_BYTES = 64 * KIB;
 
 export type ContentStore = ReturnType<typeof createContentStore>['contents'];
-export type Upload = ReturnType<typeof createUpload>;
+export type Upload = ReturnType<ReturnType<typeof createUploads>['begin']>;
 export type ContentReader = ReturnType<typeof createContentReader>;
 
 export function createContentStore(lookups: ReturnType<typeof contentLookups>, writer: Writer, log: Log) {
@@ -215,13 +215,12 @@ export function createContentStore(lookups: ReturnType<typeof contentLookups>, w
     if (deleteWhenUnread.delete(contentId)) void discards.add([contentId]);
   }
 
+  const uploads = createUploads(lookups, writer, chunks.giveBack, release);
   const contents = {
     /** What chunks to write are gathered in. */
     chunks,
     /** `contentId` is new and random. Writing rejects with `full` when the quota has no room. */
-    upload: (contentId: string, quota: UploadQuota | null = null): Upload => (
-      createUpload(contentId, quota, writer, chunks.giveBack, release)
-    ),
+    upload: (contentId: string, quota: UploadQuota | null = null): Upload => uploads.begin(contentId, quota),
     /** Holds the content for reading; undefined when it is gone, as after a PUT or DELETE since the paste was found. */
     open(contentId: string): ContentReader | undefined {
       // In one turn with the look at the database: a removal is acknowledged before it, or finds the reader.
@@ -230,7 +229,40 @@ export function createContentStore(lookups: ReturnType<typeof contentLookups>, w
       return createContentReader(contentId, recent, () => letGo(contentId));
     },
   };
-  return { contents, release };
+  return {
+    contents,
+    release,
+    /** Removes content that lost its paste to another process, which cannot know who reads it. */
+    releaseStrays: () => release(uploads.strays()),
+  };
+}
+
+/** What is being uploaded is an orphan too, but nobody's to discard beside its upload. */
+function createUploads(
+  { isAdopted, listOrphans }: ReturnType<typeof contentLookups>, writer: Writer, giveBack: (chunk: Uint8Array) => void,
+  release: (contentIds: readonly string[]) => Promise<void>,
+) {
+  const open = new Set<string>();
+  return {
+    begin(contentId: string, quota: UploadQuota | null) {
+      const { write, discard } = createUpload(contentId, quota, writer, giveBack, release);
+      open.add(contentId);
+      return {
+        contentId,
+        write,
+        /** To be called once a paste has the chunks. It may have lost them to another process already. */
+        keep(): void {
+          open.delete(contentId);
+          if (!isAdopted(contentId)) void release([contentId]);
+        },
+        discard(): Promise<void> {
+          open.delete(contentId);
+          return discard();
+        },
+      };
+    },
+    strays: () => listOrphans().filter((contentId) => !open.has(contentId)),
+  };
 }
 
 /** Larger content that is being written. Unless a paste is created with it, discard or the next start removes it. */

@@ -49,9 +49,13 @@ export async function openStore({ path, clock, log }: StoreOptions): Promise<Sto
     const reader = openReader(path, prepareLookups);
     const contents = createContentStore(reader, started, log);
     const touches = new Touches((accesses) => started.run('touchPastes', accesses), log);
-    await settledWithin(contents.release(reader.listOrphans()), SWEEP_WAIT_MS);
     const [hot, share] = [new HotPastes(), createParcels()];
-    const store = createStore({ reader, writer: started, ...contents, touches, hot, share, lock, path });
+    const notice = createRemovalNotice(reader.countRemovals, clock, () => {
+      hot.clear();
+      void contents.releaseStrays();
+    });
+    await settledWithin(contents.releaseStrays(), SWEEP_WAIT_MS);
+    const store = createStore({ reader, writer: started, ...contents, touches, hot, notice, share, lock, path });
     const details = { schema: MIGRATIONS.length, milliseconds: Math.round(clock.monotonicMs() - startedMs) };
     log({ level: 'info', logger: 'store', event: 'opened', outcome: 'success', details });
     return store;
@@ -67,6 +71,8 @@ interface Parts extends ReturnType<typeof createContentStore> {
   readonly writer: Writer;
   readonly touches: Touches;
   readonly hot: HotPastes;
+  /** See createRemovalNotice. */
+  readonly notice: () => void;
   /** Moves bytes into memory that the writer thread shares. */
   readonly share: ReturnType<typeof createParcels>;
   readonly lock: DatabaseLock;
@@ -74,7 +80,7 @@ interface Parts extends ReturnType<typeof createContentStore> {
 }
 
 function createStore(parts: Parts) {
-  const { reader, writer, contents, path } = parts;
+  const { reader, writer, contents, notice, path } = parts;
   let closing: Promise<void> | undefined;
   return {
     pastes: createPasteStore(parts),
@@ -108,7 +114,8 @@ function createStore(parts: Parts) {
     hasRoomFor: (bytes: number) => freeBytes(path) - bytes > FREE_RESERVE_BYTES,
     /** Each command is a bounded step, described in batch.ts. */
     upkeep: {
-      truncateWal: () => writer.run('truncateWal', null),
+      /** Where nobody reads, content that another process took from its paste goes now. */
+      truncateWal: () => (notice(), writer.run('truncateWal', null)),
       releasePages: (pages: number) => writer.run('releasePages', pages),
       optimize: () => writer.run('optimize', null),
       restoreBallast: () => writer.run('restoreBallast', null),
@@ -186,7 +193,28 @@ function createPasteStore(parts: Parts) {
   };
 }
 
-function findPaste({ reader, hot }: Parts, id: string, nowSeconds: number, mostContentBytes: number) {
+/**
+ * What is answered from memory may be so much behind the database. To look costs microseconds, a tenth of a small GET:
+ * so the command that removed a paste waits, and it is gone for everyone when the command says so.
+ */
+const LOOK_EVERY_MS = 1;
+
+/** To be called before an answer from memory; calls `forget` when another process has removed pastes. */
+function createRemovalNotice(countRemovals: () => number, clock: Clock, forget: () => void) {
+  let known = countRemovals();
+  let lookedMs = clock.monotonicMs();
+  return (): void => {
+    const nowMs = clock.monotonicMs();
+    if (nowMs - lookedMs < LOOK_EVERY_MS) return;
+    lookedMs = nowMs;
+    const count = countRemovals();
+    if (count !== known) forget();
+    known = count;
+  };
+}
+
+function findPaste({ reader, hot, notice }: Parts, id: string, nowSeconds: number, mostContentBytes: number) {
+  notice();
   const kept = hot.find(id, nowSeconds);
   if (kept !== undefined) return kept;
   const found = reader.findPaste(id, nowSeconds, mostContentBytes);

@@ -31,6 +31,7 @@ export function pasteCommands(db: DatabaseSync) {
     removeExpired: prepareExpiring(db),
     updatePaste: prepareUpdate(db),
     deletePaste: prepareDeletion(db),
+    takeDown: prepareTakingDown(db),
     touchPastes: (accesses: readonly Access[]): void => {
       for (const { id, atSeconds } of accesses) touch.run({ id, atSeconds });
     },
@@ -51,6 +52,21 @@ export function pasteLookups(db: DatabaseSync) {
       return row && { ...pasteFromRow(row), content: row[10] && compactBytes(row[10]) };
     },
     usage: prepareUsage(db),
+    countRemovals: prepareRemovalCount(db),
+  };
+}
+
+/** How often another process has removed pastes. It is read where anything was committed since it was last asked. */
+function prepareRemovalCount(db: DatabaseSync): () => number {
+  const version = db.prepare('PRAGMA data_version');
+  version.setReturnArrays(true);
+  const removals = db.prepare('SELECT count FROM removals');
+  let [seenVersion, count] = [-1, 0];
+  return () => {
+    const [current] = version.get() as unknown as readonly [number];
+    if (current !== seenVersion) count = Number(removals.get()?.['count']);
+    seenVersion = current;
+    return count;
   };
 }
 
@@ -259,6 +275,31 @@ function prepareDeletion(db: DatabaseSync) {
     const audited = isOwn ? null : asAdmin && { ...asAdmin, details: { ...asAdmin.details, owner: paste.owner } };
     if (audited !== null) audit(audited);
     return { ...remove({ id }), outcome: { refused: null, audited } };
+  };
+}
+
+/** Who answers for what is done by the operator's commands; no owner is called so. */
+export const OPERATOR_NAME = 'operator';
+
+/** A paste that the operator removes, whoever owns it and though it may have expired. */
+export interface TakeDown {
+  readonly id: string;
+  /** Only while it has this content, 64 hexadecimal digits. */
+  readonly content: string | null;
+  readonly removed: AuditEvent;
+}
+
+/** Whether it was there. A service that runs learns of it by the count, and then discards the content itself. */
+function prepareTakingDown(db: DatabaseSync): (takeDown: TakeDown) => boolean {
+  const select = prepareSelection(db);
+  const remove = prepareDeletion(db);
+  const note = db.prepare('UPDATE removals SET count = count + 1');
+  return ({ id, content, removed }) => {
+    const paste = select(id, -Infinity);
+    if (paste === undefined || paste.sha256 !== (content ?? paste.sha256)) return false;
+    remove({ id, by: OPERATOR_NAME, nowSeconds: -Infinity, asAdmin: removed });
+    note.run();
+    return true;
   };
 }
 

@@ -13,9 +13,11 @@ import { faultsOf } from './governing.ts';
 import {
   createAuthorityStore, createCertificateStore, createGoverningStore, openReader, prepareLookups, type StoreOptions,
 } from './open.ts';
+import type { TakeDown } from './pastes.ts';
 import { APPLICATION_ID, MIGRATIONS, schemaVersionOf } from './schema.ts';
 import {
-  asStoreError, type AuditFilter, DatabaseInUseError, describe, isDamage, type Page, primaryCodeOf, SQLITE,
+  asStoreError, type AuditFilter, DatabaseInUseError, describe, INLINE_BYTES, isDamage, type Page, type Paste,
+  primaryCodeOf, SQLITE,
 } from './store.ts';
 import { startWriter, type Writer } from './writer.ts';
 
@@ -49,7 +51,10 @@ export async function visitStore({ path, clock, log, ifMissing }: VisitOptions):
 }
 
 function assemble(path: string, writer: Writer) {
-  const reader = openReader(path, (db) => ({ ...prepareLookups(db), ...statsLookups(db, path) }));
+  const prepare = (db: DatabaseSync) => (
+    { ...prepareLookups(db), ...statsLookups(db, path), searchContent: prepareContentSearch(db) }
+  );
+  const reader = openReader(path, prepare);
   let closing: Promise<void> | undefined;
   async function closeParts(): Promise<void> {
     reader.close();
@@ -60,7 +65,20 @@ function assemble(path: string, writer: Writer) {
     authority: createAuthorityStore(reader, writer),
     governing: createGoverningStore(reader, writer),
     audit: { list: async (filter: AuditFilter, page: Page) => reader.listAudit(filter, page) },
-    pastes: { usage: async () => reader.usage() },
+    pastes: {
+      usage: async () => reader.usage(),
+      /** Without its content, and though it may have expired. */
+      find: async (id: string): Promise<Paste | undefined> => reader.findPaste(id, -Infinity, 0),
+      /** The ids of all that have this content, some at a time. */
+      async *withContent(sha256: Uint8Array): AsyncGenerator<readonly string[], void> {
+        for (let afterRow: number | null = 0; afterRow !== null; ) {
+          const { ids, lastRow } = reader.searchContent(sha256, afterRow);
+          yield ids;
+          afterRow = lastRow;
+        }
+      },
+      takeDown: (takeDown: TakeDown) => writer.run('takeDown', takeDown, INLINE_BYTES),
+    },
     stats: { pastes: reader.countPastes, admins: reader.countAdmins, audit: reader.countAudit, files: reader.sizes },
     close: () => (closing ??= closeParts()),
   };
@@ -179,6 +197,22 @@ function prepareOptionCount(db: DatabaseSync) {
       afterRow = slice.lastRow;
     }
     return counted;
+  };
+}
+
+/** By reading every paste, since no index has digests: they are seldom asked for. */
+function prepareContentSearch(db: DatabaseSync) {
+  const search = db.prepare(`
+    SELECT max(row) AS lastRow, json_group_array(id) FILTER (WHERE sha256 = :sha256) AS ids
+    FROM (
+      SELECT rowid AS row, id, sha256
+      FROM pastes
+      WHERE rowid > :afterRow
+      ORDER BY rowid
+      LIMIT :limit)`);
+  return (sha256: Uint8Array, afterRow: number) => {
+    const found = search.get({ sha256, afterRow, limit: SLICE_PASTES }) as { ids: string } & Moments<'lastRow'>;
+    return { ...found, ids: JSON.parse(found.ids) as readonly string[] };
   };
 }
 

@@ -15,6 +15,7 @@ const LANES: Readonly<Record<CommandName, Lane>> = {
   keepSecret: 'prompt', issueCertificate: 'prompt', revokeCertificate: 'prompt', grantAdmin: 'prompt',
   useCertificate: 'prompt', createAuthority: 'prompt', replaceAuthority: 'prompt', keepCrl: 'prompt',
   createInvitation: 'prompt', withdrawInvitation: 'prompt', banContent: 'prompt', unbanContent: 'prompt',
+  takeDown: 'prompt',
   writeChunk: 'bulk', discardChunks: 'bulk', touchPastes: 'bulk', removeExpired: 'bulk', removeOldAudit: 'bulk',
   removeExpiredChallenges: 'bulk', removeOldSubmissions: 'bulk', removeExpiredCertificates: 'bulk',
   probe: 'alone', truncateWal: 'alone', releasePages: 'alone', optimize: 'alone', restoreBallast: 'alone',

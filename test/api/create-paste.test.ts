@@ -270,7 +270,7 @@ test('POST /: uploads that break off at any moment while the disk is slow give e
         if (isSlow) await new Promise<void>((resolve) => held.push(resolve));
         return upload.write(chunk);
       };
-      return { contentId, write, discard: () => upload.discard() };
+      return { ...upload, write };
     },
   };
   const limits = { powDifficultyBits: 0, rateMax: 0, maxAnonBytes: 2 ** 24 };

@@ -15,7 +15,7 @@ import { openWriting } from '../../src/store/database.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
 import { builtMain } from '../support/built.ts';
 import { CREATED_AT, selectValue, temporaryFolder } from '../support/store.ts';
-import { AUTHORITY, CLIENT, INVITATION, OWNER } from '../vectors/schema-rows.ts';
+import { AUTHORITY, CLIENT, INVITATION, OWNER, PASTES } from '../vectors/schema-rows.ts';
 import { placeVector } from '../vectors/schema-vectors.ts';
 
 /** Killed so many at a time. */
@@ -87,6 +87,9 @@ const COMMANDS: Readonly<Record<string, { readonly name: string; readonly params
   'a ban': {
     name: 'banContent',
     params: { sha256: digestOf('x'), note: '', createdAt: CREATED_AT, banned: eventOf('content_banned') },
+  },
+  'a removal by the operator': {
+    name: 'takeDown', params: { id: PASTES.chunked.id, content: null, removed: eventOf('paste_deleted') },
   },
   'a paste of an owner': { name: 'createPaste', params: { paste: PASTE, terms: TERMS } },
 };

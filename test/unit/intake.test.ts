@@ -39,6 +39,7 @@ function slowStore(others = 0) {
         });
         held.mostWaiting = Math.max(held.mostWaiting, waiting.length);
       }),
+      keep: () => {},
       discard: async () => void (held.discarded += 1),
     }),
   } as unknown as ContentStore;
@@ -246,6 +247,7 @@ test('receive: an upload that breaks off gives every buffer back, at whatever mo
         chunks.giveBack(chunk);
         if (isOver) throw new Error('the upload has ended');
       },
+      keep: () => {},
       discard: async () => {
         isOver = true;
       },

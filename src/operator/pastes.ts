@@ -1,0 +1,105 @@
+// `pasted paste`: what the operator does about pastes of others, beside the service that runs. Whatever is removed here
+// the service notices by itself (store/open.ts).
+
+import { setTimeout } from 'node:timers/promises';
+import { Refusal } from '../core/refusals.ts';
+import { isoSeconds, unixSeconds } from '../core/time.ts';
+import type { Requester } from '../pastes/identity.ts';
+import { AUDITED_ID_CHARACTERS } from '../pastes/pastes.ts';
+import { OPERATOR_NAME } from '../store/pastes.ts';
+import { CommandError, UsageError } from './failures.ts';
+import { inSession, type OperatorSession } from './session.ts';
+import { alignColumns, report, type Run } from './terminal.ts';
+
+const BY_OPERATOR: Requester = { fingerprint: OPERATOR_NAME, clientAddress: null };
+
+export const show: Run = (terminal, given) => inSession(terminal, async (session) => {
+  const paste = await findPaste(session, given.operands[0]!);
+  const json = {
+    id: paste.id, owner: paste.owner, mime_type: paste.mimeType, size: paste.size, sha256: paste.sha256,
+    created_at: paste.createdAt, expires_at: paste.expiresAt, burn_after_read: paste.burnAfterRead,
+    password_protected: paste.passwordHash !== null,
+  };
+  const rows = Object.entries(json).map(([name, value]) => {
+    const isMoment = typeof value === 'number' && name.endsWith('_at');
+    return [name.replaceAll('_', ' '), isMoment ? isoSeconds(value) : String(value ?? '-')];
+  });
+  report(terminal.stdout, given, json, alignColumns(rows));
+});
+
+async function findPaste({ store }: OperatorSession, id: string) {
+  const paste = await store.pastes.find(id);
+  if (paste === undefined) throw new Refusal('pasteNotFound');
+  return paste;
+}
+
+export const remove: Run = (terminal, given) => inSession(terminal, async (session) => {
+  const ids = [...new Set(given.operands)];
+  const missing = await takeDown(session, ids, null);
+  const removed = ids.length - missing.length;
+  report(terminal.stdout, given, { removed, not_found: missing }, `Removed ${removed} of ${ids.length} pastes.\n`);
+  if (missing.length > 0) throw new CommandError(`paste not found: ${missing.join(', ')}`);
+});
+
+/** Commands that may wait for the writer at once. */
+const STEP_PASTES = 1000;
+
+/** Longer than the service answers from memory after another process has removed a paste (store/open.ts). */
+const NOTICED_MS = 20;
+
+/** Those that were not there. Each of the others goes with its audit entry, or stays without. */
+async function takeDown({ store, audit }: OperatorSession, ids: readonly string[], content: string | null) {
+  const missing: string[] = [];
+  for (let start = 0; start < ids.length; start += STEP_PASTES) {
+    await Promise.all(ids.slice(start, start + STEP_PASTES).map(async (id) => {
+      const paste = id.slice(0, AUDITED_ID_CHARACTERS);
+      const removed = audit.event('paste_deleted', 'success', BY_OPERATOR, { paste });
+      if (!(await store.pastes.takeDown({ id, content, removed }))) missing.push(id);
+    }));
+  }
+  if (missing.length < ids.length) await setTimeout(NOTICED_MS);
+  return missing;
+}
+
+const SHA256 = /^[0-9a-f]{64}$/i;
+
+/** The ban comes first: what is not found then was stored before, and nothing is stored after. */
+export const ban: Run = (terminal, given) => inSession(terminal, async (session) => {
+  const { store, audit } = session;
+  const [named = ''] = given.operands;
+  const isDigest = SHA256.test(named);
+  const sha256 = isDigest ? named.toLowerCase() : (await findPaste(session, named)).sha256;
+  const digest = Buffer.from(sha256, 'hex');
+  const note = readNote(given.values.get('--note') ?? '');
+  const paste = isDigest ? {} : { paste: named.slice(0, AUDITED_ID_CHARACTERS) };
+  const banned = audit.event('content_banned', 'success', BY_OPERATOR, { sha256, ...paste });
+  const isNew = await store.governing.ban({ sha256: digest, note, createdAt: unixSeconds(terminal.clock), banned });
+  let removed = 0;
+  for await (const ids of store.pastes.withContent(digest)) {
+    removed += ids.length - (await takeDown(session, ids, sha256)).length;
+  }
+  const how = isNew ? 'is refused from now on' : 'was refused already';
+  const text = `Content ${sha256} ${how}; removed ${removed} pastes.\n`;
+  report(terminal.stdout, given, { sha256, is_new: isNew, removed }, text);
+});
+
+/** One line that a table can hold. */
+function readNote(text: string): string {
+  if (/^[^\p{Cc}\u2028\u2029]{0,200}$/u.test(text)) return text;
+  throw new UsageError('--note takes one line of at most 200 characters');
+}
+
+export const unban: Run = (terminal, given) => inSession(terminal, async ({ store }) => {
+  const sha256 = given.operands[0]!.toLowerCase();
+  if (!SHA256.test(sha256)) throw new UsageError('a SHA-256 has 64 hexadecimal digits: `pasted paste bans` shows them');
+  const wasBanned = await store.governing.unban(Buffer.from(sha256, 'hex'));
+  if (!wasBanned) throw new CommandError(`content ${sha256} is not banned`);
+  report(terminal.stdout, given, { sha256 }, `Content ${sha256} is taken again.\n`);
+});
+
+export const listBans: Run = (terminal, given) => inSession(terminal, async ({ store }) => {
+  const bans = await store.governing.listBans();
+  const rows = bans.map(({ sha256, createdAt, note }) => [sha256, isoSeconds(createdAt), note || '-']);
+  const json = { bans: bans.map(({ sha256, createdAt, note }) => ({ sha256, created_at: createdAt, note })) };
+  report(terminal.stdout, given, json, alignColumns([['SHA-256', 'BANNED', 'NOTE'], ...rows]));
+});
