@@ -74,7 +74,11 @@ export async function assemble(
   const authority = new LazyAuthority({ ...parts, tls });
   const service = serviceHandlers(parts, () => authority.whyUnavailable(), () => server.isStopping());
   const handlers = { ...service, ...pasteHandlers(parts), ...authority.handlers };
-  const cleanup = new Cleanup(cleanupTasks(parts, () => authority.renewRevocationList()), log);
+  let isOpen = isProduction(config);
+  const cleanup = new Cleanup(cleanupTasks(parts, {
+    logDoubts: () => logDoubts(parts, isOpen),
+    renewRevocationList: () => authority.renewRevocationList(),
+  }), log);
   const onStorageFull = createRoomMaking((name) => cleanup.run(name), clock);
   const trust = new Forwarding(config, random);
   await trust.replaceProxySecret(config.proxySecret);
@@ -93,9 +97,9 @@ export async function assemble(
       await metrics?.listen();
       await authority.begin();
       const address = await server.listen(place);
+      isOpen ||= isExposed(place);
       cleanup.start();
       void authority.checkKey();
-      void logDoubts(parts, isProduction(config) || isExposed(place));
       return address;
     },
     close: async () => {

@@ -1,11 +1,11 @@
 // What the service does for itself: the table of background tasks (ops/cleanup.ts runs them), and what the operator is
-// told about certificates at the start.
+// told about certificates at the start and every day.
 
 import { type Config, SETTINGS } from '../config/settings.ts';
 import { type Clock, DAY_SECONDS, HOUR_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import type { Cleanup, CleanupTask } from '../ops/cleanup.ts';
 import type { Store } from '../store/open.ts';
-import { type CertificatePlace, StoreError } from '../store/store.ts';
+import type { CertificatePlace } from '../store/store.ts';
 import { SPENDABLE_SECONDS } from './admission.ts';
 import type { Parts } from './parts.ts';
 
@@ -28,13 +28,17 @@ type TaskParts = StoreTaskParts & Pick<Parts, 'count' | 'rates'>;
 /** Told of each step how much it removed. */
 type NoteRemoved = (task: string, removed: number) => void;
 
-export function cleanupTasks(parts: TaskParts, renewRevocationList: () => Promise<void>): readonly CleanupTask[] {
+/** Those that others do. */
+type TasksOfOthers = Readonly<Record<'logDoubts' | 'renewRevocationList', () => Promise<void>>>;
+
+export function cleanupTasks(parts: TaskParts, others: TasksOfOthers): readonly CleanupTask[] {
   const { store, count, rates } = parts;
   const noteRemoved: NoteRemoved = (name, removed) => {
     if (name === 'expired pastes') count('pastesDeleted', 'expired', removed);
   };
   return [
-    task('revocation list', DAY_SECONDS, inOneStep(renewRevocationList)),
+    task('doubts', DAY_SECONDS, inOneStep(others.logDoubts)),
+    task('revocation list', DAY_SECONDS, inOneStep(others.renewRevocationList)),
     ...storeTasks(parts, noteRemoved),
     task('rate records', 5 * MINUTE_SECONDS, inOneStep(() => rates.sweep())),
     task('room in reserve', BALLAST_SECONDS, inOneStep(() => store.upkeep.restoreBallast())),
@@ -126,27 +130,23 @@ export interface Doubt {
   readonly message: string;
 }
 
-/** A new authority means new certificates for everyone. */
+/** Proxies must be given a renewed one, and what was issued ends with the one before. */
 const EXPIRY_NOTICE_SECONDS = 90 * DAY_SECONDS;
 const EXPIRY_ALARM_SECONDS = 30 * DAY_SECONDS;
 
-/** At the start. `isOpen`: others than this host's own users can connect. A failing storage is for others to report. */
+/** `isOpen`: others than this host's own users can connect. */
 export async function logDoubts({ config, store, clock, log }: Parts, isOpen: boolean): Promise<void> {
   const nowSeconds = unixSeconds(clock);
-  try {
-    const { valid, revoked, expired } = await store.certificates.countByStatus(nowSeconds);
-    const admin = isOpen ? adminDoubt(config, valid + revoked + expired) : undefined;
-    if (admin !== undefined) {
-      log({ level: admin.level, logger: 'pki', event: 'no admin', details: { message: admin.message } });
-    }
-    const authority = await store.authority.find();
-    const expiry = authority && authorityDoubt(authority.expiresAt, nowSeconds);
-    if (expiry !== undefined) {
-      const message = `the certificate authority ${expiry.message}`;
-      log({ level: expiry.level, logger: 'pki', event: 'CA runs out', details: { message } });
-    }
-  } catch (error) {
-    if (!(error instanceof StoreError)) throw error;
+  const { valid, revoked, expired } = await store.certificates.countByStatus(nowSeconds);
+  const admin = isOpen ? adminDoubt(config, valid + revoked + expired) : undefined;
+  if (admin !== undefined) {
+    log({ level: admin.level, logger: 'pki', event: 'no admin', details: { message: admin.message } });
+  }
+  const authority = await store.authority.find();
+  const expiry = authority && authorityDoubt(authority.expiresAt, nowSeconds);
+  if (expiry !== undefined) {
+    const message = `the certificate authority ${expiry.message}`;
+    log({ level: expiry.level, logger: 'pki', event: 'CA runs out', details: { message } });
   }
 }
 
@@ -161,9 +161,10 @@ export function adminDoubt({ pkiCaPassword }: Config, issued: number): Doubt | u
 export function authorityDoubt(expiresAt: number, nowSeconds: number): Doubt | undefined {
   const moment = isoSeconds(expiresAt);
   const leftSeconds = expiresAt - nowSeconds;
-  if (leftSeconds <= 0) return { level: 'error', message: `ran out at ${moment}, and all of its certificates with it` };
+  const advice = 'and all of its certificates with it: pasted pki ca renew';
+  if (leftSeconds <= 0) return { level: 'error', message: `ran out at ${moment}, ${advice}` };
   if (leftSeconds > EXPIRY_NOTICE_SECONDS) return undefined;
   const days = Math.floor(leftSeconds / DAY_SECONDS);
   const level = leftSeconds <= EXPIRY_ALARM_SECONDS ? 'error' : 'warning';
-  return { level, message: `runs out soon, at ${moment} (${days} days), and all of its certificates with it` };
+  return { level, message: `runs out soon, at ${moment} (${days} days), ${advice}` };
 }

@@ -1,9 +1,11 @@
-// What the log says of certificates when the service listens, as serve starts it.
+// What the log says of certificates when the service listens, as serve starts it, and every day that it runs.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
+import { DAY_SECONDS } from '../../src/core/time.ts';
 import { startApp, type RunningApp } from '../support/app.ts';
+import { movableClock } from '../support/clock.ts';
 import { PKI, withAdmin, withRestarted } from '../support/pki.ts';
 
 const DOUBTS = ['no admin', 'CA runs out'];
@@ -37,5 +39,19 @@ test('start: an authority with less than 90 days is a warning, with less than 30
       const [entry] = after.logged.filter(({ event }) => event === 'CA runs out');
       if (entry !== undefined) assert.match(String(entry.details?.['message']), /^the certificate authority runs out soon, at /);
     });
+  }
+});
+
+test('a service that runs for years says so too, once a day', async (t) => {
+  const clock = movableClock();
+  const served = await startApp(t, { ...PKI, pkiCaDays: 91, host: '0.0.0.0' }, clock);
+  assert.deepEqual(await doubtsOf(served, 1), ['warning no admin']);
+  await withAdmin(served);
+  const found = ['warning no admin'];
+  for (const [days, doubt] of [[0, undefined], [1, 'warning CA runs out'], [59, 'warning CA runs out'], [1, 'error CA runs out']] as const) {
+    clock.advance(days * DAY_SECONDS * 1000);
+    await served.app.cleanup.run('doubts');
+    if (doubt !== undefined) found.push(doubt);
+    assert.deepEqual(await doubtsOf(served, 0), found);
   }
 });

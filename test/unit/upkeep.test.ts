@@ -50,7 +50,7 @@ function tasksOver(...answers: readonly number[]) {
     clock: movableClock(),
     count: ((...labels: readonly unknown[]) => void counted.push(labels)) as Count,
     rates: { sweep: () => void calls.push(['sweep']) } as unknown as Rates,
-  }, async () => void calls.push(['renew']));
+  }, { logDoubts: async () => void calls.push(['doubts']), renewRevocationList: async () => void calls.push(['renew']) });
   const step = (name: string): Promise<boolean> =>
     (tasks.find((task) => task.name === name) ?? assert.fail(`no task ${name}`)).step();
   return { tasks, step, calls, counted };
@@ -58,6 +58,7 @@ function tasksOver(...answers: readonly number[]) {
 
 test('cleanupTasks: how often each begins; what removes comes before what gives its room back', () => {
   assert.deepEqual(tasksOver().tasks.map(({ name, intervalSeconds }) => [name, intervalSeconds]), [
+    ['doubts', 24 * HOUR_SECONDS],
     ['revocation list', 24 * HOUR_SECONDS],
     ['expired pastes', HOUR_SECONDS],
     ['duplicate records', 15 * MINUTE_SECONDS],
@@ -109,6 +110,7 @@ test('what is done at one go: once a turn', async () => {
   const kinds = [
     ['write-ahead log', 'truncate'],
     ['statistics', 'optimize'],
+    ['doubts', 'doubts'],
     ['revocation list', 'renew'],
     ['rate records', 'sweep'],
     ['room in reserve', 'ballast'],
