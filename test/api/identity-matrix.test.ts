@@ -86,6 +86,7 @@ const MATRIX: Readonly<Record<string, readonly Row[]>> = {
   ],
   'GET /register/challenge': [{ expected: all(200), isForAnyone: true }],
   'POST /register': [{ expected: all(200) }],
+  'POST /register/renew': [{ expected: { anonymous: 401, untrusted: 403, trusted: 200, admin: 200 } }],
   'GET /pki': [{ expected: all(200), isForAnyone: true }],
   'POST /pki/ca': [{ expected: all(409) }],
   'GET /pki/ca.crt': [{ expected: all(200), isForAnyone: true }],

@@ -1,6 +1,7 @@
 // Whom the operator lets register: SERVICE_REGISTER and invitations over real sockets. What `pasted invite` prints:
 // unit/commands-invite.test.ts; the statements: unit/store-governing.test.ts.
 
+import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,7 @@
 // POST /register with a key of one's own, and POST /register/renew, over real sockets: what a holder keeps from one
 // certificate to the next. The statements and their races: unit/store-governing.test.ts.
 
+import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
