@@ -60,6 +60,7 @@ test('openssl x509: reads every field of a client certificate', (t) => {
     /Basic Constraints: critical\s+CA:FALSE\s/,
     /Key Usage: critical\s+Digital Signature\s/,
     /Extended Key Usage: \s+TLS Web Client Authentication\s/,
+    /Subject Alternative Name: \s+URI:urn:uuid:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\s/,
     /Subject Key Identifier: \s+(?:[0-9A-F]{2}:){19}[0-9A-F]{2}/,
     /Authority Key Identifier: \s+(?:keyid:)?(?:[0-9A-F]{2}:){19}[0-9A-F]{2}\s/,
     new RegExp(`^serial=${client.serial.toUpperCase()}$`, 'm'),
@@ -186,6 +187,13 @@ test('openssl pkey: reads the authority\u2019s key at rest, with its password al
     run('openssl', ['pkey', '-inform', 'DER', '-in', 'ca.key', '-passin', `pass:${password}`], folder);
   assert.equal(read('correct horse').stdout, privateKeyPem(authority.privateKey));
   assert.notEqual(read('wrong horse').status, 0);
+});
+
+test('certtool -i: GnuTLS reads the alternative name', (t) => {
+  if (!isInstalled(t, 'certtool')) return;
+  const { status, output } = run('certtool', ['-i', '--infile', 'client.crt'], writeCertificates(t));
+  assert.equal(status, 0, output);
+  assert.match(output, /Subject Alternative Name \(not critical\):\s+URI: urn:uuid:[0-9a-f-]{36}\s/);
 });
 
 test('certtool --verify: GnuTLS verifies a client certificate, and refuses a revoked one', async (t) => {
