@@ -95,7 +95,8 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
     tiers: ref('Tiers'),
     proof_of_work: ref('ProofOfWork'),
     note: text,
-  }, { registration: ref('Registration') }),
+  }, { creation: ref('Creation'), registration: ref('Registration') }),
+  Creation: object({ needed: oneOf('identity', 'trusted'), hint: text }),
   Registration: object(unavailable, { invitation_required: flag }),
   Tiers: object({ anonymous: ref('Tier'), untrusted: ref('Tier'), trusted: ref('Tier') }),
   Tier: object({

@@ -308,7 +308,7 @@ function passwordForm(action: string): Markup {
 
 /** What this is, and the ways in, with lines that work as printed. */
 export function frontPage(index: ServiceIndex): Page {
-  const { version, usage, client, tiers, proof_of_work: work, registration, note } = index;
+  const { version, usage, client, tiers, proof_of_work: work, creation, registration, note } = index;
   const { register, ...withPastec } = client;
   const trusted = work.trusted === undefined ? '' : html`${workText(work.trusted)} with a certificate, `;
   // Where proof-of-work is asked for, pastes are created by pastec alone.
@@ -317,7 +317,8 @@ export function frontPage(index: ServiceIndex): Page {
   ));
   return article('A paste service for terminals', html`<p>Store text or files over HTTP, get a URL, pass it
 on. Pastes expire, can burn when they are read, can have a password, and can be encrypted before they leave your
-machine. ${note}</p>
+machine. ${note}</p>${creation === undefined ? '' : html`
+<p>Mind that ${breakable(creation.hint)}.</p>`}
 <h2>With pastec</h2>
 <p>The client is one shell script, which this service hands out. Replace FILE and ID by your own.</p>
 ${lines([...Object.entries(withPastec), ...byPastec])}

@@ -57,13 +57,20 @@ export async function createPaste(parts: Parts, submission: Submission) {
   return { paste, rate };
 }
 
-/** Whom SERVICE_CREATE lets in; before any work is checked, so that nobody does it in vain. */
-function requireCreator({ createBy }: Config, caller: Caller): void {
-  if (createBy === 'anyone') return;
+/** What a caller needs to store pastes; undefined where anyone may. */
+export function neededToCreate({ createBy }: Config) {
+  if (createBy === 'anyone') return undefined;
   const whose = createBy === 'trusted' ? 'a certificate of this service' : 'a client certificate';
-  const hint = `storing pastes here takes ${whose}: GET /register/challenge is how to get one`;
+  return { needed: createBy, hint: `storing pastes here takes ${whose}: GET /register/challenge is how to get one` };
+}
+
+/** Whom SERVICE_CREATE lets in; before any work is checked, so that nobody does it in vain. */
+function requireCreator(config: Config, caller: Caller): void {
+  const terms = neededToCreate(config);
+  if (terms === undefined) return;
+  const { needed, hint } = terms;
   if (caller.fingerprint === null) throw new Refusal('identityRequired', { hint });
-  if (createBy === 'trusted' && !hasTrustedLimits(caller)) throw new Refusal('permissionDenied', { hint });
+  if (needed === 'trusted' && !hasTrustedLimits(caller)) throw new Refusal('permissionDenied', { hint });
 }
 
 /** The duplicate throttle and the quotas, which the store checks in the transaction that stores content. */

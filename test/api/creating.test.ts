@@ -90,6 +90,18 @@ async function unread(t: TestContext, app: RunningApp, method: string, headers: 
   return [answer.status, answer.json()['hint']];
 }
 
+test('SERVICE_CREATE: GET / and its page say what storing takes, and nothing where anyone may', async (t) => {
+  for (const createBy of ['anyone', 'identity', 'trusted'] as const) {
+    const app = await startApp(t, { createBy });
+    const { creation } = await (await app.request('/')).json() as Record<string, unknown>;
+    const { hint } = hintOf(createBy === 'trusted' ? 'a certificate of this service' : 'a client certificate');
+    assert.deepEqual(creation, createBy === 'anyone' ? undefined : { needed: createBy, hint });
+    const page = await (await app.request('/', { headers: { Accept: 'text/html' } })).text();
+    const shown = page.replaceAll('<wbr>', '');
+    assert.equal(shown.includes(`<p>Mind that ${hint}.</p>`), createBy !== 'anyone');
+  }
+});
+
 test('SERVICE_CREATE=trusted: an owner still reads, changes and deletes what is there, and anyone reads it', async (t) => {
   const before = await startApp(t);
   const ids = [await before.store('mine', AS_OWNER), await before.store('more of mine', AS_OWNER), await before.store('nobody\'s')];

@@ -7,6 +7,7 @@ import { andThen, type Awaitable } from '../../core/time.ts';
 import { maxPasteBytes, type PastePurpose, rateMaxFor, ttlSeconds } from '../../pastes/admission.ts';
 import { requireAdmin } from '../../pastes/identity.ts';
 import type { Parts } from '../../pastes/parts.ts';
+import { neededToCreate } from '../../pastes/pastes.ts';
 import { jsonReply, negotiated, type Reply, textReply } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import { page, single, timeBounds } from '../input.ts';
@@ -65,6 +66,7 @@ function tablesOf(config: Config) {
 function index(parts: Parts, { endpoints, tiers }: Tables, unavailable: string | undefined, publicUrl: string) {
   const work = proofOfWork(parts);
   const registration = registrationTerms(parts.config, unavailable);
+  const creation = neededToCreate(parts.config);
   return {
     version: VERSION,
     endpoints,
@@ -72,6 +74,7 @@ function index(parts: Parts, { endpoints, tiers }: Tables, unavailable: string |
     client: clientLines(publicUrl, registration),
     tiers,
     proof_of_work: work,
+    ...(creation !== undefined && { creation }),
     ...(registration !== undefined && { registration }),
     note: NOTE,
   };
