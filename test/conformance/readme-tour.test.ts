@@ -48,7 +48,6 @@ test('README: every line of the tour with pastec does what it says', async (t) =
       const note = readFileSync(join(shell.folder, 'note.txt'), 'utf8');
       assert.equal(await (await app.request(`${new URL(output.trim()).pathname}/raw`)).text(), note);
     },
-    oneUrl,
     nothing,
     date,
     matches(/^type: text\/plain\n[^]*^expires: /m),
@@ -57,12 +56,7 @@ test('README: every line of the tour with pastec does what it says', async (t) =
     nothing,
     date,
     nothing,
-    nothing,
-    oneUrl,
-    matches(/^id\tsize\t[^\n]*\n[a-z2-7]{26}\t\d+\ttext\/plain\t[^\n]*\n$/),
-    nothing,
     matches(new RegExp(`^version: ${VERSION}$[^]*^proof-of-work: 4 bits$[^]*^own tier: anonymous$`, 'm')),
-    matches(/register/),
   ]);
   const kept = await shell.run('find . -name "pastec*" -type f');
   assert.equal(kept, './pastec\n', 'nothing else is left in the folder');
@@ -85,7 +79,6 @@ test('README: every line of the tour with curl does what it says', async (t) => 
       assert.deepEqual([url, raw], [`/${id}`, `/${id}/raw`]);
       await date(await content(output));
     },
-    async (output) => assert.match(await content(output), /note\.txt/),
     nothing,
     date,
     holds({ mime_type: 'text/plain' }),
@@ -94,10 +87,7 @@ test('README: every line of the tour with curl does what it says', async (t) => 
     nothing,
     random,
     nothing,
-    nothing,
-    holds({ message: 'paste updated' }),
-    holds({ total: 1 }),
-    matches(/message/),
+    holds({ message: 'paste deleted' }),
     async (output) => assert.equal(await content(output), 'hello'),
     holds({ version: VERSION }),
   ], 'date > note.txt');

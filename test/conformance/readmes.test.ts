@@ -1,5 +1,5 @@
 // What the READMEs list is what there is: README.md's tables, the folders of test/, the commands and files of scripts/
-// and the benchmark's operations. That its command lines work: readme-tour.test.ts and interop/readme-server.test.ts.
+// and the benchmark's operations. That its command lines work: readme-tour.test.ts and interop/readme-*.test.ts.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -40,6 +40,9 @@ test('README: every shell block is one that a test runs', () => {
     // interop/readme-server.test.ts
     'On a server in five minutes': 3,
     'Behind a proxy': 1,
+    // interop/readme-examples.test.ts
+    'Who may use it': 3,
+    // interop/readme-server.test.ts
     'Looking after it': 2,
   });
 });
@@ -60,7 +63,7 @@ test('README: the limits of each tier are the defaults', () => {
   };
   const [anonymousMax, rate] = [of('SERVICE_MAX_ANON'), of('SERVICE_RATE_MAX')];
   assert.equal(of('SERVICE_RATE_WINDOW'), 60);
-  assert.deepEqual(tableUnder(README, 'Who may do what').map((cells) => [cells[0], cells.at(-1)]), [
+  assert.deepEqual(tableUnder(README, 'Who may use it').map((cells) => [cells[0], cells.at(-1)]), [
     ['anonymous', limits(anonymousMax, of('SERVICE_EXPIRY_ANON'), rate)],
     ['untrusted', limits(anonymousMax, of('SERVICE_EXPIRY_UNTRUSTED'), rate)],
     ['trusted', limits(of('SERVICE_MAX_AUTH'), of('SERVICE_EXPIRY_TRUSTED'), rate * of('SERVICE_RATE_AUTH_MULT'))],

@@ -22,6 +22,8 @@ async function startNginx(t: TestContext, { app, folder, httpPort, httpsPort }: 
     // Of requests as deployed; of its processes all, which say when it serves.
     [/^http \{$/m, `http { ${paths} error_log ${log} crit;`],
     [/\/etc\/pasted/g, folder],
+    [/\/etc\/letsencrypt\/\S*fullchain\.pem/, join(folder, 'server.crt')],
+    [/\/etc\/letsencrypt\/\S*privkey\.pem/, join(folder, 'server.key')],
     [/server 127\.0\.0\.1:8080;/, `server 127.0.0.1:${app.port};`],
     [/listen \[::\]:.*;/g, ''],
     [/listen 80;/, `listen 127.0.0.1:${httpPort};`],

@@ -1,85 +1,15 @@
-// The README's lines for operators, run as printed by a shell in a root where dpkg has installed the package. systemd's
-// programs are stand-ins: systemd-run runs the command with the credentials that it would have, and this test starts
-// and stops the service where the lines do. curl runs outside, with the port that the service has here.
+// The README's lines for operators, run as printed by a shell in a root where dpkg has installed the package, as
+// support/server-host.ts has it. curl runs outside, with the port that the service has here.
 
 import assert from 'node:assert/strict';
-import type { ChildProcess } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
-import { basename, join } from 'node:path';
-import test, { type TestContext } from 'node:test';
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { basename } from 'node:path';
+import test from 'node:test';
 import { VERSION } from '../../src/config/settings.ts';
-import { startService, stopService, thePackages } from '../support/debian-package.ts';
-import { debianRoot, RECORDER, type DebianRoot } from '../support/debian-root.ts';
-import { isInstalled, run } from '../support/programs.ts';
+import { thePackages } from '../support/debian-package.ts';
+import { run } from '../support/programs.ts';
 import { blocksUnder } from '../support/readme.ts';
-
-/** systemd.exec(5), LoadCredential= of a folder: each file under its own name behind that of the credential. */
-const GIVE_CREDENTIALS = `for file in /etc/pasted/credentials/*; do
-  if [ -f "$file" ]; then cat "$file" >"/run/credentials/pasted_\${file##*/}"; fi
-done`;
-
-const SYSTEMD_RUN = `#!/bin/sh
-${GIVE_CREDENTIALS}
-while [ "$1" != /usr/bin/node ]; do shift; done
-export CREDENTIALS_DIRECTORY=/run/credentials STATE_DIRECTORY=/var/lib/pasted NODE_ENV=production
-exec "$@"
-`;
-
-interface Host {
-  /** The path of a file of the root, seen from outside. */
-  path(name: string): string;
-  /** What the lines write, which must succeed. */
-  shell(...lines: readonly string[]): string;
-  /** What the service is reached at. */
-  url(): string;
-  /** As systemd would: with the credentials of the moment, and the drop-in if there is one. */
-  restart(): Promise<void>;
-  stop(): Promise<void>;
-}
-
-function furnish(t: TestContext, ...programs: readonly string[]): { root: DebianRoot; host: Host } | undefined {
-  const root = debianRoot(t);
-  if (root === undefined || !isInstalled(t, 'curl')) return undefined;
-  if (!root.borrow(t, 'openssl', 'install', 'mv', ...programs)) return undefined;
-  root.standIn('systemd-run', SYSTEMD_RUN);
-  root.standIn('journalctl', RECORDER);
-  root.standIn('id', '#!/bin/sh\necho 0\n');
-  const path = (name: string): string => join(root.folder, name);
-  mkdirSync(path('run/credentials'));
-  let running: { child: ChildProcess; url: string } | undefined;
-
-  function shell(...lines: readonly string[]): string {
-    const { status, output } = root!.run('/bin/sh', '-ec', ['umask 022', ...lines].join('\n'));
-    assert.equal(status, 0, `${lines.join('\n')}\n${output}`);
-    return output;
-  }
-
-  async function stop(): Promise<void> {
-    if (running !== undefined) await stopService(running.child);
-    running = undefined;
-  }
-
-  async function restart(): Promise<void> {
-    await stop();
-    shell(GIVE_CREDENTIALS);
-    running = await startService(root!, { CREDENTIALS_DIRECTORY: '/run/credentials', ...dropIn(root!) });
-  }
-
-  return { root, host: { path, shell, url: () => running!.url, restart, stop } };
-}
-
-/** The variables of the drop-in for TLS, whose credentials are copied. */
-function dropIn({ folder }: DebianRoot): Record<string, string> {
-  const file = join(folder, 'etc/systemd/system/pasted.service.d/tls.conf');
-  if (!statSync(file, { throwIfNoEntry: false })?.isFile()) return {};
-  const text = readFileSync(file, 'utf8');
-  for (const [, name = '', source = ''] of text.matchAll(/^LoadCredential=([^:]+):(.*)$/gm)) {
-    copyFileSync(join(folder, source), join(folder, 'run/credentials', name));
-  }
-  const [, variables = ''] = /^Environment=(.*)$/m.exec(text) ?? [];
-  const pairs = variables.replaceAll('%d', '/run/credentials').split(' ').map((pair) => pair.split('='));
-  return Object.fromEntries(pairs) as Record<string, string>;
-}
+import { furnish, type Host } from '../support/server-host.ts';
 
 function modeOf(path: string): number {
   return statSync(path).mode & 0o777;
@@ -95,7 +25,7 @@ function curl(line: string, host: Host, ...more: readonly string[]): string {
 }
 
 test('README: a server in five minutes, a proxy, and looking after it, as printed', async (t) => {
-  const furnished = furnish(t);
+  const furnished = furnish(t, 'mkdir');
   if (furnished === undefined) return;
   const { root, host } = furnished;
   const [install = [], tls = []] = blocksUnder('On a server in five minutes');
@@ -125,14 +55,13 @@ test('README: a server in five minutes, a proxy, and looking after it, as printe
     mkdirSync(host.path(live), { recursive: true });
     host.shell(`cd ${live}`, 'pasted tls self-signed --host paste.example,127.0.0.1', 'mv server.crt fullchain.pem',
       'mv server.key privkey.pem');
-    const ask = tls.at(-1) ?? '';
-    host.shell(...tls.slice(0, -1));
+    host.shell(...tls);
     assert.deepEqual(root.calls(), ['systemctl daemon-reload', 'systemctl restart pasted.socket pasted.service']);
     const socket = readFileSync(host.path('etc/systemd/system/pasted.socket.d/port.conf'), 'utf8');
     assert.equal(socket, '[Socket]\nListenStream=\nListenStream=[::]:443\n');
     await host.restart();
     const trust = ['--cacert', host.path(`${live}/fullchain.pem`)];
-    assert.match(curl(ask, host, ...trust), /"healthy"/);
+    assert.match(curl('curl https://paste.example/health', host, ...trust), /"healthy"/);
     const admin = ['--cert-type', 'P12', '--cert', `${host.path('admin.p12')}:`];
     assert.match(curl('curl https://paste.example/audit', host, ...trust, ...admin), /"cert_issued"/);
   });

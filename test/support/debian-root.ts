@@ -20,6 +20,8 @@ export interface DebianRoot {
   run(program: string, ...args: readonly string[]): Finished;
   /** A program of this root, killed with the test at the latest. */
   start(command: readonly string[], environment: Readonly<Record<string, string>>): ChildProcess;
+  /** What runs a program of this root from outside. */
+  command(program: string, ...args: readonly string[]): readonly string[];
   /** How systemd's programs were called since this was asked last. */
   calls(): string[];
   /** Puts programs of the host into the root, or tells that the host lacks one. */
@@ -79,6 +81,7 @@ export function debianRoot(t: TestContext): DebianRoot | undefined {
       children.push({ child, ended: once(child, 'close') });
       return child;
     },
+    command: (program, ...args) => [...asRoot, 'chroot', folder, program, ...args],
     calls: () => {
       const file = join(folder, 'calls');
       const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter((line) => line !== '') : [];
