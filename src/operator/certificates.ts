@@ -61,11 +61,12 @@ function issuing(nameOption: '--name' | '--common-name', onlyFirst: boolean): Ru
       file?.keep();
       const { serial, fingerprint, createdAt, expiresAt, isAdmin } = issued;
       const holder = isAdmin ? 'the admin' : commonName;
+      const isCut = expiresAt === authority.expiresAt;
       const lines = [
         `Wrote ${isStream ? 'to standard output' : path}: the certificate of ${holder} with its key.`,
         `serial       ${serial}`,
         `fingerprint  ${fingerprint}`,
-        `expires      ${isoSeconds(expiresAt)}`,
+        `expires      ${isoSeconds(expiresAt)}${isCut ? ', with the authority: pasted pki ca renew' : ''}`,
         ...(password === '' ? [`The file has no password: whoever has it is ${holder}.`] : []),
       ];
       report(isStream ? terminal.stderr : terminal.stdout, given, {

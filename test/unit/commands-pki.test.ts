@@ -37,7 +37,10 @@ test('pki issue: a bundle for its owner alone, of a certificate that is no admin
   const { stdout: json } = await pasted(['pki', 'issue', '--common-name', 'bob', '--out', join(folder, 'bob.p12'), '--json']);
   const { file, common_name: name, is_admin: isAdmin } = JSON.parse(json) as Record<string, unknown>;
   assert.deepEqual([file, name, isAdmin], [join(folder, 'bob.p12'), 'bob', false]);
-  assert.equal(selectValue(databasePath, 'SELECT count(*) FROM certificates'), 3);
+  const long = { SERVICE_PKI_CERT_DAYS: '36500' };
+  const cut = await pasted(['pki', 'issue', '--common-name', 'carol', '--out', join(folder, 'carol.p12')], long);
+  assert.match(cut.stdout, /^expires {6}2036-01-29T12:00:00Z, with the authority: pasted pki ca renew$/m);
+  assert.equal(selectValue(databasePath, 'SELECT count(*) FROM certificates'), 4);
 });
 
 test('pki issue: without an authority nothing is made; the first certificate of one is the admin\'s, and it says so', async (t) => {
