@@ -1,10 +1,10 @@
 // Certificates and revocation lists as other programs read and verify them.
 
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test, type TestContext } from 'node:test';
-import { validityFrom } from '../../src/authority/certificates.ts';
+import { makeSerial, renewAuthorityCertificate, validityFrom } from '../../src/authority/certificates.ts';
 import { encodePem, generateKeyPair, lockPrivateKey, privateKeyPem } from '../../src/authority/keys.ts';
 import { makeCrl, type RevokedCertificate } from '../../src/authority/revocation-list.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
@@ -207,4 +207,46 @@ test('certtool --verify: GnuTLS verifies a client certificate, and refuses a rev
   assert.equal(verify('empty').status, 0);
   assert.notEqual(verify('named').status, 0);
   assert.match(verify('named').output, /revoked/);
+});
+
+/** The authority once more under the same name and key, and a client that it issued since: renewed.crt and later.crt. */
+async function writeRenewed(folder: string): Promise<void> {
+  const validity = validityFrom(NOW, 36_500);
+  const certificate = await renewAuthorityCertificate({ serial: makeSerial(randomBytes), validity }, authority);
+  const later = await makeTestClient({ ...authority, certificate }, { commonName: 'later', validity: validityFrom(NOW, 365) });
+  writeFileSync(join(folder, 'renewed.crt'), encodePem('CERTIFICATE', certificate));
+  writeFileSync(join(folder, 'later.crt'), encodePem('CERTIFICATE', later.certificate));
+  writeFileSync(join(folder, 'both.crt'), ['renewed', 'ca'].map((name) => readFileSync(join(folder, `${name}.crt`), 'utf8')).join(''));
+}
+
+test('certtool --verify: a renewed authority vouches for clients of before and since, as does the old one, and both at once', async (t) => {
+  if (!isInstalled(t, 'certtool')) return;
+  const folder = writeCertificates(t);
+  await writeRenewed(folder);
+  await writeCrl(folder, 'empty', []);
+  for (const trusted of ['ca.crt', 'renewed.crt', 'both.crt']) {
+    for (const shown of ['client.crt', 'later.crt']) {
+      const args = ['--verify', '--infile', shown, '--load-ca-certificate', trusted, '--load-crl', 'empty.crl.pem'];
+      const { status, output } = run('certtool', args, folder);
+      assert.equal(status, 0, `${trusted} ${shown}: ${output}`);
+      assert.match(output, /Chain verification output: Verified\. The certificate is trusted/);
+    }
+  }
+});
+
+test('certutil -V: NSS, which knows both certificates of a renewed authority, verifies clients of before and since', async (t) => {
+  if (!isInstalled(t, 'certutil')) return;
+  const folder = writeCertificates(t);
+  await writeRenewed(folder);
+  const certutil = (...args: readonly string[]) => run('certutil', [...args, '-d', 'sql:.'], folder);
+  assert.equal(certutil('-N', '--empty-password').status, 0);
+  for (const name of ['renewed', 'ca']) {
+    const { status, output } = certutil('-A', '-n', name, '-t', 'T,,', '-i', `${name}.crt`);
+    assert.equal(status, 0, output);
+    for (const shown of ['client', 'later']) {
+      certutil('-A', '-n', shown, '-t', ',,', '-i', `${shown}.crt`);
+      const verified = certutil('-V', '-n', shown, '-u', 'C');
+      assert.match(verified.output, /certificate is valid/, `${name} ${shown}`);
+    }
+  }
 });
