@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -145,11 +145,18 @@ test('pastec: the configuration is read and never run, and the command line wins
   assert.equal(statSync(history).mode & 0o777, 0o600);
 });
 
-test('pastec: without history in the configuration nothing is written into the home', async (t) => {
+test('pastec: without history in the configuration nothing in the home says what was stored', async (t) => {
   const app = await startApp(t);
   const { run, home } = clientOf(t, app.url);
-  await run([], { input: 'x' });
+  assert.equal((await run(['--no-token'], { input: 'x' })).code, 0);
   assert.ok(!existsSync(join(home, '.local')));
+  const url = (await run([], { input: 'x' })).text.trim();
+  const files = readdirSync(home, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  assert.equal(files.length, 1, 'the token that deletes it');
+  for (const { parentPath, name } of files) {
+    const text = readFileSync(join(parentPath, name), 'utf8');
+    for (const part of [app.url, url.slice(app.url.length + 1)]) assert.ok(!text.includes(part));
+  }
 });
 
 test('pastec --timeout: ends the wait for a server that never answers', async (t) => {

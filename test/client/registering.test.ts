@@ -90,7 +90,7 @@ test('pastec register: the key is made here, for P-384, and only a request for i
   const { code, stderr } = await run(['register', '-n', 'a name']);
   assert.deepEqual([code, stderr], [0, '']);
   const pem = readFileSync(join(identity, 'client.pem'), 'utf8');
-  const key = createPrivateKey(pem.slice(pem.indexOf('-----BEGIN EC PRIVATE KEY')));
+  const key = createPrivateKey(pem.slice(pem.indexOf('-----BEGIN PRIVATE KEY')));
   assert.equal(key.asymmetricKeyDetails?.namedCurve, 'secp384r1');
   const certificate = new X509Certificate(pem);
   assert.ok(certificate.checkPrivateKey(key));
@@ -131,13 +131,21 @@ test('pastec put: where not everybody may store, it says so before it works, and
   }
 });
 
+test('pastec put: with a certificate it does the work that is asked of trusted callers, or none', async (t) => {
+  const { app, client } = await tlsService(t, { powDifficultyBits: 32, powTrustedBits: '0' });
+  const { run } = client();
+  assert.equal((await run(['register'])).code, 0);
+  assert.match((await run(['status'])).text, /^proof-of-work: 0 bits$/m);
+  assert.match((await run([], { input: 'x' })).text, new RegExp(`^${app.url}/[a-z2-7]{26}\n$`));
+});
+
 const KEY = /PRIVATE KEY|^0\x82..\x02\x01\x03/s;
 
 for (const defect of DEFECTS) {
   test(`pastec register: when a program ${defect}, a certificate that was given is kept with its own key`, async (t) => {
     if (!isInstalled(t, 'openssl')) return;
     const app = await startApp(t, { ...ISSUING, registerPowDifficultyBits: 0, rateMax: 0 });
-    const programs = ['awk', 'cat', 'cp', 'curl', 'date', 'mkdir', 'mv', 'openssl ecparam', 'openssl req',
+    const programs = ['awk', 'cat', 'cp', 'curl', 'date', 'mkdir', 'mv', 'openssl genpkey', 'openssl req',
       'openssl pkey', 'openssl x509', 'rm', 'sed', 'tr', 'wc'];
     for (const program of programs) {
       const { run, folder, home } = clientOf(t, app.url);
@@ -158,9 +166,9 @@ for (const defect of DEFECTS) {
       if (code === 0) {
         assert.equal((await run(['cert', 'show'])).code, 0, what);
         const [pem = ''] = texts.filter((text, index) => files[index]?.endsWith('/client.pem') && text !== '');
-        assert.ok(new X509Certificate(pem).checkPrivateKey(createPrivateKey(pem.slice(pem.indexOf('-----BEGIN EC')))), what);
+        assert.ok(new X509Certificate(pem).checkPrivateKey(createPrivateKey(pem.slice(pem.indexOf('-----BEGIN PRIVATE')))), what);
       } else if (wasGiven && program !== 'curl') {
-        assert.ok(texts.some((text) => text.includes('-----BEGIN EC PRIVATE KEY')), `the key is lost: ${what}`);
+        assert.ok(texts.some((text) => text.includes('-----BEGIN PRIVATE KEY')), `the key is lost: ${what}`);
         assert.ok(texts.some((text) => text.includes('-----BEGIN CERTIFICATE-----')), `the certificate is lost: ${what}`);
       }
     }
