@@ -20,7 +20,7 @@ import { Cleanup } from './ops/cleanup.ts';
 import { Challenges, Passwords, Rates } from './pastes/admission.ts';
 import { createAudit, Identity } from './pastes/identity.ts';
 import type { Parts } from './pastes/parts.ts';
-import { cleanupTasks, createRoomMaking, logDoubts } from './pastes/upkeep.ts';
+import { cleanupTasks, createRoomMaking } from './pastes/upkeep.ts';
 import type { Store } from './store/open.ts';
 
 export interface AppParts {
@@ -75,10 +75,7 @@ export async function assemble(
   const service = serviceHandlers(parts, () => authority.whyUnavailable(), () => server.isStopping());
   const handlers = { ...service, ...pasteHandlers(parts), ...authority.handlers };
   let isOpen = isProduction(config);
-  const cleanup = new Cleanup(cleanupTasks(parts, {
-    logDoubts: () => logDoubts(parts, isOpen),
-    renewRevocationList: () => authority.renewRevocationList(),
-  }), log);
+  const cleanup = new Cleanup(cleanupTasks(parts, () => isOpen, () => authority.renewRevocationList()), log);
   const onStorageFull = createRoomMaking((name) => cleanup.run(name), clock);
   const trust = new Forwarding(config, random);
   await trust.replaceProxySecret(config.proxySecret);

@@ -23,22 +23,22 @@ const CLOCK_MARGIN_SECONDS = HOUR_SECONDS;
 
 type Step = CleanupTask['step'];
 type StoreTaskParts = Pick<Parts, 'config' | 'store' | 'clock'>;
-type TaskParts = StoreTaskParts & Pick<Parts, 'count' | 'rates'>;
+type TaskParts = StoreTaskParts & Pick<Parts, 'count' | 'log' | 'rates'>;
 
 /** Told of each step how much it removed. */
 type NoteRemoved = (task: string, removed: number) => void;
 
-/** Those that others do. */
-type TasksOfOthers = Readonly<Record<'logDoubts' | 'renewRevocationList', () => Promise<void>>>;
-
-export function cleanupTasks(parts: TaskParts, others: TasksOfOthers): readonly CleanupTask[] {
+/** `isOpen`: others than this host's own users can connect. */
+export function cleanupTasks(
+  parts: TaskParts, isOpen: () => boolean, renewRevocationList: () => Promise<void>,
+): readonly CleanupTask[] {
   const { store, count, rates } = parts;
   const noteRemoved: NoteRemoved = (name, removed) => {
     if (name === 'expired pastes') count('pastesDeleted', 'expired', removed);
   };
   return [
-    task('doubts', DAY_SECONDS, inOneStep(others.logDoubts)),
-    task('revocation list', DAY_SECONDS, inOneStep(others.renewRevocationList)),
+    task('doubts', DAY_SECONDS, inOneStep(() => logDoubts(parts, isOpen()))),
+    task('revocation list', DAY_SECONDS, inOneStep(renewRevocationList)),
     ...storeTasks(parts, noteRemoved),
     task('rate records', 5 * MINUTE_SECONDS, inOneStep(() => rates.sweep())),
     task('room in reserve', BALLAST_SECONDS, inOneStep(() => store.upkeep.restoreBallast())),
@@ -134,8 +134,7 @@ export interface Doubt {
 const EXPIRY_NOTICE_SECONDS = 90 * DAY_SECONDS;
 const EXPIRY_ALARM_SECONDS = 30 * DAY_SECONDS;
 
-/** `isOpen`: others than this host's own users can connect. */
-export async function logDoubts({ config, store, clock, log }: Parts, isOpen: boolean): Promise<void> {
+async function logDoubts({ config, store, clock, log }: TaskParts, isOpen: boolean): Promise<void> {
   const nowSeconds = unixSeconds(clock);
   const { valid, revoked, expired } = await store.certificates.countByStatus(nowSeconds);
   const admin = isOpen ? adminDoubt(config, valid + revoked + expired) : undefined;
