@@ -129,7 +129,7 @@ async function record(
     case 'invitationRequired':
       throw invitationRefused();
     default:
-      throw new Refusal(outcome.refused);
+      throw new Refusal(outcome.refused, {}, { retryAfterSeconds: outcome.retryAfterSeconds });
   }
 }
 

@@ -8,8 +8,7 @@ import type { AuthorityParts, AuthorityRoom } from './handlers.ts';
 
 const ROUTES = [
   'describePki', 'createAuthority', 'authorityCertificate', 'revocationList', 'revocationListPem', 'issueCertificate',
-  'listCertificates', 'revokeCertificate', 'registrationChallenge', 'register',
-  'renewCertificate',
+  'listCertificates', 'revokeCertificate', 'registrationChallenge', 'register', 'renewCertificate',
 ] as const satisfies readonly (keyof AuthorityRoom['handlers'])[];
 
 const WATCH_INTERVAL_MS = 1000;

@@ -2,6 +2,7 @@
 // pastes/identity.ts and authority/issuing.ts.
 
 import type { DatabaseSync } from 'node:sqlite';
+import { DAY_SECONDS } from '../core/time.ts';
 import { prepareInviting } from './governing.ts';
 import { prepareAudit, prepareSpending } from './records.ts';
 import type {
@@ -47,13 +48,6 @@ function prepareIssuance(db: DatabaseSync): (issuance: Issuance) => IssueOutcome
     WHERE public_key_sha256 = :publicKeySha256
       AND expires_at > :createdAt
       AND holder IS NOT :issuedTo`);
-  const renewable = db.prepare(`
-    SELECT is_admin AS isAdmin, issued_to AS issuedTo
-    FROM certificates
-    WHERE holder = :renews
-      AND revoked_at IS NULL
-      AND expires_at > :createdAt
-    LIMIT 1`);
   const insert = db.prepare(`
     INSERT INTO certificates
       (serial, common_name, fingerprint, created_at, expires_at, issued_to, is_admin, public_key_sha256, holder,
@@ -63,6 +57,7 @@ function prepareIssuance(db: DatabaseSync): (issuance: Issuance) => IssueOutcome
   const replace = prepareReplacing(db, 'AND is_unused = 1');
   const invitations = prepareInviting(db);
   const challenges = prepareSpending(db);
+  const renewing = prepareRenewing(db);
   const audit = prepareAudit(db);
   return ({ certificate, spend: work, invitation, renews, onlyFirst, issued, granted }) => {
     const { serial, fingerprint, publicKeySha256, createdAt, issuedTo } = certificate;
@@ -72,20 +67,45 @@ function prepareIssuance(db: DatabaseSync): (issuance: Issuance) => IssueOutcome
     if (unpaid !== undefined) return unpaid;
     const isInvited = invitation === undefined || invitations.isOpen(invitation, createdAt);
     if (!isInvited) return { refused: 'invitationRequired' };
-    const renewed = renews === undefined ? undefined : renewable.get({ renews, createdAt });
-    if (renews !== undefined && renewed === undefined) return { refused: 'certificateRevoked' };
+    const renewed = renews === undefined ? undefined : renewing(renews, createdAt);
+    if (renewed !== undefined && renewed.refused !== null) return renewed;
     if (bySerial.get({ serial, fingerprint }) !== undefined) return { refused: 'serialTaken' };
     if (byKey.get({ publicKeySha256, createdAt, issuedTo }) !== undefined) return { refused: 'keyReused' };
     if (work !== null) challenges.spend(work);
     if (invitation !== undefined) invitations.spend(invitation);
     const holder = renews ?? fingerprint;
     const replaced = replace({ holder, serial, nowSeconds: createdAt, by: { ...issued, details: {} } }, 'superseded');
-    const isAdmin = isFirst || renewed?.['isAdmin'] === 1;
-    const ofRenewed = renewed && { isUnused: 1, issuedTo: renewed['issuedTo']! };
+    const isAdmin = isFirst || renewed?.isAdmin === true;
+    const ofRenewed = renewed && { isUnused: 1, issuedTo: renewed.issuedTo };
     insert.run({ ...certificate, holder, isAdmin: isAdmin ? 1 : 0, isUnused: 0, ...ofRenewed });
     const events = isFirst ? [issued, granted] : [issued];
     for (const event of events) audit(event);
     return { refused: null, isAdmin, audited: [...replaced, ...events] };
+  };
+}
+
+/** Each renewal leaves a record, and one that is never used an entry of the revocation list: so there is a bound. */
+const CERTIFICATES_A_DAY = 24;
+
+/** What a renewed certificate takes over from those of its holder. */
+function prepareRenewing(db: DatabaseSync) {
+  const renewable = db.prepare(`
+    SELECT is_admin AS isAdmin, issued_to AS issuedTo, (
+      SELECT created_at FROM certificates
+      WHERE holder = :renews
+      ORDER BY created_at DESC, serial
+      LIMIT 1 OFFSET ${CERTIFICATES_A_DAY - 1}) AS counted
+    FROM certificates
+    WHERE holder = :renews
+      AND revoked_at IS NULL
+      AND expires_at > :createdAt
+    LIMIT 1`);
+  return (renews: string, createdAt: number) => {
+    const { isAdmin, issuedTo = null, counted } = renewable.get({ renews, createdAt }) ?? {};
+    if (isAdmin === undefined) return { refused: 'certificateRevoked' } as const;
+    const retryAfterSeconds = Number(counted ?? -DAY_SECONDS) + DAY_SECONDS - createdAt;
+    if (retryAfterSeconds > 0) return { refused: 'rateLimited', retryAfterSeconds } as const;
+    return { refused: null, isAdmin: isAdmin === 1, issuedTo } as const;
   };
 }
 

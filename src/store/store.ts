@@ -105,7 +105,8 @@ export type DeletionOutcome =
 /** `audited` are the entries that were written. `notFirst` and `serialTaken` are for authority/issuing.ts alone. */
 export type IssueOutcome =
   | Done<{ readonly isAdmin: boolean; readonly audited: readonly AuditEvent[] }>
-  | Refused<SpendingRefusal | 'invitationRequired' | 'certificateRevoked' | 'keyReused' | 'notFirst' | 'serialTaken'>;
+  | Refused<SpendingRefusal | 'invitationRequired' | 'certificateRevoked' | 'rateLimited' | 'keyReused'>
+  | Refused<'notFirst' | 'serialTaken'>;
 export type RevokeOutcome =
   | Done<{ readonly audited: readonly AuditEvent[] }>
   | Refused<'certificateNotFound' | 'certificateRevoked'>;

@@ -302,6 +302,24 @@ test('POST /register/renew: counts against the creation rate of its address, and
   assert.deepEqual([bundle.status, bundle.headers.get('x-ratelimit-remaining')], [200, '2']);
 });
 
+test('POST /register/renew: a holder has 24 certificates a day at most, whatever the rate, and other holders have theirs', async (t) => {
+  const app = await startApp(t, PKI);
+  await withAdmin(app);
+  const { fingerprint_sha1: as } = await issue(app);
+  app.clock.advance(1000);
+  const ask = () => send(app, RENEW, { as, body: { csr: makeRequestPem() } });
+  const answers = await Promise.all(Array.from({ length: 30 }, ask));
+  assert.deepEqual(statusCounts(answers), { 201: 23, 429: 7 });
+  const limited = answers.find(({ status }) => status === 429)!;
+  assert.deepEqual([limited.json, limited.headers.get('retry-after')], [{ error: 'rate limit exceeded' }, '86399']);
+  assert.ok(await isHolder(app, as), 'it is as good as before');
+  await renew(app, (await issue(app)).fingerprint_sha1);
+  app.clock.advance(86_398_000);
+  assert.equal((await ask()).status, 429);
+  app.clock.advance(1000);
+  assert.deepEqual(statusCounts([await ask(), await ask()]), { 201: 1, 429: 1 });
+});
+
 test('POST /register/renew over TLS: by the certificate itself; the old one is nobody once the new one was used', async (t) => {
   if (!isInstalled(t, 'openssl')) return;
   const app = await startTlsApp(t, PKI);
