@@ -194,6 +194,11 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
     identity: 'optional',
     answers: { 200: challengeIn('PasteChallenge') },
   },
+  securityText: {
+    tag: 'service',
+    identity: 'none',
+    answers: { 200: { description: 'security.txt of RFC 9116', content: { 'text/plain; charset=utf-8': text } } },
+  },
   getClient: {
     tag: 'service',
     identity: 'none',

@@ -62,6 +62,7 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
   createPaste: ['identityRequired', 'permissionDenied', ...WORK, ...CONTENT],
   health: [],
   getChallenge: CALLER,
+  securityText: [],
   getClient: [],
   listPastes: [...PAGE, 'lookupRateLimited', ...CALLER],
   listAudit: [...PAGE, ...CALLER],

@@ -95,7 +95,7 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
     tiers: ref('Tiers'),
     proof_of_work: ref('ProofOfWork'),
     note: text,
-  }, { creation: ref('Creation'), registration: ref('Registration') }),
+  }, { creation: ref('Creation'), registration: ref('Registration'), contact: text }),
   Creation: object({ needed: oneOf('identity', 'trusted'), hint: text }),
   Registration: object(unavailable, { invitation_required: flag }),
   Tiers: object({ anonymous: ref('Tier'), untrusted: ref('Tier'), trusted: ref('Tier') }),

@@ -137,6 +137,14 @@ export const SETTINGS = {
     'peers whose `X-Forwarded-*` headers are believed: addresses and CIDR blocks, separated by commas'),
   proxySecret: secret('SERVICE_PROXY_SECRET',
     'when set, identity and forwarded headers count only beside an equal `X-Proxy-Secret`'),
+  identityHeader: choice('SERVICE_IDENTITY_HEADER', ['x-ssl-client-sha1', 'client-cert', 'x-ssl-client-cert'],
+    'the header in which the proxy with that secret names its client\'s certificate; the others are ignored'),
+  contact: text('SERVICE_CONTACT', '',
+    'where to report abuse or a vulnerability: for `GET /`, its page and `/.well-known/security.txt`',
+    {
+      pattern: /^(?:(?:https:\/\/|mailto:)[\w.~:/?#[\]@!$&'()*+,;=%-]+)?$/,
+      expected: 'an https or mailto URL, such as mailto:abuse@paste.example',
+    }),
 
   // Who may create, and who may register
   createBy: choice('SERVICE_CREATE', ['anyone', 'identity', 'trusted'],

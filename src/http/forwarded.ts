@@ -20,21 +20,26 @@ export class Forwarding implements HeaderTrust {
   readonly #isTrustedProxy: NetworkMatcher;
   /** Undefined without SERVICE_PROXY_SECRET. */
   #isProxySecret: SecretMatcher | undefined;
-  #proxySources = proxySources(() => undefined);
+  #proxySource: Source;
 
   /** A certificate in a header is nobody's before `replaceProxySecret` has loaded what reads it. */
-  constructor(config: Pick<Config, 'urlPrefix' | 'trustedProxies' | 'proxySecret'>, random: RandomBytes) {
+  constructor(
+    config: Pick<Config, 'urlPrefix' | 'trustedProxies' | 'proxySecret' | 'identityHeader'>,
+    random: RandomBytes,
+  ) {
     this.#urlPrefix = config.urlPrefix;
     this.#random = random;
+    this.#proxySource = proxySource(config.identityHeader, () => undefined);
     this.#isTrustedProxy = networkMatcher(config.trustedProxies);
     this.#takeProxySecret(config.proxySecret);
   }
 
   /** What X-Proxy-Secret must equal from now on; empty for none. */
   async replaceProxySecret(secret: string): Promise<void> {
-    if (secret !== '') {
+    const [header] = this.#proxySource;
+    if (secret !== '' && header !== 'x-ssl-client-sha1') {
       const { presentedCertificateSha1 } = await import('../crypto/presented.ts');
-      this.#proxySources = proxySources(presentedCertificateSha1);
+      this.#proxySource = proxySource(header, presentedCertificateSha1);
     }
     this.#takeProxySecret(secret);
   }
@@ -62,9 +67,9 @@ export class Forwarding implements HeaderTrust {
    */
   #presentedBy(headers: HeaderLines, { tls }: Peer, isForwarded: boolean): Presented {
     const needsSecret = this.#isProxySecret !== undefined;
-    if (needsSecret && isForwarded) return presentedIdentity(headers, this.#proxySources);
+    if (needsSecret && isForwarded) return presentedIdentity(headers, this.#proxySource);
     if (tls !== undefined) return tls;
-    return needsSecret ? NO_CERTIFICATE : presentedIdentity(headers, SHA1_SOURCES);
+    return needsSecret ? NO_CERTIFICATE : presentedIdentity(headers, SHA1_SOURCE);
   }
 
   /** From the right, since only what trusted proxies appended is true; when all are trusted, the one farthest away. */
@@ -101,7 +106,7 @@ function lastElement(headers: HeaderLines, name: string): string | undefined {
 type CertificateSha1 = (bytes: Uint8Array) => string | undefined;
 
 /** `read` gives undefined for a value that is malformed or stands for nobody. */
-type Source = readonly [header: string, read: (value: string) => Presented | undefined];
+type Source = readonly [header: Config['identityHeader'], read: (value: string) => Presented | undefined];
 
 const FINGERPRINT = /^[0-9a-f]{40}$/;
 
@@ -109,30 +114,18 @@ const FINGERPRINT = /^[0-9a-f]{40}$/;
 const OF_NO_CERTIFICATE: ReadonlySet<string> = new Set(['0'.repeat(40), 'da39a3ee5e6b4b0d3255bfef95601890afd80709']);
 
 /** The contract's header. */
-export const SHA1_SOURCES: readonly Source[] = [['x-ssl-client-sha1', readFingerprint]];
+export const SHA1_SOURCE: Source = ['x-ssl-client-sha1', readFingerprint];
 
-/** Only a proxy that has shown its secret may send the others. They come last, since the last one found is kept. */
-export function proxySources(sha1Of: CertificateSha1): readonly Source[] {
-  return [
-    ...SHA1_SOURCES,
-    ['client-cert', (value) => readBase64(byteSequence(value), sha1Of)],
-    ['x-ssl-client-cert', (value) => readBase64(value, sha1Of)],
-  ];
+/** Where a proxy that has shown its secret says who its client is. In no other header: it may forget to remove one. */
+export function proxySource(header: Config['identityHeader'], sha1Of: CertificateSha1): Source {
+  if (header === 'x-ssl-client-sha1') return SHA1_SOURCE;
+  return [header, (value) => readBase64(header === 'client-cert' ? byteSequence(value) : value, sha1Of)];
 }
 
-/** None unless everything that is presented is well-formed, is presented once, and agrees. */
-export function presentedIdentity(headers: HeaderLines, sources: readonly Source[]): Presented {
-  let presented = NO_CERTIFICATE;
-  for (const [header, read] of sources) {
-    const values = headers.all(header);
-    if (values.length === 0) continue;
-    const found = values.length === 1 ? read(values[0]!) : undefined;
-    if (found === undefined || found.fingerprint !== (presented.fingerprint ?? found.fingerprint)) {
-      return NO_CERTIFICATE;
-    }
-    presented = found;
-  }
-  return presented;
+/** None unless it is presented once and well-formed. */
+export function presentedIdentity(headers: HeaderLines, [header, read]: Source): Presented {
+  const value = headers.only(header);
+  return (value === undefined ? undefined : read(value)) ?? NO_CERTIFICATE;
 }
 
 function readFingerprint(value: string): Presented | undefined {

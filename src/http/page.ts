@@ -308,7 +308,7 @@ function passwordForm(action: string): Markup {
 
 /** What this is, and the ways in, with lines that work as printed. */
 export function frontPage(index: ServiceIndex): Page {
-  const { version, usage, client, tiers, proof_of_work: work, creation, registration, note } = index;
+  const { version, usage, client, tiers, proof_of_work: work, creation, registration, contact, note } = index;
   const { register, ...withPastec } = client;
   const trusted = work.trusted === undefined ? '' : html`${workText(work.trusted)} with a certificate, `;
   // Where proof-of-work is asked for, pastes are created by pastec alone.
@@ -334,6 +334,8 @@ ${lines([['register', register]])}`}
 <h2>Limits</h2>
 ${limits(tiers)}
 <p>Proof-of-work: ${workText(work.paste)} for a paste, ${trusted}${workText(work.register)} for a registration.</p>
+${contact === undefined ? html`` : html`<p>To report abuse or a vulnerability:
+<a href="${contact}" rel="${REL}">${breakable(contact)}</a></p>\n`}\
 <p>This is version ${version}. <code>curl</code> gets this description as JSON, with all endpoints.</p>`);
 }
 

@@ -1,6 +1,7 @@
 // The table of the whole API. The router, `Allow`, the index, the metrics' labels and the manual page derive from it
 // or are tested against it. What a route does is in handlers/.
 
+import type { Config } from '../config/settings.ts';
 import type { Handler } from './engine/reply.ts';
 import type { Route as NamedPath } from './engine/request.ts';
 
@@ -22,6 +23,8 @@ export const ROUTES = [
   { name: 'createPaste', method: 'PUT', path: '/', summary: 'the same as POST /, for curl -T' },
   { name: 'health', method: 'GET', path: '/health', summary: 'whether the service and its database work' },
   { name: 'getChallenge', method: 'GET', path: '/challenge', summary: 'a proof-of-work challenge for POST /' },
+  { name: 'securityText', method: 'GET', path: '/.well-known/security.txt',
+    summary: 'whom to tell about abuse or a vulnerability' },
   { name: 'getClient', method: 'GET', path: '/client', summary: 'the command-line client, a shell script' },
   { name: 'listPastes', method: 'GET', path: '/pastes', summary: 'own pastes; everyone\'s with all=1 for the admin' },
   { name: 'listAudit', method: 'GET', path: '/audit', summary: 'the audit log, for the admin' },
@@ -53,6 +56,11 @@ export const ROUTES = [
   { name: 'deletePaste', method: 'DELETE', path: '/{id}',
     summary: 'delete an own paste; anyone\'s for the admin, nobody\'s with its X-Delete-Token' },
 ] as const satisfies readonly Route[];
+
+/** Without a contact there is none to tell about it, as if the route were not there. */
+export function routesOf({ contact }: Pick<Config, 'contact'>): readonly (typeof ROUTES)[number][] {
+  return contact === '' ? ROUTES.filter(({ name }) => name !== 'securityText') : ROUTES;
+}
 
 export type RouteName = (typeof ROUTES)[number]['name'];
 

@@ -8,7 +8,7 @@ import type { Answered, NoteAnswered } from './engine/reply.ts';
 import { type HeaderTrust, NO_PARAMS } from './engine/request.ts';
 import { HttpServer, type HttpServerOptions, type Match, type Router } from './engine/server.ts';
 import { Forwarding } from './forwarded.ts';
-import { allowOf, type Route, ROUTES } from './routes.ts';
+import { allowOf, type Route, routesOf } from './routes.ts';
 
 type ServerOptions = Omit<HttpServerOptions, 'router' | 'trust' | 'refusalOf' | 'refusalPage' | 'noteAnswered'> & {
   readonly trust?: HeaderTrust;
@@ -20,7 +20,7 @@ type ServerOptions = Omit<HttpServerOptions, 'router' | 'trust' | 'refusalOf' | 
 
 /** Throws when a route of the table has no handler. */
 export function createHttpServer(options: ServerOptions): HttpServer {
-  const { config, random, handlers, routes = ROUTES, trust = new Forwarding(config, random) } = options;
+  const { config, random, handlers, routes = routesOf(config), trust = new Forwarding(config, random) } = options;
   const missing = routes.find((route) => handlers[route.name] === undefined);
   if (missing !== undefined) throw new TypeError(`route ${missing.name} has no handler`);
   const noteAnswered: NoteAnswered = (answered, ms) => note(options, answered, ms);

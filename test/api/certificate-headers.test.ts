@@ -14,6 +14,7 @@ import { audited, CA_PASSWORD, certificateOf, issue, send, withAdmin } from '../
 import { head, onlyAnswer } from '../support/raw-http.ts';
 
 const SECRET = 'the secret of the proxy';
+const WITH_PKI = { proxySecret: SECRET, pkiEnabled: true, pkiCaPassword: CA_PASSWORD };
 const WITH_SECRET = `X-Proxy-Secret: ${SECRET}`;
 
 let client: TestClient;
@@ -46,44 +47,57 @@ async function ownerOf(t: TestContext, app: RunningApp, lines: readonly string[]
   return answer.json()['owner'];
 }
 
-test('Client-Cert, X-SSL-Client-Cert: with the proxy secret, its fingerprint is the identity', async (t) => {
-  const app = await startApp(t, { proxySecret: SECRET });
-  const { sha1, clientCert, xClientCert } = linesOf(client);
-  const combinations = [
-    [clientCert], [xClientCert], [clientCert, xClientCert],
-    [sha1, clientCert], [sha1, xClientCert], [sha1, clientCert, xClientCert],
-    [clientCert.replace('Client-Cert', 'CLIENT-CERT')],
-  ];
-  for (const lines of combinations) {
-    assert.equal(await ownerOf(t, app, [WITH_SECRET, ...lines]), client.fingerprint.slice(0, 12), lines.join('\n'));
+const HEADERS = ['x-ssl-client-sha1', 'client-cert', 'x-ssl-client-cert'] as const;
+
+for (const identityHeader of HEADERS) {
+  test(`SERVICE_IDENTITY_HEADER=${identityHeader}: it alone is the identity, whatever the two others say`, async (t) => {
+    const app = await startApp(t, { proxySecret: SECRET, identityHeader });
+    const [mine, theirs] = [client, other].map((holder) => {
+      const { sha1, clientCert, xClientCert } = linesOf(holder);
+      return { 'x-ssl-client-sha1': sha1, 'client-cert': clientCert, 'x-ssl-client-cert': xClientCert };
+    }) as [Record<typeof identityHeader, string>, Record<typeof identityHeader, string>];
+    const others = HEADERS.filter((name) => name !== identityHeader);
+    const own = mine[identityHeader];
+    const claims = others.map((name) => theirs[name]);
+    const short = client.fingerprint.slice(0, 12);
+    for (const lines of [
+      [own], [own, ...claims], [...claims, own], [own, ...claims, ...claims], [own, ...others.map((name) => `${name}: `)],
+      [own.replace(/^[^:]*/, (name) => name.toUpperCase())],
+    ]) {
+      assert.equal(await ownerOf(t, app, [WITH_SECRET, ...lines]), short, lines.join('\n'));
+    }
+    for (const lines of [claims, ...claims.map((line) => [line]), [...claims, `${identityHeader}: `], [own, own], []]) {
+      assert.equal(await ownerOf(t, app, [WITH_SECRET, ...lines]), undefined, lines.join('\n'));
+    }
+    assert.equal(await ownerOf(t, app, [own]), undefined, 'without the secret');
+  });
+}
+
+test('SERVICE_IDENTITY_HEADER: without a proxy secret X-SSL-Client-SHA1 counts, whatever it says', async (t) => {
+  for (const identityHeader of HEADERS) {
+    const app = await startApp(t, { identityHeader });
+    const { sha1, clientCert, xClientCert } = linesOf(client);
+    assert.equal(await ownerOf(t, app, [sha1]), client.fingerprint.slice(0, 12));
+    for (const line of [clientCert, xClientCert]) assert.equal(await ownerOf(t, app, [line]), undefined);
   }
 });
 
 test('Client-Cert: with a proxy secret that came while the service runs too', async (t) => {
-  const app = await startApp(t);
+  const app = await startApp(t, { identityHeader: 'client-cert' });
   const { clientCert } = linesOf(client);
   assert.equal(await ownerOf(t, app, [WITH_SECRET, clientCert]), undefined);
   await app.app.reload({ ...app.config, proxySecret: SECRET });
   assert.equal(await ownerOf(t, app, [WITH_SECRET, clientCert]), client.fingerprint.slice(0, 12));
 });
 
-test('Client-Cert, X-SSL-Client-Cert: what disagrees with anything else that is presented is nobody', async (t) => {
-  const app = await startApp(t, { proxySecret: SECRET });
-  const [mine, theirs] = [linesOf(client), linesOf(other)];
-  const combinations = [
-    [mine.sha1, theirs.clientCert], [mine.sha1, theirs.xClientCert], [mine.clientCert, theirs.xClientCert],
-    [mine.sha1, mine.clientCert, theirs.xClientCert], [mine.sha1, theirs.clientCert, mine.xClientCert],
-    ['X-SSL-Client-SHA1: ', mine.clientCert], [`X-SSL-Client-SHA1: ${'0'.repeat(40)}`, mine.clientCert],
-    [mine.sha1.toUpperCase().replace('X-SSL-CLIENT-SHA1', 'X-SSL-Client-SHA1'), mine.clientCert],
-    [mine.sha1, mine.sha1, mine.clientCert], [mine.sha1, 'Client-Cert: '], [mine.sha1, 'X-SSL-Client-Cert: '],
-  ];
-  for (const lines of combinations) {
-    assert.equal(await ownerOf(t, app, [WITH_SECRET, ...lines]), undefined, lines.join('\n'));
-  }
-});
-
 test('Client-Cert, X-SSL-Client-Cert: what is malformed or repeated is nobody', async (t) => {
-  const app = await startApp(t, { proxySecret: SECRET });
+  const byHeader = {
+    'Client-Cert': await startApp(t, { proxySecret: SECRET, identityHeader: 'client-cert' }),
+    'X-SSL-Client-Cert': await startApp(t, { proxySecret: SECRET, identityHeader: 'x-ssl-client-cert' }),
+  };
+  const ownerBy = (...lines: readonly string[]): Promise<unknown> => (
+    ownerOf(t, byHeader[lines[0]!.split(':')[0] as keyof typeof byHeader], [WITH_SECRET, ...lines])
+  );
   const { certificate } = client;
   const { clientCert, xClientCert } = linesOf(client);
   const good = base64(certificate);
@@ -99,7 +113,7 @@ test('Client-Cert, X-SSL-Client-Cert: what is malformed or repeated is nobody', 
   ];
   for (const value of values) {
     for (const line of [`Client-Cert: :${value}:`, `X-SSL-Client-Cert: ${value}`]) {
-      assert.equal(await ownerOf(t, app, [WITH_SECRET, line]), undefined, line);
+      assert.equal(await ownerBy(line), undefined, line);
     }
   }
   const forms = [
@@ -107,9 +121,10 @@ test('Client-Cert, X-SSL-Client-Cert: what is malformed or repeated is nobody', 
     'Client-Cert: :',
     `X-SSL-Client-Cert: :${good}:`,
   ];
-  for (const line of forms) assert.equal(await ownerOf(t, app, [WITH_SECRET, line]), undefined, line);
+  for (const line of forms) assert.equal(await ownerBy(line), undefined, line);
   for (const line of [clientCert, xClientCert]) {
-    assert.equal(await ownerOf(t, app, [WITH_SECRET, line, line]), undefined, 'repeated');
+    assert.equal(await ownerBy(line), client.fingerprint.slice(0, 12));
+    assert.equal(await ownerBy(line, line), undefined, 'repeated');
   }
 });
 
@@ -132,7 +147,7 @@ test('Client-Cert, X-SSL-Client-Cert: nobody\'s without the secret, with another
 });
 
 test('Client-Cert: a certificate of this service has its tier, and none once it is revoked', async (t) => {
-  const app = await startApp(t, { proxySecret: SECRET, pkiEnabled: true, pkiCaPassword: CA_PASSWORD });
+  const app = await startApp(t, { ...WITH_PKI, identityHeader: 'client-cert' });
   const admin = await withAdmin(app);
   const headers = { 'X-Proxy-Secret': SECRET, 'Client-Cert': `:${certificateOf(admin).raw.toString('base64')}:` };
   assert.equal((await send(app, 'GET /audit', { headers })).status, 200);
@@ -141,16 +156,12 @@ test('Client-Cert: a certificate of this service has its tier, and none once it 
 });
 
 test('Client-Cert, X-SSL-Client-Cert: with a rewritten signature it is the certificate of its serial', async (t) => {
-  const app = await startApp(t, { proxySecret: SECRET, pkiEnabled: true, pkiCaPassword: CA_PASSWORD });
+  const app = await startApp(t, { ...WITH_PKI, identityHeader: 'client-cert' });
   const admin = await withAdmin(app);
   const alice = await issue(app, 'alice');
   const forms = (certificate: Uint8Array): readonly Record<string, string>[] => {
-    const { clientCert, xClientCert } = { clientCert: `:${base64(certificate)}:`, xClientCert: base64(certificate) };
-    const sha1 = presenting(fingerprintSha1(certificate));
-    return [
-      { 'Client-Cert': clientCert }, { 'X-SSL-Client-Cert': xClientCert }, { ...sha1, 'Client-Cert': clientCert },
-      { ...sha1, 'Client-Cert': clientCert, 'X-SSL-Client-Cert': xClientCert },
-    ].map((lines) => ({ ...lines, 'X-Proxy-Secret': SECRET }));
+    const form = { 'Client-Cert': `:${base64(certificate)}:`, 'X-Proxy-Secret': SECRET };
+    return [form, { ...form, ...presenting(fingerprintSha1(certificate)) }];
   };
   const ownersOf = async (certificate: Uint8Array): Promise<unknown[]> => Promise.all(forms(certificate).map(async (lines) => (
     ownerOf(t, app, Object.entries(lines).map(([name, value]) => `${name}: ${value}`))
@@ -159,22 +170,22 @@ test('Client-Cert, X-SSL-Client-Cert: with a rewritten signature it is the certi
   const { raw } = certificateOf(alice);
   const twin = withOtherSignature(raw);
   assert.notEqual(fingerprintSha1(twin), alice.fingerprint_sha1);
-  for (const certificate of [raw, twin]) assert.deepEqual(await ownersOf(certificate), Array(4).fill(short));
+  for (const certificate of [raw, twin]) assert.deepEqual(await ownersOf(certificate), Array(2).fill(short));
 
   const [headers = {}] = forms(twin);
   assert.equal((await send(app, `POST /pki/revoke/${alice.serial}`, { headers })).status, 200);
-  for (const certificate of [raw, twin]) assert.deepEqual(await ownersOf(certificate), Array(4).fill(undefined));
-  const asAdmin = { headers: { 'X-Proxy-Secret': SECRET } };
+  for (const certificate of [raw, twin]) assert.deepEqual(await ownersOf(certificate), Array(2).fill(undefined));
+  const asAdmin = { headers: { 'X-Proxy-Secret': SECRET, 'Client-Cert': `:${base64(certificateOf(admin).raw)}:` } };
   const failures = await audited(app, admin, '&event=auth_failure', asAdmin);
   assert.deepEqual(failures.map(({ client_id: by, details }) => `${by} ${details['reason']}`),
-    Array(8).fill(`${alice.fingerprint_sha1} revoked`));
+    Array(4).fill(`${alice.fingerprint_sha1} revoked`));
 
   deleteCertificate(app.config.databasePath, alice.serial);
-  for (const certificate of [raw, twin]) assert.deepEqual(await ownersOf(certificate), Array(4).fill(undefined), 'not on record');
+  for (const certificate of [raw, twin]) assert.deepEqual(await ownersOf(certificate), Array(2).fill(undefined), 'not on record');
 });
 
 test('Client-Cert: a signature that the authority did not make is not its certificate\'s', async (t) => {
-  const app = await startApp(t, { proxySecret: SECRET, pkiEnabled: true, pkiCaPassword: CA_PASSWORD });
+  const app = await startApp(t, { ...WITH_PKI, identityHeader: 'client-cert' });
   const { raw } = certificateOf(await withAdmin(app));
   const forged = Uint8Array.from(raw);
   forged[forged.length - 1]! ^= 1;

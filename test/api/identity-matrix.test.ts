@@ -62,6 +62,7 @@ const MATRIX: Readonly<Record<string, readonly Row[]>> = {
   'PUT /': [{ expected: all(201), body: 'content' }],
   'GET /health': [{ expected: all(200), isForAnyone: true }],
   'GET /challenge': [{ expected: all(200), isForAnyone: true }],
+  'GET /.well-known/security.txt': [{ expected: all(200), isForAnyone: true }],
   'GET /client': [{ expected: all(200), isForAnyone: true }],
   'GET /pastes': [
     { expected: IDENTIFIED },
@@ -159,7 +160,7 @@ function malformed(valid: string): Record<string, readonly string[]> {
 /** With an authority, and no work to do for anything. */
 async function startWhole(t: TestContext, overrides: Partial<Config> = {}): Promise<RunningApp> {
   const pki = { pkiEnabled: true, pkiCaPassword: 'password of the authority', registerPowDifficultyBits: 0 };
-  const app = await startApp(t, { ...pki, ...overrides });
+  const app = await startApp(t, { ...pki, contact: 'mailto:abuse@paste.example', ...overrides });
   // Not the first certificate ever, so that nobody below becomes the admin by registering.
   insertCertificate(app.config.databasePath);
   assert.equal((await app.request('/pki/ca', { method: 'POST' })).status, 201);

@@ -53,14 +53,14 @@ test('GET /: version, endpoints, usage and note, and neither name nor prefix', a
   const index = await indexOf(await startApp(t, PKI));
   assert.deepEqual(Object.keys(index), ['version', 'endpoints', 'usage', 'client', 'tiers', 'proof_of_work', 'note']);
   assert.match(index.version, /^1\.5\.\d+$/);
-  const endpoints = ROUTES.filter((route) => !('isForm' in route)).map(({ method, path, summary }) => [`${method} ${path}`, summary]);
+  const endpoints = ROUTES.filter((route) => !('isForm' in route) && route.name !== 'securityText').map(({ method, path, summary }) => [`${method} ${path}`, summary]);
   assert.deepEqual(Object.entries(index.endpoints), endpoints);
   assert.match(index.note, /\S/);
 });
 
 test('GET /: the endpoints of the PKI, GET /pki included, only where it is enabled', async (t) => {
   const { endpoints } = await indexOf(await startApp(t));
-  const offered = ROUTES.filter((route) => !/^\/pki(?:\/|$)/.test(route.path) && !('isForm' in route))
+  const offered = ROUTES.filter((route) => !/^\/(?:pki|\.well-known)(?:\/|$)/.test(route.path) && !('isForm' in route))
     .map(({ method, path }) => `${method} ${path}`);
   assert.ok(!offered.includes('GET /pki') && offered.includes('POST /register'));
   assert.deepEqual(Object.keys(endpoints), offered);

@@ -141,6 +141,7 @@ async function askAboutService(asking: Asking): Promise<void> {
   await ask(asking, 'GET /', 200, { headers: AS_PAGE });
   await ask(asking, 'GET /health', 200);
   await ask(asking, 'GET /client', 200);
+  await ask(asking, 'GET /.well-known/security.txt', 200);
   for (const endpoint of ['GET /challenge', 'GET /register/challenge']) {
     await ask(asking, endpoint, 200);
     await ask(asking, endpoint, 200, { headers: AS_TEXT });
@@ -197,7 +198,7 @@ async function askAboutCertificates(asking: Asking): Promise<void> {
 }
 
 test('openapi: what the service answers is as described, of every operation', async (t) => {
-  const asking = await begin(t, { ...PKI, maxAnonBytes: 1000, rateMax: 1000 });
+  const asking = await begin(t, { ...PKI, maxAnonBytes: 1000, rateMax: 1000, contact: 'mailto:a@paste.example' });
   await askAboutService(asking);
   await askAboutPastes(asking);
   await askAboutCertificates(asking);

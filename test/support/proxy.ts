@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
+import type { Config } from '../../src/config/settings.ts';
 import { RUNNING_CLOCK, startApp, type RunningApp } from './app.ts';
 import { authorityPem, openssl, PKI, register, writeFiles } from './pki.ts';
 import { temporaryFolder } from './programs.ts';
@@ -29,10 +30,10 @@ export interface Site {
 }
 
 /** Everything but the proxy. */
-export async function prepareSite(t: TestContext): Promise<Site> {
+export async function prepareSite(t: TestContext, identityHeader?: Config['identityHeader']): Promise<Site> {
   const folder = temporaryFolder(t);
   // The programs go by the host's clock.
-  const app = await startApp(t, { ...PKI, proxySecret: PROXY_SECRET }, RUNNING_CLOCK);
+  const app = await startApp(t, { ...PKI, proxySecret: PROXY_SECRET, ...(identityHeader && { identityHeader }) }, RUNNING_CLOCK);
   const names = ['admin', 'client'] as const;
   const fingerprints: string[] = [];
   for (const name of names) {

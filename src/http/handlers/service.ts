@@ -4,6 +4,7 @@
 import { type Config, VERSION } from '../../config/settings.ts';
 import { ANONYMOUS, type Tier } from '../../core/callers.ts';
 import { andThen, type Awaitable } from '../../core/time.ts';
+import { DAY_SECONDS, isoSeconds, unixSeconds } from '../../core/time.ts';
 import { maxPasteBytes, type PastePurpose, rateMaxFor, ttlSeconds } from '../../pastes/admission.ts';
 import { requireAdmin } from '../../pastes/identity.ts';
 import type { Parts } from '../../pastes/parts.ts';
@@ -15,7 +16,7 @@ import {
   addressedScript, challengeLine, clientDownload, INVITATION_NEEDED, presentAuditEntry, presentChallenge,
   presentUnavailable, readClientScript, registerCommand,
 } from '../present.ts';
-import { type Handlers, ROUTES } from '../routes.ts';
+import { type Handlers, routesOf } from '../routes.ts';
 
 /** The admin has the limits of a trusted caller. */
 const TIERS_SHOWN = ['anonymous', 'untrusted', 'trusted'] as const satisfies readonly Tier[];
@@ -46,6 +47,7 @@ export function serviceHandlers(parts: Parts, whyUnavailable: () => string | und
     health: async () => healthReply(!isStopping() && (await store.healthy())),
     getChallenge: (request) => getChallenge(parts, request),
     getClient: ({ publicUrl }) => ({ status: 200, headers: CLIENT_HEADERS, body: addressedScript(script, publicUrl) }),
+    securityText: (request) => securityText(parts, request),
     listAudit: (request) => listAudit(parts, request),
   } satisfies Partial<Handlers>;
 }
@@ -56,7 +58,8 @@ type Tables = ReturnType<typeof tablesOf>;
 
 /** What every index says alike. */
 function tablesOf(config: Config) {
-  const offered = ROUTES.filter((route) => !('isForm' in route) && (config.pkiEnabled || !PKI_PATH.test(route.path)));
+  const isOffered = (path: string): boolean => config.pkiEnabled || !PKI_PATH.test(path);
+  const offered = routesOf(config).filter((route) => !('isForm' in route) && isOffered(route.path));
   return {
     endpoints: Object.fromEntries(offered.map((route) => [`${route.method} ${route.path}`, route.summary])),
     tiers: Object.fromEntries(TIERS_SHOWN.map((tier) => [tier, tierLimits(config, tier)])),
@@ -64,6 +67,7 @@ function tablesOf(config: Config) {
 }
 
 function index(parts: Parts, { endpoints, tiers }: Tables, unavailable: string | undefined, publicUrl: string) {
+  const { contact } = parts.config;
   const work = proofOfWork(parts);
   const registration = registrationTerms(parts.config, unavailable);
   const creation = neededToCreate(parts.config);
@@ -76,6 +80,7 @@ function index(parts: Parts, { endpoints, tiers }: Tables, unavailable: string |
     proof_of_work: work,
     ...(creation !== undefined && { creation }),
     ...(registration !== undefined && { registration }),
+    ...(contact !== '' && { contact }),
     note: NOTE,
   };
 }
@@ -165,6 +170,17 @@ function getChallenge({ config, challenges, identity }: Parts, request: Request)
     if (request.prefersText) return textReply(200, challengeLine(challenge), { Vary: 'Accept' });
     return jsonReply(200, presentChallenge(challenge, challenges.baseBits(purpose)), { Vary: 'Accept' });
   });
+}
+
+/** RFC 9116 wants less than a year. */
+const SECURITY_TEXT_DAYS = 180;
+
+/** The same all day. Canonical is for https alone (section 2.5.2). */
+function securityText({ config: { contact }, clock }: Parts, { publicUrl, route }: Request): Reply {
+  const today = Math.floor(unixSeconds(clock) / DAY_SECONDS);
+  const lines = [`Contact: ${contact}`, `Expires: ${isoSeconds((today + SECURITY_TEXT_DAYS) * DAY_SECONDS)}`];
+  if (publicUrl.startsWith('https:')) lines.push(`Canonical: ${publicUrl}${route.path}`);
+  return textReply(200, lines.join('\n'));
 }
 
 async function listAudit({ identity, store }: Parts, request: Request): Promise<Reply> {
