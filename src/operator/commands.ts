@@ -127,7 +127,9 @@ export const COMMANDS: readonly Command[] = [
   command('audit', 'show the audit log', {
     description:
       'Newest first, with the filters of GET /audit. A MOMENT is Unix seconds, a date and time in UTC such as\n' +
-      '2026-01-31 or 2026-01-31T12:00:00Z, or so long ago: 90s, 30m, 12h, 7d. The service may be running.',
+      '2026-01-31 or 2026-01-31T12:00:00Z, or so long ago: 90s, 30m, 12h, 7d. The service may be running.\n' +
+      'With --follow oldest first, as entries are written, from now or from --after on, until it is stopped; with\n' +
+      '--json each is an object on a line of its own. It goes on when the service is restarted or restored.',
     options: [
       { name: '--event', value: 'EVENT', choices: EVENTS, meaning: 'only this event' },
       { name: '--outcome', value: 'OUTCOME', choices: ['success', 'failure'], meaning: 'only what ended so' },
@@ -137,10 +139,14 @@ export const COMMANDS: readonly Command[] = [
       { name: '--before', value: 'MOMENT', meaning: 'only what is older' },
       { name: '--limit', value: 'COUNT', meaning: 'at most so many entries, 100 by default' },
       { name: '--offset', value: 'COUNT', meaning: 'leave out so many of the newest' },
+      { name: '--follow', meaning: 'print entries as they are written' },
       { name: '--json', meaning: 'print the answer of GET /audit as one JSON object' },
     ],
-    examples: ['pasted audit', 'pasted audit --event auth_failure --after 24h', 'pasted audit --limit 1000 --json'],
-    load: async () => (await import('./database.ts')).audit,
+    examples: [
+      'pasted audit', 'pasted audit --event auth_failure --after 24h', 'pasted audit --limit 1000 --json',
+      'pasted audit --follow --json',
+    ],
+    load: async () => (await import('./audit.ts')).audit,
   }),
   command('paste show', 'show what a paste is, without its content', {
     description: 'Its owner is the whole fingerprint. It neither counts as read nor burns. The service may be running.',

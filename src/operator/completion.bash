@@ -61,7 +61,7 @@ _pasted() {
     'restore') case $current in -*) COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;; *) _pasted_files ;; esac ;;
     'prune') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
     'stats') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
-    'audit') COMPREPLY=($(compgen -W '--event --outcome --client-id --after --before --limit --offset --json --help' -- "$current")) ;;
+    'audit') COMPREPLY=($(compgen -W '--event --outcome --client-id --after --before --limit --offset --follow --json --help' -- "$current")) ;;
     'paste show') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
     'paste rm') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
     'paste ban') COMPREPLY=($(compgen -W '--note --json --help' -- "$current")) ;;

@@ -59,6 +59,7 @@ complete -c pasted -n '__fish_seen_subcommand_from audit' -l after -x -d 'only w
 complete -c pasted -n '__fish_seen_subcommand_from audit' -l before -x -d 'only what is older'
 complete -c pasted -n '__fish_seen_subcommand_from audit' -l limit -x -d 'at most so many entries, 100 by default'
 complete -c pasted -n '__fish_seen_subcommand_from audit' -l offset -x -d 'leave out so many of the newest'
+complete -c pasted -n '__fish_seen_subcommand_from audit' -l follow -d 'print entries as they are written'
 complete -c pasted -n '__fish_seen_subcommand_from audit' -l json -d 'print the answer of GET /audit as one JSON object'
 complete -c pasted -n '__fish_seen_subcommand_from audit' -l help -d 'print the help'
 complete -c pasted -n '__fish_seen_subcommand_from paste; and __fish_seen_subcommand_from show' -l json -d 'print one JSON object'

@@ -65,7 +65,7 @@ _pasted() {
     'restore') _files; offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'prune') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'stats') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
-    'audit') offered=('--event:only this event' '--outcome:only what ended so' '--client-id:only what the holder of this certificate caused; operator for commands about pastes' '--after:only what is newer' '--before:only what is older' '--limit:at most so many entries, 100 by default' '--offset:leave out so many of the newest' '--json:print the answer of GET /audit as one JSON object' '--help:print the help'); _describe -o option offered ;;
+    'audit') offered=('--event:only this event' '--outcome:only what ended so' '--client-id:only what the holder of this certificate caused; operator for commands about pastes' '--after:only what is newer' '--before:only what is older' '--limit:at most so many entries, 100 by default' '--offset:leave out so many of the newest' '--follow:print entries as they are written' '--json:print the answer of GET /audit as one JSON object' '--help:print the help'); _describe -o option offered ;;
     'paste show') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'paste rm') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'paste ban') offered=('--note:why, for `pasted paste bans`' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;

@@ -1,22 +1,17 @@
 // The commands about the database as a whole: `pasted backup` and `restore`, whose copying and exchanging is done by
-// store/backup.ts; `prune`, the server's own upkeep at once where no server runs; `stats`; and `audit`.
+// store/backup.ts; `prune`, the server's own upkeep at once where no server runs; and `stats`.
 
 import { accessSync, constants, createReadStream, lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { type Config, VERSION } from '../config/settings.ts';
 import type { Log } from '../core/events.ts';
 import { isoSeconds, MIB, unixSeconds } from '../core/time.ts';
-import { presentAuditEntry } from '../http/present.ts';
 import { storeTasks } from '../pastes/upkeep.ts';
 import { type BackupDraft, draftBackup, restoreDatabase, SIDE_FILES } from '../store/backup.ts';
 import { fileBytes, requireDatabase } from '../store/database.ts';
 import { openStore } from '../store/open.ts';
-import { OPERATOR_NAME } from '../store/pastes.ts';
 import { MIGRATIONS } from '../store/schema.ts';
-import {
-  type AuditEntry, type AuditFilter, countedBytes, DatabaseInUseError, type Page, StoreError,
-} from '../store/store.ts';
-import { spanSeconds, wholeNumber } from './arguments.ts';
+import { countedBytes, DatabaseInUseError, StoreError } from '../store/store.ts';
 import { CommandError, UsageError } from './failures.ts';
 import {
   attempt, explained, inSession, operatorSettings, type OperatorSession, publishFile, randomMark, requireRoom,
@@ -268,69 +263,4 @@ function statsTable(counted: Awaited<ReturnType<typeof count>>): string {
     ['  schema', counted.schema_version],
   ];
   return alignColumns(rows.map(([name, value]) => [name, String(value)]));
-}
-
-export const audit: Run = (terminal, given) => {
-  const { values } = given;
-  const nowSeconds = unixSeconds(terminal.clock);
-  const filter: AuditFilter = {
-    event: values.get('--event') ?? null,
-    outcome: values.get('--outcome') ?? null,
-    clientId: readFingerprint(values.get('--client-id')),
-    after: readMoment('--after', values.get('--after'), nowSeconds) ?? Number.MIN_SAFE_INTEGER,
-    before: readMoment('--before', values.get('--before'), nowSeconds) ?? Number.MAX_SAFE_INTEGER,
-  };
-  const page: Page = {
-    limit: wholeNumber(given, '--limit', { minimum: 1, maximum: 100_000, fallback: 100 }),
-    offset: wholeNumber(given, '--offset', { minimum: 0, maximum: Number.MAX_SAFE_INTEGER, fallback: 0 }),
-  };
-  return inSession(terminal, async ({ store }) => {
-    const { items, total } = await store.audit.list(filter, page);
-    // The details come last, since they may have any width.
-    const rows = items.map(({ time, event, outcome, clientId, clientIp, details }) => {
-      return [isoSeconds(time), event, outcome, clientId ?? '-', clientIp ?? '-', showDetails(details)];
-    });
-    const table = alignColumns([['TIME', 'EVENT', 'OUTCOME', 'CLIENT ID', 'CLIENT IP', 'DETAILS'], ...rows]);
-    report(terminal.stdout, given, { entries: items.map(presentAuditEntry), total, ...page }, table);
-  });
-};
-
-/** In any case, with or without colons, as tools print it. */
-function readFingerprint(text: string | undefined): string | null {
-  if (text === undefined) return null;
-  const fingerprint = text.replaceAll(':', '').toLowerCase();
-  if (/^[0-9a-f]{40}$/.test(fingerprint) || fingerprint === OPERATOR_NAME) return fingerprint;
-  throw new UsageError(`--client-id takes a SHA-1 fingerprint of 40 hex digits, or ${OPERATOR_NAME}`);
-}
-
-/** A moment in Unix seconds, given so, as date and time in UTC, or as how long ago. Throws UsageError. */
-export function readMoment(name: string, text: string | undefined, nowSeconds: number): number | undefined {
-  if (text === undefined) return undefined;
-  const seconds = secondsOf(text, nowSeconds);
-  if (Number.isSafeInteger(seconds)) return seconds;
-  throw new UsageError(`${name} takes a moment: Unix seconds, 2026-01-31, 2026-01-31T12:00:00Z, or how long ago: 7d`);
-}
-
-/** `2026-01-31`, `2026-01-31T12:00` or `2026-01-31T12:00:00`, with or without the `Z`: UTC is always meant. */
-const ISO_MOMENT = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2})(?::(\d{2}))?Z?)?$/;
-
-function secondsOf(text: string, nowSeconds: number): number {
-  if (/^\d+$/.test(text)) return Number(text);
-  const agoSeconds = spanSeconds(text);
-  if (!Number.isNaN(agoSeconds)) return nowSeconds - agoSeconds;
-  const [, date, minutes = '00:00', seconds = '00'] = ISO_MOMENT.exec(text) ?? [];
-  const iso = `${date}T${minutes}:${seconds}.000Z`;
-  const unixMs = Date.parse(iso);
-  // Date takes the 30th of February for the 2nd of March.
-  const isReal = !Number.isNaN(unixMs) && new Date(unixMs).toISOString() === iso;
-  return isReal ? unixMs / 1000 : NaN;
-}
-
-/** Text is quoted where it is no plain word, so that a name cannot look like another detail. */
-function showDetails(details: AuditEntry['details']): string {
-  const pairs = Object.entries(details).map(([name, value]) => {
-    const isPlain = typeof value !== 'string' || /^[\w.:/@+-]+$/.test(value);
-    return `${name}=${isPlain ? String(value) : JSON.stringify(value)}`;
-  });
-  return pairs.join(' ') || '-';
 }

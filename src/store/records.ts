@@ -139,6 +139,28 @@ export function auditLookups(db: DatabaseSync) {
   };
 }
 
+/** For who follows the log, in the order in which entries were written: ids only grow, whatever is pruned. */
+export function auditTailLookups(db: DatabaseSync) {
+  const newest = db.prepare('SELECT max(id) AS id FROM audit');
+  const select = db.prepare(`
+    SELECT id, time, event, outcome, client_id AS clientId, client_ip AS clientIp, details
+    FROM audit
+    WHERE id > :afterId
+      AND id <= :untilId
+      AND time > :after
+      AND (:event IS NULL OR event = :event)
+      AND (:outcome IS NULL OR outcome = :outcome)
+      AND (:clientId IS NULL OR client_id = :clientId)
+    ORDER BY id
+    LIMIT :limit`);
+  return {
+    newestAuditId: () => Number(newest.get()?.['id'] ?? 0),
+    auditBetween: (afterId: number, untilId: number, { before: _, ...filter }: AuditFilter, limit: number) => (
+      select.all({ afterId, untilId, limit, ...filter }).map((row) => fromAuditRow(row))
+    ),
+  };
+}
+
 function fromAuditRow(row: Record<string, unknown>): AuditEntry {
   return { ...(row as unknown as AuditEntry), details: JSON.parse(row['details'] as string) };
 }

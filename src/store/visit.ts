@@ -1,8 +1,9 @@
 // Opens the store for a command of the command line, beside a running server or where nobody serves. Nothing here
 // discards content or cleans up: who reads what is known to the server alone. The server's own way in is open.ts.
 
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
+import { codeOf } from '../core/events.ts';
 import { type CheckDepth, damageOf, holdingsOf, whyRefused } from './backup.ts';
 import { authorityLookups } from './certificates.ts';
 import {
@@ -14,10 +15,11 @@ import {
   createAuthorityStore, createCertificateStore, createGoverningStore, openReader, prepareLookups, type StoreOptions,
 } from './open.ts';
 import type { TakeDown } from './pastes.ts';
+import { auditTailLookups } from './records.ts';
 import { APPLICATION_ID, MIGRATIONS, schemaVersionOf } from './schema.ts';
 import {
-  asStoreError, type AuditFilter, DatabaseInUseError, describe, INLINE_BYTES, isDamage, type Page, type Paste,
-  primaryCodeOf, SQLITE,
+  asStoreError, type AuditEntry, type AuditFilter, DatabaseInUseError, describe, failureOf, INLINE_BYTES, isDamage,
+  type Page, type Paste, primaryCodeOf, SQLITE,
 } from './store.ts';
 import { startWriter, type Writer } from './writer.ts';
 
@@ -113,6 +115,37 @@ function versionBeside(path: string): number {
     if (primaryCodeOf(error) === SQLITE.CANTOPEN) return 0;
     throw asStoreError(error);
   }
+}
+
+/** Entries that are printed at once. */
+const TAIL_ENTRIES = 1000;
+
+/**
+ * What is new in the audit log at each look, or all that there is at the first. The database is opened for the look
+ * alone: whoever kept it open would keep a restore out. One that was put in its place is followed from its end on.
+ */
+export function tailAudit(path: string, filter: AuditFilter, fromStart: boolean) {
+  let file: string | undefined;
+  let seenId = 0;
+  return (): { entries: readonly AuditEntry[]; state: 'same' | 'replaced' | 'away'; isAll: boolean } => {
+    try {
+      const { dev, ino } = statSync(path, { bigint: true });
+      using db = openReading(path);
+      const { newestAuditId, auditBetween } = auditTailLookups(db);
+      const isNew = file !== `${dev} ${ino}`;
+      const state = isNew && file !== undefined ? 'replaced' : 'same';
+      const newestId = newestAuditId();
+      if (isNew) seenId = file === undefined && fromStart ? 0 : newestId;
+      file = `${dev} ${ino}`;
+      const entries = auditBetween(seenId, newestId, filter, TAIL_ENTRIES);
+      const isAll = entries.length < TAIL_ENTRIES;
+      seenId = isAll ? newestId : entries.at(-1)!.id;
+      return { entries, state, isAll };
+    } catch (error) {
+      if (failureOf(error) === undefined && codeOf(error) !== 'ENOENT') throw error;
+      return { entries: [], state: 'away', isAll: true };
+    }
+  };
 }
 
 // What the database holds, counted for the operator. Nothing here names a paste or who it belongs to. The statements

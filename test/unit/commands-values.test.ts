@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { wholeNumber } from '../../src/operator/arguments.ts';
-import { readMoment } from '../../src/operator/database.ts';
+import { readMoment } from '../../src/operator/audit.ts';
 import { UsageError } from '../../src/operator/failures.ts';
 import { showBytes, showShare } from '../../src/operator/terminal.ts';
 

@@ -1,0 +1,116 @@
+// `pasted audit`: what the audit log has, and with --follow what comes.
+
+import { setTimeout } from 'node:timers/promises';
+import { isoSeconds, unixSeconds } from '../core/time.ts';
+import { presentAuditEntry } from '../http/present.ts';
+import { OPERATOR_NAME } from '../store/pastes.ts';
+import { type AuditEntry, type AuditFilter, type Page } from '../store/store.ts';
+import { tailAudit } from '../store/visit.ts';
+import { spanSeconds, wholeNumber } from './arguments.ts';
+import { UsageError } from './failures.ts';
+import { inSession } from './session.ts';
+import { alignColumns, type Given, report, type Run, type Terminal } from './terminal.ts';
+
+export const audit: Run = (terminal, given) => {
+  const { values } = given;
+  const nowSeconds = unixSeconds(terminal.clock);
+  const filter: AuditFilter = {
+    event: values.get('--event') ?? null,
+    outcome: values.get('--outcome') ?? null,
+    clientId: readFingerprint(values.get('--client-id')),
+    after: readMoment('--after', values.get('--after'), nowSeconds) ?? Number.MIN_SAFE_INTEGER,
+    before: readMoment('--before', values.get('--before'), nowSeconds) ?? Number.MAX_SAFE_INTEGER,
+  };
+  const page: Page = {
+    limit: wholeNumber(given, '--limit', { minimum: 1, maximum: 100_000, fallback: 100 }),
+    offset: wholeNumber(given, '--offset', { minimum: 0, maximum: Number.MAX_SAFE_INTEGER, fallback: 0 }),
+  };
+  if (given.flags.has('--follow')) return follow(terminal, given, filter);
+  return inSession(terminal, async ({ store }) => {
+    const { items, total } = await store.audit.list(filter, page);
+    const table = alignColumns([HEADINGS, ...items.map(rowOf)]);
+    report(terminal.stdout, given, { entries: items.map(presentAuditEntry), total, ...page }, table);
+  });
+};
+
+const HEADINGS = ['TIME', 'EVENT', 'OUTCOME', 'CLIENT ID', 'CLIENT IP', 'DETAILS'];
+
+/** The details come last, since they may have any width. */
+function rowOf({ time, event, outcome, clientId, clientIp, details }: AuditEntry): readonly string[] {
+  return [isoSeconds(time), event, outcome, clientId ?? '-', clientIp ?? '-', showDetails(details)];
+}
+
+const LOOK_EVERY_MS = 200;
+
+/** As wide as what usually comes, since what will come is not known. */
+const WIDE_HEADINGS = HEADINGS.map((heading, column) => heading.padEnd([20, 19, 7, 40, 15][column] ?? 0));
+
+const SAID_OF_STATE = {
+  same: '',
+  replaced: 'pasted: the database was replaced: following the new one from its end\n',
+  away: 'pasted: the database cannot be read at the moment: trying again\n',
+};
+
+/** Until a signal, or until nobody reads what it prints. */
+async function follow(terminal: Terminal, given: Given, filter: AuditFilter): Promise<void> {
+  const surplus = ['--before', '--limit', '--offset'].find((name) => given.values.has(name));
+  if (surplus !== undefined) throw new UsageError(`--follow goes on until it is stopped: ${surplus} has no meaning`);
+  let path = '';
+  await inSession(terminal, async ({ config }) => void (path = config.databasePath));
+  const look = tailAudit(path, filter, given.values.has('--after'));
+  const stopped = new Promise<false>((resolve) => terminal.onStopSignal(() => resolve(false)));
+  const isJson = given.flags.has('--json');
+  let saidOf: keyof typeof SAID_OF_STATE = 'same';
+  for (let text = isJson ? '' : `${WIDE_HEADINGS.join('  ')}\n`; ; ) {
+    const { entries, state, isAll } = look();
+    if (state !== saidOf) terminal.stderr.write(SAID_OF_STATE[state]);
+    saidOf = state;
+    text += isJson
+      ? entries.map((entry) => `${JSON.stringify(presentAuditEntry(entry))}\n`).join('')
+      : alignColumns([WIDE_HEADINGS, ...entries.map(rowOf)]).replace(/^.*\n/, '');
+    const isTaken = text === '' || await Promise.race([terminal.stdout.writeWhole(Buffer.from(text)), stopped]);
+    const goesOn = isTaken && await Promise.race([setTimeout(isAll ? LOOK_EVERY_MS : 0, true), stopped]);
+    if (!goesOn) return;
+    text = '';
+  }
+}
+
+/** In any case, with or without colons, as tools print it. */
+function readFingerprint(text: string | undefined): string | null {
+  if (text === undefined) return null;
+  const fingerprint = text.replaceAll(':', '').toLowerCase();
+  if (/^[0-9a-f]{40}$/.test(fingerprint) || fingerprint === OPERATOR_NAME) return fingerprint;
+  throw new UsageError(`--client-id takes a SHA-1 fingerprint of 40 hex digits, or ${OPERATOR_NAME}`);
+}
+
+/** A moment in Unix seconds, given so, as date and time in UTC, or as how long ago. Throws UsageError. */
+export function readMoment(name: string, text: string | undefined, nowSeconds: number): number | undefined {
+  if (text === undefined) return undefined;
+  const seconds = secondsOf(text, nowSeconds);
+  if (Number.isSafeInteger(seconds)) return seconds;
+  throw new UsageError(`${name} takes a moment: Unix seconds, 2026-01-31, 2026-01-31T12:00:00Z, or how long ago: 7d`);
+}
+
+/** `2026-01-31`, `2026-01-31T12:00` or `2026-01-31T12:00:00`, with or without the `Z`: UTC is always meant. */
+const ISO_MOMENT = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2})(?::(\d{2}))?Z?)?$/;
+
+function secondsOf(text: string, nowSeconds: number): number {
+  if (/^\d+$/.test(text)) return Number(text);
+  const agoSeconds = spanSeconds(text);
+  if (!Number.isNaN(agoSeconds)) return nowSeconds - agoSeconds;
+  const [, date, minutes = '00:00', seconds = '00'] = ISO_MOMENT.exec(text) ?? [];
+  const iso = `${date}T${minutes}:${seconds}.000Z`;
+  const unixMs = Date.parse(iso);
+  // Date takes the 30th of February for the 2nd of March.
+  const isReal = !Number.isNaN(unixMs) && new Date(unixMs).toISOString() === iso;
+  return isReal ? unixMs / 1000 : NaN;
+}
+
+/** Text is quoted where it is no plain word, so that a name cannot look like another detail. */
+function showDetails(details: AuditEntry['details']): string {
+  const pairs = Object.entries(details).map(([name, value]) => {
+    const isPlain = typeof value !== 'string' || /^[\w.:/@+-]+$/.test(value);
+    return `${name}=${isPlain ? String(value) : JSON.stringify(value)}`;
+  });
+  return pairs.join(' ') || '-';
+}
