@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -17,7 +18,7 @@ import { clientOf } from '../support/shells.ts';
 const NOBODY = 'http://127.0.0.1:9';
 
 const COMMANDS = [
-  'put', 'get', 'info', 'rm', 'decrypt', 'update', 'ls', 'register', 'cert', 'status', 'completion', 'help',
+  'put', 'get', 'info', 'rm', 'decrypt', 'update', 'ls', 'register', 'renew', 'cert', 'status', 'completion', 'help',
 ];
 
 test('pastec --version: is the service\'s', async (t) => {
@@ -157,6 +158,22 @@ test('pastec: without history in the configuration nothing in the home says what
     const text = readFileSync(join(parentPath, name), 'utf8');
     for (const part of [app.url, url.slice(app.url.length + 1)]) assert.ok(!text.includes(part));
   }
+});
+
+test('pastec netrc=yes: the password of ~/.netrc goes nowhere over http', async (t) => {
+  const seen: unknown[] = [];
+  const server = createHttpServer((request, response) => {
+    seen.push(request.headers.authorization);
+    response.writeHead(404).end();
+  }).listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const { run, home } = clientOf(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  writeFileSync(join(home, '.netrc'), 'machine 127.0.0.1 login family password of-the-family\n', { mode: 0o600 });
+  mkdirSync(join(home, '.config', 'pastec'), { recursive: true });
+  writeFileSync(join(home, '.config', 'pastec', 'config'), 'netrc=yes\n');
+  await run(['info', 'a'.repeat(26)]);
+  assert.deepEqual(seen, [undefined]);
 });
 
 test('pastec --timeout: ends the wait for a server that never answers', async (t) => {
