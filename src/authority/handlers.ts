@@ -230,13 +230,13 @@ async function answerRenewed(room: Room, request: Request): Promise<Reply> {
   const authority = await room.authorities.signing();
   const body = await jsonBodyOf(request);
   const wanted = wantedOf(body);
-  const first = await room.store.certificates.findByFingerprint(holder);
-  if (first === undefined) throw new Refusal('certificateNotFound');
-  const { commonName } = first;
+  const presented = await room.store.certificates.findByFingerprint(request.fingerprint!);
+  if (presented === undefined) throw new Refusal('certificateNotFound');
+  const { commonName, serial: renews } = presented;
   if ((commonNameOf(body) ?? commonName) !== commonName) {
     throw new Refusal('commonNameInvalid', { hint: 'a renewed certificate keeps its name: leave common_name out' });
   }
-  const asked = { commonName, requester: requesterOf(request, holder), spend: null, renews: holder };
+  const asked = { commonName, requester: requesterOf(request, holder), spend: null, renews };
   const reply = await issueWanted(room, request, wanted, asked, authority);
   return rate === null ? reply : { ...reply, headers: { ...reply.headers, ...rateHeaders(rate) } };
 }

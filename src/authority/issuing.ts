@@ -37,7 +37,7 @@ export interface IssueRequest {
   readonly requester: Requester;
   readonly spend: SpentChallenge | null;
   readonly invitation?: Uint8Array | undefined;
-  /** The holder whose certificate this one is to replace. */
+  /** Serial of the certificate that this one is to replace. */
   readonly renews?: string | undefined;
   /** Issues only the first certificate ever, the admin's; else rejects with NotFirstError. */
   readonly onlyFirst?: boolean;

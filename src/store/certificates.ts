@@ -73,7 +73,7 @@ function prepareIssuance(db: DatabaseSync): (issuance: Issuance) => IssueOutcome
     if (byKey.get({ publicKeySha256, createdAt, issuedTo }) !== undefined) return { refused: 'keyReused' };
     if (work !== null) challenges.spend(work);
     if (invitation !== undefined) invitations.spend(invitation);
-    const holder = renews ?? fingerprint;
+    const holder = renewed?.holder ?? fingerprint;
     const replaced = replace({ holder, serial, nowSeconds: createdAt, by: { ...issued, details: {} } }, 'superseded');
     const isAdmin = isFirst || renewed?.isAdmin === true;
     const ofRenewed = renewed && { isUnused: 1, issuedTo: renewed.issuedTo };
@@ -87,25 +87,27 @@ function prepareIssuance(db: DatabaseSync): (issuance: Issuance) => IssueOutcome
 /** Each renewal leaves a record, and one that is never used an entry of the revocation list: so there is a bound. */
 const CERTIFICATES_A_DAY = 24;
 
-/** What a renewed certificate takes over from those of its holder. */
+/**
+ * What a new certificate takes over from the one that it renews. That one must be valid now: another of its holder may
+ * have taken its place while the request was under way.
+ */
 function prepareRenewing(db: DatabaseSync) {
   const renewable = db.prepare(`
-    SELECT is_admin AS isAdmin, issued_to AS issuedTo, (
+    SELECT holder, is_admin AS isAdmin, issued_to AS issuedTo, (
       SELECT created_at FROM certificates
-      WHERE holder = :renews
+      WHERE holder = renewed.holder
       ORDER BY created_at DESC, serial
       LIMIT 1 OFFSET ${CERTIFICATES_A_DAY - 1}) AS counted
-    FROM certificates
-    WHERE holder = :renews
+    FROM certificates AS renewed
+    WHERE serial = :renews
       AND revoked_at IS NULL
-      AND expires_at > :createdAt
-    LIMIT 1`);
+      AND expires_at > :createdAt`);
   return (renews: string, createdAt: number) => {
-    const { isAdmin, issuedTo = null, counted } = renewable.get({ renews, createdAt }) ?? {};
-    if (isAdmin === undefined) return { refused: 'certificateRevoked' } as const;
+    const { holder, isAdmin, issuedTo = null, counted } = renewable.get({ renews, createdAt }) ?? {};
+    if (holder === undefined) return { refused: 'certificateRevoked' } as const;
     const retryAfterSeconds = Number(counted ?? -DAY_SECONDS) + DAY_SECONDS - createdAt;
     if (retryAfterSeconds > 0) return { refused: 'rateLimited', retryAfterSeconds } as const;
-    return { refused: null, isAdmin: isAdmin === 1, issuedTo } as const;
+    return { refused: null, holder: String(holder), isAdmin: isAdmin === 1, issuedTo } as const;
   };
 }
 

@@ -221,7 +221,7 @@ export interface Issuance {
   readonly spend: SpentChallenge | null;
   /** SHA-256 of the code of an invitation, to be spent. */
   readonly invitation?: Uint8Array | undefined;
-  /** The holder whose certificate this one is to replace. */
+  /** Serial of the certificate that this one is to replace: the one that was presented. */
   readonly renews?: string | undefined;
   /** Records it only when no certificate was ever issued before. */
   readonly onlyFirst?: boolean;

@@ -12,7 +12,7 @@ import {
 } from '../support/pki.ts';
 import { assertError, assertStored, from, post, rateOf, statusCounts } from '../support/posting.ts';
 import { isInstalled, temporaryFolder } from '../support/programs.ts';
-import { head, onlyAnswer } from '../support/raw-http.ts';
+import { head, onlyAnswer, openRaw } from '../support/raw-http.ts';
 import { makeRequestPem, p384 } from '../support/request.ts';
 import { CREATED_AT, selectValue } from '../support/store.ts';
 import { askTls, pairOfIssued, startTlsApp } from '../support/tls.ts';
@@ -179,7 +179,7 @@ test('POST /register/renew: the new certificate has the same name and holder; th
       client_id: holder,
       details: {
         type: 'client', common_name: 'alice', fingerprint: renewed.fingerprint_sha1, expires_at: renewed.expires_at,
-        renews: holder,
+        renews: old.serial,
       },
     },
     {
@@ -246,6 +246,26 @@ test('POST /register/renew: after the first use an old certificate renews nothin
   const revoked = await send(app, `POST /pki/revoke/${serial}`, { as: next, body: { reason: 'keyCompromise' } });
   assert.equal(revoked.status, 200);
   assert.equal(await isHolder(app, unused.fingerprint_sha1), false, 'whoever stole the key may have renewed with it');
+});
+
+test('POST /register/renew: begun with an old certificate and ended after the new one was used, it gives nothing', async (t) => {
+  const app = await startApp(t, PKI);
+  await withAdmin(app);
+  const old = await issue(app);
+  const body = JSON.stringify({ csr: makeRequestPem() });
+  const thief = await openRaw(t, app.port);
+  const lines = [
+    `X-SSL-Client-SHA1: ${old.fingerprint_sha1}`, 'Content-Type: application/json', `Content-Length: ${body.length}`,
+    'Expect: 100-continue',
+  ];
+  thief.send(head('POST /register/renew HTTP/1.1', ...lines));
+  assert.equal((await thief.next()).status, 100, 'it was let in');
+  const renewed = await renew(app, old.fingerprint_sha1);
+  assert.ok(await isHolder(app, renewed.fingerprint_sha1));
+  thief.send(body);
+  const { status, json } = await thief.next();
+  assert.deepEqual([status, json()['error']], [409, 'certificate already revoked']);
+  assert.ok(await isHolder(app, renewed.fingerprint_sha1));
 });
 
 test('POST /register/renew: a request for the same key again, or a bundle as of POST /register', async (t) => {

@@ -61,7 +61,7 @@ const COMMANDS: Readonly<Record<string, { readonly name: string; readonly params
   },
   'a renewal that takes the place of another': {
     name: 'issueCertificate',
-    params: { ...ISSUING, certificate: certificateOf('once more', CLIENT), renews: CLIENT },
+    params: { ...ISSUING, certificate: certificateOf('once more', CLIENT), renews: CLIENT_SERIAL },
   },
   'the first use of a renewed certificate': {
     name: 'useCertificate',

@@ -197,8 +197,8 @@ async function renewed(store: Store, path: string) {
   db.close();
   const old = insertCertificate(path, { commonName: 'A' });
   const holder = old.fingerprint;
-  const renew = (commonName: string) => {
-    const made = issuance({ commonName, issuedTo: holder }, { renews: holder });
+  const renew = (commonName: string, renews = old.serial) => {
+    const made = issuance({ commonName, issuedTo: holder }, { renews });
     return { serial: made.certificate.serial, fingerprint: made.certificate.fingerprint, outcome: store.certificates.issue(made) };
   };
   const next = renew('B');
@@ -226,7 +226,7 @@ test('renewed: the old one stays until the new one is used first, of many at onc
   assert.equal(countOf(path, "audit WHERE event = 'cert_revoked'"), 1);
   assert.equal((await store.certificates.findByFingerprint(next.fingerprint))?.holder, holder);
   // A request that found it unused before, and comes late.
-  await renew('C').outcome;
+  await renew('C', next.serial).outcome;
   assert.deepEqual(await store.certificates.use(useOf(next.serial, holder)), []);
   assert.deepEqual(rowsOf(path, STATES), ['A superseded used', 'B valid used', 'C valid unused']);
 });
@@ -272,6 +272,15 @@ test('renewed: its first use against a revocation of the old: B is in use and A 
   assert.equal(seen.size, 2, 'each has won once');
 });
 
+test('renewed: by the certificate that was presented alone, whatever its holder has beside it', async (t) => {
+  const { store, path } = await openBoth(t);
+  const { holder, next, renew } = await renewed(store, path);
+  await store.certificates.use(useOf(next.serial, holder));
+  assert.equal((await renew('C').outcome).refused, 'certificateRevoked', 'A, which may have been stolen');
+  assert.equal((await renew('D', next.serial).outcome).refused, null);
+  assert.deepEqual(rowsOf(path, STATES), ['A superseded used', 'B valid used', 'D valid unused']);
+});
+
 test('renewed: its first use against another renewal: one is in use at most, one unused at most', async (t) => {
   const { store, visited, path } = await openBoth(t);
   const seen = new Set<string>();
@@ -283,7 +292,7 @@ test('renewed: its first use against another renewal: one is in use at most, one
     await Promise.all([outcome, used ?? use()]);
     seen.add(rowsOf(path, STATES).join(', '));
   }
-  const wanted = ['A superseded used, B valid used, C valid unused', 'A valid used, B superseded unused, C valid unused'];
+  const wanted = ['A superseded used, B valid used', 'A valid used, B superseded unused, C valid unused'];
   assert.deepEqual([...seen].sort(), wanted);
 });
 
@@ -311,7 +320,7 @@ test('renewed: has the admin mark and the requester of what it renews; not when 
   const { store, path } = await openBoth(t);
   const made = insertCertificate(path, { commonName: 'A', isAdmin: true, issuedTo: OTHER });
   const holder = made.fingerprint;
-  const first = issuance({ issuedTo: holder }, { renews: holder });
+  const first = issuance({ issuedTo: holder }, { renews: made.serial });
   const outcome = await store.certificates.issue(first);
   assert.deepEqual([outcome.refused, outcome.refused === null && outcome.isAdmin], [null, true]);
   const found = await store.certificates.findBySerial(first.certificate.serial);
@@ -320,14 +329,14 @@ test('renewed: has the admin mark and the requester of what it renews; not when 
   assert.deepEqual([await listed(holder), await listed(OTHER)], [2, 2]);
   const { expiresAt } = made;
   const renewAt = async (createdAt: number) => {
-    const { certificate, ...terms } = issuance({ createdAt, expiresAt: createdAt + 1, issuedTo: holder }, { renews: holder });
+    const { certificate, ...terms } = issuance({ createdAt, expiresAt: createdAt + 1, issuedTo: holder }, { renews: made.serial });
     return (await store.certificates.issue({ certificate, ...terms })).refused;
   };
   assert.equal(await renewAt(expiresAt - 1), null);
   assert.equal(await renewAt(expiresAt), 'certificateRevoked');
   // A mark that is given later is the holder's, whichever certificate it is given to.
   const plain = insertCertificate(path, { commonName: 'B' });
-  const second = issuance({ issuedTo: plain.fingerprint }, { renews: plain.fingerprint });
+  const second = issuance({ issuedTo: plain.fingerprint }, { renews: plain.serial });
   await store.certificates.issue(second);
   await store.certificates.grantAdmin(plain.serial, eventOf('admin_granted'));
   assert.equal((await store.certificates.findBySerial(second.certificate.serial))?.isAdmin, true);
@@ -346,7 +355,7 @@ test('keys: certified again for their holder, and for anyone from the second on 
     assert.equal(await again({ issuedTo }), 'keyReused');
     assert.equal(await again({ issuedTo, createdAt: ENDS_AT - 1, expiresAt: ENDS_AT }), 'keyReused');
   }
-  assert.equal(await again({ issuedTo: holder }, { renews: holder }), null);
+  assert.equal(await again({ issuedTo: holder }, { renews: first.certificate.serial }), null);
   assert.equal(await again({ createdAt: ENDS_AT, expiresAt: ENDS_AT + 100 }), null);
   assert.equal(await again({ createdAt: ENDS_AT, expiresAt: ENDS_AT + 100 }), 'keyReused');
 });
