@@ -59,7 +59,11 @@ export const renew: Run = (terminal, given) =>
 
 /** A new password for the same key. */
 export const passphrase: Run = async (terminal, given) => {
-  const password = readPassword(terminal, given.values.get('--new-password-file')!);
+  const path = given.values.get('--new-password-file')!;
+  const password = readPassword(terminal, path);
+  const { name, parse, expected } = SETTINGS.pkiCaPassword;
+  // The key would be lost: nobody could give the service its password.
+  if (parse(password) === undefined) throw new CommandError(`${path} does not fit ${name}, which takes ${expected}`);
   await inSession(terminal, async (session) => {
     const { privateKey, ...before } = await session.authorities.signing();
     const lockedKey = await lockPrivateKey(privateKey, password, randomBytes);
@@ -68,7 +72,7 @@ export const passphrase: Run = async (terminal, given) => {
     const { fingerprint } = before;
     const changed = session.audit.event('ca_password_changed', 'success', OPERATOR, { fingerprint });
     await replace(session, before, { ...before, lockedKey }, changed);
-    const next = `make it ${SETTINGS.pkiCaPassword.name} now, and send a running service SIGHUP`;
+    const next = `make it ${name} now, and send a running service SIGHUP`;
     const text = `The key of the certificate authority has the new password: ${next}.\n`;
     report(terminal.stdout, given, { fingerprint_sha1: fingerprint }, text);
   });

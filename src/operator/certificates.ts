@@ -18,10 +18,12 @@ import { isoSeconds, unixSeconds } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';
 import { hostOf } from '../http/engine/head.ts';
 import { statusOf } from '../pastes/identity.ts';
+import type { Certificate } from '../store/store.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
 import { CommandError, UsageError } from './failures.ts';
 import {
-  createNewFile, findCertificate, inSession, OPERATOR, READABLE_BY_ALL, readText, requireSecretOutput,
+  createNewFile, findCertificate, inSession, OPERATOR, type OperatorSession, READABLE_BY_ALL, readText,
+  requireSecretOutput,
 } from './session.ts';
 import { alignColumns, type Given, report, type Run, type Terminal } from './terminal.ts';
 
@@ -80,7 +82,7 @@ function issuing(nameOption: '--name' | '--common-name', onlyFirst: boolean): Ru
 function readWanted(terminal: Terminal, { values }: Given, nameOption: string) {
   const commonName = normaliseCommonName(values.get(nameOption) ?? 'admin');
   if (commonName === undefined) {
-    throw new UsageError(`${nameOption} takes 1 to 64 characters without control characters`);
+    throw new UsageError(`${nameOption} takes 1 to 64 characters, none for control, invisible or for private use`);
   }
   const profile = (values.get('--p12-profile') ?? 'modern') as BundleProfile;
   const passwordPath = values.get('--password-file');
@@ -127,6 +129,7 @@ export const revoke: Run = (terminal, given) =>
   inSession(terminal, async (session) => {
     const certificate = await findCertificate(session, given.operands[0]!);
     const { serial, commonName } = certificate;
+    await requireNoSuccessor(session, certificate);
     const reason = (given.values.get('--reason') ?? null) as RevocationReason | null;
     // The operator may do what the holder may.
     const holder: Caller = { tier: 'trusted', fingerprint: certificate.holder };
@@ -134,6 +137,18 @@ export const revoke: Run = (terminal, given) =>
     const text = `Revoked certificate ${serial} of ${commonName}.\n`;
     report(terminal.stdout, given, presentCertificate({ ...certificate, status: 'revoked' }), text);
   });
+
+/** Who stole a certificate may have renewed it: to be told that it is revoked would end nothing. */
+async function requireNoSuccessor({ store, clock }: OperatorSession, { serial, holder, revokedAt }: Certificate) {
+  if (revokedAt === null) return;
+  const nowSeconds = unixSeconds(clock);
+  const successor = (await store.certificates.listAll()).find((certificate) => (
+    certificate.holder === holder && statusOf(certificate, nowSeconds) === 'valid'
+  ));
+  if (successor === undefined) return;
+  const what = `certificate ${serial} is revoked already, and its holder has another since`;
+  throw new CommandError(`${what}: pasted pki revoke ${successor.serial} ends that`);
+}
 
 /** As many as public authorities take. */
 const MAX_NAMES = 100;

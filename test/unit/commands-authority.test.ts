@@ -141,6 +141,11 @@ test('pki ca renew, passphrase: without an authority, a password, the right one 
     assert.equal(ended.code, 1);
     assert.match(ended.stderr, /holds no password of 1 to 1024 characters in UTF-8\n$/);
   }
+  for (const bad of ['two\nlines', 'a\ttab', '\x7f']) {
+    const ended = await changePassword(desk, bad);
+    assert.equal(ended.code, 1);
+    assert.match(ended.stderr, /does not fit SERVICE_PKI_CA_PASSWORD, which takes one line of UTF-8 text without control/);
+  }
   assert.equal((await desk.pasted(['pki', 'ca', 'passphrase'])).code, 2, 'the option is required');
   assert.deepEqual(storedIn(desk.databasePath), before);
   assert.equal(auditedCount(desk.databasePath), entries);

@@ -7,7 +7,7 @@ import { existsSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { insertCertificate } from '../support/certificates.ts';
+import { insertCertificate, setRevoked } from '../support/certificates.ts';
 import { openDesk } from '../support/operator.ts';
 import { selectValue } from '../support/store.ts';
 
@@ -133,6 +133,19 @@ test('pki revoke: a renewed certificate as well, and what renews it and was not 
   assert.deepEqual(JSON.parse(String(details)), {
     serial: unused.serial, fingerprint: unused.fingerprint, via: 'command line', reason: 'keyCompromise',
   });
+});
+
+test('pki revoke: of one that was renewed and superseded it names the one that its holder has now', async (t) => {
+  const { databasePath, pasted, createAdmin } = openDesk(t);
+  const { serial, fingerprint_sha1: holder } = await createAdmin();
+  setRevoked(databasePath, serial, 1);
+  const renewed = insertCertificate(databasePath, { holder });
+  insertCertificate(databasePath);
+  const says = `pasted: certificate ${serial} is revoked already, and its holder has another since: ` +
+    `pasted pki revoke ${renewed.serial} ends that\n`;
+  assert.deepEqual(await pasted(['pki', 'revoke', serial]), { code: 1, stdout: '', stderr: says });
+  assert.equal((await pasted(['pki', 'revoke', renewed.serial])).code, 0);
+  assert.equal((await pasted(['pki', 'revoke', serial])).stderr, 'pasted: certificate already revoked\n');
 });
 
 test('pki revoke --json: the record of GET /pki/certs', async (t) => {
