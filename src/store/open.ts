@@ -193,10 +193,7 @@ function createPasteStore(parts: Parts) {
   };
 }
 
-/**
- * What is answered from memory may be so much behind the database. To look costs microseconds, a tenth of a small GET:
- * so the command that removed a paste waits, and it is gone for everyone when the command says so.
- */
+/** What is answered from memory may be so old: a look costs a tenth of a small GET. Who removes pastes waits longer. */
 const LOOK_EVERY_MS = 1;
 
 /** To be called before an answer from memory; calls `forget` when another process has removed pastes. */

@@ -45,6 +45,7 @@ export function pasteLookups(db: DatabaseSync) {
     WHERE id = :id
       AND expires_at > :nowSeconds`);
   find.setReturnArrays(true);
+  const removals = db.prepare('SELECT count FROM removals');
   return {
     /** Content of more than `mostContentBytes` is not read, and null. */
     findPaste: (id: string, nowSeconds: number, mostContentBytes: number): PasteWithContent | undefined => {
@@ -52,21 +53,8 @@ export function pasteLookups(db: DatabaseSync) {
       return row && { ...pasteFromRow(row), content: row[10] && compactBytes(row[10]) };
     },
     usage: prepareUsage(db),
-    countRemovals: prepareRemovalCount(db),
-  };
-}
-
-/** How often another process has removed pastes. It is read where anything was committed since it was last asked. */
-function prepareRemovalCount(db: DatabaseSync): () => number {
-  const version = db.prepare('PRAGMA data_version');
-  version.setReturnArrays(true);
-  const removals = db.prepare('SELECT count FROM removals');
-  let [seenVersion, count] = [-1, 0];
-  return () => {
-    const [current] = version.get() as unknown as readonly [number];
-    if (current !== seenVersion) count = Number(removals.get()?.['count']);
-    seenVersion = current;
-    return count;
+    /** How often another process has removed pastes. */
+    countRemovals: () => Number(removals.get()?.['count']),
   };
 }
 
@@ -281,20 +269,17 @@ function prepareDeletion(db: DatabaseSync) {
 /** Who answers for what is done by the operator's commands; no owner is called so. */
 export const OPERATOR_NAME = 'operator';
 
-/** A paste that the operator removes, whoever owns it and though it may have expired. */
-export interface TakeDown {
-  readonly id: string;
-  /** Only while it has this content, 64 hexadecimal digits. */
-  readonly content: string | null;
-  readonly removed: AuditEvent;
-}
+export type TakeDown = Parameters<ReturnType<typeof prepareTakingDown>>[0];
 
-/** Whether it was there. A service that runs learns of it by the count, and then discards the content itself. */
-function prepareTakingDown(db: DatabaseSync): (takeDown: TakeDown) => boolean {
+/**
+ * Whether the paste was there, whoever owns it and though it may have expired; with `content`, only while it has that.
+ * A service that runs learns of it by the count, and then discards the content itself.
+ */
+function prepareTakingDown(db: DatabaseSync) {
   const select = prepareSelection(db);
   const remove = prepareDeletion(db);
   const note = db.prepare('UPDATE removals SET count = count + 1');
-  return ({ id, content, removed }) => {
+  return ({ id, content, removed }: { id: string; content: string | null; removed: AuditEvent }): boolean => {
     const paste = select(id, -Infinity);
     if (paste === undefined || paste.sha256 !== (content ?? paste.sha256)) return false;
     remove({ id, by: OPERATOR_NAME, nowSeconds: -Infinity, asAdmin: removed });
