@@ -328,8 +328,8 @@ ${lines(byCurl)}
 <h2>With a certificate</h2>
 ${register === undefined
     ? html`<p>Here ${breakable(registration?.hint ?? '')}.</p>`
-    : html`<p>Registering gives larger limits, and your pastes are yours to list, change and delete.
-${registration === undefined ? html`` : html`It takes an invitation: the operator has given you its CODE.`}</p>
+    : html`<p>Registering gives larger limits, and your pastes are yours to list, change and delete.${
+    registration === undefined ? '' : html`\nIt takes an invitation: the operator has given you its CODE.`}</p>
 ${lines([['register', register]])}`}
 <h2>Limits</h2>
 ${limits(tiers)}

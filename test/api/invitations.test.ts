@@ -96,7 +96,7 @@ for (const [registerBy, answers] of Object.entries(ANSWERS) as [Config['register
 test('SERVICE_REGISTER: GET / and its page say it, and with which line one registers', async (t) => {
   const browser = { headers: { Accept: 'text/html' } };
   for (const [registerBy, registration, line, page] of [
-    ['open', undefined, 'sh pastec register --allow-http', /Registering gives larger limits, and your pastes are yours to list, change and delete\.\s*<\/p>/],
+    ['open', undefined, 'sh pastec register --allow-http', /Registering gives larger limits, and your pastes are yours to list, change and delete\.<\/p>/],
     ['invite', { available: true, invitation_required: true, hint: NEEDED_HINT }, 'sh pastec register --allow-http --invite CODE', /takes an invitation/],
     ['off', { available: false, hint: 'nobody can register: ask the operator for a certificate' }, undefined, /Here nobody can register/],
   ] as const) {

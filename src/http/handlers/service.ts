@@ -3,8 +3,7 @@
 
 import { type Config, VERSION } from '../../config/settings.ts';
 import { ANONYMOUS, type Tier } from '../../core/callers.ts';
-import { andThen, type Awaitable } from '../../core/time.ts';
-import { DAY_SECONDS, isoSeconds, unixSeconds } from '../../core/time.ts';
+import { andThen, type Awaitable, DAY_SECONDS, isoSeconds, unixSeconds } from '../../core/time.ts';
 import { maxPasteBytes, type PastePurpose, rateMaxFor, ttlSeconds } from '../../pastes/admission.ts';
 import { requireAdmin } from '../../pastes/identity.ts';
 import type { Parts } from '../../pastes/parts.ts';
