@@ -1,4 +1,4 @@
-// `pasted pki crl` and `pki ca`: what the authority publishes, and its life: a new end, a new password for its key.
+// `pasted pki crl` and `pki ca`: what the authority publishes, a later end for it, and a new password for its key.
 
 import { makeSerial, renewAuthorityCertificate, shownFingerprint, validityFrom } from '../authority/certificates.ts';
 import { encodePem, lockPrivateKey, unlockPrivateKey } from '../authority/keys.ts';

@@ -279,7 +279,7 @@ export const COMMANDS: readonly Command[] = [
     examples: ['pasted pki ca'],
     load: async () => (await import('./authority.ts')).ca,
   }),
-  command('pki ca renew', 'give the authority a new end', {
+  command('pki ca renew', 'let the authority last longer', {
     description:
       'Makes a new certificate for the same name and key, valid for SERVICE_PKI_CA_DAYS from now. All certificates\n' +
       'and lists that it has signed stay good. Needs SERVICE_PKI_CA_PASSWORD. A running service uses it at once; a\n' +

@@ -7,6 +7,7 @@ import { test, type TestContext } from 'node:test';
 import { commandLines, type CommandLines } from '../support/command-lines.ts';
 import { thePackages } from '../support/debian-package.ts';
 import { RECORDER, type DebianRoot } from '../support/debian-root.ts';
+import { run } from '../support/programs.ts';
 import { freePorts, startProxy } from '../support/proxy.ts';
 import { blocksUnder } from '../support/readme.ts';
 import { furnish, type Host } from '../support/server-host.ts';
@@ -83,6 +84,8 @@ test('README: open to the world, as printed', async (t) => {
   assert.deepEqual(root.calls(), ['sysctl --system', 'systemctl restart pasted.service']);
   assert.ok(statSync(host.path('etc/sysctl.d/60-pasted.conf')).size > 0);
   await host.restart();
+  const { stdout } = run('curl', ['-sS', `${host.url()}/`], '/');
+  assert.equal((JSON.parse(stdout) as { contact?: string }).contact, `mailto:abuse@${SITE}`);
   assert.match(host.shell('pastedctl config'), /^SERVICE_MAX_STORAGE\s+21474836480\b/m);
 });
 
@@ -116,6 +119,7 @@ test('README: a company by invitation, as printed', async (t) => {
   const paste = (await shell.run(`${trust}; ${store}`)).trim();
   assert.ok(paste.startsWith(`${url}/`), paste);
   assert.match(await shell.run(`${trust}; ./pastec ls; curl -fsS ${paste}/raw`), /text\/plain[^]*:\d\d/);
+  assert.match(await shell.run(`${trust}; ./pastec status`), /^trusted: up to 52428800 bytes, kept for 2592000 s/m);
   const again = await shell.run(`${trust}; echo ${code} | ./pastec register --force --invite - 2>&1 || :`);
   assert.match(again, /invitation/, 'it was for one');
 });
@@ -140,6 +144,9 @@ test('README: a family by password, as printed', async (t) => {
     [`https://${SITE}`]: url, [`machine ${SITE}`]: 'machine 127.0.0.1', PASSWORD: 'our-word',
   })[2]!, comment.replace('PASSWORD', 'our-word'));
   const { shell, trust } = userOf(t, server);
+  const [, fetch = ''] = ofUsers;
+  const without = await shell.run(`${trust}; ${fetch.replace('-fsSn', '-fsS -u family:our-word')}; ./pastec status 2>&1 || :`);
+  assert.match(without, /a proxy asks for a password/);
   assert.equal(await shell.run(`${trust}; curl -sS -o /dev/null -w '%{http_code}' ${url}/client`), '401');
   const paste = (await shell.run([trust, ...ofUsers].join('\n'))).trim();
   assert.ok(paste.startsWith(`https://${address}/`), paste);
