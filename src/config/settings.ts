@@ -176,7 +176,7 @@ export const SETTINGS = {
     'content smaller than this is exempt from the entropy check'),
   requireBinary: flag('SERVICE_REQUIRE_BINARY', false, 'refuse content that is valid UTF-8 text'),
   maxStorageBytes: integer('SERVICE_MAX_STORAGE', 0, 'bytes',
-    'database with all pastes, uploads under way and what is still read, beyond 512 KiB; 0 switches the limit off'),
+    'database with all pastes, uploads under way and what is still read, beyond 640 KiB; 0 switches the limit off'),
   maxOwnerStorageBytes: integer('SERVICE_MAX_STORAGE_OWNER', 0, 'bytes',
     'content of one owner, until it is deleted or has expired; 0 switches the limit off'),
 

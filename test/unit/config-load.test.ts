@@ -58,6 +58,8 @@ test('loadConfig: every setting can be given by its variable', () => {
     [SETTINGS.createBy, 'trusted'],
     [SETTINGS.registerBy, 'invite'],
     [SETTINGS.powTrustedBits, '7'],
+    [SETTINGS.identityHeader, 'client-cert'],
+    [SETTINGS.contact, 'mailto:ops@paste.example'],
   ]);
   for (const key of SETTING_KEYS) {
     const setting: Setting = SETTINGS[key];
