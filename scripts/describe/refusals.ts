@@ -67,7 +67,7 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
   listPastes: [...PAGE, 'lookupRateLimited', ...CALLER],
   listAudit: [...PAGE, ...CALLER],
   registrationChallenge: [...INVITED, 'headerRepeated', 'storeUnavailable'],
-  register: [...INVITED, ...WORK, ...WANTED],
+  register: [...INVITED, 'rateLimited', ...WORK, ...WANTED],
   renewCertificate: [
     'identityRequired', 'permissionDenied', 'rateLimited', 'authorityMissing', 'certificateNotFound',
     'certificateRevoked', ...WANTED,

@@ -204,17 +204,19 @@ async function registrationChallenge(room: Room, request: Request): Promise<Repl
 
 /** Whoever is invited, or has done the work, gets a certificate; the authority is made when there is none. */
 async function answerRegistered(room: Room, request: Request): Promise<Reply> {
-  const { fingerprint } = await room.identity.callerOf(request);
+  const caller = await room.identity.callerOf(request);
   const shown = work(request.headers);
   const invitation = await admit(room, request);
   await room.authorities.requireUsable();
+  // Until it is spent, an invitation would pay for any number of keys and bundles.
+  if (invitation !== undefined) room.rates.countCreation(request.clientAddress, caller);
   const spend = invitation !== undefined ? null : await room.challenges.require('register', shown).catch((error) => {
     throw hintingClient(error, request.publicUrl, registerCommand(request.publicUrl));
   });
   const body = await jsonBodyOf(request);
   const commonName = commonNameOf(body) ?? uuidFromHex(Buffer.from(room.random(UUID_BYTES)).toString('hex'));
   const wanted = wantedOf(body);
-  const requester = requesterOf(request, fingerprint);
+  const requester = requesterOf(request, caller.fingerprint);
   const authority = await room.authorities.ensured(requester);
   return issueWanted(room, request, wanted, { commonName, requester, spend, invitation }, authority);
 }

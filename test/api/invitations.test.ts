@@ -227,3 +227,14 @@ test('without SERVICE_PKI_ENABLED: holders list and revoke, and everyone else is
   assertError(await send(app, `POST /pki/revoke/${inUse['serial']}`, { as: next }), 409, 'certificate already revoked');
   assertError(await send(app, 'GET /pki/certs', { as: next }), 404, 'PKI not enabled', off);
 });
+
+test('register: an invitation takes the place of work, not of the rate: it counts before a key is made', async (t) => {
+  const app = await startApp(t, { ...PKI, registerBy: 'invite', registerPowDifficultyBits: BITS, rateMax: 2 });
+  const { code } = await inviting(t, app).invite('--uses', '9');
+  const ask = (body: object) => send(app, 'POST /register', { body, headers: showing(code) });
+  assert.equal((await ask({ p12_profile: 'none' })).status, 400);
+  assert.equal((await ask({ csr: makeRequestPem() })).status, 201);
+  const refused = await ask({ csr: makeRequestPem() });
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [429, '60']);
+  assert.equal(usesLeft(app), 8);
+});
