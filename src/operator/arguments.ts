@@ -137,3 +137,10 @@ export function spanSeconds(text: string): number {
   const [, count, unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
   return Number(count) * UNIT_SECONDS[unit]!;
 }
+
+/** `--note`, one line that a table can hold; empty when it is not given. */
+export function noteOf({ values }: Given): string {
+  const note = values.get('--note') ?? '';
+  if (/^[^\p{Cc}\u2028\u2029]{0,200}$/u.test(note)) return note;
+  throw new UsageError('--note takes one line of at most 200 characters');
+}

@@ -5,13 +5,12 @@ import { DAY_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/ti
 import { randomBytes, sha256 } from '../crypto/digest.ts';
 import { newId } from '../pastes/intake.ts';
 import type { Invitation } from '../store/store.ts';
-import { spanSeconds, wholeNumber, wrongValue } from './arguments.ts';
+import { noteOf, spanSeconds, wholeNumber, wrongValue } from './arguments.ts';
 import { CommandError, UsageError } from './failures.ts';
 import { inSession } from './session.ts';
 import { alignColumns, type Given, report, type Run } from './terminal.ts';
 
 const USES = { minimum: 1, maximum: 1000, fallback: 1 };
-const NOTE = /^[^\p{Cc}]{1,200}$/u;
 
 export const create: Run = (terminal, given) => {
   const { validSeconds, usesLeft, note } = readWanted(given);
@@ -38,11 +37,7 @@ function readWanted(given: Given) {
   const validSeconds = spanSeconds(text);
   const isWithin = validSeconds >= MINUTE_SECONDS && validSeconds <= 365 * DAY_SECONDS;
   if (!isWithin) throw wrongValue('--for', 'a time from 1m to 365d, such as 12h', text);
-  const note = given.values.get('--note') ?? '';
-  if (note !== '' && !NOTE.test(note)) {
-    throw new UsageError('--note takes up to 200 characters without control characters');
-  }
-  return { validSeconds, usesLeft: wholeNumber(given, '--uses', USES), note };
+  return { validSeconds, usesLeft: wholeNumber(given, '--uses', USES), note: noteOf(given) };
 }
 
 export const list: Run = (terminal, given) =>

@@ -7,6 +7,7 @@ import { isoSeconds, unixSeconds } from '../core/time.ts';
 import type { Requester } from '../pastes/identity.ts';
 import { AUDITED_ID_CHARACTERS } from '../pastes/pastes.ts';
 import { OPERATOR_NAME } from '../store/pastes.ts';
+import { noteOf } from './arguments.ts';
 import { CommandError, UsageError } from './failures.ts';
 import { inSession, type OperatorSession } from './session.ts';
 import { alignColumns, report, type Run } from './terminal.ts';
@@ -70,7 +71,7 @@ export const ban: Run = (terminal, given) => inSession(terminal, async (session)
   const isDigest = SHA256.test(named);
   const sha256 = isDigest ? named.toLowerCase() : (await findPaste(session, named)).sha256;
   const digest = Buffer.from(sha256, 'hex');
-  const note = readNote(given.values.get('--note') ?? '');
+  const note = noteOf(given);
   const paste = isDigest ? {} : { paste: named.slice(0, AUDITED_ID_CHARACTERS) };
   const banned = audit.event('content_banned', 'success', BY_OPERATOR, { sha256, ...paste });
   const isNew = await store.governing.ban({ sha256: digest, note, createdAt: unixSeconds(terminal.clock), banned });
@@ -82,12 +83,6 @@ export const ban: Run = (terminal, given) => inSession(terminal, async (session)
   const text = `Content ${sha256} ${how}; removed ${removed} pastes.\n`;
   report(terminal.stdout, given, { sha256, is_new: isNew, removed }, text);
 });
-
-/** One line that a table can hold. */
-function readNote(text: string): string {
-  if (/^[^\p{Cc}\u2028\u2029]{0,200}$/u.test(text)) return text;
-  throw new UsageError('--note takes one line of at most 200 characters');
-}
 
 export const unban: Run = (terminal, given) => inSession(terminal, async ({ store }) => {
   const sha256 = given.operands[0]!.toLowerCase();

@@ -61,11 +61,11 @@ test('invite create: bounds of time, uses and note, each with its neighbour', as
   }
   const time = '--for takes a time from 1m to 365d, such as 12h: not ';
   const uses = '--uses takes a whole number from 1 to 1000';
-  const note = '--note takes up to 200 characters without control characters';
+  const note = '--note takes one line of at most 200 characters';
   for (const [option, value, message] of [
     ['--for', '59s', `${time}"59s"`], ['--for', '366d', `${time}"366d"`], ['--for', '7', `${time}"7"`],
     ['--for', '2026-03-01', `${time}"2026-03-01"`], ['--uses', '0', uses], ['--uses', '1001', uses], ['--uses', '1.5', uses],
-    ['--note', 'x'.repeat(201), note], ['--note', 'a\u001b[2J', note],
+    ['--note', 'x'.repeat(201), note], ['--note', 'a\u001b[2J', note], ['--note', 'a\u2028b', note],
   ] as const) {
     const { code, stdout, stderr } = await pasted(['invite', 'create', option, value]);
     assert.deepEqual([code, stdout], [2, '']);
