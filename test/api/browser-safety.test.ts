@@ -11,7 +11,7 @@ import { NAMED_HOST, type Tab } from '../support/browser-driver.ts';
 import { type Browser, BROWSERS, startBrowser } from '../support/real-browser.ts';
 import { createSeeded, type Seeded } from '../support/seeded.ts';
 import {
-  givePassword, PASSWORD, reach, statusOf, textOf, TO_BURN, UNICODE, unexpected, WITH_PASSWORD,
+  drawn, givePassword, PASSWORD, reach, statusOf, textOf, TO_BURN, UNICODE, unexpected, WITH_PASSWORD,
 } from '../support/shown-pages.ts';
 
 for (const name of BROWSERS) {
@@ -69,6 +69,7 @@ async function lockedBinary({ app, browser, url }: Site): Promise<void> {
   await givePassword(tab, PASSWORD);
   assert.match(await textOf(tab), /read once/);
   // Enter there would read it: first comes what that means.
+  await drawn(tab);
   assert.equal(await tab.evaluate('document.activeElement.localName'), 'body');
   await reach(tab, 'input');
   await tab.type(PASSWORD);

@@ -28,7 +28,7 @@ export interface Tab {
   open(url: string, headers?: Readonly<Record<string, string>>): Promise<void>;
   /** Resolves when the document has loaded that the action leads to. */
   follow(action: () => Promise<void>): Promise<void>;
-  /** In the context of the page; the value crosses as JSON. */
+  /** In the context of the page; the value, of a promise what it is kept with, crosses as JSON. */
   evaluate<Value>(expression: string): Promise<Value>;
   /** In the middle of the first element that matches, by the mouse. */
   click(selector: string): Promise<void>;
@@ -180,6 +180,11 @@ export async function saving(
   });
   await Promise.all([saved, action()]);
   return { name, bytes: readFileSync(join(downloads, name)) };
+}
+
+/** Gives what the expression gives, or its promise is kept with. */
+export function asJson(expression: string): string {
+  return `Promise.resolve(${expression}).then((value) => JSON.stringify(value))`;
 }
 
 /** Gives the middle of an element that it has scrolled into view. */

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import {
-  type Fields, type Key, type Make, middleOf, NAMED_HOST, pictured, type Point, saving, type Setup, type Tab, type View,
-  Wire, type WireEvent,
+  asJson, type Fields, type Key, type Make, middleOf, NAMED_HOST, pictured, type Point, saving, type Setup, type Tab,
+  type View, Wire, type WireEvent,
 } from './browser-driver.ts';
 
 const SWITCHES = [
@@ -149,7 +149,7 @@ class ChromiumTab implements Tab {
   }
 
   async evaluate<Value>(expression: string): Promise<Value> {
-    const parameters = { expression: `JSON.stringify(${expression})`, userGesture: true };
+    const parameters = { expression: asJson(expression), awaitPromise: true, userGesture: true };
     const { result, exceptionDetails } = await this.call<{
       result: { value?: string };
       exceptionDetails?: { exception?: { description?: string } };

@@ -3,8 +3,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
-  type Fields, type Key, type Make, middleOf, NAMED_HOST, pictured, type Point, saving, type Tab, type View, Wire,
-  type WireEvent,
+  asJson, type Fields, type Key, type Make, middleOf, NAMED_HOST, pictured, type Point, saving, type Tab, type View,
+  Wire, type WireEvent,
 } from './browser-driver.ts';
 import { run } from './programs.ts';
 
@@ -164,9 +164,9 @@ class FirefoxTab implements Tab {
 
   async evaluate<Value>(expression: string): Promise<Value> {
     const evaluated = await this.#wire.call<Evaluated>('script.evaluate', {
-      expression: `JSON.stringify(${expression})`,
+      expression: asJson(expression),
       target: { context: this.#context },
-      awaitPromise: false,
+      awaitPromise: true,
       userActivation: true,
     });
     if (evaluated.type === 'exception') throw new Error(evaluated.exceptionDetails.text);

@@ -72,11 +72,17 @@ export async function givePassword(tab: Tab, password: string): Promise<void> {
 
 /** By Tab, from wherever the focus is. */
 export async function reach(tab: Tab, selector: string): Promise<void> {
+  await drawn(tab);
   for (let presses = 0; presses < 10; presses += 1) {
     if (await tab.evaluate(`document.activeElement.matches(${JSON.stringify(selector)})`)) return;
     await tab.press('Tab');
   }
   throw new Error(`${selector} is not reached by Tab`);
+}
+
+/** `autofocus` is heeded when a frame is drawn, which can be after the page has loaded. */
+export async function drawn(tab: Tab): Promise<void> {
+  await tab.evaluate('new Promise(requestAnimationFrame)');
 }
 
 const reveal = (tab: Tab): Promise<void> => tab.follow(() => tab.click('button'));
