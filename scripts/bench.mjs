@@ -7,7 +7,7 @@ import { constants } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { FULL_EFFORT, OPERATIONS, QUICK_EFFORT } from './bench/operations.mjs';
-import { NotHereError, abandon, pinLoad } from './bench/processes.mjs';
+import { abandon, pinLoad } from './bench/processes.mjs';
 import { asJson, describeMachine, errorLines, machineLines, tableLines } from './bench/report.mjs';
 import { isMet } from './bench/statistics.mjs';
 import { endLike, run, say } from './child.mjs';
@@ -45,19 +45,17 @@ const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'ut
 const machine = describeMachine(version, pinLoad());
 print(machineLines(machine));
 const results = [];
-const skipped = [];
 const failures = [];
 for (const operation of OPERATIONS.filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
   say(`measuring ${operation.title}`);
   try {
     results.push({ operation, outcome: await operation.measure({ main, effort }) });
   } catch (error) {
-    if (error instanceof NotHereError) skipped.push(`SKIPPED ${operation.name}: ${error.message}`);
-    else failures.push(`FAILED ${operation.name}: ${error.message}`);
+    failures.push(`FAILED ${operation.name}: ${error.message}`);
   }
 }
 const errors = errorLines(results);
-print(['', ...tableLines(results), ...skipped, ...errors, ...failures]);
+print(['', ...tableLines(results), ...errors, ...failures]);
 if (options.json !== undefined) writeFileSync(options.json, asJson(machine, options.quick, results));
 if (failures.length + errors.length > 0) process.exit(1);
 process.exit(results.every(({ operation, outcome }) => isMet(operation.bar, outcome)) ? 0 : 2);

@@ -29,7 +29,7 @@ class Connection {
   #bodyLeft = null;
   #status = 0;
   #partialHead = '';
-  /** An upload in progress: `left` bytes to send, of which `allowed` may go out now. */
+  /** An upload in progress: `left` bytes to send. */
   #upload = null;
 
   constructor(port) {
@@ -51,18 +51,12 @@ class Connection {
   }
 
   /**
-   * `start` is the head and the first bytes of the body; for the `restBytes` that follow, `filling` is repeated. No
-   * more than `allowedBytes` of them are sent; allow() adds to it.
+   * `start` is the head and the first bytes of the body; for the `restBytes` that follow, `filling` is repeated, as
+   * fast as the socket takes it.
    */
-  upload(start, filling, restBytes, allowedBytes) {
-    this.#upload = { filling, at: 0, left: restBytes, allowed: allowedBytes };
+  upload(start, filling, restBytes) {
+    this.#upload = { filling, at: 0, left: restBytes };
     this.send(start);
-    this.#pour();
-  }
-
-  allow(moreBytes) {
-    if (this.#upload === null) return;
-    this.#upload.allowed += moreBytes;
     this.#pour();
   }
 
@@ -118,13 +112,12 @@ class Connection {
   /** Called again when the socket has drained. */
   #pour() {
     const upload = this.#upload;
-    while (upload !== null && upload.left > 0 && upload.allowed > 0 && !this.socket.writableNeedDrain) {
-      const bytes = Math.min(UPLOAD_CHUNK_BYTES, upload.left, upload.allowed);
+    while (upload !== null && upload.left > 0 && !this.socket.writableNeedDrain) {
+      const bytes = Math.min(UPLOAD_CHUNK_BYTES, upload.left);
       if (upload.at + bytes > upload.filling.length) upload.at = 0;
       this.socket.write(upload.filling.subarray(upload.at, upload.at + bytes));
       upload.at += bytes;
       upload.left -= bytes;
-      upload.allowed -= bytes;
     }
   }
 }

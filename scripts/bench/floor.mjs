@@ -1,72 +1,163 @@
-// The bare floor, a process of its own: a node:http server that gives one captured answer to everything and keeps
-// nothing. What pasted costs above it is what pasted does. The parent sends the answer over IPC and gets the port
-// back.
+// The floor, a process of its own: a bare node:http server that gives captured answers, and does no more than what it
+// takes to keep the same promise with node:sqlite and a thread. What pasted costs above it is what pasted does. The
+// parent sends over IPC what is to be done, and gets the port back.
 
 import { createHash } from 'node:crypto';
 import http from 'node:http';
 import { DatabaseSync } from 'node:sqlite';
+import { makeId, startStoring } from './floor-writer.mjs';
 import { ID_CHARACTERS } from './requests.mjs';
 
 const STREAM_CHUNK = Buffer.alloc(256 * 1024, 'pasted\n');
 
-/** What is larger is streamed. */
-const LARGEST_WHOLE = 1024 * 1024;
+/** What is larger is stored in chunks, of which so many of an upload may be on their way to the disk. */
+const LARGEST_SMALL = 64 * 1024;
+const CHUNKS_UNDER_WAY = 8;
+
+/** As long as the service gathers its lines. */
+const GATHER_MS = 10;
 
 /** Headers that node:http puts on an answer by itself, as it did on the captured one. */
 const ADDED_BY_NODE = new Set(['date', 'connection', 'keep-alive', 'transfer-encoding']);
 
 /**
- * The captured answer. With `database`, the body is the content of the paste that the path names, looked up in that
- * file; with `hashes`, the SHA-256 of a request's body is computed as it arrives.
+ * `small`, `large` and `stored` are captured answers: to a GET, to that of a large paste, to a POST. The others are
+ * what else is done: `logLine` is written for each small GET; `contents` and `chunks` are databases in which the
+ * content of a small or a large paste is looked up, `stores` is one that bodies are stored in, and with `hashes` their
+ * SHA-256 is computed as they arrive.
  */
-function answering({ status, headers: captured, body, database, hashes }) {
-  const headers = captured.filter((_, index) => !ADDED_BY_NODE.has(captured[index - (index % 2)].toLowerCase()));
-  // As text of one character a byte: the cheapest way that node:http has, one write for head and body.
-  const whole = body.length > LARGEST_WHOLE ? null : body.toString('latin1');
-  const find = database === undefined ? () => whole : prepareFind(database);
+function answering({ small, large, stored, logLine, contents, chunks, stores, hashes }) {
+  const [replySmall, beginLarge, replyStored] = [small, large, stored].map((answer) => answer && replier(answer));
+  const find = contents === undefined ? () => undefined : prepareFind(contents);
+  const piecesOf = chunks === undefined ? () => large && repeated(large.bytes) : preparePieces(chunks);
+  const note = logLine === undefined ? () => {} : gatherLines(logLine);
+  const take = stores !== undefined ? prepareStoring(stores) : hashes ? hashBody : receive;
   return (request, response) => {
-    const reply = () => {
-      const content = find(request);
-      response.writeHead(content === undefined ? 404 : status, headers);
-      if (content === null) stream(response, body.length);
-      else response.end(content, 'latin1');
-    };
-    if (request.method === 'GET') return reply();
-    if (hashes) {
-      const digest = createHash('sha256');
-      request.on('data', (chunk) => digest.update(chunk));
-      request.on('end', () => digest.digest());
-    }
-    request.resume();
-    request.on('end', reply);
+    if (request.method === 'POST') return take(request).then(() => replyStored(response));
+    const id = request.url.slice(1, 1 + ID_CHARACTERS);
+    const pieceAt = piecesOf(id);
+    if (pieceAt !== undefined) return pour(beginLarge(response), pieceAt);
+    replySmall(response, find(id));
+    note();
   };
 }
 
-/** One prepared SELECT by primary key, for a path that begins with the id. */
+/** A whole body goes as text of one character a byte: the cheapest way of node:http, one write for head and body. */
+function replier({ status, headers: captured, body }) {
+  const headers = captured.filter((_, index) => !ADDED_BY_NODE.has(captured[index - (index % 2)].toLowerCase()));
+  const whole = body && Buffer.from(body).latin1Slice();
+  return (response, content = whole) => {
+    response.writeHead(status, headers);
+    return content === undefined ? response : response.end(content, 'latin1');
+  };
+}
+
+/** A write for each line would cost more than all of a small answer; the service promises a line, not a write. */
+function gatherLines(line) {
+  let lines = '';
+  const write = () => {
+    process.stdout.write(lines);
+    lines = '';
+  };
+  return () => {
+    if (lines === '') setTimeout(write, GATHER_MS);
+    lines += line;
+  };
+}
+
+/** One prepared SELECT by primary key. */
 function prepareFind(file) {
   const select = new DatabaseSync(file, { readOnly: true }).prepare('SELECT content FROM pastes WHERE id = ?');
   select.setReturnArrays(true);
-  return ({ url }) => {
-    const row = select.get(url.slice(1, 1 + ID_CHARACTERS));
-    return row && Buffer.from(row[0].buffer, row[0].byteOffset, row[0].byteLength).latin1Slice();
+  return (id) => {
+    const [content] = select.get(id);
+    return Buffer.from(content.buffer, content.byteOffset, content.byteLength).latin1Slice();
   };
 }
 
-function stream(response, bytes) {
-  let left = bytes;
-  const pour = () => {
-    while (left > 0) {
-      const chunk = left < STREAM_CHUNK.length ? STREAM_CHUNK.subarray(0, left) : STREAM_CHUNK;
-      left -= chunk.length;
-      if (!response.write(chunk)) return response.once('drain', pour);
+/** Gives the chunks of each large paste that is there now, by their position. */
+function preparePieces(file) {
+  const db = new DatabaseSync(file, { readOnly: true });
+  const large = db.prepare('SELECT id, content_id AS contentId FROM pastes WHERE content_id IS NOT NULL').all();
+  const contentIds = new Map(large.map(({ id, contentId }) => [id, contentId]));
+  const select = db.prepare('SELECT bytes FROM chunks WHERE content_id = ? AND position = ?');
+  return (id) => {
+    const contentId = contentIds.get(id);
+    return contentId && ((position) => select.get(contentId, position)?.bytes);
+  };
+}
+
+const repeated = (bytes) => (position) => {
+  const left = bytes - position * STREAM_CHUNK.length;
+  return left > 0 ? STREAM_CHUNK.subarray(0, left) : undefined;
+};
+
+/** Writes pieces as fast as the client takes them, and frees what was read: the garbage collector would come late. */
+function pour(response, pieceAt, from = 0) {
+  for (let position = from; ; position += 1) {
+    const piece = pieceAt(position);
+    if (piece === undefined) return response.end();
+    const free = () => piece.buffer !== STREAM_CHUNK.buffer && piece.buffer.transfer(0);
+    if (!response.write(piece, free)) return response.once('drain', () => pour(response, pieceAt, position + 1));
+  }
+}
+
+/** Resolves at the end of a body, of which each piece is given to `use`. */
+function receive(request, use = () => {}) {
+  request.on('data', use);
+  return new Promise((resolve) => request.on('end', resolve));
+}
+
+async function hashBody(request) {
+  const digest = createHash('sha256');
+  await receive(request, (piece) => digest.update(piece));
+  digest.digest();
+}
+
+/** Small bodies into their rows, others into chunks of the size that the service has made them of. */
+function prepareStoring(file) {
+  const store = startStoring(file);
+  using db = new DatabaseSync(file, { readOnly: true });
+  const { bytes: chunkBytes } = db.prepare('SELECT max(length(bytes)) AS bytes FROM chunks').get();
+  const free = [];
+  return async (request) => {
+    if (Number(request.headers['content-length']) > LARGEST_SMALL) return storeLarge(request, store, chunkBytes, free);
+    let content = '';
+    await receive(request, (piece) => (content += piece.latin1Slice()));
+    return store({ content });
+  };
+}
+
+/** `free` are buffers shared with the thread, to be used again. */
+async function storeLarge(request, store, chunkBytes, free) {
+  const contentId = makeId();
+  const digest = createHash('sha256');
+  const underWay = [];
+  let [size, position, filled, buffer] = [0, 0, 0, undefined];
+  const sendChunk = () => {
+    const sent = buffer;
+    underWay.push(store({ contentId, position, chunk: sent.subarray(0, filled) }).then(() => free.push(sent)));
+    [position, filled, buffer] = [position + 1, 0, undefined];
+  };
+  for await (const piece of request) {
+    digest.update(piece);
+    size += piece.length;
+    for (let at = 0; at < piece.length; ) {
+      buffer ??= free.pop() ?? new Uint8Array(new SharedArrayBuffer(chunkBytes));
+      const taken = piece.subarray(at, at + chunkBytes - filled);
+      buffer.set(taken, filled);
+      filled += taken.length;
+      at += taken.length;
+      if (filled === chunkBytes) sendChunk();
     }
-    response.end();
-  };
-  pour();
+    while (underWay.length > CHUNKS_UNDER_WAY) await underWay.shift();
+  }
+  if (filled > 0) sendChunk();
+  await Promise.all([...underWay, store({ contentId, size, sha256: digest.digest() })]);
 }
 
-process.once('message', (answer) => {
-  const server = http.createServer(answering(answer));
+process.once('message', (order) => {
+  const server = http.createServer(answering(order));
   server.listen(0, '127.0.0.1', () => process.send(server.address().port));
 });
 process.on('disconnect', () => process.exit(0));

@@ -6,7 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openConnection } from './connection.mjs';
 import { senders } from './requests.mjs';
 
-const PACE_STEP_MS = 10;
 const NS_PER_MS = 1e6;
 
 /** Each connection sends its next request when the last is answered, for so many seconds or `most` requests in all. */
@@ -45,31 +44,6 @@ async function openLoop({ port, plan, connections, seconds, intervalMs }) {
   await Promise.all(lanes.map(({ isOpen }) => isOpen));
   for (const connection of opened) connection.close();
   return tally.end();
-}
-
-/**
- * One upload on each connection, all begun together and each held to a pace that makes it take `seconds`, if the
- * server keeps up. `togetherSeconds` passed until the first was answered.
- */
-async function pacedUploads({ port, bytes, connections, seconds }) {
-  const sender = senders({ kind: 'upload', bytes });
-  const opened = await openAll(port, connections);
-  const tally = new Tally();
-  const answered = opened.map(async (connection) => {
-    const send = sender();
-    await tally.ask(connection, (to) => send(to, 0));
-    connection.close();
-    return performance.now();
-  });
-  let allowed = 0;
-  const timer = setInterval(() => {
-    const due = Math.min(bytes, Math.ceil((bytes * (performance.now() - tally.begun)) / (seconds * 1000)));
-    for (const connection of opened) connection.allow(due - allowed);
-    allowed = due;
-  }, PACE_STEP_MS);
-  const ends = await Promise.all(answered);
-  clearInterval(timer);
-  return { ...tally.end(), togetherSeconds: (Math.min(...ends) - tally.begun) / 1000 };
 }
 
 /** Of a load that begins when this is made. */
@@ -123,7 +97,7 @@ function openAll(port, connections) {
   return Promise.all(Array.from({ length: connections }, () => openConnection(port)));
 }
 
-const LOADS = { closedLoop, openLoop, pacedUploads };
+const LOADS = { closedLoop, openLoop };
 
 process.on('message', async ({ name, load }) => process.send(await LOADS[name](load)));
 process.on('disconnect', () => process.exit(0));

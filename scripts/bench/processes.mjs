@@ -3,21 +3,19 @@
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import readline from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 const START_TIMEOUT_MS = 15_000;
 const KILL_AFTER_MS = 15_000;
+const KEPT_LOG = 2048;
 
 const running = new Set();
 const folders = new Set();
 let cores = null;
-
-/** An operation that this machine has not the means for, which is no failure of what was to be measured. */
-export class NotHereError extends Error {}
 
 /**
  * The load generator and this process on one core, so that neither takes more, and the servers wherever the scheduler
@@ -68,10 +66,11 @@ export async function stop(child) {
   clearTimeout(timer);
 }
 
-/** A process of `script` in this folder: it answers one message with another. */
+/** A process of `script` in this folder: it answers one message with another. What it prints is drained. */
 export function startScript(script, side) {
-  const options = { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], serialization: 'advanced' };
+  const options = { stdio: ['ignore', 'pipe', 'inherit', 'ipc'], serialization: 'advanced' };
   const child = startNode([path.join(import.meta.dirname, script)], options, side);
+  child.stdout.resume();
   const ended = once(child, 'exit').then(() => Promise.reject(new Error(`${script} ended`)));
   // Most end when nothing is asked of them any more.
   ended.catch(() => {});
@@ -90,26 +89,38 @@ export function startLoad({ gentle = false } = {}) {
   return { ...script, run: (name, load) => script.ask({ name, load }) };
 }
 
-/** The floor, giving this answer to everything. */
-export async function startFloor(answer) {
+/** The floor; the database that it stores in goes with it, folder and all. */
+export async function startFloor(order) {
   const { child, ask } = startScript('floor.mjs');
-  return serverOf(child, await ask(answer));
+  return serverOf(child, await ask(order), order.stores && path.dirname(order.stores));
 }
 
 /**
  * pasted on a free port. `settings` come beside those that every benchmark needs; `folder` has the database and then
- * stays, otherwise it is a new one, which goes with the server.
+ * stays, otherwise it is a new one, which goes with the server. Its log goes to a pipe that is drained, so that it
+ * never waits for a reader, or with `logsToFile` to a file beside the database.
  */
-export async function startPasted(main, { settings, folder } = {}) {
+export async function startPasted(main, { settings, folder, logsToFile = false } = {}) {
   const home = folder ?? makeFolder();
   const env = { ...pastedEnvironment(home, 0), ...settings };
-  const child = startNode([main], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const server = serverOf(child, await listeningPort(child));
-  const end = async () => {
-    await stop(child);
-    if (folder === undefined) removeFolder(home);
+  const file = path.join(home, 'log');
+  const output = logsToFile ? openSync(file, 'w') : 'pipe';
+  const child = startNode([main], { env, stdio: ['ignore', output, 'inherit'] });
+  if (logsToFile) closeSync(output);
+  let newest = '';
+  // Not looked at, which would take the load's core.
+  child.stdout?.on('data', (chunk) => (newest = (newest + chunk.latin1Slice()).slice(-KEPT_LOG)));
+  /** The part of the log that matches, as soon as it is there. */
+  const logged = async (pattern) => {
+    for (const begun = performance.now(); performance.now() - begun < START_TIMEOUT_MS; await sleep(2)) {
+      const found = pattern.exec(logsToFile ? readFileSync(file, 'latin1') : newest);
+      if (found !== null) return found.at(-1);
+      if (child.exitCode !== null) break;
+    }
+    throw new Error(`the log of pasted has no ${pattern} after ${START_TIMEOUT_MS} ms, or it ended`);
   };
-  return { ...server, [Symbol.asyncDispose]: end };
+  const port = Number(await logged(/"event":"listening".*"url":"[^"]*:(\d+)"/));
+  return { ...serverOf(child, port, folder === undefined ? home : undefined), database: env.SERVICE_DB, logged };
 }
 
 /**
@@ -125,22 +136,8 @@ export function pastedEnvironment(folder, port) {
   };
 }
 
-/** Of the log line of event `listening`. */
-async function listeningPort(child) {
-  const lines = readline.createInterface({ input: child.stdout, signal: AbortSignal.timeout(START_TIMEOUT_MS) });
-  for await (const line of lines) {
-    const { url } = (line.includes('"listening"') && JSON.parse(line).details) || {};
-    if (url === undefined) continue;
-    lines.close();
-    // Drained, so that the server never waits for the reader of its log; looking at it would take the load's core.
-    child.stdout.resume();
-    return Number(new URL(url).port);
-  }
-  throw new Error(`pasted did not start within ${START_TIMEOUT_MS} ms, or ended`);
-}
-
-/** What it takes of the machine is NaN where the system does not tell. */
-function serverOf(child, port) {
+/** What it takes of the machine is NaN where the system does not tell. `folder` goes with it. */
+function serverOf(child, port, folder) {
   const read = (name) => (process.platform === 'linux' ? readFileSync(`/proc/${child.pid}/${name}`, 'utf8') : '');
   // proc_pid_status(5), in kB there
   const statusBytes = (field) => 1024 * new RegExp(`^${field}:\\s*(\\d+) kB`, 'm').exec(read('status'))?.[1];
@@ -155,7 +152,10 @@ function serverOf(child, port) {
       const fields = read('stat').split(') ').at(-1).split(' ');
       return (Number(fields[11]) + Number(fields[12])) / 100;
     },
-    [Symbol.asyncDispose]: () => stop(child),
+    async [Symbol.asyncDispose]() {
+      await stop(child);
+      if (folder !== undefined) removeFolder(folder);
+    },
   };
 }
 

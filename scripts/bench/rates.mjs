@@ -1,30 +1,32 @@
 // Rates and times of requests in a closed or an open loop, on pasted and on something beside it in turn: a bare server,
-// pasted with fewer pastes, or pasted on a faster disk.
+// or pasted with fewer pastes, other answers or another log.
 
-import { spawnSync } from 'node:child_process';
-import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { NotHereError, makeFolder, startFloor, startLoad } from './processes.mjs';
-import { startPrepared } from './scene.mjs';
+import { startFloor, startLoad } from './processes.mjs';
+import { text } from './requests.mjs';
+import { capture, startPrepared } from './scene.mjs';
 import { compare, median, outcomeOf } from './statistics.mjs';
-import { PASTE_BYTES, PASTES_OF_AN_OWNER, copyWithExpired, countExpired, stockOf } from './stock.mjs';
+import {
+  PASTE_BYTES, PASTES_OF_AN_OWNER, copyOf, copyWithExpired, countExpired, readThrough, stockOf,
+} from './stock.mjs';
 
 /** From here on the load generator may be what limits the floor, and the ratio flatters pasted. */
 const LOAD_IS_LIMIT = 0.95;
 
-const LONGEST_CLEANUP_MS = 60_000;
-
 const perSecond = ({ answers, seconds }) => answers / seconds;
-const p99 = ({ p99Ms }) => p99Ms;
+export const p99 = ({ p99Ms }) => p99Ms;
 
-/** A closed loop against both sides; `amount` is what one request counts in the row's unit, `most` bounds a round. */
-export function throughput(preparation, { connections, amount = 1, most }) {
+/**
+ * A closed loop against both sides, and the former floor where it did less; `amount` is what one request counts in the
+ * row's unit, `most` bounds a round.
+ */
+export function throughput(preparation, { connections, amount = 1, most, figureOf = perSecond }) {
   return async (bench) => {
     await using pasted = await startPrepared(bench, preparation);
-    await using bare = await startFloor(pasted.answer);
-    const floor = { ...bare, plan: { ...pasted.plan, side: 'floor' } };
-    const figureOf = (round) => perSecond(round) * amount;
-    return await compareLoops(bench, floor, pasted, { connections, most, figureOf, notesOf: loadNotes });
+    const start = async (side) => pasted[side] && { ...await startFloor(pasted[side]), plan: { ...pasted.plan, side } };
+    await using floor = await start('floor');
+    await using former = await start('former');
+    const loop = { connections, most, former, figureOf: (round) => figureOf(round) * amount, notesOf: loadNotes };
+    return await compareLoops(bench, floor, pasted, loop);
   };
 }
 
@@ -35,17 +37,19 @@ function loadNotes(rounds) {
   return notes;
 }
 
-/** The rate of pages in a closed loop; the floor is that of the content of the same pastes, from the same server. */
-export function pagesBesideContent({ bytes, count, connections }) {
+/** The rate of a closed loop of pasted; the floor is pasted prepared as usual. */
+export function besideUsual(usual, other, { connections }) {
   return async (bench) => {
-    await using content = await startPrepared(bench, { by: 'store', count, bytes });
-    return await compareLoops(bench, content, { ...content, plan: content.pages }, { connections });
+    await using floor = await startPrepared(bench, usual);
+    await using pasted = await startPrepared(bench, other);
+    return await compareLoops(bench, floor, pasted, { connections });
   };
 }
 
 /**
- * Time for one request in ms, `connections` of them at a time; the floor is pasted itself with few pastes. Deleted
- * pastes are made up for by as many new ones after each round.
+ * Time for one request in ms, `connections` of them at a time; the floor is pasted itself with few pastes. Before each
+ * round, all of the database is read once, so that either is in the system's page cache. Deleted pastes are made up for
+ * by as many new ones after each round.
  */
 export function amongMany({ request, connections }) {
   return async (bench) => {
@@ -53,7 +57,7 @@ export function amongMany({ request, connections }) {
     await using many = await startPrepared(bench, { by: 'own', stock: 'many', request });
     const refill = { plan: { kind: 'post', bytes: PASTE_BYTES }, connections: 32, seconds: 60 };
     return await compareLoops(bench, few, many, {
-      connections,
+      connections, isReadBefore: true,
       refill: request === 'delete' ? refill : undefined,
       figureOf: ({ answers, seconds }) => (seconds * 1000) / answers,
       notesOf: () => [`${many.plan.count} pastes beside ${few.plan.count}; each owner has ${PASTES_OF_AN_OWNER}`],
@@ -61,51 +65,11 @@ export function amongMany({ request, connections }) {
   };
 }
 
-/** The rate of POSTs in a closed loop, each sync delayed; the floor is pasted itself on the disk as it is. */
-export function writesOnSlowDisk({ bytes, connections, delayMs }) {
-  return (bench) => onBothDisks(bench, { by: 'send', kind: 'post', bytes }, delayMs, (usual, slow) => (
-    compareLoops(bench, usual, slow, { connections })
-  ));
-}
-
-/** p99 of GETs at `intervalMs` beside POSTs at theirs, as many on either disk, so that it is syncing all the time. */
-export function readsOnSlowDisk({ bytes, count, connections, intervalMs, delayMs, posts }) {
-  return (bench) => onBothDisks(bench, { by: 'store', count, bytes }, delayMs, async (usual, slow) => {
-    await using load = startLoad();
-    await using busyLoad = startLoad({ gentle: true });
-    const on = ({ port, plan }) => async (short) => {
-      const seconds = 2 * short;
-      const [gets, stored] = await Promise.all([
-        load.run('openLoop', { port, plan, connections, intervalMs, seconds }),
-        busyLoad.run('openLoop', { port, plan: { kind: 'post', bytes }, ...posts, seconds }),
-      ]);
-      const reasons = Object.keys(stored.errors);
-      if (stored.answers === 0 || reasons.length > 0) throw new Error(`POSTs beside it failed: ${reasons.join(', ')}`);
-      return gets;
-    };
-    return await compare(bench.effort, on(usual), on(slow), p99);
-  });
-}
-
-/** The second pasted is one whose every fsync and fdatasync takes so much longer: by slow-sync.c, preloaded. */
-async function onBothDisks(bench, preparation, delayMs, measure) {
-  if (process.platform !== 'linux') throw new NotHereError('syncs are delayed on Linux only');
-  const library = path.join(makeFolder(), 'slow-sync.so');
-  const source = path.join(import.meta.dirname, 'slow-sync.c');
-  const flags = ['-shared', '-fPIC', '-O1', '-Wall', '-Werror', '-o', library, source, '-ldl'];
-  const { error, status, stderr } = spawnSync('cc', flags, { encoding: 'utf8' });
-  if (error !== undefined) throw new NotHereError('there is no C compiler (cc)');
-  if (status !== 0) throw new Error(`cc ended with ${status}: ${stderr}`);
-  await using usual = await startPrepared(bench, preparation);
-  await using slow = await startPrepared(bench, preparation, { LD_PRELOAD: library, SLOW_SYNC_MS: String(delayMs) });
-  return await measure(usual, slow);
-}
-
 /**
- * p99 of a modest and steady load of GETs at rest, and while `uploads` of `bytes` run without a pause and a
- * service just started removes what has expired meanwhile. The floor is the same process at rest, after all that.
+ * p99 of a modest and steady load of GETs while `uploads` of `bytes` run without a pause and a service just started
+ * removes what has expired meanwhile. The floor is a bare server that takes as many uploads into the same rows.
  */
-export function latencyBesideWork({ connections, intervalMs, uploads: atOnce, bytes }) {
+export function latencyBesideWork({ connections, intervalMs, uploads, bytes }) {
   return async (bench) => {
     const { effort } = bench;
     const few = await stockOf(bench.main, effort.stocks.few);
@@ -113,47 +77,53 @@ export function latencyBesideWork({ connections, intervalMs, uploads: atOnce, by
     const seconds = 2 * effort.roundSeconds;
     await using load = startLoad();
     await using busyLoad = startLoad({ gentle: true });
+    const besideUploads = async (port, plan, stock) => {
+      const get = (during) => load.run('openLoop', { port, plan, connections, intervalMs, seconds: during });
+      const loop = { port, plan: { kind: 'upload', bytes }, connections: uploads };
+      const uploading = busyLoad.run('closedLoop', { ...loop, seconds: effort.warmUpSeconds + seconds });
+      await get(effort.warmUpSeconds);
+      const expiredBefore = countExpired(stock);
+      const measured = await get(seconds);
+      const removed = expiredBefore - countExpired(stock);
+      return { ...measured, removed, uploads: await uploading };
+    };
     const rounds = [];
     while (rounds.length < effort.rounds) {
       await using stock = await copyWithExpired(few, effort.expired);
       await using pasted = await startPrepared(bench, { by: 'draw', stock, suffix: '/raw', draw: 'zipf' });
-      const { port, plan } = pasted;
-      const get = (duration) => load.run('openLoop', { port, plan, connections, intervalMs, seconds: duration });
-      const upload = { port, plan: { kind: 'upload', bytes }, connections: atOnce };
-      const uploading = busyLoad.run('closedLoop', { ...upload, seconds: effort.warmUpSeconds + seconds });
-      await get(effort.warmUpSeconds);
-      const expiredBefore = countExpired(stock);
-      const beside = await get(seconds);
-      const removed = expiredBefore - countExpired(stock);
-      const uploads = await uploading;
-      const deadline = performance.now() + LONGEST_CLEANUP_MS;
-      while (countExpired(stock) > 0) {
-        if (performance.now() > deadline) throw new Error(`expired pastes were there for ${LONGEST_CLEANUP_MS} ms`);
-        await sleep(200);
-      }
-      rounds.push({ floor: await get(seconds), pasted: beside, uploads, removed });
+      const measured = await besideUploads(pasted.port, pasted.plan, stock);
+      const stored = await capture(pasted.port, 'POST', '/', text(bytes));
+      // What it has still to remove is not to disturb the floor.
+      await pasted[Symbol.asyncDispose]();
+      await using bare = await startFloor({ ...pasted.floor, stored, stores: copyOf(stock.file) });
+      const floor = await besideUploads(bare.port, pasted.plan, stock);
+      rounds.push({ floor, pasted: measured, uploads: measured.uploads, 'uploads to the floor': floor.uploads });
     }
+    const stored = (side) => median(rounds.map((round) => round[side].uploads.answers));
     return outcomeOf(rounds, p99, () => [
-      `${median(rounds.map(({ uploads }) => uploads.answers))} uploads finished in a round`,
-      `${median(rounds.map(({ removed }) => removed))} of ${effort.expired} expired pastes removed in one`,
+      `${stored('pasted')} uploads finished in a round, ${stored('floor')} beside the floor`,
+      `${median(rounds.map(({ pasted }) => pasted.removed))} of ${effort.expired} expired pastes removed in one`,
     ]);
   };
 }
 
 /**
- * A closed loop on both sides, with the processor time that the server took for a request. What is asked for once only
- * is asked for half of it in all rounds. `refill` is a load that makes up for each round.
+ * A closed loop on both sides, and on `former` if there is one, with the processor time that the server took for a
+ * request. What is asked for once only is asked for half of it in all rounds. `refill` is a load that makes up for
+ * each round.
  */
-async function compareLoops({ effort }, floor, pasted, { refill, figureOf = perSecond, notesOf, ...loop }) {
+async function compareLoops({ effort }, floor, pasted, { figureOf = perSecond, notesOf, ...options }) {
+  const { former, isReadBefore, refill, ...loop } = options;
   await using load = startLoad();
   const once = floor.plan.draw === 'eachOnce' ? Math.floor(floor.plan.count / (2 * (effort.rounds + 1))) : Infinity;
   const most = Math.min(loop.most ?? Infinity, once);
-  const on = ({ port, plan, cpuSeconds }) => async (seconds) => {
+  const on = ({ port, plan, cpuSeconds, database }) => async (seconds) => {
+    if (isReadBefore) readThrough(database);
     const before = cpuSeconds();
     const round = await load.run('closedLoop', { ...loop, port, plan, seconds, most });
     const cpuMs = ((cpuSeconds() - before) * 1000) / round.answers;
     if (refill !== undefined) await load.run('closedLoop', { ...refill, port, most: round.answers });
     return { ...round, cpuMs };
   };
-  return await compare(effort, on(floor), on(pasted), figureOf, notesOf);
+  return await compare(effort, [floor, pasted, former].map((side) => side && on(side)), figureOf, notesOf);
 }

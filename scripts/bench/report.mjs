@@ -52,7 +52,8 @@ const COLUMNS = {
   'unit': ({ operation }) => operation.unit,
   'floor': ({ outcome }) => figure(outcome.floor),
   'pasted': ({ outcome }) => figure(outcome.pasted),
-  'ratio': ({ outcome: { ratio } }) => (Number.isNaN(ratio) ? '' : ratio.toFixed(2)),
+  'ratio': ({ outcome: { ratio } }) => fraction(ratio),
+  'former': ({ outcome: { formerRatio } }) => fraction(formerRatio),
   'low-high': ({ outcome: { ratios } }) => (
     ratios.length === 0 ? '' : `${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}`
   ),
@@ -85,6 +86,10 @@ export function asJson(machine, quick, results) {
     { ...operation, against, met: isMet(operation.bar, outcome), ...outcome }
   ));
   return `${JSON.stringify({ machine, quick, operations }, null, 2)}\n`;
+}
+
+function fraction(ratio) {
+  return Number.isNaN(ratio) ? '' : ratio.toFixed(2);
 }
 
 /** Three significant digits, or all of a larger number's whole part. */

@@ -26,9 +26,8 @@ const made = new Map();
  * was, and `side` tells equal ones apart. The kinds of plan:
  * `fixed`: one of `requests`, by Zipf's law;
  * `post`: a body of `bytes` in one piece;
- * `upload`: a body of `bytes` that is sent as the socket takes it, no more than `allowedBytes` of it before allow();
- * `drawn`: `template` about one of the first `count` pastes of the file `ids`, of the owner that it has among `owners`;
- * `mix`: of every `outOf` requests one is `rare`, the others `usual`.
+ * `upload`: a body of `bytes` that is sent as the socket takes it;
+ * `drawn`: `template` about one of the first `count` pastes of the file `ids`, of the owner that it has among `owners`.
  */
 export function senders(plan) {
   const key = JSON.stringify(plan);
@@ -68,9 +67,9 @@ const MAKERS = {
   upload({ bytes }) {
     const filling = text(FILLING_BYTES);
     const head = postHead(bytes);
-    return () => (connection, allowedBytes = Infinity) => {
+    return () => (connection) => {
       const start = Buffer.concat([head, Buffer.from(stamp(), 'latin1')]);
-      connection.upload(start, filling, bytes - STAMP_BYTES, allowedBytes);
+      connection.upload(start, filling, bytes - STAMP_BYTES);
     };
   },
 
@@ -87,18 +86,6 @@ const MAKERS = {
         if (ownerAt >= 0) ownerBytes[index % ownerBytes.length]?.copy(request, ownerAt);
         if (stampAt >= 0) request.write(stamp(), stampAt, 'latin1');
         connection.send(request);
-      };
-    };
-  },
-
-  mix({ usual, rare, outOf }) {
-    const [usualSenders, rareSenders] = [senders(usual), senders(rare)];
-    let sent = 0;
-    return () => {
-      const [sendUsual, sendRare] = [usualSenders(), rareSenders()];
-      return (connection) => {
-        const send = ++sent % outOf === 0 ? sendRare : sendUsual;
-        send(connection);
       };
     };
   },

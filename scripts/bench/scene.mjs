@@ -1,13 +1,16 @@
-// What an operation needs before it is measured: a running server, stored pastes, the plan of its load, and the real
-// answer that the floor then gives. Nothing here is timed.
+// What an operation needs before it is measured: a running server, stored pastes, the plan of its load, and what the
+// floor is to do, with the real answers that it then gives. Nothing here is timed.
 
 import http from 'node:http';
 import { startPasted } from './processes.mjs';
 import { ID, OWNER, STAMP, headOf, text } from './requests.mjs';
-import { PASTE_BYTES, ownersOf, stockOf } from './stock.mjs';
+import { PASTE_BYTES, copyOf, ownersOf, stockOf } from './stock.mjs';
 
 /** As Firefox and Safari navigate. */
 const BROWSER = 'Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+
+/** Of content that pasted keeps in the row of its paste. */
+const LARGEST_ROW_BYTES = 64 * 1024;
 
 const AS_OWNER = `X-SSL-Client-SHA1: ${OWNER}`;
 const CONTENT = ['Content-Type: text/plain', `Content-Length: ${PASTE_BYTES}`];
@@ -19,48 +22,71 @@ const OF_OWNERS = {
   delete: headOf(`DELETE /${ID}`, AS_OWNER),
 };
 
-/** Each gives the `plan` of the load and, where a bare server is the floor, the `answer` that it repeats. */
+/**
+ * Each gives the `plan` of the load and, where a bare server is the floor, what it does (floor.mjs); `former` is what
+ * that of earlier versions did.
+ */
 const PREPARATIONS = {
   /**
    * GET of a paste of the stock, `suffix` following the id: the popular ones often ('zipf'), or each once and its
    * content looked up by the floor, too ('eachOnce').
    */
-  async draw(port, { suffix, draw }, { lastId, pristine, ids, count }) {
-    const answer = await capture(port, 'GET', `/${lastId}${suffix}`);
+  async draw({ port, logged }, { suffix, draw }, { lastId, pristine, ids, count }) {
+    const small = await capture(port, 'GET', `/${lastId}${suffix}`);
     // The last one was read now, and is not among those drawn.
     const plan = { kind: 'drawn', template: headOf(`GET /${ID}${suffix}`), ids, count: count - 1, draw };
-    return { plan, answer: draw === 'eachOnce' ? { ...answer, database: pristine } : answer };
+    const former = { small, contents: draw === 'eachOnce' ? pristine : undefined };
+    return { plan, former, floor: { ...former, logLine: await logged(/.*"event":"request".*\n/) } };
   },
 
   /** What the owners of the stock do. */
-  own(port, { request }, { ids, count }) {
+  own(_, { request }, { ids, count }) {
     const draw = request === 'delete' ? 'eachOnce' : 'uniform';
     return { plan: { kind: 'drawn', template: OF_OWNERS[request], ids, count, draw, owners: ownersOf(count) } };
   },
 
-  /** GET of one of `count` new pastes of `bytes`; `pages` is the plan of their pages, as browsers ask for them. */
-  async store(port, { count, bytes }) {
+  /**
+   * GET of one of `count` new pastes of `bytes`, or with `pages` of their pages, as browsers ask for them. The floor
+   * reads chunks where pasted keeps them so.
+   */
+  async store({ port, database }, { count, bytes, pages = false }) {
     const contents = Array.from({ length: count }, () => text(bytes));
     const stored = await Promise.all(contents.map((content) => capture(port, 'POST', '/', content)));
     const ids = stored.map(({ body }) => JSON.parse(body).id);
     const answer = await capture(port, 'GET', `/${ids[0]}/raw`);
     if (!answer.body.equals(contents[0])) throw new Error(`${answer.body.length} bytes that are not those stored`);
-    const plan = { kind: 'fixed', requests: ids.map((id) => headOf(`GET /${id}/raw`)) };
-    return { plan, pages: { kind: 'fixed', requests: ids.map((id) => headOf(`GET /${id}`, BROWSER)) }, answer };
+    const request = (id) => (pages ? headOf(`GET /${id}`, BROWSER) : headOf(`GET /${id}/raw`));
+    const plan = { kind: 'fixed', requests: ids.map(request) };
+    if (bytes <= LARGEST_ROW_BYTES) return { plan, floor: { small: answer } };
+    // Without the body, which would be memory that the floor does not need.
+    const former = { large: { ...answer, body: undefined, bytes } };
+    return { plan, former, floor: { ...former, chunks: database } };
   },
 
-  /** POST of new pastes; `kind` is 'post' or 'upload', whose floor computes the SHA-256 of its entity tag. */
-  async send(port, { kind, bytes }) {
-    const answer = await capture(port, 'POST', '/', text(bytes));
-    return { plan: { kind, bytes }, answer: { ...answer, hashes: kind === 'upload' } };
+  /** POST of new pastes of a `kind`: 'post', or 'upload', of whose content any floor computes the SHA-256. */
+  async send({ port, database }, { kind, bytes }) {
+    const stored = await capture(port, 'POST', '/', text(bytes));
+    const former = { stored, hashes: kind === 'upload' };
+    return { plan: { kind, bytes }, former, floor: { stored, stores: copyOf(database) } };
+  },
+
+  /** All at once: GET and POST of small pastes, and of `bytes`. */
+  async mix(pasted, { bytes }) {
+    const [{ plan: get, floor: { small } }, { plan: download, floor: { large } }, { plan: upload, floor }] = [
+      await PREPARATIONS.store(pasted, { count: 1000, bytes: PASTE_BYTES }),
+      await PREPARATIONS.store(pasted, { count: 10, bytes }),
+      await PREPARATIONS.send(pasted, { kind: 'upload', bytes }),
+    ];
+    const plans = { get, post: { kind: 'post', bytes: PASTE_BYTES }, upload, download };
+    return { plans, floor: { ...floor, small, large, chunks: floor.stores } };
   },
 };
 
 /** Starts pasted, on the stock of that name or on this one, if any, and prepares it by one of PREPARATIONS. */
-export async function startPrepared({ main, effort }, { by, stock: name, ...needs }, settings) {
+export async function startPrepared({ main, effort }, { by, stock: name, logsToFile, ...needs }) {
   const stock = typeof name === 'string' ? await stockOf(main, effort.stocks[name]) : name;
-  const pasted = await startPasted(main, { settings, folder: stock?.folder });
-  return { ...pasted, ...await PREPARATIONS[by](pasted.port, needs, stock) };
+  const pasted = await startPasted(main, { logsToFile, folder: stock?.folder });
+  return { ...pasted, ...await PREPARATIONS[by](pasted, needs, stock) };
 }
 
 const agent = new http.Agent({ keepAlive: true, maxSockets: 16 });

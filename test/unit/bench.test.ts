@@ -31,11 +31,14 @@ interface Statistics {
   readonly eachOnce: Draw;
   readonly median: (values: readonly number[]) => number;
   readonly alternate: <One, Other>(
-    rounds: number, floor: () => Promise<One>, pasted: () => Promise<Other>,
-  ) => Promise<{ floor: One; pasted: Other }[]>;
+    rounds: number, floor: () => Promise<One>, pasted: () => Promise<Other>, former?: () => Promise<Other>,
+  ) => Promise<{ floor: One; pasted: Other; former?: Other }[]>;
   readonly outcomeOf: (
-    rounds: readonly { floor: Figure; pasted: Figure }[], figureOf: (figure: Figure) => number,
-  ) => { floor: number; pasted: number; ratio: number; ratios: number[]; cpuMs: { floor: number; pasted: number } };
+    rounds: readonly { floor: Figure; pasted: Figure; former?: Figure }[], figureOf: (figure: Figure) => number,
+  ) => {
+    floor: number; pasted: number; ratio: number; ratios: number[]; formerRatio: number;
+    cpuMs: { floor: number; pasted: number };
+  };
   readonly isMet: (bar: Bar, figures: { floor: number; pasted: number; ratio: number }) => boolean;
   readonly barText: (bar: Bar, unit: string) => string;
 }
@@ -132,6 +135,17 @@ test('alternate and outcomeOf: floor and pasted in turn; the ratio is of each ro
   assert.deepEqual(cpuMs, { floor: 3, pasted: 4 });
 });
 
+test('alternate and outcomeOf: a former floor takes its turn after both, and has a ratio of its own', async () => {
+  const order: string[] = [];
+  const side = (name: string, figure: number) => async () => ({ figure: order.push(name) && figure, cpuMs: 1 });
+  const rounds = await alternate(2, side('floor', 100), side('pasted', 80), side('former', 160));
+  assert.deepEqual(order, ['floor', 'pasted', 'former', 'floor', 'pasted', 'former']);
+  const { ratio, formerRatio } = outcomeOf(rounds, ({ figure }) => figure);
+  assert.deepEqual([ratio, formerRatio], [0.8, 0.5]);
+  const without = await alternate(1, side('floor', 100), side('pasted', 80));
+  assert.ok(Number.isNaN(outcomeOf(without, ({ figure }) => figure).formerRatio));
+});
+
 test('isMet: at the bar and on either side of it; never by a figure that could not be had', () => {
   const figures = { floor: 100, pasted: 128, ratio: 1.28 };
   const cases: readonly (readonly [Bar, boolean])[] = [
@@ -189,12 +203,4 @@ test('drawn requests: each names a paste with its owner, is stamped, and a plan 
   assert.equal(new Set(requests.map(([, , stamp]) => stamp)).size, 10);
   assert.ok(requests.every(([, , stamp]) => /^[0-9a-f]+$/.test(stamp ?? '') && stamp?.length === STAMP.length));
   assert.equal(sent({ ...plan, side: 'floor' }, 10).length, 10);
-});
-
-test('mixed requests: one of so many is the rare one', () => {
-  const usual = { kind: 'fixed', requests: ['usual'] };
-  const rare = { kind: 'fixed', requests: ['rare'] };
-  const requests = sent({ kind: 'mix', usual, rare, outOf: 5 }, 100);
-  assert.equal(requests.filter((request) => request === 'rare').length, 20);
-  assert.equal(requests.filter((request) => request === 'usual').length, 80);
 });
