@@ -3,13 +3,14 @@
 // limit, and so has a file in which none comes to its end (test-limit.mjs); the suite takes as long as the machine
 // needs. It does not retry and does not measure coverage.
 
-import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { run as runTests } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { fileURLToPath } from 'node:url';
 import { endLike, run, say } from './child.mjs';
+import { together } from './test-together.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 // Many times what any test takes on a machine that does nothing else.
@@ -18,16 +19,6 @@ const silentFileMs = 2 * testTimeoutMs;
 
 /** The folders with the shortest files come last, so that no long one is left to run alone at the end. */
 const SHORTEST_LAST = ['client', 'crash', 'interop', 'api', 'conformance', 'property', 'unit'];
-
-/**
- * What a test file may import, beside src/, to share a process with others: starting one takes longer than most of
- * these files. They have no hooks for a whole file, and change nothing of the process.
- */
-const HARMLESS = [
-  'node:assert/strict', 'node:buffer', 'node:crypto', 'node:test', 'node:util',
-  '../support/clock.ts', '../support/seeded.ts', '../support/test-config.ts',
-];
-const HAS_EFFECTS = /\b(?:process|globalThis|mock)\.|\b(?:before|after|beforeEach|afterEach)\(/;
 
 const named = process.argv.slice(2);
 const built = await run(process.execPath, [join(root, 'scripts', 'build.mjs')]);
@@ -40,11 +31,14 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => stopBecause
 // Until the summary says otherwise.
 process.exitCode = 1;
 let hasEmptyFile = false;
-const unheardOf = new Set();
+const all = testFiles(named.length > 0 ? named : ['test/**/*.test.ts']);
+const { files, members } = named.length > 0 ? { files: all, members: new Map() } : together(root, all);
+/** Files of shared processes from which no test was reported. */
+const unheardOf = new Set([...members.values()].flat());
 
 const report = runTests({
   cwd: root,
-  files: named.length > 0 ? testFiles(named) : together(testFiles(['test/**/*.test.ts'])),
+  files,
   execArgv: [
     '--import', import.meta.resolve('./test-built.mjs'),
     '--import', import.meta.resolve(`./test-limit.mjs?ms=${silentFileMs}`),
@@ -58,7 +52,7 @@ report.on('test:pass', noteEmptyFile);
 for (const event of ['test:pass', 'test:fail']) report.on(event, ({ file }) => unheardOf.delete(file));
 report.on('test:summary', (summary) => {
   if (summary.file !== undefined) return;
-  for (const file of unheardOf) say(`${relative(root, file)} holds no test`);
+  for (const file of unheardOf) say(`no test of ${relative(root, file)} came to its end`);
   const { passed, failed, cancelled } = summary.counts;
   if (passed + failed + cancelled === 0) say('no test ran');
   else if (summary.success && !hasEmptyFile && unheardOf.size === 0) process.exitCode = 0;
@@ -69,28 +63,6 @@ function testFiles(patterns) {
   const place = (file) => SHORTEST_LAST.indexOf(relative(root, file).split(sep)[1]);
   const files = globSync(patterns, { cwd: root }).map((file) => resolve(root, file));
   return files.sort((one, other) => place(one) - place(other) || (one < other ? -1 : 1));
-}
-
-/** The same files, the harmless ones in a few that import them: one for each that can run at the same time. */
-function together(files) {
-  const { harmless = [], others = [] } = Object.groupBy(files, (file) => (isHarmless(file) ? 'harmless' : 'others'));
-  for (const file of harmless) unheardOf.add(file);
-  const folder = join(root, '.runtime', 'test-together');
-  mkdirSync(folder, { recursive: true });
-  const importing = Array.from({ length: availableParallelism() }, (_, group) => {
-    const members = harmless.filter((_, index) => index % availableParallelism() === group);
-    const file = join(folder, `${group}.mjs`);
-    writeFileSync(file, members.map((member) => `import ${JSON.stringify(member)};\n`).join(''));
-    return file;
-  });
-  return [...others, ...importing];
-}
-
-function isHarmless(file) {
-  const source = readFileSync(file, 'utf8');
-  const imported = Array.from(source.matchAll(/\b(?:from|import)\b\s*\(?'([^']+)'/g), ([, specifier]) => specifier);
-  const isFine = (specifier) => HARMLESS.includes(specifier) || specifier.startsWith('../../src/');
-  return imported.every(isFine) && !HAS_EFFECTS.test(source);
 }
 
 // The runner counts a file that holds no test as one passed test under the file's own name.
