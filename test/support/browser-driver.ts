@@ -23,6 +23,12 @@ export interface View {
 
 export type Key = 'Tab' | 'Enter';
 
+/** Elements with this role, and with this name if one is given. */
+export interface Accessible {
+  readonly role: string;
+  readonly name?: string;
+}
+
 export interface Tab {
   /** Resolves when the document has loaded, whatever its status. The headers go with each request from then on. */
   open(url: string, headers?: Readonly<Record<string, string>>): Promise<void>;
@@ -38,8 +44,8 @@ export interface Tab {
   resize(view: View): Promise<void>;
   /** A PNG as wide as the window, of the page from its top to its end or at most `maxHeight`. */
   screenshot(maxHeight?: number): Promise<Uint8Array>;
-  /** How many elements assistive technology is told of with this role, and with this name if one is given. */
-  accessible(role: string, name?: string): Promise<number>;
+  /** How many elements assistive technology is told of, of each. Ask for many at once: to look takes long. */
+  accessible(wanted: readonly Accessible[]): Promise<readonly number[]>;
   /** URLs of everything that its documents asked for, themselves included. */
   readonly requests: readonly string[];
   /** Lines of the console, errors of the browser among them. */
@@ -218,6 +224,8 @@ export async function inTime<Value>(promise: Promise<Value>, what: string): Prom
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`waited ${PATIENCE_MS} ms for ${what}`)), PATIENCE_MS);
+    // What nobody waits for any more keeps no process.
+    timer.unref();
   });
   try {
     return await Promise.race([promise, late]);

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import {
-  asJson, type Fields, type Key, type Make, middleOf, NAMED_HOST, pictured, type Point, saving, type Setup, type Tab,
-  type View, Wire, type WireEvent,
+  type Accessible, asJson, type Fields, type Key, type Make, middleOf, NAMED_HOST, pictured, type Point, saving,
+  type Setup, type Tab, type View, Wire, type WireEvent,
 } from './browser-driver.ts';
 
 const SWITCHES = [
@@ -192,10 +192,10 @@ class ChromiumTab implements Tab {
     return Buffer.from(data, 'base64');
   }
 
-  async accessible(role: string, name?: string): Promise<number> {
+  async accessible(wanted: readonly Accessible[]): Promise<readonly number[]> {
     const { nodes } = await this.call<{ nodes: readonly AxNode[] }>('Accessibility.getFullAXTree');
-    return nodes.filter((node) => (
+    return wanted.map(({ role, name }) => nodes.filter((node) => (
       !node.ignored && node.role?.value === role && (name === undefined || node.name?.value === name)
-    )).length;
+    )).length);
   }
 }

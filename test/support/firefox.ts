@@ -3,8 +3,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
-  asJson, type Fields, type Key, type Make, middleOf, NAMED_HOST, pictured, type Point, saving, type Tab, type View,
-  Wire, type WireEvent,
+  type Accessible, asJson, type Fields, type Key, type Make, middleOf, NAMED_HOST, pictured, type Point, saving,
+  type Tab, type View, Wire, type WireEvent,
 } from './browser-driver.ts';
 import { run } from './programs.ts';
 
@@ -44,6 +44,15 @@ const PREFERENCES = {
   'toolkit.telemetry.enabled': false,
   'toolkit.telemetry.server': '',
   'toolkit.telemetry.unified': false,
+  // It prepares nothing for later, and looks at pages for nothing that their reader has not asked for.
+  'browser.ml.enable': false,
+  'browser.newtab.preload': false,
+  'browser.pagethumbnails.capturing_disabled': true,
+  'browser.sessionstore.interval': 3_600_000,
+  'browser.sessionstore.resume_from_crash': false,
+  'browser.translations.enable': false,
+  'dom.ipc.processPrelaunch.enabled': false,
+  'reader.parse-on-load.enabled': false,
   // A form or a download is no reason for a question.
   'security.warn_submit_secure_to_insecure': false,
   'browser.download.alwaysOpenPanel': false,
@@ -213,9 +222,11 @@ class FirefoxTab implements Tab {
     return Buffer.from(data, 'base64');
   }
 
-  async accessible(role: string, name?: string): Promise<number> {
-    const locator = { type: 'accessibility', value: { role, ...(name !== undefined && { name }) } };
-    const { nodes } = await this.#call<{ nodes: readonly object[] }>('browsingContext.locateNodes', { locator });
-    return nodes.length;
+  async accessible(wanted: readonly Accessible[]): Promise<readonly number[]> {
+    return Promise.all(wanted.map(async (value) => {
+      const locator = { type: 'accessibility', value };
+      const { nodes } = await this.#call<{ nodes: readonly object[] }>('browsingContext.locateNodes', { locator });
+      return nodes.length;
+    }));
   }
 }

@@ -25,7 +25,7 @@ export const TO_BURN = { 'X-Burn-After-Read': 'true' };
 export const UNICODE = 'Grüße 日本語 🎉';
 
 /** Code, a long line, controls, overrides of direction and characters that need other fonts. */
-export const SAMPLE = `${UNICODE}
+const SHORT_SAMPLE = `${UNICODE}
 #!/bin/sh
 # Counts from 1 to 3.
 for number in 1 2 3; do
@@ -34,8 +34,10 @@ done
 
 ${'A line that is too long for most windows goes on and on. '.repeat(8)}
 \u001b[31mred\u001b[0m, \u202eoverride\u202c, \u0000, عربى, עברית
-${Array.from({ length: 90 }, (_, index) => `line ${index + 10}`).join('\n')}
 `;
+
+/** Longer than a window. */
+export const SAMPLE = `${SHORT_SAMPLE}${Array.from({ length: 90 }, (_, index) => `line ${index + 10}\n`).join('')}`;
 
 /** Where the browser's tests keep a picture of each page as they saw it, for whoever changes the pages. */
 export const PICTURES = '.runtime/pages';
@@ -89,9 +91,9 @@ const reveal = (tab: Tab): Promise<void> => tab.follow(() => tab.click('button')
 
 /** Stores what they show. Those that burn are good for one visit. */
 export async function preparePages(app: RunningApp): Promise<readonly ShownPage[]> {
-  const locked = await app.store(SAMPLE, WITH_PASSWORD);
-  const [burning, burned] = [await app.store(SAMPLE, TO_BURN), await app.store(SAMPLE, TO_BURN)];
-  const lockedBurning = await app.store(SAMPLE, { ...WITH_PASSWORD, ...TO_BURN });
+  const locked = await app.store(SHORT_SAMPLE, WITH_PASSWORD);
+  const [burning, burned] = [await app.store(SHORT_SAMPLE, TO_BURN), await app.store(SHORT_SAMPLE, TO_BURN)];
+  const lockedBurning = await app.store(SHORT_SAMPLE, { ...WITH_PASSWORD, ...TO_BURN });
   const sealed = Buffer.concat([MAGIC, binaryContent(5_000)]);
   const large = `${'0123456789 '.repeat(1_000)}\n`.repeat(60);
   const enter = (password: string) => (tab: Tab): Promise<void> => givePassword(tab, password);
