@@ -32,7 +32,8 @@ interface Acknowledged {
 /** Starts loading at once; writes when it is sent a line. */
 function startChild(t: TestContext): ChildProcess {
   const program = fileURLToPath(new URL('./store-crash-child.ts', import.meta.url));
-  const child = spawn(process.execPath, [program], { stdio: ['pipe', 'pipe', 'inherit'] });
+  // With the same options it loads what this process does, which is built.
+  const child = spawn(process.execPath, [...process.execArgv, program], { stdio: ['pipe', 'pipe', 'inherit'] });
   t.after(() => child.kill('SIGKILL'));
   return child;
 }

@@ -1,11 +1,11 @@
-// kill -9 in the middle of an upgrade: a process that opens a database as the writer thread does, killed before each of
-// its statements in turn, and at random moments of a longer one. Whatever is left opens, and has everything.
+// kill -9 in the middle of an upgrade: what it leaves before each statement of opening a database as the writer thread
+// does, and at random moments of a longer one. Whatever is left opens, and has everything.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createHash, randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { copyFileSync, existsSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
@@ -19,7 +19,7 @@ import { placeVector } from '../vectors/schema-vectors.ts';
 
 const NEVER = -1;
 
-/** Killed so many at a time. */
+/** So many processes are killed, all at a time. */
 const AT_ONCE = 4;
 
 const RANDOM_KILLS = 10;
@@ -128,34 +128,52 @@ function assertUpgrades(path: string, before: ReturnType<typeof contentOf>, from
   return version;
 }
 
-/** Kills before the first statement, the second ... until one opening gets to its end; how many were killed. */
+const FILES = ['', '-wal', '-shm', '-journal'];
+
+function copyDatabase(from: string, to: string): void {
+  for (const suffix of FILES) if (existsSync(from + suffix)) copyFileSync(from + suffix, to + suffix);
+}
+
+/**
+ * Opens the database here, and calls before each statement with its number. What a kill leaves there are the files as
+ * they are then: all else is of the process.
+ */
+function openInSteps(t: TestContext, path: string, before: (statement: number) => void): number {
+  const { exec } = DatabaseSync.prototype;
+  let statements = 0;
+  const { mock } = t.mock.method(DatabaseSync.prototype, 'exec', function (this: DatabaseSync, sql: string) {
+    before(statements);
+    statements += 1;
+    exec.call(this, sql);
+  });
+  openWriting(path).close();
+  mock.restore();
+  return statements;
+}
+
+/** Goes on from what a kill leaves before the first statement, the second ... and does kill a process before some. */
 async function killAtEach(t: TestContext, from: number): Promise<void> {
   const folder = temporaryFolder(t);
-  const program = programOf();
-  const model = join(folder, 'model.db');
+  const [model, path] = [join(folder, 'model.db'), join(folder, 'pasted.db')];
   if (from > 0) placeVector(from, model);
   const before = from > 0 ? contentOf(model) : { tables: [], digest: createHash('sha256').digest('hex') };
-  const versions = new Set<number>();
-
-  async function killAt(statement: number): Promise<boolean> {
-    const path = join(folder, `${statement}.db`);
-    if (existsSync(model)) copyFileSync(model, path);
-    const { isKilled } = await startOpening(t, program, path, statement).ended;
-    versions.add(assertUpgrades(path, before, from));
-    for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(path + suffix, { force: true });
-    return isKilled;
-  }
-
-  let killed = 0;
-  for (let isOver = false; !isOver;) {
-    const statements = Array.from({ length: AT_ONCE }, (_, index) => killed + index);
-    const outcomes = await Promise.all(statements.map(killAt));
-    killed += outcomes.filter(Boolean).length;
-    isOver = outcomes.includes(false);
-  }
+  const nameOf = (statement: number): string => join(folder, `${statement}.db`);
+  copyDatabase(model, path);
+  const statements = openInSteps(t, path, (statement) => copyDatabase(path, nameOf(statement)));
+  const versions = Array.from({ length: statements }, (_, statement) => assertUpgrades(nameOf(statement), before, from));
   const wanted = Array.from({ length: MIGRATIONS.length + 1 - from }, (_, index) => from + index);
-  assert.deepEqual([...versions].sort(), wanted, 'it was killed in every version there is on the way');
-  t.diagnostic(`killed before each of ${killed} statements`);
+  assert.deepEqual([...new Set(versions)].sort(), wanted, 'it was left in every version there is on the way');
+
+  const program = programOf();
+  await Promise.all(Array.from({ length: AT_ONCE }, async (_, index) => {
+    const statement = Math.floor((statements * index) / AT_ONCE);
+    const killed = join(folder, `killed-${statement}.db`);
+    copyDatabase(model, killed);
+    const { isKilled } = await startOpening(t, program, killed, statement).ended;
+    assert.ok(isKilled);
+    assert.equal(assertUpgrades(killed, before, from), versions[statement], `killed before statement ${statement}`);
+  }));
+  t.diagnostic(`left before each of ${statements} statements`);
 }
 
 test('kill -9 before each statement of an upgrade from schema 1: nothing is lost', (t) => killAtEach(t, 1));
