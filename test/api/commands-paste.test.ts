@@ -1,12 +1,14 @@
-// `pasted paste` as processes of their own beside a running server: what they show, remove and ban, and that readers and
+// `pasted paste` beside a running server of another process: what it shows, removes and bans, and that readers and
 // writers of the server see it at once.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { RUNNING_CLOCK } from '../support/app.ts';
 import { insertCertificate, newFingerprint, presenting } from '../support/certificates.ts';
 import { startMain, startServing, temporaryFolder } from '../support/main-process.ts';
+import { runHere } from '../support/operator.ts';
 import { openRaw, head } from '../support/raw-http.ts';
 import { patternedBytes, rowsOf, selectValue } from '../support/store.ts';
 
@@ -46,8 +48,9 @@ async function openService(t: TestContext) {
     return { code, stdout: main.stdout(), stderr: main.stderr() };
   }
 
+  /** In this process: one of its own takes longer than what it does. */
   async function done(...words: string[]): Promise<Record<string, unknown>> {
-    const { code, stdout, stderr } = await pasted(...words, '--json');
+    const { code, stdout, stderr } = await runHere(['paste', ...words, '--json'], environment, { clock: RUNNING_CLOCK });
     assert.equal(code, 0, stderr);
     return JSON.parse(stdout);
   }

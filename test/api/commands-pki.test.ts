@@ -1,12 +1,14 @@
-// `pasted admin` and `pasted pki` as processes of their own, before and beside a running server on the same database.
+// `pasted admin` and `pasted pki` before and beside a running server of another process on the same database.
 // What each prints and refuses: unit/commands-admin.test.ts and unit/commands-pki.test.ts.
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { RUNNING_CLOCK } from '../support/app.ts';
 import { presenting } from '../support/certificates.ts';
 import { startMain, startServing, temporaryFolder } from '../support/main-process.ts';
+import { runHere } from '../support/operator.ts';
 import { isInstalled, run } from '../support/programs.ts';
 
 interface Issued {
@@ -20,7 +22,7 @@ interface Ended {
   readonly stderr: string;
 }
 
-/** A database that does not exist so far, and the two kinds of process that use it. */
+/** A database that does not exist so far, and what uses it: the server, and commands as processes of their own or here. */
 function openService(t: TestContext) {
   const folder = temporaryFolder(t);
   const environment = {
@@ -37,13 +39,19 @@ function openService(t: TestContext) {
     return { code, stdout: main.stdout(), stderr: main.stderr() };
   }
 
-  async function createAdmin(): Promise<Issued> {
-    const { code, stdout, stderr } = await pasted(['admin', 'create', '--json', '--out', join(folder, 'admin.p12')]);
+  /** What it prints. */
+  async function done(...words: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await runHere(words, environment, { clock: RUNNING_CLOCK });
     assert.equal(code, 0, stderr);
-    return JSON.parse(stdout) as Issued;
+    assert.ok(!`${stdout}${stderr}`.includes('canary'), 'no secret is printed');
+    return stdout;
   }
 
-  return { folder, pasted, createAdmin, serve: () => startServing(t, { environment }) };
+  async function createAdmin(): Promise<Issued> {
+    return JSON.parse(await done('admin', 'create', '--json', '--out', join(folder, 'admin.p12'))) as Issued;
+  }
+
+  return { folder, pasted, done, createAdmin, serve: () => startServing(t, { environment }) };
 }
 
 /** Registers over HTTP; the fingerprint and whether it is the admin's. */
@@ -59,15 +67,16 @@ async function statusOf(url: string, path: string, fingerprint: string): Promise
   return response.status;
 }
 
-async function serialOf(pasted: (words: readonly string[]) => Promise<Ended>, fingerprint: string): Promise<string> {
-  const { stdout } = await pasted(['pki', 'list', '--json']);
-  const { certificates } = JSON.parse(stdout) as { certificates: Issued[] };
+async function serialOf(done: (...words: string[]) => Promise<string>, fingerprint: string): Promise<string> {
+  const { certificates } = JSON.parse(await done('pki', 'list', '--json')) as { certificates: Issued[] };
   return certificates.find((certificate) => certificate.fingerprint_sha1 === fingerprint)!.serial;
 }
 
 test('admin create: before the first start, so that no stranger who registers becomes the admin', async (t) => {
-  const { folder, createAdmin, serve } = openService(t);
-  const admin = await createAdmin();
+  const { folder, pasted, serve } = openService(t);
+  const created = await pasted(['admin', 'create', '--json', '--out', join(folder, 'admin.p12')]);
+  assert.equal(created.code, 0, created.stderr);
+  const admin = JSON.parse(created.stdout) as Issued;
   assert.equal(statSync(join(folder, 'admin.p12')).mode & 0o777, 0o600);
   for (const name of ['pasted.db', 'pasted.db-lock']) assert.equal(statSync(join(folder, name)).mode & 0o077, 0, name);
 
@@ -94,13 +103,12 @@ test('admin create: beside a running server, which knows the admin from the next
 });
 
 test('admin create: of several that race for a new database one issues, and the others leave nothing', async (t) => {
-  const { folder, pasted } = openService(t);
+  const { folder, pasted, done } = openService(t);
   const paths = ['a', 'b', 'c'].map((name) => join(folder, `${name}.p12`));
   const ended = await Promise.all(paths.map((path) => pasted(['admin', 'create', '--out', path])));
   assert.deepEqual(ended.map(({ code }) => code).sort(), [0, 1, 1], JSON.stringify(ended));
   for (const [index, { code }] of ended.entries()) assert.equal(existsSync(paths[index]!), code === 0);
-  const { stdout } = await pasted(['pki', 'list', '--json']);
-  const { certificates } = JSON.parse(stdout) as { certificates: { is_admin: boolean }[] };
+  const { certificates } = JSON.parse(await done('pki', 'list', '--json')) as { certificates: { is_admin: boolean }[] };
   assert.deepEqual(certificates.map((certificate) => certificate.is_admin), [true]);
 });
 
@@ -122,52 +130,52 @@ test('admin create: of one and a registration that race one is the admin\'s', as
 });
 
 test('admin grant: beside a running server, effective from the next request on', async (t) => {
-  const { createAdmin, serve, pasted } = openService(t);
+  const { createAdmin, serve, pasted, done } = openService(t);
   await createAdmin();
   const { url } = await serve();
   const { fingerprint } = await register(url);
   assert.equal(await statusOf(url, '/audit', fingerprint), 403);
-  const granted = await pasted(['admin', 'grant', await serialOf(pasted, fingerprint)]);
+  const granted = await pasted(['admin', 'grant', await serialOf(done, fingerprint)]);
   assert.equal(granted.code, 0, granted.stderr);
   assert.equal(await statusOf(url, '/audit', fingerprint), 200);
 });
 
 test('pki revoke: beside a running server, effective from the next request on; a second time it is 1', async (t) => {
-  const { serve, pasted } = openService(t);
+  const { serve, pasted, done } = openService(t);
   const { url } = await serve();
   const { fingerprint } = await register(url);
   const crlBefore = await (await fetch(`${url}/pki/ca.crl.pem`)).text();
   assert.equal(await statusOf(url, '/audit', fingerprint), 200);
-  const serial = await serialOf(pasted, fingerprint);
+  const serial = await serialOf(done, fingerprint);
   const revoked = await pasted(['pki', 'revoke', serial, '--reason', 'superseded']);
   assert.equal(revoked.code, 0, revoked.stderr);
   assert.equal(await statusOf(url, '/audit', fingerprint), 401);
   assert.equal((await pasted(['pki', 'revoke', serial])).code, 1);
   const crl = await (await fetch(`${url}/pki/ca.crl.pem`)).text();
   assert.notEqual(crl, crlBefore);
-  assert.equal((await pasted(['pki', 'crl'])).stdout, crl);
+  assert.equal(await done('pki', 'crl'), crl);
 });
 
 test('pki crl: openssl verifies with it, and finds the certificate revoked when it is', async (t) => {
   if (!isInstalled(t, 'openssl')) return;
-  const { folder, createAdmin, pasted } = openService(t);
+  const { folder, createAdmin, done } = openService(t);
   const { serial } = await createAdmin();
   const pem = join(folder, 'crl.pem');
   const openssl = (line: string) => run('openssl', line.split(' '), folder);
   openssl('pkcs12 -in admin.p12 -passin pass: -nokeys -clcerts -out client.pem');
   openssl('pkcs12 -in admin.p12 -passin pass: -nokeys -cacerts -out ca.pem');
-  const authority = (await pasted(['pki', 'ca'])).stdout;
+  const authority = await done('pki', 'ca');
   assert.ok(readFileSync(join(folder, 'ca.pem'), 'utf8').endsWith(authority));
 
-  assert.equal((await pasted(['pki', 'crl', '--out', pem])).code, 0);
+  await done('pki', 'crl', '--out', pem);
   const verify = () => openssl('verify -x509_strict -crl_check -CRLfile crl.pem -CAfile ca.pem client.pem');
   assert.match(verify().output, /^client\.pem: OK$/m);
-  assert.equal((await pasted(['pki', 'revoke', serial, '--reason', 'keyCompromise'])).code, 0);
-  assert.equal((await pasted(['pki', 'crl', '--out', pem])).code, 0);
+  await done('pki', 'revoke', serial, '--reason', 'keyCompromise');
+  await done('pki', 'crl', '--out', pem);
   assert.match(verify().output, /certificate revoked/);
   assert.match(openssl('crl -in crl.pem -noout -text').output, /Key Compromise/);
 
-  assert.equal((await pasted(['pki', 'crl', '--der', '--out', join(folder, 'crl.der')])).code, 0);
+  await done('pki', 'crl', '--der', '--out', join(folder, 'crl.der'));
   assert.match(openssl('crl -inform der -in crl.der -CAfile ca.pem -noout').output, /verify OK/);
 });
 

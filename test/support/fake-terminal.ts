@@ -2,6 +2,7 @@
 
 import { Readable } from 'node:stream';
 import type { Environment, ReadFile } from '../../src/config/load.ts';
+import type { Clock } from '../../src/core/time.ts';
 import type { Input, Terminal } from '../../src/operator/terminal.ts';
 import type { Output } from '../../src/ops/log.ts';
 import { movableClock } from './clock.ts';
@@ -32,6 +33,8 @@ export interface FakeParts {
   readonly writesToScreen?: boolean;
   readonly writesForOthers?: boolean;
   readonly writesToJournal?: boolean;
+  /** In the place of the one that the test moves. */
+  readonly clock?: Clock;
 }
 
 export function fakeTerminal(words: readonly string[] = [], parts: FakeParts = {}): FakeTerminal {
@@ -50,7 +53,7 @@ export function fakeTerminal(words: readonly string[] = [], parts: FakeParts = {
     stdout: outputInto(out),
     stderr: outputInto(err),
     readFile: parts.readFile ?? noFile,
-    clock,
+    clock: parts.clock ?? clock,
     inheritedSockets: parts.inheritedSockets ?? 0,
     stdin: () => parts.stdin ?? Readable.from([]),
     writesForOthers: () => parts.writesForOthers ?? false,

@@ -7,7 +7,7 @@ import type { TestContext } from 'node:test';
 import type { Environment } from '../../src/config/load.ts';
 import { runCommandLine } from '../../src/operator/arguments.ts';
 import type { Input } from '../../src/operator/terminal.ts';
-import { fakeTerminal } from './fake-terminal.ts';
+import { type FakeParts, fakeTerminal } from './fake-terminal.ts';
 
 export const CA_PASSWORD = 'canary-of-the-authority';
 
@@ -26,17 +26,25 @@ export interface Desk {
   createAdmin(): Promise<{ readonly serial: string; readonly fingerprint_sha1: string; readonly file: string }>;
 }
 
+/** Runs `pasted` with these words, as a process would that has this environment. */
+export async function runHere(
+  words: readonly string[],
+  environment: Environment,
+  parts: Pick<FakeParts, 'clock' | 'stdin'> = {},
+): Promise<Finished> {
+  const fake = fakeTerminal(words, { environment, readFile: (path) => readFileSync(path, 'utf8'), ...parts });
+  const code = await runCommandLine(fake.terminal);
+  return { code, stdout: fake.stdout(), stderr: fake.stderr() };
+}
+
 export function openDesk(t: TestContext): Desk {
   const folder = mkdtempSync(join(tmpdir(), 'pasted-desk-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const databasePath = join(folder, 'pasted.db');
 
-  async function pasted(words: readonly string[], changes: Environment = {}, stdin?: Input): Promise<Finished> {
+  function pasted(words: readonly string[], changes: Environment = {}, stdin?: Input): Promise<Finished> {
     const environment = { SERVICE_DB: databasePath, SERVICE_PKI_CA_PASSWORD: CA_PASSWORD, ...changes };
-    const input = stdin === undefined ? {} : { stdin };
-    const fake = fakeTerminal(words, { environment, readFile: (path) => readFileSync(path, 'utf8'), ...input });
-    const code = await runCommandLine(fake.terminal);
-    return { code, stdout: fake.stdout(), stderr: fake.stderr() };
+    return runHere(words, environment, stdin === undefined ? {} : { stdin });
   }
 
   return {
