@@ -45,25 +45,21 @@ export interface Used<Entry> {
 
 /** Entries by their last use, in O(1). To find its first, a Map steps over all deleted before: one for each use. */
 export class UseOrder<Entry extends Used<Entry>> {
-  #oldest: Entry | undefined;
-  #newest: Entry | undefined;
-
   /** The one whose last use is the longest ago. */
-  get oldest(): Entry | undefined {
-    return this.#oldest;
-  }
+  oldest: Entry | undefined;
+  #newest: Entry | undefined;
 
   /** Used now: an entry that is not in the order. */
   append(entry: Entry): void {
     entry.older = this.#newest;
     entry.newer = undefined;
-    if (this.#newest === undefined) this.#oldest = entry;
+    if (this.#newest === undefined) this.oldest = entry;
     else this.#newest.newer = entry;
     this.#newest = entry;
   }
 
   remove(entry: Entry): void {
-    if (entry.older === undefined) this.#oldest = entry.newer;
+    if (entry.older === undefined) this.oldest = entry.newer;
     else entry.older.newer = entry.newer;
     if (entry.newer === undefined) this.#newest = entry.older;
     else entry.newer.older = entry.older;

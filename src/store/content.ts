@@ -21,6 +21,9 @@ export const HOT_PASTE_BYTES = 3 * KIB;
 /** Enough for some five hundred of the largest pastes, or eight thousand of 1 KiB. */
 const MAX_HOT_BYTES = 32 * MIB;
 
+/** As many as there is room for pastes of 1 KiB; an id takes a fortieth of that room. */
+export const MAX_MISSED = 8192;
+
 interface HotPaste extends Used<HotPaste> {
   readonly found: PasteWithContent;
 }
@@ -31,6 +34,8 @@ export class HotPastes {
   readonly #kept = new Map<string, HotPaste>();
   #order = new UseOrder<HotPaste>();
   #bytes = 0;
+  /** Ids of pastes that were found in the database and not kept, lately. */
+  readonly #missed = new Set<string>();
   /** How many changes of a paste are under way. */
   readonly #changing = new Map<string, number>();
   /** Pastes that had expired by then are removed from the database, even if the clock is set back. */
@@ -47,13 +52,18 @@ export class HotPastes {
     }
     const paste = this.#kept.get(id);
     if (paste === undefined) return undefined;
-    if (paste.found.expiresAt <= nowSeconds) {
-      this.#drop(id);
-      return undefined;
-    }
+    if (paste.found.expiresAt <= nowSeconds) return void this.#drop(id);
     this.#order.remove(paste);
     this.#order.append(paste);
     return paste.found;
+  }
+
+  /** While there is room; then at the second miss, since most pastes are read once and others would go for them. */
+  isWorthKeeping({ id, size }: PasteWithContent): boolean {
+    if (this.#bytes + size + HOT_PASTE_BYTES <= this.#maxBytes || this.#missed.delete(id)) return true;
+    if (this.#missed.size === MAX_MISSED) this.#missed.clear();
+    this.#missed.add(id);
+    return false;
   }
 
   /** A paste that was read in this turn of the event loop. The object is shared from now on: nobody may change it. */
@@ -285,7 +295,6 @@ function createUpload(
   }
 
   return {
-    contentId,
     /** The next chunk: CHUNK_BYTES but for the last. Resolves when it is committed, and then gives its buffer back. */
     async write(bytes: Uint8Array): Promise<void> {
       try {

@@ -4,7 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { CopyReport, CopyRequest } from './backup.ts';
-import { Executor, type Report, type Request, type ThreadRefusal, type WriterSetup } from './batch.ts';
+import { type Answer, Executor, type Report, type Request, type ThreadRefusal, type WriterSetup } from './batch.ts';
 import { type Ballast, createBallast, openWriting } from './database.ts';
 import { DatabaseRefusedError, describe, failureOf, isOutOfRoom, StoreError } from './store.ts';
 
@@ -16,6 +16,7 @@ else port.postMessage(await copy(task));
 
 function write({ path, keepsBallast }: WriterSetup): void {
   const report = (message: Report) => port!.postMessage(message);
+  const answer = (answers: readonly Answer[]) => report({ kind: 'answers', answers });
   let db: DatabaseSync;
   let executor: Executor;
   try {
@@ -27,17 +28,12 @@ function write({ path, keepsBallast }: WriterSetup): void {
   }
   // Anything thrown from here on is an error of the program: it ends the thread, and the other end says so.
   port!.on('message', (request: Request) => {
-    switch (request.kind) {
-      case 'batch':
-        return report({ kind: 'answers', answers: executor.carryOut(request.commands) });
-      case 'alone':
-        return report({ kind: 'answers', answers: [executor.carryOutAlone(request.command)] });
-      case 'close':
-        // To close truncates the log only where no other process looks at the database.
-        executor.carryOutAlone({ name: 'truncateWal', params: null });
-        db.close();
-        return port!.close();
-    }
+    if (request.kind === 'batch') return answer(executor.carryOut(request.commands));
+    if (request.kind === 'alone') return answer([executor.carryOutAlone(request.command)]);
+    // To close truncates the log only where no other process looks at the database.
+    executor.carryOutAlone({ name: 'truncateWal', params: null });
+    db.close();
+    port!.close();
   });
   report({ kind: 'opened' });
 }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { compactBytes } from '../../src/core/content.ts';
 import {
-  HOT_CONTENT_BYTES, HOT_PASTE_BYTES, HotPastes, READ_ALONG_BYTES,
+  HOT_CONTENT_BYTES, HOT_PASTE_BYTES, HotPastes, MAX_MISSED, READ_ALONG_BYTES,
 } from '../../src/store/content.ts';
 import type { NewPaste, PasteWithContent, UpdateTerms } from '../../src/store/store.ts';
 import {
@@ -54,6 +54,19 @@ test('keep: one large paste makes several small ones go, so that the bound is on
   for (const found of small) hot.keep(found);
   hot.keep(foundPaste(2 * (HOT_PASTE_BYTES + 10)));
   assert.deepEqual(small.map(({ id }) => hot.find(id, CREATED_AT)), [undefined, undefined, undefined]);
+});
+
+test('isWorthKeeping: anything while there is room; then what is missed a second time, for which others go', () => {
+  const hot = new HotPastes(2 * (HOT_PASTE_BYTES + 10));
+  const [first, second, third] = [foundPaste(10), foundPaste(10), foundPaste(10)];
+  for (const found of [first, second]) {
+    assert.equal(hot.isWorthKeeping(found), true);
+    hot.keep(found);
+  }
+  assert.deepEqual([1, 2, 3].map(() => hot.isWorthKeeping(third)), [false, true, false], 'once it is, it is forgotten');
+  const others = Array.from({ length: MAX_MISSED }, () => foundPaste(10));
+  for (const found of others) assert.equal(hot.isWorthKeeping(found), false);
+  assert.equal(hot.isWorthKeeping(third), false, 'too many were missed meanwhile');
 });
 
 test('around: a paste is not kept until its last change has settled, whichever way', async () => {

@@ -103,9 +103,7 @@ const FLAT: readonly string[] = COMMON_HEADERS.flat();
 
 /** A new list of names and values in turn, as `writeHead` takes it, for the caller to add to. */
 export function commonHead(requestId: string): string[] {
-  const head = FLAT.slice();
-  head.push('X-Request-ID', requestId);
-  return head;
+  return [...FLAT, 'X-Request-ID', requestId];
 }
 
 /** Bytes given to the socket at a time: how finely one can see what a slow client has taken, and what it holds. */
