@@ -1,6 +1,7 @@
 // What browsers are shown in place of JSON, and that nobody else is: negotiation, the pages of GET and HEAD, errors.
 // The forms are page-forms.test.ts.
 
+import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { request as requestHttp } from 'node:http';
 import { test } from 'node:test';

@@ -1,25 +1,23 @@
-// kill -9 before each statement of the transactions that an operator governs by: a process that carries out one command
-// as the writer thread does. What is left is as before or as after, whole; and as after once it was acknowledged.
+// kill -9 before each statement of the transactions that an operator governs by: what it leaves of one command, carried
+// out as the writer thread does. That is as before or as after, whole; and as after once it was acknowledged.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { copyFileSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync, StatementSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { serialize } from 'node:v8';
+import { Executor } from '../../src/store/batch.ts';
 import { openWriting } from '../../src/store/database.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
 import { builtMain } from '../support/built.ts';
 import { CREATED_AT, selectValue, temporaryFolder } from '../support/store.ts';
 import { AUTHORITY, CLIENT, INVITATION, OWNER, PASTES } from '../vectors/schema-rows.ts';
 import { placeVector } from '../vectors/schema-vectors.ts';
-
-/** Killed so many at a time. */
-const AT_ONCE = 4;
 
 const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest();
 
@@ -154,38 +152,63 @@ async function carryOut(t: TestContext, path: string, killAt: number, command: s
   return { isKilled: signal === 'SIGKILL', said };
 }
 
+/**
+ * Carries the command out here, and calls before each statement with its number, prepared or not. What a kill leaves
+ * there are the files as they are then: all else is of the process.
+ */
+function carryOutInSteps(t: TestContext, path: string, command: object, before: (statement: number) => void): number {
+  const db = openWriting(path);
+  const executor = new Executor(db);
+  let statements = 0;
+  const step = <Original extends (...args: never[]) => unknown>(original: Original) => (
+    function (this: unknown, ...args: Parameters<Original>) {
+      before(statements);
+      statements += 1;
+      return original.apply(this, args);
+    }
+  );
+  const { exec } = DatabaseSync.prototype;
+  const { all, get, run } = StatementSync.prototype;
+  t.mock.method(DatabaseSync.prototype, 'exec', step(exec));
+  t.mock.method(StatementSync.prototype, 'all', step(all));
+  t.mock.method(StatementSync.prototype, 'get', step(get));
+  t.mock.method(StatementSync.prototype, 'run', step(run));
+  const [answer] = executor.carryOut([command as never]);
+  t.mock.restoreAll();
+  assert.ok(answer?.done);
+  db.close();
+  return statements;
+}
+
+function copyDatabase(from: string, to: string): void {
+  for (const suffix of ['', '-wal', '-shm']) if (existsSync(from + suffix)) copyFileSync(from + suffix, to + suffix);
+}
+
 for (const [what, command] of Object.entries(COMMANDS)) {
   test(`kill -9 before each statement of ${what}: all of it, or nothing`, async (t) => {
     const folder = temporaryFolder(t);
-    const model = join(folder, 'model.db');
-    placeVector(MIGRATIONS.length, model);
-    openWriting(model).close();
-    const before = contentOf(model);
+    const nameOf = (name: string | number): string => join(folder, `${name}.db`);
+    placeVector(MIGRATIONS.length, nameOf('model'));
+    openWriting(nameOf('model')).close();
+    const before = contentOf(nameOf('model'));
+    copyDatabase(nameOf('model'), nameOf('whole'));
     const encoded = serialize(command).toString('base64');
-    const whole = join(folder, 'whole.db');
-    copyFileSync(model, whole);
-    assert.deepEqual(await carryOut(t, whole, -1, encoded), { isKilled: false, said: 'done' });
-    const after = contentOf(whole);
+    assert.deepEqual(await carryOut(t, nameOf('whole'), -1, encoded), { isKilled: false, said: 'done' });
+    const after = contentOf(nameOf('whole'));
     assert.notEqual(after, before);
 
-    async function killAt(statement: number): Promise<boolean> {
-      const path = join(folder, `${statement}.db`);
-      copyFileSync(model, path);
-      const { isKilled, said } = await carryOut(t, path, statement, encoded);
-      openWriting(path).close();
-      assert.equal(selectValue(path, 'PRAGMA integrity_check'), 'ok');
-      assert.equal(contentOf(path), said === 'done' ? after : before, `killed before statement ${statement}`);
-      for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true });
-      return isKilled;
+    copyDatabase(nameOf('model'), nameOf('here'));
+    const copy = (statement: number): void => copyDatabase(nameOf('here'), nameOf(statement));
+    const statements = carryOutInSteps(t, nameOf('here'), command, copy);
+    assert.ok(statements >= 3, 'BEGIN, the change and COMMIT');
+    assert.equal(contentOf(nameOf('here')), after);
+    copyDatabase(nameOf('model'), nameOf('killed'));
+    assert.deepEqual(await carryOut(t, nameOf('killed'), statements - 1, encoded), { isKilled: true, said: '' });
+    for (const name of ['killed', ...Array.from({ length: statements }, (_, statement) => statement)]) {
+      openWriting(nameOf(name)).close();
+      assert.equal(selectValue(nameOf(name), 'PRAGMA integrity_check'), 'ok');
+      assert.equal(contentOf(nameOf(name)), before, `before statement ${name}`);
     }
-
-    let killed = 0;
-    for (let isOver = false; !isOver;) {
-      const outcomes = await Promise.all(Array.from({ length: AT_ONCE }, (_, index) => killAt(killed + index)));
-      killed += outcomes.filter(Boolean).length;
-      isOver = outcomes.includes(false);
-    }
-    assert.ok(killed >= 3, 'BEGIN, the change and COMMIT');
-    t.diagnostic(`killed before each of ${killed} statements`);
+    t.diagnostic(`left before each of ${statements} statements, and killed before the last`);
   });
 }

@@ -1,6 +1,7 @@
 // `pasted check`: what each state of a service is called, and that looking at
 // it changes nothing.
 
+import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { chmodSync, chownSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
