@@ -8,7 +8,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { startApp } from '../support/app.ts';
-import { DEFECTS, pathWith, type Defect } from '../support/broken-programs.ts';
+import { DEFECTS, notedPrograms, pathWith, type Defect, type NotedPrograms } from '../support/broken-programs.ts';
 import { isInstalled, run as runProgram, temporaryFolder } from '../support/programs.ts';
 import { seal, unseal } from '../support/sealed.ts';
 import { clientOf, SCRIPT, SHELLS, type Client, type Ended } from '../support/shells.ts';
@@ -19,36 +19,48 @@ const PLAIN = 'what nobody else may read, whatever happens\n'.repeat(3);
 const PASSWORD = 'a secret password';
 
 /** Nothing can be sealed or opened without these. */
-const NEEDED = ['openssl base64', 'openssl dgst', 'openssl enc', 'cat', 'dd', 'mkdir', 'od', 'sed', 'tr', 'wc'];
-const SEALING = [...NEEDED, 'openssl rand', 'awk', 'cmp', 'cp', 'curl', 'date', 'head', 'mv', 'rm', 'tail'];
-const OPENING = [...NEEDED, 'awk', 'cmp', 'curl', 'date', 'head', 'mv', 'rm', 'tail'];
+const NEEDED = ['openssl base64', 'openssl dgst', 'openssl enc', 'openssl rand', 'cat', 'mkdir', 'od', 'tr', 'wc'];
 
 /** mkdir has nothing to print, so that half of it is all. */
 function isNeeded(program: string, defect: Defect): boolean {
-  return [...NEEDED, 'openssl rand'].includes(program) && !(program === 'mkdir' && defect === 'stops halfway');
+  return NEEDED.includes(program) && !(program === 'mkdir' && defect === 'stops halfway');
 }
-
-/** What register, cert import and cert export have in common. */
-const CERTIFYING = ['awk', 'cat', 'openssl pkcs12', 'sed', 'tr'];
 
 interface Trial {
   readonly client: Client;
   readonly environment: Record<string, string>;
 }
 
+/** A PATH whose own programs are in that folder. */
+type PathIn = (folder: string) => string;
+
 /** A home and a temporary folder of its own for each: what a run leaves there is for the test to see. */
-function trial(t: TestContext, url: string, defect: Defect, program: string, shell = DASH): Trial {
+function trial(t: TestContext, url: string, pathIn: PathIn, shell = DASH): Trial {
   const client = clientOf(t, url, shell);
   const temporary = join(client.folder, 'temporary');
   mkdirSync(temporary);
-  return { client, environment: { PATH: pathWith(client.home, defect, program), TMPDIR: temporary } };
+  return { client, environment: { PATH: pathIn(client.home), TMPDIR: temporary } };
 }
 
-/** Four at a time: each waits for processes most of the time. */
-async function forEach(programs: readonly string[], check: (program: string) => Promise<void>): Promise<void> {
-  const waiting = [...programs];
+/**
+ * The check with each program broken that is started in a first one, in which none is. Four at a time: each waits for
+ * processes most of the time.
+ */
+async function breakingEach(
+  defect: Defect, check: (program: string, pathIn: PathIn) => Promise<void>,
+): Promise<void> {
+  const noted: NotedPrograms[] = [];
+  await check('no program', (folder) => {
+    noted.push(notedPrograms(folder));
+    return noted[0]?.path ?? '';
+  });
+  const waiting = [...noted[0]?.started() ?? []];
+  assert.ok(waiting.includes('mkdir'), String(waiting));
   const work = async (): Promise<void> => {
-    for (let program = waiting.shift(); program !== undefined; program = waiting.shift()) await check(program);
+    for (let program = waiting.shift(); program !== undefined; program = waiting.shift()) {
+      const broken = program;
+      await check(broken, (folder) => pathWith(folder, defect, broken));
+    }
   };
   await Promise.all([work(), work(), work(), work()]);
 }
@@ -105,9 +117,9 @@ function assertPrivate(files: readonly string[], what: string): void {
 for (const defect of DEFECTS) {
   test(`pastec -E: when a program ${defect}, nothing is sent that is not encrypted`, async (t) => {
     if (!isInstalled(t, 'openssl')) return;
-    await forEach(SEALING, async (program) => {
+    await breakingEach(defect, async (program, pathIn) => {
       const { url, taken } = await takingServer(t);
-      const { client: { run, folder }, environment } = trial(t, url, defect, program);
+      const { client: { run, folder }, environment } = trial(t, url, pathIn);
       writeFileSync(join(folder, 'password'), PASSWORD);
       writeFileSync(join(folder, 'plain'), PLAIN);
       const ended = await run(['-Eb', '--password-file', 'password', 'plain'], { environment });
@@ -119,14 +131,15 @@ for (const defect of DEFECTS) {
   });
 
   test(`pastec put: when a program ${defect}, password, burning and content are never left out`, async (t) => {
-    await forEach(['awk', 'cat', 'curl', 'date', 'head', 'mkdir', 'sed', 'tr', 'wc'], async (program) => {
+    await breakingEach(defect, async (program, pathIn) => {
       const { url, taken } = await takingServer(t);
-      const { client: { run, folder }, environment } = trial(t, url, defect, program);
+      const { client: { run, folder }, environment } = trial(t, url, pathIn);
       writeFileSync(join(folder, 'password'), PASSWORD);
       const { code } = await run(['-b', '--password-file', 'password'], { input: PLAIN, environment });
       for (const { headers, body } of taken) {
         assert.deepEqual([headers['x-paste-password'], headers['x-burn-after-read']], [PASSWORD, 'true'], program);
-        assert.equal(String(body), PLAIN, program);
+        // How much comes through a pipe is not known: half of it is not told from all of it.
+        if (program !== 'cat' || defect !== 'stops halfway') assert.equal(String(body), PLAIN, program);
       }
       if (code === 0) assert.equal(taken.length, 1, program);
     });
@@ -137,9 +150,9 @@ for (const defect of DEFECTS) {
     const app = await startApp(t);
     const key = Buffer.alloc(32, 7);
     const sealed = seal(key, Buffer.from(PLAIN));
-    await forEach(OPENING, async (program) => {
+    await breakingEach(defect, async (program, pathIn) => {
       const id = await app.store(sealed, { 'X-Burn-After-Read': 'true' });
-      const { client: { run, folder, home }, environment } = trial(t, app.url, defect, program);
+      const { client: { run, folder, home }, environment } = trial(t, app.url, pathIn);
       const { code, text } = await run(['get', `${id}#${key.toString('base64url')}`], { environment });
       if (isNeeded(program, defect)) assert.notEqual(code, 0, `${program} ${defect}`);
       if (code === 0) return assert.equal(text, PLAIN, `${program} ${defect}`);
@@ -155,9 +168,9 @@ for (const defect of DEFECTS) {
     const app = await startApp(t);
     const fingerprint = '0123456789abcdef0123456789abcdef01234567';
     const sealed = seal(Buffer.alloc(32, 7), Buffer.from(PLAIN));
-    await forEach(['awk', 'cat', 'curl', 'dd', 'head', 'mkdir', 'od', 'sed', 'tr', 'wc'], async (program) => {
+    await breakingEach(defect, async (program, pathIn) => {
       const id = await app.store(sealed, { 'X-SSL-Client-SHA1': fingerprint });
-      const { client: { run }, environment } = trial(t, app.url, defect, program);
+      const { client: { run }, environment } = trial(t, app.url, pathIn);
       const { code } = await run(['update', '--fingerprint', fingerprint, id, '-'], { input: 'readable', environment });
       assert.notEqual(code, 0, `${program} ${defect}`);
       const stored = Buffer.from(await (await app.request(`/${id}/raw`)).arrayBuffer());
@@ -168,10 +181,10 @@ for (const defect of DEFECTS) {
   test(`pastec register: when a program ${defect}, the key is neither shown to others nor lost`, async (t) => {
     if (!isInstalled(t, 'openssl')) return;
     const { bundle, fingerprint } = madeCertificate(t);
-    await forEach([...CERTIFYING, 'cp', 'curl', 'date', 'mkdir', 'rm', 'tail'], async (program) => {
+    await breakingEach(defect, async (program, pathIn) => {
       const headers = { 'X-Fingerprint-SHA1': fingerprint, 'X-Certificate-Expires': '4000000000', 'X-Is-Admin': '1' };
       const { url, taken } = await takingServer(t, { headers, body: bundle });
-      const { client: { run, folder, home }, environment } = trial(t, url, defect, program);
+      const { client: { run, folder, home }, environment } = trial(t, url, pathIn);
       const { code } = await run(['register', '--allow-http'], { environment });
       const files = [...filesUnder(folder), ...filesUnder(home)];
       assertPrivate(files, `${program} ${defect}`);
@@ -184,9 +197,8 @@ for (const defect of DEFECTS) {
   test(`pastec cert import: when a program ${defect}, nothing is taken for a certificate that is none`, async (t) => {
     if (!isInstalled(t, 'openssl')) return;
     const [own, other] = [madeCertificate(t), madeCertificate(t)];
-    const programs = [...CERTIFYING, 'cmp', 'grep', 'mkdir', 'mv', 'openssl pkey', 'openssl x509', 'wc'];
-    await forEach(programs, async (program) => {
-      const { client: { run, folder, home }, environment } = trial(t, 'https://paste.example', defect, program);
+    await breakingEach(defect, async (program, pathIn) => {
+      const { client: { run, folder, home }, environment } = trial(t, 'https://paste.example', pathIn);
       writeFileSync(join(folder, 'pair'), own.pair, { mode: 0o600 });
       writeFileSync(join(folder, 'mismatched'), own.key + other.certificate, { mode: 0o600 });
       const mismatched = await run(['cert', 'import', 'mismatched'], { environment });
@@ -204,8 +216,8 @@ for (const defect of DEFECTS) {
   test(`pastec cert export: when a program ${defect}, no file is overwritten or shown to others`, async (t) => {
     if (!isInstalled(t, 'openssl')) return;
     const { pair } = madeCertificate(t);
-    await forEach([...CERTIFYING, 'date', 'mkdir', 'mv', 'rm', 'wc'], async (program) => {
-      const { client: { run, folder, home }, environment } = trial(t, 'https://paste.example', defect, program);
+    await breakingEach(defect, async (program, pathIn) => {
+      const { client: { run, folder, home }, environment } = trial(t, 'https://paste.example', pathIn);
       writeFileSync(join(folder, 'pair'), pair, { mode: 0o600 });
       assert.equal((await run(['cert', 'import', 'pair'])).code, 0);
       writeFileSync(join(folder, 'out'), 'another key', { mode: 0o644 });
@@ -222,8 +234,8 @@ for (const defect of DEFECTS) {
     const key = Buffer.alloc(32, 7);
     const changed = seal(key, Buffer.from(PLAIN));
     changed[changed.length - 1] = (changed.at(-1) ?? 0) ^ 1;
-    await forEach(OPENING, async (program) => {
-      const { client: { run, folder }, environment } = trial(t, 'http://127.0.0.1:9', defect, program);
+    await breakingEach(defect, async (program, pathIn) => {
+      const { client: { run, folder }, environment } = trial(t, 'http://127.0.0.1:9', pathIn);
       writeFileSync(join(folder, 'changed'), changed);
       writeFileSync(join(folder, 'key'), key.toString('base64url'));
       const { code, text } = await run(['decrypt', '--key-file', 'key', 'changed'], { environment });
@@ -250,7 +262,7 @@ test('pastec -E under mksh: when printf, a program there, is broken, nothing is 
   const mksh = SHELLS.find(({ name }) => name === 'mksh');
   for (const defect of DEFECTS) {
     const { url, taken } = await takingServer(t);
-    const { client: { run, folder }, environment } = trial(t, url, defect, 'printf', mksh);
+    const { client: { run, folder }, environment } = trial(t, url, (place) => pathWith(place, defect, 'printf'), mksh);
     writeFileSync(join(folder, 'password'), PASSWORD);
     const ended = await run(['-Eb', '--password-file', 'password'], { input: PLAIN, environment });
     assert.notEqual(ended.code, 0);

@@ -2,19 +2,16 @@
 // the host see while it runs, and what it writes for shells that complete its words.
 
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { delimiter, dirname, join } from 'node:path';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { startApp } from '../support/app.ts';
+import { notedPrograms, PROGRAMS } from '../support/broken-programs.ts';
 import { isInstalled, run as runProgram } from '../support/programs.ts';
 import { clientOf, SCRIPT, SH, SHELLS } from '../support/shells.ts';
 
 const NOBODY = 'http://127.0.0.1:9';
 const source = readFileSync(SCRIPT, 'utf8');
-
-/** Those that put, get and rm call. */
-const PROGRAMS = ['awk', 'cat', 'cp', 'curl', 'date', 'dd', 'getconf', 'grep', 'head', 'mkdir', 'mkfifo', 'node', 'od',
-  'openssl', 'printf', 'rm', 'sed', 'sha256sum', 'tail', 'tr', 'wc'];
 
 test('pastec: the place for the server\'s address is there once, and an address in it is used', async (t) => {
   assert.equal(source.split('server_default=\'\'').length, 2);
@@ -66,16 +63,9 @@ for (const shell of SHELLS.filter(({ name }) => ['dash', 'mksh'].includes(name))
     if (!isInstalled(t, shell.program) || !isInstalled(t, 'openssl')) return;
     const app = await startApp(t, { powDifficultyBits: 4 });
     const { run, folder, home } = clientOf(t, app.url, shell);
-    const programs = join(folder, 'programs');
-    mkdirSync(programs);
-    for (const name of PROGRAMS) {
-      const real = (process.env.PATH ?? '').split(delimiter).map((place) => join(place, name)).find(existsSync);
-      writeFileSync(join(programs, name),
-        `#!/bin/sh\nprintf '%s\\n' '${name}' "$@" >>'${folder}/seen'\nexec '${real}' "$@"\n`);
-      chmodSync(join(programs, name), 0o755);
-    }
+    const { path, seen } = notedPrograms(home, ['node', ...PROGRAMS]);
     writeFileSync(join(folder, 'password'), 'the-password\n');
-    const environment = { PATH: `${programs}${delimiter}${process.env.PATH ?? ''}`, PASTEC_SOLVER: 'node' };
+    const environment = { PATH: path, PASTEC_SOLVER: 'node' };
     const stored = await run(['-E', '--password-file', 'password', '-'], { input: 'the-content', environment });
     assert.equal(stored.stderr, '');
     const [, id = '', key = ''] = /\/([a-z2-7]{26})#(\S+)\n$/.exec(stored.text) ?? assert.fail(stored.text);
@@ -87,12 +77,9 @@ for (const shell of SHELLS.filter(({ name }) => ['dash', 'mksh'].includes(name))
 
     assert.equal((await run(['rm', stored.text.trim()], { environment })).stderr, '');
 
-    const seen = readFileSync(join(folder, 'seen'), 'utf8');
-    assert.match(seen, /^curl$/m);
-    assert.match(seen, /^grep$/m);
-    assert.match(seen, /^openssl$/m);
+    for (const program of ['curl', 'grep', 'openssl']) assert.match(seen(), new RegExp(`^${program}$`, 'm'));
     for (const secret of ['the-password', 'the-content', id, key, token, Buffer.from(key, 'base64url').toString('hex')]) {
-      assert.ok(!seen.includes(secret), secret);
+      assert.ok(!seen().includes(secret), secret);
     }
   });
 }

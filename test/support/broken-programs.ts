@@ -1,6 +1,6 @@
 // Programs that do not do what they should, put before the real ones on PATH: for what a script makes of that.
 
-import { accessSync, chmodSync, constants, mkdtempSync, writeFileSync } from 'node:fs';
+import { accessSync, chmodSync, constants, existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 /** Exits 1 at once; prints nothing and exits 0; prints the first half of what it should, and exits as it would. */
@@ -26,6 +26,38 @@ export function pathWith(folder: string, defect: Defect, program: string): strin
   writeFileSync(join(programs, name), `#!/bin/sh\n${others}${BODIES[defect](real)}\n`);
   chmodSync(join(programs, name), 0o755);
   return `${programs}${delimiter}${process.env['PATH'] ?? ''}`;
+}
+
+/** Whatever pastec may start, but for solvers and clipboards. */
+export const PROGRAMS = [
+  'awk', 'cat', 'cmp', 'cp', 'curl', 'date', 'dd', 'getconf', 'grep', 'head', 'mkdir', 'mkfifo', 'mv', 'nproc', 'od',
+  'openssl', 'printf', 'rm', 'sed', 'sha256sum', 'sleep', 'stty', 'tail', 'tr', 'uname', 'wc',
+];
+
+export interface NotedPrograms {
+  /** A PATH where each of the programs notes how it is called before it does what it should. */
+  readonly path: string;
+  /** Lines: the name of a program, then its arguments. */
+  readonly seen: () => string;
+  /** The programs that were started, `openssl rand` for the command rand of openssl. */
+  readonly started: () => readonly string[];
+}
+
+export function notedPrograms(folder: string, programs: readonly string[] = PROGRAMS): NotedPrograms {
+  const place = mkdtempSync(join(folder, 'programs-'));
+  const [notes, names] = [join(place, 'notes'), join(place, 'names')];
+  for (const name of programs.filter((program) => pathOf(program) !== program)) {
+    const what = name === 'openssl' ? '"openssl $1"' : name;
+    writeFileSync(join(place, name),
+      `#!/bin/sh\nprintf '%s\\n' ${what} >>'${names}'\nprintf '%s\\n' '${name}' "$@" >>'${notes}'\nexec '${pathOf(name)}' "$@"\n`);
+    chmodSync(join(place, name), 0o755);
+  }
+  const textOf = (file: string): string => (existsSync(file) ? readFileSync(file, 'utf8') : '');
+  return {
+    path: `${place}${delimiter}${process.env['PATH'] ?? ''}`,
+    seen: () => textOf(notes),
+    started: () => [...new Set(textOf(names).trimEnd().split('\n'))].sort(),
+  };
 }
 
 function pathOf(name: string): string {
