@@ -18,6 +18,8 @@ for (const name of BROWSERS) {
     const tab = await browser.newTab();
     for (const page of await preparePages(app)) {
       await t.test(`page: ${page.name}`, async () => {
+        // As a new tab is, which takes a browser long to open.
+        await tab.resize({ width: 1200, height: 800 });
         const before = tab.requests.length;
         await tab.open(`${app.url}${page.path}`);
         await page.steps?.(tab);
