@@ -21,7 +21,7 @@ import { Challenges, Passwords, Rates } from './pastes/admission.ts';
 import { createAudit, Identity } from './pastes/identity.ts';
 import type { Parts } from './pastes/parts.ts';
 import { cleanupTasks, createRoomMaking } from './pastes/upkeep.ts';
-import type { Store } from './store/open.ts';
+import type { Store, StoreOptions } from './store/open.ts';
 
 export interface AppParts {
   readonly clock: Clock;
@@ -31,6 +31,7 @@ export interface AppParts {
   readonly cores: number;
   /** How long a password check takes here; measured at start when not given. */
   readonly passwordCheckMs?: number;
+  readonly thread?: StoreOptions['thread'];
 }
 
 export interface App {

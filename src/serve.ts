@@ -5,7 +5,7 @@ import { ConfigError, isProduction, loadConfig, startWarnings } from './config/l
 import { type Config, VERSION } from './config/settings.ts';
 import type { Log } from './core/events.ts';
 import { randomBytes } from './crypto/digest.ts';
-import { isExposed, ListeningError, type ListeningPlace, publicPlace } from './http/engine/listening.ts';
+import { isExposed, ListeningError, publicPlace } from './http/engine/listening.ts';
 import type { Terminal } from './operator/terminal.ts';
 import { createLog, type LogWriter } from './ops/log.ts';
 import { openStore } from './store/open.ts';
@@ -20,7 +20,7 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
   // SQLite would make the files of the database readable to all.
   terminal.restrictNewFiles();
   const reloads = reloadOnSignal(terminal);
-  const { clock, cores } = terminal;
+  const { clock, cores, thread } = terminal;
   const { config, warnings } = loadConfig(terminal.environment, terminal.readFile);
   const place = publicPlace(config, terminal.inheritedSockets);
   const format = isProduction(config) ? 'json' : 'text';
@@ -37,10 +37,14 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
     for (const message of [...warnings, ...startWarnings(config, isExposed(place))]) {
       log({ level: 'warning', logger: 'config', event: 'setting doubtful', details: { message } });
     }
-    const app = await createApp(config, { clock, cores, random: randomBytes, log });
+    const app = await createApp(config, { clock, cores, random: randomBytes, log, thread });
     try {
-      const { url } = await listen(app, place);
+      const { url } = await app.listen(place).catch(async (error: unknown) => {
+        if (!(error instanceof ListeningError)) throw error;
+        throw (await import('./operator/failures.ts')).listeningFailure(error, error.place === place);
+      });
       log({ level: 'info', logger: 'main', event: 'listening', details: { url, version: VERSION } });
+      terminal.keepMemorySmall();
       reloads.begin(app, log);
       log({ level: 'info', logger: 'main', event: 'stopping', details: { signal: await stopSignal } });
     } finally {
@@ -134,25 +138,15 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-async function listen(app: ServedApp, place: ListeningPlace): Promise<{ url: string }> {
-  try {
-    return await app.listen(place);
-  } catch (error) {
-    if (!(error instanceof ListeningError)) throw error;
-    const { listeningFailure } = await import('./operator/failures.ts');
-    throw listeningFailure(error, error.place === place);
-  }
-}
-
 /**
- * Opens the store and puts everything together; nothing listens yet. The assembly is loaded while the store opens: its
- * writer thread has as much to load as all the rest. Rejects when the database or the TLS certificate is refused.
+ * Opens the store and puts everything together, which is loaded while the store opens; nothing listens yet. Rejects
+ * when the database or the TLS certificate is refused.
  */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
-  const { clock, log } = parts;
+  const { clock, log, thread } = parts;
   // Only a listener that speaks TLS loads what that takes.
   const tls = config.tlsCertPath === '' ? undefined : new (await import('./http/tls.ts')).Tls(config, parts);
-  const opening = openStore({ path: config.databasePath, clock, log });
+  const opening = openStore({ path: config.databasePath, clock, log, thread });
   const [store, { assemble }] = await Promise.all([opening, import('./assembly.ts')]);
   try {
     return await assemble(config, parts, { store, tls });

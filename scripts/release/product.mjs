@@ -14,7 +14,7 @@ const COMPLETION_NAMES = { bash: 'pasted', fish: 'pasted.fish', zsh: '_pasted' }
 export async function describeProduct(dist, { card, seconds }) {
   const load = (module) => import(pathToFileURL(join(dist, module)).href);
   const [{ COMMANDS }, { SETTINGS }, { showValue }, { ROUTES }, { REFUSALS }] = await Promise.all(
-    ['operator/commands.js', 'config/settings.js', 'config/load.js', 'http/routes.js', 'core/refusals.js'].map(load),
+    ['operator/commands.js', 'config/settings.js', 'operator/print.js', 'http/routes.js', 'core/refusals.js'].map(load),
   );
   const settings = Object.values(SETTINGS).map((setting) => {
     return { ...setting, shownFallback: showValue(setting, setting.fallback) };

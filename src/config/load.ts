@@ -262,11 +262,3 @@ export function startWarnings(config: Config, isExposed: boolean): string[] {
   }
   return warnings;
 }
-
-/** The value as one would write it into the environment; of a secret only whether there is one. */
-export function showValue(setting: Setting, value: SettingValue): string {
-  if (setting.kind === 'secret') return value === '' ? '(not set)' : '(set)';
-  if (typeof value === 'boolean') return value ? '1' : '0';
-  if (typeof value === 'object') return value.join(',');
-  return String(value) || '(not set)';
-}

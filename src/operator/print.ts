@@ -1,8 +1,8 @@
 // Commands that only print, without a look at the database: help, config, version, openapi, completion and client.
 
 import { readFileSync } from 'node:fs';
-import { loadConfig, showValue } from '../config/load.ts';
-import { type Setting, SETTING_KEYS, SETTINGS, VERSION } from '../config/settings.ts';
+import { loadConfig } from '../config/load.ts';
+import { type Setting, SETTING_KEYS, SETTINGS, type SettingValue, VERSION } from '../config/settings.ts';
 import { parseServiceUrl } from '../http/engine/head.ts';
 import { addressedScript, readClientScript } from '../http/present.ts';
 import { MIGRATIONS } from '../store/schema.ts';
@@ -87,6 +87,14 @@ function settingHelp(setting: Setting): string[] {
     `  ${setting.name}  ${showValue(setting, setting.fallback)}  [${setting.unit}]`,
     `      ${setting.meaning.replaceAll('`', '')}${standIn}`,
   ];
+}
+
+/** The value as one would write it into the environment; of a secret only whether there is one. */
+export function showValue(setting: Setting, value: SettingValue): string {
+  if (setting.kind === 'secret') return value === '' ? '(not set)' : '(set)';
+  if (typeof value === 'boolean') return value ? '1' : '0';
+  if (typeof value === 'object') return value.join(',');
+  return String(value) || '(not set)';
 }
 
 /** Pairs as indented lines, the second halves below each other. */

@@ -2,6 +2,7 @@
 // tests make one of values.
 
 import type { Readable } from 'node:stream';
+import type { Worker } from 'node:worker_threads';
 import type { Environment, ReadFile } from '../config/load.ts';
 import type { Clock } from '../core/time.ts';
 import type { Output } from '../ops/log.ts';
@@ -27,6 +28,10 @@ export interface Terminal {
   /** Versions, for whoever looks into a fault; the platform is such as `linux-x64`. */
   readonly runtime: Readonly<Record<'node' | 'sqlite' | 'openssl' | 'platform', string>>;
   readonly cores: number;
+  /** The writer thread of the store, for `pasted serve` alone: it takes as long to load as all the rest. */
+  readonly thread?: Worker | undefined;
+  /** Nothing large is loaded any more: what is new in memory takes no more room than it has now. */
+  keepMemorySmall(): void;
   /** Files made from now on are for their owner alone. */
   restrictNewFiles(): void;
   /** Called for each SIGTERM and SIGINT, and on a terminal for each SIGHUP; the process then goes on. */

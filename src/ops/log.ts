@@ -86,25 +86,20 @@ function jsonLine(entry: LogEntry, time: string): string {
 }
 
 /** `LEVEL  LOGGER  EVENT  rest`: the rest as `name=value`, but for what speaks for itself in a request. */
-function textLine(entry: LogEntry): string {
-  const { details = {} } = entry;
-  const isRequest = entry.event === 'request';
-  const words = isRequest ? [requestWords(details)] : [];
-  if (entry.outcome !== undefined) words.push(`outcome=${entry.outcome}`);
-  if (entry.clientId !== undefined) words.push(`client_id=${showValue(entry.clientId)}`);
-  if (entry.clientIp !== undefined) words.push(`client_ip=${showValue(entry.clientIp)}`);
-  for (const name in details) {
-    if (isRequest && REQUEST_WORDS.has(name)) continue;
-    words.push(`${name}=${showValue(details[name]!)}`);
+function textLine({ level, logger, event, outcome, clientId, clientIp, details = {} }: LogEntry): string {
+  const words: string[] = [];
+  let others = details;
+  if (event === 'request') {
+    // `GET /{id}/raw 200 1024 B 1.2 ms`: http/servers.ts, which alone logs requests, gives all of them.
+    const { method, route, status, bytes, ms, ...rest } = details;
+    words.push(`${method} ${route} ${status} ${bytes} B ${Number(ms).toFixed(1)} ms`);
+    others = rest;
   }
-  return `${escapeUnsafe(`${entry.level}  ${entry.logger}  ${entry.event}  ${words.join(' ')}`.trimEnd())}\n`;
-}
-
-const REQUEST_WORDS: ReadonlySet<string> = new Set(['method', 'route', 'status', 'bytes', 'ms']);
-
-/** `GET /{id}/raw 200 1024 B 1.2 ms`: http/servers.ts, which alone logs requests, gives all of them. */
-function requestWords({ method, route, status, bytes, ms }: LogDetails): string {
-  return `${method} ${route} ${status} ${bytes} B ${Number(ms).toFixed(1)} ms`;
+  if (outcome !== undefined) words.push(`outcome=${outcome}`);
+  if (clientId !== undefined) words.push(`client_id=${showValue(clientId)}`);
+  if (clientIp !== undefined) words.push(`client_ip=${showValue(clientIp)}`);
+  for (const [name, value] of Object.entries(others)) words.push(`${name}=${showValue(value)}`);
+  return `${escapeUnsafe(`${level}  ${logger}  ${event}  ${words.join(' ')}`.trimEnd())}\n`;
 }
 
 /** What would make it unclear where a value ends. */

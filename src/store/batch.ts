@@ -34,7 +34,6 @@ const NEEDS_ROOM: ReadonlySet<CommandName> = new Set([
 
 /** What the writer thread is started with. Only the server keeps a ballast: it must know whether it was given up. */
 export interface WriterSetup {
-  readonly kind: 'write';
   readonly path: string;
   readonly keepsBallast: boolean;
 }

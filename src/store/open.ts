@@ -3,6 +3,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate, setTimeout } from 'node:timers/promises';
+import type { Worker } from 'node:worker_threads';
 import type { Log } from '../core/events.ts';
 import type { Awaitable, Clock } from '../core/time.ts';
 import { authorityLookups, certificateLookups, type Replacement, type Revocation } from './certificates.ts';
@@ -26,6 +27,8 @@ export interface StoreOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly log: Log;
+  /** The writer's, where it was started before; it is the caller's to end when the database is refused. */
+  readonly thread?: Worker | undefined;
 }
 
 export type Store = ReturnType<typeof createStore>;
@@ -37,14 +40,14 @@ const SWEEP_WAIT_MS = 1000;
 const CLOSE_WAIT_MS = 500;
 
 /** Rejects with DatabaseRefusedError (the file is then untouched), DatabaseInUseError or StoreError. */
-export async function openStore({ path, clock, log }: StoreOptions): Promise<Store> {
+export async function openStore({ path, clock, log, thread }: StoreOptions): Promise<Store> {
   const startedMs = clock.monotonicMs();
   const lock = lockDatabase(path);
   let writer: Writer | undefined;
   try {
     refuseOtherFiles(path);
     createFile(path);
-    const started = await startWriter({ path, keepsBallast: true }, clock, log);
+    const started = await startWriter({ path, keepsBallast: true }, clock, log, thread);
     writer = started;
     const reader = openReader(path, prepareLookups);
     const contents = createContentStore(reader, started, log);

@@ -10,8 +10,8 @@ import { DatabaseRefusedError, describe, failureOf, isOutOfRoom, StoreError } fr
 
 const port = parentPort;
 if (port === null) throw new Error('this module is for a worker thread');
-const task = workerData as WriterSetup | CopyRequest;
-if (task.kind === 'write') write(task);
+const task = workerData as CopyRequest | null;
+if (task === null) port.once('message', write);
 else port.postMessage(await copy(task));
 
 function write({ path, keepsBallast }: WriterSetup): void {

@@ -225,18 +225,18 @@ function errorOf({ failure, error }: Extract<Answer, { done: false }>): unknown 
 }
 
 /** Resolves when the database is open; rejects with DatabaseRefusedError or StoreError, and the thread is gone then. */
-export async function startWriter({ path, keepsBallast }: Omit<WriterSetup, 'kind'>, clock: Clock, log: Log) {
-  const worker = startThread('store writer', { kind: 'write', path, keepsBallast } satisfies WriterSetup);
+export async function startWriter(setup: WriterSetup, clock: Clock, log: Log, worker = startThread('store writer')) {
+  worker.postMessage(setup);
   const exited = new Promise((resolve) => worker.once('exit', resolve));
   const report = await firstReport<Report>(worker);
   if (report?.kind === 'opened') return new Writer(worker, clock, log);
   await exited;
   if (report?.kind !== 'refused') throw unavailable('the writer thread did not start');
-  throw errorOfThread(report, `the database ${path} cannot be opened: `);
+  throw errorOfThread(report, `the database ${setup.path} cannot be opened: `);
 }
 
-/** Without the environment, which holds secrets. */
-export function startThread(name: string, task: object): Worker {
+/** Without a task it loads what the writer needs, and waits. Without the environment, which holds secrets. */
+export function startThread(name: string, task: object | null = null): Worker {
   return new Worker(new URL('./thread.ts', import.meta.url), { name, workerData: task, env: {} });
 }
 

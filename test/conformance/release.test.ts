@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { basename, delimiter, join, sep } from 'node:path';
 import test from 'node:test';
 import { after, before } from 'node:test';
-import { showValue } from '../../src/config/load.ts';
+import { showValue } from '../../src/operator/print.ts';
 import { type Setting, SETTINGS, VERSION } from '../../src/config/settings.ts';
 import { REFUSALS } from '../../src/core/refusals.ts';
 import { ROUTES } from '../../src/http/routes.ts';
