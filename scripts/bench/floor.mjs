@@ -10,7 +10,7 @@ import { ID_CHARACTERS } from './requests.mjs';
 
 const STREAM_CHUNK = Buffer.alloc(256 * 1024, 'pasted\n');
 
-/** What is larger is stored in chunks, of which so many of an upload may be on their way to the disk. */
+/** What is larger is stored in chunks, of which so many of all uploads may be on their way to the disk. */
 const LARGEST_SMALL = 64 * 1024;
 const CHUNKS_UNDER_WAY = 8;
 
@@ -108,10 +108,9 @@ function receive(request, use = () => {}) {
   return new Promise((resolve) => request.on('end', resolve));
 }
 
-async function hashBody(request) {
+function hashBody(request) {
   const digest = createHash('sha256');
-  await receive(request, (piece) => digest.update(piece));
-  digest.digest();
+  return receive(request, (piece) => digest.update(piece)).then(() => digest.digest());
 }
 
 /** Small bodies into their rows, others into chunks of the size that the service has made them of. */
@@ -119,38 +118,42 @@ function prepareStoring(file) {
   const store = startStoring(file);
   using db = new DatabaseSync(file, { readOnly: true });
   const { bytes: chunkBytes } = db.prepare('SELECT max(length(bytes)) AS bytes FROM chunks').get();
-  const free = [];
+  const chunks = { bytes: chunkBytes, free: [], underWay: 0 };
   return async (request) => {
-    if (Number(request.headers['content-length']) > LARGEST_SMALL) return storeLarge(request, store, chunkBytes, free);
+    if (Number(request.headers['content-length']) > LARGEST_SMALL) return storeLarge(request, store, chunks);
     let content = '';
     await receive(request, (piece) => (content += piece.latin1Slice()));
     return store({ content });
   };
 }
 
-/** `free` are buffers shared with the thread, to be used again. */
-async function storeLarge(request, store, chunkBytes, free) {
+/** Of `chunks` of all uploads, `free` are buffers shared with the thread, to be used again. */
+async function storeLarge(request, store, chunks) {
   const contentId = makeId();
   const digest = createHash('sha256');
   const underWay = [];
   let [size, position, filled, buffer] = [0, 0, 0, undefined];
   const sendChunk = () => {
     const sent = buffer;
-    underWay.push(store({ contentId, position, chunk: sent.subarray(0, filled) }).then(() => free.push(sent)));
+    chunks.underWay += 1;
+    underWay.push(store({ contentId, position, chunk: sent.subarray(0, filled) }).then(() => {
+      chunks.underWay -= 1;
+      chunks.free.push(sent);
+    }));
     [position, filled, buffer] = [position + 1, 0, undefined];
   };
   for await (const piece of request) {
     digest.update(piece);
     size += piece.length;
     for (let at = 0; at < piece.length; ) {
-      buffer ??= free.pop() ?? new Uint8Array(new SharedArrayBuffer(chunkBytes));
-      const taken = piece.subarray(at, at + chunkBytes - filled);
+      buffer ??= chunks.free.pop() ?? new Uint8Array(new SharedArrayBuffer(chunks.bytes));
+      const taken = piece.subarray(at, at + chunks.bytes - filled);
       buffer.set(taken, filled);
       filled += taken.length;
       at += taken.length;
-      if (filled === chunkBytes) sendChunk();
+      if (filled === chunks.bytes) sendChunk();
     }
-    while (underWay.length > CHUNKS_UNDER_WAY) await underWay.shift();
+    while (chunks.underWay > CHUNKS_UNDER_WAY && underWay.length > 0) await underWay.shift();
   }
   if (filled > 0) sendChunk();
   await Promise.all([...underWay, store({ contentId, size, sha256: digest.digest() })]);

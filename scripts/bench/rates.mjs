@@ -32,9 +32,8 @@ export function throughput(preparation, { connections, amount = 1, most, figureO
 
 function loadNotes(rounds) {
   const loadShare = median(rounds.map((round) => round.floor.loadShare));
-  const notes = [`load generator busy ${Math.round(100 * loadShare)} % of its core beside the floor`];
-  if (loadShare > LOAD_IS_LIMIT) notes.push('it may limit the floor: the real ratio may be lower');
-  return notes;
+  const warning = loadShare > LOAD_IS_LIMIT ? ', which it may limit: the real ratio may be lower' : '';
+  return [`load generator busy ${Math.round(100 * loadShare)} % of its core beside the floor${warning}`];
 }
 
 /** The rate of a closed loop of pasted; the floor is pasted prepared as usual. */

@@ -72,13 +72,11 @@ const PREPARATIONS = {
 
   /** All at once: GET and POST of small pastes, and of `bytes`. */
   async mix(pasted, { bytes }) {
-    const [{ plan: get, floor: { small } }, { plan: download, floor: { large } }, { plan: upload, floor }] = [
-      await PREPARATIONS.store(pasted, { count: 1000, bytes: PASTE_BYTES }),
-      await PREPARATIONS.store(pasted, { count: 10, bytes }),
-      await PREPARATIONS.send(pasted, { kind: 'upload', bytes }),
-    ];
-    const plans = { get, post: { kind: 'post', bytes: PASTE_BYTES }, upload, download };
-    return { plans, floor: { ...floor, small, large, chunks: floor.stores } };
+    const get = await PREPARATIONS.store(pasted, { count: 1000, bytes: PASTE_BYTES });
+    const download = await PREPARATIONS.store(pasted, { count: 10, bytes });
+    const { plan: upload, floor } = await PREPARATIONS.send(pasted, { kind: 'upload', bytes });
+    const plans = { get: get.plan, post: { kind: 'post', bytes: PASTE_BYTES }, upload, download: download.plan };
+    return { plans, floor: { ...get.floor, ...download.floor, ...floor, chunks: floor.stores } };
   },
 };
 

@@ -56,9 +56,8 @@ async function makeStock(main, count) {
 
 /** The stock in a folder that goes with it, in which `expired` more have outlived their time, unnoticed so far. */
 export async function copyWithExpired(stock, expired) {
-  const folder = makeFolder();
-  const file = path.join(folder, 'pasted.db');
-  copyFileSync(stock.pristine, file, constants.COPYFILE_FICLONE);
+  const file = copyOf(stock.pristine);
+  const folder = path.dirname(file);
   const created = Math.floor(Date.now() / 1000) - 2 * DAY_SECONDS;
   await fill(file, Array.from({ length: expired }, makeId), () => created, DAY_SECONDS);
   return { ...stock, folder, file, [Symbol.dispose]: () => removeFolder(folder) };

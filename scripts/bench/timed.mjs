@@ -51,8 +51,8 @@ const WORKS = {
     ));
     const anonymous = { tier: 'anonymous', fingerprint: null };
     let next = 0;
-    const note = `${CLIENTS} clients in turn`;
-    return { note, once: () => rates.countCreation(addresses[next++ % CLIENTS], anonymous) };
+    const once = () => rates.countCreation(addresses[next++ % CLIENTS], anonymous);
+    return { note: `${CLIENTS} clients in turn`, once };
   },
 
   async registration() {
