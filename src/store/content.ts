@@ -190,23 +190,23 @@ export class Touches {
 /** Chunks in one command: the content of one batch, since clearing content costs as much as writing it. */
 const DISCARD_STEP_CHUNKS = 8;
 
-/** What a reader holds while its client is slow. */
+/** What a reader holds while its client is slow, but for the few that hold a whole chunk. */
 const PIECE_BYTES = 64 * KIB;
 
 export type ContentStore = ReturnType<typeof createContentStore>['contents'];
-export type Upload = ReturnType<ReturnType<typeof createUploads>['begin']>;
+export type Upload = ReturnType<typeof createUpload>;
 export type ContentReader = ReturnType<typeof createContentReader>;
 
 export function createContentStore(lookups: ReturnType<typeof contentLookups>, writer: Writer, log: Log) {
-  const chunks = createChunkBuffers();
-  const recent = createRecentChunks(lookups.readChunk);
+  const [chunks, recent] = [createChunkBuffers(), createRecentChunks(lookups.readChunk)];
   const readers = new Map<string, number>();
   /** Content that lost its paste while it was being read. */
   const deleteWhenUnread = new Set<string>();
-  const discards = createDiscards((contentId) => {
-    const step = { contentId, limit: DISCARD_STEP_CHUNKS };
-    return writer.run('discardChunks', step, DISCARD_STEP_CHUNKS * CHUNK_BYTES);
-  }, log);
+  /** What is being uploaded is an orphan too, but nobody's to discard beside its upload. */
+  const uploading = new Set<string>();
+  const discards = createDiscards((contentId) => (
+    writer.run('discardChunks', { contentId, limit: DISCARD_STEP_CHUNKS }, DISCARD_STEP_CHUNKS * CHUNK_BYTES)
+  ), log);
 
   /** Removes content that lost its paste, now or when its last reader closes. Resolves when the unread is gone. */
   function release(contentIds: readonly string[]): Promise<void> {
@@ -215,70 +215,43 @@ export function createContentStore(lookups: ReturnType<typeof contentLookups>, w
   }
 
   function letGo(contentId: string): void {
-    const others = (readers.get(contentId) ?? 0) - 1;
-    if (others > 0) {
-      readers.set(contentId, others);
-      return;
-    }
+    const others = readers.get(contentId)! - 1;
+    if (others > 0) return void readers.set(contentId, others);
     readers.delete(contentId);
     recent.forget(contentId);
     if (deleteWhenUnread.delete(contentId)) void discards.add([contentId]);
   }
 
-  const uploads = createUploads(lookups, writer, chunks.giveBack, release);
-  const contents = {
-    /** What chunks to write are gathered in. */
-    chunks,
-    /** `contentId` is new and random. Writing rejects with `full` when the quota has no room. */
-    upload: (contentId: string, quota: UploadQuota | null = null): Upload => uploads.begin(contentId, quota),
-    /** Holds the content for reading; undefined when it is gone, as after a PUT or DELETE since the paste was found. */
-    open(contentId: string): ContentReader | undefined {
-      // In one turn with the look at the database: a removal is acknowledged before it, or finds the reader.
-      if (!lookups.isAdopted(contentId)) return undefined;
-      readers.set(contentId, (readers.get(contentId) ?? 0) + 1);
-      return createContentReader(contentId, recent, () => letGo(contentId));
-    },
-  };
   return {
-    contents,
+    contents: {
+      /** What chunks to write are gathered in. */
+      chunks,
+      /** `contentId` is new and random. Writing rejects with `full` when the quota has no room. */
+      upload(contentId: string, quota: UploadQuota | null = null): Upload {
+        uploading.add(contentId);
+        return createUpload(contentId, quota, writer, chunks.giveBack, (hasChunks) => {
+          uploading.delete(contentId);
+          return hasChunks && !lookups.isAdopted(contentId) ? release([contentId]) : undefined;
+        });
+      },
+      /** Holds the content for reading; undefined when it is gone, by a PUT or DELETE since the paste was found. */
+      open(contentId: string): ContentReader | undefined {
+        // In one turn with the look at the database: a removal is acknowledged before it, or finds the reader.
+        if (!lookups.isAdopted(contentId)) return undefined;
+        readers.set(contentId, (readers.get(contentId) ?? 0) + 1);
+        return createContentReader(contentId, recent, () => letGo(contentId));
+      },
+    },
     release,
     /** Removes content that lost its paste to another process, which cannot know who reads it. */
-    releaseStrays: () => release(uploads.strays()),
-  };
-}
-
-/** What is being uploaded is an orphan too, but nobody's to discard beside its upload. */
-function createUploads(
-  { isAdopted, listOrphans }: ReturnType<typeof contentLookups>, writer: Writer, giveBack: (chunk: Uint8Array) => void,
-  release: (contentIds: readonly string[]) => Promise<void>,
-) {
-  const open = new Set<string>();
-  return {
-    begin(contentId: string, quota: UploadQuota | null) {
-      const { write, discard } = createUpload(contentId, quota, writer, giveBack, release);
-      open.add(contentId);
-      return {
-        contentId,
-        write,
-        /** To be called once a paste has the chunks. It may have lost them to another process already. */
-        keep(): void {
-          open.delete(contentId);
-          if (!isAdopted(contentId)) void release([contentId]);
-        },
-        discard(): Promise<void> {
-          open.delete(contentId);
-          return discard();
-        },
-      };
-    },
-    strays: () => listOrphans().filter((contentId) => !open.has(contentId)),
+    releaseStrays: () => release(lookups.listOrphans().filter((contentId) => !uploading.has(contentId))),
   };
 }
 
 /** Larger content that is being written. Unless a paste is created with it, discard or the next start removes it. */
 function createUpload(
   contentId: string, quota: UploadQuota | null, writer: Writer, giveBack: (chunk: Uint8Array) => void,
-  release: (contentIds: readonly string[]) => Promise<void>,
+  end: (hasChunks: boolean) => Promise<void> | undefined,
 ) {
   let position = 0;
   let lastBytes = CHUNK_BYTES;
@@ -295,6 +268,7 @@ function createUpload(
   }
 
   return {
+    contentId,
     /** The next chunk: CHUNK_BYTES but for the last. Resolves when it is committed, and then gives its buffer back. */
     async write(bytes: Uint8Array): Promise<void> {
       try {
@@ -312,11 +286,13 @@ function createUpload(
         giveBack(bytes);
       }
     },
+    /** To be called once a paste has the chunks. It may have lost them to another process already. */
+    keep: (): void => void end(true),
     /** Gives the chunks up. */
     async discard(): Promise<void> {
       refusal ??= new Error('the upload has ended');
       await lastWrite;
-      if (position > 0) await release([contentId]);
+      await end(position > 0);
     },
   };
 }
@@ -325,17 +301,27 @@ function createUpload(
 function createContentReader(contentId: string, chunks: ReturnType<typeof createRecentChunks>, letGo: () => void) {
   let closed = false;
   return {
-    /** The bytes from `start` up to `end`, in pieces. A piece is overwritten when the next is asked for. */
+    /** The bytes from `start` up to `end`, in pieces. The memory of one is used again when the next is asked for. */
     async *read(start: number, end: number): AsyncGenerator<Uint8Array, void> {
       if (start >= end) return;
       const piece = new Uint8Array(Math.min(PIECE_BYTES, end - start));
-      for (let next = start; next < end; ) {
-        if (closed) throw new Error('the content is closed');
-        const position = Math.floor(next / CHUNK_BYTES);
-        const bytes = chunks.copy(contentId, position, next % CHUNK_BYTES, piece.subarray(0, end - next));
-        if (bytes === 0) throw new RangeError('read past the end of the content');
-        next += bytes;
-        yield piece.subarray(0, bytes);
+      let whole: Uint8Array | undefined;
+      try {
+        for (let next = start; next < end; ) {
+          if (closed) throw new Error('the content is closed');
+          const [position, offset] = [Math.floor(next / CHUNK_BYTES), next % CHUNK_BYTES];
+          const last = whole;
+          whole = chunks.borrow(contentId, position);
+          // Now, beside the next: memory that is freed before goes back to the system, which gives it page by page.
+          chunks.giveBack(last);
+          const bytes = whole?.subarray(offset, offset + end - next)
+            ?? piece.subarray(0, chunks.copy(contentId, position, offset, piece.subarray(0, end - next)));
+          if (bytes.length === 0) throw new RangeError('read past the end of the content');
+          next += bytes.length;
+          yield bytes;
+        }
+      } finally {
+        chunks.giveBack(whole);
       }
     },
     /** Must be called: content that lost its paste is then removed. Further calls do nothing. */
@@ -354,25 +340,20 @@ export function createDiscards(step: (contentId: string) => Promise<boolean>, lo
 
   /** The last step and `running = undefined` are in one turn, so whatever is added later starts a new run. */
   async function run(): Promise<void> {
+    let contentId = '';
     try {
-      for (const contentId of waiting) await discard(contentId);
-    } catch (error) {
-      const details = { reason: describe(error), waiting: waiting.size };
-      log({ level: 'warning', logger: 'store', event: 'content not removed', outcome: 'failure', details });
-    } finally {
-      running = undefined;
-    }
-  }
-
-  async function discard(contentId: string): Promise<void> {
-    try {
-      while (!(await step(contentId)));
-      waiting.delete(contentId);
+      for (contentId of waiting) {
+        while (!(await step(contentId)));
+        waiting.delete(contentId);
+      }
     } catch (error) {
       // To the end, so that one content that can't be removed does not hold up the others.
       waiting.delete(contentId);
       waiting.add(contentId);
-      throw error;
+      const details = { reason: describe(error), waiting: waiting.size };
+      log({ level: 'warning', logger: 'store', event: 'content not removed', outcome: 'failure', details });
+    } finally {
+      running = undefined;
     }
   }
 
@@ -390,10 +371,14 @@ export function createDiscards(step: (contentId: string) => Promise<boolean>, lo
 /** 2 MiB, more than is read in one turn of the event loop. */
 const MAX_RECENT_CHUNKS = 8;
 
+/** And as much that readers hold whole: a quarter of a download's processor time went into copies and small writes. */
+const MAX_BORROWED_CHUNKS = 8;
+
 /** The chunks read last: a reader with a slow client holds a piece of one. `read` gives a chunk a buffer of its own. */
 export function createRecentChunks(read: (contentId: string, position: number) => Uint8Array | undefined) {
   /** By content and position; the one used last is at the end. */
   const kept = new Map<string, Uint8Array>();
+  let borrowed = 0;
 
   // At once: the garbage collector would come too late for what hundreds of readers go through.
   function drop(key: string): void {
@@ -402,6 +387,18 @@ export function createRecentChunks(read: (contentId: string, position: number) =
   }
 
   return {
+    /** A whole chunk, until given back; undefined for one that several read, where enough are out, or there is none. */
+    borrow(contentId: string, position: number): Uint8Array | undefined {
+      if (borrowed === MAX_BORROWED_CHUNKS || kept.has(`${contentId} ${position}`)) return undefined;
+      const chunk = read(contentId, position);
+      if (chunk !== undefined) borrowed += 1;
+      return chunk;
+    },
+    giveBack(chunk: Uint8Array | undefined): void {
+      if (chunk === undefined) return;
+      borrowed -= 1;
+      freeBytes(chunk);
+    },
     /** Copies what is `offset` bytes into a chunk; how many bytes, 0 past its end or where there is none. */
     copy(contentId: string, position: number, offset: number, target: Uint8Array): number {
       const key = `${contentId} ${position}`;

@@ -38,19 +38,53 @@ test('read: any range comes back as it is', async (t) => {
   reader.close();
 });
 
-test('read: a reader holds 64 KiB, in which each piece takes the place of the last', async (t) => {
+/** The lengths of its pieces, and what memory they were in. */
+async function piecesOf(reader: ContentReader, start: number, end: number) {
+  const lengths: number[] = [];
+  const memory = new Set<ArrayBufferLike>();
+  let mostBytes = 0;
+  for await (const piece of reader.read(start, end)) {
+    lengths.push(piece.length);
+    memory.add(piece.buffer);
+    mostBytes = Math.max(mostBytes, heldBytes(memory));
+  }
+  return { lengths, memory, mostBytes };
+}
+
+const heldBytes = (memory: Iterable<ArrayBufferLike>): number => (
+  Array.from(memory, ({ byteLength }) => byteLength).reduce((sum, bytes) => sum + bytes, 0)
+);
+
+test('read: in a crowd a reader holds 64 KiB, in which each piece takes the place of the last', async (t) => {
+  const { store } = await openTestStore(t);
+  const { contentId } = await storePaste(store, patternedBytes(2 * CHUNK_BYTES + 100));
+  const crowd = Array.from({ length: 8 }, () => hold(store, contentId).read(0, CHUNK_BYTES));
+  for (const pieces of crowd) assert.equal((await pieces.next()).value?.length, CHUNK_BYTES);
+  const reader = hold(store, contentId);
+  const { lengths, memory } = await piecesOf(reader, CHUNK_BYTES - 10, 2 * CHUNK_BYTES + 100);
+  assert.deepEqual(lengths, [10, 65_536, 65_536, 65_536, 65_536, 100]);
+  assert.deepEqual([...memory].map(({ byteLength }) => byteLength), [65_536]);
+  // Whoever goes away in the middle makes room for another.
+  await crowd[0]!.return();
+  const { lengths: after } = await piecesOf(reader, 0, CHUNK_BYTES);
+  assert.equal(after.length, 4, 'the crowd has left pieces of this chunk in memory');
+  assert.deepEqual((await piecesOf(reader, 0, 3)).lengths, [3]);
+  reader.close();
+});
+
+test('read: alone, a reader holds one whole chunk, and none at its end', async (t) => {
   const { store } = await openTestStore(t);
   const { contentId } = await storePaste(store, patternedBytes(2 * CHUNK_BYTES + 100));
   const reader = hold(store, contentId);
-  const lengths: number[] = [];
-  const memory = new Set<ArrayBufferLike>();
-  for await (const piece of reader.read(CHUNK_BYTES - 10, 2 * CHUNK_BYTES + 100)) {
-    lengths.push(piece.length);
-    memory.add(piece.buffer);
-  }
+  const { lengths, memory, mostBytes } = await piecesOf(reader, CHUNK_BYTES - 10, 2 * CHUNK_BYTES + 100);
+  assert.deepEqual(lengths, [10, CHUNK_BYTES, 100]);
+  assert.equal(mostBytes, CHUNK_BYTES);
+  assert.equal(heldBytes(memory), 0);
+  const begun = reader.read(0, 2 * CHUNK_BYTES);
+  const { value = assert.fail('there is a first piece') } = await begun.next();
+  await begun.return();
+  assert.equal(value.length, 0, 'given up in the middle, it holds none either');
   reader.close();
-  assert.deepEqual(lengths, [10, 65_536, 65_536, 65_536, 65_536, 100]);
-  assert.deepEqual([...memory].map(({ byteLength }) => byteLength), [65_536]);
 });
 
 test('read: past the end is an error, never silence', async (t) => {

@@ -65,3 +65,27 @@ test('forget: gives up the chunks of that content and no other', () => {
   assert.deepEqual(copy('a', 1), Array(BYTES).fill(1));
   assert.equal(asked.length, 5);
 });
+
+test('borrow: eight chunks at most are out, each with memory of its own that goes when it is given back', () => {
+  const { chunks, asked, heldBytes } = source();
+  const borrow = (): Uint8Array | undefined => chunks.borrow('a', 7);
+  const out = Array.from({ length: 8 }, borrow);
+  assert.deepEqual(out.map((chunk) => [...chunk ?? []]), Array(8).fill(Array(BYTES).fill(7)));
+  assert.equal(borrow(), undefined);
+  assert.equal(heldBytes(), 8 * BYTES);
+  chunks.giveBack(out.pop());
+  assert.equal(heldBytes(), 7 * BYTES);
+  assert.equal(borrow()?.length, BYTES);
+  assert.equal(asked.length, 9);
+});
+
+test('borrow: one that is not there counts as none, and one that others read pieces of stays theirs', () => {
+  const { chunks, copy, asked } = source();
+  for (let time = 0; time < 9; time += 1) chunks.giveBack(chunks.borrow('a', 20));
+  assert.equal(chunks.borrow('a', 1)?.length, BYTES);
+  copy('a', 2);
+  const before = asked.length;
+  assert.equal(chunks.borrow('a', 2), undefined);
+  assert.deepEqual(copy('a', 2), Array(BYTES).fill(2));
+  assert.equal(asked.length, before);
+});
