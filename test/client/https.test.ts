@@ -48,7 +48,8 @@ test('pastec ls, rm, update, status and info: say over http why the certificate 
   assert.equal((await run(['status'])).stderr, `pastec: ${ADVICE}\n`);
   assert.equal((await run(['info', id])).stderr, '', 'nobody without a certificate is told about it');
   await run(ALLOW, { environment: SOLVER });
-  assert.equal((await run(['info', id])).stderr, `pastec: the certificate for ${app.url} was not sent: ${ADVICE}\n`);
+  const both = await run(['info', id, `http://localhost:${app.port}/${id}`]);
+  assert.equal(both.stderr, `pastec: the certificate for ${app.url} was not sent: ${ADVICE}\n`, 'none for another name');
   const claimed = ['--fingerprint', '0123456789abcdef0123456789abcdef01234567'];
   for (const args of [['ls'], ['status'], ['info', id]]) assert.equal((await run([...args, ...claimed])).stderr, '');
   const locked = await app.store('x', { 'X-Paste-Password': 'secret' });

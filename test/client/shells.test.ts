@@ -55,8 +55,8 @@ test('pastec get -o: a file of any name, with the modes that the user gives to f
 test('pastec --password-file, -b and -e: a password of any characters, one reading, an expiry', async (t) => {
   await underEachShell(t, await startApp(t), async ({ run, folder }, app) => {
     const password = 'p\u00e4ss "w\\o\\\\rd" $HOME `id` %s \' #;';
-    writeFileSync(join(folder, 'password'), `${password}\n`);
-    const stored = await run(['--json', '-be', '2h', '--password-file=password', '-'], { input: 'once' });
+    writeFileSync(join(folder, 'password'), `${password}\n\n`);
+    const stored = await run(['--json', '-be', '0120m', '--password-file=password', '-'], { input: 'once' });
     assert.deepEqual([stored.code, stored.stderr], [0, '']);
     const { id, created_at, expires_at, burn_after_read } = JSON.parse(stored.text) as Record<string, unknown>;
     assert.equal(Number(expires_at) - Number(created_at), 7200);
