@@ -44,8 +44,8 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
         throw (await import('./operator/failures.ts')).listeningFailure(error, error.place === place);
       });
       log({ level: 'info', logger: 'main', event: 'listening', details: { url, version: VERSION } });
-      terminal.keepMemorySmall();
       reloads.begin(app, log);
+      await terminal.boundYoungGeneration();
       log({ level: 'info', logger: 'main', event: 'stopping', details: { signal: await stopSignal } });
     } finally {
       reloads.end();

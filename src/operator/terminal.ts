@@ -30,8 +30,8 @@ export interface Terminal {
   readonly cores: number;
   /** The writer thread of the store, for `pasted serve` alone: it takes as long to load as all the rest. */
   readonly thread?: Worker | undefined;
-  /** Nothing large is loaded any more: what is new in memory takes no more room than it has now. */
-  keepMemorySmall(): void;
+  /** From now on, what is new in memory takes no more room than under a moderate load. */
+  boundYoungGeneration(): Promise<void>;
   /** Files made from now on are for their owner alone. */
   restrictNewFiles(): void;
   /** Called for each SIGTERM and SIGINT, and on a terminal for each SIGHUP; the process then goes on. */

@@ -61,7 +61,7 @@ export function fakeTerminal(words: readonly string[] = [], parts: FakeParts = {
     writesToJournal: parts.writesToJournal ?? false,
     runtime: { node: '24.0.0', sqlite: '3.50.0', openssl: '3.5.0', platform: 'linux-x64' },
     cores: 2,
-    keepMemorySmall: () => {},
+    boundYoungGeneration: async () => {},
     restrictNewFiles: () => {
       isRestricted = true;
     },
