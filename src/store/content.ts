@@ -34,7 +34,7 @@ export class HotPastes {
   readonly #kept = new Map<string, HotPaste>();
   #order = new UseOrder<HotPaste>();
   #bytes = 0;
-  /** Ids of pastes that were found in the database and not kept, lately. */
+  /** Ids of pastes that were read lately and not kept, for want of room. */
   readonly #missed = new Set<string>();
   /** How many changes of a paste are under way. */
   readonly #changing = new Map<string, number>();
@@ -58,19 +58,13 @@ export class HotPastes {
     return paste.found;
   }
 
-  /** While there is room; then at the second miss, since most pastes are read once and others would go for them. */
-  isWorthKeeping({ id, size }: PasteWithContent): boolean {
-    if (this.#bytes + size + HOT_PASTE_BYTES <= this.#maxBytes || this.#missed.delete(id)) return true;
-    if (this.#missed.size === MAX_MISSED) this.#missed.clear();
-    this.#missed.add(id);
-    return false;
-  }
-
   /** A paste that was read in this turn of the event loop. The object is shared from now on: nobody may change it. */
   keep(found: PasteWithContent): void {
     const { id, burnAfterRead, content, size } = found;
     if (content === null || size > HOT_CONTENT_BYTES || burnAfterRead || this.#changing.has(id)) return;
     this.#drop(id);
+    const hasRoom = this.#bytes + size + HOT_PASTE_BYTES <= this.#maxBytes;
+    if (!hasRoom && !this.#wasMissed(id)) return;
     const paste = { found, older: undefined, newer: undefined };
     this.#kept.set(id, paste);
     this.#order.append(paste);
@@ -100,6 +94,14 @@ export class HotPastes {
     this.#kept.clear();
     this.#order = new UseOrder();
     this.#bytes = 0;
+  }
+
+  /** Most pastes are read once: others go only for one that is missed a second time. */
+  #wasMissed(id: string): boolean {
+    if (this.#missed.delete(id)) return true;
+    if (this.#missed.size === MAX_MISSED) this.#missed.clear();
+    this.#missed.add(id);
+    return false;
   }
 
   #drop(id: string): void {

@@ -218,7 +218,7 @@ function findPaste({ reader, hot, notice }: Parts, id: string, nowSeconds: numbe
   const kept = hot.find(id, nowSeconds);
   if (kept !== undefined) return kept;
   const found = reader.findPaste(id, nowSeconds, mostContentBytes);
-  if (found !== undefined && hot.isWorthKeeping(found)) hot.keep(found);
+  if (found !== undefined) hot.keep(found);
   return found;
 }
 

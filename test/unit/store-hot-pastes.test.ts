@@ -43,7 +43,7 @@ test('keep: what was used longest ago makes room, and bytes are counted once for
   const [first, second, third, fourth] = [foundPaste(10), foundPaste(10), foundPaste(10), foundPaste(10)];
   for (const found of [first, second, third, third, third]) hot.keep(found);
   hot.find(first.id, CREATED_AT);
-  hot.keep(fourth);
+  for (const found of [fourth, fourth]) hot.keep(found);
   const kept = [first, second, third, fourth].map(({ id }) => hot.find(id, CREATED_AT) !== undefined);
   assert.deepEqual(kept, [true, false, true, true]);
 });
@@ -52,21 +52,28 @@ test('keep: one large paste makes several small ones go, so that the bound is on
   const hot = new HotPastes(3 * (HOT_PASTE_BYTES + 10));
   const small = [foundPaste(10), foundPaste(10), foundPaste(10)];
   for (const found of small) hot.keep(found);
-  hot.keep(foundPaste(2 * (HOT_PASTE_BYTES + 10)));
+  const large = foundPaste(2 * (HOT_PASTE_BYTES + 10));
+  for (const found of [large, large]) hot.keep(found);
   assert.deepEqual(small.map(({ id }) => hot.find(id, CREATED_AT)), [undefined, undefined, undefined]);
 });
 
-test('isWorthKeeping: anything while there is room; then what is missed a second time, for which others go', () => {
+test('keep: anything while there is room; then what is missed a second time, for which others go', () => {
   const hot = new HotPastes(2 * (HOT_PASTE_BYTES + 10));
-  const [first, second, third] = [foundPaste(10), foundPaste(10), foundPaste(10)];
-  for (const found of [first, second]) {
-    assert.equal(hot.isWorthKeeping(found), true);
+  const isKept = (found: PasteWithContent) => {
     hot.keep(found);
-  }
-  assert.deepEqual([1, 2, 3].map(() => hot.isWorthKeeping(third)), [false, true, false], 'once it is, it is forgotten');
-  const others = Array.from({ length: MAX_MISSED }, () => foundPaste(10));
-  for (const found of others) assert.equal(hot.isWorthKeeping(found), false);
-  assert.equal(hot.isWorthKeeping(third), false, 'too many were missed meanwhile');
+    return hot.find(found.id, CREATED_AT) !== undefined;
+  };
+  const [first, second, third, fourth] = [foundPaste(10), foundPaste(10), foundPaste(10), foundPaste(10)];
+  assert.deepEqual([first, second].map(isKept), [true, true]);
+  assert.deepEqual([third, third].map(isKept), [false, true]);
+  assert.deepEqual([first, first].map(isKept), [false, true], 'it went, and what was kept before is forgotten');
+  assert.equal(isKept(fourth), false);
+  hot.keep(foundPaste(10, { burnAfterRead: true }));
+  for (let count = 1; count < MAX_MISSED; count += 1) assert.equal(isKept(foundPaste(10)), false);
+  assert.equal(isKept(fourth), true, 'what is never kept is not remembered either');
+  for (const found of [fourth, second, third]) hot.keep(found);
+  for (let count = 0; count < MAX_MISSED; count += 1) hot.keep(foundPaste(10));
+  assert.equal(isKept(second), false, 'too many were missed meanwhile');
 });
 
 test('around: a paste is not kept until its last change has settled, whichever way', async () => {
