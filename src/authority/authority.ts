@@ -31,10 +31,7 @@ export class Authorities {
   readonly #parts: AuthoritiesParts;
   readonly #onFound: (authority: StoredAuthority) => void;
   #password: string;
-  /**
-   * Undefined until it is tried. A wrong password is remembered, since trying it takes a tenth of a second. It stays
-   * when another process renews the authority, or gives its key another password.
-   */
+  /** A failure is kept too: trying takes 0.1 s. It stays when another process renews the authority or locks its key. */
   #key: Promise<PrivateKey> | 'locked' | undefined;
   /** One at a time: several at once would work for nothing, and some would find the queue full. */
   #creating: Promise<StoredAuthority> | undefined;

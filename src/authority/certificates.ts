@@ -1,5 +1,4 @@
-// Certificates (RFC 5280 section 4), exactly those of our profile: the authority's own, its clients', and that of a
-// server that vouches for itself. Times and serials are handed in; whether a serial is free, the caller must know.
+// Certificates (RFC 5280 section 4) of our profile: the authority's, its clients', and of servers that sign their own.
 
 import { hash, X509Certificate } from 'node:crypto';
 import { DAY_SECONDS, MINUTE_SECONDS, type RandomBytes } from '../core/time.ts';
@@ -17,7 +16,6 @@ export const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
 /** Both ends belong to it (RFC 5280 section 4.1.2.5). */
 export type Validity = ReturnType<typeof validityFrom>;
 
-/** What every certificate is made of. */
 interface CertificateRequest {
   /** As makeSerial makes it. */
   readonly serial: string;
@@ -29,18 +27,14 @@ interface CertificateRequest {
 
 type SelfSignedRequest = Required<CertificateRequest>;
 
-/**
- * From 5 minutes before `issuedAt` to so many days after it, but not past `latest`, nor the last moment that has an
- * encoding. A RangeError when nothing is left: the authority itself has expired. Unix seconds.
- */
+/** From before `issuedAt` to so many days after it, or to `latest`. A RangeError when the authority has expired. */
 export function validityFrom(issuedAt: number, days: number, latest: number = LATEST_TIME_SECONDS) {
   const notAfter = Math.min(issuedAt + days * DAY_SECONDS, latest, LATEST_TIME_SECONDS);
   if (notAfter <= issuedAt) throw new RangeError('no time left to be valid in');
   return { notBefore: issuedAt - BACKDATE_SECONDS, notAfter };
 }
 
-// The three kinds, each in DER. Names are as normaliseCommonName returns them. What can't be encoded rejects with a
-// RangeError.
+// The three kinds. Names are as normaliseCommonName returns them; what can't be encoded rejects with a RangeError.
 
 export async function makeAuthorityCertificate(
   request: SelfSignedRequest & { readonly commonName: string },
@@ -65,7 +59,10 @@ function makeAuthority(request: SelfSignedRequest, subject: Uint8Array): Promise
 export async function makeClientCertificate(
   request: CertificateRequest & { readonly commonName: string }, authority: Authority,
 ): Promise<Uint8Array> {
-  const extensions = [LEAF_BASIC_CONSTRAINTS, CLIENT_KEY_USAGE, CLIENT_AUTH_ONLY, serialAltName(request.serial)];
+  // Some verifiers want a subjectAltName of clients too: a uniformResourceIdentifier [6] with the serial's random bits.
+  const urn = implicit(6, ia5String(`urn:uuid:${uuidFromHex(request.serial)}`));
+  const altName = extension(OIDS.subjectAltName, seq(urn));
+  const extensions = [LEAF_BASIC_CONSTRAINTS, CLIENT_KEY_USAGE, CLIENT_AUTH_ONLY, altName];
   return make(request, distinguishedName(request.commonName), extensions, authority, 'sha384');
 }
 
@@ -88,10 +85,7 @@ export async function makeServerCertificate(
   return make(request, subject, extensions, { privateKey: request.privateKey }, 'sha256');
 }
 
-/**
- * The fields are those of TBSCertificate (section 4.1) in their order; there MUST be no unique ids (section 4.1.2.8). A
- * signer without a certificate signs its own. The identifiers of keys come after the other extensions.
- */
+/** TBSCertificate (section 4.1), with no unique ids (section 4.1.2.8). A signer without a certificate signs its own. */
 async function make(
   { serial, validity, spki, privateKey }: CertificateRequest,
   subject: Uint8Array,
@@ -129,11 +123,7 @@ async function make(
 /** By certificate: to read the one there is again costs 0.1 ms of processor, for each that it issues. */
 const issuers = new WeakMap<Uint8Array, ReturnType<typeof parseIssuer>>();
 
-/**
- * What an authority's certificate says to those that it issues for: its subject, encoded, and subjectKeyIdentifier.
- * Verifiers compare both as bytes, so they are copied. Throws a DerError for anything but a version 3 certificate with
- * a subjectKeyIdentifier and no unique ids.
- */
+/** Its subject and subjectKeyIdentifier, copied since verifiers compare bytes. A DerError for what is unlike ours. */
 export function readIssuer(certificate: Uint8Array) {
   const issuer = issuers.get(certificate) ?? parseIssuer(certificate);
   issuers.set(certificate, issuer);
@@ -161,12 +151,11 @@ export function shownFingerprint(certificate: Uint8Array): string {
   return new X509Certificate(certificate).fingerprint256;
 }
 
-const SERIAL_BYTES = 16;
 const SERIAL = /^[4-7][0-9a-f]{31}$/;
 
 /** 32 lowercase hex digits with 126 random bits. The first is 4 to 7: positive, and as long in every tool. */
 export function makeSerial(random: RandomBytes): string {
-  const bytes = Uint8Array.from(random(SERIAL_BYTES));
+  const bytes = Uint8Array.from(random(16));
   bytes[0] = (bytes[0]! & 0x3f) | 0x40;
   return Buffer.from(bytes).toString('hex');
 }
@@ -195,10 +184,7 @@ function criticalExtension(extnId: Uint8Array, value: Uint8Array): Uint8Array {
   return seq(extnId, TRUE, octetString(value));
 }
 
-/**
- * BasicConstraints ::= SEQUENCE { cA BOOLEAN DEFAULT FALSE, pathLenConstraint INTEGER (0..MAX) OPTIONAL }: the
- * authority may issue for clients, but make no further authority; a leaf is none.
- */
+/** SEQUENCE { cA BOOLEAN DEFAULT FALSE, pathLenConstraint INTEGER OPTIONAL }: no further authority may be made. */
 export const AUTHORITY_BASIC_CONSTRAINTS = criticalExtension(OIDS.basicConstraints, seq(TRUE, integer(0)));
 export const LEAF_BASIC_CONSTRAINTS = criticalExtension(OIDS.basicConstraints, seq());
 
@@ -210,10 +196,7 @@ export const CLIENT_KEY_USAGE = criticalExtension(OIDS.keyUsage, bitString(Uint8
 export const CLIENT_AUTH_ONLY = extension(OIDS.extKeyUsage, seq(OIDS.clientAuth));
 export const SERVER_AUTH_ONLY = extension(OIDS.extKeyUsage, seq(OIDS.serverAuth));
 
-/**
- * SEQUENCE OF CHOICE { dNSName [2] IA5String, iPAddress [7] OCTET STRING, ... }; beside a subject, so not critical
- * (section 4.2.1.6).
- */
+/** SEQUENCE OF CHOICE { dNSName [2] IA5String, iPAddress [7] OCTET STRING, ... }; not critical beside a subject. */
 export function subjectAltName(names: readonly ServerName[]): Uint8Array {
   const generalNames = names.map(({ name, address }) => {
     return address === undefined ? implicit(2, ia5String(name)) : implicit(7, octetString(address));
@@ -221,20 +204,10 @@ export function subjectAltName(names: readonly ServerName[]): Uint8Array {
   return extension(OIDS.subjectAltName, seq(...generalNames));
 }
 
-/**
- * Some verifiers take nothing without a subjectAltName. A client has no name in the network, so this one has no meaning
- * beyond its serial: a uniformResourceIdentifier [6], the URN of a UUID (RFC 9562) with the serial's random bits.
- */
-function serialAltName(serial: string): Uint8Array {
-  return extension(OIDS.subjectAltName, seq(implicit(6, ia5String(`urn:uuid:${uuidFromHex(serial)}`))));
-}
-
 /** RFC 7093 section 2, method 1: the leftmost 160 bits of SHA-256 over the public point. */
-const KEY_IDENTIFIER_BYTES = 20;
-
 export function keyIdentifier(spki: Uint8Array): Uint8Array {
   const [, subjectPublicKey] = components(readDer(spki), TAGS.sequence, TAGS.bitString);
-  return hash('sha256', bitStringOctets(subjectPublicKey), 'buffer').subarray(0, KEY_IDENTIFIER_BYTES);
+  return hash('sha256', bitStringOctets(subjectPublicKey), 'buffer').subarray(0, 20);
 }
 
 /** SubjectKeyIdentifier ::= OCTET STRING */

@@ -14,15 +14,15 @@ import {
 } from '../http/present.ts';
 import { type Requester, requireIdentity } from '../pastes/identity.ts';
 import type { Parts } from '../pastes/parts.ts';
-import type { StoredAuthority, StoredCrl } from '../store/store.ts';
+import type { StoredCrl } from '../store/store.ts';
 import { Authorities, DEFAULT_AUTHORITY_NAME, type SigningAuthority } from './authority.ts';
 import { MISLEADING, normaliseCommonName } from './der.ts';
 import {
   Bundles, type CertifiedKey, invitationRefused, issueCertificate, type Issued, type IssueRequest, listCertificates,
-  presentCertificates, requireRevocable, revokeCertificate,
+  presentCertificates, presentIssued, requireRevocable, revokeCertificate,
 } from './issuing.ts';
 import { encodeLongPem, encodePem, generateKeyPair, privateKeyPem, readCertificationRequest } from './keys.ts';
-import { type BundleProfile, type BundleRequest, isBundlePassword } from './pkcs12.ts';
+import { type BundleRequest, isBundlePassword } from './pkcs12.ts';
 import { isRevocationReason, RevocationList } from './revocation-list.ts';
 
 export interface AuthorityParts extends Parts {
@@ -72,9 +72,6 @@ type RoomHandler = (room: Room, request: Request) => Promise<Reply>;
 
 const PEM_TYPE = 'application/x-pem-file';
 
-/** As GET /pastes. */
-const PAGING = { fallback: 100, maximum: 1000 };
-
 function requireEnabled({ config }: Room): void {
   if (!config.pkiEnabled) throw new Refusal('pkiDisabled', { hint: 'the operator can set SERVICE_PKI_ENABLED' });
 }
@@ -86,8 +83,9 @@ async function describePki({ config, authorities }: Room): Promise<Reply> {
     const hint = 'POST /pki/ca creates the CA; so does the first registration';
     return jsonReply(200, { enabled: true, ca_exists: false, hint });
   }
-  const key = { key_algorithm: 'ec:secp384r1' };
-  return jsonReply(200, { enabled: true, ca_exists: true, ...presentAuthority(authority), ...key });
+  return jsonReply(200, {
+    enabled: true, ca_exists: true, ...presentIssued(authority), key_algorithm: 'ec:secp384r1',
+  });
 }
 
 async function createAuthority({ identity, authorities }: Room, request: Request): Promise<Reply> {
@@ -96,7 +94,7 @@ async function createAuthority({ identity, authorities }: Room, request: Request
   await authorities.requireNone();
   const body = await jsonBodyOf(request);
   const authority = await authorities.create(commonNameOf(body) ?? DEFAULT_AUTHORITY_NAME, requester);
-  return jsonReply(201, { message: 'CA created', ...presentAuthority(authority), download: '/pki/ca.crt' });
+  return jsonReply(201, { message: 'CA created', ...presentIssued(authority), download: '/pki/ca.crt' });
 }
 
 async function authorityCertificate({ authorities }: Room): Promise<Reply> {
@@ -149,10 +147,7 @@ function pemReply(issued: Issued, key: CertifiedKey, headers: Readonly<Record<st
   const answer = {
     message: 'certificate issued',
     serial: issued.serial,
-    common_name: issued.commonName,
-    fingerprint_sha1: issued.fingerprint,
-    created_at: issued.createdAt,
-    expires_at: issued.expiresAt,
+    ...presentIssued(issued),
     certificate_pem: encodePem('CERTIFICATE', issued.certificate),
     ...(key.privateKey === undefined ? {} : { private_key_pem: privateKeyPem(key.privateKey) }),
     is_admin: issued.isAdmin,
@@ -164,7 +159,7 @@ async function answerListed(room: Room, request: Request): Promise<Reply> {
   const caller = await room.identity.callerOf(request);
   // What a holder needs is there for holders without the rest of /pki too.
   if (!hasTrustedLimits(caller)) requireEnabled(room);
-  const { items, total } = await listCertificates(room, caller, page(request.query, PAGING));
+  const { items, total } = await listCertificates(room, caller, page(request.query, { fallback: 100, maximum: 1000 }));
   return jsonReply(200, { ...presentCertificates(items), total });
 }
 
@@ -172,7 +167,8 @@ async function answerRevoked(room: Room, request: Request): Promise<Reply> {
   const serial = (request.params['serial'] ?? '').toLowerCase();
   const caller = await room.identity.callerOf(request);
   // Whoever repeats the call is anonymous by now, and is told that the certificate is revoked.
-  const isHolder = hasTrustedLimits(caller) || (await wasIssued(room, request.fingerprint));
+  const isHolder = hasTrustedLimits(caller)
+    || (await room.store.certificates.findByFingerprint(request.fingerprint ?? '')) !== undefined;
   if (!isHolder) requireEnabled(room);
   // The audit log names a holder by the fingerprint on record, anyone else by what was presented.
   const revoker = { caller, requester: requesterOf(request, caller.fingerprint ?? request.fingerprint) };
@@ -183,10 +179,6 @@ async function answerRevoked(room: Room, request: Request): Promise<Reply> {
   }
   await revokeCertificate(room, serial, revoker, reason);
   return jsonReply(200, { message: 'certificate revoked', serial });
-}
-
-async function wasIssued({ store }: Room, fingerprint: string | null): Promise<boolean> {
-  return fingerprint !== null && (await store.certificates.findByFingerprint(fingerprint)) !== undefined;
 }
 
 async function registrationChallenge(room: Room, request: Request): Promise<Reply> {
@@ -243,10 +235,7 @@ async function answerRenewed(room: Room, request: Request): Promise<Reply> {
   return rate === null ? reply : { ...reply, headers: { ...reply.headers, ...rateHeaders(rate) } };
 }
 
-/**
- * Refuses whom SERVICE_REGISTER does. Gives the digest of the invitation that is presented, undefined without one: it
- * takes the place of work, also where anyone may register.
- */
+/** Refuses whom SERVICE_REGISTER does. Gives the digest of the invitation, if any, which takes the place of work. */
 async function admit({ config, store, clock }: Room, { headers }: Request): Promise<Uint8Array | undefined> {
   if (config.registerBy === 'off') throw new Refusal('registrationClosed', { hint: REGISTRATION_CLOSED });
   const code = headers.single('x-invite');
@@ -262,7 +251,7 @@ type Wanted = CertifiedKey | Pick<BundleRequest, 'profile' | 'password'>;
 
 function wantedOf(body: JsonObject): Wanted {
   const key = requestedKey(body);
-  if (key === undefined) return { profile: bundleProfile(body), password: bundlePassword(body) };
+  if (key === undefined) return wantedBundle(body);
   const hint = 'p12_profile and p12_password are for a bundle with a key: leave them out beside csr';
   const refuse = (): Refusal => new Refusal('csrInvalid', { hint });
   const isForBundle = ['p12_profile', 'p12_password'].some((name) => textMember(body, name, refuse) !== undefined);
@@ -320,20 +309,10 @@ function requestedKey(body: JsonObject): CertifiedKey | undefined {
   return csr === undefined ? undefined : { spki: readCertificationRequest(csr) };
 }
 
-function bundleProfile(body: JsonObject): BundleProfile {
+function wantedBundle(body: JsonObject): Wanted {
   const profile = textMember(body, 'p12_profile', () => new Refusal('bundleProfileInvalid')) ?? 'modern';
   if (profile !== 'modern' && profile !== 'compat') throw new Refusal('bundleProfileInvalid');
-  return profile;
-}
-
-/** Empty when none is asked for. */
-function bundlePassword(body: JsonObject): string {
   const password = textMember(body, 'p12_password', () => new Refusal('bundlePasswordInvalid'));
   if (password !== undefined && !isBundlePassword(password)) throw new Refusal('bundlePasswordInvalid');
-  return password ?? '';
+  return { profile, password: password ?? '' };
 }
-
-function presentAuthority({ commonName, fingerprint, createdAt, expiresAt }: StoredAuthority): object {
-  return { common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt, expires_at: expiresAt };
-}
-

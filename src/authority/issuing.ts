@@ -1,5 +1,4 @@
 // Client certificates: issued, registered, listed, revoked. Which is the first, and so the admin's, the store decides.
-// The contract's "Certificate" states and the decisions' "PKI" are the source.
 
 import type { Caller } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
@@ -11,7 +10,9 @@ import { type Challenges, inTurn } from '../pastes/admission.ts';
 import { type Requester, requireIdentity, statusOf } from '../pastes/identity.ts';
 import type { Parts } from '../pastes/parts.ts';
 import type { Store } from '../store/open.ts';
-import { type Certificate, type Listed, type Page, type SpentChallenge, StoreError } from '../store/store.ts';
+import {
+  type Certificate, type Listed, type Page, type SpentChallenge, type StoredAuthority, StoreError,
+} from '../store/store.ts';
 import type { SigningAuthority } from './authority.ts';
 import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom } from './certificates.ts';
 import type { PrivateKey } from './keys.ts';
@@ -156,25 +157,21 @@ export function presentCertificates(records: readonly CertificateRecord[]): obje
 
 /** An item of GET /pki/certs. */
 export function presentCertificate(record: CertificateRecord): object {
-  return {
-    serial: record.serial,
-    common_name: record.commonName,
-    fingerprint_sha1: record.fingerprint,
-    created_at: record.createdAt,
-    expires_at: record.expiresAt,
-    status: record.status,
-    issued_to: record.issuedTo,
-    is_admin: record.isAdmin,
-  };
+  const { serial, status, issuedTo, isAdmin } = record;
+  return { serial, ...presentIssued(record), status, issued_to: issuedTo, is_admin: isAdmin };
+}
+
+/** What is said alike of the authority's certificate and of those that it issues. */
+export function presentIssued(
+  { commonName, fingerprint, createdAt, expiresAt }: Omit<StoredAuthority, 'certificate' | 'lockedKey'>,
+): object {
+  return { common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt, expires_at: expiresAt };
 }
 
 /** Who revokes, and what the audit log says of them. */
 type Revoker = { readonly caller: Caller; readonly requester: Requester };
 
-/**
- * What revokeCertificate requires, for checking it before the body is read. One that is revoked already is refused as
- * such to whoever presents a fingerprint, so that a holder who repeats the call sees it.
- */
+/** Also for a check before the body is read. Whoever presents a fingerprint is told that it is revoked already. */
 export async function requireRevocable(
   { store }: Pick<IssuingParts, 'store'>,
   serial: string,

@@ -6,13 +6,14 @@ import {
 } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { orUndefined } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
 import { KIB, type RandomBytes } from '../core/time.ts';
 import { pbkdf2Sha256 } from '../crypto/passwords.ts';
 import {
   bitStringOctets, components, type DerElement, DerError, integerValue, isEncoding, readDer, TAGS,
 } from '../crypto/presented.ts';
-import { bitString, contextTag, integer, nil, octetString, OIDS, seq } from './der.ts';
+import { bitString, contextTag, integer, NULL, octetString, OIDS, seq } from './der.ts';
 
 export type PrivateKey = KeyObject;
 
@@ -46,10 +47,7 @@ export const ECDSA_WITH = {
 /** What we sign with; requests may come with SHA-512 too. */
 export type SignedWith = 'sha256' | 'sha384';
 
-/**
- * Certificate or CertificateList (RFC 5280 sections 4.1 and 5.1), signed on the thread pool: an ECDSA-Sig-Value in DER
- * (RFC 3279 section 2.2.3). The digest must be named: with none, OpenSSL silently takes SHA-256, whatever the curve.
- */
+/** Certificate or CertificateList, signed on the thread pool. Without a digest, OpenSSL would silently take SHA-256. */
 export async function signed(tbs: Uint8Array, key: PrivateKey, digest: SignedWith): Promise<Uint8Array> {
   return seq(tbs, ECDSA_WITH[digest], bitString(await sign(digest, tbs, { key, dsaEncoding: 'der' })));
 }
@@ -125,20 +123,10 @@ export async function encryptPbes2(plaintext: Uint8Array, password: string, iter
   return { algorithm: pbes2Algorithm(salt, iterations, iv), ciphertext };
 }
 
-/**
- * PBES2-params ::= SEQUENCE { keyDerivationFunc AlgorithmIdentifier, encryptionScheme AlgorithmIdentifier }, with
- * PBKDF2-params ::= SEQUENCE { salt OCTET STRING, iterationCount INTEGER, keyLength INTEGER OPTIONAL, prf
- * AlgorithmIdentifier DEFAULT algid-hmacWithSHA1 }. The NULL of hmacWithSHA256 is written out (appendix B.1.2); the
- * parameter of aes256-CBC is the iv (appendix B.2.5).
- */
+/** PBES2-params and PBKDF2-params of appendix A. NULL for hmacWithSHA256 (B.1.2); the iv for aes256-CBC (B.2.5). */
 function pbes2Algorithm(salt: Uint8Array, iterations: number, iv: Uint8Array): Uint8Array {
-  return seq(
-    OIDS.pbes2,
-    seq(
-      seq(OIDS.pbkdf2, seq(octetString(salt), integer(iterations), seq(OIDS.hmacWithSha256, nil()))),
-      seq(OIDS.aes256Cbc, octetString(iv)),
-    ),
-  );
+  const pbkdf2 = seq(octetString(salt), integer(iterations), seq(OIDS.hmacWithSha256, NULL));
+  return seq(OIDS.pbes2, seq(seq(OIDS.pbkdf2, pbkdf2), seq(OIDS.aes256Cbc, octetString(iv))));
 }
 
 function readPbes2Parameters(algorithm: DerElement) {
@@ -155,8 +143,7 @@ function readPbes2Parameters(algorithm: DerElement) {
   return { salt, iterations, iv };
 }
 
-// PEM (RFC 7468): DER as text between labelled lines. Writes and accepts the strict grammar alone: no explanatory text
-// around the block, no headers, no second block. Does not look into the bytes.
+// PEM (RFC 7468), in its strict grammar alone: no explanatory text around the block, no headers, no second block.
 
 export type PemLabel = 'CERTIFICATE' | 'CERTIFICATE REQUEST' | 'NEW CERTIFICATE REQUEST' | 'PRIVATE KEY' | 'X509 CRL';
 
@@ -198,8 +185,7 @@ export function decodePem(text: string, ...labels: readonly PemLabel[]): Uint8Ar
   return der.length > 0 && sameLines ? der : undefined;
 }
 
-// Certification requests (PKCS #10, RFC 2986) from outside: all that is taken from one is its public key. Subject,
-// attributes and requested extensions must be canonical DER and are then ignored.
+// Certification requests (PKCS #10, RFC 2986) from outside. All but the public key must be canonical, and is ignored.
 
 /** The longest request, PEM included: several times what any tool makes for this curve. */
 export const MAX_CSR_CHARACTERS = 8 * KIB;
@@ -254,11 +240,9 @@ function readPublicKey({ spki, keyAlgorithm, point }: ReturnType<typeof parseReq
   if (!isEncoding(keyAlgorithm, EC_P384) || point.length !== POINT_BYTES || point[0] !== UNCOMPRESSED) {
     throw invalid('csr must hold an EC key on P-384 (secp384r1), its curve named and its point uncompressed');
   }
-  try {
-    return createPublicKey({ key: Buffer.from(spki.encoding), format: 'der', type: 'spki' });
-  } catch {
-    throw invalid('csr must hold a public key that is a point of P-384 (secp384r1)');
-  }
+  const key = orUndefined(() => createPublicKey({ key: Buffer.from(spki.encoding), format: 'der', type: 'spki' }));
+  if (key === undefined) throw invalid('csr must hold a public key that is a point of P-384 (secp384r1)');
+  return key;
 }
 
 /** What to change, in words for whoever made the request. */

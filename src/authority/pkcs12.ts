@@ -1,11 +1,10 @@
 // PKCS #12 bundles (RFC 7292): a client's certificate and key and the authority's certificate under one password.
-// Writes only; never a bag in the clear, never without a MAC.
 
 import { createCipheriv, createHmac, hash } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 import type { RandomBytes } from '../core/time.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
-import { bmpString, explicit, implicit, integer, nil, octetString, OIDS, seq, setOf, utf16be } from './der.ts';
+import { bmpString, explicit, implicit, integer, NULL, octetString, OIDS, seq, setOf, utf16be } from './der.ts';
 import { type Encrypt, type Encrypted, encryptPbes2, encryptPrivateKey, type PrivateKey } from './keys.ts';
 
 /** `compat` is for Android, iOS before 18, Windows Server 2016 and BouncyCastle, which do not know PBES2. */
@@ -109,10 +108,7 @@ export async function makeBundle(request: BundleRequest, random: RandomBytes): P
   return seq(integer(3), dataContent(authenticatedSafe), authenticate(authenticatedSafe));
 }
 
-/**
- * SafeBag ::= SEQUENCE { bagId OBJECT IDENTIFIER, bagValue [0] EXPLICIT ANY, bagAttributes SET OF PKCS12Attribute
- * OPTIONAL }, here of a CertBag ::= SEQUENCE { certId OBJECT IDENTIFIER, certValue [0] EXPLICIT OCTET STRING }
- */
+/** SafeBag: SEQUENCE { bagId, bagValue [0] EXPLICIT, bagAttributes }; CertBag: { certId, certValue [0] EXPLICIT } */
 function certBag(certificate: Uint8Array, ...bagAttributes: readonly Uint8Array[]): Uint8Array {
   const bag = seq(OIDS.x509Certificate, explicit(0, octetString(certificate)));
   return seq(OIDS.certBag, explicit(0, bag), ...bagAttributes);
@@ -128,10 +124,7 @@ function dataContent(octets: Uint8Array): Uint8Array {
   return seq(OIDS.data, explicit(0, octetString(octets)));
 }
 
-/**
- * EncryptedData ::= SEQUENCE { version INTEGER, encryptedContentInfo SEQUENCE { contentType OBJECT IDENTIFIER,
- * contentEncryptionAlgorithm AlgorithmIdentifier, encryptedContent [0] IMPLICIT OCTET STRING } } (RFC 5652 section 8)
- */
+/** SEQUENCE { version, { contentType, contentEncryptionAlgorithm, encryptedContent [0] IMPLICIT } } (RFC 5652, 8) */
 function encryptedDataContent({ algorithm, ciphertext }: Encrypted): Uint8Array {
   const encryptedContentInfo = seq(OIDS.data, algorithm, implicit(0, octetString(ciphertext)));
   return seq(OIDS.encryptedData, explicit(0, seq(integer(0), encryptedContentInfo)));
@@ -168,7 +161,7 @@ function compatProtection(password: string, iterations: number, random: RandomBy
 /** MacData ::= SEQUENCE { mac DigestInfo, macSalt OCTET STRING, iterations INTEGER DEFAULT 1 } */
 function macData(authenticatedSafe: Uint8Array, key: KdfRequest, digestOid: Uint8Array): Uint8Array {
   const mac = createHmac(key.digest, pkcs12Kdf(key)).update(authenticatedSafe).digest();
-  return seq(seq(seq(digestOid, nil()), octetString(mac)), octetString(key.salt), integer(key.iterations));
+  return seq(seq(seq(digestOid, NULL), octetString(mac)), octetString(key.salt), integer(key.iterations));
 }
 
 /** RFC 7292 appendix B.1: UTF-16 with two zero bytes at the end, which are all that there is of an empty password. */

@@ -1,5 +1,4 @@
-// From the environment to a frozen Config, with every problem reported together: where the text of a setting comes
-// from, and which settings contradict each other. process.env, and how files are read, are handed in.
+// From the environment to a frozen Config, with every problem reported together.
 
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { codeOf } from '../core/events.ts';

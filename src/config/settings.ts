@@ -1,5 +1,4 @@
-// Every setting there is: name, default, unit, meaning, and what its text may be. `pasted config`, `pasted help`, the
-// manual page and the type Config derive from this table or are tested against it. The environment is read in load.ts.
+// Every setting there is: name, default, unit, meaning, and what its text may be. Help and manual derive from it.
 
 import { isNetwork } from '../core/callers.ts';
 import { DAY_SECONDS, GIB, HOUR_SECONDS, KIB, MIB, MINUTE_SECONDS } from '../core/time.ts';
@@ -21,14 +20,11 @@ type Form = Readonly<{ pattern: RegExp; expected: string; standIn?: string }>;
 /** Larger than any sensible value, and still exact in arithmetic with milliseconds. */
 const LARGEST = 2 ** 40;
 
-const SIZES: ReadonlyMap<string, number> = new Map([['KiB', KIB], ['MiB', MIB], ['GiB', GIB]]);
-
-/** What may follow a number, by what the setting counts, and how many of these it stands for. */
-const SUFFIXES: Readonly<Partial<Record<Unit, ReadonlyMap<string, number>>>> = {
-  bytes: SIZES,
-  'bytes per second': SIZES,
-  seconds: new Map([['s', 1], ['m', MINUTE_SECONDS], ['h', HOUR_SECONDS], ['d', DAY_SECONDS]]),
-};
+// What may follow a number, and how many it stands for.
+type Suffixes = ReadonlyMap<string, number>;
+const SIZES: Suffixes = new Map([['KiB', KIB], ['MiB', MIB], ['GiB', GIB]]);
+export const SPANS: Suffixes = new Map([['s', 1], ['m', MINUTE_SECONDS], ['h', HOUR_SECONDS], ['d', DAY_SECONDS]]);
+const SUFFIXES: Readonly<Record<string, Suffixes>> = { bytes: SIZES, 'bytes per second': SIZES, seconds: SPANS };
 
 /** A whole number between `minimum` and `maximum`, both allowed. */
 function integer(name: string, fallback: number, unit: Unit, meaning: string, bounds: Bounds = {}) {
@@ -259,7 +255,6 @@ export const SETTINGS = {
 
 export type SettingKey = keyof typeof SETTINGS;
 
-/** The keys in the table's order, typed. */
 export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[];
 
 /** Every value in force, typed as its setting's default; frozen by load.ts. */

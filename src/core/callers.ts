@@ -1,5 +1,4 @@
-// Who calls: the four tiers, the key under which limits count a client's address, and IP addresses and CIDR blocks in a
-// strict reading. Which caller is who is decided in pastes/identity.ts, which address is the client's in http/.
+// Who calls: the four tiers, the key under which limits count a client's address, and a strict reading of addresses.
 
 /** `untrusted` shows any fingerprint; `trusted` that of a valid certificate of this service, `admin` of its first. */
 export type Tier = 'anonymous' | 'untrusted' | 'trusted' | 'admin';
@@ -59,33 +58,11 @@ function parseIpv4(text: string): Uint8Array | undefined {
   return Uint8Array.from(octets, Number);
 }
 
-const IPV6_GROUP = /^[0-9A-Fa-f]{1,4}$/;
-
+/** URL reads all forms and writes one, in hex with `::` for zeros; nothing on a side of that is a group of them too. */
 function parseIpv6(text: string): Uint8Array | undefined {
-  const allGroups = withoutDottedEnd(text);
-  const [head = '', tail, ...rest] = allGroups?.split('::') ?? [];
-  if (allGroups === undefined || rest.length > 0) return undefined;
-  const before = groupsOf(head);
-  const after = groupsOf(tail ?? '');
-  const missing = 8 - before.length - after.length;
-  // '::' stands for one group or more; without it there is nothing that could be missing.
-  if (tail === undefined ? missing !== 0 : missing < 1) return undefined;
-  const groups = [...before, ...new Array<string>(missing).fill('0'), ...after];
-  if (!groups.every((group) => IPV6_GROUP.test(group))) return undefined;
-  const numbers = groups.map((group) => Number.parseInt(group, 16));
-  return Uint8Array.from(numbers.flatMap((number) => [number >> 8, number & 0xff]));
-}
-
-/** RFC 4291 section 2.2, form 3: the last 32 bits may be written as IPv4. They become two groups like the others. */
-function withoutDottedEnd(text: string): string | undefined {
-  const lastStart = text.lastIndexOf(':') + 1;
-  if (!text.includes('.', lastStart)) return text;
-  const ipv4 = parseIpv4(text.slice(lastStart));
-  if (ipv4 === undefined) return undefined;
-  const hex = Buffer.from(ipv4).toString('hex');
-  return `${text.slice(0, lastStart)}${hex.slice(0, 4)}:${hex.slice(4)}`;
-}
-
-function groupsOf(text: string): string[] {
-  return text === '' ? [] : text.split(':');
+  const url = /^[0-9A-Fa-f:.]+$/.test(text) ? URL.parse(`http://[${text}]`) : null;
+  if (url === null) return undefined;
+  const [before = [], after = []] = url.hostname.slice(1, -1).split('::').map((part) => part.split(':'));
+  const groups = [...before, ...new Array<string>(8 - before.length - after.length).fill('0'), ...after];
+  return Uint8Array.from(Buffer.from(groups.map((group) => group.padStart(4, '0')).join(''), 'hex'));
 }

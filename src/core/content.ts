@@ -1,5 +1,4 @@
-// Content: how bytes move from a source into a sink, what the service finds out about them while they arrive, and the
-// media type that follows. Keeps no content, and does not decide whether it is acceptable.
+// Content: how bytes move, what is found out about them while they arrive, and the media type that follows.
 
 import { isUtf8 } from 'node:buffer';
 import { KIB } from './time.ts';

@@ -1,5 +1,4 @@
-// What the parts hand over about what happened: events for the log (ops/log.ts writes them down), and counts and
-// durations for the metrics (ops/metrics.ts).
+// What the parts hand over about what happened, for the log (ops/log.ts) and the metrics (ops/metrics.ts).
 
 import type { RefusalName } from './refusals.ts';
 
@@ -51,4 +50,13 @@ export const countNothing: Count = () => {};
 /** What errno(3), OpenSSL or node calls it. Never the message: it may repeat what could not be read. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+}
+
+/** Undefined when the work throws: for what makes no sense, may be gone, or is somebody else's. */
+export function orUndefined<Result>(work: () => Result): Result | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
 }

@@ -2,10 +2,11 @@
 // decoded while it arrives. What stands around it, the frame, is kept and judged by JSON.parse at the end.
 
 import { type ByteSink, endOfWholeSequences, JoinedBytes, NOTHING, Utf8Scan } from './content.ts';
+import { orUndefined } from './events.ts';
 import { Refusal } from './refusals.ts';
 import { KIB } from './time.ts';
 
-/** How deep objects and arrays may be nested, the top-level object included; how long the frame may be. */
+/** The top-level object included. */
 export const MAX_JSON_DEPTH = 64;
 export const MAX_FRAME_BYTES = 64 * KIB;
 
@@ -162,12 +163,9 @@ function textOf(utf8: Uint8Array): string {
   return Buffer.from(utf8.buffer, utf8.byteOffset, utf8.length).toString();
 }
 
+/** What begins as an object or a string, and so is not null. */
 function parse(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return refuse();
-  }
+  return orUndefined((): unknown => JSON.parse(json)) ?? refuse();
 }
 
 function refuse(): never {

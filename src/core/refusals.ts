@@ -1,5 +1,4 @@
-// Every way in which the service says no: one table of status and words. What a caller should change is said in the
-// field `hint`, where the words alone do not say it. http/engine/reply.ts makes the answer.
+// Every way in which the service says no. Where the words do not say what to change, a field `hint` does.
 
 /** The key is the name in code and in metrics. */
 export const REFUSALS = {

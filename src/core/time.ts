@@ -1,5 +1,4 @@
-// Units of time and size, the shapes in which time and randomness are handed in, and the order of last use. Reads no
-// clock itself.
+// Units of time and size, the shapes in which time and randomness are handed in, and the order of last use.
 
 export interface Clock {
   /** Unix time in milliseconds; may jump when the host's clock is set. Expiry and everything a person reads. */

@@ -1,5 +1,4 @@
-// SHA-256 (FIPS 180-4), at once, as bytes arrive, and keyed (HMAC, RFC 2104), and what a small request needs beside it:
-// randomness and proof-of-work. Passwords are in passwords.ts.
+// SHA-256 (FIPS 180-4), also keyed (HMAC, RFC 2104), randomness and proof-of-work: what a small request needs.
 
 import {
   createHash, createHmac, createSecretKey, hash, type KeyObject, randomBytes as nodeRandomBytes, timingSafeEqual,
@@ -55,18 +54,13 @@ export const randomBytes: RandomBytes = (size) => {
 // Proof-of-work: signed challenge tokens `<nonce>:<expires>:<difficulty>:<signature>` and the check of a solution. The
 // store decides which challenges were used, in the transaction that stores what the work was for.
 
-/**
- * What a challenge is good for; part of what is signed, so that a paste token does not register and the reverse.
- * `trusted` is for pastes too, where less, or more, is asked of trusted callers.
- */
+/** What a challenge is good for alone; `trusted` is for pastes where other work is asked of trusted callers. */
 export type Purpose = 'paste' | 'trusted' | 'register';
 
+/** The nonce as 32 hex characters, the expiry in Unix seconds. */
 export interface Challenge {
-  /** 32 hex characters. */
   readonly nonce: string;
-  /** Unix seconds. */
   readonly expiresAt: number;
-  /** Leading zero bits that SHA-256 of `<nonce>:<N>` must have. */
   readonly difficultyBits: number;
 }
 

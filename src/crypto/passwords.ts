@@ -1,6 +1,5 @@
-// Passwords of pastes: PBKDF2-HMAC-SHA256 (RFC 8018 section 5.2) with 600 000 iterations and a 32-byte salt, as the
-// contract says. A check costs about 0.1 s of CPU: limits/work-queue.ts bounds how many run at once. Below, the other
-// secrets that requests present.
+// Passwords of pastes: PBKDF2-HMAC-SHA256 (RFC 8018 section 5.2), as the contract says. A check costs about 0.1 s of
+// CPU: limits/work-queue.ts bounds how many run at once. Below, the other secrets that requests present.
 
 import { pbkdf2, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';

@@ -1,8 +1,8 @@
-// Certificates and keys that others show us: fingerprints, which of them our authority signed, the listener's own pair,
-// and the strict reader of DER (ITU-T X.690) behind all that reads bytes from outside. A certificate alone is its DER.
+// Certificates (in DER) and keys that others show us, and the strict reader of DER (ITU-T X.690) from outside.
 // Loaded with TLS, a proxy secret or the authority: without these nobody can show a certificate.
 
 import { constants, createPrivateKey, hash, type KeyObject, X509Certificate } from 'node:crypto';
+import { orUndefined } from '../core/events.ts';
 
 /** SHA-1 in lower case, by which reverse proxies name a certificate. It proves nothing: the proxy has verified. */
 export function fingerprintSha1(certificate: Uint8Array): string {
@@ -24,20 +24,17 @@ export function certificatePem(certificate: Uint8Array): string {
   return new X509Certificate(certificate).toString();
 }
 
-/**
- * The serial, in lower case, of a certificate that the authority signed (both in DER); undefined for any other. Says
- * nothing about whether the certificate is valid now, or whether anyone has shown its key.
- */
+/** The serial, in lower case, of what the authority signed; undefined for all else. It may have run out. */
 export function issuedSerial(certificate: Uint8Array, authority: Uint8Array): string | undefined {
   const issuer = new X509Certificate(authority);
-  const issued = attempt(() => new X509Certificate(certificate));
-  const isOurs = issued?.checkIssued(issuer) === true && attempt(() => issued.verify(issuer.publicKey)) === true;
+  const issued = orUndefined(() => new X509Certificate(certificate));
+  const isOurs = issued?.checkIssued(issuer) === true && orUndefined(() => issued.verify(issuer.publicKey)) === true;
   return isOurs ? issued.serialNumber.toLowerCase() : undefined;
 }
 
 /** DER of the first certificate of a PEM file, which is the server's own; undefined when there is none. */
 export function firstCertificate(pem: string): Uint8Array | undefined {
-  return attempt(() => new X509Certificate(pem).raw);
+  return orUndefined(() => new X509Certificate(pem).raw);
 }
 
 /** SSL_CTX_set_options(3). Without renegotiation (TLS 1.3 has none) an identity stays as long as its connection. */
@@ -57,31 +54,21 @@ export const CIPHERS = [
 /** What is wrong with a server's certificate and key. */
 export type ServerPairFault = 'certificateForm' | 'keyForm' | 'keyEncrypted' | 'keyOfAnother';
 
-/** Both as PEM, the server's certificate before those of its issuers. Gives when it runs out, in Unix seconds. */
+/** Both as PEM, the server's certificate first. Without OpenSSL's words, which may repeat what it was given. */
 export function readServerPair(
   certificatePem: string, keyPem: string,
 ): { readonly fault: ServerPairFault } | { readonly expiresAt: number } {
-  const certificate = attempt(() => new X509Certificate(certificatePem));
+  const certificate = orUndefined(() => new X509Certificate(certificatePem));
   if (certificate === undefined) return { fault: 'certificateForm' };
   // PKCS#8 (RFC 5958) and what OpenSSL wrote before it.
   if (/ENCRYPTED/.test(keyPem)) return { fault: 'keyEncrypted' };
-  const key = attempt((): KeyObject => createPrivateKey(keyPem));
+  const key = orUndefined((): KeyObject => createPrivateKey(keyPem));
   if (key === undefined) return { fault: 'keyForm' };
   if (!certificate.checkPrivateKey(key)) return { fault: 'keyOfAnother' };
   return { expiresAt: Math.floor(certificate.validToDate.getTime() / 1000) };
 }
 
-/** Undefined when it fails. OpenSSL's own words are dropped: they may repeat a part of what it was given. */
-function attempt<T>(parse: () => T): T | undefined {
-  try {
-    return parse();
-  } catch {
-    return undefined;
-  }
-}
-
-// The reader takes DER apart, and refuses every other form of the same values. Knows encodings, not meanings: whether
-// text fits its string type, or an OCTET STRING holds more DER, is not looked at.
+// The reader knows encodings, not meanings: whether text fits its string type, or an OCTET STRING holds more DER.
 
 /** Identifier octets (X.680 section 8.6) of the universal types; SEQUENCE and SET with the constructed bit. */
 export const TAGS = {

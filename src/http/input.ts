@@ -1,7 +1,7 @@
 // What requests say, as typed values: headers of pastes, query parameters, ranges and conditions, small JSON bodies.
-// What a value means is decided in pastes/.
 
 import { isGlob, JoinedBytes, sqliteGlob } from '../core/content.ts';
+import { orUndefined } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
 import { KIB } from '../core/time.ts';
 import type { Work } from '../pastes/admission.ts';
@@ -9,19 +9,16 @@ import type { Page } from '../store/store.ts';
 import type { RequestHeaders } from './engine/head.ts';
 import type { Request } from './engine/request.ts';
 
-const YES = /^(?:true|1|yes)$/i;
-const POSITIVE_INTEGER = /^0*[1-9]\d*$/;
-
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export function saysYes(headers: RequestHeaders, name: 'x-burn-after-read' | 'x-remove-password'): boolean {
-  return YES.test(headers.single(name) ?? '');
+  return /^(?:true|1|yes)$/i.test(headers.single(name) ?? '');
 }
 
 /** Seconds; undefined for anything but a positive decimal integer. However large, it is a number that can be capped. */
 export function requestedTtlSeconds(headers: RequestHeaders): number | undefined {
   const value = headers.single('x-expiry') ?? '';
-  return POSITIVE_INTEGER.test(value) ? Number(value) : undefined;
+  return /^0*[1-9]\d*$/.test(value) ? Number(value) : undefined;
 }
 
 /** The same for an update, which refuses anything else: it has no default to fall back on. */
@@ -35,11 +32,9 @@ export function amendedTtlSeconds(headers: RequestHeaders): number | undefined {
 export function password(headers: RequestHeaders): string | undefined {
   const value = headers.single('x-paste-password') ?? '';
   if (value === '') return undefined;
-  try {
-    return utf8.decode(Buffer.from(value, 'latin1'));
-  } catch {
-    throw new Refusal('requestMalformed', { hint: 'X-Paste-Password must be UTF-8 text' });
-  }
+  const text = orUndefined(() => utf8.decode(Buffer.from(value, 'latin1')));
+  if (text === undefined) throw new Refusal('requestMalformed', { hint: 'X-Paste-Password must be UTF-8 text' });
+  return text;
 }
 
 export function work(headers: RequestHeaders): Work {
@@ -58,8 +53,6 @@ export function requireIdentityEncoding(headers: RequestHeaders): void {
   throw new Refusal('contentEncodingUnsupported', { hint: 'send the content without Content-Encoding' });
 }
 
-const INTEGER = /^-?\d+$/;
-
 /** The value of a query parameter; null when absent. Given twice it is refused: nobody can say which one was meant. */
 export function single(query: URLSearchParams, name: string): string | null {
   const values = query.getAll(name);
@@ -71,8 +64,8 @@ export function single(query: URLSearchParams, name: string): string | null {
 export function integer(query: URLSearchParams, name: string, fallback: number): number {
   const value = single(query, name);
   if (value === null) return fallback;
-  if (!INTEGER.test(value)) throw new Refusal('queryInvalid', { hint: `${name} must be an integer`, parameter: name });
-  return clamp(Number(value), Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+  if (/^-?\d+$/.test(value)) return clamp(Number(value), Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+  throw new Refusal('queryInvalid', { hint: `${name} must be an integer`, parameter: name });
 }
 
 /** `limit` from 1 to the maximum, `offset` from 0; beyond that they are clamped. */
@@ -110,13 +103,9 @@ export interface ByteRange {
   readonly end: number;
 }
 
-const SINGLE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
-
 /** `whole` when the header is absent, not understood or asks for several ranges, as RFC 9110 section 14.2 allows. */
 export function parseRange(header: string | undefined, size: number): ByteRange | 'whole' | 'unsatisfiable' {
-  const match = header === undefined ? null : SINGLE_RANGE.exec(header);
-  if (match === null) return 'whole';
-  const [, first = '', last = ''] = match;
+  const [, first = '', last = ''] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header ?? '') ?? [];
   if (first === '' && last === '') return 'whole';
   if (first !== '' && last !== '' && Number(last) < Number(first)) return 'whole';
   const start = first === '' ? Math.max(size - Number(last), 0) : Number(first);
@@ -140,10 +129,7 @@ const MAX_BODY_BYTES = 32 * KIB;
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/**
- * A small JSON body: an object, empty when there is no body. Its type must say so: pages of other sites can have a
- * browser send other types without asking first (https://fetch.spec.whatwg.org/#cors-safelisted-request-header).
- */
+/** A small object, empty without a body. Its type must say JSON, which no page of another site can have sent. */
 export async function jsonBodyOf({ headers, body }: Pick<Request, 'headers' | 'body'>): Promise<JsonObject> {
   const saysJson = isOfType(headers.single('content-type'), 'application/json');
   if (!saysJson && (body.declaredBytes ?? 0) > 0) throw notJson();
@@ -154,21 +140,13 @@ export async function jsonBodyOf({ headers, body }: Pick<Request, 'headers' | 'b
     bytes.add(piece);
   });
   if (bytes.length === 0) return {};
-  const value = parse(bytes.take());
+  const value = orUndefined((): unknown => JSON.parse(utf8.decode(bytes.take())));
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Refusal('bodyInvalid');
   return value as JsonObject;
 }
 
 function notJson(): Refusal {
   return new Refusal('bodyTypeUnsupported', { hint: "send JSON and say so: -H 'Content-Type: application/json'" });
-}
-
-function parse(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(utf8.decode(bytes));
-  } catch {
-    throw new Refusal('bodyInvalid');
-  }
 }
 
 /** Undefined when it is absent or null. `refuse` says no to anything that is not text. */

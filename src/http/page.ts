@@ -1,5 +1,5 @@
-// What a browser sees: all HTML of the service is made here, by one tagged template that escapes every value. There is
-// no script, style, image or cookie: a script of this origin could act with the client certificate of its visitor.
+// All HTML of the service, made by one tagged template that escapes every value. No script, style, image or cookie: a
+// script of this origin could act with the client certificate of its visitor.
 
 import { DAY_SECONDS, HOUR_SECONDS, isoSeconds, KIB, MIB, MINUTE_SECONDS } from '../core/time.ts';
 import type { Paste } from '../store/store.ts';

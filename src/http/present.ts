@@ -1,5 +1,4 @@
-// What the API says about its values: the only place with the wire's member names and representations of times; the
-// contract's "Resources and their fields" is the source. Below, the command-line client and the commands that run it.
+// What the API says about its values, after the contract's "Resources and their fields". Below, the client script.
 
 import { readFileSync } from 'node:fs';
 import { SETTINGS } from '../config/settings.ts';

@@ -1,12 +1,11 @@
-// What counts requests in a window that slides: a rate limit for each key, and the proof-of-work difficulty that rises
-// with the number of creations. Every request counted is remembered by its moment, so this is exact. Knows no clock.
+// Windows that slide: a rate limit for each key, and the difficulty that rises with creations. Exact, by every moment.
 
 import type { Config } from '../config/settings.ts';
 import { type Used, UseOrder } from '../core/time.ts';
 
 interface SlidingWindowOptions {
   readonly windowMs: number;
-  /** How many keys are remembered; for a new one the key whose last allowed request is the longest ago is forgotten. */
+  /** For a new key more than these, the one whose last allowed request is the longest ago is forgotten. */
   readonly maxKeys: number;
   /** Keys that have run out are pruned once there are this fraction of maxKeys, 0 to 1. */
   readonly cleanupThreshold: number;
@@ -22,16 +21,12 @@ interface Entry extends Used<Entry> {
 
 /** A window holds at most the maximum, whichever moment it starts. `nowMs` never goes back between calls. */
 export class SlidingWindow {
-  readonly #windowMs: number;
-  readonly #maxKeys: number;
-  readonly #cleanupSize: number;
+  readonly #options: SlidingWindowOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #order = new UseOrder<Entry>();
 
-  constructor({ windowMs, maxKeys, cleanupThreshold }: SlidingWindowOptions) {
-    this.#windowMs = windowMs;
-    this.#maxKeys = maxKeys;
-    this.#cleanupSize = Math.min(maxKeys, Math.ceil(maxKeys * cleanupThreshold));
+  constructor(options: SlidingWindowOptions) {
+    this.#options = options;
   }
 
   /** Keys remembered. */
@@ -44,7 +39,8 @@ export class SlidingWindow {
     if (!(max >= 1)) throw new RangeError(`a limit allows at least one request, not ${max}`);
     const entry = this.#entries.get(key) ?? this.#remember(key, nowMs);
     const { stamps } = entry;
-    dropAged(stamps, this.#windowMs, nowMs);
+    const { windowMs } = this.#options;
+    dropAged(stamps, windowMs, nowMs);
     const allowed = stamps.length < max;
     if (allowed) {
       stamps.push(nowMs);
@@ -56,24 +52,25 @@ export class SlidingWindow {
       // Callers of different tiers may share a key, so more may be counted than this one's maximum.
       remaining: Math.max(0, max - stamps.length),
       /** 0 when allowed, else how long until the next would be. */
-      retryAfterMs: allowed ? 0 : stamps.at(stamps.length - max) + this.#windowMs - nowMs,
+      retryAfterMs: allowed ? 0 : stamps.at(stamps.length - max) + windowMs - nowMs,
       /** How long until everything counted now has left the window and the whole maximum is there again. */
-      resetMs: stamps.at(stamps.length - 1) + this.#windowMs - nowMs,
+      resetMs: stamps.at(stamps.length - 1) + windowMs - nowMs,
     };
   }
 
   /** Forgets the keys with nothing left in the window. */
   sweep(nowMs: number): void {
     for (let entry = this.#order.oldest; entry !== undefined; entry = this.#order.oldest) {
-      if (entry.stamps.at(entry.stamps.length - 1) + this.#windowMs > nowMs) break;
+      if (entry.stamps.at(entry.stamps.length - 1) + this.#options.windowMs > nowMs) break;
       this.#forget(entry);
     }
   }
 
   #remember(key: string, nowMs: number): Entry {
-    if (this.#entries.size >= this.#cleanupSize) this.sweep(nowMs);
+    const { maxKeys, cleanupThreshold } = this.#options;
+    if (this.#entries.size >= Math.min(maxKeys, Math.ceil(maxKeys * cleanupThreshold))) this.sweep(nowMs);
     const { oldest } = this.#order;
-    if (oldest !== undefined && this.#entries.size >= this.#maxKeys) this.#forget(oldest);
+    if (oldest !== undefined && this.#entries.size >= maxKeys) this.#forget(oldest);
     const entry: Entry = { key, stamps: new Fifo(), older: undefined, newer: undefined };
     this.#entries.set(key, entry);
     this.#order.append(entry);
@@ -201,10 +198,7 @@ export class Antiflood {
     return length > count ? this.#requests.at(length - 1 - count) + this.#windowMs : -Infinity;
   }
 
-  /**
-   * Remembers the token. When there are too many, the first to come is forgotten, and every token that expires no later
-   * counts as shown before: nobody gets a token counted twice by pushing it out, and new tokens still count.
-   */
+  /** When one is forgotten, all that expire no later count as shown before: nobody gets one counted again. */
   #isFirstUse(token: ShownToken): boolean {
     if (token.expiresAt <= this.#forgottenUntil || this.#nonces.has(token.nonce)) return false;
     if (this.#tokens.length === this.#config.antifloodMaxEntries) {

@@ -1,5 +1,4 @@
-// Costly work, a few at a time: a fixed number of places, a bounded queue before them that is fair between clients, and
-// a deadline for waiting in it. Does not run the work; whoever entered must release.
+// Places for costly work, and a bounded queue before them that is fair between clients. Whoever entered must release.
 
 import type { Clock } from '../core/time.ts';
 

@@ -2,8 +2,8 @@
 
 import { parseArgs } from 'node:util';
 import { didYouMean } from '../config/load.ts';
+import { SPANS } from '../config/settings.ts';
 import { codeOf } from '../core/events.ts';
-import { DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS } from '../core/time.ts';
 import { type Command, COMMANDS, type Operand, type Option } from './commands.ts';
 import { EXIT, exitCodeOf, UsageError } from './failures.ts';
 import type { Given, Terminal } from './terminal.ts';
@@ -130,12 +130,10 @@ export function wholeNumber(
   throw new UsageError(`${name} takes a whole number from ${minimum} to ${maximum}`);
 }
 
-const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: MINUTE_SECONDS, h: HOUR_SECONDS, d: DAY_SECONDS };
-
 /** Such as 90s, 30m, 12h and 7d; NaN for anything else. */
 export function spanSeconds(text: string): number {
   const [, count, unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
-  return Number(count) * UNIT_SECONDS[unit]!;
+  return Number(count) * (SPANS.get(unit) ?? NaN);
 }
 
 /** `--note`, one line that a table can hold; empty when it is not given. */

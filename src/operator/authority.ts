@@ -1,6 +1,7 @@
 // `pasted pki crl` and `pki ca`: what the authority publishes, a later end for it, and a new password for its key.
 
 import { makeSerial, renewAuthorityCertificate, shownFingerprint, validityFrom } from '../authority/certificates.ts';
+import { presentIssued } from '../authority/issuing.ts';
 import { encodePem, lockPrivateKey, unlockPrivateKey } from '../authority/keys.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { Refusal } from '../core/refusals.ts';
@@ -46,15 +47,14 @@ export const renew: Run = (terminal, given) =>
     const { commonName } = before;
     const details = { type: 'ca', common_name: commonName, fingerprint, expires_at: expiresAt };
     const issued = session.audit.event('cert_issued', 'success', OPERATOR, details);
-    await replace(session, before, { ...before, certificate, fingerprint, createdAt, expiresAt }, issued);
+    const renewed = { ...before, certificate, fingerprint, createdAt, expiresAt };
+    await replace(session, before, renewed, issued);
     const lines = [
       `The certificate authority ${JSON.stringify(commonName)} is valid until ${isoSeconds(expiresAt)} now.`,
       `fingerprint  ${shownFingerprint(certificate)}`,
       'A proxy that verifies client certificates needs the new one: pasted pki ca',
     ];
-    report(terminal.stdout, given, {
-      serial, common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt, expires_at: expiresAt,
-    }, `${lines.join('\n')}\n`);
+    report(terminal.stdout, given, { serial, ...presentIssued(renewed) }, `${lines.join('\n')}\n`);
   });
 
 /** A new password for the same key. */

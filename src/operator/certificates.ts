@@ -1,6 +1,4 @@
-// `pasted admin`: who the admins are. `pasted pki`: what the authority issues, issued and revoked, to whomever; the
-// authority itself is authority.ts. `pasted tls`: a certificate and key for a listener of one's own. The store decides
-// whose certificate is the first, so the admin's.
+// `pasted admin`, `pasted pki` but for the authority itself (authority.ts), and `pasted tls`.
 
 import { resolve } from 'node:path';
 import {
@@ -8,7 +6,7 @@ import {
 } from '../authority/certificates.ts';
 import { normaliseCommonName, parseServerName, type ServerName } from '../authority/der.ts';
 import {
-  issueCertificate, NotFirstError, presentCertificate, presentCertificates, revokeCertificate,
+  issueCertificate, NotFirstError, presentCertificate, presentCertificates, presentIssued, revokeCertificate,
 } from '../authority/issuing.ts';
 import { encodePem, generateKeyPair, privateKeyPem } from '../authority/keys.ts';
 import { type BundleProfile, isBundlePassword, makeBundle, MAX_PASSWORD_LENGTH } from '../authority/pkcs12.ts';
@@ -61,7 +59,7 @@ function issuing(nameOption: '--name' | '--common-name', onlyFirst: boolean): Ru
         throw error instanceof NotFirstError ? new CommandError(ISSUED_BEFORE) : error;
       });
       file?.keep();
-      const { serial, fingerprint, createdAt, expiresAt, isAdmin } = issued;
+      const { serial, fingerprint, expiresAt, isAdmin } = issued;
       const holder = isAdmin ? 'the admin' : commonName;
       const isCut = expiresAt === authority.expiresAt;
       const lines = [
@@ -71,10 +69,8 @@ function issuing(nameOption: '--name' | '--common-name', onlyFirst: boolean): Ru
         `expires      ${isoSeconds(expiresAt)}${isCut ? ', with the authority: pasted pki ca renew' : ''}`,
         ...(password === '' ? [`The file has no password: whoever has it is ${holder}.`] : []),
       ];
-      report(isStream ? terminal.stderr : terminal.stdout, given, {
-        file: path, serial, common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt,
-        expires_at: expiresAt, is_admin: isAdmin,
-      }, `${lines.join('\n')}\n`);
+      const json = { file: path, serial, ...presentIssued(issued), is_admin: isAdmin };
+      report(isStream ? terminal.stderr : terminal.stdout, given, json, `${lines.join('\n')}\n`);
     }, onlyFirst ? 'create' : 'refuse');
   };
 }

@@ -1,5 +1,4 @@
-// `pasted check`: whether the service would work, and go on working; it changes nothing. `pasted health`: asks a
-// running service how it is, for container checks and scripts; it does not open the database.
+// `pasted check`: whether the service would work, and go on working; it changes nothing. `pasted health`: asks one.
 
 import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
@@ -7,6 +6,7 @@ import { AuthorityKeyError, unlockPrivateKey } from '../authority/keys.ts';
 import { CRL_TTL_SECONDS } from '../authority/revocation-list.ts';
 import { ConfigError, isProduction, loadConfig, startWarnings } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
+import { orUndefined } from '../core/events.ts';
 import { isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { firstCertificate } from '../crypto/presented.ts';
 import { hostOf, parseServiceUrl } from '../http/engine/head.ts';
@@ -18,7 +18,7 @@ import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
 import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store.ts';
 import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/visit.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
-import { CommandError, EXIT, orUndefined } from './failures.ts';
+import { CommandError, EXIT } from './failures.ts';
 import { explained, readText } from './session.ts';
 import { report, type Run, showBytes, type Terminal } from './terminal.ts';
 
@@ -126,9 +126,12 @@ const ROOM_NOTICE_FACTOR = 10;
 
 function checkRoom(databasePath: string): Finding[] {
   const { freeBytes, reserveBytes, walBytes, usualWalBytes, hasBallast } = measureRoom(databasePath);
+  const free = `${showBytes(freeBytes)} are free on the disk of the database`;
   const log = `takes ${showBytes(walBytes)}`;
   return [
-    checkFree(freeBytes, reserveBytes),
+    freeBytes <= reserveBytes
+      ? fail('room', `${free}: new pastes are refused`)
+      : (freeBytes <= ROOM_NOTICE_FACTOR * reserveBytes ? warn : ok)('room', free),
     walBytes <= usualWalBytes
       ? ok('write-ahead log', log)
       : warn('write-ahead log', `${log}: a backup, or whatever else reads for long, keeps it from being emptied`),
@@ -138,12 +141,6 @@ function checkRoom(databasePath: string): Finding[] {
   ];
 }
 
-function checkFree(freeBytes: number, reserveBytes: number): Finding {
-  const text = `${showBytes(freeBytes)} are free on the disk of the database`;
-  if (freeBytes <= reserveBytes) return fail('room', `${text}: new pastes are refused`);
-  return freeBytes <= ROOM_NOTICE_FACTOR * reserveBytes ? warn('room', text) : ok('room', text);
-}
-
 /** The file of the database, what it says about the clock, and whose certificates are in it. */
 async function checkDatabase(config: Config, depth: CheckDepth, nowSeconds: number): Promise<Finding[]> {
   const { findings, contents } = examine(config.databasePath, depth);
@@ -151,13 +148,16 @@ async function checkDatabase(config: Config, depth: CheckDepth, nowSeconds: numb
   if (contents === undefined) return [...findings, clock];
   const records = contents.faults.map((fault) => fail('records', fault));
   if (records.length === 0) records.push(ok('records', 'owners, certificates and invitations agree'));
-  const authority = await checkAuthority(config, contents, nowSeconds);
-  return [...findings, ...records, clock, ...checkAdmin(config, contents), ...authority];
+  const isOpen = isProduction(config) || isExposed(publicPlace(config, 0));
+  const doubt = isOpen ? adminDoubt(config, contents.certificates) : undefined;
+  const admin = doubt === undefined ? [] : [warn('admin', doubt.message)];
+  return [...findings, ...records, clock, ...admin, ...(await checkAuthority(config, contents, nowSeconds))];
 }
 
 /** The contents are those of a sound database of this version alone. */
 function examine(path: string, depth: CheckDepth): { findings: Finding[]; contents?: Contents | undefined } {
-  if (isMissing(path)) {
+  // A database that this user may not see is not missing.
+  if (orUndefined(() => statSync(path, { throwIfNoEntry: false }) ?? 'missing') === 'missing') {
     const reason = `the service makes a new one when it starts, or ${SETTINGS.databasePath.name} is wrong`;
     return { findings: [fail('database', `there is none at ${path}: ${reason}`)] };
   }
@@ -169,11 +169,6 @@ function examine(path: string, depth: CheckDepth): { findings: Finding[]; conten
     if (!(error instanceof StoreError)) throw error;
     return { findings: [fail('database', error.message)] };
   }
-}
-
-/** A database that this user may not see is not missing. */
-function isMissing(path: string): boolean {
-  return orUndefined(() => statSync(path, { throwIfNoEntry: false }) === undefined) ?? false;
 }
 
 function checkSchema({ whyRefused, damage, schemaVersion, newestSchemaVersion }: Examination): Finding {
@@ -209,12 +204,6 @@ function checkClock(newestCreatedAt: number | null, nowSeconds: number): Finding
     return fail('clock', `says ${shown}, and the newest paste was made at ${isoSeconds(newestCreatedAt)}`);
   }
   return ok('clock', `says ${shown}`);
-}
-
-function checkAdmin(config: Config, { certificates }: Contents): Finding[] {
-  const isOpen = isProduction(config) || isExposed(publicPlace(config, 0));
-  const doubt = isOpen ? adminDoubt(config, certificates) : undefined;
-  return doubt === undefined ? [] : [warn('admin', doubt.message)];
 }
 
 async function checkAuthority(config: Config, { authority, crl }: Contents, nowSeconds: number): Promise<Finding[]> {

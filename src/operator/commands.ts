@@ -1,5 +1,4 @@
-// The table of what `pasted` can do: the reading of the command line, the help, the manual page and the completions are
-// made from it. Each command is loaded when it is asked for, so that none pays for the others.
+// What `pasted` can do: help, manual page and completions are made from this table too. A command is loaded when asked.
 
 import type { RevocationReason } from '../authority/certificates.ts';
 import type { BundleProfile } from '../authority/pkcs12.ts';

@@ -1,5 +1,4 @@
-// The commands about the database as a whole: `pasted backup` and `restore`, whose copying and exchanging is done by
-// store/backup.ts; `prune`, the server's own upkeep at once where no server runs; and `stats`.
+// The commands about the database as a whole: `pasted backup` and `restore`, `prune` and `stats`.
 
 import { accessSync, constants, createReadStream, lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';

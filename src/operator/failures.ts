@@ -1,9 +1,9 @@
-// What goes wrong for reasons that the user can do something about, in words and as an exit code: loaded by commands,
-// and by a server that has failed. Below, which process has a file or a port.
+// What goes wrong for reasons that the user can do something about, in words and as an exit code.
 
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { ConfigError } from '../config/load.ts';
 import { SETTINGS } from '../config/settings.ts';
+import { orUndefined } from '../core/events.ts';
 import { type ListeningError, placeName } from '../http/engine/listening.ts';
 import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../store/store.ts';
 import type { Terminal } from './terminal.ts';
@@ -146,13 +146,4 @@ function commandOf(pid: string): string {
   const words = orUndefined(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')) ?? [];
   const shown = words.filter((word) => word !== '' && !word.startsWith('-')).slice(0, 3).join(' ');
   return shown.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 120);
-}
-
-/** For what may not be there any more, or be somebody else's, or make no sense: undefined when the work throws. */
-export function orUndefined<Result>(work: () => Result): Result | undefined {
-  try {
-    return work();
-  } catch {
-    return undefined;
-  }
 }

@@ -1,5 +1,4 @@
-// `pasted invite`: who may register where SERVICE_REGISTER asks for an invitation. A code is shown once; the database
-// has its digest.
+// `pasted invite`. A code is shown once; the database has its digest.
 
 import { DAY_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { randomBytes, sha256 } from '../crypto/digest.ts';

@@ -1,5 +1,4 @@
-// `pasted paste`: what the operator does about pastes of others, beside the service that runs. Whatever is removed here
-// the service notices by itself (store/open.ts).
+// `pasted paste`. Whatever is removed here a running service notices by itself (store/open.ts).
 
 import { setTimeout } from 'node:timers/promises';
 import { Refusal } from '../core/refusals.ts';

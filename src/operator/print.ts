@@ -77,15 +77,10 @@ function fullHelp(): string[] {
     'Bytes take KiB, MiB and GiB behind the number, seconds s, m, h and d: SERVICE_MAX_ANON=3MiB. Flags take',
     '1, true, yes, on and 0, false, no, off. A secret may be in a file that <NAME>_FILE names, or in',
     '$CREDENTIALS_DIRECTORY/<NAME>.', '',
-    ...Object.values<Setting>(SETTINGS).flatMap(settingHelp),
-  ];
-}
-
-function settingHelp(setting: Setting): string[] {
-  const standIn = setting.standIn === undefined ? '' : `; ${setting.standIn} stands in`;
-  return [
-    `  ${setting.name}  ${showValue(setting, setting.fallback)}  [${setting.unit}]`,
-    `      ${setting.meaning.replaceAll('`', '')}${standIn}`,
+    ...Object.values<Setting>(SETTINGS).flatMap((setting) => [
+      `  ${setting.name}  ${showValue(setting, setting.fallback)}  [${setting.unit}]`,
+      `      ${setting.meaning.replaceAll('`', '')}${setting.standIn ? `; ${setting.standIn} stands in` : ''}`,
+    ]),
   ];
 }
 

@@ -1,14 +1,14 @@
-// What commands work with: the settings, the database with the rules of certificates, which may be that of a running
-// server, and the operator's mark in the audit log; below, files.
+// What commands work with: the settings, the database, which may be that of a running server, and below, files.
 
 import {
-  closeSync, existsSync, fchmodSync, fsyncSync, ftruncateSync, linkSync, openSync, renameSync, rmSync, writeSync,
+  chmodSync, closeSync, existsSync, fsyncSync, ftruncateSync, linkSync, openSync, renameSync, rmSync, writeFileSync,
+  writeSync,
 } from 'node:fs';
 import { Authorities } from '../authority/authority.ts';
 import { RevocationList } from '../authority/revocation-list.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
-import { codeOf, type Log, type LogEntry } from '../core/events.ts';
+import { codeOf, type Log, type LogEntry, orUndefined } from '../core/events.ts';
 import { Refusal, type RefusalName } from '../core/refusals.ts';
 import type { Clock } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';
@@ -73,9 +73,6 @@ function openSession(config: Config, store: VisitedStore, clock: Clock, log: Log
 
 const CA_PASSWORD = SETTINGS.pkiCaPassword.name;
 
-/** What authority/authority.ts logs when the password does not open the stored key. */
-const KEY_NOT_USABLE = 'CA key not usable';
-
 const HINTS: ReadonlyMap<RefusalName, string> = new Map([
   ['authorityMissing', '`pasted admin create` makes one'],
   ['certificateNotFound', '`pasted pki list` shows those that there are'],
@@ -85,7 +82,8 @@ const HINTS: ReadonlyMap<RefusalName, string> = new Map([
 function inWords({ refusal, message }: Refusal, failures: readonly LogEntry[]): Error {
   if (refusal === 'authorityPasswordMissing') return passwordMissing();
   const reasons = failures.map(({ details, event }) => String(details?.['reason'] ?? event));
-  if (failures.some(({ event }) => event === KEY_NOT_USABLE)) {
+  // As authority/authority.ts logs it.
+  if (failures.some(({ event }) => event === 'CA key not usable')) {
     return new ConfigError([`${CA_PASSWORD}: ${reasons.join('; ')}`]);
   }
   return new CommandError([message, ...reasons, HINTS.get(refusal)].filter((part) => part !== undefined).join(': '));
@@ -119,7 +117,10 @@ export function createNewFile(path: string, mode = OWNER_ONLY) {
     /** Makes these bytes, durably, all that the file holds. Throws CommandError. */
     write: (bytes: Uint8Array): void => attempt(path, () => {
       ftruncateSync(descriptor);
-      writeWhole(descriptor, bytes);
+      for (let written = 0; written < bytes.length; ) {
+        written += writeSync(descriptor, bytes, written, bytes.length - written, written);
+      }
+      fsyncSync(descriptor);
       syncFolderOf(path);
     }),
     keep: (): void => {
@@ -140,27 +141,17 @@ export function randomMark(): string {
 /** Makes or replaces a file that all may read: they see the old one or the new one, whole. Throws CommandError. */
 export function replaceFile(path: string, bytes: Uint8Array): void {
   const draft = `${path}.${randomMark()}`;
-  const descriptor = attempt(path, () => openSync(draft, 'wx', OWNER_ONLY));
   try {
     attempt(path, () => {
-      writeWhole(descriptor, bytes);
+      writeFileSync(draft, bytes, { flag: 'wx', mode: OWNER_ONLY, flush: true });
       // Whatever the umask, which keeps the database's files from everyone.
-      fchmodSync(descriptor, READABLE_BY_ALL);
+      chmodSync(draft, READABLE_BY_ALL);
     });
     publishFile(draft, path, 'replace');
   } catch (error) {
-    rmSync(draft, { force: true });
+    orUndefined(() => rmSync(draft));
     throw error;
-  } finally {
-    closeSync(descriptor);
   }
-}
-
-function writeWhole(descriptor: number, bytes: Uint8Array): void {
-  for (let written = 0; written < bytes.length; ) {
-    written += writeSync(descriptor, bytes, written, bytes.length - written, written);
-  }
-  fsyncSync(descriptor);
 }
 
 /** Gives a whole file its name, in the same folder. Throws CommandError for a taken name that is not to be replaced. */

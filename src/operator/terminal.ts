@@ -1,5 +1,4 @@
-// What a command may see and do of its process, and what it prints there. main.ts makes a Terminal of the real process,
-// tests make one of values.
+// What a command may see and do of its process, and what it prints there. main.ts makes a Terminal, and so do tests.
 
 import type { Readable } from 'node:stream';
 import type { Worker } from 'node:worker_threads';

@@ -1,5 +1,4 @@
-// The schedule of everything that is done in the background: each task by its own interval, in small steps, one at a
-// time and with pauses between, so that a large backlog never delays requests. The tasks are in pastes/upkeep.ts.
+// Background tasks (pastes/upkeep.ts), in small steps with pauses, so that a large backlog never delays requests.
 
 import type { Log } from '../core/events.ts';
 

@@ -1,6 +1,5 @@
-// How events are written down: JSON lines in production, lines for people elsewhere, each with its priority for the
-// journal; gathered and written a few times a second. What is an event, and that no secret is in it, is the callers'.
-// Below, standard output and standard error, which a reader of the log may not hold up.
+// How events are written down: JSON lines in production, lines for people elsewhere. That no secret is in one is up to
+// the callers. Below, standard output and standard error, which a reader of the log may not hold up.
 
 import type { Writable } from 'node:stream';
 import type { Log, LogDetails, LogEntry } from '../core/events.ts';
@@ -111,13 +110,11 @@ function showValue(value: LogDetails[string]): string {
 }
 
 /** Control characters, and those that end a line or turn its direction: a value could forge lines or move a cursor. */
-const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/;
-const EVERY_UNSAFE = new RegExp(UNSAFE, 'g');
+const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 
 /** Written as JSON writes them, so that a JSON line stays one with the same meaning. */
 function escapeUnsafe(line: string): string {
-  if (!UNSAFE.test(line)) return line;
-  return line.replace(EVERY_UNSAFE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return line.replace(UNSAFE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 /** Standard output or standard error. */

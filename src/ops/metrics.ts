@@ -1,5 +1,4 @@
-// What the service does, in numbers for Prometheus: counters that the parts raise, and gauges that are read when
-// someone asks. Loaded only where a listener for metrics is set up; who may ask is http/metrics-listener.ts.
+// What the service does, in numbers for Prometheus. Loaded only where a listener for metrics is set up.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { VERSION } from '../config/settings.ts';

@@ -1,5 +1,4 @@
 // Backups: a draft is copied and verified under a name of its own, and a backup is put in the place of the database.
-// Where a draft goes then is the command's business. A copy is made on a thread of its own (thread.ts).
 
 import {
   closeSync, constants, copyFileSync, createReadStream, existsSync, linkSync, openSync, readdirSync, readFileSync,

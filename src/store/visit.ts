@@ -1,5 +1,5 @@
-// Opens the store for a command of the command line, beside a running server or where nobody serves. Nothing here
-// discards content or cleans up: who reads what is known to the server alone. The server's own way in is open.ts.
+// Opens the store for a command, beside a running server or where nobody serves. Nothing here discards content: who
+// reads what is known to the server alone.
 
 import { existsSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
@@ -120,10 +120,7 @@ function versionBeside(path: string): number {
 /** Entries that are printed at once. */
 const TAIL_ENTRIES = 1000;
 
-/**
- * What is new in the audit log at each look, or all that there is at the first. The database is opened for the look
- * alone: whoever kept it open would keep a restore out. One that was put in its place is followed from its end on.
- */
+/** What is new at each look, or all at the first. Whoever kept the database open between would keep a restore out. */
 export function tailAudit(path: string, filter: AuditFilter, fromStart: boolean) {
   let file: string | undefined;
   let seenId = 0;

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
 import { decodePem, encodePem, MAX_CSR_CHARACTERS, readCertificationRequest } from '../../src/authority/keys.ts';
-import { bitString, explicit, integer, nil, octetString, oid, seq } from '../../src/authority/der.ts';
+import { bitString, explicit, integer, NULL, octetString, oid, seq } from '../../src/authority/der.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { makeRequest, makeRequestPem, NO_ATTRIBUTES, p384, someAttributes, spkiOf } from '../support/request.ts';
 import { createSeeded, type Seeded } from '../support/seeded.ts';
@@ -75,13 +75,13 @@ test('readCertificationRequest: refuses other encodings of the same key', () => 
   for (const octets of [compressed, hybrid, Uint8Array.of(0), new Uint8Array(), point.subarray(0, 96)]) {
     refuses(makeRequestPem({ keys, spki: seq(p384Algorithm, bitString(octets)) }), wrong);
   }
-  const wrongAlgorithm = seq(oid('1.2.840.10045.2.1'), oid('1.3.132.0.34'), nil());
+  const wrongAlgorithm = seq(oid('1.2.840.10045.2.1'), oid('1.3.132.0.34'), NULL);
   refuses(makeRequestPem({ keys, spki: seq(wrongAlgorithm, bitString(point)) }), wrong);
   const offCurve = Uint8Array.from(point, (octet, i) => (i === 96 ? octet ^ 1 : octet));
   refuses(makeRequestPem({ keys, spki: seq(p384Algorithm, bitString(offCurve)) }), /a point of P-384/);
   const zero = Uint8Array.from(point, (octet, i) => (i === 0 ? octet : 0));
   refuses(makeRequestPem({ keys, spki: seq(p384Algorithm, bitString(zero)) }), /a point of P-384/);
-  const trailing = seq(p384Algorithm, bitString(point), nil());
+  const trailing = seq(p384Algorithm, bitString(point), NULL);
   refuses(makeRequestPem({ keys, spki: trailing }), /canonical DER/);
 });
 
@@ -90,7 +90,7 @@ test('readCertificationRequest: refuses other signatures', () => {
   const algorithms = /ECDSA and SHA-256, SHA-384 or SHA-512/;
   refuses(makeRequestPem({ keys, digest: 'sha1' }), algorithms);
   refuses(makeRequestPem({ keys, digest: 'sha224' }), algorithms);
-  refuses(makeRequestPem({ keys, algorithm: seq(oid('1.2.840.10045.4.3.3'), nil()) }), algorithms);
+  refuses(makeRequestPem({ keys, algorithm: seq(oid('1.2.840.10045.4.3.3'), NULL) }), algorithms);
   const mismatch = /signature does not match its public key/;
   refuses(makeRequestPem({ keys: { publicKey: keys.publicKey, privateKey: p384().privateKey } }), mismatch);
   refuses(makeRequestPem({ keys, digest: 'sha256', algorithm: seq(oid('1.2.840.10045.4.3.3')) }), mismatch);
@@ -119,11 +119,11 @@ test('readCertificationRequest: refuses other structures, though signed', () => 
     { attributes: undefined },
     { attributes: explicit(1) },
     { attributes: explicit(0, second, first) },
-    { attributes: explicit(0, nil()) },
-    { attributes: explicit(0, seq(oid('1.2.840.113549.1.9.7'), nil())) },
+    { attributes: explicit(0, NULL) },
+    { attributes: explicit(0, seq(oid('1.2.840.113549.1.9.7'), NULL)) },
     { attributes: Uint8Array.of(0x80, 0x00) },
     { attributes: Uint8Array.of(0xa0, 0x80, 0x00, 0x00) },
-    { trailing: nil() },
+    { trailing: NULL },
   ]) {
     refuses(makeRequestPem(parts), canonical);
   }
@@ -133,14 +133,14 @@ test('readCertificationRequest: refuses non-canonical forms of a request that is
   const canonical = /canonical DER/;
   const der = makeRequest({ attributes: NO_ATTRIBUTES });
   refuses(pemOf(Buffer.concat([der, Uint8Array.of(0)])), canonical);
-  refuses(pemOf(Buffer.concat([der, nil()])), canonical);
+  refuses(pemOf(Buffer.concat([der, NULL])), canonical);
   refuses(pemOf(der.subarray(0, -1)), canonical);
   // SEQUENCE of indefinite length, and with a length octet too many.
   assert.equal(hex(der.subarray(0, 2)), '3082');
   refuses(pemOf(Buffer.concat([Uint8Array.of(0x30, 0x80), der.subarray(4), new Uint8Array(2)])), canonical);
   refuses(pemOf(Buffer.concat([Uint8Array.of(0x30, 0x83, 0), der.subarray(2)])), canonical);
   refuses(pemOf(octetString(der)), canonical);
-  refuses(pemOf(nil()), canonical);
+  refuses(pemOf(NULL), canonical);
 });
 
 /** One to three small changes of the kinds that break parsers. */

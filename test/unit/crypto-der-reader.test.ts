@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bitString, integer, nil, octetString, oid, seq, setOf, utf8String } from '../../src/authority/der.ts';
+import { bitString, integer, NULL, octetString, oid, seq, setOf, utf8String } from '../../src/authority/der.ts';
 import {
   bitStringOctets, components, DerError, integerValue, isEncoding, readDer, TAGS,
 } from '../../src/crypto/presented.ts';
@@ -100,7 +100,7 @@ test('readDer: refuses every other form', () => {
 });
 
 test('readDer: looks into what is nested, sixteen deep and no deeper', () => {
-  const nested = (depth: number): Uint8Array => (depth === 0 ? nil() : seq(nested(depth - 1)));
+  const nested = (depth: number): Uint8Array => (depth === 0 ? NULL : seq(nested(depth - 1)));
   assert.ok(readDer(nested(15)));
   assert.ok(readDer(nested(16)));
   assert.throws(() => readDer(nested(17)), { name: 'DerError', message: /nested too deeply/ });
@@ -124,7 +124,7 @@ test('integerValue: exact numbers from 0', () => {
   for (const value of [0, 1, 127, 128, 600_000, Number.MAX_SAFE_INTEGER]) {
     assert.equal(integerValue(readDer(integer(value))), value);
   }
-  for (const element of [integer(2n ** 53n), nil()]) assert.throws(() => integerValue(readDer(element)), DerError);
+  for (const element of [integer(2n ** 53n), NULL]) assert.throws(() => integerValue(readDer(element)), DerError);
   for (const negative of ['0201ff', '020180', '020281ff']) {
     assert.throws(() => integerValue(read(negative)), DerError, negative);
   }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   bitString, bmpString, contextTag, enumerated, explicit, ia5String, implicit, integer, LATEST_TIME_SECONDS,
-  nil, octetString, oid, seq, setOf, time, TRUE, utf16be, utf8String,
+  NULL, octetString, oid, seq, setOf, time, TRUE, utf16be, utf8String,
 } from '../../src/authority/der.ts';
 import { readDer } from '../../src/crypto/presented.ts';
 import { createSeeded } from '../support/seeded.ts';
@@ -73,9 +73,9 @@ test('integer: 20 000 random magnitudes keep their value, in the one canonical f
   }
 });
 
-test('TRUE, nil, enumerated: fixed forms', () => {
+test('TRUE, NULL, enumerated: fixed forms', () => {
   assert.equal(hex(TRUE), '0101ff');
-  assert.equal(hex(nil()), '0500');
+  assert.equal(hex(NULL), '0500');
   assert.equal(hex(enumerated(0)), '0a0100');
   assert.equal(hex(enumerated(127)), '0a017f');
   for (const value of [-1, 128, 1.5]) assert.throws(() => enumerated(value), RangeError);
@@ -150,7 +150,7 @@ test('time: refuses moments that have no encoding', () => {
 test('seq: keeps the order; as many elements as a revocation list of ten million has pieces', () => {
   assert.equal(hex(seq()), '3000');
   assert.equal(hex(seq(integer(2), integer(1))), '3006020102020101');
-  assert.equal(seq(...Array.from({ length: 50_000 }, () => nil())).length, 100_000 + 5);
+  assert.equal(seq(...Array.from({ length: 50_000 }, () => NULL)).length, 100_000 + 5);
 });
 
 test('setOf: ascending by encoding, whatever order they came in', () => {
@@ -162,9 +162,9 @@ test('setOf: ascending by encoding, whatever order they came in', () => {
 
 test('explicit, implicit: around the value, or in place of its tag with the constructed bit kept', () => {
   assert.equal(hex(explicit(0, integer(2))), 'a003020102');
-  assert.equal(hex(explicit(3, integer(1), nil())), 'a3050201010500');
+  assert.equal(hex(explicit(3, integer(1), NULL)), 'a3050201010500');
   assert.equal(hex(implicit(0, octetString(bytes('abcd')))), '8002abcd');
-  assert.equal(hex(implicit(1, seq(nil()))), 'a1020500');
+  assert.equal(hex(implicit(1, seq(NULL))), 'a1020500');
   assert.equal(contextTag(30), 0xbe);
   for (const number of [-1, 31, 0.5]) assert.throws(() => contextTag(number), RangeError);
 });

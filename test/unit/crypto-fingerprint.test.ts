@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import test from 'node:test';
-import { bitString, integer, nil, octetString, seq } from '../../src/authority/der.ts';
+import { bitString, integer, NULL, octetString, seq } from '../../src/authority/der.ts';
 import { presentedCertificateSha1 } from '../../src/crypto/presented.ts';
 
 const CERTIFICATE = seq(seq(), seq(), bitString(Uint8Array.of(1)));
@@ -14,8 +14,8 @@ test('presentedCertificateSha1: only bytes of the form of one certificate have o
   assert.equal(presentedCertificateSha1(CERTIFICATE), sha1);
   const others = [
     new Uint8Array(), Uint8Array.of(0x30), CERTIFICATE.subarray(1), CERTIFICATE.subarray(0, -1),
-    Buffer.concat([CERTIFICATE, CERTIFICATE]), Buffer.concat([CERTIFICATE, nil()]), seq(CERTIFICATE),
-    seq(seq(), seq()), seq(seq(), seq(), bitString(Uint8Array.of(1)), nil()),
+    Buffer.concat([CERTIFICATE, CERTIFICATE]), Buffer.concat([CERTIFICATE, NULL]), seq(CERTIFICATE),
+    seq(seq(), seq()), seq(seq(), seq(), bitString(Uint8Array.of(1)), NULL),
     seq(integer(1), seq(), bitString(new Uint8Array())),
     seq(seq(), seq(), octetString(Uint8Array.of(1))), seq(), Buffer.from('-----BEGIN CERTIFICATE-----'),
   ];

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, verify } from 'node:crypto';
 import { test } from 'node:test';
-import { nil, octetString } from '../../src/authority/der.ts';
+import { NULL, octetString } from '../../src/authority/der.ts';
 import { generateKeyPair, signed, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
 import { bitStringOctets, readDer } from '../../src/crypto/presented.ts';
 
@@ -35,6 +35,6 @@ test('signed: a DER signature over SHA-384, and not over OpenSSL\u2019s default'
 
 test('signed: rejects for a key that can\u2019t', async () => {
   const { publicKey } = await generateKeyPair();
-  await assert.rejects(signed(nil(), publicKey, 'sha384'));
-  await assert.rejects(signed(nil(), generateKeyPairSync('ed25519').privateKey, 'sha384'));
+  await assert.rejects(signed(NULL, publicKey, 'sha384'));
+  await assert.rejects(signed(NULL, generateKeyPairSync('ed25519').privateKey, 'sha384'));
 });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createPrivateKey } from 'node:crypto';
 import { before, test } from 'node:test';
-import { integer, nil, octetString, oid, seq } from '../../src/authority/der.ts';
+import { integer, NULL, octetString, oid, seq } from '../../src/authority/der.ts';
 import {
   AuthorityKeyError, decodePem, encryptPbes2, encryptPrivateKey, lockPrivateKey, privateKeyInfo, privateKeyPem,
   unlockPrivateKey,
@@ -93,7 +93,7 @@ test('unlockPrivateKey: the same error for damage', async () => {
 /** The form that lockPrivateKey writes, with parts of it replaced. */
 function variant(parts: { iterations?: number; prf?: Uint8Array; scheme?: string; iv?: Uint8Array }): Uint8Array {
   const { iterations = 1, scheme = '2.16.840.1.101.3.4.1.42', iv = new Uint8Array(16) } = parts;
-  const prf = parts.prf ?? seq(oid('1.2.840.113549.2.9'), nil());
+  const prf = parts.prf ?? seq(oid('1.2.840.113549.2.9'), NULL);
   const kdf = seq(oid('1.2.840.113549.1.5.12'), seq(octetString(new Uint8Array(16)), integer(iterations), prf));
   const pbes2 = seq(oid('1.2.840.113549.1.5.13'), seq(kdf, seq(oid(scheme), octetString(iv))));
   return seq(pbes2, octetString(new Uint8Array(192)));
@@ -107,7 +107,7 @@ test('unlockPrivateKey: the same error, soon, for algorithms that are not ours',
     variant({ iterations: 10_000_001 }),
     variant({ iterations: 2 ** 31 - 1 }), // minutes
     variant({ iterations: Number.MAX_SAFE_INTEGER }),
-    variant({ prf: seq(oid('1.2.840.113549.2.7'), nil()) }), // hmacWithSHA1
+    variant({ prf: seq(oid('1.2.840.113549.2.7'), NULL) }), // hmacWithSHA1
     variant({ prf: seq(oid('1.2.840.113549.2.9')) }), // no NULL
     variant({ scheme: '2.16.840.1.101.3.4.1.2' }), // aes128-CBC
     variant({ iv: new Uint8Array(15) }),

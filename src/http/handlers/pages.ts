@@ -1,7 +1,7 @@
-// The pages of pastes: GET /{id} of a browser, and POST /{id} of the two forms there. Loaded with the first of them, so
-// that nothing here is on the way of what programs ask. What the pages say is page.ts.
+// The pages of pastes: GET /{id} of a browser, and POST /{id} of the two forms there. Loaded with the first of them.
 
 import { type CompactBytes, compactBytes, JoinedBytes, TEXT_TYPE } from '../../core/content.ts';
+import { orUndefined } from '../../core/events.ts';
 import { Refusal } from '../../core/refusals.ts';
 import { andThen, type Awaitable, KIB, MIB, unixSeconds } from '../../core/time.ts';
 import type { Parts } from '../../pastes/parts.ts';
@@ -196,10 +196,8 @@ export function readForm(text: string): Form {
 
 /** Refuses bytes that a browser would have escaped, and escapes that are not those of UTF-8. */
 function formText(text: string): string {
-  if (!/^[\x21-\x7e]*$/.test(text)) throw new Refusal('formInvalid');
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '));
-  } catch {
-    throw new Refusal('formInvalid');
-  }
+  const isEscaped = /^[\x21-\x7e]*$/.test(text);
+  const decoded = isEscaped ? orUndefined(() => decodeURIComponent(text.replaceAll('+', ' '))) : undefined;
+  if (decoded === undefined) throw new Refusal('formInvalid');
+  return decoded;
 }

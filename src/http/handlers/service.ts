@@ -1,5 +1,4 @@
-// The routes of the service itself: what it is and how to use it, whether it works, challenges, the command-line
-// client, and the audit log.
+// The routes of the service itself: index, health, challenges, the command-line client, and the audit log.
 
 import { type Config, VERSION } from '../../config/settings.ts';
 import { ANONYMOUS, type Tier } from '../../core/callers.ts';
@@ -30,8 +29,6 @@ const CLIENT_HEADERS = {
   'Content-Disposition': 'inline; filename="pastec"',
 };
 
-const PKI_PATH = /^\/pki(?:\/|$)/;
-
 /** `whyUnavailable` says why nobody can register; undefined when one can. */
 export function serviceHandlers(parts: Parts, whyUnavailable: () => string | undefined, isStopping: () => boolean) {
   const { config, store } = parts;
@@ -57,7 +54,7 @@ type Tables = ReturnType<typeof tablesOf>;
 
 /** What every index says alike. */
 function tablesOf(config: Config) {
-  const isOffered = (path: string): boolean => config.pkiEnabled || !PKI_PATH.test(path);
+  const isOffered = (path: string): boolean => config.pkiEnabled || !/^\/pki(?:\/|$)/.test(path);
   const offered = routesOf(config).filter((route) => !('isForm' in route) && isOffered(route.path));
   return {
     endpoints: Object.fromEntries(offered.map((route) => [`${route.method} ${route.path}`, route.summary])),
