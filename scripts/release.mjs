@@ -1,36 +1,45 @@
-// npm run release [-- OUT]: makes what is handed out, in OUT (release/ unless given): a tarball, a Debian package, a
-// list of what is in them (SBOM) and SHA256SUMS. The same source makes the same bytes wherever and whenever it runs, as
-// long as the zlib of Node and of dpkg-deb compresses alike. Needs no package, and neither git nor the network. It does
-// not check types, run tests or sign: do so before and after.
+// npm run release [-- OUT --sign KEY --as NAME]: makes what is handed out, in OUT (release/ unless given): a tarball, a
+// Debian package, pastec, a list of what is in them (SBOM), a statement of where they come from (SLSA), SHA256SUMS, and
+// with --sign a signature of that. The same commit makes the same bytes wherever and whenever it runs, as long as the
+// zlib of Node and of dpkg-deb compresses alike. Needs no package, and no network. It neither checks types nor runs
+// tests: do so before.
 
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync,
+} from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { endLike, run, say } from './child.mjs';
 import { gzip, tarball } from './release/archive.mjs';
 import { readChangelog, releaseSeconds } from './release/changelog.mjs';
 import { debianPackage } from './release/debian.mjs';
-import { filesUnder, under } from './release/files.mjs';
-import { describeProduct } from './release/product.mjs';
+import { ReleaseError, filesUnder, modeOf, under } from './release/files.mjs';
+import { CLIENT, describeProduct } from './release/product.mjs';
+import { commitOf, provenance } from './release/provenance.mjs';
 import { billOfMaterials } from './release/sbom.mjs';
+import { isSignatureName, sign, signatureName } from './release/signature.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** What a page looks like; beside the README in what is handed out. */
 const PICTURE = 'scripts/release/page.png';
-const out = resolve(process.argv[2] ?? join(root, 'release'));
 
+const given = readArguments();
+const out = resolve(given.out ?? join(root, 'release'));
 mkdirSync(out, { recursive: true });
 const work = mkdtempSync(join(out, '.releasing-'));
 try {
   const made = await release();
   const sums = [...made].map(([name, content]) => `${sha256(content)}  ${name}\n`).join('');
   made.set('SHA256SUMS', sums);
-  // Whole or not at all, and the sums last: what they name is there.
-  for (const [name, content] of made) {
-    writeFileSync(join(work, name), content, { mode: 0o644 });
-    renameSync(join(work, name), join(out, name));
+  for (const [name, content] of made) writeFileSync(join(work, name), content, { mode: modeOf(content) });
+  const names = [...made.keys()];
+  if (given.key !== undefined) {
+    await sign(join(work, 'SHA256SUMS'), given.key, given.signature);
+    names.push(given.signature);
   }
+  publish(names, sums);
   say(`made in ${out} by Node ${process.versions.node}:`);
   process.stdout.write(sums);
 } catch (error) {
@@ -41,8 +50,35 @@ try {
   rmSync(work, { recursive: true, force: true });
 }
 
+/** Ends this process when they make no sense: nothing is made then, not even a folder. */
+function readArguments() {
+  const options = { sign: { type: 'string' }, as: { type: 'string' } };
+  try {
+    const { values, positionals: [out, ...others] } = parseArgs({ options, allowPositionals: true });
+    if (others.length > 0) throw new ReleaseError(`unexpected argument ${JSON.stringify(others[0])}`);
+    if (values.sign === '') throw new ReleaseError('--sign: expected the file of a key');
+    if (values.as !== undefined && values.sign === undefined) throw new ReleaseError('--as goes with --sign KEY');
+    return { out, key: values.sign, signature: signatureName(values.as) };
+  } catch (error) {
+    say(error.message);
+    return process.exit(2);
+  }
+}
+
+/** Each file is there whole or not at all: old signatures go before new sums come, and sums come after what they name. */
+function publish(names, sums) {
+  const current = join(out, 'SHA256SUMS');
+  if (existsSync(current) && readFileSync(current, 'utf8') !== sums) rmSync(current);
+  if (!existsSync(current)) {
+    for (const name of readdirSync(out).filter(isSignatureName)) rmSync(join(out, name));
+  }
+  for (const name of names) renameSync(join(work, name), join(out, name));
+}
+
 /** Name -> content of each file, but for the sums. */
 async function release() {
+  const { commit, doubt, isDirty } = await commitOf(root);
+  if (isDirty && given.key !== undefined) throw new ReleaseError(`--sign: ${doubt}, so nobody could make this again`);
   const card = JSON.parse(text('package.json'));
   const changelog = readChangelog(text('CHANGELOG.md'), card.version);
   const seconds = releaseSeconds(changelog, process.env.SOURCE_DATE_EPOCH);
@@ -64,15 +100,18 @@ async function release() {
   const made = new Map([
     [`${name}.tar.gz`, gzip(tarball(under(name, tarballFiles(product)), seconds))],
     [`${name}.cdx.json`, product.sbom],
+    ['pastec', source.dist.get(CLIENT)],
   ]);
   const deb = await debianPackage(join(work, 'deb'), product);
   if (deb === undefined) say('there is no dpkg-deb here: made no Debian package');
   else made.set(deb.name, deb.content);
+  if (commit === undefined) say(`${doubt}: made no statement of where the release comes from`);
+  else made.set(`${name}.provenance.json`, provenance(made, { ...source, commit, node: process.versions.node }));
   return made;
 }
 
 // Laid out as in the repository where that has the same files, so that what the README says of paths holds.
-function tarballFiles({ dist, deploy, readme, picture, manual, openapi, completions, sbom }) {
+function tarballFiles({ dist, deploy, readme, picture, manuals, openapi, completions, sbom }) {
   return new Map([
     ['README.md', readme.replaceAll('scripts/deploy/', 'deploy/')],
     ['page.png', picture],
@@ -80,8 +119,8 @@ function tarballFiles({ dist, deploy, readme, picture, manual, openapi, completi
     ['LICENSE', text('LICENSE')],
     ['package.json', text('package.json')],
     ['sbom.cdx.json', sbom],
-    ['man/pasted.1', manual],
     ['openapi.json', openapi],
+    ...under('man', manuals),
     ...under('completions', completions),
     ...under('dist', dist),
     ...[...under('deploy', deploy)].filter(([path]) => !path.startsWith('deploy/debian/')),

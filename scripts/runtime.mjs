@@ -28,6 +28,13 @@ const pinned = {
 /** Every pinned version, oldest first: what the whole suite must pass on. */
 export const pinnedVersions = Object.keys(pinned);
 
+/** Every pinned build: the package that has it, its version, and the digest as package-lock.json would write it. */
+export function pinnedBuilds() {
+  return Object.entries(pinned).flatMap(([version, platforms]) => Object.entries(platforms).map(([name, sha512]) => {
+    return { name: `node-${name}`, version, integrity: `sha512-${sha512}` };
+  }));
+}
+
 /** A reason why no runtime can be had, worded to stand in the parentheses of one sentence for the user. */
 export class Unavailable extends Error {}
 

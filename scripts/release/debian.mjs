@@ -9,6 +9,7 @@ import { gzip } from './archive.mjs';
 import { debianChangelog } from './changelog.mjs';
 import { environmentFile } from './environment-file.mjs';
 import { ReleaseError, modeOf, sorted, under } from './files.mjs';
+import { CLIENT } from './product.mjs';
 
 // A name that never resolves (RFC 6761, 6.4): whoever hands the package out has an address of their own.
 const MAINTAINER = 'The pasted maintainers <pasted@example.invalid>';
@@ -42,7 +43,7 @@ export async function debianPackage(folder, product) {
 }
 
 function installedFiles(product) {
-  const { dist, deploy, completions, manual, openapi, settings, sbom, readme, picture } = product;
+  const { dist, deploy, completions, manuals, openapi, settings, sbom, readme, picture } = product;
   const { license, changelog, seconds } = product;
   const debian = (name) => deploy.get(`debian/${name}`).toString();
   const isUnit = (path) => /^systemd\/[^/]+\.(?:service|socket|timer)$/.test(path);
@@ -53,14 +54,13 @@ function installedFiles(product) {
   return sorted(new Map([
     ...under('usr/lib/pasted', dist),
     ['usr/bin/pasted', debian('pasted')],
+    ['usr/bin/pastec', dist.get(CLIENT)],
     ['usr/sbin/pastedctl', deploy.get(CONTROL_SCRIPT)],
     ...units.map(([path, content]) => [`usr/lib/systemd/system/${path.slice('systemd/'.length)}`, content]),
-    ['usr/share/man/man1/pasted.1.gz', gzip(manual)],
+    ...[...manuals].map(([name, page]) => [`usr/share/man/man1/${name}.gz`, gzip(page)]),
     // One page explains both.
     ['usr/share/man/man8/pastedctl.8.gz', gzip('.so man1/pasted.1\n')],
-    ['usr/share/bash-completion/completions/pasted', completions.get('pasted')],
-    ['usr/share/fish/vendor_completions.d/pasted.fish', completions.get('pasted.fish')],
-    ['usr/share/zsh/vendor-completions/_pasted', completions.get('_pasted')],
+    ...[...completions].map(([name, script]) => [completionPath(name), script]),
     ['usr/share/lintian/overrides/pasted', debian('lintian-overrides')],
     [`${DOC}/copyright`, replaced(debian('copyright'), copyrightOf(license))],
     [`${DOC}/changelog.gz`, gzip(debianLog)],
@@ -71,6 +71,13 @@ function installedFiles(product) {
     ...under(`${DOC}/examples`, examples),
     [CONFIGURATION, environmentFile(settings)],
   ]));
+}
+
+/** Where the shell looks whose completions have such names. */
+function completionPath(name) {
+  if (name.endsWith('.fish')) return `usr/share/fish/vendor_completions.d/${name}`;
+  if (name.startsWith('_')) return `usr/share/zsh/vendor-completions/${name}`;
+  return `usr/share/bash-completion/completions/${name}`;
 }
 
 function controlFiles({ card, deploy }, files) {

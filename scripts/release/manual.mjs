@@ -1,20 +1,15 @@
-// The manual page pasted(1), in the macros of man(7): the tables of commands, settings, endpoints and errors, and what
-// chapters.md explains in sentences. All markup is made here: what comes from elsewhere is text.
+// The manual page pasted(1): the tables of commands, settings, endpoints and errors, and what chapters.md explains in
+// sentences.
 
 import { readFileSync } from 'node:fs';
-import { wrapped } from './files.mjs';
+import { bold, escaped, example, italic, lines, literal, pageHead, paragraphs, tagged, text } from './roff.mjs';
 
 const CHAPTERS = readFileSync(new URL('chapters.md', import.meta.url), 'utf8').split(/^## /m).slice(1);
 
 /** The page in roff. */
 export function manualPage({ commands, settings, exitCodes, routes, refusals, version, seconds }) {
-  const date = new Date(seconds * 1000).toISOString().slice(0, 10);
   return lines([
-    '.\\" Made by scripts/release.mjs from the tables of the service.',
-    `.TH PASTED 1 ${date} "pasted ${version}" "User Commands"`,
-    // Neither hyphens that would be taken for a part of a name, nor spaces to fill a line.
-    '.nh',
-    '.ad l',
+    ...pageHead('pasted', { version, seconds }),
     '.SH NAME',
     'pasted, pastedctl \\- a paste service for terminals',
     '.SH SYNOPSIS',
@@ -54,32 +49,27 @@ export function manualPage({ commands, settings, exitCodes, routes, refusals, ve
     ...tagged(italic('/etc/pasted/credentials/'), ['Secrets of the service, each in a file of its name.']),
     ...tagged(italic('/var/lib/pasted/pasted.db'), ['Everything that was entrusted to the service.']),
     '.SH SEE ALSO',
-    `${bold('systemctl')}(1), ${bold('systemd.exec')}(5), ${bold('curl')}(1)`,
+    `${bold('pastec')}(1), ${bold('systemctl')}(1), ${bold('systemd.exec')}(5), ${bold('curl')}(1)`,
   ]);
 }
 
 /** Of scripts/deploy/systemd/pastedctl. */
 function controlParagraphs() {
   return [
-    '.PP',
-    text('Where systemd runs it, root gives commands by `pastedctl`: they run as the user of pasted.service, with ' +
+    ...paragraphs([
+      'Where systemd runs it, root gives commands by `pastedctl`: they run as the user of pasted.service, with ' +
       'its settings, its secrets and its database, whether or not it runs, and with nothing of the environment of ' +
-      'whoever calls, nor of drop-ins of the unit. The exit status is that of the command. It needs D-Bus.'),
-    '.PP',
-    text('Files that such a command names are read and written by that user, and written in /var/lib/pasted alone; ' +
+      'whoever calls, nor of drop-ins of the unit. The exit status is that of the command. It needs D-Bus.',
+      'Files that such a command names are read and written by that user, and written in /var/lib/pasted alone; ' +
       'each is named by its whole path. Standard input and output are those of the caller, who should use these: ' +
-      'in that folder the user could have put a link in the place of any file.'),
-    '.PP',
-    '.nf',
-    '.RS',
-    ...[
+      'in that folder the user could have put a link in the place of any file.',
+    ]),
+    ...example([
       'pastedctl stats',
       '(umask 077; pastedctl backup - > FILE)',
       'pastedctl restore - < FILE',
       '(umask 077; pastedctl admin create --out - > FILE)',
-    ].map(literal),
-    '.RE',
-    '.fi',
+    ]),
   ];
 }
 
@@ -99,12 +89,7 @@ function commandSection({ name, operands, options, description, examples }) {
     ...options.flatMap(optionEntry),
     '.PP',
     'Examples:',
-    '.PP',
-    '.nf',
-    '.RS',
-    ...examples.map(literal),
-    '.RE',
-    '.fi',
+    ...example(examples),
   ];
 }
 
@@ -138,46 +123,6 @@ function errorLines(refusals) {
 
 /** Its title, and paragraphs with empty lines between. */
 function chapter(words) {
-  const [title, ...paragraphs] = words.trimEnd().split('\n\n');
-  return [`.SH ${title}`, ...paragraphs.flatMap((paragraph) => ['.PP', text(paragraph)])];
-}
-
-function tagged(tag, body) {
-  return ['.TP', tag, ...body];
-}
-
-function bold(words) {
-  return `\\fB${escaped(words)}\\fR`;
-}
-
-function italic(words) {
-  return `\\fI${escaped(words)}\\fR`;
-}
-
-/** Running text, in which what is between backticks becomes bold. */
-function text(words) {
-  const parts = words.split('`');
-  const marked = parts.map((part, index) => (index % 2 === 1 ? bold(part) : escaped(part))).join('');
-  return wrapped(marked, 80).map(noRequest).join('\n');
-}
-
-/** One line, as it is. */
-function literal(words) {
-  return noRequest(escaped(words));
-}
-
-/** roff(7): a line that begins so would be a request to the formatter. An apostrophe is escaped already. */
-function noRequest(line) {
-  return line.startsWith('.') ? `\\&${line}` : line;
-}
-
-/** groff_char(7): these would be read as markup, or shown as other characters than those that can be typed. */
-const ESCAPES = { '\\': '\\e', '-': '\\-', '\'': '\\(aq', '`': '\\(ga', '^': '\\(ha', '~': '\\(ti', '"': '\\(dq' };
-
-function escaped(words) {
-  return words.replace(/[\\\-'`^~"]/g, (character) => ESCAPES[character]);
-}
-
-function lines(texts) {
-  return `${texts.join('\n')}\n`;
+  const [title, ...texts] = words.trimEnd().split('\n\n');
+  return [`.SH ${title}`, ...paragraphs(texts)];
 }

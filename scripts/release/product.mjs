@@ -1,16 +1,24 @@
-// What the compiled service says of itself, for the files beside it: the manual page from its tables, and the
-// completions and the description of the API that it prints.
+// What the compiled service and its client say of themselves, for the files beside them: the manual pages from their
+// tables, and the completions and the description of the API that they print.
 
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { run } from '../child.mjs';
+import { clientManualPage } from './client-manual.mjs';
 import { ReleaseError, sorted } from './files.mjs';
 import { manualPage } from './manual.mjs';
 
-/** Where each shell looks for a completion: what its file is called. */
-const COMPLETION_NAMES = { bash: 'pasted', fish: 'pasted.fish', zsh: '_pasted' };
+/** In the folder of what was compiled. */
+export const CLIENT = 'client/pastec';
 
-/** From the folder `dist`: `manual` in roff, `openapi` as JSON, `completions` by file name, the table `settings`. */
+/** What each shell looks for to complete a program's words: what the file is called. */
+const COMPLETION_NAMES = { bash: (name) => name, fish: (name) => `${name}.fish`, zsh: (name) => `_${name}` };
+
+/**
+ * From the folder `dist`: `manuals` in roff and `completions`, both by file name, `openapi` as JSON, the table
+ * `settings`.
+ */
 export async function describeProduct(dist, { card, seconds }) {
   const load = (module) => import(pathToFileURL(join(dist, module)).href);
   const [{ COMMANDS }, { SETTINGS }, { showValue }, { ROUTES }, { REFUSALS }] = await Promise.all(
@@ -21,19 +29,33 @@ export async function describeProduct(dist, { card, seconds }) {
   });
   const exitCodes = exitCodesIn(await printed(dist, 'help'));
   const tables = { commands: COMMANDS, settings, exitCodes, routes: ROUTES, refusals: Object.values(REFUSALS) };
-  const manual = manualPage({ ...tables, version: card.version, seconds });
+  const dated = { version: card.version, seconds };
+  const script = readFileSync(join(dist, CLIENT), 'utf8');
+  const manuals = new Map([
+    ['pastec.1', clientManualPage({ script, help: await printedByClient(dist, 'help'), ...dated })],
+    ['pasted.1', manualPage({ ...tables, ...dated })],
+  ]);
 
   const completions = new Map();
-  for (const [shell, name] of Object.entries(COMPLETION_NAMES)) {
-    completions.set(name, await printed(dist, 'completion', shell));
+  for (const [shell, nameFor] of Object.entries(COMPLETION_NAMES)) {
+    completions.set(nameFor('pasted'), await printed(dist, 'completion', shell));
+    completions.set(nameFor('pastec'), await printedByClient(dist, 'completion', shell));
   }
-  return { manual, settings, openapi: await printed(dist, 'openapi'), completions: sorted(completions) };
+  return { manuals, settings, openapi: await printed(dist, 'openapi'), completions: sorted(completions) };
 }
 
-async function printed(dist, ...words) {
-  const options = { stdio: ['ignore', 'pipe', 2], env: {} };
-  const ended = await run(process.execPath, [join(dist, 'main.js'), ...words], options);
-  if (ended.code !== 0) throw new ReleaseError(`pasted ${words.join(' ')} failed`);
+function printed(dist, ...words) {
+  return outputOf(process.execPath, [join(dist, 'main.js'), ...words], {});
+}
+
+/** For someone without a configuration, whose home is ~. */
+function printedByClient(dist, ...words) {
+  return outputOf('/bin/sh', [join(dist, CLIENT), ...words], { PATH: process.env.PATH || '/usr/bin:/bin', HOME: '~' });
+}
+
+async function outputOf(program, args, env) {
+  const ended = await run(program, args, { stdio: ['ignore', 'pipe', 2], env });
+  if (ended.code !== 0) throw new ReleaseError(`${args.join(' ')} failed`);
   return ended.output;
 }
 

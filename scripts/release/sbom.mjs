@@ -49,7 +49,7 @@ function fileComponent(path, content) {
 
 function developmentComponent(name, lock) {
   const { version, integrity, license } = lock.packages[`node_modules/${name}`];
-  const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`;
+  const purl = packageUrl(name, version);
   return {
     type: 'library',
     'bom-ref': purl,
@@ -57,10 +57,21 @@ function developmentComponent(name, lock) {
     version,
     description: 'For development and tests only.',
     scope: 'excluded',
-    hashes: [{ alg: 'SHA-512', content: Buffer.from(integrity.replace(/^sha512-/, ''), 'base64').toString('hex') }],
+    hashes: [{ alg: 'SHA-512', content: hexDigests(integrity).sha512 }],
     licenses: [{ license: { id: license } }],
     purl,
   };
+}
+
+/** A purl: it names a package, and no place to get it from. */
+export function packageUrl(name, version) {
+  return `pkg:npm/${name.replace('@', '%40')}@${version}`;
+}
+
+/** By algorithm, of what package-lock.json calls the integrity: `sha512-` and base64. */
+export function hexDigests(integrity) {
+  const [algorithm, base64] = integrity.split(/-(.*)/);
+  return { [algorithm]: Buffer.from(base64, 'base64').toString('hex') };
 }
 
 /** RFC 9562, 5.8: version 8, whose bits mean what their maker says; here they are of a SHA-256. */

@@ -52,10 +52,10 @@ test('pastec: shellcheck has nothing to say', (t) => {
 test('pastec: lines are at most 120 columns, and no word is one that POSIX does not know', () => {
   const lines = source.split('\n');
   assert.deepEqual(lines.filter((line) => line.length > 120), []);
-  const withoutBashCompletion = source.replace(/bash_completion\(\) \{[^]*?\n\}\n/, '');
+  const posix = source.replace(/(?:bash|zsh)_completion\(\) \{[^]*?\n\}\n/g, '');
   // Functions of awk are defined by that word too, and have their arguments between parentheses.
   const unknown = /^\s*(local|declare|typeset|echo|source)\s|^\s*function \w+\s*(\(\))?\s*\{$|\[\[ /m;
-  assert.doesNotMatch(withoutBashCompletion, unknown);
+  assert.doesNotMatch(posix, unknown);
 });
 
 for (const shell of SHELLS.filter(({ name }) => ['dash', 'mksh'].includes(name))) {
@@ -98,6 +98,24 @@ test('pastec completion bash: completes commands, their options and their words'
   assert.deepEqual(complete('pastec', 'get', '--p'), ['--password', '--password-file']);
   assert.deepEqual(complete('pastec', 'ls', '--t'), ['--timeout', '--type']);
   assert.deepEqual(complete('pastec', 'put', '--exp'), ['--expire']);
+});
+
+test('pastec completion zsh: the same, read or loaded at the first completion', async (t) => {
+  if (!isInstalled(t, 'zsh')) return;
+  const { run, folder } = clientOf(t, NOBODY);
+  writeFileSync(join(folder, '_pastec'), (await run(['completion', 'zsh'])).text);
+  // In the place of what zsh's completion system would be told.
+  const told = 'compdef() { : }; _default() { print FILES }; compadd() { shift; print -rl -- ${(M)@:#$words[CURRENT]*} | grep . }';
+  const complete = (load: string, ...words: string[]): string[] => {
+    const probe = `${told}; ${load}; words=("$@"); CURRENT=$#words; _pastec`;
+    return runProgram('zsh', ['-f', '-c', probe, 'zsh', ...words], folder).output.trim().split('\n').sort();
+  };
+  for (const load of ['. ./_pastec', 'fpath=(. $fpath); autoload -Uz _pastec']) {
+    assert.deepEqual(complete(load, 'pastec', 'c'), ['cert', 'completion'], load);
+    assert.deepEqual(complete(load, 'pastec', 'cert', 'ex'), ['export']);
+    assert.deepEqual(complete(load, 'pastec', 'get', '--p'), ['--password', '--password-file']);
+    assert.deepEqual(complete(load, 'pastec', 'put', 'note'), ['FILES']);
+  }
 });
 
 for (const [program, check] of [['zsh', '-n'], ['fish', '--no-execute']] as const) {

@@ -156,7 +156,7 @@ test('release: without dpkg-deb it says so, and makes the rest', () => {
   const out = join(folder, 'without');
   const { stderr } = makeRelease(out, { source, environment: { PATH: '' } });
   assert.match(stderr, /no dpkg-deb/);
-  assert.deepEqual(pathsUnder(out), ['SHA256SUMS', `pasted-${VERSION}.cdx.json`, basename(tarball)]);
+  assert.deepEqual(pathsUnder(out), ['SHA256SUMS', 'pastec', `pasted-${VERSION}.cdx.json`, basename(tarball)]);
   assert.equal(sha256(join(out, basename(tarball))), sha256(tarball));
 });
 
@@ -170,8 +170,9 @@ test('tarball: holds dist, which runs, and the files that go with it', () => {
   assert.deepEqual(linesOf(process.execPath, join(unpacked, 'dist', 'main.js'), 'version'), [`pasted ${VERSION}`]);
   const others = pathsUnder(unpacked).filter((path) => !/^(?:dist|deploy)\//.test(path));
   assert.deepEqual(others, [
-    'CHANGELOG.md', 'LICENSE', 'README.md', 'completions/_pasted', 'completions/pasted', 'completions/pasted.fish',
-    'man/pasted.1', 'openapi.json', 'package.json', 'page.png', 'sbom.cdx.json',
+    'CHANGELOG.md', 'LICENSE', 'README.md', 'completions/_pastec', 'completions/_pasted', 'completions/pastec',
+    'completions/pastec.fish', 'completions/pasted', 'completions/pasted.fish', 'man/pastec.1', 'man/pasted.1',
+    'openapi.json', 'package.json', 'page.png', 'sbom.cdx.json',
   ]);
 });
 
@@ -200,12 +201,42 @@ test('tarball and Debian package: every file that the README links to is there',
   assert.deepEqual(linksIn(doc).filter((target) => !existsSync(join(doc, target))), []);
 });
 
-test('completions: are what the command prints for each shell', () => {
-  for (const [shell, name] of [['bash', 'pasted'], ['fish', 'pasted.fish'], ['zsh', '_pasted']] as const) {
-    const { stdout } = run(process.execPath, [join(unpacked, 'dist', 'main.js'), 'completion', shell], folder);
-    assert.match(stdout, /serve/, shell);
-    assert.equal(readFileSync(join(unpacked, 'completions', name), 'utf8'), stdout, shell);
+test('completions: are what each program prints for each shell', () => {
+  const pasted = (shell: string) => run(process.execPath, [join(unpacked, 'dist', 'main.js'), 'completion', shell], folder);
+  const pastec = (shell: string) => run(join(made, 'pastec'), ['completion', shell], folder);
+  for (const [shell, name] of [['bash', ''], ['fish', '.fish'], ['zsh', '_']] as const) {
+    for (const [program, { status, stdout }] of [['pasted', pasted(shell)], ['pastec', pastec(shell)]] as const) {
+      assert.equal(status, 0);
+      const file = name === '_' ? `_${program}` : `${program}${name}`;
+      assert.match(stdout, /help/, file);
+      assert.equal(readFileSync(join(unpacked, 'completions', file), 'utf8'), stdout, file);
+    }
   }
+});
+
+test('pastec: is a program of this version, and what GET /client and the package have', (t) => {
+  assert.deepEqual(linesOf(join(made, 'pastec'), '--version'), [`pastec ${VERSION}`]);
+  assert.equal(sha256(join(made, 'pastec')), sha256(join(unpacked, 'dist/client/pastec')));
+  if (!isInstalled(t, 'dpkg-deb')) return;
+  assert.equal(sha256(join(made, 'pastec')), sha256(join(installedTree(), 'usr/bin/pastec')));
+  assert.deepEqual(linesOf(join(installedTree(), 'usr/bin/pastec'), '--version'), [`pastec ${VERSION}`]);
+});
+
+test('pastec(1): has every command with its options, the exit codes and the files', () => {
+  const page = readFileSync(join(unpacked, 'man', 'pastec.1'), 'utf8').replace(/\\f[BIR]|\\(?=-)/g, '');
+  const help = linesOf(join(made, 'pastec'), 'help').join('\n');
+  const commands = [...help.matchAll(/^ {2}pastec (\w+)/gm)].map(([, name = '']) => name);
+  assert.ok(commands.length > 10);
+  for (const name of [...commands, 'everywhere']) {
+    const own = name === 'everywhere' ? help : linesOf(join(made, 'pastec'), 'help', name).join('\n').split('everywhere:')[0]!;
+    const heading = name === 'everywhere' ? '.SH OPTIONS' : `.SS pastec ${name}`;
+    const [, section = ''] = new RegExp(`^${heading}\\b.*\\n([^]*?)(?=^\\.S[HS] )`, 'm').exec(page) ?? assert.fail(heading);
+    const options = [...own.matchAll(/^ {2}.{3} (--[\w-]+)/gm)].map(([, option]) => option);
+    const shown = [...section.matchAll(/^\.TP\n(?:-\w(?: \w+)?, )?(--[\w-]+)/gm)].map(([, option]) => option);
+    assert.deepEqual(shown, options, name);
+  }
+  for (const code of ['0', '9']) assert.match(page, new RegExp(`^\\.TP\\n${code}\\n\\w`, 'm'));
+  assert.match(page, /^Configuration: \\\(ti\/\.config\/pastec\/config/m);
 });
 
 function manual(): string {
@@ -255,8 +286,10 @@ test('pasted(1): explains every command and exit code, and the formatter has not
   for (const { name } of COMMANDS) assert.match(withoutMarkup, new RegExp(`^\\.SS pasted ${name}(?= |$)`, 'm'));
   assert.match(withoutMarkup, /^\.TP\n78\nthe settings or the database cannot be used/m);
   if (!isInstalled(t, 'groff')) return;
-  const { status, output } = run('groff', ['-man', '-ww', '-z', '-Tutf8', join(unpacked, 'man', 'pasted.1')], folder);
-  assert.deepEqual({ status, output }, { status: 0, output: '' });
+  for (const page of ['pasted.1', 'pastec.1']) {
+    const { status, output } = run('groff', ['-man', '-ww', '-z', '-Tutf8', join(unpacked, 'man', page)], folder);
+    assert.deepEqual({ status, output }, { status: 0, output: '' }, page);
+  }
 });
 
 test('SBOM: lists the hash of every file that runs, and beside them only Node and development\'s packages', () => {
@@ -292,9 +325,11 @@ test('Debian package: each file is where Debian expects it, and as it is elsewhe
   assert.deepEqual(at('etc/'), ['etc/pasted/pasted.env']);
   for (const [path, same] of [
     ['usr/lib/pasted/main.js', 'dist/main.js'],
-    ['usr/share/bash-completion/completions/pasted', 'completions/pasted'],
-    ['usr/share/fish/vendor_completions.d/pasted.fish', 'completions/pasted.fish'],
-    ['usr/share/zsh/vendor-completions/_pasted', 'completions/_pasted'],
+    ...['pasted', 'pastec'].flatMap((name) => [
+      [`usr/share/bash-completion/completions/${name}`, `completions/${name}`],
+      [`usr/share/fish/vendor_completions.d/${name}.fish`, `completions/${name}.fish`],
+      [`usr/share/zsh/vendor-completions/_${name}`, `completions/_${name}`],
+    ] as const),
     ['usr/share/doc/pasted/openapi.json', 'openapi.json'],
     ['usr/share/doc/pasted/page.png', 'page.png'],
     ['usr/share/doc/pasted/sbom.cdx.json', 'sbom.cdx.json'],
@@ -305,7 +340,8 @@ test('Debian package: each file is where Debian expects it, and as it is elsewhe
   const copyright = readFileSync(join(tree, 'usr/share/doc/pasted/copyright'), 'utf8');
   const licensed = copyright.replace(/^ \.?/gm, '');
   assert.ok(licensed.includes(readFileSync(join(source, 'LICENSE'), 'utf8').split('\n\n').slice(2).join('\n\n')));
-  for (const name of ['changelog.gz', '../../man/man1/pasted.1.gz', '../../man/man8/pastedctl.8.gz']) {
+  const pages = ['man1/pasted.1.gz', 'man1/pastec.1.gz', 'man8/pastedctl.8.gz'].map((name) => `../../man/${name}`);
+  for (const name of ['changelog.gz', ...pages]) {
     assert.equal(run('gzip', ['--test', join(tree, 'usr/share/doc/pasted', name)], folder).output, '', name);
   }
 });

@@ -20,8 +20,10 @@ export function sections(text = README): ReadonlyMap<string, string> {
 }
 
 /** The lines of each shell block of a section, with something else in place of some of their text. */
-export function blocksUnder(heading: string, replacements: Readonly<Record<string, string>> = {}): string[][] {
-  const section = sections().get(heading) ?? assert.fail(`no section ${heading}`);
+export function blocksUnder(
+  heading: string, replacements: Readonly<Record<string, string>> = {}, page = README,
+): string[][] {
+  const section = sections(page).get(heading) ?? assert.fail(`no section ${heading}`);
   let text = [...section.matchAll(/^```sh\n([^]*?)^```$/gm)].map(([, block = '']) => block).join('\0');
   for (const [part, replacement] of Object.entries(replacements)) {
     assert.ok(text.includes(part), part);

@@ -1,0 +1,77 @@
+// Where a release comes from, for programs: a statement of in-toto (https://in-toto.io/Statement/v1) with a predicate of
+// SLSA (https://slsa.dev/provenance/v1). It is not signed by itself: SHA256SUMS names it, and that is. Nothing in it is
+// of one machine or moment, so whoever makes the release again gets the same one.
+
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { run } from '../child.mjs';
+import { pinnedBuilds } from '../runtime.mjs';
+import { hexDigests, packageUrl } from './sbom.mjs';
+
+// Names that never resolve (RFC 6761, 6.4), since this project has no address; scripts/README.md says what they mean.
+const BUILD_TYPE = 'https://pasted.invalid/npm-run-release/v1';
+const BUILDER = 'https://pasted.invalid/whoever-signed/v1';
+
+/** The commit of `root`, and why it cannot be named: no repository, or changes that are in no commit. */
+export async function commitOf(root) {
+  // Only a repository of its own counts: an export may lie inside somebody else's.
+  if (!existsSync(join(root, '.git'))) return { doubt: 'this is no git repository' };
+  const status = await git(root, 'status', '--porcelain', '--untracked-files=all');
+  const head = await git(root, 'rev-parse', 'HEAD');
+  if (status === undefined || head === undefined) return { doubt: 'git does not say which commit this is' };
+  if (status !== '') return { doubt: 'there are changes that are in no commit', isDirty: true };
+  return { commit: head.trim() };
+}
+
+/** What it prints; undefined where it fails or is not there. Variables of the caller could lead it to another tree. */
+async function git(root, ...words) {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('GIT_')));
+  const options = { cwd: root, env, stdio: ['ignore', 'pipe', 'ignore'] };
+  const ended = await run('git', ['--no-optional-locks', ...words], options).catch(() => undefined);
+  return ended?.code === 0 ? ended.output : undefined;
+}
+
+/** Of the files `made`, by name, from that commit, by Node of the version `node`. */
+export function provenance(made, { commit, seconds, lock, node }) {
+  const statement = {
+    _type: 'https://in-toto.io/Statement/v1',
+    subject: [...made].map(([name, content]) => ({ name, digest: { sha256: sha256(content) } })),
+    predicateType: 'https://slsa.dev/provenance/v1',
+    predicate: {
+      buildDefinition: {
+        buildType: BUILD_TYPE,
+        externalParameters: { commit, SOURCE_DATE_EPOCH: String(seconds) },
+        resolvedDependencies: [
+          { name: 'source', digest: { gitCommit: commit } },
+          ...runtimes(node),
+          ...developmentPackages(lock),
+        ],
+      },
+      // A run is known by what it was made of: those that make the same have the same name.
+      runDetails: { builder: { id: BUILDER }, metadata: { invocationId: `${commit}@${seconds}` } },
+    },
+  };
+  return `${JSON.stringify(statement, undefined, 2)}\n`;
+}
+
+function sha256(content) {
+  return createHash('sha256').update(content).digest('hex');
+}
+
+/** Every pinned build where this is one by its version, since all of them make the same bytes; else its version alone. */
+function runtimes(node) {
+  const builds = pinnedBuilds();
+  if (!builds.some(({ version }) => version === node)) return [{ name: 'node', uri: `pkg:generic/node@${node}` }];
+  return builds.map(({ name, version, integrity }) => ({
+    name, uri: packageUrl(name, version), digest: hexDigests(integrity),
+  }));
+}
+
+/** They check the types and run the tests; the release is made without them. */
+function developmentPackages({ packages }) {
+  return Object.entries(packages).filter(([path]) => path !== '').map(([path, { version, integrity }]) => {
+    const name = path.replace(/^.*node_modules\//, '');
+    return { name, uri: packageUrl(name, version), digest: hexDigests(integrity), annotations: { use: 'development' } };
+  });
+}
