@@ -89,6 +89,7 @@ async function release() {
     dist: filesUnder(dist),
     deploy: filesUnder(join(root, 'scripts', 'deploy')),
     readme: text('README.md').replace(PICTURE, 'page.png'),
+    security: text('SECURITY.md'),
     changelog,
     license: text('LICENSE'),
     picture: readFileSync(join(root, PICTURE)),
@@ -111,12 +112,13 @@ async function release() {
 }
 
 // Laid out as in the repository where that has the same files, so that what the README says of paths holds.
-function tarballFiles({ dist, deploy, readme, picture, manuals, openapi, completions, sbom }) {
+function tarballFiles({ dist, deploy, readme, security, picture, manuals, openapi, completions, sbom }) {
   return new Map([
     ['README.md', readme.replaceAll('scripts/deploy/', 'deploy/')],
     ['page.png', picture],
     ['CHANGELOG.md', text('CHANGELOG.md')],
     ['LICENSE', text('LICENSE')],
+    ['SECURITY.md', security],
     ['package.json', text('package.json')],
     ['sbom.cdx.json', sbom],
     ['openapi.json', openapi],

@@ -43,7 +43,7 @@ export async function debianPackage(folder, product) {
 }
 
 function installedFiles(product) {
-  const { dist, deploy, completions, manuals, openapi, settings, sbom, readme, picture } = product;
+  const { dist, deploy, completions, manuals, openapi, settings, sbom, readme, security, picture } = product;
   const { license, changelog, seconds } = product;
   const debian = (name) => deploy.get(`debian/${name}`).toString();
   const isUnit = (path) => /^systemd\/[^/]+\.(?:service|socket|timer)$/.test(path);
@@ -65,6 +65,7 @@ function installedFiles(product) {
     [`${DOC}/copyright`, replaced(debian('copyright'), copyrightOf(license))],
     [`${DOC}/changelog.gz`, gzip(debianLog)],
     [`${DOC}/README.md`, readme.replaceAll('scripts/deploy/', 'examples/')],
+    [`${DOC}/SECURITY.md`, security],
     [`${DOC}/page.png`, picture],
     [`${DOC}/openapi.json`, openapi],
     [`${DOC}/sbom.cdx.json`, sbom],

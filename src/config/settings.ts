@@ -138,7 +138,7 @@ export const SETTINGS = {
   contact: text('SERVICE_CONTACT', '',
     'where to report abuse or a vulnerability: for `GET /`, its page and `/.well-known/security.txt`',
     {
-      pattern: /^(?:(?:https:\/\/|mailto:)[\w.~:/?#[\]@!$&'()*+,;=%-]+)?$/,
+      pattern: /^(?:(?:https:\/\/|mailto:)(?:[\w.~:/?#[\]@!$&'()*+,;=-]|%[\dA-Fa-f]{2})+)?$/,
       expected: 'an https or mailto URL, such as mailto:abuse@paste.example',
     }),
 

@@ -43,6 +43,26 @@ test('security.txt: expires in less than a year at any moment, and says where it
   }
 });
 
+/** RFC 9116 section 4, of the fields that there may be; the URI is what SERVICE_CONTACT may be (RFC 3986 section 2). */
+const URI = String.raw`(?:https:\/\/|mailto:)(?:[A-Za-z0-9._~:\/?#[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+`;
+const DATE_TIME = String.raw`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z`;
+const GRAMMAR = new RegExp(`^Contact: ${URI}\\r?\\nExpires: ${DATE_TIME}\\r?\\n(?:Canonical: ${URI}\\r?\\n)?$`);
+
+test('security.txt: of the grammar of RFC 9116, and under https canonical where it was asked for', async (t) => {
+  const tls = { 'X-Forwarded-Proto': 'https', 'X-Forwarded-Host': 'paste.example:8443' };
+  for (const contact of [MAIL, 'https://paste.example/abuse%20here', 'mailto:%C3%A4@paste.example']) {
+    const { request } = await startApp(t, { contact });
+    for (const [headers, canonical] of [[{}, ''], [tls, `Canonical: https://paste.example:8443${PATH}\n`]] as const) {
+      const answer = await request(PATH, { headers });
+      // Section 3: text/plain, in UTF-8.
+      assert.equal(answer.headers.get('content-type'), 'text/plain; charset=utf-8');
+      const text = await answer.text();
+      assert.match(text, GRAMMAR);
+      assert.ok(text.startsWith(`Contact: ${contact}\n`) && text.endsWith(`Z\n${canonical}`), text);
+    }
+  }
+});
+
 test('SERVICE_CONTACT not set: nothing of it is there, whatever the method', async (t) => {
   const { request } = await startApp(t);
   const [unknown, known] = await Promise.all(['/.well-known/anything', PATH].map(async (path) => (
@@ -64,6 +84,7 @@ test('SERVICE_CONTACT: https and mailto URLs, and nothing that is none', () => {
   for (const text of [
     'http://paste.example', 'abuse@paste.example', 'javascript:alert(1)', 'mailto:', 'https://', 'https://a b', 'mailto:a\nExpires: x',
     'https://a"><script>', ' https://a', 'https://ä.example', 'MAILTO:a@b',
+    'mailto:a@b?subject=100%', 'https://a/%zz', 'https://a/%4',
   ]) {
     assert.throws(() => contactOf(text), /SERVICE_CONTACT: expected an https or mailto URL/, text);
   }

@@ -21,8 +21,8 @@ interface LockEntry {
 }
 
 const TOP_LEVEL = [
-  '.ci', '.gitignore', '.npmrc', 'CHANGELOG.md', 'LICENSE', 'README.md', 'package-lock.json', 'package.json', 'scripts',
-  'src', 'test', 'tsconfig.json',
+  '.ci', '.gitignore', '.npmrc', 'CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package-lock.json',
+  'package.json', 'scripts', 'src', 'test', 'tsconfig.json',
 ];
 const MAX_LINES = 450;
 

@@ -170,10 +170,13 @@ test('tarball: holds dist, which runs, and the files that go with it', () => {
   assert.deepEqual(linesOf(process.execPath, join(unpacked, 'dist', 'main.js'), 'version'), [`pasted ${VERSION}`]);
   const others = pathsUnder(unpacked).filter((path) => !/^(?:dist|deploy)\//.test(path));
   assert.deepEqual(others, [
-    'CHANGELOG.md', 'LICENSE', 'README.md', 'completions/_pastec', 'completions/_pasted', 'completions/pastec',
-    'completions/pastec.fish', 'completions/pasted', 'completions/pasted.fish', 'man/pastec.1', 'man/pasted.1',
-    'openapi.json', 'package.json', 'page.png', 'sbom.cdx.json',
+    'CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'completions/_pastec', 'completions/_pasted',
+    'completions/pastec', 'completions/pastec.fish', 'completions/pasted', 'completions/pasted.fish', 'man/pastec.1',
+    'man/pasted.1', 'openapi.json', 'package.json', 'page.png', 'sbom.cdx.json',
   ]);
+  for (const name of ['CHANGELOG.md', 'LICENSE', 'SECURITY.md', 'package.json']) {
+    assert.equal(sha256(join(unpacked, name)), sha256(join(source, name)), name);
+  }
 });
 
 test('tarball: the picture of a page is a small PNG, which the README shows', () => {
@@ -331,6 +334,7 @@ test('Debian package: each file is where Debian expects it, and as it is elsewhe
       [`usr/share/zsh/vendor-completions/_${name}`, `completions/_${name}`],
     ] as const),
     ['usr/share/doc/pasted/openapi.json', 'openapi.json'],
+    ['usr/share/doc/pasted/SECURITY.md', 'SECURITY.md'],
     ['usr/share/doc/pasted/page.png', 'page.png'],
     ['usr/share/doc/pasted/sbom.cdx.json', 'sbom.cdx.json'],
     ['usr/share/doc/pasted/examples/nginx.conf', 'deploy/nginx.conf'],
