@@ -5,7 +5,7 @@ import { Refusal } from '../core/refusals.ts';
 import { type Awaitable, unixSeconds } from '../core/time.ts';
 import { sha256 } from '../crypto/digest.ts';
 import { UUID_BYTES, uuidFromHex } from '../http/engine/head.ts';
-import { emptyReply, type Handler, jsonReply, rateHeaders, type Reply, textReply } from '../http/engine/reply.ts';
+import { emptyReply, jsonReply, rateHeaders, type Reply, textReply } from '../http/engine/reply.ts';
 import type { Request } from '../http/engine/request.ts';
 import { jsonBodyOf, type JsonObject, namesEtag, page, textMember, work } from '../http/input.ts';
 import {
@@ -43,32 +43,26 @@ export function createRoom(parts: AuthorityParts) {
   const authorities = new Authorities(parts, ({ certificate }) => parts.tls?.trust(certificate));
   const revocationList = new RevocationList({ ...parts, authorities });
   const room: Room = { ...parts, authorities, revocationList, bundles: new Bundles(parts.clock) };
-  const always = (handler: RoomHandler): Handler => (request) => handler(room, request);
-  const whenEnabled = (handler: RoomHandler): Handler => (request) => {
-    requireEnabled(room);
-    return handler(room, request);
-  };
   return {
     authorities,
     revocationList,
-    handlers: {
-      describePki: always(describePki),
-      createAuthority: whenEnabled(createAuthority),
-      authorityCertificate: whenEnabled(authorityCertificate),
-      revocationList: whenEnabled((_, request) => listReply(room, request, 'application/pkix-crl', ({ der }) => der)),
-      revocationListPem: whenEnabled((_, request) => listReply(room, request, PEM_TYPE, pemOfList)),
-      issueCertificate: whenEnabled(answerIssued),
-      listCertificates: always(answerListed),
-      revokeCertificate: always(answerRevoked),
-      registrationChallenge: always(registrationChallenge),
-      register: always(answerRegistered),
-      renewCertificate: always(answerRenewed),
-    },
+    handle: (name: RoomRoute, request: Request) => HANDLERS[name](room, request),
     close: () => room.bundles.close(),
   };
 }
 
-type RoomHandler = (room: Room, request: Request) => Promise<Reply>;
+export type RoomRoute = keyof typeof HANDLERS;
+
+const HANDLERS = {
+  describePki, createAuthority, authorityCertificate, registrationChallenge,
+  revocationList: (room, request) => listReply(room, request, 'application/pkix-crl', ({ der }) => der),
+  revocationListPem: (room, request) => listReply(room, request, PEM_TYPE, pemOfList),
+  issueCertificate: answerIssued,
+  listCertificates: answerListed,
+  revokeCertificate: answerRevoked,
+  register: answerRegistered,
+  renewCertificate: answerRenewed,
+} satisfies Readonly<Record<string, (room: Room, request: Request) => Promise<Reply>>>;
 
 const PEM_TYPE = 'application/x-pem-file';
 
@@ -88,7 +82,9 @@ async function describePki({ config, authorities }: Room): Promise<Reply> {
   });
 }
 
-async function createAuthority({ identity, authorities }: Room, request: Request): Promise<Reply> {
+async function createAuthority(room: Room, request: Request): Promise<Reply> {
+  requireEnabled(room);
+  const { identity, authorities } = room;
   // The audit log names nobody for a certificate that is revoked.
   const requester = requesterOf(request, (await identity.callerOf(request)).fingerprint);
   await authorities.requireNone();
@@ -97,8 +93,9 @@ async function createAuthority({ identity, authorities }: Room, request: Request
   return jsonReply(201, { message: 'CA created', ...presentIssued(authority), download: '/pki/ca.crt' });
 }
 
-async function authorityCertificate({ authorities }: Room): Promise<Reply> {
-  const authority = await authorities.find();
+async function authorityCertificate(room: Room): Promise<Reply> {
+  requireEnabled(room);
+  const authority = await room.authorities.find();
   if (authority === undefined) throw new Refusal('authorityMissing');
   const body = encodePem('CERTIFICATE', authority.certificate);
   return { status: 200, headers: { 'Content-Type': PEM_TYPE }, body };
@@ -106,12 +103,10 @@ async function authorityCertificate({ authorities }: Room): Promise<Reply> {
 
 /** The list's number is its ETag: no two lists have the same. */
 async function listReply(
-  { revocationList }: Room,
-  request: Request,
-  type: string,
-  bytesOf: (list: StoredCrl) => Awaitable<Uint8Array>,
+  room: Room, request: Request, type: string, bytesOf: (list: StoredCrl) => Awaitable<Uint8Array>,
 ): Promise<Reply> {
-  const list = await revocationList.current();
+  requireEnabled(room);
+  const list = await room.revocationList.current();
   const etag = `"${list.number}"`;
   const headers = { ETag: etag, 'Last-Modified': new Date(list.thisUpdate * 1000).toUTCString() };
   const known = request.headers.all('if-none-match');
@@ -129,6 +124,7 @@ function pemOfList(list: StoredCrl): Promise<Uint8Array> {
 }
 
 async function answerIssued(room: Room, request: Request): Promise<Reply> {
+  requireEnabled(room);
   const caller = await room.identity.callerOf(request);
   const invitation = await admit(room, request);
   const rate = room.rates.countCreation(request.clientAddress, caller);

@@ -53,9 +53,7 @@ export type Issued = MadeCertificate & { readonly isAdmin: boolean };
 export type CertificateRecord = Certificate & { readonly status: ReturnType<typeof statusOf> };
 
 /** Some certificate was issued before the one that was to be the first; nothing was issued now. */
-export class NotFirstError extends Error {
-  override readonly name = 'NotFirstError';
-}
+export class NotFirstError extends Error {}
 
 /** A `before` that fails leaves nothing behind: it runs with the certificate before that is recorded. */
 export async function issueCertificate(
@@ -140,9 +138,7 @@ export function invitationRefused(): Refusal {
 
 /** A page of the certificates that the caller obtained or holds; none for the anonymous. */
 export async function listCertificates(
-  { store, clock }: Pick<IssuingParts, 'store' | 'clock'>,
-  { fingerprint }: Caller,
-  page: Page,
+  { store, clock }: Pick<IssuingParts, 'store' | 'clock'>, { fingerprint }: Caller, page: Page,
 ): Promise<Listed<CertificateRecord>> {
   if (fingerprint === null) return { items: [], total: 0 };
   const nowSeconds = unixSeconds(clock);
@@ -173,9 +169,7 @@ type Revoker = { readonly caller: Caller; readonly requester: Requester };
 
 /** Also for a check before the body is read. Whoever presents a fingerprint is told that it is revoked already. */
 export async function requireRevocable(
-  { store }: Pick<IssuingParts, 'store'>,
-  serial: string,
-  { caller, requester }: Revoker,
+  { store }: Pick<IssuingParts, 'store'>, serial: string, { caller, requester }: Revoker,
 ): Promise<Certificate> {
   if (requester.fingerprint === null) requireIdentity(caller);
   const certificate = await store.certificates.findBySerial(serial);

@@ -67,9 +67,7 @@ export function privateKeyPem(privateKey: PrivateKey): string {
 const AT_REST_ITERATIONS = 600_000;
 
 /** The one answer for every way in which a stored key can't be had: a wrong password and damage look the same. */
-export class AuthorityKeyError extends Error {
-  override readonly name = 'AuthorityKeyError';
-}
+export class AuthorityKeyError extends Error {}
 
 /** The key under the password, for storing. */
 export function lockPrivateKey(key: PrivateKey, password: string, random: RandomBytes): Promise<Uint8Array> {

@@ -3,12 +3,12 @@
 import type { Handler } from '../http/engine/reply.ts';
 import { REGISTRATION_CLOSED, whyUnavailable } from '../http/present.ts';
 import type { Handlers } from '../http/routes.ts';
-import type { AuthorityParts, AuthorityRoom } from './handlers.ts';
+import type { AuthorityParts, AuthorityRoom, RoomRoute } from './handlers.ts';
 
 const ROUTES = [
   'describePki', 'createAuthority', 'authorityCertificate', 'revocationList', 'revocationListPem', 'issueCertificate',
   'listCertificates', 'revokeCertificate', 'registrationChallenge', 'register', 'renewCertificate',
-] as const satisfies readonly (keyof AuthorityRoom['handlers'])[];
+] as const satisfies readonly RoomRoute[];
 
 const WATCH_INTERVAL_MS = 1000;
 
@@ -22,7 +22,7 @@ export class LazyAuthority {
   constructor(parts: AuthorityParts) {
     this.#parts = parts;
     const handlers = ROUTES.map((name): [string, Handler] => {
-      return [name, async (request) => (await this.#load()).handlers[name](request)];
+      return [name, async (request) => (await this.#load()).handle(name, request)];
     });
     this.handlers = Object.fromEntries(handlers) as LazyAuthority['handlers'];
   }
@@ -63,15 +63,10 @@ export class LazyAuthority {
     (await this.#loading?.catch(() => undefined))?.close();
   }
 
-  /** One read of one row. Others report a failing storage, and a certificate that is damaged. */
+  /** One read of one row. When it fails, the certificate before stays, and others report a failing storage. */
   async #trustFound(): Promise<void> {
     const { store, tls } = this.#parts;
-    try {
-      const found = await store.authority.find();
-      if (found !== undefined) tls?.trust(found.certificate);
-    } catch {
-      // The certificate before stays.
-    }
+    await store.authority.find().then((found) => found && tls?.trust(found.certificate)).catch(() => {});
   }
 
   #load(): Promise<AuthorityRoom> {

@@ -11,9 +11,7 @@ export interface WorkQueueOptions {
   readonly clock: Clock;
 }
 
-export class WorkQueueFull extends Error {
-  override readonly name = 'WorkQueueFull';
-}
+export class WorkQueueFull extends Error {}
 
 interface Waiter {
   readonly deadlineMs: number;

@@ -1,4 +1,5 @@
-// What `pasted` can do: help, manual page and completions are made from this table too. A command is loaded when asked.
+// What `pasted` can do: help, manual page and completions are made from this table too. A command is loaded when it is
+// asked for, so that none pays for the others.
 
 import type { RevocationReason } from '../authority/certificates.ts';
 import type { BundleProfile } from '../authority/pkcs12.ts';
@@ -31,11 +32,25 @@ export interface Option extends Operand {
   readonly meaning: string;
 }
 
-function command(
-  name: string, summary: string, details: Pick<Command, 'description' | 'examples' | 'load'> & Partial<Command>,
-): Command {
-  return { name, summary, operands: [], options: [], ...details };
+type Details = Pick<Command, 'description' | 'examples'> & Partial<Pick<Command, 'operands' | 'options'>>;
+
+function command(name: string, summary: string, load: Command['load'], details: Details): Command {
+  return { name, summary, load, operands: [], options: [], ...details };
 }
+
+function from<Name extends string>(file: () => Promise<Readonly<Record<NoInfer<Name>, Run>>>, name: Name) {
+  return async (): Promise<Run> => (await file())[name];
+}
+
+const audit = () => import('./audit.ts');
+const authority = () => import('./authority.ts');
+const certificates = () => import('./certificates.ts');
+const check = () => import('./check.ts');
+const database = () => import('./database.ts');
+const invitations = () => import('./invitations.ts');
+const pastes = () => import('./pastes.ts');
+const print = () => import('./print.ts');
+const serve = () => import('../serve.ts');
 
 // The closed sets are written out, since their own tables come with much else. A test holds them equal.
 const PROFILES = ['modern', 'compat'] as const satisfies readonly BundleProfile[];
@@ -63,7 +78,7 @@ const BUNDLE_OPTIONS: readonly Option[] = [
 ];
 
 export const COMMANDS: readonly Command[] = [
-  command('serve', 'run the service (the default)', {
+  command('serve', 'run the service (the default)', from(serve, 'run'), {
     description:
       'Runs the service until SIGTERM or SIGINT; requests in flight finish first. A second signal ends it at once.\n' +
       'SIGHUP reads secrets and certificates again. On a terminal SIGHUP ends the service: closing the terminal\n' +
@@ -71,14 +86,12 @@ export const COMMANDS: readonly Command[] = [
     examples: [
       'pasted', 'SERVICE_PORT=9000 SERVICE_DB=/srv/paste/pasted.db pasted serve', 'NODE_ENV=production pasted',
     ],
-    load: async () => (await import('../serve.ts')).run,
   }),
-  command('config', 'show every setting in force and where it comes from', {
+  command('config', 'show every setting in force and where it comes from', from(print, 'printSettings'), {
     description: 'Reads the settings as `serve` would and shows them. Of a secret it says only whether it is set.',
     options: [JSON_OPTION], examples: ['pasted config', 'pasted config --json'],
-    load: async () => (await import('./print.ts')).printSettings,
   }),
-  command('check', 'find out whether the service works, and will go on working', {
+  command('check', 'find out whether the service works, and will go on working', from(check, 'check'), {
     description:
       'Looks at the settings, the files and who may open them, the database, what each owner stores, holders of\n' +
       'certificates and invitations, room on the disk, the clock, the certificate authority and its password, and\n' +
@@ -86,9 +99,8 @@ export const COMMANDS: readonly Command[] = [
       'Ends with 1 when anything fails. Changes nothing. The service may be running.',
     options: [{ name: '--full', meaning: 'check every index against its table as well' }, JSON_OPTION],
     examples: ['pasted check', 'pasted check --full', 'pasted check --json'],
-    load: async () => (await import('./check.ts')).check,
   }),
-  command('backup', 'write a verified copy of the database', {
+  command('backup', 'write a verified copy of the database', from(database, 'backup'), {
     description:
       'Copies the database as it is at one moment, and checks the copy before it gets its name; - is standard\n' +
       'output. The service may be running. The copy holds every paste, burn-after-read ones too, so it is as secret\n' +
@@ -96,34 +108,30 @@ export const COMMANDS: readonly Command[] = [
       '`pasted restore` puts the copy back.',
     operands: [FILE], options: [{ name: '--force', meaning: 'replace FILE when there is one' }, JSON_OPTION],
     examples: ['pasted backup /srv/backup/pasted.db --force', '(umask 077; pasted backup - | gzip > pasted.db.gz)'],
-    load: async () => (await import('./database.ts')).backup,
   }),
-  command('restore', 'put a backup in the place of the database', {
+  command('restore', 'put a backup in the place of the database', from(database, 'restore'), {
     description:
       'The service must not be running. The backup is checked before anything is changed, and stays as it is; - is\n' +
       'standard input. The database that was there is kept beside the new one, under a name with the time: remove\n' +
       'it when you no longer need it. What was deleted, read, burned or revoked since the backup is as it was then.',
     operands: [FILE], options: [JSON_OPTION],
     examples: ['pasted restore /srv/backup/pasted.db', 'gunzip < pasted.db.gz | pasted restore -'],
-    load: async () => (await import('./database.ts')).restore,
   }),
-  command('prune', 'remove what has expired, and give its room back', {
+  command('prune', 'remove what has expired, and give its room back', from(database, 'prune'), {
     description:
       'Removes expired pastes, used challenges, records of duplicates, and old audit entries\n' +
       '(SERVICE_AUDIT_RETENTION). A running server does this by itself, expired pastes every hour; beside one this\n' +
       'command ends with 75.',
     options: [JSON_OPTION], examples: ['pasted prune', 'pasted prune --json'],
-    load: async () => (await import('./database.ts')).prune,
   }),
-  command('stats', 'count what the service holds', {
+  command('stats', 'count what the service holds', from(database, 'stats'), {
     description:
       'Counts pastes, certificates, invitations, refused contents and audit entries, and the room that they take,\n' +
       'against SERVICE_MAX_STORAGE.\n' +
       'Names no paste and nobody. The service may be running.',
     options: [JSON_OPTION], examples: ['pasted stats', 'pasted stats --json'],
-    load: async () => (await import('./database.ts')).stats,
   }),
-  command('audit', 'show the audit log', {
+  command('audit', 'show the audit log', from(audit, 'audit'), {
     description:
       'Newest first, with the filters of GET /audit. A MOMENT is Unix seconds, a date and time in UTC such as\n' +
       '2026-01-31 or 2026-01-31T12:00:00Z, or so long ago: 90s, 30m, 12h, 7d. The service may be running.\n' +
@@ -145,23 +153,20 @@ export const COMMANDS: readonly Command[] = [
       'pasted audit', 'pasted audit --event auth_failure --after 24h', 'pasted audit --limit 1000 --json',
       'pasted audit --follow --json',
     ],
-    load: async () => (await import('./audit.ts')).audit,
   }),
-  command('paste show', 'show what a paste is, without its content', {
+  command('paste show', 'show what a paste is, without its content', from(pastes, 'show'), {
     description: 'Its owner is the whole fingerprint. It neither counts as read nor burns. The service may be running.',
     operands: [PASTE], options: [JSON_OPTION], examples: ['pasted paste show dm5nqp7xk2vhs4tjw3rzy6ubae'],
-    load: async () => (await import('./pastes.ts')).show,
   }),
-  command('paste rm', 'remove pastes, whoever they belong to', {
+  command('paste rm', 'remove pastes, whoever they belong to', from(pastes, 'remove'), {
     description:
       'Nobody gets them from the moment that this command ends; who is reading one may read to its end. Each is in\n' +
       'the audit log. The service may be running; where it is not, content of more than 64 KiB goes at its next\n' +
       'start.',
     operands: [{ name: 'ID...', isRequired: true }], options: [JSON_OPTION],
     examples: ['pasted paste rm dm5nqp7xk2vhs4tjw3rzy6ubae'],
-    load: async () => (await import('./pastes.ts')).remove,
   }),
-  command('paste ban', 'refuse content from now on, and remove every paste that has it', {
+  command('paste ban', 'refuse content from now on, and remove every paste that has it', from(pastes, 'ban'), {
     description:
       'Takes the SHA-256 of the content, or the id of a paste that has it. Content that differs by one byte is\n' +
       'other content. All pastes are read to find it. The service may be running.',
@@ -171,20 +176,18 @@ export const COMMANDS: readonly Command[] = [
       'pasted paste ban dm5nqp7xk2vhs4tjw3rzy6ubae --note phishing',
       'pasted paste ban 5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03',
     ],
-    load: async () => (await import('./pastes.ts')).ban,
   }),
-  command('paste unban', 'take content again', {
+  command('paste unban', 'take content again', from(pastes, 'unban'), {
     description: 'What was removed when it was banned does not come back.',
     operands: [{ name: 'SHA256', isRequired: true }], options: [JSON_OPTION],
     examples: ['pasted paste unban 5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03'],
-    load: async () => (await import('./pastes.ts')).unban,
   }),
-  command('paste bans', 'list the content that is refused', {
+  command('paste bans', 'list the content that is refused', from(pastes, 'listBans'), {
     description: 'By its SHA-256, the oldest first, with the note that was given.',
     options: [JSON_OPTION], examples: ['pasted paste bans', 'pasted paste bans --json'],
-    load: async () => (await import('./pastes.ts')).listBans,
   }),
-  command('admin create', 'issue the first certificate, which is the admin\'s, before anyone else can get it', {
+  command('admin create', 'issue the first certificate, which is the admin\'s, before anyone else can get it',
+    from(certificates, 'create'), {
     description:
       'Writes a new file with the certificate and its key (PKCS#12), and makes the certificate authority when there\n' +
       'is none. Needs SERVICE_PKI_CA_PASSWORD. The first certificate ever issued is the admin\'s, whoever asks for\n' +
@@ -200,14 +203,12 @@ export const COMMANDS: readonly Command[] = [
       'pasted admin create --out admin.p12 --name alice --password-file password.txt',
       '(umask 077; pasted admin create --out - > admin.p12)',
     ],
-    load: async () => (await import('./certificates.ts')).create,
   }),
-  command('admin grant', 'make the holder of a certificate an admin', {
+  command('admin grant', 'make the holder of a certificate an admin', from(certificates, 'grant'), {
     description: 'Takes effect at once, also while the service runs. `pasted pki list` shows the serials.',
     operands: [SERIAL], options: [JSON_OPTION], examples: ['pasted admin grant 5f1d0c8e2b7a49d3a6c4e8f00b9d7213'],
-    load: async () => (await import('./certificates.ts')).grant,
   }),
-  command('invite create', 'invite someone to register', {
+  command('invite create', 'invite someone to register', from(invitations, 'create'), {
     description:
       'Prints a code for `X-Invite`, once: the database has its digest. It takes the place of proof-of-work, and\n' +
       'SERVICE_REGISTER=invite lets nobody register without one. Takes effect at once, also while the service runs.',
@@ -218,19 +219,16 @@ export const COMMANDS: readonly Command[] = [
       JSON_OPTION,
     ],
     examples: ['pasted invite create --note alice', 'pasted invite create --for 24h --uses 20 --note workshop'],
-    load: async () => (await import('./invitations.ts')).create,
   }),
-  command('invite list', 'list the invitations', {
+  command('invite list', 'list the invitations', from(invitations, 'list'), {
     description: 'In the order they were made, with id, how many uses are left, when it ends, and note. Never a code.',
     options: [JSON_OPTION], examples: ['pasted invite list', 'pasted invite list --json'],
-    load: async () => (await import('./invitations.ts')).list,
   }),
-  command('invite withdraw', 'take an invitation back', {
+  command('invite withdraw', 'take an invitation back', from(invitations, 'withdraw'), {
     description: 'Takes effect at once. Certificates that were obtained with it stay: see `pasted pki revoke`.',
     operands: [{ name: 'ID', isRequired: true }], options: [JSON_OPTION], examples: ['pasted invite withdraw 3'],
-    load: async () => (await import('./invitations.ts')).withdraw,
   }),
-  command('pki issue', 'issue a certificate, whoever else may register', {
+  command('pki issue', 'issue a certificate, whoever else may register', from(certificates, 'issue'), {
     description:
       'Writes a new file with a certificate and its key (PKCS#12), for whoever you give it to: what is asked of\n' +
       'those who register is not asked here. Needs SERVICE_PKI_CA_PASSWORD, and an authority: see\n' +
@@ -243,14 +241,12 @@ export const COMMANDS: readonly Command[] = [
       'pasted pki issue --common-name alice --out alice.p12',
       '(umask 077; pasted pki issue --common-name bob --password-file bob.txt --out - > bob.p12)',
     ],
-    load: async () => (await import('./certificates.ts')).issue,
   }),
-  command('pki list', 'list every certificate', {
+  command('pki list', 'list every certificate', from(certificates, 'list'), {
     description: 'Newest first, with serial, status, whether it is an admin\'s, when it runs out, and common name.',
     options: [JSON_OPTION], examples: ['pasted pki list', 'pasted pki list --json'],
-    load: async () => (await import('./certificates.ts')).list,
   }),
-  command('pki revoke', 'revoke a certificate for ever', {
+  command('pki revoke', 'revoke a certificate for ever', from(certificates, 'revoke'), {
     description:
       'The service refuses it from the next request on. A proxy that checks the revocation list needs a new one:\n' +
       'see `pasted pki crl`. Needs no password.',
@@ -260,9 +256,8 @@ export const COMMANDS: readonly Command[] = [
       'pasted pki revoke 5f1d0c8e2b7a49d3a6c4e8f00b9d7213',
       'pasted pki revoke 5f1d0c8e2b7a49d3a6c4e8f00b9d7213 --reason keyCompromise',
     ],
-    load: async () => (await import('./certificates.ts')).revoke,
   }),
-  command('pki crl', 'write the certificate revocation list', {
+  command('pki crl', 'write the certificate revocation list', from(authority, 'crl'), {
     description:
       'Writes the current list in PEM. It is made anew when a certificate was revoked since, or when half its life\n' +
       'is over; that needs SERVICE_PKI_CA_PASSWORD. A file is replaced as a whole, and can be read by all.',
@@ -271,22 +266,19 @@ export const COMMANDS: readonly Command[] = [
       { name: '--der', meaning: 'write DER instead of PEM' },
     ],
     examples: ['pasted pki crl', 'pasted pki crl --out /etc/nginx/pasted.crl.pem', 'pasted pki crl --der --out ca.crl'],
-    load: async () => (await import('./authority.ts')).crl,
   }),
-  command('pki ca', 'print the certificate of the authority', {
+  command('pki ca', 'print the certificate of the authority', from(authority, 'ca'), {
     description: 'In PEM, as a proxy needs it to verify client certificates.',
     examples: ['pasted pki ca'],
-    load: async () => (await import('./authority.ts')).ca,
   }),
-  command('pki ca renew', 'let the authority last longer', {
+  command('pki ca renew', 'let the authority last longer', from(authority, 'renew'), {
     description:
       'Makes a new certificate for the same name and key, valid for SERVICE_PKI_CA_DAYS from now. All certificates\n' +
       'and lists that it has signed stay good. Needs SERVICE_PKI_CA_PASSWORD. A running service uses it at once; a\n' +
       'proxy that verifies client certificates must be given it: see `pasted pki ca`.',
     options: [JSON_OPTION], examples: ['pasted pki ca renew'],
-    load: async () => (await import('./authority.ts')).renew,
   }),
-  command('pki ca passphrase', 'give the key of the authority a new password', {
+  command('pki ca passphrase', 'give the key of the authority a new password', from(authority, 'passphrase'), {
     description:
       'SERVICE_PKI_CA_PASSWORD must still be the old one. A running service goes on with the key that it has\n' +
       'opened: put the new password in the place of the old one, and send the service SIGHUP. Backups that were\n' +
@@ -296,9 +288,9 @@ export const COMMANDS: readonly Command[] = [
       JSON_OPTION,
     ],
     examples: ['pasted pki ca passphrase --new-password-file new.txt'],
-    load: async () => (await import('./authority.ts')).passphrase,
   }),
-  command('tls self-signed', 'make a certificate and key for HTTPS without a public authority', {
+  command('tls self-signed', 'make a certificate and key for HTTPS without a public authority',
+    from(certificates, 'selfSigned'), {
     description:
       'For the service\'s own listener (SERVICE_TLS_CERT and SERVICE_TLS_KEY). Clients are given the certificate,\n' +
       'and trust it alone. Never overwrites a file. Only its owner may read the key: so run this as the user that\n' +
@@ -315,9 +307,8 @@ export const COMMANDS: readonly Command[] = [
       'pasted tls self-signed --host paste.example',
       'pasted tls self-signed --host localhost,127.0.0.1,::1 --out-cert tls.crt --out-key tls.key',
     ],
-    load: async () => (await import('./certificates.ts')).selfSigned,
   }),
-  command('health', 'ask a running service whether it is healthy', {
+  command('health', 'ask a running service whether it is healthy', from(check, 'health'), {
     description:
       'Ends with 0 when it is healthy, and otherwise with 1 and one line that says why. Asks where the settings say\n' +
       'that it listens; with TLS it must show the certificate in SERVICE_TLS_CERT, whatever its name. Give --url\n' +
@@ -329,41 +320,35 @@ export const COMMANDS: readonly Command[] = [
       { name: '--json', meaning: 'print the answer of GET /health as one JSON object' },
     ],
     examples: ['pasted health', 'pasted health --url https://paste.example --timeout 10'],
-    load: async () => (await import('./check.ts')).health,
   }),
-  command('client', 'print the command-line client', {
+  command('client', 'print the command-line client', from(print, 'printClient'), {
     description:
       'The shell script pastec as GET /client hands it out, for the server at that address. Without an address, the\n' +
       'user of the script has to say which server.',
     options: [{ name: '--server', value: 'URL', meaning: 'the address that the service is reached at' }],
     examples: ['pasted client --server https://paste.example > pastec'],
-    load: async () => (await import('./print.ts')).printClient,
   }),
-  command('openapi', 'print a description of the API, for programs', {
+  command('openapi', 'print a description of the API, for programs', from(print, 'printOpenapi'), {
     description: 'Prints an OpenAPI 3.1 document: every endpoint with its parameters, bodies and answers.',
     examples: ['pasted openapi', 'pasted openapi > openapi.json'],
-    load: async () => (await import('./print.ts')).printOpenapi,
   }),
-  command('completion', 'print a script that completes these commands in a shell', {
+  command('completion', 'print a script that completes these commands in a shell', from(print, 'printCompletion'), {
     description: 'For bash, zsh or fish; the first lines of the script say where it belongs.',
     operands: [{ name: 'SHELL', choices: ['bash', 'zsh', 'fish'], isRequired: true }],
     examples: [
       'pasted completion bash > ~/.local/share/bash-completion/completions/pasted',
       'pasted completion fish > ~/.config/fish/completions/pasted.fish',
     ],
-    load: async () => (await import('./print.ts')).printCompletion,
   }),
-  command('help', 'explain the commands and settings, or one command', {
+  command('help', 'explain the commands and settings, or one command', from(print, 'help'), {
     description: 'Without a command: all commands and all settings.',
     operands: [{ name: 'COMMAND', isRequired: false }],
     examples: ['pasted help', 'pasted help config', 'pasted help admin create'],
-    load: async () => (await import('./print.ts')).help,
   }),
-  command('version', 'print the version', {
+  command('version', 'print the version', from(print, 'printVersion'), {
     description:
       'Prints the release number. As JSON also the schema of the database that this release makes, and the versions\n' +
       'of Node, SQLite and OpenSSL that it runs on.',
     options: [JSON_OPTION], examples: ['pasted version', 'pasted version --json'],
-    load: async () => (await import('./print.ts')).printVersion,
   }),
 ];

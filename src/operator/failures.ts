@@ -12,14 +12,10 @@ import type { Terminal } from './terminal.ts';
 export const EXIT = { success: 0, failure: 1, usage: 2, busy: 75, configuration: 78 } as const;
 
 /** A command line that cannot be carried out; the message says why, and which name is nearest. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError';
-}
+export class UsageError extends Error {}
 
 /** A command that failed; the message says it all, in one line. */
-export class CommandError extends Error {
-  override readonly name = 'CommandError';
-}
+export class CommandError extends Error {}
 
 /** The exit code, once standard error says what the user can do something about. Throws a bug again, for main.ts. */
 export function exitCodeOf({ stderr }: Pick<Terminal, 'stderr'>, error: unknown): number {

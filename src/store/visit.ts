@@ -202,26 +202,26 @@ function statsLookups(db: DatabaseSync, path: string) {
 /** Pastes in one statement: some milliseconds, or as long as their pages take to be read from a disk. */
 const SLICE_PASTES = 5000;
 
-/** `lastRow` is null when there was none to look at. */
-type Slice = Counts<'burnAfterRead' | 'passwordProtected'> & Moments<'lastRow'>;
-
-/** What no index holds, counted paste by paste. */
-function prepareOptionCount(db: DatabaseSync) {
-  const options = db.prepare(`
-    SELECT
-      count(*) FILTER (WHERE burn_after_read = 1) AS burnAfterRead,
-      count(password_hash) AS passwordProtected,
-      max(row) AS lastRow
+/** What no index holds, from paste after paste. `lastRow` is null when there was none to look at. */
+function prepareSlice<Found>(db: DatabaseSync, columns: string) {
+  const select = db.prepare(`
+    SELECT ${columns}, max(row) AS lastRow
     FROM (
-      SELECT rowid AS row, burn_after_read, password_hash
+      SELECT rowid AS row, id, sha256, burn_after_read, password_hash
       FROM pastes
       WHERE rowid > :afterRow
       ORDER BY rowid
-      LIMIT :limit)`);
+      LIMIT ${SLICE_PASTES})`);
+  return (given: { afterRow: number; sha256?: Uint8Array }) => select.get(given) as Found & Moments<'lastRow'>;
+}
+
+function prepareOptionCount(db: DatabaseSync) {
+  const count = prepareSlice<Counts<'burnAfterRead' | 'passwordProtected'>>(db, `
+      count(*) FILTER (WHERE burn_after_read = 1) AS burnAfterRead, count(password_hash) AS passwordProtected`);
   return () => {
     const counted = { burnAfterRead: 0, passwordProtected: 0 };
     for (let afterRow: number | null = 0; afterRow !== null; ) {
-      const slice = options.get({ afterRow, limit: SLICE_PASTES }) as Slice;
+      const slice = count({ afterRow });
       counted.burnAfterRead += slice.burnAfterRead;
       counted.passwordProtected += slice.passwordProtected;
       afterRow = slice.lastRow;
@@ -230,19 +230,11 @@ function prepareOptionCount(db: DatabaseSync) {
   };
 }
 
-/** By reading every paste, since no index has digests: they are seldom asked for. */
 function prepareContentSearch(db: DatabaseSync) {
-  const search = db.prepare(`
-    SELECT max(row) AS lastRow, json_group_array(id) FILTER (WHERE sha256 = :sha256) AS ids
-    FROM (
-      SELECT rowid AS row, id, sha256
-      FROM pastes
-      WHERE rowid > :afterRow
-      ORDER BY rowid
-      LIMIT :limit)`);
+  const search = prepareSlice<{ ids: string }>(db, 'json_group_array(id) FILTER (WHERE sha256 = :sha256) AS ids');
   return (sha256: Uint8Array, afterRow: number) => {
-    const found = search.get({ sha256, afterRow, limit: SLICE_PASTES }) as { ids: string } & Moments<'lastRow'>;
-    return { ...found, ids: JSON.parse(found.ids) as readonly string[] };
+    const { ids, lastRow } = search({ sha256, afterRow });
+    return { ids: JSON.parse(ids) as readonly string[], lastRow };
   };
 }
 
