@@ -19,7 +19,6 @@ const QUEUED_AS = 'certificate authority';
 
 export const DEFAULT_AUTHORITY_NAME = 'Paste Service CA';
 
-/** An authority that can sign. */
 export type SigningAuthority = StoredAuthority & Authority;
 
 interface AuthoritiesParts extends Pick<Parts, 'config' | 'queue' | 'audit' | 'clock' | 'random' | 'log'> {

@@ -17,7 +17,6 @@ export const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
 export type Validity = ReturnType<typeof validityFrom>;
 
 interface CertificateRequest {
-  /** As makeSerial makes it. */
   readonly serial: string;
   readonly validity: Validity;
   /** The certified key's SubjectPublicKeyInfo in DER; and the key itself, to be proved, where it was made here. */
@@ -146,7 +145,6 @@ function parseIssuer(certificate: Uint8Array) {
   return { name: subject.encoding, keyIdentifier, parsed: new X509Certificate(certificate) };
 }
 
-/** SHA-256 of a certificate as browsers and `openssl x509 -fingerprint -sha256` show it. */
 export function shownFingerprint(certificate: Uint8Array): string {
   return new X509Certificate(certificate).fingerprint256;
 }
@@ -210,7 +208,6 @@ export function keyIdentifier(spki: Uint8Array): Uint8Array {
   return hash('sha256', bitStringOctets(subjectPublicKey), 'buffer').subarray(0, 20);
 }
 
-/** SubjectKeyIdentifier ::= OCTET STRING */
 export function subjectKeyIdentifier(identifier: Uint8Array): Uint8Array {
   return extension(OIDS.subjectKeyIdentifier, octetString(identifier));
 }

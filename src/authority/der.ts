@@ -29,7 +29,6 @@ function encode(tag: number, contents: readonly Uint8Array[]): Uint8Array {
   return Buffer.concat([Uint8Array.of(tag, ...lengthOctets(size)), ...contents]);
 }
 
-/** SEQUENCE and SEQUENCE OF. */
 export function seq(...components: readonly Uint8Array[]): Uint8Array {
   return encode(TAGS.sequence, components);
 }
@@ -42,7 +41,6 @@ export function setOf(...elements: readonly Uint8Array[]): Uint8Array {
 /** BOOLEAN. Every false of our formats is a DEFAULT, which DER leaves out (X.690 section 11.5). */
 export const TRUE = encode(TAGS.boolean, [Uint8Array.of(0xff)]);
 
-/** INTEGER of a whole number from 0. */
 export function integer(value: number | bigint): Uint8Array {
   if (typeof value === 'number' && !Number.isSafeInteger(value)) throw new RangeError(`no exact INTEGER: ${value}`);
   if (value < 0) throw new RangeError(`negative INTEGER: ${value}`);
@@ -77,7 +75,6 @@ function subidentifier(arc: number): number[] {
   return octets;
 }
 
-/** OBJECT IDENTIFIER from its dotted form. */
 export function oid(dotted: string): Uint8Array {
   if (!/^[0-2](?:\.(?:0|[1-9]\d*))+$/.test(dotted)) throw new RangeError(`no object identifier: ${dotted}`);
   const [first, second, ...others] = dotted.split('.').map(Number) as [number, number, ...number[]];
@@ -120,7 +117,6 @@ export function time(unixSeconds: number): Uint8Array {
   return encode(TAGS.generalizedTime, [Buffer.from(`${digits}Z`)]);
 }
 
-/** [number] EXPLICIT: around the values. */
 export function explicit(number: number, ...values: readonly Uint8Array[]): Uint8Array {
   return encode(contextTag(number), values);
 }

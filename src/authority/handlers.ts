@@ -38,7 +38,6 @@ interface Room extends AuthorityParts {
 
 export type AuthorityRoom = ReturnType<typeof createRoom>;
 
-/** The authority, what it issues, and its routes. */
 export function createRoom(parts: AuthorityParts) {
   const authorities = new Authorities(parts, ({ certificate }) => parts.tls?.trust(certificate));
   const revocationList = new RevocationList({ ...parts, authorities });
@@ -289,7 +288,6 @@ function requesterOf({ clientAddress }: Request, fingerprint: string | null): Re
   return { fingerprint, clientAddress };
 }
 
-/** The normalised name; undefined when none is given, or an empty one. */
 function commonNameOf(body: JsonObject): string | undefined {
   const given = textMember(body, 'common_name', () => new Refusal('commonNameInvalid'));
   if (given === undefined || given === '') return undefined;
@@ -299,7 +297,6 @@ function commonNameOf(body: JsonObject): string | undefined {
   return commonName;
 }
 
-/** The key of a certification request; undefined without one. */
 function requestedKey(body: JsonObject): CertifiedKey | undefined {
   const csr = textMember(body, 'csr', () => new Refusal('csrInvalid', { hint: 'csr must be PEM text' }));
   return csr === undefined ? undefined : { spki: readCertificationRequest(csr) };

@@ -38,7 +38,6 @@ export interface IssueRequest {
   readonly requester: Requester;
   readonly spend: SpentChallenge | null;
   readonly invitation?: Uint8Array | undefined;
-  /** Serial of the certificate that this one is to replace. */
   readonly renews?: string | undefined;
   /** Issues only the first certificate ever, the admin's; else rejects with NotFirstError. */
   readonly onlyFirst?: boolean;
@@ -46,10 +45,8 @@ export interface IssueRequest {
 
 type MadeCertificate = Awaited<ReturnType<typeof make>>;
 
-/** A certificate that is on record. */
 export type Issued = MadeCertificate & { readonly isAdmin: boolean };
 
-/** A certificate as it is at this moment. */
 export type CertificateRecord = Certificate & { readonly status: ReturnType<typeof statusOf> };
 
 /** Some certificate was issued before the one that was to be the first; nothing was issued now. */
@@ -164,7 +161,6 @@ export function presentIssued(
   return { common_name: commonName, fingerprint_sha1: fingerprint, created_at: createdAt, expires_at: expiresAt };
 }
 
-/** Who revokes, and what the audit log says of them. */
 type Revoker = { readonly caller: Caller; readonly requester: Requester };
 
 /** Also for a check before the body is read. Whoever presents a fingerprint is told that it is revoked already. */
@@ -180,7 +176,6 @@ export async function requireRevocable(
   return certificate;
 }
 
-/** Revokes a certificate that the caller obtained or holds. */
 export async function revokeCertificate(
   parts: Pick<IssuingParts, 'store' | 'audit' | 'clock'>,
   serial: string,
@@ -217,7 +212,6 @@ export class Bundles {
     this.#slow = new WorkQueue({ ...waiting, concurrency: 1, maxWaiting: SLOW_BUNDLES_WAITING });
   }
 
-  /** Refuses when too many wait. */
   async make(request: BundleRequest, clientAddress: string): Promise<Uint8Array> {
     if (request.password === '') return inTurn(this.#quick, clientAddress, () => this.#quickThread.make(request));
     // Few bundles have a password, so their thread ends with each.
@@ -226,7 +220,6 @@ export class Bundles {
     ));
   }
 
-  /** Bundles that are not done are not made. */
   close(): void {
     this.#closing.abort();
   }

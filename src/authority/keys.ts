@@ -69,7 +69,6 @@ const AT_REST_ITERATIONS = 600_000;
 /** The one answer for every way in which a stored key can't be had: a wrong password and damage look the same. */
 export class AuthorityKeyError extends Error {}
 
-/** The key under the password, for storing. */
 export function lockPrivateKey(key: PrivateKey, password: string, random: RandomBytes): Promise<Uint8Array> {
   return encryptPrivateKey(key, (plaintext) => encryptPbes2(plaintext, password, AT_REST_ITERATIONS, random));
 }
@@ -152,7 +151,6 @@ const BYTES_A_LINE = 48;
 /** Finds the parts. Whether they are in their strict form, and all there is, shows when they are written again. */
 const BLOCK = /^-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]+)-----END /;
 
-/** Lines end in a newline, the last one too. */
 export function encodePem(label: PemLabel, der: Uint8Array): string {
   const lines = Buffer.from(der).toString('base64').match(LINES) ?? [];
   return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ''].join('\n');
@@ -243,7 +241,6 @@ function readPublicKey({ spki, keyAlgorithm, point }: ReturnType<typeof parseReq
   return key;
 }
 
-/** What to change, in words for whoever made the request. */
 function invalid(hint: string): Refusal {
   return new Refusal('csrInvalid', { hint });
 }

@@ -10,12 +10,10 @@ import { type Encrypt, type Encrypted, encryptPbes2, encryptPrivateKey, type Pri
 /** `compat` is for Android, iOS before 18, Windows Server 2016 and BouncyCastle, which do not know PBES2. */
 export type BundleProfile = 'modern' | 'compat';
 
-/** Certificates are in DER. */
 export interface BundleRequest {
   readonly certificate: Uint8Array;
   readonly privateKey: PrivateKey;
   readonly authority: Uint8Array;
-  /** Key stores show it as the friendly name. */
   readonly commonName: string;
   readonly profile: BundleProfile;
   /** May be empty. Well-formed Unicode without U+0000. */
@@ -30,7 +28,6 @@ export function isBundlePassword(text: string): boolean {
 
 export const MAX_PASSWORD_LENGTH = 1024;
 
-/** What the thread says of a request, by its number: a bundle, or why there is none. */
 export type BundleAnswer = { readonly number: number; readonly bundle?: Uint8Array; readonly error?: unknown };
 
 /** Makes bundles in a thread that is started when it is first needed, until the signal. */
@@ -182,7 +179,6 @@ export interface KdfRequest {
   readonly password: Uint8Array;
   readonly salt: Uint8Array;
   readonly iterations: number;
-  /** Bytes to derive. */
   readonly size: number;
 }
 

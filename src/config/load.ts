@@ -16,7 +16,6 @@ export interface Source {
   readonly name: string;
 }
 
-/** The text of a setting, which is not empty. */
 type Found = Source & { readonly text: string };
 
 /** One problem for each setting, by its name, with what was expected and - never for a secret - what was given. */
@@ -30,7 +29,6 @@ export class ConfigError extends Error {
   }
 }
 
-/** A setting that can't be had; the message names it and never says the value of a secret. */
 class SettingProblem extends Error {}
 
 /** Every value in force and where it comes from. Throws ConfigError with all problems that there are. */
@@ -68,10 +66,8 @@ function parse(setting: Setting, { name, text }: Found): SettingValue {
   throw new SettingProblem(`${name}: expected ${setting.expected}${given}`);
 }
 
-/** As much of a wrong value as a problem repeats. */
 const SHOWN_CHARACTERS = 80;
 
-/** On one line whatever is in it. */
 function quote(text: string): string {
   return JSON.stringify(text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}...` : text);
 }
@@ -188,10 +184,8 @@ export function crossCheck(config: Config, unsound: ReadonlySet<SettingKey>): st
   return problems;
 }
 
-/** Other variables are none of our business. */
 const OUR_NAMES = /^(?:SERVICE|ANTIFLOOD|RATE_LIMIT|LOOKUP_RATE_LIMIT)_/;
 
-/** Doubts about variables that look like settings and are none. */
 function unknownNames(environment: Environment): string[] {
   const settings = Object.values<Setting>(SETTINGS);
   const known = new Set(settings.flatMap(({ kind, name }) => (kind === 'secret' ? [name, `${name}_FILE`] : name)));

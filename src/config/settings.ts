@@ -6,15 +6,13 @@ import { DAY_SECONDS, GIB, HOUR_SECONDS, KIB, MIB, MINUTE_SECONDS } from '../cor
 /** The release: equal to package.json's, which a test holds, so that dist/ runs with no other file beside it. */
 export const VERSION = '1.5.0';
 
-// The kinds of settings. `parse` gives the value of a text that is not empty, or undefined when it is not what
-// `expected` says.
+// The kinds of settings. `parse` takes a text that is not empty, and gives undefined when it is not as `expected`.
 
 type Unit = 'bytes' | 'seconds' | 'bits' | 'count' | 'days' | 'per window' | 'bytes per second' | 'port' | 'factor';
 
 /** `standIn` is a name that hosting platforms set, which counts where ours is not set. */
 type Bounds = Readonly<{ minimum?: number; maximum?: number; standIn?: string }>;
 
-/** Text that `pattern` takes whole; `expected` says in words what that is. */
 type Form = Readonly<{ pattern: RegExp; expected: string; standIn?: string }>;
 
 /** Larger than any sensible value, and still exact in arithmetic with milliseconds. */
@@ -26,7 +24,6 @@ const SIZES: Suffixes = new Map([['KiB', KIB], ['MiB', MIB], ['GiB', GIB]]);
 export const SPANS: Suffixes = new Map([['s', 1], ['m', MINUTE_SECONDS], ['h', HOUR_SECONDS], ['d', DAY_SECONDS]]);
 const SUFFIXES: Readonly<Record<string, Suffixes>> = { bytes: SIZES, 'bytes per second': SIZES, seconds: SPANS };
 
-/** A whole number between `minimum` and `maximum`, both allowed. */
 function integer(name: string, fallback: number, unit: Unit, meaning: string, bounds: Bounds = {}) {
   const { minimum = 0, maximum = LARGEST, ...standIn } = bounds;
   const suffixes = SUFFIXES[unit];
@@ -83,7 +80,6 @@ function secret(name: string, meaning: string) {
   return { kind: 'secret' as const, name, fallback: '', unit: 'secret', meaning, expected, parse };
 }
 
-/** IP addresses and CIDR blocks, separated by commas; spaces around a comma mean nothing. */
 function networks(name: string, fallback: readonly string[], meaning: string) {
   const parse = (given: string): readonly string[] | undefined => {
     const items = given.split(',').map((item) => item.trim());
@@ -101,7 +97,6 @@ export type Setting = { readonly standIn?: string } & Readonly<ReturnType<
 
 export type SettingValue = Setting['fallback'];
 
-/** In the order in which a reader meets them. */
 export const SETTINGS = {
   // Listening and files
   host: text('SERVICE_HOST', '127.0.0.1', 'address to listen on',

@@ -11,7 +11,6 @@ export interface Caller {
 
 export const ANONYMOUS: Caller = { tier: 'anonymous', fingerprint: null };
 
-/** The admin has the limits of a trusted caller. */
 export function hasTrustedLimits({ tier }: Caller): boolean {
   return tier === 'trusted' || tier === 'admin';
 }

@@ -19,7 +19,6 @@ export interface Digests {
 
 export interface ContentFacts {
   readonly bytes: number;
-  /** Whether the whole is valid UTF-8. */
   readonly isText: boolean;
   readonly sha256: Uint8Array;
   /** Shannon entropy in bits per byte; undefined when it was not asked for. */
@@ -28,7 +27,6 @@ export interface ContentFacts {
 
 export const NOTHING: Uint8Array = new Uint8Array(0);
 
-/** Only reads the bytes that it is given. */
 export class ContentScan {
   readonly #sha256: Digests;
   readonly #utf8 = new Utf8Scan();
@@ -85,7 +83,6 @@ export class Utf8Scan {
   #cutBytes = 0;
   #canBeValid = true;
 
-  /** Whether everything so far is valid and no character is left unfinished. */
   get isValid(): boolean {
     return this.#canBeValid && this.#cutBytes === 0;
   }
@@ -102,7 +99,6 @@ export class Utf8Scan {
     return this.#canBeValid;
   }
 
-  /** How many bytes of the piece belong to the character that was cut. */
   #completeCut(bytes: Uint8Array): number {
     const missing = sequenceBytes(this.#cut[0]!) - this.#cutBytes;
     const taken = Math.min(missing, bytes.length);
@@ -231,7 +227,6 @@ export function compactBytes(bytes: Uint8Array): CompactBytes {
   return { latin1: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1') };
 }
 
-/** As subarray of bytes. */
 export function partOf(bytes: CompactBytes, start: number, end: number): CompactBytes {
   return 'latin1' in bytes ? { latin1: bytes.latin1.slice(start, end) } : bytes.subarray(start, end);
 }

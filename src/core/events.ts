@@ -12,7 +12,6 @@ export interface LogEntry {
   /** What happened, a fixed word or phrase of that part. */
   readonly event: string;
   readonly outcome?: 'success' | 'failure';
-  /** The fingerprint of the caller, where there is one. */
   readonly clientId?: string;
   readonly clientIp?: string;
   readonly details?: LogDetails;
@@ -44,7 +43,6 @@ export type Count = (...counted:
 /** `route` is a path of the table of routes: all else counts as `-`, so that nothing a client sends becomes a label. */
 export type ObserveRequest = (route: string, status: number, seconds: number) => void;
 
-/** Where nobody reads the metrics. */
 export const countNothing: Count = () => {};
 
 /** What errno(3), OpenSSL or node calls it. Never the message: it may repeat what could not be read. */

@@ -39,13 +39,10 @@ export class JsonContentReader {
   readonly #frame = new JoinedBytes(MAX_FRAME_BYTES);
   /** Where the next byte stands: outside of strings, in a string of the frame, or in the content. */
   #place: 'outside' | 'string' | 'content' = 'outside';
-  /** Objects and arrays that are open. */
   #depth = 0;
-  /** In a string of the frame: a backslash came right before. */
   #isEscaped = false;
   /** The last string directly in the top-level object, as far as it can be the name `content`. */
   #name = '';
-  /** Whether the value of `content` comes next. */
   #atContent = false;
   #contentSeen = false;
   #hasContent = false;

@@ -44,7 +44,6 @@ export interface Used<Entry> {
 
 /** Entries by their last use, in O(1). To find its first, a Map steps over all deleted before: one for each use. */
 export class UseOrder<Entry extends Used<Entry>> {
-  /** The one whose last use is the longest ago. */
   oldest: Entry | undefined;
   #newest: Entry | undefined;
 

@@ -51,8 +51,7 @@ export const randomBytes: RandomBytes = (size) => {
   return bytes;
 };
 
-// Proof-of-work: signed challenge tokens `<nonce>:<expires>:<difficulty>:<signature>` and the check of a solution. The
-// store decides which challenges were used, in the transaction that stores what the work was for.
+// Proof-of-work: signed tokens and the check of a solution. Which challenges were used, the store decides.
 
 /** What a challenge is good for alone; `trusted` is for pastes where other work is asked of trusted callers. */
 export type Purpose = 'paste' | 'trusted' | 'register';

@@ -57,7 +57,6 @@ function storedText(salt: Uint8Array, key: Uint8Array): string {
 
 const COMPARING_KEY_BYTES = 32;
 
-/** Whether the presented bytes are the secret. */
 export type SecretMatcher = (presented: Uint8Array) => boolean;
 
 /** By HMACs under a new key: `timingSafeEqual` throws for another length, and so would say how long the secret is. */

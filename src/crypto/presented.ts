@@ -51,7 +51,6 @@ export const CIPHERS = [
   'ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256',
 ].join(':');
 
-/** What is wrong with a server's certificate and key. */
 export type ServerPairFault = 'certificateForm' | 'keyForm' | 'keyEncrypted' | 'keyOfAnother';
 
 /** Both as PEM, the server's certificate first. Without OpenSSL's words, which may repeat what it was given. */
@@ -120,7 +119,6 @@ export interface DerElement {
   readonly tag: number;
   readonly encoding: Uint8Array;
   readonly content: Uint8Array;
-  /** The values inside a constructed one; empty for a primitive one. */
   readonly children: readonly DerElement[];
 }
 
@@ -140,7 +138,6 @@ export function components<const Tags extends readonly number[]>(
   return children as unknown as { readonly [Position in keyof Tags]: DerElement };
 }
 
-/** Whether the element is encoded as these bytes: how object identifiers and algorithms are recognised. */
 export function isEncoding(element: DerElement, encoding: Uint8Array): boolean {
   return Buffer.compare(element.encoding, encoding) === 0;
 }

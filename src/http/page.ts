@@ -54,7 +54,6 @@ export interface Page {
   /** Says what it is, and never content. */
   readonly title: string;
   readonly before: Markup;
-  /** Comes after what is streamed between the two. */
   readonly after: Markup;
 }
 
@@ -84,7 +83,6 @@ export const PAGE_HEADERS = { 'Content-Type': 'text/html; charset=utf-8', Vary: 
 /** Of everything but the front page. */
 export const UNLISTED_HEADERS = { ...PAGE_HEADERS, 'X-Robots-Tag': 'noindex' };
 
-/** A whole page. */
 export function pageText(page: Page, between = html``): string {
   const [top, bottom] = documentAround(page);
   return html`${top}${between}${bottom}`.text;
@@ -166,7 +164,6 @@ function plural(count: number, name: string): string {
   return `${count} ${name}${count === 1 ? '' : 's'}`;
 }
 
-/** A text, of which the first `shownBytes` are shown. */
 export interface ShownText {
   readonly paste: Paste;
   readonly expiry: string;
@@ -306,7 +303,6 @@ function passwordForm(action: string): Markup {
 </form>`;
 }
 
-/** What this is, and the ways in, with lines that work as printed. */
 export function frontPage(index: ServiceIndex): Page {
   const { version, usage, client, tiers, proof_of_work: work, creation, registration, contact, note } = index;
   const { register, ...withPastec } = client;

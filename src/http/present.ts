@@ -54,7 +54,6 @@ export function whyUnavailable(hasPassword: boolean, isKeyLocked: boolean): stri
   return isKeyLocked ? `no certificates can be issued: ${name} does not open the CA key; tell the operator` : undefined;
 }
 
-/** In the place of that, where SERVICE_REGISTER closes registration. */
 export const REGISTRATION_CLOSED = 'nobody can register: ask the operator for a certificate';
 
 export const INVITATION_NEEDED = 'ask the operator for an invitation, and send its code as X-Invite';

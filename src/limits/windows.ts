@@ -29,7 +29,6 @@ export class SlidingWindow {
     this.#options = options;
   }
 
-  /** Keys remembered. */
   get size(): number {
     return this.#entries.size;
   }
@@ -58,7 +57,6 @@ export class SlidingWindow {
     };
   }
 
-  /** Forgets the keys with nothing left in the window. */
   sweep(nowMs: number): void {
     for (let entry = this.#order.oldest; entry !== undefined; entry = this.#order.oldest) {
       if (entry.stamps.at(entry.stamps.length - 1) + this.#options.windowMs > nowMs) break;
@@ -110,7 +108,6 @@ class Fifo<Value> {
   }
 }
 
-/** Drops the moments that are `ageMs` ago or longer. */
 function dropAged(stamps: Fifo<number>, ageMs: number, nowMs: number): void {
   while (stamps.length > 0 && stamps.at(0) + ageMs <= nowMs) stamps.dropOldest();
 }
@@ -133,7 +130,6 @@ export interface ShownToken {
   readonly expiresAt: number;
 }
 
-/** `nowMs` never goes back from one call to the next. */
 export class Antiflood {
   readonly #config: AntifloodSettings;
   readonly #windowMs: number;

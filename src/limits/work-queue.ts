@@ -3,7 +3,6 @@
 import type { Clock } from '../core/time.ts';
 
 export interface WorkQueueOptions {
-  /** Places: at least 1. */
   readonly concurrency: number;
   /** How many may wait for a place, all clients together; 0 refuses whoever finds none free. */
   readonly maxWaiting: number;
@@ -37,7 +36,6 @@ export class WorkQueue {
     this.#share = Math.max(1, Math.floor(options.maxWaiting / SHARES));
   }
 
-  /** Places taken. */
   get running(): number {
     return this.#running;
   }

@@ -32,7 +32,6 @@ export function parseArguments(words: readonly string[]): { command: Command; gi
   return parseFor(name, name === 'help' ? joinName(rest) : rest);
 }
 
-/** By its exact name. Throws UsageError. */
 export function findCommand(name: string): Command {
   const command = COMMANDS.find((candidate) => candidate.name === name);
   if (command !== undefined) return command;
@@ -41,7 +40,6 @@ export function findCommand(name: string): Command {
   throw unknown('command', name, COMMANDS.map((candidate) => candidate.name));
 }
 
-/** The commands whose names begin with this one and go on. */
 export function groupOf(name: string): readonly Command[] {
   return COMMANDS.filter((command) => command.name.startsWith(`${name} `));
 }
@@ -82,7 +80,6 @@ function parseFor(name: string, words: readonly string[]): { command: Command; g
   return { command, given: { flags, values, operands } };
 }
 
-/** An option that has a value is a list of them, as often as it is given. */
 function parseWords({ options }: Command, words: readonly string[]) {
   const types = options.map(({ name, value }) => {
     const type = value === undefined ? { type: 'boolean' as const } : { type: 'string' as const, multiple: true };
@@ -104,7 +101,6 @@ function requireChoice({ name, choices }: Option | Operand, value: string): stri
   throw new UsageError(`${name} takes one of: ${choices.join(', ')}`);
 }
 
-/** As help shows it and as it is given. */
 export function optionForm({ name, value }: Option): string {
   return value === undefined ? name : `${name} ${value}`;
 }
@@ -130,7 +126,6 @@ export function wholeNumber(
   throw new UsageError(`${name} takes a whole number from ${minimum} to ${maximum}`);
 }
 
-/** Such as 90s, 30m, 12h and 7d; NaN for anything else. */
 export function spanSeconds(text: string): number {
   const [, count, unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
   return Number(count) * (SPANS.get(unit) ?? NaN);

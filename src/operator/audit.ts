@@ -75,7 +75,6 @@ async function follow(terminal: Terminal, given: Given, filter: AuditFilter): Pr
   }
 }
 
-/** In any case, with or without colons, as tools print it. */
 function readFingerprint(text: string | undefined): string | null {
   if (text === undefined) return null;
   const fingerprint = text.replaceAll(':', '').toLowerCase();

@@ -30,7 +30,6 @@ export const ca: Run = (terminal) =>
     terminal.stdout.write(encodePem('CERTIFICATE', authority.certificate));
   });
 
-/** A new certificate for the same name and key. */
 export const renew: Run = (terminal, given) =>
   inSession(terminal, async (session) => {
     const { privateKey, ...before } = await session.authorities.signing();
@@ -57,7 +56,6 @@ export const renew: Run = (terminal, given) =>
     report(terminal.stdout, given, { serial, ...presentIssued(renewed) }, `${lines.join('\n')}\n`);
   });
 
-/** A new password for the same key. */
 export const passphrase: Run = async (terminal, given) => {
   const path = given.values.get('--new-password-file')!;
   const password = readPassword(terminal, path);

@@ -28,10 +28,8 @@ import { alignColumns, type Given, report, type Run, type Terminal } from './ter
 const ISSUED_BEFORE = 'certificates have been issued already, and the first of them was the admin\'s; ' +
   'to make the holder of one an admin: pasted admin grant SERIAL';
 
-/** Issues the first certificate ever, or none. */
 export const create = issuing('--name', true);
 
-/** Issues a certificate of the authority that there is. */
 export const issue = issuing('--common-name', false);
 
 function issuing(nameOption: '--name' | '--common-name', onlyFirst: boolean): Run {
@@ -85,7 +83,6 @@ function readWanted(terminal: Terminal, { values }: Given, nameOption: string) {
   return { commonName, profile, password: passwordPath === undefined ? '' : readPassword(terminal, passwordPath) };
 }
 
-/** The file's text without one newline at its end. */
 export function readPassword(terminal: Terminal, path: string): string {
   const password = readText(terminal, path).replace(/\r?\n$/, '');
   // Bytes that are no UTF-8 become U+FFFD: such a password could never be typed again.
@@ -152,7 +149,6 @@ const MAX_NAMES = 100;
 /** Apple's systems refuse a server certificate that is valid for more than 825 days, from five minutes ago on. */
 const DAYS = { minimum: 1, maximum: 824, fallback: 365 };
 
-/** Uses neither the database nor the settings. */
 export const selfSigned: Run = async (terminal, given) => {
   const names = readNames(given.values.get('--host')!);
   const days = wholeNumber(given, '--days', DAYS);
@@ -193,7 +189,6 @@ export const selfSigned: Run = async (terminal, given) => {
   }, `${lines.join('\n')}\n`);
 };
 
-/** Each once, in the order given. */
 function readNames(text: string): ServerName[] {
   const names = new Map<string, ServerName>();
   for (const item of text.split(',').map((part) => part.trim())) {

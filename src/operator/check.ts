@@ -74,7 +74,6 @@ function checkTls(config: Config, nowSeconds: number): Finding[] {
 const OTHERS_MAY_WRITE = 0o022;
 const OTHERS_MAY_ANYTHING = 0o077;
 
-/** The files of the database and their folder: that they are for their owner alone, and that the service has room. */
 function checkFiles(databasePath: string): Finding[] {
   const folder = dirname(databasePath);
   try {
@@ -141,7 +140,6 @@ function checkRoom(databasePath: string): Finding[] {
   ];
 }
 
-/** The file of the database, what it says about the clock, and whose certificates are in it. */
 async function checkDatabase(config: Config, depth: CheckDepth, nowSeconds: number): Promise<Finding[]> {
   const { findings, contents } = examine(config.databasePath, depth);
   const clock = checkClock(contents?.newestCreatedAt ?? null, nowSeconds);
@@ -242,7 +240,6 @@ function checkCrl({ thisUpdate }: StoredCrl, nowSeconds: number): Finding {
   return warn(name, `${since}: a proxy that checks it refuses every certificate, until it is given a new one`);
 }
 
-/** `name` is for people. */
 type Asked = ProbeTarget & { readonly name: string };
 
 export const health: Run = async (terminal, given) => {
@@ -263,7 +260,6 @@ export const health: Run = async (terminal, given) => {
   if (!isJson) terminal.stdout.write('healthy\n');
 };
 
-/** Undefined when the text is no JSON object. */
 function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
   const parsed = orUndefined((): unknown => JSON.parse(text));
   return typeof parsed === 'object' && parsed !== null ? { ...parsed } : undefined;
@@ -295,7 +291,6 @@ function bySettings(terminal: Terminal): Asked {
   return { name, place: { host, port: place.port }, tls, host: address, path: '/health' };
 }
 
-/** What listens on every address is reached at this one. */
 const LOCAL: ReadonlyMap<string, string> = new Map([['0.0.0.0', '127.0.0.1'], ['::', '::1']]);
 
 function overSocket(path: string, tls: ProbeTarget['tls']): Asked {

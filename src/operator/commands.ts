@@ -11,7 +11,6 @@ export interface Command {
   readonly name: string;
   readonly summary: string;
   readonly description: string;
-  /** In their order, each at most once. */
   readonly operands: readonly Operand[];
   readonly options: readonly Option[];
   readonly examples: readonly string[];
@@ -21,7 +20,6 @@ export interface Command {
 export interface Operand {
   /** As the help shows it; an option is given so. The last operand may be given more than once if it ends in `...`. */
   readonly name: string;
-  /** All values that it takes, where they are a closed set. */
   readonly choices?: readonly string[];
   readonly isRequired?: boolean;
 }

@@ -11,10 +11,8 @@ import type { Terminal } from './terminal.ts';
 /** Exit codes. 75 and 78 are EX_TEMPFAIL and EX_CONFIG of sysexits.h: they say whether trying again can help. */
 export const EXIT = { success: 0, failure: 1, usage: 2, busy: 75, configuration: 78 } as const;
 
-/** A command line that cannot be carried out; the message says why, and which name is nearest. */
 export class UsageError extends Error {}
 
-/** A command that failed; the message says it all, in one line. */
 export class CommandError extends Error {}
 
 /** The exit code, once standard error says what the user can do something about. Throws a bug again, for main.ts. */
@@ -55,7 +53,6 @@ export function listeningFailure(error: ListeningError, isPublic: boolean): Erro
   return reason === undefined ? error : new CommandError(`cannot listen on ${placeName(error.place)}: ${reason}`);
 }
 
-/** Why listening fails, by the system's code, as far as whoever runs the service can mend it. */
 function reasonsFor({ place, code }: ListeningError, isPublic: boolean): Reasons {
   const { host, port, listenOn, metricsListen } = SETTINGS;
   // A file, a datagram socket, or a connection that Accept=yes has taken already.

@@ -41,7 +41,6 @@ export const remove: Run = (terminal, given) => inSession(terminal, async (sessi
   if (missing.length > 0) throw new CommandError(`paste not found: ${missing.join(', ')}`);
 });
 
-/** Commands that may wait for the writer at once. */
 const STEP_PASTES = 1000;
 
 /** Longer than the service answers from memory after another process has removed a paste (store/open.ts). */

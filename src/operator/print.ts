@@ -38,7 +38,6 @@ function commandHelp(command: Command): string[] {
   ];
 }
 
-/** Choices that fit on a line behind the name of an option. */
 const CHOICES_LINES = /.{1,90}(?:,|$)/g;
 
 function optionRows(option: Option): (readonly [string, string])[] {
@@ -47,7 +46,6 @@ function optionRows(option: Option): (readonly [string, string])[] {
   return [row, ...choices.map((line) => ['', line.trim()] as const)];
 }
 
-/** The help shows `[OPTIONS]` in the usage instead of more than fit on a line. */
 const MAX_USAGE_CHARACTERS = 110;
 
 function usage({ name, operands, options }: Command): string {
@@ -92,12 +90,10 @@ export function showValue(setting: Setting, value: SettingValue): string {
   return String(value) || '(not set)';
 }
 
-/** Pairs as indented lines, the second halves below each other. */
 function columns(rows: readonly (readonly [string, string])[]): string[] {
   return alignColumns(rows).trimEnd().split('\n').map((line) => `  ${line}`);
 }
 
-/** Every setting in force and where it comes from; of a secret only whether it is set. */
 export const printSettings: Run = (terminal, given) => {
   const { config, sources, warnings } = loadConfig(terminal.environment, terminal.readFile);
   const rows = SETTING_KEYS.map((key) => ({ setting: SETTINGS[key] as Setting, value: config[key], ...sources[key] }));
@@ -136,7 +132,6 @@ function readBeside(name: string): string {
   return readFileSync(new URL(name, import.meta.url), 'utf8');
 }
 
-/** The command-line client as GET /client hands it out, without asking a service for it. */
 export const printClient: Run = ({ stdout }, { values }) => {
   const address = values.get('--server');
   const script = readClientScript();

@@ -133,7 +133,6 @@ export function createNewFile(path: string, mode = OWNER_ONLY) {
   };
 }
 
-/** Part of the name of a draft, which nobody else uses. */
 export function randomMark(): string {
   return Buffer.from(randomBytes(8)).toString('hex');
 }
@@ -196,7 +195,6 @@ export function readText({ readFile }: Terminal, path: string, name = path): str
   }
 }
 
-/** Throws CommandError in the place of an error of the system. */
 export function attempt<Result>(path: string, work: () => Result, purpose: 'written' | 'read' = 'written'): Result {
   try {
     return work();

@@ -7,7 +7,6 @@ import type { Clock } from '../core/time.ts';
 import type { Output } from '../ops/log.ts';
 
 export interface Terminal {
-  /** What follows `pasted` on the command line. */
   readonly arguments: readonly string[];
   readonly environment: Environment;
   readonly stdout: Output;
@@ -18,7 +17,6 @@ export interface Terminal {
   readonly clock: Clock;
   /** Sockets that systemd handed to this very process (sd_listen_fds(3)), from descriptor 3 on. */
   readonly inheritedSockets: number;
-  /** Standard output is a screen with a person before it. */
   readonly writesToScreen: boolean;
   /** Standard output is a file that its group or others may read. */
   readonly writesForOthers: () => boolean;
@@ -31,7 +29,6 @@ export interface Terminal {
   readonly thread?: Worker | undefined;
   /** From now on, what is new in memory takes no more room than under a moderate load. */
   boundYoungGeneration(): Promise<void>;
-  /** Files made from now on are for their owner alone. */
   restrictNewFiles(): void;
   /** Called for each SIGTERM and SIGINT, and on a terminal for each SIGHUP; the process then goes on. */
   onStopSignal(listener: (signal: string) => void): void;
@@ -39,17 +36,13 @@ export interface Terminal {
   onReloadSignal(listener: () => void): void;
   /** Called for an error that nothing caught, once it is on standard error; the process then ends with 1. */
   onFatalError(listener: (error: unknown) => void): void;
-  /** Ends the process now, whatever still runs. */
   exit(code: number): void;
   /** Ends the process by a signal that it has caught, as if it had not: at once, threads and all. */
   endBy(signal: string): void;
 }
 
-/** The arguments of one command, which its entry in the table allows. */
 export interface Given {
-  /** The options without a value, such as `--json`. */
   readonly flags: ReadonlySet<string>;
-  /** Those that have one, by name; never empty. */
   readonly values: ReadonlyMap<string, string>;
   readonly operands: readonly string[];
 }
@@ -85,7 +78,6 @@ export function showBytes(bytes: number): string {
   return unit === 0 ? `${bytes} bytes` : `${(Math.floor(size * 10) / 10).toFixed(1)} ${UNITS[unit]}`;
 }
 
-/** Whole percent, rounded down. */
 export function showShare(part: number, whole: number): string {
   return `${Math.floor((part / whole) * 100)} %`;
 }

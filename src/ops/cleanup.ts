@@ -26,12 +26,10 @@ export class Cleanup {
     this.#log = log;
   }
 
-  /** Begins the schedule; every task runs once at first. */
   start(): void {
     for (const task of this.#tasks) void this.#runAndSchedule(task);
   }
 
-  /** Carries a task out now, to its end. */
   async run(name: string): Promise<void> {
     const task = this.#tasks.find((candidate) => candidate.name === name);
     if (task === undefined) throw new RangeError(`no cleanup task is called ${name}`);

@@ -117,7 +117,6 @@ function escapeUnsafe(line: string): string {
   return line.replace(UNSAFE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** Standard output or standard error. */
 export interface Output {
   /** False when it could not take them, which are then lost: nobody reads, or not fast enough. Never waits. */
   write(written: string | Uint8Array): boolean;

@@ -70,7 +70,6 @@ export type GaugeReaders = Readonly<
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** `routes` are the patterns of all routes' paths; they may repeat. */
 export function createMetrics({ routes, readers }: { routes: readonly string[]; readers: GaugeReaders }) {
   const metrics = Object.entries<Metric>(METRICS);
   const durations = new RequestDurations(routes);
@@ -100,7 +99,6 @@ export function createMetrics({ routes, readers }: { routes: readonly string[]; 
   return {
     count,
     observeRequest: ((...answered) => durations.observe(...answered)) satisfies ObserveRequest,
-    /** Every metric in the text format of Prometheus. Never rejects. */
     render: async () => (await Promise.all(metrics.map(textOf))).join(''),
   };
 }
@@ -146,7 +144,6 @@ class RequestDurations {
     this.#sums[series]! += seconds;
   }
 
-  /** Routes and classes that never occurred are left out. */
   render(): string {
     let text = headerLines(METRICS.requestDuration);
     for (const [index, route] of this.#routes.entries()) {

@@ -24,7 +24,6 @@ import {
 import { startWriter, type Writer } from './writer.ts';
 
 export interface VisitOptions extends StoreOptions {
-  /** What becomes of a path without a file. */
   readonly ifMissing: 'create' | 'refuse';
 }
 
@@ -117,7 +116,6 @@ function versionBeside(path: string): number {
   }
 }
 
-/** Entries that are printed at once. */
 const TAIL_ENTRIES = 1000;
 
 /** What is new at each look, or all at the first. Whoever kept the database open between would keep a restore out. */
@@ -238,8 +236,7 @@ function prepareContentSearch(db: DatabaseSync) {
   };
 }
 
-// What can be told about a database without changing anything: for `pasted check`, beside a running server or where
-// nobody serves, of any version and in any state. What of it is good or bad is the command's to say.
+// For `pasted check`: of any version and in any state, beside a running server too, and without changing anything.
 
 /** What is wrong is in `whyRefused`, or in `damage` line by line; then, or of another version, it has no `contents`. */
 export type Examination = ReturnType<typeof examineAs>;
@@ -290,7 +287,6 @@ function contentsOf(db: DatabaseSync) {
   };
 }
 
-/** The folder must exist. */
 export function measureRoom(path: string) {
   return {
     walBytes: fileBytes(`${path}-wal`),

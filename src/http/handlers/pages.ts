@@ -15,13 +15,11 @@ import {
 } from '../page.ts';
 import { bodyOf, contentHead, countLookup, lookupOf } from './pastes.ts';
 
-/** Of a longer text, so much is shown. */
 const MAX_SHOWN_BYTES = 512 * KIB;
 
 /** The page of a shorter text is made at once: 4 ms of work where each byte is a line of its own. */
 const AT_ONCE_BYTES = 4 * KIB;
 
-/** What is made of a longer one at a time. */
 const PIECE_BYTES = 2 * KIB;
 
 /** GET and HEAD /{id}. Never burns. */
@@ -152,7 +150,6 @@ function smallTextReply(shown: ShownText, content: CompactBytes): Reply {
   return reply;
 }
 
-/** What `pastec --encrypt` begins with. */
 const SEALED_MAGIC = Buffer.from('\x89pastec-1\n', 'latin1');
 
 async function isSealed(opened: pastes.OpenedPaste): Promise<boolean> {

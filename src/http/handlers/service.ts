@@ -21,7 +21,6 @@ const TIERS_SHOWN = ['anonymous', 'untrusted', 'trusted'] as const satisfies rea
 
 const NOTE = 'Whoever knows the id of a paste can read it. Text is text/plain, whatever the request calls it.';
 
-/** The contract's paging of GET /audit. */
 const AUDIT_PAGING = { fallback: 100, maximum: 500 };
 
 const CLIENT_HEADERS = {
@@ -52,7 +51,6 @@ export type ServiceIndex = ReturnType<typeof index>;
 
 type Tables = ReturnType<typeof tablesOf>;
 
-/** What every index says alike. */
 function tablesOf(config: Config) {
   const isOffered = (path: string): boolean => config.pkiEnabled || !/^\/pki(?:\/|$)/.test(path);
   const offered = routesOf(config).filter((route) => !('isForm' in route) && isOffered(route.path));
