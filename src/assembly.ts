@@ -1,5 +1,4 @@
-// Puts the parts together: the one assembly, in production and in tests. Time, randomness, the log and the store are
-// handed in; everything below this file uses what it was given. Who opens the store is serve.ts.
+// Puts the parts together, in production and in tests. Time, randomness, the log and the store are handed in.
 
 import { LazyAuthority } from './authority/open.ts';
 import { ConfigError, isProduction } from './config/load.ts';
@@ -27,7 +26,6 @@ export interface AppParts {
   readonly clock: Clock;
   readonly random: RandomBytes;
   readonly log: Log;
-  /** Processors of this host. */
   readonly cores: number;
   /** How long a password check takes here; measured at start when not given. */
   readonly passwordCheckMs?: number;
@@ -39,10 +37,7 @@ export interface App {
   listen(place: ListeningPlace): ReturnType<HttpServer['listen']>;
   /** The background tasks, for tests that want one now. */
   readonly cleanup: Cleanup;
-  /**
-   * Takes what can change while the service runs: the certificate of TLS, as it is in the files now, and the secrets of
-   * these settings, if given. What can't be used is logged, and stays as it was. Gives the names of what changed.
-   */
+  /** Takes the certificate in the files, and these secrets; logs what is unfit. Gives the names of what changed. */
   reload(next: Config | undefined): Promise<readonly string[]>;
   /** Lets requests in flight finish, then stops everything and closes the store. */
   close(): Promise<void>;

@@ -69,10 +69,8 @@ export async function makeClientCertificate(
 const NAMELESS = 'pasted';
 
 /**
- * No authority: the key of a server must not be able to vouch for other servers, and rustls and Firefox refuse
- * authorities as servers. There is no keyUsage: without keyCertSign OpenSSL 1.1.1 does not see that such a certificate
- * is self-signed, and with it a leaf breaks RFC 5280 section 4.2.1.9; without the extension every use is allowed, and
- * extKeyUsage says which.
+ * No authority: it must not vouch for other servers, and rustls and Firefox refuse that. No keyUsage: without
+ * keyCertSign OpenSSL 1.1.1 does not see that it signs itself, with it a leaf breaks RFC 5280 section 4.2.1.9.
  */
 export async function makeServerCertificate(
   request: SelfSignedRequest & { readonly names: readonly ServerName[] },

@@ -1,5 +1,4 @@
-// Who a request comes from, as far as its headers are believed: the decisions' "Identity and trust of headers". Does
-// not know whose fingerprint it is (pastes/identity.ts) or whether its certificate is still valid.
+// Who a request comes from, as far as its headers are believed: the decisions' "Identity and trust of headers".
 
 import type { Config } from '../config/settings.ts';
 import type { RandomBytes } from '../core/time.ts';
@@ -18,7 +17,6 @@ export class Forwarding implements HeaderTrust {
   readonly #urlPrefix: string;
   readonly #random: RandomBytes;
   readonly #isTrustedProxy: NetworkMatcher;
-  /** Undefined without SERVICE_PROXY_SECRET. */
   #isProxySecret: SecretMatcher | undefined;
   #proxySource: Source;
 
@@ -99,8 +97,7 @@ function lastElement(headers: HeaderLines, name: string): string | undefined {
   return headers.all(name).at(-1)?.split(',').at(-1)?.trim();
 }
 
-// What a request presents in its headers: a certificate's fingerprint, or the certificate itself from proxies that
-// can't give SHA-1.
+// What a request presents in its headers: a fingerprint, or the certificate from proxies that can't give SHA-1.
 
 /** Undefined for what is no certificate; crypto/presented.ts. */
 type CertificateSha1 = (bytes: Uint8Array) => string | undefined;
@@ -113,7 +110,6 @@ const FINGERPRINT = /^[0-9a-f]{40}$/;
 /** What a proxy sends that had no certificate to hash: nothing at all, or SHA-1 of nothing. */
 const OF_NO_CERTIFICATE: ReadonlySet<string> = new Set(['0'.repeat(40), 'da39a3ee5e6b4b0d3255bfef95601890afd80709']);
 
-/** The contract's header. */
 export const SHA1_SOURCE: Source = ['x-ssl-client-sha1', readFingerprint];
 
 /** Where a proxy that has shown its secret says who its client is. In no other header: it may forget to remove one. */

@@ -132,21 +132,26 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 /** A small object, empty without a body. Its type must say JSON, which no page of another site can have sent. */
 export async function jsonBodyOf({ headers, body }: Pick<Request, 'headers' | 'body'>): Promise<JsonObject> {
   const saysJson = isOfType(headers.single('content-type'), 'application/json');
-  if (!saysJson && (body.declaredBytes ?? 0) > 0) throw notJson();
-  const bytes = new JoinedBytes(MAX_BODY_BYTES);
-  await body.pipe((piece) => {
-    if (!saysJson && piece.length > 0) throw notJson();
-    if (bytes.length + piece.length > MAX_BODY_BYTES) throw new Refusal('bodyTooLarge', { maxSize: MAX_BODY_BYTES });
-    bytes.add(piece);
-  });
+  const hint = "send JSON and say so: -H 'Content-Type: application/json'";
+  const bytes = saysJson
+    ? await wholeBody(body, MAX_BODY_BYTES)
+    : await wholeBody(body, 0, new Refusal('bodyTypeUnsupported', { hint }));
   if (bytes.length === 0) return {};
-  const value = orUndefined((): unknown => JSON.parse(utf8.decode(bytes.take())));
+  const value = orUndefined((): unknown => JSON.parse(utf8.decode(bytes)));
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Refusal('bodyInvalid');
   return value as JsonObject;
 }
 
-function notJson(): Refusal {
-  return new Refusal('bodyTypeUnsupported', { hint: "send JSON and say so: -H 'Content-Type: application/json'" });
+export async function wholeBody(
+  body: Request['body'], maxSize: number, tooLarge = new Refusal('bodyTooLarge', { maxSize }),
+): Promise<Uint8Array> {
+  const bytes = new JoinedBytes(maxSize);
+  if ((body.declaredBytes ?? 0) > maxSize) throw tooLarge;
+  await body.pipe((piece) => {
+    if (bytes.length + piece.length > maxSize) throw tooLarge;
+    bytes.add(piece);
+  });
+  return bytes.take();
 }
 
 /** Undefined when it is absent or null. `refuse` says no to anything that is not text. */

@@ -1,5 +1,4 @@
-// The metrics and their listener, loaded only where a setting asks for them. What the gauges read is here; what is
-// counted, and how it is written, is ops/metrics.ts.
+// The listener for metrics, loaded only where a setting asks for it, and what the gauges of ops/metrics.ts read.
 
 import { unixSeconds } from '../core/time.ts';
 import {
@@ -29,7 +28,6 @@ export function createMetricsListener(
   };
 }
 
-/** Each is asked for at the moment when somebody reads the metrics. */
 export function gaugeReaders(
   { store, queue, clock }: Pick<Parts, 'store' | 'queue' | 'clock'>,
   eventLoopDelay: EventLoopDelay,

@@ -1,5 +1,4 @@
-// The table of the whole API. The router, `Allow`, the index, the metrics' labels and the manual page derive from it
-// or are tested against it. What a route does is in handlers/.
+// The table of the whole API, from which router, `Allow`, index, the metrics' labels and the manual page derive.
 
 import type { Config } from '../config/settings.ts';
 import type { Handler } from './engine/reply.ts';
@@ -64,10 +63,8 @@ export function routesOf({ contact }: Pick<Config, 'contact'>): readonly (typeof
 
 export type RouteName = (typeof ROUTES)[number]['name'];
 
-/** One handler for every route of the table, by name. */
 export type Handlers = Readonly<Record<RouteName, Handler>>;
 
-/** The value of `Allow` for paths with these routes. */
 export function allowOf(routes: readonly Route[]): string {
   const open = routes.filter(({ isForm }) => isForm !== true);
   const methods = open.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));

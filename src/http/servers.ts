@@ -1,5 +1,4 @@
-// An HTTP server of this service: the engine with routes, the trust in headers, and the words of refusals. Below, the
-// router.
+// An HTTP server of this service: the engine with routes, the trust in headers, and the words of refusals.
 
 import type { Count, ObserveRequest } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
@@ -27,7 +26,6 @@ export function createHttpServer(options: ServerOptions): HttpServer {
   return new HttpServer({ ...options, router: createRouter(routes), trust, refusalOf, refusalPage, noteAnswered });
 }
 
-/** One line of the log, and the metrics. */
 function note({ log, metrics, onStorageFull }: ServerOptions, answered: Answered, ms: number): void {
   const { id, method, route: { path: route }, status, sentBytes, clientAddress, fingerprint, refusal } = answered;
   const details = { method, route, status, bytes: sentBytes, ms: Math.round(ms * 10) / 10, request_id: id };
@@ -49,11 +47,9 @@ export function refusalOf(error: unknown): Refusal | undefined {
   return new Refusal('storeUnavailable', {}, { retryAfterSeconds: STORE_RETRY_SECONDS });
 }
 
-/** The module of pages is loaded with the first one. */
-const refusalPage: HttpServerOptions['refusalPage'] = async (request, reply) => {
-  const page = await import('./page.ts');
-  return page.refusalPage(request, reply);
-};
+const refusalPage: HttpServerOptions['refusalPage'] = async (request, reply) => (
+  (await import('./page.ts')).refusalPage(request, reply)
+);
 
 // From method and raw path to a route. Nothing is decoded: fixed segments and ids are compared as they came.
 
@@ -66,8 +62,6 @@ interface PathEntry {
 }
 
 const WELL_FORMED_ID = /^[A-Za-z0-9]{6,64}$/;
-
-const UPLOAD_HINT = 'to store a paste, send it to / itself: curl -T - URL < FILE';
 
 /** A path without a parameter is found before any with one. Throws a TypeError for a path with several. */
 export function createRouter(routes: readonly Route[]): Router {
@@ -93,7 +87,8 @@ export function createRouter(routes: readonly Route[]): Router {
     }
     if (!isIdInvalid) throw new Refusal('notFound');
     // `curl -T name host/` sends PUT /name.
-    throw new Refusal('idInvalid', method === 'PUT' ? { hint: UPLOAD_HINT } : {});
+    const hint = 'to store a paste, send it to / itself: curl -T - URL < FILE';
+    throw new Refusal('idInvalid', method === 'PUT' ? { hint } : {});
   }
 
   return { match, allow: allowOf(routes) };
@@ -106,7 +101,6 @@ function pathEntry(path: string, routes: readonly Route[]): PathEntry {
   return { path, routes: byMethod, allow: allowOf(routes), parameter: parameterOf(path) };
 }
 
-/** Its value is one segment of the path. */
 function parameterOf(path: string): PathEntry['parameter'] {
   if (!path.includes('{')) return undefined;
   const [, before, name, after] = /^([^{]*)\{([^}]+)\}([^{]*)$/.exec(path) ?? [];

@@ -112,7 +112,7 @@ function dropAged(stamps: Fifo<number>, ageMs: number, nowMs: number): void {
   while (stamps.length > 0 && stamps.at(0) + ageMs <= nowMs) stamps.dropOldest();
 }
 
-// Anti-flood, for the whole service (the decisions, Proof-of-work and anti-flood). It does not check any work.
+// Anti-flood, for the whole service (the decisions, Proof-of-work and anti-flood).
 //
 // With c > t requests in the window, t being the threshold, the level rises at once to ceil((c - t) / t) steps or more.
 // More than L * t requests raise it to level L, so it falls by one when the window has held at most L * t for

@@ -14,7 +14,7 @@ import type { Clock } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';
 import { WorkQueue } from '../limits/work-queue.ts';
 import { type Audit, createAudit, type Requester } from '../pastes/identity.ts';
-import { FREE_RESERVE_BYTES, freeBytes, isWithoutLinks, syncFolderOf } from '../store/database.ts';
+import { FREE_RESERVE_BYTES, freeBytes, isWithoutLinks, OWNER_ONLY_FILE, syncFolderOf } from '../store/database.ts';
 import type { Certificate } from '../store/store.ts';
 import { type VisitedStore, type VisitOptions, visitStore } from '../store/visit.ts';
 import { CommandError, UsageError } from './failures.ts';
@@ -106,11 +106,10 @@ export async function findCertificate({ store }: OperatorSession, given: string)
 
 // Files that commands read and write, and what the operator is told when one cannot be.
 
-const OWNER_ONLY = 0o600;
 export const READABLE_BY_ALL = 0o644;
 
 /** A file that must not exist before, and is removed at the end of its scope unless it is kept. Throws CommandError. */
-export function createNewFile(path: string, mode = OWNER_ONLY) {
+export function createNewFile(path: string, mode = OWNER_ONLY_FILE) {
   const descriptor = attempt(path, () => openSync(path, 'wx', mode));
   let isKept = false;
   return {
@@ -142,7 +141,7 @@ export function replaceFile(path: string, bytes: Uint8Array): void {
   const draft = `${path}.${randomMark()}`;
   try {
     attempt(path, () => {
-      writeFileSync(draft, bytes, { flag: 'wx', mode: OWNER_ONLY, flush: true });
+      writeFileSync(draft, bytes, { flag: 'wx', mode: OWNER_ONLY_FILE, flush: true });
       // Whatever the umask, which keeps the database's files from everyone.
       chmodSync(draft, READABLE_BY_ALL);
     });

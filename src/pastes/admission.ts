@@ -1,5 +1,5 @@
 // What a request has to show before it is served: proof-of-work, room in the rate of its address, a password; and what
-// each tier may ask for. The decisions' "Proof-of-work and anti-flood" and "Limits" are the source.
+// each tier may ask for.
 
 import type { Config } from '../config/settings.ts';
 import { type Caller, clientKey, hasTrustedLimits } from '../core/callers.ts';
@@ -16,7 +16,6 @@ import { type WorkQueue, WorkQueueFull } from '../limits/work-queue.ts';
 import type { Store } from '../store/open.ts';
 import type { Paste, SpentChallenge } from '../store/store.ts';
 
-/** What a challenge for a paste is signed for. */
 export type PastePurpose = Exclude<Purpose, 'register'>;
 
 export type IssuedChallenge = Challenge & { readonly token: string };
@@ -30,7 +29,6 @@ export interface Work {
 /** After its expiry, for uploads that began before: 50 MiB at the slowest rate allowed by default take 53 minutes. */
 export const SPENDABLE_SECONDS = HOUR_SECONDS;
 
-/** Where to get a new challenge. */
 const CHALLENGE_PATHS: Readonly<Record<Purpose, string>> = {
   paste: '/challenge', trusted: '/challenge', register: '/register/challenge',
 };
@@ -45,10 +43,7 @@ interface ChallengeParts {
   readonly count: Count;
 }
 
-/**
- * Proof-of-work for callers. The store decides whether a challenge was used before, in the transaction that stores what
- * it pays for; asking here only spares the work of a replay.
- */
+/** The store decides whether a challenge was used, when it stores what that pays for; asking here spares its work. */
 export class Challenges {
   readonly #parts: ChallengeParts;
   #key: HmacKey;
@@ -69,7 +64,6 @@ export class Challenges {
     return this.#parts.config.powTrustedBits !== '' && hasTrustedLimits(caller) ? 'trusted' : 'paste';
   }
 
-  /** What is asked for a paste in quiet times. */
   baseBits(purpose: PastePurpose): number {
     const { powDifficultyBits, powTrustedBits } = this.#parts.config;
     return purpose === 'paste' ? powDifficultyBits : Number(powTrustedBits);
@@ -96,10 +90,7 @@ export class Challenges {
     return { ...challenge, token: challengeToken(this.#key, purpose, challenge) };
   }
 
-  /**
-   * Refuses work that does not hold; null when none is asked for. In the decided order: form, signature and purpose,
-   * expiry, solution, not used before.
-   */
+  /** Null when no work is asked for. In the decided order: form, signature and purpose, expiry, solution, use. */
   async require(purpose: Purpose, { token, solution }: Work): Promise<SpentChallenge | null> {
     const { store, clock, count } = this.#parts;
     const askedBits = this.difficultyBits(purpose);
@@ -137,7 +128,6 @@ export class Challenges {
 
 type RateParts = Pick<ChallengeParts, 'config' | 'clock' | 'count'>;
 
-/** How often one client address may create and look up. */
 export class Rates {
   readonly #parts: RateParts;
   readonly #creations: SlidingWindow;
@@ -299,10 +289,7 @@ export function requireAcceptablePassword(password: string | undefined): void {
   if ([...password].length > MAX_PASSWORD_LENGTH) throw new Refusal('passwordTooLong');
 }
 
-/**
- * Does work that costs a tenth of a second of CPU when it is this client's turn. Refuses when too many wait, or when it
- * has waited too long. `client` is an address, or a name of its own for work that serves everybody.
- */
+/** Refuses when too many wait, or too long. `client` is an address, or a name of its own for what serves everybody. */
 export async function inTurn<Result>(queue: WorkQueue, client: string, work: () => Promise<Result>): Promise<Result> {
   const leave = await queue.enter(clientKey(client)).catch(refuseFullQueue);
   try {

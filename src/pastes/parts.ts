@@ -1,5 +1,4 @@
-// What the service is made of. assembly.ts makes each part once; rules and handlers are functions of these parts, and
-// one that needs few of them takes Pick<Parts, ...>.
+// What the service is made of. Rules and handlers are functions of these parts; who needs few takes Pick<Parts, ...>.
 
 import type { Config } from '../config/settings.ts';
 import type { Count, Log } from '../core/events.ts';

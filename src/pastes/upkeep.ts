@@ -1,5 +1,4 @@
-// What the service does for itself: the table of background tasks (ops/cleanup.ts runs them), and what the operator is
-// told about certificates at the start and every day.
+// The table of background tasks (ops/cleanup.ts runs them), and what the operator is told about certificates.
 
 import { type Config, SETTINGS } from '../config/settings.ts';
 import { type Clock, DAY_SECONDS, HOUR_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
@@ -25,7 +24,6 @@ type Step = CleanupTask['step'];
 type StoreTaskParts = Pick<Parts, 'config' | 'store' | 'clock'>;
 type TaskParts = StoreTaskParts & Pick<Parts, 'count' | 'log' | 'rates'>;
 
-/** Told of each step how much it removed. */
 type NoteRemoved = (task: string, removed: number) => void;
 
 /** `isOpen`: others than this host's own users can connect. */
@@ -114,7 +112,6 @@ const MAKES_ROOM = ['expired pastes', 'free pages', 'write-ahead log'];
 /** Not more often, so that a flood of refusals for want of room costs nothing. */
 const MAKING_ROOM_MS = 10_000;
 
-/** What to call at each such refusal. */
 export function createRoomMaking(run: Cleanup['run'], clock: Clock): () => Promise<void> {
   let begunMs = -Infinity;
   return async () => {

@@ -1,6 +1,6 @@
 // The pages of pastes: GET /{id} of a browser, and POST /{id} of the two forms there. Loaded with the first of them.
 
-import { type CompactBytes, compactBytes, JoinedBytes, TEXT_TYPE } from '../../core/content.ts';
+import { type CompactBytes, compactBytes, TEXT_TYPE } from '../../core/content.ts';
 import { orUndefined } from '../../core/events.ts';
 import { Refusal } from '../../core/refusals.ts';
 import { andThen, type Awaitable, KIB, MIB, unixSeconds } from '../../core/time.ts';
@@ -9,7 +9,7 @@ import * as pastes from '../../pastes/pastes.ts';
 import type { Paste } from '../../store/store.ts';
 import { type Reply, StreamedBody } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
-import { requireIdentityEncoding } from '../input.ts';
+import { requireIdentityEncoding, wholeBody } from '../input.ts';
 import {
   binaryPage, burnPage, documentAround, expiryText, NumberedLines, pageText, type ShownText, textPage, UNLISTED_HEADERS,
 } from '../page.ts';
@@ -32,7 +32,8 @@ export function showPaste(parts: Parts, request: Request): Awaitable<Reply> {
 export async function answerForm(parts: Parts, request: Request): Promise<Reply> {
   requireIdentityEncoding(request.headers);
   await countLookup(parts, request);
-  const { password, reveal } = readForm(await formBody(request));
+  const form = Buffer.from(await wholeBody(request.body, MAX_FORM_BYTES));
+  const { password, reveal } = readForm(form.toString('latin1'));
   const lookup = { ...lookupOf(request), password: password || undefined };
   if (reveal === undefined) {
     const opened = await pastes.openPaste(parts, lookup, 'look');
@@ -161,17 +162,6 @@ async function isSealed(opened: pastes.OpenedPaste): Promise<boolean> {
 }
 
 const MAX_FORM_BYTES = 8 * KIB;
-
-async function formBody({ body }: Request): Promise<string> {
-  const bytes = new JoinedBytes(MAX_FORM_BYTES);
-  const tooLarge = (): Refusal => new Refusal('bodyTooLarge', { maxSize: MAX_FORM_BYTES });
-  if ((body.declaredBytes ?? 0) > MAX_FORM_BYTES) throw tooLarge();
-  await body.pipe((piece) => {
-    if (bytes.length + piece.length > MAX_FORM_BYTES) throw tooLarge();
-    bytes.add(piece);
-  });
-  return Buffer.from(bytes.take()).toString('latin1');
-}
 
 interface Form {
   password?: string;
