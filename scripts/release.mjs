@@ -1,8 +1,9 @@
-// npm run release [-- OUT --sign KEY --as NAME]: makes what is handed out, in OUT (release/ unless given): a tarball, a
-// Debian package, pastec, a list of what is in them (SBOM), a statement of where they come from (SLSA), SHA256SUMS, and
-// with --sign a signature of that. The same commit makes the same bytes wherever and whenever it runs, as long as the
-// zlib of Node and of dpkg-deb compresses alike. Needs no package, and no network. It neither checks types nor runs
-// tests: do so before.
+// npm run release [-- OUT --runtime --container --sign KEY --as NAME]: makes what is handed out, in OUT (release/ unless
+// given): a tarball, a Debian package, pastec, a list of what is in them (SBOM), a statement of where they come from
+// (SLSA), SHA256SUMS, and with --sign a signature of that; with --runtime a Debian package of Node too, with --container
+// the files of a container. The same commit makes the same bytes wherever and whenever it runs, as long as the zlib of
+// Node and of dpkg-deb compresses alike. Needs no package, and the network for --container alone, and for --runtime
+// where the pinned Node is not kept yet. It neither checks types nor runs tests: do so before.
 
 import { createHash } from 'node:crypto';
 import {
@@ -14,12 +15,15 @@ import { parseArgs } from 'node:util';
 import { endLike, run, say } from './child.mjs';
 import { gzip, tarball } from './release/archive.mjs';
 import { readChangelog, releaseSeconds } from './release/changelog.mjs';
+import { rootFileSystem } from './release/container.mjs';
 import { debianPackage } from './release/debian.mjs';
 import { ReleaseError, filesUnder, modeOf, under } from './release/files.mjs';
 import { CLIENT, describeProduct } from './release/product.mjs';
 import { commitOf, provenance } from './release/provenance.mjs';
+import { runtimePackage } from './release/runtime-package.mjs';
 import { billOfMaterials } from './release/sbom.mjs';
 import { isSignatureName, sign, signatureName } from './release/signature.mjs';
+import { Stopped, Unavailable, releasedRuntime } from './runtime.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** What a page looks like; beside the README in what is handed out. */
@@ -52,13 +56,15 @@ try {
 
 /** Ends this process when they make no sense: nothing is made then, not even a folder. */
 function readArguments() {
-  const options = { sign: { type: 'string' }, as: { type: 'string' } };
+  const [string, boolean] = [{ type: 'string' }, { type: 'boolean' }];
+  const options = { sign: string, as: string, runtime: boolean, container: boolean };
   try {
     const { values, positionals: [out, ...others] } = parseArgs({ options, allowPositionals: true });
     if (others.length > 0) throw new ReleaseError(`unexpected argument ${JSON.stringify(others[0])}`);
     if (values.sign === '') throw new ReleaseError('--sign: expected the file of a key');
     if (values.as !== undefined && values.sign === undefined) throw new ReleaseError('--as goes with --sign KEY');
-    return { out, key: values.sign, signature: signatureName(values.as) };
+    const { runtime = false, container = false } = values;
+    return { out, runtime, container, key: values.sign, signature: signatureName(values.as) };
   } catch (error) {
     say(error.message);
     return process.exit(2);
@@ -103,12 +109,27 @@ async function release() {
     [`${name}.cdx.json`, product.sbom],
     ['pastec', source.dist.get(CLIENT)],
   ]);
-  const deb = await debianPackage(join(work, 'deb'), product);
-  if (deb === undefined) say('there is no dpkg-deb here: made no Debian package');
-  else made.set(deb.name, deb.content);
+  const debs = [await debianPackage(join(work, 'deb'), product)];
+  const runtime = given.runtime || given.container ? await runtimeToHandOut() : undefined;
+  if (given.runtime) debs.push(await runtimePackage(join(work, 'runtime'), product, runtime));
+  if (debs.includes(undefined)) say('there is no dpkg-deb here: made no Debian package');
+  else for (const deb of debs) made.set(deb.name, deb.content);
+  const rootfs = given.container ? await rootFileSystem(join(work, 'rootfs'), product, runtime) : undefined;
+  if (rootfs !== undefined) made.set(rootfs.name, rootfs.content);
+  const options = ['runtime', 'container'].filter((option) => given[option]);
+  const origin = { ...source, commit, node: process.versions.node, options, debs: rootfs?.debs };
   if (commit === undefined) say(`${doubt}: made no statement of where the release comes from`);
-  else made.set(`${name}.provenance.json`, provenance(made, { ...source, commit, node: process.versions.node }));
+  else made.set(`${name}.provenance.json`, provenance(made, origin));
   return made;
+}
+
+async function runtimeToHandOut() {
+  return releasedRuntime().catch((error) => {
+    if (error instanceof Unavailable) throw new ReleaseError(`there is no Node to hand out: ${error.message}`);
+    if (!(error instanceof Stopped)) throw error;
+    rmSync(work, { recursive: true, force: true });
+    return endLike({ code: null, signal: error.signal });
+  });
 }
 
 // Laid out as in the repository where that has the same files, so that what the README says of paths holds.

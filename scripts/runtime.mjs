@@ -25,6 +25,16 @@ const pinned = {
   },
 };
 
+// SHA-256 of the program in such a package, and of the LICENSE that is the same in all of a version: what is handed out
+// of what has been kept since it was fetched.
+const contents = {
+  '24.21.0': {
+    'linux-x64': '7fde7b8afa198da66257f42ee2001d874c7355631e6d1579a5fb5ef1f246df4c',
+    'linux-arm64': '0f8949d1028f6d61506b2d5bc57e7e6fe893d7b1997509b7847294fc9c616584',
+    LICENSE: '5888dbb9a1d2b18f2c3e6c5f6af1b39de658372b402a0577b002777f14c62ace',
+  },
+};
+
 /** Every pinned version, oldest first: what the whole suite must pass on. */
 export const pinnedVersions = Object.keys(pinned);
 
@@ -74,6 +84,26 @@ export async function keptRuntime(version) {
   const fetchOnce = () => existsSync(node) || fetchRuntime(version, home, sha512);
   await withLock(join(runtimes, 'fetch.lock'), onWait, fetchOnce);
   return node;
+}
+
+/**
+ * For handing out: the oldest pinned build for this machine with its version, program, license and their digests, each
+ * file as it was released. Throws as keptRuntime does.
+ */
+export async function releasedRuntime() {
+  const [version] = pinnedVersions;
+  const program = await keptRuntime(version);
+  const { [platform]: sha256, LICENSE } = contents[version];
+  const node = asReleased(program, sha256);
+  const license = asReleased(join(dirname(dirname(program)), 'LICENSE'), LICENSE);
+  return { version, platform, node, license, sha256, sha512: pinned[version][platform] };
+}
+
+function asReleased(path, sha256) {
+  const content = readFileSync(path);
+  const actual = createHash('sha256').update(content).digest('hex');
+  if (actual !== sha256) throw new Unavailable(`${path} is not as it was released: remove its folder`);
+  return content;
 }
 
 function hasGlibc() {

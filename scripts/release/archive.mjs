@@ -1,5 +1,5 @@
 // Archives whose bytes follow from the files alone: POSIX ustar (IEEE Std 1003.1, pax, "ustar Interchange Format") and
-// gzip (RFC 1952). Files only, owned by root. No long names, links or folders of their own.
+// gzip (RFC 1952). Files of root's, and folders. No long names and no links.
 
 import { constants, gzipSync } from 'node:zlib';
 import { ReleaseError, modeOf, sorted } from './files.mjs';
@@ -9,33 +9,42 @@ const BLOCK = 512;
 const RECORD = 20 * BLOCK;
 const MAX_NAME = 100;
 
-/** All files in order, changed last at `seconds` since the epoch. Refuses names longer than 100 bytes. */
-export function tarball(files, seconds) {
-  const blocks = [...sorted(files)].flatMap(([path, content]) => {
+/**
+ * All files in order, changed last at `seconds` since the epoch, behind the `folders` that are named: each with `path`,
+ * `mode` and the number of its `owner`. Refuses names longer than 100 bytes.
+ */
+export function tarball(files, seconds, folders = []) {
+  const ofFolders = folders.map(({ path, mode, owner }) => {
+    return header({ path: `${path}/`, type: '5', mode, owner, size: 0 }, seconds);
+  });
+  const ofFiles = [...sorted(files)].flatMap(([path, content]) => {
     const bytes = Buffer.from(content);
-    return [header(path, bytes, seconds), bytes, Buffer.alloc(padding(bytes.length, BLOCK))];
+    const entry = { path, type: '0', mode: modeOf(content), owner: 0, size: bytes.length };
+    return [header(entry, seconds), bytes, Buffer.alloc(padding(bytes.length, BLOCK))];
   });
   // Two empty blocks are the end.
-  const end = Buffer.alloc(2 * BLOCK);
-  const length = Buffer.concat([...blocks, end]).length;
-  return Buffer.concat([...blocks, end, Buffer.alloc(padding(length, RECORD))]);
+  const blocks = Buffer.concat([...ofFolders, ...ofFiles, Buffer.alloc(2 * BLOCK)]);
+  return Buffer.concat([blocks, Buffer.alloc(padding(blocks.length, RECORD))]);
 }
 
-function header(path, content, seconds) {
+function header({ path, type, mode, owner, size }, seconds) {
   if (Buffer.byteLength(path) > MAX_NAME) throw new ReleaseError(`${path}: too long a name for the tarball`);
   const block = Buffer.alloc(BLOCK);
   block.write(path, 0);
-  block.write(octal(modeOf(content), 8), 100);
-  block.write(octal(0, 8), 108);
-  block.write(octal(0, 8), 116);
-  block.write(octal(content.length, 12), 124);
+  block.write(octal(mode, 8), 100);
+  block.write(octal(owner, 8), 108);
+  block.write(octal(owner, 8), 116);
+  block.write(octal(size, 12), 124);
   block.write(octal(seconds, 12), 136);
   // The sum is taken with spaces in its own place.
   block.write(' '.repeat(8), 148);
-  block.write('0', 156);
+  block.write(type, 156);
   block.write('ustar\0' + '00', 257);
-  block.write('root', 265);
-  block.write('root', 297);
+  // Programs believe a name before a number.
+  if (owner === 0) {
+    block.write('root', 265);
+    block.write('root', 297);
+  }
   block.write(octal(0, 8), 329);
   block.write(octal(0, 8), 337);
   block.write(`${octal(block.reduce((sum, byte) => sum + byte, 0), 7)}\0`, 148);
@@ -52,8 +61,8 @@ function padding(length, unit) {
 }
 
 /** Without a name or a time, and of no operating system (255: unknown), which zlib would set to the host's. */
-export function gzip(content) {
-  const compressed = gzipSync(content, { level: constants.Z_BEST_COMPRESSION });
+export function gzip(content, level = constants.Z_BEST_COMPRESSION) {
+  const compressed = gzipSync(content, { level });
   compressed[9] = 255;
   return compressed;
 }

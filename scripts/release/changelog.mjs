@@ -41,10 +41,10 @@ export function releaseSeconds([newest], sourceDateEpoch = '') {
   return Number(sourceDateEpoch);
 }
 
-/** The changelog in Debian's form (Debian Policy 4.4); `seconds` is the date of an entry that has none. */
-export function debianChangelog(entries, maintainer, seconds) {
+/** The changelog of a package in Debian's form (Debian Policy 4.4); `seconds` is the date of an entry that has none. */
+export function debianChangelog(name, entries, maintainer, seconds) {
   return entries.map((entry) => [
-    `pasted (${entry.version}) unstable; urgency=medium`,
+    `${name} (${entry.version}) unstable; urgency=medium`,
     '',
     ...entry.changes.flatMap(changeLines),
     '',

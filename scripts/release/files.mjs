@@ -30,9 +30,16 @@ export function sorted(files) {
   return new Map([...files].sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-/** Whatever the source's own permissions were: programs are what names its interpreter. */
+/** The folders that `path` is in, from the outermost. */
+export function foldersAbove(path) {
+  const parts = path.split('/').slice(0, -1);
+  return parts.map((_, index) => parts.slice(0, index + 1).join('/'));
+}
+
+/** Whatever the source's own permissions were: programs are what names its interpreter, and what the kernel loads. */
 export function modeOf(content) {
-  return Buffer.from(content).subarray(0, 2).toString('latin1') === '#!' ? 0o755 : 0o644;
+  const head = Buffer.from(content.slice(0, 4)).toString('latin1');
+  return head.startsWith('#!') || head === '\x7fELF' ? 0o755 : 0o644;
 }
 
 /** The words of `text` in lines of at most `width` characters, but for words that are longer by themselves. */

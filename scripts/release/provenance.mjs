@@ -32,8 +32,11 @@ async function git(root, ...words) {
   return ended?.code === 0 ? ended.output : undefined;
 }
 
-/** Of the files `made`, by name, from that commit, by Node of the version `node`. */
-export function provenance(made, { commit, seconds, lock, node }) {
+/**
+ * Of the files `made`, by name, from that commit, by Node of the version `node`; with `options` such as `container`,
+ * whose `debs` are in it.
+ */
+export function provenance(made, { commit, seconds, lock, node, options = [], debs = [] }) {
   const statement = {
     _type: 'https://in-toto.io/Statement/v1',
     subject: [...made].map(([name, content]) => ({ name, digest: { sha256: sha256(content) } })),
@@ -41,15 +44,16 @@ export function provenance(made, { commit, seconds, lock, node }) {
     predicate: {
       buildDefinition: {
         buildType: BUILD_TYPE,
-        externalParameters: { commit, SOURCE_DATE_EPOCH: String(seconds) },
+        externalParameters: { commit, SOURCE_DATE_EPOCH: String(seconds), options },
         resolvedDependencies: [
           { name: 'source', digest: { gitCommit: commit } },
           ...runtimes(node),
+          ...debs.map(({ sha256: sum, ...deb }) => ({ ...deb, digest: { sha256: sum } })),
           ...developmentPackages(lock),
         ],
       },
       // A run is known by what it was made of: those that make the same have the same name.
-      runDetails: { builder: { id: BUILDER }, metadata: { invocationId: `${commit}@${seconds}` } },
+      runDetails: { builder: { id: BUILDER }, metadata: { invocationId: [`${commit}@${seconds}`, ...options].join('+') } },
     },
   };
   return `${JSON.stringify(statement, undefined, 2)}\n`;

@@ -354,7 +354,7 @@ test('Debian package: asks for Node as package.json does, and belongs to root', 
   if (!isInstalled(t, 'dpkg-deb')) return;
   const field = (name: string): string => run('dpkg-deb', ['-f', deb, name], folder).stdout.trimEnd();
   assert.deepEqual(['Package', 'Version', 'Architecture', 'Depends'].map(field), [
-    'pasted', VERSION, 'all', 'nodejs (>= 24)',
+    'pasted', VERSION, 'all', 'nodejs (>= 24) | pasted-runtime (>= 24)',
   ]);
   const special = linesOf('dpkg-deb', '-c', deb).filter((line) => {
     return !/^(?:drwxr-xr-x|-rw-r--r--|-rwxr-xr-x) root.root /.test(line);
@@ -378,18 +378,22 @@ test('Debian package: /usr/bin/pasted runs Node as the units do', (t) => {
   if (!isInstalled(t, 'dpkg-deb')) return;
   const tree = installedTree();
   const wrapper = readFileSync(join(tree, 'usr/bin/pasted'), 'utf8').replaceAll('\\\n', ' ').replace(/ +/g, ' ');
-  const [, command = ''] = /^exec node (.*) "\$@"$/m.exec(wrapper) ?? [];
+  const [, command = ''] = /^exec "\$node" (.*) "\$@"$/m.exec(wrapper) ?? [];
+  const [, runtime] = /^node=(.*)\n\[ -x "\$node" \] \|\| node=node$/m.exec(wrapper) ?? [];
   assert.match(command, / \/usr\/lib\/pasted\/main\.js$/);
   const units = join(tree, 'usr/lib/systemd/system');
   for (const name of ['pasted.service', 'pasted-tcp.service']) {
-    const [, started] = /^ExecStart=\/usr\/bin\/node (.*) serve$/m.exec(readFileSync(join(units, name), 'utf8')) ?? [];
-    assert.equal(started, command, name);
+    const unit = readFileSync(join(units, name), 'utf8');
+    const [, places] = /^ExecSearchPath=(.*)$/m.exec(unit) ?? [];
+    const [, started] = /^ExecStart=node (.*) serve$/m.exec(unit) ?? [];
+    assert.deepEqual([`${places?.split(':')[0]}/node`, started], [runtime, command], name);
   }
 });
 
 test('Debian package: shellcheck has nothing to say against its scripts', (t) => {
   if (!isInstalled(t, 'shellcheck')) return;
-  const scripts = ['pasted', 'postinst', 'prerm', 'postrm'].map((name) => join(source, 'scripts/deploy/debian', name));
+  const names = ['pasted', 'postinst', 'prerm', 'postrm', 'runtime/postinst'];
+  const scripts = names.map((name) => join(source, 'scripts/deploy/debian', name));
   scripts.push(join(source, 'scripts/deploy/systemd/pastedctl'));
   const { status, output } = run('shellcheck', scripts, folder);
   assert.deepEqual({ status, output }, { status: 0, output: '' });

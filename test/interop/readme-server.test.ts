@@ -3,7 +3,6 @@
 
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
-import { basename } from 'node:path';
 import test from 'node:test';
 import { VERSION } from '../../src/config/settings.ts';
 import { thePackages } from '../support/debian-package.ts';
@@ -34,7 +33,8 @@ test('README: a server in five minutes, a proxy, and looking after it, as printe
     const [apt, passphrase = '', restart = '', admin = '', check = '', ask = '', ...more] = install;
     assert.deepEqual(more, []);
     const { pasted, nodejs } = thePackages();
-    assert.equal(apt, `apt install ./${basename(pasted)}`);
+    // interop/bare-debian.test.ts has apt do it.
+    assert.equal(apt, 'apt install ./pasted_*.deb ./pasted-runtime_*.deb');
     assert.equal(root.dpkg('-i', nodejs, pasted).status, 0);
     root.calls();
     host.shell(passphrase, restart);

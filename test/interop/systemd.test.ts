@@ -143,7 +143,7 @@ test('systemd-analyze verify: has nothing to say against the units, nor with the
 test('systemd units: node takes the options of ExecStart, and the service runs with them', async (t) => {
   for (const unit of SERVICES) {
     const [node, ...words] = execStartOf(unit);
-    assert.equal(node, '/usr/bin/node');
+    assert.equal(node, 'node');
     assert.deepEqual(words.slice(-2), ['/usr/lib/pasted/main.js', 'serve']);
     const nodeOptions = words.slice(0, -2);
     assert.equal(nodeOptions.length, 4);
@@ -164,7 +164,11 @@ test('pastedctl: a command has of the service all that decides whose files, secr
     const directives = directivesOf(unit);
     assert.deepEqual(shared.filter((property) => !directives.includes(property)), [], unit);
     assert.deepEqual(directives.filter((line) => deciding.test(line) && !shared.includes(line)), [], unit);
-    assert.ok(script.join(' ').endsWith(` ${execStartOf(unit).slice(0, -1).join(' ')} "$@" `), unit);
+    const [node, ...words] = execStartOf(unit).slice(0, -1);
+    assert.ok(script.join(' ').endsWith(` "$${node}" ${words.join(' ')} "$@" `), unit);
+    const [, first, last] = /^ExecSearchPath=(.*):(.*)$/m.exec(directives.join('\n')) ?? [];
+    const choice = script.indexOf(`node=${first}/node`);
+    assert.equal(script[choice + 1], `[ -x "$node" ] || node=${last}/node`, unit);
   }
 });
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
@@ -70,7 +70,10 @@ function unitCommand({ folder }: DebianRoot): { command: string[]; environment: 
   const [command = ''] = values('ExecStart');
   const variables = values('Environment').flatMap((value) => value.split(' ')).map((pair) => pair.split('='));
   assert.deepEqual(values('StateDirectory'), ['pasted']);
-  return { command: command.split(/\s+/), environment: Object.fromEntries(variables) as Record<string, string> };
+  const [program = '', ...words] = command.split(/\s+/);
+  const found = values('ExecSearchPath')[0]?.split(':').map((place) => join(place, program));
+  const node = found?.find((path) => existsSync(join(folder, path))) ?? assert.fail(program);
+  return { command: [node, ...words], environment: Object.fromEntries(variables) as Record<string, string> };
 }
 
 /** Starts it on a free port, and resolves with its address once it listens. */

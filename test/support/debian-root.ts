@@ -44,13 +44,18 @@ echo "\${0##*/} $*" >>/calls
 export function debianRoot(t: TestContext): DebianRoot | undefined {
   for (const program of ['dpkg', 'dpkg-deb', 'chroot', 'ldd']) if (!isInstalled(t, program)) return undefined;
   const folder = mkdtempSync(join(tmpdir(), 'pasted-debian-'));
+  furnish(folder);
+  return rootIn(t, folder);
+}
+
+/** The root in a folder, which goes with the test. If chroot(2) is not permitted, the test is skipped and must return. */
+export function rootIn(t: TestContext, folder: string): DebianRoot | undefined {
   const children: { readonly child: ChildProcess; readonly ended: Promise<unknown> }[] = [];
   t.after(async () => {
     for (const { child } of children) child.kill('SIGKILL');
     await Promise.all(children.map(({ ended }) => ended));
     rmSync(folder, { recursive: true });
   });
-  furnish(folder);
   // In a user namespace everyone is root; what belongs to root there is one's own.
   const asRoot = process.getuid?.() === 0 ? [] : ['unshare', '--map-root-user'];
   const environment = { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`, LC_ALL: 'C.UTF-8' };

@@ -18,7 +18,7 @@ done`;
 
 const SYSTEMD_RUN = `#!/bin/sh
 ${GIVE_CREDENTIALS}
-while [ "$1" != /usr/bin/node ]; do shift; done
+while case $1 in -*) ;; *) false ;; esac; do shift; done
 set -a
 if [ -f /etc/pasted/pasted.env ]; then . /etc/pasted/pasted.env; fi
 export CREDENTIALS_DIRECTORY=/run/credentials STATE_DIRECTORY=/var/lib/pasted NODE_ENV=production

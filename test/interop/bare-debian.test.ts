@@ -1,0 +1,149 @@
+// The packages pasted and pasted-runtime on Debian 12 and 13 with nothing else: what apt says, installs and removes,
+// and the service on the Node that it brings. What dpkg does with the package pasted by itself: debian-package.test.ts.
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { after, test, type TestContext } from 'node:test';
+import { VERSION } from '../../src/config/settings.ts';
+import { bareDebian } from '../support/bare-debian.ts';
+import { startService, stopService } from '../support/debian-package.ts';
+import type { DebianRoot } from '../support/debian-root.ts';
+import { isInstalled, run, temporaryFolder, type Finished } from '../support/programs.ts';
+import { blocksUnder } from '../support/readme.ts';
+import { copySource, makeRelease, tryRelease } from '../support/release.ts';
+import { ROOT } from '../support/source.ts';
+
+const RUNTIME = '/usr/lib/pasted-runtime/bin/node';
+
+let made: string | undefined;
+// At the top level: inside a test it would come after that test.
+after(() => {
+  if (made !== undefined) rmSync(made, { recursive: true });
+});
+
+/** The folder of a release with the package of Node, made once; undefined where the test is skipped. */
+function theRelease(t: TestContext): string | undefined {
+  if (!isInstalled(t, 'dpkg-deb')) return undefined;
+  if (made === undefined) {
+    made = mkdtempSync(join(tmpdir(), 'pasted-packages-'));
+    makeRelease(made, { words: ['--runtime'] });
+  }
+  return made;
+}
+
+/** The name of the package of Node among what was made. */
+function runtimeIn(folder: string): string {
+  return readdirSync(folder).find((name) => name.startsWith('pasted-runtime_')) ?? assert.fail(folder);
+}
+
+interface Runtimes {
+  readonly pinnedVersions: readonly string[];
+  readonly releasedRuntime: () => Promise<{
+    version: string; platform: string; license: Buffer; sha256: string; sha512: string;
+  }>;
+}
+
+async function runtimes(): Promise<Runtimes> {
+  const module: string = join(ROOT, 'scripts', 'runtime.mjs');
+  return await import(module) as Runtimes;
+}
+
+test('pasted-runtime: is made of the same bytes again', (t) => {
+  const release = theRelease(t);
+  if (release === undefined) return;
+  const again = temporaryFolder(t);
+  makeRelease(again, { words: ['--runtime'], umask: '077', environment: { TZ: 'Pacific/Kiritimati', HOME: again } });
+  assert.match(readFileSync(join(again, 'SHA256SUMS'), 'utf8'), / {2}pasted-runtime_/);
+  assert.equal(readFileSync(join(again, 'SHA256SUMS'), 'utf8'), readFileSync(join(release, 'SHA256SUMS'), 'utf8'));
+});
+
+test('pasted-runtime: a program that is not as it was released is not handed out', async (t) => {
+  const folder = temporaryFolder(t);
+  const source = join(folder, 'source');
+  copySource(source);
+  const [version] = (await runtimes()).pinnedVersions;
+  const kept = join(source, '.runtime', `node-${version}-${process.platform}-${process.arch}`, 'bin', 'node');
+  // Whatever took the place of what was verified when it was fetched.
+  cpSync('/bin/true', kept);
+  const { status, stderr } = tryRelease(join(folder, 'out'), { source, words: ['--runtime'] });
+  assert.deepEqual([status, stderr], [
+    1, `pasted: there is no Node to hand out: ${kept} is not as it was released: remove its folder\n`,
+  ]);
+  assert.deepEqual(readdirSync(join(folder, 'out')), []);
+});
+
+test('pasted-runtime: carries the pinned build, its terms and digests, and nothing for others\' PATH', async (t) => {
+  const release = theRelease(t);
+  if (release === undefined) return;
+  const { version, platform, license, sha256, sha512 } = await (await runtimes()).releasedRuntime();
+  const folder = temporaryFolder(t);
+  const deb = join(release, runtimeIn(release));
+  const field = (name: string): string => run('dpkg-deb', ['-f', deb, name], folder).stdout.trimEnd();
+  assert.deepEqual(['Package', 'Version'].map(field), ['pasted-runtime', `${version}+pasted${VERSION}`]);
+  assert.equal(field('Architecture'), run('dpkg', ['--print-architecture'], folder).stdout.trimEnd());
+  assert.equal(run('dpkg-deb', ['-R', deb, join(folder, 'tree')], folder).status, 0);
+  const path = (name: string): string => join(folder, 'tree', name);
+  const files = readdirSync(path('.'), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const names = files.map((entry) => relative(path('.'), join(entry.parentPath, entry.name))).sort();
+  const doc = 'usr/share/doc/pasted-runtime';
+  assert.deepEqual(names, [
+    'DEBIAN/control', 'DEBIAN/md5sums', 'DEBIAN/postinst', 'usr/lib/pasted-runtime/bin/node',
+    `${doc}/README`, `${doc}/changelog.gz`, `${doc}/copyright`, 'usr/share/lintian/overrides/pasted-runtime',
+  ]);
+  const sums = run('md5sum', ['--check', '--strict', '--quiet', 'DEBIAN/md5sums'], path('.'));
+  assert.deepEqual([sums.status, sums.output], [0, '']);
+  assert.equal(createHash('sha256').update(readFileSync(path(RUNTIME))).digest('hex'), sha256);
+  const readme = readFileSync(path(`${doc}/README`), 'utf8');
+  assert.deepEqual(readme.match(/@[A-Z\d]+@/g), null, 'every name is replaced');
+  for (const part of [sha256, Buffer.from(sha512, 'base64').toString('hex'), `node-v${version}-${platform}.tar.gz`]) {
+    assert.ok(readme.includes(part), part);
+  }
+  assert.ok(readFileSync(path(`${doc}/copyright`), 'utf8').endsWith(`\n\n${license.toString()}`));
+});
+
+for (const [suite, name] of [['bookworm', 'Debian 12'], ['trixie', 'Debian 13']] as const) {
+  test(`${name} with nothing else: apt installs both packages, and the second has the service's Node`, async (t) => {
+    const release = theRelease(t);
+    const root = release === undefined ? undefined : bareDebian(t, suite);
+    if (release === undefined || root === undefined) return;
+    const packages = readdirSync(release).filter((file) => file.endsWith('.deb'));
+    for (const file of packages) cpSync(join(release, file), join(root.folder, 'srv', file));
+    const shell = (line: string): Finished => {
+      return root.run('/bin/sh', '-c', `cd /srv; export DEBIAN_FRONTEND=noninteractive; ${line}`);
+    };
+    const alone = shell(`apt-get install -y ./pasted_${VERSION}_all.deb`);
+    assert.equal(alone.status, 100);
+    assert.match(alone.output, /nodejs \(>= 24\)[^]*pasted-runtime \(>= 24\)/);
+    const [[line = ''] = []] = blocksUnder('On a server in five minutes');
+    assert.match(line, /^apt install .*pasted-runtime/);
+    const installed = shell(line.replace('install', 'install -y'));
+    assert.equal(installed.status, 0, installed.output);
+    assert.match(installed.output, /Setting up pasted-runtime [^]*Setting up pasted /);
+    assert.equal(shell('dpkg --verify pasted pasted-runtime').output, '');
+    assert.equal(shell('pasted version').output, `pasted ${VERSION}\n`);
+    assert.notEqual(shell('command -v node').status, 0, 'it is for nothing else');
+
+    await serves(root, RUNTIME);
+    // Whoever has a Node of their own may remove the package again.
+    cpSync(join(root.folder, RUNTIME), join(root.folder, 'usr/bin/node'));
+    assert.equal(shell('dpkg --remove --force-depends pasted-runtime').status, 0);
+    await serves(root, '/usr/bin/node');
+    assert.equal(shell('pasted version').output, `pasted ${VERSION}\n`);
+    assert.equal(shell('apt-get purge -y pasted').status, 0);
+    assert.deepEqual(readdirSync(join(root.folder, 'usr/lib')).filter((file) => file.startsWith('pasted')), []);
+  });
+}
+
+/** Started as the unit says, it runs on that Node, and keeps a paste. */
+async function serves(root: DebianRoot, node: string): Promise<void> {
+  const { child, url } = await startService(root);
+  assert.equal(child.spawnargs.find((word) => word.endsWith('/node')), node);
+  const stored = await fetch(url, { method: 'POST', body: `stored on ${node}` });
+  assert.equal(stored.status, 201);
+  const { raw } = await stored.json() as { raw: string };
+  assert.equal(await (await fetch(`${url}${raw}`)).text(), `stored on ${node}`);
+  await stopService(child);
+}

@@ -1,0 +1,90 @@
+// podman with a storage of its own in a temporary folder, and containers that go with the test. It is tried with each
+// of the runtimes that are installed, since some need another form of control groups.
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { isInstalled, run, type Finished } from './programs.ts';
+
+/** What `podman run` ends with where it cannot run containers: its own failures, and those of the runtime. */
+const CANNOT_RUN = [125, 126];
+
+// Those that podman would set by itself are more than some hosts give.
+const LIMITS = ['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=1024:1024'];
+
+/** As strict as the Containerfile says; on this host's loopback. */
+const STRICT = [
+  '--rm', '--network', 'host', '--read-only', '--read-only-tmpfs=false', '--cap-drop', 'all',
+  '--security-opt', 'no-new-privileges', ...LIMITS,
+];
+
+export interface Running {
+  readonly child: ChildProcess;
+  /** What it wrote until its standard output had what matches. */
+  readonly said: (pattern: RegExp) => Promise<string>;
+  readonly ended: Promise<readonly [code: number | null, signal: string | null]>;
+}
+
+export interface Containers {
+  podman(...args: readonly string[]): Finished;
+  /** Runs a command of the image to its end. */
+  run(image: string, options: readonly string[], ...command: readonly string[]): Finished;
+  /** Starts what the image starts. */
+  start(image: string, name: string, options: readonly string[]): Running;
+  /** Whether a container of the image can be run at all; if not, the test is skipped and must return. */
+  canRun(image: string, ...command: readonly string[]): boolean;
+}
+
+/** If podman is not installed, the test is skipped and must return. */
+export function containers(t: TestContext): Containers | undefined {
+  if (!isInstalled(t, 'podman')) return undefined;
+  const folder = mkdtempSync(join(tmpdir(), 'pasted-containers-'));
+  const storage = [
+    '--root', join(folder, 'storage'), '--runroot', join(folder, 'run'), '--tmpdir', join(folder, 'tmp'),
+    '--storage-driver', 'vfs', '--cgroup-manager', 'cgroupfs', '--events-backend', 'none',
+  ];
+  let runtime: string[] = [];
+  const podman = (...args: readonly string[]): Finished => run('podman', [...storage, ...runtime, ...args], folder);
+  t.after(() => {
+    podman('rm', '--all', '--force', '--time', '0');
+    rmSync(folder, { recursive: true });
+  });
+
+  const runToEnd: Containers['run'] = (image, options, ...command) => {
+    return podman('run', ...STRICT, ...options, image, ...command);
+  };
+
+  return {
+    podman,
+    run: runToEnd,
+    start: (image, name, options) => {
+      const words = [...storage, ...runtime, 'run', '--name', name, ...STRICT, ...options, image];
+      const child = spawn('podman', words, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+      let text = '';
+      for (const stream of [child.stdout, child.stderr]) {
+        stream.setEncoding('utf8').on('data', (data) => (text += data));
+      }
+      const ended = once(child, 'close') as Promise<[number | null, string | null]>;
+      const failed = ended.then(([code]) => Promise.reject(new Error(`ended with ${code}: ${text}`)));
+      failed.catch(() => {});
+      const said = async (pattern: RegExp): Promise<string> => {
+        while (!pattern.test(text)) await Promise.race([once(child.stdout, 'data'), failed]);
+        return text;
+      };
+      return { child, said, ended };
+    },
+    canRun: (image, ...command) => {
+      let last: Finished | undefined;
+      for (const choice of [[], ['--runtime', 'runc'], ['--runtime', 'crun']]) {
+        runtime = choice;
+        last = runToEnd(image, [], ...command);
+        if (!CANNOT_RUN.includes(last.status ?? 125)) return true;
+      }
+      t.skip(`podman cannot run containers here: ${last?.output.trim().split('\n').at(-1)}`);
+      return false;
+    },
+  };
+}
