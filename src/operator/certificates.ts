@@ -1,26 +1,28 @@
-// `pasted admin`, `pasted pki` but for the authority itself (authority.ts), and `pasted tls`.
+// `pasted admin`, `pasted pki` and `pasted tls`: certificates, and the authority that issues them.
 
 import { resolve } from 'node:path';
 import {
-  makeSerial, makeServerCertificate, type RevocationReason, shownFingerprint, validityFrom,
+  makeSerial, makeServerCertificate, renewAuthorityCertificate, type RevocationReason, shownFingerprint, validityFrom,
 } from '../authority/certificates.ts';
 import { normaliseCommonName, parseServerName, type ServerName } from '../authority/der.ts';
 import {
   issueCertificate, NotFirstError, presentCertificate, presentCertificates, presentIssued, revokeCertificate,
 } from '../authority/issuing.ts';
-import { encodePem, generateKeyPair, privateKeyPem } from '../authority/keys.ts';
+import { encodePem, generateKeyPair, lockPrivateKey, privateKeyPem, unlockPrivateKey } from '../authority/keys.ts';
 import { type BundleProfile, isBundlePassword, makeBundle, MAX_PASSWORD_LENGTH } from '../authority/pkcs12.ts';
 import { SETTINGS } from '../config/settings.ts';
 import type { Caller } from '../core/callers.ts';
+import { Refusal } from '../core/refusals.ts';
 import { isoSeconds, unixSeconds } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';
+import { fingerprintSha1 } from '../crypto/presented.ts';
 import { hostOf } from '../http/engine/head.ts';
 import { statusOf } from '../pastes/identity.ts';
-import type { Certificate } from '../store/store.ts';
+import type { AuditEvent, Certificate, StoredAuthority } from '../store/store.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
 import { CommandError, UsageError } from './failures.ts';
 import {
-  createNewFile, findCertificate, inSession, OPERATOR, type OperatorSession, READABLE_BY_ALL, readText,
+  createNewFile, findCertificate, inSession, OPERATOR, type OperatorSession, READABLE_BY_ALL, readText, replaceFile,
   requireSecretOutput,
 } from './session.ts';
 import { alignColumns, type Given, report, type Run, type Terminal } from './terminal.ts';
@@ -83,7 +85,7 @@ function readWanted(terminal: Terminal, { values }: Given, nameOption: string) {
   return { commonName, profile, password: passwordPath === undefined ? '' : readPassword(terminal, passwordPath) };
 }
 
-export function readPassword(terminal: Terminal, path: string): string {
+function readPassword(terminal: Terminal, path: string): string {
   const password = readText(terminal, path).replace(/\r?\n$/, '');
   // Bytes that are no UTF-8 become U+FFFD: such a password could never be typed again.
   const isUsable = isBundlePassword(password) && !password.includes('\ufffd');
@@ -141,6 +143,75 @@ async function requireNoSuccessor({ store, clock }: OperatorSession, { serial, h
   if (successor === undefined) return;
   const what = `certificate ${serial} is revoked already, and its holder has another since`;
   throw new CommandError(`${what}: pasted pki revoke ${successor.serial} ends that`);
+}
+
+export const crl: Run = (terminal, { flags, values }) =>
+  inSession(terminal, async ({ revocationList }) => {
+    const { der } = await revocationList.current();
+    const path = values.get('--out') ?? '-';
+    const written = flags.has('--der') ? der : Buffer.from(encodePem('X509 CRL', der));
+    if (path === '-') terminal.stdout.write(written);
+    else replaceFile(path, written);
+  });
+
+export const ca: Run = (terminal) =>
+  inSession(terminal, async ({ authorities }) => {
+    const authority = await authorities.find();
+    if (authority === undefined) throw new Refusal('authorityMissing');
+    terminal.stdout.write(encodePem('CERTIFICATE', authority.certificate));
+  });
+
+export const renew: Run = (terminal, given) =>
+  inSession(terminal, async (session) => {
+    const { privateKey, ...before } = await session.authorities.signing();
+    const createdAt = unixSeconds(terminal.clock);
+    const validity = validityFrom(createdAt, session.config.pkiCaDays);
+    const expiresAt = validity.notAfter;
+    if (expiresAt <= before.expiresAt) {
+      const moments = `${isoSeconds(before.expiresAt)}, and would be until ${isoSeconds(expiresAt)}`;
+      throw new CommandError(`the certificate authority is valid until ${moments}: raise ${SETTINGS.pkiCaDays.name}`);
+    }
+    const serial = makeSerial(randomBytes);
+    const certificate = await renewAuthorityCertificate({ serial, validity }, { ...before, privateKey });
+    const fingerprint = fingerprintSha1(certificate);
+    const { commonName } = before;
+    const details = { type: 'ca', common_name: commonName, fingerprint, expires_at: expiresAt };
+    const issued = session.audit.event('cert_issued', 'success', OPERATOR, details);
+    const renewed = { ...before, certificate, fingerprint, createdAt, expiresAt };
+    await replace(session, before, renewed, issued);
+    const lines = [
+      `The certificate authority ${JSON.stringify(commonName)} is valid until ${isoSeconds(expiresAt)} now.`,
+      `fingerprint  ${shownFingerprint(certificate)}`,
+      'A proxy that verifies client certificates needs the new one: pasted pki ca',
+    ];
+    report(terminal.stdout, given, { serial, ...presentIssued(renewed) }, `${lines.join('\n')}\n`);
+  });
+
+export const passphrase: Run = async (terminal, given) => {
+  const path = given.values.get('--new-password-file')!;
+  const password = readPassword(terminal, path);
+  const { name, parse, expected } = SETTINGS.pkiCaPassword;
+  // The key would be lost: nobody could give the service its password.
+  if (parse(password) === undefined) throw new CommandError(`${path} does not fit ${name}, which takes ${expected}`);
+  await inSession(terminal, async (session) => {
+    const { privateKey, ...before } = await session.authorities.signing();
+    const lockedKey = await lockPrivateKey(privateKey, password, randomBytes);
+    // What can't be opened again must not take the place of what can.
+    await unlockPrivateKey(lockedKey, password, before.certificate);
+    const { fingerprint } = before;
+    const changed = session.audit.event('ca_password_changed', 'success', OPERATOR, { fingerprint });
+    await replace(session, before, { ...before, lockedKey }, changed);
+    const next = `make it ${name} now, and send a running service SIGHUP`;
+    const text = `The key of the certificate authority has the new password: ${next}.\n`;
+    report(terminal.stdout, given, { fingerprint_sha1: fingerprint }, text);
+  });
+};
+
+async function replace(
+  { store }: OperatorSession, before: StoredAuthority, after: StoredAuthority, audited: AuditEvent,
+): Promise<void> {
+  if (await store.authority.replace(before, after, audited)) return;
+  throw new CommandError('the certificate authority has just been changed by another command: nothing was done');
 }
 
 /** As many as public authorities take. */

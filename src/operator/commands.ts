@@ -41,12 +41,10 @@ function from<Name extends string>(file: () => Promise<Readonly<Record<NoInfer<N
 }
 
 const audit = () => import('./audit.ts');
-const authority = () => import('./authority.ts');
 const certificates = () => import('./certificates.ts');
 const check = () => import('./check.ts');
 const database = () => import('./database.ts');
-const invitations = () => import('./invitations.ts');
-const pastes = () => import('./pastes.ts');
+const governing = () => import('./governing.ts');
 const print = () => import('./print.ts');
 const serve = () => import('../serve.ts');
 
@@ -152,11 +150,11 @@ export const COMMANDS: readonly Command[] = [
       'pasted audit --follow --json',
     ],
   }),
-  command('paste show', 'show what a paste is, without its content', from(pastes, 'show'), {
+  command('paste show', 'show what a paste is, without its content', from(governing, 'show'), {
     description: 'Its owner is the whole fingerprint. It neither counts as read nor burns. The service may be running.',
     operands: [PASTE], options: [JSON_OPTION], examples: ['pasted paste show dm5nqp7xk2vhs4tjw3rzy6ubae'],
   }),
-  command('paste rm', 'remove pastes, whoever they belong to', from(pastes, 'remove'), {
+  command('paste rm', 'remove pastes, whoever they belong to', from(governing, 'remove'), {
     description:
       'Nobody gets them from the moment that this command ends; who is reading one may read to its end. Each is in\n' +
       'the audit log. The service may be running; where it is not, content of more than 64 KiB goes at its next\n' +
@@ -164,7 +162,7 @@ export const COMMANDS: readonly Command[] = [
     operands: [{ name: 'ID...', isRequired: true }], options: [JSON_OPTION],
     examples: ['pasted paste rm dm5nqp7xk2vhs4tjw3rzy6ubae'],
   }),
-  command('paste ban', 'refuse content from now on, and remove every paste that has it', from(pastes, 'ban'), {
+  command('paste ban', 'refuse content from now on, and remove every paste that has it', from(governing, 'ban'), {
     description:
       'Takes the SHA-256 of the content, or the id of a paste that has it. Content that differs by one byte is\n' +
       'other content. All pastes are read to find it. The service may be running.',
@@ -175,12 +173,12 @@ export const COMMANDS: readonly Command[] = [
       'pasted paste ban 5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03',
     ],
   }),
-  command('paste unban', 'take content again', from(pastes, 'unban'), {
+  command('paste unban', 'take content again', from(governing, 'unban'), {
     description: 'What was removed when it was banned does not come back.',
     operands: [{ name: 'SHA256', isRequired: true }], options: [JSON_OPTION],
     examples: ['pasted paste unban 5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03'],
   }),
-  command('paste bans', 'list the content that is refused', from(pastes, 'listBans'), {
+  command('paste bans', 'list the content that is refused', from(governing, 'listBans'), {
     description: 'By its SHA-256, the oldest first, with the note that was given.',
     options: [JSON_OPTION], examples: ['pasted paste bans', 'pasted paste bans --json'],
   }),
@@ -206,7 +204,7 @@ export const COMMANDS: readonly Command[] = [
     description: 'Takes effect at once, also while the service runs. `pasted pki list` shows the serials.',
     operands: [SERIAL], options: [JSON_OPTION], examples: ['pasted admin grant 5f1d0c8e2b7a49d3a6c4e8f00b9d7213'],
   }),
-  command('invite create', 'invite someone to register', from(invitations, 'create'), {
+  command('invite create', 'invite someone to register', from(governing, 'invite'), {
     description:
       'Prints a code for `X-Invite`, once: the database has its digest. It takes the place of proof-of-work, and\n' +
       'SERVICE_REGISTER=invite lets nobody register without one. Takes effect at once, also while the service runs.',
@@ -218,11 +216,11 @@ export const COMMANDS: readonly Command[] = [
     ],
     examples: ['pasted invite create --note alice', 'pasted invite create --for 24h --uses 20 --note workshop'],
   }),
-  command('invite list', 'list the invitations', from(invitations, 'list'), {
+  command('invite list', 'list the invitations', from(governing, 'listInvitations'), {
     description: 'In the order they were made, with id, how many uses are left, when it ends, and note. Never a code.',
     options: [JSON_OPTION], examples: ['pasted invite list', 'pasted invite list --json'],
   }),
-  command('invite withdraw', 'take an invitation back', from(invitations, 'withdraw'), {
+  command('invite withdraw', 'take an invitation back', from(governing, 'withdraw'), {
     description: 'Takes effect at once. Certificates that were obtained with it stay: see `pasted pki revoke`.',
     operands: [{ name: 'ID', isRequired: true }], options: [JSON_OPTION], examples: ['pasted invite withdraw 3'],
   }),
@@ -255,7 +253,7 @@ export const COMMANDS: readonly Command[] = [
       'pasted pki revoke 5f1d0c8e2b7a49d3a6c4e8f00b9d7213 --reason keyCompromise',
     ],
   }),
-  command('pki crl', 'write the certificate revocation list', from(authority, 'crl'), {
+  command('pki crl', 'write the certificate revocation list', from(certificates, 'crl'), {
     description:
       'Writes the current list in PEM. It is made anew when a certificate was revoked since, or when half its life\n' +
       'is over; that needs SERVICE_PKI_CA_PASSWORD. A file is replaced as a whole, and can be read by all.',
@@ -265,18 +263,18 @@ export const COMMANDS: readonly Command[] = [
     ],
     examples: ['pasted pki crl', 'pasted pki crl --out /etc/nginx/pasted.crl.pem', 'pasted pki crl --der --out ca.crl'],
   }),
-  command('pki ca', 'print the certificate of the authority', from(authority, 'ca'), {
+  command('pki ca', 'print the certificate of the authority', from(certificates, 'ca'), {
     description: 'In PEM, as a proxy needs it to verify client certificates.',
     examples: ['pasted pki ca'],
   }),
-  command('pki ca renew', 'let the authority last longer', from(authority, 'renew'), {
+  command('pki ca renew', 'let the authority last longer', from(certificates, 'renew'), {
     description:
       'Makes a new certificate for the same name and key, valid for SERVICE_PKI_CA_DAYS from now. All certificates\n' +
       'and lists that it has signed stay good. Needs SERVICE_PKI_CA_PASSWORD. A running service uses it at once; a\n' +
       'proxy that verifies client certificates must be given it: see `pasted pki ca`.',
     options: [JSON_OPTION], examples: ['pasted pki ca renew'],
   }),
-  command('pki ca passphrase', 'give the key of the authority a new password', from(authority, 'passphrase'), {
+  command('pki ca passphrase', 'give the key of the authority a new password', from(certificates, 'passphrase'), {
     description:
       'SERVICE_PKI_CA_PASSWORD must still be the old one. A running service goes on with the key that it has\n' +
       'opened: put the new password in the place of the old one, and send the service SIGHUP. Backups that were\n' +
