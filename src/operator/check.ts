@@ -18,36 +18,27 @@ import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
 import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store.ts';
 import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/visit.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
-import { CommandError, EXIT } from './failures.ts';
+import { CommandError } from './failures.ts';
+import { type Finding, reportFindings } from './installed.ts';
 import { explained, readText } from './session.ts';
-import { report, type Run, showBytes, type Terminal } from './terminal.ts';
-
-/** `warn`: works, and someone should look. `fail`: does not work, or will not be safe. No text says a secret. */
-export interface Finding {
-  readonly name: string;
-  readonly level: 'ok' | 'warn' | 'fail';
-  readonly text: string;
-}
+import { type Run, showBytes, type Terminal } from './terminal.ts';
 
 const ok = (name: string, text: string): Finding => ({ name, level: 'ok', text });
 const warn = (name: string, text: string): Finding => ({ name, level: 'warn', text });
 const fail = (name: string, text: string): Finding => ({ name, level: 'fail', text });
 
-export const check: Run = async (terminal, given) => {
+/** `pasted check` without --files, which installed.ts does. */
+export const checkService: Run = async (terminal, given) => {
   // Settings that cannot be used end it here, all of them named, as they would end the service.
   const { config, warnings } = loadConfig(terminal.environment, terminal.readFile);
   const nowSeconds = unixSeconds(terminal.clock);
   const depth = given.flags.has('--full') ? 'full' : 'quick';
-  const findings = [
+  return reportFindings(terminal, given, [
     ...checkSettings(config, warnings),
     ...checkFiles(config.databasePath),
     ...(await checkDatabase(config, depth, nowSeconds)),
     ...checkTls(config, nowSeconds),
-  ];
-  const hasFailure = findings.some(({ level }) => level === 'fail');
-  const lines = findings.map(({ level, name, text }) => `${level} ${name}: ${text}\n`);
-  report(terminal.stdout, given, { ok: !hasFailure, checks: findings }, lines.join(''));
-  return hasFailure ? EXIT.failure : EXIT.success;
+  ]);
 };
 
 function checkSettings(config: Config, warnings: readonly string[]): Finding[] {

@@ -45,6 +45,7 @@ const certificates = () => import('./certificates.ts');
 const check = () => import('./check.ts');
 const database = () => import('./database.ts');
 const governing = () => import('./governing.ts');
+const installed = () => import('./installed.ts');
 const print = () => import('./print.ts');
 const serve = () => import('../serve.ts');
 
@@ -87,14 +88,20 @@ export const COMMANDS: readonly Command[] = [
     description: 'Reads the settings as `serve` would and shows them. Of a secret it says only whether it is set.',
     options: [JSON_OPTION], examples: ['pasted config', 'pasted config --json'],
   }),
-  command('check', 'find out whether the service works, and will go on working', from(check, 'check'), {
+  command('check', 'find out whether the service works, and will go on working', from(installed, 'check'), {
     description:
       'Looks at the settings, the files and who may open them, the database, what each owner stores, holders of\n' +
       'certificates and invitations, room on the disk, the clock, the certificate authority and its password, and\n' +
       'the certificate for TLS. One line each: `ok`, `warn` or `fail`.\n' +
-      'Ends with 1 when anything fails. Changes nothing. The service may be running.',
-    options: [{ name: '--full', meaning: 'check every index against its table as well' }, JSON_OPTION],
-    examples: ['pasted check', 'pasted check --full', 'pasted check --json'],
+      'Ends with 1 when anything fails. Changes nothing. The service may be running.\n' +
+      'With --files it says instead whether its own program files are those of a release: a line for each that is\n' +
+      'changed, missing or added. FILE is the list that the release has of them. Ends with 2 when it is none.',
+    options: [
+      { name: '--full', meaning: 'check every index against its table as well' },
+      { name: '--files', value: 'FILE', meaning: 'only compare the program with this list of a release (.cdx.json)' },
+      JSON_OPTION,
+    ],
+    examples: ['pasted check', 'pasted check --full --json', 'pasted check --files sbom.cdx.json'],
   }),
   command('backup', 'write a verified copy of the database', from(database, 'backup'), {
     description:

@@ -23,6 +23,7 @@ _pasted() {
     'pki ca renew' | 'pki ca passphrase') [ "$COMP_CWORD" -eq 3 ] || command="$command ${COMP_WORDS[3]}" ;;
   esac
   case "$command $previous" in
+    'check --files') _pasted_files; return ;;
     'audit --event') COMPREPLY=($(compgen -W 'cert_issued cert_revoked auth_failure paste_deleted admin_granted ca_password_changed content_banned' -- "$current")); return ;;
     'audit --outcome') COMPREPLY=($(compgen -W 'success failure' -- "$current")); return ;;
     'audit --client-id') :; return ;;
@@ -56,7 +57,7 @@ _pasted() {
   case $command in
     'serve') COMPREPLY=($(compgen -W '--help' -- "$current")) ;;
     'config') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
-    'check') COMPREPLY=($(compgen -W '--full --json --help' -- "$current")) ;;
+    'check') COMPREPLY=($(compgen -W '--full --files --json --help' -- "$current")) ;;
     'backup') case $current in -*) COMPREPLY=($(compgen -W '--force --json --help' -- "$current")) ;; *) _pasted_files ;; esac ;;
     'restore') case $current in -*) COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;; *) _pasted_files ;; esac ;;
     'prune') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;

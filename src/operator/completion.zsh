@@ -27,6 +27,7 @@ _pasted() {
     --*=*) previous=${words[CURRENT]%%=*}; compset -P '*=' ;;
   esac
   case "$command $previous" in
+    'check --files') _files; return ;;
     'audit --event') offered=('cert_issued' 'cert_revoked' 'auth_failure' 'paste_deleted' 'admin_granted' 'ca_password_changed' 'content_banned'); _describe value offered; return ;;
     'audit --outcome') offered=('success' 'failure'); _describe value offered; return ;;
     'audit --client-id') :; return ;;
@@ -60,7 +61,7 @@ _pasted() {
   case $command in
     'serve') offered=('--help:print the help'); _describe -o option offered ;;
     'config') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
-    'check') offered=('--full:check every index against its table as well' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
+    'check') offered=('--full:check every index against its table as well' '--files:only compare the program with this list of a release (.cdx.json)' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'backup') _files; offered=('--force:replace FILE when there is one' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'restore') _files; offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'prune') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;

@@ -38,8 +38,11 @@ test('Debian package: installs, serves, upgrades, is removed and purged', async 
     assert.deepEqual(root.dpkg('--verify', 'pasted'), { status: 0, stdout: '', output: '' });
     appendFileSync(inRoot('usr/lib/pasted/main.js'), '\n');
     assert.match(root.dpkg('--verify', 'pasted').stdout, /^\?\?5\?+ +\/usr\/lib\/pasted\/main\.js$/m);
+    const check = (): Finished => root.run('/usr/bin/pasted', 'check', '--files', '/usr/share/doc/pasted/sbom.cdx.json');
+    assert.match(check().output, /^fail dist\/main\.js: changed\nfail files: 1 in \/usr\/lib\/pasted are not those of /);
     assert.equal(root.dpkg('-i', packages.pasted).status, 0);
     assert.equal(root.dpkg('--verify', 'pasted').output, '');
+    assert.match(check().output, new RegExp(`^ok files: \\d+ in /usr/lib/pasted are those of pasted ${VERSION}\n$`));
   });
 
   await t.test('/usr/bin/pasted: runs the commands', () => {
@@ -47,6 +50,10 @@ test('Debian package: installs, serves, upgrades, is removed and purged', async 
     const { status, output } = root.run('/usr/bin/pasted', 'no such command');
     assert.equal(status, 2);
     assert.match(output, /"no such command"/);
+  });
+
+  await t.test('/usr/bin/pastec: is the client of this version', () => {
+    assert.equal(root.run('/usr/bin/pastec', '--version').output, `pastec ${VERSION}\n`);
   });
 
   await t.test('the unit\'s own command: serves, and ends with 0', async () => {

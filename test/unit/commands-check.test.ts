@@ -10,7 +10,7 @@ import { test, type TestContext } from 'node:test';
 import type { Environment } from '../../src/config/load.ts';
 import { DAY_SECONDS } from '../../src/core/time.ts';
 import { runCommandLine } from '../../src/operator/arguments.ts';
-import type { Finding } from '../../src/operator/check.ts';
+import type { Finding } from '../../src/operator/installed.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
 import { damage, fill, inStore, makeNewer, makeOldest, makeStranger } from '../support/databases.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
