@@ -235,3 +235,21 @@ export function partOf(bytes: CompactBytes, start: number, end: number): Compact
 export function freeBytes({ buffer, length }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
 }
+
+/** How many use the same bytes: only those that the last of them frees. */
+const holders = new WeakMap<Uint8Array, number>();
+
+/** To be called by each user of bytes that several may use, in the turn in which it gets them. */
+export function holdBytes(bytes: CompactBytes): void {
+  if (bytes instanceof Uint8Array) holders.set(bytes, (holders.get(bytes) ?? 0) + 1);
+}
+
+/** Once for each that holds them: the last frees them. Where someone never does, they are left to the collector. */
+export function letGoOfBytes(bytes: CompactBytes): void {
+  if (!(bytes instanceof Uint8Array)) return;
+  const count = holders.get(bytes);
+  if (count === undefined) return;
+  if (count > 1) return void holders.set(bytes, count - 1);
+  holders.delete(bytes);
+  freeBytes(bytes);
+}

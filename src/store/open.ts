@@ -4,6 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
+import { holdBytes } from '../core/content.ts';
 import type { Log } from '../core/events.ts';
 import type { Awaitable, Clock } from '../core/time.ts';
 import { authorityLookups, certificateLookups, type Replacement, type Revocation } from './certificates.ts';
@@ -154,10 +155,12 @@ function createPasteStore(parts: Parts) {
     find: (id: string, nowSeconds: number): Awaitable<Paste | undefined> => (
       findPaste(parts, id, nowSeconds, READ_ALONG_BYTES)
     ),
-    /** The same, with the content of small pastes. */
-    findWithContent: (id: string, nowSeconds: number): Awaitable<PasteWithContent | undefined> => (
-      findPaste(parts, id, nowSeconds, INLINE_BYTES)
-    ),
+    /** The same, with the content of small pastes, held for the caller: it is nobody's to free before. */
+    findWithContent: (id: string, nowSeconds: number): Awaitable<PasteWithContent | undefined> => {
+      const found = findPaste(parts, id, nowSeconds, INLINE_BYTES);
+      if (found?.content) holdBytes(found.content);
+      return found;
+    },
     /** Chunks of `contentId` must have been written; they are the paste's from then on. */
     create: (paste: NewPaste, terms: CreationTerms) => (
       writer.run('createPaste', { paste: shared(parts, paste), terms }, paste.content?.length ?? 0)

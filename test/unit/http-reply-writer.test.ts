@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { holdBytes } from '../../src/core/content.ts';
 import type { Lingering } from '../../src/http/engine/connections.ts';
 import { ReplyWriter } from '../../src/http/engine/reply.ts';
 import type { Request } from '../../src/http/engine/request.ts';
@@ -30,4 +31,18 @@ test('ReplyWriter: answers given in one turn of the event loop are sent at its e
   assert.equal(sent.length, 3, 'those without content, too');
   await nextTurn();
   assert.deepEqual(sent.slice(3), ['']);
+});
+
+test('ReplyWriter: content that is held is let go of when it has been sent, and not before', async () => {
+  const writer = new ReplyWriter({ lingering: {} as Lingering, isStopping: () => false });
+  let whenSent = (): void => assert.fail('nothing was sent');
+  const end = (_body: unknown, _encoding: unknown, sent: () => void): void => void (whenSent = sent);
+  const request = { ...requestInto([]), res: { shouldKeepAlive: true, writeHead: () => {}, end } };
+  const body = new Uint8Array(10_000).fill(1);
+  holdBytes(body);
+  void writer.write(request as unknown as Request, { status: 200, headers: {}, body });
+  await nextTurn();
+  assert.equal(body.length, 10_000);
+  whenSent();
+  assert.equal(body.length, 0);
 });

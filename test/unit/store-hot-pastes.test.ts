@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { compactBytes } from '../../src/core/content.ts';
+import { compactBytes, holdBytes, letGoOfBytes } from '../../src/core/content.ts';
 import {
   HOT_CONTENT_BYTES, HOT_PASTE_BYTES, HotPastes, MAX_MISSED, READ_ALONG_BYTES,
 } from '../../src/store/content.ts';
@@ -74,6 +74,45 @@ test('keep: anything while there is room; then what is missed a second time, for
   for (const found of [fourth, second, third]) hot.keep(found);
   for (let count = 0; count < MAX_MISSED; count += 1) hot.keep(foundPaste(10));
   assert.equal(isKept(second), false, 'too many were missed meanwhile');
+});
+
+const LARGE = 10 * 1024;
+
+/** What is left of content that is no text of one character a byte. */
+const bytesLeft = ({ content }: PasteWithContent): number => (content as Uint8Array).length;
+
+test('content that makes room is freed once everyone who held it has let go', () => {
+  const hot = new HotPastes(2 * (HOT_PASTE_BYTES + LARGE));
+  const [unused, held, third, fourth] = [foundPaste(LARGE), foundPaste(LARGE), foundPaste(LARGE), foundPaste(LARGE)];
+  for (const found of [unused, held]) hot.keep(found);
+  for (const found of [held, held]) holdBytes(found.content!);
+  for (const found of [third, third, fourth, fourth]) hot.keep(found);
+  assert.deepEqual([unused, held, third, fourth].map(bytesLeft), [0, LARGE, LARGE, LARGE]);
+  assert.deepEqual(held.content, patternedBytes(LARGE));
+  letGoOfBytes(held.content!);
+  assert.equal(bytesLeft(held), LARGE);
+  letGoOfBytes(held.content!);
+  assert.equal(bytesLeft(held), 0);
+  // Not from memory that is forgotten as a whole, and not bytes that nobody holds.
+  hot.clear();
+  const other = foundPaste(LARGE);
+  letGoOfBytes(other.content!);
+  assert.deepEqual([third, fourth, other].map(bytesLeft), [LARGE, LARGE, LARGE]);
+});
+
+test('findWithContent: holds the content, which outlives its paste; the last to let go frees it', async (t) => {
+  const { store } = await openTestStore(t);
+  const { id } = await storePaste(store, patternedBytes(LARGE));
+  const find = async () => await store.pastes.findWithContent(id, CREATED_AT) ?? assert.fail('it is there');
+  const [first, second] = [await find(), await find()];
+  assert.equal(first, second);
+  await store.pastes.find(id, CREATED_AT);
+  await store.pastes.remove(id, first.owner, CREATED_AT, null);
+  assert.deepEqual(first.content, patternedBytes(LARGE));
+  letGoOfBytes(first.content!);
+  assert.equal(bytesLeft(first), LARGE);
+  letGoOfBytes(second.content!);
+  assert.equal(bytesLeft(first), 0);
 });
 
 test('around: a paste is not kept until its last change has settled, whichever way', async () => {

@@ -4,7 +4,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Config } from '../../config/settings.ts';
-import { type CompactBytes, compactBytes } from '../../core/content.ts';
+import { type CompactBytes, compactBytes, letGoOfBytes } from '../../core/content.ts';
 import { type RateStanding, Refusal, type RefusalName } from '../../core/refusals.ts';
 import { type Awaitable, KIB } from '../../core/time.ts';
 import { TURN_BYTES, Turns } from './body.ts';
@@ -169,7 +169,10 @@ export class ReplyWriter {
   readonly #endAll = (): void => {
     const ending = this.#ending;
     this.#ending = [];
-    for (const { res, body } of ending) res.end(body, 'latin1');
+    for (const { res, body } of ending) {
+      // node has given all to the kernel when it calls back; it does not where the client has gone.
+      res.end(body, 'latin1', typeof body === 'string' ? undefined : () => letGoOfBytes(body));
+    }
   };
 
   /** The head goes out with the first bytes, so that a source that fails at once can still be answered as an error. */
