@@ -25,7 +25,6 @@ interface AuthoritiesParts extends Pick<Parts, 'config' | 'queue' | 'audit' | 'c
   readonly store: Pick<Store, 'authority'>;
 }
 
-/** The one authority, which may not be made yet. */
 export class Authorities {
   readonly #parts: AuthoritiesParts;
   readonly #onFound: (authority: StoredAuthority) => void;

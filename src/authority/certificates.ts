@@ -54,7 +54,6 @@ function makeAuthority(request: SelfSignedRequest, subject: Uint8Array): Promise
   return make(request, subject, extensions, { privateKey: request.privateKey }, 'sha384');
 }
 
-/** The curve is secp384r1. A validity that ends after the authority's rejects with a RangeError too. */
 export async function makeClientCertificate(
   request: CertificateRequest & { readonly commonName: string }, authority: Authority,
 ): Promise<Uint8Array> {

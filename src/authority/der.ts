@@ -85,19 +85,16 @@ export function oid(dotted: string): Uint8Array {
   return encode(TAGS.oid, [Uint8Array.from(arcs.flatMap(subidentifier))]);
 }
 
-/** UTF8String. Refuses lone surrogates, which have no UTF-8. */
 export function utf8String(text: string): Uint8Array {
   if (!text.isWellFormed()) throw new RangeError('text is not well-formed Unicode');
   return encode(TAGS.utf8String, [Buffer.from(text, 'utf8')]);
 }
 
-/** IA5String: ASCII, controls included. */
 export function ia5String(text: string): Uint8Array {
   if (!/^[\u0000-\u007f]*$/.test(text)) throw new RangeError('text does not fit an IA5String');
   return encode(TAGS.ia5String, [Buffer.from(text, 'latin1')]);
 }
 
-/** UTF-16, big-endian. Refuses lone surrogates. */
 export function utf16be(text: string): Uint8Array {
   if (!text.isWellFormed()) throw new RangeError('text is not well-formed Unicode');
   return Buffer.from(text, 'utf16le').swap16();
@@ -128,7 +125,6 @@ export function implicit(number: number, value: Uint8Array): Uint8Array {
   return encoding;
 }
 
-/** Every object identifier that is written or recognised, by the names of the standards that define them. */
 export const OIDS = {
   // RFC 5280 appendix A.1
   commonName: oid('2.5.4.3'),

@@ -241,7 +241,6 @@ async function admit({ config, store, clock }: Room, { headers }: Request): Prom
   throw invitationRefused();
 }
 
-/** A certificate for a key that the sender has, or a bundle with a new key. */
 type Wanted = CertifiedKey | Pick<BundleRequest, 'profile' | 'password'>;
 
 function wantedOf(body: JsonObject): Wanted {

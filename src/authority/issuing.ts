@@ -133,7 +133,6 @@ export function invitationRefused(): Refusal {
   return new Refusal('invitationRequired', { hint: 'this one is unknown, was used, was withdrawn, or has expired' });
 }
 
-/** A page of the certificates that the caller obtained or holds; none for the anonymous. */
 export async function listCertificates(
   { store, clock }: Pick<IssuingParts, 'store' | 'clock'>, { fingerprint }: Caller, page: Page,
 ): Promise<Listed<CertificateRecord>> {

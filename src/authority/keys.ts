@@ -19,7 +19,6 @@ export type PrivateKey = KeyObject;
 
 export type KeyPair = Awaited<ReturnType<typeof generateKeyPair>>;
 
-/** An authority that can sign; its certificate in DER. */
 export interface Authority {
   readonly certificate: Uint8Array;
   readonly privateKey: PrivateKey;
@@ -107,7 +106,6 @@ const SALT_BYTES = 16;
 /** More than was ever written. Without a limit, a damaged count could keep a thread busy for hours. */
 const MAX_ITERATIONS = 10_000_000;
 
-/** A ciphertext and the AlgorithmIdentifier, in DER, that says how to decrypt it. */
 export type Encrypted = Awaited<ReturnType<typeof encryptPbes2>>;
 export type Encrypt = (plaintext: Uint8Array) => Promise<Encrypted>;
 

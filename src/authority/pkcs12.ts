@@ -127,7 +127,6 @@ function encryptedDataContent({ algorithm, ciphertext }: Encrypted): Uint8Array 
   return seq(OIDS.encryptedData, explicit(0, seq(integer(0), encryptedContentInfo)));
 }
 
-/** What a password turns into: how to encrypt each of the two bags' contents, and the MAC over both. */
 type Protection = { readonly encrypt: Encrypt; readonly authenticate: (authenticatedSafe: Uint8Array) => Uint8Array };
 
 /** PBES2, which takes the password as UTF-8; an HMAC-SHA-256. */

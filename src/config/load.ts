@@ -241,17 +241,13 @@ export function startWarnings(config: Config, isExposed: boolean): string[] {
   const [secret, pki] = [SETTINGS.proxySecret.name, SETTINGS.pkiEnabled.name];
   // With TLS of our own nobody is believed who has not shown a certificate.
   const isOpen = config.proxySecret === '' && config.tlsCertPath === '';
-  const warnings: string[] = [];
-  if (isOpen) {
-    warnings.push(`${secret} is not set: whoever reaches this port can present any certificate fingerprint in ` +
-      'X-SSL-Client-SHA1');
-  }
-  if (isOpen && config.pkiEnabled) {
-    warnings.push(`${pki} is on without ${secret}: the privileges of trusted certificates and of the admin are open ` +
-      'to whoever knows a fingerprint');
-  }
-  if (config.pkiEnabled && config.pkiCaPassword === '') {
-    warnings.push(`${pki} is on without ${SETTINGS.pkiCaPassword.name}: nothing can be issued`);
-  }
-  return warnings;
+  const warnings = [
+    isOpen && `${secret} is not set: whoever reaches this port can present any certificate fingerprint in ` +
+      'X-SSL-Client-SHA1',
+    isOpen && config.pkiEnabled && `${pki} is on without ${secret}: the privileges of trusted certificates and of ` +
+      'the admin are open to whoever knows a fingerprint',
+    config.pkiEnabled && config.pkiCaPassword === '' &&
+      `${pki} is on without ${SETTINGS.pkiCaPassword.name}: nothing can be issued`,
+  ];
+  return warnings.filter((warning) => warning !== false);
 }

@@ -9,7 +9,6 @@ export interface LogEntry {
   readonly level: 'info' | 'warning' | 'error';
   /** The part that speaks: `http`, `store`, `cleanup`, `audit`, `config`, `main`. */
   readonly logger: string;
-  /** What happened, a fixed word or phrase of that part. */
   readonly event: string;
   readonly outcome?: 'success' | 'failure';
   readonly clientId?: string;

@@ -37,7 +37,6 @@ export class JsonContentReader {
   readonly #sink: ByteSink;
   readonly #utf8 = new Utf8Scan();
   readonly #frame = new JoinedBytes(MAX_FRAME_BYTES);
-  /** Where the next byte stands: outside of strings, in a string of the frame, or in the content. */
   #place: 'outside' | 'string' | 'content' = 'outside';
   #depth = 0;
   #isEscaped = false;

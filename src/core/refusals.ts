@@ -100,7 +100,6 @@ export interface RateStanding {
   readonly resetAtSeconds: number;
 }
 
-/** What a refusal says outside its body. */
 export interface RefusalTerms {
   readonly retryAfterSeconds?: number | undefined;
   readonly rate?: RateStanding | null | undefined;

@@ -21,7 +21,6 @@ export function hmacKey(key: Uint8Array): HmacKey {
   return createSecretKey(key);
 }
 
-/** The 32 bytes of HMAC-SHA-256; text is taken as UTF-8. */
 export function hmacSha256(key: HmacKey | Uint8Array, message: string | Uint8Array): Uint8Array {
   return createHmac('sha256', key).update(message).digest();
 }

@@ -150,7 +150,6 @@ export function integerValue({ tag, content }: DerElement): number {
   return value;
 }
 
-/** The octets of a BIT STRING without unused bits; a DerError otherwise. */
 export function bitStringOctets({ tag, content }: DerElement): Uint8Array {
   if (tag !== TAGS.bitString || content[0] !== 0) throw new DerError('unsupported BIT STRING');
   return content.subarray(1);

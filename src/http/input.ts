@@ -41,7 +41,6 @@ export function work(headers: RequestHeaders): Work {
   return { token: headers.single('x-pow-token'), solution: headers.single('x-pow-solution') };
 }
 
-/** With or without parameters. */
 export function isOfType(contentType: string | undefined, type: `${'application' | 'multipart'}/${string}`): boolean {
   return contentType?.split(';', 1)[0]!.trim().toLowerCase() === type;
 }
@@ -68,7 +67,6 @@ export function integer(query: URLSearchParams, name: string, fallback: number):
   throw new Refusal('queryInvalid', { hint: `${name} must be an integer`, parameter: name });
 }
 
-/** `limit` from 1 to the maximum, `offset` from 0; beyond that they are clamped. */
 export function page(query: URLSearchParams, bounds: { fallback: number; maximum: number }): Page {
   return {
     limit: clamp(integer(query, 'limit', bounds.fallback), 1, bounds.maximum),

@@ -25,7 +25,6 @@ export function presentCreated(paste: Omit<Paste, 'sha256'>, expiryWasAsked: boo
   };
 }
 
-/** The answer to GET /{id}. */
 export function presentMetadata({ id, mimeType, size, createdAt, expiresAt, passwordHash }: Paste): object {
   return {
     id,
@@ -47,7 +46,6 @@ export function presentChallenge(challenge: IssuedChallenge | null, baseBits?: n
   return { ...answer, base_difficulty: baseBits, elevated: difficultyBits > baseBits };
 }
 
-/** Why nothing can be issued, in words for callers. */
 export function whyUnavailable(hasPassword: boolean, isKeyLocked: boolean): string | undefined {
   const { name } = SETTINGS.pkiCaPassword;
   if (!hasPassword) return `no certificates can be issued: ${name} is not set here; tell the operator`;
@@ -86,7 +84,6 @@ const LISTED: Readonly<Record<string, (paste: ListedPaste) => string | number | 
   owner: ({ owner }) => (owner === null ? null : shortOwner(owner)),
 };
 
-/** An item of GET /pastes. */
 export function presentListItem(paste: ListedPaste): object {
   return Object.fromEntries(Object.entries(LISTED).map(([name, valueOf]) => [name, valueOf(paste)]));
 }
@@ -97,7 +94,6 @@ export function listText(pastes: readonly ListedPaste[]): string {
   return [Object.keys(LISTED).join('\t'), ...lines].join('\n');
 }
 
-/** An entry of GET /audit. */
 export function presentAuditEntry({ id, time, event, outcome, clientId, clientIp, details }: AuditEntry): object {
   return { id, time: isoSeconds(time), event, outcome, client_id: clientId, client_ip: clientIp, details };
 }

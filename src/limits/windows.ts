@@ -124,7 +124,6 @@ type AntifloodSettings = Pick<Config,
   'powDifficultyBits' | 'antifloodThreshold' | 'antifloodWindowSeconds' | 'antifloodStepBits' | 'antifloodMaxBits'
   | 'antifloodDecaySeconds' | 'antifloodMaxEntries'>;
 
-/** The token that a request has shown its work with; `expiresAt` in Unix seconds. */
 export interface ShownToken {
   readonly nonce: string;
   readonly expiresAt: number;

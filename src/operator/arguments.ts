@@ -19,7 +19,6 @@ export async function runCommandLine(terminal: Terminal): Promise<number> {
   }
 }
 
-/** What other programs understand too in the place of a command. */
 const COMMAND_ALIASES: ReadonlyMap<string, string> = new Map([
   ['--help', 'help'], ['-h', 'help'], ['--version', 'version'], ['-V', 'version'],
 ]);
@@ -113,7 +112,6 @@ export function wrongValue(option: string, expected: string, given: string): Usa
   return new UsageError(`${option} takes ${expected}: not ${JSON.stringify(given)}`);
 }
 
-/** The value as a whole number within the bounds; the fallback when it is not given. Throws UsageError. */
 export function wholeNumber(
   { values }: Given,
   name: string,
@@ -131,7 +129,6 @@ export function spanSeconds(text: string): number {
   return Number(count) * (SPANS.get(unit) ?? NaN);
 }
 
-/** `--note`, one line that a table can hold; empty when it is not given. */
 export function noteOf({ values }: Given): string {
   const note = values.get('--note') ?? '';
   if (/^[^\p{Cc}\u2028\u2029]{0,200}$/u.test(note)) return note;

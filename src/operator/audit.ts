@@ -82,7 +82,6 @@ function readFingerprint(text: string | undefined): string | null {
   throw new UsageError(`--client-id takes a SHA-1 fingerprint of 40 hex digits, or ${OPERATOR_NAME}`);
 }
 
-/** A moment in Unix seconds, given so, as date and time in UTC, or as how long ago. Throws UsageError. */
 export function readMoment(name: string, text: string | undefined, nowSeconds: number): number | undefined {
   if (text === undefined) return undefined;
   const seconds = secondsOf(text, nowSeconds);

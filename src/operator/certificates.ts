@@ -93,45 +93,42 @@ function readPassword(terminal: Terminal, path: string): string {
   return password;
 }
 
-export const grant: Run = (terminal, given) =>
-  inSession(terminal, async (session) => {
-    const certificate = await findCertificate(session, given.operands[0]!);
-    const { serial, fingerprint, commonName } = certificate;
-    const status = statusOf(certificate, unixSeconds(terminal.clock));
-    if (status !== 'valid') throw new CommandError(`certificate ${serial} is ${status}: it makes nobody an admin`);
-    if (certificate.isAdmin) throw new CommandError(`the holder of certificate ${serial} is an admin already`);
-    const granted = session.audit.event('admin_granted', 'success', OPERATOR, { serial, fingerprint });
-    const isGranted = await session.store.certificates.grantAdmin(serial, granted);
-    if (!isGranted) throw new CommandError(`certificate ${serial} has just been revoked`);
-    const text = `${commonName} is an admin now (certificate ${serial}).\n`;
-    report(terminal.stdout, given, presentCertificate({ ...certificate, isAdmin: true, status }), text);
-  });
+export const grant: Run = (terminal, given) => inSession(terminal, async (session) => {
+  const certificate = await findCertificate(session, given.operands[0]!);
+  const { serial, fingerprint, commonName } = certificate;
+  const status = statusOf(certificate, unixSeconds(terminal.clock));
+  if (status !== 'valid') throw new CommandError(`certificate ${serial} is ${status}: it makes nobody an admin`);
+  if (certificate.isAdmin) throw new CommandError(`the holder of certificate ${serial} is an admin already`);
+  const granted = session.audit.event('admin_granted', 'success', OPERATOR, { serial, fingerprint });
+  const isGranted = await session.store.certificates.grantAdmin(serial, granted);
+  if (!isGranted) throw new CommandError(`certificate ${serial} has just been revoked`);
+  const text = `${commonName} is an admin now (certificate ${serial}).\n`;
+  report(terminal.stdout, given, presentCertificate({ ...certificate, isAdmin: true, status }), text);
+});
 
-export const list: Run = (terminal, given) =>
-  inSession(terminal, async ({ store }) => {
-    const nowSeconds = unixSeconds(terminal.clock);
-    const certificates = await store.certificates.listAll();
-    const records = certificates.map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) }));
-    // The common name comes last, since it may have any width.
-    const rows = records.map(({ serial, status, isAdmin, expiresAt, commonName }) => {
-      return [serial, status, isAdmin ? 'admin' : '-', isoSeconds(expiresAt), commonName];
-    });
-    const table = alignColumns([['SERIAL', 'STATUS', 'ROLE', 'EXPIRES', 'COMMON NAME'], ...rows]);
-    report(terminal.stdout, given, presentCertificates(records), table);
+export const list: Run = (terminal, given) => inSession(terminal, async ({ store }) => {
+  const nowSeconds = unixSeconds(terminal.clock);
+  const certificates = await store.certificates.listAll();
+  const records = certificates.map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) }));
+  // The common name comes last, since it may have any width.
+  const rows = records.map(({ serial, status, isAdmin, expiresAt, commonName }) => {
+    return [serial, status, isAdmin ? 'admin' : '-', isoSeconds(expiresAt), commonName];
   });
+  const table = alignColumns([['SERIAL', 'STATUS', 'ROLE', 'EXPIRES', 'COMMON NAME'], ...rows]);
+  report(terminal.stdout, given, presentCertificates(records), table);
+});
 
-export const revoke: Run = (terminal, given) =>
-  inSession(terminal, async (session) => {
-    const certificate = await findCertificate(session, given.operands[0]!);
-    const { serial, commonName } = certificate;
-    await requireNoSuccessor(session, certificate);
-    const reason = (given.values.get('--reason') ?? null) as RevocationReason | null;
-    // The operator may do what the holder may.
-    const holder: Caller = { tier: 'trusted', fingerprint: certificate.holder };
-    await revokeCertificate(session, serial, { caller: holder, requester: OPERATOR }, reason);
-    const text = `Revoked certificate ${serial} of ${commonName}.\n`;
-    report(terminal.stdout, given, presentCertificate({ ...certificate, status: 'revoked' }), text);
-  });
+export const revoke: Run = (terminal, given) => inSession(terminal, async (session) => {
+  const certificate = await findCertificate(session, given.operands[0]!);
+  const { serial, commonName } = certificate;
+  await requireNoSuccessor(session, certificate);
+  const reason = (given.values.get('--reason') ?? null) as RevocationReason | null;
+  // The operator may do what the holder may.
+  const holder: Caller = { tier: 'trusted', fingerprint: certificate.holder };
+  await revokeCertificate(session, serial, { caller: holder, requester: OPERATOR }, reason);
+  const text = `Revoked certificate ${serial} of ${commonName}.\n`;
+  report(terminal.stdout, given, presentCertificate({ ...certificate, status: 'revoked' }), text);
+});
 
 /** Who stole a certificate may have renewed it: to be told that it is revoked would end nothing. */
 async function requireNoSuccessor({ store, clock }: OperatorSession, { serial, holder, revokedAt }: Certificate) {
@@ -145,47 +142,44 @@ async function requireNoSuccessor({ store, clock }: OperatorSession, { serial, h
   throw new CommandError(`${what}: pasted pki revoke ${successor.serial} ends that`);
 }
 
-export const crl: Run = (terminal, { flags, values }) =>
-  inSession(terminal, async ({ revocationList }) => {
-    const { der } = await revocationList.current();
-    const path = values.get('--out') ?? '-';
-    const written = flags.has('--der') ? der : Buffer.from(encodePem('X509 CRL', der));
-    if (path === '-') terminal.stdout.write(written);
-    else replaceFile(path, written);
-  });
+export const crl: Run = (terminal, { flags, values }) => inSession(terminal, async ({ revocationList }) => {
+  const { der } = await revocationList.current();
+  const path = values.get('--out') ?? '-';
+  const written = flags.has('--der') ? der : Buffer.from(encodePem('X509 CRL', der));
+  if (path === '-') terminal.stdout.write(written);
+  else replaceFile(path, written);
+});
 
-export const ca: Run = (terminal) =>
-  inSession(terminal, async ({ authorities }) => {
-    const authority = await authorities.find();
-    if (authority === undefined) throw new Refusal('authorityMissing');
-    terminal.stdout.write(encodePem('CERTIFICATE', authority.certificate));
-  });
+export const ca: Run = (terminal) => inSession(terminal, async ({ authorities }) => {
+  const authority = await authorities.find();
+  if (authority === undefined) throw new Refusal('authorityMissing');
+  terminal.stdout.write(encodePem('CERTIFICATE', authority.certificate));
+});
 
-export const renew: Run = (terminal, given) =>
-  inSession(terminal, async (session) => {
-    const { privateKey, ...before } = await session.authorities.signing();
-    const createdAt = unixSeconds(terminal.clock);
-    const validity = validityFrom(createdAt, session.config.pkiCaDays);
-    const expiresAt = validity.notAfter;
-    if (expiresAt <= before.expiresAt) {
-      const moments = `${isoSeconds(before.expiresAt)}, and would be until ${isoSeconds(expiresAt)}`;
-      throw new CommandError(`the certificate authority is valid until ${moments}: raise ${SETTINGS.pkiCaDays.name}`);
-    }
-    const serial = makeSerial(randomBytes);
-    const certificate = await renewAuthorityCertificate({ serial, validity }, { ...before, privateKey });
-    const fingerprint = fingerprintSha1(certificate);
-    const { commonName } = before;
-    const details = { type: 'ca', common_name: commonName, fingerprint, expires_at: expiresAt };
-    const issued = session.audit.event('cert_issued', 'success', OPERATOR, details);
-    const renewed = { ...before, certificate, fingerprint, createdAt, expiresAt };
-    await replace(session, before, renewed, issued);
-    const lines = [
-      `The certificate authority ${JSON.stringify(commonName)} is valid until ${isoSeconds(expiresAt)} now.`,
-      `fingerprint  ${shownFingerprint(certificate)}`,
-      'A proxy that verifies client certificates needs the new one: pasted pki ca',
-    ];
-    report(terminal.stdout, given, { serial, ...presentIssued(renewed) }, `${lines.join('\n')}\n`);
-  });
+export const renew: Run = (terminal, given) => inSession(terminal, async (session) => {
+  const { privateKey, ...before } = await session.authorities.signing();
+  const createdAt = unixSeconds(terminal.clock);
+  const validity = validityFrom(createdAt, session.config.pkiCaDays);
+  const expiresAt = validity.notAfter;
+  if (expiresAt <= before.expiresAt) {
+    const moments = `${isoSeconds(before.expiresAt)}, and would be until ${isoSeconds(expiresAt)}`;
+    throw new CommandError(`the certificate authority is valid until ${moments}: raise ${SETTINGS.pkiCaDays.name}`);
+  }
+  const serial = makeSerial(randomBytes);
+  const certificate = await renewAuthorityCertificate({ serial, validity }, { ...before, privateKey });
+  const fingerprint = fingerprintSha1(certificate);
+  const { commonName } = before;
+  const details = { type: 'ca', common_name: commonName, fingerprint, expires_at: expiresAt };
+  const issued = session.audit.event('cert_issued', 'success', OPERATOR, details);
+  const renewed = { ...before, certificate, fingerprint, createdAt, expiresAt };
+  await replace(session, before, renewed, issued);
+  const lines = [
+    `The certificate authority ${JSON.stringify(commonName)} is valid until ${isoSeconds(expiresAt)} now.`,
+    `fingerprint  ${shownFingerprint(certificate)}`,
+    'A proxy that verifies client certificates needs the new one: pasted pki ca',
+  ];
+  report(terminal.stdout, given, { serial, ...presentIssued(renewed) }, `${lines.join('\n')}\n`);
+});
 
 export const passphrase: Run = async (terminal, given) => {
   const path = given.values.get('--new-password-file')!;

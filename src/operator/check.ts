@@ -266,7 +266,6 @@ function byUrl(text: string): Asked {
   return { ...target, name: `${url}/health`, tls: isTls ? {} : undefined };
 }
 
-/** Where a service with these settings listens, seen from the same host. */
 function bySettings(terminal: Terminal): Asked {
   const { config } = loadConfig(terminal.environment, terminal.readFile);
   // Its very certificate: that is for the public host's name, not for this connection, and a stranger shows another.

@@ -185,11 +185,10 @@ async function pruneAll({ clock }: Terminal, config: Config) {
   };
 }
 
-export const stats: Run = (terminal, given) =>
-  inSession(terminal, async (session) => {
-    const counted = await count(session, unixSeconds(terminal.clock));
-    report(terminal.stdout, given, counted, statsTable(counted));
-  });
+export const stats: Run = (terminal, given) => inSession(terminal, async (session) => {
+  const counted = await count(session, unixSeconds(terminal.clock));
+  report(terminal.stdout, given, counted, statsTable(counted));
+});
 
 /** Names no paste, no owner and no address. Times are as in the API: Unix seconds of pastes, ISO 8601 of the audit. */
 async function count({ store, config }: OperatorSession, nowSeconds: number) {

@@ -64,7 +64,6 @@ function reasonsFor({ place, code }: ListeningError, isPublic: boolean): Reasons
   return addressReasons(hostName, portName, holder);
 }
 
-/** `host` and `port` are the settings to change, `holder` is who has the port, if it can be seen. */
 function addressReasons(host: string, port: string, holder: string | undefined): Reasons {
   const byWhom = holder === undefined ? ' (root can see by which process: ss -ltnp)' : ` by ${holder}`;
   return {

@@ -131,17 +131,16 @@ function readWanted(given: Given) {
   return { validSeconds, usesLeft: wholeNumber(given, '--uses', USES), note: noteOf(given) };
 }
 
-export const listInvitations: Run = (terminal, given) =>
-  inSession(terminal, async ({ store }) => {
-    const invitations = await store.governing.listInvitations();
-    const nowSeconds = unixSeconds(terminal.clock);
-    // The note comes last, since it may have any width.
-    const rows = invitations.map(({ id, note, expiresAt, usesLeft }) => {
-      return [String(id), String(usesLeft), isoSeconds(expiresAt) + (expiresAt <= nowSeconds ? ' (over)' : ''), note];
-    });
-    const table = alignColumns([['ID', 'USES LEFT', 'EXPIRES', 'NOTE'], ...rows]);
-    report(terminal.stdout, given, { invitations: invitations.map(presentInvitation), count: rows.length }, table);
+export const listInvitations: Run = (terminal, given) => inSession(terminal, async ({ store }) => {
+  const invitations = await store.governing.listInvitations();
+  const nowSeconds = unixSeconds(terminal.clock);
+  // The note comes last, since it may have any width.
+  const rows = invitations.map(({ id, note, expiresAt, usesLeft }) => {
+    return [String(id), String(usesLeft), isoSeconds(expiresAt) + (expiresAt <= nowSeconds ? ' (over)' : ''), note];
   });
+  const table = alignColumns([['ID', 'USES LEFT', 'EXPIRES', 'NOTE'], ...rows]);
+  report(terminal.stdout, given, { invitations: invitations.map(presentInvitation), count: rows.length }, table);
+});
 
 export const withdraw: Run = (terminal, given) => {
   const [text = ''] = given.operands;

@@ -53,7 +53,6 @@ export type Run = (terminal: Terminal, given: Given) => number | void | Promise<
 /** Standard input; isTTY of a person at a keyboard. */
 export type Input = Readable & { readonly isTTY?: boolean };
 
-/** Prints what a command found: one line of JSON with --json, text for people otherwise. */
 export function report(output: Output, { flags }: Given, json: object, text: string): void {
   output.write(flags.has('--json') ? `${JSON.stringify(json)}\n` : text);
 }
@@ -62,7 +61,6 @@ export function printWarnings({ stderr }: Terminal, warnings: readonly string[])
   for (const warning of warnings) stderr.write(`pasted: ${warning}\n`);
 }
 
-/** A table for people: one line for each row, every column but the last as wide as its widest cell. */
 export function alignColumns(rows: readonly (readonly string[])[]): string {
   const [first = []] = rows;
   const widths = first.slice(0, -1).map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));

@@ -138,25 +138,15 @@ export type Audit = ReturnType<typeof createAudit>;
 /** Makes events and logs them; the store writes them, in the transaction of the change that they record. */
 export function createAudit({ clock, log }: { readonly clock: Clock; readonly log: Log }) {
   return {
-    event: (name: AuditEventName, outcome: AuditEvent['outcome'], by: Requester, details: LogDetails): AuditEvent => ({
-      time: unixSeconds(clock),
-      event: name,
-      outcome,
-      clientId: by.fingerprint,
-      clientIp: by.clientAddress,
-      details,
-    }),
+    event: (name: AuditEventName, outcome: AuditEvent['outcome'], by: Requester, details: LogDetails): AuditEvent => {
+      const { fingerprint: clientId, clientAddress: clientIp } = by;
+      return { time: unixSeconds(clock), event: name, outcome, clientId, clientIp, details };
+    },
     /** Once the event has been stored. */
     announce: ({ event, outcome, clientId, clientIp, details }: AuditEvent): void => {
-      log({
-        level: outcome === 'success' ? 'info' : 'warning',
-        logger: 'audit',
-        event,
-        outcome,
-        ...(clientId === null ? {} : { clientId }),
-        ...(clientIp === null ? {} : { clientIp }),
-        details,
-      });
+      const level = outcome === 'success' ? 'info' : 'warning';
+      const client = { ...(clientId !== null && { clientId }), ...(clientIp !== null && { clientIp }) };
+      log({ level, logger: 'audit', event, outcome, ...client, details });
     },
   };
 }

@@ -70,7 +70,6 @@ function assemble(path: string, writer: Writer) {
       usage: async () => reader.usage(),
       /** Without its content, and though it may have expired. */
       find: async (id: string): Promise<Paste | undefined> => reader.findPaste(id, -Infinity, 0),
-      /** The ids of all that have this content, some at a time. */
       async *withContent(sha256: Uint8Array): AsyncGenerator<readonly string[], void> {
         for (let afterRow: number | null = 0; afterRow !== null; ) {
           const { ids, lastRow } = reader.searchContent(sha256, afterRow);
