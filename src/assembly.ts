@@ -92,6 +92,7 @@ export async function assemble(
       const address = await server.listen(place);
       isOpen ||= isExposed(place);
       cleanup.start();
+      void parts.passwords.measure();
       void authority.checkKey();
       return address;
     },

@@ -213,7 +213,7 @@ type Lockable = Pick<Paste, 'passwordHash'>;
 
 interface PasswordParts extends Pick<ChallengeParts, 'clock' | 'random'> {
   readonly queue: WorkQueue;
-  /** How long a check takes here. When not given, a first check is made and measured at once. */
+  /** How long a check takes here. When not given, a first check is made and measured. */
   readonly checkMs?: number | undefined;
 }
 
@@ -222,14 +222,19 @@ export class Passwords {
   readonly #parts: PasswordParts;
   readonly #decoy: string;
   readonly #recentMs: number[];
-  readonly #firstCheck: Promise<boolean> | undefined;
+  #firstCheck: Promise<unknown> | undefined;
 
   constructor(parts: PasswordParts) {
     const { random, checkMs } = parts;
     this.#parts = parts;
     this.#decoy = decoyHash(random);
     this.#recentMs = checkMs === undefined ? [] : [checkMs];
-    this.#firstCheck = checkMs === undefined ? this.#timedVerify('', this.#decoy) : undefined;
+  }
+
+  /** Unknown ids wait for it. Begun once the service listens: the start needs that tenth of a second of CPU itself. */
+  measure(): Promise<unknown> {
+    const isKnown = this.#recentMs.length > 0;
+    return (this.#firstCheck ??= isKnown ? Promise.resolve() : this.#timedVerify('', this.#decoy));
   }
 
   /** The text to store for a new password. Refuses one that is too long, and when too many checks wait. */
@@ -268,7 +273,7 @@ export class Passwords {
 
   /** Takes as long as a wrong password, without its work. */
   async #refuseUnknown(): Promise<never> {
-    await this.#firstCheck;
+    await this.measure();
     const median = this.#recentMs.toSorted((one, other) => one - other)[this.#recentMs.length >> 1]!;
     await delay(Math.min(median, MAX_DECOY_DELAY_MS));
     throw new Refusal('pasteNotFound');

@@ -164,3 +164,14 @@ test('unlock: unless somebody says how long a check takes, one is made that unkn
   await assert.rejects(async () => passwords.unlock(async () => undefined, undefined, CLIENT), refused('pasteNotFound'));
   assert.deepEqual([waitsMs, clock.nowMs], [[33], 33]);
 });
+
+test('measure: makes one check, however often it is called, and none where the duration is known', async (t) => {
+  const clock = checkingClock();
+  const looks = t.mock.method(clock, 'monotonicMs').mock;
+  const queue = {} as WorkQueue;
+  const passwords = new Passwords({ queue, clock, random: randomBytes });
+  assert.equal(looks.callCount(), 0, 'nothing is checked before the service listens');
+  await Promise.all([passwords.measure(), passwords.measure()]);
+  await new Passwords({ queue, clock, random: randomBytes, checkMs: 33 }).measure();
+  assert.equal(looks.callCount(), 2, 'when the one check began, and when it ended');
+});
