@@ -171,21 +171,17 @@ export const REVOCATION_REASONS = {
 export type RevocationReason = keyof typeof REVOCATION_REASONS;
 
 /** Extension ::= SEQUENCE { extnID OBJECT IDENTIFIER, critical BOOLEAN DEFAULT FALSE, extnValue OCTET STRING } */
-export function extension(extnId: Uint8Array, value: Uint8Array): Uint8Array {
-  return seq(extnId, octetString(value));
-}
-
-function criticalExtension(extnId: Uint8Array, value: Uint8Array): Uint8Array {
-  return seq(extnId, TRUE, octetString(value));
+export function extension(extnId: Uint8Array, value: Uint8Array, critical?: typeof TRUE): Uint8Array {
+  return seq(extnId, ...(critical === undefined ? [] : [critical]), octetString(value));
 }
 
 /** SEQUENCE { cA BOOLEAN DEFAULT FALSE, pathLenConstraint INTEGER OPTIONAL }: no further authority may be made. */
-export const AUTHORITY_BASIC_CONSTRAINTS = criticalExtension(OIDS.basicConstraints, seq(TRUE, integer(0)));
-export const LEAF_BASIC_CONSTRAINTS = criticalExtension(OIDS.basicConstraints, seq());
+export const AUTHORITY_BASIC_CONSTRAINTS = extension(OIDS.basicConstraints, seq(TRUE, integer(0)), TRUE);
+export const LEAF_BASIC_CONSTRAINTS = extension(OIDS.basicConstraints, seq(), TRUE);
 
 /** Of KeyUsage (section 4.2.1.3) keyCertSign (bit 5) and cRLSign (6), or digitalSignature (0); zeros after go. */
-export const AUTHORITY_KEY_USAGE = criticalExtension(OIDS.keyUsage, bitString(Uint8Array.of(0b0000_0110), 1));
-export const CLIENT_KEY_USAGE = criticalExtension(OIDS.keyUsage, bitString(Uint8Array.of(0b1000_0000), 7));
+export const AUTHORITY_KEY_USAGE = extension(OIDS.keyUsage, bitString(Uint8Array.of(0b0000_0110), 1), TRUE);
+export const CLIENT_KEY_USAGE = extension(OIDS.keyUsage, bitString(Uint8Array.of(0b1000_0000), 7), TRUE);
 
 /** On the authority too: whoever comes to trust it by accident still accepts no server that it vouches for. */
 export const CLIENT_AUTH_ONLY = extension(OIDS.extKeyUsage, seq(OIDS.clientAuth));

@@ -9,8 +9,7 @@ import { emptyReply, jsonReply, rateHeaders, type Reply, textReply } from '../ht
 import type { Request } from '../http/engine/request.ts';
 import { jsonBodyOf, type JsonObject, namesEtag, page, textMember, work } from '../http/input.ts';
 import {
-  challengeLine, hintingClient, INVITATION_NEEDED, presentChallenge, presentUnavailable, registerCommand,
-  REGISTRATION_CLOSED,
+  challengeLine, hintingClient, INVITATION_NEEDED, presentChallenge, registerCommand, REGISTRATION_CLOSED,
 } from '../http/present.ts';
 import { type Requester, requireIdentity } from '../pastes/identity.ts';
 import type { Parts } from '../pastes/parts.ts';
@@ -18,8 +17,8 @@ import type { StoredCrl } from '../store/store.ts';
 import { Authorities, DEFAULT_AUTHORITY_NAME, type SigningAuthority } from './authority.ts';
 import { MISLEADING, normaliseCommonName } from './der.ts';
 import {
-  Bundles, type CertifiedKey, invitationRefused, issueCertificate, type Issued, type IssueRequest, listCertificates,
-  presentCertificates, presentIssued, requireRevocable, revokeCertificate,
+  Bundles, type CertifiedKey, invitationRefused, issueCertificate, type Issued, type IssueRequest, presentCertificates,
+  presentIssued, recordsOf, requireRevocable, revokeCertificate,
 } from './issuing.ts';
 import { encodeLongPem, encodePem, generateKeyPair, privateKeyPem, readCertificationRequest } from './keys.ts';
 import { type BundleRequest, isBundlePassword } from './pkcs12.ts';
@@ -154,8 +153,10 @@ async function answerListed(room: Room, request: Request): Promise<Reply> {
   const caller = await room.identity.callerOf(request);
   // What a holder needs is there for holders without the rest of /pki too.
   if (!hasTrustedLimits(caller)) requireEnabled(room);
-  const { items, total } = await listCertificates(room, caller, page(request.query, { fallback: 100, maximum: 1000 }));
-  return jsonReply(200, { ...presentCertificates(items), total });
+  const asked = page(request.query, { fallback: 100, maximum: 1000 });
+  if (caller.fingerprint === null) return jsonReply(200, { ...presentCertificates([]), total: 0 });
+  const { items, total } = await room.store.certificates.listOf(caller.fingerprint, asked);
+  return jsonReply(200, { ...presentCertificates(recordsOf(items, room.clock)), total });
 }
 
 async function answerRevoked(room: Room, request: Request): Promise<Reply> {
@@ -185,7 +186,7 @@ async function registrationChallenge(room: Room, request: Request): Promise<Repl
   const challenge = invitation === undefined ? challenges.issue('register') : null;
   const line = hint === undefined ? challengeLine(challenge) : `unavailable ${hint}`;
   if (request.prefersText) return textReply(200, line, { Vary: 'Accept' });
-  const unavailable = hint === undefined ? {} : presentUnavailable(hint);
+  const unavailable = hint === undefined ? {} : { available: false, hint };
   return jsonReply(200, { ...presentChallenge(challenge), ...unavailable }, { Vary: 'Accept' });
 }
 

@@ -10,9 +10,7 @@ import { type Challenges, inTurn } from '../pastes/admission.ts';
 import { type Requester, requireIdentity, statusOf } from '../pastes/identity.ts';
 import type { Parts } from '../pastes/parts.ts';
 import type { Store } from '../store/open.ts';
-import {
-  type Certificate, type Listed, type Page, type SpentChallenge, type StoredAuthority, StoreError,
-} from '../store/store.ts';
+import { type Certificate, type SpentChallenge, type StoredAuthority, StoreError } from '../store/store.ts';
 import type { SigningAuthority } from './authority.ts';
 import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom } from './certificates.ts';
 import type { PrivateKey } from './keys.ts';
@@ -133,13 +131,9 @@ export function invitationRefused(): Refusal {
   return new Refusal('invitationRequired', { hint: 'this one is unknown, was used, was withdrawn, or has expired' });
 }
 
-export async function listCertificates(
-  { store, clock }: Pick<IssuingParts, 'store' | 'clock'>, { fingerprint }: Caller, page: Page,
-): Promise<Listed<CertificateRecord>> {
-  if (fingerprint === null) return { items: [], total: 0 };
+export function recordsOf(certificates: readonly Certificate[], clock: Clock): CertificateRecord[] {
   const nowSeconds = unixSeconds(clock);
-  const { items, total } = await store.certificates.listOf(fingerprint, page);
-  return { items: items.map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) })), total };
+  return certificates.map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) }));
 }
 
 /** The answer to GET /pki/certs, without how many there are in all. */

@@ -115,7 +115,8 @@ export const SHA1_SOURCE: Source = ['x-ssl-client-sha1', readFingerprint];
 /** Where a proxy that has shown its secret says who its client is. In no other header: it may forget to remove one. */
 export function proxySource(header: Config['identityHeader'], sha1Of: CertificateSha1): Source {
   if (header === 'x-ssl-client-sha1') return SHA1_SOURCE;
-  return [header, (value) => readBase64(header === 'client-cert' ? byteSequence(value) : value, sha1Of)];
+  // RFC 9440 section 2.2: base64 between colons (RFC 8941 section 3.3.5), without parameters.
+  return [header, (value) => readBase64(header === 'client-cert' ? /^:(.*):$/.exec(value)?.[1] : value, sha1Of)];
 }
 
 /** None unless it is presented once and well-formed. */
@@ -126,11 +127,6 @@ export function presentedIdentity(headers: HeaderLines, [header, read]: Source):
 
 function readFingerprint(value: string): Presented | undefined {
   return FINGERPRINT.test(value) && !OF_NO_CERTIFICATE.has(value) ? { fingerprint: value } : undefined;
-}
-
-/** RFC 9440 section 2.2: base64 between colons (RFC 8941 section 3.3.5), without parameters. */
-function byteSequence(value: string): string | undefined {
-  return /^:(.*):$/.exec(value)?.[1];
 }
 
 /** node takes any text for base64, so the bytes must give the same text again. */

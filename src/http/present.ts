@@ -56,11 +56,6 @@ export const REGISTRATION_CLOSED = 'nobody can register: ask the operator for a 
 
 export const INVITATION_NEEDED = 'ask the operator for an invitation, and send its code as X-Invite';
 
-/** What GET /register/challenge and GET / add while nobody can register. */
-export function presentUnavailable(hint: string) {
-  return { available: false, hint };
-}
-
 /** `nonce difficulty expires token` for shells; dashes where there is nothing to solve. */
 export function challengeLine(challenge: IssuedChallenge | null): string {
   if (challenge === null) return '- 0 - -';

@@ -6,7 +6,7 @@ import {
 } from '../authority/certificates.ts';
 import { normaliseCommonName, parseServerName, type ServerName } from '../authority/der.ts';
 import {
-  issueCertificate, NotFirstError, presentCertificate, presentCertificates, presentIssued, revokeCertificate,
+  issueCertificate, NotFirstError, presentCertificate, presentCertificates, presentIssued, recordsOf, revokeCertificate,
 } from '../authority/issuing.ts';
 import { encodePem, generateKeyPair, lockPrivateKey, privateKeyPem, unlockPrivateKey } from '../authority/keys.ts';
 import { type BundleProfile, isBundlePassword, makeBundle, MAX_PASSWORD_LENGTH } from '../authority/pkcs12.ts';
@@ -107,9 +107,7 @@ export const grant: Run = (terminal, given) => inSession(terminal, async (sessio
 });
 
 export const list: Run = (terminal, given) => inSession(terminal, async ({ store }) => {
-  const nowSeconds = unixSeconds(terminal.clock);
-  const certificates = await store.certificates.listAll();
-  const records = certificates.map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) }));
+  const records = recordsOf(await store.certificates.listAll(), terminal.clock);
   // The common name comes last, since it may have any width.
   const rows = records.map(({ serial, status, isAdmin, expiresAt, commonName }) => {
     return [serial, status, isAdmin ? 'admin' : '-', isoSeconds(expiresAt), commonName];
@@ -133,10 +131,8 @@ export const revoke: Run = (terminal, given) => inSession(terminal, async (sessi
 /** Who stole a certificate may have renewed it: to be told that it is revoked would end nothing. */
 async function requireNoSuccessor({ store, clock }: OperatorSession, { serial, holder, revokedAt }: Certificate) {
   if (revokedAt === null) return;
-  const nowSeconds = unixSeconds(clock);
-  const successor = (await store.certificates.listAll()).find((certificate) => (
-    certificate.holder === holder && statusOf(certificate, nowSeconds) === 'valid'
-  ));
+  const records = recordsOf(await store.certificates.listAll(), clock);
+  const successor = records.find((record) => record.holder === holder && record.status === 'valid');
   if (successor === undefined) return;
   const what = `certificate ${serial} is revoked already, and its holder has another since`;
   throw new CommandError(`${what}: pasted pki revoke ${successor.serial} ends that`);

@@ -12,7 +12,7 @@ import type { Request } from '../engine/request.ts';
 import { page, single, timeBounds } from '../input.ts';
 import {
   addressedScript, challengeLine, clientDownload, INVITATION_NEEDED, presentAuditEntry, presentChallenge,
-  presentUnavailable, readClientScript, registerCommand,
+  readClientScript, registerCommand,
 } from '../present.ts';
 import { type Handlers, routesOf } from '../routes.ts';
 
@@ -81,7 +81,7 @@ function index(parts: Parts, { endpoints, tiers }: Tables, unavailable: string |
 
 /** Undefined where whoever does the work is registered. */
 function registrationTerms({ registerBy }: Config, unavailable: string | undefined) {
-  if (unavailable !== undefined) return presentUnavailable(unavailable);
+  if (unavailable !== undefined) return { available: false, hint: unavailable };
   if (registerBy === 'open') return undefined;
   return { available: true, invitation_required: true, hint: INVITATION_NEEDED };
 }
