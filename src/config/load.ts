@@ -1,7 +1,7 @@
 // From the environment to a frozen Config, with every problem reported together.
 
 import { closeSync, constants, openSync, readSync } from 'node:fs';
-import { codeOf } from '../core/events.ts';
+import { codeOf, reasonOf } from '../core/events.ts';
 import { MIB } from '../core/time.ts';
 import { type Config, type Setting, SETTING_KEYS, type SettingKey, SETTINGS, type SettingValue } from './settings.ts';
 
@@ -118,7 +118,7 @@ function readSecret(path: string, source: Source, readFile: ReadFile): Found | u
   } catch (error) {
     const code = codeOf(error);
     if (source.kind === 'credential' && code === 'ENOENT') return undefined;
-    throw new SettingProblem(`${what} a file that can be read (${code})`);
+    throw new SettingProblem(`${what} a file that can be read (${reasonOf(error)})`);
   }
   if (text === '') throw new SettingProblem(`${what} a file that is not empty`);
   return { text, ...source };

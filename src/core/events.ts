@@ -49,6 +49,15 @@ export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
 }
 
+/** The code, with what to change where node --permission stands in the way; it has no option that allows fsync. */
+export function reasonOf(error: unknown): string {
+  const code = codeOf(error);
+  if (code !== 'ERR_ACCESS_DENIED') return code;
+  const { permission = '' } = error as { permission?: string };
+  if (permission === '') return `${code}: node --permission forbids fsync, so run this without it`;
+  return `${code}: node --permission needs --allow-fs-${permission === 'FileSystemRead' ? 'read' : 'write'} for it`;
+}
+
 /** Undefined when the work throws: for what makes no sense, may be gone, or is somebody else's. */
 export function orUndefined<Result>(work: () => Result): Result | undefined {
   try {

@@ -4,7 +4,7 @@ import { createServer, type Server, type ServerOptions } from 'node:https';
 import { createSecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls';
 import { ConfigError, readSmallFile } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
-import { codeOf, type Log } from '../core/events.ts';
+import { codeOf, type Log, reasonOf } from '../core/events.ts';
 import { type Clock, DAY_SECONDS, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import {
   certificatePem, CIPHERS, fingerprintSha1, FULL_HANDSHAKES_ONLY, issuedSerial, NO_RENEGOTIATION, readServerPair,
@@ -170,6 +170,6 @@ function read(path: string, name: string): string {
   try {
     return readSmallFile(path);
   } catch (error) {
-    throw new ConfigError([`${name}: expected the path of a file that can be read (${codeOf(error)})`]);
+    throw new ConfigError([`${name}: expected the path of a file that can be read (${reasonOf(error)})`]);
   }
 }

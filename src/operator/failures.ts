@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { ConfigError } from '../config/load.ts';
 import { SETTINGS } from '../config/settings.ts';
-import { orUndefined } from '../core/events.ts';
+import { codeOf, orUndefined, reasonOf } from '../core/events.ts';
 import { type ListeningError, placeName } from '../http/engine/listening.ts';
 import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../store/store.ts';
 import type { Terminal } from './terminal.ts';
@@ -38,7 +38,14 @@ export function failureOf(error: unknown): ReturnType<typeof failure> | undefine
     const reason = error.cause instanceof Error ? `: ${error.cause.message}` : '';
     return failure(EXIT.failure, `${error.message}${reason} (${SETTINGS.databasePath.name})`);
   }
+  // What is refused on the way to files that this program finds by itself, such as those beside the database.
+  if (codeOf(error) === 'ERR_ACCESS_DENIED') return failure(EXIT.configuration, deniedFile(error));
   return undefined;
+}
+
+function deniedFile(error: unknown): string {
+  const { resource = '' } = error as { resource?: string };
+  return `${resource || 'a file'} cannot be used (${reasonOf(error)})`;
 }
 
 function failure(exitCode: number, message: string) {
@@ -86,6 +93,7 @@ function socketReasons(setting: string): Reasons {
     EACCES: `this user may not make a socket there; choose another ${setting}`,
     EROFS: `nothing can be made there; choose another ${setting}, under systemd in a RuntimeDirectory=`,
     EINVAL: tooLong,
+    ERR_ACCESS_DENIED: `its folder needs --allow-fs-read and --allow-fs-write of node; or choose another ${setting}`,
     ENAMETOOLONG: tooLong,
   };
 }

@@ -8,7 +8,7 @@ import { Authorities } from '../authority/authority.ts';
 import { RevocationList } from '../authority/revocation-list.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
-import { codeOf, type Log, type LogEntry, orUndefined } from '../core/events.ts';
+import { codeOf, type Log, type LogEntry, orUndefined, reasonOf } from '../core/events.ts';
 import { Refusal, type RefusalName } from '../core/refusals.ts';
 import type { Clock } from '../core/time.ts';
 import { randomBytes } from '../crypto/digest.ts';
@@ -190,7 +190,7 @@ export function readText({ readFile }: Terminal, path: string, name = path): str
   try {
     return readFile(path);
   } catch (error) {
-    throw new CommandError(`${name} cannot be read (${codeOf(error)})`);
+    throw new CommandError(`${name} cannot be read (${reasonOf(error)})`);
   }
 }
 
@@ -206,8 +206,8 @@ export function attempt<Result>(path: string, work: () => Result, purpose: 'writ
 export function explained(error: unknown, path: string, purpose: 'written' | 'read' = 'written'): unknown {
   const code = codeOf(error);
   if (!/^(?:E[A-Z0-9]+|ERR_ACCESS_DENIED)$/.test(code)) return error;
-  const reason = code === 'EEXIST' ? 'exists already, and is not overwritten' : `cannot be ${purpose} (${code})`;
-  return new CommandError(`${path} ${reason}`);
+  if (code === 'EEXIST') return new CommandError(`${path} exists already, and is not overwritten`);
+  return new CommandError(`${path} cannot be ${purpose} (${reasonOf(error)})`);
 }
 
 /** Before a secret goes to standard output, which may be a file that the shell made by its umask, readable to all. */

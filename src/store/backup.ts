@@ -49,6 +49,8 @@ export function draftBackup({ path, beside, mark }: { path: string; beside: stri
     // The note comes first, so that after a kill the next backup knows what to remove.
     writeFileSync(notePath, draftPath, { mode: OWNER_ONLY_FILE });
     closeSync(openSync(draftPath, 'wx', OWNER_ONLY_FILE));
+    // Nothing is copied that could not be made durable.
+    syncFile(draftPath);
   } catch (error) {
     discard();
     throw error;

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { after, test, type TestContext } from 'node:test';
@@ -140,7 +140,7 @@ for (const [suite, name] of [['bookworm', 'Debian 12'], ['trixie', 'Debian 13']]
 /** Started as the unit says, it runs on that Node, and keeps a paste. */
 async function serves(root: DebianRoot, node: string): Promise<void> {
   const { child, url } = await startService(root);
-  assert.equal(child.spawnargs.find((word) => word.endsWith('/node')), node);
+  assert.equal(readlinkSync(`/proc/${child.pid}/exe`), join(root.folder, node));
   const stored = await fetch(url, { method: 'POST', body: `stored on ${node}` });
   assert.equal(stored.status, 201);
   const { raw } = await stored.json() as { raw: string };

@@ -7,14 +7,13 @@ import { once } from 'node:events';
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
-import { test, type TestContext } from 'node:test';
+import { test } from 'node:test';
 import { KIB } from '../../src/core/time.ts';
-import { builtMain } from '../support/built.ts';
 import { startServing } from '../support/main-process.ts';
 import { isInstalled, run, temporaryFolder, type Finished } from '../support/programs.ts';
 import { ROOT } from '../support/source.ts';
+import { directivesOf, execStartOf, startedAs, UNITS_FOLDER as FOLDER } from '../support/unit-start.ts';
 
-const FOLDER = join(ROOT, 'scripts', 'deploy', 'systemd');
 const FILES = readdirSync(FOLDER).filter((file) => /\.(?:service|socket|conf)$/.test(file)).sort();
 const SERVICES = ['pasted.service', 'pasted-tcp.service'] as const;
 
@@ -25,23 +24,8 @@ function linesOf(file: string): string[] {
   return readFileSync(join(FOLDER, file), 'utf8').split('\n');
 }
 
-/** `Name=value` lines. */
-function directivesOf(file: string): string[] {
-  return linesOf(file).filter((line) => /^[A-Z]/.test(line));
-}
-
-function execStartOf(file: string): string[] {
-  const [line = ''] = directivesOf(file).filter((directive) => directive.startsWith('ExecStart='));
-  return line.slice('ExecStart='.length).split(' ');
-}
-
-/** The units with programs that exist on this host in the place of those of an installed package. */
-function unitsOfThisHost(t: TestContext): string {
-  const folder = temporaryFolder(t);
-  for (const file of FILES) {
-    const text = readFileSync(join(FOLDER, file), 'utf8');
-    writeFileSync(join(folder, file), text.replace(/^ExecStart=\S+/m, `ExecStart=${process.execPath}`));
-  }
+function unitsIn(folder: string): string {
+  for (const file of FILES) copyFileSync(join(FOLDER, file), join(folder, file));
   return folder;
 }
 
@@ -60,17 +44,21 @@ test('systemd units: every line has its reason above it', () => {
   }
 });
 
+const LISTS = ['AssertFileIsExecutable', 'SystemCallFilter', 'LoadCredential'];
+
 test('systemd units: no directive stands twice, but for lists', () => {
   for (const file of FILES) {
     const names = directivesOf(file).map((line) => line.split('=', 1)[0]!);
     const twice = names.filter((name, index) => names.indexOf(name) !== index);
-    assert.deepEqual(twice.filter((name) => !['SystemCallFilter', 'LoadCredential'].includes(name)), [], file);
+    assert.deepEqual(twice.filter((name) => !LISTS.includes(name)), [], file);
   }
 });
 
 test('systemd units: the two services differ in how they listen, and in nothing else', () => {
   const [socket = [], tcp = []] = SERVICES.map(directivesOf);
-  const only = (these: string[], those: string[]) => these.filter((line) => !those.includes(line));
+  const only = (these: string[], those: string[]) => {
+    return these.filter((line) => !those.includes(line) && !line.startsWith('ExecStart='));
+  };
   assert.deepEqual(only(socket, tcp), [
     'Description=Paste service',
     'Requires=pasted.socket',
@@ -92,6 +80,11 @@ test('systemd units: the two services differ in how they listen, and in nothing 
     'RuntimeDirectory=pasted',
     'RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX',
   ]);
+  const [behind, alone] = SERVICES.map(execStartOf);
+  assert.equal(behind!.script, alone!.script);
+  const ofItsSocket = ['--allow-fs-read=%t/pasted', '--allow-fs-write=%t/pasted'];
+  assert.deepEqual(alone!.options.filter((option) => !ofItsSocket.includes(option)), behind!.options);
+  assert.deepEqual(ofItsSocket.filter((option) => !alone!.options.includes(option)), []);
 });
 
 test('sysctl.conf: sets what this kernel has, and takes no more room than a slice of an answer or two', () => {
@@ -125,7 +118,7 @@ test('systemd-analyze security: the threshold would object to a service without 
 
 test('systemd-analyze verify: has nothing to say against the units, nor with the drop-ins for TLS and metrics', (t) => {
   if (!isInstalled(t, 'systemd-analyze')) return;
-  const folder = unitsOfThisHost(t);
+  const folder = unitsIn(temporaryFolder(t));
   // --man=no: the manual comes with the package, and not with the repository.
   const units = FILES.filter((file) => !file.endsWith('.conf')).map((file) => join(folder, file));
   const verify = () => run('systemd-analyze', ['verify', '--man=no', ...units], folder);
@@ -142,12 +135,8 @@ test('systemd-analyze verify: has nothing to say against the units, nor with the
 
 test('systemd units: node takes the options of ExecStart, and the service runs with them', async (t) => {
   for (const unit of SERVICES) {
-    const [node, ...words] = execStartOf(unit);
-    assert.equal(node, 'node');
-    assert.deepEqual(words.slice(-2), ['/usr/lib/pasted/main.js', 'serve']);
-    const nodeOptions = words.slice(0, -2);
-    assert.equal(nodeOptions.length, 4);
-    const main = await startServing(t, { nodeOptions });
+    const data = temporaryFolder(t);
+    const main = await startServing(t, { ...startedAs(unit, data), environment: { SERVICE_DB: join(data, 'pasted.db') } });
     assert.equal((await fetch(`${main.url}/health`)).status, 200);
     main.child.kill('SIGTERM');
     assert.equal(await main.ended, 0);
@@ -164,11 +153,16 @@ test('pastedctl: a command has of the service all that decides whose files, secr
     const directives = directivesOf(unit);
     assert.deepEqual(shared.filter((property) => !directives.includes(property)), [], unit);
     assert.deepEqual(directives.filter((line) => deciding.test(line) && !shared.includes(line)), [], unit);
-    const [node, ...words] = execStartOf(unit).slice(0, -1);
-    assert.ok(script.join(' ').endsWith(` "$${node}" ${words.join(' ')} "$@" `), unit);
+    // Of node's options it has those that are no permissions.
+    const { options } = execStartOf(unit);
+    const common = options.filter((option) => !/^--(?:permission$|allow-|disable-warning=)/.test(option));
+    assert.equal(common.length, 4);
+    assert.ok(script.join(' ').endsWith(` "$node" ${common.join(' ')} /usr/lib/pasted/main.js "$@" `), unit);
     const [, first, last] = /^ExecSearchPath=(.*):(.*)$/m.exec(directives.join('\n')) ?? [];
     const choice = script.indexOf(`node=${first}/node`);
     assert.equal(script[choice + 1], `[ -x "$node" ] || node=${last}/node`, unit);
+    const asserted = directives.filter((line) => line.startsWith('AssertFileIsExecutable='));
+    assert.deepEqual(asserted, [first, last].map((place) => `AssertFileIsExecutable=|${place}/node`), unit);
   }
 });
 
@@ -187,9 +181,9 @@ test('systemd-socket-activate: the service serves on the socket that it is hande
   if (!isInstalled(t, 'systemd-socket-activate')) return;
   const cwd = temporaryFolder(t);
   const socketPath = join(cwd, 'http');
-  const nodeOptions = execStartOf('pasted.service').slice(1, -2);
+  const { through, nodeOptions, build } = startedAs('pasted.service', cwd);
   const env = { PATH: process.env.PATH, SERVICE_DB: join(cwd, 'pasted.db') };
-  const words = ['--listen', socketPath, process.execPath, ...nodeOptions, builtMain(), 'serve'];
+  const words = ['--listen', socketPath, ...through, ...nodeOptions, build, 'serve'];
   const activate = spawn('systemd-socket-activate', words, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = once(activate, 'close');
   t.after(async () => {

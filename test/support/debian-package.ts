@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
@@ -61,7 +61,10 @@ function makePackages(): Packages {
   return { pasted, tarball, newer: join(folder, 'newer.deb'), nodejs: join(folder, 'nodejs.deb') };
 }
 
-/** What systemd would run, and with which variables, as far as the unit says them literally. */
+/** Of systemd.unit(5), where the root has these folders. */
+const SPECIFIERS: Readonly<Record<string, string>> = { '%S': '/var/lib', '%t': '/run' };
+
+/** What systemd would run, and with which variables. */
 function unitCommand({ folder }: DebianRoot): { command: string[]; environment: Record<string, string> } {
   const unit = readFileSync(join(folder, 'usr/lib/systemd/system/pasted-tcp.service'), 'utf8').replaceAll('\\\n', ' ');
   const values = (key: string): string[] => {
@@ -70,10 +73,13 @@ function unitCommand({ folder }: DebianRoot): { command: string[]; environment: 
   const [command = ''] = values('ExecStart');
   const variables = values('Environment').flatMap((value) => value.split(' ')).map((pair) => pair.split('='));
   assert.deepEqual(values('StateDirectory'), ['pasted']);
-  const [program = '', ...words] = command.split(/\s+/);
-  const found = values('ExecSearchPath')[0]?.split(':').map((place) => join(place, program));
-  const node = found?.find((path) => existsSync(join(folder, path))) ?? assert.fail(program);
-  return { command: [node, ...words], environment: Object.fromEntries(variables) as Record<string, string> };
+  const words = [...command.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => (quoted ?? word).replaceAll('$$', '$'));
+  const [shell = '', option = '', script = '', ...options] = words.map((word) => {
+    return word.replaceAll('%t/credentials/%n', '/run/credentials').replaceAll(/%[St]/g, (name) => SPECIFIERS[name]!);
+  });
+  const inPlaces = `PATH=${values('ExecSearchPath')[0] ?? ''}; ${script}`;
+  const all = [shell, option, inPlaces, ...options];
+  return { command: all, environment: Object.fromEntries(variables) as Record<string, string> };
 }
 
 /** Starts it on a free port, and resolves with its address once it listens. */

@@ -24,8 +24,12 @@ export interface MainProcess {
 
 interface StartOptions {
   readonly environment?: Readonly<Record<string, string>>;
+  /** A program, and its words, that starts node or becomes it. */
+  readonly through?: readonly [string, ...string[]];
   /** Options of node itself. */
   readonly nodeOptions?: readonly string[];
+  /** The main.js of another build. */
+  readonly build?: string;
   /** Standard input; nothing unless given. */
   readonly stdin?: 'pipe' | number;
   /** A descriptor that standard output goes to instead of the test. */
@@ -42,7 +46,9 @@ export function temporaryFolder(t: TestContext): string {
 /** Begins; whoever wants to know when it serves waits for what it prints. */
 export function startMain(t: TestContext, words: readonly string[], options: StartOptions = {}): MainProcess {
   const folder = mkdtempSync(join(tmpdir(), 'pasted-main-'));
-  const child = spawn(process.execPath, [...(options.nodeOptions ?? []), builtMain(), ...words], {
+  const [program, ...before] = options.through ?? [process.execPath];
+  const { nodeOptions = [], build = builtMain() } = options;
+  const child = spawn(program, [...before, ...nodeOptions, build, ...words], {
     cwd: folder,
     env: { ...options.environment },
     stdio: [options.stdin ?? 'ignore', options.stdout ?? 'pipe', 'pipe'],

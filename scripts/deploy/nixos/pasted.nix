@@ -25,6 +25,7 @@ let
     sed -i \
       -e 's|/usr/lib/pasted-runtime/bin:/usr/bin|${cfg.nodejs}/bin|' \
       -e 's|/usr/lib/pasted-runtime/bin/node|${cfg.nodejs}/bin/node|' \
+      -e 's#=|/usr/bin/node$#=|${cfg.nodejs}/bin/node#' \
       -e "s|/usr/lib/pasted|$out/lib/pasted|g" \
       -e 's|=/bin/kill |=${pkgs.coreutils}/bin/kill |' \
       $out/lib/systemd/system/pasted.service $out/bin/pastedctl
