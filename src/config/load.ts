@@ -20,7 +20,6 @@ type Found = Source & { readonly text: string };
 
 /** One problem for each setting, by its name, with what was expected and - never for a secret - what was given. */
 export class ConfigError extends Error {
-  override readonly name = 'ConfigError';
   readonly problems: readonly string[];
 
   constructor(problems: readonly string[]) {

@@ -253,6 +253,4 @@ export type SettingKey = keyof typeof SETTINGS;
 export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[];
 
 /** Every value in force, typed as its setting's default; frozen by load.ts. */
-export type Config = {
-  readonly [Key in SettingKey]: (typeof SETTINGS)[Key]['fallback'];
-};
+export type Config = { readonly [Key in SettingKey]: (typeof SETTINGS)[Key]['fallback'] };

@@ -1,9 +1,7 @@
 // The listener for metrics, loaded only where a setting asks for it, and what the gauges of ops/metrics.ts read.
 
 import { unixSeconds } from '../core/time.ts';
-import {
-  createMetrics, type EventLoopDelay, type GaugeReaders, measureEventLoopDelay, type Metrics,
-} from '../ops/metrics.ts';
+import { createMetrics, type GaugeReaders, measureEventLoopDelay, type Metrics } from '../ops/metrics.ts';
 import type { Parts } from '../pastes/parts.ts';
 import { countedBytes } from '../store/store.ts';
 import { metricsPlace } from './engine/listening.ts';
@@ -30,7 +28,7 @@ export function createMetricsListener(
 
 export function gaugeReaders(
   { store, queue, clock }: Pick<Parts, 'store' | 'queue' | 'clock'>,
-  eventLoopDelay: EventLoopDelay,
+  eventLoopDelay: ReturnType<typeof measureEventLoopDelay>,
   connectionsOpen: () => number,
 ): GaugeReaders {
   return {

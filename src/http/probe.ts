@@ -17,9 +17,7 @@ export interface ProbeTarget {
 }
 
 /** Why there is no answer, in a few words for the operator. */
-export class ProbeError extends Error {
-  override readonly name = 'ProbeError';
-}
+export class ProbeError extends Error {}
 
 /** The answer to a GET, whatever its status. Rejects with a ProbeError when there is none in time. */
 export async function probe(target: ProbeTarget, timeoutMs: number): Promise<{ status: number; body: string }> {

@@ -11,8 +11,6 @@ interface SlidingWindowOptions {
   readonly cleanupThreshold: number;
 }
 
-export type Allowance = ReturnType<SlidingWindow['take']>;
-
 /** Entries are ordered by the last allowed request: then whatever has run out comes first. */
 interface Entry extends Used<Entry> {
   readonly key: string;

@@ -184,8 +184,6 @@ function escapeHelp(text: string): string {
 const RESOLUTION_MS = 10;
 const NANOSECONDS = 1e9;
 
-export type EventLoopDelay = ReturnType<typeof measureEventLoopDelay>;
-
 /** How late the event loop is, as node measures it: seconds beyond the timer's own time, since the last reading. */
 export function measureEventLoopDelay() {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });

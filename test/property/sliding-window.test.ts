@@ -2,12 +2,14 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { type Allowance, SlidingWindow } from '../../src/limits/windows.ts';
+import { SlidingWindow } from '../../src/limits/windows.ts';
 import { forSeeds, type Seeded } from '../support/seeded.ts';
 
 interface Model {
   readonly allowed: Map<string, number[]>;
 }
+
+type Allowance = ReturnType<SlidingWindow['take']>;
 
 function modelTake(model: Model, windowMs: number, key: string, max: number, nowMs: number): Allowance {
   const before = model.allowed.get(key) ?? [];
