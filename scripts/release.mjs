@@ -83,8 +83,9 @@ function publish(names, sums) {
 
 /** Name -> content of each file, but for the sums. */
 async function release() {
-  const { commit, doubt, isDirty } = await commitOf(root);
-  if (isDirty && given.key !== undefined) throw new ReleaseError(`--sign: ${doubt}, so nobody could make this again`);
+  const { commit, doubt, isExport } = await commitOf(root);
+  const isSound = commit !== undefined || isExport;
+  if (given.key !== undefined && !isSound) throw new ReleaseError(`--sign: ${doubt}, so nobody could make this again`);
   const card = JSON.parse(text('package.json'));
   const changelog = readChangelog(text('CHANGELOG.md'), card.version);
   const seconds = releaseSeconds(changelog, process.env.SOURCE_DATE_EPOCH);

@@ -50,7 +50,8 @@ function printed(dist, ...words) {
 
 /** For someone without a configuration, whose home is ~. */
 function printedByClient(dist, ...words) {
-  return outputOf('/bin/sh', [join(dist, CLIENT), ...words], { PATH: process.env.PATH || '/usr/bin:/bin', HOME: '~' });
+  const path = [process.env.PATH, '/usr/bin', '/bin'].filter(Boolean).join(':');
+  return outputOf('/bin/sh', [join(dist, CLIENT), ...words], { PATH: path, HOME: '~' });
 }
 
 async function outputOf(program, args, env) {

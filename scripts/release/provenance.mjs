@@ -13,14 +13,14 @@ import { hexDigests, packageUrl } from './sbom.mjs';
 const BUILD_TYPE = 'https://pasted.invalid/npm-run-release/v1';
 const BUILDER = 'https://pasted.invalid/whoever-signed/v1';
 
-/** The commit of `root`, and why it cannot be named: no repository, or changes that are in no commit. */
+/** The commit of `root`, or why it cannot be named. What is no repository may still be the export of a commit. */
 export async function commitOf(root) {
   // Only a repository of its own counts: an export may lie inside somebody else's.
-  if (!existsSync(join(root, '.git'))) return { doubt: 'this is no git repository' };
+  if (!existsSync(join(root, '.git'))) return { doubt: 'this is no git repository', isExport: true };
   const status = await git(root, 'status', '--porcelain', '--untracked-files=all');
   const head = await git(root, 'rev-parse', 'HEAD');
   if (status === undefined || head === undefined) return { doubt: 'git does not say which commit this is' };
-  if (status !== '') return { doubt: 'there are changes that are in no commit', isDirty: true };
+  if (status !== '') return { doubt: 'there are changes that are in no commit' };
   return { commit: head.trim() };
 }
 

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import {
-  appendFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync,
+  appendFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -144,6 +144,9 @@ ${real} "$@" || exit
 for last; do :; done
 case $2 in sign) head -c 120 "$last.sig" > "$last.half" && mv "$last.half" "$last.sig" ;; esac
 `, { mode: 0o755 });
+  const git = join(folder, 'git alone');
+  mkdirSync(git);
+  symlinkSync(run('sh', ['-c', 'command -v git'], folder).stdout.trim(), join(git, 'git'));
   // Whatever it says, another time makes other sums: an old signature beside them would be seen.
   const other = { SOURCE_DATE_EPOCH: '4102444800' };
   const askpass = { SSH_ASKPASS: wrong, SSH_ASKPASS_REQUIRE: 'force', DISPLAY: ':' };
@@ -151,7 +154,8 @@ case $2 in sign) head -c 120 "$last.sig" > "$last.half" && mv "$last.half" "$las
   for (const [words, environment, expected] of [
     [['--sign', noKey], other, /No such file[^]*\npasted: .*no key signed nothing; the release was not made\n$/],
     [['--sign', locked], { ...other, ...askpass }, /passphrase[^]*\npasted: .*locked signed nothing/],
-    [['--sign', key], { ...other, PATH: '' }, /\npasted: --sign needs ssh-keygen, which comes with OpenSSH\n$/],
+    [['--sign', key], { ...other, PATH: '' }, /^pasted: --sign: git does not say which commit this is, so nobody /],
+    [['--sign', key], { ...other, PATH: git }, /\npasted: --sign needs ssh-keygen, which comes with OpenSSH\n$/],
     [['--sign', key], { ...other, PATH: `${half}:${process.env['PATH']}` }, /\npasted: ssh-keygen made a signature that it does not take; /],
   ] as const) {
     const { status, stderr } = tryRelease(out, { source, environment, words });
@@ -159,6 +163,15 @@ case $2 in sign) head -c 120 "$last.sig" > "$last.half" && mv "$last.half" "$las
     assert.match(stderr, expected);
     assert.deepEqual(contentOf(out), before);
   }
+});
+
+test('release --sign: an export without git is signed, with no statement of provenance', (t) => {
+  if (!hasAll(t)) return;
+  const [exported, out] = [join(folder, 'exported'), join(folder, 'made of an export')];
+  cpSync(source, exported, { recursive: true, filter: (path) => path !== join(source, '.git') });
+  const { stderr } = makeRelease(out, { source: exported, words: ['--sign', key] });
+  assert.match(stderr, /^pasted: this is no git repository: made no statement /m);
+  assert.ok(existsSync(join(out, 'SHA256SUMS.sig')) && !existsSync(join(out, `pasted-${VERSION}.provenance.json`)));
 });
 
 test('release: words that make no sense end it with 2, before anything is made', (t) => {
