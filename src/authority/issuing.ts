@@ -47,7 +47,6 @@ export type Issued = MadeCertificate & { readonly isAdmin: boolean };
 
 export type CertificateRecord = Certificate & { readonly status: ReturnType<typeof statusOf> };
 
-/** Some certificate was issued before the one that was to be the first; nothing was issued now. */
 export class NotFirstError extends Error {}
 
 /** A `before` that fails leaves nothing behind: it runs with the certificate before that is recorded. */
@@ -141,7 +140,6 @@ export function presentCertificates(records: readonly CertificateRecord[]): obje
   return { certificates: records.map(presentCertificate), count: records.length };
 }
 
-/** An item of GET /pki/certs. */
 export function presentCertificate(record: CertificateRecord): object {
   const { serial, status, issuedTo, isAdmin } = record;
   return { serial, ...presentIssued(record), status, issued_to: issuedTo, is_admin: isAdmin };

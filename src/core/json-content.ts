@@ -17,7 +17,6 @@ const LETTER_U = 0x75;
 const OPENING: ReadonlySet<number> = new Set(Buffer.from('{['));
 const CLOSING: ReadonlySet<number> = new Set(Buffer.from('}]'));
 
-/** RFC 8259 section 2. */
 const WHITESPACE: ReadonlySet<number> = new Set(Buffer.from(' \t\n\r'));
 
 /** The name `content` with its quotes, every character of it escaped. */

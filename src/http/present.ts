@@ -10,7 +10,6 @@ import type { AuditEntry, ListedPaste, Paste } from '../store/store.ts';
 /** How much of a fingerprint is shown to others than its owner's own tools. */
 const OWNER_SHOWN_CHARACTERS = 12;
 
-/** The answer to POST /: some members only when they say something. */
 export function presentCreated(paste: Omit<Paste, 'sha256'>, expiryWasAsked: boolean): object {
   return {
     id: paste.id,

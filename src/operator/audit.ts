@@ -35,7 +35,6 @@ export const audit: Run = (terminal, given) => {
 
 const HEADINGS = ['TIME', 'EVENT', 'OUTCOME', 'CLIENT ID', 'CLIENT IP', 'DETAILS'];
 
-/** The details come last, since they may have any width. */
 function rowOf({ time, event, outcome, clientId, clientIp, details }: AuditEntry): readonly string[] {
   return [isoSeconds(time), event, outcome, clientId ?? '-', clientIp ?? '-', showDetails(details)];
 }

@@ -108,7 +108,6 @@ export const grant: Run = (terminal, given) => inSession(terminal, async (sessio
 
 export const list: Run = (terminal, given) => inSession(terminal, async ({ store }) => {
   const records = recordsOf(await store.certificates.listAll(), terminal.clock);
-  // The common name comes last, since it may have any width.
   const rows = records.map(({ serial, status, isAdmin, expiresAt, commonName }) => {
     return [serial, status, isAdmin ? 'admin' : '-', isoSeconds(expiresAt), commonName];
   });

@@ -134,7 +134,6 @@ function readWanted(given: Given) {
 export const listInvitations: Run = (terminal, given) => inSession(terminal, async ({ store }) => {
   const invitations = await store.governing.listInvitations();
   const nowSeconds = unixSeconds(terminal.clock);
-  // The note comes last, since it may have any width.
   const rows = invitations.map(({ id, note, expiresAt, usesLeft }) => {
     return [String(id), String(usesLeft), isoSeconds(expiresAt) + (expiresAt <= nowSeconds ? ' (over)' : ''), note];
   });

@@ -177,7 +177,6 @@ function nameAnew(draft: string, path: string): void {
   }
 }
 
-/** Throws CommandError when the disk of that path has no room for so many bytes beside what the service needs. */
 export function requireRoom(path: string, bytes: number): void {
   const free = attempt(path, () => freeBytes(path));
   if (free - bytes > FREE_RESERVE_BYTES) return;

@@ -22,7 +22,6 @@ export interface Terminal {
   readonly writesForOthers: () => boolean;
   /** Standard output goes to the journal (JOURNAL_STREAM of systemd.exec(5)), which takes priorities. */
   readonly writesToJournal: boolean;
-  /** Versions, for whoever looks into a fault; the platform is such as `linux-x64`. */
   readonly runtime: Readonly<Record<'node' | 'sqlite' | 'openssl' | 'platform', string>>;
   readonly cores: number;
   /** The writer thread of the store, for `pasted serve` alone: it takes as long to load as all the rest. */
@@ -50,7 +49,6 @@ export interface Given {
 /** A command. It resolves with the exit code, or with nothing for success. */
 export type Run = (terminal: Terminal, given: Given) => number | void | Promise<number | void>;
 
-/** Standard input; isTTY of a person at a keyboard. */
 export type Input = Readable & { readonly isTTY?: boolean };
 
 export function report(output: Output, { flags }: Given, json: object, text: string): void {
@@ -61,6 +59,7 @@ export function printWarnings({ stderr }: Terminal, warnings: readonly string[])
   for (const warning of warnings) stderr.write(`pasted: ${warning}\n`);
 }
 
+/** The last column may have any width, so what may be long comes there. */
 export function alignColumns(rows: readonly (readonly string[])[]): string {
   const [first = []] = rows;
   const widths = first.slice(0, -1).map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));

@@ -80,7 +80,6 @@ export class Challenges {
     return Math.min(base + everyones - config.powDifficultyBits, Math.max(base, config.antifloodMaxBits));
   }
 
-  /** Null when no work is asked for. */
   issue(purpose: Purpose): IssuedChallenge | null {
     const { config, clock, random } = this.#parts;
     const difficultyBits = this.difficultyBits(purpose);

@@ -57,7 +57,6 @@ export function draftBackup({ path, beside, mark }: { path: string; beside: stri
   }
   return {
     path: draftPath,
-    /** Resolves when the copy is durable and found sound. Rejects with DatabaseRefusedError or StoreError. */
     copy: () => copyOnThread(path, draftPath),
     /** Removes what there is of it; a draft that has been moved elsewhere stays there. Further calls do nothing. */
     discard,
