@@ -65,6 +65,6 @@ function optionEntry({ names, value, meaning }) {
 function factsIn(help) {
   const [, below = '', codes] = /\n\n(The server is [^]*)\nExit codes: ([^]*)\n$/.exec(help) ?? [];
   if (codes === undefined) throw new ReleaseError('pastec help: no exit codes found');
-  const facts = below.split(/\n(?! )| {4}/).map((fact) => fact.replace(/\n +/g, ' '));
+  const facts = below.split(/\n(?! )| {4}/).map((fact) => fact.replace(/,\n +/g, ', ').replace(/\n +/g, '; '));
   return [facts, codes.split(/,\s+(?=\d)/).map((pair) => pair.split(/ (.*)/))];
 }
