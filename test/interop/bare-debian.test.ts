@@ -9,6 +9,7 @@ import { join, relative } from 'node:path';
 import { after, test, type TestContext } from 'node:test';
 import { VERSION } from '../../src/config/settings.ts';
 import { bareDebian } from '../support/bare-debian.ts';
+import { bootDebian } from '../support/booted-debian.ts';
 import { startService, stopService } from '../support/debian-package.ts';
 import type { DebianRoot } from '../support/debian-root.ts';
 import { isInstalled, run, temporaryFolder, type Finished } from '../support/programs.ts';
@@ -104,16 +105,27 @@ test('pasted-runtime: carries the pinned build, its terms and digests, and nothi
   assert.ok(readFileSync(path(`${doc}/copyright`), 'utf8').endsWith(`\n\n${license.toString()}`));
 });
 
-for (const [suite, name] of [['bookworm', 'Debian 12'], ['trixie', 'Debian 13']] as const) {
+/** systemd too, so that it can be started, and what the package recommends for it. */
+const BOOTABLE = { suite: 'bookworm', more: ['systemd-sysv', 'dbus', 'procps'] };
+
+/** A root with the packages in /srv, where the shell's lines run. */
+function bareRoot(t: TestContext, { suite, more }: { suite: string; more: readonly string[] }) {
+  const release = theRelease(t);
+  const root = release === undefined ? undefined : bareDebian(t, suite, ...more);
+  if (release === undefined || root === undefined) return undefined;
+  const packages = readdirSync(release).filter((file) => file.endsWith('.deb'));
+  for (const file of packages) cpSync(join(release, file), join(root.folder, 'srv', file));
+  const shell = (line: string): Finished => {
+    return root.run('/bin/sh', '-c', `cd /srv; export DEBIAN_FRONTEND=noninteractive; ${line}`);
+  };
+  return { root, shell };
+}
+
+for (const [name, system] of [['Debian 12', BOOTABLE], ['Debian 13', { suite: 'trixie', more: [] }]] as const) {
   test(`${name} with nothing else: apt installs both packages, and the second has the service's Node`, async (t) => {
-    const release = theRelease(t);
-    const root = release === undefined ? undefined : bareDebian(t, suite);
-    if (release === undefined || root === undefined) return;
-    const packages = readdirSync(release).filter((file) => file.endsWith('.deb'));
-    for (const file of packages) cpSync(join(release, file), join(root.folder, 'srv', file));
-    const shell = (line: string): Finished => {
-      return root.run('/bin/sh', '-c', `cd /srv; export DEBIAN_FRONTEND=noninteractive; ${line}`);
-    };
+    const bare = bareRoot(t, system);
+    if (bare === undefined) return;
+    const { root, shell } = bare;
     const alone = shell(`apt-get install -y ./pasted_${VERSION}_all.deb`);
     assert.equal(alone.status, 100);
     assert.match(alone.output, /nodejs \(>= 24\)[^]*pasted-runtime \(>= 24\)/);
@@ -136,6 +148,57 @@ for (const [suite, name] of [['bookworm', 'Debian 12'], ['trixie', 'Debian 13']]
     assert.deepEqual(readdirSync(join(root.folder, 'usr/lib')).filter((file) => file.startsWith('pasted')), []);
   });
 }
+
+test('Debian 12 after a start: systemd runs the service as its unit says, on the Node that there is', async (t) => {
+  const bare = bareRoot(t, BOOTABLE);
+  if (bare === undefined) return;
+  assert.equal(bare.shell('apt-get install -y ./pasted_*.deb ./pasted-runtime_*.deb').status, 0);
+  const shell = bootDebian(t, bare.root);
+  if (shell === undefined) return;
+  const done = (line: string): string => {
+    const { status, stdout, output } = shell(line);
+    assert.equal(status, 0, `${line}: ${output}`);
+    return stdout;
+  };
+  const node = (): string => done('readlink /proc/$(systemctl show -P MainPID pasted.service)/exe').trim();
+  const asked = (script: string): string => done(`${RUNTIME} -e '${script}'`).trim();
+  const health = 'fetch("http://127.0.0.1:8080/health").then((reply) => console.log(reply.status))';
+
+  await t.test('it is enabled, started with the host, and sandboxed', () => {
+    assert.equal(done('systemctl is-active pasted.socket pasted.service'), 'active\nactive\n');
+    assert.equal(asked(health), '200');
+    assert.equal(node(), RUNTIME);
+    const status = done('cat /proc/$(systemctl show -P MainPID pasted.service)/status');
+    assert.match(status, /^Uid:\t(?!0\t)/m);
+    for (const line of [/^CapBnd:\t0{16}$/m, /^NoNewPrivs:\t1$/m, /^Seccomp:\t2$/m]) assert.match(status, line);
+    assert.equal(done('stat -c %a /var/lib/private/pasted/pasted.db'), '600\n');
+  });
+
+  await t.test('a secret is read after a restart, which loses no request, and pastedctl is the service\'s user', () => {
+    done('umask 077; echo a passphrase >/etc/pasted/credentials/SERVICE_PKI_CA_PASSWORD');
+    assert.equal(done(`systemctl restart pasted.service & ${RUNTIME} -e '${health}'; wait`), '200\n');
+    assert.match(done('umask 077; pastedctl admin create --out - | wc -c'), /^\d{4}\n$/);
+    assert.match(done('pastedctl check'), /^ok authority key: /m);
+    assert.match(done('pastedctl stats'), /^certificates +1$/m);
+    done('systemctl reload pasted.service');
+  });
+
+  await t.test('without the package it runs on the host\'s Node, and with it on that again', () => {
+    done(`cp ${RUNTIME} /usr/bin/node; dpkg --remove --force-depends pasted-runtime; systemctl restart pasted.service`);
+    assert.equal(node(), '/usr/bin/node');
+    assert.match(done('pastedctl stats'), /^certificates +1$/m);
+    done('dpkg -i /srv/pasted-runtime_*.deb; systemctl restart pasted.service');
+    assert.equal(node(), RUNTIME);
+  });
+
+  await t.test('an upgrade of the package restarts what runs on it', () => {
+    const before = done('systemctl show -P MainPID pasted.service');
+    done('dpkg -i /srv/pasted-runtime_*.deb');
+    assert.notEqual(done('systemctl show -P MainPID pasted.service'), before);
+    assert.equal(node(), RUNTIME);
+    assert.equal(asked(health), '200');
+  });
+});
 
 /** Started as the unit says, it runs on that Node, and keeps a paste. */
 async function serves(root: DebianRoot, node: string): Promise<void> {

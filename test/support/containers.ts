@@ -1,12 +1,12 @@
-// podman with a storage of its own in a temporary folder, and containers that go with the test. It is tried with each
-// of the runtimes that are installed, since some need another form of control groups.
+// podman with a storage of its own in a temporary folder, and containers that go with the test.
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { isInstalled, run, type Finished } from './programs.ts';
 
 /** What `podman run` ends with where it cannot run containers: its own failures, and those of the runtime. */
@@ -34,8 +34,23 @@ export interface Containers {
   run(image: string, options: readonly string[], ...command: readonly string[]): Finished;
   /** Starts what the image starts. */
   start(image: string, name: string, options: readonly string[]): Running;
-  /** Whether a container of the image can be run at all; if not, the test is skipped and must return. */
-  canRun(image: string, ...command: readonly string[]): boolean;
+  /**
+   * What came of it with the first runtime that can run containers: some need another form of control groups. If there
+   * is none, the test is skipped and must return.
+   */
+  onSomeRuntime(attempt: () => Finished): Finished | undefined;
+}
+
+/** Whether the command line of any process has it. */
+function isNamedByProcesses(folder: string): boolean {
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).some((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(folder);
+    } catch (error) {
+      if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return false;
+      throw error;
+    }
+  });
 }
 
 /** If podman is not installed, the test is skipped and must return. */
@@ -48,18 +63,16 @@ export function containers(t: TestContext): Containers | undefined {
   ];
   let runtime: string[] = [];
   const podman = (...args: readonly string[]): Finished => run('podman', [...storage, ...runtime, ...args], folder);
-  t.after(() => {
+  t.after(async () => {
     podman('rm', '--all', '--force', '--time', '0');
+    // What watched a container still cleans up after it.
+    while (isNamedByProcesses(folder)) await setTimeout(50);
     rmSync(folder, { recursive: true });
   });
 
-  const runToEnd: Containers['run'] = (image, options, ...command) => {
-    return podman('run', ...STRICT, ...options, image, ...command);
-  };
-
   return {
     podman,
-    run: runToEnd,
+    run: (image, options, ...command) => podman('run', ...STRICT, ...options, image, ...command),
     start: (image, name, options) => {
       const words = [...storage, ...runtime, 'run', '--name', name, ...STRICT, ...options, image];
       const child = spawn('podman', words, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -76,15 +89,16 @@ export function containers(t: TestContext): Containers | undefined {
       };
       return { child, said, ended };
     },
-    canRun: (image, ...command) => {
-      let last: Finished | undefined;
+    onSomeRuntime: (attempt) => {
+      let said = '';
       for (const choice of [[], ['--runtime', 'runc'], ['--runtime', 'crun']]) {
         runtime = choice;
-        last = runToEnd(image, [], ...command);
-        if (!CANNOT_RUN.includes(last.status ?? 125)) return true;
+        const finished = attempt();
+        if (!CANNOT_RUN.includes(finished.status ?? 125)) return finished;
+        said = finished.output.trim().split('\n').at(-1) ?? '';
       }
-      t.skip(`podman cannot run containers here: ${last?.output.trim().split('\n').at(-1)}`);
-      return false;
+      t.skip(`podman cannot run containers here: ${said}`);
+      return undefined;
     },
   };
 }
