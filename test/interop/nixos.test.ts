@@ -52,7 +52,9 @@ interface Made {
     readonly environment: { readonly etc: Readonly<Record<string, { readonly text: string }>> };
     readonly systemd: {
       readonly packages: readonly { readonly script: string }[];
-      readonly services: Readonly<Record<string, { readonly wantedBy: readonly string[] }>>;
+      readonly services: Readonly<Record<string, {
+        readonly wantedBy: readonly string[]; readonly path: readonly string[];
+      }>>;
       readonly sockets: Readonly<Record<string, { readonly wantedBy: readonly string[] }>>;
     };
   };
@@ -119,6 +121,8 @@ test('NixOS: the units of a release are enabled as they say themselves, and run 
   const unit = readFileSync(join(out, 'lib/systemd/system/pasted.service'), 'utf8').replaceAll(/ *\\\n */g, ' ');
   const [, place] = /^ExecSearchPath=(.*)$/m.exec(unit) ?? [];
   const [, script = '', words = ''] = /^ExecStart=\/bin\/sh -c '(.*)' pasted (.*) serve$/m.exec(unit) ?? [];
+  // NixOS sets PATH, so that systemd does not set it to the place above.
+  assert.deepEqual(systemd.services['pasted']!.path.map((path) => `${path}/bin`), [place]);
   const shell = `PATH=${place}; ${script.replaceAll('$$', '$')}`;
   const version = run('/bin/sh', ['-c', shell, 'pasted', ...words.split(' '), 'version'], folder);
   assert.deepEqual([version.status, version.output], [0, `pasted ${VERSION}\n`]);

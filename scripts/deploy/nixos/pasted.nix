@@ -70,6 +70,8 @@ in
     systemd.sockets.pasted.wantedBy = [ "sockets.target" ];
     systemd.services.pasted = {
       wantedBy = [ "multi-user.target" ];
+      # NixOS gives each unit a PATH, and the shell of this one looks there for node.
+      path = [ cfg.nodejs ];
       restartTriggers = [ config.environment.etc."pasted/pasted.env".source ];
     };
   };
