@@ -20,9 +20,16 @@ interface Presenter extends Requester {
   readonly certificate?: Uint8Array | undefined;
 }
 
-/** A holder of a revoked key can call for ever: so many of its calls a minute and client address are audited. */
+/**
+ * A holder of a revoked key can call for ever, and from many addresses: so many calls a minute are audited of one
+ * fingerprint, and from one client address.
+ */
 const FAILURES_NOTED = 60;
-const FAILURE_CLIENTS = 1000;
+const FAILURE_KEYS = 1000;
+
+function failureWindow(): SlidingWindow {
+  return new SlidingWindow({ windowMs: MINUTE_SECONDS * 1000, maxKeys: FAILURE_KEYS, cleanupThreshold: 1 });
+}
 
 interface IdentityParts {
   readonly store: Pick<Store, 'certificates' | 'authority' | 'audit'>;
@@ -34,9 +41,8 @@ export class Identity {
   readonly #parts: IdentityParts;
   /** By certificate, null for those of others. A connection shows the same bytes with each of its requests. */
   readonly #serials = new WeakMap<Uint8Array, string | null>();
-  readonly #failures = new SlidingWindow({
-    windowMs: MINUTE_SECONDS * 1000, maxKeys: FAILURE_CLIENTS, cleanupThreshold: 1,
-  });
+  readonly #failuresOf = failureWindow();
+  readonly #failuresFrom = failureWindow();
 
   constructor(parts: IdentityParts) {
     this.#parts = parts;
@@ -98,9 +104,12 @@ export class Identity {
 
   async #noteFailure(requester: Requester, reason: string): Promise<void> {
     const { store, audit, clock } = this.#parts;
-    const client = clientKey(requester.clientAddress ?? '');
-    if (!this.#failures.take(client, FAILURES_NOTED, clock.monotonicMs()).allowed) return;
-    const event = audit.event('auth_failure', 'failure', requester, { fingerprint: requester.fingerprint, reason });
+    const { fingerprint, clientAddress } = requester;
+    const nowMs = clock.monotonicMs();
+    // In this order: a fingerprint that has had its share takes no place of an address.
+    if (!this.#failuresOf.take(fingerprint ?? '', FAILURES_NOTED, nowMs).allowed) return;
+    if (!this.#failuresFrom.take(clientKey(clientAddress ?? ''), FAILURES_NOTED, nowMs).allowed) return;
+    const event = audit.event('auth_failure', 'failure', requester, { fingerprint, reason });
     audit.announce(event);
     // If the storage fails there is still the log line; the caller is anonymous either way, and reads must stay up.
     await store.audit.record(event).catch((error: unknown) => {

@@ -1,6 +1,7 @@
 // Connections over raw sockets: how many there may be, how long one may say nothing, how many requests may wait on one.
 
 import assert from 'node:assert/strict';
+import type { IncomingMessage } from 'node:http';
 import { test, type TestContext } from 'node:test';
 import { emptyReply } from '../../src/http/engine/reply.ts';
 import { assertRefused } from '../support/answer-contract.ts';
@@ -161,6 +162,84 @@ test('pipelined requests: 100 may wait, with one more the connection is cut off'
   assert.equal(begun, 2);
   gate.resolve();
   for (let count = 0; count < 100; count += 1) assert.equal((await kept.next()).status, 204);
+});
+
+/** A request that counts for so many bytes when it has to wait: its target, and the names and values of its lines. */
+function waitingHead(bytes: number, ...lines: readonly string[]): string {
+  const shortest = head('POST / HTTP/1.1', ...lines, 'X-Padding: ');
+  const counted = shortest.split('\r\n').slice(1).reduce((sum, line) => sum + line.replace(': ', '').length, '/'.length);
+  return shortest.replace('X-Padding: ', `X-Padding: ${'p'.repeat(bytes - counted)}`);
+}
+
+test('pipelined requests: 256 KiB of heads and bodies may wait, with one byte more the connection is cut off', async (t) => {
+  const gate = Promise.withResolvers<void>();
+  const { port, answered } = await startHttp(t, {
+    handlers: {
+      paste: async () => {
+        await gate.promise;
+        return emptyReply(204);
+      },
+    },
+  });
+  const first = head('GET /abcdef HTTP/1.1');
+  const withBody = (headBytes: number): string => {
+    return waitingHead(headBytes, 'Content-Length: 61440') + 'b'.repeat(61_440);
+  };
+  const quarters = withBody(4096).repeat(4);
+  const [kept, cut] = [await openRaw(t, port), await openRaw(t, port)];
+  kept.send(first + quarters);
+  cut.send(first + withBody(4096).repeat(3) + withBody(4097));
+  await answered((details) => details['status'] === 499);
+  gate.resolve();
+  assert.equal((await kept.next()).status, 204);
+  for (let count = 0; count < 4; count += 1) assert.match(String((await kept.next()).body), /"bytes":61440/);
+  // Their turns have come, so others may wait.
+  kept.send(first + quarters);
+  for (const status of [204, 201, 201, 201, 201]) assert.equal((await kept.next()).status, status);
+});
+
+test('pipelined requests: a body of unknown length counts for as much as node reads of it', async (t) => {
+  const gate = Promise.withResolvers<void>();
+  const { port, answered } = await startHttp(t, { handlers: { paste: () => gate.promise.then(() => emptyReply(204)) } });
+  const chunked = `${waitingHead(1000, 'Transfer-Encoding: chunked')}1\r\nb\r\n0\r\n\r\n`;
+  const [kept, cut] = [await openRaw(t, port), await openRaw(t, port)];
+  kept.send(head('GET /abcdef HTTP/1.1') + chunked.repeat(3));
+  cut.send(head('GET /abcdef HTTP/1.1') + chunked.repeat(4));
+  await answered((details) => details['status'] === 499);
+  gate.resolve();
+  for (const status of [204, 201, 201, 201]) assert.equal((await kept.next()).status, status);
+});
+
+test('requests behind the one that ends the connection: heads count as well, and bodies are not kept', async (t) => {
+  const gate = Promise.withResolvers<void>();
+  let begin = (): void => {};
+  const { server, port, answered } = await startHttp(t, {
+    handlers: {
+      paste: async () => {
+        begin();
+        await gate.promise;
+        return emptyReply(204);
+      },
+    },
+  });
+  const unread: IncomingMessage[] = [];
+  server.node.on('request', (req) => unread.push(req));
+  const [kept, cut] = [await openRaw(t, port), await openRaw(t, port)];
+  for (const connection of [kept, cut]) {
+    connection.send(head('GET /abcdef HTTP/1.1', 'Upgrade: h2c'));
+    await new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+  }
+  kept.send(`${waitingHead(8192, 'Content-Length: 1000')}${'b'.repeat(1000)}`);
+  kept.send(waitingHead(8192).repeat(31));
+  cut.send(waitingHead(8192).repeat(31) + waitingHead(8193));
+  await answered((details) => details['status'] === 499);
+  gate.resolve();
+  assert.equal((await kept.next()).status, 204);
+  assert.equal(await kept.rest(), '');
+  assert.equal(unread.length, 66);
+  assert.deepEqual(unread.filter(({ readableLength }) => readableLength > 0), []);
 });
 
 test('requests behind the one that ends the connection: as few as may wait, with one more it is cut off', async (t) => {

@@ -183,3 +183,19 @@ test('auth_failure: no more than 60 a minute and client address are written, wha
   assert.equal(failuresOf(app), 122);
   assert.equal(app.logged.filter(({ event }) => event === 'auth_failure').length, 122);
 });
+
+test('auth_failure: no more than 60 a minute are written of one certificate, from however many addresses', async (t) => {
+  const app = await startApp(t);
+  const [one, other] = [0, 1].map(() => insertCertificate(app.config.databasePath, { revokedAt: CREATED_AT }).fingerprint);
+  const fail = (fingerprint: string, address: string) => (
+    app.request('/pastes', { headers: { ...presenting(fingerprint), ...from(address) } })
+  );
+  // More than there are windows for addresses: those must not make room by forgetting the certificate.
+  for (let turn = 0; turn < 1100; turn += 1) await fail(one!, `192.0.${turn >> 8}.${turn & 255}`);
+  assert.equal(failuresOf(app), 60);
+  await fail(other!, '192.0.3.255');
+  assert.equal(failuresOf(app), 61);
+  app.clock.advance(60_000);
+  await fail(one!, '192.0.0.1');
+  assert.equal(failuresOf(app), 62);
+});

@@ -92,6 +92,11 @@ export class BodyReader implements RequestBody {
     return !this.#req.complete || this.#failure !== undefined;
   }
 
+  /** Of a body that is not piped yet: what of it node may have read, since it pauses only when it has as much. */
+  get mostUnreadBytes(): number {
+    return Math.min(this.declaredBytes ?? Infinity, READ_BYTES);
+  }
+
   /** A property, so that it can be handed on as a ByteSource. */
   readonly pipe = async (sink: ByteSink): Promise<void> => {
     if (this.#failure !== undefined) throw this.#failure;

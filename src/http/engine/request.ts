@@ -69,6 +69,8 @@ export class Connection {
   readonly requests: Request[] = [];
   /** Arrived while it was `ending`. */
   ignoredRequests = 0;
+  /** Of requests that wait for their turns or are ignored: what they may take in memory. */
+  waitingBytes = 0;
   /** Answers what came after these and was no request itself. */
   finalAnswer: (() => void) | undefined;
   hasAsked = false;
@@ -125,6 +127,8 @@ export class Request {
   status = 0;
   refusal: RefusalName | undefined;
   sentBytes = 0;
+  /** What it counted for among those that wait; 0 for the first of its connection. */
+  waitingBytes = 0;
   readonly #parts: RequestParts;
   readonly #isForwarded: boolean;
   #target: Target | undefined;
@@ -149,8 +153,7 @@ export class Request {
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       this.malformed = error;
-      // node would keep each piece of a body that nobody reads.
-      req.push = () => false;
+      ignoreBody(req);
     }
     connection.hasAsked = true;
     // node drops what came in one read after an Upgrade that nobody takes: what follows may be the middle of a request.
@@ -196,6 +199,11 @@ export class Request {
   get prefersHtml(): boolean {
     return this.#parts.config.servesHtml && prefersHtml(this.headers.all('accept'));
   }
+}
+
+/** node would keep each piece of a body that nobody reads. */
+export function ignoreBody(req: IncomingMessage): void {
+  req.push = () => false;
 }
 
 /** Refuses what a page of another site has a browser send. Browsers say whose page it is; curl and scripts do not. */

@@ -17,7 +17,8 @@ import {
   answerRaw, emptyReply, type Handler, type NoteAnswered, refusalReply, type Reply, ReplyWriter,
 } from './reply.ts';
 import {
-  checkSite, type Connection, type HeaderTrust, type Peer, type Presented, Request, type RequestParts, type Route,
+  checkSite, type Connection, type HeaderTrust, ignoreBody, type Peer, type Presented, Request, type RequestParts,
+  type Route,
 } from './request.ts';
 
 /** The route of a request; of a known path that has none for this method, which ones it takes. */
@@ -62,8 +63,9 @@ const CHECK_MS = 1000;
 
 const MAX_HEADER_BYTES = 16 * KIB;
 
-/** No client sends so many requests ahead of their answers; each costs memory until its turn comes. */
+/** No client sends so many requests ahead of their answers, or so much; all of it is memory until their turns come. */
 const MAX_PIPELINED = 100;
+const MAX_PIPELINED_BYTES = 256 * KIB;
 
 /** For the log, as others write it: the client went away before it had an answer. It is never sent. */
 const CLIENT_GONE_STATUS = 499;
@@ -223,12 +225,24 @@ function receive(parts: ServerParts, connection: Connection, req: IncomingMessag
   if (requests.length + connection.ignoredRequests >= MAX_PIPELINED) return void socket.destroy();
   if (state === 'ending') {
     connection.ignoredRequests += 1;
-    return;
+    ignoreBody(req);
+    return keepWaiting(connection, headBytes(req));
   }
   const request = new Request(parts, connection, req, res);
   res.on('finish', () => finish(parts, request));
   requests.push(request);
-  if (requests.length === 1) answer(parts, request);
+  if (requests.length === 1) return answer(parts, request);
+  request.waitingBytes = headBytes(req) + (request.reader?.mostUnreadBytes ?? 0);
+  keepWaiting(connection, request.waitingBytes);
+}
+
+function keepWaiting(connection: Connection, bytes: number): void {
+  connection.waitingBytes += bytes;
+  if (connection.waitingBytes > MAX_PIPELINED_BYTES) connection.socket.destroy();
+}
+
+function headBytes({ url = '', rawHeaders }: IncomingMessage): number {
+  return rawHeaders.reduce((sum, { length }) => sum + length, url.length);
 }
 
 function answer(parts: ServerParts, request: Request): void {
@@ -297,8 +311,9 @@ function finish(parts: ServerParts, request: Request): void {
   // What was sent after a request whose answer ends the connection is not processed (RFC 9112 section 9.6).
   if (state === 'last') return;
   const [next] = connection.requests;
-  if (next !== undefined) answer(parts, next);
-  else connection.finalAnswer?.();
+  if (next === undefined) return connection.finalAnswer?.();
+  connection.waitingBytes -= next.waitingBytes;
+  answer(parts, next);
 }
 
 /** The connection is gone, with whatever was in progress on it. */
