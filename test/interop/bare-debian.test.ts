@@ -191,6 +191,35 @@ test('Debian 12 after a start: systemd runs the service as its unit says, on the
     assert.equal(node(), RUNTIME);
   });
 
+  await t.test('killed, it is there again for the next request', () => {
+    done('kill -9 $(systemctl show -P MainPID pasted.service)');
+    assert.equal(asked(health), '200');
+    assert.equal(done('systemctl show -P NRestarts pasted.service'), '1\n');
+  });
+
+  await t.test('README: its lines for TLS; the drop-in for metrics; and the unit with a port of its own', () => {
+    const live = '/etc/letsencrypt/live/paste.example';
+    done(`mkdir -p ${live} && cd ${live} && pasted tls self-signed --host 127.0.0.1`);
+    done(`cd ${live} && mv server.crt fullchain.pem && mv server.key privkey.pem`);
+    const [, tls = []] = blocksUnder('On a server in five minutes');
+    done(['set -e', ...tls].join('\n'));
+    const secure = health.replace('http://127.0.0.1:8080', 'https://127.0.0.1');
+    assert.equal(done(`NODE_EXTRA_CA_CERTS=${live}/fullchain.pem ${RUNTIME} -e '${secure}'`), '200\n');
+
+    const dropIns = '/etc/systemd/system/pasted.service.d';
+    done(`rm -r ${dropIns} /etc/systemd/system/pasted.socket.d`);
+    done('systemctl daemon-reload; systemctl restart pasted.socket');
+    done(`install -D -m 644 /usr/share/doc/pasted/examples/systemd/metrics.conf ${dropIns}/metrics.conf`);
+    done('systemctl daemon-reload; systemctl restart pasted.service');
+    assert.equal(asked(health), '200');
+    assert.equal(asked(health.replace('8080/health', '9464/metrics')), '200');
+
+    done('systemctl disable --now pasted.socket pasted.service; systemctl start pasted-tcp.service');
+    done(`until ${RUNTIME} -e '${health}' 2>/dev/null; do sleep 0.1; done`);
+    assert.match(done('pastedctl stats'), /^certificates +1$/m);
+    done('systemctl stop pasted-tcp.service; systemctl enable --now pasted.socket pasted.service');
+  });
+
   await t.test('an upgrade of the package restarts what runs on it', () => {
     const before = done('systemctl show -P MainPID pasted.service');
     done('dpkg -i /srv/pasted-runtime_*.deb');
