@@ -1,5 +1,6 @@
 // The packages pasted and pasted-runtime on Debian 12 and 13 with nothing else: what apt says, installs and removes,
-// and the service on the Node that it brings. What dpkg does with the package pasted by itself: debian-package.test.ts.
+// the service on the Node that it brings, and the units under a systemd that runs. What dpkg does with the package
+// pasted by itself: debian-package.test.ts; what systemd's programs say of the units: systemd.test.ts.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
