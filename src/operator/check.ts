@@ -1,7 +1,7 @@
 // `pasted check`: whether the service would work, and go on working; it changes nothing. `pasted health`: asks one.
 
-import { accessSync, constants, type Stats, statSync } from 'node:fs';
-import { basename, dirname } from 'node:path';
+import { accessSync, constants, existsSync, readdirSync, type Stats, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { AuthorityKeyError, unlockPrivateKey } from '../authority/keys.ts';
 import { CRL_TTL_SECONDS } from '../authority/revocation-list.ts';
 import { ConfigError, isProduction, loadConfig, startWarnings } from '../config/load.ts';
@@ -35,7 +35,7 @@ export const checkService: Run = async (terminal, given) => {
   const depth = given.flags.has('--full') ? 'full' : 'quick';
   return reportFindings(terminal, given, [
     ...checkSettings(config, warnings),
-    ...checkFiles(config.databasePath),
+    ...checkFiles(config.databasePath, nowSeconds),
     ...(await checkDatabase(config, depth, nowSeconds)),
     ...checkTls(config, nowSeconds),
   ]);
@@ -65,7 +65,7 @@ function checkTls(config: Config, nowSeconds: number): Finding[] {
 const OTHERS_MAY_WRITE = 0o022;
 const OTHERS_MAY_ANYTHING = 0o077;
 
-function checkFiles(databasePath: string): Finding[] {
+function checkFiles(databasePath: string, nowSeconds: number): Finding[] {
   const folder = dirname(databasePath);
   try {
     const folderStats = statSync(folder, { throwIfNoEntry: false });
@@ -75,7 +75,8 @@ function checkFiles(databasePath: string): Finding[] {
       return stats === undefined ? [] : [{ path, mode: stats.mode, uid: stats.uid }];
     });
     const permissions = files[0]?.path === databasePath ? [checkPermissions(files, files[0].uid)] : [];
-    return [checkFolder(folder, folderStats.mode), ...permissions, ...checkRoom(databasePath)];
+    const replica = checkReplica(databasePath, nowSeconds);
+    return [checkFolder(folder, folderStats.mode), ...permissions, ...checkRoom(databasePath), ...replica];
   } catch (error) {
     const failure = explained(error, databasePath, 'read');
     if (!(failure instanceof CommandError)) throw error;
@@ -111,6 +112,34 @@ function isUsable(path: string): boolean {
   return orUndefined(() => accessSync(path, constants.R_OK | constants.W_OK) ?? true) ?? false;
 }
 
+/** Litestream copies a change within a second or so; a database of many gigabytes, at its start, within minutes. */
+const COPIED_WITHIN_SECONDS = 5 * MINUTE_SECONDS;
+
+/** Minutes after a copy has reached the replica it is removed, but for the newest. */
+const COPIES_KEPT_SECONDS = 15 * MINUTE_SECONDS;
+
+/** A replica that Litestream makes, by the copies of changes that it has beside the database; names are in order. */
+function checkReplica(databasePath: string, nowSeconds: number): Finding[] {
+  const name = 'replica';
+  const copies = join(dirname(databasePath), `.${basename(databasePath)}-litestream`, 'ltx', '0');
+  const timeOf = (path: string): number => (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0) / 1000;
+  const names = (existsSync(copies) ? readdirSync(copies).sort() : []).filter((copy) => copy.endsWith('.ltx'));
+  // Litestream removes some meanwhile.
+  const kept = names.map((copy) => timeOf(join(copies, copy))).filter((time) => time > 0);
+  const [oldest, newest] = [kept[0], kept.at(-1)];
+  if (oldest === undefined || newest === undefined) return [];
+  const changedAt = Math.max(timeOf(databasePath), timeOf(`${databasePath}-wal`));
+  if (changedAt > newest + COPIED_WITHIN_SECONDS) {
+    const since = `has nothing of what changed since ${isoSeconds(newest)}`;
+    return [warn(name, `${since}, the last time at ${isoSeconds(changedAt)}: Litestream does not run, or is held up`)];
+  }
+  const isBehind = kept.length > 1 && oldest < nowSeconds - COPIES_KEPT_SECONDS;
+  const doubt = 'Litestream does not run, or cannot reach it';
+  return isBehind
+    ? [warn(name, `may have nothing of what changed since ${isoSeconds(oldest)}: ${doubt}`)]
+    : [ok(name, `the last change was copied at ${isoSeconds(newest)}`)];
+}
+
 /** The notice comes while an operator can still do something. */
 const ROOM_NOTICE_FACTOR = 10;
 
@@ -124,7 +153,7 @@ function checkRoom(databasePath: string): Finding[] {
       : (freeBytes <= ROOM_NOTICE_FACTOR * reserveBytes ? warn : ok)('room', free),
     walBytes <= usualWalBytes
       ? ok('write-ahead log', log)
-      : warn('write-ahead log', `${log}: a backup, or whatever else reads for long, keeps it from being emptied`),
+      : warn('write-ahead log', `${log}: a backup, Litestream or another long reader keeps it from being emptied`),
     hasBallast
       ? ok('room in reserve', 'is kept for a full disk')
       : warn('room in reserve', 'is not there: a server makes it within seconds, when the disk has room'),

@@ -3,8 +3,10 @@
 
 import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
-import { chmodSync, chownSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
 import type { Environment } from '../../src/config/load.ts';
@@ -70,6 +72,46 @@ test('check: one line for each thing, and nothing is changed', async (t) => {
   assert.deepEqual(readdirSync(folder).sort(), ['pasted.db', 'pasted.db-lock']);
   const full = await check(t, { databasePath, words: ['--full'] });
   assert.match(full.found.get('integrity')!, /^ok no damage by a full check/);
+});
+
+/** A copy of a change as Litestream leaves it beside the database. */
+function placeCopy(databasePath: string, number: number, atSeconds: number): void {
+  const folder = join(dirname(databasePath), '.pasted.db-litestream', 'ltx', '0');
+  const path = join(folder, `${String(number).padStart(16, '0')}-${String(number).padStart(16, '0')}.ltx`);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(path, 'a copy');
+  utimesSync(path, atSeconds, atSeconds);
+}
+
+test('check: a replica that Litestream no longer makes', async (t) => {
+  const { folder, databasePath } = openDesk(t);
+  await fill(databasePath, 1);
+  const replica = async (laterSeconds = 0) => (await check(t, { databasePath, laterSeconds })).found.get('replica');
+  assert.equal(await replica(), undefined);
+  const changed = Date.parse('2026-01-31T11:00:00Z') / 1000;
+  utimesSync(databasePath, changed, changed);
+  placeCopy(databasePath, 9, changed - 300);
+  assert.equal(await replica(), 'ok the last change was copied at 2026-01-31T10:55:00Z', 'a quiet one is no matter');
+  placeCopy(databasePath, 9, changed - 301);
+  const stopped = 'warn has nothing of what changed since 2026-01-31T10:54:59Z, the last time at';
+  assert.equal(await replica(), `${stopped} 2026-01-31T11:00:00Z: Litestream does not run, or is held up`);
+  placeCopy(databasePath, 10, changed);
+  utimesSync(databasePath, changed - 600, changed - 600);
+  const behind = 'warn may have nothing of what changed since';
+  const doubt = 'Litestream does not run, or cannot reach it';
+  assert.equal(await replica(), `${behind} 2026-01-31T10:54:59Z: ${doubt}`);
+  placeCopy(databasePath, 9, Date.parse('2026-01-31T11:45:00Z') / 1000);
+  placeCopy(databasePath, 10, Date.parse('2026-01-31T11:46:00Z') / 1000);
+  const copied = 'ok the last change was copied at 2026-01-31T11:46:00Z';
+  assert.equal(await replica(), copied);
+  assert.equal(await replica(1), `${behind} 2026-01-31T11:45:00Z: ${doubt}`);
+  rmSync(join(folder, '.pasted.db-litestream', 'ltx', '0', `${'9'.padStart(16, '0')}-${'9'.padStart(16, '0')}.ltx`));
+  assert.equal(await replica(DAY_SECONDS), copied, 'the newest copy stays, however old');
+  // The log is of the same database, and newer.
+  writeFileSync(`${databasePath}-wal`, '');
+  const logAt = Date.parse('2026-01-31T11:52:00Z') / 1000;
+  utimesSync(`${databasePath}-wal`, logAt, logAt);
+  assert.match((await replica())!, /^warn has nothing .* the last time at 2026-01-31T11:52:00Z: /);
 });
 
 test('check: owners, holders and invitations that contradict themselves, each by its number', async (t) => {
