@@ -37,7 +37,10 @@ export interface App {
   listen(place: ListeningPlace): ReturnType<HttpServer['listen']>;
   /** The background tasks, for tests that want one now. */
   readonly cleanup: Cleanup;
-  /** Takes the certificate in the files, and these secrets; logs what is unfit. Gives the names of what changed. */
+  /**
+   * Takes what can change while the service runs: the certificate of TLS, as it is in the files now, and the secrets of
+   * `next`, if given. What can't be used is logged, and stays as it was. Gives the names of what changed.
+   */
   reload(next: Config | undefined): Promise<readonly string[]>;
   /** Lets requests in flight finish, then stops everything and closes the store. */
   close(): Promise<void>;

@@ -29,7 +29,7 @@ export class Authorities {
   readonly #parts: AuthoritiesParts;
   readonly #onFound: (authority: StoredAuthority) => void;
   #password: string;
-  /** A failure is kept too: trying takes 0.1 s. It stays when another process renews the authority or locks its key. */
+  /** Undefined until tried. A failure is kept: trying takes 0.1 s. It stays when another process renews or locks it. */
   #key: Promise<PrivateKey> | 'locked' | undefined;
   /** One at a time: several at once would work for nothing, and some would find the queue full. */
   #creating: Promise<StoredAuthority> | undefined;

@@ -1,4 +1,5 @@
-// Certificates (RFC 5280 section 4) of our profile: the authority's, its clients', and of servers that sign their own.
+// Certificates (RFC 5280 section 4), exactly those of our profile: the authority's own, its clients', and that of a
+// server that vouches for itself. Times and serials are handed in; whether a serial is free, the caller must know.
 
 import { hash, X509Certificate } from 'node:crypto';
 import { DAY_SECONDS, MINUTE_SECONDS, type RandomBytes } from '../core/time.ts';
@@ -17,6 +18,7 @@ export const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
 export type Validity = ReturnType<typeof validityFrom>;
 
 interface CertificateRequest {
+  /** As makeSerial makes it. */
   readonly serial: string;
   readonly validity: Validity;
   /** The certified key's SubjectPublicKeyInfo in DER; and the key itself, to be proved, where it was made here. */
@@ -26,14 +28,18 @@ interface CertificateRequest {
 
 type SelfSignedRequest = Required<CertificateRequest>;
 
-/** From before `issuedAt` to so many days after it, or to `latest`. A RangeError when the authority has expired. */
+/**
+ * From 5 minutes before `issuedAt` to so many days after it, but not past `latest`, nor the last moment that has an
+ * encoding. A RangeError when nothing is left: the authority itself has expired. Unix seconds.
+ */
 export function validityFrom(issuedAt: number, days: number, latest: number = LATEST_TIME_SECONDS) {
   const notAfter = Math.min(issuedAt + days * DAY_SECONDS, latest, LATEST_TIME_SECONDS);
   if (notAfter <= issuedAt) throw new RangeError('no time left to be valid in');
   return { notBefore: issuedAt - BACKDATE_SECONDS, notAfter };
 }
 
-// The three kinds. Names are as normaliseCommonName returns them; what can't be encoded rejects with a RangeError.
+// The three kinds, each in DER. Names are as normaliseCommonName returns them. What can't be encoded rejects with a
+// RangeError.
 
 export async function makeAuthorityCertificate(
   request: SelfSignedRequest & { readonly commonName: string },
@@ -54,10 +60,11 @@ function makeAuthority(request: SelfSignedRequest, subject: Uint8Array): Promise
   return make(request, subject, extensions, { privateKey: request.privateKey }, 'sha384');
 }
 
+/** The curve is secp384r1. A validity that ends after the authority's rejects with a RangeError too. */
 export async function makeClientCertificate(
   request: CertificateRequest & { readonly commonName: string }, authority: Authority,
 ): Promise<Uint8Array> {
-  // Some verifiers want a subjectAltName of clients too: a uniformResourceIdentifier [6] with the serial's random bits.
+  // Some verifiers want a subjectAltName of clients too: a uniformResourceIdentifier [6], the serial as a UUID.
   const urn = implicit(6, ia5String(`urn:uuid:${uuidFromHex(request.serial)}`));
   const altName = extension(OIDS.subjectAltName, seq(urn));
   const extensions = [LEAF_BASIC_CONSTRAINTS, CLIENT_KEY_USAGE, CLIENT_AUTH_ONLY, altName];
@@ -68,8 +75,10 @@ export async function makeClientCertificate(
 const NAMELESS = 'pasted';
 
 /**
- * No authority: it must not vouch for other servers, and rustls and Firefox refuse that. No keyUsage: without
- * keyCertSign OpenSSL 1.1.1 does not see that it signs itself, with it a leaf breaks RFC 5280 section 4.2.1.9.
+ * No authority: the key of a server must not be able to vouch for other servers, and rustls and Firefox refuse
+ * authorities as servers. There is no keyUsage: without keyCertSign OpenSSL 1.1.1 does not see that such a certificate
+ * is self-signed, and with it a leaf breaks RFC 5280 section 4.2.1.9; without the extension every use is allowed, and
+ * extKeyUsage says which.
  */
 export async function makeServerCertificate(
   request: SelfSignedRequest & { readonly names: readonly ServerName[] },
@@ -119,7 +128,10 @@ async function make(
 /** By certificate: to read the one there is again costs 0.1 ms of processor, for each that it issues. */
 const issuers = new WeakMap<Uint8Array, ReturnType<typeof parseIssuer>>();
 
-/** Its subject and subjectKeyIdentifier, copied since verifiers compare bytes. A DerError for what is unlike ours. */
+/**
+ * What an authority's certificate says to those that it issues for: its subject, encoded, and subjectKeyIdentifier,
+ * copied since verifiers compare bytes. A DerError for anything but version 3 with the latter and no unique ids.
+ */
 export function readIssuer(certificate: Uint8Array) {
   const issuer = issuers.get(certificate) ?? parseIssuer(certificate);
   issuers.set(certificate, issuer);
@@ -142,6 +154,7 @@ function parseIssuer(certificate: Uint8Array) {
   return { name: subject.encoding, keyIdentifier, parsed: new X509Certificate(certificate) };
 }
 
+/** SHA-256, as browsers and `openssl x509 -fingerprint -sha256` show it. */
 export function shownFingerprint(certificate: Uint8Array): string {
   return new X509Certificate(certificate).fingerprint256;
 }
@@ -187,7 +200,7 @@ export const CLIENT_KEY_USAGE = extension(OIDS.keyUsage, bitString(Uint8Array.of
 export const CLIENT_AUTH_ONLY = extension(OIDS.extKeyUsage, seq(OIDS.clientAuth));
 export const SERVER_AUTH_ONLY = extension(OIDS.extKeyUsage, seq(OIDS.serverAuth));
 
-/** SEQUENCE OF CHOICE { dNSName [2] IA5String, iPAddress [7] OCTET STRING, ... }; not critical beside a subject. */
+/** SEQUENCE OF CHOICE { dNSName [2], iPAddress [7], ... }; beside a subject, so not critical (section 4.2.1.6). */
 export function subjectAltName(names: readonly ServerName[]): Uint8Array {
   const generalNames = names.map(({ name, address }) => {
     return address === undefined ? implicit(2, ia5String(name)) : implicit(7, octetString(address));

@@ -1,4 +1,5 @@
-// Writes DER (ITU-T X.690): each function gives the encoding of one value, or throws a RangeError. And checks names.
+// DER writer (ITU-T X.690), for the types that our formats are made of: every function returns the complete encoding of
+// one value, and throws a RangeError for what it can't encode. Reading is crypto/presented.ts. Below, checks of names.
 
 import { parseAddress } from '../core/callers.ts';
 import { CONSTRUCTED_BIT, LONG_TAG, TAGS } from '../crypto/presented.ts';
@@ -158,7 +159,7 @@ const MAX_COMMON_NAME_CODE_POINTS = 64;
 // section 2), with which one name could be made to look like another.
 const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/;
 
-/** No width, a direction, no meaning or a private one. Names in certificates of releases before have them. */
+/** Has no width, turns the direction, or has no common meaning. Older certificates have such names, and are renewed. */
 export const MISLEADING = /[\u061c\u200b-\u200f\u2060\ufeff\p{Private_Use}\p{Noncharacter_Code_Point}]/u;
 
 /** Trimmed and in normalization form C, so that names which look the same are the same bytes. Undefined when unfit. */
@@ -193,7 +194,10 @@ const MAX_NAME_CHARACTERS = 253;
 /** RFC 1123 section 2.1: letters, digits, and hyphens that are not at an end; at most 63 of them. */
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** A host name in ASCII, a wildcard such as `*.example.org`, or an address of one host; undefined for anything else. */
+/**
+ * A host name, a wildcard such as `*.example.org`, an IPv4 or an IPv6 address. Undefined for anything else: a port,
+ * brackets, a dot at the end, letters beyond ASCII (their `xn--` form is one), the address that stands for every one.
+ */
 export function parseServerName(text: string): ServerName | undefined {
   const name = text.toLowerCase();
   const address = parseAddress(name);

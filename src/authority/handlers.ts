@@ -231,7 +231,7 @@ async function answerRenewed(room: Room, request: Request): Promise<Reply> {
   return rate === null ? reply : { ...reply, headers: { ...reply.headers, ...rateHeaders(rate) } };
 }
 
-/** Refuses whom SERVICE_REGISTER does. Gives the digest of the invitation, if any, which takes the place of work. */
+/** Refuses whom SERVICE_REGISTER does. Gives an invitation's digest: it spares work, also where anyone may register. */
 async function admit({ config, store, clock }: Room, { headers }: Request): Promise<Uint8Array | undefined> {
   if (config.registerBy === 'off') throw new Refusal('registrationClosed', { hint: REGISTRATION_CLOSED });
   const code = headers.single('x-invite');
@@ -242,6 +242,7 @@ async function admit({ config, store, clock }: Room, { headers }: Request): Prom
   throw invitationRefused();
 }
 
+/** A certificate for a key that the sender has, or a bundle with a new key; no password is an empty one. */
 type Wanted = CertifiedKey | Pick<BundleRequest, 'profile' | 'password'>;
 
 function wantedOf(body: JsonObject): Wanted {
@@ -288,6 +289,7 @@ function requesterOf({ clientAddress }: Request, fingerprint: string | null): Re
   return { fingerprint, clientAddress };
 }
 
+/** The normalised name; undefined when none is given, or an empty one. */
 function commonNameOf(body: JsonObject): string | undefined {
   const given = textMember(body, 'common_name', () => new Refusal('commonNameInvalid'));
   if (given === undefined || given === '') return undefined;

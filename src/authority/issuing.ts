@@ -1,4 +1,5 @@
 // Client certificates: issued, registered, listed, revoked. Which is the first, and so the admin's, the store decides.
+// The contract's "Certificate" states and the decisions' "PKI" are the source.
 
 import type { Caller } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
@@ -36,6 +37,7 @@ export interface IssueRequest {
   readonly requester: Requester;
   readonly spend: SpentChallenge | null;
   readonly invitation?: Uint8Array | undefined;
+  /** Serial of the certificate that this one is to replace. */
   readonly renews?: string | undefined;
   /** Issues only the first certificate ever, the admin's; else rejects with NotFirstError. */
   readonly onlyFirst?: boolean;
@@ -47,6 +49,7 @@ export type Issued = MadeCertificate & { readonly isAdmin: boolean };
 
 export type CertificateRecord = Certificate & { readonly status: ReturnType<typeof statusOf> };
 
+/** Some certificate was issued before the one that was to be the first; nothing was issued now. */
 export class NotFirstError extends Error {}
 
 /** A `before` that fails leaves nothing behind: it runs with the certificate before that is recorded. */
@@ -154,7 +157,10 @@ export function presentIssued(
 
 type Revoker = { readonly caller: Caller; readonly requester: Requester };
 
-/** Also for a check before the body is read. Whoever presents a fingerprint is told that it is revoked already. */
+/**
+ * What revokeCertificate requires, for checking it before the body is read. One that is revoked already is refused as
+ * such to whoever presents a fingerprint, so that a holder who repeats the call sees it.
+ */
 export async function requireRevocable(
   { store }: Pick<IssuingParts, 'store'>, serial: string, { caller, requester }: Revoker,
 ): Promise<Certificate> {
@@ -167,6 +173,7 @@ export async function requireRevocable(
   return certificate;
 }
 
+/** Refuses whoever neither obtained nor holds it. */
 export async function revokeCertificate(
   parts: Pick<IssuingParts, 'store' | 'audit' | 'clock'>,
   serial: string,
@@ -203,6 +210,7 @@ export class Bundles {
     this.#slow = new WorkQueue({ ...waiting, concurrency: 1, maxWaiting: SLOW_BUNDLES_WAITING });
   }
 
+  /** Refuses when too many wait. */
   async make(request: BundleRequest, clientAddress: string): Promise<Uint8Array> {
     if (request.password === '') return inTurn(this.#quick, clientAddress, () => this.#quickThread.make(request));
     // Few bundles have a password, so their thread ends with each.
@@ -211,6 +219,7 @@ export class Bundles {
     ));
   }
 
+  /** Bundles that are not done are not made. */
   close(): void {
     this.#closing.abort();
   }

@@ -46,7 +46,10 @@ export const ECDSA_WITH = {
 /** What we sign with; requests may come with SHA-512 too. */
 export type SignedWith = 'sha256' | 'sha384';
 
-/** Certificate or CertificateList, signed on the thread pool. Without a digest, OpenSSL would silently take SHA-256. */
+/**
+ * Certificate or CertificateList (RFC 5280 sections 4.1 and 5.1), signed on the thread pool: an ECDSA-Sig-Value in DER
+ * (RFC 3279 section 2.2.3). The digest must be named: with none, OpenSSL silently takes SHA-256, whatever the curve.
+ */
 export async function signed(tbs: Uint8Array, key: PrivateKey, digest: SignedWith): Promise<Uint8Array> {
   return seq(tbs, ECDSA_WITH[digest], bitString(await sign(digest, tbs, { key, dsaEncoding: 'der' })));
 }
@@ -106,6 +109,7 @@ const SALT_BYTES = 16;
 /** More than was ever written. Without a limit, a damaged count could keep a thread busy for hours. */
 const MAX_ITERATIONS = 10_000_000;
 
+/** A ciphertext and the AlgorithmIdentifier, in DER, that says how to decrypt it. */
 export type Encrypted = Awaited<ReturnType<typeof encryptPbes2>>;
 export type Encrypt = (plaintext: Uint8Array) => Promise<Encrypted>;
 
@@ -179,7 +183,8 @@ export function decodePem(text: string, ...labels: readonly PemLabel[]): Uint8Ar
   return der.length > 0 && sameLines ? der : undefined;
 }
 
-// Certification requests (PKCS #10, RFC 2986) from outside. All but the public key must be canonical, and is ignored.
+// Certification requests (PKCS #10, RFC 2986) from outside: all that is taken from one is its public key. Subject,
+// attributes and requested extensions must be canonical DER and are then ignored.
 
 /** The longest request, PEM included: several times what any tool makes for this curve. */
 export const MAX_CSR_CHARACTERS = 8 * KIB;

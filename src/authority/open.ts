@@ -1,4 +1,5 @@
-// The certificate authority, loaded at start with its password, else when it is needed: most services never issue any.
+// The certificate authority as the rest of the service has it. Its code is loaded at start where there is a password
+// for it, else by the first request that needs it: most services never issue a certificate.
 
 import type { Handler } from '../http/engine/reply.ts';
 import { REGISTRATION_CLOSED, whyUnavailable } from '../http/present.ts';
@@ -27,7 +28,10 @@ export class LazyAuthority {
     this.handlers = Object.fromEntries(handlers) as LazyAuthority['handlers'];
   }
 
-  /** Before anybody is served. A TLS listener also trusts what `pasted admin create` or `pki ca renew` makes later. */
+  /**
+   * Before anybody is served: loads the code where there is a password, and makes a TLS listener trust the authority,
+   * also one that another process makes or renews later (`pasted admin create`, `pasted pki ca renew`).
+   */
   async begin(): Promise<void> {
     if (this.#parts.config.pkiCaPassword !== '') await this.#load();
     if (this.#parts.tls === undefined) return;
@@ -35,11 +39,12 @@ export class LazyAuthority {
     this.#watch = setInterval(() => void this.#trustFound(), WATCH_INTERVAL_MS);
   }
 
+  /** Tries the password on the stored key, so that a wrong one is in the log from the start. Never rejects. */
   async checkKey(): Promise<void> {
     await this.#room?.authorities.checkKey();
   }
 
-  /** Why nobody can register, in words for callers. */
+  /** Why nobody can register, in words for callers, as far as it is known: the key is tried by checkKey. */
   whyUnavailable(): string | undefined {
     if (this.#parts.config.registerBy === 'off') return REGISTRATION_CLOSED;
     if (this.#room !== undefined) return this.#room.authorities.whyUnavailable();
@@ -54,6 +59,7 @@ export class LazyAuthority {
     }
   }
 
+  /** Takes the password unless there is a stored key which it does not open; whether it was taken. */
   async replacePassword(password: string): Promise<boolean> {
     return (await this.#load()).authorities.replacePassword(password);
   }
@@ -63,7 +69,7 @@ export class LazyAuthority {
     (await this.#loading?.catch(() => undefined))?.close();
   }
 
-  /** One read of one row. When it fails, the certificate before stays, and others report a failing storage. */
+  /** When it fails, the certificate before stays: others report a failing storage, or a certificate that is damaged. */
   async #trustFound(): Promise<void> {
     const { store, tls } = this.#parts;
     await store.authority.find().then((found) => found && tls?.trust(found.certificate)).catch(() => {});

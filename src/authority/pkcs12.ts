@@ -1,4 +1,5 @@
 // PKCS #12 bundles (RFC 7292): a client's certificate and key and the authority's certificate under one password.
+// Writes only; never a bag in the clear, never without a MAC.
 
 import { createCipheriv, createHmac, hash } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
@@ -10,6 +11,7 @@ import { type Encrypt, type Encrypted, encryptPbes2, encryptPrivateKey, type Pri
 /** `compat` is for Android, iOS before 18, Windows Server 2016 and BouncyCastle, which do not know PBES2. */
 export type BundleProfile = 'modern' | 'compat';
 
+/** Certificates are in DER; key stores show the name as the friendly name. */
 export interface BundleRequest {
   readonly certificate: Uint8Array;
   readonly privateKey: PrivateKey;
@@ -127,6 +129,7 @@ function encryptedDataContent({ algorithm, ciphertext }: Encrypted): Uint8Array 
   return seq(OIDS.encryptedData, explicit(0, seq(integer(0), encryptedContentInfo)));
 }
 
+/** What a password turns into: how to encrypt each of the two bags' contents, and the MAC over both. */
 type Protection = { readonly encrypt: Encrypt; readonly authenticate: (authenticatedSafe: Uint8Array) => Uint8Array };
 
 /** PBES2, which takes the password as UTF-8; an HMAC-SHA-256. */
@@ -178,6 +181,7 @@ export interface KdfRequest {
   readonly password: Uint8Array;
   readonly salt: Uint8Array;
   readonly iterations: number;
+  /** Bytes to derive. */
   readonly size: number;
 }
 

@@ -113,7 +113,11 @@ export interface RevokedCertificate {
 
 type Revoked = Iterable<RevokedCertificate> | AsyncIterable<RevokedCertificate>;
 
-/** TBSCertList (section 5.1). A `number` is used once, and larger than any before; no empty list (section 5.1.2.6). */
+/**
+ * The list in DER, valid for CRL_TTL_SECONDS; times in Unix seconds. Rejects with a RangeError what can't be encoded.
+ * The fields are those of TBSCertList (section 5.1) in their order. The `number` is larger than that of every list
+ * before (section 5.2.3); revokedCertificates MUST be absent when there are none (section 5.1.2.6).
+ */
 export async function makeCrl(
   { number, thisUpdate, revoked }: { number: number; thisUpdate: number; revoked: Revoked },
   { certificate, privateKey }: Authority,

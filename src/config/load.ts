@@ -1,4 +1,5 @@
-// From the environment to a frozen Config, with every problem reported together.
+// From the environment to a frozen Config, with every problem reported together: where the text of a setting comes
+// from, and which settings contradict each other. process.env, and how files are read, are handed in.
 
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { codeOf, reasonOf } from '../core/events.ts';
@@ -16,6 +17,7 @@ export interface Source {
   readonly name: string;
 }
 
+/** `text` is never empty. */
 type Found = Source & { readonly text: string };
 
 /** One problem for each setting, by its name, with what was expected and - never for a secret - what was given. */
@@ -28,6 +30,7 @@ export class ConfigError extends Error {
   }
 }
 
+/** The message names the setting, and never says the value of a secret. */
 class SettingProblem extends Error {}
 
 /** Every value in force and where it comes from. Throws ConfigError with all problems that there are. */
@@ -67,6 +70,7 @@ function parse(setting: Setting, { name, text }: Found): SettingValue {
 
 const SHOWN_CHARACTERS = 80;
 
+/** On one line, whatever is in it. */
 function quote(text: string): string {
   return JSON.stringify(text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}...` : text);
 }
@@ -183,6 +187,7 @@ export function crossCheck(config: Config, unsound: ReadonlySet<SettingKey>): st
   return problems;
 }
 
+/** What looks like a setting; other variables are none of our business. */
 const OUR_NAMES = /^(?:SERVICE|ANTIFLOOD|RATE_LIMIT|LOOKUP_RATE_LIMIT)_/;
 
 function unknownNames(environment: Environment): string[] {

@@ -1,4 +1,5 @@
-// Every setting there is: name, default, unit, meaning, and what its text may be. Help and manual derive from it.
+// Every setting there is: name, default, unit, meaning, and what its text may be. The type Config, `pasted config`, the
+// help and the manual page are made from this table or tested against it. The environment is read in load.ts.
 
 import { isNetwork } from '../core/callers.ts';
 import { DAY_SECONDS, GIB, HOUR_SECONDS, KIB, MIB, MINUTE_SECONDS } from '../core/time.ts';
@@ -13,6 +14,7 @@ type Unit = 'bytes' | 'seconds' | 'bits' | 'count' | 'days' | 'per window' | 'by
 /** `standIn` is a name that hosting platforms set, which counts where ours is not set. */
 type Bounds = Readonly<{ minimum?: number; maximum?: number; standIn?: string }>;
 
+/** `pattern` must match the whole text; `expected` says in words what that is. */
 type Form = Readonly<{ pattern: RegExp; expected: string; standIn?: string }>;
 
 /** Larger than any sensible value, and still exact in arithmetic with milliseconds. */
@@ -24,6 +26,7 @@ const SIZES: Suffixes = new Map([['KiB', KIB], ['MiB', MIB], ['GiB', GIB]]);
 export const SPANS: Suffixes = new Map([['s', 1], ['m', MINUTE_SECONDS], ['h', HOUR_SECONDS], ['d', DAY_SECONDS]]);
 const SUFFIXES: Readonly<Record<string, Suffixes>> = { bytes: SIZES, 'bytes per second': SIZES, seconds: SPANS };
 
+/** A whole number; both bounds are allowed. */
 function integer(name: string, fallback: number, unit: Unit, meaning: string, bounds: Bounds = {}) {
   const { minimum = 0, maximum = LARGEST, ...standIn } = bounds;
   const suffixes = SUFFIXES[unit];
@@ -80,6 +83,7 @@ function secret(name: string, meaning: string) {
   return { kind: 'secret' as const, name, fallback: '', unit: 'secret', meaning, expected, parse };
 }
 
+/** IP addresses and CIDR blocks, separated by commas; spaces around a comma mean nothing. */
 function networks(name: string, fallback: readonly string[], meaning: string) {
   const parse = (given: string): readonly string[] | undefined => {
     const items = given.split(',').map((item) => item.trim());

@@ -1,4 +1,5 @@
-// Who calls: the four tiers, the key under which limits count a client's address, and a strict reading of addresses.
+// Who calls: the four tiers, the key under which limits count a client's address, and IP addresses and CIDR blocks in a
+// strict reading. Which caller is who is decided in pastes/identity.ts, which address is the client's in http/.
 
 /** `untrusted` shows any fingerprint; `trusted` that of a valid certificate of this service, `admin` of its first. */
 export type Tier = 'anonymous' | 'untrusted' | 'trusted' | 'admin';
@@ -57,7 +58,10 @@ function parseIpv4(text: string): Uint8Array | undefined {
   return Uint8Array.from(octets, Number);
 }
 
-/** URL reads all forms and writes one, in hex with `::` for zeros; nothing on a side of that is a group of them too. */
+/**
+ * URL reads every form and writes one: groups in hex, `::` for the longest run of zeros, no dotted end. Where a side of
+ * `::` is empty, split gives one empty part for it, which counts as a group here and becomes one of zeros.
+ */
 function parseIpv6(text: string): Uint8Array | undefined {
   const url = /^[0-9A-Fa-f:.]+$/.test(text) ? URL.parse(`http://[${text}]`) : null;
   if (url === null) return undefined;

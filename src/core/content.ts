@@ -1,4 +1,5 @@
-// Content: how bytes move, what is found out about them while they arrive, and the media type that follows.
+// Content: how bytes move from a source into a sink, what is found out about them while they arrive, the media type
+// that follows, and when bytes that several use are freed. Does not decide whether content is acceptable.
 
 import { isUtf8 } from 'node:buffer';
 import { KIB } from './time.ts';
@@ -19,6 +20,7 @@ export interface Digests {
 
 export interface ContentFacts {
   readonly bytes: number;
+  /** Whether the whole is valid UTF-8. */
   readonly isText: boolean;
   readonly sha256: Uint8Array;
   /** Shannon entropy in bits per byte; undefined when it was not asked for. */
@@ -27,6 +29,7 @@ export interface ContentFacts {
 
 export const NOTHING: Uint8Array = new Uint8Array(0);
 
+/** Only reads the bytes that it is given. */
 export class ContentScan {
   readonly #sha256: Digests;
   readonly #utf8 = new Utf8Scan();
@@ -83,6 +86,7 @@ export class Utf8Scan {
   #cutBytes = 0;
   #canBeValid = true;
 
+  /** Whether everything so far is valid and no character is left unfinished. */
   get isValid(): boolean {
     return this.#canBeValid && this.#cutBytes === 0;
   }
@@ -99,6 +103,7 @@ export class Utf8Scan {
     return this.#canBeValid;
   }
 
+  /** How many bytes of the piece belong to the character that was cut. */
   #completeCut(bytes: Uint8Array): number {
     const missing = sequenceBytes(this.#cut[0]!) - this.#cutBytes;
     const taken = Math.min(missing, bytes.length);

@@ -1,4 +1,5 @@
-// What the parts hand over about what happened, for the log (ops/log.ts) and the metrics (ops/metrics.ts).
+// What the parts hand over about what happened: events for the log (ops/log.ts writes them down), counts and durations
+// for the metrics (ops/metrics.ts). Below, what may be said of an error.
 
 import type { RefusalName } from './refusals.ts';
 
@@ -9,8 +10,10 @@ export interface LogEntry {
   readonly level: 'info' | 'warning' | 'error';
   /** The part that speaks: `http`, `store`, `cleanup`, `audit`, `config`, `main`. */
   readonly logger: string;
+  /** A fixed word or phrase of that part. */
   readonly event: string;
   readonly outcome?: 'success' | 'failure';
+  /** The fingerprint of the caller, where there is one. */
   readonly clientId?: string;
   readonly clientIp?: string;
   readonly details?: LogDetails;
@@ -58,7 +61,7 @@ export function reasonOf(error: unknown): string {
   return `${code}: node --permission needs --allow-fs-${permission === 'FileSystemRead' ? 'read' : 'write'} for it`;
 }
 
-/** Undefined when the work throws: for what makes no sense, may be gone, or is somebody else's. */
+/** Undefined when the work throws: a file may be gone or not ours to read, and a text may make no sense. */
 export function orUndefined<Result>(work: () => Result): Result | undefined {
   try {
     return work();

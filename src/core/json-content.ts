@@ -6,7 +6,7 @@ import { orUndefined } from './events.ts';
 import { Refusal } from './refusals.ts';
 import { KIB } from './time.ts';
 
-/** The top-level object included. */
+/** How deep objects and arrays may be nested, the top-level object included. */
 export const MAX_JSON_DEPTH = 64;
 export const MAX_FRAME_BYTES = 64 * KIB;
 
@@ -17,6 +17,7 @@ const LETTER_U = 0x75;
 const OPENING: ReadonlySet<number> = new Set(Buffer.from('{['));
 const CLOSING: ReadonlySet<number> = new Set(Buffer.from('}]'));
 
+/** RFC 8259 section 2. */
 const WHITESPACE: ReadonlySet<number> = new Set(Buffer.from(' \t\n\r'));
 
 /** The name `content` with its quotes, every character of it escaped. */
@@ -36,11 +37,14 @@ export class JsonContentReader {
   readonly #sink: ByteSink;
   readonly #utf8 = new Utf8Scan();
   readonly #frame = new JoinedBytes(MAX_FRAME_BYTES);
+  /** Where the next byte stands: outside of strings, in a string of the frame, or in the content. */
   #place: 'outside' | 'string' | 'content' = 'outside';
   #depth = 0;
+  /** In a string of the frame: a backslash came right before. */
   #isEscaped = false;
   /** The last string directly in the top-level object, as far as it can be the name `content`. */
   #name = '';
+  /** Whether the value of `content` comes next. */
   #atContent = false;
   #contentSeen = false;
   #hasContent = false;
@@ -158,7 +162,7 @@ function textOf(utf8: Uint8Array): string {
   return Buffer.from(utf8.buffer, utf8.byteOffset, utf8.length).toString();
 }
 
-/** What begins as an object or a string, and so is not null. */
+/** Refuses what is no JSON. It begins as an object or a string, so its value is never null, which `??` would refuse. */
 function parse(json: string): unknown {
   return orUndefined((): unknown => JSON.parse(json)) ?? refuse();
 }

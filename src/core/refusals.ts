@@ -1,4 +1,5 @@
-// Every way in which the service says no. Where the words do not say what to change, a field `hint` does.
+// Every way in which the service says no: one table of status and words. What a caller should change is said in the
+// field `hint`, where the words alone do not say it. http/engine/reply.ts makes the answer.
 
 /** The key is the name in code and in metrics. */
 export const REFUSALS = {
@@ -100,6 +101,7 @@ export interface RateStanding {
   readonly resetAtSeconds: number;
 }
 
+/** What a refusal says outside its body: in headers. */
 export interface RefusalTerms {
   readonly retryAfterSeconds?: number | undefined;
   readonly rate?: RateStanding | null | undefined;

@@ -1,4 +1,5 @@
-// SHA-256 (FIPS 180-4), also keyed (HMAC, RFC 2104), randomness and proof-of-work: what a small request needs.
+// What a small request needs: SHA-256 (FIPS 180-4), at once or as bytes arrive, and keyed (HMAC, RFC 2104), randomness
+// and proof-of-work. Passwords are in passwords.ts.
 
 import {
   createHash, createHmac, createSecretKey, hash, type KeyObject, randomBytes as nodeRandomBytes, timingSafeEqual,
@@ -21,6 +22,7 @@ export function hmacKey(key: Uint8Array): HmacKey {
   return createSecretKey(key);
 }
 
+/** 32 bytes; text is taken as UTF-8. */
 export function hmacSha256(key: HmacKey | Uint8Array, message: string | Uint8Array): Uint8Array {
   return createHmac('sha256', key).update(message).digest();
 }
@@ -50,15 +52,20 @@ export const randomBytes: RandomBytes = (size) => {
   return bytes;
 };
 
-// Proof-of-work: signed tokens and the check of a solution. Which challenges were used, the store decides.
+// Proof-of-work: signed challenge tokens `<nonce>:<expires>:<difficulty>:<signature>` and the check of a solution. The
+// store decides which challenges were used, in the transaction that stores what the work was for.
 
-/** What a challenge is good for alone; `trusted` is for pastes where other work is asked of trusted callers. */
+/**
+ * What a challenge is good for; part of what is signed, so that a paste token does not register and the reverse.
+ * `trusted` is for pastes too, where less, or more, is asked of trusted callers.
+ */
 export type Purpose = 'paste' | 'trusted' | 'register';
 
 /** The nonce as 32 hex characters, the expiry in Unix seconds. */
 export interface Challenge {
   readonly nonce: string;
   readonly expiresAt: number;
+  /** Leading zero bits that SHA-256 of `<nonce>:<N>` must have. */
   readonly difficultyBits: number;
 }
 

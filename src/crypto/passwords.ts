@@ -70,6 +70,7 @@ export function secretMatcher(secret: Uint8Array, random: RandomBytes): SecretMa
 
 export type DeleteTokens = ReturnType<typeof createDeleteTokens>;
 
+/** A token is HMAC-SHA-256 of a purpose word and the id, in base64url. */
 export function createDeleteTokens(key: Uint8Array) {
   const imported = hmacKey(key);
   const tokenOf = (id: string): string => Buffer.from(hmacSha256(imported, `delete:${id}`)).toString('base64url');

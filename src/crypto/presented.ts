@@ -1,5 +1,6 @@
-// Certificates (in DER) and keys that others show us, and the strict reader of DER (ITU-T X.690) from outside.
-// Loaded with TLS, a proxy secret or the authority: without these nobody can show a certificate.
+// Certificates and keys that others show us: fingerprints, which of them our authority signed, the listener's own pair,
+// and the strict reader of DER (ITU-T X.690) behind all that reads bytes from outside. A certificate by itself is its
+// DER. Loaded with TLS, a proxy secret or the authority: without these nobody can show a certificate.
 
 import { constants, createPrivateKey, hash, type KeyObject, X509Certificate } from 'node:crypto';
 import { orUndefined } from '../core/events.ts';
@@ -24,7 +25,7 @@ export function certificatePem(certificate: Uint8Array): string {
   return new X509Certificate(certificate).toString();
 }
 
-/** The serial, in lower case, of what the authority signed; undefined for all else. It may have run out. */
+/** In lower case; undefined unless the authority signed it. Says nothing of its validity, or of who holds the key. */
 export function issuedSerial(certificate: Uint8Array, authority: Uint8Array): string | undefined {
   const issuer = new X509Certificate(authority);
   const issued = orUndefined(() => new X509Certificate(certificate));
@@ -53,7 +54,7 @@ export const CIPHERS = [
 
 export type ServerPairFault = 'certificateForm' | 'keyForm' | 'keyEncrypted' | 'keyOfAnother';
 
-/** Both as PEM, the server's certificate first. Without OpenSSL's words, which may repeat what it was given. */
+/** PEM, the server's certificate first. Gives its end in Unix seconds; no words of OpenSSL, which may repeat a key. */
 export function readServerPair(
   certificatePem: string, keyPem: string,
 ): { readonly fault: ServerPairFault } | { readonly expiresAt: number } {
@@ -67,7 +68,8 @@ export function readServerPair(
   return { expiresAt: Math.floor(certificate.validToDate.getTime() / 1000) };
 }
 
-// The reader knows encodings, not meanings: whether text fits its string type, or an OCTET STRING holds more DER.
+// The reader takes DER apart, and refuses every other form of the same values. Knows encodings, not meanings: whether
+// text fits its string type, or an OCTET STRING holds more DER, is not looked at.
 
 /** Identifier octets (X.680 section 8.6) of the universal types; SEQUENCE and SET with the constructed bit. */
 export const TAGS = {
@@ -119,6 +121,7 @@ export interface DerElement {
   readonly tag: number;
   readonly encoding: Uint8Array;
   readonly content: Uint8Array;
+  /** The values inside a constructed one; empty for a primitive one. */
   readonly children: readonly DerElement[];
 }
 
@@ -150,6 +153,7 @@ export function integerValue({ tag, content }: DerElement): number {
   return value;
 }
 
+/** Of a BIT STRING without unused bits; throws a DerError otherwise. */
 export function bitStringOctets({ tag, content }: DerElement): Uint8Array {
   if (tag !== TAGS.bitString || content[0] !== 0) throw new DerError('unsupported BIT STRING');
   return content.subarray(1);

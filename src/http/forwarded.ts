@@ -1,4 +1,5 @@
-// Who a request comes from, as far as its headers are believed: the decisions' "Identity and trust of headers".
+// Who a request comes from, as far as its headers are believed: the decisions' "Identity and trust of headers". Does
+// not know whose fingerprint it is (pastes/identity.ts) or whether its certificate is still valid.
 
 import type { Config } from '../config/settings.ts';
 import type { RandomBytes } from '../core/time.ts';
@@ -17,6 +18,7 @@ export class Forwarding implements HeaderTrust {
   readonly #urlPrefix: string;
   readonly #random: RandomBytes;
   readonly #isTrustedProxy: NetworkMatcher;
+  /** Undefined without SERVICE_PROXY_SECRET. */
   #isProxySecret: SecretMatcher | undefined;
   #proxySource: Source;
 

@@ -41,6 +41,7 @@ export function work(headers: RequestHeaders): Work {
   return { token: headers.single('x-pow-token'), solution: headers.single('x-pow-solution') };
 }
 
+/** With or without parameters. */
 export function isOfType(contentType: string | undefined, type: `${'application' | 'multipart'}/${string}`): boolean {
   return contentType?.split(';', 1)[0]!.trim().toLowerCase() === type;
 }
@@ -67,6 +68,7 @@ export function integer(query: URLSearchParams, name: string, fallback: number):
   throw new Refusal('queryInvalid', { hint: `${name} must be an integer`, parameter: name });
 }
 
+/** `limit` from 1 to the maximum, `offset` from 0; beyond that they are clamped. */
 export function page(query: URLSearchParams, bounds: { fallback: number; maximum: number }): Page {
   return {
     limit: clamp(integer(query, 'limit', bounds.fallback), 1, bounds.maximum),
@@ -127,7 +129,10 @@ const MAX_BODY_BYTES = 32 * KIB;
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** A small object, empty without a body. Its type must say JSON, which no page of another site can have sent. */
+/**
+ * A small JSON object, empty when there is no body. Its type must say so: pages of other sites can have a browser send
+ * other types without asking first (https://fetch.spec.whatwg.org/#cors-safelisted-request-header).
+ */
 export async function jsonBodyOf({ headers, body }: Pick<Request, 'headers' | 'body'>): Promise<JsonObject> {
   const saysJson = isOfType(headers.single('content-type'), 'application/json');
   const hint = "send JSON and say so: -H 'Content-Type: application/json'";
@@ -140,6 +145,7 @@ export async function jsonBodyOf({ headers, body }: Pick<Request, 'headers' | 'b
   return value as JsonObject;
 }
 
+/** Rejects with `tooLarge` what is longer than `maxSize`, before it is read where its length is declared. */
 export async function wholeBody(
   body: Request['body'], maxSize: number, tooLarge = new Refusal('bodyTooLarge', { maxSize }),
 ): Promise<Uint8Array> {

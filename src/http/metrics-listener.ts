@@ -26,6 +26,7 @@ export function createMetricsListener(
   };
 }
 
+/** Each is asked for at the moment when somebody reads the metrics. */
 export function gaugeReaders(
   { store, queue, clock }: Pick<Parts, 'store' | 'queue' | 'clock'>,
   eventLoopDelay: ReturnType<typeof measureEventLoopDelay>,

@@ -195,8 +195,9 @@ const MAX_NUMBERED = 20_000;
 
 /**
  * The lines of a text that comes in pieces. The number of each is a link to it; `inert` keeps numbers out of what is
- * selected and copied (HTML section 6.3), and `aria-hidden` thousands of links out of what is read aloud. Chromium
- * shows the one that has the focus all the same, so it has a name.
+ * selected and copied (HTML section 6.3: as if user-select and pointer-events were none, so a click is for the link).
+ * `aria-hidden` keeps thousands of links out of what is read aloud. Chromium shows the one that has the focus all the
+ * same, so it has a name, and notes that in the console: no other role or attribute hides a link there.
  */
 export class NumberedLines {
   readonly #digits: number;

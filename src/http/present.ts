@@ -45,12 +45,14 @@ export function presentChallenge(challenge: IssuedChallenge | null, baseBits?: n
   return { ...answer, base_difficulty: baseBits, elevated: difficultyBits > baseBits };
 }
 
+/** Why nothing can be issued, in words for callers; undefined when something can. */
 export function whyUnavailable(hasPassword: boolean, isKeyLocked: boolean): string | undefined {
   const { name } = SETTINGS.pkiCaPassword;
   if (!hasPassword) return `no certificates can be issued: ${name} is not set here; tell the operator`;
   return isKeyLocked ? `no certificates can be issued: ${name} does not open the CA key; tell the operator` : undefined;
 }
 
+/** In the place of that, where SERVICE_REGISTER closes registration. */
 export const REGISTRATION_CLOSED = 'nobody can register: ask the operator for a certificate';
 
 export const INVITATION_NEEDED = 'ask the operator for an invitation, and send its code as X-Invite';

@@ -1,4 +1,5 @@
-// TLS of the public listener, whose certificate and trust change while it runs. Who is revoked is pastes/identity.ts.
+// TLS of the public listener: which protocol it speaks, whose client certificates it believes, and how both certificate
+// and trust change while it runs. Whether a believed certificate is revoked is decided in pastes/identity.ts.
 
 import { createServer, type Server, type ServerOptions } from 'node:https';
 import { createSecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls';
@@ -30,6 +31,7 @@ export class Tls implements TlsTermination {
   #failures = 0;
   #failuresLoggedMs = -Infinity;
 
+  /** Throws ConfigError when the certificate can't be used. */
   constructor(config: Config, { clock, log }: { clock: Clock; log: Log }) {
     this.#config = config;
     this.#clock = clock;

@@ -1,11 +1,12 @@
-// Windows that slide: a rate limit for each key, and the difficulty that rises with creations. Exact, by every moment.
+// What counts requests in a window that slides: a rate limit for each key, and the proof-of-work difficulty that rises
+// with the number of creations. Every request counted is remembered by its moment, so this is exact. Reads no clock.
 
 import type { Config } from '../config/settings.ts';
 import { type Used, UseOrder } from '../core/time.ts';
 
 interface SlidingWindowOptions {
   readonly windowMs: number;
-  /** For a new key more than these, the one whose last allowed request is the longest ago is forgotten. */
+  /** How many keys are remembered; for one more, the key whose last allowed request is the longest ago is forgotten. */
   readonly maxKeys: number;
   /** Keys that have run out are pruned once there are this fraction of maxKeys, 0 to 1. */
   readonly cleanupThreshold: number;
@@ -55,6 +56,7 @@ export class SlidingWindow {
     };
   }
 
+  /** Forgets the keys with nothing left in the window. */
   sweep(nowMs: number): void {
     for (let entry = this.#order.oldest; entry !== undefined; entry = this.#order.oldest) {
       if (entry.stamps.at(entry.stamps.length - 1) + this.#options.windowMs > nowMs) break;
@@ -110,7 +112,7 @@ function dropAged(stamps: Fifo<number>, ageMs: number, nowMs: number): void {
   while (stamps.length > 0 && stamps.at(0) + ageMs <= nowMs) stamps.dropOldest();
 }
 
-// Anti-flood, for the whole service (the decisions, Proof-of-work and anti-flood).
+// Anti-flood, for the whole service (the decisions, Proof-of-work and anti-flood). It does not check any work.
 //
 // With c > t requests in the window, t being the threshold, the level rises at once to ceil((c - t) / t) steps or more.
 // More than L * t requests raise it to level L, so it falls by one when the window has held at most L * t for
@@ -122,11 +124,13 @@ type AntifloodSettings = Pick<Config,
   'powDifficultyBits' | 'antifloodThreshold' | 'antifloodWindowSeconds' | 'antifloodStepBits' | 'antifloodMaxBits'
   | 'antifloodDecaySeconds' | 'antifloodMaxEntries'>;
 
+/** The token that a request has shown its work with; `expiresAt` in Unix seconds. */
 export interface ShownToken {
   readonly nonce: string;
   readonly expiresAt: number;
 }
 
+/** `nowMs` never goes back from one call to the next. */
 export class Antiflood {
   readonly #config: AntifloodSettings;
   readonly #windowMs: number;
@@ -191,7 +195,10 @@ export class Antiflood {
     return length > count ? this.#requests.at(length - 1 - count) + this.#windowMs : -Infinity;
   }
 
-  /** When one is forgotten, all that expire no later count as shown before: nobody gets one counted again. */
+  /**
+   * Remembers the token. When there are too many, the first to come is forgotten, and every token that expires no later
+   * counts as shown before: nobody gets a token counted twice by pushing it out, and new tokens still count.
+   */
   #isFirstUse(token: ShownToken): boolean {
     if (token.expiresAt <= this.#forgottenUntil || this.#nonces.has(token.nonce)) return false;
     if (this.#tokens.length === this.#config.antifloodMaxEntries) {

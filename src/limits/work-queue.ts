@@ -1,8 +1,10 @@
-// Places for costly work, and a bounded queue before them that is fair between clients. Whoever entered must release.
+// Places for costly work, and a bounded queue before them that is fair between clients and has a deadline for waiting
+// in it. Does not run the work; whoever entered must release.
 
 import type { Clock } from '../core/time.ts';
 
 export interface WorkQueueOptions {
+  /** At least 1. */
   readonly concurrency: number;
   /** How many may wait for a place, all clients together; 0 refuses whoever finds none free. */
   readonly maxWaiting: number;

@@ -31,6 +31,7 @@ export function parseArguments(words: readonly string[]): { command: Command; gi
   return parseFor(name, name === 'help' ? joinName(rest) : rest);
 }
 
+/** By its exact name. Throws UsageError. */
 export function findCommand(name: string): Command {
   const command = COMMANDS.find((candidate) => candidate.name === name);
   if (command !== undefined) return command;
@@ -39,6 +40,7 @@ export function findCommand(name: string): Command {
   throw unknown('command', name, COMMANDS.map((candidate) => candidate.name));
 }
 
+/** The commands whose names begin with this one and go on. */
 export function groupOf(name: string): readonly Command[] {
   return COMMANDS.filter((command) => command.name.startsWith(`${name} `));
 }
@@ -79,6 +81,7 @@ function parseFor(name: string, words: readonly string[]): { command: Command; g
   return { command, given: { flags, values, operands } };
 }
 
+/** An option that has a value is a list of them, as often as it is given. */
 function parseWords({ options }: Command, words: readonly string[]) {
   const types = options.map(({ name, value }) => {
     const type = value === undefined ? { type: 'boolean' as const } : { type: 'string' as const, multiple: true };
@@ -112,6 +115,7 @@ export function wrongValue(option: string, expected: string, given: string): Usa
   return new UsageError(`${option} takes ${expected}: not ${JSON.stringify(given)}`);
 }
 
+/** Within the bounds; the fallback when it is not given. Throws UsageError. */
 export function wholeNumber(
   { values }: Given,
   name: string,
@@ -124,11 +128,13 @@ export function wholeNumber(
   throw new UsageError(`${name} takes a whole number from ${minimum} to ${maximum}`);
 }
 
+/** Such as 90s, 30m, 12h and 7d; NaN for anything else. */
 export function spanSeconds(text: string): number {
   const [, count, unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
   return Number(count) * (SPANS.get(unit) ?? NaN);
 }
 
+/** One line that a table can hold; empty when it is not given. */
 export function noteOf({ values }: Given): string {
   const note = values.get('--note') ?? '';
   if (/^[^\p{Cc}\u2028\u2029]{0,200}$/u.test(note)) return note;

@@ -74,6 +74,7 @@ async function follow(terminal: Terminal, given: Given, filter: AuditFilter): Pr
   }
 }
 
+/** In any case, with or without colons, as tools print it. */
 function readFingerprint(text: string | undefined): string | null {
   if (text === undefined) return null;
   const fingerprint = text.replaceAll(':', '').toLowerCase();
@@ -81,6 +82,7 @@ function readFingerprint(text: string | undefined): string | null {
   throw new UsageError(`--client-id takes a SHA-1 fingerprint of 40 hex digits, or ${OPERATOR_NAME}`);
 }
 
+/** Unix seconds, given so, as date and time in UTC, or as how long ago. Throws UsageError. */
 export function readMoment(name: string, text: string | undefined, nowSeconds: number): number | undefined {
   if (text === undefined) return undefined;
   const seconds = secondsOf(text, nowSeconds);

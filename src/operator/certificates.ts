@@ -30,6 +30,7 @@ import { alignColumns, type Given, report, type Run, type Terminal } from './ter
 const ISSUED_BEFORE = 'certificates have been issued already, and the first of them was the admin\'s; ' +
   'to make the holder of one an admin: pasted admin grant SERIAL';
 
+/** Issues the first certificate ever, or none. */
 export const create = issuing('--name', true);
 
 export const issue = issuing('--common-name', false);
@@ -151,6 +152,7 @@ export const ca: Run = (terminal) => inSession(terminal, async ({ authorities })
   terminal.stdout.write(encodePem('CERTIFICATE', authority.certificate));
 });
 
+/** A new certificate for the same name and key. */
 export const renew: Run = (terminal, given) => inSession(terminal, async (session) => {
   const { privateKey, ...before } = await session.authorities.signing();
   const createdAt = unixSeconds(terminal.clock);
@@ -209,6 +211,7 @@ const MAX_NAMES = 100;
 /** Apple's systems refuse a server certificate that is valid for more than 825 days, from five minutes ago on. */
 const DAYS = { minimum: 1, maximum: 824, fallback: 365 };
 
+/** Uses neither the database nor the settings. */
 export const selfSigned: Run = async (terminal, given) => {
   const names = readNames(given.values.get('--host')!);
   const days = wholeNumber(given, '--days', DAYS);

@@ -1,4 +1,5 @@
-// `pasted check`: whether the service would work, and go on working; it changes nothing. `pasted health`: asks one.
+// `pasted check`: whether the service would work, and go on working; it changes nothing. `pasted health`: asks a
+// running service how it is, for container checks and scripts; it does not open the database.
 
 import { accessSync, constants, existsSync, readdirSync, type Stats, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -146,11 +147,10 @@ const ROOM_NOTICE_FACTOR = 10;
 function checkRoom(databasePath: string): Finding[] {
   const { freeBytes, reserveBytes, walBytes, usualWalBytes, hasBallast } = measureRoom(databasePath);
   const free = `${showBytes(freeBytes)} are free on the disk of the database`;
+  const level = freeBytes <= ROOM_NOTICE_FACTOR * reserveBytes ? 'warn' : 'ok';
   const log = `takes ${showBytes(walBytes)}`;
   return [
-    freeBytes <= reserveBytes
-      ? fail('room', `${free}: new pastes are refused`)
-      : (freeBytes <= ROOM_NOTICE_FACTOR * reserveBytes ? warn : ok)('room', free),
+    freeBytes <= reserveBytes ? fail('room', `${free}: new pastes are refused`) : { name: 'room', level, text: free },
     walBytes <= usualWalBytes
       ? ok('write-ahead log', log)
       : warn('write-ahead log', `${log}: a backup, Litestream or another long reader keeps it from being emptied`),
@@ -280,6 +280,7 @@ export const health: Run = async (terminal, given) => {
   if (!isJson) terminal.stdout.write('healthy\n');
 };
 
+/** Undefined when the text is no JSON object. */
 function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
   const parsed = orUndefined((): unknown => JSON.parse(text));
   return typeof parsed === 'object' && parsed !== null ? { ...parsed } : undefined;
@@ -295,6 +296,7 @@ function byUrl(text: string): Asked {
   return { ...target, name: `${url}/health`, tls: isTls ? {} : undefined };
 }
 
+/** Where a service with these settings listens, seen from the same host. */
 function bySettings(terminal: Terminal): Asked {
   const { config } = loadConfig(terminal.environment, terminal.readFile);
   // Its very certificate: that is for the public host's name, not for this connection, and a stranger shows another.

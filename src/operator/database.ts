@@ -1,4 +1,5 @@
-// The commands about the database as a whole: `pasted backup` and `restore`, `prune` and `stats`.
+// The commands about the database as a whole: `pasted backup` and `restore`, whose copying and exchanging is done by
+// store/backup.ts; `prune`, the server's own upkeep at once where no server runs; and `stats`.
 
 import { accessSync, constants, createReadStream, lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -48,6 +49,7 @@ export const backup: Run = async (terminal, given) => {
   }
 };
 
+/** Throws CommandError when the name is taken, or is one that the database itself needs. */
 function requireFree(target: string, databasePath: string, existing: 'refuse' | 'replace'): void {
   const present = attempt(target, () => lstatSync(target, { throwIfNoEntry: false }));
   if (present !== undefined && !present.isFile()) throw new CommandError(`${target} is not a file`);
@@ -58,6 +60,7 @@ function requireFree(target: string, databasePath: string, existing: 'refuse' | 
   if (own.some((path) => isSamePlace(path, target))) throw new CommandError(`${target} belongs to the database itself`);
 }
 
+/** Whether or not there is a file so far; links to folders are followed. */
 function isSamePlace(one: string, other: string): boolean {
   const placeOf = (path: string): string => join(attempt(path, () => realpathSync(dirname(path))), basename(path));
   return basename(one) === basename(other) && placeOf(one) === placeOf(other);
@@ -137,6 +140,7 @@ async function exchange(path: string, backup: string | AsyncIterable<Uint8Array>
   }
 }
 
+/** Says also what to do about a database that is in use; any other error is as it was. */
 function inUse(error: unknown, advice: string): unknown {
   if (!(error instanceof DatabaseInUseError)) return error;
   return new DatabaseInUseError(`${error.message}: ${advice}`, error.lockPath);

@@ -1,4 +1,5 @@
-// What goes wrong for reasons that the user can do something about, in words and as an exit code.
+// What goes wrong for reasons that the user can do something about, in words and as an exit code: loaded by commands,
+// and by a server that has failed. Below, which process has a file or a port.
 
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { ConfigError } from '../config/load.ts';
@@ -11,8 +12,10 @@ import type { Terminal } from './terminal.ts';
 /** Exit codes. 75 and 78 are EX_TEMPFAIL and EX_CONFIG of sysexits.h: they say whether trying again can help. */
 export const EXIT = { success: 0, failure: 1, usage: 2, busy: 75, configuration: 78 } as const;
 
+/** A command line that cannot be carried out; the message says why, and which name is nearest. */
 export class UsageError extends Error {}
 
+/** A command that failed; the message says it all, in one line. */
 export class CommandError extends Error {}
 
 /** The exit code, once standard error says what the user can do something about. Throws a bug again, for main.ts. */
@@ -71,6 +74,7 @@ function reasonsFor({ place, code }: ListeningError, isPublic: boolean): Reasons
   return addressReasons(hostName, portName, holder);
 }
 
+/** `host` and `port` are the settings to change, `holder` is who has the port, if it can be seen. */
 function addressReasons(host: string, port: string, holder: string | undefined): Reasons {
   const byWhom = holder === undefined ? ' (root can see by which process: ss -ltnp)' : ` by ${holder}`;
   return {

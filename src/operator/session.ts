@@ -1,4 +1,5 @@
-// What commands work with: the settings, the database, which may be that of a running server, and below, files.
+// What commands work with: the settings, the database with the rules of certificates, which may be that of a running
+// server, and the operator's mark in the audit log; below, files.
 
 import {
   chmodSync, closeSync, existsSync, fsyncSync, ftruncateSync, linkSync, openSync, renameSync, rmSync, writeFileSync,
@@ -132,6 +133,7 @@ export function createNewFile(path: string, mode = OWNER_ONLY_FILE) {
   };
 }
 
+/** Part of the name of a draft, which nobody else uses. */
 export function randomMark(): string {
   return Buffer.from(randomBytes(8)).toString('hex');
 }
@@ -177,6 +179,7 @@ function nameAnew(draft: string, path: string): void {
   }
 }
 
+/** Throws CommandError when the disk of that path has no room for so many bytes beside what the service needs. */
 export function requireRoom(path: string, bytes: number): void {
   const free = attempt(path, () => freeBytes(path));
   if (free - bytes > FREE_RESERVE_BYTES) return;
@@ -193,6 +196,7 @@ export function readText({ readFile }: Terminal, path: string, name = path): str
   }
 }
 
+/** Throws CommandError in the place of an error of the system. */
 export function attempt<Result>(path: string, work: () => Result, purpose: 'written' | 'read' = 'written'): Result {
   try {
     return work();

@@ -35,13 +35,16 @@ export interface Terminal {
   onReloadSignal(listener: () => void): void;
   /** Called for an error that nothing caught, once it is on standard error; the process then ends with 1. */
   onFatalError(listener: (error: unknown) => void): void;
+  /** Ends the process now, whatever still runs. */
   exit(code: number): void;
   /** Ends the process by a signal that it has caught, as if it had not: at once, threads and all. */
   endBy(signal: string): void;
 }
 
 export interface Given {
+  /** The options without a value, such as `--json`. */
   readonly flags: ReadonlySet<string>;
+  /** Those that have one, by name; never empty. */
   readonly values: ReadonlyMap<string, string>;
   readonly operands: readonly string[];
 }
@@ -51,6 +54,7 @@ export type Run = (terminal: Terminal, given: Given) => number | void | Promise<
 
 export type Input = Readable & { readonly isTTY?: boolean };
 
+/** One line of JSON with --json, text for people otherwise. */
 export function report(output: Output, { flags }: Given, json: object, text: string): void {
   output.write(flags.has('--json') ? `${JSON.stringify(json)}\n` : text);
 }
@@ -59,7 +63,7 @@ export function printWarnings({ stderr }: Terminal, warnings: readonly string[])
   for (const warning of warnings) stderr.write(`pasted: ${warning}\n`);
 }
 
-/** The last column may have any width, so what may be long comes there. */
+/** One line for each row. The last column may have any width, so what may be long comes there. */
 export function alignColumns(rows: readonly (readonly string[])[]): string {
   const [first = []] = rows;
   const widths = first.slice(0, -1).map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
@@ -75,6 +79,7 @@ export function showBytes(bytes: number): string {
   return unit === 0 ? `${bytes} bytes` : `${(Math.floor(size * 10) / 10).toFixed(1)} ${UNITS[unit]}`;
 }
 
+/** Whole percent, rounded down. */
 export function showShare(part: number, whole: number): string {
   return `${Math.floor((part / whole) * 100)} %`;
 }

@@ -1,4 +1,5 @@
-// Background tasks (pastes/upkeep.ts), in small steps with pauses, so that a large backlog never delays requests.
+// The schedule of background tasks (pastes/upkeep.ts has them): each by its own interval, in small steps, one at a time
+// and with pauses between, so that a large backlog never delays requests.
 
 import type { Log } from '../core/events.ts';
 
@@ -26,6 +27,7 @@ export class Cleanup {
     this.#log = log;
   }
 
+  /** Every task runs once at first. */
   start(): void {
     for (const task of this.#tasks) void this.#runAndSchedule(task);
   }

@@ -1,4 +1,5 @@
-// What the service does, in numbers for Prometheus. Loaded only where a listener for metrics is set up.
+// What the service does, in numbers for Prometheus: counters that the parts raise, and gauges that are read when
+// someone asks. Loaded only where a listener for metrics is set up; who may ask is http/metrics-listener.ts.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { VERSION } from '../config/settings.ts';
@@ -70,6 +71,7 @@ export type GaugeReaders = Readonly<
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
+/** `routes` are the patterns of all routes' paths; they may repeat. */
 export function createMetrics({ routes, readers }: { routes: readonly string[]; readers: GaugeReaders }) {
   const metrics = Object.entries<Metric>(METRICS);
   const durations = new RequestDurations(routes);
@@ -99,6 +101,7 @@ export function createMetrics({ routes, readers }: { routes: readonly string[]; 
   return {
     count,
     observeRequest: ((...answered) => durations.observe(...answered)) satisfies ObserveRequest,
+    /** Every metric in the text format of Prometheus. Never rejects. */
     render: async () => (await Promise.all(metrics.map(textOf))).join(''),
   };
 }
@@ -144,6 +147,7 @@ class RequestDurations {
     this.#sums[series]! += seconds;
   }
 
+  /** Routes and classes that never occurred are left out. */
   render(): string {
     let text = headerLines(METRICS.requestDuration);
     for (const [index, route] of this.#routes.entries()) {

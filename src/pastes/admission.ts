@@ -1,5 +1,5 @@
 // What a request has to show before it is served: proof-of-work, room in the rate of its address, a password; and what
-// each tier may ask for.
+// each tier may ask for. The decisions' "Proof-of-work and anti-flood" and "Limits" are the source.
 
 import type { Config } from '../config/settings.ts';
 import { type Caller, clientKey, hasTrustedLimits } from '../core/callers.ts';
@@ -43,7 +43,7 @@ interface ChallengeParts {
   readonly count: Count;
 }
 
-/** The store decides whether a challenge was used, when it stores what that pays for; asking here spares its work. */
+/** The store decides whether a challenge was used, in the transaction that it pays for; asking here spares work. */
 export class Challenges {
   readonly #parts: ChallengeParts;
   #key: HmacKey;
@@ -64,6 +64,7 @@ export class Challenges {
     return this.#parts.config.powTrustedBits !== '' && hasTrustedLimits(caller) ? 'trusted' : 'paste';
   }
 
+  /** What is asked for a paste in quiet times. */
   baseBits(purpose: PastePurpose): number {
     const { powDifficultyBits, powTrustedBits } = this.#parts.config;
     return purpose === 'paste' ? powDifficultyBits : Number(powTrustedBits);
@@ -80,6 +81,7 @@ export class Challenges {
     return Math.min(base + everyones - config.powDifficultyBits, Math.max(base, config.antifloodMaxBits));
   }
 
+  /** Null when no work is asked for. */
   issue(purpose: Purpose): IssuedChallenge | null {
     const { config, clock, random } = this.#parts;
     const difficultyBits = this.difficultyBits(purpose);
@@ -89,7 +91,7 @@ export class Challenges {
     return { ...challenge, token: challengeToken(this.#key, purpose, challenge) };
   }
 
-  /** Null when no work is asked for. In the decided order: form, signature and purpose, expiry, solution, use. */
+  /** Null when none is asked for. Refuses in the decided order: form, signature and purpose, expiry, solution, use. */
   async require(purpose: Purpose, { token, solution }: Work): Promise<SpentChallenge | null> {
     const { store, clock, count } = this.#parts;
     const askedBits = this.difficultyBits(purpose);

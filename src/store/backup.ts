@@ -1,4 +1,5 @@
 // Backups: a draft is copied and verified under a name of its own, and a backup is put in the place of the database.
+// Where a draft goes then is the command's business. A copy is made on a thread of its own (thread.ts).
 
 import {
   closeSync, constants, copyFileSync, createReadStream, existsSync, linkSync, openSync, readdirSync, readFileSync,
@@ -57,6 +58,7 @@ export function draftBackup({ path, beside, mark }: { path: string; beside: stri
   }
   return {
     path: draftPath,
+    /** Resolves when the copy is durable and found sound. Rejects with DatabaseRefusedError or StoreError. */
     copy: () => copyOnThread(path, draftPath),
     /** Removes what there is of it; a draft that has been moved elsewhere stays there. Further calls do nothing. */
     discard,

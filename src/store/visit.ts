@@ -1,5 +1,5 @@
-// Opens the store for a command, beside a running server or where nobody serves. Nothing here discards content: who
-// reads what is known to the server alone.
+// Opens the store for a command, beside a running server or where nobody serves. Nothing here discards content or
+// cleans up: who reads what is known to the server alone. The server's own way in is open.ts.
 
 import { existsSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
@@ -117,7 +117,10 @@ function versionBeside(path: string): number {
 
 const TAIL_ENTRIES = 1000;
 
-/** What is new at each look, or all at the first. Whoever kept the database open between would keep a restore out. */
+/**
+ * What is new in the audit log at each look, or all that there is at the first. The database is opened for the look
+ * alone: whoever kept it open would keep a restore out. One that was put in its place is followed from its end on.
+ */
 export function tailAudit(path: string, filter: AuditFilter, fromStart: boolean) {
   let file: string | undefined;
   let seenId = 0;
@@ -227,6 +230,7 @@ function prepareOptionCount(db: DatabaseSync) {
   };
 }
 
+/** By reading every paste, since no index has digests: they are seldom asked for. */
 function prepareContentSearch(db: DatabaseSync) {
   const search = prepareSlice<{ ids: string }>(db, 'json_group_array(id) FILTER (WHERE sha256 = :sha256) AS ids');
   return (sha256: Uint8Array, afterRow: number) => {
@@ -286,6 +290,7 @@ function contentsOf(db: DatabaseSync) {
   };
 }
 
+/** The folder must exist. */
 export function measureRoom(path: string) {
   return {
     walBytes: fileBytes(`${path}-wal`),

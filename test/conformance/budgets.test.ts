@@ -14,7 +14,7 @@ import { type PasteChallenge, solve } from '../support/work.ts';
 const MAX_TOTAL_LINES = 16_300;
 const MAX_FILES = 90;
 /** Of the files that both threads have loaded when the first answer is given with default settings. The goal was 9500. */
-const MAX_LOADED_LINES = 9740;
+const MAX_LOADED_LINES = 9790;
 const MAX_FILES_OF_A_POST = 32;
 const MAX_FILES_OF_A_GET = 25;
 const MAX_FUNCTION_LINES = 50;

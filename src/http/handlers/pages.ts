@@ -1,4 +1,5 @@
-// The pages of pastes: GET /{id} of a browser, and POST /{id} of the two forms there. Loaded with the first of them.
+// The pages of pastes: GET /{id} of a browser, and POST /{id} of the two forms there. Loaded with the first of them, so
+// that nothing here is on the way of what programs ask. What the pages say is page.ts.
 
 import { type CompactBytes, compactBytes, TEXT_TYPE } from '../../core/content.ts';
 import { orUndefined } from '../../core/events.ts';
@@ -151,6 +152,7 @@ function smallTextReply(shown: ShownText, content: CompactBytes): Reply {
   return reply;
 }
 
+/** What `pastec --encrypt` begins with. */
 const SEALED_MAGIC = Buffer.from('\x89pastec-1\n', 'latin1');
 
 async function isSealed(opened: pastes.OpenedPaste): Promise<boolean> {
