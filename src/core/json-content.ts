@@ -2,7 +2,6 @@
 // decoded while it arrives. What stands around it, the frame, is kept and judged by JSON.parse at the end.
 
 import { type ByteSink, endOfWholeSequences, JoinedBytes, NOTHING, Utf8Scan } from './content.ts';
-import { orUndefined } from './events.ts';
 import { Refusal } from './refusals.ts';
 import { KIB } from './time.ts';
 
@@ -162,9 +161,12 @@ function textOf(utf8: Uint8Array): string {
   return Buffer.from(utf8.buffer, utf8.byteOffset, utf8.length).toString();
 }
 
-/** Refuses what is no JSON. It begins as an object or a string, so its value is never null, which `??` would refuse. */
 function parse(json: string): unknown {
-  return orUndefined((): unknown => JSON.parse(json)) ?? refuse();
+  try {
+    return JSON.parse(json);
+  } catch {
+    return refuse();
+  }
 }
 
 function refuse(): never {

@@ -29,7 +29,10 @@ export function isoSeconds(seconds: number): string {
 
 export type Awaitable<Value> = Value | Promise<Value>;
 
-/** `step` with the value: without an await, a fair part of a small read, when it is there, and then it may throw. */
+/**
+ * `step` with the value, at once where it is no promise: an await would be a fair part of what a small read costs. What
+ * `step` throws then is thrown here, and not a rejection.
+ */
 export function andThen<Value, Next>(
   value: Awaitable<Value>, step: (value: Value) => Awaitable<Next>,
 ): Awaitable<Next> {
@@ -42,7 +45,10 @@ export interface Used<Entry> {
   newer: Entry | undefined;
 }
 
-/** Entries by their last use, in O(1). To find its first, a Map steps over all deleted before: one for each use. */
+/**
+ * Entries by their last use, each step in O(1). A Map, from which an entry is deleted and set again at each use, steps
+ * over all that was deleted before it comes to its first.
+ */
 export class UseOrder<Entry extends Used<Entry>> {
   oldest: Entry | undefined;
   #newest: Entry | undefined;

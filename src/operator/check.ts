@@ -116,7 +116,7 @@ function isUsable(path: string): boolean {
 /** Litestream copies a change within a second or so; a database of many gigabytes, at its start, within minutes. */
 const COPIED_WITHIN_SECONDS = 5 * MINUTE_SECONDS;
 
-/** Minutes after a copy has reached the replica it is removed, but for the newest. */
+/** Litestream removes a copy here some minutes after the replica has it; so an older one says that it has not. */
 const COPIES_KEPT_SECONDS = 15 * MINUTE_SECONDS;
 
 /** A replica that Litestream makes, by the copies of changes that it has beside the database; names are in order. */
@@ -174,8 +174,7 @@ async function checkDatabase(config: Config, depth: CheckDepth, nowSeconds: numb
 
 /** The contents are those of a sound database of this version alone. */
 function examine(path: string, depth: CheckDepth): { findings: Finding[]; contents?: Contents | undefined } {
-  // A database that this user may not see is not missing.
-  if (orUndefined(() => statSync(path, { throwIfNoEntry: false }) ?? 'missing') === 'missing') {
+  if (isMissing(path)) {
     const reason = `the service makes a new one when it starts, or ${SETTINGS.databasePath.name} is wrong`;
     return { findings: [fail('database', `there is none at ${path}: ${reason}`)] };
   }
@@ -187,6 +186,11 @@ function examine(path: string, depth: CheckDepth): { findings: Finding[]; conten
     if (!(error instanceof StoreError)) throw error;
     return { findings: [fail('database', error.message)] };
   }
+}
+
+/** A database that this user may not see is not missing. */
+function isMissing(path: string): boolean {
+  return orUndefined(() => statSync(path, { throwIfNoEntry: false }) === undefined) ?? false;
 }
 
 function checkSchema({ whyRefused, damage, schemaVersion, newestSchemaVersion }: Examination): Finding {

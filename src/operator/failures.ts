@@ -57,7 +57,7 @@ function failure(exitCode: number, message: string) {
 
 type Reasons = Readonly<Record<string, string>>;
 
-/** In one line, which setting to change; the error itself where that is no help. What is not public is of metrics. */
+/** In one line, which setting to change; the error itself where that is no help. `isPublic`: not that of metrics. */
 export function listeningFailure(error: ListeningError, isPublic: boolean): Error {
   const reason = reasonsFor(error, isPublic)[error.code];
   return reason === undefined ? error : new CommandError(`cannot listen on ${placeName(error.place)}: ${reason}`);

@@ -27,9 +27,9 @@ const CERTIFICATE: Certificate = {
   isUnused: false,
 };
 
-/** An identity over one certificate, or none; `record` stands for the audit log, `use` for a first use. */
+/** An identity over one certificate, none, or one of each; `record` stands for the audit log, `use` for a first use. */
 function identityOver(
-  certificate: Certificate | undefined,
+  certificate: Certificate | undefined | ((fingerprint: string) => Certificate),
   record: Store['audit']['record'] = async () => {},
   use: Store['certificates']['use'] = async () => [],
 ) {
@@ -37,6 +37,7 @@ function identityOver(
   const logged: LogEntry[] = [];
   const certificates = {
     findByFingerprint: async (fingerprint: string) => {
+      if (typeof certificate === 'function') return certificate(fingerprint);
       return fingerprint === certificate?.fingerprint ? certificate : undefined;
     },
     use,
@@ -49,6 +50,18 @@ function identityOver(
   const callerOf = async (fingerprint: string | null = FINGERPRINT, from: string | null = '192.0.2.1'): Promise<Caller> =>
     identity.callerOf({ fingerprint, clientAddress: from });
   return { callerOf, clock, logged };
+}
+
+/** Of each fingerprint a certificate that is revoked: how often one of them fails is bounded as well. */
+const EACH_REVOKED = (fingerprint: string): Certificate => (
+  { ...CERTIFICATE, fingerprint, holder: fingerprint, revokedAt: 1 }
+);
+
+let made = 0;
+
+function newFingerprint(): string {
+  made += 1;
+  return made.toString(16).padStart(40, '0');
 }
 
 test('callerOf: a failed storage keeps nobody from being anonymous, and the log has the event all the same', async () => {
@@ -99,10 +112,10 @@ test('callerOf: what is no failure of the storage is not taken for one', async (
 });
 
 test('callerOf: 60 failures a minute and client are noted, those without an address as one client\'s', async () => {
-  const { callerOf, clock, logged } = identityOver({ ...CERTIFICATE, revokedAt: 1 });
+  const { callerOf, clock, logged } = identityOver(EACH_REVOKED);
   const fail = async (times: number, from: string | null): Promise<number> => {
     const before = logged.length;
-    for (let time = 0; time < times; time += 1) assert.deepEqual(await callerOf(FINGERPRINT, from), ANONYMOUS);
+    for (let time = 0; time < times; time += 1) assert.deepEqual(await callerOf(newFingerprint(), from), ANONYMOUS);
     return logged.length - before;
   };
   assert.equal(await fail(59, null), 59);
@@ -115,18 +128,18 @@ test('callerOf: 60 failures a minute and client are noted, those without an addr
 });
 
 test('callerOf: an IPv6 network of 64 bits is one client, whose failures are noted 60 times a minute', async () => {
-  const { callerOf, logged } = identityOver({ ...CERTIFICATE, revokedAt: 1 });
-  for (let host = 1; host <= 61; host += 1) await callerOf(FINGERPRINT, `2001:db8::${host}`);
+  const { callerOf, logged } = identityOver(EACH_REVOKED);
+  for (let host = 1; host <= 61; host += 1) await callerOf(newFingerprint(), `2001:db8::${host}`);
   assert.equal(logged.length, 60);
-  await callerOf(FINGERPRINT, '2001:db8:0:1::1');
+  await callerOf(newFingerprint(), '2001:db8:0:1::1');
   assert.equal(logged.length, 61);
 });
 
 test('callerOf: the failures of a thousand clients are counted, then the one longest silent is forgotten', async () => {
-  const { callerOf, logged } = identityOver({ ...CERTIFICATE, revokedAt: 1 });
+  const { callerOf, logged } = identityOver(EACH_REVOKED);
   const noted = async (from: string): Promise<number> => {
     const before = logged.length;
-    await callerOf(FINGERPRINT, from);
+    await callerOf(newFingerprint(), from);
     return logged.length - before;
   };
   for (let times = 0; times < 60; times += 1) assert.equal(await noted('192.0.2.1'), 1);
@@ -134,6 +147,25 @@ test('callerOf: the failures of a thousand clients are counted, then the one lon
   assert.equal(await noted('192.0.2.1'), 0);
   await noted('203.0.113.1');
   assert.equal(await noted('192.0.2.1'), 1);
+});
+
+test('callerOf: of one certificate 60 failures a minute are noted, and forgotten for a thousand others alone', async () => {
+  const { callerOf, clock, logged } = identityOver(EACH_REVOKED);
+  const noted = async (fingerprint: string, from: string): Promise<number> => {
+    const before = logged.length;
+    await callerOf(fingerprint, from);
+    return logged.length - before;
+  };
+  const one = newFingerprint();
+  for (let time = 0; time < 60; time += 1) assert.equal(await noted(one, `192.0.2.${time}`), 1);
+  // However many addresses come, which are counted by themselves.
+  for (let time = 0; time < 2000; time += 1) assert.equal(await noted(one, `198.51.${time >> 8}.${time & 255}`), 0);
+  for (let time = 0; time < 999; time += 1) await noted(newFingerprint(), `203.0.${time >> 8}.${time & 255}`);
+  assert.equal(await noted(one, '192.0.2.1'), 0);
+  await noted(newFingerprint(), '203.0.113.1');
+  assert.equal(await noted(one, '192.0.2.1'), 1);
+  clock.advance(60_000);
+  assert.equal(await noted(one, '192.0.2.1'), 1);
 });
 
 test('announce: who caused it is said where it is known, and a failure is a warning', () => {
