@@ -29,10 +29,7 @@ export function isoSeconds(seconds: number): string {
 
 export type Awaitable<Value> = Value | Promise<Value>;
 
-/**
- * `step` with the value, at once where it is no promise: an await would be a fair part of what a small read costs. What
- * `step` throws then is thrown here, and not a rejection.
- */
+/** `step` with the value, at once where it is no promise: an await costs a small read much. Then it may throw. */
 export function andThen<Value, Next>(
   value: Awaitable<Value>, step: (value: Value) => Awaitable<Next>,
 ): Awaitable<Next> {
@@ -45,10 +42,7 @@ export interface Used<Entry> {
   newer: Entry | undefined;
 }
 
-/**
- * Entries by their last use, each step in O(1). A Map, from which an entry is deleted and set again at each use, steps
- * over all that was deleted before it comes to its first.
- */
+/** Entries by their last use, in O(1): a Map steps over all that was deleted before it comes to its first. */
 export class UseOrder<Entry extends Used<Entry>> {
   oldest: Entry | undefined;
   #newest: Entry | undefined;
