@@ -122,6 +122,27 @@ test('NumberedLines: no piece that is made at a time takes long, whatever it hol
   }
 });
 
+test('NumberedLines: lines past the numbered ones are the same text, and cost little, however many they are', () => {
+  const past = (): NumberedLines => {
+    const lines = new NumberedLines();
+    lines.next('\n'.repeat(20_000));
+    return lines;
+  };
+  const lines = past();
+  const pieces = ['a\r', '\n\r', '\r\n<\r', 'b\n', '\r'].map((piece) => lines.next(piece).text);
+  assert.equal(pieces.join('') + lines.next('', true).text, past().next('a\r\n\r\r\n<\rb\n\r', true).text);
+  assert.equal(pieces.join(''), 'a\n&lt;U+000D&gt;\n&lt;&lt;U+000D&gt;b\n');
+  const piece = '\n'.repeat(2048);
+  const bestMs = (make: () => NumberedLines): number => Math.min(...Array.from({ length: 20 }, () => {
+    const made = make();
+    const startedMs = performance.now();
+    made.next(piece);
+    return performance.now() - startedMs;
+  }));
+  const [numberedMs, restMs] = [bestMs(() => new NumberedLines()), bestMs(past)];
+  assert.ok(restMs * 10 < numberedMs, `${restMs} ms beside ${numberedMs} ms`);
+});
+
 test('durationText and sizeText: in words', () => {
   const durations = [[0, '0 seconds'], [1, '1 second'], [59, '59 seconds'], [60, '1 minute'], [119, '119 seconds'], [120, '2 minutes'],
     [3600, '1 hour'], [7199, '119 minutes'], [86_400, '1 day'], [90_000, '25 hours'], [172_800, '2 days'], [7_776_000, '90 days']] as const;
