@@ -8,6 +8,7 @@ import { andThen, type Awaitable, KIB, MIB, unixSeconds } from '../../core/time.
 import type { Parts } from '../../pastes/parts.ts';
 import * as pastes from '../../pastes/pastes.ts';
 import type { Paste } from '../../store/store.ts';
+import { ClientGoneError, Turns } from '../engine/body.ts';
 import { type Reply, StreamedBody } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import { requireIdentityEncoding, wholeBody } from '../input.ts';
@@ -22,6 +23,9 @@ const MAX_SHOWN_BYTES = 512 * KIB;
 const AT_ONCE_BYTES = 4 * KIB;
 
 const PIECE_BYTES = 2 * KIB;
+
+/** One piece of all long pages is made in a turn of the event loop: one of each would hold others up for seconds. */
+const turns = new Turns();
 
 /** GET and HEAD /{id}. Never burns. */
 export function showPaste(parts: Parts, request: Request): Awaitable<Reply> {
@@ -38,15 +42,16 @@ export async function answerForm(parts: Parts, request: Request): Promise<Reply>
   const lookup = { ...lookupOf(request), password: password || undefined };
   if (reveal === undefined) {
     const opened = await pastes.openPaste(parts, lookup, 'look');
-    return opened.paste.burnAfterRead ? pageOf(parts, request, opened) : readReply(parts, opened);
+    return opened.paste.burnAfterRead ? pageOf(parts, request, opened) : readReply(parts, request, opened);
   }
-  return readReply(parts, await pastes.openPaste(parts, lookup));
+  return readReply(parts, request, await pastes.openPaste(parts, lookup));
 }
 
 /** The page of what must not burn. Lets go of content that it does not show. */
 function pageOf(parts: Parts, request: Request, opened: pastes.OpenedPaste): Awaitable<Reply> {
   const { mimeType, burnAfterRead } = opened.paste;
-  return mimeType === TEXT_TYPE && !burnAfterRead ? textReply(parts, opened) : factsReply(parts, request, opened);
+  const reply = mimeType === TEXT_TYPE && !burnAfterRead ? textReply : factsReply;
+  return reply(parts, request, opened);
 }
 
 async function factsReply(parts: Parts, request: Request, opened: pastes.OpenedPaste): Promise<Reply> {
@@ -62,11 +67,11 @@ async function factsReply(parts: Parts, request: Request, opened: pastes.OpenedP
 }
 
 /** What someone has asked to read: text as a page, if it is all there, anything else to be saved. */
-async function readReply(parts: Parts, opened: pastes.OpenedPaste): Promise<Reply> {
+async function readReply(parts: Parts, request: Request, opened: pastes.OpenedPaste): Promise<Reply> {
   const { paste } = opened;
   const burned = paste.burnAfterRead ? { 'X-Burn-After-Read': 'true' } : {};
   if (paste.mimeType === TEXT_TYPE && paste.size <= MAX_SHOWN_BYTES) {
-    const reply = await textReply(parts, opened);
+    const reply = await textReply(parts, request, opened);
     return { ...reply, headers: { ...reply.headers, ...burned } };
   }
   const { 'Content-Type': type = '', 'Repr-Digest': digest = '' } = contentHead(paste, parts.config).headers;
@@ -80,20 +85,23 @@ async function readReply(parts: Parts, opened: pastes.OpenedPaste): Promise<Repl
   return { status: 200, headers, body: bodyOf(opened, { start: 0, end: paste.size }) };
 }
 
-function textReply(parts: Parts, opened: pastes.OpenedPaste): Awaitable<Reply> {
+function textReply(parts: Parts, request: Request, opened: pastes.OpenedPaste): Awaitable<Reply> {
   const { paste } = opened;
   const shownBytes = Math.min(paste.size, MAX_SHOWN_BYTES);
   const shown = { paste, expiry: expiryText(paste, unixSeconds(parts.clock)), shownBytes };
   const isSmall = opened.kind === 'small' && paste.size <= AT_ONCE_BYTES;
-  return isSmall ? smallTextReply(shown, opened.content) : longTextReply(shown, opened);
+  return isSmall ? smallTextReply(shown, opened.content) : longTextReply(shown, request, opened);
 }
 
-async function longTextReply(shown: ShownText, opened: pastes.OpenedPaste): Promise<Reply> {
+async function longTextReply(shown: ShownText, request: Request, opened: pastes.OpenedPaste): Promise<Reply> {
   try {
     const pieces = (): AsyncGenerator<Uint8Array> => pagePieces(shown, opened);
     // Every answer says how long it is, so it is made twice: to keep it would take megabytes for each slow reader.
     let bytes = 0;
-    for await (const { length } of pieces()) bytes += length;
+    for await (const { length } of pieces()) {
+      if (request.state === 'over') throw new ClientGoneError('the client broke off');
+      bytes += length;
+    }
     const body = new StreamedBody(bytes, pieces, () => pastes.release(opened));
     return { status: 200, headers: UNLISTED_HEADERS, body };
   } catch (error) {
@@ -109,8 +117,8 @@ async function* pagePieces(shown: ShownText, opened: pastes.OpenedPaste): AsyncG
   const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
   yield Buffer.from(top.text);
   for await (const bytes of contentPieces(opened, shown.shownBytes)) {
+    await turns.wait();
     yield Buffer.from(lines.next(utf8.decode(bytes, { stream: true })).text);
-    await new Promise((resolve) => setImmediate(resolve));
   }
   yield Buffer.from(lines.next('', true).text + bottom.text);
 }
