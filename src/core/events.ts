@@ -32,6 +32,13 @@ export const WORK_OUTCOMES = [
 ] as const;
 export type WorkOutcome = (typeof WORK_OUTCOMES)[number];
 
+/** The contract's events and those of the decisions. */
+export const AUDIT_EVENTS = [
+  'cert_issued', 'cert_revoked', 'auth_failure', 'paste_deleted', 'admin_granted', 'ca_password_changed',
+  'content_banned',
+] as const;
+export type AuditEventName = (typeof AUDIT_EVENTS)[number];
+
 /** Counts what has happened, once it is certain; `amount` is 1 unless given. Never throws. */
 export type Count = (...counted:
   | [name: 'pastesCreated' | 'pastesAccessed']

@@ -2,7 +2,7 @@
 // of who did what. Whether the fingerprint of a request may count at all is decided in http/forwarded.ts.
 
 import { ANONYMOUS, type Caller, clientKey } from '../core/callers.ts';
-import type { Log, LogDetails } from '../core/events.ts';
+import type { AuditEventName, Log, LogDetails } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
 import { type Awaitable, type Clock, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { SlidingWindow } from '../limits/windows.ts';
@@ -133,14 +133,6 @@ export function requireAdmin(caller: Caller): void {
   requireIdentity(caller);
   if (caller.tier !== 'admin') throw new Refusal('adminRequired');
 }
-
-/** The contract's events and those of the decisions. */
-export const AUDIT_EVENTS = [
-  'cert_issued', 'cert_revoked', 'auth_failure', 'paste_deleted', 'admin_granted', 'ca_password_changed',
-  'content_banned',
-] as const;
-
-export type AuditEventName = (typeof AUDIT_EVENTS)[number];
 
 export type Audit = ReturnType<typeof createAudit>;
 
