@@ -74,11 +74,22 @@ function readArguments() {
 /** Each file is there whole or not at all: old signatures go before new sums come, and sums come after what they name. */
 function publish(names, sums) {
   const current = join(out, 'SHA256SUMS');
-  if (existsSync(current) && readFileSync(current, 'utf8') !== sums) rmSync(current);
-  if (!existsSync(current)) {
+  const before = existsSync(current) ? readFileSync(current, 'utf8') : '';
+  if (before !== sums) {
+    // First, while the sums that name them are there: what a run that is ended here leaves goes with the next one.
+    for (const name of readdirSync(out).filter((name) => isOnlyIn(before, name, names))) {
+      rmSync(join(out, name));
+      say(`removed ${name} of the release before`);
+    }
+    rmSync(current, { force: true });
     for (const name of readdirSync(out).filter(isSignatureName)) rmSync(join(out, name));
   }
   for (const name of names) renameSync(join(work, name), join(out, name));
+}
+
+/** Whether those sums name it, and this release has none: of another version, or made with other options. */
+function isOnlyIn(sums, name, names) {
+  return /^pasted[-_]/.test(name) && sums.includes(`  ${name}\n`) && !names.includes(name);
 }
 
 /** Name -> content of each file, but for the sums. */

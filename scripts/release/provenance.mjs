@@ -20,8 +20,17 @@ export async function commitOf(root) {
   const status = await git(root, 'status', '--porcelain', '--untracked-files=all');
   const head = await git(root, 'rev-parse', 'HEAD');
   if (status === undefined || head === undefined) return { doubt: 'git does not say which commit this is' };
-  if (status !== '') return { doubt: 'there are changes that are in no commit' };
+  if (status !== '') return { doubt: `there are changes that are in no commit (${changedFiles(status)})` };
   return { commit: head.trim() };
+}
+
+const MAX_NAMES_SHOWN = 10;
+
+/** Of lines of `git status --porcelain`: two letters, a space and the path, in quotes where a shell would need them. */
+function changedFiles(status) {
+  const names = status.trimEnd().split('\n').map((line) => line.slice(3));
+  const others = names.length - MAX_NAMES_SHOWN;
+  return names.slice(0, MAX_NAMES_SHOWN).join(', ') + (others > 0 ? ` and ${others} more` : '');
 }
 
 /** What it prints; undefined where it fails or is not there. Variables of the caller could lead it to another tree. */
