@@ -63,6 +63,9 @@ function checkTls(config: Config, nowSeconds: number): Finding[] {
   }
 }
 
+/** Of the database and of its folder. */
+const MADE_AT_START = `the service makes a new one when it starts, or ${SETTINGS.databasePath.name} is wrong`;
+
 const OTHERS_MAY_WRITE = 0o022;
 const OTHERS_MAY_ANYTHING = 0o077;
 
@@ -70,7 +73,7 @@ function checkFiles(databasePath: string, nowSeconds: number): Finding[] {
   const folder = dirname(databasePath);
   try {
     const folderStats = statSync(folder, { throwIfNoEntry: false });
-    if (folderStats === undefined) return [fail('folder', `there is no folder ${folder}`)];
+    if (folderStats === undefined) return [fail('folder', `there is none at ${folder}: ${MADE_AT_START}`)];
     const files = ['', ...SIDE_FILES].map((suffix) => `${databasePath}${suffix}`).flatMap((path) => {
       const stats = statSync(path, { throwIfNoEntry: false });
       return stats === undefined ? [] : [{ path, mode: stats.mode, uid: stats.uid }];
@@ -174,10 +177,7 @@ async function checkDatabase(config: Config, depth: CheckDepth, nowSeconds: numb
 
 /** The contents are those of a sound database of this version alone. */
 function examine(path: string, depth: CheckDepth): { findings: Finding[]; contents?: Contents | undefined } {
-  if (isMissing(path)) {
-    const reason = `the service makes a new one when it starts, or ${SETTINGS.databasePath.name} is wrong`;
-    return { findings: [fail('database', `there is none at ${path}: ${reason}`)] };
-  }
+  if (isMissing(path)) return { findings: [fail('database', `there is none at ${path}: ${MADE_AT_START}`)] };
   try {
     const examination = examineDatabase(path, depth);
     const findings = [checkSchema(examination), ...checkDamage(examination, depth)];

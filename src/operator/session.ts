@@ -2,8 +2,7 @@
 // server, and the operator's mark in the audit log; below, files.
 
 import {
-  chmodSync, closeSync, existsSync, fsyncSync, ftruncateSync, linkSync, openSync, renameSync, rmSync, writeFileSync,
-  writeSync,
+  chmodSync, closeSync, existsSync, fsyncSync, ftruncateSync, linkSync, openSync, renameSync, rmSync, writeSync,
 } from 'node:fs';
 import { Authorities } from '../authority/authority.ts';
 import { RevocationList } from '../authority/revocation-list.ts';
@@ -110,12 +109,12 @@ export async function findCertificate({ store }: OperatorSession, given: string)
 export const READABLE_BY_ALL = 0o644;
 
 /** A file that must not exist before, and is removed at the end of its scope unless it is kept. Throws CommandError. */
-export function createNewFile(path: string, mode = OWNER_ONLY_FILE) {
-  const descriptor = attempt(path, () => openSync(path, 'wx', mode));
+export function createNewFile(path: string, mode = OWNER_ONLY_FILE, shownPath = path) {
+  const descriptor = attempt(shownPath, () => openSync(path, 'wx', mode));
   let isKept = false;
   return {
     /** Makes these bytes, durably, all that the file holds. Throws CommandError. */
-    write: (bytes: Uint8Array): void => attempt(path, () => {
+    write: (bytes: Uint8Array): void => attempt(shownPath, () => {
       ftruncateSync(descriptor);
       for (let written = 0; written < bytes.length; ) {
         written += writeSync(descriptor, bytes, written, bytes.length - written, written);
@@ -128,7 +127,8 @@ export function createNewFile(path: string, mode = OWNER_ONLY_FILE) {
     },
     [Symbol.dispose]: (): void => {
       closeSync(descriptor);
-      if (!isKept) rmSync(path, { force: true });
+      // In the place of what ended the scope, an error here would be a bug's.
+      if (!isKept) orUndefined(() => rmSync(path));
     },
   };
 }
@@ -141,17 +141,12 @@ export function randomMark(): string {
 /** Makes or replaces a file that all may read: they see the old one or the new one, whole. Throws CommandError. */
 export function replaceFile(path: string, bytes: Uint8Array): void {
   const draft = `${path}.${randomMark()}`;
-  try {
-    attempt(path, () => {
-      writeFileSync(draft, bytes, { flag: 'wx', mode: OWNER_ONLY_FILE, flush: true });
-      // Whatever the umask, which keeps the database's files from everyone.
-      chmodSync(draft, READABLE_BY_ALL);
-    });
-    publishFile(draft, path, 'replace');
-  } catch (error) {
-    orUndefined(() => rmSync(draft));
-    throw error;
-  }
+  // Never kept: once it is published, nothing has the name of the draft.
+  using file = createNewFile(draft, OWNER_ONLY_FILE, path);
+  file.write(bytes);
+  // Whatever the umask, which keeps the database's files from everyone.
+  attempt(path, () => chmodSync(draft, READABLE_BY_ALL));
+  publishFile(draft, path, 'replace');
 }
 
 /** Gives a whole file its name, in the same folder. Throws CommandError for a taken name that is not to be replaced. */

@@ -187,6 +187,10 @@ test('check: a missing database fails in plain words, and none is made', async (
   );
   assert.deepEqual(readdirSync(folder), []);
   const nowhere = await check(t, { databasePath: join(folder, 'missing', 'pasted.db') });
+  assert.equal(
+    nowhere.found.get('folder'),
+    `fail there is none at ${join(folder, 'missing')}: the service makes a new one when it starts, or SERVICE_DB is wrong`,
+  );
   assert.deepEqual([nowhere.code, levelOf(nowhere, 'folder')], [1, 'fail']);
 });
 

@@ -3,10 +3,12 @@
 import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { existsSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { CommandError } from '../../src/operator/failures.ts';
+import { createNewFile } from '../../src/operator/session.ts';
 import { insertCertificate, setRevoked } from '../support/certificates.ts';
 import { openDesk } from '../support/operator.ts';
 import { selectValue } from '../support/store.ts';
@@ -220,6 +222,18 @@ test('pki crl --out: a file that cannot be written is 1, and leaves nothing besi
     assert.deepEqual([code, stderr], [1, `pasted: ${path} cannot be written (${reason})\n`]);
   }
   assert.deepEqual(readdirSync(folder).sort(), ['admin.p12', 'pasted.db', 'pasted.db-lock']);
+});
+
+test('createNewFile: what ends its scope is told, also when the file cannot be removed', (t) => {
+  const { folder } = openDesk(t);
+  const path = join(folder, 'new');
+  assert.throws(() => {
+    using file = createNewFile(path);
+    file.write(Buffer.from('x'));
+    rmSync(path);
+    mkdirSync(path);
+    throw new CommandError('of the command');
+  }, new CommandError('of the command'));
 });
 
 test('pki ca: the certificate of the authority in PEM; without one it is 1 and says what makes it', async (t) => {
