@@ -31,14 +31,12 @@ export function clientKey(address: string): string {
   return `${groups.join(':')}::/64`;
 }
 
-const PREFIX_BITS = /^(?:0|[1-9]\d{0,2})$/;
-
 /** Whether the text is a block such as `10.0.0.0/8`, or one address. Bits past the prefix may be set. */
 export function isNetwork(text: string): boolean {
   const [address = '', prefix, ...rest] = text.split('/');
   const bytes = parseAddress(address);
   if (bytes === undefined || rest.length > 0) return false;
-  return prefix === undefined || (PREFIX_BITS.test(prefix) && Number(prefix) <= bytes.length * 8);
+  return prefix === undefined || (/^(?:0|[1-9]\d{0,2})$/.test(prefix) && Number(prefix) <= bytes.length * 8);
 }
 
 const LONGEST_ADDRESS = 'ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255'.length;

@@ -82,38 +82,25 @@ const MAX_SEQUENCE_BYTES = 4;
 /** UTF-8 (RFC 3629) in pieces: isUtf8 judges each, and only characters that a cut splits are put together here. */
 export class Utf8Scan {
   /** The first bytes of a character that the last piece ended in. */
-  readonly #cut = new Uint8Array(MAX_SEQUENCE_BYTES);
-  #cutBytes = 0;
+  #cut = NOTHING;
   #canBeValid = true;
 
   /** Whether everything so far is valid and no character is left unfinished. */
   get isValid(): boolean {
-    return this.#canBeValid && this.#cutBytes === 0;
+    return this.#canBeValid && this.#cut.length === 0;
   }
 
   /** Only reads the bytes. Whether all so far can still be the beginning of something valid. */
   update(bytes: Uint8Array): boolean {
     if (!this.#canBeValid) return false;
-    const start = this.#cutBytes === 0 ? 0 : this.#completeCut(bytes);
-    if (!this.#canBeValid || start === bytes.length) return this.#canBeValid;
+    const isCut = this.#cut.length > 0;
+    const start = isCut ? sequenceBytes(this.#cut[0]!) - this.#cut.length : 0;
+    if (isCut) this.#cut = Uint8Array.of(...this.#cut, ...bytes.subarray(0, start));
+    if (bytes.length < start) return true;
     const end = endOfWholeSequences(bytes, start);
-    this.#canBeValid = isUtf8(bytes.subarray(start, end));
-    this.#cutBytes = bytes.length - end;
-    this.#cut.set(bytes.subarray(end));
+    this.#canBeValid = (!isCut || isUtf8(this.#cut)) && isUtf8(bytes.subarray(start, end));
+    this.#cut = end === bytes.length ? NOTHING : Uint8Array.from(bytes.subarray(end));
     return this.#canBeValid;
-  }
-
-  /** How many bytes of the piece belong to the character that was cut. */
-  #completeCut(bytes: Uint8Array): number {
-    const missing = sequenceBytes(this.#cut[0]!) - this.#cutBytes;
-    const taken = Math.min(missing, bytes.length);
-    this.#cut.set(bytes.subarray(0, taken), this.#cutBytes);
-    this.#cutBytes += taken;
-    if (taken === missing) {
-      this.#canBeValid = isUtf8(this.#cut.subarray(0, this.#cutBytes));
-      this.#cutBytes = 0;
-    }
-    return taken;
   }
 }
 

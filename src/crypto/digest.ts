@@ -73,7 +73,6 @@ export const NONCE_BYTES = 16;
 
 /** One text for each challenge: what is signed is rebuilt from the numbers, so a leading zero would pass unnoticed. */
 const TOKEN = /^([0-9a-f]{32}):([1-9]\d{0,11}):([1-9]\d{0,2}):([0-9a-f]{64})$/;
-const SOLUTION = /^\d{1,20}$/;
 
 export function challengeToken(key: HmacKey | Uint8Array, purpose: Purpose, challenge: Challenge): string {
   return `${signedText(challenge)}:${Buffer.from(signature(key, purpose, challenge)).toString('hex')}`;
@@ -96,7 +95,7 @@ export function isSigned(key: HmacKey | Uint8Array, purpose: Purpose, token: Par
 
 /** A non-negative decimal integer of at most 20 digits; leading zeros count as written. */
 export function isSolutionForm(solution: string): boolean {
-  return SOLUTION.test(solution);
+  return /^\d{1,20}$/.test(solution);
 }
 
 /** The contract's rule: SHA-256 of the ASCII text `<nonce>:<N>` begins with at least so many zero bits. */

@@ -134,9 +134,8 @@ export type JsonObject = Readonly<Record<string, unknown>>;
  * other types without asking first (https://fetch.spec.whatwg.org/#cors-safelisted-request-header).
  */
 export async function jsonBodyOf({ headers, body }: Pick<Request, 'headers' | 'body'>): Promise<JsonObject> {
-  const saysJson = isOfType(headers.single('content-type'), 'application/json');
   const hint = "send JSON and say so: -H 'Content-Type: application/json'";
-  const bytes = saysJson
+  const bytes = isOfType(headers.single('content-type'), 'application/json')
     ? await wholeBody(body, MAX_BODY_BYTES)
     : await wholeBody(body, 0, new Refusal('bodyTypeUnsupported', { hint }));
   if (bytes.length === 0) return {};

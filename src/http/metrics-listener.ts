@@ -53,10 +53,10 @@ const METRICS_HEADERS = { 'Content-Type': 'text/plain; version=0.0.4; charset=ut
 /** Those who collect metrics are few, and keep one connection each. */
 const MAX_METRICS_CONNECTIONS = 16;
 
-type MetricsServerParts = Pick<Parts, 'config' | 'clock' | 'random' | 'log'> & { metrics: Pick<Metrics, 'render'> };
-
 /** GET and HEAD /metrics for whoever reaches the place. Throws a RangeError for a setting that names none. */
-export function createMetricsServer({ metrics, ...options }: MetricsServerParts) {
+export function createMetricsServer(
+  { metrics, ...options }: Pick<Parts, 'config' | 'clock' | 'random' | 'log'> & { metrics: Pick<Metrics, 'render'> },
+) {
   const { config, log } = options;
   const place = metricsPlace(config.metricsListen);
   const server = createHttpServer({

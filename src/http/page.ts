@@ -40,25 +40,37 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', '\'': '&#39;',
 };
 
+/** What is not seen by its number: few fonts have the pictures that Unicode has for some controls. */
 function escaped(text: string): string {
-  return text.replace(SPECIAL, (character) => ENTITIES[character] ?? visible(character.charCodeAt(0)));
+  return text.replace(SPECIAL, (character) => (
+    ENTITIES[character] ?? `&lt;U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}&gt;`
+  ));
 }
 
-/** By its number: few fonts have the pictures that Unicode has for some controls. */
-function visible(code: number): string {
-  return `&lt;U+${code.toString(16).toUpperCase().padStart(4, '0')}&gt;`;
+export const PAGE_HEADERS = { 'Content-Type': 'text/html; charset=utf-8', Vary: 'Accept' };
+
+/** Of everything but the front page. */
+export const UNLISTED_HEADERS = { ...PAGE_HEADERS, 'X-Robots-Tag': 'noindex' };
+
+/** Two parts of a document: what is streamed comes between them. */
+export type Page = readonly [top: Markup, bottom: Markup];
+
+export function pageText([top, bottom]: Page, between = html``): string {
+  return html`${top}${between}${bottom}`.text;
 }
 
-/** The body of a page, and around it what every page has. */
-export interface Page {
-  /** Says what it is, and never content. */
-  readonly title: string;
-  readonly before: Markup;
-  readonly after: Markup;
+/** In the middle, no wider than lines are good to read and as narrow as a small screen. */
+function column(content: Markup): Markup {
+  return html`<table role="presentation" align="center" cellpadding="0" cellspacing="0"><tr><td width="720">
+${content}
+</td></tr></table>`;
 }
 
-/** Two parts: what is streamed comes between them. The policy narrows further what `default-src` does not cover. */
-export function documentAround({ title, before, after }: Page): readonly [Markup, Markup] {
+/**
+ * `title` says what it is, and never content; a small screen has room for a word of it as a heading. `home` is the
+ * relative URL of the front page. The policy narrows further what `default-src` does not cover.
+ */
+function article(title: string, content: Markup, home?: string, pre = html``, rest = html``): Page {
   return [
     html`<!DOCTYPE html>
 <html lang="en">
@@ -70,39 +82,13 @@ export function documentAround({ title, before, after }: Page): readonly [Markup
 <title>${title} - pasted</title>
 </head>
 <body>
-${before}`,
-    html`${after}
+<main>${column(html`<h1><small>${title}</small></h1>\n${content}`)}${pre}`,
+    html`${rest}</main>${home === undefined ? html`` : html`
+<footer>${column(html`<p><a href="${home}" rel="${REL}">About this service</a></p>`)}</footer>`}
 </body>
 </html>
 `,
   ];
-}
-
-export const PAGE_HEADERS = { 'Content-Type': 'text/html; charset=utf-8', Vary: 'Accept' };
-
-/** Of everything but the front page. */
-export const UNLISTED_HEADERS = { ...PAGE_HEADERS, 'X-Robots-Tag': 'noindex' };
-
-export function pageText(page: Page, between = html``): string {
-  const [top, bottom] = documentAround(page);
-  return html`${top}${between}${bottom}`.text;
-}
-
-/** In the middle, no wider than lines are good to read and as narrow as a small screen. */
-function column(content: Markup): Markup {
-  return html`<table role="presentation" align="center" cellpadding="0" cellspacing="0"><tr><td width="720">
-${content}
-</td></tr></table>`;
-}
-
-/** With a heading of which a small screen has room for a word. `home` is the relative URL of the front page. */
-function article(title: string, content: Markup, home?: string, pre = html``, rest = html``): Page {
-  return {
-    title,
-    before: html`<main>${column(html`<h1><small>${title}</small></h1>\n${content}`)}${pre}`,
-    after: html`${rest}</main>${home === undefined ? html`` : html`
-<footer>${column(html`<p><a href="${home}" rel="${REL}">About this service</a></p>`)}</footer>`}`,
-  };
 }
 
 const REL = 'nofollow noopener noreferrer';

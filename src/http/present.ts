@@ -94,9 +94,6 @@ export function presentAuditEntry({ id, time, event, outcome, clientId, clientIp
   return { id, time: isoSeconds(time), event, outcome, client_id: clientId, client_ip: clientIp, details };
 }
 
-/** What is replaced; a test holds that the script has it exactly once. */
-const PLACE = "server_default=''";
-
 /** Without anything that ends a single-quoted string in any shell. */
 const SAFE_URL = /^https?:\/\/[A-Za-z0-9.:_[\]-]+(?:\/[A-Za-z0-9._~-]+)*$/;
 
@@ -104,11 +101,10 @@ export function readClientScript(): string {
   return readFileSync(new URL('../client/pastec', import.meta.url), 'utf8');
 }
 
-/** With the server's address put in; as it is when the address is not safe between quotes. */
+/** With the server's address put in its one place; as it is when the address is not safe between quotes. */
 export function addressedScript(script: string, serverUrl: string): string {
   if (!SAFE_URL.test(serverUrl)) return script;
-  const [before = '', after = ''] = script.split(PLACE);
-  return `${before}${PLACE.slice(0, -1)}${serverUrl}'${after}`;
+  return script.replace("server_default=''", `server_default='${serverUrl}'`);
 }
 
 /** For a shell: a publicUrl has nothing in it that means something to one. */

@@ -47,10 +47,8 @@ export const ROUTES = [
     summary: 'revoke a certificate that the caller obtained or holds' },
   { name: 'getPaste', method: 'GET', path: '/{id}', summary: 'metadata of a paste' },
   { name: 'getRaw', method: 'GET', path: '/{id}/raw', summary: 'content of a paste, with its media type' },
-  {
-    name: 'answerForm', method: 'POST', path: '/{id}', isForm: true,
-    summary: 'a page of a paste for the forms of its page: with the password, or read once',
-  },
+  { name: 'answerForm', method: 'POST', path: '/{id}', isForm: true,
+    summary: 'a page of a paste for the forms of its page: with the password, or read once' },
   { name: 'updatePaste', method: 'PUT', path: '/{id}', summary: 'change content, password or expiry of an own paste' },
   { name: 'deletePaste', method: 'DELETE', path: '/{id}',
     summary: 'delete an own paste; anyone\'s for the admin, nobody\'s with its X-Delete-Token' },

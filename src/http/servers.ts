@@ -57,8 +57,9 @@ interface PathEntry {
   readonly path: string;
   readonly routes: ReadonlyMap<string, Route>;
   readonly allow: string;
-  /** The name of its parameter, and what finds the value in a path; undefined for a fixed path. */
-  readonly parameter: { readonly name: string; readonly pattern: RegExp } | undefined;
+  /** The name of its parameter, empty for a fixed path, and what finds the value in a path. */
+  readonly parameter: string;
+  readonly pattern: RegExp;
 }
 
 const WELL_FORMED_ID = /^[A-Za-z0-9]{6,64}$/;
@@ -66,8 +67,8 @@ const WELL_FORMED_ID = /^[A-Za-z0-9]{6,64}$/;
 /** A path without a parameter is found before any with one. Throws a TypeError for a path with several. */
 export function createRouter(routes: readonly Route[]): Router {
   const entries = [...Map.groupBy(routes, (route) => route.path)].map(([path, ofPath]) => pathEntry(path, ofPath));
-  const fixed = new Map(entries.filter(({ parameter }) => parameter === undefined).map((entry) => [entry.path, entry]));
-  const withParameter = entries.filter(({ parameter }) => parameter !== undefined);
+  const fixed = new Map(entries.filter(({ parameter }) => parameter === '').map((entry) => [entry.path, entry]));
+  const withParameter = entries.filter(({ parameter }) => parameter !== '');
   // The decisions, "Ids and addresses": fixed names are never ids.
   const firstSegments = entries.map(({ path }) => path.split('/', 2)[1] ?? '');
   const reserved = new Set(firstSegments.filter((segment) => segment !== '' && !segment.startsWith('{')));
@@ -77,11 +78,11 @@ export function createRouter(routes: readonly Route[]): Router {
     if (entry !== undefined) return matchMethod(entry, method, NO_PARAMS);
     let isIdInvalid = false;
     for (const candidate of withParameter) {
-      const { name, pattern } = candidate.parameter!;
+      const { parameter, pattern } = candidate;
       const value = pattern.exec(path)?.[1];
       if (value === undefined) continue;
-      if (name !== 'id' || (isWellFormedId(value) && !reserved.has(value))) {
-        return matchMethod(candidate, method, { [name]: value });
+      if (parameter !== 'id' || (isWellFormedId(value) && !reserved.has(value))) {
+        return matchMethod(candidate, method, { [parameter]: value });
       }
       if (!reserved.has(value)) isIdInvalid = true;
     }
@@ -98,14 +99,10 @@ function pathEntry(path: string, routes: readonly Route[]): PathEntry {
   const byMethod = new Map<string, Route>(routes.map((route) => [route.method, route]));
   const get = byMethod.get('GET');
   if (get !== undefined) byMethod.set('HEAD', get);
-  return { path, routes: byMethod, allow: allowOf(routes), parameter: parameterOf(path) };
-}
-
-function parameterOf(path: string): PathEntry['parameter'] {
-  if (!path.includes('{')) return undefined;
-  const [, before, name, after] = /^([^{]*)\{([^}]+)\}([^{]*)$/.exec(path) ?? [];
-  if (name === undefined) throw new TypeError(`a path has one parameter at most, unlike ${path}`);
-  return { name, pattern: new RegExp(`^${before}([^/]*)${after}$`) };
+  const [parameter = '', ...others] = path.match(/(?<=\{)[^}]+/g) ?? [];
+  if (others.length > 0) throw new TypeError(`a path has one parameter at most, unlike ${path}`);
+  const pattern = new RegExp(`^${path.replace(`{${parameter}}`, '([^/]*)')}$`);
+  return { path, routes: byMethod, allow: allowOf(routes), parameter, pattern };
 }
 
 function matchMethod(entry: PathEntry, method: string, params: Readonly<Record<string, string>>): Match {

@@ -125,50 +125,44 @@ const BOUNDS = Float64Array.from([...METRICS.requestDuration.bucketSeconds, Infi
 
 /** A histogram by route and class of status. It runs with every request, and so allocates everything beforehand. */
 class RequestDurations {
-  readonly #routes: readonly string[];
-  readonly #indexOfRoute: ReadonlyMap<string, number>;
-  /** Not cumulative: one bucket changes with a request, and they are added up when they are shown. */
-  readonly #buckets: Float64Array;
-  readonly #sums: Float64Array;
+  readonly #ofRoutes: ReadonlyMap<string, readonly Series[]>;
 
   constructor(routes: readonly string[]) {
-    this.#routes = [NONE, ...new Set(routes)];
-    this.#indexOfRoute = new Map(this.#routes.map((route, index) => [route, index]));
-    this.#sums = new Float64Array(this.#routes.length * STATUS_CLASSES.length);
-    this.#buckets = new Float64Array(this.#sums.length * BOUNDS.length);
+    this.#ofRoutes = new Map([NONE, ...routes].map((route) => [route, STATUS_CLASSES.map((status) => (
+      { labels: { route, status }, buckets: new Float64Array(BOUNDS.length), sum: 0 }
+    ))]));
   }
 
   observe(route: string, status: number, seconds: number): void {
     const statusClass = status >= 100 && status < 600 ? Math.floor(status / 100) : 0;
-    const series = (this.#indexOfRoute.get(route) ?? 0) * STATUS_CLASSES.length + statusClass;
-    let bucket = 0;
-    while (seconds > BOUNDS[bucket]!) bucket += 1;
-    this.#buckets[series * BOUNDS.length + bucket]! += 1;
-    this.#sums[series]! += seconds;
+    const series = (this.#ofRoutes.get(route) ?? this.#ofRoutes.get(NONE)!)[statusClass]!;
+    series.buckets[BOUNDS.findIndex((bound) => seconds <= bound)]! += 1;
+    series.sum += seconds;
   }
 
-  /** Routes and classes that never occurred are left out. */
   render(): string {
-    let text = headerLines(METRICS.requestDuration);
-    for (const [index, route] of this.#routes.entries()) {
-      for (const [statusClass, status] of STATUS_CLASSES.entries()) {
-        text += this.#seriesLines(index * STATUS_CLASSES.length + statusClass, { route, status });
-      }
-    }
-    return text;
+    return headerLines(METRICS.requestDuration) + [...this.#ofRoutes.values()].flat().map(seriesLines).join('');
   }
+}
 
-  #seriesLines(series: number, labels: Readonly<Record<string, string>>): string {
-    const { name } = METRICS.requestDuration;
-    let lines = '';
-    let count = 0;
-    for (const [index, bound] of BOUNDS.entries()) {
-      count += this.#buckets[series * BOUNDS.length + index]!;
-      lines += sampleLine(`${name}_bucket`, { ...labels, le: bound === Infinity ? '+Inf' : String(bound) }, count);
-    }
-    if (count === 0) return '';
-    return lines + sampleLine(`${name}_sum`, labels, this.#sums[series]!) + sampleLine(`${name}_count`, labels, count);
+interface Series {
+  readonly labels: { readonly route: string; readonly status: string };
+  /** Not cumulative: one bucket changes with a request, and they are added up when they are shown. */
+  readonly buckets: Float64Array;
+  sum: number;
+}
+
+/** Nothing of a series that never occurred. */
+function seriesLines({ labels, buckets, sum }: Series): string {
+  const { name } = METRICS.requestDuration;
+  let lines = '';
+  let count = 0;
+  for (const [index, bound] of BOUNDS.entries()) {
+    count += buckets[index]!;
+    lines += sampleLine(`${name}_bucket`, { ...labels, le: bound === Infinity ? '+Inf' : String(bound) }, count);
   }
+  if (count === 0) return '';
+  return lines + sampleLine(`${name}_sum`, labels, sum) + sampleLine(`${name}_count`, labels, count);
 }
 
 /** This and all above by Prometheus' "Exposition formats", "Text format details", version 0.0.4. */

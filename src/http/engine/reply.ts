@@ -61,12 +61,10 @@ export function emptyReply(status: number, headers: Readonly<Record<string, stri
 
 /** One line of JSON: `error` first, then `hint`, so that a shell can take both out; then other fields in snake_case. */
 export function refusalReply(refusal: Refusal, headers: Readonly<Record<string, string>> = {}): Reply {
-  const { hint, ...fields } = refusal.fields;
-  const value: Record<string, string | number | boolean> = { error: refusal.message };
-  if (hint !== undefined) value['hint'] = hint;
-  for (const [name, field] of Object.entries(fields)) {
-    value[name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)] = field;
-  }
+  const members = Object.entries({ error: refusal.message, hint: undefined, ...refusal.fields });
+  const value = Object.fromEntries(members.map(([name, member]) => (
+    [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), member]
+  )));
   const reply = jsonReply(refusal.status, value, { ...termsHeaders(refusal), ...headers });
   return { ...reply, refusal: refusal.refusal };
 }

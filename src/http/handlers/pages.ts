@@ -13,7 +13,7 @@ import { type Reply, StreamedBody } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import { requireIdentityEncoding, wholeBody } from '../input.ts';
 import {
-  binaryPage, burnPage, documentAround, expiryText, NumberedLines, pageText, type ShownText, textPage, UNLISTED_HEADERS,
+  binaryPage, burnPage, expiryText, NumberedLines, pageText, type ShownText, textPage, UNLISTED_HEADERS,
 } from '../page.ts';
 import { bodyOf, contentHead, countLookup, lookupOf } from './pastes.ts';
 
@@ -111,7 +111,7 @@ async function longTextReply(shown: ShownText, request: Request, opened: pastes.
 }
 
 async function* pagePieces(shown: ShownText, opened: pastes.OpenedPaste): AsyncGenerator<Uint8Array> {
-  const [top, bottom] = documentAround(textPage(shown));
+  const [top, bottom] = textPage(shown);
   const lines = new NumberedLines();
   // Of a text that is cut off in the middle of a character, that is left out.
   const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
