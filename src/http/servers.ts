@@ -99,9 +99,9 @@ function pathEntry(path: string, routes: readonly Route[]): PathEntry {
   const byMethod = new Map<string, Route>(routes.map((route) => [route.method, route]));
   const get = byMethod.get('GET');
   if (get !== undefined) byMethod.set('HEAD', get);
-  const [parameter = '', ...others] = path.match(/(?<=\{)[^}]+/g) ?? [];
-  if (others.length > 0) throw new TypeError(`a path has one parameter at most, unlike ${path}`);
-  const pattern = new RegExp(`^${path.replace(`{${parameter}}`, '([^/]*)')}$`);
+  const [, before = path, parameter = '', after = ''] = /^([^{]*)\{([^}]+)\}([^{]*)$/.exec(path) ?? [];
+  if (before.includes('{')) throw new TypeError(`a path has one parameter at most, unlike ${path}`);
+  const pattern = new RegExp(`^${before}([^/]*)${after}$`);
   return { path, routes: byMethod, allow: allowOf(routes), parameter, pattern };
 }
 
