@@ -42,7 +42,6 @@ test('README: every line of the tour with pastec does what it says', async (t) =
   const shell = commandLines(t);
   await runAll(shell, lines, [
     nothing,
-    nothing,
     async (output) => {
       await oneUrl(output);
       const note = readFileSync(join(shell.folder, 'note.txt'), 'utf8');
@@ -56,6 +55,8 @@ test('README: every line of the tour with pastec does what it says', async (t) =
     nothing,
     date,
     nothing,
+    nothing,
+    oneUrl,
     matches(new RegExp(`^version: ${VERSION}$[^]*^proof-of-work: 4 bits$[^]*^own tier: anonymous$`, 'm')),
   ]);
   const kept = await shell.run('find . -name "pastec*" -type f');
