@@ -129,6 +129,7 @@ async function answerIssued(room: Room, request: Request): Promise<Reply> {
   const body = await jsonBodyOf(request);
   const commonName = commonNameOf(body);
   if (commonName === undefined) throw new Refusal('commonNameRequired');
+  await refuseFirstToPages(room, request);
   const authority = await room.authorities.signing();
   const key = requestedKey(body) ?? await generateKeyPair();
   const requester = requesterOf(request, caller.fingerprint);
@@ -204,9 +205,18 @@ async function answerRegistered(room: Room, request: Request): Promise<Reply> {
   const body = await jsonBodyOf(request);
   const commonName = commonNameOf(body) ?? uuidFromHex(Buffer.from(room.random(UUID_BYTES)).toString('hex'));
   const wanted = wantedOf(body);
+  await refuseFirstToPages(room, request);
   const requester = requesterOf(request, caller.fingerprint);
   const authority = await room.authorities.ensured(requester);
   return issueWanted(room, request, wanted, { commonName, requester, spend, invitation }, authority);
+}
+
+/** No page issues the admin's: one from elsewhere, whose name leads here by now, is its own site to the browser. */
+async function refuseFirstToPages({ store, clock }: Room, { headers }: Request): Promise<void> {
+  if (headers.all('origin').length + headers.all('sec-fetch-site').length === 0) return;
+  const { valid, revoked, expired } = await store.certificates.countByStatus(unixSeconds(clock));
+  const hint = 'the first certificate is the admin\'s: pasted admin create';
+  if (valid + revoked + expired === 0) throw new Refusal('crossSite', { hint });
 }
 
 /** Nobody who has a certificate must be invited or work again: the new one is the same holder's, of the same name. */

@@ -10,6 +10,7 @@ import { insertCertificate, newFingerprint, presenting } from '../support/certif
 import { startHttp } from '../support/http-server.ts';
 import { audited, PKI, withAdmin } from '../support/pki.ts';
 import { head, openRaw, type RawAnswer } from '../support/raw-http.ts';
+import { selectValue } from '../support/store.ts';
 import { startTlsApp } from '../support/tls.ts';
 import { freshWork } from '../support/work.ts';
 
@@ -133,6 +134,31 @@ test('cross-site guard: every route of the service, and no body is asked for', a
     assertRefused(await connection.next(), 403, REFUSED);
     assert.equal(await connection.rest(), '');
   }
+});
+
+test('cross-site guard: the first certificate is for no page, not even of a name that leads to this host by now', async (t) => {
+  const app = await startApp(t, PKI);
+  const rebound = ['Host: elsewhere.example:8080', 'Origin: http://elsewhere.example:8080'];
+  const asking = async (path: string, lines: readonly string[]): Promise<RawAnswer> => {
+    const body = '{"common_name":"x"}';
+    const connection = await openRaw(t, app.port);
+    connection.send(head(`POST ${path} HTTP/1.1`, ...lines, 'Content-Type: application/json', `Content-Length: ${body.length}`));
+    connection.send(body);
+    return connection.next();
+  };
+  const count = (table: string): unknown => selectValue(app.config.databasePath, `SELECT count(*) FROM ${table}`);
+  assert.equal((await asking('/pki/ca', [])).status, 201);
+  for (const path of ['/register', '/pki/issue']) {
+    for (const lines of [rebound, ['Sec-Fetch-Site: same-origin']]) {
+      const hint = 'the first certificate is the admin\'s: pasted admin create';
+      assert.equal(assertRefused(await asking(path, lines), 403, REFUSED)['hint'], hint);
+    }
+  }
+  assert.equal(count('certificates'), 0);
+  assert.equal((await asking('/register', [])).header('x-is-admin'), '1');
+  const later = await asking('/register', rebound);
+  assert.deepEqual([later.status, later.header('x-is-admin')], [200, '0']);
+  assert.equal(count('certificates'), 2);
 });
 
 test('cross-site guard: nothing is done before, neither counted, spent, revoked nor written down', async (t) => {
