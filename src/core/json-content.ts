@@ -2,6 +2,7 @@
 // decoded while it arrives. What stands around it, the frame, is kept and judged by JSON.parse at the end.
 
 import { type ByteSink, endOfWholeSequences, JoinedBytes, NOTHING, Utf8Scan } from './content.ts';
+import { orUndefined } from './events.ts';
 import { Refusal } from './refusals.ts';
 import { KIB } from './time.ts';
 
@@ -162,11 +163,7 @@ function textOf(utf8: Uint8Array): string {
 }
 
 function parse(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return refuse();
-  }
+  return orUndefined((): unknown => JSON.parse(json)) ?? refuse();
 }
 
 function refuse(): never {

@@ -74,7 +74,7 @@ export type Metrics = ReturnType<typeof createMetrics>;
 /** `routes` are the patterns of all routes' paths; they may repeat. */
 export function createMetrics({ routes, readers }: { routes: readonly string[]; readers: GaugeReaders }) {
   const metrics = Object.entries<Metric>(METRICS);
-  const durations = new RequestDurations(routes);
+  const durations = createDurations(routes);
   const counters = new Map(metrics.filter(([, { type }]) => type === 'counter')
     .map(([name, { values }]) => [name, new Map(values.map((value) => [value, 0]))]));
   const gauges = new Map<string, Reader>(Object.entries({ ...readers, buildInfo: () => ({ [VERSION]: 1 }) }));
@@ -100,7 +100,7 @@ export function createMetrics({ routes, readers }: { routes: readonly string[]; 
   };
   return {
     count,
-    observeRequest: ((...answered) => durations.observe(...answered)) satisfies ObserveRequest,
+    observeRequest: durations.observe,
     /** Every metric in the text format of Prometheus. Never rejects. */
     render: async () => (await Promise.all(metrics.map(textOf))).join(''),
   };
@@ -124,45 +124,37 @@ const STATUS_CLASSES = [NONE, '1xx', '2xx', '3xx', '4xx', '5xx'];
 const BOUNDS = Float64Array.from([...METRICS.requestDuration.bucketSeconds, Infinity]);
 
 /** A histogram by route and class of status. It runs with every request, and so allocates everything beforehand. */
-class RequestDurations {
-  readonly #ofRoutes: ReadonlyMap<string, readonly Series[]>;
+function createDurations(routes: readonly string[]) {
+  // Buckets are not cumulative: one changes with a request, and they are added up when they are shown.
+  const series = new Map([NONE, ...routes].map((route) => [route, STATUS_CLASSES.map((status) => (
+    { labels: { route, status }, buckets: new Float64Array(BOUNDS.length), sum: 0 }
+  ))]));
 
-  constructor(routes: readonly string[]) {
-    this.#ofRoutes = new Map([NONE, ...routes].map((route) => [route, STATUS_CLASSES.map((status) => (
-      { labels: { route, status }, buckets: new Float64Array(BOUNDS.length), sum: 0 }
-    ))]));
-  }
-
-  observe(route: string, status: number, seconds: number): void {
+  const observe: ObserveRequest = (route, status, seconds) => {
     const statusClass = status >= 100 && status < 600 ? Math.floor(status / 100) : 0;
-    const series = (this.#ofRoutes.get(route) ?? this.#ofRoutes.get(NONE)!)[statusClass]!;
-    series.buckets[BOUNDS.findIndex((bound) => seconds <= bound)]! += 1;
-    series.sum += seconds;
+    const observed = (series.get(route) ?? series.get(NONE)!)[statusClass]!;
+    observed.buckets[BOUNDS.findIndex((bound) => seconds <= bound)]! += 1;
+    observed.sum += seconds;
+  };
+
+  /** Routes and classes that never occurred are left out. */
+  function render(): string {
+    const { name } = METRICS.requestDuration;
+    let text = headerLines(METRICS.requestDuration);
+    for (const { labels, buckets, sum } of [...series.values()].flat()) {
+      const count = buckets.reduce((before, inBucket) => before + inBucket);
+      if (count === 0) continue;
+      let upToBound = 0;
+      for (const [index, bound] of BOUNDS.entries()) {
+        upToBound += buckets[index]!;
+        text += sampleLine(`${name}_bucket`, { ...labels, le: bound === Infinity ? '+Inf' : String(bound) }, upToBound);
+      }
+      text += sampleLine(`${name}_sum`, labels, sum) + sampleLine(`${name}_count`, labels, count);
+    }
+    return text;
   }
 
-  render(): string {
-    return headerLines(METRICS.requestDuration) + [...this.#ofRoutes.values()].flat().map(seriesLines).join('');
-  }
-}
-
-interface Series {
-  readonly labels: { readonly route: string; readonly status: string };
-  /** Not cumulative: one bucket changes with a request, and they are added up when they are shown. */
-  readonly buckets: Float64Array;
-  sum: number;
-}
-
-/** Nothing of a series that never occurred. */
-function seriesLines({ labels, buckets, sum }: Series): string {
-  const { name } = METRICS.requestDuration;
-  let lines = '';
-  let count = 0;
-  for (const [index, bound] of BOUNDS.entries()) {
-    count += buckets[index]!;
-    lines += sampleLine(`${name}_bucket`, { ...labels, le: bound === Infinity ? '+Inf' : String(bound) }, count);
-  }
-  if (count === 0) return '';
-  return lines + sampleLine(`${name}_sum`, labels, sum) + sampleLine(`${name}_count`, labels, count);
+  return { observe, render };
 }
 
 /** This and all above by Prometheus' "Exposition formats", "Text format details", version 0.0.4. */

@@ -7,6 +7,7 @@ import { connect, type Server } from 'node:net';
 import { dirname } from 'node:path';
 import { ConfigError } from '../../config/load.ts';
 import type { Config } from '../../config/settings.ts';
+import { codeOf } from '../../core/events.ts';
 
 export type ListeningPlace =
   | { readonly host: string; readonly port: number }
@@ -96,12 +97,7 @@ async function removeStaleSocket(path: string): Promise<void> {
 /** Only a refusal to connect says so: any other failure may have other reasons. */
 async function isAbandoned(path: string): Promise<boolean> {
   const socket = connect({ path });
-  try {
-    await once(socket, 'connect');
-    return false;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED';
-  } finally {
-    socket.destroy();
-  }
+  const outcome = await once(socket, 'connect').catch(codeOf);
+  socket.destroy();
+  return outcome === 'ECONNREFUSED';
 }
