@@ -2,7 +2,7 @@
 // Writes only; never a bag in the clear, never without a MAC.
 
 import { createCipheriv, createHmac, hash } from 'node:crypto';
-import { Worker } from 'node:worker_threads';
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import type { RandomBytes } from '../core/time.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
 import { bmpString, explicit, implicit, integer, NULL, octetString, OIDS, seq, setOf, utf16be } from './der.ts';
@@ -30,56 +30,48 @@ export function isBundlePassword(text: string): boolean {
 
 export const MAX_PASSWORD_LENGTH = 1024;
 
-export type BundleAnswer = { readonly number: number; readonly bundle?: Uint8Array; readonly error?: unknown };
+/** What the thread is sent, and what it answers on the port: the bundle, or why there is none. */
+export type BundleJob = { readonly request: BundleRequest; readonly port: MessagePort };
+export type BundleAnswer = { readonly bundle: Uint8Array } | { readonly error: unknown };
 
 /** Makes bundles in a thread that is started when it is first needed, until the signal. */
 export class BundleThread {
   readonly #signal: AbortSignal;
   #worker: Worker | undefined;
-  /** By number: each caller gets the bundle that it asked for, in whatever order they are done. */
-  readonly #asked = new Map<number, PromiseWithResolvers<Uint8Array>>();
-  #count = 0;
 
   constructor(signal: AbortSignal) {
     this.#signal = signal;
-    signal.addEventListener('abort', () => void this.close(signal.reason));
+    signal.addEventListener('abort', () => void this.close());
   }
 
   async make(request: BundleRequest): Promise<Uint8Array> {
     this.#signal.throwIfAborted();
-    const worker = this.#worker ??= this.#start();
-    this.#count += 1;
-    const asked = Promise.withResolvers<Uint8Array>();
-    worker.postMessage({ number: this.#count, request });
-    this.#asked.set(this.#count, asked);
-    worker.ref();
-    return asked.promise;
+    this.#worker ??= this.#start();
+    // Its own port, which closes when the thread ends, and keeps the process alive while it is open.
+    const { port1, port2: port } = new MessageChannel();
+    this.#worker.postMessage({ request, port } satisfies BundleJob, [port]);
+    const answer = await new Promise<BundleAnswer>((resolve) => {
+      const ended = new Error('the thread of bundles has ended');
+      port1.once('message', resolve).once('close', () => resolve({ error: this.#signal.reason ?? ended }));
+    });
+    if ('error' in answer) throw answer.error;
+    return answer.bundle;
   }
 
   #start(): Worker {
     // The environment holds secrets, which are none of the thread's business.
     const worker = new Worker(new URL('./pkcs12-worker.ts', import.meta.url), { name: 'bundles', env: {} });
-    worker.on('message', (answer: BundleAnswer) => {
-      const asked = this.#asked.get(answer.number);
-      this.#asked.delete(answer.number);
-      // While it is idle, it does not keep the process alive.
-      if (this.#asked.size === 0) worker.unref();
-      if (answer.bundle === undefined) asked?.reject(answer.error);
-      else asked?.resolve(answer.bundle);
-    });
-    const fail = (error: unknown): void => {
-      if (this.#worker === worker) void this.close(error);
+    worker.unref();
+    const drop = (): void => {
+      if (this.#worker === worker) this.#worker = undefined;
     };
-    worker.on('error', fail).on('exit', () => fail(new Error('the thread of bundles has ended')));
-    return worker;
+    return worker.on('error', drop).on('exit', drop);
   }
 
   /** Ends the thread, and with it what is not done. The next request gets a new one. */
-  async close(reason: unknown = new Error('the thread of bundles was closed')): Promise<void> {
+  async close(): Promise<void> {
     const worker = this.#worker;
     this.#worker = undefined;
-    for (const { reject } of this.#asked.values()) reject(reason);
-    this.#asked.clear();
     await worker?.terminate();
   }
 }
@@ -201,7 +193,7 @@ export function pkcs12Kdf({ digest, id, password, salt, iterations, size }: KdfR
     for (let iteration = 1; iteration < iterations; iteration += 1) A = hash(digest, A, 'buffer');
     derived.push(A);
     derivedBytes += A.length;
-    addToBlocks(I, repeat(A, BLOCK_BYTES));
+    addToBlocks(I, Buffer.alloc(BLOCK_BYTES, A));
   }
   // 7 and 8.
   return Buffer.concat(derived, size);
@@ -209,11 +201,7 @@ export function pkcs12Kdf({ digest, id, password, salt, iterations, size }: KdfR
 
 /** Steps 2 and 3: repeated to fill whole blocks; nothing stays nothing. */
 function fillBlocks(bytes: Uint8Array): Uint8Array {
-  return repeat(bytes, BLOCK_BYTES * Math.ceil(bytes.length / BLOCK_BYTES));
-}
-
-function repeat(bytes: Uint8Array, size: number): Uint8Array {
-  return Uint8Array.from({ length: size }, (_, i) => bytes[i % bytes.length]!);
+  return Buffer.alloc(BLOCK_BYTES * Math.ceil(bytes.length / BLOCK_BYTES), bytes);
 }
 
 /** Step 6 C: each block of I, a big-endian number, becomes (block + B + 1) mod 2^512. */
