@@ -9,7 +9,6 @@ import { createDeleteTokens } from './crypto/passwords.ts';
 import { pasteHandlers } from './http/handlers/pastes.ts';
 import { serviceHandlers } from './http/handlers/service.ts';
 import { isExposed, type ListeningPlace } from './http/engine/listening.ts';
-import type { HttpServer } from './http/engine/server.ts';
 import { Forwarding } from './http/forwarded.ts';
 import { createHttpServer } from './http/servers.ts';
 import type { Tls } from './http/tls.ts';
@@ -32,19 +31,7 @@ export interface AppParts {
   readonly thread?: StoreOptions['thread'];
 }
 
-export interface App {
-  /** Begins to accept connections. Rejects with ListeningError. */
-  listen(place: ListeningPlace): ReturnType<HttpServer['listen']>;
-  /** The background tasks, for tests that want one now. */
-  readonly cleanup: Cleanup;
-  /**
-   * Takes what can change while the service runs: the certificate of TLS, as it is in the files now, and the secrets of
-   * `next`, if given. What can't be used is logged, and stays as it was. Gives the names of what changed.
-   */
-  reload(next: Config | undefined): Promise<readonly string[]>;
-  /** Lets requests in flight finish, then stops everything and closes the store. */
-  close(): Promise<void>;
-}
+export type App = Awaited<ReturnType<typeof assemble>>;
 
 /** node's default pool has four threads; one must stay free for files and DNS (UV_THREADPOOL_SIZE). */
 const MAX_PASSWORD_CHECKS = 3;
@@ -58,10 +45,8 @@ const HMAC_KEY_BYTES = 32;
 
 /** Nothing listens yet. The store is the app's from then on, and closed with it. */
 export async function assemble(
-  config: Config,
-  host: AppParts,
-  { store, tls }: { store: Store; tls: Tls | undefined },
-): Promise<App> {
+  config: Config, host: AppParts, { store, tls }: { store: Store; tls: Tls | undefined },
+) {
   const { clock, random, log } = host;
   const queue = passwordQueue(host);
   const metrics = config.metricsListen === ''
@@ -79,17 +64,18 @@ export async function assemble(
   const trust = new Forwarding(config, random);
   await trust.replaceProxySecret(config.proxySecret);
   const server = createHttpServer({ config, trust, handlers, clock, random, log, metrics, onStorageFull, tls });
-  const inForce = { ...config };
-  const replace: Reloading['replace'] = {
+  const reload = createReload(config, tls, log, {
     proxySecret: (secret) => trust.replaceProxySecret(secret),
     powSecret: (secret) => parts.challenges.replaceKey(Buffer.from(secret)),
     pkiCaPassword: (password) => authority.replacePassword(password),
-  };
+  });
 
   return {
+    /** The background tasks, for tests that want one now. */
     cleanup,
-    reload: (next) => reload({ tls, log, inForce, replace }, next),
-    listen: async (place) => {
+    reload,
+    /** Begins to accept connections. Rejects with ListeningError. */
+    listen: async (place: ListeningPlace) => {
       await metrics?.listen();
       await authority.begin();
       const address = await server.listen(place);
@@ -99,6 +85,7 @@ export async function assemble(
       void authority.checkKey();
       return address;
     },
+    /** Lets requests in flight finish, then stops everything and closes the store. */
     close: async () => {
       await Promise.all([server.stop(), metrics?.stop()]);
       await cleanup.stop();
@@ -141,42 +128,39 @@ async function createParts(
 
 type ReplaceableSecret = 'proxySecret' | 'powSecret' | 'pkiCaPassword';
 
-interface Reloading {
-  readonly tls: Tls | undefined;
-  readonly log: Log;
-  readonly inForce: Record<ReplaceableSecret, string>;
-  /** How each secret takes effect; false when it can't. */
-  readonly replace: Readonly<Record<ReplaceableSecret, (secret: string) => void | Promise<boolean | void>>>;
+/** How each secret takes effect; false when it can't. */
+type Replace = Readonly<Record<ReplaceableSecret, (secret: string) => void | Promise<boolean | void>>>;
+
+/** Takes the secrets of `next` and the certificate of TLS, which is read again. Gives the names of what changed. */
+function createReload(config: Config, tls: Tls | undefined, log: Log, replace: Replace) {
+  const inForce = { ...config };
+  const isReplaced = async (key: ReplaceableSecret, secret: string): Promise<boolean> => {
+    if (secret === inForce[key]) return false;
+    const { name } = SETTINGS[key];
+    // A file that has gone must not open what the secret in it has closed.
+    if (secret === '') return kept(log, `${name} is no longer set; the one before stays until the next start`);
+    const isTaken = await replace[key](secret);
+    if (isTaken === false) return kept(log, `${name} does not open the stored key; the one before stays`);
+    inForce[key] = secret;
+    return true;
+  };
+  return async (next: Config | undefined): Promise<readonly string[]> => {
+    const changed = rereadCertificate(tls, log) ? [SETTINGS.tlsCertPath.name] : [];
+    if (next === undefined) return changed;
+    for (const key of Object.keys(replace) as ReplaceableSecret[]) {
+      if (await isReplaced(key, next[key])) changed.push(SETTINGS[key].name);
+    }
+    return changed;
+  };
 }
 
-async function reload(reloading: Reloading, next: Config | undefined): Promise<readonly string[]> {
-  const changed: string[] = [];
-  if (rereadCertificate(reloading)) changed.push(SETTINGS.tlsCertPath.name);
-  if (next === undefined) return changed;
-  for (const key of Object.keys(reloading.replace) as ReplaceableSecret[]) {
-    if (await replaceSecret(reloading, key, next[key])) changed.push(SETTINGS[key].name);
-  }
-  return changed;
-}
-
-function rereadCertificate({ tls, log }: Reloading): boolean {
+function rereadCertificate(tls: Tls | undefined, log: Log): boolean {
   try {
     return tls?.rereadCertificate() ?? false;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return kept(log, `${error.message}; the certificate before stays`);
   }
-}
-
-async function replaceSecret({ log, inForce, replace }: Reloading, key: ReplaceableSecret, secret: string) {
-  if (secret === inForce[key]) return false;
-  const { name } = SETTINGS[key];
-  // A file that has gone must not open what the secret in it has closed.
-  if (secret === '') return kept(log, `${name} is no longer set; the one before stays until the next start`);
-  const isTaken = await replace[key](secret);
-  if (isTaken === false) return kept(log, `${name} does not open the stored key; the one before stays`);
-  inForce[key] = secret;
-  return true;
 }
 
 function kept(log: Log, message: string): false {

@@ -28,18 +28,14 @@ interface CertificateRequest {
 
 type SelfSignedRequest = Required<CertificateRequest>;
 
-/**
- * From 5 minutes before `issuedAt` to so many days after it, but not past `latest`, nor the last moment that has an
- * encoding. A RangeError when nothing is left: the authority itself has expired. Unix seconds.
- */
+/** Unix seconds. Ends at `latest`, with the authority, at the latest: a RangeError when that has expired. */
 export function validityFrom(issuedAt: number, days: number, latest: number = LATEST_TIME_SECONDS) {
   const notAfter = Math.min(issuedAt + days * DAY_SECONDS, latest, LATEST_TIME_SECONDS);
   if (notAfter <= issuedAt) throw new RangeError('no time left to be valid in');
   return { notBefore: issuedAt - BACKDATE_SECONDS, notAfter };
 }
 
-// The three kinds, each in DER. Names are as normaliseCommonName returns them. What can't be encoded rejects with a
-// RangeError.
+// The three kinds, in DER, of names as normaliseCommonName makes them. A RangeError for what can't be encoded.
 
 export async function makeAuthorityCertificate(
   request: SelfSignedRequest & { readonly commonName: string },

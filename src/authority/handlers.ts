@@ -257,12 +257,16 @@ type Wanted = CertifiedKey | Pick<BundleRequest, 'profile' | 'password'>;
 
 function wantedOf(body: JsonObject): Wanted {
   const key = requestedKey(body);
-  if (key === undefined) return wantedBundle(body);
-  const hint = 'p12_profile and p12_password are for a bundle with a key: leave them out beside csr';
-  const refuse = (): Refusal => new Refusal('csrInvalid', { hint });
-  const isForBundle = ['p12_profile', 'p12_password'].some((name) => textMember(body, name, refuse) !== undefined);
-  if (isForBundle) throw refuse();
-  return key;
+  if (key !== undefined) {
+    const hint = 'p12_profile and p12_password are for a bundle with a key: leave them out beside csr';
+    if ((body['p12_profile'] ?? body['p12_password'] ?? null) !== null) throw new Refusal('csrInvalid', { hint });
+    return key;
+  }
+  const profile = textMember(body, 'p12_profile', () => new Refusal('bundleProfileInvalid')) ?? 'modern';
+  if (profile !== 'modern' && profile !== 'compat') throw new Refusal('bundleProfileInvalid');
+  const password = textMember(body, 'p12_password', () => new Refusal('bundlePasswordInvalid'));
+  if (password !== undefined && !isBundlePassword(password)) throw new Refusal('bundlePasswordInvalid');
+  return { profile, password: password ?? '' };
 }
 
 async function issueWanted(
@@ -312,12 +316,4 @@ function commonNameOf(body: JsonObject): string | undefined {
 function requestedKey(body: JsonObject): CertifiedKey | undefined {
   const csr = textMember(body, 'csr', () => new Refusal('csrInvalid', { hint: 'csr must be PEM text' }));
   return csr === undefined ? undefined : { spki: readCertificationRequest(csr) };
-}
-
-function wantedBundle(body: JsonObject): Wanted {
-  const profile = textMember(body, 'p12_profile', () => new Refusal('bundleProfileInvalid')) ?? 'modern';
-  if (profile !== 'modern' && profile !== 'compat') throw new Refusal('bundleProfileInvalid');
-  const password = textMember(body, 'p12_password', () => new Refusal('bundlePasswordInvalid'));
-  if (password !== undefined && !isBundlePassword(password)) throw new Refusal('bundlePasswordInvalid');
-  return { profile, password: password ?? '' };
 }

@@ -157,10 +157,7 @@ export function presentIssued(
 
 type Revoker = { readonly caller: Caller; readonly requester: Requester };
 
-/**
- * What revokeCertificate requires, for checking it before the body is read. One that is revoked already is refused as
- * such to whoever presents a fingerprint, so that a holder who repeats the call sees it.
- */
+/** Also checked before the body is read. A holder who repeats the call, and is anonymous by now, sees that it worked. */
 export async function requireRevocable(
   { store }: Pick<IssuingParts, 'store'>, serial: string, { caller, requester }: Revoker,
 ): Promise<Certificate> {

@@ -17,8 +17,6 @@ import { bitString, contextTag, integer, NULL, octetString, OIDS, seq } from './
 
 export type PrivateKey = KeyObject;
 
-export type KeyPair = Awaited<ReturnType<typeof generateKeyPair>>;
-
 export interface Authority {
   readonly certificate: Uint8Array;
   readonly privateKey: PrivateKey;
@@ -199,13 +197,16 @@ export function readCertificationRequest(pem: string): Uint8Array {
   if (pem.length > MAX_CSR_CHARACTERS) throw invalid(`csr must be at most ${MAX_CSR_CHARACTERS} bytes long`);
   const der = decodePem(pem, 'CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST');
   if (der === undefined) throw invalid('csr must be one PEM block CERTIFICATE REQUEST and nothing else');
-  const request = parseRequest(der);
-  const { info, spki, signatureAlgorithm, signature } = request;
-  const publicKey = readPublicKey(request);
+  const { info, spki, keyAlgorithm, point, signatureAlgorithm, signature } = parseRequest(der);
+  if (!isEncoding(keyAlgorithm, EC_P384) || point.length !== POINT_BYTES || point[0] !== UNCOMPRESSED) {
+    throw invalid('csr must hold an EC key on P-384 (secp384r1), its curve named and its point uncompressed');
+  }
+  const key = orUndefined(() => createPublicKey({ key: Buffer.from(spki.encoding), format: 'der', type: 'spki' }));
+  if (key === undefined) throw invalid('csr must hold a public key that is a point of P-384 (secp384r1)');
   // Not SHA-384 alone, as with ours: openssl takes SHA-256 unless told otherwise, whatever the curve.
   const [digest] = Object.entries(ECDSA_WITH).find(([, known]) => isEncoding(signatureAlgorithm, known)) ?? [];
   if (digest === undefined) throw invalid('csr must be signed with ECDSA and SHA-256, SHA-384 or SHA-512');
-  if (!isEcdsaSignature(digest, publicKey, info.encoding, signature)) {
+  if (!isEcdsaSignature(digest, key, info.encoding, signature)) {
     throw invalid('csr signature does not match its public key: sign it with the private key of that key');
   }
   return Uint8Array.from(spki.encoding);
@@ -233,15 +234,6 @@ function parseRequest(der: Uint8Array) {
     if (!(error instanceof DerError)) throw error;
     throw invalid(`csr must be a PKCS #10 request, version 0, in canonical DER: ${error.message}`);
   }
-}
-
-function readPublicKey({ spki, keyAlgorithm, point }: ReturnType<typeof parseRequest>): KeyObject {
-  if (!isEncoding(keyAlgorithm, EC_P384) || point.length !== POINT_BYTES || point[0] !== UNCOMPRESSED) {
-    throw invalid('csr must hold an EC key on P-384 (secp384r1), its curve named and its point uncompressed');
-  }
-  const key = orUndefined(() => createPublicKey({ key: Buffer.from(spki.encoding), format: 'der', type: 'spki' }));
-  if (key === undefined) throw invalid('csr must hold a public key that is a point of P-384 (secp384r1)');
-  return key;
 }
 
 function invalid(hint: string): Refusal {

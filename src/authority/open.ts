@@ -28,10 +28,7 @@ export class LazyAuthority {
     this.handlers = Object.fromEntries(handlers) as LazyAuthority['handlers'];
   }
 
-  /**
-   * Before anybody is served: loads the code where there is a password, and makes a TLS listener trust the authority,
-   * also one that another process makes or renews later (`pasted admin create`, `pasted pki ca renew`).
-   */
+  /** Before anybody is served. TLS also trusts an authority that a command of the operator makes or renews later. */
   async begin(): Promise<void> {
     if (this.#parts.config.pkiCaPassword !== '') await this.#load();
     if (this.#parts.tls === undefined) return;
@@ -39,7 +36,7 @@ export class LazyAuthority {
     this.#watch = setInterval(() => void this.#trustFound(), WATCH_INTERVAL_MS);
   }
 
-  /** Tries the password on the stored key, so that a wrong one is in the log from the start. Never rejects. */
+  /** See Authorities; nothing where the code is not loaded. */
   async checkKey(): Promise<void> {
     await this.#room?.authorities.checkKey();
   }
@@ -53,13 +50,10 @@ export class LazyAuthority {
 
   /** Makes the revocation list that is due, where anybody ever asked for one. */
   async renewRevocationList(): Promise<void> {
-    const isListed = async (): Promise<boolean> => (await this.#parts.store.authority.findCrl(undefined)) !== undefined;
-    if (this.#room !== undefined || (await isListed().catch(() => false))) {
-      await (await this.#load()).revocationList.renew();
-    }
+    const list = await this.#parts.store.authority.findCrl(undefined).catch(() => undefined);
+    if (list !== undefined) await (await this.#load()).revocationList.renew();
   }
 
-  /** Takes the password unless there is a stored key which it does not open; whether it was taken. */
   async replacePassword(password: string): Promise<boolean> {
     return (await this.#load()).authorities.replacePassword(password);
   }

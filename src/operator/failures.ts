@@ -42,13 +42,9 @@ export function failureOf(error: unknown): ReturnType<typeof failure> | undefine
     return failure(EXIT.failure, `${error.message}${reason} (${SETTINGS.databasePath.name})`);
   }
   // What is refused on the way to files that this program finds by itself, such as those beside the database.
-  if (codeOf(error) === 'ERR_ACCESS_DENIED') return failure(EXIT.configuration, deniedFile(error));
-  return undefined;
-}
-
-function deniedFile(error: unknown): string {
-  const { resource = '' } = error as { resource?: string };
-  return `${resource || 'a file'} cannot be used (${reasonOf(error)})`;
+  if (codeOf(error) !== 'ERR_ACCESS_DENIED') return undefined;
+  const { resource } = error as { resource?: string };
+  return failure(EXIT.configuration, `${resource || 'a file'} cannot be used (${reasonOf(error)})`);
 }
 
 function failure(exitCode: number, message: string) {
@@ -69,20 +65,15 @@ function reasonsFor({ place, code }: ListeningError, isPublic: boolean): Reasons
   const unfit = 'it is no stream socket that takes connections; the socket unit needs ListenStream= and Accept=no';
   if ('fd' in place) return { EINVAL: unfit };
   if ('path' in place) return socketReasons(isPublic ? listenOn.name : metricsListen.name);
-  const holder = code === 'EADDRINUSE' ? holderOfPort(place.port) : undefined;
   const [hostName, portName] = isPublic ? [host.name, port.name] : [metricsListen.name, metricsListen.name];
-  return addressReasons(hostName, portName, holder);
-}
-
-/** `host` and `port` are the settings to change, `holder` is who has the port, if it can be seen. */
-function addressReasons(host: string, port: string, holder: string | undefined): Reasons {
+  const holder = code === 'EADDRINUSE' ? holderOfPort(place.port) : undefined;
   const byWhom = holder === undefined ? ' (root can see by which process: ss -ltnp)' : ` by ${holder}`;
   return {
-    EADDRINUSE: `the port is in use${byWhom}; choose another ${port}`,
-    EACCES: `not permitted below port 1024; choose another ${port}, or give this user the right to use it`,
-    EADDRNOTAVAIL: `this host has no such address; choose another ${host}`,
-    ENOTFOUND: `there is no host of that name; choose another ${host}`,
-    EAI_AGAIN: `the name could not be resolved; choose an address as ${host}`,
+    EADDRINUSE: `the port is in use${byWhom}; choose another ${portName}`,
+    EACCES: `not permitted below port 1024; choose another ${portName}, or give this user the right to use it`,
+    EADDRNOTAVAIL: `this host has no such address; choose another ${hostName}`,
+    ENOTFOUND: `there is no host of that name; choose another ${hostName}`,
+    EAI_AGAIN: `the name could not be resolved; choose an address as ${hostName}`,
   };
 }
 

@@ -110,10 +110,7 @@ export class Challenges {
     return { nonce, expiresAt, spendableUntil: expiresAt + SPENDABLE_SECONDS };
   }
 
-  /**
-   * A trusted caller may have asked without its certificate: everyone's challenge is good for it too, unless its own
-   * would be harder now. The reverse is never good.
-   */
+  /** Trusted callers may have asked without a certificate: everyone's is good too, unless theirs is harder now. */
   #isGoodFor(purpose: Purpose, token: ParsedToken, askedBits: number): boolean {
     if (isSigned(this.#key, purpose, token)) return true;
     const isHardEnough = token.challenge.difficultyBits >= askedBits;

@@ -20,10 +20,7 @@ interface Presenter extends Requester {
   readonly certificate?: Uint8Array | undefined;
 }
 
-/**
- * A holder of a revoked key can call for ever, and from many addresses: so many calls a minute are audited of one
- * fingerprint, and from one client address.
- */
+/** Audited a minute of one fingerprint, and from one address: whoever has a revoked key can call for ever. */
 const FAILURES_NOTED = 60;
 const FAILURE_KEYS = 1000;
 

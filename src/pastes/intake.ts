@@ -47,10 +47,7 @@ function tooLarge({ fingerprint }: Caller, size: number, maxSize: number): Refus
 
 type IntakeParts = Pick<Parts, 'config' | 'store' | 'random'>;
 
-/**
- * Step 4: content on its way in. It is gathered in memory, and from INLINE_BYTES on written in chunks, which are
- * discarded at the end of its scope unless the store has taken them over.
- */
+/** Step 4. Content over INLINE_BYTES is written in chunks as it comes; unless kept, they go at the end of its scope. */
 export class Intake implements AsyncDisposable {
   readonly #parts: IntakeParts;
   readonly #offer: Offer;

@@ -114,10 +114,7 @@ export function describePaste(parts: ReadingParts, { id, password, clientAddress
   });
 }
 
-/**
- * The content, to be released when it is not read. A burn-after-read paste is gone when it resolves, unless this is but
- * a look: then nobody may be given any of its content.
- */
+/** To be released when it is not read. To read burns; a look does not, so nobody may be given its content. */
 export function openPaste(
   parts: ReadingParts,
   lookup: Lookup,
@@ -139,7 +136,6 @@ export function openPaste(
   });
 }
 
-/** Lets go of content that nobody will read, or read on. */
 export function release(opened: OpenedPaste): void {
   if (opened.kind === 'large') opened.reader.close();
 }
@@ -234,10 +230,7 @@ async function requireChangeable(parts: Parts, target: Target, ofAnyone = false,
   throw new Refusal('permissionDenied');
 }
 
-/**
- * Removes a paste of the caller's own; for the admin anyone's, which is audited; one without owner for whoever shows
- * its token.
- */
+/** Of the caller's own; for the admin anyone's, which is audited; one without owner for whoever shows its token. */
 export async function deletePaste(parts: Parts, target: Target, token: string | undefined): Promise<void> {
   const { store, audit, clock, count } = parts;
   const { id, caller, clientAddress } = target;

@@ -5,12 +5,14 @@ import {
   makeAuthorityCertificate, makeClientCertificate, makeSerial, readIssuer, type Validity, validityFrom,
 } from '../../src/authority/certificates.ts';
 import { bitString, integer, seq } from '../../src/authority/der.ts';
-import { type Authority, generateKeyPair, type KeyPair, signed } from '../../src/authority/keys.ts';
+import { type Authority, generateKeyPair, signed } from '../../src/authority/keys.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { bitStringOctets, fingerprintSha1, readDer } from '../../src/crypto/presented.ts';
 
 /** 2026-01-31T12:00:00Z, Unix seconds. */
 export const ISSUED_AT = 1_769_860_800;
+
+export type KeyPair = Awaited<ReturnType<typeof generateKeyPair>>;
 
 export interface TestAuthority extends Authority {
   readonly keyPair: KeyPair;

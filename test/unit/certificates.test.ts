@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import type { SigningAuthority } from '../../src/authority/authority.ts';
 import { issueCertificate, NotFirstError, revokeCertificate } from '../../src/authority/issuing.ts';
-import { generateKeyPair, type KeyPair } from '../../src/authority/keys.ts';
+import { generateKeyPair } from '../../src/authority/keys.ts';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
@@ -15,7 +15,7 @@ import type { Store } from '../../src/store/open.ts';
 import {
   type AuditEvent, type Certificate, type Issuance, type IssueOutcome, type RevokeOutcome, StoreError,
 } from '../../src/store/store.ts';
-import { makeTestAuthority } from '../support/authority.ts';
+import { type KeyPair, makeTestAuthority } from '../support/authority.ts';
 import { movableClock } from '../support/clock.ts';
 import { CREATED_AT } from '../support/store.ts';
 import { testConfig } from '../support/test-config.ts';

@@ -7,9 +7,9 @@ import {
   keyIdentifier, makeAuthorityCertificate, makeClientCertificate, readIssuer, type Validity, validityFrom,
 } from '../../src/authority/certificates.ts';
 import { LATEST_TIME_SECONDS, seq } from '../../src/authority/der.ts';
-import { ECDSA_WITH, generateKeyPair, type KeyPair, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
+import { ECDSA_WITH, generateKeyPair, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
 import { bitStringOctets, components, fingerprintSha1, readDer } from '../../src/crypto/presented.ts';
-import { ISSUED_AT, makeTestAuthority, makeTestClient, type TestAuthority } from '../support/authority.ts';
+import { ISSUED_AT, type KeyPair, makeTestAuthority, makeTestClient, type TestAuthority } from '../support/authority.ts';
 
 const DAY_SECONDS = 86_400;
 const AUTHORITY_SERIAL = '40000000000000000000000000000001';
