@@ -157,7 +157,7 @@ export function presentIssued(
 
 type Revoker = { readonly caller: Caller; readonly requester: Requester };
 
-/** Also checked before the body is read. A holder who repeats the call, and is anonymous by now, sees that it worked. */
+/** Also checked before the body is read. A holder who repeats the call, and is anonymous by now, sees it is revoked. */
 export async function requireRevocable(
   { store }: Pick<IssuingParts, 'store'>, serial: string, { caller, requester }: Revoker,
 ): Promise<Certificate> {
