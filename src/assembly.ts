@@ -116,6 +116,7 @@ async function createParts(
     : Buffer.from(config.powSecret);
   const deleteKey = await store.secrets.keep('delete-tokens', random(HMAC_KEY_BYTES));
   const audit = createAudit({ clock, log });
+  store.challenges.follow((spent) => antiflood.record(clock.monotonicMs(), spent));
   return {
     config, store, clock, random, log, count, queue, antiflood, audit,
     passwords: new Passwords({ queue, clock, random, checkMs: passwordCheckMs }),

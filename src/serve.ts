@@ -2,13 +2,13 @@
 
 import type { App, AppParts } from './assembly.ts';
 import { ConfigError, isProduction, loadConfig, startWarnings } from './config/load.ts';
-import { type Config, VERSION } from './config/settings.ts';
+import { type Config, isCluster, VERSION } from './config/settings.ts';
 import type { Log } from './core/events.ts';
 import { randomBytes } from './crypto/digest.ts';
 import { isExposed, ListeningError, publicPlace } from './http/engine/listening.ts';
 import type { Terminal } from './operator/terminal.ts';
 import { createLog, type LogWriter } from './ops/log.ts';
-import { openStore } from './store/open.ts';
+import { openStore, type Store } from './store/open.ts';
 
 export type ServedApp = Pick<App, 'listen' | 'reload' | 'close'>;
 export type CreateApp = (config: Config, parts: AppParts) => Promise<ServedApp>;
@@ -146,12 +146,34 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const { clock, log, thread } = parts;
   // Only a listener that speaks TLS loads what that takes.
   const tls = config.tlsCertPath === '' ? undefined : new (await import('./http/tls.ts')).Tls(config, parts);
-  const opening = openStore({ path: config.databasePath, clock, log, thread });
+  const opening = isCluster(config)
+    ? openCluster(config, parts)
+    : openStore({ path: config.databasePath, clock, log, thread });
   const [store, { assemble }] = await Promise.all([opening, import('./assembly.ts')]);
   try {
-    return await assemble(config, parts, { store, tls });
+    return await assemble(withinLimits(config), parts, { store, tls });
   } catch (error) {
     await store.close();
     throw error;
   }
+}
+
+/** Its nodes write, so that there is nothing for the writer thread to do. */
+async function openCluster(config: Config, { clock, random, log, thread }: AppParts): Promise<Store> {
+  await thread?.terminate();
+  const { openClusterStore } = await import('./cluster/open.ts');
+  return openClusterStore({ config, clock, log, newId: () => Buffer.from(random(HOST_ID_BYTES)).toString('hex') });
+}
+
+const HOST_ID_BYTES = 16;
+
+/** Each chunk of content goes to all nodes, in hexadecimal. */
+function withinLimits(config: Config): Config {
+  if (!isCluster(config)) return config;
+  const { clusterMaxBytes, maxAnonBytes, maxAuthBytes } = config;
+  return {
+    ...config,
+    maxAnonBytes: Math.min(maxAnonBytes, clusterMaxBytes),
+    maxAuthBytes: Math.min(maxAuthBytes, clusterMaxBytes),
+  };
 }

@@ -119,8 +119,16 @@ export const SETTINGS = {
     { pattern: /^[^\0]*$/, expected: 'the path of a file' }),
   // The writer thread and the readers share it, which ':memory:' could not be.
   databasePath: text('SERVICE_DB', 'data/pasted.db',
-    'path of the SQLite database; under systemd `$STATE_DIRECTORY/pasted.db`',
-    { pattern: /^(?!:memory:$)[^\0]+$/, expected: 'the path of a file' }),
+    'path of the SQLite database, under systemd `$STATE_DIRECTORY/pasted.db`; or the nodes of a cluster of rqlite',
+    {
+      pattern: /^(?!:memory:$|rqlites?:)[^\0]+$|^rqlites?:\/\/(\w+@)?(([\w.-]+|\[[\da-f:]+\]):\d{1,5}(,(?=.)|$))+$/i,
+      expected: 'the path of a file, or the nodes of a cluster, such as rqlite://db1:4001,db2:4001,db3:4001',
+    }),
+  clusterPassword: secret('SERVICE_DB_PASSWORD', 'password of the user in `SERVICE_DB` for the nodes of a cluster'),
+  clusterCaPath: text('SERVICE_DB_CA', '', 'PEM file with who signed the certificates of the nodes in `rqlites://`',
+    { pattern: /^[^\0]*$/, expected: 'the path of a file' }),
+  clusterMaxBytes: integer('SERVICE_CLUSTER_MAX_BYTES', 8 * MIB, 'bytes',
+    'largest paste in a cluster, whoever stores it', { minimum: 1 }),
   environment: text('NODE_ENV', '', '`production` makes logs JSON lines and start-up warnings stricter',
     { pattern: /^[A-Za-z0-9_-]*$/, expected: 'a word such as production' }),
   urlPrefix: text('URL_PREFIX', '',
@@ -258,3 +266,8 @@ export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[];
 
 /** Every value in force, typed as its setting's default; frozen by load.ts. */
 export type Config = { readonly [Key in SettingKey]: (typeof SETTINGS)[Key]['fallback'] };
+
+/** Whether the database is kept by nodes elsewhere. */
+export function isCluster({ databasePath }: Pick<Config, 'databasePath'>): boolean {
+  return /^rqlites?:/.test(databasePath);
+}

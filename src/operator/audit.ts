@@ -1,14 +1,15 @@
 // `pasted audit`: what the audit log has, and with --follow what comes.
 
 import { setTimeout } from 'node:timers/promises';
+import { type Config, isCluster } from '../config/settings.ts';
 import { isoSeconds, unixSeconds } from '../core/time.ts';
 import { presentAuditEntry } from '../http/present.ts';
 import { OPERATOR_NAME } from '../store/pastes.ts';
 import { type AuditEntry, type AuditFilter, type Page } from '../store/store.ts';
-import { tailAudit } from '../store/visit.ts';
+import { type AuditTail, tailAudit } from '../store/visit.ts';
 import { spanSeconds, wholeNumber } from './arguments.ts';
 import { UsageError } from './failures.ts';
-import { inSession } from './session.ts';
+import { inSession, randomMark } from './session.ts';
 import { alignColumns, type Given, report, type Run, type Terminal } from './terminal.ts';
 
 export const audit: Run = (terminal, given) => {
@@ -54,14 +55,14 @@ const SAID_OF_STATE = {
 async function follow(terminal: Terminal, given: Given, filter: AuditFilter): Promise<void> {
   const surplus = ['--before', '--limit', '--offset'].find((name) => given.values.has(name));
   if (surplus !== undefined) throw new UsageError(`--follow goes on until it is stopped: ${surplus} has no meaning`);
-  let path = '';
-  await inSession(terminal, async ({ config }) => void (path = config.databasePath));
-  const look = tailAudit(path, filter, given.values.has('--after'));
+  let config: Config | undefined;
+  await inSession(terminal, async (session) => void ({ config } = session));
+  const look = await tail(terminal, config!, filter, given.values.has('--after'));
   const stopped = new Promise<false>((resolve) => terminal.onStopSignal(() => resolve(false)));
   const isJson = given.flags.has('--json');
   let saidOf: keyof typeof SAID_OF_STATE = 'same';
   for (let text = isJson ? '' : `${WIDE_HEADINGS.join('  ')}\n`; ; ) {
-    const { entries, state, isAll } = look();
+    const { entries, state, isAll } = await look();
     if (state !== saidOf) terminal.stderr.write(SAID_OF_STATE[state]);
     saidOf = state;
     text += isJson
@@ -72,6 +73,12 @@ async function follow(terminal: Terminal, given: Given, filter: AuditFilter): Pr
     if (!goesOn) return;
     text = '';
   }
+}
+
+async function tail({ clock }: Terminal, config: Config, filter: AuditFilter, fromStart: boolean): Promise<AuditTail> {
+  if (!isCluster(config)) return tailAudit(config.databasePath, filter, fromStart);
+  const { tailCluster } = await import('../cluster/visit.ts');
+  return tailCluster({ config, clock, newId: randomMark }, filter, fromStart);
 }
 
 /** In any case, with or without colons, as tools print it. */

@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path';
 import { AuthorityKeyError, unlockPrivateKey } from '../authority/keys.ts';
 import { CRL_TTL_SECONDS } from '../authority/revocation-list.ts';
 import { ConfigError, isProduction, loadConfig, startWarnings } from '../config/load.ts';
-import { type Config, SETTINGS } from '../config/settings.ts';
+import { type Config, isCluster, SETTINGS } from '../config/settings.ts';
 import { orUndefined } from '../core/events.ts';
 import { isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { firstCertificate } from '../crypto/presented.ts';
@@ -19,6 +19,7 @@ import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
 import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store.ts';
 import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/visit.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
+import { databaseFile } from './database.ts';
 import { CommandError } from './failures.ts';
 import { type Finding, reportFindings } from './installed.ts';
 import { explained, readText } from './session.ts';
@@ -36,8 +37,8 @@ export const checkService: Run = async (terminal, given) => {
   const depth = given.flags.has('--full') ? 'full' : 'quick';
   return reportFindings(terminal, given, [
     ...checkSettings(config, warnings),
-    ...checkFiles(config.databasePath, nowSeconds),
-    ...(await checkDatabase(config, depth, nowSeconds)),
+    ...(isCluster(config) ? await checkNodes(config, terminal) : checkFiles(config.databasePath, nowSeconds)),
+    ...(await checkDatabase(config, depth, terminal)),
     ...checkTls(config, nowSeconds),
   ]);
 };
@@ -163,8 +164,20 @@ function checkRoom(databasePath: string): Finding[] {
   ];
 }
 
-async function checkDatabase(config: Config, depth: CheckDepth, nowSeconds: number): Promise<Finding[]> {
-  const { findings, contents } = examine(config.databasePath, depth);
+async function checkNodes(config: Config, { clock }: Terminal): Promise<Finding[]> {
+  const { examineNodes } = await import('../cluster/visit.ts');
+  const reason = await examineNodes({ config, clock });
+  return [reason === undefined ? ok('nodes', 'one of them leads, at the time of this host') : fail('nodes', reason)];
+}
+
+async function checkDatabase(config: Config, depth: CheckDepth, terminal: Terminal): Promise<Finding[]> {
+  const nowSeconds = unixSeconds(terminal.clock);
+  await using file = await databaseFile(config, terminal).catch((error: unknown) => {
+    if (!(error instanceof StoreError)) throw error;
+    return undefined;
+  });
+  if (file === undefined) return [fail('database', 'the nodes give no copy of it to look at')];
+  const { findings, contents } = examine(file.path, depth);
   const clock = checkClock(contents?.newestCreatedAt ?? null, nowSeconds);
   if (contents === undefined) return [...findings, clock];
   const records = contents.faults.map((fault) => fail('records', fault));

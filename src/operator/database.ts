@@ -1,9 +1,10 @@
 // The commands about the database as a whole: `pasted backup` and `restore`, whose copying and exchanging is done by
 // store/backup.ts; `prune`, the server's own upkeep at once where no server runs; and `stats`.
 
-import { accessSync, constants, createReadStream, lstatSync, realpathSync, statSync } from 'node:fs';
+import { accessSync, constants, createReadStream, lstatSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
-import { type Config, VERSION } from '../config/settings.ts';
+import { type Config, isCluster, VERSION } from '../config/settings.ts';
 import type { Log } from '../core/events.ts';
 import { isoSeconds, MIB, unixSeconds } from '../core/time.ts';
 import { storeTasks } from '../pastes/upkeep.ts';
@@ -26,7 +27,9 @@ export const backup: Run = async (terminal, given) => {
     throw new UsageError('--force and --json are for a FILE, and - is standard output');
   }
   if (isStream) requireSecretOutput(terminal, 'a backup is bytes for a file or a program, not for this screen');
-  const { databasePath } = operatorSettings(terminal);
+  const config = operatorSettings(terminal);
+  await using source = await databaseFile(config, terminal, isStream ? undefined : target);
+  const databasePath = source.path;
   const existing = given.flags.has('--force') ? 'replace' : 'refuse';
   if (!isStream) requireFree(target, databasePath, existing);
   const draft = draftBeside(isStream ? `${databasePath}-backup` : target, databasePath, terminal);
@@ -48,6 +51,22 @@ export const backup: Run = async (terminal, given) => {
     draft.discard();
   }
 };
+
+/** Of a cluster a copy, until the end of its scope: beside the file that is made, or where temporary files are. */
+export async function databaseFile(config: Config, { clock }: Terminal, beside = join(tmpdir(), 'pasted-backup')) {
+  if (!isCluster(config)) return { path: config.databasePath, [Symbol.asyncDispose]: async () => {} };
+  const path = `${beside}.${randomMark()}.cluster`;
+  const discard = async (): Promise<void> => {
+    for (const suffix of ['', ...SIDE_FILES]) rmSync(`${path}${suffix}`, { force: true });
+  };
+  try {
+    await (await import('../cluster/visit.ts')).copyCluster({ config, clock }, path);
+  } catch (error) {
+    await discard();
+    throw explained(error, path);
+  }
+  return { path, [Symbol.asyncDispose]: discard };
+}
 
 /** Throws CommandError when the name is taken, or is one that the database itself needs. */
 function requireFree(target: string, databasePath: string, existing: 'refuse' | 'replace'): void {
@@ -92,10 +111,11 @@ async function stream(draft: BackupDraft, { stdout }: Terminal): Promise<void> {
 export const restore: Run = async (terminal, given) => {
   const [name = ''] = given.operands;
   const isStream = name === '-';
-  const { databasePath: path } = operatorSettings(terminal);
+  const config = operatorSettings(terminal);
+  const { databasePath: path } = config;
   if (!isStream) requireBackup(name, path);
   const source = isStream ? openInput(terminal) : name;
-  const { pastes, contentBytes, schemaVersion, keptAs } = await exchange(path, source, terminal);
+  const { pastes, contentBytes, schemaVersion, keptAs } = await exchange(config, source, terminal);
   const from = isStream ? 'standard input' : name;
   const lines = [
     `Restored ${path} from ${from}: ${pastes} pastes with ${showBytes(contentBytes)} of content.`,
@@ -130,8 +150,13 @@ function requireBackup(backup: string, databasePath: string): void {
   attempt(backup, () => accessSync(backup, constants.R_OK), 'read');
 }
 
-async function exchange(path: string, backup: string | AsyncIterable<Uint8Array>, { clock }: Terminal) {
+async function exchange(config: Config, backup: string | AsyncIterable<Uint8Array>, { clock }: Terminal) {
+  const { databasePath: path } = config;
   try {
+    if (isCluster(config)) {
+      const { restoreCluster } = await import('../cluster/visit.ts');
+      return await restoreCluster({ config, clock }, backup, join(tmpdir(), `pasted-restore.${randomMark()}`));
+    }
     // As a part of a file's name: digits, T and Z alone.
     const moment = isoSeconds(unixSeconds(clock)).replaceAll(/[-:]/g, '');
     return await restoreDatabase({ path, backup, moment });
@@ -149,6 +174,7 @@ function inUse(error: unknown, advice: string): unknown {
 export const prune: Run = async (terminal, given) => {
   const config = operatorSettings(terminal);
   const { databasePath: path } = config;
+  if (isCluster(config)) throw new CommandError('the hosts of a cluster prune by themselves, one of them for all');
   requireDatabase(path);
   const size = (): number => fileBytes(path) + fileBytes(`${path}-wal`);
   const before = size();
@@ -227,6 +253,11 @@ async function count({ store, config }: OperatorSession, nowSeconds: number) {
   };
 }
 
+/** The files of a cluster are on other hosts. */
+function showFile(bytes: number | null): string {
+  return bytes === null ? '-' : showBytes(bytes);
+}
+
 function isoOrNull(seconds: number | null): string | null {
   return seconds === null ? null : isoSeconds(seconds);
 }
@@ -254,11 +285,11 @@ function statsTable(counted: Awaited<ReturnType<typeof count>>): string {
     ['audit entries', audit.entries],
     ['  oldest', audit.oldest_time ?? '-'],
     ['  newest', audit.newest_time ?? '-'],
-    ['database', showBytes(storage.database_bytes)],
+    ['database', showFile(storage.database_bytes)],
     ['  quota', quota === null ? 'none' : `${showShare(used, quota)} of ${showBytes(quota)}`],
     ['  unused in it', showBytes(storage.unused_bytes)],
-    ['  write-ahead log', showBytes(storage.wal_bytes)],
-    ['  free on its disk', showBytes(storage.disk_free_bytes)],
+    ['  write-ahead log', showFile(storage.wal_bytes)],
+    ['  free on its disk', showFile(storage.disk_free_bytes)],
     ['  schema', counted.schema_version],
   ];
   return alignColumns(rows.map(([name, value]) => [name, String(value)]));

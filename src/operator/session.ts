@@ -7,7 +7,7 @@ import {
 import { Authorities } from '../authority/authority.ts';
 import { RevocationList } from '../authority/revocation-list.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
-import { type Config, SETTINGS } from '../config/settings.ts';
+import { type Config, isCluster, SETTINGS } from '../config/settings.ts';
 import { codeOf, type Log, type LogEntry, orUndefined, reasonOf } from '../core/events.ts';
 import { Refusal, type RefusalName } from '../core/refusals.ts';
 import type { Clock } from '../core/time.ts';
@@ -38,7 +38,9 @@ export async function inSession(
     if (entry.level === 'error') failures.push(entry);
   };
   const { clock } = terminal;
-  const store = await visitStore({ path: config.databasePath, clock, log, ifMissing });
+  const store = isCluster(config)
+    ? await (await import('../cluster/visit.ts')).visitCluster({ config, clock, newId: randomMark })
+    : await visitStore({ path: config.databasePath, clock, log, ifMissing });
   try {
     await work(openSession(config, store, clock, log));
   } catch (error) {

@@ -9,7 +9,7 @@ import { Refusal } from '../core/refusals.ts';
 import type { RandomBytes } from '../core/time.ts';
 import { SHA256 } from '../crypto/digest.ts';
 import type { ContentStore, Upload } from '../store/content.ts';
-import { type ChangedContent, CHUNK_BYTES, exceedsQuota, INLINE_BYTES } from '../store/store.ts';
+import { type ChangedContent, CHUNK_BYTES, INLINE_BYTES } from '../store/store.ts';
 import { maxPasteBytes, requireAcceptablePassword } from './admission.ts';
 import type { Parts } from './parts.ts';
 
@@ -103,12 +103,13 @@ export class Intake implements AsyncDisposable {
     const { config, store } = this.#parts;
     const declaredBytes = this.#declaredBytes;
     if (!store.hasRoomFor(declaredBytes)) throw new Refusal('storageFull');
-    if (config.maxStorageBytes === 0) return;
+    const { maxStorageBytes: maxStoredBytes } = config;
+    if (maxStoredBytes === 0) return;
     const contentBytes = declaredBytes - replacedBytes;
     // Chunks are written before what they replace can go.
     const unwrittenBytes = declaredBytes <= INLINE_BYTES ? contentBytes : declaredBytes;
-    const usage = await store.pastes.usage();
-    if (exceedsQuota(usage, config.maxStorageBytes, { contentBytes, unwrittenBytes })) throw new Refusal('storageFull');
+    const isFull = await store.pastes.isFull({ maxStoredBytes, contentBytes, unwrittenBytes });
+    if (isFull) throw new Refusal('storageFull');
   }
 
   readonly #take: ByteSink = (bytes) => {

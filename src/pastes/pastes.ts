@@ -124,8 +124,7 @@ export function openPaste(
   const { store, passwords, clock } = parts;
   const { id, password, clientAddress } = lookup;
   const find = (): Awaitable<PasteWithContent | undefined> => store.pastes.findWithContent(id, unixSeconds(clock));
-  return andThen(passwords.unlock(find, password, clientAddress), (paste) => {
-    const opened = hold(parts, paste);
+  return andThen(passwords.unlock(find, password, clientAddress), (paste) => andThen(hold(parts, paste), (opened) => {
     if (opened === undefined) {
       if (attempt === OPEN_ATTEMPTS) throw new Refusal('pasteNotFound');
       return openPaste(parts, lookup, purpose, attempt + 1);
@@ -133,17 +132,18 @@ export function openPaste(
     if (paste.burnAfterRead && purpose === 'read') return claimBurn(parts, opened);
     noteAccess(parts, paste);
     return opened;
-  });
+  }));
 }
 
 export function release(opened: OpenedPaste): void {
   if (opened.kind === 'large') opened.reader.close();
 }
 
-function hold({ store }: ReadingParts, paste: PasteWithContent): OpenedPaste | undefined {
-  if (paste.content !== null) return { kind: 'small', paste, content: paste.content };
-  const reader = paste.contentId === null ? undefined : store.contents.open(paste.contentId);
-  return reader && { kind: 'large', paste, reader };
+function hold({ store }: ReadingParts, paste: PasteWithContent): Awaitable<OpenedPaste | undefined> {
+  const { content, contentId } = paste;
+  if (content !== null) return { kind: 'small', paste, content };
+  if (contentId === null) return undefined;
+  return andThen(store.contents.open(contentId), (reader) => reader && { kind: 'large', paste, reader });
 }
 
 /** The content is held before the claim, since the claim takes it from everyone else. */

@@ -1,13 +1,12 @@
 // The SQL of issued certificates, of the certificate authority and of its revocation list. Who may do what with one is
 // pastes/identity.ts and authority/issuing.ts.
 
-import type { DatabaseSync } from 'node:sqlite';
 import { DAY_SECONDS } from '../core/time.ts';
 import { prepareInviting } from './governing.ts';
-import { prepareAudit, prepareSpending } from './records.ts';
+import { prepareAudit, prepareChange, prepareSpending } from './records.ts';
 import type {
-  AuditEvent, Certificate, CertificatePlace, Issuance, IssueOutcome, Listed, Page, RevokeOutcome, StoredAuthority,
-  StoredCrl,
+  AuditEvent, Certificate, CertificatePlace, Database, Issuance, IssueOutcome, Listed, Page, RevokeOutcome,
+  StoredAuthority, StoredCrl,
 } from './store.ts';
 
 /** How many found certificates are remembered; fingerprints that are not found aren't, as anyone can make them up. */
@@ -17,12 +16,13 @@ const CERTIFICATE_COLUMNS = `serial, common_name AS commonName, fingerprint, cre
   expires_at AS expiresAt, issued_to AS issuedTo, is_admin AS isAdmin, revoked_at AS revokedAt,
   revocation_reason AS revocationReason, holder, is_unused AS isUnused`;
 
-export function certificateCommands(db: DatabaseSync) {
+export function certificateCommands(db: Database) {
   // The mark is the holder's: certificates that renew this one, or that it renews, have it too.
-  const grant = db.prepare(`
-    UPDATE certificates
-    SET is_admin = 1
-    WHERE holder = (SELECT holder FROM certificates WHERE serial = :serial AND revoked_at IS NULL)`);
+  const grant = prepareChange(db, {
+    table: 'certificates',
+    set: 'is_admin = 1',
+    where: 'holder = (SELECT holder FROM certificates WHERE serial = :serial AND revoked_at IS NULL)',
+  });
   const audit = prepareAudit(db);
   return {
     issueCertificate: prepareIssuance(db),
@@ -31,7 +31,7 @@ export function certificateCommands(db: DatabaseSync) {
     removeExpiredCertificates: prepareRemoval(db),
     /** Makes the holder of a certificate an admin; false when there is none of that serial, or it is revoked. */
     grantAdmin: ({ serial, granted }: { serial: string; granted: AuditEvent }): boolean => {
-      const isGranted = grant.run({ serial }).changes > 0;
+      const isGranted = grant({ serial }).length > 0;
       if (isGranted) audit(granted);
       return isGranted;
     },
@@ -39,7 +39,7 @@ export function certificateCommands(db: DatabaseSync) {
 }
 
 /** Decides first and writes after: whatever races, one certificate is the admin's, and no invitation is overdrawn. */
-function prepareIssuance(db: DatabaseSync): (issuance: Issuance) => IssueOutcome {
+function prepareIssuance(db: Database): (issuance: Issuance) => IssueOutcome {
   const any = db.prepare('SELECT 1 FROM certificates LIMIT 1');
   const bySerial = db.prepare('SELECT 1 FROM certificates WHERE serial = :serial OR fingerprint = :fingerprint');
   const byKey = db.prepare(`
@@ -91,7 +91,7 @@ const CERTIFICATES_A_DAY = 24;
  * What a new certificate takes over from the one that it renews. That one must be valid now: another of its holder may
  * have taken its place while the request was under way.
  */
-function prepareRenewing(db: DatabaseSync) {
+function prepareRenewing(db: Database) {
   const renewable = db.prepare(`
     SELECT holder, is_admin AS isAdmin, issued_to AS issuedTo, (
       SELECT created_at FROM certificates
@@ -121,19 +121,20 @@ export interface Replacement {
 }
 
 /** Revokes what its holder has beside it and could still use, as far as the condition has it; gives the entries. */
-function prepareReplacing(db: DatabaseSync, condition: string) {
-  const revoke = db.prepare(`
-    UPDATE certificates
-    SET revoked_at = :nowSeconds, revocation_reason = :reason
-    WHERE holder = :holder
+function prepareReplacing(db: Database, condition: string) {
+  const revoke = prepareChange(db, {
+    table: 'certificates',
+    set: 'revoked_at = :nowSeconds, revocation_reason = :reason',
+    where: `holder = :holder
       AND serial <> :serial
       AND revoked_at IS NULL
       AND expires_at > :nowSeconds
-      ${condition}
-    RETURNING serial, fingerprint`);
+      ${condition}`,
+    columns: 'serial, fingerprint',
+  });
   const audit = prepareAudit(db);
   return ({ holder, serial, nowSeconds, by }: Replacement, reason: string | null): readonly AuditEvent[] => (
-    revoke.all({ holder, serial, nowSeconds, reason }).map((row) => {
+    revoke({ holder, serial, nowSeconds, reason }).map((row) => {
       const told = { serial: String(row['serial']), fingerprint: String(row['fingerprint']), reason };
       const event = { ...by, event: 'cert_revoked', details: { ...by.details, ...told } };
       audit(event);
@@ -143,15 +144,14 @@ function prepareReplacing(db: DatabaseSync, condition: string) {
 }
 
 /** When a renewed certificate is presented for the first time, it takes the place of what its holder had before. */
-function prepareFirstUse(db: DatabaseSync): (use: Replacement) => readonly AuditEvent[] {
-  const first = db.prepare(`
-    UPDATE certificates
-    SET is_unused = 0
-    WHERE serial = :serial
-      AND is_unused = 1
-      AND revoked_at IS NULL`);
+function prepareFirstUse(db: Database): (use: Replacement) => readonly AuditEvent[] {
+  const first = prepareChange(db, {
+    table: 'certificates',
+    set: 'is_unused = 0',
+    where: 'serial = :serial AND is_unused = 1 AND revoked_at IS NULL',
+  });
   const replace = prepareReplacing(db, '');
-  return (use) => (first.run({ serial: use.serial }).changes === 1 ? replace(use, 'superseded') : []);
+  return (use) => (first({ serial: use.serial }).length === 1 ? replace(use, 'superseded') : []);
 }
 
 export interface Revocation {
@@ -161,12 +161,12 @@ export interface Revocation {
   readonly revoked: AuditEvent;
 }
 
-function prepareRevocation(db: DatabaseSync): (revocation: Revocation) => RevokeOutcome {
-  const revoke = db.prepare(`
-    UPDATE certificates
-    SET revoked_at = :nowSeconds, revocation_reason = :reason
-    WHERE serial = :serial
-      AND revoked_at IS NULL`);
+function prepareRevocation(db: Database): (revocation: Revocation) => RevokeOutcome {
+  const revoke = prepareChange(db, {
+    table: 'certificates',
+    set: 'revoked_at = :nowSeconds, revocation_reason = :reason',
+    where: 'serial = :serial AND revoked_at IS NULL',
+  });
   const holderOf = db.prepare('SELECT holder FROM certificates WHERE serial = :serial');
   const audit = prepareAudit(db);
   // Whoever has stolen a key can renew with it: what was not used yet goes with the certificate that it renews.
@@ -174,7 +174,7 @@ function prepareRevocation(db: DatabaseSync): (revocation: Revocation) => Revoke
   return ({ serial, nowSeconds, reason, revoked }) => {
     const found = holderOf.get({ serial });
     if (found === undefined) return { refused: 'certificateNotFound' };
-    if (revoke.run({ serial, nowSeconds, reason }).changes === 0) return { refused: 'certificateRevoked' };
+    if (revoke({ serial, nowSeconds, reason }).length === 0) return { refused: 'certificateRevoked' };
     audit(revoked);
     const others = { holder: String(found['holder']), serial, nowSeconds, by: revoked };
     return { refused: null, audited: [revoked, ...replace(others, reason)] };
@@ -194,7 +194,7 @@ interface RemovalStep {
  * of revoked ones that must name it once more. Never an admin's: there is a first certificate once. `last` is null
  * when there are no more.
  */
-function prepareRemoval(db: DatabaseSync) {
+function prepareRemoval(db: Database) {
   const expired = db.prepare(`
     SELECT expires_at AS expiresAt, serial
     FROM certificates
@@ -203,27 +203,29 @@ function prepareRemoval(db: DatabaseSync) {
       AND expires_at <= :untilSeconds
     ORDER BY expires_at, serial
     LIMIT :limit`);
-  const remove = db.prepare(`
-    DELETE FROM certificates
-    WHERE serial = :serial
+  const remove = prepareChange(db, {
+    table: 'certificates',
+    where: `serial = :serial
       AND (revoked_at IS NULL
         OR NOT EXISTS (SELECT 1 FROM crl WHERE this_update <= max(certificates.expires_at, certificates.revoked_at)))
       AND NOT EXISTS (SELECT 1 FROM pastes WHERE owner = certificates.holder)
       AND NOT EXISTS (SELECT 1 FROM certificates AS obtained WHERE obtained.issued_to = certificates.holder)
       AND NOT EXISTS (
         SELECT 1 FROM certificates AS renewed
-        WHERE renewed.holder = certificates.fingerprint AND renewed.serial <> certificates.serial)`);
+        WHERE renewed.holder = certificates.fingerprint AND renewed.serial <> certificates.serial)`,
+  });
   return ({ untilSeconds, after, limit }: RemovalStep): { removed: number; last: CertificatePlace | null } => {
     const place = after ?? { expiresAt: Number.MIN_SAFE_INTEGER, serial: '' };
     const looked = expired.all({ ...place, untilSeconds, limit }) as unknown as CertificatePlace[];
-    const removed = looked.filter(({ serial }) => remove.run({ serial }).changes === 1).length;
+    const removed = looked.filter(({ serial }) => remove({ serial }).length === 1).length;
     return { removed, last: looked.length === limit ? { ...looked.at(-1)! } : null };
   };
 }
 
 /** Lists are newest first, ties by serial. */
-export function certificateLookups(db: DatabaseSync) {
+export function certificateLookups(db: Database) {
   const bySerial = db.prepare(`SELECT ${CERTIFICATE_COLUMNS} FROM certificates WHERE serial = :serial`);
+  const byFingerprint = db.prepare(`SELECT ${CERTIFICATE_COLUMNS} FROM certificates WHERE fingerprint = :fingerprint`);
   const all = db.prepare(`SELECT ${CERTIFICATE_COLUMNS} FROM certificates ORDER BY created_at DESC, serial`);
   const revoked = db.prepare(`
     SELECT ${CERTIFICATE_COLUMNS}
@@ -239,7 +241,7 @@ export function certificateLookups(db: DatabaseSync) {
       count(*) FILTER (WHERE revoked_at IS NULL AND expires_at <= :nowSeconds) AS expired
     FROM certificates`);
   return {
-    findCertificate: prepareRememberedFind(db),
+    findCertificate: (fingerprint: string) => fromCertificateRow(byFingerprint.get({ fingerprint })),
     findCertificateBySerial: (serial: string) => fromCertificateRow(bySerial.get({ serial })),
     listCertificatesOf: prepareListOf(db),
     listCertificates: () => all.all().map((row) => fromCertificateRow(row)!),
@@ -256,7 +258,7 @@ export function certificateLookups(db: DatabaseSync) {
 }
 
 /** A page of the certificates that a holder obtained, and of those that are the holder's. */
-function prepareListOf(db: DatabaseSync): (holder: string, page: Page) => Listed<Certificate> {
+function prepareListOf(db: Database): (holder: string, page: Page) => Listed<Certificate> {
   // Found in the indexes first, so that what is skipped is never read.
   const select = db.prepare(`
     SELECT ${CERTIFICATE_COLUMNS}
@@ -279,9 +281,10 @@ function prepareListOf(db: DatabaseSync): (holder: string, page: Page) => Listed
   });
 }
 
-/** The lookup that every request with an identity makes. */
-function prepareRememberedFind(db: DatabaseSync): (fingerprint: string) => Certificate | undefined {
-  const find = db.prepare(`SELECT ${CERTIFICATE_COLUMNS} FROM certificates WHERE fingerprint = :fingerprint`);
+type FindCertificate = ReturnType<typeof certificateLookups>['findCertificate'];
+
+/** The lookup that every request with an identity makes, where one process alone answers from this file. */
+export function rememberFound(db: Database, find: FindCertificate): FindCertificate {
   // It changes with every commit of any other connection (https://sqlite.org/pragma.html#pragma_data_version), so what
   // is remembered is exact even while the command line revokes.
   const dataVersion = db.prepare('PRAGMA data_version');
@@ -294,7 +297,7 @@ function prepareRememberedFind(db: DatabaseSync): (fingerprint: string) => Certi
     rememberedVersion = version;
     const known = remembered.get(fingerprint);
     if (known !== undefined) return known;
-    const certificate = fromCertificateRow(find.get({ fingerprint }));
+    const certificate = find(fingerprint);
     if (certificate !== undefined) remembered.set(fingerprint, certificate);
     return certificate;
   };
@@ -307,40 +310,43 @@ function fromCertificateRow(row: Record<string, unknown> | undefined): Certifica
 
 // The certificate authority and its revocation list: a single row each.
 
-export function authorityCommands(db: DatabaseSync) {
+export function authorityCommands(db: Database) {
   const insert = db.prepare(`
     INSERT INTO authority (only, common_name, certificate, locked_key, fingerprint, created_at, expires_at)
-    VALUES (1, :commonName, :certificate, :lockedKey, :fingerprint, :createdAt, :expiresAt)
-    ON CONFLICT DO NOTHING`);
-  const replace = db.prepare(`
-    UPDATE authority
-    SET common_name = :commonName, certificate = :certificate, locked_key = :lockedKey, fingerprint = :fingerprint,
-      created_at = :createdAt, expires_at = :expiresAt
-    WHERE fingerprint = :fingerprintBefore
-      AND locked_key = :lockedKeyBefore`);
+    VALUES (1, :commonName, :certificate, :lockedKey, :fingerprint, :createdAt, :expiresAt)`);
+  const replace = prepareChange(db, {
+    table: 'authority',
+    set: `common_name = :commonName, certificate = :certificate, locked_key = :lockedKey, fingerprint = :fingerprint,
+      created_at = :createdAt, expires_at = :expiresAt`,
+    where: 'fingerprint = :fingerprintBefore AND locked_key = :lockedKeyBefore',
+  });
   const keep = db.prepare(`
-    INSERT INTO crl (only, number, der, this_update, revoked_count)
-    VALUES (1, :number, :der, :thisUpdate, :revokedCount)
-    ON CONFLICT (only) DO UPDATE
-    SET number = :number, der = :der, this_update = :thisUpdate, revoked_count = :revokedCount
-    WHERE number < :number`);
+    INSERT OR REPLACE INTO crl (only, number, der, this_update, revoked_count)
+    VALUES (1, :number, :der, :thisUpdate, :revokedCount)`);
+  const newer = db.prepare('SELECT 1 FROM crl WHERE number >= :number');
+  const { findAuthority } = authorityLookups(db);
   const audit = prepareAudit(db);
   return {
     /** Whether this is the authority from now on; an earlier one stays. */
     createAuthority: ({ authority, created }: { authority: StoredAuthority; created: AuditEvent }): boolean => {
-      const isNew = insert.run({ ...authority }).changes === 1;
-      if (isNew) audit(created);
-      return isNew;
+      if (findAuthority() !== undefined) return false;
+      insert.run({ ...authority });
+      audit(created);
+      return true;
     },
     /** Whether it took the place of the one before; not of what that had become meanwhile. */
     replaceAuthority: ({ before, after, audited }: AuthorityChange): boolean => {
       const { fingerprint: fingerprintBefore, lockedKey: lockedKeyBefore } = before;
-      const isReplaced = replace.run({ ...after, fingerprintBefore, lockedKeyBefore }).changes === 1;
+      const isReplaced = replace({ ...after, fingerprintBefore, lockedKeyBefore }).length === 1;
       if (isReplaced) audit(audited);
       return isReplaced;
     },
     /** Whether it was kept; a list of the same or a larger number stays. */
-    keepCrl: (crl: StoredCrl) => keep.run({ ...crl }).changes === 1,
+    keepCrl: (crl: StoredCrl): boolean => {
+      if (newer.get({ number: crl.number }) !== undefined) return false;
+      keep.run({ ...crl });
+      return true;
+    },
   };
 }
 
@@ -350,7 +356,7 @@ export interface AuthorityChange {
   readonly audited: AuditEvent;
 }
 
-export function authorityLookups(db: DatabaseSync) {
+export function authorityLookups(db: Database) {
   const find = db.prepare(`
     SELECT common_name AS commonName, certificate, locked_key AS lockedKey, fingerprint, created_at AS createdAt,
       expires_at AS expiresAt

@@ -3,9 +3,9 @@
 
 import { freeBytes, holdBytes, letGoOfBytes } from '../core/content.ts';
 import type { Log } from '../core/events.ts';
-import { KIB, MIB, type Used, UseOrder } from '../core/time.ts';
+import { type Awaitable, KIB, MIB, type Used, UseOrder } from '../core/time.ts';
 import type { Access } from './pastes.ts';
-import type { contentLookups } from './records.ts';
+import type { Chunk, contentLookups } from './records.ts';
 import { CHUNK_BYTES, describe, INLINE_BYTES, type PasteWithContent, StoreError, type UploadQuota } from './store.ts';
 import { createChunkBuffers, type Writer } from './writer.ts';
 
@@ -198,7 +198,9 @@ const DISCARD_STEP_CHUNKS = 8;
 /** What a reader holds while its client is slow, but for the few that hold a whole chunk. */
 const PIECE_BYTES = 64 * KIB;
 
-export type ContentStore = ReturnType<typeof createContentStore>['contents'];
+type LocalContents = ReturnType<typeof createContentStore>['contents'];
+export type ContentStore = Omit<LocalContents, 'open'>
+  & { open(contentId: string): Awaitable<ContentReader | undefined> };
 export type Upload = ReturnType<typeof createUpload>;
 export type ContentReader = ReturnType<typeof createContentReader>;
 
@@ -253,9 +255,11 @@ export function createContentStore(lookups: ReturnType<typeof contentLookups>, w
   };
 }
 
+type ChunkWriter = { readonly run: (name: 'writeChunk', chunk: Chunk, bytes: number) => Promise<boolean> };
+
 /** Larger content that is being written. Unless a paste is created with it, discard or the next start removes it. */
-function createUpload(
-  contentId: string, quota: UploadQuota | null, writer: Writer, giveBack: (chunk: Uint8Array) => void,
+export function createUpload(
+  contentId: string, quota: UploadQuota | null, writer: ChunkWriter, giveBack: (chunk: Uint8Array) => void,
   end: (hasChunks: boolean) => Promise<void> | undefined,
 ) {
   let position = 0;

@@ -90,6 +90,14 @@ export function openWriting(path: string): DatabaseSync {
   }
 }
 
+/** All tables, and these, in memory with nothing in them: they say what columns a statement gives. */
+export function openModel(more: readonly string[]): DatabaseSync {
+  const db = new DatabaseSync(':memory:');
+  migrate(db);
+  for (const statement of more) db.exec(statement);
+  return db;
+}
+
 const ANOTHER_PATH = 'set SERVICE_DB to another path';
 
 export function refuseStrange(path: string, marks: Marks, adviceToOthers = ANOTHER_PATH): void {

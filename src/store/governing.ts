@@ -1,33 +1,36 @@
 // The SQL of what an operator decides: who is invited to register, and which content is refused.
 
-import type { DatabaseSync } from 'node:sqlite';
-import { prepareAudit } from './records.ts';
-import type { AuditEvent, Ban, Invitation } from './store.ts';
+import { prepareAudit, prepareChange } from './records.ts';
+import type { AuditEvent, Ban, Database, Invitation } from './store.ts';
 
-export function governingCommands(db: DatabaseSync) {
+export function governingCommands(db: Database) {
+  const nextId = db.prepare("SELECT coalesce(max(seq), 0) + 1 AS id FROM sqlite_sequence WHERE name = 'invitations'");
   const invite = db.prepare(`
-    INSERT INTO invitations (code_sha256, note, created_at, expires_at, uses_left)
-    VALUES (:codeSha256, :note, :createdAt, :expiresAt, :usesLeft)`);
-  const withdraw = db.prepare('DELETE FROM invitations WHERE id = :id');
-  const ban = db.prepare(`
-    INSERT INTO bans (sha256, note, created_at)
-    VALUES (:sha256, :note, :createdAt)
-    ON CONFLICT DO NOTHING`);
-  const unban = db.prepare('DELETE FROM bans WHERE sha256 = :sha256');
+    INSERT INTO invitations (id, code_sha256, note, created_at, expires_at, uses_left)
+    VALUES (:id, :codeSha256, :note, :createdAt, :expiresAt, :usesLeft)`);
+  const withdraw = prepareChange(db, { table: 'invitations', where: 'id = :id' });
+  const ban = db.prepare('INSERT INTO bans (sha256, note, created_at) VALUES (:sha256, :note, :createdAt)');
+  const unban = prepareChange(db, { table: 'bans', where: 'sha256 = :sha256' });
+  const isBanned = prepareBanned(db);
   const audit = prepareAudit(db);
   return {
     /** Gives its id. */
-    createInvitation: (invitation: NewInvitation): number => Number(invite.run({ ...invitation }).lastInsertRowid),
+    createInvitation: (invitation: NewInvitation): number => {
+      const id = Number(nextId.get()?.['id']);
+      invite.run({ ...invitation, id });
+      return id;
+    },
     /** Whether there was one. What was obtained with it stays. */
-    withdrawInvitation: (id: number): boolean => withdraw.run({ id }).changes === 1,
+    withdrawInvitation: (id: number): boolean => withdraw({ id }).length === 1,
     /** Whether it was not refused before. From its commit on no paste is stored with this content. */
     banContent: ({ banned, ...content }: NewBan): boolean => {
-      const isNew = ban.run({ ...content }).changes === 1;
-      if (isNew) audit(banned);
-      return isNew;
+      if (isBanned(content.sha256)) return false;
+      ban.run({ ...content });
+      audit(banned);
+      return true;
     },
     /** Whether it was refused before. */
-    unbanContent: (sha256: Uint8Array): boolean => unban.run({ sha256 }).changes === 1,
+    unbanContent: (sha256: Uint8Array): boolean => unban({ sha256 }).length === 1,
   };
 }
 
@@ -40,7 +43,7 @@ export interface NewBan extends Omit<Ban, 'sha256'> {
   readonly banned: AuditEvent;
 }
 
-export function governingLookups(db: DatabaseSync) {
+export function governingLookups(db: Database) {
   const invitations = db.prepare(`
     SELECT id, note, created_at AS createdAt, expires_at AS expiresAt, uses_left AS usesLeft
     FROM invitations
@@ -57,7 +60,7 @@ export function governingLookups(db: DatabaseSync) {
 }
 
 /** An invitation is spent in the transaction that stores the certificate. */
-export function prepareInviting(db: DatabaseSync) {
+export function prepareInviting(db: Database) {
   const open = db.prepare(`
     SELECT 1
     FROM invitations
@@ -72,7 +75,7 @@ export function prepareInviting(db: DatabaseSync) {
 }
 
 /** Whether content is refused, for the transaction that would store it. */
-export function prepareBanned(db: DatabaseSync): (sha256: Uint8Array) => boolean {
+export function prepareBanned(db: Database): (sha256: Uint8Array) => boolean {
   const find = db.prepare('SELECT 1 FROM bans WHERE sha256 = :sha256');
   return (sha256) => find.get({ sha256 }) !== undefined;
 }
@@ -98,7 +101,7 @@ const FAULTS = {
 };
 
 /** What contradicts itself in what is governed by, in words behind a number. How many uses are left, SQLite checks. */
-export function faultsOf(db: DatabaseSync): string[] {
+export function faultsOf(db: Database): string[] {
   return Object.entries(FAULTS).flatMap(([what, select]) => {
     const count = Number(db.prepare(select).all()[0]?.['count']);
     return count === 0 ? [] : [`${count} ${what}`];

@@ -6,9 +6,11 @@ import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { holdBytes } from '../core/content.ts';
 import type { Log } from '../core/events.ts';
-import type { Awaitable, Clock } from '../core/time.ts';
-import { authorityLookups, certificateLookups, type Replacement, type Revocation } from './certificates.ts';
-import { createContentStore, HotPastes, READ_ALONG_BYTES, Touches } from './content.ts';
+import { andThen, type Awaitable, type Clock } from '../core/time.ts';
+import {
+  authorityLookups, certificateLookups, rememberFound, type Replacement, type Revocation,
+} from './certificates.ts';
+import { type ContentStore, createContentStore, HotPastes, READ_ALONG_BYTES, Touches } from './content.ts';
 import {
   createFile, type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, lockDatabase, openReading, refuseOtherFiles,
 } from './database.ts';
@@ -18,8 +20,9 @@ import { auditLookups, contentLookups, recordLookups } from './records.ts';
 import { MIGRATIONS } from './schema.ts';
 import {
   asStoreError, type AuditEvent, type AuditFilter, type Certificate, type CertificatePlace, type ChangedContent,
-  type CreationTerms, INLINE_BYTES, type Issuance, type NewPaste, type Page, type Paste, type PasteChanges,
-  type PasteFilter, type PasteWithContent, type StoredAuthority, type StoredCrl, StoreError, type UpdateTerms,
+  type CreationTerms, type Database, INLINE_BYTES, type Issuance, type MoreContent, type NewPaste, type Page,
+  type Paste, type PasteChanges, type PasteFilter, type PasteWithContent, type SpentChallenge, type StoredAuthority,
+  type StoredCrl, StoreError, type UpdateTerms,
 } from './store.ts';
 import { createParcels, startWriter, type Writer } from './writer.ts';
 
@@ -50,7 +53,7 @@ export async function openStore({ path, clock, log, thread }: StoreOptions): Pro
     createFile(path);
     const started = await startWriter({ path, keepsBallast: true }, clock, log, thread);
     writer = started;
-    const reader = openReader(path, prepareLookups);
+    const reader = openReader(path, prepareServedLookups);
     const contents = createContentStore(reader, started, log);
     const touches = new Touches((accesses) => started.run('touchPastes', accesses), log);
     const [hot, share] = [new HotPastes(), createParcels()];
@@ -59,7 +62,16 @@ export async function openStore({ path, clock, log, thread }: StoreOptions): Pro
       void contents.releaseStrays();
     });
     await settledWithin(contents.releaseStrays(), SWEEP_WAIT_MS);
-    const store = createStore({ reader, writer: started, ...contents, touches, hot, notice, share, lock, path });
+    const find = (id: string, nowSeconds: number, mostContentBytes: number) => {
+      notice();
+      const kept = hot.find(id, nowSeconds);
+      if (kept !== undefined) return kept;
+      const found = reader.findPaste(id, nowSeconds, mostContentBytes);
+      if (found !== undefined) hot.keep(found);
+      return found;
+    };
+    const sources = { reader, writer: started, ...contents, touches, find, hot, share };
+    const store = createStore({ ...sources, lookups: reader, notice, lock, path });
     const details = { schema: MIGRATIONS.length, milliseconds: Math.round(clock.monotonicMs() - startedMs) };
     log({ level: 'info', logger: 'store', event: 'opened', outcome: 'success', details });
     return store;
@@ -70,50 +82,35 @@ export async function openStore({ path, clock, log, thread }: StoreOptions): Pro
   }
 }
 
-interface Parts extends ReturnType<typeof createContentStore> {
+/** What the calls of a store go to: the file and its writer thread, or the nodes of a cluster (cluster/open.ts). */
+interface Sources {
   readonly reader: Reader;
-  readonly writer: Writer;
+  readonly writer: Pick<Writer, 'run'>;
+  readonly contents: ContentStore;
+  readonly release: (contentIds: readonly string[]) => Promise<void>;
   readonly touches: Touches;
+  /** Content of more than `mostContentBytes` may be null. */
+  readonly find: (id: string, nowSeconds: number, mostContentBytes: number) => Awaitable<PasteWithContent | undefined>;
+  readonly hot: Pick<HotPastes, 'around' | 'noteRemoved'>;
+  /** Moves bytes into memory that the writer thread shares. */
+  readonly share: (bytes: Uint8Array) => Uint8Array;
+}
+
+interface Parts extends Sources {
+  readonly lookups: Pick<ReturnType<typeof prepareLookups>, 'isAdopted'> & { close(): void };
+  readonly writer: Writer;
   readonly hot: HotPastes;
   /** See createRemovalNotice. */
   readonly notice: () => void;
-  /** Moves bytes into memory that the writer thread shares. */
-  readonly share: ReturnType<typeof createParcels>;
   readonly lock: DatabaseLock;
   readonly path: string;
 }
 
 function createStore(parts: Parts) {
-  const { reader, writer, contents, notice, path } = parts;
+  const { lookups, writer, notice, path } = parts;
   let closing: Promise<void> | undefined;
   return {
-    pastes: createPasteStore(parts),
-    contents,
-    certificates: createCertificateStore(reader, writer),
-    authority: createAuthorityStore(reader, writer),
-    governing: createGoverningStore(reader, writer),
-    audit: {
-      /** For events that change nothing else; those that do are recorded with what they record. */
-      record: (event: AuditEvent) => writer.run('recordAudit', event),
-      list: async (filter: AuditFilter, page: Page) => reader.listAudit(filter, page),
-      removeUntil: (untilSeconds: number, limit: number) => writer.run('removeOldAudit', { untilSeconds, limit }),
-    },
-    /** Challenges are spent, and submissions recorded, by what is paid or stored with them. */
-    challenges: {
-      isSpent: async (nonce: string) => reader.isSpent(nonce),
-      removeExpired: (untilSeconds: number, limit: number) => (
-        writer.run('removeExpiredChallenges', { untilSeconds, limit })
-      ),
-    },
-    submissions: {
-      removeUntil: (untilSeconds: number, limit: number) => writer.run('removeOldSubmissions', { untilSeconds, limit }),
-    },
-    secrets: {
-      /** The value kept under that name: the first one that was ever offered. */
-      keep: async (name: string, value: Uint8Array) => (
-        reader.findSecret(name) ?? writer.run('keepSecret', { name, value })
-      ),
-    },
+    ...createCalls(parts),
     /** Whether the disk has room for so many bytes of content and keeps its reserve. */
     hasRoomFor: (bytes: number) => freeBytes(path) - bytes > FREE_RESERVE_BYTES,
     /** Each command is a bounded step, described in batch.ts. */
@@ -128,16 +125,52 @@ function createStore(parts: Parts) {
       /** Writes that are not durable yet. */
       writesWaiting: () => writer.waiting,
     },
-    healthy: createHealthCheck(reader, writer),
+    healthy: createHealthCheck(lookups, writer),
     /** Writes what is batched, truncates the write-ahead log, closes. */
     close: () => (closing ??= closeParts(parts)),
   };
 }
 
-async function closeParts({ reader, writer, touches, hot, release, lock }: Parts): Promise<void> {
+export function createCalls(sources: Sources) {
+  const { reader, writer, contents } = sources;
+  return {
+    pastes: createPasteStore(sources),
+    contents,
+    certificates: createCertificateStore(reader, writer),
+    authority: createAuthorityStore(reader, writer),
+    governing: createGoverningStore(reader, writer),
+    audit: {
+      /** For events that change nothing else; those that do are recorded with what they record. */
+      record: (event: AuditEvent) => writer.run('recordAudit', event),
+      list: async (filter: AuditFilter, page: Page) => reader.listAudit(filter, page),
+      removeUntil: (untilSeconds: number, limit: number) => writer.run('removeOldAudit', { untilSeconds, limit }),
+    },
+    /** Challenges are spent, and submissions recorded, by what is paid or stored with them. */
+    challenges: {
+      isSpent: async (nonce: string) => reader.isSpent(nonce),
+      /** Tells of those that other hosts have spent. */
+      follow: (_note: (spent: Pick<SpentChallenge, 'nonce' | 'expiresAt'>) => void): void => {},
+      removeExpired: (untilSeconds: number, limit: number) => (
+        writer.run('removeExpiredChallenges', { untilSeconds, limit })
+      ),
+    },
+    submissions: {
+      removeUntil: (untilSeconds: number, limit: number) => writer.run('removeOldSubmissions', { untilSeconds, limit }),
+    },
+    secrets: {
+      /** The value kept under that name: the first one that was ever offered. */
+      keep: async (name: string, value: Uint8Array): Promise<Uint8Array> => {
+        if ((await reader.findSecret(name)) === undefined) await writer.run('keepSecret', { name, value });
+        return (await reader.findSecret(name))!;
+      },
+    },
+  };
+}
+
+async function closeParts({ lookups, writer, touches, hot, release, lock }: Parts): Promise<void> {
   await touches.close();
   await settledWithin(release([]), CLOSE_WAIT_MS);
-  reader.close();
+  lookups.close();
   hot.clear();
   await writer.close();
   lock.release();
@@ -148,19 +181,15 @@ async function settledWithin(work: Promise<void>, milliseconds: number): Promise
 }
 
 /** What is written is durable when its promise resolves. Chunks that lost their paste go when nobody reads them. */
-function createPasteStore(parts: Parts) {
-  const { reader, writer, touches, hot, release } = parts;
+function createPasteStore(parts: Sources) {
+  const { reader, writer, touches, find, hot, release } = parts;
   return {
     /** The paste, unless it has expired. It may be there at once, and is the same object while it is kept in memory. */
     find: (id: string, nowSeconds: number): Awaitable<Paste | undefined> => (
-      findPaste(parts, id, nowSeconds, READ_ALONG_BYTES)
+      find(id, nowSeconds, READ_ALONG_BYTES)
     ),
     /** The same, with the content of small pastes, held for the caller: it is nobody's to free before. */
-    findWithContent: (id: string, nowSeconds: number): Awaitable<PasteWithContent | undefined> => {
-      const found = findPaste(parts, id, nowSeconds, INLINE_BYTES);
-      if (found?.content) holdBytes(found.content);
-      return found;
-    },
+    findWithContent: (id: string, nowSeconds: number) => andThen(find(id, nowSeconds, INLINE_BYTES), withHeldContent),
     /** Chunks of `contentId` must have been written; they are the paste's from then on. */
     create: (paste: NewPaste, terms: CreationTerms) => (
       writer.run('createPaste', { paste: shared(parts, paste), terms }, paste.content?.length ?? 0)
@@ -170,6 +199,7 @@ function createPasteStore(parts: Parts) {
     /** Notes an access; written in batches within seconds, lost at worst by a crash. */
     touch: (id: string, nowSeconds: number): void => touches.note(id, nowSeconds),
     usage: async () => reader.usage(),
+    isFull: async (more: MoreContent) => reader.isFull(more),
     /** Changes a paste of `owner`: readers see the old one or the new one. New content is on the terms of creating. */
     update: (id: string, owner: string, changes: PasteChanges, terms: UpdateTerms) => {
       const content = changes.content && shared(parts, changes.content);
@@ -216,20 +246,16 @@ function createRemovalNotice(countRemovals: () => number, clock: Clock, forget: 
   };
 }
 
-function findPaste({ reader, hot, notice }: Parts, id: string, nowSeconds: number, mostContentBytes: number) {
-  notice();
-  const kept = hot.find(id, nowSeconds);
-  if (kept !== undefined) return kept;
-  const found = reader.findPaste(id, nowSeconds, mostContentBytes);
-  if (found !== undefined) hot.keep(found);
+function withHeldContent(found: PasteWithContent | undefined): PasteWithContent | undefined {
+  if (found?.content) holdBytes(found.content);
   return found;
 }
 
-function shared<Stored extends ChangedContent>({ share }: Parts, stored: Stored): Stored {
+function shared<Stored extends ChangedContent>({ share }: Sources, stored: Stored): Stored {
   return { ...stored, sha256: share(stored.sha256), content: stored.content && share(stored.content) };
 }
 
-async function changePaste<Outcome>({ hot, release }: Parts, id: string, change: () => Promise<Change<Outcome>>) {
+async function changePaste<Outcome>({ hot, release }: Sources, id: string, change: () => Promise<Change<Outcome>>) {
   const { outcome, orphanedContentIds } = await hot.around(id, change);
   void release(orphanedContentIds);
   return outcome;
@@ -239,7 +265,7 @@ async function changePaste<Outcome>({ hot, release }: Parts, id: string, change:
 const REVOKED_A_TURN = 200;
 
 /** What each call promises is said at its statement, in certificates.ts. */
-export function createCertificateStore(reader: Reader, writer: Writer) {
+export function createCertificateStore(reader: Reader, writer: Sources['writer']) {
   return {
     findByFingerprint: async (fingerprint: string) => reader.findCertificate(fingerprint),
     findBySerial: async (serial: string) => reader.findCertificateBySerial(serial),
@@ -249,7 +275,7 @@ export function createCertificateStore(reader: Reader, writer: Writer) {
     async *listRevoked(): AsyncGenerator<Certificate, void> {
       let page: readonly Certificate[] = [];
       do {
-        page = reader.listRevokedCertificates(page.at(-1), REVOKED_A_TURN);
+        page = await reader.listRevokedCertificates(page.at(-1), REVOKED_A_TURN);
         yield* page;
         await setImmediate();
       } while (page.length === REVOKED_A_TURN);
@@ -265,7 +291,7 @@ export function createCertificateStore(reader: Reader, writer: Writer) {
   };
 }
 
-export function createAuthorityStore(reader: Reader, writer: Writer) {
+export function createAuthorityStore(reader: Reader, writer: Sources['writer']) {
   return {
     find: async () => reader.findAuthority(),
     create: (authority: StoredAuthority, created: AuditEvent) => writer.run('createAuthority', { authority, created }),
@@ -278,7 +304,7 @@ export function createAuthorityStore(reader: Reader, writer: Writer) {
   };
 }
 
-export function createGoverningStore(reader: Reader, writer: Writer) {
+export function createGoverningStore(reader: Reader, writer: Sources['writer']) {
   return {
     isInvitationOpen: async (codeSha256: Uint8Array, nowSeconds: number) => (
       reader.isInvitationOpen(codeSha256, nowSeconds)
@@ -292,9 +318,18 @@ export function createGoverningStore(reader: Reader, writer: Writer) {
   };
 }
 
-type Reader = ReturnType<typeof prepareLookups> & { close(): void };
+type Lookups = ReturnType<typeof prepareLookups>;
 
-export function prepareLookups(db: DatabaseSync) {
+/** The same lookups; what they give may have to be waited for. */
+export type AwaitableOf<Prepared> = {
+  readonly [Name in keyof Prepared]: Prepared[Name] extends (...given: infer Given) => infer Found
+    ? (...given: Given) => Awaitable<Found>
+    : never;
+};
+
+type Reader = AwaitableOf<Lookups>;
+
+export function prepareLookups(db: Database) {
   return {
     ...pasteLookups(db),
     ...pasteListLookups(db),
@@ -305,6 +340,11 @@ export function prepareLookups(db: DatabaseSync) {
     ...authorityLookups(db),
     ...governingLookups(db),
   };
+}
+
+function prepareServedLookups(db: DatabaseSync) {
+  const lookups = prepareLookups(db);
+  return { ...lookups, findCertificate: rememberFound(db, lookups.findCertificate) };
 }
 
 /** The reading connection. Lookups see every commit that was acknowledged, and throw StoreErrors, also when closed. */
@@ -333,7 +373,7 @@ export function openReader<Prepared extends object>(
 }
 
 /** Whether reading works, and the last write did. Does not judge how much room is left. Never rejects. */
-export function createHealthCheck(reader: Pick<Reader, 'isAdopted'>, writer: Pick<Writer, 'run' | 'state'>) {
+export function createHealthCheck(reader: Pick<Lookups, 'isAdopted'>, writer: Pick<Writer, 'run' | 'state'>) {
   let probing: Promise<boolean> | undefined;
   return async (): Promise<boolean> => {
     try {

@@ -1,14 +1,14 @@
 // The SQL of pastes and of lists of them. Commands run inside the writer's transaction (batch.ts) and throw to have no
 // effect; lookups run on the reading connection. Who calls them is open.ts.
 
-import type { DatabaseSync } from 'node:sqlite';
 import { compactBytes } from '../core/content.ts';
 import { prepareBanned } from './governing.ts';
-import { prepareAudit, prepareSpending, prepareSubmissions, prepareUsage } from './records.ts';
 import {
-  type AuditEvent, type CreationOutcome, type CreationTerms, type DeletionOutcome, exceedsQuota, type Listed,
-  type ListedPaste, type NewPaste, type Page, type Paste, type PasteChanges, type PasteFilter, type PasteWithContent,
-  type Refused, type StorageRefusal, type UpdateOutcome, type UpdateTerms,
+  prepareAudit, prepareChange, prepareQuota, prepareSpending, prepareSubmissions, prepareUsage,
+} from './records.ts';
+import type {
+  AuditEvent, CreationOutcome, CreationTerms, Database, DeletionOutcome, Listed, ListedPaste, NewPaste, Page, Paste,
+  PasteChanges, PasteFilter, PasteWithContent, Refused, StorageRefusal, UpdateOutcome, UpdateTerms,
 } from './store.ts';
 
 /** The contents are marked as orphans in the same transaction; their chunks are still there. */
@@ -22,7 +22,7 @@ export interface Access {
   readonly atSeconds: number;
 }
 
-export function pasteCommands(db: DatabaseSync) {
+export function pasteCommands(db: Database) {
   // accessed_at is never null and keeps its width, so SQLite overwrites it in place and not the content's pages.
   const touch = db.prepare('UPDATE pastes SET accessed_at = :atSeconds WHERE id = :id');
   return {
@@ -38,7 +38,7 @@ export function pasteCommands(db: DatabaseSync) {
   };
 }
 
-export function pasteLookups(db: DatabaseSync) {
+export function pasteLookups(db: Database) {
   const find = db.prepare(`
     SELECT ${PASTE_COLUMNS}, CASE WHEN size <= :mostContentBytes THEN content END
     FROM pastes
@@ -53,6 +53,7 @@ export function pasteLookups(db: DatabaseSync) {
       return row && { ...pasteFromRow(row), content: row[10] && compactBytes(row[10]) };
     },
     usage: prepareUsage(db),
+    isFull: prepareQuota(db),
     /** How often another process has removed pastes. */
     countRemovals: () => Number(removals.get()?.['count']),
   };
@@ -78,7 +79,7 @@ function pasteFromRow(row: readonly [...PasteRow, ...unknown[]]): Paste {
 }
 
 /** Decides first and writes after: a refusal has no effect. */
-function prepareCreation(db: DatabaseSync) {
+function prepareCreation(db: Database) {
   const insert = db.prepare(`
     INSERT INTO pastes (id, owner, mime_type, size, sha256, created_at, expires_at, burn_after_read, password_hash,
       accessed_at, content_id, content)
@@ -105,11 +106,11 @@ type StoredContent = Pick<NewPaste, 'sha256' | 'contentId' | 'owner'>;
 const OWNER_FULL = { hint: 'your pastes take as much as one owner may store: delete some, or wait until they expire' };
 
 /** What storing content depends on, for creating and updating alike: bans, the duplicate throttle and the quotas. */
-function prepareStorageRules(db: DatabaseSync) {
+function prepareStorageRules(db: Database) {
   const submissions = prepareSubmissions(db);
-  const usage = prepareUsage(db);
+  const isStoreFull = prepareQuota(db);
   const isBanned = prepareBanned(db);
-  const bytesOf = db.prepare('SELECT bytes FROM owners WHERE owner = :owner');
+  const ownerFull = db.prepare('SELECT 1 FROM owners WHERE owner = :owner AND bytes + :contentBytes > :maxOwnerBytes');
   return {
     /** Why so much more content, in chunks that are written already or in its row, can't be stored. */
     refusal(content: StoredContent, contentBytes: number, terms: UpdateTerms): Refused<StorageRefusal> | undefined {
@@ -120,12 +121,12 @@ function prepareStorageRules(db: DatabaseSync) {
       if (repeated !== undefined) return repeated;
       // Less than before is stored whatever the owner has: the limit may be newer than the pastes.
       if (owner !== null && maxOwnerBytes !== null && contentBytes > 0) {
-        const stored = Number(bytesOf.get({ owner })?.['bytes'] ?? 0);
-        if (stored + contentBytes > maxOwnerBytes) return { refused: 'storageFull', fields: OWNER_FULL };
+        const isFull = contentBytes > maxOwnerBytes || ownerFull.get({ owner, contentBytes, maxOwnerBytes });
+        if (isFull) return { refused: 'storageFull', fields: OWNER_FULL };
       }
       if (maxStoredBytes === null) return undefined;
-      const more = { contentBytes, unwrittenBytes: contentId === null ? contentBytes : 0 };
-      return exceedsQuota(usage(), maxStoredBytes, more) ? { refused: 'storageFull' } : undefined;
+      const unwrittenBytes = contentId === null ? contentBytes : 0;
+      return isStoreFull({ maxStoredBytes, contentBytes, unwrittenBytes }) ? { refused: 'storageFull' } : undefined;
     },
     record({ sha256 }: Pick<StoredContent, 'sha256'>, { duplicates, nowSeconds }: UpdateTerms): void {
       if (duplicates !== null) submissions.record(sha256, nowSeconds);
@@ -134,19 +135,20 @@ function prepareStorageRules(db: DatabaseSync) {
 }
 
 /** Gives chunks to a paste: only content that is whole and nobody's, so none that is being discarded at this moment. */
-function prepareAdoption(db: DatabaseSync): (content: Pick<NewPaste, 'contentId' | 'size'>) => void {
-  const adopt = db.prepare(`
-    DELETE FROM orphans
-    WHERE content_id = :contentId
-      AND :size = (SELECT sum(length(bytes)) FROM chunks WHERE content_id = :contentId)`);
+function prepareAdoption(db: Database): (content: Pick<NewPaste, 'contentId' | 'size'>) => void {
+  const adopt = prepareChange(db, {
+    table: 'orphans',
+    where: `content_id = :contentId
+      AND :size = (SELECT sum(length(bytes)) FROM chunks WHERE content_id = :contentId)`,
+  });
   return ({ contentId, size }) => {
-    if (contentId === null || adopt.run({ contentId, size }).changes === 1) return;
+    if (contentId === null || adopt({ contentId, size }).length === 1) return;
     throw new Error('the content of a paste is not there, or not whole');
   };
 }
 
-/** Marks what pastes had as orphaned. Rows of a change are never from get(), which can lie (nodejs/node#63311). */
-function prepareOrphaning(db: DatabaseSync) {
+/** Marks what pastes had as orphaned. */
+function prepareOrphaning(db: Database) {
   const orphan = db.prepare('INSERT INTO orphans (content_id) VALUES (:contentId)');
   return (rows: readonly object[]): readonly string[] => {
     const contentIds = (rows as { contentId: string | null }[]).map(({ contentId }) => contentId);
@@ -157,17 +159,17 @@ function prepareOrphaning(db: DatabaseSync) {
 }
 
 /** Removes the pastes for which the condition holds; how many they were. */
-function prepareRemoving<Named extends Record<string, string | number | null>>(db: DatabaseSync, condition: string) {
-  const remove = db.prepare(`DELETE FROM pastes WHERE ${condition} RETURNING content_id AS contentId`);
+function prepareRemoving<Named extends Record<string, string | number | null>>(db: Database, where: string) {
+  const remove = prepareChange(db, { table: 'pastes', where, columns: 'content_id AS contentId' });
   const orphan = prepareOrphaning(db);
   return (named: Named): Change<number> => {
-    const rows = remove.all(named);
+    const rows = remove(named);
     return { outcome: rows.length, orphanedContentIds: orphan(rows) };
   };
 }
 
 /** The claim that makes burning happen once; `passwordHash` is the one that was checked, null without a password. */
-function prepareBurning(db: DatabaseSync) {
+function prepareBurning(db: Database) {
   return prepareRemoving<{ id: string; passwordHash: string | null; nowSeconds: number }>(db, `
     id = :id
       AND burn_after_read = 1
@@ -175,18 +177,18 @@ function prepareBurning(db: DatabaseSync) {
       AND password_hash IS :passwordHash`);
 }
 
-function prepareExpiring(db: DatabaseSync) {
+function prepareExpiring(db: Database) {
   return prepareRemoving<{ nowSeconds: number; limit: number }>(db, `
     rowid IN (
       SELECT rowid
       FROM pastes
       WHERE expires_at <= :nowSeconds
-      ORDER BY expires_at
+      ORDER BY expires_at, rowid
       LIMIT :limit)`);
 }
 
 /** A paste to be changed, in the transaction that changes it. */
-function prepareSelection(db: DatabaseSync): (id: string, nowSeconds: number) => Paste | undefined {
+function prepareSelection(db: Database): (id: string, nowSeconds: number) => Paste | undefined {
   const select = db.prepare(`SELECT ${PASTE_COLUMNS} FROM pastes WHERE id = :id AND expires_at > :nowSeconds`);
   select.setReturnArrays(true);
   return (id, nowSeconds) => {
@@ -195,7 +197,7 @@ function prepareSelection(db: DatabaseSync): (id: string, nowSeconds: number) =>
   };
 }
 
-function prepareUpdate(db: DatabaseSync) {
+function prepareUpdate(db: Database) {
   const select = prepareSelection(db);
   const storage = prepareStorageRules(db);
   const write = prepareUpdateWriting(db);
@@ -209,10 +211,16 @@ function prepareUpdate(db: DatabaseSync) {
     if (refused !== undefined) return unchanged(refused);
     if (content !== undefined) storage.record(content, terms);
     const orphanedContentIds = write(before, changes);
-    const paste = select(id, -Infinity);
-    if (paste === undefined) throw new Error('an updated paste is not there');
-    return { outcome: { refused: null, paste }, orphanedContentIds };
+    return { outcome: { refused: null, paste: changed(before, changes) }, orphanedContentIds };
   };
+}
+
+function changed(before: Paste, { content, ...changes }: PasteChanges): Paste {
+  const { passwordHash = before.passwordHash, expiresAt = before.expiresAt } = changes;
+  const paste = { ...before, passwordHash, expiresAt };
+  if (content === undefined) return paste;
+  const { mimeType, size, contentId, sha256 } = content;
+  return { ...paste, mimeType, size, contentId, sha256: Buffer.from(sha256).toString('hex') };
 }
 
 function unchanged<Outcome>(outcome: Outcome): Change<Outcome> {
@@ -220,7 +228,7 @@ function unchanged<Outcome>(outcome: Outcome): Change<Outcome> {
 }
 
 /** Writes the changes; gives the contents that no paste refers to any more. */
-function prepareUpdateWriting(db: DatabaseSync): (before: Paste, changes: PasteChanges) => readonly string[] {
+function prepareUpdateWriting(db: Database): (before: Paste, changes: PasteChanges) => readonly string[] {
   // A column of an index is only set when it changes: setting it, even to the same value, writes a page of the index.
   const setSizedContent = db.prepare(`
     UPDATE pastes
@@ -250,7 +258,7 @@ function prepareUpdateWriting(db: DatabaseSync): (before: Paste, changes: PasteC
 }
 
 /** `by` is null for who has shown the token of a paste without owner. `asAdmin` is recorded for another's paste. */
-function prepareDeletion(db: DatabaseSync) {
+function prepareDeletion(db: Database) {
   const select = prepareSelection(db);
   const remove = prepareRemoving<{ id: string }>(db, 'id = :id');
   const audit = prepareAudit(db);
@@ -275,7 +283,7 @@ export type TakeDown = Parameters<ReturnType<typeof prepareTakingDown>>[0];
  * Whether the paste was there, whoever owns it and though it may have expired; with `content`, only while it has that.
  * A service that runs learns of it by the count, and then discards the content itself.
  */
-function prepareTakingDown(db: DatabaseSync) {
+function prepareTakingDown(db: Database) {
   const select = prepareSelection(db);
   const remove = prepareDeletion(db);
   const note = db.prepare('UPDATE removals SET count = count + 1');
@@ -300,7 +308,7 @@ const TRIES_PLACES = /\*./;
 type Named = Record<string, string | number>;
 
 /** A statement for each kind of filter, since a condition that is always true costs as much as one that is not. */
-export function pasteListLookups(db: DatabaseSync) {
+export function pasteListLookups(db: Database) {
   const own = prepareLists(db, 'AND owner = :owner');
   const everyones = prepareLists(db, '');
   return {
@@ -311,7 +319,7 @@ export function pasteListLookups(db: DatabaseSync) {
   };
 }
 
-function prepareLists(db: DatabaseSync, ofOwner: string) {
+function prepareLists(db: Database, ofOwner: string) {
   const ofAnyType = `
     FROM pastes
     WHERE created_at > :after
@@ -336,7 +344,7 @@ function prepareLists(db: DatabaseSync, ofOwner: string) {
   };
 }
 
-function prepareList(db: DatabaseSync, matching: string): (named: Named, page: Page) => Listed<ListedPaste> {
+function prepareList(db: Database, matching: string): (named: Named, page: Page) => Listed<ListedPaste> {
   // SQLite reads a row only for columns that the index lacks, and never one that OFFSET skips.
   const select = db.prepare(`
     SELECT id, owner, mime_type, size, created_at, expires_at, burn_after_read, password_hash IS NOT NULL

@@ -1,33 +1,71 @@
 // The SQL of what is kept beside pastes: their usage, larger content in chunks, the audit log, used challenges,
 // submissions, secrets. Commands and lookups are called as those of pastes.ts.
 
-import type { DatabaseSync } from 'node:sqlite';
 import { PAGE_BYTES } from './schema.ts';
 import {
-  type AuditEntry, type AuditEvent, type AuditFilter, CHUNK_BYTES, type DuplicateLimit, exceedsQuota, type Listed,
-  OWN_BYTES, type Page, type Refused, type SpendingRefusal, type SpentChallenge, type StoredUsage, type UploadQuota,
+  type AuditEntry, type AuditEvent, type AuditFilter, CHUNK_BYTES, type Database, type DuplicateLimit, type Listed,
+  type MoreContent, OWN_BYTES, type Page, type Refused, type SpendingRefusal, type SpentChallenge, type StoredUsage,
+  type UploadQuota,
 } from './store.ts';
 
-/** Sees its own transaction's changes. The database is measured in used pages, more exact than any count of rows. */
-export function prepareUsage(db: DatabaseSync): () => StoredUsage {
-  const stored = db.prepare('SELECT pastes, bytes FROM usage');
-  const pages = db.prepare('PRAGMA page_count');
-  const freePages = db.prepare('PRAGMA freelist_count');
-  return () => {
-    const { pastes, bytes } = stored.get() as unknown as Pick<StoredUsage, 'pastes' | 'bytes'>;
-    const usedPages = Number(pages.get()?.['page_count']) - Number(freePages.get()?.['freelist_count']);
-    return { pastes, bytes, databaseBytes: Math.max(0, usedPages * PAGE_BYTES - OWN_BYTES) };
+/** What a change is made of, in SQL; without `set` the rows go. */
+interface ChangeOfRows {
+  readonly table: string;
+  readonly set?: string;
+  readonly where: string;
+  readonly columns?: string;
+}
+
+type Named = Parameters<ReturnType<Database['prepare']>['all']>[0] & object;
+
+/**
+ * Changes the rows for which a condition holds; gives what their columns had before. They are read first: a change that
+ * answers with rows can lie (nodejs/node#63311), and the nodes of a cluster give none.
+ */
+export function prepareChange(db: Database, { table, set, where, columns = '1' }: ChangeOfRows) {
+  const select = db.prepare(`SELECT ${columns} FROM ${table} WHERE ${where}`);
+  const action = set === undefined ? `DELETE FROM ${table}` : `UPDATE ${table} SET ${set}`;
+  const change = db.prepare(`${action} WHERE ${where}`);
+  select.setAllowUnknownNamedParameters(true);
+  return (named: Named) => {
+    const rows = select.all(named);
+    if (rows.length > 0) change.run(named);
+    return rows;
   };
+}
+
+/** The file is measured in used pages, more exact than any count of rows. */
+const USED_PAGES = `max(0, (
+  SELECT (page_count - freelist_count) * ${PAGE_BYTES} FROM pragma_page_count, pragma_freelist_count) - ${OWN_BYTES})`;
+
+function usageOf({ databaseBytes = USED_PAGES }: Database): string {
+  return `pastes, bytes, ${databaseBytes} AS databaseBytes FROM usage`;
+}
+
+/** Sees its own transaction's changes. */
+export function prepareUsage(db: Database): () => StoredUsage {
+  const usage = db.prepare(`SELECT ${usageOf(db)}`);
+  return () => ({ ...(usage.get() as unknown as StoredUsage) });
+}
+
+/** Whether so much more content would be too much. */
+export function prepareQuota(db: Database): (more: MoreContent) => boolean {
+  const full = db.prepare(`
+    SELECT 1
+    FROM (SELECT ${usageOf(db)})
+    WHERE bytes + :contentBytes > :maxStoredBytes
+      OR (:unwrittenBytes > 0 AND databaseBytes + :unwrittenBytes > :maxStoredBytes)`);
+  return (more) => full.get({ ...more }) !== undefined;
 }
 
 // Larger content: chunks, and the orphans that no paste refers to. Who holds what for reading is content.ts.
 
-export function contentCommands(db: DatabaseSync) {
+export function contentCommands(db: Database) {
   const quotas = prepareQuotas(db);
   return { writeChunk: prepareWriteChunk(db, quotas), discardChunks: prepareDiscardChunks(db, quotas) };
 }
 
-export function contentLookups(db: DatabaseSync) {
+export function contentLookups(db: Database) {
   const adopted = db.prepare('SELECT 1 FROM pastes WHERE content_id = :contentId');
   const chunk = db.prepare('SELECT bytes FROM chunks WHERE content_id = :contentId AND position = :position');
   const orphans = db.prepare('SELECT content_id AS contentId FROM orphans');
@@ -41,7 +79,7 @@ export function contentLookups(db: DatabaseSync) {
 }
 
 /** `position` counts from 0. */
-interface Chunk {
+export interface Chunk {
   readonly contentId: string;
   readonly position: number;
   readonly bytes: Uint8Array;
@@ -51,8 +89,8 @@ interface Chunk {
 type Quotas = ReturnType<typeof prepareQuotas>;
 
 /** What admitted uploads still have to write counts as taken: otherwise all that race for the last room would fail. */
-function prepareQuotas(db: DatabaseSync) {
-  const usage = prepareUsage(db);
+function prepareQuotas(db: Database) {
+  const isFull = prepareQuota(db);
   const promisedBytes = new Map<string, number>();
   return {
     /** Gives the same answer when asked again after a rollback. */
@@ -61,7 +99,7 @@ function prepareQuotas(db: DatabaseSync) {
       promisedBytes.delete(contentId);
       let unwrittenBytes = position === 0 ? Math.max(quota.declaredBytes, length) : length;
       for (const bytes of promisedBytes.values()) unwrittenBytes += bytes;
-      if (exceedsQuota(usage(), quota.maxStoredBytes, { contentBytes: 0, unwrittenBytes })) return false;
+      if (isFull({ maxStoredBytes: quota.maxStoredBytes, contentBytes: 0, unwrittenBytes })) return false;
       const leftBytes = quota.declaredBytes - position * CHUNK_BYTES - length;
       if (leftBytes > 0) promisedBytes.set(contentId, leftBytes);
       return true;
@@ -71,44 +109,45 @@ function prepareQuotas(db: DatabaseSync) {
 }
 
 /** Whether the quota had room for it; without, nothing is written. */
-function prepareWriteChunk(db: DatabaseSync, quotas: Quotas): (chunk: Chunk) => boolean {
+function prepareWriteChunk(db: Database, quotas: Quotas): (chunk: Chunk) => boolean {
   const orphan = db.prepare('INSERT INTO orphans (content_id) VALUES (:contentId)');
-  // A chunk that comes after its content was discarded, or was given to a paste, finds no orphan to belong to.
   const insert = db.prepare(`
     INSERT INTO chunks (content_id, position, bytes)
-    SELECT content_id, :position, :bytes
-    FROM orphans
-    WHERE content_id = :contentId`);
+    VALUES (:contentId, :position, :bytes)`);
+  const orphaned = db.prepare('SELECT 1 FROM orphans WHERE content_id = :contentId');
   return (chunk) => {
     if (!quotas.admit(chunk)) return false;
     const { contentId, position, bytes } = chunk;
     if (position === 0) orphan.run({ contentId });
-    const { changes } = insert.run({ contentId, position, bytes });
-    if (changes !== 1) throw new Error('a chunk came for content that is closed');
+    // One that comes after its content was discarded, or was given to a paste, has no orphan to belong to.
+    else if (orphaned.get({ contentId }) === undefined) throw new Error('a chunk came for content that is closed');
+    insert.run({ contentId, position, bytes });
     return true;
   };
 }
 
 /** Whether the content is gone now. Content of a paste is left alone, and counts as gone. */
-function prepareDiscardChunks(db: DatabaseSync, quotas: Quotas) {
-  const remove = db.prepare(`
-    DELETE FROM chunks
-    WHERE rowid IN (
+function prepareDiscardChunks(db: Database, quotas: Quotas) {
+  const remove = prepareChange(db, {
+    table: 'chunks',
+    where: `rowid IN (
       SELECT rowid
       FROM chunks
       WHERE content_id = (SELECT content_id FROM orphans WHERE content_id = :contentId)
-      LIMIT :limit)`);
+      ORDER BY position
+      LIMIT :limit)`,
+  });
   const forget = db.prepare('DELETE FROM orphans WHERE content_id = :contentId');
   return ({ contentId, limit }: { contentId: string; limit: number }): boolean => {
     quotas.forget(contentId);
-    if (remove.run({ contentId, limit }).changes === limit) return false;
+    if (remove({ contentId, limit }).length === limit) return false;
     forget.run({ contentId });
     return true;
   };
 }
 
 /** For commands that must be answered for: their entry is written in their transaction. */
-export function prepareAudit(db: DatabaseSync): (event: AuditEvent) => void {
+export function prepareAudit(db: Database): (event: AuditEvent) => void {
   const insert = db.prepare(`
     INSERT INTO audit (time, event, outcome, client_id, client_ip, details)
     VALUES (:time, :event, :outcome, :clientId, :clientIp, :details)`);
@@ -117,7 +156,7 @@ export function prepareAudit(db: DatabaseSync): (event: AuditEvent) => void {
   };
 }
 
-export function auditLookups(db: DatabaseSync) {
+export function auditLookups(db: Database) {
   const matching = `
     FROM audit
     WHERE time > :after
@@ -140,7 +179,7 @@ export function auditLookups(db: DatabaseSync) {
 }
 
 /** For who follows the log, in the order in which entries were written: ids only grow, whatever is pruned. */
-export function auditTailLookups(db: DatabaseSync) {
+export function auditTailLookups(db: Database) {
   const newest = db.prepare('SELECT max(id) AS id FROM audit');
   const select = db.prepare(`
     SELECT id, time, event, outcome, client_id AS clientId, client_ip AS clientIp, details
@@ -166,7 +205,7 @@ function fromAuditRow(row: Record<string, unknown>): AuditEntry {
 }
 
 /** For commands that sell something for work: a challenge is spent in the transaction of what it buys. */
-export function prepareSpending(db: DatabaseSync) {
+export function prepareSpending(db: Database) {
   const { isSpent } = recordLookups(db);
   const spend = db.prepare('INSERT INTO spent_challenges (nonce, expires_at) VALUES (:nonce, :expiresAt)');
   return {
@@ -179,7 +218,7 @@ export function prepareSpending(db: DatabaseSync) {
   };
 }
 
-export function recordLookups(db: DatabaseSync) {
+export function recordLookups(db: Database) {
   const spent = db.prepare('SELECT 1 FROM spent_challenges WHERE nonce = :nonce');
   const secret = db.prepare('SELECT value FROM secrets WHERE name = :name');
   return {
@@ -189,7 +228,7 @@ export function recordLookups(db: DatabaseSync) {
 }
 
 /** The duplicate throttle. Its records outlive pastes, so that storing what was deleted does not go round it. */
-export function prepareSubmissions(db: DatabaseSync) {
+export function prepareSubmissions(db: Database) {
   // Never more rows than decide the question.
   const recent = db.prepare(`
     SELECT stored_at AS storedAt
@@ -216,31 +255,29 @@ export function prepareSubmissions(db: DatabaseSync) {
   };
 }
 
-export function recordCommands(db: DatabaseSync) {
-  const insert = db.prepare('INSERT INTO secrets (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING');
+export function recordCommands(db: Database) {
+  const insert = db.prepare('INSERT INTO secrets (name, value) VALUES (:name, :value)');
   const { findSecret } = recordLookups(db);
   return {
     recordAudit: prepareAudit(db),
     removeOldAudit: preparePruning(db, 'audit', 'id', 'time'),
     removeExpiredChallenges: preparePruning(db, 'spent_challenges', 'rowid', 'expires_at'),
     removeOldSubmissions: preparePruning(db, 'submissions', 'rowid', 'stored_at'),
-    /** A key that must be found again after a restart: the one given, when there was none of that name. */
-    keepSecret({ name, value }: { name: string; value: Uint8Array }): Uint8Array {
-      insert.run({ name, value });
-      return findSecret(name)!;
+    /** A key that must be found again after a restart, when there was none of that name. */
+    keepSecret({ name, value }: { name: string; value: Uint8Array }): void {
+      if (findSecret(name) === undefined) insert.run({ name, value });
     },
   };
 }
 
 /** Removes at most `limit` rows that had run out by then; how many those were. */
-function preparePruning(db: DatabaseSync, table: string, key: string, time: string) {
-  const remove = db.prepare(`
-    DELETE FROM ${table}
-    WHERE ${key} IN (
+function preparePruning(db: Database, table: string, key: string, time: string) {
+  const where = `${key} IN (
       SELECT ${key}
       FROM ${table}
       WHERE ${time} <= :untilSeconds
-      ORDER BY ${time}
-      LIMIT :limit)`);
-  return (step: { untilSeconds: number; limit: number }) => Number(remove.run(step).changes);
+      ORDER BY ${time}, ${key}
+      LIMIT :limit)`;
+  const remove = prepareChange(db, { table, where });
+  return (step: { untilSeconds: number; limit: number }) => remove({ ...step }).length;
 }

@@ -1,9 +1,21 @@
 // The shapes that the store takes and gives, what counts against a quota, and how storage fails. What can be asked of
 // the store is open.ts.
 
+import type { StatementSync } from 'node:sqlite';
 import type { CompactBytes } from '../core/content.ts';
 import type { LogDetails } from '../core/events.ts';
 import type { RefusalFields, RefusalName } from '../core/refusals.ts';
+
+/** What statements are prepared on: a connection of node:sqlite, or the nodes of a cluster (cluster/statements.ts). */
+export interface Database {
+  prepare(sql: string): Statement;
+  /** SQL on the row of `usage`, for `databaseBytes` where that is not counted in pages of the file. */
+  readonly databaseBytes?: string;
+}
+
+export type Statement = Pick<
+  StatementSync, 'get' | 'all' | 'run' | 'setReturnArrays' | 'setAllowUnknownNamedParameters'
+>;
 
 /** A paste without its content, which has `size` bytes. Times are Unix seconds. */
 export interface Paste {
@@ -75,7 +87,7 @@ export interface DuplicateLimit {
 export interface CreationTerms {
   readonly spend: SpentChallenge | null;
   readonly duplicates: DuplicateLimit | null;
-  /** The quota, see exceedsQuota. */
+  /** The quota, see prepareQuota in records.ts. */
   readonly maxStoredBytes: number | null;
   /** For all content of one owner. */
   readonly maxOwnerBytes: number | null;
@@ -127,14 +139,11 @@ export function countedBytes({ bytes, databaseBytes }: StoredUsage): number {
   return Math.max(bytes, databaseBytes);
 }
 
-/** Whether so much more content would be too much. What of it is written already is in `databaseBytes`. */
-export function exceedsQuota(
-  { bytes, databaseBytes }: StoredUsage,
-  maxStoredBytes: number,
-  { contentBytes, unwrittenBytes }: { readonly contentBytes: number; readonly unwrittenBytes: number },
-): boolean {
-  if (bytes + contentBytes > maxStoredBytes) return true;
-  return unwrittenBytes > 0 && databaseBytes + unwrittenBytes > maxStoredBytes;
+/** So much more content; what of it is written already is in `databaseBytes`. */
+export interface MoreContent {
+  readonly maxStoredBytes: number;
+  readonly contentBytes: number;
+  readonly unwrittenBytes: number;
 }
 
 export interface UploadQuota {

@@ -4,6 +4,7 @@
 import { existsSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { codeOf } from '../core/events.ts';
+import type { Awaitable } from '../core/time.ts';
 import { type CheckDepth, damageOf, holdingsOf, whyRefused } from './backup.ts';
 import { authorityLookups } from './certificates.ts';
 import {
@@ -12,14 +13,15 @@ import {
 } from './database.ts';
 import { faultsOf } from './governing.ts';
 import {
-  createAuthorityStore, createCertificateStore, createGoverningStore, openReader, prepareLookups, type StoreOptions,
+  type AwaitableOf, createAuthorityStore, createCertificateStore, createGoverningStore, openReader, prepareLookups,
+  type StoreOptions,
 } from './open.ts';
 import type { TakeDown } from './pastes.ts';
 import { auditTailLookups } from './records.ts';
 import { APPLICATION_ID, MIGRATIONS, schemaVersionOf } from './schema.ts';
 import {
-  asStoreError, type AuditEntry, type AuditFilter, DatabaseInUseError, describe, failureOf, INLINE_BYTES, isDamage,
-  type Page, type Paste, primaryCodeOf, SQLITE,
+  asStoreError, type AuditEntry, type AuditFilter, type Database, DatabaseInUseError, describe, failureOf,
+  INLINE_BYTES, isDamage, type Page, type Paste, primaryCodeOf, SQLITE,
 } from './store.ts';
 import { startWriter, type Writer } from './writer.ts';
 
@@ -27,7 +29,7 @@ export interface VisitOptions extends StoreOptions {
   readonly ifMissing: 'create' | 'refuse';
 }
 
-export type VisitedStore = ReturnType<typeof assemble>;
+export type VisitedStore = ReturnType<typeof createVisit>;
 
 /** Makes and migrates the database where nobody has it; SQLite locks beside a server. Rejects as openStore does. */
 export async function visitStore({ path, clock, log, ifMissing }: VisitOptions): Promise<VisitedStore> {
@@ -52,15 +54,29 @@ export async function visitStore({ path, clock, log, ifMissing }: VisitOptions):
 }
 
 function assemble(path: string, writer: Writer) {
-  const prepare = (db: DatabaseSync) => (
-    { ...prepareLookups(db), ...statsLookups(db, path), searchContent: prepareContentSearch(db) }
-  );
-  const reader = openReader(path, prepare);
-  let closing: Promise<void> | undefined;
-  async function closeParts(): Promise<void> {
+  const reader = openReader(path, prepareVisit);
+  const files = () => ({
+    databaseBytes: fileBytes(path), walBytes: fileBytes(`${path}-wal`), diskFreeBytes: freeBytes(path),
+  });
+  return createVisit({ reader, writer, files }, async () => {
     reader.close();
     await writer.close();
-  }
+  });
+}
+
+export function prepareVisit(db: Database) {
+  return { ...prepareLookups(db), ...statsLookups(db), searchContent: prepareContentSearch(db) };
+}
+
+interface VisitSources {
+  readonly reader: AwaitableOf<ReturnType<typeof prepareVisit>>;
+  readonly writer: Pick<Writer, 'run'>;
+  /** Null where there are none on this host. */
+  readonly files: () => Record<'databaseBytes' | 'walBytes' | 'diskFreeBytes', number | null>;
+}
+
+export function createVisit({ reader, writer, files }: VisitSources, close: () => Promise<void>) {
+  let closing: Promise<void> | undefined;
   return {
     certificates: createCertificateStore(reader, writer),
     authority: createAuthorityStore(reader, writer),
@@ -72,15 +88,20 @@ function assemble(path: string, writer: Writer) {
       find: async (id: string): Promise<Paste | undefined> => reader.findPaste(id, -Infinity, 0),
       async *withContent(sha256: Uint8Array): AsyncGenerator<readonly string[], void> {
         for (let afterRow: number | null = 0; afterRow !== null; ) {
-          const { ids, lastRow } = reader.searchContent(sha256, afterRow);
+          const { ids, lastRow } = await reader.searchContent(sha256, afterRow);
           yield ids;
           afterRow = lastRow;
         }
       },
       takeDown: (takeDown: TakeDown) => writer.run('takeDown', takeDown, INLINE_BYTES),
     },
-    stats: { pastes: reader.countPastes, admins: reader.countAdmins, audit: reader.countAudit, files: reader.sizes },
-    close: () => (closing ??= closeParts()),
+    stats: {
+      pastes: reader.countPastes,
+      admins: reader.countAdmins,
+      audit: reader.countAudit,
+      files: async () => ({ ...(await reader.countPages()), ...files() }),
+    },
+    close: () => (closing ??= close()),
   };
 }
 
@@ -115,16 +136,22 @@ function versionBeside(path: string): number {
   }
 }
 
-const TAIL_ENTRIES = 1000;
+export const TAIL_ENTRIES = 1000;
+
+export type AuditTail = () => Awaitable<{
+  readonly entries: readonly AuditEntry[];
+  readonly state: 'same' | 'replaced' | 'away';
+  readonly isAll: boolean;
+}>;
 
 /**
  * What is new in the audit log at each look, or all that there is at the first. The database is opened for the look
  * alone: whoever kept it open would keep a restore out. One that was put in its place is followed from its end on.
  */
-export function tailAudit(path: string, filter: AuditFilter, fromStart: boolean) {
+export function tailAudit(path: string, filter: AuditFilter, fromStart: boolean): AuditTail {
   let file: string | undefined;
   let seenId = 0;
-  return (): { entries: readonly AuditEntry[]; state: 'same' | 'replaced' | 'away'; isAll: boolean } => {
+  return () => {
     try {
       const { dev, ino } = statSync(path, { bigint: true });
       using db = openReading(path);
@@ -157,7 +184,7 @@ type Moments<Name extends string> = Readonly<Record<Name, number | null>>;
 type PasteCounts = Counts<'count' | 'bytes' | 'expired' | 'anonymous' | 'untrusted' | 'trusted'>
   & Moments<'oldestCreatedAt' | 'newestCreatedAt'>;
 
-function statsLookups(db: DatabaseSync, path: string) {
+function statsLookups(db: Database) {
   const pastes = db.prepare(`
     SELECT usage.pastes AS count, usage.bytes, expired, usage.pastes - owned AS anonymous, owned - trusted AS untrusted,
       trusted, oldestCreatedAt, newestCreatedAt
@@ -190,12 +217,7 @@ function statsLookups(db: DatabaseSync, path: string) {
     countAdmins: (nowSeconds: number) => Number(admins.get({ nowSeconds })?.['admins']),
     countAudit: () => audit.get() as Counts<'entries'> & Moments<'oldestTime' | 'newestTime'>,
     /** `unusedBytes` are inside the database, to be used again or given back by the cleanup. */
-    sizes: () => ({
-      ...(pages.get() as Counts<'schemaVersion' | 'unusedBytes'>),
-      databaseBytes: fileBytes(path),
-      walBytes: fileBytes(`${path}-wal`),
-      diskFreeBytes: freeBytes(path),
-    }),
+    countPages: () => pages.get() as Counts<'schemaVersion' | 'unusedBytes'>,
   };
 }
 
@@ -203,7 +225,7 @@ function statsLookups(db: DatabaseSync, path: string) {
 const SLICE_PASTES = 5000;
 
 /** What no index holds, from paste after paste. `lastRow` is null when there was none to look at. */
-function prepareSlice<Found>(db: DatabaseSync, columns: string) {
+function prepareSlice<Found>(db: Database, columns: string) {
   const select = db.prepare(`
     SELECT ${columns}, max(row) AS lastRow
     FROM (
@@ -215,7 +237,7 @@ function prepareSlice<Found>(db: DatabaseSync, columns: string) {
   return (given: { afterRow: number; sha256?: Uint8Array }) => select.get(given) as Found & Moments<'lastRow'>;
 }
 
-function prepareOptionCount(db: DatabaseSync) {
+function prepareOptionCount(db: Database) {
   const count = prepareSlice<Counts<'burnAfterRead' | 'passwordProtected'>>(db, `
       count(*) FILTER (WHERE burn_after_read = 1) AS burnAfterRead, count(password_hash) AS passwordProtected`);
   return () => {
@@ -231,7 +253,7 @@ function prepareOptionCount(db: DatabaseSync) {
 }
 
 /** By reading every paste, since no index has digests: they are seldom asked for. */
-function prepareContentSearch(db: DatabaseSync) {
+function prepareContentSearch(db: Database) {
   const search = prepareSlice<{ ids: string }>(db, 'json_group_array(id) FILTER (WHERE sha256 = :sha256) AS ids');
   return (sha256: Uint8Array, afterRow: number) => {
     const { ids, lastRow } = search({ sha256, afterRow });

@@ -10,7 +10,7 @@ import { CHUNK_BYTES, DatabaseRefusedError, describe, StoreError } from './store
 /** `prompt`: small, a request waits, first in a batch. `bulk`: large or in no hurry, last. `alone`: between batches. */
 export type Lane = 'prompt' | 'bulk' | 'alone';
 
-const LANES: Readonly<Record<CommandName, Lane>> = {
+export const LANES: Readonly<Record<CommandName, Lane>> = {
   createPaste: 'prompt', updatePaste: 'prompt', deletePaste: 'prompt', burnPaste: 'prompt', recordAudit: 'prompt',
   keepSecret: 'prompt', issueCertificate: 'prompt', revokeCertificate: 'prompt', grantAdmin: 'prompt',
   useCertificate: 'prompt', createAuthority: 'prompt', replaceAuthority: 'prompt', keepCrl: 'prompt',

@@ -10,11 +10,13 @@ import { type Files, startInspected } from '../support/inspected.ts';
 import { codeOf, importsOf, resolveImport, ROOT, type SourceFile, sourceFiles } from '../support/source.ts';
 import { type PasteChallenge, solve } from '../support/work.ts';
 
-/** With the pages for browsers and what an operator governs by. */
-const MAX_TOTAL_LINES = 16_300;
+/** With the pages for browsers and what an operator governs by, and without the cluster. */
+const MAX_LINES = 16_300;
+/** What is loaded only when the database is kept by nodes elsewhere. */
+const MAX_CLUSTER_LINES = 1_100;
 const MAX_FILES = 90;
 /** Of the files that both threads have loaded when the first answer is given with default settings. The goal was 9500. */
-const MAX_LOADED_LINES = 9790;
+const MAX_LOADED_LINES = 9950;
 const MAX_FILES_OF_A_POST = 32;
 const MAX_FILES_OF_A_GET = 25;
 const MAX_FUNCTION_LINES = 50;
@@ -32,7 +34,10 @@ function linesOf(text: string): number {
 }
 
 test('src: lines and files', (t) => {
-  hold(t, 'lines', files.reduce((sum, { text }) => sum + linesOf(text), 0), MAX_TOTAL_LINES);
+  const isOfCluster = ({ path }: SourceFile) => path.startsWith('src/cluster/');
+  const linesIn = (some: readonly SourceFile[]) => some.reduce((sum, { text }) => sum + linesOf(text), 0);
+  hold(t, 'lines', linesIn(files.filter((file) => !isOfCluster(file))), MAX_LINES);
+  hold(t, 'lines of the cluster', linesIn(files.filter(isOfCluster)), MAX_CLUSTER_LINES);
   hold(t, 'files', files.length, MAX_FILES);
 });
 

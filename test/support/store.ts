@@ -136,7 +136,7 @@ export async function wholeContent(store: Store, { content, contentId, size }: P
 
 /** The content of a paste as a reader gets it; fails the test when it can't be opened. */
 export async function readContent(store: Store, contentId: string, start: number, end: number): Promise<Buffer> {
-  const reader = store.contents.open(contentId);
+  const reader = await store.contents.open(contentId);
   assert.ok(reader, 'the content can be opened');
   try {
     return await gather(reader.read(start, end));

@@ -40,7 +40,8 @@ function challengesOf(bits: { paste: number; register: number }) {
           asked.push(nonce);
           return spentNonces.has(nonce);
         },
-        removeExpired: () => assert.fail('cleanup is not its business'),
+        follow: () => {},
+      removeExpired: () => assert.fail('cleanup is not its business'),
       },
     },
     clock,

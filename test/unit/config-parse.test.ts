@@ -114,11 +114,15 @@ test('SETTINGS: a prefix is a path without a slash at its end', () => {
   }
 });
 
-test('SETTINGS: the database is a file, never one in memory', () => {
-  for (const path of ['pasted.db', '/var/lib/pasted/x y.db', './:memory:']) {
+test('SETTINGS: the database is a file, never one in memory, or nodes with their ports', () => {
+  const nodes = ['rqlite://a:4001', 'rqlites://me@a.example:4001,b:4001,[::1]:4001'];
+  for (const path of ['pasted.db', '/var/lib/pasted/x y.db', './:memory:', ...nodes]) {
     assert.equal(SETTINGS.databasePath.parse(path), path);
   }
-  for (const path of [':memory:', 'a\0b']) assert.equal(refusalOf(SETTINGS.databasePath, path), 'the path of a file');
+  const expected = 'the path of a file, or the nodes of a cluster, such as rqlite://db1:4001,db2:4001,db3:4001';
+  for (const path of [':memory:', 'a\0b', 'rqlite://', 'rqlite://a', 'rqlite://a:1,', 'rqlite://u:p@a:1', 'rqlite:a:1']) {
+    assert.equal(refusalOf(SETTINGS.databasePath, path), expected, path);
+  }
 });
 
 test('SETTINGS: networks are separated by commas, with spaces or without', () => {

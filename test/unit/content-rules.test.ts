@@ -7,6 +7,7 @@ import type { Config } from '../../src/config/settings.ts';
 import { ANONYMOUS } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { Intake, type Offer } from '../../src/pastes/intake.ts';
+import type { MoreContent } from '../../src/store/store.ts';
 import type { Store } from '../../src/store/open.ts';
 import { testConfig } from '../support/test-config.ts';
 
@@ -30,7 +31,11 @@ async function offered(options: Circumstances) {
       askedBytes.push(bytes);
       return bytes <= roomBytes;
     },
-    pastes: { usage: async () => ({ bytes: 0, databaseBytes }) },
+    pastes: {
+      isFull: async ({ maxStoredBytes, contentBytes, unwrittenBytes }: MoreContent) => (
+        contentBytes > maxStoredBytes || (unwrittenBytes > 0 && databaseBytes + unwrittenBytes > maxStoredBytes)
+      ),
+    },
   } as unknown as Store;
   const config = testConfig(options.config ?? {});
   const { replacedBytes = 0 } = options;

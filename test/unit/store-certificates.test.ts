@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { certificateCommands, certificateLookups } from '../../src/store/certificates.ts';
+import { certificateCommands, certificateLookups, rememberFound } from '../../src/store/certificates.ts';
 import { createCertificateStore, type Store } from '../../src/store/open.ts';
 import type {
   AuditEvent, Certificate, CertificatePlace, Issuance, IssueOutcome, NewCertificate,
@@ -328,7 +328,8 @@ test('findByFingerprint: one indexed read, and none of the table while nothing i
       } };
     },
   };
-  const { findCertificate } = certificateLookups(counting as unknown as DatabaseSync);
+  const counted = counting as unknown as DatabaseSync;
+  const findCertificate = rememberFound(counted, certificateLookups(counted).findCertificate);
   for (let turn = 0; turn < 5; turn += 1) assert.equal(findCertificate(fingerprint)?.fingerprint, fingerprint);
   assert.equal(reads, 1);
   // Anyone can make a fingerprint up: those are not remembered.

@@ -138,9 +138,9 @@ test('update: replaced chunks stay for whoever reads them, and go with the last 
   const { store, path } = await openTestStore(t);
   const old = patternedBytes(600_000);
   const { id, contentId } = await storePaste(store, old, { owner: OWNER });
-  const readers = [store.contents.open(String(contentId)), store.contents.open(String(contentId))];
+  const readers = [await store.contents.open(String(contentId)), await store.contents.open(String(contentId))];
   await update(store, id, { content: await contentOf(store, patternedBytes(5, 2)) });
-  assert.equal(store.contents.open(String(contentId)), undefined, 'nobody new gets to read it');
+  assert.equal(await store.contents.open(String(contentId)), undefined, 'nobody new gets to read it');
   readers[0]?.close();
   const gathered = [];
   for await (const chunk of readers[1]!.read(0, old.length)) gathered.push(Buffer.from(chunk));

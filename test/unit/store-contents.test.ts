@@ -11,8 +11,8 @@ import {
   selectValue, storePaste, strayChunks, uploadContent,
 } from '../support/store.ts';
 
-function hold(store: Store, contentId: string | null): ContentReader {
-  const reader = store.contents.open(contentId ?? '');
+async function hold(store: Store, contentId: string | null): Promise<ContentReader> {
+  const reader = await store.contents.open(contentId ?? '');
   assert.ok(reader, 'the content can be opened');
   return reader;
 }
@@ -28,7 +28,7 @@ test('read: any range comes back as it is', async (t) => {
   const { contentId } = await storePaste(store, content);
   const { length } = content;
   const bounds = [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES, length - 1, length];
-  const reader = hold(store, contentId);
+  const reader = await hold(store, contentId);
   for (const start of bounds) {
     for (const end of bounds) {
       const expected = Buffer.from(content.subarray(start, Math.max(start, end)));
@@ -58,9 +58,9 @@ const heldBytes = (memory: Iterable<ArrayBufferLike>): number => (
 test('read: in a crowd a reader holds 64 KiB, in which each piece takes the place of the last', async (t) => {
   const { store } = await openTestStore(t);
   const { contentId } = await storePaste(store, patternedBytes(2 * CHUNK_BYTES + 100));
-  const crowd = Array.from({ length: 8 }, () => hold(store, contentId).read(0, CHUNK_BYTES));
+  const crowd = await Promise.all(Array.from({ length: 8 }, async () => (await hold(store, contentId)).read(0, CHUNK_BYTES)));
   for (const pieces of crowd) assert.equal((await pieces.next()).value?.length, CHUNK_BYTES);
-  const reader = hold(store, contentId);
+  const reader = await hold(store, contentId);
   const { lengths, memory } = await piecesOf(reader, CHUNK_BYTES - 10, 2 * CHUNK_BYTES + 100);
   assert.deepEqual(lengths, [10, 65_536, 65_536, 65_536, 65_536, 100]);
   assert.deepEqual([...memory].map(({ byteLength }) => byteLength), [65_536]);
@@ -75,7 +75,7 @@ test('read: in a crowd a reader holds 64 KiB, in which each piece takes the plac
 test('read: alone, a reader holds one whole chunk, and none at its end', async (t) => {
   const { store } = await openTestStore(t);
   const { contentId } = await storePaste(store, patternedBytes(2 * CHUNK_BYTES + 100));
-  const reader = hold(store, contentId);
+  const reader = await hold(store, contentId);
   const { lengths, memory, mostBytes } = await piecesOf(reader, CHUNK_BYTES - 10, 2 * CHUNK_BYTES + 100);
   assert.deepEqual(lengths, [10, CHUNK_BYTES, 100]);
   assert.equal(mostBytes, CHUNK_BYTES);
@@ -91,7 +91,7 @@ test('read: past the end is an error, never silence', async (t) => {
   const { store } = await openTestStore(t);
   for (const size of [INLINE_BYTES + 1, CHUNK_BYTES]) {
     const { contentId } = await storePaste(store, patternedBytes(size));
-    const reader = hold(store, contentId);
+    const reader = await hold(store, contentId);
     assert.equal((await gather(reader.read(size - 1, size))).length, 1);
     await assert.rejects(gather(reader.read(0, size + 1)), RangeError);
     reader.close();
@@ -100,20 +100,20 @@ test('read: past the end is an error, never silence', async (t) => {
 
 test('open: gives nothing for content that is unknown or that no paste has', async (t) => {
   const { store } = await openTestStore(t);
-  assert.equal(store.contents.open(newId()), undefined);
+  assert.equal(await store.contents.open(newId()), undefined);
   const contentId = await uploadContent(store, patternedBytes(INLINE_BYTES + 1));
-  assert.equal(store.contents.open(contentId), undefined);
+  assert.equal(await store.contents.open(contentId), undefined);
   await store.pastes.create(inlinePaste(patternedBytes(INLINE_BYTES + 1), { content: null, contentId }), NO_TERMS);
-  hold(store, contentId).close();
+  (await hold(store, contentId)).close();
 });
 
 test('burn: who holds the content reads it to its end, nobody else gets it, and then it goes', async (t) => {
   const { path, store } = await openTestStore(t);
   const content = patternedBytes(20 * CHUNK_BYTES);
   const { id, contentId } = await storePaste(store, content, { burnAfterRead: true });
-  const reader = hold(store, contentId);
+  const reader = await hold(store, contentId);
   assert.equal(await store.pastes.burn(id, null, CREATED_AT), true);
-  assert.equal(store.contents.open(contentId ?? ''), undefined);
+  assert.equal(await store.contents.open(contentId ?? ''), undefined);
   await removalsDone(store);
   assert.deepEqual(await gather(reader.read(0, content.length)), Buffer.from(content));
   assert.equal(strayChunks(path), 20);
@@ -125,7 +125,7 @@ test('burn: who holds the content reads it to its end, nobody else gets it, and 
 test('burn: content that several hold goes with the last of them, and closing twice counts once', async (t) => {
   const { path, store } = await openTestStore(t);
   const { id, contentId } = await storePaste(store, patternedBytes(CHUNK_BYTES + 1), { burnAfterRead: true });
-  const readers = Array.from({ length: 8 }, () => hold(store, contentId));
+  const readers = await Promise.all(Array.from({ length: 8 }, () => hold(store, contentId)));
   const claims = await Promise.all(readers.map(() => store.pastes.burn(id, null, CREATED_AT)));
   assert.equal(claims.filter(Boolean).length, 1);
   const [winner = assert.fail('there are eight'), ...others] = readers;
@@ -157,14 +157,14 @@ test('open: racing with burn it gives content that can be read whole, or none', 
     void store.pastes.burn(id, null, CREATED_AT).then(() => (burned = true));
     let last: ContentReader | undefined;
     while (!burned) {
-      const reader = store.contents.open(contentId ?? '');
+      const reader = await store.contents.open(contentId ?? '');
       if (reader !== undefined) {
         last?.close();
         last = reader;
       }
       await new Promise((resolve) => setImmediate(resolve));
     }
-    assert.equal(store.contents.open(contentId ?? ''), undefined);
+    assert.equal(await store.contents.open(contentId ?? ''), undefined);
     assert.ok(last, 'it could be opened before');
     assert.deepEqual(await gather(last.read(0, content.length)), Buffer.from(content));
     last.close();
@@ -177,7 +177,7 @@ test('removeExpired: content that is being read stays until it is closed', async
   const { path, store } = await openTestStore(t);
   const content = patternedBytes(3 * CHUNK_BYTES);
   const { contentId } = await storePaste(store, content);
-  const reader = hold(store, contentId);
+  const reader = await hold(store, contentId);
   assert.equal(await store.pastes.removeExpired(EXPIRES_AT, 10), 1);
   assert.equal(strayChunks(path), 3);
   assert.deepEqual(await gather(reader.read(0, content.length)), Buffer.from(content));
@@ -198,19 +198,19 @@ test('content that was read before goes at once with its paste: removed, replace
   };
   for (const [way, end] of Object.entries(ways)) {
     const { id, contentId } = await storePaste(store, patternedBytes(3 * CHUNK_BYTES), { owner });
-    const readers = [hold(store, contentId), hold(store, contentId)];
+    const readers = [await hold(store, contentId), await hold(store, contentId)];
     for (const reader of readers) reader.close();
     await end(id);
     await removalsDone(store);
     assert.equal(strayChunks(path), 0, way);
-    assert.equal(store.contents.open(contentId ?? ''), undefined, way);
+    assert.equal(await store.contents.open(contentId ?? ''), undefined, way);
   }
 });
 
 test('close: a reader that is closed reads no more', async (t) => {
   const { store } = await openTestStore(t);
   const { contentId } = await storePaste(store, patternedBytes(3 * CHUNK_BYTES));
-  const reader = hold(store, contentId);
+  const reader = await hold(store, contentId);
   const chunks = reader.read(0, 3 * CHUNK_BYTES)[Symbol.asyncIterator]();
   assert.notEqual((await chunks.next()).value, undefined);
   reader.close();

@@ -298,7 +298,7 @@ test('a thread that ends fails every write, now and later, is logged, and leaves
   const { store, thread, logged } = await openWithThread(t);
   const paste = await storePaste(store, patternedBytes(100));
   const large = await storePaste(store, patternedBytes(CHUNK_BYTES));
-  const reader = store.contents.open(large.contentId ?? '');
+  const reader = await store.contents.open(large.contentId ?? '');
   const pending = Promise.allSettled(Array.from({ length: 500 }, () => create(store)));
   await thread.terminate();
   const rejected = (await pending).filter((outcome) => outcome.status === 'rejected');

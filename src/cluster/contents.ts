@@ -1,0 +1,174 @@
+// Larger content in a cluster: who writes or reads it, on whichever host, holds it by a lease with an end. No host
+// removes what another one holds, and what a host that has died has held is removed when its leases are over.
+
+import type { Log } from '../core/events.ts';
+import { type Clock, unixSeconds } from '../core/time.ts';
+import { createDiscards, createUpload, type ContentReader } from '../store/content.ts';
+import { contentCommands, prepareChange, prepareQuota } from '../store/records.ts';
+import { CHUNK_BYTES, type Database, describe, StoreError, type UploadQuota } from '../store/store.ts';
+import { createChunkBuffers } from '../store/writer.ts';
+
+/** As long as a host that has died keeps content from being removed. */
+const LEASE_SECONDS = 60;
+const RENEW_MS = LEASE_SECONDS * 1000 / 4;
+
+/** An answer that was lost is asked for within seconds. */
+const CLAIM_SECONDS = 600;
+
+/** Rows in one step of the sweep. */
+const SWEEP_ROWS = 1000;
+
+/** Chunks in one command. */
+const DISCARD_CHUNKS = 8;
+
+/** The lease of the one host that cleans up. */
+const CLEANUP = 'cleanup';
+
+export function leaseCommands(db: Database, host: string, clock: Clock) {
+  const { writeChunk, discardChunks } = contentCommands(db);
+  const isFull = prepareQuota(db);
+  const adopted = db.prepare('SELECT 1 FROM pastes WHERE content_id = :contentId');
+  const orphaned = db.prepare('SELECT 1 FROM orphans WHERE content_id = :contentId');
+  const held = db.prepare('SELECT 1 FROM leases WHERE name = :name AND host <> :host AND until > :nowSeconds');
+  const take = db.prepare(`
+    INSERT OR REPLACE INTO leases (name, host, until, promised) VALUES (:name, :host, :until, :promised)`);
+  const renew = db.prepare('UPDATE leases SET until = :until WHERE host = :host AND name <> :cleanup');
+  const giveUp = db.prepare('DELETE FROM leases WHERE name = :name AND host = :host');
+  const until = (): number => unixSeconds(clock) + LEASE_SECONDS;
+  const isHeld = (name: string) => held.get({ name, host, nowSeconds: unixSeconds(clock) }) !== undefined;
+  return {
+    /** Room for what is declared is reserved with the first chunk, in the database, since other hosts write too. */
+    writeChunk: (chunk: Parameters<typeof writeChunk>[0]): boolean => {
+      const { contentId, position, bytes: { length }, quota } = chunk;
+      const declaredBytes = quota?.declaredBytes ?? 0;
+      const endBytes = position * CHUNK_BYTES + length;
+      const promised = Math.max(0, declaredBytes - endBytes);
+      const isReserved = position > 0 && endBytes <= declaredBytes;
+      const more = { contentBytes: 0, unwrittenBytes: length + promised };
+      if (quota !== null && !isReserved && isFull({ maxStoredBytes: quota.maxStoredBytes, ...more })) return false;
+      take.run({ name: contentId, host, until: until(), promised });
+      return writeChunk({ ...chunk, quota: null });
+    },
+    /** What another host holds counts as gone: its last holder, or the sweep, removes it. */
+    discardChunks: (step: Parameters<typeof discardChunks>[0]) => isHeld(step.contentId) || discardChunks(step),
+    /** Whether a paste has the content: then it stays until it is let go. */
+    holdContent: (contentId: string): boolean => {
+      if (adopted.get({ contentId }) === undefined) return false;
+      take.run({ name: contentId, host, until: until(), promised: 0 });
+      return true;
+    },
+    /** Whether the content has no paste. */
+    letGoOfContent: (contentId: string): boolean => {
+      giveUp.run({ name: contentId, host });
+      return orphaned.get({ contentId }) !== undefined;
+    },
+    renewLeases: (_: null): void => void renew.run({ host, until: until(), cleanup: CLEANUP }),
+    /** Whether this host is the one that cleans up. */
+    lead: (_: null): boolean => {
+      if (isHeld(CLEANUP)) return false;
+      take.run({ name: CLEANUP, host, until: until(), promised: 0 });
+      return true;
+    },
+    sweep: prepareSweep(db, clock),
+  };
+}
+
+/** Removes leases and claims that have run out; whether there may be more. */
+function prepareSweep(db: Database, clock: Clock) {
+  const leases = db.prepare('DELETE FROM leases WHERE until <= :nowSeconds');
+  const claims = prepareChange(db, {
+    table: 'claims',
+    where: `id IN (SELECT id FROM claims WHERE at <= :untilSeconds ORDER BY at, id LIMIT ${SWEEP_ROWS})`,
+  });
+  return (_: null): boolean => {
+    const nowSeconds = unixSeconds(clock);
+    leases.run({ nowSeconds });
+    return claims({ untilSeconds: nowSeconds - CLAIM_SECONDS }).length === SWEEP_ROWS;
+  };
+}
+
+type Rules = ReturnType<typeof leaseCommands>;
+
+interface Parts {
+  readonly run: <Name extends keyof Rules>(
+    name: Name, params: Parameters<Rules[Name]>[0], bytes?: number,
+  ) => Promise<ReturnType<Rules[Name]>>;
+  readonly readChunk: (contentId: string, position: number) => Promise<Uint8Array | undefined>;
+  readonly log: Log;
+}
+
+export function createClusterContents({ run, readChunk, log }: Parts) {
+  const chunks = createChunkBuffers();
+  /** How many here write or read which content. */
+  const holders = new Map<string, number>();
+  const discards = createDiscards((contentId) => run('discardChunks', { contentId, limit: DISCARD_CHUNKS }), log);
+  const renewal = setInterval(() => {
+    if (holders.size > 0) run('renewLeases', null).catch((error: unknown) => noteFailure(error, log));
+  }, RENEW_MS).unref();
+
+  /** Content that others here hold goes when the last of them lets go. */
+  const release = (contentIds: readonly string[]) => discards.add(contentIds.filter((id) => !holders.has(id)));
+
+  function hold(contentId: string): void {
+    holders.set(contentId, (holders.get(contentId) ?? 0) + 1);
+  }
+
+  async function letGo(contentId: string): Promise<void> {
+    const others = holders.get(contentId)! - 1;
+    if (others > 0) return void holders.set(contentId, others);
+    holders.delete(contentId);
+    try {
+      if (await run('letGoOfContent', contentId)) await release([contentId]);
+    } catch (error) {
+      noteFailure(error, log);
+    }
+  }
+
+  return {
+    contents: {
+      chunks,
+      upload(contentId: string, quota: UploadQuota | null = null) {
+        hold(contentId);
+        return createUpload(contentId, quota, { run }, chunks.giveBack, () => letGo(contentId));
+      },
+      async open(contentId: string): Promise<ContentReader | undefined> {
+        hold(contentId);
+        const isThere = await run('holdContent', contentId).catch((error: unknown) => error as Error);
+        if (isThere === true) return createClusterReader(contentId, readChunk, () => void letGo(contentId));
+        void letGo(contentId);
+        if (isThere === false) return undefined;
+        throw isThere;
+      },
+    },
+    release,
+    close: () => clearInterval(renewal),
+  };
+}
+
+/** Leases run out by themselves. */
+function noteFailure(error: unknown, log: Log): void {
+  if (!(error instanceof StoreError)) throw error;
+  const details = { reason: describe(error) };
+  log({ level: 'warning', logger: 'store', event: 'lease not written', outcome: 'failure', details });
+}
+
+function createClusterReader(contentId: string, readChunk: Parts['readChunk'], letGo: () => void): ContentReader {
+  let closed = false;
+  return {
+    async *read(start, end) {
+      for (let next = start; next < end; ) {
+        if (closed) throw new Error('the content is closed');
+        const chunk = await readChunk(contentId, Math.floor(next / CHUNK_BYTES));
+        const offset = next % CHUNK_BYTES;
+        const bytes = chunk?.subarray(offset, offset + end - next) ?? new Uint8Array();
+        if (bytes.length === 0) throw new RangeError('read past the end of the content');
+        next += bytes.length;
+        yield bytes;
+      }
+    },
+    close() {
+      if (!closed) letGo();
+      closed = true;
+    },
+  };
+}

@@ -1,0 +1,176 @@
+// The nodes of rqlite (https://rqlite.io/docs/api/): requests go to the one that led last, and to the others in turn
+// until one answers as the leader. What no answer came for may have been carried out, and is asked for again: writer.ts
+// asks in a way that has it done once.
+
+import { Agent as HttpAgent, request as httpRequest, type RequestOptions } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { readFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
+import { ConfigError } from '../config/load.ts';
+import { type Config, SETTINGS } from '../config/settings.ts';
+import type { Clock } from '../core/time.ts';
+import { StoreError } from '../store/store.ts';
+
+/** A statement with the values of its named parameters, as /db/execute and /db/query take it. */
+export type Statement = readonly [sql: string, values: Readonly<Record<string, string | number | null>>];
+
+/** What came of a statement; of several in one transaction, the last is the one that failed. */
+export interface Result {
+  readonly error?: string;
+  readonly values?: readonly (readonly unknown[])[];
+}
+
+/** Longer than nodes take to elect another leader: a second or two here, once the one before is silent. */
+export const DEADLINE_MS = 10_000;
+
+/** A leader that is silent for so long may be none any more. */
+const SILENCE_MS = 2000;
+
+/** A node makes the whole copy before the first byte of it comes; and takes in all of one before it answers. */
+const COPY_SILENCE_MS = 60_000;
+const LOAD_MS = 600_000;
+
+/** Between rounds in which no node led. */
+const PAUSE_MS = 50;
+
+/** More at once only make the leader's batches smaller. */
+const MAX_CONNECTIONS = 16;
+
+type Asked =
+  | { readonly kind: 'answered'; readonly body: Buffer }
+  | { readonly kind: 'silent'; readonly reason: string };
+
+export class Nodes {
+  readonly #clock: Clock;
+  readonly #options: readonly RequestOptions[];
+  readonly #request: typeof httpRequest;
+  readonly #agent: HttpAgent;
+  /** The node that answered last. */
+  #leader = 0;
+
+  /** Throws ConfigError for a certificate file that can't be read. */
+  constructor({ databasePath, clusterPassword, clusterCaPath }: Config, clock: Clock) {
+    const [, secure, user, hosts = ''] = /^rqlite(s?):\/\/(?:([^@]+)@)?(.+)$/.exec(databasePath) ?? [];
+    const headers = user === undefined ? {} : { auth: `${user}:${clusterPassword}` };
+    this.#clock = clock;
+    this.#request = secure === '' ? httpRequest : httpsRequest;
+    const pool = { keepAlive: true, maxSockets: MAX_CONNECTIONS };
+    this.#agent = secure === '' ? new HttpAgent(pool) : new HttpsAgent({ ...pool, ...trusting(clusterCaPath) });
+    this.#options = hosts.split(',').map((host) => {
+      const { hostname, port } = new URL(`http://${host}`);
+      return { host: hostname.replace(/^\[|\]$/g, ''), port: port || 80, agent: this.#agent, ...headers };
+    });
+  }
+
+  /** One transaction, on the disks of most nodes when this resolves; then the last result may be an error. */
+  async execute(statements: readonly Statement[], deadlineMs = DEADLINE_MS): Promise<readonly Result[]> {
+    return this.#resultsOf('/db/execute?transaction&redirect', statements, deadlineMs);
+  }
+
+  /**
+   * A result for each. What `weak` finds may be old when the leader is none any more, which whoever then changes
+   * something checks again. `strong` goes through the log of the nodes: version 8.26 takes its unknown `linearizable`
+   * for weak.
+   */
+  async query(statements: readonly Statement[], level: 'weak' | 'strong', deadlineMs = DEADLINE_MS) {
+    const results = await this.#resultsOf(`/db/query?level=${level}&redirect`, statements, deadlineMs);
+    const failed = results.find(({ error }) => error !== undefined);
+    if (failed !== undefined) throw unavailable(`a node refused to read: ${failed.error}`);
+    return results.map(({ values }) => values ?? []);
+  }
+
+  /** A copy of the whole database, as a file of SQLite in pieces. */
+  async copy(): Promise<AsyncIterable<Uint8Array>> {
+    // The node that has answered this leads.
+    await this.query([['SELECT 1', {}]], 'weak');
+    const { promise, resolve, reject } = Promise.withResolvers<AsyncIterable<Uint8Array>>();
+    const refuse = (reason: unknown) => reject(unavailable(`a node gave no copy (${String(reason)})`));
+    const options = { ...this.#options[this.#leader], path: '/db/backup?redirect', timeout: COPY_SILENCE_MS };
+    const sent = this.#request(options, (response) => {
+      if (response.statusCode === 200) resolve(response);
+      else refuse(response.statusCode);
+    });
+    sent.on('timeout', () => sent.destroy(new Error('silent'))).on('error', refuse).end();
+    return promise;
+  }
+
+  /** Makes this file of SQLite the database of all nodes. */
+  async load(file: Uint8Array): Promise<void> {
+    await this.#ask('/db/load?redirect', file, LOAD_MS, () => undefined, LOAD_MS);
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  async #resultsOf(path: string, statements: readonly Statement[], deadlineMs: number): Promise<readonly Result[]> {
+    let results: readonly Result[] = [];
+    await this.#ask(path, Buffer.from(JSON.stringify(statements)), deadlineMs, (body) => {
+      const answer = JSON.parse(body.toString()) as { results: readonly Result[]; error?: string };
+      results = answer.results;
+      return answer.error;
+    });
+    return results;
+  }
+
+  /** Asks until a node answers as the leader, without the error that `errorOf` finds. */
+  async #ask(
+    path: string, body: Uint8Array, deadlineMs: number, errorOf: (body: Buffer) => string | undefined,
+    silenceMs = SILENCE_MS,
+  ): Promise<Buffer> {
+    const endMs = this.#clock.monotonicMs() + deadlineMs;
+    let reason = '';
+    for (let turn = this.#leader; ; turn += 1) {
+      const leftMs = endMs - this.#clock.monotonicMs();
+      if (leftMs <= 0) throw unavailable(`no node of the cluster answered as its leader (${reason})`);
+      const node = turn % this.#options.length;
+      const asked = await this.#askOne(node, path, body, Math.min(leftMs, silenceMs));
+      const error = asked.kind === 'silent' ? asked.reason : errorOf(asked.body);
+      if (asked.kind === 'answered' && error === undefined) {
+        this.#leader = node;
+        return asked.body;
+      }
+      reason = error ?? '';
+      const isLast = (turn - this.#leader) % this.#options.length === this.#options.length - 1;
+      if (isLast) await setTimeout(PAUSE_MS);
+    }
+  }
+
+  #askOne(node: number, path: string, body: Uint8Array, silenceMs: number): Promise<Asked> {
+    const { promise, resolve } = Promise.withResolvers<Asked>();
+    const silent = (reason: string): void => resolve({ kind: 'silent', reason });
+    const type = body[0] === STATEMENTS ? 'application/json' : 'application/octet-stream';
+    const headers = { 'Content-Type': type, 'Content-Length': body.length };
+    const options = { ...this.#options[node], path, method: 'POST', headers, timeout: silenceMs };
+    const sent = this.#request(options, (response) => {
+      const pieces: Buffer[] = [];
+      response.on('data', (piece: Buffer) => pieces.push(piece));
+      response.on('error', (error) => silent(error.message));
+      response.on('end', () => {
+        const whole = Buffer.concat(pieces);
+        if (response.statusCode === 200) resolve({ kind: 'answered', body: whole });
+        else silent(`${response.statusCode} ${response.statusMessage}`);
+      });
+    });
+    sent.on('timeout', () => sent.destroy(new Error('silent')));
+    sent.on('error', (error) => silent(error.message));
+    sent.end(body);
+    return promise;
+  }
+}
+
+/** The first byte of a list in JSON; a SQLite file begins with another. */
+const STATEMENTS = '['.charCodeAt(0);
+
+function trusting(caPath: string) {
+  if (caPath === '') return {};
+  try {
+    return { ca: readFileSync(caPath) };
+  } catch (error) {
+    throw new ConfigError([`${SETTINGS.clusterCaPath.name}: ${caPath} cannot be read (${String(error)})`]);
+  }
+}
+
+export function unavailable(reason: string): StoreError {
+  return new StoreError('unavailable', `storage unavailable: ${reason}`);
+}

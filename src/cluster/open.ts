@@ -1,0 +1,258 @@
+// Opens the store of a cluster: the same calls as store/open.ts, answered by the nodes of rqlite.
+
+import { setImmediate } from 'node:timers/promises';
+import type { Config } from '../config/settings.ts';
+import type { Log } from '../core/events.ts';
+import type { Clock } from '../core/time.ts';
+import { authorityCommands, certificateCommands } from '../store/certificates.ts';
+import { Touches } from '../store/content.ts';
+import { governingCommands } from '../store/governing.ts';
+import { createCalls, prepareLookups, type Store } from '../store/open.ts';
+import { pasteCommands } from '../store/pastes.ts';
+import { recordCommands } from '../store/records.ts';
+import { APPLICATION_ID, MIGRATIONS, whyStrange } from '../store/schema.ts';
+import { DatabaseRefusedError, type SpentChallenge } from '../store/store.ts';
+import type { Writer } from '../store/writer.ts';
+import { createClusterContents, leaseCommands } from './contents.ts';
+import { Nodes, type Statement, unavailable } from './nodes.ts';
+import { CLUSTER_TABLES, type Known, Statements } from './statements.ts';
+import { ClusterWriter, learn } from './writer.ts';
+
+export interface ConnectionOptions {
+  readonly config: Config;
+  readonly clock: Clock;
+  /** Names this process among those that have leases, and its commands. */
+  readonly newId: () => string;
+  /** How far this host's clock may be from the leader's. */
+  readonly maxSkewSeconds?: number;
+}
+
+export interface ClusterOptions extends ConnectionOptions {
+  readonly log: Log;
+}
+
+/** Clocks of hosts that differ by more are not trusted: what has expired on one would be there on another. */
+const MAX_SKEW_SECONDS = 2;
+
+const HEALTH_MS = 2000;
+
+/** Rejects with ConfigError, DatabaseRefusedError or StoreError. */
+export async function openClusterStore(options: ClusterOptions): Promise<Store> {
+  const { clock, log } = options;
+  const startedMs = clock.monotonicMs();
+  const store = createClusterStore(await joinNodes(options), options);
+  const details = { schema: MIGRATIONS.length, milliseconds: Math.round(clock.monotonicMs() - startedMs) };
+  log({ level: 'info', logger: 'store', event: 'opened', outcome: 'success', details });
+  return store;
+}
+
+type Joined = Awaited<ReturnType<typeof joinNodes>>;
+
+/** What commands and servers share. */
+export async function joinNodes({ config, clock, newId, maxSkewSeconds = MAX_SKEW_SECONDS }: ConnectionOptions) {
+  const nodes = new Nodes(config, clock);
+  const statements = new Statements();
+  try {
+    await migrateNodes(nodes);
+    await requireSameTime(nodes, clock, maxSkewSeconds);
+  } catch (error) {
+    nodes.close();
+    statements.close();
+    throw error;
+  }
+  const host = newId();
+  const rules = {
+    ...pasteCommands(statements), ...recordCommands(statements), ...certificateCommands(statements),
+    ...authorityCommands(statements), ...governingCommands(statements), ...leaseCommands(statements, host, clock),
+  };
+  const writer = new ClusterWriter(nodes, statements, rules, clock, newId);
+  const close = async (): Promise<void> => {
+    await writer.close();
+    nodes.close();
+    statements.close();
+  };
+  return { nodes, statements, writer, close };
+}
+
+function createClusterStore({ nodes, statements, writer, close }: Joined, options: ClusterOptions): Store {
+  const { clock, log, maxSkewSeconds } = options;
+  const reader = createReader(nodes, statements, prepareLookups(statements));
+  const larger = createClusterContents({ run: writer.run.bind(writer), readChunk: reader.readChunk, log });
+  const touches = new Touches((accesses) => writer.run('touchPastes', accesses), log);
+  const hot = { around: <Result>(_: string, change: () => Promise<Result>) => change(), noteRemoved: () => {} };
+  // It takes all commands but those about a file.
+  const changes = writer as unknown as Pick<Writer, 'run'>;
+  const shared = { reader, writer: changes, touches, find: reader.findPaste, hot, share: (bytes: Uint8Array) => bytes };
+  const calls = createCalls({ ...shared, ...larger });
+  let following: NodeJS.Timeout | undefined;
+  const lead = () => writer.run('lead', null);
+  return {
+    ...byOneHost(calls, lead, (note) => void (following = followSpent(nodes, statements, note))),
+    hasRoomFor: () => true,
+    upkeep: {
+      truncateWal: async () => {
+        if (!(await lead())) return true;
+        while (await writer.run('sweep', null));
+        await larger.release(await reader.listOrphans());
+        return true;
+      },
+      releasePages: async () => 0,
+      optimize: async () => {},
+      restoreBallast: async () => true,
+      fileBytes: () => ({ database: 0, wal: 0 }),
+      writesWaiting: () => writer.waiting,
+    },
+    healthy: () => requireSameTime(nodes, clock, maxSkewSeconds, HEALTH_MS).then(() => true, () => false),
+    close: async () => {
+      clearInterval(following);
+      await touches.close();
+      larger.close();
+      await close();
+    },
+  };
+}
+
+type Calls = ReturnType<typeof createCalls>;
+
+/** What has run out is removed by the one host that leads; to the others there is nothing to remove. */
+function byOneHost(calls: Calls, lead: () => Promise<boolean>, follow: Calls['challenges']['follow']): Calls {
+  const { pastes, submissions, challenges, audit, certificates } = calls;
+  const one = <Given extends unknown[]>(remove: (...given: Given) => Promise<number>) => (
+    async (...given: Given) => ((await lead()) ? remove(...given) : 0)
+  );
+  return {
+    ...calls,
+    pastes: { ...pastes, removeExpired: one(pastes.removeExpired) },
+    submissions: { removeUntil: one(submissions.removeUntil) },
+    challenges: { ...challenges, removeExpired: one(challenges.removeExpired), follow },
+    audit: { ...audit, removeUntil: one(audit.removeUntil) },
+    certificates: {
+      ...certificates,
+      removeExpired: async (...given) => (
+        (await lead()) ? certificates.removeExpired(...given) : { removed: 0, last: null }
+      ),
+    },
+  };
+}
+
+const MARKS = `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema),
+  EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'leases')
+  FROM pragma_application_id, pragma_user_version`;
+
+/** Hosts that start at once may both try: the transaction of the second one fails, as the tables are there. */
+const MIGRATION_TRIES = 3;
+
+export async function findMarks(nodes: Nodes) {
+  const [rows = []] = await nodes.query([[MARKS, {}]], 'strong');
+  const [applicationId = 0, version = 0, tables = 0, isCluster = 0] = rows[0] as number[];
+  return { applicationId, version, tables, isCluster: isCluster === 1 };
+}
+
+async function migrateNodes(nodes: Nodes): Promise<void> {
+  for (let tried = 0; ; tried += 1) {
+    const { applicationId, version, tables, isCluster } = await findMarks(nodes);
+    const reason = tables === 0 ? undefined : whyStrange({ applicationId, version });
+    if (reason !== undefined) throw new DatabaseRefusedError(`the database of the cluster ${reason}`);
+    if (version === MIGRATIONS.length && isCluster) return;
+    const steps = [
+      ...MIGRATIONS.slice(version).flat(), ...(isCluster ? [] : CLUSTER_TABLES),
+      `PRAGMA application_id = ${APPLICATION_ID}`, `PRAGMA user_version = ${MIGRATIONS.length}`,
+    ];
+    const error = (await nodes.execute(steps.map((sql) => [sql, {}]))).at(-1)?.error;
+    if (error !== undefined && tried === MIGRATION_TRIES) throw unavailable(`the tables cannot be made: ${error}`);
+  }
+}
+
+/** Rejects when the nodes do not answer, or this host's clock, by which things expire, is too far from theirs. */
+export async function requireSameTime(
+  nodes: Nodes, clock: Clock, maxSkewSeconds = MAX_SKEW_SECONDS, deadlineMs?: number,
+): Promise<void> {
+  const before = clock.unixMs();
+  const [rows = []] = await nodes.query([["SELECT unixepoch('subsec')", {}]], 'strong', deadlineMs);
+  const skew = (before + clock.unixMs()) / 2000 - Number(rows[0]?.[0]);
+  if (Math.abs(skew) <= maxSkewSeconds) return;
+  throw unavailable(`this host's clock is ${skew.toFixed(1)} s ahead of the nodes': set both by NTP`);
+}
+
+const FOLLOW_MS = 1000;
+
+/** Within about a second. For a count, what a node says that leads no more is good enough. */
+function followSpent(nodes: Nodes, statements: Statements, note: Parameters<Calls['challenges']['follow']>[0]) {
+  const newest = statements.prepare('SELECT coalesce(max(rowid), 0) AS row FROM spent_challenges');
+  const spent = statements.prepare(`
+    SELECT nonce, expires_at AS expiresAt
+    FROM spent_challenges
+    WHERE rowid > :after
+      AND rowid <= :row`);
+  const { spentAfter } = createReader(nodes, statements, {
+    spentAfter: (after: number) => {
+      const row = Number(newest.get()?.['row']);
+      // Once all have been removed, rows are numbered from the start again.
+      return { row, found: spent.all({ after: Math.min(after, row), row }) as unknown as SpentChallenge[] };
+    },
+  }, 'weak');
+  let after = Infinity;
+  return setInterval(() => void spentAfter(after).then(({ row, found }) => {
+    after = row;
+    found.forEach(note);
+  }, () => {}), FOLLOW_MS).unref();
+}
+
+/** Lookups that go to the nodes together. */
+const MAX_READS = 16;
+const MAX_READS_UNDER_WAY = 4;
+
+interface Reading {
+  readonly missing: ReadonlyMap<string, Statement>;
+  readonly known: Known;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Lookups see every change that was acknowledged, on whichever host. Those of one moment go to the nodes together. */
+export function createReader<Lookups extends object>(
+  nodes: Nodes, statements: Statements, lookups: Lookups, level: 'weak' | 'strong' = 'strong',
+) {
+  const waiting: Reading[] = [];
+  let underWay = 0;
+
+  async function work(): Promise<void> {
+    underWay += 1;
+    await setImmediate();
+    for (let batch = waiting.splice(0, MAX_READS); batch.length > 0; batch = waiting.splice(0, MAX_READS)) {
+      try {
+        const known: Known = new Map();
+        await learn(nodes, new Map(batch.flatMap(({ missing }) => [...missing])), known, level);
+        for (const { missing, known: own, resolve } of batch) {
+          for (const key of missing.keys()) own.set(key, known.get(key)!);
+          resolve();
+        }
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    underWay -= 1;
+  }
+
+  async function find(lookup: (...given: never[]) => unknown, given: readonly unknown[]): Promise<unknown> {
+    const known: Known = new Map();
+    for (;;) {
+      const { answer, reads, missing: keys } = statements.rehearse(known, () => lookup(...given as never[]));
+      if (keys.size === 0) return answer;
+      const missing = new Map([...keys].map((key) => [key, reads.get(key)!]));
+      await new Promise<void>((resolve, reject) => {
+        waiting.push({ missing, known, resolve, reject });
+        if (underWay < MAX_READS_UNDER_WAY) void work();
+      });
+    }
+  }
+
+  const all = Object.entries(lookups).map(([name, lookup]) => [name, (...given: unknown[]) => find(lookup, given)]);
+  return Object.fromEntries(all) as AsyncOf<Lookups>;
+}
+
+type AsyncOf<Lookups> = {
+  readonly [Name in keyof Lookups]: Lookups[Name] extends (...given: infer Given) => infer Found
+    ? (...given: Given) => Promise<Found>
+    : never;
+};

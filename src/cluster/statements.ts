@@ -1,0 +1,156 @@
+// The same SQL as in one process, carried out by nodes elsewhere. The rules of store/ prepare their statements here and
+// run without waiting: what they read is taken from what is known, and noted where it is not known yet; what they
+// change is noted. Then what was missing is read, and they run again. Who carries the changes out (writer.ts) has the
+// nodes check in the same transaction that all that was read is still so.
+
+import { openModel } from '../store/database.ts';
+import type { Database, Statement as Prepared } from '../store/store.ts';
+import type { Statement } from './nodes.ts';
+
+/** The tables that only a cluster has. */
+export const CLUSTER_TABLES: readonly string[] = [
+  // Commands that were carried out, and what they answered: an answer can be lost on its way.
+  'CREATE TABLE claims (id TEXT NOT NULL PRIMARY KEY, at INTEGER NOT NULL, answer TEXT NOT NULL) STRICT',
+  'CREATE INDEX claims_by_time ON claims (at)',
+  // Which host reads or writes some content, or cleans up, and until when; what its upload will still write.
+  `CREATE TABLE leases (
+      name TEXT NOT NULL,
+      host TEXT NOT NULL,
+      until INTEGER NOT NULL,
+      promised INTEGER NOT NULL,
+      PRIMARY KEY (name, host)
+    ) STRICT, WITHOUT ROWID`,
+  // Takes whether something still holds, and refuses the whole transaction if it does not.
+  'CREATE VIEW guards AS SELECT 1 AS holds',
+  `CREATE TRIGGER guard INSTEAD OF INSERT ON guards WHEN new.holds IS NOT 1 BEGIN
+      SELECT RAISE(ABORT, 'stale');
+    END`,
+];
+
+/** How `guards` refuses. */
+export const STALE = 'stale';
+
+/** Counted for each paste beside its content: its row, its entries in indexes. */
+const PASTE_BYTES = 1024;
+
+/** What statements found, as the nodes give it: JSON by statement and values. */
+export type Known = Map<string, string>;
+
+/** How far a rule comes with what is known. Without anything missing, its answer and its changes are good. */
+export interface Rehearsal<Answer> {
+  readonly answer: Answer | undefined;
+  readonly reads: ReadonlyMap<string, Statement>;
+  readonly missing: ReadonlySet<string>;
+  readonly changes: readonly Statement[];
+}
+
+interface Notes {
+  readonly known: Known;
+  readonly reads: Map<string, Statement>;
+  readonly missing: Set<string>;
+  readonly changes: Statement[];
+}
+
+export class Statements implements Database {
+  /** Not in pages: each node has a file of its own, and all must come to the same decision. */
+  readonly databaseBytes = `bytes + ${PASTE_BYTES} * pastes + (SELECT coalesce(sum(promised), 0) FROM leases) + (
+    SELECT coalesce(sum(length(chunks.bytes)), 0)
+    FROM chunks
+    WHERE content_id IN (SELECT content_id FROM orphans))`;
+
+  readonly #model = openModel(CLUSTER_TABLES);
+  #notes: Notes | undefined;
+
+  prepare(sql: string): Prepared {
+    let asArrays = false;
+    let columns: readonly string[] = [];
+    const all = (named: object = {}): unknown[] => {
+      if (columns.length === 0) columns = this.#model.prepare(sql).columns().map(({ name }) => name);
+      const rows = rowsOf(this.#read(bind(inJson(sql, columns.length), named)));
+      return asArrays ? rows : rows.map((row) => Object.fromEntries(columns.map((name, index) => [name, row[index]])));
+    };
+    return {
+      all,
+      get: (named?: object) => all(named)[0],
+      run: (named: object = {}) => this.#require().changes.push(bind(sql, named)),
+      setReturnArrays: (enabled: boolean) => void (asArrays = enabled),
+      setAllowUnknownNamedParameters: () => {},
+    } as unknown as Prepared;
+  }
+
+  /**
+   * Runs a rule. All that it reads counts as what was there before it: none of them reads what it has changed. Throws
+   * what the rule throws, unless that came of what is missing.
+   */
+  rehearse<Answer>(known: Known, rule: () => Answer): Rehearsal<Answer> {
+    const notes: Notes = { known, reads: new Map(), missing: new Set(), changes: [] };
+    this.#notes = notes;
+    try {
+      return { ...notes, answer: rule() };
+    } catch (error) {
+      if (notes.missing.size === 0) throw error;
+      return { ...notes, answer: undefined };
+    } finally {
+      this.#notes = undefined;
+    }
+  }
+
+  close(): void {
+    this.#model.close();
+  }
+
+  #require(): Notes {
+    if (this.#notes === undefined) throw new Error('a statement outside a rule');
+    return this.#notes;
+  }
+
+  /** As long as it is missing, as if there were no rows. */
+  #read(statement: Statement): string {
+    const { known, reads, missing } = this.#require();
+    const key = JSON.stringify(statement);
+    reads.set(key, statement);
+    const found = known.get(key);
+    if (found === undefined) missing.add(key);
+    return found ?? '[]';
+  }
+}
+
+/** Refuses the transaction that it is in when the statement does not find what it found before. */
+export function guardOf([sql, values]: Statement, found: string): Statement {
+  return [`INSERT INTO guards SELECT (${sql}) IS :found`, { ...values, found }];
+}
+
+/** A statement that finds all rows as one text, the same for the same rows: blobs in hexadecimal, and what is one. */
+function inJson(sql: string, columns: number): string {
+  const names = Array.from({ length: columns }, (_, index) => `c${index}`);
+  const values = names.map((name) => `iif(typeof(${name}) = 'blob', hex(${name}), ${name})`);
+  const kinds = names.map((name) => `substr(typeof(${name}), 1, 1)`).join(' || ');
+  const row = `json_array(${values.join()}, ${kinds})`;
+  return `WITH found(${names.join()}) AS (${sql}) SELECT json_group_array(${row}) FROM found`;
+}
+
+function rowsOf(json: string): unknown[][] {
+  return (JSON.parse(json) as unknown[][]).map((row) => {
+    const kinds = row.pop() as string;
+    const bytesOf = (hex: unknown) => new Uint8Array(Buffer.from(hex as string, 'hex'));
+    return row.map((value, index) => (kinds[index] === 'b' ? bytesOf(value) : value));
+  });
+}
+
+/** With its parameters' values. Version 8.26 takes no blobs, and texts such as x'41' for blobs: both go in hex. */
+function bind(sql: string, named: object): Statement {
+  const given = named as Record<string, string | number | null | Uint8Array>;
+  const values: Record<string, string | number | null> = {};
+  const text = sql.replaceAll(/:(\w+)/g, (parameter, name: string) => {
+    const value = given[name];
+    if (value === undefined) throw new Error(`a statement without a value for ${parameter}`);
+    // JSON has no infinite numbers.
+    if (value === Infinity || value === -Infinity) return value > 0 ? '9e999' : '-9e999';
+    const isBytes = value instanceof Uint8Array;
+    const isText = typeof value === 'string' && /^x'/i.test(value);
+    values[name] = isBytes || isText ? Buffer.from(value as string).toString('hex') : value;
+    if (isText) return `CAST(unhex(${parameter}) AS TEXT)`;
+    return isBytes ? `unhex(${parameter})` : parameter;
+  });
+  return [text, values];
+}

@@ -1,0 +1,86 @@
+// What the operator's commands do in a cluster: they work beside the hosts that serve, as one more of them.
+
+import { rmSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { copyDatabase, restoreDatabase, SIDE_FILES } from '../store/backup.ts';
+import { OWNER_ONLY_FILE } from '../store/database.ts';
+import { auditTailLookups } from '../store/records.ts';
+import { type AuditFilter, DatabaseRefusedError, describe, StoreError } from '../store/store.ts';
+import { type AuditTail, createVisit, prepareVisit, TAIL_ENTRIES, type VisitedStore } from '../store/visit.ts';
+import type { Writer } from '../store/writer.ts';
+import { Nodes } from './nodes.ts';
+import { type ConnectionOptions, createReader, findMarks, joinNodes, requireSameTime } from './open.ts';
+
+/** Rejects as openClusterStore does. */
+export async function visitCluster(options: ConnectionOptions): Promise<VisitedStore> {
+  const { nodes, statements, writer, close } = await joinNodes(options);
+  const reader = createReader(nodes, statements, prepareVisit(statements));
+  const files = () => ({ databaseBytes: null, walBytes: null, diskFreeBytes: null });
+  return createVisit({ reader, writer: writer as unknown as Pick<Writer, 'run'>, files }, close);
+}
+
+/** As tailAudit of store/visit.ts, which says when the nodes can't be read. */
+export async function tailCluster(
+  options: ConnectionOptions, filter: AuditFilter, fromStart: boolean,
+): Promise<AuditTail> {
+  const { nodes, statements } = await joinNodes(options);
+  const { newestAuditId, auditBetween } = createReader(nodes, statements, auditTailLookups(statements));
+  let seenId = fromStart ? 0 : await newestAuditId();
+  return async () => {
+    try {
+      const newestId = await newestAuditId();
+      const entries = await auditBetween(seenId, newestId, filter, TAIL_ENTRIES);
+      const isAll = entries.length < TAIL_ENTRIES;
+      seenId = isAll ? newestId : entries.at(-1)!.id;
+      return { entries, state: 'same', isAll };
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      return { entries: [], state: 'away', isAll: true };
+    }
+  };
+}
+
+type NodesOptions = Pick<ConnectionOptions, 'config' | 'clock'>;
+
+/** Writes a copy of the database as a new file, which the caller removes; whether it is sound is not looked at. */
+export async function copyCluster({ config, clock }: NodesOptions, path: string): Promise<void> {
+  const nodes = new Nodes(config, clock);
+  try {
+    await writeFile(path, await nodes.copy(), { flag: 'wx', mode: OWNER_ONLY_FILE });
+  } finally {
+    nodes.close();
+  }
+}
+
+/** Why hosts could not work with the nodes; undefined when they can. */
+export async function examineNodes({ config, clock }: NodesOptions): Promise<string | undefined> {
+  const nodes = new Nodes(config, clock);
+  try {
+    await requireSameTime(nodes, clock);
+    return undefined;
+  } catch (error) {
+    return describe(error);
+  } finally {
+    nodes.close();
+  }
+}
+
+/** Makes a backup, verified and brought to this version in files at `draft`, the database of nodes that have none. */
+export async function restoreCluster(
+  { config, clock }: NodesOptions, backup: string | AsyncIterable<Uint8Array>, draft: string,
+) {
+  const nodes = new Nodes(config, clock);
+  const copy = `${draft}-copy`;
+  try {
+    const { tables } = await findMarks(nodes);
+    if (tables > 0) throw new DatabaseRefusedError('the nodes have a database already: restore into nodes without one');
+    const restored = await restoreDatabase({ path: draft, backup, moment: '' });
+    // Without a log beside it, which nodes refuse.
+    copyDatabase(draft, copy);
+    await nodes.load(await readFile(copy));
+    return restored;
+  } finally {
+    nodes.close();
+    for (const path of [copy, draft, ...SIDE_FILES.map((suffix) => `${draft}${suffix}`)]) rmSync(path, { force: true });
+  }
+}

@@ -1,0 +1,185 @@
+// Carries commands out on the nodes, many in one transaction of theirs (group commit). Each is rehearsed, and then goes
+// as a claim, which is taken once and keeps the answer; guards, which hold while what it read is still so; and its
+// changes. What another host has changed meanwhile is rehearsed again.
+
+import { setTimeout } from 'node:timers/promises';
+import { type Clock, unixSeconds } from '../core/time.ts';
+import { StoreError } from '../store/store.ts';
+import { type Lane, LANES, Queue } from '../store/writer.ts';
+import { DEADLINE_MS, type Nodes, type Statement, unavailable } from './nodes.ts';
+import { guardOf, type Known, type Rehearsal, STALE, type Statements } from './statements.ts';
+
+type Commands = Readonly<Record<string, (params: never) => unknown>>;
+
+interface Waiting {
+  readonly lane: Lane;
+  readonly bytes: number;
+  readonly id: string;
+  readonly rule: () => unknown;
+  readonly resolve: (value: never) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface Planned extends Pick<Rehearsal<unknown>, 'answer' | 'changes'> {
+  readonly waiting: Waiting;
+  /** Of all that it has read. */
+  readonly guards: readonly Statement[];
+}
+
+const CLAIM = 'INSERT INTO claims (id, at, answer) VALUES (:id, :at, :answer)';
+const ANSWERS = 'SELECT id, answer FROM claims WHERE id IN (SELECT value FROM json_each(:ids))';
+const CLAIMED = 'UNIQUE constraint failed: claims.id';
+
+export class ClusterWriter<Rules extends Commands> {
+  readonly #nodes: Nodes;
+  readonly #statements: Statements;
+  readonly #rules: Rules;
+  readonly #clock: Clock;
+  readonly #newId: () => string;
+  readonly #queue = new Queue<Waiting>();
+  #underWay = 0;
+  #working: Promise<void> | undefined;
+  #lastFailed = false;
+  #isClosed = false;
+
+  constructor(nodes: Nodes, statements: Statements, rules: Rules, clock: Clock, newId: () => string) {
+    this.#nodes = nodes;
+    this.#statements = statements;
+    this.#rules = rules;
+    this.#clock = clock;
+    this.#newId = newId;
+  }
+
+  /** Resolves when it is on the disks of most nodes. Rejects with a StoreError, or with an error of this program. */
+  run<Name extends keyof Rules & string>(
+    name: Name, params: Parameters<Rules[Name]>[0], bytes = 0,
+  ): Promise<ReturnType<Rules[Name]>> {
+    if (this.#isClosed) return Promise.reject(unavailable('closed'));
+    return new Promise((resolve, reject) => {
+      const rule = () => this.#rules[name]!(params);
+      const lane = LANES[name as keyof typeof LANES] ?? 'prompt';
+      this.#queue.add({ lane, bytes, id: this.#newId(), rule, resolve, reject });
+      this.#working ??= this.#work().finally(() => (this.#working = undefined));
+    });
+  }
+
+  get waiting(): number {
+    return this.#queue.length + this.#underWay;
+  }
+
+  state(): 'working' | 'failed' | 'ended' {
+    if (this.#isClosed) return 'ended';
+    return this.#lastFailed ? 'failed' : 'working';
+  }
+
+  /** Lets what waits finish, and takes no more. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#working;
+  }
+
+  async #work(): Promise<void> {
+    // At the end of the turn, so that what comes in it shares a transaction.
+    await setTimeout(0);
+    for (let batch = this.#queue.take(); batch.length > 0; batch = this.#queue.take()) {
+      this.#underWay = batch.length;
+      await this.#carryOut(batch);
+      this.#underWay = 0;
+    }
+  }
+
+  async #carryOut(batch: readonly Waiting[]): Promise<void> {
+    const endMs = this.#clock.monotonicMs() + DEADLINE_MS;
+    let left = batch;
+    try {
+      while (left.length > 0) {
+        if (this.#clock.monotonicMs() > endMs) throw unavailable('other hosts kept changing the same');
+        left = await this.#commit(await this.#plan(left));
+      }
+      this.#lastFailed = false;
+    } catch (error) {
+      this.#lastFailed = error instanceof StoreError;
+      for (const { reject } of left) reject(error);
+    }
+  }
+
+  /** Rehearses until nothing is missing. What throws, and not only because a node was behind, is settled by that. */
+  async #plan(batch: readonly Waiting[], level: 'weak' | 'strong' = 'weak'): Promise<readonly Planned[]> {
+    const known: Known = new Map();
+    for (;;) {
+      const planned: Planned[] = [];
+      const missing = new Map<string, Statement>();
+      for (const waiting of batch) {
+        try {
+          const { reads, missing: keys, ...rehearsal } = this.#statements.rehearse(known, waiting.rule);
+          for (const key of keys) missing.set(key, reads.get(key)!);
+          const guards = Array.from(reads, ([key, statement]) => guardOf(statement, known.get(key) ?? ''));
+          planned.push({ waiting, guards, ...rehearsal });
+        } catch (error) {
+          if (level === 'weak') return this.#plan(batch, 'strong');
+          waiting.reject(error);
+        }
+      }
+      if (missing.size === 0) return planned;
+      await learn(this.#nodes, missing, known, level);
+    }
+  }
+
+  /** Settles what can be settled; gives what is to be planned again. */
+  async #commit(planned: readonly Planned[]): Promise<readonly Waiting[]> {
+    if (planned.length === 0) return [];
+    const at = unixSeconds(this.#clock);
+    const parts = planned.map(({ waiting: { id }, guards, changes, answer }): readonly Statement[] => (
+      [[CLAIM, { id, at, answer: JSON.stringify(answer ?? null) }], ...guards, ...changes]
+    ));
+    const results = await this.#nodes.execute(parts.flat());
+    const { error } = results.at(-1) ?? { error: 'no result' };
+    if (error === undefined) {
+      for (const { waiting, answer } of planned) waiting.resolve(answer as never);
+      return [];
+    }
+    if (error === CLAIMED) return this.#settleClaimed(planned);
+    const place = placeOf(results.length - 1, parts);
+    const { waiting } = planned[place]!;
+    const isStale = error === STALE;
+    if (!isStale) waiting.reject(failureOf(error));
+    // Those before it can go as they are: what is stale for one may be so by what another in the batch does.
+    const left = await this.#commit(planned.slice(0, place));
+    // Another host tries the same: a pause that differs, up to 15 ms.
+    if (isStale && place === 0) await setTimeout(Number.parseInt(waiting.id[0]!, 16));
+    return [...left, ...planned.slice(isStale ? place : place + 1).map((one) => one.waiting)];
+  }
+
+  /** An earlier try, from which no answer came, was carried out. */
+  async #settleClaimed(planned: readonly Planned[]): Promise<readonly Waiting[]> {
+    const ids = JSON.stringify(planned.map(({ waiting }) => waiting.id));
+    const [rows = []] = await this.#nodes.query([[ANSWERS, { ids }]], 'strong');
+    const answers = new Map(rows.map(([id, answer]) => [id, answer as string]));
+    return planned.map(({ waiting }) => waiting).filter(({ id, resolve }) => {
+      const answer = answers.get(id);
+      if (answer !== undefined) resolve(JSON.parse(answer) as never);
+      return answer === undefined;
+    });
+  }
+}
+
+/** To which of the lists the item belongs that has that place in all of them together. */
+function placeOf(index: number, lists: readonly (readonly unknown[])[]): number {
+  let end = 0;
+  return lists.findIndex(({ length }) => (end += length) > index);
+}
+
+/** Anything but the disk is an error of this program. */
+function failureOf(error: string): Error {
+  if (/disk is full/.test(error)) return new StoreError('full', `storage full: a node refused a change: ${error}`);
+  if (/disk I\/O|malformed|readonly|no such table/.test(error)) return unavailable(`a node refused a change: ${error}`);
+  return new Error(`a node refused a change: ${error}`);
+}
+
+/** Has the nodes find what is missing. */
+export async function learn(
+  nodes: Nodes, missing: ReadonlyMap<string, Statement>, known: Known, level: 'weak' | 'strong',
+): Promise<void> {
+  const found = await nodes.query([...missing.values()], level);
+  for (const [index, key] of [...missing.keys()].entries()) known.set(key, String(found[index]![0]![0]));
+}
