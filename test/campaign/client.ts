@@ -3,12 +3,15 @@
 // once. It reads answers with Content-Length, which are all that this service gives.
 
 import { connect, type Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 
 export interface Ask {
   readonly method: string;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
+  /** Instead of `body`, with headers that say where it ends: each in a turn of its own, as the other side takes it. */
+  readonly pieces?: Iterable<Uint8Array>;
 }
 
 export interface Answer {
@@ -26,15 +29,15 @@ export interface Client {
   close(): void;
 }
 
-/** For an answer; a service that is silent for so long has failed, and whoever waits must not wait for ever. */
+/** For an answer, from the last piece on; a service that is silent for so long has failed. */
 const PATIENCE_MS = 30_000;
 
 /** Connects when it is first needed, and again after the server has ended the connection. */
-export function createClient(port: number): Client {
+export function createClient(port: number, localAddress = '127.0.0.1'): Client {
   let line: Line | undefined;
 
   async function opened(): Promise<Line | undefined> {
-    if (line === undefined || !line.isOpen()) line = await openLine(port);
+    if (line === undefined || !line.isOpen()) line = await openLine(port, localAddress);
     return line;
   }
 
@@ -55,15 +58,18 @@ export function createClient(port: number): Client {
       const current = await opened();
       const answer = current?.next(request.method);
       current?.send(requestBytes(request));
+      // It may come before the last piece, and whoever waits for it waits below.
+      answer?.catch(() => undefined);
+      for (const piece of request.pieces ?? []) if (!(await current?.sendInTurn(piece))) break;
       return answer;
     },
     close: () => line?.close(),
   };
 }
 
-function requestBytes({ method, path, headers = {}, body }: Ask): Uint8Array {
+function requestBytes({ method, path, headers = {}, body, pieces }: Ask): Uint8Array {
   const lines = Object.entries({ Host: 'paste.test', ...headers }).map(([name, value]) => `${name}: ${value}`);
-  const needsLength = body !== undefined || method === 'POST';
+  const needsLength = body !== undefined || (method === 'POST' && pieces === undefined);
   if (needsLength) lines.push(`Content-Length: ${body?.length ?? 0}`);
   const head = Buffer.from([`${method} ${path} HTTP/1.1`, ...lines, '', ''].join('\r\n'), 'latin1');
   return body === undefined ? head : Buffer.concat([head, body]);
@@ -72,13 +78,15 @@ function requestBytes({ method, path, headers = {}, body }: Ask): Uint8Array {
 interface Line {
   isOpen(): boolean;
   send(bytes: Uint8Array): void;
+  /** Whether more may be sent. */
+  sendInTurn(bytes: Uint8Array): Promise<boolean>;
   next(method: string): Promise<Answer | undefined>;
   close(): void;
 }
 
 /** Undefined when nobody listens. */
-async function openLine(port: number): Promise<Line | undefined> {
-  const socket = connect({ port, host: '127.0.0.1', noDelay: true });
+async function openLine(port: number, localAddress: string): Promise<Line | undefined> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress, noDelay: true });
   const isConnected = await new Promise<boolean>((resolve) => {
     socket.once('connect', () => resolve(true));
     socket.once('error', () => resolve(false));
@@ -92,7 +100,7 @@ function lineOf(socket: Socket): Line {
   let gatheredBytes = 0;
   let neededBytes = 0;
   let isOpen = true;
-  let waiting: { method: string; settle: (answer: Answer | undefined) => void } | undefined;
+  let waiting: { method: string; settle: (answer: Answer | undefined) => void; stillSending: () => void } | undefined;
 
   function attempt(): void {
     if (waiting === undefined || gatheredBytes < neededBytes) return;
@@ -137,6 +145,13 @@ function lineOf(socket: Socket): Line {
     send: (bytes) => {
       if (isOpen) socket.write(bytes);
     },
+    sendInTurn: async (bytes) => {
+      if (!isOpen) return false;
+      const taken = new Promise<void>((resolve) => socket.write(bytes, () => resolve()));
+      await Promise.all([taken, nextTurn()]);
+      waiting?.stillSending();
+      return isOpen;
+    },
     next: (method) => new Promise((resolve, reject) => {
       if (!isOpen) return resolve(undefined);
       const timer = setTimeout(() => {
@@ -145,6 +160,7 @@ function lineOf(socket: Socket): Line {
       }, PATIENCE_MS);
       waiting = {
         method,
+        stillSending: () => timer.refresh(),
         settle: (answer) => {
           clearTimeout(timer);
           resolve(answer);

@@ -63,7 +63,7 @@ function judgeUploads(unit: Unit, outcomes: Transferred['outcomes']): void {
   if (outcomes['201'] !== UPLOADS[unit.effort]) unit.lose('not every upload was taken', outcomes);
 }
 
-function judgeOthers(unit: Unit, { answered, failures, p99Ms, mostMs }: Probed): void {
+export function judgeOthers(unit: Unit, { answered, failures, p99Ms, mostMs }: Probed): void {
   unit.count('others answered', answered);
   unit.most('others p99 ms', p99Ms);
   unit.most('others ms', mostMs);

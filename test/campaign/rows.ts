@@ -22,6 +22,7 @@ import { soakRow } from './row-16-soak.ts';
 import { canaryRow } from './row-17-canaries.ts';
 import { restartRow } from './row-18-restarts.ts';
 import { suiteRow } from './row-19-suite.ts';
+import { tinyRow } from './row-20-tiny.ts';
 
 export const ROWS: readonly Row[] = [
   killRow,
@@ -45,4 +46,5 @@ export const ROWS: readonly Row[] = [
   canaryRow,
   restartRow,
   suiteRow,
+  tinyRow,
 ];

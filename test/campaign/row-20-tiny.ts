@@ -1,0 +1,49 @@
+// Row 20: bodies in the smallest pieces that HTTP and JSON allow, a hundred uploads at once: what row 10 holds of large
+// pieces holds of these.
+
+import { memoryOf, metricsAt, readMetrics } from './gauges.ts';
+import { startPart } from './part.ts';
+import type { Probed, ProberOptions } from './prober.ts';
+import { judgeOthers } from './row-10-large.ts';
+import type { Row, Unit } from './row.ts';
+import type { TinyOptions, TinySent } from './tiny-pieces.ts';
+
+const TINY_WAYS = ['packed bytes', 'lone bytes', 'escaped', 'lone escaped', 'forms'] as const;
+export type TinyWay = (typeof TINY_WAYS)[number];
+
+const CONNECTIONS = { quick: 6, full: 100 };
+const SECONDS = { quick: 0, full: 30 };
+const ADDRESSES = Array.from({ length: 20 }, (_, index) => `127.0.3.${index + 1}`);
+
+export const tinyRow: Row = {
+  name: '20',
+  title: '100 uploads at once in chunks of a byte, in escaped JSON, in forms',
+  target: '5 ways x 2, 100 uploads at once, 30 s each',
+  units: 2 * TINY_WAYS.length,
+  bars: { 'memory MiB': 256, 'event loop p99 ms': 50 },
+  async run(unit) {
+    // Nobody on loopback is a proxy, so that each address has its share only.
+    const environment = { ...metricsAt(unit.folder), SERVICE_TRUSTED_PROXIES: '192.0.2.1' };
+    const { port, pid, isAlive, output } = await unit.start({ folder: unit.folder, environment });
+    const probing: ProberOptions = { port: port(), localAddress: '127.0.0.2', paths: ['/health', '/'], intervalMs: 20 };
+    const prober = await startPart<ProberOptions, Probed>('./prober.ts', probing);
+    // The delay of the start is not of the load.
+    await readMetrics(unit.folder);
+    const ways = unit.effort === 'quick' ? TINY_WAYS : [TINY_WAYS[(unit.seed - 1) % TINY_WAYS.length]!];
+    for (const way of ways) await sendIn(unit, way, port());
+    unit.most('event loop p99 ms', (await readMetrics(unit.folder)).eventLoopP99Ms);
+    unit.most('memory MiB', memoryOf(pid()).peakMib);
+    judgeOthers(unit, await prober.end());
+    if (!isAlive()) unit.lose('the process ended', output().slice(-2000));
+  },
+};
+
+async function sendIn(unit: Unit, way: TinyWay, port: number): Promise<void> {
+  const { effort } = unit;
+  const load = { way, port, connections: CONNECTIONS[effort], addresses: ADDRESSES, seconds: SECONDS[effort] };
+  const sending = await startPart<TinyOptions, TinySent>('./tiny-pieces.ts', load);
+  const { wrong, bytes, ...sent } = await sending.result;
+  for (const [fate, count] of Object.entries(sent)) if (count > 0) unit.count(`${way}: ${fate}`, count);
+  unit.count('KiB stored', Math.round(bytes / 1024));
+  if (Object.keys(wrong).length > 0) unit.lose(`${way}: bodies were not answered as they must be`, wrong);
+}
