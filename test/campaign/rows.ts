@@ -23,6 +23,7 @@ import { canaryRow } from './row-17-canaries.ts';
 import { restartRow } from './row-18-restarts.ts';
 import { suiteRow } from './row-19-suite.ts';
 import { tinyRow } from './row-20-tiny.ts';
+import { quotaRow } from './row-21-quota.ts';
 
 export const ROWS: readonly Row[] = [
   killRow,
@@ -47,4 +48,5 @@ export const ROWS: readonly Row[] = [
   restartRow,
   suiteRow,
   tinyRow,
+  quotaRow,
 ];
