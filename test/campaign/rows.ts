@@ -24,6 +24,8 @@ import { restartRow } from './row-18-restarts.ts';
 import { suiteRow } from './row-19-suite.ts';
 import { tinyRow } from './row-20-tiny.ts';
 import { quotaRow } from './row-21-quota.ts';
+import { governedKillRow } from './row-22-kills.ts';
+import { governedRow } from './row-22-races.ts';
 
 export const ROWS: readonly Row[] = [
   killRow,
@@ -49,4 +51,6 @@ export const ROWS: readonly Row[] = [
   suiteRow,
   tinyRow,
   quotaRow,
+  governedRow,
+  governedKillRow,
 ];

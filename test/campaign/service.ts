@@ -29,7 +29,9 @@ export interface Service {
   readonly output: () => string;
   readonly isAlive: () => boolean;
   /** Runs another command of the program with the same settings, to its end. */
-  command(words: readonly string[]): { readonly status: number | null; readonly output: string };
+  command(words: readonly string[]): Commanded;
+  /** The same beside everything else. */
+  beginCommand(words: readonly string[]): { readonly ended: Promise<Commanded>; kill(): void };
   /** SIGKILL; resolves when it is gone. */
   kill(): Promise<void>;
   /** SIGTERM; resolves with the exit code, or the signal's name. */
@@ -37,6 +39,12 @@ export interface Service {
   /** Between the two no thread of it does anything: its files are as a kill would leave them. Linux only. */
   pause(): void;
   resume(): void;
+}
+
+export interface Commanded {
+  /** Null when it was killed. */
+  readonly status: number | null;
+  readonly output: string;
 }
 
 /** Everything that would refuse a row's requests for their number. */
@@ -104,6 +112,14 @@ export function startService({ main, folder, environment = {}, ownGroup = false 
       const options = { cwd: folder, env, encoding: 'utf8' } as const;
       const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...words], options);
       return { status, output: stdout + stderr };
+    },
+    beginCommand: (words) => {
+      let output = '';
+      const begun = spawn(process.execPath, [main, ...words], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
+      const hear = (text: string): void => void (output += text);
+      for (const stream of [begun.stdout, begun.stderr]) stream.setEncoding('utf8').on('data', hear);
+      const ended = once(begun, 'close').then(([status]) => ({ status: status as number | null, output }));
+      return { ended, kill: () => void begun.kill('SIGKILL') };
     },
     kill: async () => {
       child.kill('SIGKILL');

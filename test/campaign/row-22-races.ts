@@ -1,0 +1,185 @@
+// Row 22: what an operator and a holder decide, raced by 16 at once: an invitation for fewer, content while it is
+// banned, renewals of one certificate and the first use of them all, the delete token of one paste. Under kills:
+// row-22-kills.ts.
+
+import { createClient, type Answer, type Ask, type Client } from './client.ts';
+import {
+  carriedOut, digestOf, invite, issuing, listing, newRequest, readGoverned, renewing, type HeldCertificate,
+} from './governed.ts';
+import { inspect } from './inspect.ts';
+import { contentOf } from './model.ts';
+import { createRacers, type Racers } from './races.ts';
+import type { Row, Unit } from './row.ts';
+import type { Service } from './service.ts';
+
+const RACERS = 16;
+
+/** Of each of the five kinds. */
+const RACES = { quick: 2, full: 20 };
+
+export const governedRow: Row = {
+  name: '22',
+  title: 'one invitation, content that is banned, one renewal, one delete token: asked for by 16 at once',
+  target: '2 000 x 16',
+  units: 20,
+  async run(unit) {
+    const service = await unit.start({ folder: unit.folder });
+    const client = createClient(service.port());
+    const racers = createRacers(service.port(), RACERS);
+    const ca = await client.ask({ method: 'POST', path: '/pki/ca' });
+    if (ca?.status !== 201) throw new Error(`POST /pki/ca was answered ${ca?.status}`);
+    const site: Site = { unit, service, client, racers };
+    for (let race = 0; race < RACES[unit.effort] && !unit.isHopeless(); race += 1) {
+      await raceForInvitation(site, race % 2 === 1);
+      await raceWithBan(site, `s${unit.seed}b${race}`);
+      await raceForRenewal(site);
+      await raceForToken(site, `s${unit.seed}t${race}`);
+    }
+    client.close();
+    racers.close();
+    const { faults } = inspect(service.databasePath);
+    for (const fault of [...faults, ...readGoverned(service.databasePath).faults]) unit.lose(fault);
+  },
+};
+
+interface Site {
+  readonly unit: Unit;
+  readonly service: Service;
+  readonly client: Client;
+  readonly racers: Racers;
+}
+
+/** Its answers; every one must be of these, or shed as work that costs much is under load. */
+async function race(
+  { unit, racers }: Site,
+  what: string,
+  requests: readonly Ask[],
+  allowed: readonly number[],
+): Promise<readonly Answer[]> {
+  const answers = await racers.race(requests);
+  unit.count(what);
+  unit.count('requests', requests.length);
+  const given = answers.map((answer) => answer ?? NO_ANSWER);
+  const isRight = given.every((answer) => allowed.includes(answer.status) || isShed(answer));
+  if (!isRight) unit.lose(`answers that must not be: ${what}`, statuses(given));
+  return given;
+}
+
+const NO_ANSWER: Answer = { status: 0, headers: {}, body: Buffer.alloc(0) };
+
+function isShed({ status, headers }: Answer): boolean {
+  return status === 503 && headers['retry-after'] !== undefined;
+}
+
+function statuses(answers: readonly Answer[]): unknown {
+  return answers.map(({ status, body }) => [status, body.toString('latin1', 0, 120)]);
+}
+
+/** For fewer than ask; half of the time it is withdrawn meanwhile. */
+async function raceForInvitation(site: Site, isWithdrawn: boolean): Promise<void> {
+  const { unit, service, client } = site;
+  const { id, code, uses } = await invite(service, unit.random.between(1, RACERS - 1));
+  const headers = { 'X-Invite': code };
+  const register: Ask = { method: 'POST', path: '/register', headers };
+  const requests = Array.from({ length: RACERS }, (_, racer) => (racer % 2 === 0 ? register : issuing(headers)));
+  const before = readGoverned(service.databasePath).certificates.length;
+  const withdrawing = isWithdrawn ? carriedOut(service, ['invite', 'withdraw', String(id)]) : undefined;
+  const answers = await race(site, 'invitation', requests, [200, 201, 403]);
+  await withdrawing;
+  const successes = answers.filter(({ status }) => status === 200 || status === 201).length;
+  const { invitations, certificates } = readGoverned(service.databasePath);
+  const left = invitations.get(id);
+  const shed = answers.filter(isShed).length;
+  const isRight = isWithdrawn
+    ? successes <= uses && left === undefined
+    : left === uses - successes && (successes === uses || shed > 0);
+  if (!isRight) unit.lose(`an invitation for ${uses} let ${successes} in, and ${left} are left`, statuses(answers));
+  if (certificates.length !== before + successes) unit.lose(`${certificates.length - before} certificates came of it`);
+  if (left !== 0 && !isWithdrawn) return;
+  const late = await client.ask(issuing(headers));
+  if (late?.status !== 403) unit.lose(`an invitation that is over was answered ${late?.status}`);
+}
+
+/** Stored by 16 again and again while it is banned: whoever asks after that is refused, and nothing of it is left. */
+async function raceWithBan(site: Site, label: string): Promise<void> {
+  const { unit, service, client } = site;
+  const content = contentOf(label, 1, unit.random.pick([200, 20_000, 300_000]));
+  const requests = Array<Ask>(RACERS).fill({ method: 'POST', path: '/', body: content });
+  const ids: string[] = [];
+  let isBanned = false;
+  const store = async (): Promise<number> => {
+    const answers = await race(site, 'content', requests, [201, 403]);
+    const stored = answers.filter(({ status }) => status === 201);
+    ids.push(...stored.map(({ body }) => String(JSON.parse(String(body))['id'])));
+    return stored.length;
+  };
+  await store();
+  const banning = carriedOut(service, ['paste', 'ban', digestOf(content)]).then(() => (isBanned = true));
+  while (!isBanned) {
+    await store();
+    await new Promise((resolve) => setTimeout(resolve, 30));
+  }
+  await banning;
+  const late = await store();
+  unit.count('ban');
+  if (late > 0) unit.lose(`${late} were stored after the ban was acknowledged`);
+  const { stored, banned } = readGoverned(service.databasePath);
+  if (stored.has(digestOf(content)) || !banned.has(digestOf(content))) unit.lose('banned content is stored', label);
+  for (const id of [ids[0], ids.at(-1)]) {
+    const read = await client.ask({ method: 'GET', path: `/${id}/raw` });
+    if (read?.status !== 404) unit.lose(`a paste of banned content was answered ${read?.status}`);
+  }
+}
+
+/** All renew the same certificate: one renewal is left, and one first use takes its place. */
+async function raceForRenewal(site: Site): Promise<void> {
+  const { unit, client, service } = site;
+  const issued = await client.ask(issuing());
+  const holder = String(JSON.parse(String(issued?.body))['fingerprint_sha1']);
+  const renewals = await race(site, 'renewal', Array<Ask>(RACERS).fill(renewing(holder, newRequest())), [201]);
+  const renewed = renewals.map(({ body }) => String(JSON.parse(String(body))['fingerprint_sha1']));
+  const valid = validOf(service, holder);
+  const [unused, others] = [valid.filter(({ isUnused }) => isUnused), valid.filter(({ isUnused }) => !isUnused)];
+  const isOne = unused.length === 1 && renewed.includes(unused[0]!.fingerprint);
+  if (!isOne || others.length !== 1 || others[0]!.fingerprint !== holder) unit.lose('not one renewal is left', valid);
+  const shown = await race(site, 'first use', renewed.map(listing), [200, 401]);
+  const winners = renewed.filter((_, index) => shown[index]?.status === 200);
+  const after = validOf(service, holder);
+  const isWinner = after.length === 1 && winners.length === 1 && after[0]!.fingerprint === winners[0];
+  if (!isWinner || after[0]!.isUnused) unit.lose(`${winners.length} renewals took the place`, { winners, after });
+  const old = await client.ask(listing(holder));
+  if (old?.status !== 401) unit.lose(`the certificate that was replaced was answered ${old?.status}`);
+}
+
+function validOf(service: Service, holder: string): readonly HeldCertificate[] {
+  return readGoverned(service.databasePath).certificates.filter((one) => one.holder === holder && !one.isRevoked);
+}
+
+/** Who deletes it and, of one that burns, who reads it: one of them all has had it. */
+async function raceForToken(site: Site, label: string): Promise<void> {
+  const { unit, client } = site;
+  const burns = unit.random.oneIn(2);
+  const content = contentOf(label, 1, unit.random.pick([100, 30_000, 400_000]));
+  const headers = burns ? { 'X-Burn-After-Read': '1' } : {};
+  const created = await client.ask({ method: 'POST', path: '/', headers, body: content });
+  const { id } = JSON.parse(String(created?.body)) as { id: string };
+  const token = created?.headers['x-delete-token'] ?? '';
+  const remove: Ask = { method: 'DELETE', path: `/${id}`, headers: { 'X-Delete-Token': token } };
+  const forged = `${token.startsWith('a') ? 'b' : 'a'}${token.slice(1)}`;
+  const wrong: Ask = { ...remove, headers: { 'X-Delete-Token': forged } };
+  const read: Ask = { method: 'GET', path: `/${id}/raw` };
+  const requests = Array.from({ length: RACERS }, (_, racer) => {
+    return racer === 0 ? remove : unit.random.pick([remove, remove, read, wrong]);
+  });
+  const answers = await race(site, 'delete token', requests, [200, 403, 404]);
+  const done = requests.filter((request, index) => answers[index]?.status === 200 && (request === remove || burns));
+  if (done.length !== 1) unit.lose(`${done.length} had the paste`, { burns, seen: statuses(answers) });
+  const isOpened = requests.some((request, index) => request === wrong && answers[index]?.status === 200);
+  if (isOpened) unit.lose('a wrong token deleted');
+  const isTorn = requests.some((request, index) => {
+    return request === read && answers[index]?.status === 200 && !answers[index].body.equals(content);
+  });
+  if (isTorn) unit.lose('a reader got another content');
+  const late = await client.ask(remove);
+  if (late?.status !== 404) unit.lose(`a token that has deleted was answered ${late?.status}`);
+}
