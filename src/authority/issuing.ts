@@ -11,7 +11,7 @@ import { type Challenges, inTurn } from '../pastes/admission.ts';
 import { type Requester, requireIdentity, statusOf } from '../pastes/identity.ts';
 import type { Parts } from '../pastes/parts.ts';
 import type { Store } from '../store/open.ts';
-import { type Certificate, type SpentChallenge, type StoredAuthority, StoreError } from '../store/store.ts';
+import { type Certificate, type Issuance, type StoredAuthority, StoreError } from '../store/store.ts';
 import type { SigningAuthority } from './authority.ts';
 import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom } from './certificates.ts';
 import type { PrivateKey } from './keys.ts';
@@ -31,16 +31,11 @@ export interface CertifiedKey {
   readonly privateKey?: PrivateKey;
 }
 
-export interface IssueRequest {
+/** With `onlyFirst` it rejects with NotFirstError unless the certificate is the first ever, the admin's. */
+export interface IssueRequest extends Pick<Issuance, 'spend' | 'invitation' | 'renews' | 'onlyFirst'> {
   readonly commonName: string;
   readonly key: CertifiedKey;
   readonly requester: Requester;
-  readonly spend: SpentChallenge | null;
-  readonly invitation?: Uint8Array | undefined;
-  /** Serial of the certificate that this one is to replace. */
-  readonly renews?: string | undefined;
-  /** Issues only the first certificate ever, the admin's; else rejects with NotFirstError. */
-  readonly onlyFirst?: boolean;
 }
 
 type MadeCertificate = Awaited<ReturnType<typeof make>>;
@@ -108,25 +103,16 @@ async function record(
   const issued = audit.event('cert_issued', 'success', requester, details);
   const granted = audit.event('admin_granted', 'success', requester, { serial, fingerprint });
   const certificate = { ...made, issuedTo: requester.fingerprint };
-  const outcome = await store.certificates.issue({
-    certificate, spend, invitation, renews, onlyFirst, issued, granted,
-  });
-  switch (outcome.refused) {
-    case null:
-      outcome.audited.forEach(audit.announce);
-      return outcome.isAdmin;
-    case 'serialTaken':
-      return undefined;
-    case 'notFirst':
-      throw new NotFirstError('a certificate was issued before');
-    case 'powAlreadyUsed':
-    case 'powExpired':
-      throw challenges.refusal(outcome.refused, 'register');
-    case 'invitationRequired':
-      throw invitationRefused();
-    default:
-      throw new Refusal(outcome.refused, {}, { retryAfterSeconds: outcome.retryAfterSeconds });
-  }
+  const issuance = { certificate, spend, invitation, renews, onlyFirst, issued, granted };
+  const outcome = await store.certificates.issue(issuance);
+  const { refused } = outcome;
+  if (refused === 'serialTaken') return undefined;
+  if (refused === 'notFirst') throw new NotFirstError('a certificate was issued before');
+  if (refused === 'powAlreadyUsed' || refused === 'powExpired') throw challenges.refusal(refused, 'register');
+  if (refused === 'invitationRequired') throw invitationRefused();
+  if (refused !== null) throw new Refusal(refused, {}, { retryAfterSeconds: outcome.retryAfterSeconds });
+  outcome.audited.forEach(audit.announce);
+  return outcome.isAdmin;
 }
 
 export function invitationRefused(): Refusal {

@@ -117,9 +117,7 @@ export function wrongValue(option: string, expected: string, given: string): Usa
 
 /** Within the bounds; the fallback when it is not given. Throws UsageError. */
 export function wholeNumber(
-  { values }: Given,
-  name: string,
-  { minimum, maximum, fallback }: { readonly minimum: number; readonly maximum: number; readonly fallback: number },
+  { values }: Given, name: string, { minimum, maximum, fallback }: Record<'minimum' | 'maximum' | 'fallback', number>,
 ): number {
   const text = values.get(name);
   if (text === undefined) return fallback;

@@ -13,7 +13,7 @@ import type { Invitation } from '../store/store.ts';
 import { noteOf, spanSeconds, wholeNumber, wrongValue } from './arguments.ts';
 import { CommandError, UsageError } from './failures.ts';
 import { inSession, type OperatorSession } from './session.ts';
-import { alignColumns, type Given, report, type Run } from './terminal.ts';
+import { alignColumns, report, type Run } from './terminal.ts';
 
 const BY_OPERATOR: Requester = { fingerprint: OPERATOR_NAME, clientAddress: null };
 
@@ -101,10 +101,13 @@ export const listBans: Run = (terminal, given) => inSession(terminal, async ({ s
   report(terminal.stdout, given, json, alignColumns([['SHA-256', 'BANNED', 'NOTE'], ...rows]));
 });
 
-const USES = { minimum: 1, maximum: 1000, fallback: 1 };
-
 export const invite: Run = (terminal, given) => {
-  const { validSeconds, usesLeft, note } = readWanted(given);
+  const text = given.values.get('--for') ?? '7d';
+  const validSeconds = spanSeconds(text);
+  const isWithin = validSeconds >= MINUTE_SECONDS && validSeconds <= 365 * DAY_SECONDS;
+  if (!isWithin) throw wrongValue('--for', 'a time from 1m to 365d, such as 12h', text);
+  const usesLeft = wholeNumber(given, '--uses', { minimum: 1, maximum: 1000, fallback: 1 });
+  const note = noteOf(given);
   return inSession(terminal, async ({ store }) => {
     // In the alphabet of paste ids, since people copy it.
     const code = newId(randomBytes);
@@ -122,14 +125,6 @@ export const invite: Run = (terminal, given) => {
     report(terminal.stdout, given, { ...presentInvitation({ ...invitation, id }), code }, `${lines.join('\n')}\n`);
   });
 };
-
-function readWanted(given: Given) {
-  const text = given.values.get('--for') ?? '7d';
-  const validSeconds = spanSeconds(text);
-  const isWithin = validSeconds >= MINUTE_SECONDS && validSeconds <= 365 * DAY_SECONDS;
-  if (!isWithin) throw wrongValue('--for', 'a time from 1m to 365d, such as 12h', text);
-  return { validSeconds, usesLeft: wholeNumber(given, '--uses', USES), note: noteOf(given) };
-}
 
 export const listInvitations: Run = (terminal, given) => inSession(terminal, async ({ store }) => {
   const invitations = await store.governing.listInvitations();

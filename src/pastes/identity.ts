@@ -22,11 +22,7 @@ interface Presenter extends Requester {
 
 /** Audited a minute of one fingerprint, and from one address: whoever has a revoked key can call for ever. */
 const FAILURES_NOTED = 60;
-const FAILURE_KEYS = 1000;
-
-function failureWindow(): SlidingWindow {
-  return new SlidingWindow({ windowMs: MINUTE_SECONDS * 1000, maxKeys: FAILURE_KEYS, cleanupThreshold: 1 });
-}
+const FAILURE_WINDOW = { windowMs: MINUTE_SECONDS * 1000, maxKeys: 1000, cleanupThreshold: 1 };
 
 interface IdentityParts {
   readonly store: Pick<Store, 'certificates' | 'authority' | 'audit'>;
@@ -38,8 +34,8 @@ export class Identity {
   readonly #parts: IdentityParts;
   /** By certificate, null for those of others. A connection shows the same bytes with each of its requests. */
   readonly #serials = new WeakMap<Uint8Array, string | null>();
-  readonly #failuresOf = failureWindow();
-  readonly #failuresFrom = failureWindow();
+  readonly #failuresOf = new SlidingWindow(FAILURE_WINDOW);
+  readonly #failuresFrom = new SlidingWindow(FAILURE_WINDOW);
 
   constructor(parts: IdentityParts) {
     this.#parts = parts;

@@ -48,21 +48,19 @@ export function storeTasks({ config, store, clock }: StoreTaskParts, noteRemoved
   const { pastes, submissions, challenges, audit, upkeep } = store;
   const challengeSeconds = SPENDABLE_SECONDS + CLOCK_MARGIN_SECONDS;
   /** Of that age, since it ran out or was made. */
-  const removal = (name: string, intervalSeconds: number, ageSeconds: number, limit: number, remove: RemoveUntil) => (
-    task(name, intervalSeconds, async () => {
-      const removed = await remove(unixSeconds(clock) - ageSeconds, limit);
-      noteRemoved(name, removed);
-      return removed === limit;
-    })
-  );
+  const removal = (
+    name: string, intervalSeconds: number, ageSeconds: number, remove: RemoveUntil, limit = RECORDS_PER_STEP,
+  ) => task(name, intervalSeconds, async () => {
+    const removed = await remove(unixSeconds(clock) - ageSeconds, limit);
+    noteRemoved(name, removed);
+    return removed === limit;
+  });
   const { duplicateWindowSeconds, auditRetentionSeconds } = config;
   return [
-    removal('expired pastes', HOUR_SECONDS, 0, EXPIRED_PER_STEP, pastes.removeExpired),
-    removal(
-      'duplicate records', 15 * MINUTE_SECONDS, duplicateWindowSeconds, RECORDS_PER_STEP, submissions.removeUntil,
-    ),
-    removal('used challenges', 5 * MINUTE_SECONDS, challengeSeconds, RECORDS_PER_STEP, challenges.removeExpired),
-    removal('audit log', DAY_SECONDS, auditRetentionSeconds, RECORDS_PER_STEP, audit.removeUntil),
+    removal('expired pastes', HOUR_SECONDS, 0, pastes.removeExpired, EXPIRED_PER_STEP),
+    removal('duplicate records', 15 * MINUTE_SECONDS, duplicateWindowSeconds, submissions.removeUntil),
+    removal('used challenges', 5 * MINUTE_SECONDS, challengeSeconds, challenges.removeExpired),
+    removal('audit log', DAY_SECONDS, auditRetentionSeconds, audit.removeUntil),
     task('expired certificates', DAY_SECONDS, certificatesStep(store, clock, noteRemoved)),
     task('free pages', 5 * MINUTE_SECONDS, releaseStep(store)),
     task('write-ahead log', MINUTE_SECONDS, inOneStep(() => upkeep.truncateWal())),
