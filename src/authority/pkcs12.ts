@@ -82,12 +82,21 @@ const EMPTY_PASSWORD_ITERATIONS = 2048;
 /** As many as .NET takes in one place (Pkcs12LoaderLimits.IndividualKdfIterationLimit). */
 const PASSWORD_ITERATIONS = 300_000;
 
+/** An HMAC with this hash, which is also that of PKCS #12's own key derivation. */
+const MACS = {
+  modern: { digest: 'sha256', digestOid: OIDS.sha256, macBytes: 32, saltBytes: 16 },
+  compat: { digest: 'sha1', digestOid: OIDS.sha1, macBytes: 20, saltBytes: 8 },
+} as const;
+
 /** PFX (RFC 7292 section 4) in DER, on this thread: milliseconds with an empty password, seconds with another. */
 export async function makeBundle(request: BundleRequest, random: RandomBytes): Promise<Uint8Array> {
   const { profile, password, certificate, privateKey, authority, commonName } = request;
   const iterations = password === '' ? EMPTY_PASSWORD_ITERATIONS : PASSWORD_ITERATIONS;
-  const protect = profile === 'modern' ? modernProtection : compatProtection;
-  const { encrypt, authenticate } = protect(password, iterations, random);
+  const { digest, digestOid, macBytes, saltBytes } = MACS[profile];
+  const kdf = { digest, password: passwordBytes(password), iterations };
+  const encrypt: Encrypt = (plaintext) => (profile === 'modern'
+    ? encryptPbes2(plaintext, password, iterations, random)
+    : encryptPbe(plaintext, { ...kdf, salt: random(saltBytes) }));
   // The same attributes on the leaf and its key tie the two together; NSS refuses a key without a localKeyID.
   const attributes = setOf(
     attribute(OIDS.friendlyName, bmpString(commonName)),
@@ -96,7 +105,8 @@ export async function makeBundle(request: BundleRequest, random: RandomBytes): P
   const certificates = await encrypt(seq(certBag(certificate, attributes), certBag(authority)));
   const keyBag = seq(OIDS.pkcs8ShroudedKeyBag, explicit(0, await encryptPrivateKey(privateKey, encrypt)), attributes);
   const authenticatedSafe = seq(encryptedDataContent(certificates), dataContent(seq(keyBag)));
-  return seq(integer(3), dataContent(authenticatedSafe), authenticate(authenticatedSafe));
+  const macKey = { ...kdf, salt: random(saltBytes), id: KDF_IDS.mac, size: macBytes };
+  return seq(integer(3), dataContent(authenticatedSafe), macData(authenticatedSafe, macKey, digestOid));
 }
 
 /** SafeBag: SEQUENCE { bagId, bagValue [0] EXPLICIT, bagAttributes }; CertBag: { certId, certValue [0] EXPLICIT } */
@@ -121,32 +131,13 @@ function encryptedDataContent({ algorithm, ciphertext }: Encrypted): Uint8Array 
   return seq(OIDS.encryptedData, explicit(0, seq(integer(0), encryptedContentInfo)));
 }
 
-/** What a password turns into: how to encrypt each of the two bags' contents, and the MAC over both. */
-type Protection = { readonly encrypt: Encrypt; readonly authenticate: (authenticatedSafe: Uint8Array) => Uint8Array };
-
-/** PBES2, which takes the password as UTF-8; an HMAC-SHA-256. */
-function modernProtection(password: string, iterations: number, random: RandomBytes): Protection {
-  const common = { digest: 'sha256', password: passwordBytes(password), iterations } as const;
-  return {
-    encrypt: (plaintext) => encryptPbes2(plaintext, password, iterations, random),
-    authenticate: (safe) => macData(safe, { ...common, salt: random(16), id: KDF_IDS.mac, size: 32 }, OIDS.sha256),
-  };
-}
-
-/** pbeWithSHAAnd3-KeyTripleDES-CBC, an HMAC-SHA-1 (RFC 7292 appendix C): old, and widely read. */
-function compatProtection(password: string, iterations: number, random: RandomBytes): Protection {
-  const common = { digest: 'sha1', password: passwordBytes(password), iterations } as const;
-  return {
-    encrypt: async (plaintext) => {
-      const salt = random(8);
-      const key = pkcs12Kdf({ ...common, salt, id: KDF_IDS.key, size: 24 });
-      const cipher = createCipheriv('des-ede3-cbc', key, pkcs12Kdf({ ...common, salt, id: KDF_IDS.iv, size: 8 }));
-      // pkcs-12PbeParams ::= SEQUENCE { salt OCTET STRING, iterations INTEGER }
-      const algorithm = seq(OIDS.pbeWithSha1And3Des, seq(octetString(salt), integer(iterations)));
-      return { algorithm, ciphertext: Buffer.concat([cipher.update(plaintext), cipher.final()]) };
-    },
-    authenticate: (safe) => macData(safe, { ...common, salt: random(8), id: KDF_IDS.mac, size: 20 }, OIDS.sha1),
-  };
+/** pbeWithSHAAnd3-KeyTripleDES-CBC (RFC 7292 appendix C): old, and widely read. */
+async function encryptPbe(plaintext: Uint8Array, kdf: Omit<KdfRequest, 'id' | 'size'>): Promise<Encrypted> {
+  const key = pkcs12Kdf({ ...kdf, id: KDF_IDS.key, size: 24 });
+  const cipher = createCipheriv('des-ede3-cbc', key, pkcs12Kdf({ ...kdf, id: KDF_IDS.iv, size: 8 }));
+  // pkcs-12PbeParams ::= SEQUENCE { salt OCTET STRING, iterations INTEGER }
+  const algorithm = seq(OIDS.pbeWithSha1And3Des, seq(octetString(kdf.salt), integer(kdf.iterations)));
+  return { algorithm, ciphertext: Buffer.concat([cipher.update(plaintext), cipher.final()]) };
 }
 
 /** MacData ::= SEQUENCE { mac DigestInfo, macSalt OCTET STRING, iterations INTEGER DEFAULT 1 } */

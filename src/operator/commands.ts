@@ -6,16 +6,7 @@ import type { BundleProfile } from '../authority/pkcs12.ts';
 import { AUDIT_EVENTS } from '../core/events.ts';
 import type { Run } from './terminal.ts';
 
-export interface Command {
-  /** One word, or more where those before the last name a group. */
-  readonly name: string;
-  readonly summary: string;
-  readonly description: string;
-  readonly operands: readonly Operand[];
-  readonly options: readonly Option[];
-  readonly examples: readonly string[];
-  readonly load: () => Promise<Run>;
-}
+export type Command = Readonly<ReturnType<typeof command>>;
 
 export interface Operand {
   /** As the help shows it; an option is given so. The last operand may be given more than once if it ends in `...`. */
@@ -30,27 +21,27 @@ export interface Option extends Operand {
   readonly meaning: string;
 }
 
-interface Details extends Partial<Pick<Command, 'options' | 'examples'>> {
+interface Details {
+  readonly options?: readonly Option[];
+  /** Its name alone unless given. */
+  readonly examples?: readonly string[];
   /** What the operand may be. */
   readonly choices?: readonly string[];
   /** What --json does; null where no data is printed. */
   readonly json?: string | null;
 }
 
-/** The form is the name with the operand in capitals, as in `paste rm ID...` and `help [COMMAND]`. */
+/** The form is the name, that of a group before it, and the operand in capitals: `paste rm ID...`, `help [COMMAND]`. */
 function command(
-  form: string, summary: string, load: Command['load'], description: string,
-  { choices, options = [], json = 'print one JSON object', examples }: Details = {},
-): Command {
+  form: string, summary: string, load: () => Promise<Run>, description: string,
+  { choices, options: own = [], json = 'print one JSON object', examples }: Details = {},
+) {
   const [name = '', ...shown] = form.split(/ (?=[[A-Z])/);
-  return {
-    name, summary, description, load,
-    operands: shown.map((operand) => ({
-      name: operand.replaceAll(/[[\]]/g, ''), choices, isRequired: !operand.startsWith('['),
-    })),
-    options: json === null ? options : [...options, option('--json', json)],
-    examples: examples ?? [`pasted ${name}`],
-  };
+  const operands: readonly Operand[] = shown.map((operand) => (
+    { name: operand.replaceAll(/[[\]]/g, ''), choices, isRequired: !operand.startsWith('[') }
+  ));
+  const options = json === null ? own : [...own, option('--json', json)];
+  return { name, summary, description, operands, options, examples: examples ?? [`pasted ${name}`], load };
 }
 
 /** The form is `--force` or `--out FILE`. */

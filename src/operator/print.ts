@@ -133,11 +133,10 @@ function readBeside(name: string): string {
 }
 
 export const printClient: Run = ({ stdout }, { values }) => {
-  const address = values.get('--server');
   const script = readClientScript();
-  const service = address === undefined ? undefined : parseServiceUrl(address);
-  if (address !== undefined && service === undefined) {
-    throw wrongValue('--server', 'an address such as https://paste.example/prefix', address);
-  }
-  stdout.write(service === undefined ? script : addressedScript(script, service.url));
+  const address = values.get('--server');
+  if (address === undefined) return void stdout.write(script);
+  const service = parseServiceUrl(address);
+  if (service === undefined) throw wrongValue('--server', 'an address such as https://paste.example/prefix', address);
+  stdout.write(addressedScript(script, service.url));
 };
