@@ -115,9 +115,8 @@ export const COMMANDS: readonly Command[] = [
     examples: ['pasted restore /srv/backup/pasted.db', 'gunzip < pasted.db.gz | pasted restore -'],
   }),
   command('prune', 'remove what has expired, and give its room back', from(database, 'prune'),
-    'Removes expired pastes, used challenges, records of duplicates, and old audit entries\n' +
-    '(SERVICE_AUDIT_RETENTION). A running server does this by itself, expired pastes every hour; beside one this\n' +
-    'command ends with 75.'),
+    'Removes expired pastes, used challenges, records of duplicates, and audit entries (SERVICE_AUDIT_RETENTION).\n' +
+    'A running server does this by itself, expired pastes every hour; beside one this command ends with 75.'),
   command('stats', 'count what the service holds', from(database, 'stats'),
     'Counts pastes, certificates, invitations, refused contents and audit entries, and the room that they take,\n' +
     'against SERVICE_MAX_STORAGE. Names no paste and nobody. The service may be running.'),
@@ -191,9 +190,8 @@ export const COMMANDS: readonly Command[] = [
     examples: ['pasted invite withdraw 3'],
   }),
   command('pki issue', 'issue a certificate, whoever else may register', from(certificates, 'issue'),
-    'Writes a new file with a certificate and its key (PKCS#12), for whoever you give it to: what is asked of\n' +
-    'those who register is not asked here. Needs SERVICE_PKI_CA_PASSWORD, and an authority: see\n' +
-    '`pasted admin create`. The service may be running.', {
+    'Writes a new file with a certificate and its key (PKCS#12), for whoever you give it to. Needs\n' +
+    'SERVICE_PKI_CA_PASSWORD, and an authority: see `pasted admin create`. The service may be running.', {
     options: [required('--common-name NAME', 'common name of the certificate'), OUT, ...BUNDLE_OPTIONS],
     examples: ['pasted pki issue --common-name alice --out alice.p12 --password-file alice.txt'],
   }),
@@ -222,9 +220,8 @@ export const COMMANDS: readonly Command[] = [
     'and lists that it has signed stay good. Needs SERVICE_PKI_CA_PASSWORD. A running service uses it at once; a\n' +
     'proxy that verifies client certificates must be given it: see `pasted pki ca`.'),
   command('pki ca passphrase', 'give the key of the authority a new password', from(certificates, 'passphrase'),
-    'SERVICE_PKI_CA_PASSWORD must still be the old one. A running service goes on with the key that it has\n' +
-    'opened: put the new password in the place of the old one, and send the service SIGHUP. Backups that were\n' +
-    'made before have the old one.', {
+    'SERVICE_PKI_CA_PASSWORD must still be the old one, which backups from before keep. A running service goes on\n' +
+    'with the key that it has opened: put the new password in the place of the old one, and send it SIGHUP.', {
     options: [required('--new-password-file FILE', 'file that holds the new password')],
     examples: ['pasted pki ca passphrase --new-password-file new.txt'],
   }),
