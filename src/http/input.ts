@@ -119,11 +119,6 @@ export function namesEtag(ifNoneMatch: string, etag: string): boolean {
   return ifNoneMatch.split(',').some((candidate) => candidate.trim().replace(/^W\//, '') === etag);
 }
 
-/** Whether `If-Range` lets a range be answered: strong comparison; a date never matches (RFC 9110 section 13.1.5). */
-export function allowsRange(ifRange: string | undefined, etag: string): boolean {
-  return ifRange === undefined || ifRange.trim() === etag;
-}
-
 /** A certificate signing request of 8 KiB with every newline escaped, and room for the rest. */
 const MAX_BODY_BYTES = 32 * KIB;
 

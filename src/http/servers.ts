@@ -13,7 +13,6 @@ type ServerOptions = Omit<HttpServerOptions, 'router' | 'trust' | 'refusalOf' | 
   readonly trust?: HeaderTrust;
   readonly routes?: readonly Route[];
   readonly metrics?: { readonly count: Count; readonly observeRequest: ObserveRequest } | undefined;
-  /** Called when a request was refused for want of room. */
   readonly onStorageFull?: () => void;
 };
 

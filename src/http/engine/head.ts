@@ -137,7 +137,6 @@ export class HeaderLines {
     return values.length > 1 ? undefined : values[0];
   }
 
-  /** Every value, in order. */
   all(name: string): readonly string[] {
     const lines = this.#lines;
     let values: string[] | undefined;
@@ -155,35 +154,27 @@ const QVALUE = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
 
 /** Whether text/plain weighs more than application/json in these lines of Accept (RFC 9110 section 12.5.1). */
 export function prefersText(accept: readonly string[]): boolean {
-  if (accept.length === 0) return false;
-  const weights = weightsOf(accept);
-  const text = weights.get('text/plain') ?? weights.get('text/*') ?? weights.get('*/*') ?? 0;
-  return text > jsonWeight(weights);
+  return accept.length > 0 && outweighJson(accept, ['text/plain', 'text/*', '*/*']);
 }
 
 /** The same of text/html, which must be named, as every browser does: whoever takes `text/*` has text/plain in mind. */
 export function prefersHtml(accept: readonly string[]): boolean {
-  if (!accept.some((line) => NAMES_HTML.test(line))) return false;
-  const weights = weightsOf(accept);
-  return (weights.get('text/html') ?? 0) > jsonWeight(weights);
+  return accept.some((line) => NAMES_HTML.test(line)) && outweighJson(accept, ['text/html']);
 }
 
 const NAMES_HTML = /text\/html/i;
 
-function weightsOf(accept: readonly string[]): ReadonlyMap<string, number> {
-  const weights = new Map<string, number>();
+/** The most specific range that matches decides, not the greatest weight. */
+function outweighJson(accept: readonly string[], ranges: readonly string[]): boolean {
+  const weights = new Map<string | undefined, number>();
   for (const range of accept.join(',').toLowerCase().split(',')) {
     const [name = '', ...parameters] = range.split(';').map((part) => part.trim());
     const q = parameters.find((parameter) => parameter.startsWith('q='))?.slice('q='.length) ?? '1';
     // A weight that is not well-formed counts as 0: such a range asks for nothing that can be understood.
     weights.set(name, Math.max(weights.get(name) ?? 0, QVALUE.test(q) ? Number(q) : 0));
   }
-  return weights;
-}
-
-/** The most specific range that matches decides, not the greatest weight. */
-function jsonWeight(weights: ReadonlyMap<string, number>): number {
-  return weights.get('application/json') ?? weights.get('application/*') ?? weights.get('*/*') ?? 0;
+  const weightOf = (names: readonly string[]): number => weights.get(names.find((name) => weights.has(name))) ?? 0;
+  return weightOf(ranges) > weightOf(['application/json', 'application/*', '*/*']);
 }
 
 /** What may be echoed: no quotes, spaces or controls, so that it is safe in a header and in any log. */

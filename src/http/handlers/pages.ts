@@ -173,14 +173,9 @@ async function isSealed(opened: pastes.OpenedPaste): Promise<boolean> {
 
 const MAX_FORM_BYTES = 8 * KIB;
 
-interface Form {
-  password?: string;
-  reveal?: '1';
-}
-
 /** As browsers write it (https://url.spec.whatwg.org/#concept-urlencoded-serializer), and strictly so. */
-export function readForm(text: string): Form {
-  const form: Form = {};
+export function readForm(text: string) {
+  const form: { password?: string; reveal?: string } = {};
   for (const pair of text === '' ? [] : text.split('&')) {
     const [name = '', value, ...others] = pair.split('=').map(formText);
     if (value === undefined || others.length > 0) throw new Refusal('formInvalid');

@@ -12,7 +12,7 @@ import {
 } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import {
-  allowsRange, amendedTtlSeconds, type ByteRange, isOfType, namesEtag, page, parseRange, password, requestedTtlSeconds,
+  amendedTtlSeconds, type ByteRange, isOfType, namesEtag, page, parseRange, password, requestedTtlSeconds,
   requireIdentityEncoding, saysYes, single, timeBounds, typeGlob, work,
 } from '../input.ts';
 import { hintingClient, listText, presentCreated, presentListItem, presentMetadata } from '../present.ts';
@@ -136,7 +136,9 @@ function conditionalReply(config: Config, request: Request, opened: pastes.Opene
     return notModified(config, paste);
   }
   const { headers } = request;
-  const isRangeAllowed = allowsRange(headers.single('if-range'), etagOf(paste));
+  // Compared strongly; a date never matches (RFC 9110 section 13.1.5).
+  const ifRange = headers.single('if-range')?.trim();
+  const isRangeAllowed = ifRange === undefined || ifRange === etagOf(paste);
   const range = parseRange(isRangeAllowed ? headers.single('range') : undefined, paste.size);
   if (range === 'whole') return wholeReply(config, opened);
   if (range === 'unsatisfiable') {
