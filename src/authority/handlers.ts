@@ -41,12 +41,7 @@ export function createRoom(parts: AuthorityParts) {
   const authorities = new Authorities(parts, ({ certificate }) => parts.tls?.trust(certificate));
   const revocationList = new RevocationList({ ...parts, authorities });
   const room: Room = { ...parts, authorities, revocationList, bundles: new Bundles(parts.clock) };
-  return {
-    authorities,
-    revocationList,
-    handle: (name: RoomRoute, request: Request) => HANDLERS[name](room, request),
-    close: () => room.bundles.close(),
-  };
+  return { ...room, handle: (name: RoomRoute, request: Request) => HANDLERS[name](room, request) };
 }
 
 export type RoomRoute = keyof typeof HANDLERS;

@@ -60,7 +60,7 @@ export class LazyAuthority {
 
   async close(): Promise<void> {
     clearInterval(this.#watch);
-    (await this.#loading?.catch(() => undefined))?.close();
+    (await this.#loading?.catch(() => undefined))?.bundles.close();
   }
 
   /** When it fails, the certificate before stays: others report a failing storage, or a certificate that is damaged. */
