@@ -23,7 +23,7 @@ function rowsUnder(text: string, heading: string): string[][] {
 /** Title of each test of a file, as it stands between quotes there. */
 function titlesIn(path: string): string[] {
   const source = readFileSync(join(ROOT, path), 'utf8');
-  const titles = source.matchAll(/\btest(?:Row)?\((?:\w+, )?(['`"])((?:\\.|(?!\1).)+)\1/g);
+  const titles = source.matchAll(/\btest(?:Row|Stores)?\((?:\w+, )?(['`"])((?:\\.|(?!\1).)+)\1/g);
   return [...titles].map(([, , title = '']) => title.replace(/\\(.)/g, '$1'));
 }
 

@@ -47,10 +47,16 @@ function paramsOf(row: CertificateRow): Record<string, string | number | null> {
   return { ...row, isAdmin: row.isAdmin ? 1 : 0, isUnused: row.isUnused ? 1 : 0 };
 }
 
-/** Inserts a certificate: a trusted client's, valid for a year from the movable clock's start, unless `given` says otherwise. */
-export function insertCertificate(databasePath: string, given: Partial<CertificateRow> = {}): CertificateRow {
+/** A certificate to insert: a trusted client's, valid for a year from the movable clock's start, unless `given` says otherwise. */
+export function certificateInsert(given: Partial<CertificateRow> = {}) {
   const row = newRow(given);
-  changeRow(databasePath, INSERT, paramsOf(row));
+  return { row, sql: INSERT, values: paramsOf(row) };
+}
+
+/** Inserts it into a store in a file. */
+export function insertCertificate(databasePath: string, given: Partial<CertificateRow> = {}): CertificateRow {
+  const { row, sql, values } = certificateInsert(given);
+  changeRow(databasePath, sql, values);
   return row;
 }
 

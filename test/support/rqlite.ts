@@ -15,8 +15,7 @@ import { type IncomingMessage, request as requestInClear } from 'node:http';
 import { request as requestOverTls } from 'node:https';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { text } from 'node:stream/consumers';
-import type { TestContext } from 'node:test';
+import { buffer } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { openssl } from './pki.ts';
 import { freePorts } from './proxy.ts';
@@ -42,12 +41,14 @@ export interface NodeAnswer {
   readonly status: number;
   readonly location: string | undefined;
   readonly body: string;
+  /** The same, where it is no text. */
+  readonly bytes: Buffer;
 }
 
 export interface RqliteNode {
   /** Host and port of its HTTP, as clients are given it. */
   readonly address: string;
-  /** A GET, or with a body a POST of JSON. Rejects when there is no whole answer in time. */
+  /** A GET, or with a body a POST: of bytes as they are, of anything else as JSON. Rejects without a whole answer in time. */
   ask(path: string, body?: unknown, deadlineMs?: number): Promise<NodeAnswer>;
   /** SIGSTOP: its connections stay, and nothing is answered. */
   suspend(): void;
@@ -88,8 +89,13 @@ function rqlited(): string | undefined {
   });
 }
 
-/** Nodes that have a leader. They end with the test, or with the file where `t` is `node:test` itself. */
-export async function startNodes(t: Pick<TestContext, 'after'>, options: NodesOptions = {}): Promise<RqliteNodes> {
+/** A test, or whatever else has an end. */
+interface Lifetime {
+  after(end: () => Promise<void>): void;
+}
+
+/** Nodes that have a leader. */
+export async function startNodes(t: Lifetime, options: NodesOptions = {}): Promise<RqliteNodes> {
   const { count = 3 } = options;
   const program = rqlited();
   assert.ok(program);
@@ -174,18 +180,20 @@ class StartedNode implements RqliteNode {
 
   async ask(path: string, body?: unknown, deadlineMs = PATIENCE_MS): Promise<NodeAnswer> {
     const { certificate, user } = this.#access;
+    const isBytes = body instanceof Uint8Array;
     const [scheme, request] = certificate === null ? ['http', requestInClear] : ['https', requestOverTls];
     const asked = request(`${scheme}://${this.address}${path}`, {
       method: body === undefined ? 'GET' : 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': isBytes ? 'application/octet-stream' : 'application/json' },
       signal: AbortSignal.timeout(deadlineMs),
       agent: false,
       ...user === undefined ? {} : { auth: `${user.username}:${user.password}` },
       ...certificate === null ? {} : { ca: certificate },
     });
-    asked.end(body === undefined ? undefined : JSON.stringify(body));
+    asked.end(isBytes ? body : JSON.stringify(body));
     const [answer] = await once(asked, 'response') as [IncomingMessage];
-    return { status: answer.statusCode ?? 0, location: answer.headers.location, body: await text(answer) };
+    const bytes = await buffer(answer);
+    return { status: answer.statusCode ?? 0, location: answer.headers.location, body: bytes.toString(), bytes };
   }
 
   suspend(): void {

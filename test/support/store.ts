@@ -10,6 +10,7 @@ import { DatabaseSync } from 'node:sqlite';
 import type { TestContext } from 'node:test';
 import { compactBytes } from '../../src/core/content.ts';
 import type { LogEntry } from '../../src/core/events.ts';
+import type { Upload } from '../../src/store/content.ts';
 import { openStore, type Store } from '../../src/store/open.ts';
 import {
   type ChangedContent, CHUNK_BYTES, type CreationTerms, INLINE_BYTES, type NewPaste, type PasteWithContent,
@@ -112,20 +113,26 @@ export async function storePaste(
   content: Uint8Array,
   changes: Partial<NewPaste> = {},
 ): Promise<NewPaste> {
-  const inline = content.length <= INLINE_BYTES;
-  const where = inline ? {} : { content: null, contentId: await uploadContent(store, content) };
+  const upload = content.length <= INLINE_BYTES ? undefined : await uploaded(store, content);
+  const where = upload === undefined ? {} : { content: null, contentId: upload.contentId };
   const paste = inlinePaste(content, { ...where, ...changes });
   assert.deepEqual(await store.pastes.create(paste, NO_TERMS), { refused: null });
+  upload?.keep();
   return paste;
 }
 
 /** Writes the content in chunks that no paste refers to yet; gives its id. */
 export async function uploadContent(store: Store, content: Uint8Array): Promise<string> {
+  return (await uploaded(store, content)).contentId;
+}
+
+/** The same, to be kept or discarded. */
+export async function uploaded(store: Store, content: Uint8Array): Promise<Upload> {
   const upload = store.contents.upload(newId());
   for (let start = 0; start < content.length; start += CHUNK_BYTES) {
     await upload.write(content.slice(start, start + CHUNK_BYTES));
   }
-  return upload.contentId;
+  return upload;
 }
 
 /** All of the content of a paste that was found with it. */
@@ -180,10 +187,10 @@ export function rowsOf(path: string, sql: string): string[] {
   return rows;
 }
 
+export const STRAY_CHUNKS =
+  'SELECT count(*) FROM chunks WHERE content_id NOT IN (SELECT content_id FROM pastes WHERE content_id IS NOT NULL)';
+
 /** Content that no paste refers to, by the look of the tables: what an upload under way or a failed removal leaves. */
 export function strayChunks(path: string): unknown {
-  return selectValue(
-    path,
-    'SELECT count(*) FROM chunks WHERE content_id NOT IN (SELECT content_id FROM pastes WHERE content_id IS NOT NULL)',
-  );
+  return selectValue(path, STRAY_CHUNKS);
 }

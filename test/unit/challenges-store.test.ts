@@ -2,10 +2,10 @@
 // on a new paste that depends on all of them at once.
 
 import assert from 'node:assert/strict';
-import test from 'node:test';
 import type { Store } from '../../src/store/open.ts';
 import type { CreationOutcome, CreationTerms, SpentChallenge } from '../../src/store/store.ts';
-import { CREATED_AT, inlinePaste, NO_TERMS, openTestStore, patternedBytes, selectValue } from '../support/store.ts';
+import { CREATED_AT, inlinePaste, NO_TERMS, patternedBytes } from '../support/store.ts';
+import { testStores } from '../support/stores.ts';
 
 const STORED = { refused: null } as const;
 
@@ -22,37 +22,35 @@ async function create(
   return store.pastes.create(inlinePaste(content, { createdAt, expiresAt: createdAt + 3600 }), terms);
 }
 
-test('pastes.create: a challenge buys one paste, also when many ask in one transaction', async (t) => {
-  const { store, path } = await openTestStore(t);
+testStores('pastes.create: a challenge buys one paste, also when many ask in one transaction', async ({ store, tables }) => {
   const creations = Array.from({ length: 20 }, (_, turn) => create(store, patternedBytes(10, turn), spending('n')));
   const outcomes = await Promise.all(creations);
   assert.equal(outcomes.filter(({ refused }) => refused === null).length, 1);
   assert.equal(outcomes.filter(({ refused }) => refused === 'powAlreadyUsed').length, 19);
   assert.equal(await store.challenges.isSpent('n'), true);
   assert.equal(await store.challenges.isSpent('m'), false);
-  assert.equal(selectValue(path, 'SELECT pastes FROM usage'), 1);
+  assert.equal(await tables.value('SELECT pastes FROM usage'), 1);
 });
 
-test('pastes.create: used challenge, then duplicates, then room; a refusal leaves nothing behind', async (t) => {
-  const { store, path } = await openTestStore(t);
+testStores('pastes.create: used challenge, then duplicates, then room; a refusal leaves nothing behind', async (opened) => {
+  const { store, tables, rowBytes } = opened;
   const content = patternedBytes(10);
   const duplicates = { max: 1, windowSeconds: 60 };
   assert.deepEqual(await create(store, content, { ...spending('first'), duplicates, maxStoredBytes: 10 }), STORED);
 
-  const full = { duplicates, maxStoredBytes: 19 };
+  const full = { duplicates, maxStoredBytes: 19 + rowBytes };
   assert.deepEqual(await create(store, content, { ...spending('first'), ...full }), { refused: 'powAlreadyUsed' });
   const duplicate = { refused: 'duplicateContent', fields: { count: 1, windowSeconds: 60 }, retryAfterSeconds: 60 };
   assert.deepEqual(await create(store, content, { ...spending('second'), ...full }), duplicate);
   const other = patternedBytes(10, 2);
   assert.deepEqual(await create(store, other, { ...spending('second'), ...full }), { refused: 'storageFull' });
   for (const table of ['pastes', 'spent_challenges', 'submissions']) {
-    assert.equal(selectValue(path, `SELECT count(*) FROM ${table}`), 1, table);
+    assert.equal(await tables.value(`SELECT count(*) FROM ${table}`), 1, table);
   }
   assert.deepEqual(await create(store, patternedBytes(9, 2), { ...spending('second'), ...full }), STORED);
 });
 
-test('pastes.create: the window of duplicates slides by the second', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('pastes.create: the window of duplicates slides by the second', async ({ store }) => {
   const content = patternedBytes(10);
   const terms = { ...NO_TERMS, duplicates: { max: 2, windowSeconds: 60 } };
   for (const seconds of [0, 20]) assert.deepEqual(await create(store, content, terms, CREATED_AT + seconds), STORED);
@@ -66,8 +64,7 @@ test('pastes.create: the window of duplicates slides by the second', async (t) =
   assert.deepEqual(await create(store, content, terms, CREATED_AT + 80), STORED);
 });
 
-test('pastes.create: a challenge buys nothing once its record may be gone, used before or not', async (t) => {
-  const { store, path } = await openTestStore(t);
+testStores('pastes.create: a challenge buys nothing once its record may be gone, used before or not', async ({ store, tables }) => {
   const terms = spending('n', CREATED_AT);
   assert.deepEqual(await create(store, patternedBytes(10, 1), terms, CREATED_AT + 59), STORED);
   assert.equal(await store.challenges.removeExpired(CREATED_AT, 10), 1);
@@ -76,11 +73,10 @@ test('pastes.create: a challenge buys nothing once its record may be gone, used 
     const outcome = await create(store, patternedBytes(10, 2), late, CREATED_AT + 60);
     assert.deepEqual(outcome, { refused: 'powExpired' });
   }
-  assert.equal(selectValue(path, 'SELECT count(*) FROM spent_challenges'), 0);
+  assert.equal(await tables.value('SELECT count(*) FROM spent_challenges'), 0);
 });
 
-test('challenges.removeExpired: what has run out, so many at a time, and nothing else', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('challenges.removeExpired: what has run out, so many at a time, and nothing else', async ({ store }) => {
   for (let turn = 0; turn < 5; turn += 1) {
     const terms = spending(`nonce ${turn}`, CREATED_AT + turn);
     assert.deepEqual(await create(store, patternedBytes(10, turn), terms), STORED);
@@ -92,8 +88,7 @@ test('challenges.removeExpired: what has run out, so many at a time, and nothing
   assert.deepEqual(spent, [false, false, false, true, true]);
 });
 
-test('submissions.removeUntil: what was stored by then, so many at a time, and nothing else', async (t) => {
-  const { store, path } = await openTestStore(t);
+testStores('submissions.removeUntil: what was stored by then, so many at a time, and nothing else', async ({ store, tables }) => {
   const terms = { ...NO_TERMS, duplicates: { max: 3, windowSeconds: 60 } };
   for (let turn = 0; turn < 5; turn += 1) {
     assert.deepEqual(await create(store, patternedBytes(10, turn), terms, CREATED_AT + turn), STORED);
@@ -101,12 +96,11 @@ test('submissions.removeUntil: what was stored by then, so many at a time, and n
   assert.equal(await store.submissions.removeUntil(CREATED_AT + 2, 2), 2);
   assert.equal(await store.submissions.removeUntil(CREATED_AT + 2, 2), 1);
   assert.equal(await store.submissions.removeUntil(CREATED_AT + 2, 2), 0);
-  assert.equal(selectValue(path, 'SELECT min(stored_at) FROM submissions'), CREATED_AT + 3);
-  assert.equal(selectValue(path, 'SELECT count(*) FROM submissions'), 2);
+  assert.equal(await tables.value('SELECT min(stored_at) FROM submissions'), CREATED_AT + 3);
+  assert.equal(await tables.value('SELECT count(*) FROM submissions'), 2);
 });
 
-test('secrets.keep: the first value offered is kept, across restarts and under each name by itself', async (t) => {
-  const opened = await openTestStore(t);
+testStores('secrets.keep: the first value offered is kept, across restarts and under each name by itself', async (opened) => {
   const [first, second] = [patternedBytes(32, 1), patternedBytes(32, 2)];
   const kept = await Promise.all([first, second].map((offered) => opened.store.secrets.keep('a', offered)));
   assert.deepEqual(kept, [first, first]);

@@ -1,9 +1,9 @@
 // The audit log in the store: what is recorded comes back, in order, filtered, and is pruned a bounded step at a time.
 
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import type { AuditEvent, AuditFilter } from '../../src/store/store.ts';
-import { CREATED_AT, openTestStore } from '../support/store.ts';
+import { CREATED_AT } from '../support/store.ts';
+import { testStores } from '../support/stores.ts';
 
 const EVERYTHING: AuditFilter = {
   event: null, outcome: null, clientId: null, after: Number.MIN_SAFE_INTEGER, before: Number.MAX_SAFE_INTEGER,
@@ -14,8 +14,7 @@ function eventAt(time: number, given: Partial<AuditEvent> = {}): AuditEvent {
   return { time, event: 'cert_issued', outcome: 'success', clientId: null, clientIp: null, details: {}, ...given };
 }
 
-test('record and list: every member comes back as it was, after a restart too', async (t) => {
-  const opened = await openTestStore(t);
+testStores('record and list: every member comes back as it was, after a restart too', async (opened) => {
   const details = { text: 'a "quoted" \u00e9 \u{1f511}', number: 1.5, flag: false, nothing: null };
   const event = eventAt(CREATED_AT, { outcome: 'failure', clientId: 'a'.repeat(40), clientIp: '2001:db8::1', details });
   await opened.store.audit.record(event);
@@ -24,8 +23,7 @@ test('record and list: every member comes back as it was, after a restart too', 
   assert.deepEqual(await (await opened.reopen()).audit.list(EVERYTHING, PAGE), expected);
 });
 
-test('list: newest first by time, then by id; values are compared and never run', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('list: newest first by time, then by id; values are compared and never run', async ({ store }) => {
   for (const time of [20, 10, 20, 30]) await store.audit.record(eventAt(time));
   const idsOf = async (filter: Partial<AuditFilter>): Promise<number[]> =>
     (await store.audit.list({ ...EVERYTHING, ...filter }, PAGE)).items.map(({ id }) => id);
@@ -34,8 +32,7 @@ test('list: newest first by time, then by id; values are compared and never run'
   for (const event of ["' OR 1=1 --", '%', '*', '']) assert.deepEqual(await idsOf({ event }), []);
 });
 
-test('removeUntil: the oldest first, at most so many, up to and with that second', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('removeUntil: the oldest first, at most so many, up to and with that second', async ({ store }) => {
   for (const time of [30, 10, 20, 40]) await store.audit.record(eventAt(time));
   const times = async (): Promise<number[]> => (await store.audit.list(EVERYTHING, PAGE)).items.map(({ time }) => time);
   assert.equal(await store.audit.removeUntil(9, 10), 0);
@@ -46,8 +43,7 @@ test('removeUntil: the oldest first, at most so many, up to and with that second
   assert.deepEqual(await times(), [40]);
 });
 
-test('record: of many at once each is there, once', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('record: of many at once each is there, once', async ({ store }) => {
   await Promise.all(Array.from({ length: 100 }, (_, turn) => store.audit.record(eventAt(turn, { details: { turn } }))));
   const { items, total } = await store.audit.list(EVERYTHING, PAGE);
   assert.equal(total, 100);

@@ -12,11 +12,9 @@ import type {
 } from '../../src/store/store.ts';
 import { openReading } from '../../src/store/database.ts';
 import type { Writer } from '../../src/store/writer.ts';
-import {
-  deleteCertificate, insertCertificate, newFingerprint, setAdmin, setRevoked,
-} from '../support/certificates.ts';
-import { insertPastes } from '../support/paste-rows.ts';
-import { CREATED_AT, openTestStore, selectValue } from '../support/store.ts';
+import { insertCertificate, newFingerprint } from '../support/certificates.ts';
+import { CREATED_AT, openTestStore, patternedBytes, storePaste } from '../support/store.ts';
+import { addCertificate, type Tables, testStores } from '../support/stores.ts';
 
 function eventOf(event: string): AuditEvent {
   return { time: CREATED_AT, event, outcome: 'success', clientId: null, clientIp: null, details: {} };
@@ -46,8 +44,14 @@ async function auditedIn(store: Store): Promise<string[]> {
   return (await store.audit.list(filter, { limit: 100, offset: 0 })).items.map(({ event }) => event).toReversed();
 }
 
-test('issue: the first one ever is the admin\'s, of any number that race, and never again', async (t) => {
-  const { store } = await openTestStore(t);
+const DELETE = 'DELETE FROM certificates WHERE serial = :serial';
+
+async function setRevoked(tables: Tables, serial: string, revokedAt: number | null): Promise<void> {
+  const sql = 'UPDATE certificates SET revoked_at = :revokedAt WHERE serial = :serial';
+  assert.equal(await tables.change(sql, { serial, revokedAt }), 1);
+}
+
+testStores('issue: the first one ever is the admin\'s, of any number that race, and never again', async ({ store }) => {
   const outcomes = await Promise.all(Array.from({ length: 16 }, () => store.certificates.issue(issuance())));
   const admins = outcomes.filter((outcome) => outcome.refused === null && outcome.isAdmin);
   assert.equal(admins.length, 1);
@@ -61,8 +65,7 @@ test('issue: the first one ever is the admin\'s, of any number that race, and ne
   assert.deepEqual(await store.certificates.issue(issuance()), issued(false));
 });
 
-test('issue: with onlyFirst only when there never was one, revoked ones included', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('issue: with onlyFirst only when there never was one, revoked ones included', async ({ store }) => {
   const outcomes = await Promise.all(Array.from({ length: 8 }, () => store.certificates.issue({ ...issuance(), onlyFirst: true })));
   assert.deepEqual(outcomes.map(({ refused }) => `${refused}`).toSorted(), [...Array<string>(7).fill('notFirst'), 'null']);
   const [{ serial } = assert.fail()] = await store.certificates.listAll();
@@ -70,8 +73,7 @@ test('issue: with onlyFirst only when there never was one, revoked ones included
   assert.deepEqual(await store.certificates.issue({ ...issuance(), onlyFirst: true }), { refused: 'notFirst' });
 });
 
-test('issue: a serial, fingerprint or key that is taken, and work that was done before, have no effect', async (t) => {
-  const { store, path } = await openTestStore(t);
+testStores('issue: a serial, fingerprint or key that is taken, and work that was done before, have no effect', async ({ store, tables }) => {
   const first = issuance();
   assert.deepEqual(await store.certificates.issue(first), issued(true));
   const { serial, fingerprint, publicKeySha256 } = first.certificate;
@@ -79,24 +81,22 @@ test('issue: a serial, fingerprint or key that is taken, and work that was done 
   assert.deepEqual(await store.certificates.issue(issuance({ serial }, work)), { refused: 'serialTaken' });
   assert.deepEqual(await store.certificates.issue(issuance({ fingerprint }, work)), { refused: 'serialTaken' });
   assert.deepEqual(await store.certificates.issue(issuance({ publicKeySha256 }, work)), { refused: 'keyReused' });
-  assert.equal(selectValue(path, 'SELECT count(*) FROM spent_challenges'), 0);
+  assert.equal(await tables.value('SELECT count(*) FROM spent_challenges'), 0);
   assert.deepEqual(await store.certificates.issue(issuance({}, work)), issued(false));
   assert.deepEqual(await store.certificates.issue(issuance({}, work)), { refused: 'powAlreadyUsed' });
   const late = { ...work, nonce: 'b'.repeat(32), spendableUntil: CREATED_AT };
   assert.deepEqual(await store.certificates.issue(issuance({}, late)), { refused: 'powExpired' });
-  assert.equal(selectValue(path, 'SELECT count(*) FROM certificates'), 2);
+  assert.equal(await tables.value('SELECT count(*) FROM certificates'), 2);
   assert.deepEqual(await auditedIn(store), ['cert_issued', 'admin_granted', 'cert_issued']);
 });
 
-test('issue: of many with the same work exactly one is issued', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('issue: of many with the same work exactly one is issued', async ({ store }) => {
   const work = { nonce: 'b'.repeat(32), expiresAt: CREATED_AT + 100, spendableUntil: CREATED_AT + 200 };
   const outcomes = await Promise.all(Array.from({ length: 16 }, () => store.certificates.issue(issuance({}, work))));
   assert.deepEqual(outcomes.map(({ refused }) => `${refused}`).toSorted(), ['null', ...Array<string>(15).fill('powAlreadyUsed')]);
 });
 
-test('issue and find: every member comes back; an event that cannot be written keeps the certificate out', async (t) => {
-  const { store, path } = await openTestStore(t);
+testStores('issue and find: every member comes back; an event that cannot be written keeps the certificate out', async ({ store, tables }) => {
   const made = issuance({ issuedTo: newFingerprint(), commonName: 'z\u00e9 \u{1f511}' });
   await store.certificates.issue(made);
   const { publicKeySha256: _, ...certificate } = made.certificate;
@@ -107,9 +107,7 @@ test('issue and find: every member comes back; an event that cannot be written k
   assert.deepEqual(await store.certificates.findBySerial(certificate.serial), expected);
   assert.equal(await store.certificates.findBySerial('0'.repeat(32)), undefined);
 
-  const db = new DatabaseSync(path, { timeout: 5000 });
-  db.exec("CREATE TRIGGER no_audit BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no entry'); END");
-  db.close();
+  await tables.change("CREATE TRIGGER no_audit BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no entry'); END");
   await assert.rejects(store.certificates.issue(issuance()));
   const { serial } = certificate;
   const revoked = eventOf('cert_revoked');
@@ -118,8 +116,7 @@ test('issue and find: every member comes back; an event that cannot be written k
   assert.deepEqual(await store.certificates.listAll(), [expected]);
 });
 
-test('revoke: once, of many at once, with its reason; unknown serials are not found', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('revoke: once, of many at once, with its reason; unknown serials are not found', async ({ store }) => {
   const { certificate: { serial, fingerprint } } = issuance();
   await store.certificates.issue(issuance({ serial, fingerprint }));
   const revoke = (nowSeconds: number, of = serial) =>
@@ -134,9 +131,8 @@ test('revoke: once, of many at once, with its reason; unknown serials are not fo
   assert.equal((await auditedIn(store)).filter((event) => event === 'cert_revoked').length, 1);
 });
 
-test('grantAdmin: makes an admin of a certificate that is not revoked', async (t) => {
-  const { store, path } = await openTestStore(t);
-  const [valid, revoked] = [insertCertificate(path), insertCertificate(path, { revokedAt: 1 })];
+testStores('grantAdmin: makes an admin of a certificate that is not revoked', async ({ store, tables }) => {
+  const [valid, revoked] = [await addCertificate(tables), await addCertificate(tables, { revokedAt: 1 })];
   assert.equal(await store.certificates.grantAdmin(revoked.serial, eventOf('admin_granted')), false);
   assert.equal(await store.certificates.grantAdmin('0'.repeat(32), eventOf('admin_granted')), false);
   assert.deepEqual(await auditedIn(store), []);
@@ -145,13 +141,12 @@ test('grantAdmin: makes an admin of a certificate that is not revoked', async (t
   assert.deepEqual(await auditedIn(store), ['admin_granted']);
 });
 
-test('listOf: what a fingerprint obtained and what it is of, newest first, each once', async (t) => {
-  const { store, path } = await openTestStore(t);
-  const holder = insertCertificate(path, { createdAt: 10 });
+testStores('listOf: what a fingerprint obtained and what it is of, newest first, each once', async ({ store, tables }) => {
+  const holder = await addCertificate(tables, { createdAt: 10 });
   const { fingerprint } = holder;
-  const obtained = insertCertificate(path, { createdAt: 30, issuedTo: fingerprint });
-  const renewed = insertCertificate(path, { createdAt: 20, issuedTo: fingerprint });
-  insertCertificate(path, { createdAt: 40, issuedTo: newFingerprint() });
+  const obtained = await addCertificate(tables, { createdAt: 30, issuedTo: fingerprint });
+  const renewed = await addCertificate(tables, { createdAt: 20, issuedTo: fingerprint });
+  await addCertificate(tables, { createdAt: 40, issuedTo: newFingerprint() });
   const page = async (limit: number, offset: number): Promise<[string[], number]> => {
     const { items, total } = await store.certificates.listOf(fingerprint, { limit, offset });
     return [items.map(({ serial }) => serial), total];
@@ -164,11 +159,11 @@ test('listOf: what a fingerprint obtained and what it is of, newest first, each 
   assert.deepEqual(await store.certificates.listOf(newFingerprint(), { limit: 1, offset: 0 }), { items: [], total: 0 });
 });
 
-test('listOf: of the same second by serial, and one that was obtained with itself is there once', async (t) => {
-  const { store, path } = await openTestStore(t);
+testStores('listOf: of the same second by serial, and one that was obtained with itself is there once', async ({ store, tables }) => {
   const fingerprint = newFingerprint();
-  const made = Array.from({ length: 20 }, () => insertCertificate(path, { issuedTo: fingerprint }).serial);
-  made.push(insertCertificate(path, { fingerprint, issuedTo: fingerprint }).serial);
+  const obtained = Array.from({ length: 20 }, () => addCertificate(tables, { issuedTo: fingerprint }));
+  const renewed = addCertificate(tables, { fingerprint, issuedTo: fingerprint });
+  const made = (await Promise.all([...obtained, renewed])).map(({ serial }) => serial);
   const { items, total } = await store.certificates.listOf(fingerprint, { limit: 100, offset: 0 });
   assert.deepEqual([items.map(({ serial }) => serial), total], [made.toSorted(), 21]);
 });
@@ -188,31 +183,25 @@ test('listOf, removeExpired: read from their indexes, without a scan or a sort o
   for (const plan of plans) assert.doesNotMatch(plan, /SCAN (?:certificates|pastes|obtained|renewed)/);
 });
 
-test('listRevoked: all of them in the order of their revocation, also past what is read in one turn', async (t) => {
-  const { store, path } = await openTestStore(t);
-  const db = new DatabaseSync(path, { timeout: 5000 });
-  t.after(() => db.close());
-  const insert = db.prepare(`
-    INSERT INTO certificates (serial, common_name, fingerprint, created_at, expires_at, is_admin, revoked_at)
-    VALUES (:serial, 'x', :serial, 0, 1000, 0, :revokedAt)`);
+testStores('listRevoked: all of them in the order of their revocation, also past what is read in one turn', async ({ store, tables }) => {
   const made = Array.from({ length: 1001 }, (_, index) => ({
     serial: randomBytes(16).toString('hex'), revokedAt: index % 2 === 0 ? Math.floor(index / 100) : null,
   }));
-  db.exec('BEGIN');
-  for (const row of made) insert.run(row);
-  db.exec('COMMIT');
+  await tables.change(`
+    INSERT INTO certificates (serial, common_name, fingerprint, created_at, expires_at, is_admin, revoked_at)
+    SELECT value ->> 'serial', 'x', value ->> 'serial', 0, 1000, 0, value ->> 'revokedAt'
+    FROM json_each(:made)`, { made: JSON.stringify(made) });
   const revoked = made.filter(({ revokedAt }) => revokedAt !== null);
   revoked.sort((one, other) => one.revokedAt! - other.revokedAt! || (one.serial < other.serial ? -1 : 1));
   assert.deepEqual(await revokedIn(store), revoked.map(({ serial }) => serial));
 });
 
-test('revokedCount: grows with each revocation, whoever revokes, and never shrinks', async (t) => {
-  const { store, path } = await openTestStore(t);
-  const { serial } = insertCertificate(path);
+testStores('revokedCount: grows with each revocation, whoever revokes, and never shrinks', async ({ store, tables }) => {
+  const { serial } = await addCertificate(tables);
   assert.equal(await store.authority.revokedCount(), 0);
-  setRevoked(path, serial, 1);
+  await setRevoked(tables, serial, 1);
   assert.equal(await store.authority.revokedCount(), 1);
-  deleteCertificate(path, serial);
+  await tables.change(DELETE, { serial });
   assert.equal(await store.authority.revokedCount(), 1);
 });
 
@@ -232,33 +221,31 @@ async function removeAll(store: Store, untilSeconds: number): Promise<Removed> {
   return { left: (await store.certificates.listAll()).map(({ commonName }) => commonName).toSorted(), steps };
 }
 
-test('removeExpired: what has expired and nothing refers to; never an admin\'s, so that nobody is the first again', async (t) => {
-  const { store, path } = await openTestStore(t);
+testStores('removeExpired: what has expired and nothing refers to; never an admin\'s, so that nobody is the first again', async ({ store, tables }) => {
   const old = { expiresAt: CREATED_AT };
-  insertCertificate(path, { ...old, commonName: 'admin', isAdmin: true });
-  insertCertificate(path, { ...old, commonName: 'revoked admin', isAdmin: true, revokedAt: 1 });
-  const owner = insertCertificate(path, { ...old, commonName: 'owner' });
-  insertPastes(path, { count: 1, owner: owner.fingerprint });
-  const requester = insertCertificate(path, { ...old, expiresAt: 5, commonName: 'requester' });
-  insertCertificate(path, { ...old, commonName: 'obtained', issuedTo: requester.fingerprint });
-  insertCertificate(path, { ...old, commonName: 'plain' });
-  insertCertificate(path, { ...old, commonName: 'revoked', revokedAt: 7 });
-  insertCertificate(path, { expiresAt: CREATED_AT + 1, commonName: 'valid' });
+  await addCertificate(tables, { ...old, commonName: 'admin', isAdmin: true });
+  await addCertificate(tables, { ...old, commonName: 'revoked admin', isAdmin: true, revokedAt: 1 });
+  const owner = await addCertificate(tables, { ...old, commonName: 'owner' });
+  await storePaste(store, patternedBytes(1), { owner: owner.fingerprint });
+  const requester = await addCertificate(tables, { ...old, expiresAt: 5, commonName: 'requester' });
+  await addCertificate(tables, { ...old, commonName: 'obtained', issuedTo: requester.fingerprint });
+  await addCertificate(tables, { ...old, commonName: 'plain' });
+  await addCertificate(tables, { ...old, commonName: 'revoked', revokedAt: 7 });
+  await addCertificate(tables, { expiresAt: CREATED_AT + 1, commonName: 'valid' });
   const first = await removeAll(store, CREATED_AT);
   assert.deepEqual(first, { left: ['admin', 'owner', 'requester', 'revoked admin', 'valid'], steps: 3 });
   const second = await removeAll(store, CREATED_AT);
   assert.deepEqual(second, { left: ['admin', 'owner', 'revoked admin', 'valid'], steps: 2 });
-  setOwner(path, owner.fingerprint, newFingerprint());
+  assert.equal(await tables.change('UPDATE pastes SET owner = :other', { other: newFingerprint() }), 1);
   assert.deepEqual((await removeAll(store, CREATED_AT)).left, ['admin', 'revoked admin', 'valid']);
   assert.deepEqual((await removeAll(store, CREATED_AT + 1)).left, ['admin', 'revoked admin']);
   assert.deepEqual(await store.certificates.issue(issuance()), issued(false));
 });
 
-test('removeExpired: a revoked one stays until a list has named it that began after its end', async (t) => {
-  const { store, path } = await openTestStore(t);
-  insertCertificate(path, { commonName: 'admin', isAdmin: true });
-  insertCertificate(path, { expiresAt: 100, revokedAt: 50, commonName: 'revoked' });
-  insertCertificate(path, { expiresAt: 100, revokedAt: 150, commonName: 'late' });
+testStores('removeExpired: a revoked one stays until a list has named it that began after its end', async ({ store, tables }) => {
+  await addCertificate(tables, { commonName: 'admin', isAdmin: true });
+  await addCertificate(tables, { expiresAt: 100, revokedAt: 50, commonName: 'revoked' });
+  await addCertificate(tables, { expiresAt: 100, revokedAt: 150, commonName: 'late' });
   const list = { der: Uint8Array.of(1), revokedCount: 2 };
   const leftAfter = async (number: number, thisUpdate: number): Promise<string[]> => {
     assert.equal(await store.authority.keepCrl({ ...list, number, thisUpdate }), true);
@@ -270,8 +257,7 @@ test('removeExpired: a revoked one stays until a list has named it that began af
   assert.deepEqual(await leftAfter(4, 151), ['admin']);
 });
 
-test('keepCrl: a list of the same or a larger number stays', async (t) => {
-  const { authority } = (await openTestStore(t)).store;
+testStores('keepCrl: a list of the same or a larger number stays', async ({ store: { authority } }) => {
   const keep = (number: number, byte: number): Promise<boolean> => (
     authority.keepCrl({ number, der: Uint8Array.of(byte), thisUpdate: 100, revokedCount: 0 })
   );
@@ -280,33 +266,27 @@ test('keepCrl: a list of the same or a larger number stays', async (t) => {
   assert.deepEqual([await keep(6, 4), (await authority.findCrl())?.number], [true, 6]);
 });
 
-function setOwner(path: string, from: string, to: string): void {
-  const db = new DatabaseSync(path, { timeout: 5000 });
-  db.prepare('UPDATE pastes SET owner = ? WHERE owner = ?').run(to, from);
-  db.close();
-}
-
 async function revokedIn(store: Store): Promise<string[]> {
   const serials = [];
   for await (const { serial } of store.certificates.listRevoked()) serials.push(serial);
   return serials;
 }
 
-test('findByFingerprint: sees at once what any connection changed, and what appeared since', async (t) => {
-  const { store, path } = await openTestStore(t);
+testStores('findByFingerprint: sees at once what any connection changed, and what appeared since', async ({ store, tables }) => {
   const fingerprint = newFingerprint();
   const find = () => store.certificates.findByFingerprint(fingerprint);
   assert.equal(await find(), undefined);
-  const { serial } = insertCertificate(path, { fingerprint });
+  const { serial } = await addCertificate(tables, { fingerprint });
   for (let round = 0; round < 20; round += 1) {
-    setRevoked(path, serial, CREATED_AT);
+    await setRevoked(tables, serial, CREATED_AT);
     assert.equal((await find())?.revokedAt, CREATED_AT);
-    setRevoked(path, serial, null);
+    await setRevoked(tables, serial, null);
     assert.equal((await find())?.revokedAt, null);
-    setAdmin(path, serial, round % 2 === 0);
-    assert.equal((await find())?.isAdmin, round % 2 === 0);
+    const isAdmin = round % 2;
+    assert.equal(await tables.change('UPDATE certificates SET is_admin = :isAdmin WHERE serial = :serial', { serial, isAdmin }), 1);
+    assert.equal((await find())?.isAdmin, isAdmin === 1);
   }
-  deleteCertificate(path, serial);
+  await tables.change(DELETE, { serial });
   assert.equal(await find(), undefined);
 });
 

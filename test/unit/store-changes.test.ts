@@ -11,8 +11,9 @@ import {
 } from '../../src/store/store.ts';
 import {
   CREATED_AT, EXPIRES_AT, asFound, inlinePaste, openTestStore, patternedBytes, readContent, selectValue, storePaste,
-  strayChunks, uploadContent,
+  uploadContent,
 } from '../support/store.ts';
+import { removalsDone, strayChunks, testStores } from '../support/stores.ts';
 
 const OWNER = 'a'.repeat(40);
 const STRANGER = 'b'.repeat(40);
@@ -41,8 +42,7 @@ function update(
   return store.pastes.update(id, owner, changes, { ...TERMS, ...terms });
 }
 
-test('update: members that are undefined stay, null takes the password away', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('update: members that are undefined stay, null takes the password away', async ({ store }) => {
   const { id } = await storePaste(store, patternedBytes(10), { owner: OWNER, passwordHash: 'first' });
   const found = await store.pastes.findWithContent(id, CREATED_AT);
   assert.ok(found);
@@ -57,8 +57,7 @@ test('update: members that are undefined stay, null takes the password away', as
   await expectAfter({ passwordHash: null, expiresAt: EXPIRES_AT }, { passwordHash: null });
 });
 
-test('update: lists follow content of another type or size, and keep what has the same', async (t) => {
-  const { store, path } = await openTestStore(t);
+testStores('update: lists follow content of another type or size, and keep what has the same', async ({ store, tables }) => {
   const { id } = await storePaste(store, patternedBytes(10), { owner: OWNER, mimeType: 'image/png' });
   const listedAs = async (typeGlob: string): Promise<unknown[]> => {
     const found = await Promise.all([OWNER, null].map((owner) => (
@@ -80,28 +79,26 @@ test('update: lists follow content of another type or size, and keep what has th
     const expected = asFound(inlinePaste(bytes));
     assert.deepEqual([found?.content, found?.sha256], [expected.content, expected.sha256]);
   }
-  assert.equal(selectValue(path, 'PRAGMA integrity_check'), 'ok');
+  assert.equal(await tables.value('PRAGMA integrity_check'), 'ok');
 });
 
-test('update: a time to live that is over already is answered with the paste, which is then gone', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('update: a time to live that is over already is answered with the paste, which is then gone', async ({ store }) => {
   const { id } = await storePaste(store, patternedBytes(10), { owner: OWNER });
   const outcome = await update(store, id, { expiresAt: CREATED_AT });
   assert.equal(outcome.refused, null);
   assert.equal(await store.pastes.find(id, CREATED_AT), undefined);
 });
 
-test('update: each refusal has no effect, in the order unknown, another\'s, burning, duplicate, full', async (t) => {
-  const { store, path } = await openTestStore(t);
+testStores('update: each refusal has no effect, in the order unknown, another\'s, burning, duplicate, full', async ({ store, tables, rowBytes }) => {
   const own = await storePaste(store, patternedBytes(100), { owner: OWNER });
   const burning = await storePaste(store, patternedBytes(100, 2), { owner: OWNER, burnAfterRead: true });
   const anonymous = await storePaste(store, patternedBytes(100, 3));
   const changes = { content: await contentOf(store, patternedBytes(200, 4)), expiresAt: 1, passwordHash: 'x' };
   const refusalOf = async (...args: Parameters<typeof update>): Promise<string | null> => (await update(...args)).refused;
-  const full = { maxStoredBytes: 399 };
+  const full = { maxStoredBytes: 399 + 3 * rowBytes };
   const rows = 'json_group_array(json_array(id, size, expires_at, password_hash, hex(content)))';
-  const table = (): unknown => selectValue(path, `SELECT ${rows} FROM pastes`);
-  const before = table();
+  const table = () => tables.value(`SELECT ${rows} FROM pastes`);
+  const before = await table();
 
   assert.equal(await refusalOf(store, 'unknown', changes), 'pasteNotFound');
   assert.equal(await refusalOf(store, own.id, changes, { nowSeconds: EXPIRES_AT }), 'pasteNotFound');
@@ -110,17 +107,16 @@ test('update: each refusal has no effect, in the order unknown, another\'s, burn
   assert.equal(await refusalOf(store, burning.id, changes, full), 'burnNotUpdatable');
   assert.equal(await refusalOf(store, own.id, changes, full), 'storageFull');
   const duplicates = { max: 1, windowSeconds: 60 };
-  assert.equal(table(), before);
-  assert.equal(selectValue(path, 'SELECT count(*) FROM submissions'), 0);
-  assert.equal(await refusalOf(store, own.id, changes, { duplicates, maxStoredBytes: 400 }), null);
+  assert.equal(await table(), before);
+  assert.equal(await tables.value('SELECT count(*) FROM submissions'), 0);
+  assert.equal(await refusalOf(store, own.id, changes, { duplicates, maxStoredBytes: 400 + 3 * rowBytes }), null);
   const again = await update(store, anonymous.id, changes, { duplicates, maxStoredBytes: 0 });
   assert.equal(again.refused, 'permissionDenied');
   const refused = await update(store, own.id, { content: changes.content }, { duplicates, maxStoredBytes: 0, nowSeconds: 0 });
   assert.deepEqual(refused, { refused: 'duplicateContent', fields: { count: 1, windowSeconds: 60 }, retryAfterSeconds: CREATED_AT + 60 });
 });
 
-test('update: content that is not there, or not whole, fails without any effect', async (t) => {
-  const { store, path } = await openTestStore(t);
+testStores('update: content that is not there, or not whole, fails without any effect', async ({ store, tables }) => {
   const large = patternedBytes(300_000);
   const { id } = await storePaste(store, large, { owner: OWNER });
   const missing = { ...await contentOf(store, patternedBytes(10)), content: null, contentId: 'c'.repeat(26) };
@@ -131,11 +127,10 @@ test('update: content that is not there, or not whole, fails without any effect'
   const found = await store.pastes.find(id, CREATED_AT);
   assert.deepEqual([found?.size, found?.passwordHash, found?.expiresAt], [large.length, null, EXPIRES_AT]);
   assert.deepEqual(await readContent(store, String(found?.contentId), 0, large.length), Buffer.from(large));
-  assert.equal(selectValue(path, 'SELECT bytes FROM usage'), large.length);
+  assert.equal(await tables.value('SELECT bytes FROM usage'), large.length);
 });
 
-test('update: replaced chunks stay for whoever reads them, and go with the last reader', async (t) => {
-  const { store, path } = await openTestStore(t);
+testStores('update: replaced chunks stay for whoever reads them, and go with the last reader', async ({ store, tables }) => {
   const old = patternedBytes(600_000);
   const { id, contentId } = await storePaste(store, old, { owner: OWNER });
   const readers = [await store.contents.open(String(contentId)), await store.contents.open(String(contentId))];
@@ -145,8 +140,19 @@ test('update: replaced chunks stay for whoever reads them, and go with the last 
   const gathered = [];
   for await (const chunk of readers[1]!.read(0, old.length)) gathered.push(Buffer.from(chunk));
   assert.deepEqual(Buffer.concat(gathered), Buffer.from(old));
-  assert.notEqual(strayChunks(path), 0);
+  assert.notEqual(await strayChunks(tables), 0);
   readers[1]?.close();
+  await removalsDone(store);
+  assert.equal(await tables.value('SELECT count(*) FROM chunks'), 0);
+  assert.equal(await tables.value('SELECT count(*) FROM orphans'), 0);
+});
+
+test('close: replaced chunks whose last reader has gone a moment before are removed', async (t) => {
+  const { store, path } = await openTestStore(t);
+  const { id, contentId } = await storePaste(store, patternedBytes(600_000), { owner: OWNER });
+  const reader = await store.contents.open(String(contentId));
+  await update(store, id, { content: await contentOf(store, patternedBytes(5, 2)) });
+  reader?.close();
   await store.close();
   assert.equal(selectValue(path, 'SELECT count(*) FROM chunks'), 0);
   assert.equal(selectValue(path, 'SELECT count(*) FROM orphans'), 0);
@@ -157,8 +163,7 @@ function entryFor(id: string): AuditEvent {
   return { time: CREATED_AT, event: 'paste_deleted', outcome: 'success', ...by, details: { paste: id.slice(0, 8) } };
 }
 
-test('remove: one\'s own without an entry, another\'s only as the admin and with the owner in the entry', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('remove: one\'s own without an entry, another\'s only as the admin and with the owner in the entry', async ({ store }) => {
   const paste = await storePaste(store, patternedBytes(10), { owner: OWNER });
   const remove = (id: string, by: string, asAdmin: AuditEvent | null): Promise<DeletionOutcome> =>
     store.pastes.remove(id, by, CREATED_AT, asAdmin);

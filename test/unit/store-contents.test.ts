@@ -7,9 +7,10 @@ import type { ContentReader } from '../../src/store/content.ts';
 import type { Store } from '../../src/store/open.ts';
 import { CHUNK_BYTES, INLINE_BYTES, StoreError } from '../../src/store/store.ts';
 import {
-  CREATED_AT, EXPIRES_AT, gather, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, readContent,
-  selectValue, storePaste, strayChunks, uploadContent,
+  CREATED_AT, EXPIRES_AT, gather, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, readContent, storePaste,
+  uploadContent,
 } from '../support/store.ts';
+import { removalsDone, strayChunks, testStores } from '../support/stores.ts';
 
 async function hold(store: Store, contentId: string | null): Promise<ContentReader> {
   const reader = await store.contents.open(contentId ?? '');
@@ -17,13 +18,7 @@ async function hold(store: Store, contentId: string | null): Promise<ContentRead
   return reader;
 }
 
-/** Resolves when all removals that are due have been carried out: this one waits behind them. */
-async function removalsDone(store: Store): Promise<void> {
-  await store.pastes.removeExpired(0, 1);
-}
-
-test('read: any range comes back as it is', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('read: any range comes back as it is', async ({ store }) => {
   const content = patternedBytes(2 * CHUNK_BYTES + 100);
   const { contentId } = await storePaste(store, content);
   const { length } = content;
@@ -87,8 +82,7 @@ test('read: alone, a reader holds one whole chunk, and none at its end', async (
   reader.close();
 });
 
-test('read: past the end is an error, never silence', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('read: past the end is an error, never silence', async ({ store }) => {
   for (const size of [INLINE_BYTES + 1, CHUNK_BYTES]) {
     const { contentId } = await storePaste(store, patternedBytes(size));
     const reader = await hold(store, contentId);
@@ -98,8 +92,7 @@ test('read: past the end is an error, never silence', async (t) => {
   }
 });
 
-test('open: gives nothing for content that is unknown or that no paste has', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('open: gives nothing for content that is unknown or that no paste has', async ({ store }) => {
   assert.equal(await store.contents.open(newId()), undefined);
   const contentId = await uploadContent(store, patternedBytes(INLINE_BYTES + 1));
   assert.equal(await store.contents.open(contentId), undefined);
@@ -107,8 +100,7 @@ test('open: gives nothing for content that is unknown or that no paste has', asy
   (await hold(store, contentId)).close();
 });
 
-test('burn: who holds the content reads it to its end, nobody else gets it, and then it goes', async (t) => {
-  const { path, store } = await openTestStore(t);
+testStores('burn: who holds the content reads it to its end, nobody else gets it, and then it goes', async ({ store, tables }) => {
   const content = patternedBytes(20 * CHUNK_BYTES);
   const { id, contentId } = await storePaste(store, content, { burnAfterRead: true });
   const reader = await hold(store, contentId);
@@ -116,14 +108,13 @@ test('burn: who holds the content reads it to its end, nobody else gets it, and 
   assert.equal(await store.contents.open(contentId ?? ''), undefined);
   await removalsDone(store);
   assert.deepEqual(await gather(reader.read(0, content.length)), Buffer.from(content));
-  assert.equal(strayChunks(path), 20);
+  assert.equal(await strayChunks(tables), 20);
   reader.close();
   await removalsDone(store);
-  assert.equal(strayChunks(path), 0);
+  assert.equal(await strayChunks(tables), 0);
 });
 
-test('burn: content that several hold goes with the last of them, and closing twice counts once', async (t) => {
-  const { path, store } = await openTestStore(t);
+testStores('burn: content that several hold goes with the last of them, and closing twice counts once', async ({ store, tables }) => {
   const { id, contentId } = await storePaste(store, patternedBytes(CHUNK_BYTES + 1), { burnAfterRead: true });
   const readers = await Promise.all(Array.from({ length: 8 }, () => hold(store, contentId)));
   const claims = await Promise.all(readers.map(() => store.pastes.burn(id, null, CREATED_AT)));
@@ -137,57 +128,53 @@ test('burn: content that several hold goes with the last of them, and closing tw
   assert.equal((await gather(winner.read(0, CHUNK_BYTES + 1))).length, CHUNK_BYTES + 1);
   winner.close();
   await removalsDone(store);
-  assert.equal(strayChunks(path), 0);
+  assert.equal(await strayChunks(tables), 0);
 });
 
-test('burn: content that nobody holds goes at once', async (t) => {
-  const { path, store } = await openTestStore(t);
+testStores('burn: content that nobody holds goes at once', async ({ store, tables }) => {
   const { id } = await storePaste(store, patternedBytes(9 * CHUNK_BYTES), { burnAfterRead: true });
   assert.equal(await store.pastes.burn(id, null, CREATED_AT), true);
   await removalsDone(store);
-  assert.equal(strayChunks(path), 0);
+  assert.equal(await strayChunks(tables), 0);
 });
 
-test('open: racing with burn it gives content that can be read whole, or none', async (t) => {
-  const { path, store } = await openTestStore(t);
+testStores('open: racing with burn it gives content that can be read whole, or none', async ({ store, tables }) => {
   for (let round = 0; round < 20; round += 1) {
     const content = patternedBytes(INLINE_BYTES + 1 + round);
     const { id, contentId } = await storePaste(store, content, { burnAfterRead: true });
     let burned = false;
+    const opening = hold(store, contentId);
     void store.pastes.burn(id, null, CREATED_AT).then(() => (burned = true));
-    let last: ContentReader | undefined;
+    let last = await opening;
     while (!burned) {
       const reader = await store.contents.open(contentId ?? '');
       if (reader !== undefined) {
-        last?.close();
+        last.close();
         last = reader;
       }
       await new Promise((resolve) => setImmediate(resolve));
     }
     assert.equal(await store.contents.open(contentId ?? ''), undefined);
-    assert.ok(last, 'it could be opened before');
     assert.deepEqual(await gather(last.read(0, content.length)), Buffer.from(content));
     last.close();
   }
   await removalsDone(store);
-  assert.equal(strayChunks(path), 0);
+  assert.equal(await strayChunks(tables), 0);
 });
 
-test('removeExpired: content that is being read stays until it is closed', async (t) => {
-  const { path, store } = await openTestStore(t);
+testStores('removeExpired: content that is being read stays until it is closed', async ({ store, tables }) => {
   const content = patternedBytes(3 * CHUNK_BYTES);
   const { contentId } = await storePaste(store, content);
   const reader = await hold(store, contentId);
   assert.equal(await store.pastes.removeExpired(EXPIRES_AT, 10), 1);
-  assert.equal(strayChunks(path), 3);
+  assert.equal(await strayChunks(tables), 3);
   assert.deepEqual(await gather(reader.read(0, content.length)), Buffer.from(content));
   reader.close();
   await removalsDone(store);
-  assert.equal(strayChunks(path), 0);
+  assert.equal(await strayChunks(tables), 0);
 });
 
-test('content that was read before goes at once with its paste: removed, replaced, expired', async (t) => {
-  const { path, store } = await openTestStore(t);
+testStores('content that was read before goes at once with its paste: removed, replaced, expired', async ({ store, tables }) => {
   const owner = 'a'.repeat(40);
   const { mimeType, size, sha256, content } = inlinePaste(patternedBytes(10));
   const replacement = { content: { mimeType, size, sha256, content, contentId: null } };
@@ -202,13 +189,12 @@ test('content that was read before goes at once with its paste: removed, replace
     for (const reader of readers) reader.close();
     await end(id);
     await removalsDone(store);
-    assert.equal(strayChunks(path), 0, way);
+    assert.equal(await strayChunks(tables), 0, way);
     assert.equal(await store.contents.open(contentId ?? ''), undefined, way);
   }
 });
 
-test('close: a reader that is closed reads no more', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('close: a reader that is closed reads no more', async ({ store }) => {
   const { contentId } = await storePaste(store, patternedBytes(3 * CHUNK_BYTES));
   const reader = await hold(store, contentId);
   const chunks = reader.read(0, 3 * CHUNK_BYTES)[Symbol.asyncIterator]();
@@ -217,31 +203,28 @@ test('close: a reader that is closed reads no more', async (t) => {
   await assert.rejects(chunks.next(), /closed/);
 });
 
-test('discard: removes what was written, also with writes still under way, and refuses more', async (t) => {
-  const { path, store } = await openTestStore(t);
+testStores('discard: removes what was written, also with writes still under way, and refuses more', async ({ store, tables }) => {
   const upload = store.contents.upload(newId());
   const writes = Array.from({ length: 10 }, () => upload.write(patternedBytes(CHUNK_BYTES)));
   await upload.discard();
   await Promise.all(writes);
-  assert.equal(strayChunks(path), 0);
+  assert.equal(await strayChunks(tables), 0);
   await assert.rejects(upload.write(patternedBytes(CHUNK_BYTES)), /ended/);
   await upload.discard();
 });
 
-test('discard: right after the first write under a quota, it leaves nothing behind and no room promised', async (t) => {
-  const { path, store } = await openTestStore(t);
+testStores('discard: right after the first write under a quota, it leaves nothing behind and no room promised', async ({ store, tables }) => {
   const quota = { maxStoredBytes: 4 * CHUNK_BYTES, declaredBytes: 3 * CHUNK_BYTES };
   for (let round = 0; round < 3; round += 1) {
     const upload = store.contents.upload(newId(), quota);
     const written = upload.write(patternedBytes(CHUNK_BYTES));
     await Promise.all([written, upload.discard()]);
   }
-  assert.equal(strayChunks(path), 0);
-  assert.equal(selectValue(path, 'SELECT count(*) FROM orphans'), 0);
+  assert.equal(await strayChunks(tables), 0);
+  assert.equal(await tables.value('SELECT count(*) FROM orphans'), 0);
 });
 
-test('discard: does nothing to an upload without chunks, or to content that a paste has', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('discard: does nothing to an upload without chunks, or to content that a paste has', async ({ store }) => {
   await store.contents.upload(newId()).discard();
   const upload = store.contents.upload(newId());
   await upload.write(patternedBytes(CHUNK_BYTES));
@@ -252,8 +235,7 @@ test('discard: does nothing to an upload without chunks, or to content that a pa
   assert.equal((await readContent(store, contentId, 0, CHUNK_BYTES)).length, CHUNK_BYTES);
 });
 
-test('discard: racing with create, the paste has its content whole or there is no paste', async (t) => {
-  const { path, store } = await openTestStore(t);
+testStores('discard: racing with create, the paste has its content whole or there is no paste', async ({ store, tables }) => {
   for (const discardFirst of [true, false]) {
     const size = 20 * CHUNK_BYTES;
     const upload = store.contents.upload(newId());
@@ -265,12 +247,11 @@ test('discard: racing with create, the paste has its content whole or there is n
     const found = await store.pastes.find(paste.id, CREATED_AT);
     assert.equal(found !== undefined, await creating);
     if (found !== undefined) assert.equal((await readContent(store, upload.contentId, 0, size)).length, size);
-    assert.equal(strayChunks(path), 0);
+    assert.equal(await strayChunks(tables), 0);
   }
 });
 
-test('write: gives a buffer taken for it back, and copies any other', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('write: gives a buffer taken for it back, and copies any other', async ({ store }) => {
   const { chunks } = store.contents;
   const upload = store.contents.upload(newId());
   const content = patternedBytes(CHUNK_BYTES + 50);
@@ -288,8 +269,7 @@ test('write: gives a buffer taken for it back, and copies any other', async (t) 
   assert.deepEqual(await readContent(store, contentId, 0, content.length), Buffer.from(content));
 });
 
-test('write: a buffer goes back when its chunk is refused too', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('write: a buffer goes back when its chunk is refused too', async ({ store }) => {
   const { chunks } = store.contents;
   const upload = store.contents.upload(newId());
   await assert.rejects(upload.write(chunks.take().subarray(0, 0)), RangeError);
@@ -298,19 +278,17 @@ test('write: a buffer goes back when its chunk is refused too', async (t) => {
   assert.equal(chunks.taken, 0);
 });
 
-test('write: refuses an empty chunk, one too long, and one after a short one', async (t) => {
-  const { path, store } = await openTestStore(t);
+testStores('write: refuses an empty chunk, one too long, and one after a short one', async ({ store, tables }) => {
   const upload = store.contents.upload(newId());
   await assert.rejects(upload.write(new Uint8Array(0)), RangeError);
   await assert.rejects(upload.write(patternedBytes(CHUNK_BYTES + 1)), RangeError);
   await upload.write(patternedBytes(CHUNK_BYTES));
   await upload.write(patternedBytes(CHUNK_BYTES - 1));
   await assert.rejects(upload.write(patternedBytes(1)), RangeError);
-  assert.equal(strayChunks(path), 2);
+  assert.equal(await strayChunks(tables), 2);
 });
 
-test('write: an upload under the id of another has no effect on it', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('write: an upload under the id of another has no effect on it', async ({ store }) => {
   const content = patternedBytes(CHUNK_BYTES);
   const { contentId } = await storePaste(store, content);
   const upload = store.contents.upload(contentId ?? '');
@@ -319,8 +297,7 @@ test('write: an upload under the id of another has no effect on it', async (t) =
   assert.deepEqual(await readContent(store, contentId ?? '', 0, CHUNK_BYTES), Buffer.from(content));
 });
 
-test('write: many uploads at once keep their own order', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('write: many uploads at once keep their own order', async ({ store }) => {
   const contents = Array.from({ length: 10 }, (_, index) => patternedBytes(3 * CHUNK_BYTES + 1 + index, index));
   const uploaded = await Promise.all(contents.map(async (content) => {
     const upload = store.contents.upload(newId());
@@ -336,8 +313,7 @@ test('write: many uploads at once keep their own order', async (t) => {
   }
 });
 
-test('write: under a quota, a first chunk without room for all that is declared is refused, and nothing is written', async (t) => {
-  const { path, store } = await openTestStore(t);
+testStores('write: under a quota, a first chunk without room for all that is declared is refused, and nothing is written', async ({ store, tables }) => {
   const isFull = (error: unknown): boolean => error instanceof StoreError && error.failure === 'full';
   const quota = { maxStoredBytes: 5 * CHUNK_BYTES, declaredBytes: 4 * CHUNK_BYTES };
   const first = store.contents.upload(newId(), quota);
@@ -358,7 +334,7 @@ test('write: under a quota, a first chunk without room for all that is declared 
   await first.write(patternedBytes(CHUNK_BYTES, 3));
   await growing.discard();
   await first.discard();
-  assert.equal(strayChunks(path), 0);
+  assert.equal(await strayChunks(tables), 0);
   // And what was promised to one that is gone is to be had again.
   const next = store.contents.upload(newId(), quota);
   await next.write(patternedBytes(CHUNK_BYTES));

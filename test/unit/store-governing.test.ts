@@ -4,19 +4,17 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
-import { test, type TestContext } from 'node:test';
+import { test } from 'node:test';
 import { certificateCommands, certificateLookups } from '../../src/store/certificates.ts';
 import { governingCommands, governingLookups } from '../../src/store/governing.ts';
 import type { Store } from '../../src/store/open.ts';
 import { pasteCommands } from '../../src/store/pastes.ts';
 import { migrate } from '../../src/store/schema.ts';
 import type { AuditEvent, Issuance, NewCertificate } from '../../src/store/store.ts';
-import { type VisitedStore, visitStore } from '../../src/store/visit.ts';
-import { insertCertificate, newFingerprint } from '../support/certificates.ts';
-import { movableClock } from '../support/clock.ts';
-import {
-  CREATED_AT, inlineContent, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, rowsOf, selectValue, storePaste,
-} from '../support/store.ts';
+import type { VisitedStore } from '../../src/store/visit.ts';
+import { newFingerprint } from '../support/certificates.ts';
+import { CREATED_AT, inlineContent, inlinePaste, newId, NO_TERMS, patternedBytes, storePaste } from '../support/store.ts';
+import { addCertificate, type OpenedStore, type Tables, testStores } from '../support/stores.ts';
 
 const OWNER = 'a'.repeat(40);
 const OTHER = 'b'.repeat(40);
@@ -41,18 +39,15 @@ function issuance(given: Partial<NewCertificate> = {}, terms: Pick<Issuance, 'in
 }
 
 /** The server's store with an admin in it, and the same database as the operator's commands have it. */
-async function openBoth(t: TestContext): Promise<{ store: Store; visited: VisitedStore; path: string }> {
-  const { store, path } = await openTestStore(t);
-  insertCertificate(path, { commonName: 'admin', isAdmin: true });
-  const visited = await visitStore({ path, clock: movableClock(), log: () => {}, ifMissing: 'refuse' });
-  t.after(() => visited.close());
-  return { store, visited, path };
+async function openBoth({ store, tables, visit }: OpenedStore) {
+  await addCertificate(tables, { commonName: 'admin', isAdmin: true });
+  return { store, visited: await visit(), tables };
 }
 
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
-function countOf(path: string, what: string): unknown {
-  return selectValue(path, `SELECT count(*) FROM ${what}`);
+function countOf(tables: Tables, what: string): Promise<unknown> {
+  return tables.value(`SELECT count(*) FROM ${what}`);
 }
 
 test('every statement on what can grow is served by an index', (t) => {
@@ -82,9 +77,9 @@ function invite(store: Store | VisitedStore, usesLeft: number, expiresAt = ENDS_
 }
 
 for (const uses of [1, 3]) {
-  test(`invitation: of 40 issuances at once with one of ${uses} uses so many are issued, and the others leave nothing`, async (t) => {
-    const { store, visited, path } = await openBoth(t);
-    const audited = countOf(path, 'audit');
+  testStores(`invitation: of 40 issuances at once with one of ${uses} uses so many are issued, and the others leave nothing`, async (opened) => {
+    const { store, visited, tables } = await openBoth(opened);
+    const audited = await countOf(tables, 'audit');
     await invite(visited, uses);
     // Half of them from another process.
     const outcomes = await Promise.all(Array.from({ length: 40 }, (_, index) => (
@@ -93,15 +88,15 @@ for (const uses of [1, 3]) {
     const refused = outcomes.map((outcome) => outcome.refused);
     assert.equal(refused.filter((name) => name === null).length, uses);
     assert.equal(refused.filter((name) => name === 'invitationRequired').length, 40 - uses);
-    assert.equal(countOf(path, 'certificates'), 1 + uses);
-    assert.equal(countOf(path, 'audit'), Number(audited) + uses);
+    assert.equal(await countOf(tables, 'certificates'), 1 + uses);
+    assert.equal(await countOf(tables, 'audit'), Number(audited) + uses);
     assert.deepEqual((await store.governing.listInvitations()).map(({ usesLeft }) => usesLeft), [0]);
     assert.equal(await store.governing.isInvitationOpen(CODE, CREATED_AT), false);
   });
 }
 
-test('invitation: to its last second, until it is withdrawn; what is refused for another reason spends nothing', async (t) => {
-  const { store, visited, path } = await openBoth(t);
+testStores('invitation: to its last second, until it is withdrawn; what is refused for another reason spends nothing', async (opened) => {
+  const { store, visited, tables } = await openBoth(opened);
   const id = await invite(visited, 2, CREATED_AT + 10);
   const at = async (createdAt: number) => (
     (await store.certificates.issue(issuance({ createdAt }, { invitation: CODE }))).refused
@@ -110,7 +105,7 @@ test('invitation: to its last second, until it is withdrawn; what is refused for
     assert.equal(await store.governing.isInvitationOpen(CODE, CREATED_AT + after), isOpen);
     if (!isOpen) assert.equal(await at(CREATED_AT + after), 'invitationRequired');
   }
-  const { serial } = insertCertificate(path);
+  const { serial } = await addCertificate(tables);
   assert.equal((await store.certificates.issue(issuance({ serial }, { invitation: CODE }))).refused, 'serialTaken');
   assert.equal(await at(CREATED_AT + 9), null);
   const [invitation] = await visited.governing.listInvitations();
@@ -123,22 +118,22 @@ test('invitation: to its last second, until it is withdrawn; what is refused for
   await assert.rejects(invite(visited, 1), 'one code, one invitation');
 });
 
-test('invitation: withdrawn while many use it, none is issued after it was gone', async (t) => {
-  const { store, visited, path } = await openBoth(t);
+testStores('invitation: withdrawn while many use it, none is issued after it was gone', async (opened) => {
+  const { store, visited, tables } = await openBoth(opened);
   for (let round = 0; round < 5; round += 1) {
     const id = await invite(visited, 1000);
     const issuing = Array.from({ length: 40 }, () => store.certificates.issue(issuance({}, { invitation: CODE })));
     await visited.governing.withdrawInvitation(id);
-    const left = countOf(path, 'certificates');
+    const left = await countOf(tables, 'certificates');
     await Promise.all(issuing);
-    assert.equal(countOf(path, 'certificates'), left, `round ${round}`);
+    assert.equal(await countOf(tables, 'certificates'), left, `round ${round}`);
   }
 });
 
 // Bans.
 
-test('ban: once it is acknowledged nothing with that content is stored, of many at once, by another process too', async (t) => {
-  const { store, visited, path } = await openBoth(t);
+testStores('ban: once it is acknowledged nothing with that content is stored, of many at once, by another process too', async (opened) => {
+  const { store, visited, tables } = await openBoth(opened);
   let stored = 0;
   for (let round = 0; round < 10; round += 1) {
     const content = patternedBytes(100, round + 1);
@@ -151,32 +146,32 @@ test('ban: once it is acknowledged nothing with that content is stored, of many 
     const later = Array.from({ length: 20 }, create);
     const ofContent = `pastes WHERE sha256 = x'${hexOf(sha256)}'`;
     assert.equal(await banned, true);
-    const left = countOf(path, ofContent);
+    const left = await countOf(tables, ofContent);
     const outcomes = await Promise.all([...creating, ...later]);
     stored += outcomes.filter(({ refused }) => refused === null).length;
     assert.deepEqual(await create(), { refused: 'contentRefused' });
     const terms = { ...NO_TERMS, nowSeconds: CREATED_AT };
     const updated = await store.pastes.update(change.id, OWNER, { content: inlineContent(content) }, terms);
     assert.deepEqual(updated, { refused: 'contentRefused' });
-    assert.equal(countOf(path, ofContent), left, `round ${round}`);
+    assert.equal(await countOf(tables, ofContent), left, `round ${round}`);
   }
   assert.ok(stored > 0, 'some were stored before the ban');
 });
 
-test('ban: told once and audited once, listed, and lifted; a work and a submission are not spent on it', async (t) => {
-  const { store, visited, path } = await openBoth(t);
+testStores('ban: told once and audited once, listed, and lifted; a work and a submission are not spent on it', async (opened) => {
+  const { store, visited, tables } = await openBoth(opened);
   const { sha256 } = inlinePaste(patternedBytes(10));
   const ban = { sha256, note: 'why', createdAt: CREATED_AT, banned: eventOf('content_banned') };
   const outcomes = await Promise.all([store, visited, store, visited].map(({ governing }) => governing.ban(ban)));
   assert.deepEqual(outcomes.filter(Boolean), [true]);
-  assert.equal(countOf(path, "audit WHERE event = 'content_banned'"), 1);
+  assert.equal(await countOf(tables, "audit WHERE event = 'content_banned'"), 1);
   const [listed, ...others] = await store.governing.listBans();
   assert.deepEqual([{ ...listed }, others], [{ sha256: hexOf(sha256), note: 'why', createdAt: CREATED_AT }, []]);
   const spend = { nonce: 'c'.repeat(32), expiresAt: ENDS_AT, spendableUntil: ENDS_AT };
   const terms = { ...NO_TERMS, spend, duplicates: { max: 1, windowSeconds: 60 } };
   const create = () => store.pastes.create(inlinePaste(patternedBytes(10)), terms);
   assert.deepEqual(await create(), { refused: 'contentRefused' });
-  assert.deepEqual([countOf(path, 'spent_challenges'), countOf(path, 'submissions')], [0, 0]);
+  assert.deepEqual([await countOf(tables, 'spent_challenges'), await countOf(tables, 'submissions')], [0, 0]);
   assert.deepEqual([await visited.governing.unban(sha256), await visited.governing.unban(sha256)], [true, false]);
   assert.deepEqual(await create(), { refused: null });
 });
@@ -191,11 +186,10 @@ const STATES = `
   ORDER BY common_name`;
 
 /** A certificate "A" and one that renews it, "B", not presented yet. */
-async function renewed(store: Store, path: string) {
-  const db = new DatabaseSync(path, { timeout: 5000 });
-  db.exec('DELETE FROM certificates WHERE is_admin = 0; DELETE FROM audit');
-  db.close();
-  const old = insertCertificate(path, { commonName: 'A' });
+async function renewed(store: Store, tables: Tables) {
+  await tables.change('DELETE FROM certificates WHERE is_admin = 0');
+  await tables.change('DELETE FROM audit');
+  const old = await addCertificate(tables, { commonName: 'A' });
   const holder = old.fingerprint;
   const renew = (commonName: string, renews = old.serial) => {
     const made = issuance({ commonName, issuedTo: holder }, { renews });
@@ -216,49 +210,47 @@ function revocationOf(serial: string, reason: string | null = 'keyCompromise') {
 
 const serialsOf = (events: readonly AuditEvent[]) => events.map(({ details }) => details['serial']);
 
-test('renewed: the old one stays until the new one is used first, of many at once by one of them', async (t) => {
-  const { store, path } = await openBoth(t);
-  const { old, holder, next, renew } = await renewed(store, path);
-  assert.deepEqual(rowsOf(path, STATES), ['A valid used', 'B valid unused']);
+testStores('renewed: the old one stays until the new one is used first, of many at once by one of them', async (opened) => {
+  const { store, tables } = await openBoth(opened);
+  const { old, holder, next, renew } = await renewed(store, tables);
+  assert.deepEqual(await tables.rows(STATES), ['A valid used', 'B valid unused']);
   const outcomes = await Promise.all(Array.from({ length: 40 }, () => store.certificates.use(useOf(next.serial, holder))));
   assert.deepEqual(outcomes.map(serialsOf).filter(({ length }) => length > 0), [[old.serial]]);
-  assert.deepEqual(rowsOf(path, STATES), ['A superseded used', 'B valid used']);
-  assert.equal(countOf(path, "audit WHERE event = 'cert_revoked'"), 1);
+  assert.deepEqual(await tables.rows(STATES), ['A superseded used', 'B valid used']);
+  assert.equal(await countOf(tables, "audit WHERE event = 'cert_revoked'"), 1);
   assert.equal((await store.certificates.findByFingerprint(next.fingerprint))?.holder, holder);
   // A request that found it unused before, and comes late.
   await renew('C', next.serial).outcome;
   assert.deepEqual(await store.certificates.use(useOf(next.serial, holder)), []);
-  assert.deepEqual(rowsOf(path, STATES), ['A superseded used', 'B valid used', 'C valid unused']);
+  assert.deepEqual(await tables.rows(STATES), ['A superseded used', 'B valid used', 'C valid unused']);
 });
 
-test('renewed: what has run out already is not revoked as well', async (t) => {
-  const { store, path } = await openBoth(t);
-  const { old, holder, next, renew } = await renewed(store, path);
+testStores('renewed: what has run out already is not revoked as well', async (opened) => {
+  const { store, tables } = await openBoth(opened);
+  const { old, holder, next, renew } = await renewed(store, tables);
   await renew('C').outcome;
   const late = { ...useOf(next.serial, holder), nowSeconds: old.expiresAt };
   assert.deepEqual(await store.certificates.use(late), []);
-  const db = new DatabaseSync(path, { timeout: 5000 });
-  db.exec("UPDATE certificates SET expires_at = expires_at + 1000000000 WHERE common_name = 'C'");
-  const serial = String(db.prepare("SELECT serial FROM certificates WHERE common_name = 'C'").get()?.['serial']);
-  db.close();
+  await tables.change("UPDATE certificates SET expires_at = expires_at + 1000000000 WHERE common_name = 'C'");
+  const serial = String(await tables.value("SELECT serial FROM certificates WHERE common_name = 'C'"));
   assert.deepEqual(await store.certificates.use({ ...late, serial }), []);
-  assert.deepEqual(rowsOf(path, STATES), ['A valid used', 'B superseded unused', 'C valid used']);
+  assert.deepEqual(await tables.rows(STATES), ['A valid used', 'B superseded unused', 'C valid used']);
 });
 
-test('renewed: its first use against a revocation of the old: B is in use and A superseded, or both are revoked', async (t) => {
-  const { store, visited, path } = await openBoth(t);
+testStores('renewed: its first use against a revocation of the old: B is in use and A superseded, or both are revoked', async (opened) => {
+  const { store, visited, tables } = await openBoth(opened);
   const seen = new Set<string>();
   for (let round = 0; round < 40; round += 1) {
-    const { old, holder, next } = await renewed(store, path);
+    const { old, holder, next } = await renewed(store, tables);
     // From two processes, and from one; either is asked first.
     const operator = round % 4 < 2 ? visited : store;
     const use = () => store.certificates.use(useOf(next.serial, holder));
     const earlier = round % 2 === 0 ? use() : undefined;
     const revoking = operator.certificates.revoke(revocationOf(old.serial));
     const [used, revoked] = await Promise.all([earlier ?? use(), revoking]);
-    const states = rowsOf(path, STATES).join(', ');
+    const states = (await tables.rows(STATES)).join(', ');
     seen.add(states);
-    const audited = rowsOf(path, "SELECT json_extract(details, '$.serial') FROM audit WHERE event = 'cert_revoked' ORDER BY id");
+    const audited = await tables.rows("SELECT json_extract(details, '$.serial') FROM audit WHERE event = 'cert_revoked' ORDER BY id");
     if (revoked.refused === null) {
       assert.equal(states, 'A keyCompromise used, B keyCompromise unused');
       assert.deepEqual([serialsOf(used), serialsOf(revoked.audited)], [[], [old.serial, next.serial]]);
@@ -272,53 +264,53 @@ test('renewed: its first use against a revocation of the old: B is in use and A 
   assert.equal(seen.size, 2, 'each has won once');
 });
 
-test('renewed: by the certificate that was presented alone, whatever its holder has beside it', async (t) => {
-  const { store, path } = await openBoth(t);
-  const { holder, next, renew } = await renewed(store, path);
+testStores('renewed: by the certificate that was presented alone, whatever its holder has beside it', async (opened) => {
+  const { store, tables } = await openBoth(opened);
+  const { holder, next, renew } = await renewed(store, tables);
   await store.certificates.use(useOf(next.serial, holder));
   assert.equal((await renew('C').outcome).refused, 'certificateRevoked', 'A, which may have been stolen');
   assert.equal((await renew('D', next.serial).outcome).refused, null);
-  assert.deepEqual(rowsOf(path, STATES), ['A superseded used', 'B valid used', 'D valid unused']);
+  assert.deepEqual(await tables.rows(STATES), ['A superseded used', 'B valid used', 'D valid unused']);
 });
 
-test('renewed: its first use against another renewal: one is in use at most, one unused at most', async (t) => {
-  const { store, visited, path } = await openBoth(t);
+testStores('renewed: its first use against another renewal: one is in use at most, one unused at most', async (opened) => {
+  const { store, visited, tables } = await openBoth(opened);
   const seen = new Set<string>();
   for (let round = 0; round < 20; round += 1) {
-    const { holder, next, renew } = await renewed(store, path);
+    const { holder, next, renew } = await renewed(store, tables);
     const use = () => (round % 4 < 2 ? visited : store).certificates.use(useOf(next.serial, holder));
     const used = round % 2 === 0 ? use() : undefined;
     const { outcome } = renew('C');
     await Promise.all([outcome, used ?? use()]);
-    seen.add(rowsOf(path, STATES).join(', '));
+    seen.add((await tables.rows(STATES)).join(', '));
   }
   const wanted = ['A superseded used, B valid used', 'A valid used, B superseded unused, C valid unused'];
   assert.deepEqual([...seen].sort(), wanted);
 });
 
-test('renewed: a new one revokes the unused one before it; revoking takes the unused one along, and never the used', async (t) => {
-  const { store, path } = await openBoth(t);
-  const { old, holder, next, renew } = await renewed(store, path);
+testStores('renewed: a new one revokes the unused one before it; revoking takes the unused one along, and never the used', async (opened) => {
+  const { store, tables } = await openBoth(opened);
+  const { old, holder, next, renew } = await renewed(store, tables);
   const third = renew('C');
   const outcome = await third.outcome;
   assert.deepEqual(outcome.refused === null && serialsOf(outcome.audited), [next.serial, undefined]);
-  assert.deepEqual(rowsOf(path, STATES), ['A valid used', 'B superseded unused', 'C valid unused']);
+  assert.deepEqual(await tables.rows(STATES), ['A valid used', 'B superseded unused', 'C valid unused']);
   assert.deepEqual(await store.certificates.use(useOf(next.serial, holder)), [], 'it is revoked');
   // The unused alone.
   assert.equal((await store.certificates.revoke(revocationOf(third.serial))).refused, null);
-  assert.deepEqual(rowsOf(path, STATES), ['A valid used', 'B superseded unused', 'C keyCompromise unused']);
+  assert.deepEqual(await tables.rows(STATES), ['A valid used', 'B superseded unused', 'C keyCompromise unused']);
   await renew('D').outcome;
   assert.equal((await store.certificates.revoke(revocationOf(old.serial, null))).refused, null);
-  assert.deepEqual(rowsOf(path, STATES), [
+  assert.deepEqual(await tables.rows(STATES), [
     'A revoked used', 'B superseded unused', 'C keyCompromise unused', 'D revoked unused',
   ]);
   assert.equal((await renew('E').outcome).refused, 'certificateRevoked');
-  assert.equal(countOf(path, 'certificates'), 5);
+  assert.equal(await countOf(tables, 'certificates'), 5);
 });
 
-test('renewed: has the admin mark and the requester of what it renews; not when that has run out', async (t) => {
-  const { store, path } = await openBoth(t);
-  const made = insertCertificate(path, { commonName: 'A', isAdmin: true, issuedTo: OTHER });
+testStores('renewed: has the admin mark and the requester of what it renews; not when that has run out', async (opened) => {
+  const { store, tables } = await openBoth(opened);
+  const made = await addCertificate(tables, { commonName: 'A', isAdmin: true, issuedTo: OTHER });
   const holder = made.fingerprint;
   const first = issuance({ issuedTo: holder }, { renews: made.serial });
   const outcome = await store.certificates.issue(first);
@@ -335,15 +327,15 @@ test('renewed: has the admin mark and the requester of what it renews; not when 
   assert.equal(await renewAt(expiresAt - 1), null);
   assert.equal(await renewAt(expiresAt), 'certificateRevoked');
   // A mark that is given later is the holder's, whichever certificate it is given to.
-  const plain = insertCertificate(path, { commonName: 'B' });
+  const plain = await addCertificate(tables, { commonName: 'B' });
   const second = issuance({ issuedTo: plain.fingerprint }, { renews: plain.serial });
   await store.certificates.issue(second);
   await store.certificates.grantAdmin(plain.serial, eventOf('admin_granted'));
   assert.equal((await store.certificates.findBySerial(second.certificate.serial))?.isAdmin, true);
 });
 
-test('keys: certified again for their holder, and for anyone from the second on in which they run out', async (t) => {
-  const { store } = await openBoth(t);
+testStores('keys: certified again for their holder, and for anyone from the second on in which they run out', async (opened) => {
+  const { store } = await openBoth(opened);
   const publicKeySha256 = randomBytes(32);
   const first = issuance({ publicKeySha256 });
   const holder = first.certificate.fingerprint;
@@ -360,15 +352,15 @@ test('keys: certified again for their holder, and for anyone from the second on 
   assert.equal(await again({ createdAt: ENDS_AT, expiresAt: ENDS_AT + 100 }), 'keyReused');
 });
 
-test('removeExpired: a renewed one goes when it has expired; the first stays while its fingerprint is a holder', async (t) => {
-  const { store, path } = await openBoth(t);
-  const first = insertCertificate(path, { commonName: 'A', expiresAt: CREATED_AT });
+testStores('removeExpired: a renewed one goes when it has expired; the first stays while its fingerprint is a holder', async (opened) => {
+  const { store, tables } = await openBoth(opened);
+  const first = await addCertificate(tables, { commonName: 'A', expiresAt: CREATED_AT });
   const holder = first.fingerprint;
-  insertCertificate(path, { commonName: 'B', expiresAt: CREATED_AT, holder });
-  insertCertificate(path, { commonName: 'C', holder });
+  await addCertificate(tables, { commonName: 'B', expiresAt: CREATED_AT, holder });
+  await addCertificate(tables, { commonName: 'C', holder });
   const left = async (until: number) => {
     await store.certificates.removeExpired(until, null, 100);
-    return rowsOf(path, 'SELECT common_name FROM certificates WHERE is_admin = 0 ORDER BY common_name');
+    return tables.rows('SELECT common_name FROM certificates WHERE is_admin = 0 ORDER BY common_name');
   };
   assert.deepEqual(await left(CREATED_AT), ['A', 'C']);
   const end = CREATED_AT + 400 * 86_400;

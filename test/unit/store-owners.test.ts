@@ -1,25 +1,23 @@
 // What each owner stores: the bytes that triggers keep beside the pastes, and the quota of an owner.
 
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { INLINE_BYTES, type NewPaste } from '../../src/store/store.ts';
 import { createSeeded } from '../support/seeded.ts';
 import {
-  CREATED_AT, EXPIRES_AT, inlineContent, inlinePaste, NO_TERMS, openTestStore, patternedBytes, rowsOf, selectValue,
-  storePaste, uploadContent,
+  CREATED_AT, EXPIRES_AT, inlineContent, inlinePaste, NO_TERMS, patternedBytes, storePaste, uploaded,
 } from '../support/store.ts';
+import { type Tables, testStores } from '../support/stores.ts';
 
 const OWNER = 'a'.repeat(40);
 const OTHER = 'b'.repeat(40);
 
 /** Fails unless each owner has as many bytes on record as its pastes have together, and nobody else has any. */
-function assertSummed(path: string, what: string): void {
+async function assertSummed(tables: Tables, what: string): Promise<void> {
   const sums = 'SELECT owner, sum(size) FROM pastes WHERE owner IS NOT NULL GROUP BY owner ORDER BY owner';
-  assert.deepEqual(rowsOf(path, 'SELECT owner, bytes FROM owners ORDER BY owner'), rowsOf(path, sums), what);
+  assert.deepEqual(await tables.rows('SELECT owner, bytes FROM owners ORDER BY owner'), await tables.rows(sums), what);
 }
 
-test('owners: what each stores is the sum of its pastes, whatever is created, changed, burned, deleted or expires', async (t) => {
-  const { store, path } = await openTestStore(t);
+testStores('owners: what each stores is the sum of its pastes, whatever is created, changed, burned, deleted or expires', async ({ store, tables }) => {
   for (const seed of [1, 2, 3]) {
     const random = createSeeded(seed);
     const ids: { id: string; owner: string | null; isBurn: boolean }[] = [];
@@ -41,24 +39,25 @@ test('owners: what each stores is the sum of its pastes, whatever is created, ch
       } else if (one.owner !== null) {
         const bytes = patternedBytes(sizeOf(), turn);
         const isInline = bytes.length <= INLINE_BYTES;
-        const where = isInline ? {} : { contentId: await uploadContent(store, bytes), content: null };
+        const upload = isInline ? undefined : await uploaded(store, bytes);
+        const where = upload === undefined ? {} : { contentId: upload.contentId, content: null };
         const content = { ...inlineContent(bytes), ...where };
         await store.pastes.update(one.id, one.owner, { content }, { ...NO_TERMS, nowSeconds });
+        upload?.keep();
       }
       if (random.oneIn(10)) {
         nowSeconds += random.between(1, 20);
         await store.pastes.removeExpired(nowSeconds, 5);
       }
-      if (turn % 5 === 0) assertSummed(path, what);
+      if (turn % 5 === 0) await assertSummed(tables, what);
     }
-    assert.notEqual(selectValue(path, 'SELECT count(*) FROM owners'), 0, 'it has seen owners');
+    assert.notEqual(await tables.value('SELECT count(*) FROM owners'), 0, 'it has seen owners');
     while (await store.pastes.removeExpired(EXPIRES_AT, 100) > 0);
-    assert.equal(selectValue(path, 'SELECT count(*) FROM owners'), 0, `seed ${seed}`);
+    assert.equal(await tables.value('SELECT count(*) FROM owners'), 0, `seed ${seed}`);
   }
 });
 
-test('owners: of many creations, updates and deletions at once, none is counted twice or forgotten', async (t) => {
-  const { store, path } = await openTestStore(t);
+testStores('owners: of many creations, updates and deletions at once, none is counted twice or forgotten', async ({ store, tables }) => {
   const pastes = await Promise.all(Array.from({ length: 40 }, (_, index) => (
     storePaste(store, patternedBytes(100 + index, index), { owner: index % 2 === 0 ? OWNER : OTHER })
   )));
@@ -67,11 +66,10 @@ test('owners: of many creations, updates and deletions at once, none is counted 
     const change = store.pastes.update(id, owner!, { content }, { ...NO_TERMS, nowSeconds: CREATED_AT });
     return index % 3 === 0 ? [change, store.pastes.remove(id, owner, CREATED_AT, null)] : [change];
   }));
-  assertSummed(path, 'afterwards');
+  await assertSummed(tables, 'afterwards');
 });
 
-test('owner quota: to the byte, for creating and updating; others and who is nobody have theirs', async (t) => {
-  const { store, path } = await openTestStore(t);
+testStores('owner quota: to the byte, for creating and updating; others and who is nobody have theirs', async ({ store, tables }) => {
   const terms = { ...NO_TERMS, maxOwnerBytes: 1000 };
   const full = {
     refused: 'storageFull',
@@ -103,17 +101,16 @@ test('owner quota: to the byte, for creating and updating; others and who is nob
   assert.equal((await update(500, 10)).refused, null);
   assert.equal((await update(500, 10)).refused, null);
   assert.deepEqual(await update(501, 10), full);
-  assert.equal(selectValue(path, `SELECT bytes FROM owners WHERE owner = '${OWNER}'`), 900);
+  assert.equal(await tables.value(`SELECT bytes FROM owners WHERE owner = '${OWNER}'`), 900);
   await store.pastes.remove(first.id, OWNER, CREATED_AT, null);
   assert.deepEqual(await create(600, OWNER)[1], { refused: null });
-  assertSummed(path, 'in the end');
+  await assertSummed(tables, 'in the end');
 });
 
-test('owner quota: of many creations at once as many as fit are stored', async (t) => {
-  const { store, path } = await openTestStore(t);
+testStores('owner quota: of many creations at once as many as fit are stored', async ({ store, tables }) => {
   const outcomes = await Promise.all(Array.from({ length: 40 }, (_, index) => (
     store.pastes.create(inlinePaste(patternedBytes(100, index), { owner: OWNER }), { ...NO_TERMS, maxOwnerBytes: 1099 })
   )));
   assert.equal(outcomes.filter(({ refused }) => refused === null).length, 10);
-  assert.equal(selectValue(path, 'SELECT bytes FROM owners'), 1000);
+  assert.equal(await tables.value('SELECT bytes FROM owners'), 1000);
 });

@@ -2,16 +2,14 @@
 // alone.
 
 import assert from 'node:assert/strict';
-import test from 'node:test';
 import { MAX_TOUCHES } from '../../src/store/content.ts';
 import { CHUNK_BYTES, INLINE_BYTES, StoreError } from '../../src/store/store.ts';
 import {
-  asFound, CREATED_AT, EXPIRES_AT, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, selectValue,
-  storePaste, strayChunks, wholeContent,
+  asFound, CREATED_AT, EXPIRES_AT, inlinePaste, newId, NO_TERMS, patternedBytes, storePaste, wholeContent,
 } from '../support/store.ts';
+import { strayChunks, testStores } from '../support/stores.ts';
 
-test('create: every field is found again', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('create: every field is found again', async ({ store }) => {
   const full = await storePaste(store, patternedBytes(300), {
     owner: 'a'.repeat(40),
     mimeType: 'image/png',
@@ -29,8 +27,7 @@ test('create: every field is found again', async (t) => {
   }
 });
 
-test('create: content at the bounds of a row and of a chunk comes back byte for byte', async (t) => {
-  const opened = await openTestStore(t);
+testStores('create: content at the bounds of a row and of a chunk comes back byte for byte', async (opened) => {
   const bounds = [INLINE_BYTES, CHUNK_BYTES].flatMap((bound) => [bound - 1, bound, bound + 1]);
   const sizes = [1, ...bounds, 3 * CHUNK_BYTES];
   const pastes = [];
@@ -45,8 +42,7 @@ test('create: content at the bounds of a row and of a chunk comes back byte for 
   }
 });
 
-test('create: content keeps what text would lose, and the caller keeps its buffers', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('create: content keeps what text would lose, and the caller keeps its buffers', async ({ store }) => {
   const pool = Buffer.from([1, 2, 0, 0xed, 0xa0, 0x80, 0, 3, 4]);
   const paste = await storePaste(store, pool.subarray(2, 7));
   const found = await store.pastes.findWithContent(paste.id, CREATED_AT);
@@ -57,8 +53,7 @@ test('create: content keeps what text would lose, and the caller keeps its buffe
   assert.equal(whole.length, 100);
 });
 
-test('create: an id that is taken fails alone, as an error of the program', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('create: an id that is taken fails alone, as an error of the program', async ({ store }) => {
   const taken = await storePaste(store, patternedBytes(10));
   const others = Array.from({ length: 5 }, (_, index) => inlinePaste(patternedBytes(10 + index)));
   const twice = inlinePaste(patternedBytes(99), { id: taken.id });
@@ -72,8 +67,7 @@ test('create: an id that is taken fails alone, as an error of the program', asyn
   assert.equal(await store.healthy(), true);
 });
 
-test('create: refuses content that is not there, not whole, or in both places', async (t) => {
-  const { path, store } = await openTestStore(t);
+testStores('create: refuses content that is not there, not whole, or in both places', async ({ store, tables }) => {
   const large = inlinePaste(patternedBytes(INLINE_BYTES + 1), { content: null, contentId: newId() });
   await assert.rejects(store.pastes.create(large, NO_TERMS), /not there, or not whole/);
   const upload = store.contents.upload(newId());
@@ -83,19 +77,17 @@ test('create: refuses content that is not there, not whole, or in both places', 
   const content = patternedBytes(1000);
   await assert.rejects(store.pastes.create({ ...short, content, size: 1000 }, NO_TERMS), /CHECK constraint failed/);
   await assert.rejects(store.pastes.create({ ...large, contentId: null }, NO_TERMS), /CHECK constraint failed/);
-  assert.equal(selectValue(path, 'SELECT count(*) FROM pastes'), 0);
+  assert.equal(await tables.value('SELECT count(*) FROM pastes'), 0);
   // A failure has no effect on the upload either: with the right size it can still be had.
   assert.deepEqual(await store.pastes.create({ ...short, size: 1000 }, NO_TERMS), { refused: null });
 });
 
-test('create: content belongs to one paste', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('create: content belongs to one paste', async ({ store }) => {
   const paste = await storePaste(store, patternedBytes(INLINE_BYTES + 1));
   await assert.rejects(store.pastes.create({ ...paste, id: newId() }, NO_TERMS), /not there, or not whole/);
 });
 
-test('find: a paste is gone from the second of its expiry on', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('find: a paste is gone from the second of its expiry on', async ({ store }) => {
   const { id } = await storePaste(store, patternedBytes(10));
   for (const find of [store.pastes.find, store.pastes.findWithContent]) {
     assert.ok(await find(id, EXPIRES_AT - 1));
@@ -104,8 +96,7 @@ test('find: a paste is gone from the second of its expiry on', async (t) => {
   }
 });
 
-test('find: ids are compared byte for byte', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('find: ids are compared byte for byte', async ({ store }) => {
   const { id } = await storePaste(store, patternedBytes(10), { id: 'abcdefgh' });
   assert.ok(await store.pastes.find(id, CREATED_AT));
   for (const other of ['ABCDEFGH', 'abcdefg', 'abcdefgh ', 'abcdefg%', '']) {
@@ -113,8 +104,7 @@ test('find: ids are compared byte for byte', async (t) => {
   }
 });
 
-test('burn: of 64 at once exactly one is true', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('burn: of 64 at once exactly one is true', async ({ store }) => {
   for (const size of [10, CHUNK_BYTES + 1]) {
     const { id } = await storePaste(store, patternedBytes(size), { burnAfterRead: true });
     const claims = await Promise.all(Array.from({ length: 64 }, () => store.pastes.burn(id, null, CREATED_AT)));
@@ -123,8 +113,7 @@ test('burn: of 64 at once exactly one is true', async (t) => {
   }
 });
 
-test('burn: needs the password hash that was checked', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('burn: needs the password hash that was checked', async ({ store }) => {
   const { id: locked } = await storePaste(store, patternedBytes(10), { burnAfterRead: true, passwordHash: 'right' });
   const { id: open } = await storePaste(store, patternedBytes(10), { burnAfterRead: true });
   assert.equal(await store.pastes.burn(locked, null, CREATED_AT), false);
@@ -135,8 +124,7 @@ test('burn: needs the password hash that was checked', async (t) => {
   assert.equal(await store.pastes.burn(open, null, CREATED_AT), true);
 });
 
-test('burn: leaves alone what is not burn-after-read, has expired, or is unknown', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('burn: leaves alone what is not burn-after-read, has expired, or is unknown', async ({ store }) => {
   const { id: lasting } = await storePaste(store, patternedBytes(10));
   const { id: burning } = await storePaste(store, patternedBytes(10), { burnAfterRead: true });
   assert.equal(await store.pastes.burn(lasting, null, CREATED_AT), false);
@@ -146,20 +134,18 @@ test('burn: leaves alone what is not burn-after-read, has expired, or is unknown
   assert.ok(await store.pastes.find(lasting, CREATED_AT));
 });
 
-test('removeExpired: removes what has expired, content too, and nothing else', async (t) => {
-  const { path, store } = await openTestStore(t);
+testStores('removeExpired: removes what has expired, content too, and nothing else', async ({ store, tables }) => {
   const before = await storePaste(store, patternedBytes(INLINE_BYTES + 1), { expiresAt: EXPIRES_AT - 1 });
   const at = await storePaste(store, patternedBytes(10), { expiresAt: EXPIRES_AT });
   const after = await storePaste(store, patternedBytes(INLINE_BYTES + 1), { expiresAt: EXPIRES_AT + 1 });
   assert.equal(await store.pastes.removeExpired(EXPIRES_AT, 100), 2);
   for (const { id } of [before, at]) assert.equal(await store.pastes.find(id, CREATED_AT), undefined);
   assert.ok(await store.pastes.find(after.id, EXPIRES_AT));
-  assert.equal(strayChunks(path), 0);
-  assert.equal(selectValue(path, 'SELECT count(*) FROM chunks'), 1);
+  assert.equal(await strayChunks(tables), 0);
+  assert.equal(await tables.value('SELECT count(*) FROM chunks'), 1);
 });
 
-test('removeExpired: removes at most its limit, the longest expired first', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('removeExpired: removes at most its limit, the longest expired first', async ({ store }) => {
   const pastes = [];
   for (let late = 0; late < 6; late += 1) {
     pastes.push(await storePaste(store, patternedBytes(10), { expiresAt: EXPIRES_AT - late }));
@@ -171,31 +157,28 @@ test('removeExpired: removes at most its limit, the longest expired first', asyn
   assert.equal(await store.pastes.removeExpired(EXPIRES_AT, 1), 0);
 });
 
-test('touch: the access time is written by the time the store is closed', async (t) => {
-  const { path, store } = await openTestStore(t);
+testStores('touch: the access time is written by the time the store is closed', async ({ store, tables }) => {
   const { id } = await storePaste(store, patternedBytes(INLINE_BYTES));
-  const accessedAt = () => selectValue(path, `SELECT accessed_at FROM pastes WHERE id = '${id}'`);
-  assert.equal(accessedAt(), CREATED_AT);
+  const accessedAt = () => tables.value(`SELECT accessed_at FROM pastes WHERE id = '${id}'`);
+  assert.equal(await accessedAt(), CREATED_AT);
   store.pastes.touch(id, CREATED_AT + 1);
   store.pastes.touch(id, CREATED_AT + 60);
   store.pastes.touch(newId(), CREATED_AT);
-  assert.equal(accessedAt(), CREATED_AT);
+  assert.equal(await accessedAt(), CREATED_AT);
   await store.close();
-  assert.equal(accessedAt(), CREATED_AT + 60);
+  assert.equal(await accessedAt(), CREATED_AT + 60);
 });
 
-test('touch: a full batch is written at once, and a paste that is gone does not matter', async (t) => {
-  const { path, store } = await openTestStore(t);
+testStores('touch: a full batch is written at once, and a paste that is gone does not matter', async ({ store, tables }) => {
   const { id } = await storePaste(store, patternedBytes(10));
   store.pastes.touch(id, CREATED_AT + 5);
   for (let count = 1; count < MAX_TOUCHES; count += 1) store.pastes.touch(newId(), CREATED_AT);
   // One command behind the batch is answered after it.
   await store.pastes.removeExpired(CREATED_AT, 1);
-  assert.equal(selectValue(path, `SELECT accessed_at FROM pastes WHERE id = '${id}'`), CREATED_AT + 5);
+  assert.equal(await tables.value(`SELECT accessed_at FROM pastes WHERE id = '${id}'`), CREATED_AT + 5);
 });
 
-test('a closed store refuses every call', async (t) => {
-  const { store } = await openTestStore(t);
+testStores('a closed store refuses every call', async ({ store }) => {
   const { id, contentId } = await storePaste(store, patternedBytes(INLINE_BYTES + 1));
   const upload = store.contents.upload(newId());
   await store.close();
@@ -207,7 +190,7 @@ test('a closed store refuses every call', async (t) => {
   await assert.rejects(store.pastes.removeExpired(CREATED_AT, 1), closed);
   await assert.rejects(upload.write(patternedBytes(1)), closed);
   await assert.rejects(store.upkeep.truncateWal(), closed);
-  assert.throws(() => store.contents.open(contentId ?? ''), closed);
+  await assert.rejects(async () => store.contents.open(contentId ?? ''), closed);
   assert.equal(await store.healthy(), false);
   store.pastes.touch(id, CREATED_AT);
   await store.close();
