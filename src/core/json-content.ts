@@ -84,7 +84,10 @@ export class JsonContentReader {
       this.#place = 'outside';
       this.#readFrame(bytes, end + 1);
     }
-    this.#keep(bytes.subarray(0, start), isOver ? bytes.subarray(end) : NOTHING);
+    // What stands before and after content. As a copy, since the bytes may be part of a large buffer.
+    const frame = Buffer.concat([bytes.subarray(0, start), isOver ? bytes.subarray(end) : NOTHING]);
+    if (this.#frame.length + frame.length > MAX_FRAME_BYTES) refuse();
+    if (frame.length > 0) this.#frame.add(frame);
     return content;
   }
 
@@ -97,13 +100,6 @@ export class JsonContentReader {
       position += 1;
     }
     return position;
-  }
-
-  /** What stands before and after content. As a copy, since the bytes may be part of a large buffer. */
-  #keep(before: Uint8Array, after: Uint8Array): void {
-    const length = before.length + after.length;
-    if (this.#frame.length + length > MAX_FRAME_BYTES) refuse();
-    if (length > 0) this.#frame.add(Buffer.concat([before, after], length));
   }
 
   #readString(byte: number): void {

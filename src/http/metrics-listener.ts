@@ -11,11 +11,10 @@ import { createHttpServer } from './servers.ts';
 export function createMetricsListener(
   parts: Pick<Parts, 'config' | 'store' | 'queue' | 'clock' | 'random' | 'log'>, connectionsOpen: () => number,
 ) {
-  const { config, clock, random, log } = parts;
   const eventLoopDelay = measureEventLoopDelay();
   const readers = gaugeReaders(parts, eventLoopDelay, connectionsOpen);
   const metrics = createMetrics({ routes: ROUTES.map((route) => route.path), readers });
-  const server = createMetricsServer({ config, metrics, clock, random, log });
+  const server = createMetricsServer({ ...parts, metrics });
   return {
     ...metrics,
     listen: server.listen,

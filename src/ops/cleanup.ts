@@ -54,11 +54,9 @@ export class Cleanup {
 
   /** One run of a task at a time; a second call joins the first. */
   #join(task: CleanupTask): Promise<void> {
-    const current = this.#running.get(task);
-    if (current !== undefined) return current;
-    const begun = this.#runSteps(task).finally(() => this.#running.delete(task));
-    this.#running.set(task, begun);
-    return begun;
+    const run = this.#running.get(task) ?? this.#runSteps(task).finally(() => this.#running.delete(task));
+    this.#running.set(task, run);
+    return run;
   }
 
   async #runSteps(task: CleanupTask): Promise<void> {

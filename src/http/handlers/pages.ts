@@ -165,9 +165,7 @@ const SEALED_MAGIC = Buffer.from('\x89pastec-1\n', 'latin1');
 
 async function isSealed(opened: pastes.OpenedPaste): Promise<boolean> {
   const end = SEALED_MAGIC.length;
-  if (opened.paste.size < end) return false;
-  if (opened.kind === 'small') return SEALED_MAGIC.equals(bytesOf(opened.content).subarray(0, end));
-  for await (const bytes of opened.reader.read(0, end)) return SEALED_MAGIC.equals(bytes);
+  for await (const bytes of contentPieces(opened, end)) return SEALED_MAGIC.equals(bytes.subarray(0, end));
   return false;
 }
 
