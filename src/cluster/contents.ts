@@ -5,7 +5,7 @@ import type { Log } from '../core/events.ts';
 import { type Clock, unixSeconds } from '../core/time.ts';
 import { createDiscards, createUpload, type ContentReader } from '../store/content.ts';
 import { contentCommands, prepareChange, prepareQuota } from '../store/records.ts';
-import { CHUNK_BYTES, type Database, describe, StoreError, type UploadQuota } from '../store/store.ts';
+import { CHUNK_BYTES, type Database, describe, type UploadQuota } from '../store/store.ts';
 import { createChunkBuffers } from '../store/writer.ts';
 
 /** As long as a host that has died keeps content from being removed. */
@@ -32,7 +32,9 @@ export function leaseCommands(db: Database, host: string, clock: Clock) {
   const held = db.prepare('SELECT 1 FROM leases WHERE name = :name AND host <> :host AND until > :nowSeconds');
   const take = db.prepare(`
     INSERT OR REPLACE INTO leases (name, host, until, promised) VALUES (:name, :host, :until, :promised)`);
-  const renew = db.prepare('UPDATE leases SET until = :until WHERE host = :host AND name <> :cleanup');
+  const renew = db.prepare(`
+    INSERT INTO leases (name, host, until, promised) SELECT value, :host, :until, 0 FROM json_each(:names) WHERE true
+    ON CONFLICT (name, host) DO UPDATE SET until = excluded.until`);
   const giveUp = db.prepare('DELETE FROM leases WHERE name = :name AND host = :host');
   const until = (): number => unixSeconds(clock) + LEASE_SECONDS;
   const isHeld = (name: string) => held.get({ name, host, nowSeconds: unixSeconds(clock) }) !== undefined;
@@ -62,7 +64,7 @@ export function leaseCommands(db: Database, host: string, clock: Clock) {
       giveUp.run({ name: contentId, host });
       return orphaned.get({ contentId }) !== undefined;
     },
-    renewLeases: (_: null): void => void renew.run({ host, until: until(), cleanup: CLEANUP }),
+    renewLeases: (names: readonly string[]) => void renew.run({ host, until: until(), names: JSON.stringify(names) }),
     /** Whether this host is the one that cleans up. */
     lead: (_: null): boolean => {
       if (isHeld(CLEANUP)) return false;
@@ -103,7 +105,9 @@ export function createClusterContents({ run, readChunk, log }: Parts) {
   const holders = new Map<string, number>();
   const discards = createDiscards((contentId) => run('discardChunks', { contentId, limit: DISCARD_CHUNKS }), log);
   const renewal = setInterval(() => {
-    if (holders.size > 0) run('renewLeases', null).catch((error: unknown) => noteFailure(error, log));
+    // Not what it failed to let go of: that lease runs out.
+    const held = [...holders.keys()];
+    if (held.length > 0) run('renewLeases', held).catch((error: unknown) => noteFailure(error, log));
   }, RENEW_MS).unref();
 
   /** Content that others here hold goes when the last of them lets go. */
@@ -147,7 +151,6 @@ export function createClusterContents({ run, readChunk, log }: Parts) {
 
 /** Leases run out by themselves. */
 function noteFailure(error: unknown, log: Log): void {
-  if (!(error instanceof StoreError)) throw error;
   const details = { reason: describe(error) };
   log({ level: 'warning', logger: 'store', event: 'lease not written', outcome: 'failure', details });
 }

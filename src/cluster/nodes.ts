@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { ConfigError } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
+import { codeOf } from '../core/events.ts';
 import type { Clock } from '../core/time.ts';
 import { StoreError } from '../store/store.ts';
 
@@ -36,10 +37,6 @@ const PAUSE_MS = 50;
 /** More at once only make the leader's batches smaller. */
 const MAX_CONNECTIONS = 16;
 
-type Asked =
-  | { readonly kind: 'answered'; readonly body: Buffer }
-  | { readonly kind: 'silent'; readonly reason: string };
-
 export class Nodes {
   readonly #clock: Clock;
   readonly #options: readonly RequestOptions[];
@@ -47,8 +44,10 @@ export class Nodes {
   readonly #agent: HttpAgent;
   /** The node that answered last. */
   #leader = 0;
+  /** Nothing is asked after that. */
+  #endMs = Infinity;
 
-  /** Throws ConfigError for a certificate file that can't be read. */
+  /** Throws ConfigError for a port that there is not, and a certificate file that can't be read. */
   constructor({ databasePath, clusterPassword, clusterCaPath }: Config, clock: Clock) {
     const [, secure, user, hosts = ''] = /^rqlite(s?):\/\/(?:([^@]+)@)?(.+)$/.exec(databasePath) ?? [];
     const headers = user === undefined ? {} : { auth: `${user}:${clusterPassword}` };
@@ -57,7 +56,9 @@ export class Nodes {
     const pool = { keepAlive: true, maxSockets: MAX_CONNECTIONS };
     this.#agent = secure === '' ? new HttpAgent(pool) : new HttpsAgent({ ...pool, ...trusting(clusterCaPath) });
     this.#options = hosts.split(',').map((host) => {
-      const { hostname, port } = new URL(`http://${host}`);
+      const url = URL.parse(`http://${host}`);
+      if (url === null) throw new ConfigError([`${SETTINGS.databasePath.name}: ${host} is no host and port`]);
+      const { hostname, port } = url;
       return { host: hostname.replace(/^\[|\]$/g, ''), port: port || 80, agent: this.#agent, ...headers };
     });
   }
@@ -96,67 +97,102 @@ export class Nodes {
 
   /** Makes this file of SQLite the database of all nodes. */
   async load(file: Uint8Array): Promise<void> {
-    await this.#ask('/db/load?redirect', file, LOAD_MS, () => undefined, LOAD_MS);
+    await this.#ask('/db/load?redirect', file, LOAD_MS, (answer) => answer, LOAD_MS);
+  }
+
+  /** What is under way, or comes, is given up after so long. */
+  endWithin(milliseconds: number): void {
+    this.#endMs = this.#clock.monotonicMs() + milliseconds;
   }
 
   close(): void {
+    this.endWithin(0);
     this.#agent.destroy();
   }
 
   async #resultsOf(path: string, statements: readonly Statement[], deadlineMs: number): Promise<readonly Result[]> {
-    let results: readonly Result[] = [];
-    await this.#ask(path, Buffer.from(JSON.stringify(statements)), deadlineMs, (body) => {
-      const answer = JSON.parse(body.toString()) as { results: readonly Result[]; error?: string };
-      results = answer.results;
-      return answer.error;
-    });
-    return results;
+    const body = Buffer.from(JSON.stringify(statements));
+    return this.#ask(path, body, deadlineMs, (answer) => resultsIn(answer, statements.length));
   }
 
-  /** Asks until a node answers as the leader, without the error that `errorOf` finds. */
-  async #ask(
-    path: string, body: Uint8Array, deadlineMs: number, errorOf: (body: Buffer) => string | undefined,
+  /** Asks until a node answers as the leader. What `read` finds in an answer, or a text that says why it is none. */
+  async #ask<Found extends object>(
+    path: string, body: Uint8Array, deadlineMs: number, read: (answer: Buffer) => Found | string,
     silenceMs = SILENCE_MS,
-  ): Promise<Buffer> {
+  ): Promise<Found> {
     const endMs = this.#clock.monotonicMs() + deadlineMs;
-    let reason = '';
-    for (let turn = this.#leader; ; turn += 1) {
-      const leftMs = endMs - this.#clock.monotonicMs();
-      if (leftMs <= 0) throw unavailable(`no node of the cluster answered as its leader (${reason})`);
-      const node = turn % this.#options.length;
-      const asked = await this.#askOne(node, path, body, Math.min(leftMs, silenceMs));
-      const error = asked.kind === 'silent' ? asked.reason : errorOf(asked.body);
-      if (asked.kind === 'answered' && error === undefined) {
+    const reasons = new Map<string, string>();
+    for (let [node, tried] = [this.#leader, 1]; ; node = (node + 1) % this.#options.length, tried += 1) {
+      const leftMs = Math.min(endMs, this.#endMs) - this.#clock.monotonicMs();
+      if (leftMs <= 0) throw unavailable(`no node of the cluster answered as its leader ${told(reasons)}`);
+      const answer = await this.#askOne(node, path, body, leftMs, silenceMs);
+      const found = typeof answer === 'string' ? answer : read(answer);
+      if (typeof found !== 'string') {
         this.#leader = node;
-        return asked.body;
+        return found;
       }
-      reason = error ?? '';
-      const isLast = (turn - this.#leader) % this.#options.length === this.#options.length - 1;
-      if (isLast) await setTimeout(PAUSE_MS);
+      const { host, port } = this.#options[node]!;
+      reasons.set(`${host}:${port}`, found);
+      if (tried % this.#options.length === 0) await setTimeout(PAUSE_MS);
     }
   }
 
-  #askOne(node: number, path: string, body: Uint8Array, silenceMs: number): Promise<Asked> {
-    const { promise, resolve } = Promise.withResolvers<Asked>();
-    const silent = (reason: string): void => resolve({ kind: 'silent', reason });
+  /** The body of an answer, or why there is none. */
+  #askOne(
+    node: number, path: string, body: Uint8Array, leftMs: number, silenceMs: number,
+  ): Promise<Buffer | string> {
+    const { promise, resolve } = Promise.withResolvers<Buffer | string>();
     const type = body[0] === STATEMENTS ? 'application/json' : 'application/octet-stream';
     const headers = { 'Content-Type': type, 'Content-Length': body.length };
-    const options = { ...this.#options[node], path, method: 'POST', headers, timeout: silenceMs };
+    // However slowly it comes.
+    const signal = AbortSignal.timeout(Math.ceil(leftMs));
+    const options = { ...this.#options[node], path, method: 'POST', headers, timeout: silenceMs, signal };
     const sent = this.#request(options, (response) => {
       const pieces: Buffer[] = [];
       response.on('data', (piece: Buffer) => pieces.push(piece));
-      response.on('error', (error) => silent(error.message));
+      response.on('error', (error) => resolve(error.message));
       response.on('end', () => {
         const whole = Buffer.concat(pieces);
-        if (response.statusCode === 200) resolve({ kind: 'answered', body: whole });
-        else silent(`${response.statusCode} ${response.statusMessage}`);
+        if (response.statusCode === 200) resolve(whole);
+        else resolve(`${response.statusCode} ${whole.toString().trim().slice(0, MAX_REASON)}`);
       });
     });
     sent.on('timeout', () => sent.destroy(new Error('silent')));
-    sent.on('error', (error) => silent(error.message));
+    sent.on('error', (error) => resolve(error.message || codeOf(error)));
     sent.end(body);
     return promise;
   }
+}
+
+/** Of what something answers that may be no node. */
+const MAX_REASON = 100;
+
+const HINTS: readonly (readonly [RegExp, string])[] = [
+  [/: 401/, `set the user in ${SETTINGS.databasePath.name} and ${SETTINGS.clusterPassword.name}`],
+  [/self-signed|unable to (get|verify)/, `set ${SETTINGS.clusterCaPath.name} to who signed their certificates`],
+  [/wrong version number/, 'they speak HTTP: write rqlite:// without s'],
+  [/HTTPS server/, 'write rqlites://'],
+];
+
+/** What came last from each, and what to change about it. */
+function told(reasons: ReadonlyMap<string, string>): string {
+  const all = Array.from(reasons, ([node, reason]) => `${node}: ${reason}`).join('; ');
+  const hints = HINTS.flatMap(([pattern, hint]) => (pattern.test(all) ? [`; ${hint}`] : []));
+  return `(${all})${hints.join('')}`;
+}
+
+/** The results of so many statements; or why there are none. */
+function resultsIn(body: Buffer, count: number): readonly Result[] | string {
+  try {
+    const { results, error } = JSON.parse(body.toString()) as { results: readonly Result[]; error?: string };
+    if (error !== undefined) return String(error);
+    const areRows = results.every(({ values = [] }) => values.every((row) => Array.isArray(row)));
+    // In a transaction nothing follows what failed.
+    if (areRows && (results.length === count || results.at(-1)?.error !== undefined)) return results;
+  } catch {
+    // It was cut, or is of something between.
+  }
+  return 'not what a node answers';
 }
 
 /** The first byte of a list in JSON; a SQLite file begins with another. */
@@ -169,6 +205,12 @@ function trusting(caPath: string) {
   } catch (error) {
     throw new ConfigError([`${SETTINGS.clusterCaPath.name}: ${caPath} cannot be read (${String(error)})`]);
   }
+}
+
+export function onlyRow(rows: readonly (readonly unknown[])[] | undefined): readonly unknown[] {
+  const [row] = rows ?? [];
+  if (row === undefined) throw unavailable('a node answered without a row');
+  return row;
 }
 
 export function unavailable(reason: string): StoreError {

@@ -14,7 +14,7 @@ import { APPLICATION_ID, MIGRATIONS, whyStrange } from '../store/schema.ts';
 import { DatabaseRefusedError, type SpentChallenge } from '../store/store.ts';
 import type { Writer } from '../store/writer.ts';
 import { createClusterContents, leaseCommands } from './contents.ts';
-import { Nodes, type Statement, unavailable } from './nodes.ts';
+import { Nodes, onlyRow, type Statement, unavailable } from './nodes.ts';
 import { CLUSTER_TABLES, type Known, Statements } from './statements.ts';
 import { ClusterWriter, learn } from './writer.ts';
 
@@ -35,6 +35,9 @@ export interface ClusterOptions extends ConnectionOptions {
 const MAX_SKEW_SECONDS = 2;
 
 const HEALTH_MS = 2000;
+
+/** As long as an election takes, and less than a service manager waits. */
+const CLOSE_MS = 5000;
 
 /** Rejects with ConfigError, DatabaseRefusedError or StoreError. */
 export async function openClusterStore(options: ClusterOptions): Promise<Store> {
@@ -85,6 +88,7 @@ function createClusterStore({ nodes, statements, writer, close }: Joined, option
   const shared = { reader, writer: changes, touches, find: reader.findPaste, hot, share: (bytes: Uint8Array) => bytes };
   const calls = createCalls({ ...shared, ...larger });
   let following: NodeJS.Timeout | undefined;
+  let probing: Promise<boolean> | undefined;
   const lead = () => writer.run('lead', null);
   return {
     ...byOneHost(calls, lead, (note) => void (following = followSpent(nodes, statements, note))),
@@ -102,9 +106,12 @@ function createClusterStore({ nodes, statements, writer, close }: Joined, option
       fileBytes: () => ({ database: 0, wal: 0 }),
       writesWaiting: () => writer.waiting,
     },
-    healthy: () => requireSameTime(nodes, clock, maxSkewSeconds, HEALTH_MS).then(() => true, () => false),
+    /** Whoever asks meanwhile shares the answer: it costs an entry in the log of the nodes. */
+    healthy: () => (probing ??= requireSameTime(nodes, clock, maxSkewSeconds, HEALTH_MS)
+      .then(() => true, () => false).finally(() => (probing = undefined))),
     close: async () => {
       clearInterval(following);
+      nodes.endWithin(CLOSE_MS);
       await touches.close();
       larger.close();
       await close();
@@ -143,8 +150,8 @@ const MARKS = `SELECT application_id, user_version, (SELECT count(*) FROM sqlite
 const MIGRATION_TRIES = 3;
 
 export async function findMarks(nodes: Nodes) {
-  const [rows = []] = await nodes.query([[MARKS, {}]], 'strong');
-  const [applicationId = 0, version = 0, tables = 0, isCluster = 0] = rows[0] as number[];
+  const [rows] = await nodes.query([[MARKS, {}]], 'strong');
+  const [applicationId = 0, version = 0, tables = 0, isCluster = 0] = onlyRow(rows) as number[];
   return { applicationId, version, tables, isCluster: isCluster === 1 };
 }
 
@@ -167,11 +174,14 @@ async function migrateNodes(nodes: Nodes): Promise<void> {
 export async function requireSameTime(
   nodes: Nodes, clock: Clock, maxSkewSeconds = MAX_SKEW_SECONDS, deadlineMs?: number,
 ): Promise<void> {
-  const before = clock.unixMs();
-  const [rows = []] = await nodes.query([["SELECT unixepoch('subsec')", {}]], 'strong', deadlineMs);
-  const skew = (before + clock.unixMs()) / 2000 - Number(rows[0]?.[0]);
-  if (Math.abs(skew) <= maxSkewSeconds) return;
-  throw unavailable(`this host's clock is ${skew.toFixed(1)} s ahead of the nodes': set both by NTP`);
+  const before = clock.unixMs() / 1000;
+  const [rows] = await nodes.query([["SELECT unixepoch('subsec')", {}]], 'strong', deadlineMs);
+  const there = Number(onlyRow(rows)[0]);
+  // However long the answer took: it is of a moment between.
+  const [ahead, behind] = [before - there, there - clock.unixMs() / 1000];
+  if (ahead <= maxSkewSeconds && behind <= maxSkewSeconds) return;
+  const skew = ahead > 0 ? `${ahead.toFixed(1)} s ahead of` : `${behind.toFixed(1)} s behind`;
+  throw unavailable(`this host's clock is ${skew} the nodes': set both by NTP`);
 }
 
 const FOLLOW_MS = 1000;
@@ -228,7 +238,8 @@ export function createReader<Lookups extends object>(
           resolve();
         }
       } catch (error) {
-        for (const { reject } of batch) reject(error);
+        // What waits would wait as long.
+        for (const { reject } of [...batch, ...waiting.splice(0)]) reject(error);
       }
     }
     underWay -= 1;

@@ -115,9 +115,17 @@ export class Statements implements Database {
   }
 }
 
-/** Refuses the transaction that it is in when the statement does not find what it found before. */
+/**
+ * Refuses the transaction that it is in when the statement does not find what it found before. Several rows may come in
+ * another order on another node, by statistics of its own, and all nodes must decide alike.
+ */
 export function guardOf([sql, values]: Statement, found: string): Statement {
-  return [`INSERT INTO guards SELECT (${sql}) IS :found`, { ...values, found }];
+  const [now, then] = found.includes('],[') ? [sorted(`(${sql})`), sorted(':found')] : [`(${sql})`, ':found'];
+  return [`INSERT INTO guards SELECT ${now} IS ${then}`, { ...values, found }];
+}
+
+function sorted(list: string): string {
+  return `(SELECT json_group_array(value ORDER BY value) FROM json_each(${list}))`;
 }
 
 /** A statement that finds all rows as one text, the same for the same rows: blobs in hexadecimal, and what is one. */

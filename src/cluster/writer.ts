@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises';
 import { type Clock, unixSeconds } from '../core/time.ts';
 import { StoreError } from '../store/store.ts';
 import { type Lane, LANES, Queue } from '../store/writer.ts';
-import { DEADLINE_MS, type Nodes, type Statement, unavailable } from './nodes.ts';
+import { DEADLINE_MS, type Nodes, onlyRow, type Statement, unavailable } from './nodes.ts';
 import { guardOf, type Known, type Rehearsal, STALE, type Statements } from './statements.ts';
 
 type Commands = Readonly<Record<string, (params: never) => unknown>>;
@@ -26,6 +26,9 @@ interface Planned extends Pick<Rehearsal<unknown>, 'answer' | 'changes'> {
   readonly guards: readonly Statement[];
 }
 
+/** Far more than connections and cleanup can have waiting. */
+const MAX_WAITING = 10_000;
+
 const CLAIM = 'INSERT INTO claims (id, at, answer) VALUES (:id, :at, :answer)';
 const ANSWERS = 'SELECT id, answer FROM claims WHERE id IN (SELECT value FROM json_each(:ids))';
 const CLAIMED = 'UNIQUE constraint failed: claims.id';
@@ -39,7 +42,6 @@ export class ClusterWriter<Rules extends Commands> {
   readonly #queue = new Queue<Waiting>();
   #underWay = 0;
   #working: Promise<void> | undefined;
-  #lastFailed = false;
   #isClosed = false;
 
   constructor(nodes: Nodes, statements: Statements, rules: Rules, clock: Clock, newId: () => string) {
@@ -55,21 +57,17 @@ export class ClusterWriter<Rules extends Commands> {
     name: Name, params: Parameters<Rules[Name]>[0], bytes = 0,
   ): Promise<ReturnType<Rules[Name]>> {
     if (this.#isClosed) return Promise.reject(unavailable('closed'));
+    if (this.#queue.length >= MAX_WAITING) return Promise.reject(unavailable('too many writes wait'));
     return new Promise((resolve, reject) => {
       const rule = () => this.#rules[name]!(params);
       const lane = LANES[name as keyof typeof LANES] ?? 'prompt';
       this.#queue.add({ lane, bytes, id: this.#newId(), rule, resolve, reject });
-      this.#working ??= this.#work().finally(() => (this.#working = undefined));
+      this.#working ??= this.#work();
     });
   }
 
   get waiting(): number {
     return this.#queue.length + this.#underWay;
-  }
-
-  state(): 'working' | 'failed' | 'ended' {
-    if (this.#isClosed) return 'ended';
-    return this.#lastFailed ? 'failed' : 'working';
   }
 
   /** Lets what waits finish, and takes no more. */
@@ -86,20 +84,19 @@ export class ClusterWriter<Rules extends Commands> {
       await this.#carryOut(batch);
       this.#underWay = 0;
     }
+    // In the turn in which nothing waited any more: what comes next begins anew.
+    this.#working = undefined;
   }
 
   async #carryOut(batch: readonly Waiting[]): Promise<void> {
     const endMs = this.#clock.monotonicMs() + DEADLINE_MS;
     let left = batch;
     try {
-      while (left.length > 0) {
-        if (this.#clock.monotonicMs() > endMs) throw unavailable('other hosts kept changing the same');
-        left = await this.#commit(await this.#plan(left));
-      }
-      this.#lastFailed = false;
+      while (left.length > 0 && this.#clock.monotonicMs() < endMs) left = await this.#commit(await this.#plan(left));
+      for (const { reject } of left) reject(unavailable('other hosts kept changing the same'));
     } catch (error) {
-      this.#lastFailed = error instanceof StoreError;
-      for (const { reject } of left) reject(error);
+      // What waits would wait as long, batch after batch, for nodes that are away.
+      for (const { reject } of [...left, ...this.#queue.takeAll()]) reject(error);
     }
   }
 
@@ -133,13 +130,14 @@ export class ClusterWriter<Rules extends Commands> {
       [[CLAIM, { id, at, answer: JSON.stringify(answer ?? null) }], ...guards, ...changes]
     ));
     const results = await this.#nodes.execute(parts.flat());
-    const { error } = results.at(-1) ?? { error: 'no result' };
+    const failedAt = results.findIndex((result) => result.error !== undefined);
+    const error = results[failedAt]?.error;
     if (error === undefined) {
       for (const { waiting, answer } of planned) waiting.resolve(answer as never);
       return [];
     }
     if (error === CLAIMED) return this.#settleClaimed(planned);
-    const place = placeOf(results.length - 1, parts);
+    const place = placeOf(failedAt, parts);
     const { waiting } = planned[place]!;
     const isStale = error === STALE;
     if (!isStale) waiting.reject(failureOf(error));
@@ -181,5 +179,5 @@ export async function learn(
   nodes: Nodes, missing: ReadonlyMap<string, Statement>, known: Known, level: 'weak' | 'strong',
 ): Promise<void> {
   const found = await nodes.query([...missing.values()], level);
-  for (const [index, key] of [...missing.keys()].entries()) known.set(key, String(found[index]![0]![0]));
+  for (const [index, key] of [...missing.keys()].entries()) known.set(key, String(onlyRow(found[index])[0]));
 }

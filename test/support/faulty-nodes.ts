@@ -1,0 +1,189 @@
+// What may happen between a host and the nodes of a cluster: a proxy in front of each node, which loses, delays, repeats
+// or cuts what it is told to. And a node without a cluster, for what needs no other: SQLite in this process, answering as
+// rqlite.ts says that nodes do.
+
+import { once } from 'node:events';
+import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { DatabaseSync } from 'node:sqlite';
+import { buffer } from 'node:stream/consumers';
+import type { TestContext } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+
+export type Fault =
+  /** The connection ends before the node has the request. */
+  | { readonly kind: 'lost' }
+  /** The node has it only after the connection has ended. */
+  | { readonly kind: 'late'; readonly ms: number }
+  /** The node carries it out, and the connection ends. */
+  | { readonly kind: 'unanswered' }
+  /** The connection stays, and nothing comes; the node has it or not. */
+  | { readonly kind: 'silent'; readonly isCarriedOut: boolean }
+  /** The node carries it out, and the connection ends in the middle of the answer. */
+  | { readonly kind: 'cut' }
+  /** The same, where the answer says no length: it seems whole. */
+  | { readonly kind: 'halved' }
+  /** Byte by byte, and never to the end. */
+  | { readonly kind: 'dripping' }
+  | { readonly kind: 'delayed'; readonly ms: number }
+  /** The node has it once more, later. */
+  | { readonly kind: 'repeated'; readonly ms: number }
+  /** Something else answers, though the node may carry it out. */
+  | { readonly kind: 'replaced'; readonly status: number; readonly body: string; readonly isCarriedOut: boolean };
+
+export interface Asked {
+  readonly path: string;
+  readonly body: string;
+}
+
+/** No answers of a node, whatever was asked, but for the one with `error`, which leaves open what happened. */
+export const STRANGE_BODIES: readonly string[] = [
+  '', 'null', '{}', '[]', '7', '"leader"', '{"results":', '{"results":null}', '{"results":[]}', '{"results":{}}',
+  '{"results":"abc"}', '{"results":[null]}', '{"results":[{"values":{}}]}', '{"results":[{"values":[7]}]}',
+  '<html><body>Sign in to the network</body></html>',
+  '{"results":[],"error":"leadership lost while committing log"}',
+];
+
+/** Addresses of proxies, one for each node, that do what is chosen for each request. They end with the test. */
+export async function startFaultyNodes(
+  t: Pick<TestContext, 'after'>, addresses: readonly string[], choose: (asked: Asked) => Fault | undefined,
+): Promise<readonly string[]> {
+  return Promise.all(addresses.map((address) => listen(t, async (incoming, outgoing) => {
+    const body = await buffer(incoming);
+    const path = incoming.url ?? '';
+    const fault = choose({ path, body: body.toString() });
+    const ask = () => passOn(address, incoming, body);
+    await (fault === undefined ? answerWith(outgoing, ask()) : inject(fault, ask, outgoing));
+  })));
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: Uint8Array;
+}
+
+async function inject(fault: Fault, ask: () => Promise<Answer>, outgoing: ServerResponse): Promise<void> {
+  switch (fault.kind) {
+    case 'lost':
+      return void outgoing.destroy();
+    case 'late':
+      outgoing.destroy();
+      await pause(fault.ms);
+      return void await ask();
+    case 'unanswered':
+      await ask();
+      return void outgoing.destroy();
+    case 'silent':
+      if (fault.isCarriedOut) await ask();
+      return;
+    case 'delayed':
+      await pause(fault.ms);
+      return answerWith(outgoing, ask());
+    case 'repeated':
+      await answerWith(outgoing, ask());
+      await pause(fault.ms);
+      return void await ask();
+    case 'replaced':
+      if (fault.isCarriedOut) await ask();
+      return answerWith(outgoing, { status: fault.status, body: Buffer.from(fault.body) });
+    default:
+      return answerInPart(fault.kind, await ask(), outgoing);
+  }
+}
+
+async function answerInPart(kind: 'cut' | 'halved' | 'dripping', answer: Answer, outgoing: ServerResponse) {
+  const { status, body } = answer;
+  const half = body.subarray(0, body.length / 2);
+  if (kind === 'halved') {
+    outgoing.shouldKeepAlive = false;
+    outgoing.useChunkedEncodingByDefault = false;
+    return void outgoing.writeHead(status).end(half);
+  }
+  outgoing.writeHead(status, { 'content-length': body.length + 1_000_000 });
+  if (kind === 'cut') return void outgoing.write(half, () => outgoing.destroy());
+  while (!outgoing.destroyed) {
+    outgoing.write(' ');
+    await pause(20);
+  }
+}
+
+async function answerWith(outgoing: ServerResponse, answer: Answer | Promise<Answer>): Promise<void> {
+  const { status, body } = await answer;
+  outgoing.writeHead(status, { 'content-length': body.length }).end(body);
+}
+
+/** As it came. A node that is away is told as the proxies of others would. */
+async function passOn(address: string, { method, url, headers }: IncomingMessage, body: Uint8Array): Promise<Answer> {
+  const sent = request(`http://${address}${url}`, { method, headers: { ...headers, host: address }, agent: false });
+  sent.end(body);
+  try {
+    const [answer] = await once(sent, 'response') as [IncomingMessage];
+    return { status: answer.statusCode ?? 0, body: await buffer(answer) };
+  } catch (error) {
+    return { status: 502, body: Buffer.from(String(error)) };
+  }
+}
+
+export interface ImitatedNode {
+  readonly address: string;
+  readonly db: DatabaseSync;
+}
+
+type Statements = readonly (readonly [sql: string, values: Record<string, string | number | null>])[];
+
+/** One node, which leads. */
+export async function startImitatedNode(t: Pick<TestContext, 'after'>): Promise<ImitatedNode> {
+  const db = new DatabaseSync(':memory:');
+  const address = await listen(t, async (incoming, outgoing) => {
+    const statements = JSON.parse((await buffer(incoming)).toString()) as Statements;
+    const isQuery = incoming.url?.startsWith('/db/query') === true;
+    const results = isQuery ? query(db, statements) : execute(db, statements);
+    await answerWith(outgoing, { status: 200, body: Buffer.from(JSON.stringify({ results })) });
+  });
+  t.after(() => db.close());
+  return { address, db };
+}
+
+function query(db: DatabaseSync, statements: Statements): object[] {
+  return statements.map(([sql, values]) => {
+    const statement = db.prepare(sql);
+    statement.setReturnArrays(true);
+    const rows = statement.all(values);
+    return rows.length === 0 ? {} : { values: rows };
+  });
+}
+
+/** In one transaction: the last result is the one that failed. */
+function execute(db: DatabaseSync, statements: Statements): object[] {
+  const results: object[] = [];
+  db.exec('BEGIN');
+  try {
+    for (const [sql, values] of statements) {
+      db.prepare(sql).run(values);
+      results.push({});
+    }
+    db.exec('COMMIT');
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK');
+    results.push({ error: (error as Error).message });
+  }
+  return results;
+}
+
+async function listen(
+  t: Pick<TestContext, 'after'>, answer: (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>,
+): Promise<string> {
+  const server: Server = createServer((incoming, outgoing) => {
+    // A client that goes away in the middle of its request has its reasons.
+    answer(incoming, outgoing).catch(() => outgoing.destroy());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(async () => {
+    const closed = once(server, 'close');
+    server.close();
+    server.closeAllConnections();
+    await closed;
+  });
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}

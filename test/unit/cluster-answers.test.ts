@@ -1,0 +1,224 @@
+// A host and what comes back from its nodes, or does not: each effect once, each answer its own, and an error that says
+// what to change. The node is SQLite in this process; interop/rqlite-nodes.test.ts holds what real ones do.
+
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import type { LogEntry } from '../../src/core/events.ts';
+import { Nodes, unavailable } from '../../src/cluster/nodes.ts';
+import { openClusterStore, requireSameTime } from '../../src/cluster/open.ts';
+import { guardOf, STALE, Statements } from '../../src/cluster/statements.ts';
+import { ClusterWriter } from '../../src/cluster/writer.ts';
+import { ConfigError } from '../../src/config/load.ts';
+import { StoreError } from '../../src/store/store.ts';
+import { RUNNING_CLOCK } from '../support/app.ts';
+import { type Asked, type Fault, startFaultyNodes, startImitatedNode, STRANGE_BODIES } from '../support/faulty-nodes.ts';
+import { CREATED_AT, inlinePaste, newId, NO_TERMS, patternedBytes } from '../support/store.ts';
+import { testConfig } from '../support/test-config.ts';
+
+const EVENT = { time: 1, event: 'seen', outcome: 'success', clientId: null, clientIp: null, details: {} } as const;
+
+/** One node behind a proxy, for which a test chooses the faults. */
+async function startNode(t: TestContext) {
+  const node = await startImitatedNode(t);
+  const behind: { choose: (asked: Asked) => Fault | undefined } = { choose: () => undefined };
+  const [address = ''] = await startFaultyNodes(t, [node.address], (asked) => behind.choose(asked));
+  const count = (table: string): unknown => node.db.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.['rows'];
+  return { ...node, behind, count, config: testConfig({ databasePath: `rqlite://${address}` }) };
+}
+
+async function openStore(t: TestContext) {
+  const node = await startNode(t);
+  const logged: LogEntry[] = [];
+  const log = (entry: LogEntry): void => void logged.push(entry);
+  const store = await openClusterStore({ config: node.config, clock: RUNNING_CLOCK, log, newId });
+  t.after(() => {
+    node.behind.choose = () => undefined;
+    return store.close();
+  });
+  return { ...node, logged, store };
+}
+
+/** The fault for the first request that fits, and then no more. */
+function once(fits: (asked: Asked) => boolean, fault: Fault): (asked: Asked) => Fault | undefined {
+  let isDone = false;
+  return (asked) => {
+    if (isDone || !fits(asked)) return undefined;
+    isDone = true;
+    return fault;
+  };
+}
+
+const isWrite = ({ path }: Asked): boolean => path.startsWith('/db/execute');
+const isRead = ({ path }: Asked): boolean => path.startsWith('/db/query');
+
+const AFTERWARDS: readonly Fault[] = [
+  { kind: 'unanswered' }, { kind: 'cut' }, { kind: 'halved' }, { kind: 'repeated', ms: 0 },
+  ...STRANGE_BODIES.map((body) => ({ kind: 'replaced', status: 200, body, isCarriedOut: true }) as const),
+  ...[301, 401, 404, 500, 503].map((status) => (
+    { kind: 'replaced', status, body: 'leader not found', isCarriedOut: true } as const
+  )),
+];
+
+test('cluster: a change whose answer is lost, cut or replaced happens once, and is answered as it was', async (t) => {
+  const { store, behind, count } = await openStore(t);
+  for (const [index, fault] of AFTERWARDS.entries()) {
+    const spend = { nonce: `n${index}`, expiresAt: CREATED_AT + 600, spendableUntil: CREATED_AT + 600 };
+    const paste = inlinePaste(patternedBytes(50, index), { burnAfterRead: true });
+    behind.choose = once(isWrite, fault);
+    const created = await store.pastes.create(paste, { ...NO_TERMS, spend });
+    behind.choose = once(isWrite, fault);
+    const burned = await store.pastes.burn(paste.id, null, CREATED_AT);
+    const later = await store.pastes.burn(paste.id, null, CREATED_AT);
+    assert.deepEqual([created, burned, later], [{ refused: null }, true, false], JSON.stringify(fault));
+    const [pastes, spent] = [count('pastes'), count('spent_challenges')];
+    assert.deepEqual([pastes, spent], [0, index + 1], JSON.stringify(fault));
+  }
+});
+
+test('cluster: a lookup is asked again until a node answers it', async (t) => {
+  const { store, behind } = await openStore(t);
+  const paste = inlinePaste(patternedBytes(50));
+  await store.pastes.create(paste, NO_TERMS);
+  for (const fault of AFTERWARDS) {
+    behind.choose = once(isRead, fault);
+    assert.equal((await store.pastes.find(paste.id, CREATED_AT))?.id, paste.id, JSON.stringify(fault));
+  }
+});
+
+test('cluster: what is carried out late, after another host has changed the same, is refused', async (t) => {
+  const { store, behind, count } = await openStore(t);
+  const spend = { nonce: 'once', expiresAt: CREATED_AT + 600, spendableUntil: CREATED_AT + 600 };
+  const repeated: Promise<unknown>[] = [];
+  behind.choose = once(isWrite, { kind: 'late', ms: 100 });
+  repeated.push(store.pastes.create(inlinePaste(patternedBytes(50, 1)), { ...NO_TERMS, spend }));
+  repeated.push(store.pastes.create(inlinePaste(patternedBytes(50, 2)), { ...NO_TERMS, spend }));
+  const outcomes = (await Promise.all(repeated)).map((outcome) => (outcome as { refused: unknown }).refused);
+  assert.deepEqual(outcomes, [null, 'powAlreadyUsed']);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  assert.deepEqual([count('pastes'), count('spent_challenges')], [1, 1]);
+});
+
+test('cluster: nodes that never answer as nodes do are told by name, with what to change', async (t) => {
+  const { config, behind } = await startNode(t);
+  const nodes = new Nodes(config, RUNNING_CLOCK);
+  t.after(() => nodes.close());
+  const failures = [
+    [200, '<html>', /127\.0\.0\.1:\d+: not what a node answers\)$/],
+    [401, 'Unauthorized', /401 Unauthorized\); set the user in SERVICE_DB and SERVICE_DB_PASSWORD$/],
+    [400, 'Client sent an HTTP request to an HTTPS server.\n', /; write rqlites:\/\/$/],
+    [503, 'leader not found', /503 leader not found\)$/],
+  ] as const;
+  for (const [status, body, message] of failures) {
+    behind.choose = () => ({ kind: 'replaced', status, body, isCarriedOut: false });
+    await assert.rejects(nodes.execute([['SELECT 1', {}]], 100), (error) => (
+      error instanceof StoreError && error.failure === 'unavailable' && message.test(error.message)
+    ));
+  }
+  const secure = new Nodes({ ...config, databasePath: config.databasePath.replace('rqlite', 'rqlites') }, RUNNING_CLOCK);
+  await assert.rejects(secure.execute([['SELECT 1', {}]], 100), /they speak HTTP: write rqlite:\/\/ without s$/);
+  const strange = { ...config, databasePath: 'rqlite://db1:99999' };
+  assert.throws(() => new Nodes(strange, RUNNING_CLOCK), (error) => (
+    error instanceof ConfigError && error.problems[0] === 'SERVICE_DB: db1:99999 is no host and port'
+  ));
+});
+
+test('cluster: an answer that comes byte by byte is given up at the deadline', async (t) => {
+  const { config, behind } = await startNode(t);
+  const nodes = new Nodes(config, RUNNING_CLOCK);
+  behind.choose = () => ({ kind: 'dripping' });
+  const startMs = performance.now();
+  await assert.rejects(nodes.query([['SELECT 1', {}]], 'strong', 300), StoreError);
+  assert.ok(performance.now() - startMs < 2000);
+
+  behind.choose = () => ({ kind: 'silent', isCarriedOut: false });
+  const asked = assert.rejects(nodes.query([['SELECT 1', {}]], 'strong'), StoreError);
+  nodes.close();
+  await asked;
+  assert.ok(performance.now() - startMs < 4000, 'nothing is asked any more once it is closed');
+});
+
+test('cluster: a lease that cannot be given up ends by itself, and ends no process', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const { store, behind, db, logged } = await openStore(t);
+  const [one, other] = [store.contents.upload(newId()), store.contents.upload(newId())];
+  await one.write(patternedBytes(100));
+  await other.write(patternedBytes(100));
+  const isLetting = ({ body }: Asked): boolean => body.includes('DELETE FROM leases WHERE name');
+  const body = '{"results":[{"error":"interrupted"}]}';
+  behind.choose = (asked) => (isLetting(asked) ? { kind: 'replaced', status: 200, body, isCarriedOut: false } : undefined);
+  await one.discard();
+  assert.deepEqual(logged.map(({ event }) => event), ['opened', 'lease not written']);
+
+  db.exec('UPDATE leases SET until = 7');
+  t.mock.timers.tick(15_000);
+  await store.audit.record(EVENT);
+  const until = ({ contentId }: { contentId: string }) => (
+    Number(db.prepare('SELECT until FROM leases WHERE name = ?').get(contentId)?.['until'])
+  );
+  assert.equal(until(one), 7);
+  assert.ok(until(other) > 7);
+  db.exec('DELETE FROM leases');
+  t.mock.timers.tick(15_000);
+  await store.audit.record(EVENT);
+  assert.ok(until(other) > 7, 'held, though another host took it for given up');
+});
+
+test('cluster: nodes that find the same rows in another order decide alike', async (t) => {
+  const { db } = await startImitatedNode(t);
+  db.exec("CREATE TABLE found (name TEXT); INSERT INTO found VALUES ('],['), ('b'), ('c'), ('c')");
+  db.exec('CREATE VIEW guards AS SELECT 1 AS holds');
+  db.exec(`CREATE TRIGGER guard INSTEAD OF INSERT ON guards WHEN new.holds IS NOT 1
+    BEGIN SELECT RAISE(ABORT, '${STALE}'); END`);
+  const guard = (found: unknown) => () => {
+    const [sql, values] = guardOf(['SELECT json_group_array(json_array(name)) FROM found', {}], JSON.stringify(found));
+    db.prepare(sql).run(values);
+  };
+  assert.doesNotThrow(guard([['],['], ['b'], ['c'], ['c']]));
+  assert.doesNotThrow(guard([['c'], ['b'], ['c'], ['],[']]));
+  for (const found of [[], [['b']], [['],['], ['b'], ['c']], [['],['], ['b'], ['b'], ['c']]]) {
+    assert.throws(guard(found), { message: STALE });
+  }
+});
+
+test('cluster: a clock is too far off when no slow answer can be the reason', async (t) => {
+  const { config, behind } = await startNode(t);
+  const nodes = new Nodes(config, RUNNING_CLOCK);
+  t.after(() => nodes.close());
+  behind.choose = () => ({ kind: 'delayed', ms: 500 });
+  await requireSameTime(nodes, RUNNING_CLOCK, 0.1);
+  const ahead = (seconds: number) => ({ ...RUNNING_CLOCK, unixMs: () => RUNNING_CLOCK.unixMs() + seconds * 1000 });
+  await assert.rejects(requireSameTime(nodes, ahead(60), 2), /clock is (59\.\d|60\.0) s ahead of the nodes/);
+  await assert.rejects(requireSameTime(nodes, ahead(-60), 2), /clock is (59\.\d|60\.0) s behind the nodes/);
+});
+
+/** A writer over nodes that are functions; `note` writes nothing but its claim. */
+function writerOver(t: TestContext, execute: () => Promise<readonly object[]>) {
+  const statements = new Statements();
+  t.after(() => statements.close());
+  const nodes = { execute, query: async () => [] } as unknown as Nodes;
+  return new ClusterWriter(nodes, statements, { note: (value: number) => value }, RUNNING_CLOCK, newId);
+}
+
+test('cluster: a command that comes while the one before it is being answered does not wait for the next', async (t) => {
+  const writer = writerOver(t, async () => [{}]);
+  for (let turns = 0; turns < 40; turns += 1) {
+    await writer.run('note', turns);
+    for (let turn = 0; turn < turns; turn += 1) await null;
+    const late = new Promise((_, reject) => void setTimeout(reject, 2000, new Error(`after ${turns} turns`)).unref());
+    assert.equal(await Promise.race([writer.run('note', -turns), late]), -turns);
+  }
+});
+
+test('cluster: commands that wait for nodes that are away are refused together, and not without bound', async (t) => {
+  let asked = 0;
+  const writer = writerOver(t, async () => {
+    asked += 1;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    throw unavailable('away');
+  });
+  const results = await Promise.allSettled(Array.from({ length: 10_100 }, (_, index) => writer.run('note', index)));
+  const reasons = results.map((result) => (result.status === 'rejected' ? String(result.reason) : 'done'));
+  const refused = reasons.filter((reason) => reason.endsWith('too many writes wait'));
+  assert.deepEqual([asked, refused.length, new Set(reasons).size], [1, 100, 2]);
+  assert.equal(writer.waiting, 0);
+});
