@@ -39,6 +39,7 @@ const download = (bytes) => throughput({ by: 'store', count: 1, bytes }, { conne
 const upload = (bytes) => throughput(
   { by: 'send', kind: 'upload', bytes }, { connections: 1, amount: bytes / MIB, most: (10 * LARGE) / bytes },
 );
+const onNodes = (usual) => besideUsual(usual, { ...usual, inCluster: true }, { connections: 32 });
 const among = (request) => amongMany({ request, connections: 8 });
 const ratio = (bound) => ({ of: 'ratio', ...bound });
 const figure = (bound) => ({ of: 'pasted', ...bound });
@@ -88,4 +89,8 @@ export const OPERATIONS = [
     memoryUnderMix({ bytes: 10 * MIB, connections: { get: 32, post: 32, upload: 4, download: 4 } })],
   ['start', 'start to first answer, 1 000 000 pastes', 'node, from start to exit, of an empty ES module',
     'ms', figure({ timesFloor: 1, atMost: 60 }), startTime()],
+  ['cluster', 'POST 1 KiB durable, 32 connections, on three nodes of rqlite', 'itself on a file',
+    'requests/s', ratio({ atLeast: 0.15 }), onNodes({ by: 'send', kind: 'post', bytes: KIB })],
+  ['cluster-get', 'GET raw 1 KiB, 32 connections, 1 000 pastes, on three nodes of rqlite', 'itself on a file',
+    'requests/s', ratio({ atLeast: 0.02 }), onNodes(STORED)],
 ].map(([name, title, floor, unit, bar, measure]) => ({ name, title, floor, unit, bar, measure }));

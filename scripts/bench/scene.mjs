@@ -67,7 +67,7 @@ const PREPARATIONS = {
   async send({ port, database }, { kind, bytes }) {
     const stored = await capture(port, 'POST', '/', text(bytes));
     const former = { stored, hashes: kind === 'upload' };
-    return { plan: { kind, bytes }, former, floor: { stored, stores: copyOf(database) } };
+    return { plan: { kind, bytes }, former, floor: { stored, stores: database && copyOf(database) } };
   },
 
   /** All at once: GET and POST of small pastes, and of `bytes`. */
@@ -80,11 +80,28 @@ const PREPARATIONS = {
   },
 };
 
-/** Starts pasted, on the stock of that name or on this one, if any, and prepares it by one of PREPARATIONS. */
-export async function startPrepared({ main, effort }, { by, stock: name, logsToFile, ...needs }) {
+/**
+ * Starts pasted, on the stock of that name or on this one, if any, or on three nodes of rqlite, and prepares it by one of
+ * PREPARATIONS.
+ */
+export async function startPrepared({ main, effort }, { by, stock: name, logsToFile, inCluster = false, ...needs }) {
   const stock = typeof name === 'string' ? await stockOf(main, effort.stocks[name]) : name;
-  const pasted = await startPasted(main, { logsToFile, folder: stock?.folder });
-  return { ...pasted, ...await PREPARATIONS[by](pasted, needs, stock) };
+  const ends = [];
+  const settings = inCluster ? { SERVICE_DB: await startCluster({ after: (end) => ends.push(end) }) } : {};
+  const started = await startPasted(main, { logsToFile, folder: stock?.folder, settings });
+  const pasted = { ...started, database: inCluster ? undefined : started.database };
+  const end = async () => {
+    await pasted[Symbol.asyncDispose]();
+    for (const endNodes of ends) await endNodes();
+  };
+  return { ...pasted, ...await PREPARATIONS[by](pasted, needs, stock), [Symbol.asyncDispose]: end };
+}
+
+async function startCluster(owner) {
+  const { rqliteMissing, startNodes } = await import('../../test/support/rqlite.ts');
+  if (rqliteMissing() !== undefined) throw new Error(`${rqliteMissing()}: bash .ci/run fetches it`);
+  const { nodes } = await startNodes(owner);
+  return `rqlite://${nodes.map(({ address }) => address).join()}`;
 }
 
 const agent = new http.Agent({ keepAlive: true, maxSockets: 16 });

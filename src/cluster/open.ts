@@ -209,8 +209,8 @@ function followSpent(nodes: Nodes, statements: Statements, note: Parameters<Call
 }
 
 /** Lookups that go to the nodes together. */
-const MAX_READS = 16;
-const MAX_READS_UNDER_WAY = 4;
+const MAX_READS = 64;
+const MAX_READS_UNDER_WAY = 2;
 
 interface Reading {
   readonly missing: ReadonlyMap<string, Statement>;
