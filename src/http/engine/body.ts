@@ -47,8 +47,6 @@ const BYTES_PER_PIECE = 16;
 /** What a chunk may have beside its content: a size of up to twelve digits, and two line ends. */
 const FRAMING_BYTES = 16;
 
-const FRAGMENTED_HINT = `send pieces of ${BYTES_PER_PIECE} bytes or more, without padding or extensions of chunk sizes`;
-
 export class BodyReader implements RequestBody {
   readonly declaredBytes: number | undefined;
   readonly #req: IncomingMessage;
@@ -147,7 +145,8 @@ export class BodyReader implements RequestBody {
       : 0;
     const padding = Math.max(0, framingBytes - this.#pieces * FRAMING_BYTES);
     if (this.#pieces + padding / BYTES_PER_PIECE <= this.#maxPieces()) return;
-    this.fail(new Refusal('bodyFragmented', { hint: FRAGMENTED_HINT }));
+    const hint = `send pieces of ${BYTES_PER_PIECE} bytes or more, without padding or extensions of chunk sizes`;
+    this.fail(new Refusal('bodyFragmented', { hint }));
   }
 
   /** In place of the stream's push: takes each piece from node's parser, null at the end. False asks it to pause. */

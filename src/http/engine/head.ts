@@ -242,9 +242,6 @@ export function parseServiceUrl(text: string) {
   return { url: `${scheme}://${authority}${prefix}`, isTls, host, port: Number(port ?? defaultPort), prefix };
 }
 
-/** RFC 4291 section 2.5.5.2, as inet_ntop writes it. */
-const IPV4_MAPPED = '::ffff:';
-
 /**
  * The one text of an address: IPv4 in dotted decimal, IPv4-mapped IPv6 as IPv4, IPv6 compressed and in lower case
  * without its zone (RFC 4007). Not by isIPv6 of node:net: its regular expression takes 8 ms to compile, at every start.
@@ -254,7 +251,8 @@ export function plainAddress(text: string): string | undefined {
   const address = text.replace(/%[0-9A-Za-z.:-]+$/, '');
   if (!address.includes(':') || parseAddress(address) === undefined) return undefined;
   const canonical = new SocketAddress({ family: 'ipv6', address }).address;
-  const mapped = canonical.startsWith(IPV4_MAPPED) ? canonical.slice(IPV4_MAPPED.length) : '';
+  // RFC 4291 section 2.5.5.2, as inet_ntop writes it.
+  const mapped = canonical.replace(/^::ffff:/, '');
   return isIPv4(mapped) ? mapped : canonical;
 }
 

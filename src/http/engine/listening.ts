@@ -57,7 +57,6 @@ export function placeName(place: ListeningPlace): string {
 
 /** The system's reason is in `code`, such as EADDRINUSE, and what it said in `cause`. */
 export class ListeningError extends Error {
-  override readonly name = 'ListeningError';
   readonly place: ListeningPlace;
   readonly code: string;
 
