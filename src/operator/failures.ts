@@ -51,15 +51,13 @@ function failure(exitCode: number, message: string) {
   return { exitCode, text: `pasted: ${message}\n` };
 }
 
-type Reasons = Readonly<Record<string, string>>;
-
 /** In one line, which setting to change; the error itself where that is no help. `isPublic`: not that of metrics. */
 export function listeningFailure(error: ListeningError, isPublic: boolean): Error {
   const reason = reasonsFor(error, isPublic)[error.code];
   return reason === undefined ? error : new CommandError(`cannot listen on ${placeName(error.place)}: ${reason}`);
 }
 
-function reasonsFor({ place, code }: ListeningError, isPublic: boolean): Reasons {
+function reasonsFor({ place, code }: ListeningError, isPublic: boolean): Record<string, string> {
   const { host, port, listenOn, metricsListen } = SETTINGS;
   // A file, a datagram socket, or a connection that Accept=yes has taken already.
   const unfit = 'it is no stream socket that takes connections; the socket unit needs ListenStream= and Accept=no';
@@ -77,7 +75,7 @@ function reasonsFor({ place, code }: ListeningError, isPublic: boolean): Reasons
   };
 }
 
-function socketReasons(setting: string): Reasons {
+function socketReasons(setting: string): Record<string, string> {
   const noFolder = `there is no such folder; make it, or choose another ${setting}`;
   // sun_path of unix(7) holds 107 bytes, which are fewer characters when these are not ASCII.
   const tooLong = `the path is too long for a socket; choose another ${setting}`;
