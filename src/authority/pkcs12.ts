@@ -51,8 +51,9 @@ export class BundleThread {
     const { port1, port2: port } = new MessageChannel();
     this.#worker.postMessage({ request, port } satisfies BundleJob, [port]);
     const answer = await new Promise<BundleAnswer>((resolve) => {
-      const ended = new Error('the thread of bundles has ended');
-      port1.once('message', resolve).once('close', () => resolve({ error: this.#signal.reason ?? ended }));
+      port1.once('message', resolve).once('close', () => {
+        resolve({ error: this.#signal.reason ?? new Error('the thread of bundles has ended') });
+      });
     });
     if ('error' in answer) throw answer.error;
     return answer.bundle;
