@@ -9,7 +9,8 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { become, endLike, run, say } from './child.mjs';
-import { openResults, rowLine } from './campaign/results.mjs';
+import { openResults, readSamples, rowLine } from './campaign/results.mjs';
+import { writeSoak } from './campaign/soak.mjs';
 import { describeVersions } from './campaign/versions.mjs';
 import { Stopped, envOfHost, envWith, keptRuntime, pinnedVersions } from './runtime.mjs';
 
@@ -19,6 +20,7 @@ const USAGE = `usage: npm run campaign -- [OPTION...] [ROW...]
   --seconds N       no new unit of a row after so many seconds
   --seed N          only the unit of that seed, which is not counted
   --fresh           begin anew
+  --soak FOLDER     no run: writes what row 16 has measured so far there, as soak.md and soak.svg
   --node MAJOR      on the pinned Node of that major version, fetched when there is none; results are kept apart
   --node-path FILE  likewise, on this Node`;
 
@@ -35,13 +37,14 @@ const chosen = ROWS.filter(({ name }) => positionals.length === 0 || positionals
 
 let isStopping = false;
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, stopSoon);
-const main = await privateDist();
 const effort = options.quick ? 'quick' : 'full';
 const isKept = !options.quick && options.seed === undefined;
+const place = { folder: path.join(root, '.runtime', 'campaign'), label: isKept ? '' : '-once' };
+if (options.soak !== undefined) reportSoak(options.soak);
+const main = await privateDist();
 const results = openResults({
-  folder: path.join(root, '.runtime', 'campaign'),
+  ...place,
   versions: describeVersions(root),
-  label: isKept ? '' : '-once',
   isFresh: options.fresh || !isKept,
 });
 
@@ -56,25 +59,46 @@ say(`results: ${results.path}`);
 process.exit(exitCode());
 
 async function runRow(row) {
-  const startedMs = performance.now();
+  const untilMs = performance.now() + Number(options.seconds ?? Infinity) * 1000;
   const wanted = isKept ? row.units : 1;
-  while (!isStopping && results.of(row).units < wanted) {
-    if (performance.now() - startedMs > Number(options.seconds ?? Infinity) * 1000) return;
-    await runOne(row, options.seed === undefined ? results.of(row).units + 1 : Number(options.seed));
+  const isWanted = (unitsUnderWay) => {
+    return !isStopping && performance.now() <= untilMs && results.of(row).units + unitsUnderWay < wanted;
+  };
+  while (isWanted(0)) {
+    await runOne(row, options.seed === undefined ? results.of(row).units + 1 : Number(options.seed), () => isWanted(1));
   }
 }
 
-async function runOne(row, seed) {
-  const startedMs = performance.now();
+async function runOne(row, seed, mayGoOn) {
+  let startedMs = performance.now();
   const note = (text) => say(`row ${row.name}, seed ${seed}: ${text}`);
-  let result;
+  const keep = (result) => {
+    for (const { what } of result.lost) note(`LOST ${what}`);
+    results.add(row, { seed, seconds: (performance.now() - startedMs) / 1000, result });
+    startedMs = performance.now();
+  };
+  const goesOn = (result) => {
+    if (!mayGoOn()) return false;
+    keep(result);
+    return true;
+  };
   try {
-    result = await runUnit(row, { seed, effort, main, note, ownGroup: true });
+    keep(await runUnit(row, { seed, effort, main, note, goesOn, ownGroup: true }));
   } catch (error) {
-    result = { tried: {}, most: {}, lost: [{ what: `the row itself failed: ${error.stack ?? error}` }] };
+    keep({ tried: {}, most: {}, samples: [], lost: [{ what: `the row itself failed: ${error.stack ?? error}` }] });
   }
-  for (const { what } of result.lost) note(`LOST ${what}`);
-  results.add(row, { seed, seconds: (performance.now() - startedMs) / 1000, result });
+}
+
+/** Does not return. */
+function reportSoak(folder) {
+  try {
+    const samples = readSamples({ ...place, node: process.versions.node }, '16');
+    for (const file of writeSoak(folder, samples)) print(file);
+  } catch (error) {
+    process.stderr.write(`${error.message}\n`);
+    process.exit(1);
+  }
+  process.exit(0);
 }
 
 function exitCode() {
@@ -127,6 +151,7 @@ function readArguments() {
         quick: { type: 'boolean', default: false },
         seconds: { type: 'string' },
         seed: { type: 'string' },
+        soak: { type: 'string' },
         fresh: { type: 'boolean', default: false },
         node: { type: 'string' },
         'node-path': { type: 'string' },

@@ -11,7 +11,7 @@ const LOSSES_KEPT = 50;
 /** @param {{ folder: string, versions: Record<string, unknown>, label: string, isFresh: boolean }} options */
 export function openResults({ folder, versions, label, isFresh }) {
   mkdirSync(folder, { recursive: true });
-  const file = path.join(folder, `node-${parseInt(versions.node, 10)}${label}.json`);
+  const file = fileOf({ folder, label, node: versions.node });
   const former = isFresh ? null : readResults(file);
   const goesOn = former !== null && former.versions.build === versions.build && former.versions.node === versions.node;
   if (former !== null && !goesOn) say('what is tried has changed since the last time: beginning anew');
@@ -25,7 +25,7 @@ export function openResults({ folder, versions, label, isFresh }) {
 
   /** What is known of a row, as it is written. */
   function of({ name, title, target, units, bars = {} }) {
-    const blank = { units: 0, seconds: 0, tried: {}, most: {}, lost: 0, losses: [], skipped: null };
+    const blank = { units: 0, seconds: 0, tried: {}, most: {}, lost: 0, losses: [], samples: [], skipped: null };
     const known = { ...blank, ...rows[name] };
     const overBar = Object.entries(bars).filter(([what, bar]) => known.most[what] > bar);
     return { name, title, target, wanted: units, bars, ...known, overBar: overBar.map(([what]) => what) };
@@ -50,10 +50,20 @@ export function openResults({ folder, versions, label, isFresh }) {
         most: merged(before.most, result.most, Math.max),
         lost: before.lost + result.lost.length,
         losses: [...before.losses, ...result.lost.map((loss) => ({ seed, ...loss }))].slice(0, LOSSES_KEPT),
+        samples: [...before.samples, ...result.samples],
         skipped: null,
       });
     },
   };
+}
+
+/** What a row has measured over time, whatever has been built since. */
+export function readSamples(place, row) {
+  return readResults(fileOf(place))?.rows[row]?.samples ?? [];
+}
+
+function fileOf({ folder, label, node }) {
+  return path.join(folder, `node-${parseInt(node, 10)}${label}.json`);
 }
 
 function readResults(file) {

@@ -9,8 +9,16 @@ export function metricsAt(folder: string): { SERVICE_METRICS_LISTEN: string } {
   return { SERVICE_METRICS_LISTEN: socketPath(folder) };
 }
 
-/** `folder` as it was given to metricsAt. The delay of the event loop is that since the last reading. */
-export async function readMetrics(folder: string): Promise<{ connectionsOpen: number; eventLoopP99Ms: number }> {
+export interface Metrics {
+  readonly connectionsOpen: number;
+  /** Since the last reading. */
+  readonly eventLoopP99Ms: number;
+  /** That were answered, since it was started. */
+  readonly requests: number;
+}
+
+/** `folder` as it was given to metricsAt. */
+export async function readMetrics(folder: string): Promise<Metrics> {
   const text = await new Promise<string>((resolve, reject) => {
     get({ socketPath: socketPath(folder), path: '/metrics', agent: false }, (res) => {
       let body = '';
@@ -22,7 +30,9 @@ export async function readMetrics(folder: string): Promise<{ connectionsOpen: nu
     if (line === undefined) throw new Error(`no ${series} in the metrics`);
     return Number(line.slice(series.length));
   };
+  const counts = [...text.matchAll(/^pasted_http_request_duration_seconds_count\{.*\} (\d+)$/gm)];
   return {
+    requests: counts.reduce((sum, [, count]) => sum + Number(count), 0),
     connectionsOpen: valueOf('pasted_connections_open'),
     eventLoopP99Ms: 1000 * valueOf('pasted_event_loop_delay_seconds{quantile="0.99"}'),
   };

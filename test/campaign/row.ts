@@ -35,7 +35,12 @@ export interface UnitResult {
   /** The largest seen of what. */
   readonly most: Readonly<Record<string, number>>;
   readonly lost: readonly Loss[];
+  /** As they were taken, in their order. */
+  readonly samples: readonly Sample[];
 }
+
+/** What was measured at a moment, by what it is. */
+export type Sample = Readonly<Record<string, number>>;
 
 export interface Loss {
   readonly what: string;
@@ -60,10 +65,17 @@ export interface Unit {
   count(name: string, amount?: number): void;
   /** Notes a value of which the largest is reported. */
   most(name: string, value: number): void;
+  /** Keeps it, for a table and a plot over time. */
+  sample(values: Sample): void;
   /** Something that must hold did not. */
   lose(what: string, evidence?: unknown): void;
   /** So many losses that further ones would tell nothing new: the unit should come to its end. */
   isHopeless(): boolean;
+  /**
+   * Whether the row should go on to another unit by itself, with all that it has started. What was found until then is
+   * one unit, and written as such: it is not lost when the campaign is stopped.
+   */
+  goesOn(): boolean;
   /** A line for the person who waits. */
   note(text: string): void;
 }
@@ -74,19 +86,19 @@ export interface UnitOptions {
   /** The built service's entry. */
   readonly main: string;
   readonly ownGroup?: boolean;
+  /** Keeps what a unit found of which the row may go on to another; whether it may. Without this it may not. */
+  readonly goesOn?: (result: UnitResult) => boolean;
   readonly note?: (text: string) => void;
 }
 
 const MANY_LOSSES = 20;
 
-/** Carries out one unit of a row, and cleans up after it. Rejects when the row itself fails. */
+/** Carries out a unit of a row, or several in one go, and cleans up. Gives the last; rejects when the row fails. */
 export async function runUnit(row: Row, options: UnitOptions): Promise<UnitResult> {
-  const { seed, effort, main, ownGroup = false, note = () => {} } = options;
+  const { seed, effort, main, ownGroup = false, goesOn, note = () => {} } = options;
   const folder = mkdtempSync(join(tmpdir(), `pasted-campaign-${row.name}-`));
   const services: Service[] = [];
-  const tried: Record<string, number> = {};
-  const most: Record<string, number> = {};
-  const lost: Loss[] = [];
+  let found = nothingFound();
   const unit: Unit = {
     seed,
     effort,
@@ -101,22 +113,39 @@ export async function runUnit(row: Row, options: UnitOptions): Promise<UnitResul
       return service;
     },
     count: (name, amount = 1) => {
-      tried[name] = (tried[name] ?? 0) + amount;
+      found.tried[name] = (found.tried[name] ?? 0) + amount;
     },
     most: (name, value) => {
-      most[name] = Math.max(most[name] ?? 0, Math.round(value));
+      found.most[name] = Math.max(found.most[name] ?? 0, Math.round(value));
     },
+    sample: (values) => void found.samples.push(values),
     lose: (what, evidence) => {
-      lost.push(evidence === undefined ? { what } : { what, evidence });
+      found.lost.push(evidence === undefined ? { what } : { what, evidence });
     },
-    isHopeless: () => lost.length >= MANY_LOSSES,
+    isHopeless: () => found.lost.length >= MANY_LOSSES,
+    goesOn: () => {
+      const mayGoOn = goesOn?.(found) ?? false;
+      if (mayGoOn) found = nothingFound();
+      return mayGoOn;
+    },
     note,
   };
   try {
     await row.run(unit);
-    return { tried, most, lost };
+    return found;
   } finally {
     await Promise.all(services.map((service) => service.kill()));
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   }
+}
+
+interface Found extends UnitResult {
+  readonly tried: Record<string, number>;
+  readonly most: Record<string, number>;
+  readonly lost: Loss[];
+  readonly samples: Sample[];
+}
+
+function nothingFound(): Found {
+  return { tried: {}, most: {}, lost: [], samples: [] };
 }

@@ -26,7 +26,10 @@ export interface Service {
   readonly readyMs: () => number;
   readonly databasePath: string;
   readonly pid: () => number;
+  /** The last of it: a service under load logs gigabytes. */
   readonly output: () => string;
+  /** Resolves when it next writes that. */
+  says(pattern: RegExp): Promise<void>;
   readonly isAlive: () => boolean;
   /** Runs another command of the program with the same settings, to its end. */
   command(words: readonly string[]): Commanded;
@@ -60,6 +63,8 @@ export const WITHOUT_LIMITS = {
   SERVICE_PKI_CA_PASSWORD: 'the password of the CA',
 };
 
+const OUTPUT_KEPT = 2 ** 22;
+
 const LISTENING = /https?:\/\/127\.0\.0\.1:(\d+)\b/;
 
 /** Begins at once; who needs it to serve awaits `ready`. */
@@ -70,6 +75,7 @@ export function startService({ main, folder, environment = {}, ownGroup = false 
   let readyMs = 0;
   let port = 0;
   let output = '';
+  const waiting = new Map<RegExp, () => void>();
   const env = { ...WITHOUT_LIMITS, SERVICE_DB: databasePath, ...environment };
   const child = spawn(process.execPath, [main], {
     cwd: folder,
@@ -86,8 +92,11 @@ export function startService({ main, folder, environment = {}, ownGroup = false 
   });
 
   const ready = new Promise<void>((resolve, reject) => {
-    const hear = (text: string): void => {
-      output += text;
+    const hear = (heard: string): void => {
+      output += heard;
+      if (output.length > 2 * OUTPUT_KEPT) output = output.slice(-OUTPUT_KEPT);
+      // With the beginning of a line that came in two pieces.
+      for (const [pattern, resolve] of waiting) if (pattern.test(output.slice(-heard.length - 500))) resolve();
       if (port !== 0) return;
       port = Number(LISTENING.exec(output)?.[1] ?? 0);
       if (port === 0) return;
@@ -107,6 +116,10 @@ export function startService({ main, folder, environment = {}, ownGroup = false 
     databasePath,
     pid: () => child.pid ?? 0,
     output: () => output,
+    says: async (pattern) => {
+      await new Promise<void>((resolve) => waiting.set(pattern, resolve));
+      waiting.delete(pattern);
+    },
     isAlive: () => child.exitCode === null && child.signalCode === null,
     command: (words) => {
       const options = { cwd: folder, env, encoding: 'utf8' } as const;

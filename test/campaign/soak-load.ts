@@ -1,5 +1,6 @@
-// Everyday use for a long time, as a part of a row: pastes that expire soon are created, read, looked at, listed,
-// burned and deleted, so many requests a second, or as many as are answered.
+// Everyday use for a long time, as a part of a row: pastes that expire soon are created, read by popularity, looked at,
+// listed, burned and deleted, so many requests a second, or as many as are answered; and by the clock there are large
+// uploads and registrations.
 
 import { runPart } from './part.ts';
 import { createClient, type Answer, type Ask, type Client } from './client.ts';
@@ -13,10 +14,15 @@ export interface SoakOptions {
   readonly perSecond: number;
   /** How long pastes last. */
   readonly ttlSeconds: number;
+  /** From one large upload, and from one registration, to the next. */
+  readonly uploadSeconds: number;
+  readonly registrationSeconds: number;
 }
 
 export interface Soaked {
   readonly requests: number;
+  readonly uploads: number;
+  readonly registrations: number;
   readonly seconds: number;
   /** What was not answered as it must be, by what it was. */
   readonly wrong: Readonly<Record<string, number>>;
@@ -29,6 +35,9 @@ interface Known {
   readonly untilMs: number;
 }
 
+/** What the service takes of somebody who only claims to be known, or nearly. */
+const UPLOAD_BYTES = 3_000_000;
+
 const OWNER = 'c'.repeat(40);
 
 /** Of a connection; a paste that is not asked for any more expires all the same. */
@@ -38,13 +47,18 @@ const MOST_KNOWN = 50;
 const MARGIN_MS = 1500;
 
 async function soak(options: SoakOptions, over: Promise<void>): Promise<Soaked> {
-  const { port, seed, connections, perSecond, ttlSeconds } = options;
+  const { port, seed, connections, perSecond, ttlSeconds, uploadSeconds, registrationSeconds } = options;
   let isOver = false;
   void over.then(() => (isOver = true));
   const wrong: Record<string, number> = {};
   const startedMs = performance.now();
   let requests = 0;
-  await Promise.all(Array.from({ length: connections }, async (_, index) => {
+  const note = (fault: string | undefined): void => {
+    requests += 1;
+    if (fault !== undefined) wrong[fault] = (wrong[fault] ?? 0) + 1;
+  };
+
+  async function everyday(index: number): Promise<void> {
     const random = createSeeded(seed * 1000 + index);
     const client = createClient(port);
     const known: Known[] = [];
@@ -53,26 +67,59 @@ async function soak(options: SoakOptions, over: Promise<void>): Promise<Soaked> 
       const dueMs = perSecond === 0 ? 0 : startedMs + ((turn * connections + index) * 1000) / perSecond;
       const waitMs = dueMs - performance.now();
       if (waitMs > 1) await new Promise((resolve) => setTimeout(resolve, waitMs));
-      const fault = await askOne(client, random, known, ttlSeconds);
-      requests += 1;
-      if (fault !== undefined) wrong[fault] = (wrong[fault] ?? 0) + 1;
+      note(await askOne(client, random, known, ttlSeconds));
     }
     client.close();
-  }));
-  return { requests, seconds: (performance.now() - startedMs) / 1000, wrong };
+  }
+
+  /** How often. */
+  async function byClock(seconds: number, ask: (client: Client, turn: number) => Promise<string | undefined>) {
+    const client = createClient(port);
+    let turn = 0;
+    for (; !isOver; turn += 1) {
+      note(await ask(client, seed * 1000 + turn));
+      await Promise.race([over, new Promise((resolve) => setTimeout(resolve, seconds * 1000))]);
+    }
+    client.close();
+    return turn;
+  }
+
+  const others = Promise.all(Array.from({ length: connections }, (_, index) => everyday(index)));
+  const [uploads, registrations] = await Promise.all([
+    byClock(uploadSeconds, (client, turn) => upload(client, turn, ttlSeconds)), byClock(registrationSeconds, register),
+    others,
+  ]);
+  return { requests, uploads, registrations, seconds: (performance.now() - startedMs) / 1000, wrong };
+}
+
+/** Stored and read again. */
+async function upload(client: Client, turn: number, ttlSeconds: number): Promise<string | undefined> {
+  const body = Buffer.alloc(UPLOAD_BYTES, `upload ${turn} `);
+  const headers = { 'X-SSL-Client-SHA1': OWNER, 'X-Expiry': String(ttlSeconds) };
+  const answer = await client.ask({ method: 'POST', path: '/', headers, body });
+  if (answer?.status !== 201) return `upload: ${answer?.status}`;
+  const { id } = JSON.parse(String(answer.body)) as { id: string };
+  const read = await client.ask({ method: 'GET', path: `/${id}/raw` });
+  return read?.body.equals(body) === true ? undefined : `upload: reading is answered ${read?.status}`;
+}
+
+async function register(client: Client): Promise<string | undefined> {
+  const answer = await client.ask({ method: 'POST', path: '/register' });
+  return answer?.status === 200 ? undefined : `register: ${answer?.status}`;
 }
 
 /** What was wrong with the answer, if anything. */
 async function askOne(client: Client, random: Seeded, known: Known[], ttlSeconds: number): Promise<string | undefined> {
   while (known.length > 0 && (known[0]!.untilMs < Date.now() || known.length > MOST_KNOWN)) known.shift();
-  const index = random.below(known.length || 1);
+  // By popularity: the n-th of them about as often as 1 / n.
+  const index = random.below(random.below(known.length) + 1);
   const paste = known[index];
-  if (paste === undefined || random.oneIn(5)) return create(client, random, known, ttlSeconds);
+  if (paste === undefined || random.oneIn(20)) return create(client, random, known, ttlSeconds);
   const expected = (what: string, answer: Answer | undefined, status: number): string | undefined => {
     return answer?.status === status ? undefined : `${what}: ${answer?.status}`;
   };
   const owned = { 'X-SSL-Client-SHA1': OWNER };
-  if (random.oneIn(20)) {
+  if (random.oneIn(40)) {
     known.splice(index, 1);
     return expected('delete', await client.ask({ method: 'DELETE', path: `/${paste.id}`, headers: owned }), 200);
   }
@@ -87,7 +134,7 @@ async function askOne(client: Client, random: Seeded, known: Known[], ttlSeconds
 
 async function create(client: Client, random: Seeded, known: Known[], ttlSeconds: number): Promise<string | undefined> {
   const burn = random.oneIn(4);
-  const bytes = random.oneIn(30) ? random.between(65_000, 400_000) : random.between(20, 4000);
+  const bytes = random.oneIn(100) ? random.between(65_000, 400_000) : random.between(20, 4000);
   const content = `${random.below(2 ** 31)} `.repeat(Math.ceil(bytes / 8)).slice(0, bytes);
   const terms = burn ? { 'X-Burn-After-Read': '1' } : {};
   const headers = { 'X-SSL-Client-SHA1': OWNER, 'X-Expiry': String(ttlSeconds), ...terms };
