@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { binaryContent, type RunningApp, startApp } from '../support/app.ts';
 import { NAMED_HOST, type Tab } from '../support/browser-driver.ts';
+import { HOSTILE, MARKED, SHOWN } from '../support/hostile-texts.ts';
 import { type Browser, BROWSERS, startBrowser } from '../support/real-browser.ts';
 import { createSeeded, type Seeded } from '../support/seeded.ts';
 import {
@@ -129,23 +130,6 @@ async function otherOrigin(t: TestContext, { app, browser }: Site): Promise<void
   assert.equal(await (await app.request(`/${id}/raw`)).text(), 'once');
 }
 
-/** Each sets `window.ran`, asks something of outside.example or changes the document where it is not text. */
-const HOSTILE = [
-  '<script>window.ran = 1</script>', '</pre><script>window.ran = 2</script>', '</title><script>window.ran = 3</script>',
-  '<img src="http://outside.example/x" onerror="window.ran = 4">', '"><img src=x onerror=window.ran=5>',
-  '<svg onload="window.ran = 6">', '<a href="javascript:window.ran = 7" id="L2">click</a>',
-  '<iframe srcdoc="<script>parent.ran = 8</script>"></iframe>', '<iframe src="http://outside.example/"></iframe>',
-  '<meta http-equiv="refresh" content="0;url=http://outside.example/">', '<base href="http://outside.example/">',
-  '<link rel="stylesheet" href="http://outside.example/x">', '<style>* { display: none }</style>',
-  '<form action="http://outside.example/"><button autofocus>', '<textarea>', '<plaintext>', '<!--', '<![CDATA[', ']]>',
-  '<object data="http://outside.example/x">', '&lt;script&gt;', '&#60;img src=x onerror=window.ran=9&#62;',
-  '</main></body></html>', '<template><p>', '<xmp>', '<math><mtext></pre><img src=x onerror=window.ran=10>',
-  '<noscript><p title="</noscript><img src=x onerror=window.ran=11>">', '\u2028<script>window.ran = 12</script>',
-  '<scr\0ipt>window.ran = 13</scr\0ipt>', '<video><source onerror="window.ran = 14">',
-  '<details open ontoggle="window.ran = 15">', '<input autofocus onfocus="window.ran = 16">',
-  '`${window.ran = 17}`', '\'";window.ran = 18//',
-];
-
 /** What a page might repeat of its request. */
 const HOSTILE_PATHS = [
   `/${encodeURIComponent('<script>window.ran=1</script>')}`, '/a/%3Cimg%20src=x%20onerror=window.ran=1%3E?<script>',
@@ -194,16 +178,6 @@ async function hostile({ app, browser, url }: Site): Promise<void> {
   assert.ok(tab.requests.every((asked) => asked.startsWith(url)), 'nothing else was asked for');
   assert.deepEqual(unexpected(tab), []);
 }
-
-/** Pieces of HTML and characters of several scripts, which are shown as they are. */
-const SHOWN = [
-  '<', '>', '&', '"', '\'', '=', '/', '</', '<!--', '-->', '&amp;', '&#60;', '&lt', '&notin;', '<pre>', '</pre>', '<b',
-  '<script>', '</script>', ' onload=', 'javascript:', '<svg/onload=window.ran=1>', '<img src=x onerror=window.ran=1>',
-  'a', ' ', '\t', '\n', '\n\n', 'é', '日本', '🎉', '\u0301', '\u200d', 'x'.repeat(40),
-];
-
-/** What is shown as a mark, and half a surrogate pair. */
-const MARKED = ['\0', '\x08', '\x1b[31m', '\x7f', '\x9b', '\u202e', '\u2066', '\u2028', '\ufeff', '\ud800', '\ufffe'];
 
 /** Of fifty pieces on average: to open a page takes longer than to read it. */
 const MAX_CONTENTS = 50;

@@ -26,6 +26,7 @@ import { tinyRow } from './row-20-tiny.ts';
 import { quotaRow } from './row-21-quota.ts';
 import { governedKillRow } from './row-22-kills.ts';
 import { governedRow } from './row-22-races.ts';
+import { pageRow } from './row-23-page.ts';
 
 export const ROWS: readonly Row[] = [
   killRow,
@@ -53,4 +54,5 @@ export const ROWS: readonly Row[] = [
   quotaRow,
   governedRow,
   governedKillRow,
+  pageRow,
 ];

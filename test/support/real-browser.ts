@@ -29,7 +29,7 @@ const MAKES: Readonly<Record<BrowserName, Make>> = { chromium, 'firefox-esr': fi
 
 /** Undefined, and the test skipped, where the browser is not installed. */
 export async function startBrowser(
-  t: TestContext,
+  t: Pick<TestContext, 'after' | 'skip'>,
   name: BrowserName,
   { scheme = 'light', bundle }: { scheme?: Scheme; bundle?: Uint8Array } = {},
 ): Promise<Browser | undefined> {
