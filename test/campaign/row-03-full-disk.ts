@@ -1,6 +1,5 @@
 // Row 3: a disk filled to the last byte under load, and freed again, without a restart.
 
-import { spawnSync } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { MIB } from '../../src/core/time.ts';
@@ -8,6 +7,7 @@ import { carryOut } from './actions.ts';
 import { createClient, type Client } from './client.ts';
 import { inspect } from './inspect.ts';
 import { createPasteModel, versionOf, type Action, type PasteModel, type Terms } from './model.ts';
+import { mountDisk, mountObstacle, unmount } from './mounts.ts';
 import type { Row, Unit } from './row.ts';
 import type { Service } from './service.ts';
 
@@ -31,22 +31,14 @@ export const fullDiskRow: Row = {
   async run(unit) {
     const disk = join(unit.folder, 'disk');
     mkdirSync(disk);
-    const options = ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m`, 'tmpfs', disk];
-    const { status, stderr } = spawnSync('mount', options, { encoding: 'utf8' });
-    if (status !== 0) throw new Error(`mount ended with ${status}: ${stderr}`);
+    mountDisk(disk, `size=${DISK_MIB}m`);
     try {
       await cyclesOn(unit, disk);
     } finally {
-      // Lazily: what still has files there ends after this.
-      spawnSync('umount', ['-l', disk]);
+      unmount(disk);
     }
   },
 };
-
-function mountObstacle(): string | undefined {
-  const mayMount = process.platform === 'linux' && process.getuid?.() === 0;
-  return mayMount ? undefined : 'only root may mount a small disk, and on Linux';
-}
 
 async function cyclesOn(unit: Unit, disk: string): Promise<void> {
   const service = await unit.start({ folder: disk });

@@ -27,6 +27,7 @@ import { quotaRow } from './row-21-quota.ts';
 import { governedKillRow } from './row-22-kills.ts';
 import { governedRow } from './row-22-races.ts';
 import { pageRow } from './row-23-page.ts';
+import { clientRow } from './row-25-client.ts';
 
 export const ROWS: readonly Row[] = [
   killRow,
@@ -55,4 +56,5 @@ export const ROWS: readonly Row[] = [
   governedRow,
   governedKillRow,
   pageRow,
+  clientRow,
 ];

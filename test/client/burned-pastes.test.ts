@@ -2,7 +2,10 @@
 // a key that is missing, damaged or wrong.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type TestContext } from 'node:test';
@@ -90,6 +93,20 @@ test('pastec get: content that burned is kept elsewhere when this folder takes n
   mkdirSync(join(folder, `pastec-${id}`));
   const kept = keptFile(await run(['get', `${id}#${WRONG_KEY_TEXT}`]));
   assert.ok(kept.startsWith(join(home, '.local/share/pastec')));
+});
+
+test('pastec get: of a burned paste that came in part, only a part is said to be kept', async (t) => {
+  const server = createServer((_, response) => {
+    response.writeHead(200, { 'X-Burn-After-Read': 'true', 'Content-Type': 'text/plain', 'Content-Length': 60 });
+    response.write('a part', () => response.destroy());
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => server.close());
+  const { run, folder } = clientOf(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const { code, text, stderr } = await run(['get', '--no-key', 'a'.repeat(26)]);
+  assert.deepEqual([code, text], [8, '']);
+  assert.match(stderr, /only once: only a part of its content is kept in \S+\n$/);
+  assert.equal(readFileSync(join(folder, `pastec-${'a'.repeat(26)}`), 'utf8'), 'a part');
 });
 
 test('pastec get: content that burned is kept when a signal ends its decryption', async (t) => {

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { startApp } from '../support/app.ts';
-import { notedPrograms, PROGRAMS } from '../support/broken-programs.ts';
+import { notedPrograms } from '../support/broken-programs.ts';
 import { isInstalled, run as runProgram } from '../support/programs.ts';
 import { clientOf, SCRIPT, SH, SHELLS } from '../support/shells.ts';
 
@@ -63,7 +63,7 @@ for (const shell of SHELLS.filter(({ name }) => ['dash', 'mksh'].includes(name))
     if (!isInstalled(t, shell.program) || !isInstalled(t, 'openssl')) return;
     const app = await startApp(t, { powDifficultyBits: 4 });
     const { run, folder, home } = clientOf(t, app.url, shell);
-    const { path, seen } = notedPrograms(home, ['node', ...PROGRAMS]);
+    const { path, seen } = notedPrograms(home);
     writeFileSync(join(folder, 'password'), 'the-password\n');
     const environment = { PATH: path, PASTEC_SOLVER: 'node' };
     const stored = await run(['-E', '--password-file', 'password', '-'], { input: 'the-content', environment });

@@ -1,0 +1,318 @@
+// What pastec is asked for while something fails, and what must hold then: nothing readable is sent for what is to be
+// encrypted, nothing that is given only once is lost, and success is said of nothing that did not succeed.
+
+import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { MAGIC, seal, unseal } from '../support/sealed.ts';
+import { filesOf, runClient, type Ended, type Trial } from './client-trial.ts';
+
+export interface Scenario {
+  readonly name: string;
+  /** Settings of the service. */
+  readonly service?: Readonly<Record<string, string>>;
+  /** Before pastec runs, and before anything fails. */
+  begin(trial: Trial): Promise<Attempt>;
+}
+
+export interface Attempt {
+  readonly args: readonly string[];
+  readonly input?: string;
+  /** What is wrong with what came of it, in words. */
+  judge(ended: Ended, failure: Failure): Promise<readonly string[]>;
+}
+
+export interface Failure {
+  /** What fails; undefined for a disk. */
+  readonly program?: string;
+  /** Whether it says that it did not fail. */
+  readonly lies: boolean;
+  /** A disk on which there is too little room. */
+  readonly isFull: boolean;
+  /** What is printed when nothing fails. */
+  readonly expected: string | undefined;
+}
+
+/** Of some pages of a file system, so that the disk is full in the middle of it. */
+const PLAIN = 'what nobody else may read, whatever happens\n'.repeat(250);
+const NEW = 'and nobody may read this instead\n'.repeat(250);
+const PASSWORD = 'a secret password';
+const KEY = Buffer.alloc(32, 7);
+const KEY_TEXT = KEY.toString('base64url');
+const OWNER = '0123456789abcdef0123456789abcdef01234567';
+
+/** In no error, and in nothing that is sent for what is encrypted. */
+const READABLE = /nobody/;
+
+async function store(trial: Trial, body: string | Uint8Array, headers: Record<string, string> = {}): Promise<Response> {
+  const stored = await fetch(`http://127.0.0.1:${trial.port}/`, { method: 'POST', body: body as string, headers });
+  if (stored.status !== 201) throw new Error(`storing was answered ${stored.status}: ${await stored.text()}`);
+  return stored;
+}
+
+async function idOf(stored: Response): Promise<string> {
+  return ((await stored.json()) as { id: string }).id;
+}
+
+/** What burns is burned by it. */
+async function readOf({ port }: Trial, id: string): Promise<{ status: number; content: Buffer; burns: boolean }> {
+  const headers = { 'X-Paste-Password': PASSWORD };
+  const answer = await fetch(`http://127.0.0.1:${port}/${id}/raw`, { headers });
+  const content = Buffer.from(await answer.arrayBuffer());
+  return { status: answer.status, content, burns: answer.headers.get('x-burn-after-read') === 'true' };
+}
+
+async function isThere({ port }: Trial, id: string): Promise<boolean> {
+  const answer = await fetch(`http://127.0.0.1:${port}/${id}`, { method: 'HEAD' });
+  return answer.status === 200 || answer.status === 401;
+}
+
+/** Nothing where that key does not open it. */
+function opened(key: Buffer, content: Buffer): string {
+  try {
+    return String(unseal(key, content));
+  } catch {
+    return '';
+  }
+}
+
+/** A program that says it is through, where it passes on what no file is known to have, can leave out what it likes. */
+function mayBeCut({ program, lies }: Failure, passing: string): boolean {
+  return lies && program === passing;
+}
+
+/** Each request that stores something has its head and its body. */
+function storing({ relay }: Trial): readonly { readonly head: string; readonly body: Buffer }[] {
+  const sent = relay.sent();
+  const starts: number[] = [];
+  for (let at = sent.indexOf('POST / HTTP/1.1\r\n'); at !== -1; at = sent.indexOf('POST / HTTP/1.1\r\n', at + 1)) {
+    starts.push(at);
+  }
+  return starts.map((start, index) => {
+    const request = sent.subarray(start, starts[index + 1]);
+    const end = request.indexOf('\r\n\r\n');
+    return { head: request.toString('latin1', 0, end), body: request.subarray(end + 4) };
+  });
+}
+
+/** Reads what was stored, when that was said: so it is asked once. */
+async function judgeStored(
+  trial: Trial, { code, stdout }: Ended, failure: Failure, passing: string, burns: boolean,
+): Promise<string[]> {
+  const wrong: string[] = [];
+  const isSealed = passing !== 'cat';
+  for (const { head, body } of storing(trial)) {
+    if (!head.includes(`\r\nX-Paste-Password: ${PASSWORD}`)) wrong.push('sent without its password');
+    if (burns && !/\r\nX-Burn-After-Read: true/.test(head)) wrong.push('sent without its burning');
+    if (isSealed && !body.subarray(0, MAGIC.length).equals(MAGIC)) wrong.push('sent as something else than sealed');
+  }
+  if (isSealed && READABLE.test(String(trial.relay.sent()))) wrong.push('sent as it is');
+  if (code !== 0) return wrong;
+  const [, id = '', key = ''] = /\/(\w+)(?:#([\w-]{43}))?\n$/.exec(String(stdout)) ?? [];
+  const { status, content, burns: hasBurned } = await readOf(trial, id);
+  if (status !== 200 || hasBurned !== burns) return [...wrong, `stored, it is said, but reading is answered ${status}`];
+  if (isSealed && key === '') return [...wrong, 'there is no key in the URL'];
+  const plain = isSealed ? opened(Buffer.from(key, 'base64url'), content) : String(content);
+  if (plain !== PLAIN && !mayBeCut(failure, passing)) wrong.push('another content is stored');
+  return wrong;
+}
+
+/** `passing`: the program through which content comes that no file has. */
+function putting(
+  name: string, args: readonly string[], passing: string, isFile: boolean, service?: Scenario['service'],
+): Scenario {
+  return {
+    name,
+    ...(service === undefined ? {} : { service }),
+    async begin(trial) {
+      writeFileSync(join(trial.folders.work, 'password'), PASSWORD);
+      if (isFile) writeFileSync(join(trial.folders.work, 'plain'), PLAIN);
+      return {
+        args: [...args, '--password-file', 'password', isFile ? 'plain' : '-'],
+        input: isFile ? '' : PLAIN,
+        judge: (ended, failure) => {
+          const known = isFile ? { ...failure, lies: false } : failure;
+          return judgeStored(trial, ended, known, passing, args.some((arg) => /^-[^-]*b/.test(arg)));
+        },
+      };
+    },
+  };
+}
+
+/** Reading what burns, unless it does not. */
+function getting(name: string, isSealed: boolean, hasFile: boolean, burns = true): Scenario {
+  return {
+    name,
+    async begin(trial) {
+      const content = isSealed ? seal(KEY, Buffer.from(PLAIN)) : Buffer.from(PLAIN);
+      const id = await idOf(await store(trial, content, burns ? { 'X-Burn-After-Read': 'true' } : {}));
+      const target = `${trial.relay.url}/${id}${isSealed ? `#${KEY_TEXT}` : ''}`;
+      return {
+        args: ['get', ...(hasFile ? ['-o', 'out'] : []), target],
+        judge: (ended, failure) => judgeRead(trial, ended, failure, { id, content, hasFile }),
+      };
+    },
+  };
+}
+
+interface ToRead {
+  readonly id: string;
+  readonly content: Buffer;
+  readonly hasFile: boolean;
+}
+
+async function judgeRead(
+  trial: Trial, { code, stdout, stderr }: Ended, failure: Failure, { id, content, hasFile }: ToRead,
+): Promise<string[]> {
+  const wrong: string[] = [];
+  const files = filesOf(trial);
+  const out = String(files.get(join(trial.folders.work, 'out')) ?? '');
+  const given = hasFile ? out : String(stdout);
+  if (!PLAIN.startsWith(given)) wrong.push('something else is given');
+  if (hasFile && stdout.length > 0) wrong.push('something is printed');
+  const isGiven = given === PLAIN || (!hasFile && mayBeCut(failure, 'cat'));
+  if (code === 0 && !isGiven) wrong.push('success is said, and the content is not there');
+  if (await isThere(trial, id) || isGiven) return wrong;
+  const kept = [...files].filter(([path, bytes]) => stderr.includes(path) && bytes.equals(content));
+  for (const [path] of kept) if ((statSync(path).mode & 0o077) !== 0) wrong.push(`${path} is shown to others`);
+  const isSaid = failure.isFull && /only once/.test(stderr);
+  if (kept.length === 0 && !isSaid) wrong.push('what is given only once is lost');
+  return wrong;
+}
+
+const removing: Scenario = {
+  name: 'rm',
+  async begin(trial) {
+    const stored = await store(trial, PLAIN);
+    const token = stored.headers.get('x-delete-token');
+    const id = await idOf(stored);
+    const url = `${trial.relay.url}/${id}`;
+    const folder = join(trial.folders.home, '.local/state/pastec/delete-tokens');
+    mkdirSync(folder, { recursive: true });
+    const line = `\n${createHash('sha256').update(`${url}\n`).digest('hex')} ${token}\n`;
+    const file = join(folder, '99999');
+    writeFileSync(file, line);
+    return {
+      args: ['rm', url],
+      async judge({ code }) {
+        if (!await isThere(trial, id)) return [];
+        if (code === 0) return ['success is said, and the paste is still there'];
+        return String(filesOf(trial).get(file)) === line ? [] : ['its token is lost'];
+      },
+    };
+  },
+};
+
+const updating: Scenario = {
+  name: 'update',
+  async begin(trial) {
+    const sealed = seal(KEY, Buffer.from(PLAIN));
+    const id = await idOf(await store(trial, sealed, { 'X-SSL-Client-SHA1': OWNER }));
+    const url = `${trial.relay.url}/${id}#${KEY_TEXT}`;
+    writeFileSync(join(trial.folders.work, 'new'), NEW);
+    return {
+      args: ['update', '--fingerprint', OWNER, url, 'new'],
+      async judge({ code, stdout }) {
+        const wrong: string[] = [];
+        if (READABLE.test(String(trial.relay.sent()))) wrong.push('sent as it is');
+        const { content } = await readOf(trial, id);
+        const isNew = !content.equals(sealed);
+        if (isNew && opened(KEY, content) !== NEW) wrong.push('another content is stored');
+        if (code === 0 && (!isNew || String(stdout) !== `${url}\n`)) wrong.push('success is said of no update');
+        return wrong;
+      },
+    };
+  },
+};
+
+const registering: Scenario = {
+  name: 'register',
+  async begin(trial) {
+    return {
+      args: ['register', '--allow-http'],
+      async judge({ code }, { isFull }) {
+        const wrong: string[] = [];
+        const files = filesOf(trial);
+        const texts = [...files].map(([path, bytes]) => [path, String(bytes)] as const);
+        for (const [path, text] of texts) {
+          const isOpen = text.includes('PRIVATE KEY') && (statSync(path).mode & 0o077) !== 0;
+          if (isOpen) wrong.push(`${path} shows a key to others`);
+        }
+        const given = /"certificate_pem":"([^"]+)"/.exec(String(trial.relay.received()))?.[1];
+        if (given === undefined) return code === 0 ? [...wrong, 'success is said of no certificate'] : wrong;
+        const certificate = new X509Certificate(given.replaceAll('\\n', '\n'));
+        const isKept = texts.some(([, text]) => hasKeyOf(certificate, text));
+        // What the disk has no room for, it can not keep; who says so has done what can be done.
+        if (!isKept && !(isFull && code !== 0)) wrong.push('the key of the certificate is lost');
+        const base64 = certificate.raw.toString('base64').slice(0, 60);
+        const hasBoth = texts.some(([path, text]) => path.endsWith('/client.pem') && text.includes(base64) &&
+          hasKeyOf(certificate, text));
+        if (code === 0 && !hasBoth) wrong.push('success is said, and the certificate is not there');
+        return wrong;
+      },
+    };
+  },
+};
+
+function hasKeyOf(certificate: X509Certificate, text: string): boolean {
+  const pem = /-----BEGIN (?:EC )?PRIVATE KEY-----[^-]+-----END (?:EC )?PRIVATE KEY-----/.exec(text)?.[0];
+  return pem !== undefined && certificate.checkPrivateKey(createPrivateKey(pem));
+}
+
+/** What it prints is all that it is for. A program that says nothing of its failure may have left something out. */
+function printing(name: string, args: readonly string[], prepare: (trial: Trial) => Promise<string[]>): Scenario {
+  return {
+    name,
+    async begin(trial) {
+      const operands = await prepare(trial);
+      return {
+        args: [...args, ...operands],
+        async judge({ code, stdout }, { lies, expected }) {
+          if (code !== 0 || lies || expected === undefined) return [];
+          return neutral(trial, stdout) === expected ? [] : ['success is said, and something else is printed'];
+        },
+      };
+    },
+  };
+}
+
+/**
+ * What is printed without what differs from run to run. Where no program knows the calendar, times are Unix seconds. A
+ * certificate is made for a year, of which a second may have gone by.
+ */
+export function neutral(trial: Trial, printed: Buffer): string {
+  return String(printed).replaceAll(trial.relay.url, 'URL').replaceAll(/\b[a-z2-7]{26}\b/g, 'ID')
+    .replaceAll(/\b(\d{4}-\d\d-\d\dT[\d:]{8}Z|1[789]\d{8})(?=\s)/g, 'TIME').replace(/36[45] days left/, 'N days left')
+    .replaceAll(/\b[0-9a-f]{12}\b/g, 'OWNER');
+}
+
+/** A claimed one that nobody else has: what others stored is in no list. */
+async function ownPastes(trial: Trial): Promise<string[]> {
+  const owner = createHash('sha1').update(trial.root).digest('hex');
+  for (const content of [PLAIN, PLAIN]) await store(trial, content, { 'X-SSL-Client-SHA1': owner });
+  return ['--fingerprint', owner];
+}
+
+async function registered(trial: Trial): Promise<string[]> {
+  const { code, stderr } = await runClient(trial, ['register', '--allow-http'], '', {});
+  if (code !== 0) throw new Error(`registering failed: ${stderr}`);
+  return [];
+}
+
+export const SCENARIOS: readonly Scenario[] = [
+  putting('put', ['-b'], 'cat', false),
+  putting('put of a file, after work', ['-b'], 'cat', true, { SERVICE_POW_DIFFICULTY: '6' }),
+  putting('put -E', ['-E'], 'openssl enc', false),
+  putting('put -bE of a file', ['-bE'], 'openssl enc', true),
+  getting('get', false, false, false),
+  getting('get of what burns', false, false),
+  getting('get of what burns and is encrypted', true, false),
+  getting('get -o of what burns', false, true),
+  getting('get -o of what burns and is encrypted', true, true),
+  removing,
+  updating,
+  registering,
+  printing('ls', ['ls'], ownPastes),
+  printing('info', ['info'], async (trial) => [`${trial.relay.url}/${await idOf(await store(trial, PLAIN))}`]),
+  printing('status', ['status'], registered),
+];
