@@ -142,8 +142,7 @@ export class Nodes {
     node: number, path: string, body: Uint8Array, leftMs: number, silenceMs: number,
   ): Promise<Buffer | string> {
     const { promise, resolve } = Promise.withResolvers<Buffer | string>();
-    const type = body[0] === STATEMENTS ? 'application/json' : 'application/octet-stream';
-    const headers = { 'Content-Type': type, 'Content-Length': body.length };
+    const headers = { 'Content-Length': body.length };
     // However slowly it comes.
     const signal = AbortSignal.timeout(Math.ceil(leftMs));
     const options = { ...this.#options[node], path, method: 'POST', headers, timeout: silenceMs, signal };
@@ -194,9 +193,6 @@ function resultsIn(body: Buffer, count: number): readonly Result[] | string {
   }
   return 'not what a node answers';
 }
-
-/** The first byte of a list in JSON; a SQLite file begins with another. */
-const STATEMENTS = '['.charCodeAt(0);
 
 function trusting(caPath: string) {
   if (caPath === '') return {};

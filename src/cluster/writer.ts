@@ -29,6 +29,8 @@ interface Planned extends Pick<Rehearsal<unknown>, 'answer' | 'changes'> {
 /** Far more than connections and cleanup can have waiting. */
 const MAX_WAITING = 10_000;
 
+type Plan = readonly [planned: readonly Planned[], later: readonly Waiting[]];
+
 const CLAIM = 'INSERT INTO claims (id, at, answer) VALUES (:id, :at, :answer)';
 const ANSWERS = 'SELECT id, answer FROM claims WHERE id IN (SELECT value FROM json_each(:ids))';
 const CLAIMED = 'UNIQUE constraint failed: claims.id';
@@ -92,7 +94,10 @@ export class ClusterWriter<Rules extends Commands> {
     const endMs = this.#clock.monotonicMs() + DEADLINE_MS;
     let left = batch;
     try {
-      while (left.length > 0 && this.#clock.monotonicMs() < endMs) left = await this.#commit(await this.#plan(left));
+      while (left.length > 0 && this.#clock.monotonicMs() < endMs) {
+        const [planned, later] = await this.#plan(left);
+        left = [...await this.#commit(planned), ...later];
+      }
       for (const { reject } of left) reject(unavailable('other hosts kept changing the same'));
     } catch (error) {
       // What waits would wait as long, batch after batch, for nodes that are away.
@@ -100,24 +105,26 @@ export class ClusterWriter<Rules extends Commands> {
     }
   }
 
-  /** Rehearses until nothing is missing. What throws, and not only because a node was behind, is settled by that. */
-  async #plan(batch: readonly Waiting[], level: 'weak' | 'strong' = 'weak'): Promise<readonly Planned[]> {
+  /** Rehearses until nothing is missing. What throws may need what those before it change, and is left for later. */
+  async #plan(batch: readonly Waiting[], level: 'weak' | 'strong' = 'weak'): Promise<Plan> {
     const known: Known = new Map();
-    for (;;) {
+    for (let count = batch.length; ; ) {
       const planned: Planned[] = [];
       const missing = new Map<string, Statement>();
-      for (const waiting of batch) {
+      for (const [index, waiting] of batch.slice(0, count).entries()) {
         try {
           const { reads, missing: keys, ...rehearsal } = this.#statements.rehearse(known, waiting.rule);
           for (const key of keys) missing.set(key, reads.get(key)!);
           const guards = Array.from(reads, ([key, statement]) => guardOf(statement, known.get(key) ?? ''));
           planned.push({ waiting, guards, ...rehearsal });
         } catch (error) {
-          if (level === 'weak') return this.#plan(batch, 'strong');
-          waiting.reject(error);
+          if (index === 0 && level === 'weak') return this.#plan(batch, 'strong');
+          if (index === 0) waiting.reject(error);
+          count = index;
+          break;
         }
       }
-      if (missing.size === 0) return planned;
+      if (missing.size === 0) return [planned, batch.slice(Math.max(1, count))];
       await learn(this.#nodes, missing, known, level);
     }
   }
