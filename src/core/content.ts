@@ -182,12 +182,13 @@ export class JoinedBytes {
   /** There must be room for the piece. The first is taken as it is, the others are copied. */
   add(piece: Uint8Array): void {
     const length = this.#length + piece.length;
-    if (this.#length === 0) {
-      this.#bytes = piece;
-    } else {
-      if (length > this.#bytes.length) this.#grow(length);
-      this.#bytes.set(piece, this.#length);
+    if (this.#length > 0 && length > this.#bytes.length) {
+      const larger = new Uint8Array(Math.min(this.#mostBytes, Math.max(KIB, 2 * length)));
+      larger.set(this.#bytes.subarray(0, this.#length));
+      this.#bytes = larger;
     }
+    if (this.#length === 0) this.#bytes = piece;
+    else this.#bytes.set(piece, this.#length);
     this.#length = length;
   }
 
@@ -198,12 +199,6 @@ export class JoinedBytes {
     this.#bytes = NOTHING;
     this.#length = 0;
     return whole;
-  }
-
-  #grow(length: number): void {
-    const larger = new Uint8Array(Math.min(this.#mostBytes, Math.max(KIB, 2 * length)));
-    larger.set(this.#bytes.subarray(0, this.#length));
-    this.#bytes = larger;
   }
 }
 

@@ -3,7 +3,7 @@
 import type { Count, ObserveRequest } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
 import { StoreError } from '../store/store.ts';
-import type { Answered, NoteAnswered } from './engine/reply.ts';
+import type { NoteAnswered } from './engine/reply.ts';
 import { type HeaderTrust, NO_PARAMS } from './engine/request.ts';
 import { HttpServer, type HttpServerOptions, type Match, type Router } from './engine/server.ts';
 import { Forwarding } from './forwarded.ts';
@@ -21,18 +21,17 @@ export function createHttpServer(options: ServerOptions): HttpServer {
   const { config, random, handlers, routes = routesOf(config), trust = new Forwarding(config, random) } = options;
   const missing = routes.find((route) => handlers[route.name] === undefined);
   if (missing !== undefined) throw new TypeError(`route ${missing.name} has no handler`);
-  const noteAnswered: NoteAnswered = (answered, ms) => note(options, answered, ms);
+  const { log, metrics, onStorageFull } = options;
+  const noteAnswered: NoteAnswered = (answered, ms) => {
+    const { id, method, route: { path: route }, status, sentBytes, clientAddress, fingerprint, refusal } = answered;
+    const details = { method, route, status, bytes: sentBytes, ms: Math.round(ms * 10) / 10, request_id: id };
+    const entry = { level: 'info', logger: 'http', event: 'request', clientIp: clientAddress, details } as const;
+    log(fingerprint === null ? entry : { ...entry, clientId: fingerprint });
+    metrics?.observeRequest(route, status, ms / 1000);
+    if (refusal !== undefined) metrics?.count('refusals', refusal);
+    if (refusal === 'storageFull') onStorageFull?.();
+  };
   return new HttpServer({ ...options, router: createRouter(routes), trust, refusalOf, refusalPage, noteAnswered });
-}
-
-function note({ log, metrics, onStorageFull }: ServerOptions, answered: Answered, ms: number): void {
-  const { id, method, route: { path: route }, status, sentBytes, clientAddress, fingerprint, refusal } = answered;
-  const details = { method, route, status, bytes: sentBytes, ms: Math.round(ms * 10) / 10, request_id: id };
-  const entry = { level: 'info', logger: 'http', event: 'request', clientIp: clientAddress, details } as const;
-  log(fingerprint === null ? entry : { ...entry, clientId: fingerprint });
-  metrics?.observeRequest(route, status, ms / 1000);
-  if (refusal !== undefined) metrics?.count('refusals', refusal);
-  if (refusal === 'storageFull') onStorageFull?.();
 }
 
 /** Long enough for a busy disk to recover, short enough for a client to wait. */

@@ -64,23 +64,17 @@ export class WorkQueue {
     };
   }
 
+  /** The first in the line of the client whose turn it is; that client's next turn is after everyone else's. */
   #admitNext(): void {
-    for (let waiter = this.#takeNext(); waiter !== undefined; waiter = this.#takeNext()) {
+    for (const [client, line] of this.#lines) {
+      const waiter = line[0]!;
+      this.#remove(client, line, waiter);
+      // Set anew, it comes last, in this loop too.
+      if (this.#lines.delete(client)) this.#lines.set(client, line);
       if (this.#options.clock.monotonicMs() < waiter.deadlineMs) return waiter.admit(this.#place());
       // Timers run late when the event loop is busy, which is when shedding matters most.
       waiter.refuse(new WorkQueueFull('no place was free in time'));
     }
-  }
-
-  /** The first in the line of the client whose turn it is; that client's next turn is after everyone else's. */
-  #takeNext(): Waiter | undefined {
-    const [next] = this.#lines;
-    if (next === undefined) return undefined;
-    const [client, line] = next;
-    const waiter = line[0]!;
-    this.#remove(client, line, waiter);
-    if (this.#lines.delete(client)) this.#lines.set(client, line);
-    return waiter;
   }
 
   #remove(client: string, line: Waiter[], waiter: Waiter): void {

@@ -188,7 +188,11 @@ export class BodyReader implements RequestBody {
       if (taken === undefined && turn === undefined) return;
       this.#isSinkBusy = true;
       this.#req.pause();
-      Promise.all([taken, turn]).then(() => this.#goOn(), (error: unknown) => this.#settle?.(error));
+      Promise.all([taken, turn]).then(() => {
+        this.#isSinkBusy = false;
+        if (this.#req.readableEnded) this.#settle?.();
+        else if (this.#settle !== undefined) this.#req.resume();
+      }, (error: unknown) => this.#settle?.(error));
     } catch (error) {
       this.#settle?.(error);
     }
@@ -200,12 +204,6 @@ export class BodyReader implements RequestBody {
     this.#turnBytes -= TURN_BYTES;
     const turn = this.#transfers.turns.wait();
     return turn === undefined ? this.#nextTurn() : turn.then(() => this.#nextTurn());
-  }
-
-  #goOn(): void {
-    this.#isSinkBusy = false;
-    if (this.#req.readableEnded) this.#settle?.();
-    else if (this.#settle !== undefined) this.#req.resume();
   }
 }
 

@@ -227,13 +227,10 @@ function wholeBody(body: Exclude<ReplyBody, StreamedBody>): string | Uint8Array 
   return compact instanceof Uint8Array ? compact : compact.latin1;
 }
 
-/** What is noted of an answer at its end. Never the path itself: the id of a paste is a capability. */
-export type Answered = Pick<
+/** At the end of an answer, which took so many ms. Never the path itself: the id of a paste is a capability. */
+export type NoteAnswered = (answered: Pick<
   Request, 'id' | 'method' | 'route' | 'status' | 'sentBytes' | 'clientAddress' | 'fingerprint' | 'refusal'
->;
-
-/** `ms` is how long the request took. */
-export type NoteAnswered = (answered: Answered, ms: number) => void;
+>, ms: number) => void;
 
 /** Refuses where node:http gives no response object: what could not be parsed, CONNECT, connections over the cap. */
 export function answerRaw(
