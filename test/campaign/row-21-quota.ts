@@ -19,6 +19,7 @@ const QUOTA_BYTES = 48 * MIB;
 
 /** More than the kernel takes for a client that does not read. */
 const LARGEST_BYTES = 8 * MIB;
+const MOST_HELD = QUOTA_BYTES / LARGEST_BYTES;
 const SECONDS = { quick: 2, full: 40 };
 const WRITERS = 6;
 const SLOW_READERS = 6;
@@ -237,9 +238,10 @@ async function holdAll(site: Site): Promise<void> {
   pastes.push(held);
   const readers: Socket[] = [];
   let isStored = await upload(site, client, held, 'create', LARGEST_BYTES);
-  for (; isStored; isStored = await upload(site, client, held, 'update', LARGEST_BYTES)) {
+  for (; isStored && readers.length < MOST_HELD; isStored = await upload(site, client, held, 'update', LARGEST_BYTES)) {
     readers.push(await openStalled(port, held.model.id() ?? ''));
   }
+  if (isStored) unit.lose('what readers hold does not count');
   unit.most('held contents', readers.length);
   unit.most('held KiB', watch.usage().databaseBytes / KIB);
   if (readers.length < 2) unit.lose(`only ${readers.length} contents could be held`);

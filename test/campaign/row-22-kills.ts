@@ -13,7 +13,7 @@ import { versionOf } from './model.ts';
 import type { Row, Unit } from './row.ts';
 import type { Service } from './service.ts';
 
-const KILLS = { quick: 2, full: 20 };
+const KILLS = { quick: 2, full: 10 };
 const CONNECTIONS = 8;
 
 /** A round is killed at random within that time after so many acknowledgements, so that a slow machine has some too. */
@@ -28,7 +28,7 @@ export const governedKillRow: Row = {
   name: '22k',
   title: 'kill -9 under load of invitations, bans, renewals and delete tokens',
   target: '200 kills',
-  units: 10,
+  units: 20,
   bars: { readyMs: 2000 },
   async run(unit) {
     const world = newGovernedWorld();

@@ -7,23 +7,22 @@ import { runPart } from './part.ts';
 import type { TinyWay } from './row-20-tiny.ts';
 
 export interface TinyOptions {
-  readonly way: TinyWay;
+  /** Each connection takes them in turn. */
+  readonly ways: readonly TinyWay[];
   readonly port: number;
   readonly connections: number;
   /** Connections take these in turn: no address may have all of them. */
   readonly addresses: readonly string[];
+  /** Of each way. */
   readonly seconds: number;
 }
 
 export interface TinySent {
-  /** How many bodies, by what must become of them. */
-  readonly stored: number;
-  readonly refused: number;
-  /** Refused, and cut off before the client had read so: more than may linger at a time. */
-  readonly unheard: number;
-  readonly shown: number;
+  /** How many bodies, by their way and what became of them, as it must. */
+  readonly sent: Readonly<Record<string, number>>;
+  /** Of what was stored and read back. */
   readonly bytes: number;
-  /** By what was answered instead of what must be. */
+  /** By what was answered instead. */
   readonly wrong: Readonly<Record<string, number>>;
 }
 
@@ -37,13 +36,14 @@ interface Upload {
 }
 
 /** A body may have 4 096 pieces, and beyond them one for each 16 bytes (http/engine/body.ts). */
-const FEW_BYTES = 4000;
+const FEW_BYTES = 3968;
 const MANY_BYTES = 8192;
 const SMALLEST_LONG_PIECE = 16;
 
 /** It cuts escapes of six bytes at each of their places. */
 const CUTTING_PIECE = 17;
 const PACKET_BYTES = 64 * 1024;
+const TEXT_BYTES = 64;
 
 /** Of each connection: as many as a way has kinds of uploads. */
 const FEWEST_UPLOADS = 3;
@@ -51,24 +51,28 @@ const FEWEST_UPLOADS = 3;
 const CHUNKED = { 'Transfer-Encoding': 'chunked' };
 const BURNING = { 'X-Burn-After-Read': '1' };
 
-async function sendAll({ way, port, connections, addresses, seconds }: TinyOptions): Promise<TinySent> {
-  const endMs = performance.now() + seconds * 1000;
-  const sent = { stored: 0, refused: 0, unheard: 0, shown: 0, bytes: 0 };
+async function sendAll({ ways, port, connections, addresses, seconds }: TinyOptions): Promise<TinySent> {
+  const sent: Record<string, number> = {};
   const wrong: Record<string, number> = {};
-  const sending = Array.from({ length: connections }, async (_, connection) => {
+  let bytes = 0;
+  const sendOne = async (client: Client, way: TinyWay, upload: Upload): Promise<void> => {
+    const { outcome, isRight } = await carryOut(client, upload);
+    const [outcomes, name] = [isRight ? sent : wrong, `${way}: ${outcome}`];
+    outcomes[name] = (outcomes[name] ?? 0) + 1;
+    if (outcome === 'stored') bytes += upload.content.length;
+  };
+  await Promise.all(Array.from({ length: connections }, async (_, connection) => {
     const client = createClient(port, addresses[connection % addresses.length]);
-    const shownPath = way === 'forms' ? await storedPath(client) : '';
-    for (let turn = 0; turn < FEWEST_UPLOADS || performance.now() < endMs; turn += 1) {
-      const upload = uploadOf(way, turn, `${process.pid} ${connection} ${turn};`, shownPath);
-      const outcome = await carryOut(client, upload);
-      if (outcome in sent) sent[outcome as keyof typeof sent] += 1;
-      else wrong[outcome] = (wrong[outcome] ?? 0) + 1;
-      if (outcome === 'stored') sent.bytes += upload.content.length;
+    const shownPath = ways.includes('forms') ? await storedPath(client) : '';
+    for (const way of ways) {
+      const endMs = performance.now() + seconds * 1000;
+      for (let turn = 0; turn < FEWEST_UPLOADS || performance.now() < endMs; turn += 1) {
+        await sendOne(client, way, uploadOf(way, turn, `${process.pid} ${connection} ${turn};`, shownPath));
+      }
     }
     client.close();
-  });
-  await Promise.all(sending);
-  return { ...sent, wrong };
+  }));
+  return { sent, bytes, wrong };
 }
 
 /** Forms are answered by a page of this paste. */
@@ -77,62 +81,95 @@ async function storedPath(client: Client): Promise<string> {
   return `/${String(JSON.parse(String(answer?.body))['id'])}`;
 }
 
-/** What must become of an upload when that becomes of it; else what did, in words. */
-async function carryOut(client: Client, { ask, fate, content }: Upload): Promise<string> {
+/**
+ * What became of it, in words, and whether that must. `unheard`: it was refused, and cut off before the client had read
+ * so, since more than may linger at a time were.
+ */
+async function carryOut(
+  client: Client,
+  { ask, fate, content }: Upload,
+): Promise<{ readonly outcome: string; readonly isRight: boolean }> {
   const answer = await client.ask(ask);
-  if (fate === 'refused' && answer === undefined) return 'unheard';
-  if (fate === 'refused') return expected(answer, 400, 'too many small pieces', fate);
-  if (fate === 'shown') return expected(answer, 200, 'to be shown', fate);
-  if (answer?.status !== 201) return saidBy(answer);
+  if (fate === 'refused' && answer === undefined) return { outcome: 'unheard', isRight: true };
+  const [status, words] = EXPECTED[fate];
+  const isRight = answer?.status === status && answer.body.includes(words);
+  if (!isRight) return { outcome: saidBy(answer), isRight };
+  if (fate !== 'stored') return { outcome: fate, isRight };
   const { id } = JSON.parse(String(answer.body)) as { id: string };
   const read = await client.ask({ method: 'GET', path: `/${id}/raw` });
-  if (read?.status !== 200) return `read: ${saidBy(read)}`;
-  return read.body.equals(content) ? fate : `read: ${read.body.length} bytes that are not the ${content.length} sent`;
+  const isSame = read?.status === 200 && read.body.equals(content);
+  return { outcome: isSame ? fate : `read as ${saidBy(read)}`, isRight: isSame };
 }
 
-function expected(answer: Answer | undefined, status: number, words: string, fate: string): string {
-  return answer?.status === status && answer.body.includes(words) ? fate : saidBy(answer);
-}
+const EXPECTED: Readonly<Record<Upload['fate'], readonly [status: number, words: string]>> = {
+  stored: [201, 'raw'], refused: [400, 'too many small pieces'], shown: [200, 'to be shown'],
+};
 
 function saidBy(answer: Answer | undefined): string {
   return answer === undefined ? 'no answer' : `${answer.status} ${answer.body.toString('latin1', 0, 100)}`;
 }
 
+/** A text again and again: what is sent of it is made once, since whoever makes it long does not send meanwhile. */
+interface Repeated {
+  readonly text: Buffer;
+  readonly times: number;
+}
+
 function uploadOf(way: TinyWay, turn: number, label: string, shownPath: string): Upload {
-  const few = Buffer.alloc(FEW_BYTES, label);
+  const text = Buffer.from(label.padEnd(TEXT_BYTES));
+  const times = (bytes: number): Repeated => ({ text, times: Math.ceil(bytes / TEXT_BYTES) });
   switch (way) {
     case 'packed bytes':
-      if (turn % 3 === 1) return refusedOf(Buffer.alloc(2 * PACKET_BYTES, label), 'packed');
-      return turn % 3 === 0 ? storedOf(few, 1) : storedOf(Buffer.alloc(8 * PACKET_BYTES, label), SMALLEST_LONG_PIECE);
+      if (turn % 3 === 1) return refused(storedOf(times(2 * PACKET_BYTES), 1, 'packed'));
+      if (turn % 3 === 0) return storedOf(times(FEW_BYTES), 1, 'packed');
+      return storedOf(times(8 * PACKET_BYTES), SMALLEST_LONG_PIECE, 'packed');
     case 'lone bytes':
-      return turn % 2 === 0 ? storedOf(few, 1, 'lone') : refusedOf(Buffer.alloc(MANY_BYTES, label), 'lone');
+      return turn % 2 === 0 ? storedOf(times(FEW_BYTES), 1, 'lone') : refused(storedOf(times(MANY_BYTES), 1, 'lone'));
     case 'escaped':
-      return escapedOf(Buffer.alloc(16 * PACKET_BYTES, label), PACKET_BYTES);
+      return escapedOf(times(4 * PACKET_BYTES), PACKET_BYTES);
     case 'lone escaped':
-      return escapedOf(Buffer.alloc(PACKET_BYTES / 4, label), CUTTING_PIECE);
+      return escapedOf(times(PACKET_BYTES / 4), CUTTING_PIECE);
     case 'forms':
-      return turn % 2 === 0 ? multipartOf(few.subarray(0, FEW_BYTES / 2)) : pageFormOf(shownPath);
+      return turn % 2 === 0 ? multipartOf(repeat(times(FEW_BYTES / 2))) : pageFormOf(shownPath);
   }
 }
 
-function storedOf(content: Buffer, chunkBytes: number, how: Packing = 'packed'): Upload {
-  const headers = { ...CHUNKED, ...BURNING };
-  const ask = { method: 'POST', path: '/', headers, pieces: chunksOf(content, chunkBytes, how) };
+function repeat({ text, times }: Repeated): Buffer {
+  return Buffer.alloc(text.length * times, text);
+}
+
+function storedOf({ text, times }: Repeated, chunkBytes: number, packing: Packing): Upload {
+  const chunks = repeat({ text: framed(text, chunkBytes), times });
+  return uploadTo('/', BURNING, piecesOf(chunks, chunkBytes, packing), 'stored', repeat({ text, times }));
+}
+
+function uploadTo(
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  pieces: readonly Buffer[],
+  fate: Upload['fate'],
+  content: Buffer,
+): Upload {
+  return { ask: { method: 'POST', path, headers: { ...CHUNKED, ...headers }, pieces }, fate, content };
+}
+
+function refused(upload: Upload): Upload {
+  return { ...upload, fate: 'refused' };
+}
+
+/** With its length when it comes in packets, else in chunks of so many bytes. */
+function escapedOf({ text, times }: Repeated, pieceBytes: number): Upload {
+  const escapes = repeat({ text: Buffer.from(escapesOf(text, (hex) => `\\u00${hex}`)), times });
+  const document = Buffer.concat([Buffer.from('{"\\u0063ontent":"'), escapes, Buffer.from('"}')]);
+  const headers = { 'Content-Type': 'application/json', ...BURNING };
+  const content = repeat({ text, times });
+  if (pieceBytes < PACKET_BYTES) {
+    const pieces = piecesOf(framed(document, pieceBytes), pieceBytes, 'lone');
+    return uploadTo('/', headers, pieces, 'stored', content);
+  }
+  const known = { ...headers, 'Content-Length': String(document.length) };
+  const ask = { method: 'POST', path: '/', headers: known, pieces: cut(document, pieceBytes) };
   return { ask, fate: 'stored', content };
-}
-
-function refusedOf(content: Buffer, how: Packing): Upload {
-  return { ...storedOf(content, 1, how), fate: 'refused' };
-}
-
-/** With its length while it comes in packets, and in chunks of as many bytes as the pieces where these are tiny. */
-function escapedOf(content: Buffer, pieceBytes: number): Upload {
-  const document = Buffer.from(`{"\\u0063ontent":"${escapesOf(content, (hex) => `\\u00${hex}`)}"}`);
-  const isChunked = pieceBytes < PACKET_BYTES;
-  const length = isChunked ? CHUNKED : { 'Content-Length': String(document.length) };
-  const headers = { 'Content-Type': 'application/json', ...length, ...BURNING };
-  const pieces = isChunked ? chunksOf(document, pieceBytes, 'lone') : cut(document, pieceBytes);
-  return { ask: { method: 'POST', path: '/', headers, pieces }, fate: 'stored', content };
 }
 
 /** As `curl -F` sends a file: no form is read here, and what is sent is what is stored. */
@@ -140,17 +177,16 @@ function multipartOf(field: Buffer): Upload {
   const boundary = 'in-tiny-pieces';
   const before = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\n`;
   const content = Buffer.concat([Buffer.from(before), field, Buffer.from(`\r\n--${boundary}--\r\n`)]);
-  const headers = { 'Content-Type': `multipart/form-data; boundary=${boundary}`, ...CHUNKED, ...BURNING };
-  return { ask: { method: 'POST', path: '/', headers, pieces: chunksOf(content, 1, 'lone') }, fate: 'stored', content };
+  const headers = { 'Content-Type': `multipart/form-data; boundary=${boundary}`, ...BURNING };
+  return uploadTo('/', headers, piecesOf(framed(content, 1), 1, 'lone'), 'stored', content);
 }
 
 /** That of a page. The password is for a paste that has none, so that nothing is hashed. */
 function pageFormOf(path: string): Upload {
   const escaped = (text: string): string => escapesOf(Buffer.from(text), (hex) => `%${hex}`);
-  const type = { Accept: 'text/html', 'Content-Type': 'application/x-www-form-urlencoded' };
+  const headers = { Accept: 'text/html', 'Content-Type': 'application/x-www-form-urlencoded' };
   const body = Buffer.from(`${escaped('password')}=${escaped('p'.repeat(300))}`);
-  const pieces = chunksOf(body, 1, 'packed');
-  return { ask: { method: 'POST', path, headers: { ...type, ...CHUNKED }, pieces }, fate: 'shown', content: body };
+  return uploadTo(path, headers, piecesOf(framed(body, 1), 1, 'packed'), 'shown', body);
 }
 
 function escapesOf(text: Buffer, escape: (hex: string) => string): string {
@@ -160,21 +196,18 @@ function escapesOf(text: Buffer, escape: (hex: string) => string): string {
 /** Chunks one to a packet, or as many as fit. */
 type Packing = 'packed' | 'lone';
 
-/** RFC 9112 section 7.1. */
-function chunksOf(content: Buffer, chunkBytes: number, how: Packing): Iterable<Buffer> {
-  const size = `${chunkBytes.toString(16)}\r\n`;
-  const framed = Buffer.alloc(Math.floor(content.length / chunkBytes) * (size.length + chunkBytes + 2));
-  let end = 0;
-  let next = 0;
-  for (; next + chunkBytes <= content.length; next += chunkBytes) {
-    end += framed.write(size, end, 'latin1');
-    end += content.copy(framed, end, next, next + chunkBytes);
-    end += framed.write('\r\n', end, 'latin1');
-  }
-  const rest = content.subarray(next);
-  const last = rest.length === 0 ? '' : `${rest.length.toString(16)}\r\n${rest.toString('latin1')}\r\n`;
-  const chunks = cut(framed, how === 'lone' ? size.length + chunkBytes + 2 : PACKET_BYTES);
-  return [...chunks, Buffer.from(`${last}0\r\n\r\n`, 'latin1')];
+/** Chunks of so many bytes (RFC 9112 section 7.1), the last one shorter. */
+function framed(content: Buffer, chunkBytes: number): Buffer {
+  const chunks = cut(content, chunkBytes);
+  return Buffer.concat(chunks.flatMap((chunk) => [Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, LINE_END]));
+}
+
+const LINE_END = Buffer.from('\r\n');
+const LAST_CHUNK = Buffer.from('0\r\n\r\n');
+
+function piecesOf(chunks: Buffer, chunkBytes: number, packing: Packing): readonly Buffer[] {
+  const framingBytes = chunkBytes.toString(16).length + 2 * LINE_END.length;
+  return [...cut(chunks, packing === 'lone' ? chunkBytes + framingBytes : PACKET_BYTES), LAST_CHUNK];
 }
 
 function cut(bytes: Buffer, pieceBytes: number): Buffer[] {
