@@ -4,7 +4,6 @@ import { LazyAuthority } from './authority/open.ts';
 import { ConfigError, isProduction } from './config/load.ts';
 import { type Config, SETTINGS } from './config/settings.ts';
 import { countNothing, type Log } from './core/events.ts';
-import type { Clock, RandomBytes } from './core/time.ts';
 import { createDeleteTokens } from './crypto/passwords.ts';
 import { pasteHandlers } from './http/handlers/pastes.ts';
 import { serviceHandlers } from './http/handlers/service.ts';
@@ -21,10 +20,7 @@ import type { Parts } from './pastes/parts.ts';
 import { cleanupTasks, createRoomMaking } from './pastes/upkeep.ts';
 import type { Store, StoreOptions } from './store/open.ts';
 
-export interface AppParts {
-  readonly clock: Clock;
-  readonly random: RandomBytes;
-  readonly log: Log;
+export interface AppParts extends Pick<Parts, 'clock' | 'random' | 'log'> {
   readonly cores: number;
   /** How long a password check takes here; measured at start when not given. */
   readonly passwordCheckMs?: number;

@@ -83,9 +83,8 @@ export const COMMANDS: readonly Command[] = [
   command('serve', 'run the service (the default)', from(serve, 'run'),
     'Runs the service until SIGTERM or SIGINT; requests in flight finish first. A second signal ends it at once.\n' +
     'SIGHUP reads secrets and certificates again. On a terminal SIGHUP ends the service: closing the terminal\n' +
-    'sends it. Every setting is a variable of the environment: see `pasted help`.', {
-    json: null, examples: ['pasted', 'SERVICE_PORT=9000 SERVICE_DB=/srv/paste/pasted.db pasted serve'],
-  }),
+    'sends it. Every setting is a variable of the environment: see `pasted help`.',
+    { json: null, examples: ['pasted', 'SERVICE_PORT=9000 SERVICE_DB=/srv/paste/pasted.db pasted serve'] }),
   command('config', 'show every setting in force and where it comes from', from(print, 'printSettings'),
     'Reads the settings as `serve` would and shows them. Of a secret it says only whether it is set.'),
   command('check', 'find out whether the service works, and will go on working', from(installed, 'check'),
@@ -111,9 +110,8 @@ export const COMMANDS: readonly Command[] = [
   command('restore FILE', 'put a backup in the place of the database', from(database, 'restore'),
     'The service must not be running. The backup is checked before anything is changed, and stays as it is; - is\n' +
     'standard input. The database that was there is kept beside the new one, under a name with the time: remove\n' +
-    'it when you no longer need it. What was deleted, read, burned or revoked since the backup is as it was then.', {
-    examples: ['pasted restore /srv/backup/pasted.db', 'gunzip < pasted.db.gz | pasted restore -'],
-  }),
+    'it when you no longer need it. What was deleted, read, burned or revoked since the backup is as it was then.',
+    { examples: ['pasted restore /srv/backup/pasted.db', 'gunzip < pasted.db.gz | pasted restore -'] }),
   command('prune', 'remove what has expired, and give its room back', from(database, 'prune'),
     'Removes expired pastes, used challenges, records of duplicates, and audit entries (SERVICE_AUDIT_RETENTION).\n' +
     'A running server does this by itself, expired pastes every hour; beside one this command ends with 75.'),
@@ -140,14 +138,12 @@ export const COMMANDS: readonly Command[] = [
     examples: ['pasted audit', 'pasted audit --event auth_failure --after 24h', 'pasted audit --follow --json'],
   }),
   command('paste show ID', 'show what a paste is, without its content', from(governing, 'show'),
-    'Its owner is the whole fingerprint. It neither counts as read nor burns. The service may be running.', {
-    examples: ['pasted paste show dm5nqp7xk2vhs4tjw3rzy6ubae'],
-  }),
+    'Its owner is the whole fingerprint. It neither counts as read nor burns. The service may be running.',
+    { examples: ['pasted paste show dm5nqp7xk2vhs4tjw3rzy6ubae'] }),
   command('paste rm ID...', 'remove pastes, whoever they belong to', from(governing, 'remove'),
     'Nobody gets them once this command has ended; who is reading one may read to its end. Each is in the audit\n' +
-    'log. The service may be running; where it is not, content of more than 64 KiB goes at its next start.', {
-    examples: ['pasted paste rm dm5nqp7xk2vhs4tjw3rzy6ubae'],
-  }),
+    'log. The service may be running; where it is not, content of more than 64 KiB goes at its next start.',
+    { examples: ['pasted paste rm dm5nqp7xk2vhs4tjw3rzy6ubae'] }),
   command('paste ban ID|SHA256', 'refuse content from now on, and remove every paste that has it',
     from(governing, 'ban'),
     'Takes the SHA-256 of the content, or the id of a paste that has it. Content that differs by one byte is\n' +
@@ -156,9 +152,8 @@ export const COMMANDS: readonly Command[] = [
     examples: ['pasted paste ban dm5nqp7xk2vhs4tjw3rzy6ubae --note phishing'],
   }),
   command('paste unban SHA256', 'take content again', from(governing, 'unban'),
-    'What was removed when it was banned does not come back.', {
-    examples: ['pasted paste unban 5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03'],
-  }),
+    'What was removed when it was banned does not come back.',
+    { examples: ['pasted paste unban 5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03'] }),
   command('paste bans', 'list the content that is refused', from(governing, 'listBans'),
     'By its SHA-256, the oldest first, with the note that was given.'),
   command('admin create', 'issue the first certificate, which is the admin\'s, before anyone else can get it',
@@ -170,9 +165,8 @@ export const COMMANDS: readonly Command[] = [
     examples: ['pasted admin create --out admin.p12', '(umask 077; pasted admin create --out - > admin.p12)'],
   }),
   command('admin grant SERIAL', 'make the holder of a certificate an admin', from(certificates, 'grant'),
-    'Takes effect at once, also while the service runs. `pasted pki list` shows the serials.', {
-    examples: ['pasted admin grant 5f1d0c8e2b7a49d3a6c4e8f00b9d7213'],
-  }),
+    'Takes effect at once, also while the service runs. `pasted pki list` shows the serials.',
+    { examples: ['pasted admin grant 5f1d0c8e2b7a49d3a6c4e8f00b9d7213'] }),
   command('invite create', 'invite someone to register', from(governing, 'invite'),
     'Prints a code for `X-Invite`, once: the database has its digest. It takes the place of proof-of-work, and\n' +
     'SERVICE_REGISTER=invite lets nobody register without one. Takes effect at once, also while the service runs.', {
@@ -186,9 +180,8 @@ export const COMMANDS: readonly Command[] = [
   command('invite list', 'list the invitations', from(governing, 'listInvitations'),
     'In the order they were made, with id, how many uses are left, when it ends, and note. Never a code.'),
   command('invite withdraw ID', 'take an invitation back', from(governing, 'withdraw'),
-    'Takes effect at once. Certificates that were obtained with it stay: see `pasted pki revoke`.', {
-    examples: ['pasted invite withdraw 3'],
-  }),
+    'Takes effect at once. Certificates that were obtained with it stay: see `pasted pki revoke`.',
+    { examples: ['pasted invite withdraw 3'] }),
   command('pki issue', 'issue a certificate, whoever else may register', from(certificates, 'issue'),
     'Writes a new file with a certificate and its key (PKCS#12), for whoever you give it to. Needs\n' +
     'SERVICE_PKI_CA_PASSWORD, and an authority: see `pasted admin create`. The service may be running.', {
@@ -263,9 +256,8 @@ export const COMMANDS: readonly Command[] = [
     examples: ['pasted completion bash > ~/.local/share/bash-completion/completions/pasted'],
   }),
   command('help [COMMAND]', 'explain the commands and settings, or one command', from(print, 'help'),
-    'Without a command: all commands and all settings.', {
-    json: null, examples: ['pasted help', 'pasted help config', 'pasted help admin create'],
-  }),
+    'Without a command: all commands and all settings.',
+    { json: null, examples: ['pasted help', 'pasted help config', 'pasted help admin create'] }),
   command('version', 'print the version', from(print, 'printVersion'),
     'Prints the release number. As JSON also the schema of the database that this release makes, and the versions\n' +
     'of Node, SQLite and OpenSSL that it runs on.'),
