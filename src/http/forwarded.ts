@@ -112,7 +112,9 @@ const FINGERPRINT = /^[0-9a-f]{40}$/;
 /** What a proxy sends that had no certificate to hash: nothing at all, or SHA-1 of nothing. */
 const OF_NO_CERTIFICATE: ReadonlySet<string> = new Set(['0'.repeat(40), 'da39a3ee5e6b4b0d3255bfef95601890afd80709']);
 
-export const SHA1_SOURCE: Source = ['x-ssl-client-sha1', readFingerprint];
+const SHA1_SOURCE: Source = ['x-ssl-client-sha1', (value) => (
+  FINGERPRINT.test(value) && !OF_NO_CERTIFICATE.has(value) ? { fingerprint: value } : undefined
+)];
 
 /** Where a proxy that has shown its secret says who its client is. In no other header: it may forget to remove one. */
 export function proxySource(header: Config['identityHeader'], sha1Of: CertificateSha1): Source {
@@ -125,10 +127,6 @@ export function proxySource(header: Config['identityHeader'], sha1Of: Certificat
 export function presentedIdentity(headers: HeaderLines, [header, read]: Source): Presented {
   const value = headers.only(header);
   return (value === undefined ? undefined : read(value)) ?? NO_CERTIFICATE;
-}
-
-function readFingerprint(value: string): Presented | undefined {
-  return FINGERPRINT.test(value) && !OF_NO_CERTIFICATE.has(value) ? { fingerprint: value } : undefined;
 }
 
 /** node takes any text for base64, so the bytes must give the same text again. */

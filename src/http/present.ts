@@ -7,9 +7,6 @@ import { isoSeconds } from '../core/time.ts';
 import type { IssuedChallenge } from '../pastes/admission.ts';
 import type { AuditEntry, ListedPaste, Paste } from '../store/store.ts';
 
-/** How much of a fingerprint is shown to others than its owner's own tools. */
-const OWNER_SHOWN_CHARACTERS = 12;
-
 export function presentCreated(paste: Omit<Paste, 'sha256'>, expiryWasAsked: boolean): object {
   return {
     id: paste.id,
@@ -64,8 +61,9 @@ export function challengeLine(challenge: IssuedChallenge | null): string {
   return `${nonce} ${difficultyBits} ${expiresAt} ${token}`;
 }
 
+/** As much of a fingerprint as is shown to others than its owner's own tools. */
 export function shortOwner(owner: string): string {
-  return owner.slice(0, OWNER_SHOWN_CHARACTERS);
+  return owner.slice(0, 12);
 }
 
 /** The members of a listed paste, all of them always. Only the admin sees anonymous pastes, which have no owner. */

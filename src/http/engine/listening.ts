@@ -90,13 +90,10 @@ export async function listenAt(server: Server, place: ListeningPlace): Promise<v
 /** Left by a process that was killed. Of a socket in use, and of what is no socket, listening says EADDRINUSE. */
 async function removeStaleSocket(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
-  if (found?.isSocket() === true && await isAbandoned(path)) await unlink(path);
-}
-
-/** Only a refusal to connect says so: any other failure may have other reasons. */
-async function isAbandoned(path: string): Promise<boolean> {
+  if (found?.isSocket() !== true) return;
   const socket = connect({ path });
   const outcome = await once(socket, 'connect').catch(codeOf);
   socket.destroy();
-  return outcome === 'ECONNREFUSED';
+  // Any other failure may have other reasons.
+  if (outcome === 'ECONNREFUSED') await unlink(path);
 }

@@ -65,15 +65,14 @@ export function refusalReply(refusal: Refusal, headers: Readonly<Record<string, 
   const value = Object.fromEntries(members.map(([name, member]) => (
     [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), member]
   )));
-  const reply = jsonReply(refusal.status, value, { ...termsHeaders(refusal), ...headers });
+  const { rate, retryAfterSeconds } = refusal.terms;
+  const reply = jsonReply(refusal.status, value, {
+    ...(rate && rateHeaders(rate)),
+    // RFC 9110 section 10.2.3: a whole number; 0 would ask to come back at once.
+    ...(retryAfterSeconds !== undefined && { 'Retry-After': String(Math.max(1, Math.ceil(retryAfterSeconds))) }),
+    ...headers,
+  });
   return { ...reply, refusal: refusal.refusal };
-}
-
-function termsHeaders({ terms }: Refusal): Record<string, string> {
-  const rate = terms.rate === undefined || terms.rate === null ? {} : rateHeaders(terms.rate);
-  if (terms.retryAfterSeconds === undefined) return rate;
-  // RFC 9110 section 10.2.3: a whole number; 0 would ask to come back at once.
-  return { ...rate, 'Retry-After': String(Math.max(1, Math.ceil(terms.retryAfterSeconds))) };
 }
 
 /** The contract's headers of a rate-limited endpoint. */
