@@ -27,8 +27,8 @@ interface Span {
 
 const SAMPLE_MS = 10;
 
-/** The log is moved into the database from 8 MiB on; a batch or two may come on top. */
-const MOST_WAL_BYTES = 16 * MIB;
+/** The log is moved into the database from 8 MiB on, unless somebody reads just then, as is done here all the time. */
+const MOST_WAL_BYTES = 24 * MIB;
 
 /** Beside content: a page of each index that the last one let in may add, and of chunks one for each hundred. */
 const PAGES_BYTES = 64 * KIB;
@@ -39,17 +39,10 @@ const LONGEST_MS = 60_000;
 
 export function watchQuota(unit: Unit, databasePath: string, quotaBytes: number): QuotaWatch {
   const db = new DatabaseSync(databasePath, { readOnly: true, timeout: 5000 });
-  const readUsage = prepareUsage(db);
+  const usage = prepareUsage(db);
   const countOrphans = db.prepare('SELECT count(*) AS n FROM orphans');
   const spans = new Set<Span>();
   let sampled = { atMs: performance.now(), countedBytes: quotaBytes };
-
-  function usage(): StoredUsage {
-    db.exec('BEGIN');
-    const result = readUsage();
-    db.exec('COMMIT');
-    return result;
-  }
 
   function sample(): void {
     const atMs = performance.now();
