@@ -6,7 +6,7 @@ import { VERSION } from '../../src/config/settings.ts';
 import { type Count, countNothing, WORK_OUTCOMES } from '../../src/core/events.ts';
 import { REFUSALS } from '../../src/core/refusals.ts';
 import { createMetrics, type GaugeReaders, type Metrics, METRICS } from '../../src/ops/metrics.ts';
-import { cpuMsOf } from '../support/cpu.ts';
+import { cpuMsOf, turnsOf } from '../support/cpu.ts';
 import { GAUGE_READERS } from '../support/metrics.ts';
 
 const DURATION = 'pasted_http_request_duration_seconds';
@@ -175,6 +175,15 @@ test('observeRequest: takes less than a microsecond', () => {
   });
   const microsecondsEach = (1000 * spentMs) / times;
   assert.ok(microsecondsEach < 1, `${microsecondsEach} us`);
+});
+
+test('render: what never occurred takes next to nothing: 6000 series of routes that nobody asked for', async () => {
+  const routes = Array.from({ length: 1000 }, (_, index) => `/${index}`);
+  const metrics = createMetrics({ routes, readers: GAUGE_READERS });
+  const { totalMs } = await turnsOf(async () => {
+    for (let times = 0; times < 10; times += 1) await metrics.render();
+  });
+  assert.ok(totalMs < 200, `${totalMs / 10} ms each`);
 });
 
 test('render: gauges are read each time, at once or later', async () => {
