@@ -15,10 +15,8 @@ const RENEW_MS = LEASE_SECONDS * 1000 / 4;
 /** An answer that was lost is asked for within seconds. */
 const CLAIM_SECONDS = 600;
 
-/** Rows in one step of the sweep. */
+/** In one command: rows of the sweep, chunks that go. */
 const SWEEP_ROWS = 1000;
-
-/** Chunks in one command. */
 const DISCARD_CHUNKS = 8;
 
 /** The lease of the one host that cleans up. */

@@ -64,8 +64,8 @@ export class Nodes {
   }
 
   /** One transaction, on the disks of most nodes when this resolves; then the last result may be an error. */
-  async execute(statements: readonly Statement[], deadlineMs = DEADLINE_MS): Promise<readonly Result[]> {
-    return this.#resultsOf('/db/execute?transaction&redirect', statements, deadlineMs);
+  execute(statements: readonly Statement[]): Promise<readonly Result[]> {
+    return this.#resultsOf('/db/execute?transaction&redirect', statements, DEADLINE_MS);
   }
 
   /**
@@ -110,7 +110,7 @@ export class Nodes {
     this.#agent.destroy();
   }
 
-  async #resultsOf(path: string, statements: readonly Statement[], deadlineMs: number): Promise<readonly Result[]> {
+  #resultsOf(path: string, statements: readonly Statement[], deadlineMs: number): Promise<readonly Result[]> {
     const body = Buffer.from(JSON.stringify(statements));
     return this.#ask(path, body, deadlineMs, (answer) => resultsIn(answer, statements.length));
   }
@@ -124,7 +124,11 @@ export class Nodes {
     const reasons = new Map<string, string>();
     for (let [node, tried] = [this.#leader, 1]; ; node = (node + 1) % this.#options.length, tried += 1) {
       const leftMs = Math.min(endMs, this.#endMs) - this.#clock.monotonicMs();
-      if (leftMs <= 0) throw unavailable(`no node of the cluster answered as its leader ${told(reasons)}`);
+      // Waiting changes no settings.
+      const isHopeless = reasons.size === this.#options.length && [...reasons.values()].every(hintFor);
+      if (leftMs <= 0 || isHopeless) {
+        throw unavailable(`no node of the cluster answered as its leader ${told(reasons)}`);
+      }
       const answer = await this.#askOne(node, path, body, leftMs, silenceMs);
       const found = typeof answer === 'string' ? answer : read(answer);
       if (typeof found !== 'string') {
@@ -138,9 +142,7 @@ export class Nodes {
   }
 
   /** The body of an answer, or why there is none. */
-  #askOne(
-    node: number, path: string, body: Uint8Array, leftMs: number, silenceMs: number,
-  ): Promise<Buffer | string> {
+  #askOne(node: number, path: string, body: Uint8Array, leftMs: number, silenceMs: number): Promise<Buffer | string> {
     const { promise, resolve } = Promise.withResolvers<Buffer | string>();
     const headers = { 'Content-Length': body.length };
     // However slowly it comes.
@@ -167,17 +169,21 @@ export class Nodes {
 const MAX_REASON = 100;
 
 const HINTS: readonly (readonly [RegExp, string])[] = [
-  [/: 401/, `set the user in ${SETTINGS.databasePath.name} and ${SETTINGS.clusterPassword.name}`],
+  [/^401/, `set the user in ${SETTINGS.databasePath.name} and ${SETTINGS.clusterPassword.name}`],
   [/self-signed|unable to (get|verify)/, `set ${SETTINGS.clusterCaPath.name} to who signed their certificates`],
   [/wrong version number/, 'they speak HTTP: write rqlite:// without s'],
   [/HTTPS server/, 'write rqlites://'],
 ];
 
+function hintFor(reason: string): string | undefined {
+  return HINTS.find(([pattern]) => pattern.test(reason))?.[1];
+}
+
 /** What came last from each, and what to change about it. */
 function told(reasons: ReadonlyMap<string, string>): string {
   const all = Array.from(reasons, ([node, reason]) => `${node}: ${reason}`).join('; ');
-  const hints = HINTS.flatMap(([pattern, hint]) => (pattern.test(all) ? [`; ${hint}`] : []));
-  return `(${all})${hints.join('')}`;
+  const hints = new Set(Array.from(reasons.values(), hintFor));
+  return [`(${all})`, ...hints].filter((part) => part !== undefined).join('; ');
 }
 
 /** The results of so many statements; or why there are none. */

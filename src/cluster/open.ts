@@ -35,7 +35,6 @@ export interface ClusterOptions extends ConnectionOptions {
 const MAX_SKEW_SECONDS = 2;
 
 const HEALTH_MS = 2000;
-
 /** As long as an election takes, and less than a service manager waits. */
 const CLOSE_MS = 5000;
 
@@ -208,7 +207,6 @@ function followSpent(nodes: Nodes, statements: Statements, note: Parameters<Call
   }, () => {}), FOLLOW_MS).unref();
 }
 
-/** Lookups that go to the nodes together. */
 const MAX_READS = 64;
 const MAX_READS_UNDER_WAY = 2;
 

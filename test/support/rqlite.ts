@@ -77,7 +77,7 @@ export function rqliteMissing(): string | undefined {
 }
 
 /** Where .ci/run put it, before any other: what the nodes do differs between versions. */
-function rqlited(): string | undefined {
+export function rqlited(): string | undefined {
   const folders = [join(ROOT, '.runtime', 'rqlite-8.26.8'), ...(process.env.PATH ?? '').split(delimiter)];
   return folders.map((folder) => join(folder, 'rqlited')).find((path) => {
     try {

@@ -110,12 +110,12 @@ test('cluster: nodes that never answer as nodes do are told by name, with what t
   ] as const;
   for (const [status, body, message] of failures) {
     behind.choose = () => ({ kind: 'replaced', status, body, isCarriedOut: false });
-    await assert.rejects(nodes.execute([['SELECT 1', {}]], 100), (error) => (
+    await assert.rejects(nodes.query([['SELECT 1', {}]], 'strong', 100), (error) => (
       error instanceof StoreError && error.failure === 'unavailable' && message.test(error.message)
     ));
   }
   const secure = new Nodes({ ...config, databasePath: config.databasePath.replace('rqlite', 'rqlites') }, RUNNING_CLOCK);
-  await assert.rejects(secure.execute([['SELECT 1', {}]], 100), /they speak HTTP: write rqlite:\/\/ without s$/);
+  await assert.rejects(secure.query([['SELECT 1', {}]], 'strong', 100), /they speak HTTP: write rqlite:\/\/ without s$/);
   const strange = { ...config, databasePath: 'rqlite://db1:99999' };
   assert.throws(() => new Nodes(strange, RUNNING_CLOCK), (error) => (
     error instanceof ConfigError && error.problems[0] === 'SERVICE_DB: db1:99999 is no host and port'

@@ -1,0 +1,112 @@
+// scripts/deploy/cluster with real nodes: the command of the unit, certificates by openssl, and a service with the
+// settings of the drop-in, which finds the nodes and nobody else.
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { builtMain } from '../support/built.ts';
+import { startMain } from '../support/main-process.ts';
+import { openssl } from '../support/pki.ts';
+import { isInstalled, run, temporaryFolder } from '../support/programs.ts';
+import { freePorts } from '../support/proxy.ts';
+import { rqlited, rqliteMissing } from '../support/rqlite.ts';
+import { ROOT } from '../support/source.ts';
+import { UNITS_FOLDER } from '../support/unit-start.ts';
+
+const FOLDER = join(ROOT, 'scripts', 'deploy', 'cluster');
+const PATIENCE_MS = 30_000;
+
+const deployed = (name: string): string => readFileSync(join(FOLDER, name), 'utf8');
+
+/** As /etc/pasted/node has them. */
+function makeCredentials(folder: string, password: string): void {
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+  openssl(folder, 'req', '-x509', ...key, '-keyout', 'ca.key', '-subj', '/CN=nodes', '-days', '2', '-out', 'ca.crt');
+  const signed = ['-CA', 'ca.crt', '-CAkey', 'ca.key', '-subj', '/CN=node', '-addext', 'subjectAltName=IP:127.0.0.1'];
+  openssl(folder, 'req', '-x509', ...key, '-keyout', 'node.key', ...signed, '-days', '2', '-out', 'node.crt');
+  writeFileSync(join(folder, 'users.json'), JSON.stringify([{ username: 'pasted', password, perms: ['all'] }]));
+}
+
+/** The words of ExecStart, as systemd would have them with these variables. */
+function commandOf(unit: string, variables: Readonly<Record<string, string>>): string[] {
+  const [, line = ''] = /^ExecStart=(.*)$/m.exec(unit.replaceAll(/ *\\\n */g, ' ')) ?? [];
+  return line.replaceAll(/\$\{(\w+)\}/g, (_, name: string) => variables[name] ?? assert.fail(name)).split(' ');
+}
+
+/** Three nodes on loopback, by ports of their own where hosts have addresses of their own. */
+async function startNodes(t: TestContext, folder: string): Promise<string[]> {
+  const ports = await freePorts(6);
+  const peers = ports.slice(3).map((port) => `127.0.0.1:${port}`);
+  const children: ChildProcess[] = [];
+  t.after(async () => {
+    const ends = children.map((child) => (child.exitCode === null ? once(child, 'exit') : undefined));
+    for (const child of children) child.kill('SIGKILL');
+    await Promise.all(ends);
+  });
+  for (const index of [0, 1, 2]) {
+    const variables = {
+      NODE_ID: String(index + 1), ADDRESS: '127.0.0.1', PEERS: peers.join(), CREDENTIALS_DIRECTORY: folder,
+      STATE_DIRECTORY: join(folder, `node-${index}`),
+    };
+    const words = commandOf(deployed('rqlited.service'), variables)
+      .map((word) => word.replace(/^127\.0\.0\.1:4001$/, `127.0.0.1:${ports[index]}`))
+      .map((word) => word.replace(/^127\.0\.0\.1:4002$/, peers[index]!));
+    assert.equal(words.shift(), '/usr/local/bin/rqlited');
+    children.push(spawn(rqlited()!, words, { stdio: 'ignore' }));
+  }
+  return ports.slice(0, 3).map((port) => `127.0.0.1:${port}`);
+}
+
+test('cluster: the nodes of the unit and a service with the drop-in find each other, by TLS and a password', async (t) => {
+  const missing = rqliteMissing();
+  if (missing !== undefined) return t.skip(missing);
+  const folder = temporaryFolder(t);
+  makeCredentials(folder, 'hunter2');
+  const nodes = await startNodes(t, folder);
+  const settings = [...deployed('nodes.conf').matchAll(/^Environment=(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]);
+  const environment = {
+    ...Object.fromEntries(settings) as Record<string, string>,
+    SERVICE_DB: String(Object.fromEntries(settings)['SERVICE_DB']).replace(/@.*/, `@${nodes.join()}`),
+    SERVICE_DB_CA: join(folder, 'ca.crt'), SERVICE_DB_PASSWORD: 'hunter2',
+    SERVICE_PORT: '0', SERVICE_POW_DIFFICULTY: '0',
+  };
+  const main = builtMain();
+  const check = (changes: Record<string, string>) => spawnSync(process.execPath, [main, 'check'], {
+    cwd: folder, env: { ...environment, ...changes }, encoding: 'utf8', timeout: PATIENCE_MS,
+  });
+  for (const startMs = performance.now(); !/^ok nodes/m.test(check({}).stdout); await pause(200)) {
+    assert.ok(performance.now() - startMs < PATIENCE_MS, check({}).stdout);
+  }
+  assert.match(check({ SERVICE_DB_PASSWORD: 'wrong' }).stdout, /^fail nodes: .*SERVICE_DB_PASSWORD/m);
+  assert.match(check({ SERVICE_DB_CA: '' }).stdout, /^fail nodes: .*SERVICE_DB_CA/m);
+  const service = startMain(t, [], { environment });
+  const [, url = ''] = await service.printed(/url=(\S+)/);
+  const stored = await fetch(url, { method: 'POST', body: 'kept on three disks' });
+  assert.equal(stored.status, 201);
+  const { id } = await stored.json() as { id: string };
+  assert.equal(await (await fetch(`${url}/${id}/raw`)).text(), 'kept on three disks');
+  service.child.kill('SIGTERM');
+  assert.equal(await service.ended, 0);
+});
+
+test('cluster: unit and drop-in say why of what they set, and systemd has nothing to say against them', (t) => {
+  const lines = deployed('nodes.conf').split('\n');
+  for (const [index, line] of lines.entries()) {
+    if (!/^[A-Z]/.test(line)) continue;
+    const above = lines[index - 1]!;
+    assert.ok(above.startsWith('# ') || /^(?:Environment|LoadCredential)=/.test(line), line);
+  }
+  if (!isInstalled(t, 'systemd-analyze')) return;
+  const folder = temporaryFolder(t);
+  mkdirSync(join(folder, 'pasted.service.d'));
+  for (const unit of ['pasted.service', 'pasted.socket']) copyFileSync(join(UNITS_FOLDER, unit), join(folder, unit));
+  copyFileSync(join(FOLDER, 'nodes.conf'), join(folder, 'pasted.service.d', 'nodes.conf'));
+  const unit = deployed('rqlited.service').replace('/usr/local/bin/rqlited', process.execPath);
+  writeFileSync(join(folder, 'rqlited.service'), unit);
+  const units = ['pasted.service', 'rqlited.service'].map((name) => join(folder, name));
+  assert.deepEqual(run('systemd-analyze', ['verify', '--man=no', ...units], folder), { status: 0, stdout: '', output: '' });
+});
