@@ -2,6 +2,9 @@
 // and nothing acknowledged is lost when a node or a host is killed or cut off.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { MIB } from '../../src/core/time.ts';
@@ -15,6 +18,9 @@ type Headers = Readonly<Record<string, string>>;
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 const BURN = { 'X-Burn-After-Read': '1' };
 const LARGE_BYTES = 700_000;
+
+/** More than the system takes from a host for a client that does not read. */
+const DOWNLOAD_BYTES = 5 * MIB;
 
 async function store(host: Host, body: string | Uint8Array, headers: Headers = {}): Promise<string> {
   return String((await ask(host, 201, 'POST /', { body, headers })).json['id']);
@@ -199,6 +205,70 @@ test('cluster: with two nodes stopped every host says 503 at once, and all is th
   const { kept, gone } = await load.end();
   await assertHeld(hosts, kept.set(id, 'before'), gone);
 });
+
+test('cluster: a download under way on one host ends whole when others delete, replace or have burned its paste', async (t) => {
+  const cluster = await startCluster(t, { environment: { SERVICE_MAX_ANON: String(DOWNLOAD_BYTES) } });
+  if (cluster === undefined) return;
+  const [first, second, third] = cluster.hosts as [Host, Host, Host];
+  const owner = presenting(newFingerprint());
+  const contents = [1, 2, 3].map((seed) => Buffer.from(binaryContent(DOWNLOAD_BYTES, seed)));
+  const ids: string[] = [];
+  for (const [index, content] of contents.entries()) {
+    ids.push(await store(second, content, index === 2 ? BURN : owner));
+  }
+  const [deleted = '', replaced = '', burned = ''] = ids;
+  const downloads = await Promise.all(ids.map((id) => beginDownload(first, id)));
+  await ask(second, 200, `DELETE /${deleted}`, { headers: owner });
+  await ask(third, 200, `PUT /${replaced}`, { headers: owner, body: 'another content' });
+  await ask(third, 404, `GET /${burned}/raw`);
+  const leases = "SELECT count(*) FROM leases WHERE name <> 'cleanup'";
+  assert.deepEqual(await cluster.sql(leases), [[3]], 'all are under way');
+  for (const [index, finish] of downloads.entries()) assert.ok((await finish()).equals(contents[index]!), ids[index]);
+  await until(10_000, async () => String(await cluster.sql(`SELECT (SELECT count(*) FROM chunks), (${leases})`)) === '0,0');
+});
+
+test('cluster: what a killed host had of uploads is removed by another, once its leases are over and not before', async (t) => {
+  const cluster = await startCluster(t, { hosts: 2 });
+  if (cluster === undefined) return;
+  const [first, second] = cluster.hosts as [Host, Host];
+  const uploads = [1, 2].map((seed) => beginUpload(first, binaryContent(MIB, seed), 2 * MIB));
+  const held = "SELECT name FROM leases WHERE name <> 'cleanup'";
+  const left = async () => (await cluster.sql('SELECT content_id FROM orphans')).map(([id]) => String(id));
+  await until(10_000, async () => (await cluster.sql(held)).length === 2 && (await left()).length === 2);
+  first.child.kill('SIGKILL');
+  await Promise.all([first.ended, ...uploads]);
+  const [before = '', after = ''] = await left();
+  /** Whichever host led the cleanup, one that starts now does, and cleans up as it starts. */
+  const cleanUp = async (name: string): Promise<void> => {
+    await cluster.sql("DELETE FROM leases WHERE name = 'cleanup'");
+    await cluster.sql(`UPDATE leases SET until = 1 WHERE name = '${name}'`);
+    await cluster.addHost();
+    await until(10_000, async () => !(await left()).includes(name));
+  };
+  // The sweep takes them in their order: that it has come to the last one shows that it has left the other.
+  await cleanUp(after);
+  assert.deepEqual(await left(), [before]);
+  assert.notDeepEqual(await cluster.sql('SELECT count(*) FROM chunks'), [[0]]);
+  await cleanUp(before);
+  assert.deepEqual(await cluster.sql('SELECT count(*) FROM chunks'), [[0]]);
+  await store(second, 'another still takes what comes');
+});
+
+/** Resolves with the first bytes, after which nothing is read until it is asked for the whole. */
+async function beginDownload({ url }: Host, id: string): Promise<() => Promise<Buffer>> {
+  const asked = request(`${url}/${id}/raw`, { agent: false }).end();
+  const [answer] = await once(asked, 'response') as [IncomingMessage];
+  assert.equal(answer.statusCode, 200);
+  await once(answer, 'readable');
+  return () => buffer(answer);
+}
+
+/** Sends a part of what it has announced, and waits for the rest of the host's life. */
+async function beginUpload({ url }: Host, part: Uint8Array, announcedBytes: number): Promise<void> {
+  const sent = request(url, { method: 'POST', agent: false, headers: { 'Content-Length': announcedBytes } });
+  sent.write(part);
+  await once(sent, 'error');
+}
 
 async function statusOf({ url }: Host, path: string, init: RequestInit = {}): Promise<number> {
   const response = await fetch(`${url}${path}`, { ...init, signal: AbortSignal.timeout(20_000) });

@@ -1,0 +1,114 @@
+// The operator's commands beside a host of a cluster, whose nodes speak TLS and ask for a password; what they do is as
+// with a file, and a copy of a cluster's database is one.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { addressOf, ask, type Cluster, startCluster } from '../support/cluster.ts';
+import { startMain, startServing, temporaryFolder } from '../support/main-process.ts';
+import { startNodes } from '../support/rqlite.ts';
+
+const USER = { username: 'pasted', password: 'canary-of-the-nodes' };
+const LARGE = 'large '.repeat(50_000);
+
+/** A host over three nodes, whose commands must succeed unless another exit code is given. */
+async function start(t: TestContext) {
+  const folder = temporaryFolder(t);
+  const cluster = await startCluster(t, {
+    hosts: 1,
+    nodes: { user: USER, tls: true },
+    secure: (nodes) => {
+      writeFileSync(join(folder, 'nodes.crt'), nodes.certificate!);
+      const SERVICE_DB = addressOf(nodes, `${USER.username}@`);
+      return { SERVICE_DB, SERVICE_DB_PASSWORD: USER.password, SERVICE_DB_CA: join(folder, 'nodes.crt') };
+    },
+  });
+  if (cluster === undefined) return undefined;
+  return { ...cluster, folder, host: cluster.hosts[0]!, pasted: commandOf(cluster) };
+}
+
+type Pasted = (words: string, changes?: Readonly<Record<string, string>>, code?: number) => Promise<string>;
+
+/** What a command prints; of one that fails what it says about that. */
+function commandOf(cluster: Pick<Cluster, 'pasted'>): Pasted {
+  return async (words, changes, code = 0) => {
+    const { stdout, stderr, ...ended } = await cluster.pasted(words.split(' '), changes);
+    assert.equal(ended.code, code, `${words}: ${stdout()}${stderr()}`);
+    assert.ok(!`${stdout()}${stderr()}`.includes(USER.password), 'the password is in no output');
+    return code === 0 ? stdout() : `${stdout()}${stderr()}`;
+  };
+}
+
+test('commands beside a cluster: stats, audit, paste, invite, pki, admin and check', async (t) => {
+  const started = await start(t);
+  if (started === undefined) return;
+  const { host, pasted, nodes, folder } = started;
+  const follower = startMain(t, ['audit', '--follow', '--json'], { environment: started.environment });
+  const ended = once(follower.child, 'close');
+  await pasted(`admin create --out ${join(folder, 'admin.p12')}`);
+  await follower.printed(/cert_issued/);
+  follower.child.kill('SIGTERM');
+  assert.deepEqual(await ended, [0, null]);
+  assert.match(await pasted('audit'), /cert_issued/);
+  const [serial = ''] = /\b[0-9a-f]{32}\b/.exec(await pasted('pki list')) ?? [];
+
+  const id = await store(started, 'to be removed');
+  const banned = await store(started, 'not to be had');
+  const small = await store(started, 'small');
+  await pasted(`paste rm ${id}`);
+  await pasted(`paste ban ${banned}`);
+  for (const gone of [id, banned]) await ask(host, 404, `GET /${gone}`);
+  await ask(host, 403, 'POST /', { body: 'not to be had' });
+  await ask(host, 200, `GET /${small}/raw`);
+  const { code } = JSON.parse(await pasted('invite create --json')) as { code: string };
+  await ask(host, 200, 'POST /register', { headers: { 'X-Invite': code } });
+  await pasted(`pki revoke ${serial}`);
+  const stats = JSON.parse(await pasted('stats --json')) as Record<string, Record<string, unknown>>;
+  assert.deepEqual([stats['pastes']!['count'], stats['certificates']!['revoked'], stats['bans']], [1, 1, 1]);
+  await pasted('check');
+
+  for (const node of nodes.slice(1)) node.suspend();
+  assert.match(await pasted('check', {}, 1), /no node of the cluster answered/);
+});
+
+async function store({ host }: Pick<NonNullable<Awaited<ReturnType<typeof start>>>, 'host'>, body: string): Promise<string> {
+  return String((await ask(host, 201, 'POST /', { body })).json['id']);
+}
+
+test('commands beside a cluster: wrong access to its nodes says which setting is wrong', async (t) => {
+  const started = await start(t);
+  if (started === undefined) return;
+  const { pasted, environment: { SERVICE_DB = '' } } = started;
+  const wrong = [
+    [{ SERVICE_DB_PASSWORD: 'wrong' }, /SERVICE_DB_PASSWORD/],
+    [{ SERVICE_DB_CA: '' }, /SERVICE_DB_CA/],
+    [{ SERVICE_DB: SERVICE_DB.replace('rqlites', 'rqlite') }, /rqlites:\/\//],
+  ] as const;
+  await Promise.all(wrong.map(async ([changes, said]) => assert.match(await pasted('stats', changes, 1), said)));
+});
+
+test('backup of a cluster is a file for a single host, and restore brings it to nodes without a database', async (t) => {
+  const started = await start(t);
+  if (started === undefined) return;
+  const { pasted, folder, environment } = started;
+  const [small, large] = [await store(started, 'small'), await store(started, LARGE)];
+  const file = join(folder, 'backup.db');
+  await pasted(`backup ${file}`);
+  await pasted('check', { SERVICE_DB: file });
+  assert.match(await pasted(`restore ${file}`, {}, 78), /have a database already/);
+
+  const others = await startNodes(t, { count: 1 });
+  const elsewhere = { ...environment, SERVICE_DB: addressOf(others) };
+  await pasted(`restore ${file}`, elsewhere);
+  const alone = { ...environment, SERVICE_DB: file };
+  for (const changed of [elsewhere, alone]) {
+    const host = await startServing(t, { environment: changed });
+    assert.equal(String((await ask(host, 200, `GET /${small}/raw`)).body), 'small');
+    assert.equal(String((await ask(host, 200, `GET /${large}/raw`)).body), LARGE);
+    await ask(host, 201, 'POST /', { body: 'and takes more' });
+    const check = await pasted('check', changed);
+    assert.match(check, /owners, certificates and invitations agree/);
+  }
+});
