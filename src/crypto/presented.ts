@@ -52,19 +52,15 @@ export const CIPHERS = [
   'ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256',
 ].join(':');
 
-export type ServerPairFault = 'certificateForm' | 'keyForm' | 'keyEncrypted' | 'keyOfAnother';
-
 /** PEM, the server's certificate first. Gives its end in Unix seconds; no words of OpenSSL, which may repeat a key. */
-export function readServerPair(
-  certificatePem: string, keyPem: string,
-): { readonly fault: ServerPairFault } | { readonly expiresAt: number } {
+export function readServerPair(certificatePem: string, keyPem: string) {
   const certificate = orUndefined(() => new X509Certificate(certificatePem));
-  if (certificate === undefined) return { fault: 'certificateForm' };
+  if (certificate === undefined) return { fault: 'certificateForm' } as const;
   // PKCS#8 (RFC 5958) and what OpenSSL wrote before it.
-  if (/ENCRYPTED/.test(keyPem)) return { fault: 'keyEncrypted' };
+  if (/ENCRYPTED/.test(keyPem)) return { fault: 'keyEncrypted' } as const;
   const key = orUndefined((): KeyObject => createPrivateKey(keyPem));
-  if (key === undefined) return { fault: 'keyForm' };
-  if (!certificate.checkPrivateKey(key)) return { fault: 'keyOfAnother' };
+  if (key === undefined) return { fault: 'keyForm' } as const;
+  if (!certificate.checkPrivateKey(key)) return { fault: 'keyOfAnother' } as const;
   return { expiresAt: Math.floor(certificate.validToDate.getTime() / 1000) };
 }
 

@@ -9,7 +9,6 @@ import { codeOf, type Log, reasonOf } from '../core/events.ts';
 import { type Clock, DAY_SECONDS, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import {
   certificatePem, CIPHERS, fingerprintSha1, FULL_HANDSHAKES_ONLY, issuedSerial, NO_RENEGOTIATION, readServerPair,
-  type ServerPairFault,
 } from '../crypto/presented.ts';
 import { NO_CERTIFICATE, type Presented } from './engine/request.ts';
 import type { TlsTermination } from './engine/server.ts';
@@ -146,7 +145,7 @@ function ticketsOf(server: Server): Tickets | undefined {
 
 const { tlsCertPath: { name: CERT }, tlsKeyPath: { name: KEY } } = SETTINGS;
 
-const FAULTS: Readonly<Record<ServerPairFault, string>> = {
+const FAULTS = {
   certificateForm: `${CERT}: expected a PEM file that begins with the server's certificate`,
   keyForm: `${KEY}: expected a PEM file with a private key`,
   keyEncrypted: `${KEY}: expected a key without a password; \`openssl pkey -in KEY -out NEW\` takes it off`,
@@ -158,7 +157,7 @@ export function readServerCertificate({ tlsCertPath, tlsKeyPath }: Config) {
   const certificate = read(tlsCertPath, CERT);
   const privateKey = read(tlsKeyPath, KEY);
   const pair = readServerPair(certificate, privateKey);
-  if ('fault' in pair) throw new ConfigError([FAULTS[pair.fault]]);
+  if (pair.fault !== undefined) throw new ConfigError([FAULTS[pair.fault]]);
   try {
     createSecureContext({ cert: certificate, key: privateKey });
   } catch (error) {
