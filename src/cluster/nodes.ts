@@ -124,8 +124,8 @@ export class Nodes {
     const reasons = new Map<string, string>();
     for (let [node, tried] = [this.#leader, 1]; ; node = (node + 1) % this.#options.length, tried += 1) {
       const leftMs = Math.min(endMs, this.#endMs) - this.#clock.monotonicMs();
-      // Waiting changes no settings.
-      const isHopeless = reasons.size === this.#options.length && [...reasons.values()].every(hintFor);
+      // Waiting changes no settings. Twice, since something between may have answered.
+      const isHopeless = tried > 2 * this.#options.length && [...reasons.values()].every(hintFor);
       if (leftMs <= 0 || isHopeless) {
         throw unavailable(`no node of the cluster answered as its leader ${told(reasons)}`);
       }

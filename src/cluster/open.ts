@@ -27,9 +27,7 @@ export interface ConnectionOptions {
   readonly maxSkewSeconds?: number;
 }
 
-export interface ClusterOptions extends ConnectionOptions {
-  readonly log: Log;
-}
+type ClusterOptions = ConnectionOptions & { readonly log: Log };
 
 /** Clocks of hosts that differ by more are not trusted: what has expired on one would be there on another. */
 const MAX_SKEW_SECONDS = 2;
