@@ -57,7 +57,6 @@ export async function joinNodes({ config, clock, newId, maxSkewSeconds = MAX_SKE
     await requireSameTime(nodes, clock, maxSkewSeconds);
   } catch (error) {
     nodes.close();
-    statements.close();
     throw error;
   }
   const host = newId();
@@ -69,7 +68,6 @@ export async function joinNodes({ config, clock, newId, maxSkewSeconds = MAX_SKE
   const close = async (): Promise<void> => {
     await writer.close();
     nodes.close();
-    statements.close();
   };
   return { nodes, statements, writer, close };
 }

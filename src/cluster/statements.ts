@@ -58,6 +58,7 @@ export class Statements implements Database {
     FROM chunks
     WHERE content_id IN (SELECT content_id FROM orphans))`;
 
+  /** In memory, and goes with whoever prepares statements here. */
   readonly #model = openModel(CLUSTER_TABLES);
   #notes: Notes | undefined;
 
@@ -93,10 +94,6 @@ export class Statements implements Database {
     } finally {
       this.#notes = undefined;
     }
-  }
-
-  close(): void {
-    this.#model.close();
   }
 
   #require(): Notes {

@@ -1,13 +1,20 @@
-// The stores that there are. What any of them must do is tested with each.
+// The stores that there are. What any of them must do is tested with each: in a file of this host, and on a node of
+// rqlite. One node makes a cluster of one, with the same log, locks and answers, and costs a third of three; what only
+// several have, such as another leader, is not the contract's.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
-import { test, type TestContext } from 'node:test';
+import { after, test, type TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
+import { openClusterStore } from '../../src/cluster/open.ts';
+import { visitCluster } from '../../src/cluster/visit.ts';
 import type { Store } from '../../src/store/open.ts';
 import { type VisitedStore, visitStore } from '../../src/store/visit.ts';
 import { certificateInsert, type CertificateRow } from './certificates.ts';
-import { openTestStore, rowsOf, selectValue, STRAY_CHUNKS } from './store.ts';
+import { movableClock } from './clock.ts';
+import { type NodeAnswer, rqliteMissing, type RqliteNode, startNodes } from './rqlite.ts';
+import { newId, openTestStore, rowsOf, selectValue, STRAY_CHUNKS } from './store.ts';
+import { testConfig } from './test-config.ts';
 
 type Values = Readonly<Record<string, string | number | null>>;
 
@@ -38,7 +45,10 @@ interface StoreKind {
   open(t: TestContext): Promise<OpenedStore | undefined>;
 }
 
-const STORES: readonly StoreKind[] = [{ name: 'in a file', open: openInFile }];
+const STORES: readonly StoreKind[] = [
+  { name: 'in a file', open: openInFile },
+  { name: 'on rqlite', open: openOnRqlite },
+];
 
 /** A test with each of the stores. */
 export function testStores(title: string, body: (opened: OpenedStore, t: TestContext) => Promise<void>): void {
@@ -91,6 +101,84 @@ async function openInFile(t: TestContext): Promise<OpenedStore> {
       const visited = await visitStore({ path, clock, log: () => {}, ifMissing: 'refuse' });
       t.after(() => visited.close());
       return visited;
+    },
+  };
+}
+
+/** Started once for all tests of a file, and given a database without anything before each. */
+let started: Promise<{ node: RqliteNode; nothing: Uint8Array }> | undefined;
+const ends: (() => Promise<void>)[] = [];
+after(async () => {
+  for (const end of ends) await end();
+});
+
+async function openOnRqlite(t: TestContext): Promise<OpenedStore | undefined> {
+  const missing = rqliteMissing();
+  if (missing !== undefined) {
+    t.skip(missing);
+    return undefined;
+  }
+  started ??= startNode();
+  const { node, nothing } = await started;
+  resultsOf(await node.ask('/db/load', nothing));
+  const tables = tablesOf(node);
+  // What has a deadline needs time that goes by; what expires is as old as the test says.
+  const clock = { ...movableClock(), monotonicMs: () => performance.now() };
+  const config = testConfig({ databasePath: `rqlite://${node.address}` });
+  const options = { config, clock, newId, log: () => {}, maxSkewSeconds: Infinity };
+  let store = await openClusterStore(options);
+  t.after(() => store.close());
+  return {
+    get store() {
+      return store;
+    },
+    tables,
+    rowBytes: 1024,
+    async reopen() {
+      await store.close();
+      store = await openClusterStore(options);
+      return store;
+    },
+    async visit() {
+      const visited = await visitCluster(options);
+      t.after(() => visited.close());
+      return visited;
+    },
+  };
+}
+
+async function startNode() {
+  const { findLeader } = await startNodes({ after: (end) => ends.push(end) }, { count: 1 });
+  const node = await findLeader();
+  const { bytes } = await node.ask('/db/backup');
+  return { node, nothing: bytes };
+}
+
+interface Result {
+  readonly error?: string;
+  readonly rows_affected?: number;
+  readonly values?: readonly (readonly unknown[])[];
+}
+
+function resultsOf({ status, body }: NodeAnswer): readonly Result[] {
+  assert.equal(status, 200, body);
+  const { results, error } = JSON.parse(body) as { readonly results: readonly Result[]; readonly error?: string };
+  const failed = error ?? results.find((result) => result.error !== undefined)?.error;
+  assert.equal(failed, undefined);
+  return results;
+}
+
+function tablesOf(node: RqliteNode): Tables {
+  const find = async (sql: string) => {
+    const [found] = resultsOf(await node.ask('/db/query?level=strong', [sql]));
+    return found?.values ?? [];
+  };
+  return {
+    value: async (sql) => (await find(sql))[0]?.[0],
+    rows: async (sql) => (await find(sql)).map((row) => row.join(' ')),
+    change: async (sql, values = {}) => {
+      const [changed] = resultsOf(await node.ask('/db/execute?transaction', [[sql, values]]));
+      return changed?.rows_affected ?? 0;
     },
   };
 }

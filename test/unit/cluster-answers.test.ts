@@ -192,15 +192,14 @@ test('cluster: a clock is too far off when no slow answer can be the reason', as
 });
 
 /** A writer over nodes that are functions; `note` writes nothing but its claim. */
-function writerOver(t: TestContext, execute: () => Promise<readonly object[]>) {
+function writerOver(execute: () => Promise<readonly object[]>) {
   const statements = new Statements();
-  t.after(() => statements.close());
   const nodes = { execute, query: async () => [] } as unknown as Nodes;
   return new ClusterWriter(nodes, statements, { note: (value: number) => value }, RUNNING_CLOCK, newId);
 }
 
-test('cluster: a command that comes while the one before it is being answered does not wait for the next', async (t) => {
-  const writer = writerOver(t, async () => [{}]);
+test('cluster: a command that comes while the one before it is being answered does not wait for the next', async () => {
+  const writer = writerOver(async () => [{}]);
   for (let turns = 0; turns < 40; turns += 1) {
     await writer.run('note', turns);
     for (let turn = 0; turn < turns; turn += 1) await null;
@@ -209,9 +208,9 @@ test('cluster: a command that comes while the one before it is being answered do
   }
 });
 
-test('cluster: commands that wait for nodes that are away are refused together, and not without bound', async (t) => {
+test('cluster: commands that wait for nodes that are away are refused together, and not without bound', async () => {
   let asked = 0;
-  const writer = writerOver(t, async () => {
+  const writer = writerOver(async () => {
     asked += 1;
     await new Promise((resolve) => setTimeout(resolve, 50));
     throw unavailable('away');
