@@ -76,17 +76,13 @@ export function createMetrics({ routes, readers }: { routes: readonly string[]; 
   const metrics = Object.entries<Metric>(METRICS);
   const durations = createDurations(routes);
   const counters = new Map(metrics.filter(([, { type }]) => type === 'counter')
-    .map(([name, { values }]) => [name, new Map(values.map((value) => [value, 0]))]));
+    .map(([name, { values }]) => [name, Object.fromEntries(values.map((value) => [value, 0]))]));
   const gauges = new Map<string, Reader>(Object.entries({ ...readers, buildInfo: () => ({ [VERSION]: 1 }) }));
 
   async function textOf([name, metric]: [string, Metric]): Promise<string> {
-    const counted = counters.get(name);
-    if (counted !== undefined) return valueText(metric, (value) => counted.get(value));
     if (metric.type === 'histogram') return durations.render();
     try {
-      const reading = await gauges.get(name)?.() ?? null;
-      if (reading === null) return '';
-      return valueText(metric, (value) => (typeof reading === 'number' ? reading : reading[value]));
+      return valueText(metric, counters.get(name) ?? await gauges.get(name)?.() ?? null);
     } catch {
       // Nothing at all: an absent metric raises an alert, and a wrong one does not.
       return '';
@@ -95,8 +91,7 @@ export function createMetrics({ routes, readers }: { routes: readonly string[]; 
 
   const count: Count = (name, value: string = '', amount = 1) => {
     const values = counters.get(name);
-    const before = values?.get(value);
-    if (before !== undefined) values?.set(value, before + amount);
+    if (values !== undefined && Object.hasOwn(values, value)) values[value]! += amount;
   };
   return {
     count,
@@ -106,10 +101,11 @@ export function createMetrics({ routes, readers }: { routes: readonly string[]; 
   };
 }
 
-function valueText(metric: Metric, numberOf: (value: string) => number | undefined): string {
+function valueText(metric: Metric, reading: Reading): string {
+  if (reading === null) return '';
   let text = headerLines(metric);
   for (const value of metric.values) {
-    const number = numberOf(value);
+    const number = typeof reading === 'number' ? reading : reading[value];
     const labels = metric.label === '' ? {} : { [metric.label]: value };
     if (number !== undefined) text += sampleLine(metric.name, labels, number);
   }

@@ -27,10 +27,14 @@ const PIECE_BYTES = 2 * KIB;
 /** One piece of all long pages is made in a turn of the event loop: one of each would hold others up for seconds. */
 const turns = new Turns();
 
-/** GET and HEAD /{id}. Never burns. */
+/** GET and HEAD /{id}. Never burns, and lets go of content that it does not show. */
 export function showPaste(parts: Parts, request: Request): Awaitable<Reply> {
   const opening = andThen(countLookup(parts, request), () => pastes.openPaste(parts, lookupOf(request), 'look'));
-  return andThen(opening, (opened) => pageOf(parts, request, opened));
+  return andThen(opening, (opened) => {
+    const { mimeType, burnAfterRead } = opened.paste;
+    const reply = mimeType === TEXT_TYPE && !burnAfterRead ? textReply : factsReply;
+    return reply(parts, request, opened);
+  });
 }
 
 /** POST /{id}: limited and refused as GET of the content is, and like that it burns, but only with `reveal`. */
@@ -42,16 +46,9 @@ export async function answerForm(parts: Parts, request: Request): Promise<Reply>
   const lookup = { ...lookupOf(request), password: password || undefined };
   if (reveal === undefined) {
     const opened = await pastes.openPaste(parts, lookup, 'look');
-    return opened.paste.burnAfterRead ? pageOf(parts, request, opened) : readReply(parts, request, opened);
+    return opened.paste.burnAfterRead ? factsReply(parts, request, opened) : readReply(parts, request, opened);
   }
   return readReply(parts, request, await pastes.openPaste(parts, lookup));
-}
-
-/** The page of what must not burn. Lets go of content that it does not show. */
-function pageOf(parts: Parts, request: Request, opened: pastes.OpenedPaste): Awaitable<Reply> {
-  const { mimeType, burnAfterRead } = opened.paste;
-  const reply = mimeType === TEXT_TYPE && !burnAfterRead ? textReply : factsReply;
-  return reply(parts, request, opened);
 }
 
 async function factsReply(parts: Parts, request: Request, opened: pastes.OpenedPaste): Promise<Reply> {
