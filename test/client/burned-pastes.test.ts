@@ -12,7 +12,7 @@ import { test, type TestContext } from 'node:test';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
 import { isInstalled } from '../support/programs.ts';
 import { seal } from '../support/sealed.ts';
-import { clientOf, type Client, type Ended } from '../support/shells.ts';
+import { clientOf, SCRIPT, SHELLS, type Client, type Ended } from '../support/shells.ts';
 
 const BURNS = { 'X-Burn-After-Read': 'true' };
 const KEY = Buffer.alloc(32, 7);
@@ -93,6 +93,23 @@ test('pastec get: content that burned is kept elsewhere when this folder takes n
   mkdirSync(join(folder, `pastec-${id}`));
   const kept = keptFile(await run(['get', `${id}#${WRONG_KEY_TEXT}`]));
   assert.ok(kept.startsWith(join(home, '.local/share/pastec')));
+});
+
+test('pastec get: where nothing can be kept, a paste that burns is not asked for', async (t) => {
+  const made = await clientWithApp(t);
+  if (made === undefined) return;
+  const { app, folder } = made;
+  const limited = join(folder, 'limited');
+  // Files of at most 8 KiB; more is an error (signal 25 is SIGXFSZ), as on a full disk.
+  writeFileSync(limited, `ulimit -f 16; trap '' 25; exec dash '${SCRIPT}' "$@"\n`);
+  const { run } = clientOf(t, app.url, SHELLS[0], limited);
+  const id = await app.store(SEALED, BURNS);
+  for (const target of [`${id}#${KEY_TEXT}`, await app.store('small and readable', BURNS)]) {
+    const { code, text, stderr } = await run(['get', target]);
+    assert.deepEqual([code, text], [1, '']);
+    assert.match(stderr, /^pastec: there is no room in \S+\n$/);
+    assert.ok(await isThere(app, target.slice(0, id.length)));
+  }
 });
 
 test('pastec get: of a burned paste that came in part, only a part is said to be kept', async (t) => {
