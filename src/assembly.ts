@@ -83,8 +83,7 @@ export async function assemble(
     },
     /** Lets requests in flight finish, then stops everything and closes the store. */
     close: async () => {
-      await Promise.all([server.stop(), metrics?.stop()]);
-      await cleanup.stop();
+      await Promise.all([server.stop(), metrics?.stop(), cleanup.stop()]);
       await authority.close();
       await store.close();
     },

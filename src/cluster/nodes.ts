@@ -126,9 +126,7 @@ export class Nodes {
       const leftMs = Math.min(endMs, this.#endMs) - this.#clock.monotonicMs();
       // Waiting changes no settings. Twice, since something between may have answered.
       const isHopeless = tried > 2 * this.#options.length && [...reasons.values()].every(hintFor);
-      if (leftMs <= 0 || isHopeless) {
-        throw unavailable(`no node of the cluster answered as its leader ${told(reasons)}`);
-      }
+      if (leftMs <= 0 || isHopeless) throw unavailable(told(reasons));
       const answer = await this.#askOne(node, path, body, leftMs, silenceMs);
       const found = typeof answer === 'string' ? answer : read(answer);
       if (typeof found !== 'string') {
@@ -136,7 +134,7 @@ export class Nodes {
         return found;
       }
       const { host, port } = this.#options[node]!;
-      reasons.set(`${host}:${port}`, found);
+      reasons.set(`${host}:${port}`, found.trim().replaceAll(/\s+/g, ' ').slice(0, MAX_REASON));
       if (tried % this.#options.length === 0) await setTimeout(PAUSE_MS);
     }
   }
@@ -155,7 +153,7 @@ export class Nodes {
       response.on('end', () => {
         const whole = Buffer.concat(pieces);
         if (response.statusCode === 200) resolve(whole);
-        else resolve(`${response.statusCode} ${whole.toString().trim().slice(0, MAX_REASON)}`);
+        else resolve(`${response.statusCode} ${whole.toString() || response.statusMessage}`);
       });
     });
     sent.on('timeout', () => sent.destroy(new Error('silent')));
@@ -165,8 +163,8 @@ export class Nodes {
   }
 }
 
-/** Of what something answers that may be no node. */
-const MAX_REASON = 100;
+/** Of what something says that may be no node. */
+const MAX_REASON = 160;
 
 const HINTS: readonly (readonly [RegExp, string])[] = [
   [/^401/, `set the user in ${SETTINGS.databasePath.name} and ${SETTINGS.clusterPassword.name}`],
@@ -179,11 +177,11 @@ function hintFor(reason: string): string | undefined {
   return HINTS.find(([pattern]) => pattern.test(reason))?.[1];
 }
 
-/** What came last from each, and what to change about it. */
+/** Why there is no answer: what came last from each, and what to change about it. */
 function told(reasons: ReadonlyMap<string, string>): string {
   const all = Array.from(reasons, ([node, reason]) => `${node}: ${reason}`).join('; ');
-  const hints = new Set(Array.from(reasons.values(), hintFor));
-  return [`(${all})`, ...hints].filter((part) => part !== undefined).join('; ');
+  const hints = new Set([...reasons.values()].map(hintFor).filter((hint) => hint !== undefined));
+  return [`no node of the cluster answered as its leader (${all})`, ...hints].join('; ');
 }
 
 /** The results of so many statements; or why there are none. */
@@ -210,9 +208,8 @@ function trusting(caPath: string) {
 }
 
 export function onlyRow(rows: readonly (readonly unknown[])[] | undefined): readonly unknown[] {
-  const [row] = rows ?? [];
-  if (row === undefined) throw unavailable('a node answered without a row');
-  return row;
+  if (rows?.[0] === undefined) throw unavailable('a node answered without a row');
+  return rows[0];
 }
 
 export function unavailable(reason: string): StoreError {

@@ -15,7 +15,7 @@ import { DatabaseRefusedError, type SpentChallenge } from '../store/store.ts';
 import type { Writer } from '../store/writer.ts';
 import { createClusterContents, leaseCommands } from './contents.ts';
 import { Nodes, onlyRow, type Statement, unavailable } from './nodes.ts';
-import { CLUSTER_TABLES, type Known, Statements } from './statements.ts';
+import { CLUSTER_TABLES, guardOf, type Known, Statements } from './statements.ts';
 import { ClusterWriter, learn } from './writer.ts';
 
 export interface ConnectionOptions {
@@ -156,11 +156,13 @@ async function migrateNodes(nodes: Nodes): Promise<void> {
     const reason = tables === 0 ? undefined : whyStrange({ applicationId, version });
     if (reason !== undefined) throw new DatabaseRefusedError(`the database of the cluster ${reason}`);
     if (version === MIGRATIONS.length && isCluster) return;
+    // What one host has applied, another must not once more.
+    const guards = isCluster ? [guardOf(["SELECT user_version || '' FROM pragma_user_version", {}], `${version}`)] : [];
     const steps = [
       ...MIGRATIONS.slice(version).flat(), ...(isCluster ? [] : CLUSTER_TABLES),
       `PRAGMA application_id = ${APPLICATION_ID}`, `PRAGMA user_version = ${MIGRATIONS.length}`,
     ];
-    const error = (await nodes.execute(steps.map((sql) => [sql, {}]))).at(-1)?.error;
+    const error = (await nodes.execute([...guards, ...steps.map((sql): Statement => [sql, {}])])).at(-1)?.error;
     if (error !== undefined && tried === MIGRATION_TRIES) throw unavailable(`the tables cannot be made: ${error}`);
   }
 }

@@ -1,6 +1,6 @@
-// What may happen between a host and the nodes of a cluster: a proxy in front of each node, which loses, delays, repeats
-// or cuts what it is told to. And a node without a cluster, for what needs no other: SQLite in this process, answering as
-// rqlite.ts says that nodes do.
+// What may happen between a host and the nodes of a cluster: a proxy in front of each node, which loses, delays,
+// repeats or cuts what it is told to. And a node without a cluster, for what needs no other: SQLite in this process,
+// answering as rqlite.ts says that nodes do.
 
 import { once } from 'node:events';
 import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -44,17 +44,29 @@ export const STRANGE_BODIES: readonly string[] = [
   '{"results":[],"error":"leadership lost while committing log"}',
 ];
 
-/** Addresses of proxies, one for each node, that do what is chosen for each request. They end with the test. */
+export interface FaultyNodes {
+  /** One for each node. */
+  readonly addresses: readonly string[];
+  /** Resolves when nothing of what came so far is still on its way to a node. */
+  settled(): Promise<void>;
+}
+
+/** Proxies that do what is chosen for each request. They end with the test. */
 export async function startFaultyNodes(
   t: Pick<TestContext, 'after'>, addresses: readonly string[], choose: (asked: Asked) => Fault | undefined,
-): Promise<readonly string[]> {
-  return Promise.all(addresses.map((address) => listen(t, async (incoming, outgoing) => {
+): Promise<FaultyNodes> {
+  const underWay = new Set<Promise<void>>();
+  const proxies = addresses.map((address) => listen(t, async (incoming, outgoing) => {
     const body = await buffer(incoming);
     const path = incoming.url ?? '';
     const fault = choose({ path, body: body.toString() });
     const ask = () => passOn(address, incoming, body);
-    await (fault === undefined ? answerWith(outgoing, ask()) : inject(fault, ask, outgoing));
-  })));
+    const done = fault === undefined ? answerWith(outgoing, ask()) : inject(fault, ask, outgoing);
+    underWay.add(done);
+    await done.finally(() => underWay.delete(done));
+  }));
+  const settled = async () => void await Promise.allSettled(underWay);
+  return { addresses: await Promise.all(proxies), settled };
 }
 
 interface Answer {

@@ -9,9 +9,12 @@ import { openClusterStore, requireSameTime } from '../../src/cluster/open.ts';
 import { guardOf, STALE, Statements } from '../../src/cluster/statements.ts';
 import { ClusterWriter } from '../../src/cluster/writer.ts';
 import { ConfigError } from '../../src/config/load.ts';
+import { MIGRATIONS } from '../../src/store/schema.ts';
 import { StoreError } from '../../src/store/store.ts';
 import { RUNNING_CLOCK } from '../support/app.ts';
-import { type Asked, type Fault, startFaultyNodes, startImitatedNode, STRANGE_BODIES } from '../support/faulty-nodes.ts';
+import {
+  type Asked, type Fault, startFaultyNodes, startImitatedNode, STRANGE_BODIES,
+} from '../support/faulty-nodes.ts';
 import { CREATED_AT, inlinePaste, newId, NO_TERMS, patternedBytes } from '../support/store.ts';
 import { testConfig } from '../support/test-config.ts';
 
@@ -21,9 +24,9 @@ const EVENT = { time: 1, event: 'seen', outcome: 'success', clientId: null, clie
 async function startNode(t: TestContext) {
   const node = await startImitatedNode(t);
   const behind: { choose: (asked: Asked) => Fault | undefined } = { choose: () => undefined };
-  const [address = ''] = await startFaultyNodes(t, [node.address], (asked) => behind.choose(asked));
+  const { addresses } = await startFaultyNodes(t, [node.address], (asked) => behind.choose(asked));
   const count = (table: string): unknown => node.db.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.['rows'];
-  return { ...node, behind, count, config: testConfig({ databasePath: `rqlite://${address}` }) };
+  return { ...node, behind, count, config: testConfig({ databasePath: `rqlite://${addresses[0]}` }) };
 }
 
 async function openStore(t: TestContext) {
@@ -98,6 +101,17 @@ test('cluster: what is carried out late, after another host has changed the same
   assert.deepEqual([count('pastes'), count('spent_challenges')], [1, 1]);
 });
 
+test('cluster: a migration whose answer is lost is not applied twice', async (t) => {
+  const { config, behind, db } = await openStore(t);
+  const migrations = MIGRATIONS as (readonly string[])[];
+  migrations.push(['UPDATE removals SET count = count + 1']);
+  t.after(() => migrations.pop());
+  behind.choose = once(isWrite, { kind: 'unanswered' });
+  const store = await openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
+  t.after(() => store.close());
+  assert.equal(db.prepare('SELECT count FROM removals').get()?.['count'], 1);
+});
+
 test('cluster: nodes that never answer as nodes do are told by name, with what to change', async (t) => {
   const { config, behind } = await startNode(t);
   const nodes = new Nodes(config, RUNNING_CLOCK);
@@ -114,8 +128,9 @@ test('cluster: nodes that never answer as nodes do are told by name, with what t
       error instanceof StoreError && error.failure === 'unavailable' && message.test(error.message)
     ));
   }
-  const secure = new Nodes({ ...config, databasePath: config.databasePath.replace('rqlite', 'rqlites') }, RUNNING_CLOCK);
-  await assert.rejects(secure.query([['SELECT 1', {}]], 'strong', 100), /they speak HTTP: write rqlite:\/\/ without s$/);
+  const databasePath = config.databasePath.replace('rqlite', 'rqlites');
+  const secure = new Nodes({ ...config, databasePath }, RUNNING_CLOCK);
+  await assert.rejects(secure.query([['SELECT 1', {}]], 'strong', 100), /they speak HTTP: write rqlite:\/\/ without/);
   const strange = { ...config, databasePath: 'rqlite://db1:99999' };
   assert.throws(() => new Nodes(strange, RUNNING_CLOCK), (error) => (
     error instanceof ConfigError && error.problems[0] === 'SERVICE_DB: db1:99999 is no host and port'
@@ -145,7 +160,8 @@ test('cluster: a lease that cannot be given up ends by itself, and ends no proce
   await other.write(patternedBytes(100));
   const isLetting = ({ body }: Asked): boolean => body.includes('DELETE FROM leases WHERE name');
   const body = '{"results":[{"error":"interrupted"}]}';
-  behind.choose = (asked) => (isLetting(asked) ? { kind: 'replaced', status: 200, body, isCarriedOut: false } : undefined);
+  const refused = { kind: 'replaced', status: 200, body, isCarriedOut: false } as const;
+  behind.choose = (asked) => (isLetting(asked) ? refused : undefined);
   await one.discard();
   assert.deepEqual(logged.map(({ event }) => event), ['opened', 'lease not written']);
 
@@ -198,7 +214,7 @@ function writerOver(execute: () => Promise<readonly object[]>) {
   return new ClusterWriter(nodes, statements, { note: (value: number) => value }, RUNNING_CLOCK, newId);
 }
 
-test('cluster: a command that comes while the one before it is being answered does not wait for the next', async () => {
+test('cluster: a command that comes while another is being answered does not wait for the next', async () => {
   const writer = writerOver(async () => [{}]);
   for (let turns = 0; turns < 40; turns += 1) {
     await writer.run('note', turns);
