@@ -3,7 +3,7 @@
 // all, so what is possible is known exactly; two changes at once are the rows of races.
 
 import { carryOut } from './actions.ts';
-import { createClient, type Client } from './client.ts';
+import { createClient, type Answer, type Ask, type Client } from './client.ts';
 import { createPasteModel, type Action, type Attempt, type PasteModel, type Seen } from './model.ts';
 import type { Unit } from './row.ts';
 
@@ -74,19 +74,34 @@ const WEIGHTS: readonly (readonly [Chore, number])[] = [
 type Chore = 'create' | 'update' | 'remove' | 'readOwn' | 'readAny' | 'issue' | 'register' | 'revoke';
 const CHORES: readonly Chore[] = WEIGHTS.flatMap(([chore, weight]) => Array<Chore>(weight).fill(chore));
 
+interface Working {
+  readonly round: number;
+  readonly connections: number;
+  readonly isOver: () => boolean;
+  /** Takes 503 for no answer, and goes on after one: in a cluster it may come before what was asked is given up. */
+  readonly isPatient?: boolean;
+}
+
 /** Works on the service until it is gone, or `isOver`. */
-export async function workOn(
-  unit: Unit,
-  world: World,
-  port: number,
-  { round, connections, isOver }: { round: number; connections: number; isOver: () => boolean },
-): Promise<void> {
+export async function workOn(unit: Unit, world: World, port: number, working: Working): Promise<void> {
+  const { round, connections, isOver, isPatient = false } = working;
   const workers = Array.from({ length: connections }, async (_, connection) => {
-    const client = createClient(port);
-    while (!isOver() && !unit.isHopeless() && (await doOne(unit, world, { client, connection, round })));
+    const client = isPatient ? patientClient(port) : createClient(port);
+    for (let isThere = true; isThere && !isOver() && !unit.isHopeless(); ) {
+      isThere = (await doOne(unit, world, { client, connection, round })) || isPatient;
+    }
     client.close();
   });
   await Promise.all(workers);
+}
+
+function patientClient(port: number): Client {
+  const client = createClient(port);
+  const ask = async (request: Ask): Promise<Answer | undefined> => {
+    const answer = await client.ask(request);
+    return answer?.status === 503 ? undefined : answer;
+  };
+  return { ...client, ask };
 }
 
 /** Whether the service answered. */

@@ -8,9 +8,10 @@ export interface Racers {
   close(): void;
 }
 
-/** So many connections, kept for one race after the other. */
-export function createRacers(port: number, count: number): Racers {
-  const clients: readonly Client[] = Array.from({ length: count }, () => createClient(port));
+/** So many connections, to one port after the other, kept for one race after the other. */
+export function createRacers(ports: number | readonly number[], count: number): Racers {
+  const all = [ports].flat();
+  const clients: readonly Client[] = Array.from({ length: count }, (_, racer) => createClient(all[racer % all.length]!));
   return {
     async race(requests) {
       const held = await Promise.all(requests.map((request, index) => clients[index]!.hold(request)));

@@ -9,7 +9,7 @@ import type { Row, Unit } from './row.ts';
 
 const PASTES = { quick: 60, full: 400 };
 const FEWEST_RACERS = 8;
-const MOST_RACERS = { quick: 24, full: 64 };
+export const MOST_RACERS = { quick: 24, full: 64 };
 const PASSWORD = 'the password of the paste';
 
 /** One of so many pastes has a password, each check of which takes a tenth of a second. */
@@ -36,7 +36,7 @@ export const burnRow: Row = {
   },
 };
 
-async function raceForOne(unit: Unit, client: Client, racers: Racers, label: string): Promise<void> {
+export async function raceForOne(unit: Unit, client: Client, racers: Racers, label: string): Promise<void> {
   const { random, effort } = unit;
   const isProtected = random.oneIn(PROTECTED_ONE_IN);
   const content = contentOf(label, 1, random.oneIn(10) ? random.between(65_000, 600_000) : random.between(1, 5000));

@@ -9,14 +9,14 @@ import { createRacers, type Racers } from './races.ts';
 import type { Row, Unit } from './row.ts';
 import type { Service } from './service.ts';
 
-const RACERS = 16;
+export const RACERS = 16;
 
 /** New databases, each with one race for its authority and one for its admin. */
 const FIRSTS = { quick: 1, full: 5 };
 const RACES = { quick: 8, full: 50 };
 
 /** Enough that there is something to solve, and no more because of all the races. */
-const WORK = { SERVICE_POW_DIFFICULTY: '2', SERVICE_REGISTER_POW: '2', ANTIFLOOD_THRESHOLD: '0' };
+export const WORK = { SERVICE_POW_DIFFICULTY: '2', SERVICE_REGISTER_POW: '2', ANTIFLOOD_THRESHOLD: '0' };
 
 export const onceRow: Row = {
   name: '5',
@@ -51,7 +51,7 @@ function lookAt(unit: Unit, service: Service): void {
  * On an empty database. Half of the time the authority is asked for by everyone, and then the first certificate; else
  * all register, and whoever is first makes the authority too.
  */
-async function raceForFirsts(unit: Unit, client: Client, racers: Racers, index: number): Promise<void> {
+export async function raceForFirsts(unit: Unit, client: Client, racers: Racers, index: number): Promise<void> {
   if (index % 2 === 0) {
     const answers = await racers.race(Array<Ask>(RACERS).fill({ method: 'POST', path: '/pki/ca' }));
     expectOne(unit, 'authority', answers, 201, [409]);
@@ -79,7 +79,7 @@ async function registration(client: Client): Promise<Ask> {
   return { method: 'POST', path: '/register', headers: await workFor(client, '/register/challenge') };
 }
 
-async function raceForChallenge(
+export async function raceForChallenge(
   unit: Unit,
   client: Client,
   racers: Racers,
@@ -96,7 +96,7 @@ async function raceForChallenge(
   expectOne(unit, `challenge (${purpose})`, await racers.race(requests), isPaste ? 201 : 200, [400]);
 }
 
-async function raceForRevocation(unit: Unit, client: Client, racers: Racers): Promise<void> {
+export async function raceForRevocation(unit: Unit, client: Client, racers: Racers): Promise<void> {
   const issued = await client.ask({ method: 'POST', path: '/pki/issue', headers: JSON_TYPE, body: COMMON_NAME });
   const { serial, fingerprint_sha1: fingerprint } = JSON.parse(String(issued?.body)) as Record<string, string>;
   const headers = { 'X-SSL-Client-SHA1': fingerprint ?? '' };

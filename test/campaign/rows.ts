@@ -27,6 +27,8 @@ import { quotaRow } from './row-21-quota.ts';
 import { governedKillRow } from './row-22-kills.ts';
 import { governedRow } from './row-22-races.ts';
 import { pageRow } from './row-23-page.ts';
+import { clusterKillRow } from './row-24-kills.ts';
+import { clusterRaceRow } from './row-24-races.ts';
 import { clientRow } from './row-25-client.ts';
 
 export const ROWS: readonly Row[] = [
@@ -56,5 +58,7 @@ export const ROWS: readonly Row[] = [
   governedRow,
   governedKillRow,
   pageRow,
+  clusterKillRow,
+  clusterRaceRow,
   clientRow,
 ];

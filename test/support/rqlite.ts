@@ -29,6 +29,8 @@ const STATUS_DEADLINE_MS = 2000;
 
 export interface NodesOptions {
   readonly count?: number;
+  /** Out of reach of the terminal's signals, as ServiceOptions of campaign/service.ts has it. */
+  readonly ownGroup?: boolean;
   /** The one user, who may do everything; without, whoever reaches the nodes may. */
   readonly user?: { readonly username: string; readonly password: string };
   /** HTTPS, with a certificate that openssl made for 127.0.0.1. */
@@ -115,7 +117,7 @@ export async function startNodes(t: Lifetime, options: NodesOptions = {}): Promi
     const address = `127.0.0.1:${ports[index]}`;
     const own = ['-node-id', String(index), '-http-addr', address, '-raft-addr', raftAddress];
     const command = [program, ...own, ...count > 1 ? together : [], ...words, join(folder, String(index))];
-    started.push(new StartedNode(command, address, { certificate, user: options.user }));
+    started.push(new StartedNode(command, address, { certificate, user: options.user, ownGroup: options.ownGroup ?? false }));
   }
 
   async function findLeader(): Promise<RqliteNode> {
@@ -151,6 +153,7 @@ function secured(folder: string, { user, tls = false }: NodesOptions): string[] 
 interface Access {
   readonly certificate: string | null;
   readonly user: NodesOptions['user'];
+  readonly ownGroup: boolean;
 }
 
 class StartedNode implements RqliteNode {
@@ -171,7 +174,12 @@ class StartedNode implements RqliteNode {
 
   #spawn(): [ChildProcess, Promise<unknown>] {
     const [program = '', ...words] = this.#command;
-    const child = spawn(program, words, { stdio: ['ignore', 'ignore', 'pipe'] });
+    const { ownGroup } = this.#access;
+    const child = spawn(program, words, { detached: ownGroup, stdio: ['ignore', 'ignore', 'pipe'] });
+    // What starts them may end without its end: then they must not outlive it.
+    const killAtExit = (): void => void child.kill('SIGKILL');
+    process.once('exit', killAtExit);
+    child.once('close', () => process.off('exit', killAtExit));
     child.stderr.setEncoding('utf8').on('data', (words: string) => {
       this.#said = (this.#said + words).slice(-10_000);
     });

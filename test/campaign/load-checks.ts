@@ -1,0 +1,81 @@
+// What was acknowledged under load, held to what is there after a kill: in the database, and to whoever asks.
+
+import { carryOut } from './actions.ts';
+import { createClient } from './client.ts';
+import type { Inspection } from './inspect.ts';
+import { isGone, lose, type World } from './load.ts';
+import { contentOf, versionOf } from './model.ts';
+import type { Unit } from './row.ts';
+import type { Service } from './service.ts';
+
+const LOOKERS = 24;
+
+/** Pastes that are gone, and stay among those that are looked at after every kill. */
+const GONE_KEPT = 24;
+
+export async function createAuthority(service: Service): Promise<void> {
+  const client = createClient(service.port());
+  const answer = await client.ask({ method: 'POST', path: '/pki/ca' });
+  client.close();
+  if (answer?.status !== 201) throw new Error(`POST /pki/ca was answered ${answer?.status}`);
+}
+
+/** Looking for what is gone takes as long as a password check: over many connections at once. */
+export async function lookAtAll(unit: Unit, world: World, services: readonly Service[]): Promise<void> {
+  const rest = [...world.pastes];
+  const lookers = Array.from({ length: LOOKERS }, async (_, looker) => {
+    const service = services[looker % services.length]!;
+    const client = createClient(service.port());
+    for (let known = rest.pop(); known !== undefined; known = rest.pop()) {
+      const action = known.model.burn ? 'look' : 'read';
+      const { attempt, seen, wrong } = await carryOut(client, known.model, action);
+      known.history.push({ round: -1, connection: 0, action, attempt, seen });
+      if (wrong !== undefined) lose(unit, world, known, `after a kill: ${wrong}`);
+      if (seen.kind === 'unknown') unit.lose('the service went away under a look', service.output().slice(-2000));
+    }
+    client.close();
+  });
+  await Promise.all(lookers);
+}
+
+/** What a restart has settled is no longer open; what is stored under an id that nobody was told was asked for. */
+export function compareStored(unit: Unit, world: World, { pastes }: Inspection): void {
+  const unknown = new Map(pastes);
+  for (const known of [...world.pastes, ...world.forgotten]) {
+    const { model } = known;
+    const stored = pastes.get(model.id() ?? '');
+    unknown.delete(model.id() ?? '');
+    const state = stored === undefined ? 'gone' : versionOf(model, stored.content);
+    // An expired one stays until cleanup comes by.
+    const mayBeEither = state !== undefined && model.hasExpiredAt(Date.now());
+    if (state === undefined || !(mayBeEither || model.possible().includes(state))) {
+      lose(unit, world, known, `after a kill ${model.label} is ${state ?? 'what it cannot be'} in the database`);
+    }
+  }
+  for (const [id, { content }] of unknown) {
+    const asked = world.unanswered.some((model) => contentOf(model.label, 1, model.bytesOf(1)).equals(content));
+    if (!asked) unit.lose(`after a kill there is a paste ${id} that nobody asked for`);
+  }
+}
+
+export function compareCertificates(unit: Unit, world: World, { certificates }: Inspection): void {
+  const byFingerprint = new Map([...certificates.values()].map((stored) => [stored.fingerprint, stored]));
+  for (const known of world.certificates) {
+    const stored = byFingerprint.get(known.fingerprint);
+    if (stored === undefined) unit.lose('after a kill an issued certificate is lost', known);
+    else if (known.state === 'asked') known.state = stored.isRevoked ? 'revoked' : 'valid';
+    else if (stored.isRevoked !== (known.state === 'revoked')) {
+      unit.lose(`after a kill a certificate that was ${known.state} is not`, known);
+    }
+  }
+  const extra = certificates.size - world.certificates.length;
+  if (extra > world.unansweredCertificates) unit.lose(`after a kill ${extra} certificates are there unasked for`);
+}
+
+/** Of what is gone, only some is asked for again: an answer that there is nothing takes long. */
+export function forgetSome(unit: Unit, world: World): void {
+  const gone = world.pastes.filter(isGone);
+  const kept = world.pastes.filter((known) => !isGone(known));
+  while (gone.length > GONE_KEPT) world.forgotten.push(...gone.splice(unit.random.below(gone.length), 1));
+  world.pastes.splice(0, Infinity, ...kept, ...gone);
+}

@@ -1,0 +1,137 @@
+// Row 24: three hosts over three nodes under HTTP load, while nodes and hosts are killed, and nodes stop for a while.
+// The races are row-24-races.ts.
+
+import { setTimeout as pause } from 'node:timers/promises';
+import { rqliteMissing } from '../support/rqlite.ts';
+import { createClient } from './client.ts';
+import { type Cluster, withCluster } from './cluster.ts';
+import { newWorld, workOn, type World } from './load.ts';
+import { compareCertificates, compareStored, createAuthority, forgetSome, lookAtAll } from './load-checks.ts';
+import type { Row, Unit } from './row.ts';
+import type { Service } from './service.ts';
+
+type Fault = 'leader killed' | 'host killed' | 'leader and host killed' | 'leader stopped' | 'two nodes stopped';
+
+const QUICK: readonly Fault[] = ['leader and host killed', 'two nodes stopped'];
+const FAULTS: readonly Fault[] = ['leader killed', 'host killed', 'leader stopped', ...QUICK];
+const ROUNDS = 20;
+
+/** Of each host. */
+const CONNECTIONS = 4;
+
+const FEWEST_ACKNOWLEDGED = 30;
+const LONGEST_LIFE_MS = 600;
+
+/** Longer than an election. */
+const STOPPED_MS = 4000;
+
+/** Whatever has failed, by then there are acknowledgements again. */
+const PATIENCE_MS = 60_000;
+
+/** What a killed host had under way has a lease of a minute, cleanup by that host another, and it comes by every minute. */
+const SWEPT_WITHIN_MS = 240_000;
+
+export const clusterKillRow: Row = {
+  name: '24',
+  title: 'three hosts over three nodes under HTTP load: kill -9 of nodes and hosts, and stopped nodes',
+  target: '1 000 faults, 500 000 acknowledgements',
+  units: 50,
+  bars: { silentMs: 5000, unhealthyMs: 3000 },
+  obstacle: rqliteMissing,
+  run: (unit) => withCluster(unit, {}, async (cluster) => {
+    const world = newWorld();
+    await createAuthority(cluster.hosts[0]!);
+    const faults = unit.effort === 'quick' ? QUICK : Array.from({ length: ROUNDS }, () => unit.random.pick(FAULTS));
+    for (const [round, fault] of faults.entries()) {
+      if (unit.isHopeless()) break;
+      await workThrough(unit, world, cluster, { round, fault });
+      await examine(unit, world, cluster);
+    }
+    if (unit.effort === 'full') await awaitSweep(unit, cluster);
+    unit.count('acknowledged', world.acknowledged);
+  }),
+};
+
+/** All hosts are worked on before, during and after the fault. */
+async function workThrough(
+  unit: Unit, world: World, cluster: Cluster, { round, fault }: { round: number; fault: Fault },
+): Promise<void> {
+  const { hosts, nodes } = cluster;
+  let isOver = false;
+  const works: Promise<void>[] = [];
+  const workOnHost = (host: Service): void => {
+    const working = { round, connections: CONNECTIONS, isPatient: true, isOver: () => isOver || !host.isAlive() };
+    works.push(workOn(unit, world, host.port(), working));
+  };
+  for (const host of hosts) workOnHost(host);
+  await acknowledgedMore(unit, world);
+  await pause(unit.random.below(LONGEST_LIFE_MS));
+
+  const leader = await cluster.findLeader();
+  const place = unit.random.below(hosts.length);
+  const begunMs = performance.now();
+  if (fault.endsWith('stopped')) {
+    const others = nodes.filter((node) => node !== leader);
+    const stopped = fault === 'leader stopped' ? [leader] : [leader, others[0]!];
+    for (const node of stopped) node.suspend();
+    if (stopped.length > 1) await expectUnhealthy(unit, hosts);
+    await pause(STOPPED_MS);
+    for (const node of stopped) node.resume();
+  } else {
+    const killsNode = fault.startsWith('leader');
+    const killsHost = fault.includes('host');
+    await Promise.all([killsNode ? leader.kill() : undefined, killsHost ? hosts[place]!.kill() : undefined]);
+    await acknowledgedMore(unit, world, 1);
+    unit.most('silentMs', performance.now() - begunMs);
+    if (killsNode) await leader.start();
+    if (killsHost) workOnHost(hosts[place] = await cluster.startHost());
+  }
+  await acknowledgedMore(unit, world);
+  isOver = true;
+  await Promise.all(works);
+  unit.count(fault);
+}
+
+async function acknowledgedMore(unit: Unit, world: World, more = FEWEST_ACKNOWLEDGED): Promise<void> {
+  const wanted = world.acknowledged + more;
+  for (const startMs = performance.now(); world.acknowledged < wanted && !unit.isHopeless(); await pause(5)) {
+    if (performance.now() - startMs < PATIENCE_MS) continue;
+    unit.lose(`not ${more} acknowledgements in ${PATIENCE_MS} ms`);
+    return;
+  }
+}
+
+async function expectUnhealthy(unit: Unit, hosts: readonly Service[]): Promise<void> {
+  const startMs = performance.now();
+  await Promise.all(hosts.map(async (host) => {
+    const client = createClient(host.port());
+    for (let status = 200; status === 200 && performance.now() - startMs < PATIENCE_MS; ) {
+      status = (await client.ask({ method: 'GET', path: '/health' }))?.status ?? 0;
+      if (status !== 200 && status !== 503) unit.lose(`/health was answered ${status}`, host.output().slice(-2000));
+    }
+    client.close();
+  }));
+  unit.most('unhealthyMs', performance.now() - startMs);
+}
+
+/** Holds what the hosts and the nodes have to what was acknowledged. */
+async function examine(unit: Unit, world: World, cluster: Cluster): Promise<void> {
+  for (const host of cluster.hosts) {
+    if (!host.isAlive()) unit.lose('a host ended by itself', host.output().slice(-2000));
+  }
+  const inspection = await cluster.inspect();
+  for (const fault of inspection.faults) unit.lose(`after a fault: ${fault}`);
+  compareStored(unit, world, inspection);
+  compareCertificates(unit, world, inspection);
+  await lookAtAll(unit, world, cluster.hosts);
+  forgetSome(unit, world);
+}
+
+async function awaitSweep(unit: Unit, cluster: Cluster): Promise<void> {
+  const startMs = performance.now();
+  while ((await cluster.inspect()).orphans > 0) {
+    if (performance.now() - startMs > SWEPT_WITHIN_MS) return unit.lose('what killed hosts left in chunks is not removed');
+    await pause(5000);
+  }
+  unit.most('sweptMs', performance.now() - startMs);
+}

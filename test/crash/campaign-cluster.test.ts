@@ -1,0 +1,8 @@
+// Row 24 of the campaign in small: three hosts over three nodes, killed, stopped and raced.
+
+import { clusterKillRow } from '../campaign/row-24-kills.ts';
+import { clusterRaceRow } from '../campaign/row-24-races.ts';
+import { testRow } from '../support/campaign.ts';
+
+testRow(clusterKillRow, 'nothing acknowledged by three hosts is lost when nodes and hosts are killed and stop');
+testRow(clusterRaceRow, 'of racers at three hosts exactly one gets what can be had once');
