@@ -127,7 +127,8 @@ export class Nodes {
       // Waiting changes no settings. Twice, since something between may have answered.
       const isHopeless = tried > 2 * this.#options.length && [...reasons.values()].every(hintFor);
       if (leftMs <= 0 || isHopeless) throw unavailable(told(reasons));
-      const answer = await this.#askOne(node, path, body, leftMs, silenceMs);
+      // Longer each round: nodes that are slow are not asked the same for ever.
+      const answer = await this.#askOne(node, path, body, leftMs, silenceMs * Math.ceil(tried / this.#options.length));
       const found = typeof answer === 'string' ? answer : read(answer);
       if (typeof found !== 'string') {
         this.#leader = node;

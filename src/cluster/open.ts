@@ -84,7 +84,9 @@ function createClusterStore({ nodes, statements, writer, close }: Joined, option
   const calls = createCalls({ ...shared, ...larger });
   let following: NodeJS.Timeout | undefined;
   let probing: Promise<boolean> | undefined;
-  const lead = () => writer.run('lead', null);
+  const checkTime = (deadlineMs?: number) => requireSameTime(nodes, clock, maxSkewSeconds, deadlineMs);
+  // By a clock that is wrong, what is good still would be removed, for all hosts.
+  const lead = () => checkTime().then(() => writer.run('lead', null));
   return {
     ...byOneHost(calls, lead, (note) => void (following = followSpent(nodes, statements, note))),
     hasRoomFor: () => true,
@@ -102,8 +104,9 @@ function createClusterStore({ nodes, statements, writer, close }: Joined, option
       writesWaiting: () => writer.waiting,
     },
     /** Whoever asks meanwhile shares the answer: it costs an entry in the log of the nodes. */
-    healthy: () => (probing ??= requireSameTime(nodes, clock, maxSkewSeconds, HEALTH_MS)
-      .then(() => true, () => false).finally(() => (probing = undefined))),
+    healthy: () => (
+      probing ??= checkTime(HEALTH_MS).then(() => true, () => false).finally(() => (probing = undefined))
+    ),
     close: async () => {
       clearInterval(following);
       nodes.endWithin(CLOSE_MS);

@@ -196,6 +196,13 @@ test('cluster: nodes that find the same rows in another order decide alike', asy
   }
 });
 
+test('cluster: nodes that need seconds for a change are waited for, and do it once', async (t) => {
+  const { store, behind, count } = await openStore(t);
+  behind.choose = (asked) => (isWrite(asked) ? { kind: 'delayed', ms: 2500 } : undefined);
+  assert.deepEqual(await store.pastes.create(inlinePaste(patternedBytes(50)), NO_TERMS), { refused: null });
+  assert.equal(count('pastes'), 1);
+});
+
 test('cluster: a clock is too far off when no slow answer can be the reason', async (t) => {
   const { config, behind } = await startNode(t);
   const nodes = new Nodes(config, RUNNING_CLOCK);
@@ -205,6 +212,23 @@ test('cluster: a clock is too far off when no slow answer can be the reason', as
   const ahead = (seconds: number) => ({ ...RUNNING_CLOCK, unixMs: () => RUNNING_CLOCK.unixMs() + seconds * 1000 });
   await assert.rejects(requireSameTime(nodes, ahead(60), 2), /clock is (59\.\d|60\.0) s ahead of the nodes/);
   await assert.rejects(requireSameTime(nodes, ahead(-60), 2), /clock is (59\.\d|60\.0) s behind the nodes/);
+});
+
+test('cluster: a host whose clock goes wrong removes nothing, and says so', async (t) => {
+  const { config, count } = await startNode(t);
+  let aheadMs = 0;
+  const clock = { ...RUNNING_CLOCK, unixMs: () => RUNNING_CLOCK.unixMs() + aheadMs };
+  const store = await openClusterStore({ config, clock, log: () => {}, newId });
+  t.after(() => store.close());
+  const expiresAt = Math.floor(clock.unixMs() / 1000) + 3600;
+  await store.pastes.create(inlinePaste(patternedBytes(50), { expiresAt }), NO_TERMS);
+  aheadMs = 7_200_000;
+  const nowSeconds = Math.floor(clock.unixMs() / 1000);
+  await assert.rejects(store.pastes.removeExpired(nowSeconds, 10), /clock is \d+\.\d s ahead of the nodes/);
+  await assert.rejects(store.upkeep.truncateWal(), /clock is/);
+  assert.deepEqual([await store.healthy(), count('pastes')], [false, 1]);
+  aheadMs = 0;
+  assert.deepEqual([await store.healthy(), await store.pastes.removeExpired(expiresAt, 10)], [true, 1]);
 });
 
 /** A writer over nodes that are functions; `note` writes nothing but its claim. */
