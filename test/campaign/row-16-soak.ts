@@ -117,7 +117,7 @@ async function soakUnit(day: Day, perSecond: number, index: number): Promise<num
 }
 
 async function reload(unit: Unit, service: Service): Promise<void> {
-  const done = service.says(/"reloaded"|\breloaded\b/);
+  const done = service.says(/\breloaded\b/);
   process.kill(service.pid(), 'SIGHUP');
   await done;
   unit.count('reloads');

@@ -63,8 +63,10 @@ async function inBrowser(name: (typeof BROWSERS)[number], use: (browser: Browser
 async function showAll(unit: Unit, browser: Browser, pastes: readonly Stored[]): Promise<void> {
   const tab = await browser.newTab();
   const frames: Frames = new Map();
+  const expected: string[] = [];
   for (const [index, { url, content }] of pastes.entries()) {
     if (unit.isHopeless()) break;
+    expected.push(url);
     await tab.open(url);
     const wrong = judge(await documentOf(tab), url, shownText(content), frames);
     const evidence = content.toString('base64').slice(0, 4000);
@@ -74,7 +76,6 @@ async function showAll(unit: Unit, browser: Browser, pastes: readonly Stored[]):
   // Whatever would still come of the last of them comes before the next document is there.
   await tab.open('about:blank');
   const asked = tab.requests.filter((url) => url !== 'about:blank');
-  const expected = pastes.map(({ url }) => url);
   if (asked.join('\n') !== expected.join('\n')) {
     unit.lose(`${browser.name} asked for something else`, asked.filter((url) => !expected.includes(url)));
   }

@@ -62,9 +62,18 @@ const NO_TEXT = [
 
 const BOM = Buffer.from('\ufeff');
 
-/** A content of any kind, most often text; one in fifty is as long as what is shown of a text. */
+/** Less than a page shows of a text. */
+const LONGEST_BYTES = 400_000;
+
+/** A content of any kind, most often text; one in fifty is long. */
 export function hostileContent(random: Seeded): Buffer {
-  const parts = Array.from({ length: random.between(1, random.oneIn(50) ? 3000 : 60) }, () => hostilePiece(random));
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for (let left = random.between(1, random.oneIn(50) ? 3000 : 60); left > 0 && bytes < LONGEST_BYTES; left -= 1) {
+    const piece = hostilePiece(random);
+    parts.push(piece);
+    bytes += piece.length;
+  }
   if (random.oneIn(8)) parts.unshift(BOM);
   if (random.oneIn(8)) parts.splice(random.below(parts.length + 1), 0, random.pick(NO_TEXT));
   const content = Buffer.concat(parts);
