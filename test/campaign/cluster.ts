@@ -14,7 +14,7 @@ export interface Cluster extends RqliteNodes {
   readonly hosts: Service[];
   /** A new one, which is in no place yet. */
   startHost(): Promise<Service>;
-  /** Of a copy of the database that the operator's command makes, at a moment when nobody changes anything. */
+  /** Of a copy of the database that the operator's command makes. */
   inspect(): Promise<Inspection>;
 }
 
