@@ -10,7 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { MIB } from '../../src/core/time.ts';
 import { binaryContent } from '../support/app.ts';
 import { newFingerprint, presenting } from '../support/certificates.ts';
-import { ask, type Host, startCluster } from '../support/cluster.ts';
+import { addressOf, ask, type Host, startCluster } from '../support/cluster.ts';
 import { showing, solve } from '../support/work.ts';
 
 type Headers = Readonly<Record<string, string>>;
@@ -269,6 +269,26 @@ async function beginUpload({ url }: Host, part: Uint8Array, announcedBytes: numb
   sent.write(part);
   await once(sent, 'error');
 }
+
+test('cluster: a leader that stopped and wakes shows nothing that was deleted meanwhile', async (t) => {
+  // Elections that are over before a host has given the old leader up.
+  const quick = ['-raft-timeout', '250ms', '-raft-election-timeout', '250ms', '-raft-leader-lease-timeout', '250ms'];
+  const cluster = await startCluster(t, { nodes: { flags: quick } });
+  if (cluster === undefined) return;
+  const { hosts, nodes, pasted } = cluster;
+  const id = await store(hosts[0]!, 'to be deleted');
+  for (const host of hosts) await ask(host, 200, `GET /${id}`);
+  const leader = await cluster.findLeader();
+  const others = nodes.filter((node) => node !== leader);
+  leader.suspend();
+  const removed = await pasted(['paste', 'rm', id], { SERVICE_DB: addressOf({ nodes: others, certificate: null }) });
+  assert.equal(removed.code, 0, removed.stderr());
+  // They wait at the node that led when these hosts last asked.
+  const statuses = hosts.flatMap((host) => [statusOf(host, `/${id}`), statusOf(host, `/${id}/raw`)]);
+  await pause(200);
+  leader.resume();
+  assert.deepEqual(await Promise.all(statuses), statuses.map(() => 404));
+});
 
 async function statusOf({ url }: Host, path: string, init: RequestInit = {}): Promise<number> {
   const response = await fetch(`${url}${path}`, { ...init, signal: AbortSignal.timeout(20_000) });

@@ -74,7 +74,7 @@ export async function startCluster(
 }
 
 /** As SERVICE_DB names the nodes. */
-export function addressOf({ nodes, certificate }: RqliteNodes, user = ''): string {
+export function addressOf({ nodes, certificate }: Pick<RqliteNodes, 'nodes' | 'certificate'>, user = ''): string {
   const addresses = nodes.map(({ address }) => address).join();
   return `rqlite${certificate === null ? '' : 's'}://${user}${addresses}`;
 }
