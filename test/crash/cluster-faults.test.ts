@@ -19,7 +19,7 @@ import {
 import { testConfig } from '../support/test-config.ts';
 
 /** One seed takes some seconds, most of them in silence. */
-const SEEDS = [1, 2, 3, 4];
+const SEEDS = [1, 2, 3];
 
 const missing = rqliteMissing();
 
@@ -317,7 +317,7 @@ test('cluster: whatever is lost, late, twice or made up between hosts and nodes'
       const trial = { stores, random, select: (sql: string) => select(leader, sql) };
       faults.areOn = true;
       const work = Promise.all([...KINDS, ...KINDS, ...KINDS].map((kind) => kind(trial)));
-      if (random.oneIn(2)) await suspendAWhile(leader, random);
+      if (seed % 2 === 0) await suspendAWhile(leader, random);
       const checks = await work;
       faults.areOn = false;
       await settled();
