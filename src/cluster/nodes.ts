@@ -7,8 +7,8 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { ConfigError } from '../config/load.ts';
-import { type Config, SETTINGS } from '../config/settings.ts';
-import { codeOf } from '../core/events.ts';
+import { type Config, nodesOf, SETTINGS } from '../config/settings.ts';
+import { codeOf, reasonOf } from '../core/events.ts';
 import type { Clock } from '../core/time.ts';
 import { StoreError } from '../store/store.ts';
 
@@ -48,16 +48,16 @@ export class Nodes {
   #endMs = Infinity;
 
   /** Throws ConfigError for a port that there is not, and a certificate file that can't be read. */
-  constructor({ databasePath, clusterPassword, clusterCaPath }: Config, clock: Clock) {
-    const [, secure, user, hosts = ''] = /^rqlite(s?):\/\/(?:([^@]+)@)?(.+)$/.exec(databasePath) ?? [];
-    const headers = user === undefined ? {} : { auth: `${user}:${clusterPassword}` };
+  constructor(config: Config, clock: Clock) {
+    const { hasTls, user, places } = nodesOf(config)!;
+    const headers = user === undefined ? {} : { auth: `${user}:${config.clusterPassword}` };
     this.#clock = clock;
-    this.#request = secure === '' ? httpRequest : httpsRequest;
+    this.#request = hasTls ? httpsRequest : httpRequest;
     const pool = { keepAlive: true, maxSockets: MAX_CONNECTIONS };
-    this.#agent = secure === '' ? new HttpAgent(pool) : new HttpsAgent({ ...pool, ...trusting(clusterCaPath) });
-    this.#options = hosts.split(',').map((host) => {
-      const url = URL.parse(`http://${host}`);
-      if (url === null) throw new ConfigError([`${SETTINGS.databasePath.name}: ${host} is no host and port`]);
+    this.#agent = hasTls ? new HttpsAgent({ ...pool, ...trusting(config.clusterCaPath) }) : new HttpAgent(pool);
+    this.#options = places.map((place) => {
+      const url = URL.parse(`http://${place}`);
+      if (url === null) throw new ConfigError([`${SETTINGS.databasePath.name}: ${place} is no host and port`]);
       const { hostname, port } = url;
       return { host: hostname.replace(/^\[|\]$/g, ''), port: port || 80, agent: this.#agent, ...headers };
     });
@@ -204,7 +204,7 @@ function trusting(caPath: string) {
   try {
     return { ca: readFileSync(caPath) };
   } catch (error) {
-    throw new ConfigError([`${SETTINGS.clusterCaPath.name}: ${caPath} cannot be read (${String(error)})`]);
+    throw new ConfigError([`${SETTINGS.clusterCaPath.name}: ${caPath} cannot be read (${reasonOf(error)})`]);
   }
 }
 

@@ -4,7 +4,9 @@
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { codeOf, reasonOf } from '../core/events.ts';
 import { MIB } from '../core/time.ts';
-import { type Config, type Setting, SETTING_KEYS, type SettingKey, SETTINGS, type SettingValue } from './settings.ts';
+import {
+  type Config, nodesOf, type Setting, SETTING_KEYS, type SettingKey, SETTINGS, type SettingValue,
+} from './settings.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -239,9 +241,10 @@ export function isProduction(config: Config): boolean {
   return config.environment === 'production';
 }
 
-/** What is unwise in production, or where other hosts can connect: see the contract, Authentication, 4. */
+/** What is unwise in production, or where others can connect (see the contract, Authentication, 4), or to nodes. */
 export function startWarnings(config: Config, isExposed: boolean): string[] {
-  if (!isProduction(config) && !isExposed) return [];
+  const aboutNodes = clusterWarnings(config);
+  if (!isProduction(config) && !isExposed) return aboutNodes;
   const [secret, pki] = [SETTINGS.proxySecret.name, SETTINGS.pkiEnabled.name];
   // With TLS of our own nobody is believed who has not shown a certificate.
   const isOpen = config.proxySecret === '' && config.tlsCertPath === '';
@@ -252,6 +255,25 @@ export function startWarnings(config: Config, isExposed: boolean): string[] {
       'the admin are open to whoever knows a fingerprint',
     config.pkiEnabled && config.pkiCaPassword === '' &&
       `${pki} is on without ${SETTINGS.pkiCaPassword.name}: nothing can be issued`,
+  ];
+  return [...warnings.filter((warning) => warning !== false), ...aboutNodes];
+}
+
+const ON_THIS_HOST = /^(?:localhost|127(?:\.\d+){3}|\[::1\]):/i;
+
+function clusterWarnings(config: Config): string[] {
+  const nodes = nodesOf(config);
+  if (nodes === undefined) return [];
+  const { hasTls, user, places } = nodes;
+  const elsewhere = places.find((place) => !ON_THIS_HOST.test(place));
+  const hasPassword = config.clusterPassword !== '';
+  const [setting, password] = [SETTINGS.databasePath.name, SETTINGS.clusterPassword.name];
+  const warnings = [
+    !hasTls && elsewhere !== undefined && `${setting} reaches ${elsewhere} without TLS: whoever is on the way reads ` +
+      'and changes every paste; have the nodes speak it, and write rqlites://',
+    user !== undefined && !hasPassword && `${setting} names a user without ${password}: nodes that ask for one ` +
+      'refuse it',
+    user === undefined && hasPassword && `${password} is not used: ${setting} names no user, as in rqlites://pasted@`,
   ];
   return warnings.filter((warning) => warning !== false);
 }

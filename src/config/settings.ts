@@ -267,7 +267,12 @@ export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[];
 /** Every value in force, typed as its setting's default; frozen by load.ts. */
 export type Config = { readonly [Key in SettingKey]: (typeof SETTINGS)[Key]['fallback'] };
 
-/** Whether the database is kept by nodes elsewhere. */
-export function isCluster({ databasePath }: Pick<Config, 'databasePath'>): boolean {
-  return /^rqlites?:/.test(databasePath);
+/** The nodes elsewhere that keep the database; undefined where a file does. */
+export function nodesOf({ databasePath }: Pick<Config, 'databasePath'>) {
+  const [, secure, user, places] = /^rqlite(s?):\/\/(?:(\w+)@)?(.+)$/i.exec(databasePath) ?? [];
+  return places === undefined ? undefined : { hasTls: secure !== '', user, places: places.split(',') };
+}
+
+export function isCluster(config: Pick<Config, 'databasePath'>): boolean {
+  return nodesOf(config) !== undefined;
 }

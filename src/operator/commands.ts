@@ -117,7 +117,8 @@ export const COMMANDS: readonly Command[] = [
     'A running server does this by itself, expired pastes every hour; beside one this command ends with 75.'),
   command('stats', 'count what the service holds', from(database, 'stats'),
     'Counts pastes, certificates, invitations, refused contents and audit entries, and the room that they take,\n' +
-    'against SERVICE_MAX_STORAGE. Names no paste and nobody. The service may be running.'),
+    'against SERVICE_MAX_STORAGE. Names no paste and nobody. The service may be running. In a cluster the files\n' +
+    'are on other hosts: their sizes are -, and null with --json.'),
   command('audit', 'show the audit log', from(audit, 'audit'),
     'Newest first, with the filters of GET /audit. A MOMENT is Unix seconds, a date and time in UTC such as\n' +
     '2026-01-31 or 2026-01-31T12:00:00Z, or so long ago: 90s, 30m, 12h, 7d. The service may be running.\n' +

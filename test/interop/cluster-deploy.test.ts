@@ -8,6 +8,7 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { parseEnv } from 'node:util';
 import { builtMain } from '../support/built.ts';
 import { startMain } from '../support/main-process.ts';
 import { openssl } from '../support/pki.ts';
@@ -15,10 +16,12 @@ import { isInstalled, run, temporaryFolder } from '../support/programs.ts';
 import { freePorts } from '../support/proxy.ts';
 import { rqlited, rqliteMissing } from '../support/rqlite.ts';
 import { ROOT } from '../support/source.ts';
-import { UNITS_FOLDER } from '../support/unit-start.ts';
+import { startedAs, UNITS_FOLDER } from '../support/unit-start.ts';
 
 const FOLDER = join(ROOT, 'scripts', 'deploy', 'cluster');
 const PATIENCE_MS = 30_000;
+
+type Words = Record<string, string>;
 
 const deployed = (name: string): string => readFileSync(join(FOLDER, name), 'utf8');
 
@@ -67,15 +70,15 @@ test('cluster: the nodes of the unit and a service with the drop-in find each ot
   const folder = temporaryFolder(t);
   makeCredentials(folder, 'hunter2');
   const nodes = await startNodes(t, folder);
-  const settings = [...deployed('nodes.conf').matchAll(/^Environment=(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]);
+  // As README.md has them written into pasted.env.
+  const [, settings = ''] = /```ini\n(.*?)```/s.exec(deployed('README.md')) ?? [];
+  const caPath = join(folder, 'ca.crt');
   const environment = {
-    ...Object.fromEntries(settings) as Record<string, string>,
-    SERVICE_DB: String(Object.fromEntries(settings)['SERVICE_DB']).replace(/@.*/, `@${nodes.join()}`),
-    SERVICE_DB_CA: join(folder, 'ca.crt'), SERVICE_DB_PASSWORD: 'hunter2',
-    SERVICE_PORT: '0', SERVICE_POW_DIFFICULTY: '0',
+    ...parseEnv(settings.replace('/etc/pasted/node/ca.crt', caPath).replace(/@.*/, `@${nodes.join()}`)) as Words,
+    SERVICE_DB_PASSWORD: 'hunter2', SERVICE_PORT: '0', SERVICE_POW_DIFFICULTY: '0',
   };
   const main = builtMain();
-  const check = (changes: Record<string, string>) => spawnSync(process.execPath, [main, 'check'], {
+  const check = (changes: Words) => spawnSync(process.execPath, [main, 'check'], {
     cwd: folder, env: { ...environment, ...changes }, encoding: 'utf8', timeout: PATIENCE_MS,
   });
   for (const startMs = performance.now(); !/^ok nodes/m.test(check({}).stdout); await pause(200)) {
@@ -83,7 +86,14 @@ test('cluster: the nodes of the unit and a service with the drop-in find each ot
   }
   assert.match(check({ SERVICE_DB_PASSWORD: 'wrong' }).stdout, /^fail nodes: .*SERVICE_DB_PASSWORD/m);
   assert.match(check({ SERVICE_DB_CA: '' }).stdout, /^fail nodes: .*SERVICE_DB_CA/m);
-  const service = startMain(t, [], { environment });
+  // With --permission, as the unit starts it, and what the drop-in permits besides.
+  const [, nodeOptions = ''] = /^Environment=NODE_OPTIONS=(.*)$/m.exec(deployed('nodes.conf')) ?? [];
+  const permitted = { NODE_OPTIONS: nodeOptions.replace('/etc/pasted/node/ca.crt', caPath) };
+  const how = startedAs('pasted.service', temporaryFolder(t));
+  const refused = startMain(t, [], { ...how, environment });
+  assert.equal(await refused.ended, 78);
+  assert.match(refused.stderr(), /SERVICE_DB_CA: .*needs --allow-fs-read for it/);
+  const service = startMain(t, [], { ...how, environment: { ...environment, ...permitted } });
   const [, url = ''] = await service.printed(/url=(\S+)/);
   const stored = await fetch(url, { method: 'POST', body: 'kept on three disks' });
   assert.equal(stored.status, 201);

@@ -87,3 +87,27 @@ test('crossCheck: a certificate without its key, and the reverse', () => {
     'SERVICE_TLS_CERT: expected the path of a PEM file beside SERVICE_TLS_KEY',
   ]);
 });
+
+test('startWarnings: nodes of a cluster without TLS, unless they are on this host, production or not', () => {
+  const about = (databasePath: string) => startWarnings(testConfig({ databasePath }), false);
+  for (const places of ['127.0.0.1:4001,[::1]:4001', 'localhost:4001']) {
+    assert.deepEqual(about(`rqlite://${places}`), [], places);
+  }
+  for (const place of ['192.0.2.1:4001', 'localhost.example:4001', '[2001:db8::1]:4001']) {
+    const [one = '', ...noMore] = about(`rqlite://127.0.0.1:4001,${place}`);
+    assert.ok(one.startsWith(`SERVICE_DB reaches ${place} without TLS: `), one);
+    assert.deepEqual([about(`RQLITE://${place}`), noMore], [[one], []]);
+    assert.deepEqual(about(`rqlites://${place}`), []);
+  }
+  assert.deepEqual(about('/srv/rqlite/pasted.db'), []);
+});
+
+test('startWarnings: a user for the nodes without a password, and a password without a user', () => {
+  const about = (databasePath: string, clusterPassword = '') => {
+    return startWarnings(testConfig({ databasePath, clusterPassword }), false);
+  };
+  assert.match(about('rqlites://pasted@db1:4001').join(), /^SERVICE_DB names a user without SERVICE_DB_PASSWORD: /);
+  assert.match(about('rqlites://db1:4001', 'hunter2').join(), /^SERVICE_DB_PASSWORD is not used: SERVICE_DB names no user/);
+  assert.ok(!about('rqlites://db1:4001', 'hunter2').join().includes('hunter2'));
+  assert.deepEqual(about('rqlites://pasted@db1:4001', 'hunter2'), []);
+});
