@@ -38,6 +38,7 @@ function testsOf(cell: string): (readonly [string, string])[] {
 for (const [page, text, heading, rows] of [
   ['SECURITY.md', SECURITY, 'Who can do what', 35],
   ['src/README.md', OF_SOURCE, 'What always holds, and what holds it', 15],
+  ['src/README.md', OF_SOURCE, 'What holds in a cluster besides', 9],
 ] as const) {
   test(`${page}: each row under "${heading}" names tests that are there`, () => {
     const cells = rowsUnder(text, heading).map((row) => row.at(-1)!);
