@@ -120,7 +120,7 @@ test('SETTINGS: the database is a file, never one in memory, or nodes with their
     assert.equal(SETTINGS.databasePath.parse(path), path);
   }
   const expected = 'the path of a file, or the nodes of a cluster, such as rqlite://db1:4001,db2:4001,db3:4001';
-  for (const path of [':memory:', 'a\0b', 'rqlite://', 'rqlite://a', 'rqlite://a:1,', 'rqlite://u:p@a:1', 'rqlite:a:1']) {
+  for (const path of [':memory:', 'a\0b', 'rqlite://', 'rqlite://a', 'rqlite://a:1,', 'rqlite://u:p@a:1', 'rqlite:a:1', 'rqlite://a:1?level=none']) {
     assert.equal(refusalOf(SETTINGS.databasePath, path), expected, path);
   }
 });
