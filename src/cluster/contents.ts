@@ -36,6 +36,10 @@ export function leaseCommands(db: Database, host: string, clock: Clock) {
   const giveUp = db.prepare('DELETE FROM leases WHERE name = :name AND host = :host');
   const until = (): number => unixSeconds(clock) + LEASE_SECONDS;
   const isHeld = (name: string) => held.get({ name, host, nowSeconds: unixSeconds(clock) }) !== undefined;
+  const hold = (name: string, promised = 0): boolean => {
+    take.run({ name, host, until: until(), promised });
+    return true;
+  };
   return {
     /** Room for what is declared is reserved with the first chunk, in the database, since other hosts write too. */
     writeChunk: (chunk: Parameters<typeof writeChunk>[0]): boolean => {
@@ -46,17 +50,13 @@ export function leaseCommands(db: Database, host: string, clock: Clock) {
       const isReserved = position > 0 && endBytes <= declaredBytes;
       const more = { contentBytes: 0, unwrittenBytes: length + promised };
       if (quota !== null && !isReserved && isFull({ maxStoredBytes: quota.maxStoredBytes, ...more })) return false;
-      take.run({ name: contentId, host, until: until(), promised });
+      hold(contentId, promised);
       return writeChunk({ ...chunk, quota: null });
     },
     /** What another host holds counts as gone: its last holder, or the sweep, removes it. */
     discardChunks: (step: Parameters<typeof discardChunks>[0]) => isHeld(step.contentId) || discardChunks(step),
     /** Whether a paste has the content: then it stays until it is let go. */
-    holdContent: (contentId: string): boolean => {
-      if (adopted.get({ contentId }) === undefined) return false;
-      take.run({ name: contentId, host, until: until(), promised: 0 });
-      return true;
-    },
+    holdContent: (contentId: string) => adopted.get({ contentId }) !== undefined && hold(contentId),
     /** Whether the content has no paste. */
     letGoOfContent: (contentId: string): boolean => {
       giveUp.run({ name: contentId, host });
@@ -64,11 +64,7 @@ export function leaseCommands(db: Database, host: string, clock: Clock) {
     },
     renewLeases: (names: readonly string[]) => void renew.run({ host, until: until(), names: JSON.stringify(names) }),
     /** Whether this host is the one that cleans up. */
-    lead: (_: null): boolean => {
-      if (isHeld(CLEANUP)) return false;
-      take.run({ name: CLEANUP, host, until: until(), promised: 0 });
-      return true;
-    },
+    lead: (_: null) => !isHeld(CLEANUP) && hold(CLEANUP),
     sweep: prepareSweep(db, clock),
   };
 }
@@ -111,9 +107,7 @@ export function createClusterContents({ run, readChunk, log }: Parts) {
   /** Content that others here hold goes when the last of them lets go. */
   const release = (contentIds: readonly string[]) => discards.add(contentIds.filter((id) => !holders.has(id)));
 
-  function hold(contentId: string): void {
-    holders.set(contentId, (holders.get(contentId) ?? 0) + 1);
-  }
+  const hold = (contentId: string) => holders.set(contentId, (holders.get(contentId) ?? 0) + 1);
 
   async function letGo(contentId: string): Promise<void> {
     const others = holders.get(contentId)! - 1;
@@ -135,11 +129,14 @@ export function createClusterContents({ run, readChunk, log }: Parts) {
       },
       async open(contentId: string): Promise<ContentReader | undefined> {
         hold(contentId);
-        const isThere = await run('holdContent', contentId).catch((error: unknown) => error as Error);
-        if (isThere === true) return createClusterReader(contentId, readChunk, () => void letGo(contentId));
-        void letGo(contentId);
-        if (isThere === false) return undefined;
-        throw isThere;
+        let isThere = false;
+        try {
+          isThere = await run('holdContent', contentId);
+        } finally {
+          // After an error too: its answer may be what was lost.
+          if (!isThere) void letGo(contentId);
+        }
+        return isThere ? createClusterReader(contentId, readChunk, () => void letGo(contentId)) : undefined;
       },
     },
     release,

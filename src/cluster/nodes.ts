@@ -37,7 +37,9 @@ const PAUSE_MS = 50;
 /** More at once only make the leader's batches smaller. */
 const MAX_CONNECTIONS = 16;
 
-export class Nodes {
+const LATE = 'no answer in time';
+
+export class Nodes implements Disposable {
   readonly #clock: Clock;
   readonly #options: readonly RequestOptions[];
   readonly #request: typeof httpRequest;
@@ -110,6 +112,10 @@ export class Nodes {
     this.#agent.destroy();
   }
 
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
   #resultsOf(path: string, statements: readonly Statement[], deadlineMs: number): Promise<readonly Result[]> {
     const body = Buffer.from(JSON.stringify(statements));
     return this.#ask(path, body, deadlineMs, (answer) => resultsIn(answer, statements.length));
@@ -135,7 +141,10 @@ export class Nodes {
         return found;
       }
       const { host, port } = this.#options[node]!;
-      reasons.set(`${host}:${port}`, found.trim().replaceAll(/\s+/g, ' ').slice(0, MAX_REASON));
+      const name = `${host}:${port}`;
+      // That the time was over says less than what came before.
+      if (found === LATE && reasons.has(name)) continue;
+      reasons.set(name, found.trim().replaceAll(/\s+/g, ' ').slice(0, MAX_REASON));
       if (tried % this.#options.length === 0) await setTimeout(PAUSE_MS);
     }
   }
@@ -146,11 +155,12 @@ export class Nodes {
     const headers = { 'Content-Length': body.length };
     // However slowly it comes.
     const signal = AbortSignal.timeout(Math.ceil(leftMs));
+    const fail = (error: Error) => resolve(signal.aborted ? LATE : error.message || codeOf(error));
     const options = { ...this.#options[node], path, method: 'POST', headers, timeout: silenceMs, signal };
     const sent = this.#request(options, (response) => {
       const pieces: Buffer[] = [];
       response.on('data', (piece: Buffer) => pieces.push(piece));
-      response.on('error', (error) => resolve(error.message));
+      response.on('error', fail);
       response.on('end', () => {
         const whole = Buffer.concat(pieces);
         if (response.statusCode === 200) resolve(whole);
@@ -158,7 +168,7 @@ export class Nodes {
       });
     });
     sent.on('timeout', () => sent.destroy(new Error('silent')));
-    sent.on('error', (error) => resolve(error.message || codeOf(error)));
+    sent.on('error', fail);
     sent.end(body);
     return promise;
   }

@@ -69,17 +69,16 @@ export async function joinNodes({ config, clock, newId, maxSkewSeconds = MAX_SKE
     await writer.close();
     nodes.close();
   };
-  return { nodes, statements, writer, close };
+  // It takes all commands but those about a file.
+  return { nodes, statements, writer, changes: writer as unknown as Pick<Writer, 'run'>, close };
 }
 
-function createClusterStore({ nodes, statements, writer, close }: Joined, options: ClusterOptions): Store {
+function createClusterStore({ nodes, statements, writer, changes, close }: Joined, options: ClusterOptions): Store {
   const { clock, log, maxSkewSeconds } = options;
   const reader = createReader(nodes, statements, prepareLookups(statements));
   const larger = createClusterContents({ run: writer.run.bind(writer), readChunk: reader.readChunk, log });
   const touches = new Touches((accesses) => writer.run('touchPastes', accesses), log);
   const hot = { around: <Result>(_: string, change: () => Promise<Result>) => change(), noteRemoved: () => {} };
-  // It takes all commands but those about a file.
-  const changes = writer as unknown as Pick<Writer, 'run'>;
   const shared = { reader, writer: changes, touches, find: reader.findPaste, hot, share: (bytes: Uint8Array) => bytes };
   const calls = createCalls({ ...shared, ...larger });
   let following: NodeJS.Timeout | undefined;
@@ -122,21 +121,16 @@ type Calls = ReturnType<typeof createCalls>;
 /** What has run out is removed by the one host that leads; to the others there is nothing to remove. */
 function byOneHost(calls: Calls, lead: () => Promise<boolean>, follow: Calls['challenges']['follow']): Calls {
   const { pastes, submissions, challenges, audit, certificates } = calls;
-  const one = <Given extends unknown[]>(remove: (...given: Given) => Promise<number>) => (
-    async (...given: Given) => ((await lead()) ? remove(...given) : 0)
+  const one = <Given extends unknown[], Removed>(remove: (...given: Given) => Promise<Removed>, nothing: Removed) => (
+    async (...given: Given) => ((await lead()) ? remove(...given) : nothing)
   );
   return {
     ...calls,
-    pastes: { ...pastes, removeExpired: one(pastes.removeExpired) },
-    submissions: { removeUntil: one(submissions.removeUntil) },
-    challenges: { ...challenges, removeExpired: one(challenges.removeExpired), follow },
-    audit: { ...audit, removeUntil: one(audit.removeUntil) },
-    certificates: {
-      ...certificates,
-      removeExpired: async (...given) => (
-        (await lead()) ? certificates.removeExpired(...given) : { removed: 0, last: null }
-      ),
-    },
+    pastes: { ...pastes, removeExpired: one(pastes.removeExpired, 0) },
+    submissions: { removeUntil: one(submissions.removeUntil, 0) },
+    challenges: { ...challenges, removeExpired: one(challenges.removeExpired, 0), follow },
+    audit: { ...audit, removeUntil: one(audit.removeUntil, 0) },
+    certificates: { ...certificates, removeExpired: one(certificates.removeExpired, { removed: 0, last: null }) },
   };
 }
 

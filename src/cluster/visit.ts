@@ -7,16 +7,15 @@ import { OWNER_ONLY_FILE } from '../store/database.ts';
 import { auditTailLookups } from '../store/records.ts';
 import { type AuditFilter, DatabaseRefusedError, describe, StoreError } from '../store/store.ts';
 import { type AuditTail, createVisit, prepareVisit, TAIL_ENTRIES, type VisitedStore } from '../store/visit.ts';
-import type { Writer } from '../store/writer.ts';
 import { Nodes } from './nodes.ts';
 import { type ConnectionOptions, createReader, findMarks, joinNodes, requireSameTime } from './open.ts';
 
 /** Rejects as openClusterStore does. */
 export async function visitCluster(options: ConnectionOptions): Promise<VisitedStore> {
-  const { nodes, statements, writer, close } = await joinNodes(options);
+  const { nodes, statements, changes, close } = await joinNodes(options);
   const reader = createReader(nodes, statements, prepareVisit(statements));
   const files = () => ({ databaseBytes: null, walBytes: null, diskFreeBytes: null });
-  return createVisit({ reader, writer: writer as unknown as Pick<Writer, 'run'>, files }, close);
+  return createVisit({ reader, writer: changes, files }, close);
 }
 
 /** As tailAudit of store/visit.ts, which says when the nodes can't be read. */
@@ -44,24 +43,18 @@ type NodesOptions = Pick<ConnectionOptions, 'config' | 'clock'>;
 
 /** Writes a copy of the database as a new file, which the caller removes; whether it is sound is not looked at. */
 export async function copyCluster({ config, clock }: NodesOptions, path: string): Promise<void> {
-  const nodes = new Nodes(config, clock);
-  try {
-    await writeFile(path, await nodes.copy(), { flag: 'wx', mode: OWNER_ONLY_FILE });
-  } finally {
-    nodes.close();
-  }
+  using nodes = new Nodes(config, clock);
+  await writeFile(path, await nodes.copy(), { flag: 'wx', mode: OWNER_ONLY_FILE });
 }
 
 /** Why hosts could not work with the nodes; undefined when they can. */
 export async function examineNodes({ config, clock }: NodesOptions): Promise<string | undefined> {
-  const nodes = new Nodes(config, clock);
+  using nodes = new Nodes(config, clock);
   try {
     await requireSameTime(nodes, clock);
     return undefined;
   } catch (error) {
     return describe(error);
-  } finally {
-    nodes.close();
   }
 }
 
@@ -69,7 +62,7 @@ export async function examineNodes({ config, clock }: NodesOptions): Promise<str
 export async function restoreCluster(
   { config, clock }: NodesOptions, backup: string | AsyncIterable<Uint8Array>, draft: string,
 ) {
-  const nodes = new Nodes(config, clock);
+  using nodes = new Nodes(config, clock);
   const copy = `${draft}-copy`;
   try {
     const { tables } = await findMarks(nodes);
@@ -80,7 +73,6 @@ export async function restoreCluster(
     await nodes.load(await readFile(copy));
     return restored;
   } finally {
-    nodes.close();
     for (const path of [copy, draft, ...SIDE_FILES.map((suffix) => `${draft}${suffix}`)]) rmSync(path, { force: true });
   }
 }
