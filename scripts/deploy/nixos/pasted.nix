@@ -12,7 +12,7 @@
 
 let
   cfg = config.services.pasted;
-  secrets = [ "SERVICE_PROXY_SECRET" "SERVICE_POW_SECRET" "SERVICE_PKI_CA_PASSWORD" ];
+  secrets = [ "SERVICE_PROXY_SECRET" "SERVICE_POW_SECRET" "SERVICE_PKI_CA_PASSWORD" "SERVICE_DB_PASSWORD" ];
 
   # The files of the release where NixOS looks for them, with the paths that they have in the store.
   package = pkgs.runCommand "pasted" { } ''
