@@ -339,6 +339,8 @@ test('Debian package: each file is where Debian expects it, and as it is elsewhe
     ['usr/share/doc/pasted/sbom.cdx.json', 'sbom.cdx.json'],
     ['usr/share/doc/pasted/examples/nginx.conf', 'deploy/nginx.conf'],
     ['usr/share/doc/pasted/examples/systemd/tls.conf', 'deploy/systemd/tls.conf'],
+    ['usr/share/doc/pasted/examples/cluster/nodes.conf', 'deploy/cluster/nodes.conf'],
+    ['usr/share/doc/pasted/examples/cluster/rqlited.service', 'deploy/cluster/rqlited.service'],
     ['usr/sbin/pastedctl', 'deploy/systemd/pastedctl'],
   ] as const) assert.equal(sha256(join(tree, path)), sha256(join(unpacked, same)), path);
   const copyright = readFileSync(join(tree, 'usr/share/doc/pasted/copyright'), 'utf8');
