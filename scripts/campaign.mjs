@@ -9,8 +9,8 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { become, endLike, run, say } from './child.mjs';
-import { openResults, readSamples, rowLine } from './campaign/results.mjs';
-import { writeSoak } from './campaign/soak.mjs';
+import { writeReport } from './campaign/report.mjs';
+import { openResults, readResults, rowLine } from './campaign/results.mjs';
 import { describeVersions } from './campaign/versions.mjs';
 import { Stopped, envOfHost, envWith, keptRuntime, pinnedVersions } from './runtime.mjs';
 
@@ -20,7 +20,8 @@ const USAGE = `usage: npm run campaign -- [OPTION...] [ROW...]
   --seconds N       no new unit of a row after so many seconds
   --seed N          only the unit of that seed, which is not counted
   --fresh           begin anew
-  --soak FOLDER     no run: writes what row 16 has measured so far there, as soak.md and soak.svg
+  --go-on           count what was tried with earlier builds too: without it, a row begins anew after a change of src/
+  --report FILE     no run: puts what was found so far into the page FILE, and soak.svg beside it
   --node MAJOR      on the pinned Node of that major version, fetched when there is none; results are kept apart
   --node-path FILE  likewise, on this Node`;
 
@@ -39,14 +40,12 @@ let isStopping = false;
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, stopSoon);
 const effort = options.quick ? 'quick' : 'full';
 const isKept = !options.quick && options.seed === undefined;
-const place = { folder: path.join(root, '.runtime', 'campaign'), label: isKept ? '' : '-once' };
-if (options.soak !== undefined) reportSoak(options.soak);
+const kept = path.join(root, '.runtime', 'campaign');
+if (options.report !== undefined) report(options.report);
 const main = await privateDist();
-const results = openResults({
-  ...place,
-  versions: describeVersions(root),
-  isFresh: options.fresh || !isKept,
-});
+const versions = describeVersions(root);
+const folder = path.join(kept, `${nameOf(versions.node)}${isKept ? '' : '-once'}`);
+const results = openResults({ folder, versions, isFresh: options.fresh || !isKept, goesOn: options['go-on'] });
 
 for (const row of chosen) {
   if (isStopping) break;
@@ -55,7 +54,7 @@ for (const row of chosen) {
   else results.skip(row, obstacle);
   print(rowLine(results.of(row)));
 }
-say(`results: ${results.path}`);
+say(`results: ${folder}`);
 process.exit(exitCode());
 
 async function runRow(row) {
@@ -90,15 +89,20 @@ async function runOne(row, seed, mayGoOn) {
 }
 
 /** Does not return. */
-function reportSoak(folder) {
+function report(file) {
   try {
-    const samples = readSamples({ ...place, node: process.versions.node }, '16');
-    for (const file of writeSoak(folder, samples)) print(file);
+    const majors = pinnedVersions.map((version) => parseInt(version, 10));
+    const found = new Map(majors.map((major) => [major, readResults(path.join(kept, nameOf(major)), ROWS)]));
+    for (const written of writeReport(file, ROWS, found)) print(written);
+    return process.exit(0);
   } catch (error) {
     process.stderr.write(`${error.message}\n`);
-    process.exit(1);
+    return process.exit(1);
   }
-  process.exit(0);
+}
+
+function nameOf(node) {
+  return `node-${parseInt(node, 10)}`;
 }
 
 function exitCode() {
@@ -151,8 +155,9 @@ function readArguments() {
         quick: { type: 'boolean', default: false },
         seconds: { type: 'string' },
         seed: { type: 'string' },
-        soak: { type: 'string' },
+        report: { type: 'string' },
         fresh: { type: 'boolean', default: false },
+        'go-on': { type: 'boolean', default: false },
         node: { type: 'string' },
         'node-path': { type: 'string' },
         help: { type: 'boolean', default: false },

@@ -26,8 +26,8 @@ import { isSignatureName, sign, signatureName } from './release/signature.mjs';
 import { Stopped, Unavailable, releasedRuntime } from './runtime.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-/** What a page looks like; beside the README in what is handed out. */
-const PICTURE = 'scripts/release/page.png';
+/** What lies beside the README in what is handed out, besides what lies beside it here. */
+const DOCUMENTS = 'scripts/release/documents';
 
 const given = readArguments();
 const out = resolve(given.out ?? join(root, 'release'));
@@ -106,11 +106,10 @@ async function release() {
     seconds,
     dist: filesUnder(dist),
     deploy: filesUnder(join(root, 'scripts', 'deploy')),
-    readme: text('README.md').replace(PICTURE, 'page.png'),
-    security: text('SECURITY.md'),
+    readme: text('README.md').replaceAll(`${DOCUMENTS}/`, ''),
+    documents: new Map([...filesUnder(join(root, DOCUMENTS)), ['SECURITY.md', text('SECURITY.md')]]),
     changelog,
     license: text('LICENSE'),
-    picture: readFileSync(join(root, PICTURE)),
     lock: JSON.parse(text('package-lock.json')),
   };
   const product = { ...source, ...(await describeProduct(dist, source)), sbom: billOfMaterials(source) };
@@ -145,13 +144,12 @@ async function runtimeToHandOut() {
 }
 
 // Laid out as in the repository where that has the same files, so that what the README says of paths holds.
-function tarballFiles({ dist, deploy, readme, security, picture, manuals, openapi, completions, sbom }) {
+function tarballFiles({ dist, deploy, readme, documents, manuals, openapi, completions, sbom }) {
   return new Map([
     ['README.md', readme.replaceAll('scripts/deploy/', 'deploy/')],
-    ['page.png', picture],
     ['CHANGELOG.md', text('CHANGELOG.md')],
     ['LICENSE', text('LICENSE')],
-    ['SECURITY.md', security],
+    ...documents,
     ['package.json', text('package.json')],
     ['sbom.cdx.json', sbom],
     ['openapi.json', openapi],

@@ -1,7 +1,7 @@
 // node scripts/with-node.mjs scripts/screenshots.mjs FOLDER [PAGE...]: takes pictures of each page of the service (or of
 // these), in Chromium and in Firefox, light and dark, 360 and 1200 pixels wide, for whoever changes the pages:
 // FOLDER/PAGE-BROWSER-SCHEME-WIDTH.png. Names of pages are those of test/support/shown-pages.ts. With --release in place of
-// FOLDER it takes the one picture that the release has, scripts/release/page.png.
+// FOLDER it takes the one picture that the release has, scripts/release/documents/page.png.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -74,5 +74,5 @@ async function pictureForRelease(context) {
   const tab = await browser.newTab();
   await tab.resize({ width: 800, height: 560 });
   await tab.open(`${app.url}/${await app.store(RELEASE_TEXT)}`);
-  writeFileSync(new URL('release/page.png', import.meta.url), await tab.screenshot(560));
+  writeFileSync(new URL('release/documents/page.png', import.meta.url), await tab.screenshot(560));
 }

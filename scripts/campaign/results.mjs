@@ -1,5 +1,5 @@
-// What a campaign has found so far, as one JSON file for each major version of Node: written after every unit, so that
-// nothing is lost when it is stopped, and begun anew when what is tried has changed.
+// What a campaign has found so far, as a JSON file for each row and each major version of Node: written after every
+// unit, so that nothing is lost when it is stopped, and several campaigns may try different rows at the same time.
 
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -8,42 +8,46 @@ import { say } from '../child.mjs';
 /** Losses with what helps to understand them; more would only make the file long. */
 const LOSSES_KEPT = 50;
 
-/** @param {{ folder: string, versions: Record<string, unknown>, label: string, isFresh: boolean }} options */
-export function openResults({ folder, versions, label, isFresh }) {
+/**
+ * A row begins anew when what is tried has changed since its last unit, unless `goesOn`: then its counts are of all the
+ * builds that it names. With `isFresh` it begins anew in any case.
+ * @param {{ folder: string, versions: Record<string, unknown>, isFresh: boolean, goesOn: boolean }} options
+ */
+export function openResults({ folder, versions, isFresh, goesOn }) {
   mkdirSync(folder, { recursive: true });
-  const file = fileOf({ folder, label, node: versions.node });
-  const former = isFresh ? null : readResults(file);
-  const goesOn = former !== null && former.versions.build === versions.build && former.versions.node === versions.node;
-  if (former !== null && !goesOn) say('what is tried has changed since the last time: beginning anew');
-  const rows = goesOn ? former.rows : {};
+  const rows = new Map();
 
-  function save() {
-    const temporary = `${file}.new`;
-    writeFileSync(temporary, `${JSON.stringify({ versions, rows }, null, 2)}\n`);
-    renameSync(temporary, file);
+  function kept({ name }) {
+    const former = isFresh ? null : readRow(fileOf(folder, name));
+    const builds = former?.versions ?? [];
+    if (former === null || goesOn || isSame(builds.at(-1), versions)) return former;
+    say(`row ${name}: what is tried has changed since the last time: beginning anew`);
+    return null;
   }
 
   /** What is known of a row, as it is written. */
-  function of({ name, title, target, units, bars = {} }) {
-    const blank = { units: 0, seconds: 0, tried: {}, most: {}, lost: 0, losses: [], samples: [], skipped: null };
-    const known = { ...blank, ...rows[name] };
-    const overBar = Object.entries(bars).filter(([what, bar]) => known.most[what] > bar);
-    return { name, title, target, wanted: units, bars, ...known, overBar: overBar.map(([what]) => what) };
+  function of(row) {
+    if (!rows.has(row.name)) rows.set(row.name, kept(row));
+    return stateOf(row, rows.get(row.name));
   }
 
   function set(row, changes) {
-    rows[row.name] = { ...of(row), ...changes };
-    rows[row.name] = of(row);
-    save();
+    rows.set(row.name, { ...of(row), ...changes });
+    const file = fileOf(folder, row.name);
+    writeFileSync(`${file}.new`, `${JSON.stringify(of(row), null, 2)}\n`);
+    renameSync(`${file}.new`, file);
   }
 
   return {
-    path: file,
     of,
-    skip: (row, reason) => set(row, { skipped: reason }),
+    /** It replaces nothing that was found before. */
+    skip(row, reason) {
+      if (of(row).units === 0) set(row, { skipped: reason });
+    },
     add(row, { seed, seconds, result }) {
       const before = of(row);
       set(row, {
+        versions: before.versions.some((one) => isSame(one, versions)) ? before.versions : [...before.versions, versions],
         units: before.units + 1,
         seconds: before.seconds + seconds,
         tried: merged(before.tried, result.tried, (one, other) => one + other),
@@ -57,16 +61,27 @@ export function openResults({ folder, versions, label, isFresh }) {
   };
 }
 
-/** What a row has measured over time, whatever has been built since. */
-export function readSamples(place, row) {
-  return readResults(fileOf(place))?.rows[row]?.samples ?? [];
+/** Those of the folder, by the name of the row, whatever has been built since. */
+export function readResults(folder, rows) {
+  return new Map(rows.map((row) => [row.name, stateOf(row, readRow(fileOf(folder, row.name)))]));
 }
 
-function fileOf({ folder, label, node }) {
-  return path.join(folder, `node-${parseInt(node, 10)}${label}.json`);
+function stateOf({ name, title, target, units, bars = {} }, known) {
+  const blank = { units: 0, seconds: 0, tried: {}, most: {}, lost: 0, losses: [], samples: [], skipped: null };
+  const state = { versions: [], ...blank, ...known, name, title, target, wanted: units, bars };
+  const overBar = Object.entries(bars).filter(([what, bar]) => state.most[what] > bar).map(([what]) => what);
+  return { ...state, overBar };
 }
 
-function readResults(file) {
+function isSame(one, other) {
+  return one?.build === other.build && one.node === other.node;
+}
+
+function fileOf(folder, name) {
+  return path.join(folder, `${name}.json`);
+}
+
+function readRow(file) {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {

@@ -1,8 +1,5 @@
 // What row 16 has measured over time, as a table in Markdown and as a plot in SVG that needs nothing else to be seen.
 
-import { mkdirSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
-
 const HOUR_SECONDS = 3600;
 
 /** Of a table that is no longer than two hours. */
@@ -20,21 +17,6 @@ const WIDTH = 840;
 const LEFT = 60;
 const PANEL_HEIGHT = 110;
 const PANEL_STEP = PANEL_HEIGHT + 42;
-
-/**
- * Writes both files into the folder; the paths of both. Throws when there is nothing to write.
- * @param {string} folder
- * @param {readonly Record<string, number>[]} samples as row 16 takes them
- */
-export function writeSoak(folder, samples) {
-  if (samples.length < 2) throw new Error('row 16 has measured nothing yet: npm run campaign -- 16');
-  mkdirSync(folder, { recursive: true });
-  const files = { 'soak.md': soakTable(samples), 'soak.svg': soakPlot(samples) };
-  return Object.entries(files).map(([name, text]) => {
-    writeFileSync(path.join(folder, name), text);
-    return path.join(folder, name);
-  });
-}
 
 /** One after the other: a pause between two sittings takes no time, and requests are those since the sample before. */
 function inOneDay(samples) {

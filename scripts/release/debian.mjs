@@ -34,7 +34,7 @@ export async function debianPackage(folder, product) {
 }
 
 function installedFiles(product) {
-  const { dist, deploy, completions, manuals, openapi, settings, sbom, readme, security, picture } = product;
+  const { dist, deploy, completions, manuals, openapi, settings, sbom, readme, documents } = product;
   const { license, changelog, seconds } = product;
   const debian = (name) => deploy.get(`debian/${name}`).toString();
   const isUnit = (path) => /^systemd\/[^/]+\.(?:service|socket|timer)$/.test(path);
@@ -56,8 +56,7 @@ function installedFiles(product) {
     [`${DOC}/copyright`, replaced(debian('copyright'), copyrightOf(license))],
     [`${DOC}/changelog.gz`, gzip(debianLog)],
     [`${DOC}/README.md`, readme.replaceAll('scripts/deploy/', 'examples/')],
-    [`${DOC}/SECURITY.md`, security],
-    [`${DOC}/page.png`, picture],
+    ...under(DOC, documents),
     [`${DOC}/openapi.json`, openapi],
     [`${DOC}/sbom.cdx.json`, sbom],
     ...under(`${DOC}/examples`, examples),

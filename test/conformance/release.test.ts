@@ -170,7 +170,7 @@ test('tarball: holds dist, which runs, and the files that go with it', () => {
   assert.deepEqual(linesOf(process.execPath, join(unpacked, 'dist', 'main.js'), 'version'), [`pasted ${VERSION}`]);
   const others = pathsUnder(unpacked).filter((path) => !/^(?:dist|deploy)\//.test(path));
   assert.deepEqual(others, [
-    'CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'completions/_pastec', 'completions/_pasted',
+    'CHANGELOG.md', 'LICENSE', 'README.md', 'RELIABILITY.md', 'SECURITY.md', 'completions/_pastec', 'completions/_pasted',
     'completions/pastec', 'completions/pastec.fish', 'completions/pasted', 'completions/pasted.fish', 'man/pastec.1',
     'man/pasted.1', 'openapi.json', 'package.json', 'page.png', 'sbom.cdx.json',
   ]);
@@ -185,7 +185,7 @@ test('tarball: the picture of a page is a small PNG, which the README shows', ()
   assert.equal(picture.subarray(0, 8).toString('latin1'), '\x89PNG\r\n\x1a\n');
   assert.equal(picture.subarray(12, 16).toString('latin1'), 'IHDR');
   assert.deepEqual([picture.readUInt32BE(16), picture.readUInt32BE(20)], [800, 560]);
-  assert.deepEqual(picture, readFileSync(join(source, 'scripts', 'release', 'page.png')));
+  assert.deepEqual(picture, readFileSync(join(source, 'scripts', 'release', 'documents', 'page.png')));
   assert.equal(linksIn(unpacked).filter((target) => target === 'page.png').length, 1);
 });
 
@@ -335,6 +335,7 @@ test('Debian package: each file is where Debian expects it, and as it is elsewhe
     ] as const),
     ['usr/share/doc/pasted/openapi.json', 'openapi.json'],
     ['usr/share/doc/pasted/SECURITY.md', 'SECURITY.md'],
+    ['usr/share/doc/pasted/RELIABILITY.md', 'RELIABILITY.md'],
     ['usr/share/doc/pasted/page.png', 'page.png'],
     ['usr/share/doc/pasted/sbom.cdx.json', 'sbom.cdx.json'],
     ['usr/share/doc/pasted/examples/nginx.conf', 'deploy/nginx.conf'],

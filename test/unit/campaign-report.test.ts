@@ -1,0 +1,163 @@
+// What the campaign keeps of its rows and makes of them: the page of figures, the plot of row 16; and how a row goes on
+// from unit to unit.
+
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+// @ts-expect-error: a script without types
+import { BEGIN, END, writeReport } from '../../scripts/campaign/report.mjs';
+// @ts-expect-error: a script without types
+import { openResults, readResults, rowLine } from '../../scripts/campaign/results.mjs';
+// @ts-expect-error: a script without types
+import { soakPlot, soakTable } from '../../scripts/campaign/soak.mjs';
+import { runUnit, type Row, type UnitResult } from '../campaign/row.ts';
+import { ROWS } from '../campaign/rows.ts';
+import { temporaryFolder } from '../support/programs.ts';
+import { ROOT } from '../support/source.ts';
+
+const VERSIONS = {
+  node: '24.21.0', sqlite: '3.53.4', openssl: '3.5.8', kernel: '6.1.0-x', cores: 2, commit: 'abcdef0123', build: '1',
+};
+const KILLS: Row = {
+  name: '1', title: 'kills of a process', target: '2 000 kills', units: 4, bars: { 'ready ms': 2000 },
+  run: async () => {},
+};
+
+function unitOf(values: Partial<UnitResult>): { seed: number; seconds: number; result: UnitResult } {
+  return { seed: 1, seconds: 90, result: { tried: { kills: 500 }, most: { 'ready ms': 1200 }, lost: [], samples: [], ...values } };
+}
+
+test('openResults: goes on where it was, begins a row anew for another build, and counts on when that is asked for', (t) => {
+  const folder = temporaryFolder(t);
+  const open = (versions: object, how: object = {}) => openResults({ folder, versions, isFresh: false, goesOn: false, ...how });
+  open(VERSIONS).add(KILLS, unitOf({}));
+  open({ ...VERSIONS, commit: 'of documents alone' }).add(KILLS, unitOf({ most: { 'ready ms': 700 } }));
+  const twice = open(VERSIONS).of(KILLS);
+  assert.deepEqual([twice.units, twice.tried, twice.most, twice.versions], [2, { kills: 1000 }, { 'ready ms': 1200 }, [VERSIONS]]);
+
+  const next = { ...VERSIONS, commit: 'next', build: '2' };
+  assert.equal(open(next).of(KILLS).units, 0);
+  assert.equal(open(VERSIONS).of(KILLS).units, 2, 'asking takes nothing away');
+  open(next, { goesOn: true }).add(KILLS, unitOf({ lost: [{ what: 'a paste' }] }));
+  const all = open(next).of(KILLS);
+  assert.deepEqual([all.units, all.lost, all.versions], [3, 1, [VERSIONS, next]]);
+  assert.match(rowLine(all), /^row 1 .*: 1 LOST \(3 of 4 units, 270 s; kills 1500, ready ms <= 1200\)$/);
+
+  open(next).skip(KILLS, 'no compiler');
+  assert.equal(open(next).of(KILLS).skipped, null, 'what was tried elsewhere stays');
+  open(next, { isFresh: true }).add(KILLS, unitOf({ most: { 'ready ms': 2001 } }));
+  assert.deepEqual([open(next).of(KILLS).units, open(next).of(KILLS).overBar], [1, ['ready ms']]);
+  assert.deepEqual(readdirSync(folder), ['1.json']);
+});
+
+test('openResults: two campaigns beside each other keep each other\'s rows', (t) => {
+  const folder = temporaryFolder(t);
+  const [one, other] = [1, 2].map(() => openResults({ folder, versions: VERSIONS, isFresh: false, goesOn: false }));
+  const races = { ...KILLS, name: '4' };
+  one.add(KILLS, unitOf({}));
+  other.add(races, unitOf({}));
+  one.add(KILLS, unitOf({}));
+  assert.deepEqual([...readResults(folder, [KILLS, races]).values()].map(({ units }) => units), [2, 1]);
+});
+
+test('writeReport: a line for each row and each version of Node between the marks, and nothing else is changed', (t) => {
+  const folder = temporaryFolder(t);
+  const page = join(folder, 'page.md');
+  const written = (text: string): string => (writeFileSync(page, text), text);
+  const foundIn = (name: string, versions: object, row: Row, ...units: ReturnType<typeof unitOf>[]): void => {
+    mkdirSync(join(folder, name), { recursive: true });
+    const results = openResults({ folder: join(folder, name), versions, isFresh: true, goesOn: false });
+    for (const unit of units) results.add(row, unit);
+  };
+  const soak: Row = { ...KILLS, name: '16', title: 'a day', target: '8 h', units: 48, bars: {} };
+  const untried: Row = { ...KILLS, name: '99', title: 'nothing', target: 'once' };
+  const rows = [KILLS, soak, untried];
+  const found = () => new Map([24, 26].map((major) => [major, readResults(join(folder, `node-${major}`), rows)]));
+  written(`${BEGIN}\n${END}\n`);
+  assert.throws(() => writeReport(page, rows, found()), /nothing was tried yet/);
+
+  foundIn('node-24', VERSIONS, KILLS, unitOf({}), unitOf({}), unitOf({}), unitOf({ tried: { kills: 1 } }));
+  const late = unitOf({ most: { 'ready ms': 2001 }, lost: [{ what: 'a paste' }, { what: 'a paste' }] });
+  foundIn('node-26', { ...VERSIONS, node: '26.10.0' }, KILLS, late);
+  foundIn('node-24', VERSIONS, soak, { ...unitOf({ samples: sitting(1, 2) }), seconds: 7200 });
+  assert.throws(() => writeReport(page.replace('page', 'none'), rows, found()), /no such file/);
+  written('no marks');
+  assert.throws(() => writeReport(page, rows, found()), /expected a line <!-- figures/);
+  assert.ok(!existsSync(join(folder, 'soak.svg')));
+
+  written(`# Before\n\n${BEGIN}\nold figures\n${END}\n\nAfter\n`);
+  assert.deepEqual(writeReport(page, rows, found()), [page, join(folder, 'soak.svg')]);
+  const text = readFileSync(page, 'utf8');
+  assert.ok(text.startsWith(`# Before\n\n${BEGIN}\n\n- Node 24.21.0 with SQLite 3.53.4 and OpenSSL 3.5.8, Linux 6.1.0, 2 cores\n`), text);
+  assert.ok(text.endsWith(`\n${END}\n\nAfter\n`) && !text.includes('old figures'), text);
+  for (const line of [
+    '| Row | What is tried | The whole of it | Node 24 | Node 26 |',
+    '| 1 | kills of a process | 2 000 kills | whole, 6 min: nothing lost | 25 %, 2 min: **2 lost**, ready ms over its bar |',
+    '| 16 | a day | 8 h | 2.1 %, 2.0 h: nothing lost | not tried |',
+    '| 99 | nothing | once | not tried | not tried |',
+    '- **1** (abcdef0): kills 1 501; at most: ready ms 1 200 (bar 2 000)',
+  ]) {
+    assert.ok(text.split('\n').includes(line), `${line}\n${text}`);
+  }
+  writeReport(page, rows, found());
+  assert.equal(readFileSync(page, 'utf8'), text);
+});
+
+test('RELIABILITY.md: names every row as it is today', () => {
+  const text = readFileSync(join(ROOT, 'scripts', 'release', 'documents', 'RELIABILITY.md'), 'utf8');
+  for (const { name, title, target } of ROWS) assert.ok(text.includes(`\n| ${name} | ${title} | ${target} | `), name);
+});
+
+/** Every ten minutes, at 100 requests a second. */
+function sitting(began: number, hours: number): Record<string, number>[] {
+  return Array.from({ length: hours * 6 }, (_, index) => ({
+    sitting: began, seconds: (index + 1) * 600, requests: (index + 1) * 60_000, p50Ms: 1, p99Ms: index === 1 ? 40 : 4,
+    eventLoopP99Ms: 2, memoryMib: 100 + index, descriptors: 30, fileMib: 500, walMib: 8, backups: index % 6 === 3 ? 1 : 0,
+  }));
+}
+
+test('soakTable, soakPlot: a row for each hour of two sittings, and a plot of which every line is within its frame', () => {
+  const samples = [...sitting(1_000_000, 2), ...sitting(2_000_000, 1)];
+  const rows = String(soakTable(samples)).trimEnd().split('\n').slice(2).map((line) => line.split(' | '));
+  assert.deepEqual(rows.map(([until]) => until), ['| 1:00', '| 2:00', '| 3:00']);
+  assert.deepEqual(rows.map((cells) => cells.slice(1, 5)), [
+    ['100', '1.0', '4.0', '40.0'], ['100', '1.0', '4.0', '4.0'], ['100', '1.0', '4.0', '40.0'],
+  ]);
+  assert.deepEqual(rows.map((cells) => cells[7]), ['105', '111', '105'], 'the most memory');
+  assert.deepEqual(rows.map((cells) => cells.at(-1)), ['1 |', '1 |', '1 |']);
+
+  const svg = String(soakPlot(samples));
+  const lines = [...svg.matchAll(/<polyline points="([^"]+)"/g)].map(([, points]) => points!.split(' '));
+  assert.equal(lines.length, 6);
+  for (const points of lines) {
+    assert.equal(points.length, 18);
+    for (const point of points) {
+      const [x = NaN, y = NaN] = point.split(',').map(Number);
+      assert.ok(x > 60 && x <= 830 && y >= 0 && y <= 110, point);
+    }
+  }
+  assert.equal(svg.match(/class="begin"/g)?.length, 4, 'where the second sitting begins, in each panel');
+});
+
+test('runUnit: each unit that a row goes on to has its own results, and nothing goes on without being asked', async () => {
+  const row: Row = {
+    name: '0', title: '', target: '', units: 3,
+    async run(unit) {
+      let turn = 0;
+      do {
+        unit.count('turns');
+        unit.sample({ turn });
+        if (turn === 1) unit.lose('something');
+        turn += 1;
+      } while (unit.goesOn());
+    },
+  };
+  const kept: UnitResult[] = [];
+  const goesOn = (result: UnitResult): boolean => kept.push(result) < 3;
+  const last = await runUnit(row, { seed: 1, effort: 'full', main: '', goesOn });
+  assert.equal(last, kept[2]);
+  assert.deepEqual(kept.map(({ samples }) => samples), [[{ turn: 0 }], [{ turn: 1 }], [{ turn: 2 }]]);
+  assert.deepEqual(kept.map(({ lost }) => lost.length), [0, 1, 0]);
+  assert.deepEqual((await runUnit(row, { seed: 1, effort: 'full', main: '' })).tried, { turns: 1 });
+});
