@@ -32,7 +32,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** The message names the setting, and never says the value of a secret. */
+/** The message names the setting, and never says the value of a secret, or a password in the address of nodes. */
 class SettingProblem extends Error {}
 
 /** Every value in force and where it comes from. Throws ConfigError with all problems that there are. */
@@ -66,7 +66,7 @@ export function loadConfig(environment: Environment, readFile: ReadFile) {
 function parse(setting: Setting, { name, text }: Found): SettingValue {
   const value = setting.parse(text);
   if (value !== undefined) return value;
-  const given = setting.kind === 'secret' ? '' : `, given ${quote(text)}`;
+  const given = setting.kind === 'secret' ? '' : `, given ${quote(text.replace(/(?<=:\/\/[^@]*:).*@/s, '...@'))}`;
   throw new SettingProblem(`${name}: expected ${setting.expected}${given}`);
 }
 

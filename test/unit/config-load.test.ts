@@ -235,6 +235,16 @@ test('loadConfig: a long or strange value is repeated in part and on one line', 
   assert.ok(whole.endsWith(`given "${'9'.repeat(80)}"`));
 });
 
+test('loadConfig: a password in the address of nodes is not repeated, whatever is in it', () => {
+  for (const password of ['hunter2', 'hunter@2', 'hunter:2/', 'hunter\n2']) {
+    for (const scheme of ['rqlite', 'RQLITES']) {
+      const [problem = ''] = problemsOf({ SERVICE_DB: `${scheme}://me:${password}@db1:4001,db2:4001` });
+      assert.ok(problem.endsWith(`, given "${scheme}://me:...@db1:4001,db2:4001"`), problem);
+    }
+  }
+  assert.match(problemsOf({ SERVICE_DB: 'rqlite://me@db1' }).join(), /given "rqlite:\/\/me@db1"$/);
+});
+
 test('loadConfig: no problem says the value of a secret', () => {
   for (const key of SECRETS) {
     const { name } = SETTINGS[key];
