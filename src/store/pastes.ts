@@ -4,7 +4,7 @@
 import { compactBytes } from '../core/content.ts';
 import { prepareBanned } from './governing.ts';
 import {
-  prepareAudit, prepareChange, prepareQuota, prepareSpending, prepareSubmissions, prepareUsage,
+  prepareAdoption, prepareAudit, prepareChange, prepareQuota, prepareSpending, prepareSubmissions, prepareUsage,
 } from './records.ts';
 import type {
   AuditEvent, CreationOutcome, CreationTerms, Database, DeletionOutcome, Listed, ListedPaste, NewPaste, Page, Paste,
@@ -131,19 +131,6 @@ function prepareStorageRules(db: Database) {
     record({ sha256 }: Pick<StoredContent, 'sha256'>, { duplicates, nowSeconds }: UpdateTerms): void {
       if (duplicates !== null) submissions.record(sha256, nowSeconds);
     },
-  };
-}
-
-/** Gives chunks to a paste: only content that is whole and nobody's, so none that is being discarded at this moment. */
-function prepareAdoption(db: Database): (content: Pick<NewPaste, 'contentId' | 'size'>) => void {
-  const adopt = prepareChange(db, {
-    table: 'orphans',
-    where: `content_id = :contentId
-      AND :size = (SELECT sum(length(bytes)) FROM chunks WHERE content_id = :contentId)`,
-  });
-  return ({ contentId, size }) => {
-    if (contentId === null || adopt({ contentId, size }).length === 1) return;
-    throw new Error('the content of a paste is not there, or not whole');
   };
 }
 

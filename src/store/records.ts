@@ -4,8 +4,8 @@
 import { PAGE_BYTES } from './schema.ts';
 import {
   type AuditEntry, type AuditEvent, type AuditFilter, CHUNK_BYTES, type Database, type DuplicateLimit, type Listed,
-  type MoreContent, OWN_BYTES, type Page, type Refused, type SpendingRefusal, type SpentChallenge, type StoredUsage,
-  type UploadQuota,
+  type MoreContent, type NewPaste, OWN_BYTES, type Page, type Refused, type SpendingRefusal, type SpentChallenge,
+  type StoredUsage, StoreError, type UploadQuota,
 } from './store.ts';
 
 /** What a change is made of, in SQL; without `set` the rows go. */
@@ -119,10 +119,23 @@ function prepareWriteChunk(db: Database, quotas: Quotas): (chunk: Chunk) => bool
     if (!quotas.admit(chunk)) return false;
     const { contentId, position, bytes } = chunk;
     if (position === 0) orphan.run({ contentId });
-    // One that comes after its content was discarded, or was given to a paste, has no orphan to belong to.
-    else if (orphaned.get({ contentId }) === undefined) throw new Error('a chunk came for content that is closed');
+    // It was discarded, as another host does with what one that was suspended has left, or given to a paste.
+    else if (orphaned.get({ contentId }) === undefined) throw new StoreError('unavailable', 'a chunk came too late');
     insert.run({ contentId, position, bytes });
     return true;
+  };
+}
+
+/** Gives chunks to a paste: only content that is whole and nobody's, so none that is being discarded at this moment. */
+export function prepareAdoption(db: Database): (content: Pick<NewPaste, 'contentId' | 'size'>) => void {
+  const adopt = prepareChange(db, {
+    table: 'orphans',
+    where: `content_id = :contentId
+      AND :size = (SELECT sum(length(bytes)) FROM chunks WHERE content_id = :contentId)`,
+  });
+  return ({ contentId, size }) => {
+    if (contentId === null || adopt({ contentId, size }).length === 1) return;
+    throw new StoreError('unavailable', 'the content of a paste is not there, or not whole');
   };
 }
 

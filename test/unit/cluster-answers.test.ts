@@ -10,7 +10,7 @@ import { guardOf, STALE, Statements } from '../../src/cluster/statements.ts';
 import { ClusterWriter } from '../../src/cluster/writer.ts';
 import { ConfigError } from '../../src/config/load.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
-import { StoreError } from '../../src/store/store.ts';
+import { CHUNK_BYTES, StoreError } from '../../src/store/store.ts';
 import { RUNNING_CLOCK } from '../support/app.ts';
 import {
   type Asked, type Fault, startFaultyNodes, startImitatedNode, STRANGE_BODIES,
@@ -193,6 +193,25 @@ test('cluster: a lease that cannot be given up ends by itself, and ends no proce
   t.mock.timers.tick(15_000);
   await store.audit.record(EVENT);
   assert.ok(until(other) > 7, 'held, though another host took it for given up');
+});
+
+test('cluster: content that another host took for abandoned is refused for now, and no error of this program', async (t) => {
+  const { store, db } = await openStore(t);
+  const bytes = patternedBytes(CHUNK_BYTES + 1);
+  const chunks = [bytes.slice(0, CHUNK_BYTES), bytes.slice(CHUNK_BYTES)] as const;
+  // What is left for a host that was suspended for longer than its lease.
+  const abandon = () => db.exec('DELETE FROM leases; DELETE FROM chunks; DELETE FROM orphans');
+  const isRefused = (error: unknown) => error instanceof StoreError && error.failure === 'unavailable';
+  const begun = store.contents.upload(newId());
+  await begun.write(chunks[0]);
+  abandon();
+  await assert.rejects(begun.write(chunks[1]), isRefused);
+
+  const whole = store.contents.upload(newId());
+  for (const chunk of chunks) await whole.write(chunk);
+  abandon();
+  const paste = inlinePaste(bytes, { content: null, contentId: whole.contentId });
+  await assert.rejects(store.pastes.create(paste, NO_TERMS), isRefused);
 });
 
 test('cluster: nodes that find the same rows in another order decide alike', async (t) => {
