@@ -12,8 +12,17 @@ export interface Inspection {
   /** By id. */
   readonly pastes: ReadonlyMap<string, StoredPaste>;
   /** By serial. */
-  readonly certificates: ReadonlyMap<string, { readonly fingerprint: string; readonly isRevoked: boolean }>;
+  readonly certificates: ReadonlyMap<string, StoredCertificate>;
   readonly orphans: number;
+  /** By id: how many uses an invitation has left. */
+  readonly usesLeft: ReadonlyMap<number, number>;
+}
+
+export interface StoredCertificate {
+  readonly fingerprint: string;
+  readonly isRevoked: boolean;
+  /** Renewed, and not presented yet. */
+  readonly isUnused: boolean;
 }
 
 export interface StoredPaste {
@@ -50,7 +59,9 @@ export function inspect(databasePath: string, { readOnly = true } = {}): Inspect
       if (count > 0) faults.push(`${count} ${what}`);
     }
     const orphans = Number(db.prepare('SELECT count(*) AS n FROM orphans').get()?.['n']);
-    const result = { faults, orphans, pastes: storedPastes(db), certificates: storedCertificates(db) };
+    const invitations = db.prepare('SELECT id, uses_left AS left FROM invitations').all();
+    const usesLeft = new Map(invitations.map(({ id, left }) => [Number(id), Number(left)]));
+    const result = { faults, orphans, usesLeft, pastes: storedPastes(db), certificates: storedCertificates(db) };
     db.exec('COMMIT');
     return result;
   } finally {
@@ -77,10 +88,11 @@ function storedPastes(db: DatabaseSync): Map<string, StoredPaste> {
   }));
 }
 
-function storedCertificates(db: DatabaseSync): Map<string, { fingerprint: string; isRevoked: boolean }> {
-  const rows = db.prepare('SELECT serial, fingerprint, revoked_at IS NOT NULL AS isRevoked FROM certificates').all();
-  return new Map(rows.map(({ serial, fingerprint, isRevoked }) => {
-    return [String(serial), { fingerprint: String(fingerprint), isRevoked: isRevoked === 1 }];
+function storedCertificates(db: DatabaseSync): Map<string, StoredCertificate> {
+  const rows = db.prepare(`
+    SELECT serial, fingerprint, revoked_at IS NOT NULL AS isRevoked, is_unused AS isUnused FROM certificates`).all();
+  return new Map(rows.map(({ serial, fingerprint, isRevoked, isUnused }) => {
+    return [String(serial), { fingerprint: String(fingerprint), isRevoked: isRevoked === 1, isUnused: isUnused === 1 }];
   }));
 }
 

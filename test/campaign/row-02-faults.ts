@@ -1,5 +1,6 @@
 // Row 2: EIO, ENOSPC and short writes at every write, sync and truncation that an operation makes, once and lasting.
-// What the service said is held to what a kill at that moment would leave. Faults while it starts are row-02-start.ts.
+// What the service said is held to what a kill at that moment would leave. Faults while it starts are row-02-start.ts,
+// the operations that are governed by others row-02-governed.ts.
 
 import { join } from 'node:path';
 import { carryOut, OWNER } from './actions.ts';
@@ -11,7 +12,7 @@ import type { Effort, Row, Unit } from './row.ts';
 import type { Service } from './service.ts';
 
 /** What is tried with one operation at one point. */
-interface Trial {
+export interface Trial {
   /** What must be there before, with nothing failing. */
   prepare(bench: Bench): Promise<void>;
   /** While it fails: whether it was acknowledged. */
@@ -21,7 +22,7 @@ interface Trial {
 }
 
 /** The service under test, started anew when it has to be. */
-interface Bench {
+export interface Bench {
   readonly unit: Unit;
   readonly faults: FaultSwitch;
   service: Service;
@@ -30,11 +31,8 @@ interface Bench {
 
 const LARGE_BYTES = { quick: 70_000, full: 200_000 };
 
-/** A unit of the campaign is one operation, the next one with the next seed. */
-function operationsOf({ effort, seed }: Unit): typeof OPERATIONS {
-  const index = (seed - 1) % OPERATIONS.length;
-  return effort === 'quick' ? OPERATIONS : OPERATIONS.slice(index, index + 1);
-}
+/** By name. */
+export type Operations = readonly (readonly [string, (unit: Unit) => Trial])[];
 
 type Way = Omit<Fault, 'call'>;
 
@@ -47,7 +45,7 @@ const WAYS: Readonly<Record<Effort, readonly Way[]>> = {
 /** More than any operation makes. */
 const NO_CALL = 1_000_000;
 
-const OPERATIONS: readonly (readonly [string, (unit: Unit) => Trial])[] = [
+const OPERATIONS: Operations = [
   ['create', (unit) => pasteTrial(unit, 'create', 'small')],
   ['create large', (unit) => pasteTrial(unit, 'create', 'large')],
   ['update', (unit) => pasteTrial(unit, 'update', 'small')],
@@ -67,18 +65,23 @@ export const faultRow: Row = {
   target: '500 points x every write operation',
   units: 66,
   obstacle: compilerObstacle,
-  async run(unit) {
-    const faults = createFaultSwitch(unit.folder, join(unit.folder, 'pasted.db'));
-    const bench = { unit, faults } as Bench;
-    await startAgain(bench);
-    await expectStatus(bench.client, 'POST', '/pki/ca', 201);
-    for (const [name, makeTrial] of operationsOf(unit)) {
-      for (const how of WAYS[unit.effort]) await everyCall(bench, name, makeTrial, how);
-    }
-    bench.client.close();
-    faults.close();
-  },
+  run: (unit) => failEach(unit, OPERATIONS),
 };
+
+/** A unit of the campaign is one operation, the next one with the next seed; a quick unit is all of them. */
+export async function failEach(unit: Unit, operations: Operations): Promise<void> {
+  const { effort, folder, seed } = unit;
+  const faults = createFaultSwitch(folder, join(folder, 'pasted.db'));
+  const bench = { unit, faults } as Bench;
+  await startAgain(bench);
+  await expectStatus(bench.client, 'POST', '/pki/ca', 201);
+  const index = (seed - 1) % operations.length;
+  for (const [name, makeTrial] of effort === 'quick' ? operations : operations.slice(index, index + 1)) {
+    for (const how of WAYS[effort]) await everyCall(bench, name, makeTrial, how);
+  }
+  bench.client.close();
+  faults.close();
+}
 
 /** Hits the first call, the second and so on, until the operation makes no more of them; a quick unit some of them. */
 async function everyCall(bench: Bench, name: string, makeTrial: (unit: Unit) => Trial, how: Way): Promise<void> {
@@ -161,15 +164,20 @@ async function startAgain(bench: Bench): Promise<void> {
   bench.client = createClient(bench.service.port());
 }
 
-async function expectStatus(client: Client, method: string, path: string, status: number): Promise<Answer> {
+export async function expectStatus(client: Client, method: string, path: string, status: number): Promise<Answer> {
   const headers = { ...OWNING, 'Content-Type': 'application/json' };
   const answer = await client.ask({ method, path, headers, body: COMMON_NAME });
   if (answer?.status === status) return answer;
   throw new Error(`${method} ${path} was answered ${answer?.status} ${answer?.body}`);
 }
 
-/** `read` is of a paste that is read only once. */
-function pasteTrial(unit: Unit, action: Exclude<Action, 'look'>, size: 'small' | 'large'): Trial {
+/** `read` is of a paste that is read only once. `through` is what asks in the place of the client. */
+export function pasteTrial(
+  unit: Unit,
+  action: Exclude<Action, 'look'>,
+  size: 'small' | 'large',
+  through: (client: Client) => Pick<Client, 'ask'> = (client) => client,
+): Trial {
   const { random, effort } = unit;
   const model: PasteModel = createPasteModel(`p${random.below(2 ** 31)}`, { burn: action === 'read', refusable: true });
   const most = size === 'small' ? 3000 : LARGE_BYTES[effort];
@@ -179,11 +187,11 @@ function pasteTrial(unit: Unit, action: Exclude<Action, 'look'>, size: 'small' |
   return {
     async prepare({ client }) {
       if (action === 'create') return;
-      const created = await carryOut(client, model, 'create', terms);
+      const created = await carryOut(through(client), model, 'create', terms);
       if (created.seen.kind !== 'done') throw new Error(`preparing: ${JSON.stringify(created.seen)}`);
     },
     async act({ client }) {
-      const acted = await carryOut(client, model, action, terms);
+      const acted = await carryOut(through(client), model, action, terms);
       wrong = acted.wrong ?? (acted.seen.kind === 'unknown' ? 'there was no answer' : undefined);
       done = model;
       return acted.seen.kind === 'done';

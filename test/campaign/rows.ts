@@ -4,6 +4,7 @@ import type { Row } from './row.ts';
 import { historyRow } from './row-01-histories.ts';
 import { killRow } from './row-01-kill.ts';
 import { faultRow } from './row-02-faults.ts';
+import { governedFaultRow } from './row-02-governed.ts';
 import { startRow } from './row-02-start.ts';
 import { fullDiskRow } from './row-03-full-disk.ts';
 import { burnRow } from './row-04-burn.ts';
@@ -35,6 +36,7 @@ export const ROWS: readonly Row[] = [
   killRow,
   historyRow,
   faultRow,
+  governedFaultRow,
   startRow,
   fullDiskRow,
   burnRow,
