@@ -170,10 +170,6 @@ const HOST_ID_BYTES = 16;
 /** Each chunk of content goes to all nodes, in hexadecimal. */
 function withinLimits(config: Config): Config {
   if (!isCluster(config)) return config;
-  const { clusterMaxBytes, maxAnonBytes, maxAuthBytes } = config;
-  return {
-    ...config,
-    maxAnonBytes: Math.min(maxAnonBytes, clusterMaxBytes),
-    maxAuthBytes: Math.min(maxAuthBytes, clusterMaxBytes),
-  };
+  const within = (bytes: number): number => Math.min(bytes, config.clusterMaxBytes);
+  return { ...config, maxAnonBytes: within(config.maxAnonBytes), maxAuthBytes: within(config.maxAuthBytes) };
 }

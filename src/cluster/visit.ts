@@ -1,8 +1,8 @@
 // What the operator's commands do in a cluster: they work beside the hosts that serve, as one more of them.
 
-import { rmSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
-import { copyDatabase, restoreDatabase, SIDE_FILES } from '../store/backup.ts';
+import { join } from 'node:path';
+import { copyDatabase, restoreDatabase } from '../store/backup.ts';
 import { OWNER_ONLY_FILE } from '../store/database.ts';
 import { auditTailLookups } from '../store/records.ts';
 import { type AuditFilter, DatabaseRefusedError, describe, StoreError } from '../store/store.ts';
@@ -58,21 +58,17 @@ export async function examineNodes({ config, clock }: NodesOptions): Promise<str
   }
 }
 
-/** Makes a backup, verified and brought to this version in files at `draft`, the database of nodes that have none. */
+/** Makes a backup, verified and brought to this version in a folder, the database of nodes that have none. */
 export async function restoreCluster(
-  { config, clock }: NodesOptions, backup: string | AsyncIterable<Uint8Array>, draft: string,
+  { config, clock }: NodesOptions, backup: string | AsyncIterable<Uint8Array>, folder: string,
 ) {
   using nodes = new Nodes(config, clock);
-  const copy = `${draft}-copy`;
-  try {
-    const { tables } = await findMarks(nodes);
-    if (tables > 0) throw new DatabaseRefusedError('the nodes have a database already: restore into nodes without one');
-    const restored = await restoreDatabase({ path: draft, backup, moment: '' });
-    // Without a log beside it, which nodes refuse.
-    copyDatabase(draft, copy);
-    await nodes.load(await readFile(copy));
-    return restored;
-  } finally {
-    for (const path of [copy, draft, ...SIDE_FILES.map((suffix) => `${draft}${suffix}`)]) rmSync(path, { force: true });
-  }
+  const { tables } = await findMarks(nodes);
+  if (tables > 0) throw new DatabaseRefusedError('the nodes have a database already: restore into nodes without one');
+  const [path, copy] = [join(folder, 'pasted.db'), join(folder, 'copy.db')];
+  const restored = await restoreDatabase({ path, backup, moment: '' });
+  // Without a log beside it, which nodes refuse.
+  copyDatabase(path, copy);
+  await nodes.load(await readFile(copy));
+  return restored;
 }

@@ -172,7 +172,7 @@ async function checkNodes(config: Config, { clock }: Terminal): Promise<Finding[
 
 async function checkDatabase(config: Config, depth: CheckDepth, terminal: Terminal): Promise<Finding[]> {
   const nowSeconds = unixSeconds(terminal.clock);
-  await using file = await databaseFile(config, terminal).catch((error: unknown) => {
+  using file = await databaseFile(config, terminal).catch((error: unknown) => {
     if (!(error instanceof StoreError)) throw error;
     return undefined;
   });
@@ -190,7 +190,9 @@ async function checkDatabase(config: Config, depth: CheckDepth, terminal: Termin
 
 /** The contents are those of a sound database of this version alone. */
 function examine(path: string, depth: CheckDepth): { findings: Finding[]; contents?: Contents | undefined } {
-  if (isMissing(path)) return { findings: [fail('database', `there is none at ${path}: ${MADE_AT_START}`)] };
+  // A database that this user may not see is not missing.
+  const isMissing = orUndefined(() => statSync(path, { throwIfNoEntry: false }) === undefined) ?? false;
+  if (isMissing) return { findings: [fail('database', `there is none at ${path}: ${MADE_AT_START}`)] };
   try {
     const examination = examineDatabase(path, depth);
     const findings = [checkSchema(examination), ...checkDamage(examination, depth)];
@@ -199,11 +201,6 @@ function examine(path: string, depth: CheckDepth): { findings: Finding[]; conten
     if (!(error instanceof StoreError)) throw error;
     return { findings: [fail('database', error.message)] };
   }
-}
-
-/** A database that this user may not see is not missing. */
-function isMissing(path: string): boolean {
-  return orUndefined(() => statSync(path, { throwIfNoEntry: false }) === undefined) ?? false;
 }
 
 function checkSchema({ whyRefused, damage, schemaVersion, newestSchemaVersion }: Examination): Finding {

@@ -1,7 +1,9 @@
 // The commands about the database as a whole: `pasted backup` and `restore`, whose copying and exchanging is done by
 // store/backup.ts; `prune`, the server's own upkeep at once where no server runs; and `stats`.
 
-import { accessSync, constants, createReadStream, lstatSync, realpathSync, rmSync, statSync } from 'node:fs';
+import {
+  accessSync, constants, createReadStream, lstatSync, mkdtempSync, realpathSync, rmSync, statSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { type Config, isCluster, VERSION } from '../config/settings.ts';
@@ -28,11 +30,11 @@ export const backup: Run = async (terminal, given) => {
   }
   if (isStream) requireSecretOutput(terminal, 'a backup is bytes for a file or a program, not for this screen');
   const config = operatorSettings(terminal);
-  await using source = await databaseFile(config, terminal, isStream ? undefined : target);
+  using source = await databaseFile(config, terminal, isStream ? undefined : target);
   const databasePath = source.path;
   const existing = given.flags.has('--force') ? 'replace' : 'refuse';
   if (!isStream) requireFree(target, databasePath, existing);
-  const draft = draftBeside(isStream ? `${databasePath}-backup` : target, databasePath, terminal);
+  const draft = draftBeside(isStream || isCluster(config) ? `${databasePath}-backup` : target, databasePath, terminal);
   try {
     const startedMs = terminal.clock.monotonicMs();
     const { bytes, pastes, contentBytes, schemaVersion } = await draft.copy().catch((error: unknown) => {
@@ -53,19 +55,28 @@ export const backup: Run = async (terminal, given) => {
 };
 
 /** Of a cluster a copy, until the end of its scope: beside the file that is made, or where temporary files are. */
-export async function databaseFile(config: Config, { clock }: Terminal, beside = join(tmpdir(), 'pasted-backup')) {
-  if (!isCluster(config)) return { path: config.databasePath, [Symbol.asyncDispose]: async () => {} };
-  const path = `${beside}.${randomMark()}.cluster`;
-  const discard = async (): Promise<void> => {
-    for (const suffix of ['', ...SIDE_FILES]) rmSync(`${path}${suffix}`, { force: true });
-  };
+export async function databaseFile(config: Config, terminal: Terminal, beside?: string) {
+  if (!isCluster(config)) return { path: config.databasePath, [Symbol.dispose]: () => {} };
+  const folder = temporaryFolder(terminal, beside);
+  const path = join(folder.path, 'pasted.db');
   try {
-    await (await import('../cluster/visit.ts')).copyCluster({ config, clock }, path);
+    await (await import('../cluster/visit.ts')).copyCluster({ config, clock: terminal.clock }, path);
+    return { ...folder, path };
   } catch (error) {
-    await discard();
+    folder[Symbol.dispose]();
     throw explained(error, path);
   }
-  return { path, [Symbol.asyncDispose]: discard };
+}
+
+/** For what has all pastes in it: it goes with its scope, and when the command is stopped. */
+function temporaryFolder(terminal: Terminal, beside = join(tmpdir(), 'pasted')) {
+  const path = attempt(beside, () => mkdtempSync(`${beside}.`));
+  const discard = (): void => rmSync(path, { recursive: true, force: true });
+  terminal.onStopSignal((signal) => {
+    discard();
+    terminal.endBy(signal);
+  });
+  return { path, [Symbol.dispose]: discard };
 }
 
 /** Throws CommandError when the name is taken, or is one that the database itself needs. */
@@ -150,15 +161,16 @@ function requireBackup(backup: string, databasePath: string): void {
   attempt(backup, () => accessSync(backup, constants.R_OK), 'read');
 }
 
-async function exchange(config: Config, backup: string | AsyncIterable<Uint8Array>, { clock }: Terminal) {
+async function exchange(config: Config, backup: string | AsyncIterable<Uint8Array>, terminal: Terminal) {
   const { databasePath: path } = config;
   try {
     if (isCluster(config)) {
       const { restoreCluster } = await import('../cluster/visit.ts');
-      return await restoreCluster({ config, clock }, backup, join(tmpdir(), `pasted-restore.${randomMark()}`));
+      using folder = temporaryFolder(terminal);
+      return await restoreCluster({ config, clock: terminal.clock }, backup, folder.path);
     }
     // As a part of a file's name: digits, T and Z alone.
-    const moment = isoSeconds(unixSeconds(clock)).replaceAll(/[-:]/g, '');
+    const moment = isoSeconds(unixSeconds(terminal.clock)).replaceAll(/[-:]/g, '');
     return await restoreDatabase({ path, backup, moment });
   } catch (error) {
     throw explained(inUse(error, 'stop the service that uses it first'), path);
@@ -253,11 +265,6 @@ async function count({ store, config }: OperatorSession, nowSeconds: number) {
   };
 }
 
-/** The files of a cluster are on other hosts. */
-function showFile(bytes: number | null): string {
-  return bytes === null ? '-' : showBytes(bytes);
-}
-
 function isoOrNull(seconds: number | null): string | null {
   return seconds === null ? null : isoSeconds(seconds);
 }
@@ -265,6 +272,8 @@ function isoOrNull(seconds: number | null): string | null {
 function statsTable(counted: Awaited<ReturnType<typeof count>>): string {
   const { pastes, certificates, invitations, bans, audit, storage } = counted;
   const { quota_bytes: quota, counted_bytes: used } = storage;
+  // The files of a cluster are on other hosts.
+  const showFile = (bytes: number | null): string => (bytes === null ? '-' : showBytes(bytes));
   const rows: readonly (readonly [string, string | number])[] = [
     ['pastes', pastes.count],
     ['  content', showBytes(pastes.bytes)],

@@ -345,8 +345,7 @@ function extendedCodeOf(error: unknown): number {
 }
 
 /** A StoreError with the error as its cause, or the error itself where nothing of the storage failed. */
-export function asStoreError(error: unknown): unknown {
-  const failure = failureOf(error);
+export function asStoreError(error: unknown, failure = failureOf(error)): unknown {
   if (failure === undefined) return error;
   return new StoreError(failure, `storage ${failure}: ${describe(error)}`, { cause: error });
 }

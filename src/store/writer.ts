@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 import type { Log } from '../core/events.ts';
 import { type Clock, KIB, MIB } from '../core/time.ts';
 import type { Answer, Command, CommandName, Commands, Report, Request, ThreadRefusal, WriterSetup } from './batch.ts';
-import { CHUNK_BYTES, DatabaseRefusedError, describe, StoreError } from './store.ts';
+import { asStoreError, CHUNK_BYTES, DatabaseRefusedError, describe, StoreError } from './store.ts';
 
 /** `prompt`: small, a request waits, first in a batch. `bulk`: large or in no hurry, last. `alone`: between batches. */
 export type Lane = 'prompt' | 'bulk' | 'alone';
@@ -193,7 +193,7 @@ export class Writer {
       const answer = answers[index];
       if (answer === undefined) reject(new Error('the writer thread left a command unanswered'));
       else if (answer.done) resolve(answer.value as never);
-      else reject(errorOf(answer));
+      else reject(asStoreError(answer.error, answer.failure ?? undefined));
     }
     this.#last.failed = answers.some((answer) => !answer.done && answer.failure !== null);
     if (this.waiting > 0) return;
@@ -217,11 +217,6 @@ export class Writer {
 
 function unavailable(reason: string): StoreError {
   return new StoreError('unavailable', `storage unavailable: ${reason}`);
-}
-
-function errorOf({ failure, error }: Extract<Answer, { done: false }>): unknown {
-  if (failure === null) return error;
-  return new StoreError(failure, `storage ${failure}: ${describe(error)}`, { cause: error });
 }
 
 /** Resolves when the database is open; rejects with DatabaseRefusedError or StoreError, and the thread is gone then. */

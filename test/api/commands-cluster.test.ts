@@ -3,12 +3,15 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { addressOf, ask, type Cluster, startCluster } from '../support/cluster.ts';
 import { startMain, startServing, temporaryFolder } from '../support/main-process.ts';
-import { startNodes } from '../support/rqlite.ts';
+import { startFaultyNodes } from '../support/faulty-nodes.ts';
+import { rqliteMissing, startNodes } from '../support/rqlite.ts';
+import { openTestStore } from '../support/store.ts';
 
 const USER = { username: 'pasted', password: 'canary-of-the-nodes' };
 const LARGE = 'large '.repeat(50_000);
@@ -110,5 +113,28 @@ test('backup of a cluster is a file for a single host, and restore brings it to 
     await ask(host, 201, 'POST /', { body: 'and takes more' });
     const check = await pasted('check', changed);
     assert.match(check, /owners, certificates and invitations agree/);
+  }
+});
+
+test('commands beside a cluster: stopped, they leave no copy of its pastes', { skip: rqliteMissing() }, async (t) => {
+  const { nodes } = await startNodes(t, { count: 1 });
+  const { addresses } = await startFaultyNodes(t, [nodes[0]!.address], ({ path }) => {
+    if (path.startsWith('/db/backup')) return { kind: 'dripping' };
+    return path.startsWith('/db/load') ? { kind: 'silent', isCarriedOut: false } : undefined;
+  });
+  const { path, store: closed } = await openTestStore(t);
+  await closed.close();
+  for (const words of ['backup FILE', 'backup -', 'check', `restore ${path}`]) {
+    const TMPDIR = join(temporaryFolder(t), 'tmp');
+    mkdirSync(TMPDIR);
+    const environment = { SERVICE_DB: `rqlite://${addresses[0]}`, TMPDIR };
+    const { child, ended, stderr } = startMain(t, words.replace('FILE', join(TMPDIR, 'file.db')).split(' '), { environment });
+    const files = () => readdirSync(TMPDIR, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    for (const startMs = performance.now(); files().length === 0; await pause(20)) {
+      assert.ok(performance.now() - startMs < 20_000 && child.exitCode === null, `${words}: ${stderr()}`);
+    }
+    child.kill('SIGTERM');
+    assert.equal(await ended, 'SIGTERM', words);
+    assert.deepEqual(readdirSync(TMPDIR), [], words);
   }
 });
