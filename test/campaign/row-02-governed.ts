@@ -1,5 +1,5 @@
-// Row 2 for what is governed: renewals, the first use of one, registrations by invitation, deletions by token. Nothing of
-// it is done in part, whichever call fails: what was refused leaves the invitation and the certificates as they were.
+// Row 2 for what is governed: renewals, the first use of one, registrations by invitation, deletions by token. Nothing
+// of it is done in part, whichever call fails: what was refused leaves invitation and certificates as they were.
 
 import { byToken, type KnownTokenPaste } from './governed-load.ts';
 import { compilerObstacle } from './faults.ts';
@@ -76,7 +76,7 @@ function renewalTrial(): Trial {
   };
 }
 
-/** It takes the place of the old one, which is revoked, or both stay as they were: whoever reads is answered either way. */
+/** It takes the place of the old one, which is revoked, or both stay: whoever reads is answered either way. */
 function firstUseTrial(): Trial {
   let old = { serial: '', fingerprint: '' };
   let renewed = old;

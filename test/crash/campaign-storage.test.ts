@@ -9,7 +9,7 @@ import { quotaRow } from '../campaign/row-21-quota.ts';
 import { testRow } from '../support/campaign.ts';
 
 testRow(faultRow, 'what is acknowledged is durable and what is refused is not, whichever call of the storage fails');
-testRow(governedFaultRow, 'a renewal, its first use, an invitation and a delete token are spent whole or not at all, whichever call fails');
+testRow(governedFaultRow, 'what is governed is done whole or not at all, whichever call of the storage fails');
 testRow(startRow, 'a start whose storage fails says so or serves, and harms nothing');
 testRow(fullDiskRow, 'a full disk refuses creations alone, and is recovered from without a restart');
 testRow(canaryRow, 'what was burned, deleted, replaced or has expired is in no file and in no backup');
