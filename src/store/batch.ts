@@ -73,6 +73,8 @@ export class Executor {
   readonly #db: DatabaseSync;
   readonly #ballast: Ballast | undefined;
   readonly #commands: Commands;
+  /** A commit that failed may be whole in the log. */
+  #hasFailed = false;
 
   constructor(db: DatabaseSync, ballast?: Ballast) {
     this.#db = db;
@@ -82,10 +84,12 @@ export class Executor {
 
   /** One answer for each command. What is answered as done is durable by then. */
   carryOut(batch: readonly Command[]): Answer[] {
+    if (this.#hasFailed) this.#overwriteFailed();
     return this.#ballast?.isDiskShort() === true ? this.#carryOutSparingly(batch) : this.#attempt(batch);
   }
 
   carryOutAlone(command: Command): Answer {
+    if (this.#hasFailed) this.#overwriteFailed();
     try {
       return this.#run(command);
     } catch (error) {
@@ -142,12 +146,14 @@ export class Executor {
   }
 
   #overwriteFailed(): void {
+    this.#hasFailed = true;
     try {
       // A commit that failed in fsync is whole in the log, and recovery after a crash would take it for one that
       // succeeded (https://sqlite.org/walformat.html#recovery). A commit of nothing overwrites it.
       this.#commands.probe(null);
+      this.#hasFailed = false;
     } catch {
-      // The next commit that succeeds will.
+      // Tried again with whatever is asked next: the room in reserve is, every ten seconds.
     }
   }
 

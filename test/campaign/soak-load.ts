@@ -30,6 +30,7 @@ export interface Soaked {
 
 interface Known {
   readonly id: string;
+  readonly owner: string;
   readonly burn: boolean;
   readonly content: string;
   readonly untilMs: number;
@@ -38,7 +39,8 @@ interface Known {
 /** What the service takes of somebody who only claims to be known, or nearly. */
 const UPLOAD_BYTES = 3_000_000;
 
-const OWNER = 'c'.repeat(40);
+/** Who has more has longer lists, of what has expired too until the next cleanup: in a day no owner has most of it. */
+const OWNERS = 1000;
 
 /** Of a connection; a paste that is not asked for any more expires all the same. */
 const MOST_KNOWN = 50;
@@ -92,10 +94,14 @@ async function soak(options: SoakOptions, over: Promise<void>): Promise<Soaked> 
   return { requests, uploads, registrations, seconds: (performance.now() - startedMs) / 1000, wrong };
 }
 
+function ownerOf(index: number): string {
+  return String(index % OWNERS).padStart(40, 'c');
+}
+
 /** Stored and read again. */
 async function upload(client: Client, turn: number, ttlSeconds: number): Promise<string | undefined> {
   const body = Buffer.alloc(UPLOAD_BYTES, `upload ${turn} `);
-  const headers = { 'X-SSL-Client-SHA1': OWNER, 'X-Expiry': String(ttlSeconds) };
+  const headers = { 'X-SSL-Client-SHA1': ownerOf(turn), 'X-Expiry': String(ttlSeconds) };
   const answer = await client.ask({ method: 'POST', path: '/', headers, body });
   if (answer?.status !== 201) return `upload: ${answer?.status}`;
   const { id } = JSON.parse(String(answer.body)) as { id: string };
@@ -118,7 +124,7 @@ async function askOne(client: Client, random: Seeded, known: Known[], ttlSeconds
   const expected = (what: string, answer: Answer | undefined, status: number): string | undefined => {
     return answer?.status === status ? undefined : `${what}: ${answer?.status}`;
   };
-  const owned = { 'X-SSL-Client-SHA1': OWNER };
+  const owned = { 'X-SSL-Client-SHA1': paste.owner };
   if (random.oneIn(40)) {
     known.splice(index, 1);
     return expected('delete', await client.ask({ method: 'DELETE', path: `/${paste.id}`, headers: owned }), 200);
@@ -137,12 +143,13 @@ async function create(client: Client, random: Seeded, known: Known[], ttlSeconds
   const bytes = random.oneIn(100) ? random.between(65_000, 400_000) : random.between(20, 4000);
   const content = `${random.below(2 ** 31)} `.repeat(Math.ceil(bytes / 8)).slice(0, bytes);
   const terms = burn ? { 'X-Burn-After-Read': '1' } : {};
-  const headers = { 'X-SSL-Client-SHA1': OWNER, 'X-Expiry': String(ttlSeconds), ...terms };
+  const owner = ownerOf(random.below(OWNERS));
+  const headers = { 'X-SSL-Client-SHA1': owner, 'X-Expiry': String(ttlSeconds), ...terms };
   const asked: Ask = { method: 'POST', path: '/', headers, body: Buffer.from(content) };
   const untilMs = Date.now() + ttlSeconds * 1000 - MARGIN_MS;
   const answer = await client.ask(asked);
   if (answer?.status !== 201) return `create: ${answer?.status}`;
-  known.push({ id: (JSON.parse(String(answer.body)) as { id: string }).id, burn, content, untilMs });
+  known.push({ id: (JSON.parse(String(answer.body)) as { id: string }).id, owner, burn, content, untilMs });
   return undefined;
 }
 

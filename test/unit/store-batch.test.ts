@@ -128,6 +128,25 @@ test('carryOut: when the commit fails nothing is done, and the next batch works'
   assert.deepEqual(failuresOf(executor.carryOut(commands)), ['done', 'done']);
 });
 
+test('carryOut, carryOutAlone: what a failed commit left in the log is overwritten as soon as anything can be', (t) => {
+  const executed: string[] = [];
+  let isFailing = false;
+  const ballast: Ballast = { isDiskShort: () => true, giveUp: () => false, restore: () => false };
+  const { executor } = openExecutor(t, (sql) => {
+    executed.push(sql.replace(/ = \d+$/, ''));
+    if (isFailing && /^(?:COMMIT|PRAGMA user_version)/.test(sql)) throw sqliteError('database or disk is full', 13);
+  }, ballast);
+  const askedFor = (ask: () => unknown): string[] => (executed.splice(0), ask(), [...executed]);
+  const restoring: Command = { name: 'restoreBallast', params: null };
+  isFailing = true;
+  executor.carryOut([{ name: 'removeExpired', params: { nowSeconds: 0, limit: 1 } }]);
+  assert.deepEqual(askedFor(() => executor.carryOut([createCommand(10)])), ['PRAGMA user_version'], 'refused for want of room');
+  assert.deepEqual(askedFor(() => executor.carryOutAlone(restoring)), ['PRAGMA user_version']);
+  isFailing = false;
+  assert.deepEqual(askedFor(() => executor.carryOutAlone(restoring)), ['PRAGMA user_version']);
+  assert.deepEqual(askedFor(() => executor.carryOutAlone(restoring)), [], 'once it is done');
+});
+
 test('carryOut: a full disk at the commit is answered command by command', (t) => {
   let commits = 0;
   const { executor, stored } = openExecutor(t, (sql) => {
