@@ -9,7 +9,7 @@ import { setTimeout } from 'node:timers/promises';
 import { ConfigError } from '../config/load.ts';
 import { type Config, nodesOf, SETTINGS } from '../config/settings.ts';
 import { codeOf, reasonOf } from '../core/events.ts';
-import type { Clock } from '../core/time.ts';
+import { type Clock, MIB } from '../core/time.ts';
 import { StoreError } from '../store/store.ts';
 
 /** A statement with the values of its named parameters, as /db/execute and /db/query take it. */
@@ -36,6 +36,9 @@ const PAUSE_MS = 50;
 
 /** More at once only make the leader's batches smaller. */
 const MAX_CONNECTIONS = 16;
+
+/** Four times what most is asked for at once: 64 chunks of content, which come in hexadecimal. */
+const MAX_ANSWER_BYTES = 128 * MIB;
 
 const LATE = 'no answer in time';
 
@@ -144,7 +147,7 @@ export class Nodes implements Disposable {
       const name = `${host}:${port}`;
       // That the time was over says less than what came before.
       if (found === LATE && reasons.has(name)) continue;
-      reasons.set(name, found.trim().replaceAll(/\s+/g, ' ').slice(0, MAX_REASON));
+      reasons.set(name, found.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim().slice(0, MAX_REASON));
       if (tried % this.#options.length === 0) await setTimeout(PAUSE_MS);
     }
   }
@@ -159,7 +162,12 @@ export class Nodes implements Disposable {
     const options = { ...this.#options[node], path, method: 'POST', headers, timeout: silenceMs, signal };
     const sent = this.#request(options, (response) => {
       const pieces: Buffer[] = [];
-      response.on('data', (piece: Buffer) => pieces.push(piece));
+      let leftBytes = MAX_ANSWER_BYTES;
+      response.on('data', (piece: Buffer) => {
+        leftBytes -= piece.length;
+        if (leftBytes >= 0) pieces.push(piece);
+        else sent.destroy(new Error('too long an answer'));
+      });
       response.on('error', fail);
       response.on('end', () => {
         const whole = Buffer.concat(pieces);

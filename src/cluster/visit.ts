@@ -50,12 +50,7 @@ export async function copyCluster({ config, clock }: NodesOptions, path: string)
 /** Why hosts could not work with the nodes; undefined when they can. */
 export async function examineNodes({ config, clock }: NodesOptions): Promise<string | undefined> {
   using nodes = new Nodes(config, clock);
-  try {
-    await requireSameTime(nodes, clock);
-    return undefined;
-  } catch (error) {
-    return describe(error);
-  }
+  return await requireSameTime(nodes, clock).then(() => undefined, describe);
 }
 
 /** Makes a backup, verified and brought to this version in a folder, the database of nodes that have none. */

@@ -25,6 +25,8 @@ export type Fault =
   | { readonly kind: 'halved' }
   /** Byte by byte, and never to the end. */
   | { readonly kind: 'dripping' }
+  /** 300 MiB of something else, which are told one by one. */
+  | { readonly kind: 'long'; readonly status: number; readonly sendMebibyte: () => void }
   | { readonly kind: 'delayed'; readonly ms: number }
   /** The node has it once more, later. */
   | { readonly kind: 'repeated'; readonly ms: number }
@@ -95,6 +97,8 @@ async function inject(fault: Fault, ask: () => Promise<Answer>, outgoing: Server
       await answerWith(outgoing, ask());
       await pause(fault.ms);
       return void await ask();
+    case 'long':
+      return answerAtLength(fault, outgoing);
     case 'replaced':
       if (fault.isCarriedOut) await ask();
       return answerWith(outgoing, { status: fault.status, body: Buffer.from(fault.body) });
@@ -117,6 +121,16 @@ async function answerInPart(kind: 'cut' | 'halved' | 'dripping', answer: Answer,
     outgoing.write(' ');
     await pause(20);
   }
+}
+
+async function answerAtLength({ status, sendMebibyte }: Fault & { kind: 'long' }, outgoing: ServerResponse): Promise<void> {
+  const piece = Buffer.alloc(2 ** 20, ' ');
+  outgoing.writeHead(status);
+  for (let sent = 0; sent < 300 && !outgoing.destroyed; sent += 1) {
+    sendMebibyte();
+    if (!outgoing.write(piece)) await Promise.race([once(outgoing, 'drain'), once(outgoing, 'close')]);
+  }
+  outgoing.end();
 }
 
 async function answerWith(outgoing: ServerResponse, answer: Answer | Promise<Answer>): Promise<void> {

@@ -121,6 +121,7 @@ test('cluster: nodes that never answer as nodes do are told by name, with what t
     [401, 'Unauthorized', /401 Unauthorized\); set the user in SERVICE_DB and SERVICE_DB_PASSWORD$/],
     [400, 'Client sent an HTTP request to an HTTPS server.\n', /; write rqlites:\/\/$/],
     [503, 'leader not found', /503 leader not found\)$/],
+    [502, ' \u001b[31mred\u0007\n', /: 502 \[31mred\)$/],
   ] as const;
   for (const [status, body, message] of failures) {
     behind.choose = () => ({ kind: 'replaced', status, body, isCarriedOut: false });
@@ -166,6 +167,22 @@ test('cluster: an answer that comes byte by byte is given up at the deadline', a
   nodes.close();
   await asked;
   assert.ok(performance.now() - startMs < 4000, 'nothing is asked any more once it is closed');
+});
+
+test('cluster: an answer that would fill the memory is cut off', async (t) => {
+  const { config, behind } = await startNode(t);
+  for (const status of [200, 503]) {
+    const nodes = new Nodes(config, RUNNING_CLOCK);
+    t.after(() => nodes.close());
+    let sent = 0;
+    behind.choose = () => {
+      // It is asked once.
+      nodes.endWithin(0);
+      return { kind: 'long', status, sendMebibyte: () => void (sent += 1) };
+    };
+    await assert.rejects(nodes.query([['SELECT 1', {}]], 'strong'), /: too long an answer\)$/);
+    assert.ok(sent >= 128 && sent < 200, `${sent} MiB`);
+  }
 });
 
 test('cluster: a lease that cannot be given up ends by itself, and ends no process', async (t) => {
