@@ -10,7 +10,7 @@ import { ConfigError } from '../config/load.ts';
 import { type Config, nodesOf, SETTINGS } from '../config/settings.ts';
 import { codeOf, reasonOf } from '../core/events.ts';
 import { type Clock, MIB } from '../core/time.ts';
-import { StoreError } from '../store/store.ts';
+import { unavailable } from '../store/store.ts';
 
 /** A statement with the values of its named parameters, as /db/execute and /db/query take it. */
 export type Statement = readonly [sql: string, values: Readonly<Record<string, string | number | null>>];
@@ -229,8 +229,4 @@ function trusting(caPath: string) {
 export function onlyRow(rows: readonly (readonly unknown[])[] | undefined): readonly unknown[] {
   if (rows?.[0] === undefined) throw unavailable('a node answered without a row');
   return rows[0];
-}
-
-export function unavailable(reason: string): StoreError {
-  return new StoreError('unavailable', `storage unavailable: ${reason}`);
 }

@@ -11,10 +11,11 @@ import { createCalls, prepareLookups, type Store } from '../store/open.ts';
 import { pasteCommands } from '../store/pastes.ts';
 import { recordCommands } from '../store/records.ts';
 import { APPLICATION_ID, MIGRATIONS, whyStrange } from '../store/schema.ts';
-import { DatabaseRefusedError, type SpentChallenge } from '../store/store.ts';
+import { DatabaseRefusedError, type SpentChallenge, unavailable } from '../store/store.ts';
+import type { VisitOptions } from '../store/visit.ts';
 import type { Writer } from '../store/writer.ts';
 import { createClusterContents, leaseCommands } from './contents.ts';
-import { Nodes, onlyRow, type Statement, unavailable } from './nodes.ts';
+import { Nodes, onlyRow, type Statement } from './nodes.ts';
 import { CLUSTER_TABLES, guardOf, type Known, Statements } from './statements.ts';
 import { ClusterWriter, learn } from './writer.ts';
 
@@ -25,6 +26,7 @@ export interface ConnectionOptions {
   readonly newId: () => string;
   /** How far this host's clock may be from the leader's. */
   readonly maxSkewSeconds?: number;
+  readonly ifMissing?: VisitOptions['ifMissing'];
 }
 
 type ClusterOptions = ConnectionOptions & { readonly log: Log };
@@ -49,11 +51,11 @@ export async function openClusterStore(options: ClusterOptions): Promise<Store> 
 type Joined = Awaited<ReturnType<typeof joinNodes>>;
 
 /** What commands and servers share. */
-export async function joinNodes({ config, clock, newId, maxSkewSeconds = MAX_SKEW_SECONDS }: ConnectionOptions) {
+export async function joinNodes({ config, clock, newId, maxSkewSeconds, ifMissing }: ConnectionOptions) {
   const nodes = new Nodes(config, clock);
   const statements = new Statements();
   try {
-    await migrateNodes(nodes);
+    await migrateNodes(nodes, ifMissing);
     await requireSameTime(nodes, clock, maxSkewSeconds);
   } catch (error) {
     nodes.close();
@@ -147,9 +149,11 @@ export async function findMarks(nodes: Nodes) {
   return { applicationId, version, tables, isCluster: isCluster === 1 };
 }
 
-async function migrateNodes(nodes: Nodes): Promise<void> {
+async function migrateNodes(nodes: Nodes, ifMissing: ConnectionOptions['ifMissing']): Promise<void> {
   for (let tried = 0; ; tried += 1) {
     const { applicationId, version, tables, isCluster } = await findMarks(nodes);
+    const isMissing = tables === 0 && ifMissing === 'refuse';
+    if (isMissing) throw new DatabaseRefusedError('the nodes have no database: set SERVICE_DB to those of the service');
     const reason = tables === 0 ? undefined : whyStrange({ applicationId, version });
     if (reason !== undefined) throw new DatabaseRefusedError(`the database of the cluster ${reason}`);
     if (version === MIGRATIONS.length && isCluster) return;

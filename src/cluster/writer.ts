@@ -4,9 +4,9 @@
 
 import { setTimeout } from 'node:timers/promises';
 import { type Clock, unixSeconds } from '../core/time.ts';
-import { StoreError } from '../store/store.ts';
+import { StoreError, unavailable } from '../store/store.ts';
 import { type Lane, LANES, Queue } from '../store/writer.ts';
-import { DEADLINE_MS, type Nodes, onlyRow, type Statement, unavailable } from './nodes.ts';
+import { DEADLINE_MS, type Nodes, onlyRow, type Statement } from './nodes.ts';
 import { guardOf, type Known, type Rehearsal, STALE, type Statements } from './statements.ts';
 
 type Commands = Readonly<Record<string, (params: never) => unknown>>;

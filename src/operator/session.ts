@@ -39,7 +39,7 @@ export async function inSession(
   };
   const { clock } = terminal;
   const store = isCluster(config)
-    ? await (await import('../cluster/visit.ts')).visitCluster({ config, clock, newId: randomMark })
+    ? await (await import('../cluster/visit.ts')).visitCluster({ config, clock, newId: randomMark, ifMissing })
     : await visitStore({ path: config.databasePath, clock, log, ifMissing });
   try {
     await work(openSession(config, store, clock, log));

@@ -302,6 +302,10 @@ export class StoreError extends Error {
   }
 }
 
+export function unavailable(reason: string): StoreError {
+  return new StoreError('unavailable', `storage unavailable: ${reason}`);
+}
+
 /** The file is not one that this program may open: of a newer version, of another program, or damaged. */
 export class DatabaseRefusedError extends Error {
   override readonly name = 'DatabaseRefusedError';

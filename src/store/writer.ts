@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 import type { Log } from '../core/events.ts';
 import { type Clock, KIB, MIB } from '../core/time.ts';
 import type { Answer, Command, CommandName, Commands, Report, Request, ThreadRefusal, WriterSetup } from './batch.ts';
-import { asStoreError, CHUNK_BYTES, DatabaseRefusedError, describe, StoreError } from './store.ts';
+import { asStoreError, CHUNK_BYTES, DatabaseRefusedError, describe, StoreError, unavailable } from './store.ts';
 
 /** `prompt`: small, a request waits, first in a batch. `bulk`: large or in no hurry, last. `alone`: between batches. */
 export type Lane = 'prompt' | 'bulk' | 'alone';
@@ -213,10 +213,6 @@ export class Writer {
     for (const { reject } of [...this.#underWay.splice(0).flat(), ...this.#queue.takeAll()]) reject(error);
     this.#whenIdle();
   }
-}
-
-function unavailable(reason: string): StoreError {
-  return new StoreError('unavailable', `storage unavailable: ${reason}`);
 }
 
 /** Resolves when the database is open; rejects with DatabaseRefusedError or StoreError, and the thread is gone then. */

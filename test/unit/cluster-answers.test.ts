@@ -4,13 +4,13 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import type { LogEntry } from '../../src/core/events.ts';
-import { Nodes, unavailable } from '../../src/cluster/nodes.ts';
+import { Nodes } from '../../src/cluster/nodes.ts';
 import { openClusterStore, requireSameTime } from '../../src/cluster/open.ts';
 import { guardOf, STALE, Statements } from '../../src/cluster/statements.ts';
 import { ClusterWriter } from '../../src/cluster/writer.ts';
 import { ConfigError } from '../../src/config/load.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
-import { CHUNK_BYTES, StoreError } from '../../src/store/store.ts';
+import { CHUNK_BYTES, StoreError, unavailable } from '../../src/store/store.ts';
 import { RUNNING_CLOCK } from '../support/app.ts';
 import {
   type Asked, type Fault, startFaultyNodes, startImitatedNode, STRANGE_BODIES,
