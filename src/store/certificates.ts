@@ -350,7 +350,7 @@ export function authorityCommands(db: Database) {
   };
 }
 
-export interface AuthorityChange {
+interface AuthorityChange {
   readonly before: StoredAuthority;
   readonly after: StoredAuthority;
   readonly audited: AuditEvent;

@@ -102,7 +102,7 @@ export type Refused<Name extends string = RefusalName> = Name extends string
   ? { readonly refused: Name; readonly fields?: RefusalFields; readonly retryAfterSeconds?: number }
   : never;
 
-export type Done<Answer = object> = Answer & { readonly refused: null };
+type Done<Answer = object> = Answer & { readonly refused: null };
 
 export type SpendingRefusal = 'powAlreadyUsed' | 'powExpired';
 export type StorageRefusal = 'contentRefused' | 'duplicateContent' | 'storageFull';
