@@ -26,6 +26,7 @@ export const historyRow: Row = {
   title: 'random histories with kills, against the model',
   target: '1 000 histories of 30 steps, a fifth of them with a kill',
   units: 100,
+  least: ['steps', 'kills'],
   async run(unit) {
     for (let index = 0; index < HISTORIES[unit.effort]; index += 1) {
       const history = randomHistory(unit.random, STEPS, index % 2 === 0 ? 1 : CONNECTIONS);

@@ -23,6 +23,7 @@ export const killRow: Row = {
   title: 'kill -9 at random under HTTP load',
   target: '1 000 kills, 500 000 acknowledgements',
   units: 50,
+  least: ['kills', 'acknowledged'],
   bars: { readyMs: 2000 },
   async run(unit) {
     const world = newWorld();

@@ -64,6 +64,7 @@ export const faultRow: Row = {
   title: 'EIO, ENOSPC and short writes at every write, sync and truncation',
   target: '500 points x every write operation',
   units: 66,
+  least: ['at a write', 'at a sync'],
   obstacle: compilerObstacle,
   run: (unit) => failEach(unit, OPERATIONS),
 };

@@ -21,6 +21,7 @@ export const governedFaultRow: Row = {
   title: 'EIO, ENOSPC and short writes at every write, sync and truncation of what is governed',
   target: '500 points of renewals, first uses, invitations, delete tokens',
   units: 24,
+  least: ['at a write', 'at a sync'],
   obstacle: compilerObstacle,
   run: (unit) => failEach(unit, OPERATIONS),
 };

@@ -27,6 +27,7 @@ export const startRow: Row = {
   title: 'EIO and ENOSPC at every write, sync and truncation of a start that cleans up',
   target: '500 points of the expiry cleanup',
   units: 16,
+  least: ['points'],
   obstacle: compilerObstacle,
   async run(unit) {
     const left = join(unit.folder, 'left');

@@ -26,6 +26,7 @@ export const fullDiskRow: Row = {
   title: 'the disk filled to the last byte under load, then freed',
   target: '50 cycles',
   units: 10,
+  least: ['cycles', 'refused with 507'],
   bars: { recoveryMs: 12_000 },
   obstacle: mountObstacle,
   async run(unit) {

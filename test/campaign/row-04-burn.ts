@@ -21,6 +21,7 @@ export const burnRow: Row = {
   title: 'readers racing for a paste that is read once, with HEAD, Range, password, PUT and DELETE between',
   target: '20 000 pastes x 8 to 64',
   units: 50,
+  least: ['pastes'],
   async run(unit) {
     const service = await unit.start({ folder: unit.folder });
     const client = createClient(service.port());

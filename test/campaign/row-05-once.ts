@@ -23,6 +23,7 @@ export const onceRow: Row = {
   title: 'one challenge, the first authority, the first admin, one revocation: asked for by 16 at once',
   target: '5 000 x 16',
   units: 35,
+  least: ['first admin', 'challenge (paste)', 'challenge (register)', 'revocation'],
   async run(unit) {
     for (let index = 0; index < FIRSTS[unit.effort] && !unit.isHopeless(); index += 1) {
       const service = await unit.start({ folder: join(unit.folder, `first${index}`), environment: WORK });

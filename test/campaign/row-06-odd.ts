@@ -19,6 +19,7 @@ export const oddRow: Row = {
   title: 'malformed and smuggling requests, directly and through nginx and HAProxy',
   target: `${ODD_REQUESTS.length} requests, whole and cut in ${UNITS - 1} ways`,
   units: UNITS,
+  least: ['directly', 'requests seen by the service'],
   async run(unit) {
     // The log in a form that can be read again says what the service has seen.
     const environment = { NODE_ENV: 'production', ...BEHIND_PROXIES };

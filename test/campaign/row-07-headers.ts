@@ -35,6 +35,7 @@ export const headersRow: Row = {
   title: 'the headers and the form of every answer',
   target: 'every method on every path, and every odd request',
   units: 5,
+  least: ['answers'],
   async run(unit) {
     const service = await unit.start({ folder: unit.folder });
     for (let round = 0; round < TIMES[unit.effort] && !unit.isHopeless(); round += 1) {

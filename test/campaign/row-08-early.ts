@@ -23,6 +23,7 @@ export const earlyRow: Row = {
   title: 'uploads that are too large, by length, chunked and with Expect, from every kind of client',
   target: '100 of each kind and form',
   units: 5,
+  least: ['a socket, length', 'a socket, chunked', 'a socket, expect'],
   async run(unit) {
     const content = Buffer.alloc(UPLOAD_BYTES, 'an upload that is too large. ');
     const file = join(unit.folder, 'upload');

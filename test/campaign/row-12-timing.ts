@@ -25,6 +25,7 @@ export const timingRow: Row = {
   title: "the time of an answer: unknown id against wrong password, by Welch's t-test",
   target: '2 000 each, t within 4.5',
   units: 1,
+  least: ['answers'],
   bars: { 'thousandths of |t|': MOST_T },
   async run(unit) {
     const service = await unit.start({ folder: unit.folder });

@@ -29,6 +29,7 @@ export const generatedRow: Row = {
   title: 'generated requests over sockets and generated texts for each parser',
   target: '1 000 000',
   units: 20,
+  least: ['texts', 'requests'],
   bars: { 'MiB more memory': MOST_GROWTH_MIB },
   async run(unit) {
     tryTexts(unit);

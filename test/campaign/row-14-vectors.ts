@@ -8,6 +8,7 @@ export const vectorsRow: Row = {
   title: 'Wycheproof vectors for PBKDF2, HMAC and ECDSA P-384 through our wrappers',
   target: 'all',
   units: 1,
+  least: ['vectors'],
   async run(unit) {
     for (const [name, tryAll] of Object.entries(WYCHEPROOF)) {
       const { promised, tried, failed } = await tryAll();

@@ -26,6 +26,7 @@ export const boundsRow: Row = {
   title: 'tables of clients within their bounds, limits with the clock set by an hour',
   target: 'a million distinct clients; no window above its maximum',
   units: 5,
+  least: ['clients', 'requests with a clock that is set', 'creations'],
   async run(unit) {
     manyClients(unit);
     for (const kind of ['creation', 'lookup'] as const) clockJumps(unit, kind);

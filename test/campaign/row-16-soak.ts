@@ -44,6 +44,7 @@ export const soakRow: Row = {
   title: 'half of what the service can do, for a long time',
   target: '8 h of a mixed day',
   units: 48,
+  least: ['requests', 'uploads', 'registrations', 'reloads'],
   bars: { 'MiB more memory': 32, 'ms more p99': 10, 'WAL MiB': 64, 'event loop p99 ms': 50 },
   async run(unit) {
     const service = await unit.start({ folder: unit.folder, environment: metricsAt(unit.folder) });

@@ -26,6 +26,7 @@ export const canaryRow: Row = {
   title: 'burned, deleted, replaced and expired content in the files and in a backup',
   target: '1 000 canaries, and their number in each way of going',
   units: 5,
+  least: ['kept', 'burned', 'deleted', 'replaced', 'expired', 'backups'],
   async run(unit) {
     let service = await unit.start({ folder: join(unit.folder, 'service') });
     const client = createClient(service.port());

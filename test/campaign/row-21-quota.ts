@@ -49,6 +49,7 @@ export const quotaRow: Row = {
   title: 'a quota under uploads, slow readers and content that is replaced, burned and deleted; then held by readers',
   target: '20 x 60 s',
   units: 20,
+  least: ['stored', 'refused with 507', 'slow readers', 'fitted to the byte', 'looks at the quota'],
   bars: { 'room came back ms': 2000 },
   async run(unit) {
     const environment = { SERVICE_MAX_STORAGE: String(QUOTA_BYTES), SERVICE_MAX_ANON: String(LARGEST_BYTES) };

@@ -22,6 +22,7 @@ export const governedRow: Row = {
   title: 'one invitation, content that is banned, one renewal, one delete token: asked for by 16 at once',
   target: '2 000 x 16',
   units: 40,
+  least: ['invitation', 'content', 'ban', 'renewal', 'first use', 'delete token'],
   async run(unit) {
     const service = await unit.start({ folder: unit.folder });
     const client = createClient(service.port());

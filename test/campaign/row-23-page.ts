@@ -17,6 +17,7 @@ export const pageRow: Row = {
   title: 'generated contents as pages in Chromium and Firefox',
   target: '10 000 contents in each browser',
   units: 100,
+  least: BROWSERS.map((name) => `pages in ${name}`),
   obstacle: () => {
     const needed = [...BROWSERS, 'setpriv'];
     const missing = needed.filter((name) => !installedPrograms(needed).has(name));

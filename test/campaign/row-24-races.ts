@@ -16,6 +16,7 @@ export const clusterRaceRow: Row = {
   title: 'races at three hosts over three nodes: for pastes that are read once, and all that may succeed once',
   target: '20 000 pastes x 8 to 64, 5 000 x 16',
   units: 50,
+  least: ['pastes', 'first admin', 'challenge (paste)', 'challenge (register)', 'revocation'],
   obstacle: rqliteMissing,
   async run(unit) {
     await withCluster(unit, {}, async ({ hosts, inspect }) => {

@@ -20,6 +20,11 @@ export interface Row {
   readonly target: string;
   /** How many units of full effort make that. Each is independent, and for the same seed as much the same as can be. */
   readonly units: number;
+  /**
+   * What `unit.count` has counted after every unit, quick or full: nothing was lost of what was not tried, so a unit
+   * without one of these is a loss.
+   */
+  readonly least: readonly string[];
   /** Upper bounds of what `unit.most` notes. The test suite does not judge by them: they are about time and room. */
   readonly bars?: Readonly<Record<string, number>>;
   /** Why it cannot be tried on this machine; undefined where it can. */
@@ -93,7 +98,10 @@ export interface UnitOptions {
 
 const MANY_LOSSES = 20;
 
-/** Carries out a unit of a row, or several in one go, and cleans up. Gives the last; rejects when the row fails. */
+/**
+ * Carries out a unit of a row, or several in one go, and cleans up. Gives the last. A row that throws has lost too: what
+ * it found before may say why.
+ */
 export async function runUnit(row: Row, options: UnitOptions): Promise<UnitResult> {
   const { seed, effort, main, ownGroup = false, goesOn, note = () => {} } = options;
   const folder = mkdtempSync(join(tmpdir(), `pasted-campaign-${row.name}-`));
@@ -124,6 +132,7 @@ export async function runUnit(row: Row, options: UnitOptions): Promise<UnitResul
     },
     isHopeless: () => found.lost.length >= MANY_LOSSES,
     goesOn: () => {
+      expectTried(row, found);
       const mayGoOn = goesOn?.(found) ?? false;
       if (mayGoOn) found = nothingFound();
       return mayGoOn;
@@ -132,11 +141,20 @@ export async function runUnit(row: Row, options: UnitOptions): Promise<UnitResul
   };
   try {
     await row.run(unit);
-    return found;
+    expectTried(row, found);
+  } catch (error) {
+    found.lost.push({ what: `the row itself failed: ${error instanceof Error ? error.stack : String(error)}` });
   } finally {
     await Promise.all(services.map((service) => service.kill()));
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   }
+  return found;
+}
+
+/** One that lost so much that it came to an early end has said enough. */
+function expectTried({ least }: Row, { tried, lost }: Found): void {
+  const missing = least.filter((name) => (tried[name] ?? 0) === 0);
+  if (missing.length > 0 && lost.length === 0) lost.push({ what: `nothing was tried of: ${missing.join(', ')}` });
 }
 
 interface Found extends UnitResult {

@@ -42,8 +42,10 @@ export function pathWith(folder: string, defect: Defect, program: string): strin
   return brokenPath(folder, defect, program, '');
 }
 
-/** A PATH where a program has that defect in one of its calls. */
-export function pathWithCall(folder: string, defect: Defect, { program, number }: Call): string {
+/** A PATH where a program has that defect in one of its calls, and whether there was that call. */
+export function pathWithCall(
+  folder: string, defect: Defect, { program, number }: Call,
+): { readonly path: string; readonly hasCome: () => boolean } {
   // Made by who is first: of programs in a pipe, several may count at once. What could not be made is none of standard
   // error's business.
   const counting = `set -C
@@ -51,7 +53,9 @@ number=1
 until true 2>/dev/null >"$0.call-$number"; do number=$((number + 1)); done
 set +C
 [ "$number" = ${number} ] || exec "$real" "$@"\n`;
-  return brokenPath(folder, defect, program, counting);
+  const path = brokenPath(folder, defect, program, counting);
+  const [place = ''] = path.split(delimiter);
+  return { path, hasCome: () => readdirSync(place).some((name) => name.endsWith(`.call-${number}`)) };
 }
 
 /** `condition`: lines of sh that go on as the program "$real" where it is not to be broken. */

@@ -20,7 +20,7 @@ const VERSIONS = {
   node: '24.21.0', sqlite: '3.53.4', openssl: '3.5.8', kernel: '6.1.0-x', cores: 2, commit: 'abcdef0123', build: '1',
 };
 const KILLS: Row = {
-  name: '1', title: 'kills of a process', target: '2 000 kills', units: 4, bars: { 'ready ms': 2000 },
+  name: '1', title: 'kills of a process', target: '2 000 kills', units: 4, least: ['kills'], bars: { 'ready ms': 2000 },
   run: async () => {},
 };
 
@@ -142,7 +142,7 @@ test('soakTable, soakPlot: a row for each hour of two sittings, and a plot of wh
 
 test('runUnit: each unit that a row goes on to has its own results, and nothing goes on without being asked', async () => {
   const row: Row = {
-    name: '0', title: '', target: '', units: 3,
+    name: '0', title: '', target: '', units: 3, least: ['turns'],
     async run(unit) {
       let turn = 0;
       do {
@@ -160,4 +160,19 @@ test('runUnit: each unit that a row goes on to has its own results, and nothing 
   assert.deepEqual(kept.map(({ samples }) => samples), [[{ turn: 0 }], [{ turn: 1 }], [{ turn: 2 }]]);
   assert.deepEqual(kept.map(({ lost }) => lost.length), [0, 1, 0]);
   assert.deepEqual((await runUnit(row, { seed: 1, effort: 'full', main: '' })).tried, { turns: 1 });
+});
+
+test('runUnit: a unit without what a row must have tried is a loss, and so is a row that throws, with what it found', async () => {
+  const rowOf = (run: Row['run']): Row => ({ ...KILLS, least: ['kills', 'faults'], run });
+  const lostBy = async (run: Row['run']) => {
+    const { tried, lost } = await runUnit(rowOf(run), { seed: 1, effort: 'quick', main: '' });
+    return [tried, lost.map(({ what }) => what.split('\n')[0])];
+  };
+  assert.deepEqual(await lostBy(async (unit) => unit.count('kills')), [{ kills: 1 }, ['nothing was tried of: faults']]);
+  assert.deepEqual(await lostBy(async (unit) => unit.count('kills', 0)), [{ kills: 0 }, ['nothing was tried of: kills, faults']]);
+  assert.deepEqual(await lostBy(async (unit) => {
+    unit.count('kills');
+    unit.lose('a paste');
+    throw new Error('what comes of it');
+  }), [{ kills: 1 }, ['a paste', 'the row itself failed: Error: what comes of it']]);
 });
