@@ -37,7 +37,7 @@ const PAUSE_MS = 50;
 /** More at once only make the leader's batches smaller. */
 const MAX_CONNECTIONS = 16;
 
-/** Four times what most is asked for at once: 64 chunks of content, which come in hexadecimal. */
+/** Far more than 8 chunks of content, which come in hexadecimal, or a list of a hundred thousand certificates. */
 const MAX_ANSWER_BYTES = 128 * MIB;
 
 const LATE = 'no answer in time';

@@ -9,7 +9,7 @@ import { Touches } from '../store/content.ts';
 import { governingCommands } from '../store/governing.ts';
 import { createCalls, prepareLookups, type Store } from '../store/open.ts';
 import { pasteCommands } from '../store/pastes.ts';
-import { recordCommands } from '../store/records.ts';
+import { contentLookups, recordCommands } from '../store/records.ts';
 import { APPLICATION_ID, MIGRATIONS, whyStrange } from '../store/schema.ts';
 import { DatabaseRefusedError, type SpentChallenge, unavailable } from '../store/store.ts';
 import type { VisitOptions } from '../store/visit.ts';
@@ -78,7 +78,8 @@ export async function joinNodes({ config, clock, newId, maxSkewSeconds, ifMissin
 function createClusterStore({ nodes, statements, writer, changes, close }: Joined, options: ClusterOptions): Store {
   const { clock, log, maxSkewSeconds } = options;
   const reader = createReader(nodes, statements, prepareLookups(statements));
-  const larger = createClusterContents({ run: writer.run.bind(writer), readChunk: reader.readChunk, log });
+  const { readChunk } = createReader(nodes, statements, contentLookups(statements), 'strong', MAX_CHUNKS);
+  const larger = createClusterContents({ run: writer.run.bind(writer), readChunk, log });
   const touches = new Touches((accesses) => writer.run('touchPastes', accesses), log);
   const hot = { around: <Result>(_: string, change: () => Promise<Result>) => change(), noteRemoved: () => {} };
   const shared = { reader, writer: changes, touches, find: reader.findPaste, hot, share: (bytes: Uint8Array) => bytes };
@@ -206,7 +207,9 @@ function followSpent(nodes: Nodes, statements: Statements, note: Parameters<Call
   }, () => {}), FOLLOW_MS).unref();
 }
 
+/** In one request. Chunks go apart from lookups, which would wait for their megabytes. */
 const MAX_READS = 64;
+const MAX_CHUNKS = 8;
 const MAX_READS_UNDER_WAY = 2;
 
 interface Reading {
@@ -218,7 +221,7 @@ interface Reading {
 
 /** Lookups see every change that was acknowledged, on whichever host. Those of one moment go to the nodes together. */
 export function createReader<Lookups extends object>(
-  nodes: Nodes, statements: Statements, lookups: Lookups, level: 'weak' | 'strong' = 'strong',
+  nodes: Nodes, statements: Statements, lookups: Lookups, level: 'weak' | 'strong' = 'strong', mostAtOnce = MAX_READS,
 ) {
   const waiting: Reading[] = [];
   let underWay = 0;
@@ -226,7 +229,7 @@ export function createReader<Lookups extends object>(
   async function work(): Promise<void> {
     underWay += 1;
     await setImmediate();
-    for (let batch = waiting.splice(0, MAX_READS); batch.length > 0; batch = waiting.splice(0, MAX_READS)) {
+    for (let batch = waiting.splice(0, mostAtOnce); batch.length > 0; batch = waiting.splice(0, mostAtOnce)) {
       try {
         const known: Known = new Map();
         await learn(nodes, new Map(batch.flatMap(({ missing }) => [...missing])), known, level);

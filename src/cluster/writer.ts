@@ -144,7 +144,8 @@ export class ClusterWriter<Rules extends Commands> {
       return [];
     }
     if (error === CLAIMED) return this.#settleClaimed(planned);
-    const place = placeOf(failedAt, parts);
+    let end = 0;
+    const place = parts.findIndex(({ length }) => (end += length) > failedAt);
     const { waiting } = planned[place]!;
     const isStale = error === STALE;
     if (!isStale) waiting.reject(failureOf(error));
@@ -166,12 +167,6 @@ export class ClusterWriter<Rules extends Commands> {
       return answer === undefined;
     });
   }
-}
-
-/** To which of the lists the item belongs that has that place in all of them together. */
-function placeOf(index: number, lists: readonly (readonly unknown[])[]): number {
-  let end = 0;
-  return lists.findIndex(({ length }) => (end += length) > index);
 }
 
 /** Anything but the disk is an error of this program. */

@@ -88,6 +88,31 @@ test('cluster: a lookup is asked again until a node answers it', async (t) => {
   }
 });
 
+test('cluster: no lookup waits for chunks, of which few are asked for at once', async (t) => {
+  const { store, behind } = await openStore(t);
+  const { contentId, write } = store.contents.upload(newId());
+  const positions = Array.from({ length: 20 }, (_, position) => position);
+  for (const position of positions) await write(patternedBytes(CHUNK_BYTES, position));
+  const paste = inlinePaste(patternedBytes(50));
+  await store.pastes.create(paste, NO_TERMS);
+  const large = { ...paste, id: newId(), size: 20 * CHUNK_BYTES, content: null, contentId };
+  await store.pastes.create(large, NO_TERMS);
+  const readers = await Promise.all(positions.map(() => store.contents.open(contentId)));
+
+  const asked: string[] = [];
+  behind.choose = ({ body }) => void asked.push(body);
+  const pieces = readers.map((reader, position) => reader!.read(position * CHUNK_BYTES, (position + 1) * CHUNK_BYTES).next());
+  const found = store.pastes.find(paste.id, CREATED_AT);
+  assert.equal((await found)?.id, paste.id);
+  for (const [position, piece] of (await Promise.all(pieces)).entries()) {
+    assert.deepEqual(piece.value, patternedBytes(CHUNK_BYTES, position));
+  }
+  const chunksIn = asked.map((body) => body.split('FROM chunks').length - 1);
+  assert.equal(chunksIn.reduce((sum, chunks) => sum + chunks), 20);
+  assert.ok(chunksIn.every((chunks) => chunks <= 8), String(chunksIn));
+  assert.deepEqual(asked.filter((body) => body.includes('FROM pastes')).map((body) => body.includes('FROM chunks')), [false]);
+});
+
 test('cluster: what is carried out late, after another host has changed the same, is refused', async (t) => {
   const { store, behind, count } = await openStore(t);
   const spend = { nonce: 'once', expiresAt: CREATED_AT + 600, spendableUntil: CREATED_AT + 600 };
