@@ -7,7 +7,7 @@ import { inspect, type Inspection } from './inspect.ts';
 import type { Unit } from './row.ts';
 import type { Service } from './service.ts';
 
-const HOSTS = 3;
+export const HOSTS = 3;
 
 export interface Cluster extends RqliteNodes {
   /** Those in the places of killed ones too. */

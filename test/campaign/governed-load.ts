@@ -80,7 +80,9 @@ export async function govern(
   await Promise.all(Array.from({ length: connections }, async () => {
     const client = createClient(port);
     const site = { unit, world, client };
-    while (!isOver() && !unit.isHopeless()) if (!(await unit.random.pick(chores)(site))) break;
+    let isThere = true;
+    while (isThere && !isOver() && !unit.isHopeless()) isThere = await unit.random.pick(chores)(site);
+    if (!isThere && !isOver()) unit.lose('a connection was broken off');
     client.close();
   }));
 }

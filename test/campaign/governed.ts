@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { faultsOf } from '../../src/store/governing.ts';
 import { makeRequestPem } from '../support/request.ts';
-import type { Ask } from './client.ts';
+import { createClient, type Ask } from './client.ts';
 import type { Commanded, Service } from './service.ts';
 
 export interface Governed {
@@ -54,6 +54,13 @@ export function readGoverned(databasePath: string): Governed {
 
 export function digestOf(content: Uint8Array): string {
   return createHash('sha256').update(content).digest('hex');
+}
+
+export async function createAuthority(service: Service): Promise<void> {
+  const client = createClient(service.port());
+  const answer = await client.ask({ method: 'POST', path: '/pki/ca' });
+  client.close();
+  if (answer?.status !== 201) throw new Error(`POST /pki/ca was answered ${answer?.status}`);
 }
 
 export interface Invited {

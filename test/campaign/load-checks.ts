@@ -13,13 +13,6 @@ const LOOKERS = 24;
 /** Pastes that are gone, and stay among those that are looked at after every kill. */
 const GONE_KEPT = 24;
 
-export async function createAuthority(service: Service): Promise<void> {
-  const client = createClient(service.port());
-  const answer = await client.ask({ method: 'POST', path: '/pki/ca' });
-  client.close();
-  if (answer?.status !== 201) throw new Error(`POST /pki/ca was answered ${answer?.status}`);
-}
-
 /** Looking for what is gone takes as long as a password check: over many connections at once. */
 export async function lookAtAll(unit: Unit, world: World, services: readonly Service[]): Promise<void> {
   const rest = [...world.pastes];

@@ -87,12 +87,24 @@ export async function workOn(unit: Unit, world: World, port: number, working: Wo
   const { round, connections, isOver, isPatient = false } = working;
   const workers = Array.from({ length: connections }, async (_, connection) => {
     const client = isPatient ? patientClient(port) : createClient(port);
-    for (let isThere = true; isThere && !isOver() && !unit.isHopeless(); ) {
+    let isThere = true;
+    while (isThere && !isOver() && !unit.isHopeless()) {
       isThere = (await doOne(unit, world, { client, connection, round })) || isPatient;
     }
+    if (!isThere && !isOver()) unit.lose('a connection was broken off');
     client.close();
   });
   await Promise.all(workers);
+}
+
+/** Creates a paste as the load does; false when that was not acknowledged. */
+export async function storeOne(unit: Unit, world: World, port: number, round: number): Promise<boolean> {
+  const client = patientClient(port);
+  try {
+    return await create(unit, world, { client, connection: 0, round });
+  } finally {
+    client.close();
+  }
 }
 
 function patientClient(port: number): Client {

@@ -8,6 +8,11 @@ export interface Racers {
   close(): void;
 }
 
+/** Under load, work that costs much is shed: that is no success, and no failure. Storage that is away says 5. */
+export function isShed(answer: Answer): boolean {
+  return answer.status === 503 && answer.headers['retry-after'] === '1';
+}
+
 /** So many connections, to one port after the other, kept for one race after the other. */
 export function createRacers(ports: number | readonly number[], count: number): Racers {
   const all = [ports].flat();

@@ -1,8 +1,10 @@
 // Row 1: kill -9 at random under HTTP load.
 
+import { createAuthority } from './governed.ts';
 import { inspect } from './inspect.ts';
+import { killUnderLoad } from './kills.ts';
 import { newWorld, workOn, type KnownPaste, type World } from './load.ts';
-import { compareCertificates, compareStored, createAuthority, forgetSome, lookAtAll } from './load-checks.ts';
+import { compareCertificates, compareStored, forgetSome, lookAtAll } from './load-checks.ts';
 import { historyOf } from './load-history.ts';
 import { shortened } from './row-01-histories.ts';
 import type { Row, Unit } from './row.ts';
@@ -11,7 +13,6 @@ import type { Service } from './service.ts';
 const KILLS = { quick: 3, full: 20 };
 const CONNECTIONS = 8;
 
-/** A round is killed at random within that time after so many acknowledgements, so that a slow machine has some too. */
 const LONGEST_LIFE_MS = { quick: 250, full: 900 };
 const FEWEST_ACKNOWLEDGED = 30;
 
@@ -27,15 +28,17 @@ export const killRow: Row = {
   bars: { readyMs: 2000 },
   async run(unit) {
     const world = newWorld();
-    for (let round = 0; round <= KILLS[unit.effort] && !unit.isHopeless(); round += 1) {
-      const service = await unit.start({ folder: unit.folder });
-      unit.most('readyMs', service.readyMs());
-      if (round === 0) await createAuthority(service);
-      else await examine(unit, world, service);
-      // The last start is there to be looked at.
-      if (round < KILLS[unit.effort]) await workAndKill(unit, world, service, round);
-    }
-    unit.count('acknowledged', world.acknowledged);
+    await killUnderLoad(unit, {
+      kills: KILLS[unit.effort],
+      longestLifeMs: LONGEST_LIFE_MS[unit.effort],
+      fewestAcknowledged: FEWEST_ACKNOWLEDGED,
+      world,
+      begin: createAuthority,
+      work: (service, round, isOver) => {
+        return workOn(unit, world, service.port(), { round, connections: CONNECTIONS, isOver });
+      },
+      examine: (service) => examine(unit, world, service),
+    });
     if (world.suspect !== undefined) await shorten(unit, world, world.suspect);
   },
 };
@@ -48,20 +51,6 @@ async function shorten(unit: Unit, world: World, suspect: KnownPaste): Promise<v
     if (shortest !== undefined) return unit.lose(`shortened: ${wrong}`, { shortest });
   }
   unit.note('what failed under load does not fail again');
-}
-
-async function workAndKill(unit: Unit, world: World, service: Service, round: number): Promise<void> {
-  const lifeMs = unit.random.below(LONGEST_LIFE_MS[unit.effort]);
-  let isKilled = false;
-  const work = workOn(unit, world, service.port(), { round, connections: CONNECTIONS, isOver: () => isKilled });
-  const before = world.acknowledged;
-  while (world.acknowledged < before + FEWEST_ACKNOWLEDGED && service.isAlive() && !unit.isHopeless()) await pause(5);
-  await pause(lifeMs);
-  if (!service.isAlive()) unit.lose('the service ended by itself', service.output().slice(-2000));
-  await service.kill();
-  isKilled = true;
-  await work;
-  unit.count('kills');
 }
 
 /** Holds what is there after a restart to what was acknowledged. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createHash } from 'node:crypto';
 import { createClient, type Answer, type Ask, type Client } from './client.ts';
 import { inspect } from './inspect.ts';
-import { createRacers, type Racers } from './races.ts';
+import { createRacers, isShed, type Racers } from './races.ts';
 import type { Row, Unit } from './row.ts';
 import type { Service } from './service.ts';
 
@@ -116,8 +116,7 @@ function expectOne(
   unit.count('requests', answers.length);
   const successes = answers.filter((answer) => answer?.status === success).length;
   const others = answers.filter((answer) => answer?.status !== success && !refusals.includes(answer?.status ?? 0));
-  // Under load, work that costs much is shed; that is no success.
-  const shed = others.filter((answer) => answer?.status === 503 && answer.headers['retry-after'] === '1');
+  const shed = others.filter((answer) => answer !== undefined && isShed(answer));
   if (shed.length > 0) unit.count('shed', shed.length);
   if (shed.length < others.length) unit.lose(`answers that must not be: ${what}`, statuses(answers));
   if (successes !== 1) unit.lose(`${successes} successes: ${what}`, statuses(answers));

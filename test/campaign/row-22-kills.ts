@@ -1,14 +1,14 @@
 // Row 22, under kills: what was acknowledged of invitations, bans, renewals and delete tokens holds after kill -9 at
 // random under load, of the service and now and then of the operator's command. The races are row-22-races.ts.
 
-import { setTimeout as pause } from 'node:timers/promises';
 import { carryOut } from './actions.ts';
 import { createClient } from './client.ts';
-import { carriedOut, invite, listing, readGoverned, type Governed } from './governed.ts';
+import { carriedOut, createAuthority, invite, listing, readGoverned, type Governed } from './governed.ts';
 import {
   byToken, govern, newContent, newGovernedWorld, takePlace, type GovernedWorld, type KnownHolder,
 } from './governed-load.ts';
 import { inspect } from './inspect.ts';
+import { killUnderLoad } from './kills.ts';
 import { versionOf } from './model.ts';
 import type { Row, Unit } from './row.ts';
 import type { Service } from './service.ts';
@@ -16,7 +16,6 @@ import type { Service } from './service.ts';
 const KILLS = { quick: 2, full: 10 };
 const CONNECTIONS = 8;
 
-/** A round is killed at random within that time after so many acknowledgements, so that a slow machine has some too. */
 const LONGEST_LIFE_MS = { quick: 300, full: 900 };
 const FEWEST_ACKNOWLEDGED = 40;
 
@@ -29,48 +28,34 @@ export const governedKillRow: Row = {
   title: 'kill -9 under load of invitations, bans, renewals and delete tokens',
   target: '200 kills',
   units: 20,
-  least: ['kills', 'acknowledged', 'invited', 'renewed', 'stored'],
+  least: ['kills', 'acknowledged', 'invited', 'stored'],
   bars: { readyMs: 2000 },
   async run(unit) {
     const world = newGovernedWorld();
-    for (let round = 0; round <= KILLS[unit.effort] && !unit.isHopeless(); round += 1) {
-      const service = await unit.start({ folder: unit.folder });
-      unit.most('readyMs', service.readyMs());
-      if (round === 0) await begin(service);
-      else await examine(unit, world, service);
-      // The last start is there to be looked at.
-      if (round < KILLS[unit.effort]) await workAndKill(unit, world, service, round);
-    }
-    unit.count('acknowledged', world.acknowledged);
+    await killUnderLoad(unit, {
+      kills: KILLS[unit.effort],
+      longestLifeMs: LONGEST_LIFE_MS[unit.effort],
+      fewestAcknowledged: FEWEST_ACKNOWLEDGED,
+      world,
+      begin: createAuthority,
+      work: (service, round, isOver) => work(unit, world, service, { round, isOver }),
+      examine: (service) => examine(unit, world, service),
+    });
   },
 };
 
-async function begin(service: Service): Promise<void> {
-  const client = createClient(service.port());
-  const answer = await client.ask({ method: 'POST', path: '/pki/ca' });
-  client.close();
-  if (answer?.status !== 201) throw new Error(`POST /pki/ca was answered ${answer?.status}`);
-}
-
-async function workAndKill(unit: Unit, world: GovernedWorld, service: Service, round: number): Promise<void> {
+async function work(
+  unit: Unit, world: GovernedWorld, service: Service, { round, isOver }: { round: number; isOver: () => boolean },
+): Promise<void> {
   const { random } = unit;
   while (world.contents.filter(({ state }) => state === 'free').length < CONTENTS) {
     world.contents.push(newContent(random, `s${unit.seed}r${round}c${world.contents.length}`));
   }
   const invited = await invite(service, random.between(1, MOST_USES));
   world.invitations.push({ ...invited, spent: 0, open: 0 });
-  let isKilled = false;
-  const work = govern(unit, world, service.port(), { connections: CONNECTIONS, isOver: () => isKilled });
-  const before = world.acknowledged;
-  const banning = ban(unit, world, service, () => isKilled);
-  while (world.acknowledged < before + FEWEST_ACKNOWLEDGED && service.isAlive() && !unit.isHopeless()) await pause(5);
-  await pause(random.below(LONGEST_LIFE_MS[unit.effort]));
-  if (!service.isAlive()) unit.lose('the service ended by itself', service.output().slice(-2000));
-  await service.kill();
-  isKilled = true;
-  await work;
-  await banning;
-  unit.count('kills');
+  await Promise.all([
+    govern(unit, world, service.port(), { connections: CONNECTIONS, isOver }), ban(unit, world, service, isOver),
+  ]);
 }
 
 /** One content after the other; a third of the commands are killed too. */

@@ -2,13 +2,15 @@
 // banned, renewals of one certificate and the first use of them all, the delete token of one paste. Under kills:
 // row-22-kills.ts.
 
+import { setTimeout as pause } from 'node:timers/promises';
 import { createClient, type Answer, type Ask, type Client } from './client.ts';
 import {
-  carriedOut, digestOf, invite, issuing, listing, newRequest, readGoverned, renewing, type HeldCertificate,
+  carriedOut, createAuthority, digestOf, invite, issuing, listing, newRequest, readGoverned, renewing,
+  type HeldCertificate,
 } from './governed.ts';
 import { inspect } from './inspect.ts';
 import { contentOf } from './model.ts';
-import { createRacers, type Racers } from './races.ts';
+import { createRacers, isShed, type Racers } from './races.ts';
 import type { Row, Unit } from './row.ts';
 import type { Service } from './service.ts';
 
@@ -27,8 +29,7 @@ export const governedRow: Row = {
     const service = await unit.start({ folder: unit.folder });
     const client = createClient(service.port());
     const racers = createRacers(service.port(), RACERS);
-    const ca = await client.ask({ method: 'POST', path: '/pki/ca' });
-    if (ca?.status !== 201) throw new Error(`POST /pki/ca was answered ${ca?.status}`);
+    await createAuthority(service);
     const site: Site = { unit, service, client, racers };
     for (let race = 0; race < RACES[unit.effort] && !unit.isHopeless(); race += 1) {
       await raceForInvitation(site, race % 2 === 1);
@@ -50,7 +51,7 @@ interface Site {
   readonly racers: Racers;
 }
 
-/** Its answers; every one must be of these, or shed as work that costs much is under load. */
+/** Its answers; every one must be of these, or shed. */
 async function race(
   { unit, racers }: Site,
   what: string,
@@ -68,10 +69,6 @@ async function race(
 
 const NO_ANSWER: Answer = { status: 0, headers: {}, body: Buffer.alloc(0) };
 
-function isShed({ status, headers }: Answer): boolean {
-  return status === 503 && headers['retry-after'] !== undefined;
-}
-
 function statuses(answers: readonly Answer[]): unknown {
   return answers.map(({ status, body }) => [status, body.toString('latin1', 0, 120)]);
 }
@@ -84,9 +81,10 @@ async function raceForInvitation(site: Site, isWithdrawn: boolean): Promise<void
   const register: Ask = { method: 'POST', path: '/register', headers };
   const requests = Array.from({ length: RACERS }, (_, racer) => (racer % 2 === 0 ? register : issuing(headers)));
   const before = readGoverned(service.databasePath).certificates.length;
-  const withdrawing = isWithdrawn ? carriedOut(service, ['invite', 'withdraw', String(id)]) : undefined;
-  const answers = await race(site, 'invitation', requests, [200, 201, 403]);
-  await withdrawing;
+  const [answers] = await Promise.all([
+    race(site, 'invitation', requests, [200, 201, 403]),
+    isWithdrawn ? carriedOut(service, ['invite', 'withdraw', String(id)]) : undefined,
+  ]);
   const successes = answers.filter(({ status }) => status === 200 || status === 201).length;
   const { invitations, certificates } = readGoverned(service.databasePath);
   const left = invitations.get(id);
@@ -115,12 +113,12 @@ async function raceWithBan(site: Site, label: string): Promise<void> {
     return stored.length;
   };
   await store();
-  const banning = carriedOut(service, ['paste', 'ban', digestOf(content)]).then(() => (isBanned = true));
-  while (!isBanned) {
-    await store();
-    await new Promise((resolve) => setTimeout(resolve, 30));
-  }
-  await banning;
+  const storeOn = async (): Promise<void> => {
+    for (; !isBanned; await pause(30)) await store();
+  };
+  const banning = carriedOut(service, ['paste', 'ban', digestOf(content)]).finally(() => (isBanned = true));
+  await Promise.all([banning, storeOn()]);
+  if (ids.length === 0) unit.lose('nothing was stored before the ban', label);
   const late = await store();
   unit.count('ban');
   if (late > 0) unit.lose(`${late} were stored after the ban was acknowledged`);
@@ -138,7 +136,8 @@ async function raceForRenewal(site: Site): Promise<void> {
   const issued = await client.ask(issuing());
   const holder = String(JSON.parse(String(issued?.body))['fingerprint_sha1']);
   const renewals = await race(site, 'renewal', Array<Ask>(RACERS).fill(renewing(holder, newRequest())), [201]);
-  const renewed = renewals.map(({ body }) => String(JSON.parse(String(body))['fingerprint_sha1']));
+  const renewed = renewals.filter(({ status }) => status === 201)
+    .map(({ body }) => String(JSON.parse(String(body))['fingerprint_sha1']));
   const valid = validOf(service, holder);
   const [unused, others] = [valid.filter(({ isUnused }) => isUnused), valid.filter(({ isUnused }) => !isUnused)];
   const isOne = unused.length === 1 && renewed.includes(unused[0]!.fingerprint);

@@ -4,9 +4,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { rqliteMissing } from '../support/rqlite.ts';
 import { createClient } from './client.ts';
-import { type Cluster, withCluster } from './cluster.ts';
-import { newWorld, workOn, type World } from './load.ts';
-import { compareCertificates, compareStored, createAuthority, forgetSome, lookAtAll } from './load-checks.ts';
+import { type Cluster, HOSTS, withCluster } from './cluster.ts';
+import { createAuthority } from './governed.ts';
+import { acknowledgedMore } from './kills.ts';
+import { newWorld, storeOne, workOn, type World } from './load.ts';
+import { compareCertificates, compareStored, forgetSome, lookAtAll } from './load-checks.ts';
 import type { Row, Unit } from './row.ts';
 import type { Service } from './service.ts';
 
@@ -24,10 +26,13 @@ const CONNECTIONS = 4;
 const FEWEST_ACKNOWLEDGED = 30;
 const LONGEST_LIFE_MS = 600;
 
+/** So many may have been answered before the fault, and be heard after it. */
+const UNDER_WAY = HOSTS * CONNECTIONS;
+
 /** Longer than an election. */
 const STOPPED_MS = 4000;
 
-/** Whatever has failed, by then there are acknowledgements again. */
+/** For a host to see what has become of the nodes. */
 const PATIENCE_MS = 60_000;
 
 /** What a killed host had under way has a lease of a minute, cleanup by that host another, and it comes by every minute. */
@@ -64,28 +69,43 @@ async function workThrough(
   const works = new Map<Service, Promise<void>>();
   const workOnHost = (host: Service): void => {
     const working = { round, connections: CONNECTIONS, isPatient: true, isOver: () => isOver || !host.isAlive() };
-    works.set(host, workOn(unit, world, host.port(), working));
+    const work = workOn(unit, world, host.port(), working);
+    // Whoever awaits it hears of a failure; until then it is nobody's.
+    work.catch(() => undefined);
+    works.set(host, work);
   };
   for (const host of hosts) workOnHost(host);
-  await acknowledgedMore(unit, world);
+  await acknowledgedMore(unit, world, FEWEST_ACKNOWLEDGED);
   for (const torn of (await cluster.inspect()).faults) unit.lose(`in a backup under load: ${torn}`);
   await pause(unit.random.below(LONGEST_LIFE_MS));
-  if (fault.endsWith('stopped')) await stopNodes(unit, cluster, fault === 'leader stopped' ? 1 : 2);
+  if (fault === 'leader stopped') await stopLeader(unit, world, cluster);
+  else if (fault === 'two nodes stopped') await stopTwo(unit, cluster);
   else if (fault === 'all nodes killed') await restartNodes(cluster);
   else await kill(unit, world, cluster, fault);
   for (const host of hosts) if (!works.has(host)) workOnHost(host);
-  await acknowledgedMore(unit, world);
+  await acknowledgedMore(unit, world, FEWEST_ACKNOWLEDGED);
   isOver = true;
   await Promise.all(works.values());
+  await Promise.all(hosts.map((host) => expectStored(unit, world, host, round)));
   unit.count(fault);
 }
 
-/** The leader first, for as long as others need to be elected. */
-async function stopNodes(unit: Unit, { nodes, hosts, findLeader }: Cluster, count: number): Promise<void> {
+/** Others elect one of them meanwhile. */
+async function stopLeader(unit: Unit, world: World, { findLeader }: Cluster): Promise<void> {
   const leader = await findLeader();
-  const stopped = [leader, ...nodes.filter((node) => node !== leader)].slice(0, count);
+  const begunMs = performance.now();
+  leader.suspend();
+  await acknowledgedMore(unit, world, UNDER_WAY + 1);
+  unit.most('silentMs beside a stopped leader', performance.now() - begunMs);
+  await pause(Math.max(0, STOPPED_MS - (performance.now() - begunMs)));
+  leader.resume();
+}
+
+async function stopTwo(unit: Unit, { nodes, hosts, findLeader }: Cluster): Promise<void> {
+  const leader = await findLeader();
+  const stopped = [leader, nodes.find((node) => node !== leader)!];
   for (const node of stopped) node.suspend();
-  if (count > 1) await expectUnhealthy(unit, hosts);
+  await expectUnhealthy(unit, hosts);
   await pause(STOPPED_MS);
   for (const node of stopped) node.resume();
 }
@@ -103,18 +123,17 @@ async function kill(unit: Unit, world: World, cluster: Cluster, fault: Fault): P
   const host = fault.includes('host') ? hosts[place] : undefined;
   const begunMs = performance.now();
   await Promise.all([leader?.kill(), host?.kill()]);
-  await acknowledgedMore(unit, world, 1);
+  await acknowledgedMore(unit, world, UNDER_WAY + 1);
   unit.most('silentMs', performance.now() - begunMs);
   await leader?.start();
   if (host !== undefined) hosts[place] = await cluster.startHost();
 }
 
-async function acknowledgedMore(unit: Unit, world: World, more = FEWEST_ACKNOWLEDGED): Promise<void> {
-  const wanted = world.acknowledged + more;
-  for (const startMs = performance.now(); world.acknowledged < wanted && !unit.isHopeless(); await pause(5)) {
-    if (performance.now() - startMs < PATIENCE_MS) continue;
-    unit.lose(`not ${more} acknowledgements in ${PATIENCE_MS} ms`);
-    return;
+/** None may be left behind while the others acknowledge. */
+async function expectStored(unit: Unit, world: World, host: Service, round: number): Promise<void> {
+  for (const startMs = performance.now(); !(await storeOne(unit, world, host.port(), round)); await pause(50)) {
+    if (performance.now() - startMs < PATIENCE_MS && host.isAlive()) continue;
+    return unit.lose('a host stores nothing any more', host.output().slice(-2000));
   }
 }
 
@@ -122,10 +141,11 @@ async function expectUnhealthy(unit: Unit, hosts: readonly Service[]): Promise<v
   const startMs = performance.now();
   await Promise.all(hosts.map(async (host) => {
     const client = createClient(host.port());
-    for (let status = 200; status === 200 && performance.now() - startMs < PATIENCE_MS; ) {
-      status = (await client.ask({ method: 'GET', path: '/health' }))?.status ?? 0;
-      if (status !== 200 && status !== 503) unit.lose(`/health was answered ${status}`, host.output().slice(-2000));
+    let status: number | undefined = 200;
+    while (status === 200 && performance.now() - startMs < PATIENCE_MS) {
+      status = (await client.ask({ method: 'GET', path: '/health' }))?.status;
     }
+    if (status !== 503) unit.lose(`/health was answered ${status} without most nodes`, host.output().slice(-2000));
     client.close();
   }));
   unit.most('unhealthyMs', performance.now() - startMs);
