@@ -2,10 +2,11 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { codeOf } from '../core/events.ts';
 import { copyDatabase, restoreDatabase } from '../store/backup.ts';
 import { OWNER_ONLY_FILE } from '../store/database.ts';
 import { auditTailLookups } from '../store/records.ts';
-import { type AuditFilter, DatabaseRefusedError, describe, StoreError } from '../store/store.ts';
+import { type AuditFilter, DatabaseRefusedError, describe, StoreError, unavailable } from '../store/store.ts';
 import { type AuditTail, createVisit, prepareVisit, TAIL_ENTRIES, type VisitedStore } from '../store/visit.ts';
 import { Nodes } from './nodes.ts';
 import { type ConnectionOptions, createReader, findMarks, joinNodes, requireSameTime } from './open.ts';
@@ -44,7 +45,9 @@ type NodesOptions = Pick<ConnectionOptions, 'config' | 'clock'>;
 /** Writes a copy of the database as a new file, which the caller removes; whether it is sound is not looked at. */
 export async function copyCluster({ config, clock }: NodesOptions, path: string): Promise<void> {
   using nodes = new Nodes(config, clock);
-  await writeFile(path, await nodes.copy(), { flag: 'wx', mode: OWNER_ONLY_FILE });
+  await writeFile(path, await nodes.copy(), { flag: 'wx', mode: OWNER_ONLY_FILE }).catch((error: unknown) => {
+    throw codeOf(error) === 'ECONNRESET' ? unavailable('a node broke off its copy') : error;
+  });
 }
 
 /** Why hosts could not work with the nodes; undefined when they can. */

@@ -30,10 +30,10 @@ export const backup: Run = async (terminal, given) => {
   }
   if (isStream) requireSecretOutput(terminal, 'a backup is bytes for a file or a program, not for this screen');
   const config = operatorSettings(terminal);
+  const existing = given.flags.has('--force') ? 'replace' : 'refuse';
+  if (!isStream) requireFree(target, config.databasePath, existing);
   using source = await databaseFile(config, terminal, isStream ? undefined : target);
   const databasePath = source.path;
-  const existing = given.flags.has('--force') ? 'replace' : 'refuse';
-  if (!isStream) requireFree(target, databasePath, existing);
   const draft = draftBeside(isStream || isCluster(config) ? `${databasePath}-backup` : target, databasePath, terminal);
   try {
     const startedMs = terminal.clock.monotonicMs();

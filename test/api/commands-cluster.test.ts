@@ -140,3 +140,28 @@ test('commands beside a cluster: stopped, they leave no copy of its pastes', { s
     assert.deepEqual(readdirSync(TMPDIR), [], words);
   }
 });
+
+test('backup of a cluster: a copy that breaks off is told as such, and none is made for a name that is taken', { skip: rqliteMissing() }, async (t) => {
+  const { nodes } = await startNodes(t, { count: 1 });
+  let copies = 0;
+  const { addresses } = await startFaultyNodes(t, [nodes[0]!.address], ({ path }) => {
+    if (!path.startsWith('/db/backup')) return undefined;
+    copies += 1;
+    return { kind: 'cut' };
+  });
+  const folder = temporaryFolder(t);
+  const pasted = commandOf({
+    pasted: async (words) => {
+      const environment = { SERVICE_DB: `rqlite://${addresses[0]}`, TMPDIR: folder };
+      const { ended, ...printed } = startMain(t, words, { environment });
+      return { code: await ended, ...printed };
+    },
+  });
+  const file = join(folder, 'taken.db');
+  assert.match(await pasted(`backup ${file}`, {}, 1), /^pasted: storage unavailable: a node broke off its copy \(SERVICE_DB\)\n$/);
+  assert.match(await pasted('check', {}, 1), /^fail database: the nodes give no copy/m);
+  assert.deepEqual([readdirSync(folder), copies], [[], 2]);
+  writeFileSync(file, 'other');
+  assert.match(await pasted(`backup ${file}`, {}, 1), /taken\.db exists already/);
+  assert.equal(copies, 2);
+});
