@@ -31,12 +31,6 @@ interface Certificate {
   readonly fingerprint: string;
 }
 
-/** The first of all is the admin's, which is not renewed here: for a while two certificates would be an admin's. */
-async function newHolder(bench: Bench): Promise<Certificate> {
-  if (certificatesOf(bench) === 0) await issued(bench.client, issuing());
-  return issued(bench.client, issuing());
-}
-
 function certificatesOf({ service, unit }: Bench): number {
   return inspectAsKilled(service, unit.folder).certificates.size;
 }
@@ -58,7 +52,7 @@ function renewalTrial(): Trial {
   let before = 0;
   return {
     prepare: async (bench) => {
-      old = await newHolder(bench);
+      old = await issued(bench.client, issuing());
       before = certificatesOf(bench);
     },
     act: async ({ client }) => {
@@ -84,7 +78,7 @@ function firstUseTrial(): Trial {
   let status: number | undefined;
   return {
     prepare: async (bench) => {
-      old = await newHolder(bench);
+      old = await issued(bench.client, issuing());
       renewed = await issued(bench.client, renewing(old.fingerprint, newRequest()));
     },
     act: async ({ client }) => {
