@@ -1,31 +1,26 @@
 // scripts/deploy/litestream with the real Litestream as the parent of the service: what a replica has after kills, that
 // what was burned leaves the files, and that socket and signals reach the service. Needs the version that the files are
-// for on PATH; .ci/run fetches it.
+// for; .ci/run fetches it.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import {
-  chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync,
+  copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync,
 } from 'node:fs';
 import { request } from 'node:http';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { builtMain } from '../support/built.ts';
+import { deployed, deployLitestream, litestreamMissing, serviceUnder } from '../support/litestream.ts';
 import { isInstalled, run, temporaryFolder } from '../support/programs.ts';
-import { ROOT } from '../support/source.ts';
 import { execStartOf, UNITS_FOLDER } from '../support/unit-start.ts';
-
-const FOLDER = join(ROOT, 'scripts', 'deploy', 'litestream');
-const VERSION = '0.5.17';
 
 /** Whatever is waited for comes within some seconds; a slow machine has more. */
 const PATIENCE_MS = 30_000;
-
-const deployed = (name: string): string => readFileSync(join(FOLDER, name), 'utf8');
 
 async function until<Value>(
   what: string, look: () => Value | undefined | false, more: () => string = () => '',
@@ -37,38 +32,19 @@ async function until<Value>(
   throw new Error(`never happened: ${what}\n${more()}`);
 }
 
-/** One that stands there alone is in the way of the settings of another. */
+/** Another version is in the way of its settings as none would be. */
 function hasLitestream(t: TestContext): boolean {
-  if (!isInstalled(t, 'litestream')) return false;
-  const version = run('litestream', ['version'], '/').stdout.trim();
-  if (version !== VERSION) t.skip(`litestream is ${version}, and the files are for ${VERSION}`);
-  return version === VERSION;
+  const missing = litestreamMissing();
+  if (missing !== undefined) t.skip(missing);
+  return missing === undefined;
 }
 
-/** The files of the deployment with paths of a folder in the place of those of a server. */
-function deploy(t: TestContext, change: (configuration: string) => string = (text) => text) {
+function deploy(t: TestContext, change?: (configuration: string) => string) {
   const folder = temporaryFolder(t);
-  const databasePath = join(folder, 'data', 'pasted.db');
-  const replica = join(folder, 'replica');
-  const configurationPath = join(folder, 'litestream.yml');
-  const servePath = join(folder, 'serve-replicated');
-  for (const name of ['data', 'replica', 'credentials']) mkdirSync(join(folder, name), { mode: 0o700 });
-  const placed = (text: string, ...places: readonly (readonly [string, string])[]): string => {
-    for (const [from] of places) assert.ok(text.includes(from), from);
-    return places.reduce((changed, [from, to]) => changed.replaceAll(from, to), text);
-  };
-  writeFileSync(configurationPath, change(placed(
-    deployed('litestream.yml'), ['/var/lib/pasted/pasted.db', databasePath],
-    ['/var/lib/private/pasted-replica', replica],
-  )));
-  writeFileSync(servePath, placed(
-    deployed('serve-replicated'), ['/usr/lib/pasted', dirname(builtMain())], ['/usr/local/lib/pasted', FOLDER],
-    ['" 60 &', '" 1 &'],
-  ));
-  chmodSync(servePath, 0o755);
+  const deployment = deployLitestream(folder, { main: builtMain(), ...change === undefined ? {} : { change } });
+  const { databasePath, replica, replicate, restore } = deployment;
   const environment = {
-    PATH: `${dirname(process.execPath)}:${process.env.PATH}`, SERVICE_PORT: '0',
-    STATE_DIRECTORY: `${join(folder, 'data')}:${replica}`, CREDENTIALS_DIRECTORY: join(folder, 'credentials'),
+    ...deployment.environment, SERVICE_PORT: '0',
     SERVICE_POW_DIFFICULTY: '0', SERVICE_RATE_MAX: '0', SERVICE_LOOKUP_RATE_MAX: '0', SERVICE_DEDUP_MAX: '0',
   };
 
@@ -92,7 +68,7 @@ function deploy(t: TestContext, change: (configuration: string) => string = (tex
   }
 
   const serveAlone = () => begin(process.execPath, [builtMain(), 'serve']);
-  const replicate = ['replicate', '-config', configurationPath, '-exec', servePath];
+  const [program, ...words] = replicate as [string, ...string[]];
   return {
     folder, databasePath, replica, serveAlone,
     /** The first start is without Litestream, as replica.conf wants it. */
@@ -102,16 +78,13 @@ function deploy(t: TestContext, change: (configuration: string) => string = (tex
       child.kill('SIGTERM');
       assert.equal(await ended, 0);
     },
-    serve: () => begin('litestream', replicate),
+    serve: () => begin(program, words),
     /** LISTEN_PID is the number of Litestream, as under systemd. */
     serveOn: (socketPath: string) => {
       const settings = Object.entries(environment).map(([name, value]) => `--setenv=${name}=${value}`);
-      return begin('systemd-socket-activate', ['--listen', socketPath, ...settings, 'litestream', ...replicate]);
+      return begin('systemd-socket-activate', ['--listen', socketPath, ...settings, ...replicate]);
     },
-    /** Litestream would make a file that all can read. */
-    restore: (to: string) => run('sh', [
-      '-c', 'umask 077; exec litestream restore -config "$1" -o "$2" "$3"', 'sh', configurationPath, to, databasePath,
-    ], folder),
+    restore,
     pasted: (words: readonly string[], database = databasePath) => (
       run('env', [`SERVICE_DB=${database}`, process.execPath, builtMain(), ...words], folder)
     ),
@@ -124,15 +97,6 @@ function killGroup(child: ChildProcess): void {
   } catch {
     // All of it has ended.
   }
-}
-
-/** What ExecReload= of replica.conf signals. */
-function serviceUnder(litestream: ChildProcess): number | undefined {
-  const tasks = `/proc/${litestream.pid}/task`;
-  const children = readdirSync(tasks).map((task) => readFileSync(join(tasks, task, 'children'), 'utf8').trim());
-  const [pid, ...others] = children.join(' ').split(' ').filter((number) => number !== '');
-  assert.deepEqual(others, []);
-  return pid === undefined ? undefined : Number(pid);
 }
 
 const urlIn = async (printed: (pattern: RegExp) => Promise<RegExpExecArray>): Promise<string> => (
@@ -245,7 +209,7 @@ test('litestream: kills of the service lose nothing, and the loss of the host th
       await until('that is replicated', () => filesUnder(replica).filter(isSince).length >= 2);
       killGroup(child);
     } else {
-      process.kill(serviceUnder(child)!, 'SIGKILL');
+      process.kill(serviceUnder(child.pid!)!, 'SIGKILL');
       // Restart=on-failure starts both again.
       assert.equal(await ended, 1);
     }

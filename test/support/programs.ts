@@ -16,16 +16,22 @@ export interface Finished {
 
 /** Whether the program is on PATH. If not, the test is skipped and must return. */
 export function isInstalled(t: Pick<TestContext, 'skip'>, program: string): boolean {
-  const found = (process.env.PATH ?? '').split(delimiter).some((folder) => {
+  const isFound = findProgram(program) !== undefined;
+  if (!isFound) t.skip(`${program} is not installed`);
+  return isFound;
+}
+
+/** Its path: that in one of the folders before any on PATH. */
+export function findProgram(program: string, ...folders: readonly string[]): string | undefined {
+  const places = [...folders, ...(process.env.PATH ?? '').split(delimiter)].map((folder) => join(folder, program));
+  return places.find((path) => {
     try {
-      accessSync(join(folder, program), constants.X_OK);
+      accessSync(path, constants.X_OK);
       return true;
     } catch {
       return false;
     }
   });
-  if (!found) t.skip(`${program} is not installed`);
-  return found;
 }
 
 /** Runs a program to its end, at most 30 s, and never throws because of what it answers. */

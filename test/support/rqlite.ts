@@ -10,14 +10,15 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, constants, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, request as requestInClear } from 'node:http';
 import { request as requestOverTls } from 'node:https';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { openssl } from './pki.ts';
+import { findProgram } from './programs.ts';
 import { freePorts } from './proxy.ts';
 import { ROOT } from './source.ts';
 
@@ -80,15 +81,7 @@ export function rqliteMissing(): string | undefined {
 
 /** Where .ci/run put it, before any other: what the nodes do differs between versions. */
 export function rqlited(): string | undefined {
-  const folders = [join(ROOT, '.runtime', 'rqlite-8.26.8'), ...(process.env.PATH ?? '').split(delimiter)];
-  return folders.map((folder) => join(folder, 'rqlited')).find((path) => {
-    try {
-      accessSync(path, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
+  return findProgram('rqlited', join(ROOT, '.runtime', 'rqlite-8.26.8'));
 }
 
 /** A test, or whatever else has an end. */

@@ -1,0 +1,49 @@
+// Takes off the write-ahead log what lies behind its end: shorten-log.mjs DATABASE SECONDS, so often.
+//
+// The service empties its log every minute, and so removes what was burned or deleted. Litestream reads the database
+// all the time, which keeps the log from being emptied: it begins anew, and what lay behind stays in the file. So this
+// cuts the file off there, as SQLite itself does with a limit (PRAGMA journal_size_limit): only who holds the lock for
+// writing adds to the log, and nobody reads what is behind its end.
+
+import { statSync, truncateSync, utimesSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+
+const [path = '', seconds = ''] = process.argv.slice(2);
+const logPath = `${path}-wal`;
+
+// https://sqlite.org/fileformat2.html#walformat
+const HEADER_BYTES = 32;
+const FRAME_HEADER_BYTES = 24;
+
+function shortenLog() {
+  const writer = new DatabaseSync(path, { timeout: 5000 });
+  const looker = new DatabaseSync(path);
+  try {
+    const { page_size: pageBytes } = looker.prepare('PRAGMA page_size').get();
+    // From here on nobody else writes.
+    writer.exec('BEGIN IMMEDIATE');
+    // Before SQLite 3.51 this is a checkpoint, which waits for nobody. -1: another is under way.
+    const { log: frames } = looker.prepare('PRAGMA wal_checkpoint(NOOP)').get();
+    const endBytes = HEADER_BYTES + frames * (FRAME_HEADER_BYTES + pageBytes);
+    const { size, atime, mtime } = statSync(logPath);
+    if (frames >= 0 && endBytes < size) {
+      truncateSync(logPath, endBytes);
+      // `pasted check` takes the time of the log for that of the last change, which this is not.
+      utimesSync(logPath, atime, mtime);
+    }
+    writer.exec('ROLLBACK');
+  } finally {
+    looker.close();
+    writer.close();
+  }
+}
+
+const service = process.ppid;
+setInterval(() => {
+  if (process.ppid !== service) process.exit();
+  try {
+    if (statSync(logPath, { throwIfNoEntry: false }) !== undefined) shortenLog();
+  } catch (error) {
+    process.stderr.write(`pasted: the write-ahead log was not shortened: ${error.message}\n`);
+  }
+}, Number(seconds) * 1000);

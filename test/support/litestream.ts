@@ -1,0 +1,100 @@
+// The deployment of scripts/deploy/litestream in a folder, with the real Litestream, which .ci/run fetches.
+
+import assert from 'node:assert/strict';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { findProgram, run } from './programs.ts';
+import { ROOT } from './source.ts';
+
+export const LITESTREAM_FOLDER = join(ROOT, 'scripts', 'deploy', 'litestream');
+
+/** The one that the files are for. */
+const VERSION = '0.5.17';
+
+/** As in README.md of the deployment, where it is under /var/lib/private. */
+const REPLICA = 'pasted-replica';
+
+export interface LitestreamOptions {
+  /** The built service's entry. */
+  readonly main: string;
+  /** Other settings than those of litestream.yml. */
+  readonly change?: (configuration: string) => string;
+}
+
+export interface Deployment {
+  readonly databasePath: string;
+  /** The folder of the replicas of all hosts. */
+  readonly replica: string;
+  /** What systemd would set, and PATH. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** ExecStart= of replica.conf: program and words. */
+  readonly replicate: readonly string[];
+  /** Gives the service that starts next a replica of its own, as one that fails over. */
+  moveReplica(name: string): void;
+  /** The first command of failing over. */
+  restore(to: string): ReturnType<typeof run>;
+}
+
+export const deployed = (name: string): string => readFileSync(join(LITESTREAM_FOLDER, name), 'utf8');
+
+/** Why it cannot be tried here. */
+export function litestreamMissing(): string | undefined {
+  const program = findLitestream();
+  if (program === undefined) return 'litestream is not installed';
+  const version = run(program, ['version'], '/').stdout.trim();
+  return version === VERSION ? undefined : `litestream is ${version}, and the files are for ${VERSION}`;
+}
+
+/** Where .ci/run put it, before any other. */
+function findLitestream(): string | undefined {
+  return findProgram('litestream', join(ROOT, '.runtime', `litestream-${VERSION}`));
+}
+
+/** Its files with paths of `folder` in the place of those of a server. The log is shortened sooner. */
+export function deployLitestream(folder: string, { main, change = (text) => text }: LitestreamOptions): Deployment {
+  const program = findLitestream();
+  assert.ok(program);
+  const databasePath = join(folder, 'data', 'pasted.db');
+  const replica = join(folder, REPLICA);
+  const configurationPath = join(folder, 'litestream.yml');
+  const servePath = join(folder, 'serve-replicated');
+  for (const name of ['data', REPLICA, 'credentials']) mkdirSync(join(folder, name), { mode: 0o700 });
+  const placed = (text: string, ...places: readonly (readonly [string, string])[]): string => {
+    for (const [from] of places) assert.ok(text.includes(from), from);
+    return places.reduce((changed, [from, to]) => changed.replaceAll(from, to), text);
+  };
+  writeFileSync(configurationPath, change(placed(
+    deployed('litestream.yml'), ['/var/lib/pasted/pasted.db', databasePath], [`/var/lib/private/${REPLICA}`, replica],
+  )));
+  writeFileSync(servePath, placed(
+    deployed('serve-replicated'), ['/usr/lib/pasted', dirname(main)], ['/usr/local/lib/pasted', LITESTREAM_FOLDER],
+    ['" 60 &', '" 1 &'],
+  ));
+  chmodSync(servePath, 0o755);
+  return {
+    databasePath,
+    replica,
+    environment: {
+      PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
+      STATE_DIRECTORY: `${join(folder, 'data')}:${replica}`, CREDENTIALS_DIRECTORY: join(folder, 'credentials'),
+    },
+    replicate: [program, 'replicate', '-config', configurationPath, '-exec', servePath],
+    moveReplica: (name) => {
+      const configuration = readFileSync(configurationPath, 'utf8');
+      writeFileSync(configurationPath, configuration.replace(/pasted-replica\/.*/, `pasted-replica/${name}`));
+    },
+    // Without the umask Litestream would make a file that all can read.
+    restore: (to) => run('sh', [
+      '-c', 'umask 077; exec "$0" restore -config "$1" -o "$2" "$3"', program, configurationPath, to, databasePath,
+    ], folder),
+  };
+}
+
+/** What ExecReload= of replica.conf signals: its only child. */
+export function serviceUnder(litestreamPid: number): number | undefined {
+  const tasks = `/proc/${litestreamPid}/task`;
+  const children = readdirSync(tasks).map((task) => readFileSync(join(tasks, task, 'children'), 'utf8').trim());
+  const [pid, ...others] = children.join(' ').split(' ').filter((number) => number !== '');
+  assert.deepEqual(others, []);
+  return pid === undefined ? undefined : Number(pid);
+}
