@@ -12,11 +12,12 @@ export async function carryOut(
   model: PasteModel,
   action: Action,
   terms: Terms = {},
-): Promise<{ attempt: Attempt; seen: Seen; wrong: string | undefined }> {
+): Promise<{ attempt: Attempt; seen: Seen; wrong: string | undefined; endMs: number }> {
   const attempt = model.begin(action, Date.now(), terms.bytes);
   const answer = await client.ask(requestOf(model, attempt, terms));
   const seen = meaningOf(model, action, answer);
-  return { attempt, seen, wrong: model.end(attempt, seen, Date.now()) };
+  const endMs = Date.now();
+  return { attempt, seen, wrong: model.end(attempt, seen, endMs), endMs };
 }
 
 export function requestOf(model: PasteModel, { action, version }: Attempt, { ttlSeconds }: Terms): Ask {

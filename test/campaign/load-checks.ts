@@ -21,8 +21,8 @@ export async function lookAtAll(unit: Unit, world: World, services: readonly Ser
     const client = createClient(service.port());
     for (let known = rest.pop(); known !== undefined; known = rest.pop()) {
       const action = known.model.burn ? 'look' : 'read';
-      const { attempt, seen, wrong } = await carryOut(client, known.model, action);
-      known.history.push({ round: -1, connection: 0, action, attempt, seen });
+      const { attempt, seen, wrong, endMs } = await carryOut(client, known.model, action);
+      known.history.push({ round: -1, connection: 0, action, attempt, seen, endMs });
       if (wrong !== undefined) lose(unit, world, known, `after a kill: ${wrong}`);
       if (seen.kind === 'unknown') unit.lose('the service went away under a look', service.output().slice(-2000));
     }

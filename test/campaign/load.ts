@@ -15,6 +15,8 @@ export interface Entry {
   readonly action: Action;
   readonly attempt: Attempt;
   readonly seen: Seen;
+  /** When there was an answer, or none any more. */
+  readonly endMs: number;
   readonly ttlSeconds?: number | undefined;
 }
 
@@ -28,8 +30,17 @@ export interface KnownPaste {
 export interface KnownCertificate {
   readonly serial: string;
   readonly fingerprint: string;
+  readonly issued: Span;
   /** `asked`: to be revoked, without an answer. */
   state: 'valid' | 'asked' | 'revoked';
+  /** The last time that it was asked for. */
+  revoked?: Span;
+}
+
+/** When it was asked for, and answered; Infinity while it is not. */
+export interface Span {
+  readonly fromMs: number;
+  readonly toMs: number;
 }
 
 /** Everything that was asked of one database. */
@@ -188,8 +199,8 @@ async function act(
 ): Promise<boolean> {
   const { random } = unit;
   const bytes = random.oneIn(12) ? random.between(65_000, LARGEST_BYTES) : random.between(40, LARGEST_SMALL_BYTES);
-  const { attempt, seen, wrong } = await carryOut(client, known.model, action, { bytes, ttlSeconds });
-  known.history.push({ round, connection, action, attempt, seen, ttlSeconds });
+  const { attempt, seen, wrong, endMs } = await carryOut(client, known.model, action, { bytes, ttlSeconds });
+  known.history.push({ round, connection, action, attempt, seen, endMs, ttlSeconds });
   if (wrong !== undefined) lose(unit, world, known, wrong);
   if (seen.kind === 'unknown') return false;
   world.acknowledged += 1;
@@ -205,9 +216,9 @@ export function lose(unit: Unit, world: World, known: KnownPaste, wrong: string)
 
 /** The whole history of one paste, as JSON. */
 function evidenceOf({ model, history }: KnownPaste): unknown {
-  const entries = history.map(({ round, action, attempt, seen, ttlSeconds }) => ({
+  const entries = history.map(({ round, action, attempt, seen, endMs, ttlSeconds }) => ({
     round, action, version: attempt.version, bytes: model.bytesOf(attempt.version), ttlSeconds,
-    atMs: attempt.startMs, seen,
+    atMs: attempt.startMs, endMs, seen,
   }));
   return { label: model.label, id: model.id(), burn: model.burn, possible: model.possible(), entries };
 }
@@ -216,6 +227,7 @@ async function obtain(unit: Unit, world: World, client: Client, how: 'issue' | '
   world.unansweredCertificates += 1;
   const path = how === 'issue' ? '/pki/issue' : '/register';
   const body = Buffer.from(JSON.stringify({ common_name: 'campaign' }));
+  const fromMs = Date.now();
   const answer = await client.ask({ method: 'POST', path, headers: { 'Content-Type': 'application/json' }, body });
   if (answer === undefined) return false;
   world.unansweredCertificates -= 1;
@@ -223,12 +235,14 @@ async function obtain(unit: Unit, world: World, client: Client, how: 'issue' | '
     unit.lose(`${how} was answered ${answer.status} ${answer.body.toString('latin1', 0, 200)}`);
     return true;
   }
+  const issued = { fromMs, toMs: Date.now() };
   if (how === 'issue') {
     const { serial, fingerprint_sha1: fingerprint } = JSON.parse(String(answer.body)) as Record<string, string>;
-    world.certificates.push({ serial: serial ?? '', fingerprint: fingerprint ?? '', state: 'valid' });
+    world.certificates.push({ serial: serial ?? '', fingerprint: fingerprint ?? '', issued, state: 'valid' });
   } else {
     // The bundle has the serial, and nobody here reads it.
-    world.certificates.push({ serial: '', fingerprint: answer.headers['x-fingerprint-sha1'] ?? '', state: 'valid' });
+    const fingerprint = answer.headers['x-fingerprint-sha1'] ?? '';
+    world.certificates.push({ serial: '', fingerprint, issued, state: 'valid' });
   }
   world.acknowledged += 1;
   unit.count(how);
@@ -240,12 +254,15 @@ async function revoke(unit: Unit, world: World, client: Client): Promise<boolean
   const valid = world.certificates.slice(1).filter(({ state, serial }) => state === 'valid' && serial !== '');
   if (valid.length === 0) return true;
   const certificate = unit.random.pick(valid);
+  const fromMs = Date.now();
   certificate.state = 'asked';
+  certificate.revoked = { fromMs, toMs: Infinity };
   const headers = { 'X-SSL-Client-SHA1': certificate.fingerprint };
   const answer = await client.ask({ method: 'POST', path: `/pki/revoke/${certificate.serial}`, headers });
   if (answer === undefined) return false;
   if (answer.status !== 200) unit.lose(`revoking was answered ${answer.status} ${answer.body}`, certificate);
   certificate.state = 'revoked';
+  certificate.revoked = { fromMs, toMs: Date.now() };
   world.acknowledged += 1;
   unit.count('revoke');
   return true;

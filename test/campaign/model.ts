@@ -46,6 +46,8 @@ export interface PasteModel {
   begin(action: Action, unixMs: number, bytes?: number): Attempt;
   /** What must hold and does not, in words; undefined when all is well. */
   end(attempt: Attempt, seen: Seen, unixMs: number): string | undefined;
+  /** A backup was restored, which has it so; nothing is under way. */
+  restore(state: State): void;
 }
 
 interface Watched extends Attempt {
@@ -135,6 +137,7 @@ export function createPasteModel(label: string, { burn = false, refusable = fals
     hasExpiredAt,
     begin,
     end,
+    restore: (state) => allow([state]),
   };
 }
 

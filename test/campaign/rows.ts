@@ -30,6 +30,7 @@ import { governedRow } from './row-22-races.ts';
 import { pageRow } from './row-23-page.ts';
 import { clusterKillRow } from './row-24-kills.ts';
 import { clusterRaceRow } from './row-24-races.ts';
+import { standbyRow } from './row-24-standby.ts';
 import { clientRow } from './row-25-client.ts';
 
 export const ROWS: readonly Row[] = [
@@ -62,5 +63,6 @@ export const ROWS: readonly Row[] = [
   pageRow,
   clusterKillRow,
   clusterRaceRow,
+  standbyRow,
   clientRow,
 ];

@@ -15,6 +15,8 @@ export interface ServiceOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Out of reach of the terminal's signals: for a runner that ends its units, and so its services, by itself. */
   readonly ownGroup?: boolean;
+  /** A program that starts the service, with its words: its is `pid`, and `kill` ends all that it has started. */
+  readonly parent?: readonly string[];
 }
 
 export interface Service {
@@ -68,7 +70,8 @@ const OUTPUT_KEPT = 2 ** 22;
 const LISTENING = /https?:\/\/127\.0\.0\.1:(\d+)\b/;
 
 /** Begins at once; who needs it to serve awaits `ready`. */
-export function startService({ main, folder, environment = {}, ownGroup = false }: ServiceOptions): Service {
+export function startService(options: ServiceOptions): Service {
+  const { main, folder, environment = {}, ownGroup = false, parent } = options;
   mkdirSync(folder, { recursive: true });
   const databasePath = environment['SERVICE_DB'] ?? join(folder, 'pasted.db');
   const startedMs = performance.now();
@@ -77,17 +80,24 @@ export function startService({ main, folder, environment = {}, ownGroup = false 
   let output = '';
   const waiting = new Map<RegExp, () => void>();
   const env = { ...WITHOUT_LIMITS, SERVICE_DB: databasePath, ...environment };
-  const child = spawn(process.execPath, [main], {
+  const [program = process.execPath, ...words] = parent ?? [process.execPath, main];
+  const child = spawn(program, words, {
     cwd: folder,
     env,
-    detached: ownGroup,
+    detached: ownGroup || parent !== undefined,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  let isClosed = false;
+  const killAll = (): void => {
+    if (parent === undefined) child.kill('SIGKILL');
+    // Until its output is closed there is someone in the group, and its number is nobody else's.
+    else if (!isClosed && child.pid !== undefined) killGroup(child.pid);
+  };
   // A row may end without its finally: then nothing must outlive the campaign.
-  const killAtExit = (): void => void child.kill('SIGKILL');
-  process.once('exit', killAtExit);
+  process.once('exit', killAll);
   const ended = once(child, 'close').then(([code, signal]) => {
-    process.off('exit', killAtExit);
+    isClosed = true;
+    process.off('exit', killAll);
     return (code ?? signal) as number | string;
   });
 
@@ -135,7 +145,7 @@ export function startService({ main, folder, environment = {}, ownGroup = false 
       return { ended, kill: () => void begun.kill('SIGKILL') };
     },
     kill: async () => {
-      child.kill('SIGKILL');
+      killAll();
       await ended;
     },
     stop: () => {
@@ -148,6 +158,15 @@ export function startService({ main, folder, environment = {}, ownGroup = false 
     },
     resume: () => void child.kill('SIGCONT'),
   };
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch (error) {
+    // All of it has just ended.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }
 
 /** The signal was sent, and each thread stops when it next comes by (proc_pid_stat(5): the state after the name). */

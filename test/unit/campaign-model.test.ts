@@ -181,8 +181,9 @@ test('historyOf: what was asked under load, in its order, with a kill at the end
   ];
   for (const [startMs, [paste, action, connection, round]] of orders.entries()) {
     const { model, history } = known[paste]!;
-    const { attempt, seen } = await carryOut({ ask: (request) => site.ask(request, 0) }, model, action, { bytes: 50 });
-    history.push({ round, connection, action, attempt: { ...attempt, startMs }, seen });
+    const asker = { ask: (request: Ask) => site.ask(request, 0) };
+    const { attempt, seen, endMs } = await carryOut(asker, model, action, { bytes: 50 });
+    history.push({ round, connection, action, attempt: { ...attempt, startMs }, seen, endMs });
   }
   const steps = historyOf(known);
   assert.deepEqual(steps.map(({ paste, action, connection }) => [paste, action, connection]), [
