@@ -103,7 +103,7 @@ y2="${y(value)}"/><text x="${LEFT - 6}" y="${y(value)}" dy="4" text-anchor="end"
   return [`<text x="${LEFT}" y="-8">${titles}</text>`, ...levels, ...times, ...begins, ...drawn].join('\n');
 }
 
-/** To 1, 2 or 5 with zeros: half of it is short to write too. */
+/** To 1, 2, 4 or 5 with zeros: half of it is short to write too. */
 function roundUp(value) {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1)));
   return power * ([1, 2, 4, 5].find((digit) => digit * power >= value) ?? 10);
