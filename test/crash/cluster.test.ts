@@ -361,6 +361,7 @@ async function send({ url }: Host, method: string, place: string, init: RequestI
 }
 
 async function assertHeld(hosts: readonly Host[], kept: ReadonlyMap<string, string>, gone: ReadonlySet<string>): Promise<void> {
+  assert.ok(kept.size > 0 && gone.size > 0, 'there is something to hold');
   for (const [index, [id, content]] of [...kept].entries()) {
     assert.equal(String((await ask(hosts[index % hosts.length]!, 200, `GET /${id}/raw`)).body), content);
   }

@@ -41,7 +41,7 @@ function challengesOf(bits: { paste: number; register: number }) {
           return spentNonces.has(nonce);
         },
         follow: () => {},
-      removeExpired: () => assert.fail('cleanup is not its business'),
+        removeExpired: () => assert.fail('cleanup is not its business'),
       },
     },
     clock,

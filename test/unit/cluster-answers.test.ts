@@ -24,9 +24,9 @@ const EVENT = { time: 1, event: 'seen', outcome: 'success', clientId: null, clie
 async function startNode(t: TestContext) {
   const node = await startImitatedNode(t);
   const behind: { choose: (asked: Asked) => Fault | undefined } = { choose: () => undefined };
-  const { addresses } = await startFaultyNodes(t, [node.address], (asked) => behind.choose(asked));
+  const { addresses, settled } = await startFaultyNodes(t, [node.address], (asked) => behind.choose(asked));
   const count = (table: string): unknown => node.db.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.['rows'];
-  return { ...node, behind, count, config: testConfig({ databasePath: `rqlite://${addresses[0]}` }) };
+  return { ...node, behind, settled, count, config: testConfig({ databasePath: `rqlite://${addresses[0]}` }) };
 }
 
 async function openStore(t: TestContext) {
@@ -114,7 +114,7 @@ test('cluster: no lookup waits for chunks, of which few are asked for at once', 
 });
 
 test('cluster: what is carried out late, after another host has changed the same, is refused', async (t) => {
-  const { store, behind, count } = await openStore(t);
+  const { store, behind, settled, count } = await openStore(t);
   const spend = { nonce: 'once', expiresAt: CREATED_AT + 600, spendableUntil: CREATED_AT + 600 };
   const repeated: Promise<unknown>[] = [];
   behind.choose = once(isWrite, { kind: 'late', ms: 100 });
@@ -122,7 +122,7 @@ test('cluster: what is carried out late, after another host has changed the same
   repeated.push(store.pastes.create(inlinePaste(patternedBytes(50, 2)), { ...NO_TERMS, spend }));
   const outcomes = (await Promise.all(repeated)).map((outcome) => (outcome as { refused: unknown }).refused);
   assert.deepEqual(outcomes, [null, 'powAlreadyUsed']);
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  await settled();
   assert.deepEqual([count('pastes'), count('spent_challenges')], [1, 1]);
 });
 
