@@ -56,6 +56,8 @@ async function probe({ port, localAddress, paths, intervalMs }: ProberOptions, o
   }
 
   delays.enable();
+  // One at least, though the end comes before the first turn of the clock, as it does where too much else runs.
+  ask();
   const timer = setInterval(ask, intervalMs);
   await over;
   clearInterval(timer);
