@@ -41,7 +41,7 @@ export function requestOf(model: PasteModel, { action, version }: Attempt, { ttl
   }
 }
 
-export function meaningOf(model: PasteModel, action: Action, answer: Answer | undefined): Seen {
+function meaningOf(model: PasteModel, action: Action, answer: Answer | undefined): Seen {
   if (answer === undefined) return { kind: 'unknown' };
   const { status, body } = answer;
   if (status >= 500) return { kind: 'refused', status };

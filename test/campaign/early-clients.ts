@@ -216,7 +216,7 @@ function run(
   });
 }
 
-export const EARLY_CLIENTS: readonly EarlyClient[] = [
+const EARLY_CLIENTS: readonly EarlyClient[] = [
   { name: 'curl', program: 'curl', forms: ALL_FORMS, upload: curl },
   { name: 'fetch', forms: ['length', 'chunked'], upload: fetchUpload },
   { name: 'node:http', forms: ALL_FORMS, upload: nodeUpload },

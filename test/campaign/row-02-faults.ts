@@ -165,7 +165,7 @@ async function startAgain(bench: Bench): Promise<void> {
   bench.client = createClient(bench.service.port());
 }
 
-export async function expectStatus(client: Client, method: string, path: string, status: number): Promise<Answer> {
+async function expectStatus(client: Client, method: string, path: string, status: number): Promise<Answer> {
   const headers = { ...OWNING, 'Content-Type': 'application/json' };
   const answer = await client.ask({ method, path, headers, body: COMMON_NAME });
   if (answer?.status === status) return answer;

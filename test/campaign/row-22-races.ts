@@ -16,6 +16,9 @@ import type { Service } from './service.ts';
 
 const RACERS = 16;
 
+/** Of one invitation. */
+const MOST_USES = 1000;
+
 /** Of each of the five kinds. */
 const RACES = { quick: 2, full: 10 };
 
@@ -24,7 +27,7 @@ export const governedRow: Row = {
   title: 'one invitation, content that is banned, one renewal, one delete token: asked for by 16 at once',
   target: '2 000 x 16',
   units: 40,
-  least: ['invitation', 'content', 'ban', 'renewal', 'first use', 'delete token'],
+  least: ['invitation', 'withdrawal', 'content', 'ban', 'renewal', 'first use', 'delete token'],
   async run(unit) {
     const service = await unit.start({ folder: unit.folder });
     const client = createClient(service.port());
@@ -32,7 +35,7 @@ export const governedRow: Row = {
     await createAuthority(service);
     const site: Site = { unit, service, client, racers };
     for (let race = 0; race < RACES[unit.effort] && !unit.isHopeless(); race += 1) {
-      await raceForInvitation(site, race % 2 === 1);
+      await (race % 2 === 0 ? raceForInvitation : raceWithWithdrawal)(site);
       await raceWithBan(site, `s${unit.seed}b${race}`);
       await raceForRenewal(site);
       await raceForToken(site, `s${unit.seed}t${race}`);
@@ -73,30 +76,64 @@ function statuses(answers: readonly Answer[]): unknown {
   return answers.map(({ status, body }) => [status, body.toString('latin1', 0, 120)]);
 }
 
-/** For fewer than ask; half of the time it is withdrawn meanwhile. */
-async function raceForInvitation(site: Site, isWithdrawn: boolean): Promise<void> {
-  const { unit, service, client } = site;
+/** For fewer than ask. */
+async function raceForInvitation(site: Site): Promise<void> {
+  const { unit, service } = site;
   const { id, code, uses } = await invite(service, unit.random.between(1, RACERS - 1));
-  const headers = { 'X-Invite': code };
-  const register: Ask = { method: 'POST', path: '/register', headers };
-  const requests = Array.from({ length: RACERS }, (_, racer) => (racer % 2 === 0 ? register : issuing(headers)));
   const before = readGoverned(service.databasePath).certificates.length;
-  const [answers] = await Promise.all([
-    race(site, 'invitation', requests, [200, 201, 403]),
-    isWithdrawn ? carriedOut(service, ['invite', 'withdraw', String(id)]) : undefined,
-  ]);
-  const successes = answers.filter(({ status }) => status === 200 || status === 201).length;
+  const answers = await race(site, 'invitation', registering(code), [200, 201, 403]);
+  const successes = answers.filter(isLetIn).length;
   const { invitations, certificates } = readGoverned(service.databasePath);
   const left = invitations.get(id);
-  const shed = answers.filter(isShed).length;
-  const isRight = isWithdrawn
-    ? successes <= uses && left === undefined
-    : left === uses - successes && (successes === uses || shed > 0);
+  const isRight = left === uses - successes && (successes === uses || answers.some(isShed));
   if (!isRight) unit.lose(`an invitation for ${uses} let ${successes} in, and ${left} are left`, statuses(answers));
   if (certificates.length !== before + successes) unit.lose(`${certificates.length - before} certificates came of it`);
-  if (left !== 0 && !isWithdrawn) return;
-  const late = await client.ask(issuing(headers));
+  if (left === 0) await expectOver(site, code);
+}
+
+/** For more than ask, again and again while it is withdrawn: whoever asks after that is refused. */
+async function raceWithWithdrawal(site: Site): Promise<void> {
+  const { unit, service } = site;
+  const { id, code } = await invite(service, MOST_USES);
+  const before = readGoverned(service.databasePath).certificates.length;
+  let successes = 0;
+  const register = async (): Promise<void> => {
+    const answers = await race(site, 'invitation', registering(code), [200, 201, 403]);
+    successes += answers.filter(isLetIn).length;
+  };
+  await register();
+  if (successes === 0) unit.lose('nobody was let in before the invitation was withdrawn');
+  await askBeside(site, ['invite', 'withdraw', String(id)], register);
+  const { invitations, certificates } = readGoverned(service.databasePath);
+  unit.count('withdrawal');
+  if (invitations.has(id)) unit.lose('an invitation is there that was withdrawn');
+  if (certificates.length !== before + successes) unit.lose(`${certificates.length - before} certificates came of it`);
+  await expectOver(site, code);
+}
+
+function registering(code: string): Ask[] {
+  const headers = { 'X-Invite': code };
+  const register: Ask = { method: 'POST', path: '/register', headers };
+  return Array.from({ length: RACERS }, (_, racer) => (racer % 2 === 0 ? register : issuing(headers)));
+}
+
+function isLetIn({ status }: Answer): boolean {
+  return status === 200 || status === 201;
+}
+
+async function expectOver({ unit, client }: Site, code: string): Promise<void> {
+  const late = await client.ask(issuing({ 'X-Invite': code }));
   if (late?.status !== 403) unit.lose(`an invitation that is over was answered ${late?.status}`);
+}
+
+/** Again and again until the command has ended. */
+async function askBeside({ service }: Site, command: readonly string[], ask: () => Promise<void>): Promise<void> {
+  let isOver = false;
+  const commanding = carriedOut(service, command).finally(() => (isOver = true));
+  const asking = async (): Promise<void> => {
+    for (; !isOver; await pause(30)) await ask();
+  };
+  await Promise.all([commanding, asking()]);
 }
 
 /** Stored by 16 again and again while it is banned: whoever asks after that is refused, and nothing of it is left. */
@@ -105,21 +142,17 @@ async function raceWithBan(site: Site, label: string): Promise<void> {
   const content = contentOf(label, 1, unit.random.pick([200, 20_000, 300_000]));
   const requests = Array<Ask>(RACERS).fill({ method: 'POST', path: '/', body: content });
   const ids: string[] = [];
-  let isBanned = false;
-  const store = async (): Promise<number> => {
+  const store = async (): Promise<void> => {
     const answers = await race(site, 'content', requests, [201, 403]);
     const stored = answers.filter(({ status }) => status === 201);
     ids.push(...stored.map(({ body }) => String(JSON.parse(String(body))['id'])));
-    return stored.length;
   };
   await store();
-  const storeOn = async (): Promise<void> => {
-    for (; !isBanned; await pause(30)) await store();
-  };
-  const banning = carriedOut(service, ['paste', 'ban', digestOf(content)]).finally(() => (isBanned = true));
-  await Promise.all([banning, storeOn()]);
   if (ids.length === 0) unit.lose('nothing was stored before the ban', label);
-  const late = await store();
+  await askBeside(site, ['paste', 'ban', digestOf(content)], store);
+  const before = ids.length;
+  await store();
+  const late = ids.length - before;
   unit.count('ban');
   if (late > 0) unit.lose(`${late} were stored after the ban was acknowledged`);
   const { stored, banned } = readGoverned(service.databasePath);

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
 
 export interface ServiceOptions {
   /** The built service's entry. */
@@ -30,7 +31,7 @@ export interface Service {
   readonly pid: () => number;
   /** The last of it: a service under load logs gigabytes. */
   readonly output: () => string;
-  /** Resolves when it next writes that. */
+  /** Resolves when it next writes that; rejects when it does not for long. */
   says(pattern: RegExp): Promise<void>;
   readonly isAlive: () => boolean;
   /** Runs another command of the program with the same settings, to its end. */
@@ -66,6 +67,9 @@ export const WITHOUT_LIMITS = {
 };
 
 const OUTPUT_KEPT = 2 ** 22;
+
+/** For what it says at once. */
+const SAYING_MS = 30_000;
 
 const LISTENING = /https?:\/\/127\.0\.0\.1:(\d+)\b/;
 
@@ -127,8 +131,10 @@ export function startService(options: ServiceOptions): Service {
     pid: () => child.pid ?? 0,
     output: () => output,
     says: async (pattern) => {
-      await new Promise<void>((resolve) => waiting.set(pattern, resolve));
+      const said = new Promise<boolean>((resolve) => waiting.set(pattern, () => resolve(true)));
+      const isSaid = await Promise.race([said, pause(SAYING_MS, false, { ref: false })]);
       waiting.delete(pattern);
+      if (!isSaid) throw new Error(`the service did not say ${pattern} in ${SAYING_MS} ms:\n${output.slice(-2000)}`);
     },
     isAlive: () => child.exitCode === null && child.signalCode === null,
     command: (words) => {

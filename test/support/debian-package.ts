@@ -12,7 +12,7 @@ import type { DebianRoot } from './debian-root.ts';
 import { run } from './programs.ts';
 import { makeRelease } from './release.ts';
 
-export const NEWER = `${VERSION}+newer`;
+const NEWER = `${VERSION}+newer`;
 
 /** Paths of packages made from the release. */
 export interface Packages {

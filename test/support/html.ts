@@ -31,7 +31,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 const TOKEN = /<(\/?)([a-z][a-z0-9]*)((?: [a-z-]+(?:="[^"<>]*")?)*)>|([^<>]+)/y;
 
 /** The element `html`. */
-export function parseHtml(text: string): Element {
+function parseHtml(text: string): Element {
   const start = '<!DOCTYPE html>\n';
   assert.ok(text.startsWith(start), text.slice(0, 100));
   const root: Element = { name: '', attributes: {}, children: [] };

@@ -30,7 +30,7 @@ export interface RunningHttp {
   checked(): Promise<void>;
 }
 
-export const TEST_ROUTES = [
+const TEST_ROUTES = [
   { name: 'index', method: 'GET', path: '/', summary: 'text' },
   { name: 'collect', method: 'POST', path: '/', summary: 'how many bytes the body has' },
   { name: 'view', method: 'GET', path: '/view', summary: 'the request as a handler sees it' },
