@@ -2,11 +2,11 @@
 // and of all that it imports, and kept. Files that fail without any mutant are of no use here and are named.
 
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { codeOf, importsOf, resolveImport } from '../../test/support/source.ts';
 import { say } from '../child.mjs';
+import { enteredIn, rangesOf } from './entered.mjs';
 import { runTests } from './runs.mjs';
 
 const baselineTimeoutMs = 120_000;
@@ -44,39 +44,8 @@ async function measure(copy, path, kept) {
   return known;
 }
 
-/** One file of coverage for each thread and process: what one of them entered is entered. */
 function entered(coverageFolder, copy) {
-  const marks = new Map();
-  const source = join(copy, 'src/');
-  for (const name of readdirSync(coverageFolder)) {
-    for (const { url, functions } of JSON.parse(readFileSync(join(coverageFolder, name), 'utf8')).result) {
-      if (!url.startsWith('file:') || !fileURLToPath(url).startsWith(source)) continue;
-      const path = fileURLToPath(url).slice(copy.length + 1);
-      const mark = paint(functions, readFileSync(join(copy, path), 'utf8').length);
-      const before = marks.get(path);
-      marks.set(path, before === undefined ? mark : before.map((value, at) => value | mark[at]));
-    }
-  }
-  return Object.fromEntries([...marks].map(([path, mark]) => [path, rangesOf(mark)]));
-}
-
-/** The innermost range around a character counts, so the outer ones are painted first. */
-function paint(functions, length) {
-  const mark = new Uint8Array(length);
-  const ranges = functions.flatMap((one) => one.ranges);
-  ranges.sort((one, other) => one.startOffset - other.startOffset || other.endOffset - one.endOffset);
-  for (const { startOffset, endOffset, count } of ranges) mark.fill(count > 0 ? 1 : 0, startOffset, endOffset);
-  return mark;
-}
-
-function rangesOf(mark) {
-  const ranges = [];
-  for (let at = 0; at < mark.length; at += 1) {
-    if (mark[at] === 0) continue;
-    if (ranges.at(-1)?.[1] === at) ranges.at(-1)[1] = at + 1;
-    else ranges.push([at, at + 1]);
-  }
-  return ranges;
+  return Object.fromEntries([...enteredIn(coverageFolder, copy)].map(([path, mark]) => [path, rangesOf(mark)]));
 }
 
 /** Gives what a file imports directly, reading each file once. */

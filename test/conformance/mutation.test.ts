@@ -1,8 +1,12 @@
-// The script that makes mutants. Running them is npm run mutate.
+// The script that makes mutants, and the one that says which places of src/ were entered. Running them is npm run mutate
+// and npm run coverage.
 
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
+import { temporaryFolder } from '../support/programs.ts';
 import { ROOT } from '../support/source.ts';
 
 interface Mutant {
@@ -36,4 +40,41 @@ test('mutantsOf: changes operators, constants and conditions of code, and nothin
   for (const text of ['// a < b', "'a < b';", '/a+b/.test(s);', "'a' + b;", 'type A<B> = B | 1;', 'a!.b;', 'x.true;', 'f({ 1: a });']) {
     assert.deepEqual(made(text), [], text);
   }
+});
+
+test('enteredIn: what one of several processes carried out, in src/ or in dist/, is entered', async (t) => {
+  const script: string = join(ROOT, 'scripts', 'mutation', 'entered.mjs');
+  const { enteredIn, rangesOf } = (await import(script)) as {
+    enteredIn: (folder: string, root: string) => Map<string, Uint8Array>;
+    rangesOf: (mark: Uint8Array, wanted: number) => [number, number][];
+  };
+  const root = temporaryFolder(t);
+  const coverage = join(root, 'coverage');
+  // Types at the end of a line are not in dist/: what follows is at another place there.
+  const source = [
+    'const given: number = Number(process.argv[2])     as number;',
+    'function one(): string {', "  return 'one';", '}', 'function two(): string {', "  return 'two';", '}',
+    "if (given === 3) console.log('three'); else if (given === 1) one(); else two();", '',
+  ].join('\n');
+  const compiled = source.replaceAll(': number', '        ').replaceAll(': string', '        ').replace(/ +as number;/, ';');
+  assert.ok(compiled.length < source.length);
+  for (const [name, text] of [['src/a.ts', source], ['dist/a.js', compiled], ['src/never.ts', '']] as const) {
+    mkdirSync(join(root, name, '..'), { recursive: true });
+    writeFileSync(join(root, name), text);
+  }
+  const run = (file: string, given: string): void => {
+    const env = { ...process.env, NODE_V8_COVERAGE: coverage };
+    assert.equal(spawnSync(process.execPath, [join(root, file), given], { env }).status, 0);
+  };
+  const open = (): string[] => {
+    const mark = enteredIn(coverage, root).get('src/a.ts')!;
+    return rangesOf(mark, 0).map(([start, end]) => source.slice(start, end).trim()).filter((text) => text !== '');
+  };
+  run('dist/a.js', '1');
+  const three = "console.log('three');";
+  assert.deepEqual(open(), ["function two(): string {\n  return 'two';\n}", three, 'else two();']);
+  run('src/a.ts', '2');
+  assert.deepEqual(open(), [three]);
+  writeFileSync(join(coverage, 'coverage-cut.json'), '{"result":[{"scr');
+  assert.deepEqual([...enteredIn(coverage, root).keys()], ['src/a.ts'], 'one that was killed while it wrote tells nothing');
 });
