@@ -107,7 +107,8 @@ test('NixOS: the units of a release are enabled as they say themselves, and run 
   const { systemd } = evaluate(t, `{ release = "${folder}/pasted-${VERSION}"; ${node} }`)!.config;
 
   const out = join(folder, 'out');
-  const { status, output } = run('env', [`out=${out}`, 'bash', '-euc', systemd.packages[0]!.script], folder);
+  // Without it bash takes a socket as its input for a login from afar, where no other shell started it.
+  const { status, output } = run('env', [`out=${out}`, 'bash', '--norc', '-euc', systemd.packages[0]!.script], folder);
   assert.deepEqual([status, output], [0, '']);
   for (const [name, { wantedBy }] of [
     ['pasted.socket', systemd.sockets['pasted']!], ['pasted.service', systemd.services['pasted']!],
