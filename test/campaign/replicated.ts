@@ -59,6 +59,7 @@ export async function startReplicated(unit: Unit, { isHurried }: { isHurried: bo
   }
 
   const start = async (): Promise<Service> => {
+    deployment.prepare();
     host = await unit.start({ folder, environment, parent: deployment.replicate });
     return host;
   };

@@ -78,7 +78,10 @@ function deploy(t: TestContext, change?: (configuration: string) => string) {
       child.kill('SIGTERM');
       assert.equal(await ended, 0);
     },
-    serve: () => begin(program, words),
+    serve: () => {
+      deployment.prepare();
+      return begin(program, words);
+    },
     /** LISTEN_PID is the number of Litestream, as under systemd. */
     serveOn: (socketPath: string) => {
       const settings = Object.entries(environment).map(([name, value]) => `--setenv=${name}=${value}`);
@@ -211,7 +214,7 @@ test('litestream: kills of the service lose nothing, and the loss of the host th
     } else {
       process.kill(serviceUnder(child.pid!)!, 'SIGKILL');
       // Restart=on-failure starts both again.
-      assert.equal(await ended, 1);
+      assert.equal(await ended, 'SIGKILL');
     }
     url = undefined;
     await ended;
@@ -293,7 +296,7 @@ test('litestream: the drop-in says why of each line, and systemd has nothing to 
     const above = lines[index - 1]!;
     assert.ok(above.startsWith('# ') || above.split('=')[0] === line.split('=')[0], line);
   }
-  const served = /^LISTEN_PID=\$\$ exec node \$\{network:\+"\$network"\} ([^]*) \/usr\/lib\/pasted\/main\.js serve\n$/m
+  const served = / pasted node \$\{network:\+"\$network"\} ([^]*) \/usr\/lib\/pasted\/main\.js serve &$/m
     .exec(deployed('serve-replicated').replaceAll(/ *\\\n */g, ' '))?.[1] ?? assert.fail('it starts no service');
   const options = served.replaceAll('"', '').replaceAll('$state', '%S/pasted')
     .replace('$CREDENTIALS_DIRECTORY', '%t/credentials/%n');

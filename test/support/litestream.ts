@@ -27,7 +27,9 @@ export interface Deployment {
   readonly replica: string;
   /** What systemd would set, and PATH. */
   readonly environment: Readonly<Record<string, string>>;
-  /** ExecStart= of replica.conf: program and words. */
+  /** ExecStartPre= of replica.conf. */
+  prepare(): void;
+  /** ExecStart= of it: program and words. */
   readonly replicate: readonly string[];
   /** Gives the service that starts next a replica of its own, as one that fails over. */
   moveReplica(name: string): void;
@@ -78,6 +80,11 @@ export function deployLitestream(folder: string, { main, change = (text) => text
       PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
       STATE_DIRECTORY: `${join(folder, 'data')}:${replica}`, CREDENTIALS_DIRECTORY: join(folder, 'credentials'),
     },
+    prepare: () => {
+      const script = join(LITESTREAM_FOLDER, 'shorten-log.mjs');
+      const { status, output } = run(process.execPath, [script, databasePath], folder);
+      assert.equal(status, 0, output);
+    },
     replicate: [program, 'replicate', '-config', configurationPath, '-exec', servePath],
     moveReplica: (name) => {
       const configuration = readFileSync(configurationPath, 'utf8');
@@ -90,11 +97,16 @@ export function deployLitestream(folder: string, { main, change = (text) => text
   };
 }
 
-/** What ExecReload= of replica.conf signals: its only child. */
+/** The service itself, in the shell that is the only child of Litestream. */
 export function serviceUnder(litestreamPid: number): number | undefined {
-  const tasks = `/proc/${litestreamPid}/task`;
-  const children = readdirSync(tasks).map((task) => readFileSync(join(tasks, task, 'children'), 'utf8').trim());
-  const [pid, ...others] = children.join(' ').split(' ').filter((number) => number !== '');
+  const [shell, ...others] = childrenOf(litestreamPid);
   assert.deepEqual(others, []);
-  return pid === undefined ? undefined : Number(pid);
+  if (shell === undefined) return undefined;
+  return childrenOf(shell).find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').endsWith('main.js\0serve\0'));
+}
+
+function childrenOf(pid: number): number[] {
+  const tasks = `/proc/${pid}/task`;
+  const children = readdirSync(tasks).map((task) => readFileSync(join(tasks, task, 'children'), 'utf8').trim());
+  return children.join(' ').split(' ').filter((number) => number !== '').map(Number);
 }

@@ -1,4 +1,5 @@
-// Takes off the write-ahead log what lies behind its end: shorten-log.mjs DATABASE SECONDS, so often.
+// Takes off the write-ahead log what lies behind its end: shorten-log.mjs DATABASE SECONDS, so often. Without SECONDS it
+// moves all of the log into the database, once: before Litestream starts, which then copies the whole.
 //
 // The service empties its log every minute, and so removes what was burned or deleted. Litestream reads the database
 // all the time, which keeps the log from being emptied: it begins anew, and what lay behind stays in the file. So this
@@ -38,8 +39,16 @@ function shortenLog() {
   }
 }
 
+function emptyLog() {
+  const db = new DatabaseSync(path, { timeout: 5000 });
+  const { busy } = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get();
+  db.close();
+  if (busy !== 0) throw new Error(`${path} is in use`);
+}
+
 const service = process.ppid;
-setInterval(() => {
+if (seconds === '') emptyLog();
+else setInterval(() => {
   if (process.ppid !== service) process.exit();
   try {
     if (statSync(logPath, { throwIfNoEntry: false }) !== undefined) shortenLog();
