@@ -16,7 +16,7 @@ import { type Replicated, startReplicated } from './replicated.ts';
 import type { Row, Unit } from './row.ts';
 
 /**
- * While it is worked on. Nothing is asked any more once `endWork` was called; it resolves when everything that was asked
+ * While it is worked on. Nothing is asked any more once `endWork` was called; it resolves when all that was asked
  * has an answer, or never will.
  */
 type Trial = (site: Site, endWork: () => Promise<void>) => Promise<void>;
