@@ -177,6 +177,8 @@ function judgeGrowth({ unit, samples }: Day): void {
     };
     return Math.max(0, middleOf(samples.slice(-third)) - middleOf(samples.slice(third, 2 * third)));
   };
+  // One that was too short has no growth, and says nothing about it.
+  unit.count('sittings judged for growth');
   unit.most('MiB more memory', grown('memoryMib'));
   unit.most('ms more p99', grown('p99Ms'));
   if (grown('descriptors') > MORE_DESCRIPTORS) unit.lose('descriptors are not given back', samples.at(-1));
