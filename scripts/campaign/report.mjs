@@ -40,9 +40,10 @@ export function writeReport(file, rows, found) {
 
 function machines(states) {
   const all = states.flatMap(({ versions }) => versions.map(({ node, sqlite, openssl, kernel, cores }) => {
-    return `Node ${node} with SQLite ${sqlite} and OpenSSL ${openssl}, Linux ${kernel.split('-', 1)[0]}, ${cores} cores`;
+    const machine = `Linux ${kernel.split('-', 1)[0]}, ${cores === 1 ? 'one core' : `${cores} cores`}`;
+    return `- Node ${node} with SQLite ${sqlite} and OpenSSL ${openssl}, ${machine}\n`;
   }));
-  return `${[...new Set(all)].sort().map((one) => `- ${one}\n`).join('')}`;
+  return [...new Set(all)].sort().join('');
 }
 
 function table(rows, found) {

@@ -79,7 +79,7 @@ test('writeReport: a line for each row and each version of Node between the mark
 
   foundIn('node-24', VERSIONS, KILLS, unitOf({}), unitOf({}), unitOf({}), unitOf({ tried: { kills: 1 } }));
   const late = unitOf({ most: { 'ready ms': 2001 }, lost: [{ what: 'a paste' }, { what: 'a paste' }] });
-  foundIn('node-26', { ...VERSIONS, node: '26.10.0' }, KILLS, late);
+  foundIn('node-26', { ...VERSIONS, node: '26.10.0', cores: 1 }, KILLS, late);
   foundIn('node-24', VERSIONS, soak, { ...unitOf({ samples: sitting(1, 2) }), seconds: 7200 });
   assert.throws(() => writeReport(page.replace('page', 'none'), rows, found()), /no such file/);
   written('no marks');
@@ -92,6 +92,7 @@ test('writeReport: a line for each row and each version of Node between the mark
   assert.ok(text.startsWith(`# Before\n\n${BEGIN}\n\n- Node 24.21.0 with SQLite 3.53.4 and OpenSSL 3.5.8, Linux 6.1.0, 2 cores\n`), text);
   assert.ok(text.endsWith(`\n${END}\n\nAfter\n`) && !text.includes('old figures'), text);
   for (const line of [
+    '- Node 26.10.0 with SQLite 3.53.4 and OpenSSL 3.5.8, Linux 6.1.0, one core',
     '| Row | What is tried | The whole of it | Node 24 | Node 26 |',
     '| 1 | kills of a process | 2 000 kills | whole, 6 min: nothing lost | 25 %, 2 min: **2 lost**, ready ms over its bar |',
     '| 16 | a day | 8 h | 2.1 %, 2.0 h: nothing lost | not tried |',
