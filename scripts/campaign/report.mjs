@@ -1,6 +1,6 @@
 // What campaigns have found so far, as the tables of a page in Markdown, and the plot of the long day beside it.
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { soakPlot, soakTable } from './soak.mjs';
 
@@ -29,10 +29,12 @@ export function writeReport(file, rows, found) {
     .reduce((most, one) => (one.length > most.length ? one : most), []);
   const parts = [machines(states), table(rows, found), details(rows, found)];
   const written = [file];
+  const plot = path.join(path.dirname(file), PLOT);
+  rmSync(plot, { force: true });
   if (samples.length > 1) {
     parts.push(soakTable(samples), `![What row ${SOAK} measured over time](${PLOT})\n`);
-    written.push(path.join(path.dirname(file), PLOT));
-    writeFileSync(written[1], soakPlot(samples));
+    written.push(plot);
+    writeFileSync(plot, soakPlot(samples));
   }
   writeFileSync(file, `${page.slice(0, before)}${BEGIN}\n\n${parts.join('\n')}\n${page.slice(after)}`);
   return written;

@@ -170,10 +170,11 @@ test('tarball: holds dist, which runs, and the files that go with it', () => {
   assert.deepEqual(linesOf(process.execPath, join(unpacked, 'dist', 'main.js'), 'version'), [`pasted ${VERSION}`]);
   const others = pathsUnder(unpacked).filter((path) => !/^(?:dist|deploy)\//.test(path));
   assert.deepEqual(others, [
-    'CHANGELOG.md', 'LICENSE', 'README.md', 'RELIABILITY.md', 'SECURITY.md', 'completions/_pastec', 'completions/_pasted',
+    ...readdirSync(join(source, 'scripts', 'release', 'documents')),
+    'CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'completions/_pastec', 'completions/_pasted',
     'completions/pastec', 'completions/pastec.fish', 'completions/pasted', 'completions/pasted.fish', 'man/pastec.1',
-    'man/pasted.1', 'openapi.json', 'package.json', 'page.png', 'sbom.cdx.json', 'soak.svg',
-  ]);
+    'man/pasted.1', 'openapi.json', 'package.json', 'sbom.cdx.json',
+  ].sort());
   for (const name of ['CHANGELOG.md', 'LICENSE', 'SECURITY.md', 'package.json']) {
     assert.equal(sha256(join(unpacked, name)), sha256(join(source, name)), name);
   }

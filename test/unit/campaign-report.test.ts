@@ -103,6 +103,10 @@ test('writeReport: a line for each row and each version of Node between the mark
   }
   writeReport(page, rows, found());
   assert.equal(readFileSync(page, 'utf8'), text);
+
+  foundIn('node-24', VERSIONS, soak, unitOf({}));
+  assert.deepEqual(writeReport(page, rows, found()), [page]);
+  assert.ok(!existsSync(join(folder, 'soak.svg')), 'a plot of what does not count any more');
 });
 
 test('RELIABILITY.md: names every row as it is today', () => {
