@@ -23,8 +23,12 @@ const CONNECTIONS = { quick: 120, full: 1000 };
 const SECONDS = { quick: 1, full: 60 };
 const CONTENT_BYTES = 8 * 2 ** 20;
 
-/** Ten seconds for a head; for a body that at the slowest rate; thrice that for whoever took something once. */
-const LONGEST_MS = 45_000;
+/**
+ * Ten seconds for a head, and for a body at the slowest rate. A reader lasts longest that takes something in its tenth
+ * second, which may earn it thirty more, and 64 KiB twenty seconds later, which earn four at 16 KiB/s. It is looked at
+ * once a second, so that one goes by before the first look, and one before the last. One more is for a busy machine.
+ */
+const LONGEST_MS = 47_000;
 
 /** Whoever sends whole requests is idle, and not slow, for so long. */
 const IDLE_SECONDS = 60;
