@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { repositoryFiles } from '../test/support/source.ts';
 import { run, say } from './child.mjs';
-import { enteredIn, rangesOf } from './mutation/entered.mjs';
+import { coverageEnv, enteredIn, rangesOf } from './mutation/entered.mjs';
 import { withoutTypes } from './mutation/mutants.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -24,9 +24,8 @@ const folder = mkdtempSync(join(tmpdir(), 'pasted-coverage-'));
 chmodSync(folder, 0o777);
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 
-const env = { ...process.env, NODE_V8_COVERAGE: folder };
 const ended = await run(process.execPath, [join(root, 'scripts', 'test.mjs'), ...process.argv.slice(2)], {
-  env, stdio: 'inherit',
+  env: coverageEnv(folder), stdio: 'inherit',
 });
 const marks = enteredIn(folder, root);
 const open = repositoryFiles().filter((path) => /^src\/.*\.ts$/.test(path)).flatMap((path) => {

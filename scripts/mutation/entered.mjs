@@ -5,6 +5,12 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+/** For a process that shall say in that folder where it, its threads and the programs that it starts have been. */
+export function coverageEnv(folder) {
+  const hook = `--import=${new URL('threads.mjs', import.meta.url)}`;
+  return { ...process.env, NODE_V8_COVERAGE: folder, NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} ${hook}`.trim() };
+}
+
 /**
  * By path of src/, a mark for each of its characters: 1 where one of the processes was. What was never loaded has none.
  * @param {string} coverageFolder

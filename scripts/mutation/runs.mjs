@@ -6,6 +6,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { coverageEnv } from './entered.mjs';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const reporter = join(root, 'scripts', 'mutation', 'first-failure.mjs');
@@ -40,8 +41,8 @@ export function copyOfRepository() {
 export function runTests(copy, files, { timeoutMs, coverageFolder }) {
   const temporary = join(dirname(copy), 'tmp');
   mkdirSync(temporary, { recursive: true });
-  const env = { ...process.env, TMPDIR: temporary, NODE_DISABLE_COMPILE_CACHE: '1' };
-  if (coverageFolder !== undefined) env.NODE_V8_COVERAGE = coverageFolder;
+  const inherited = coverageFolder === undefined ? process.env : coverageEnv(coverageFolder);
+  const env = { ...inherited, TMPDIR: temporary, NODE_DISABLE_COMPILE_CACHE: '1' };
   const args = [
     '--test', '--test-isolation=none', '--test-timeout=60000',
     `--test-reporter=${reporter}`, '--test-reporter-destination=stdout', ...files,

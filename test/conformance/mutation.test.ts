@@ -42,9 +42,10 @@ test('mutantsOf: changes operators, constants and conditions of code, and nothin
   }
 });
 
-test('enteredIn: what one of several processes carried out, in src/ or in dist/, is entered', async (t) => {
+test('enteredIn: what one of several processes or threads carried out, in src/ or in dist/, is entered', async (t) => {
   const script: string = join(ROOT, 'scripts', 'mutation', 'entered.mjs');
-  const { enteredIn, rangesOf } = (await import(script)) as {
+  const { coverageEnv, enteredIn, rangesOf } = (await import(script)) as {
+    coverageEnv: (folder: string) => NodeJS.ProcessEnv;
     enteredIn: (folder: string, root: string) => Map<string, Uint8Array>;
     rangesOf: (mark: Uint8Array, wanted: number) => [number, number][];
   };
@@ -58,13 +59,17 @@ test('enteredIn: what one of several processes carried out, in src/ or in dist/,
   ].join('\n');
   const compiled = source.replaceAll(': number', '        ').replaceAll(': string', '        ').replace(/ +as number;/, ';');
   assert.ok(compiled.length < source.length);
-  for (const [name, text] of [['src/a.ts', source], ['dist/a.js', compiled], ['src/never.ts', '']] as const) {
+  const starter = `
+    import { Worker } from 'node:worker_threads';
+    new Worker(new URL('thread.ts', import.meta.url), { env: {} });`;
+  const thread = "if (Object.keys(process.env).length > 0) throw new Error('told');";
+  const files = { 'src/a.ts': source, 'dist/a.js': compiled, 'src/never.ts': '', 'src/b.ts': starter, 'src/thread.ts': thread };
+  for (const [name, text] of Object.entries(files)) {
     mkdirSync(join(root, name, '..'), { recursive: true });
     writeFileSync(join(root, name), text);
   }
-  const run = (file: string, given: string): void => {
-    const env = { ...process.env, NODE_V8_COVERAGE: coverage };
-    assert.equal(spawnSync(process.execPath, [join(root, file), given], { env }).status, 0);
+  const run = (file: string, given = ''): void => {
+    assert.equal(spawnSync(process.execPath, [join(root, file), given], { env: coverageEnv(coverage) }).status, 0);
   };
   const open = (): string[] => {
     const mark = enteredIn(coverage, root).get('src/a.ts')!;
@@ -77,4 +82,6 @@ test('enteredIn: what one of several processes carried out, in src/ or in dist/,
   assert.deepEqual(open(), [three]);
   writeFileSync(join(coverage, 'coverage-cut.json'), '{"result":[{"scr');
   assert.deepEqual([...enteredIn(coverage, root).keys()], ['src/a.ts'], 'one that was killed while it wrote tells nothing');
+  run('src/b.ts');
+  assert.ok(enteredIn(coverage, root).has('src/thread.ts'), 'a thread with an empty environment, which finds it empty');
 });

@@ -149,7 +149,7 @@ test('BundleThread: a job keeps the process alive, an idle thread does not; it h
       writeSync(1, ((await thread.make({ ...content, profile: 'compat', password: '' })).length > 500) + ' ');
       await new Promise(setImmediate);
     }`);
-  const args = [...process.execArgv, '--import', join(folder, 'tell.mjs'), join(folder, 'make.mjs')];
+  const args = ['--import', join(folder, 'tell.mjs'), join(folder, 'make.mjs')];
   const env = { ...process.env, SERVICE_PKI_CA_PASSWORD: 'secret' };
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8', timeout: 20_000 });
   assert.deepEqual([status, stdout], [0, '{} true true '], stderr);
