@@ -39,6 +39,7 @@ test('GET /pki, GET /pki/ca.crt: off, then without a CA, then what the CA is', a
 
   const app = await startApp(t, { ...PKI, pkiCaDays: 100 });
   const none = await send(app, 'GET /pki');
+  assert.equal(none.status, 200);
   assert.deepEqual(none.json, { enabled: true, ca_exists: false, hint: none.json['hint'] });
   assert.equal(typeof none.json['hint'], 'string');
   assertError(await send(app, 'GET /pki/ca.crt'), 404, 'CA not initialized');

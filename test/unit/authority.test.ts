@@ -144,17 +144,20 @@ test('ensured: where the queue is full, that is what is said', async (t) => {
   await assert.rejects(full.authorities.ensured(NOBODY), { refusal: 'passwordQueueFull' });
 });
 
-test('signing: a failure that says nothing of the key stays what it is, and the next call tries again', async () => {
+test('signing: a failure that says nothing of the key stays what it is, and the next call tries again', async (t) => {
+  t.mock.method(globalThis, 'setTimeout', (done: () => void) => void setImmediate(done));
   const place: Place = {};
   await authoritiesOver(place).authorities.create('CA', NOBODY);
-  let left = 2;
+  const failures = [new Error('odd'), new WorkQueueFull()];
   const places = new WorkQueue({ ...ONE_AT_A_TIME, clock: movableClock() });
   const enter: WorkQueue['enter'] = async (client) => {
-    if (left-- > 0) throw new Error('odd');
+    const failure = failures.shift();
+    if (failure !== undefined) throw failure;
     return places.enter(client);
   };
   const odd = authoritiesOver(place, undefined, { queue: { enter } as unknown as WorkQueue });
-  for (let times = 0; times < 2; times += 1) await assert.rejects(odd.authorities.signing(), { message: 'odd' });
+  await assert.rejects(odd.authorities.signing(), { message: 'odd' });
+  await assert.rejects(odd.authorities.signing(), { refusal: 'passwordQueueFull' });
   assert.equal((await odd.authorities.signing()).certificate, place.kept?.certificate);
   assert.deepEqual(odd.logged, []);
 });
