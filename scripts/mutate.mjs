@@ -22,7 +22,7 @@ const kept = join(root, '.runtime', 'mutation');
 const resultsFile = join(kept, 'results.jsonl');
 const leastKilled = 0.95;
 
-/** How much testing one mutant gets at most, in time without a mutant; the nearest and quickest files come first. */
+/** How much testing one mutant gets at most, in time without a mutant. */
 const patienceMs = 20_000;
 
 /** As much of it is run in one process, so that an endless loop is soon known for one. */
@@ -106,15 +106,19 @@ function describe(path, source, mutant) {
   };
 }
 
-/** Those that enter the mutant, by how many imports they are away and then by their duration, within the patience. */
+/**
+ * Those that enter the mutant, within the patience: by how many imports they are away, and then by how much of its file
+ * they enter in their time, since a test of that file is likelier to notice than one that only passes through.
+ */
 function testsFor(path, position) {
   const entering = reach.filter(({ distances, entered }) => (distances.get(path) ?? Infinity) <= mostDistance &&
     entered[path]?.some(([start, end]) => start <= position && position < end));
   const tests = entering.map((test) => {
     test.digest ??= digest(readFileSync(join(root, test.path), 'utf8'));
-    return { path: test.path, ms: test.ms, digest: test.digest, distance: test.distances.get(path) ?? Infinity };
+    const share = test.entered[path].reduce((sum, [start, end]) => sum + end - start, 0) / test.ms;
+    return { path: test.path, ms: test.ms, digest: test.digest, share, distance: test.distances.get(path) ?? Infinity };
   });
-  tests.sort((one, other) => one.distance - other.distance || one.ms - other.ms);
+  tests.sort((one, other) => one.distance - other.distance || other.share - one.share);
   let spentMs = 0;
   return tests.filter(({ ms }) => (spentMs += ms) - ms < patienceMs);
 }
