@@ -23,7 +23,7 @@ const resultsFile = join(kept, 'results.jsonl');
 const leastKilled = 0.95;
 
 /** How much testing one mutant gets at most, in time without a mutant. */
-const patienceMs = 20_000;
+const patienceMs = 60_000;
 
 /** As much of it is run in one process, so that an endless loop is soon known for one. */
 const sliceMs = 2000;
