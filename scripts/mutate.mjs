@@ -59,6 +59,8 @@ const waiting = mutants.filter((mutant) => {
   mutant.outcome = mutant.tests.length === 0 ? 'entered by no test' : known;
   return mutant.outcome === undefined;
 });
+/** Which tests killed a mutant of which file, in their order: of tests as near, the last to kill one is tried first. */
+const kills = [];
 await Promise.all(copies.map(work));
 process.exitCode = report() ? 0 : 1;
 
@@ -67,7 +69,7 @@ async function work(copy) {
     const file = join(copy, mutant.path);
     const source = sources.get(mutant.path);
     writeFileSync(file, mutated(withoutTypes(source), mutant));
-    mutant.outcome = await tested(copy, mutant.tests);
+    mutant.outcome = await tested(copy, mutant.path, mutant.tests);
     writeFileSync(file, source);
     // More tests change nothing for one that was killed; one that survived has to face every new one.
     const key = mutant.outcome === 'survived' ? mutant.testedKey : mutant.key;
@@ -76,12 +78,17 @@ async function work(copy) {
   }
 }
 
-async function tested(copy, tests) {
+async function tested(copy, path, given) {
+  const lastKill = (test) => kills.lastIndexOf(`${path} ${test.path}`);
+  const tests = given.toSorted((one, other) => one.distance - other.distance || lastKill(other) - lastKill(one));
   for (let from = 0, to; from < tests.length; from = to) {
     let usualMs = tests[from].ms;
     for (to = from + 1; usualMs + tests[to]?.ms <= sliceMs; to += 1) usualMs += tests[to].ms;
-    const run = await runTests(copy, tests.slice(from, to).map(({ path }) => path), { timeoutMs: 5000 + 4 * usualMs });
-    if (run.outcome !== 'passed') return run.outcome === 'late' ? 'killed by time' : 'killed';
+    const slice = tests.slice(from, to);
+    const run = await runTests(copy, slice.map((test) => test.path), { timeoutMs: 5000 + 4 * usualMs });
+    if (run.outcome === 'passed') continue;
+    kills.push(...slice.map((test) => `${path} ${test.path}`));
+    return run.outcome === 'late' ? 'killed by time' : 'killed';
   }
   return 'survived';
 }
