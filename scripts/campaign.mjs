@@ -1,6 +1,6 @@
 // npm run campaign [-- ROW...]: tries what must hold about pasted's reliability, row by row, for hours if it is let: a
 // line for each row, and everything as JSON under .runtime/campaign/. Interrupted, it ends after the unit under way and
-// goes on from there the next time. What is tried is test/campaign/; its small version is part of npm test.
+// goes on from there the next time; on another machine, from what campaign/found.jsonl has. What is tried is test/campaign/; its small version is part of npm test.
 // Exit code 1 when something was lost or a bar was not met, 2 when all is well so far and more is to be tried.
 
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { become, endLike, run, say } from './child.mjs';
 import { writeReport } from './campaign/report.mjs';
-import { openResults, readResults, rowLine } from './campaign/results.mjs';
+import { openResults, readFound, readResults, rowLine, writeFound } from './campaign/results.mjs';
 import { describeVersions } from './campaign/versions.mjs';
 import { Stopped, envOfHost, envWith, keptRuntime, pinnedVersions } from './runtime.mjs';
 
@@ -21,7 +21,8 @@ const USAGE = `usage: npm run campaign -- [OPTION...] [ROW...]
   --seed N          only the unit of that seed, which is not counted
   --fresh           begin anew
   --go-on           count what was tried with earlier builds too: without it, a row begins anew after a change of src/
-  --report FILE     no run: puts what was found so far into the page FILE, and soak.svg beside it
+  --report FILE     no run: puts what was found so far into the page FILE, and soak.svg beside it, and keeps it in
+                    scripts/campaign/found.jsonl, which is to be committed with them
   --node MAJOR      on the pinned Node of that major version, fetched when there is none; results are kept apart
   --node-path FILE  likewise, on this Node`;
 
@@ -41,11 +42,13 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, stopSoon);
 const effort = options.quick ? 'quick' : 'full';
 const isKept = !options.quick && options.seed === undefined;
 const kept = path.join(root, '.runtime', 'campaign');
+const foundFile = path.join(root, 'scripts', 'campaign', 'found.jsonl');
 if (options.report !== undefined) report(options.report);
 const main = await privateDist();
 const versions = describeVersions(root);
 const folder = path.join(kept, `${nameOf(versions.node)}${isKept ? '' : '-once'}`);
-const results = openResults({ folder, versions, isFresh: options.fresh || !isKept, goesOn: options['go-on'] });
+const found = readFound(foundFile, parseInt(versions.node, 10));
+const results = openResults({ folder, found, versions, isFresh: options.fresh || !isKept, goesOn: options['go-on'] });
 
 for (const row of chosen) {
   if (isStopping) break;
@@ -92,8 +95,12 @@ async function runOne(row, seed, mayGoOn) {
 function report(file) {
   try {
     const majors = pinnedVersions.map((version) => parseInt(version, 10));
-    const found = new Map(majors.map((major) => [major, readResults(path.join(kept, nameOf(major)), ROWS)]));
-    for (const written of writeReport(file, ROWS, found)) print(written);
+    const states = new Map(majors.map((major) => {
+      return [major, readResults(path.join(kept, nameOf(major)), ROWS, readFound(foundFile, major))];
+    }));
+    for (const written of writeReport(file, ROWS, states)) print(written);
+    writeFound(foundFile, states);
+    print(foundFile);
     return process.exit(0);
   } catch (error) {
     process.stderr.write(`${error.message}\n`);

@@ -1,5 +1,6 @@
 // What a campaign has found so far, as a JSON file for each row and each major version of Node: written after every
-// unit, so that nothing is lost when it is stopped, and several campaigns may try different rows at the same time.
+// unit, so that nothing is lost when it is stopped, and several campaigns may try different rows at the same time. What
+// the repository keeps of it, in one file, is where a campaign on another machine goes on.
 
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -10,15 +11,19 @@ const LOSSES_KEPT = 50;
 
 /**
  * A row begins anew when what is tried has changed since its last unit, unless `goesOn`: then its counts are of all the
- * builds that it names. With `isFresh` it begins anew in any case.
- * @param {{ folder: string, versions: Record<string, unknown>, isFresh: boolean, goesOn: boolean }} options
+ * builds that it names. With `isFresh` it begins anew in any case. `found` is what readFound gives: for rows of which
+ * nothing is in the folder.
+ * @param {{
+ *   folder: string, found?: ReadonlyMap<string, object>, versions: Record<string, unknown>, isFresh: boolean,
+ *   goesOn: boolean,
+ * }} options
  */
-export function openResults({ folder, versions, isFresh, goesOn }) {
+export function openResults({ folder, found = new Map(), versions, isFresh, goesOn }) {
   mkdirSync(folder, { recursive: true });
   const rows = new Map();
 
   function kept({ name }) {
-    const former = isFresh ? null : readRow(fileOf(folder, name));
+    const former = isFresh ? null : readRow(folder, name, found);
     const builds = former?.versions ?? [];
     if (former === null || goesOn || isSame(builds.at(-1), versions)) return former;
     say(`row ${name}: what is tried has changed since the last time: beginning anew`);
@@ -61,9 +66,29 @@ export function openResults({ folder, versions, isFresh, goesOn }) {
   };
 }
 
-/** Those of the folder, by the name of the row, whatever has been built since. */
-export function readResults(folder, rows) {
-  return new Map(rows.map((row) => [row.name, stateOf(row, readRow(fileOf(folder, row.name)))]));
+/** Those of the folder, or else of `found`, by the name of the row, whatever has been built since. */
+export function readResults(folder, rows, found = new Map()) {
+  return new Map(rows.map((row) => [row.name, stateOf(row, readRow(folder, row.name, found))]));
+}
+
+/** What writeFound has written for a major version of Node, by the name of the row. */
+export function readFound(file, major) {
+  const rows = readFileSync(file, 'utf8').split('\n').filter((line) => line !== '').map((line) => JSON.parse(line));
+  return new Map(rows.filter((row) => row.major === major).map(({ major: _, ...row }) => [row.name, row]));
+}
+
+/**
+ * A line for each row of which anything was tried; of a loss, what it was and its seed, which makes the evidence again.
+ * @param {string} file
+ * @param {ReadonlyMap<number, ReadonlyMap<string, object>>} found by major version of Node, what readResults gives
+ */
+export function writeFound(file, found) {
+  const lines = [...found].flatMap(([major, rows]) => [...rows.values()].filter(({ units }) => units > 0).map((row) => {
+    const { name, versions, units, seconds, tried, most, lost, losses, samples } = row;
+    const told = losses.map(({ seed, what }) => ({ seed, what }));
+    return JSON.stringify({ major, name, versions, units, seconds, tried, most, lost, losses: told, samples });
+  }));
+  writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
 }
 
 function stateOf({ name, title, target, units, bars = {} }, known) {
@@ -81,11 +106,11 @@ function fileOf(folder, name) {
   return path.join(folder, `${name}.json`);
 }
 
-function readRow(file) {
+function readRow(folder, name, found) {
   try {
-    return JSON.parse(readFileSync(file, 'utf8'));
+    return JSON.parse(readFileSync(fileOf(folder, name), 'utf8'));
   } catch (error) {
-    if (error.code === 'ENOENT') return null;
+    if (error.code === 'ENOENT') return found.get(name) ?? null;
     throw error;
   }
 }

@@ -2,13 +2,13 @@
 // from unit to unit.
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 // @ts-expect-error: a script without types
 import { BEGIN, END, writeReport } from '../../scripts/campaign/report.mjs';
 // @ts-expect-error: a script without types
-import { openResults, readResults, rowLine } from '../../scripts/campaign/results.mjs';
+import { openResults, readFound, readResults, rowLine, writeFound } from '../../scripts/campaign/results.mjs';
 // @ts-expect-error: a script without types
 import { soakPlot, soakTable } from '../../scripts/campaign/soak.mjs';
 import { runUnit, type Row, type UnitResult } from '../campaign/row.ts';
@@ -61,6 +61,33 @@ test('openResults: two campaigns beside each other keep each other\'s rows', (t)
   assert.deepEqual([...readResults(folder, [KILLS, races]).values()].map(({ units }) => units), [2, 1]);
 });
 
+test('writeFound, readFound: another machine goes on where this one was, and its own results come first', (t) => {
+  const [folder, file] = [temporaryFolder(t), join(temporaryFolder(t), 'found.jsonl')];
+  const races = { ...KILLS, name: '4' };
+  const untried = { ...KILLS, name: '99' };
+  const here = openResults({ folder, versions: VERSIONS, isFresh: false, goesOn: false });
+  here.add(KILLS, unitOf({ lost: [{ what: 'a paste', evidence: 'long' }], samples: [{ seconds: 30 }] }));
+  here.add(races, unitOf({}));
+  const rows = [KILLS, races, untried];
+  const newer = { ...VERSIONS, node: '26.10.0' };
+  const folder26 = temporaryFolder(t);
+  openResults({ folder: folder26, versions: newer, isFresh: false, goesOn: false }).add(KILLS, unitOf({}));
+  writeFound(file, new Map([[24, readResults(folder, rows)], [26, readResults(folder26, rows)]]));
+  assert.equal(readFileSync(file, 'utf8').trimEnd().split('\n').length, 3, 'a line for each row that was tried');
+
+  const elsewhere = temporaryFolder(t);
+  const found = readFound(file, 24);
+  const told = { ...readResults(folder, rows).get(KILLS.name), losses: [{ seed: 1, what: 'a paste' }] };
+  assert.deepEqual(readResults(elsewhere, rows, found).get(KILLS.name), told);
+  assert.deepEqual(readResults(elsewhere, rows, readFound(file, 26)).get(KILLS.name).versions, [newer]);
+  const open = (how: object) => openResults({ folder: elsewhere, found, versions: VERSIONS, isFresh: false, goesOn: false, ...how });
+  assert.equal(open({ isFresh: true }).of(KILLS).units, 0);
+  assert.equal(open({ versions: { ...VERSIONS, build: '2' } }).of(KILLS).units, 0);
+  open({}).add(KILLS, unitOf({}));
+  assert.deepEqual(rows.map((row) => open({}).of(row).units), [2, 1, 0]);
+  assert.deepEqual(rows.map((row) => readResults(elsewhere, rows, found).get(row.name).units), [2, 1, 0]);
+});
+
 test('writeReport: a line for each row and each version of Node between the marks, and nothing else is changed', (t) => {
   const folder = temporaryFolder(t);
   const page = join(folder, 'page.md');
@@ -109,9 +136,17 @@ test('writeReport: a line for each row and each version of Node between the mark
   assert.ok(!existsSync(join(folder, 'soak.svg')), 'a plot of what does not count any more');
 });
 
-test('RELIABILITY.md: names every row as it is today', () => {
-  const text = readFileSync(join(ROOT, 'scripts', 'release', 'documents', 'RELIABILITY.md'), 'utf8');
-  for (const { name, title, target } of ROWS) assert.ok(text.includes(`\n| ${name} | ${title} | ${target} | `), name);
+test('RELIABILITY.md: has every row as it is today, and the figures of found.jsonl', (t) => {
+  const folder = temporaryFolder(t);
+  const documents = join(ROOT, 'scripts', 'release', 'documents');
+  cpSync(documents, folder, { recursive: true });
+  const file = join(ROOT, 'scripts', 'campaign', 'found.jsonl');
+  const found = new Map([24, 26].map((major) => [major, readResults(temporaryFolder(t), ROWS, readFound(file, major))]));
+  writeReport(join(folder, 'RELIABILITY.md'), ROWS, found);
+  assert.deepEqual(readdirSync(folder).sort(), readdirSync(documents).sort());
+  for (const name of readdirSync(folder)) {
+    assert.ok(readFileSync(join(folder, name)).equals(readFileSync(join(documents, name))), `${name}: npm run campaign -- --report`);
+  }
 });
 
 /** Every ten minutes, at 100 requests a second. */
