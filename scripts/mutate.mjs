@@ -1,9 +1,10 @@
-// npm run mutate [-- [--workers=N] [--distance=N] FILE...]: changes one operator, constant or condition of the named
-// files at a time (all of core, crypto, authority, pastes and store unless given) and runs the tests that enter it and
-// are at most so many imports away from it (any number, unless given), in copies of the repository. A mutant that no
+// npm run mutate [-- [--workers=N] [--distance=N] [--keep] FILE...]: changes one operator, constant or condition of the
+// named files at a time (all of core, crypto, authority, pastes and store unless given) and runs the tests that enter it
+// and are at most so many imports away from it (any number, unless given), in copies of the repository. A mutant that no
 // test notices survives and is listed, to be read: it is no different, or a test is missing. The run fails when fewer
 // than 95 of 100 are killed. What is known is kept in .runtime/mutation, so a run that was cut off goes on where it
-// was. It does not change the checkout.
+// was. It does not change the checkout; but with --keep it tries nothing, and puts what is known of whole files into
+// mutation/found.jsonl: committed, that is where a run in another clone goes on.
 
 import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -13,6 +14,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { repositoryFiles } from '../test/support/source.ts';
 import { say } from './child.mjs';
+import { readFound, writeFound } from './mutation/found.mjs';
 import { mutantsOf, mutated, withoutTypes } from './mutation/mutants.mjs';
 import { reachOfTests } from './mutation/reach.mjs';
 import { copyOfRepository, runTests } from './mutation/runs.mjs';
@@ -20,6 +22,7 @@ import { copyOfRepository, runTests } from './mutation/runs.mjs';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const kept = join(root, '.runtime', 'mutation');
 const resultsFile = join(kept, 'results.jsonl');
+const foundFile = join(root, 'scripts', 'mutation', 'found.jsonl');
 const leastKilled = 0.95;
 
 /** How much testing one mutant gets at most, in time without a mutant. */
@@ -29,7 +32,7 @@ const patienceMs = 60_000;
 const sliceMs = 2000;
 
 const { values: options, positionals: named } = parseArgs({
-  options: { workers: { type: 'string' }, distance: { type: 'string' } },
+  options: { workers: { type: 'string' }, distance: { type: 'string' }, keep: { type: 'boolean', default: false } },
   allowPositionals: true,
 });
 const workers = Number(options.workers ?? Math.max(1, availableParallelism() - 1));
@@ -37,7 +40,7 @@ const mostDistance = Number(options.distance ?? Infinity);
 
 const paths = repositoryFiles();
 const isInner = (path) => /^src\/(?:core|crypto|authority|pastes|store)\/.*\.ts$/.test(path);
-const isTried = (path) => (named.length > 0 ? named.includes(path) : isInner(path));
+const isTried = (path) => (named.length > 0 && !options.keep ? named.includes(path) : isInner(path));
 const sources = new Map(paths.filter(isTried).map((path) => [path, readFileSync(join(root, path), 'utf8')]));
 if (sources.size === 0) {
   say('no such file');
@@ -49,16 +52,21 @@ mkdirSync(kept, { recursive: true });
 const isNear = (distances) => [...sources.keys()].some((path) => distances.get(path) <= mostDistance);
 const reach = await reachOfTests(copies[0], paths, join(kept, 'reach'), isNear);
 const results = keptResults();
+const found = readFound(foundFile, sources, digest);
 
 const mutants = [...sources].flatMap(([path, source]) => {
   return mutantsOf(source, path).map((mutant) => describe(path, source, mutant));
 });
 say(`${mutants.length} mutants of ${sources.size} files, ${reach.length} test files, ${workers} at a time`);
 const waiting = mutants.filter((mutant) => {
-  const known = results.get(mutant.key) ?? results.get(mutant.testedKey);
+  const known = results.get(mutant.key) ?? results.get(mutant.testedKey) ?? found.get(mutant.path)?.(mutant);
   mutant.outcome = mutant.tests.length === 0 ? 'entered by no test' : known;
   return mutant.outcome === undefined;
 });
+if (options.keep) {
+  say(`${writeFound(foundFile, sources, digest, mutants)} of ${sources.size} files are in ${foundFile}`);
+  process.exit(0);
+}
 /** Which tests killed a mutant of which file, in their order: of tests as near, the last to kill one is tried first. */
 const kills = [];
 await Promise.all(copies.map(work));

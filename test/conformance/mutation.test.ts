@@ -1,5 +1,5 @@
-// The script that makes mutants, and the one that says which places of src/ were entered. Running them is npm run mutate
-// and npm run coverage.
+// The script that makes mutants, the one that keeps what became of them, and the one that says which places of src/ were
+// entered. Running them is npm run mutate and npm run coverage.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -40,6 +40,34 @@ test('mutantsOf: changes operators, constants and conditions of code, and nothin
   for (const text of ['// a < b', "'a < b';", '/a+b/.test(s);', "'a' + b;", 'type A<B> = B | 1;', 'a!.b;', 'x.true;', 'f({ 1: a });']) {
     assert.deepEqual(made(text), [], text);
   }
+});
+
+test('writeFound, readFound: another clone knows what was killed, and tries survivors again when their tests have changed', async (t) => {
+  type Tried = { path: string; key: string; testedKey: string; outcome?: string };
+  const script: string = join(ROOT, 'scripts', 'mutation', 'found.mjs');
+  const { readFound, writeFound } = (await import(script)) as {
+    writeFound: (file: string, sources: Map<string, string>, digestOf: (source: string) => string, mutants: Tried[]) => number;
+    readFound: (file: string, sources: Map<string, string>, digestOf: (source: string) => string) =>
+      Map<string, (mutant: { key: string; testedKey: string }) => string | undefined>;
+  };
+  const file = join(temporaryFolder(t), 'found.jsonl');
+  const sources = new Map([['a.ts', 'one'], ['b.ts', 'two'], ['c.ts', 'three']]);
+  const digestOf = (source: string): string => source.toUpperCase();
+  assert.equal(readFound(file, sources, digestOf).size, 0, 'nothing was kept yet');
+  const tried = (path: string, key: string, outcome?: string): Tried => ({ path, key, testedKey: `${key} by tests`, ...(outcome && { outcome }) });
+  const kept = writeFound(file, sources, digestOf, [
+    tried('a.ts', '1', 'killed'), tried('a.ts', '2', 'survived'), tried('a.ts', '3', 'killed by time'), tried('a.ts', '4', 'entered by no test'),
+    tried('b.ts', '5', 'killed'), tried('b.ts', '6'), tried('c.ts', '7', 'killed'),
+  ]);
+  assert.equal(kept, 2, 'a file of which not every mutant was tried is not kept');
+
+  const found = readFound(file, new Map([...sources, ['c.ts', 'changed']]), digestOf);
+  assert.deepEqual([...found.keys()], ['a.ts']);
+  const outcomes = ['1', '2', '3', '4'].map((key) => found.get('a.ts')!({ key, testedKey: `${key} by tests` }));
+  assert.deepEqual(outcomes, ['killed', 'survived', 'killed by time', 'survived']);
+  assert.equal(found.get('a.ts')!({ key: '2', testedKey: '2 by other tests' }), undefined);
+  assert.equal(found.get('a.ts')!({ key: '1', testedKey: '1 by other tests' }), 'killed');
+  assert.deepEqual([...readFound(file, new Map([['b.ts', 'two'], ['c.ts', 'three']]), digestOf).keys()], ['c.ts']);
 });
 
 test('enteredIn: what one of several processes or threads carried out, in src/ or in dist/, is entered', async (t) => {
