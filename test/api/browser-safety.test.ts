@@ -180,6 +180,7 @@ async function hostile({ app, browser, url }: Site): Promise<void> {
 }
 
 /** Of fifty pieces on average: to open a page takes longer than to read it. */
+const FEWEST_CONTENTS = 20;
 const MAX_CONTENTS = 50;
 const MAX_MS = 8000;
 
@@ -189,7 +190,7 @@ async function randomContents(t: TestContext, { app, browser, url }: Site): Prom
   const structures = new Map<number, string>();
   const until = performance.now() + MAX_MS;
   let seed = 1;
-  for (; seed <= MAX_CONTENTS && performance.now() < until; seed += 1) {
+  for (; seed <= MAX_CONTENTS && (seed <= FEWEST_CONTENTS || performance.now() < until); seed += 1) {
     const random = createSeeded(seed);
     const isMarked = random.oneIn(3);
     const content = randomContent(random, isMarked ? [...SHOWN, ...MARKED] : SHOWN);
@@ -204,7 +205,6 @@ async function randomContents(t: TestContext, { app, browser, url }: Site): Prom
     structures.set(lines, known);
   }
   t.diagnostic(`${seed - 1} contents`);
-  assert.ok(seed > 20);
   assert.ok(tab.requests.every((asked) => asked.startsWith(url)), 'nothing else was asked for');
   assert.deepEqual(unexpected(tab), []);
 }
