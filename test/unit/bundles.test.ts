@@ -7,6 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test, type TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
+import type { Worker } from 'node:worker_threads';
 import { Bundles } from '../../src/authority/issuing.ts';
 import { type BundleRequest, BundleThread } from '../../src/authority/pkcs12.ts';
 import { makeTestAuthority, makeTestClient } from '../support/authority.ts';
@@ -128,6 +129,20 @@ test('BundleThread: at the signal what is not done rejects, and what comes after
   await assert.rejects(made, { name: 'AbortError' });
   await assert.rejects(thread.make(bundle), { name: 'AbortError' });
   await thread.close();
+});
+
+test('BundleThread: a thread that ends by itself fails what it was at, and another makes the next', async (t) => {
+  const started: Worker[] = [];
+  const note = (worker: Worker) => started.push(worker);
+  process.on('worker', note);
+  t.after(() => process.off('worker', note));
+  const thread = startThread(t);
+  assertBundle(await thread.make(bundle));
+  const broken = assert.rejects(thread.make({ ...bundle, password: 'secret' }), /the thread of bundles has ended/);
+  await started[0]?.terminate();
+  await broken;
+  assertBundle(await thread.make(bundle));
+  assert.equal(started.length, 2);
 });
 
 test('BundleThread: a job keeps the process alive, an idle thread does not; it has nothing of the environment', (t) => {

@@ -49,6 +49,13 @@ test('pbkdf2Sha256: the test vectors of RFC 7914 section 11', async () => {
   );
 });
 
+test('pbkdf2Sha256: what cannot be derived rejects, whether that is seen before the work or in it', async () => {
+  const salt = Buffer.from('salt');
+  // A key of no bytes is refused by the thread pool, no iterations by the call itself.
+  await assert.rejects(pbkdf2Sha256('secret', salt, 1, 0), /Deriving bits failed/);
+  await assert.rejects(pbkdf2Sha256('secret', salt, 0, 32), { code: 'ERR_OUT_OF_RANGE' });
+});
+
 test('decoyHash: has the form of a real one, is new each time, and matches no password', async () => {
   const decoys = [decoyHash(randomBytes), decoyHash(randomBytes)];
   for (const decoy of decoys) assert.match(decoy, FORM);

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import diagnostics from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import test from 'node:test';
 import type { TestContext } from 'node:test';
 import { Worker } from 'node:worker_threads';
@@ -12,10 +13,10 @@ import type { LogEntry } from '../../src/core/events.ts';
 import type { Answer, Report, Request } from '../../src/store/batch.ts';
 import { createHealthCheck, type Store } from '../../src/store/open.ts';
 import { CHUNK_BYTES, StoreError } from '../../src/store/store.ts';
-import { firstReport, MIN_AHEAD_COMMANDS, Writer } from '../../src/store/writer.ts';
+import { firstReport, MIN_AHEAD_COMMANDS, startThread, startWriter, Writer } from '../../src/store/writer.ts';
 import { movableClock } from '../support/clock.ts';
 import {
-  CREATED_AT, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, storePaste,
+  CREATED_AT, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, storePaste, temporaryFolder,
 } from '../support/store.ts';
 
 /** How many transactions the write-ahead log holds: frames whose header gives the database's size after a commit. */
@@ -236,6 +237,23 @@ test('run: more than ten thousand waiting is refused, until there is room again'
   assert.ok((await outcomes).every(({ status }) => status === 'fulfilled'));
 });
 
+test('run: a command that is left unanswered fails as an error of the program, and the next one goes', async (t) => {
+  const { writer, requests, next, answer } = await openFake(t);
+  const [answered, left] = [writer.run('burnPaste', burning), writer.run('burnPaste', burning)];
+  await next();
+  assert.deepEqual(sizesOf(requests), [2]);
+  answer([DONE]);
+  await answered;
+  await assert.rejects(left, (error: unknown) => {
+    return !(error instanceof StoreError) && /left a command unanswered/.test(String(error));
+  });
+  assert.deepEqual([writer.waiting, writer.state()], [0, 'working']);
+  const later = writer.run('optimize', null);
+  await next();
+  answer([DONE]);
+  await later;
+});
+
 test('state: failed after a failed write, working after a successful one', async (t) => {
   const { writer, next, answer } = await openFake(t);
   const attempt = async (reply: Answer) => {
@@ -327,6 +345,67 @@ test('a thread that ends fails what is under way and what waits', async (t) => {
   assert.equal(writer.state(), 'ended');
   assert.equal(logged.length, 1);
   await writer.close();
+});
+
+test('close: a thread that ends meanwhile leaves neither it nor what it waited for hanging', async (t) => {
+  const { writer, thread, next, logged } = await openFake(t);
+  const underWay = assert.rejects(writer.run('optimize', null), isUnavailable);
+  await next();
+  const closing = writer.close();
+  await thread.terminate();
+  await Promise.all([underWay, closing]);
+  const told = logged.map(({ event, details }) => [event, details]);
+  assert.deepEqual(told, [['writer thread ended', { reason: 'exited' }]]);
+});
+
+/** A writer on a thread that runs this on every message. */
+function openWith(t: TestContext, script: string) {
+  const thread = scripted(t, `require('node:worker_threads').parentPort.on('message', (message) => { ${script} })`);
+  const logged: LogEntry[] = [];
+  return { writer: new Writer(thread, movableClock(), (entry) => logged.push(entry)), logged };
+}
+
+function scripted(t: TestContext, script: string): Worker {
+  const thread = new Worker(script, { eval: true, execArgv: [] });
+  t.after(() => thread.terminate());
+  return thread;
+}
+
+test('close: a thread that fails meanwhile is logged with what it said, one that ends as asked is not', async (t) => {
+  const failing = openWith(t, "if (message.kind === 'close') throw new RangeError('a bug')");
+  await failing.writer.close();
+  const reasons = failing.logged.map(({ level, event, details }) => [level, event, details]);
+  assert.deepEqual(reasons, [['error', 'writer thread ended', { reason: 'a bug' }]]);
+  assert.equal(failing.writer.state(), 'ended');
+  await failing.writer.close();
+  const ending = openWith(t, "if (message.kind === 'close') process.exit()");
+  await ending.writer.close();
+  assert.deepEqual([ending.logged, ending.writer.state()], [[], 'ended']);
+});
+
+test('startWriter: a thread that ends before it is ready, by itself or by an error, is no writer', async (t) => {
+  const setup = { path: join(temporaryFolder(t), 'pasted.db'), keepsBallast: false };
+  const start = (script: string) => startWriter(setup, movableClock(), () => {}, scripted(t, script));
+  await assert.rejects(start(''), (error: unknown) => {
+    return isUnavailable(error) && /the writer thread did not start/.test(String(error));
+  });
+  await assert.rejects(start("throw new RangeError('a bug')"), { name: 'RangeError', message: 'a bug' });
+  // The real thread, asked for what no database can be.
+  const pathless = startWriter({ ...setup, path: 7 as never }, movableClock(), () => {});
+  await assert.rejects(pathless, { name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' });
+});
+
+test('startWriter: why the database cannot be opened is told with its path, and the thread is gone', async (t) => {
+  const path = temporaryFolder(t);
+  const thread = startThread('store writer');
+  t.after(() => thread.terminate());
+  let hasEnded = false;
+  thread.once('exit', () => (hasEnded = true));
+  const starting = startWriter({ path, keepsBallast: false }, movableClock(), () => {}, thread);
+  await assert.rejects(starting, (error: unknown) => {
+    return isUnavailable(error) && String(error).includes(`the database ${path} cannot be opened: `);
+  });
+  assert.equal(hasEnded, true);
 });
 
 test('firstReport: the last word of a thread counts, however late one hears of it', async () => {
