@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
 import { freeBytes, openReading, openWriting } from '../../src/store/database.ts';
-import { openStore } from '../../src/store/open.ts';
+import { openReader, openStore } from '../../src/store/open.ts';
 import { APPLICATION_ID, migrate, MIGRATIONS } from '../../src/store/schema.ts';
 import { CHUNK_BYTES, DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
 import { Writer } from '../../src/store/writer.ts';
@@ -204,6 +204,27 @@ test('openStore: a path that cannot be had is a StoreError that names it', async
   const path = join(folder, 'folder.db');
   mkdirSync(path);
   await assert.rejects(open(path), (error: unknown) => error instanceof StoreError && error.message.includes(path));
+});
+
+test('openReader: a failure to open or to read is a StoreError; an error of the program stays what it is', async (t) => {
+  const path = join(temporaryFolder(t), 'pasted.db');
+  const isUnavailable = (error: unknown) => error instanceof StoreError && error.failure === 'unavailable';
+  assert.throws(() => openReader(path, () => ({})), isUnavailable, 'there is none');
+  await (await open(path)).close();
+  const bug = new RangeError('a bug');
+  let failure: Error | undefined = Object.assign(new Error('database disk image is malformed'), { errcode: 11 });
+  const reader = openReader(path, () => ({
+    find: (id: string) => {
+      if (failure !== undefined) throw failure;
+      return id;
+    },
+  }));
+  t.after(() => reader.close());
+  assert.throws(() => reader.find('a'), isUnavailable);
+  failure = bug;
+  assert.throws(() => reader.find('a'), bug);
+  failure = undefined;
+  assert.equal(reader.find('a'), 'a');
 });
 
 test('openStore: keeps the permissions that an operator gave an existing database', async (t) => {

@@ -3,21 +3,24 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
+import type { Worker } from 'node:worker_threads';
+import { lockDatabase } from '../../src/store/database.ts';
 import { openStore } from '../../src/store/open.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
 import {
-  type AuditEvent, DatabaseInUseError, DatabaseRefusedError, type Issuance,
+  type AuditEvent, CHUNK_BYTES, DatabaseInUseError, DatabaseRefusedError, type Issuance, StoreError,
 } from '../../src/store/store.ts';
-import { type VisitedStore, visitStore } from '../../src/store/visit.ts';
+import { examineDatabase, type VisitedStore, visitStore } from '../../src/store/visit.ts';
 import { movableClock } from '../support/clock.ts';
 import {
   CREATED_AT, EXPIRES_AT, openTestStore, patternedBytes, selectValue, storePaste, strayChunks,
   temporaryFolder, uploadContent,
 } from '../support/store.ts';
+import { removalsDone } from '../support/stores.ts';
 
 const PARTS = { clock: movableClock(), log: () => {} };
 
@@ -128,6 +131,103 @@ test('visitStore: beside a server of another version, refuses and says which is 
     return error instanceof DatabaseInUseError && /older version/.test(error.message);
   });
   assert.equal(selectValue(path, 'PRAGMA user_version'), MIGRATIONS.length - 1);
+});
+
+test('visitStore: beside a server that is still starting, says so and leaves making the database to it', async (t) => {
+  const folder = temporaryFolder(t);
+  const path = join(folder, 'pasted.db');
+  const starting = lockDatabase(path);
+  t.after(() => starting.release());
+  const visiting = () => visitStore({ ...PARTS, path, ifMissing: 'create' });
+  const isToldToWait = (error: unknown) => error instanceof DatabaseInUseError && /still starting/.test(error.message);
+  await assert.rejects(visiting(), isToldToWait, 'before there is a file');
+  assert.deepEqual(readdirSync(folder), ['pasted.db-lock']);
+  writeFileSync(path, '');
+  await assert.rejects(visiting(), isToldToWait, 'before there is anything in it');
+  assert.equal(statSync(path).size, 0);
+});
+
+test('visitStore: what is in the place of the database or its lock, and is none, is a StoreError', async (t) => {
+  const folder = temporaryFolder(t);
+  const isUnavailable = (error: unknown) => error instanceof StoreError && error.failure === 'unavailable';
+  const folderAsLock = join(folder, 'locked.db');
+  mkdirSync(`${folderAsLock}-lock`);
+  await assert.rejects(visitStore({ ...PARTS, path: folderAsLock, ifMissing: 'create' }), isUnavailable);
+  assert.equal(existsSync(folderAsLock), false, 'nothing is made where nobody can be kept out');
+
+  const folderAsDatabase = join(folder, 'folder.db');
+  mkdirSync(folderAsDatabase);
+  await assert.rejects(visit(t, folderAsDatabase), (error: unknown) => {
+    return isUnavailable(error) && String(error).includes(folderAsDatabase);
+  });
+  lockDatabase(folderAsDatabase, 0).release();
+
+  const diary = join(folder, 'diary.txt');
+  writeFileSync(diary, 'Dear diary,\n'.repeat(100));
+  const lock = lockDatabase(diary);
+  t.after(() => lock.release());
+  await assert.rejects(visit(t, diary), isUnavailable, 'beside a server, which could not have it open either');
+  assert.equal(readFileSync(diary, 'utf8'), 'Dear diary,\n'.repeat(100));
+});
+
+test('visitStore, openStore: a database that vanishes before it is read leaves no lock and no thread', async (t) => {
+  const open = {
+    visited: (path: string) => visitStore({ ...PARTS, path, ifMissing: 'create' }),
+    served: (path: string) => openStore({ ...PARTS, path }),
+  };
+  for (const [name, opening] of Object.entries(open)) {
+    const path = join(temporaryFolder(t), 'pasted.db');
+    const threads: Worker[] = [];
+    // The writer says that it has opened it, and the reader is next.
+    const intervene = (thread: Worker) => threads.push(thread.once('message', () => rmSync(path)));
+    process.once('worker', intervene);
+    t.after(() => process.off('worker', intervene));
+    await assert.rejects(opening(path), { name: 'StoreError', failure: 'unavailable' }, name);
+    assert.deepEqual(threads.map(({ threadId }) => threadId), [-1], name);
+    lockDatabase(path, 0).release();
+  }
+});
+
+test('takeDown: beside a server, it forgets what it had in memory, and its chunks go', async (t) => {
+  const { store, path, clock } = await openTestStore(t);
+  const visited = await visit(t, path);
+  const [small, large, kept] = [
+    await storePaste(store, patternedBytes(10)), await storePaste(store, patternedBytes(CHUNK_BYTES)),
+    await storePaste(store, patternedBytes(20)),
+  ];
+  const isFound = async ({ id }: { id: string }) => (await store.pastes.find(id, CREATED_AT)) !== undefined;
+  for (const paste of [small, large, kept]) assert.equal(await isFound(paste), true, 'and is in memory from now on');
+  const takeDown = ({ id }: { id: string }, sha256: string | null = null) => (
+    visited.pastes.takeDown({ id, content: sha256, removed: event('paste_deleted') })
+  );
+  assert.equal(await takeDown(small, 'f'.repeat(64)), false, 'it has other content by now');
+  assert.equal(await isFound(small), true);
+  assert.deepEqual([await takeDown(small), await takeDown(large), await takeDown(small)], [true, true, false]);
+  clock.advance(1);
+  assert.deepEqual([await isFound(small), await isFound(large), await isFound(kept)], [false, false, true]);
+  await removalsDone(store);
+  assert.equal(strayChunks(path), 0);
+  assert.equal(selectValue(path, "SELECT count(*) FROM audit WHERE event = 'paste_deleted'"), 2);
+});
+
+test('examineDatabase: what somebody changed while it was looked at is seen by a second look', async (t) => {
+  const { path, store } = await openTestStore(t);
+  await store.close();
+  const newer = MIGRATIONS.length + 1;
+  const reading = t.mock.method(DatabaseSync.prototype, 'prepare', function (this: DatabaseSync, sql: string) {
+    reading.mock.restore();
+    const other = new DatabaseSync(path);
+    t.after(() => other.close());
+    other.exec(`PRAGMA user_version = ${newer}`);
+    return this.prepare(sql);
+  });
+  assert.equal(examineDatabase(path, 'quick').schemaVersion, newer);
+});
+
+test('examineDatabase: a directory in the place of a database cannot be opened, which is no damage', (t) => {
+  const folder = temporaryFolder(t);
+  assert.throws(() => examineDatabase(folder, 'quick'), { name: 'StoreError', failure: 'unavailable' });
+  assert.deepEqual(readdirSync(folder), []);
 });
 
 test('certificates.issue: with onlyFirst, records the first certificate ever and nothing after it', async (t) => {
