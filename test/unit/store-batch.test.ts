@@ -181,6 +181,58 @@ test('carryOutAlone: runs outside a transaction, and its failure is an answer to
   assert.deepEqual(failuresOf([executor.carryOutAlone({ name: 'optimize', params: null })]), ['unavailable']);
 });
 
+test('carryOut: a broken disk beside a command that fails by itself fails the batch, a full one what needs room', (t) => {
+  const { db, executor, stored } = openExecutor(t);
+  let failure: Error | undefined;
+  db.function('fault', () => {
+    if (failure !== undefined) throw failure;
+    return null;
+  });
+  db.exec('CREATE TEMP TRIGGER faulty BEFORE INSERT ON pastes WHEN new.size = 20 BEGIN SELECT fault(); END');
+  const broken: Command = { name: 'touchPastes', params: null };
+  const carryOut = () => failuresOf(executor.carryOut([broken, createCommand(20), createCommand(10)]));
+  failure = sqliteError('disk I/O error', 10);
+  assert.deepEqual(carryOut(), ['unavailable', 'unavailable', 'unavailable'], 'what a broken disk did is not known');
+  assert.deepEqual([stored(), db.isTransaction], [0, false]);
+  failure = sqliteError('database or disk is full', 13);
+  assert.deepEqual(carryOut(), [null, 'full', 'done'], 'on a full disk each has a transaction of its own');
+  assert.deepEqual([stored(), db.isTransaction], [1, false]);
+  failure = undefined;
+  assert.deepEqual(carryOut(), [null, 'done', 'done']);
+});
+
+test('carryOutAlone: on a full disk the room in reserve is given up for it once, and it is carried out again', (t) => {
+  const statements: string[] = [];
+  let isFull = true;
+  let givenUp = 0;
+  const giveUp = () => {
+    givenUp += 1;
+    isFull = givenUp > 1;
+    return givenUp === 1;
+  };
+  const { executor } = openExecutor(t, (sql) => {
+    statements.push(sql);
+    if (isFull) throw sqliteError('database or disk is full', 13);
+  }, { isDiskShort: () => false, giveUp, restore: () => false });
+  const releasing: Command = { name: 'releasePages', params: 10 };
+  assert.deepEqual(executor.carryOutAlone(releasing), { done: true, value: 0 });
+  assert.deepEqual(statements.splice(0), Array(2).fill('PRAGMA incremental_vacuum(10)'));
+  isFull = true;
+  assert.deepEqual(failuresOf([executor.carryOutAlone(releasing)]), ['full'], 'there is no more to give up');
+  assert.equal(statements.length, 1);
+});
+
+test('restoreBallast: whether the room in reserve is whole; where none is kept nothing is missing', (t) => {
+  const restoring: Command = { name: 'restoreBallast', params: null };
+  for (const isWhole of [true, false]) {
+    const { executor } = openExecutor(t, () => {}, {
+      isDiskShort: () => !isWhole, giveUp: () => false, restore: () => isWhole,
+    });
+    assert.deepEqual(executor.carryOutAlone(restoring), { done: true, value: isWhole });
+  }
+  assert.deepEqual(openExecutor(t).executor.carryOutAlone(restoring), { done: true, value: true });
+});
+
 test('carryOut: a disk that is short of room is closed to what stores, and its reserve is for the rest', (t) => {
   let isShort = false;
   let isGivenUp = false;

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { certificateCommands, certificateLookups, rememberFound } from '../../src/store/certificates.ts';
 import { createCertificateStore, type Store } from '../../src/store/open.ts';
 import type {
-  AuditEvent, Certificate, CertificatePlace, Issuance, IssueOutcome, NewCertificate,
+  AuditEvent, Certificate, CertificatePlace, Issuance, IssueOutcome, NewCertificate, StoredAuthority,
 } from '../../src/store/store.ts';
 import { openReading } from '../../src/store/database.ts';
 import type { Writer } from '../../src/store/writer.ts';
@@ -255,6 +255,27 @@ testStores('removeExpired: a revoked one stays until a list has named it that be
   assert.deepEqual(await leftAfter(2, 101), ['admin', 'late']);
   assert.deepEqual(await leftAfter(3, 150), ['admin', 'late']);
   assert.deepEqual(await leftAfter(4, 151), ['admin']);
+});
+
+testStores('createAuthority: of any number that race the first one stays, ever after too, and it alone is audited', async ({ store }) => {
+  const { authority } = store;
+  const authorities = Array.from({ length: 8 }, (_, number): StoredAuthority => ({
+    commonName: `authority ${number}`,
+    certificate: new Uint8Array(randomBytes(32)),
+    lockedKey: new Uint8Array(randomBytes(32)),
+    fingerprint: newFingerprint(),
+    createdAt: CREATED_AT,
+    expiresAt: CREATED_AT + 100 + number,
+  }));
+  const created = await Promise.all(authorities.map((each, number) => (
+    authority.create(each, eventOf(`created_${number}`))
+  )));
+  const first = created.indexOf(true);
+  assert.deepEqual(created, authorities.map((_, number) => number === first));
+  const later = { ...authorities[first]!, commonName: 'later' };
+  assert.equal(await authority.create(later, eventOf('created_later')), false);
+  assert.deepEqual({ ...(await authority.find()) }, authorities[first]);
+  assert.deepEqual(await auditedIn(store), [`created_${first}`]);
 });
 
 testStores('keepCrl: a list of the same or a larger number stays', async ({ store: { authority } }) => {
