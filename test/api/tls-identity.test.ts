@@ -164,6 +164,17 @@ test('TLS: a certificate whose signature was rewritten is the certificate of its
   assert.deepEqual((revoked.json['entries'] as { client_id: string }[]).map(({ client_id: by }) => by), [alice.fingerprint_sha1]);
 });
 
+test('TLS: a certificate whose signature was rewritten renews nothing, since that on record is replaced', async (t) => {
+  const app = await startTlsApp(t, PKI);
+  const { alice } = await withCertificates(app);
+  const renew = { body: '{}', headers: { 'Content-Type': 'application/json' } };
+  const refused = await app.ask('POST /register/renew', { ...renew, as: rewritten(alice) });
+  assert.deepEqual([refused.status, refused.json['error']], [404, 'certificate not found']);
+  const { json } = await app.ask('GET /pki/certs', { as: pairOfIssued(alice) });
+  assert.deepEqual((json['certificates'] as { serial: string }[]).map(({ serial }) => serial), [alice.serial]);
+  assert.equal((await app.ask('POST /register/renew', { ...renew, as: pairOfIssued(alice) })).status, 200);
+});
+
 test('TLS: a certificate of the authority that is not on record is anonymous and audited, expired or not', async (t) => {
   const app = await startTlsApp(t, { ...PKI, pkiCertDays: 365 }, { daysAgo: 400 });
   const { alice } = await withCertificates(app);

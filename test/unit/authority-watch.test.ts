@@ -115,3 +115,18 @@ test('a load that fails is tried again by the next request, and does not keep an
   assert.equal((await ask()).status, 200);
   await authority.close();
 });
+
+test('renewRevocationList: nothing to renew where nobody asked for a list, or where the storage fails', async () => {
+  let looks = 0;
+  for (const findCrl of [async () => undefined, () => Promise.reject(new Error('disk I/O error'))]) {
+    const parts = {
+      config: testConfig({}),
+      store: { authority: { findCrl: (): Promise<undefined> => (looks += 1, findCrl()) } },
+      get clock() {
+        return assert.fail('the code of the authority is loaded');
+      },
+    } as unknown as AuthorityParts;
+    await new LazyAuthority(parts).renewRevocationList();
+  }
+  assert.equal(looks, 2);
+});

@@ -2,14 +2,16 @@
 // server: api/commands-database.test.ts.
 
 import assert from 'node:assert/strict';
+import diagnostics from 'node:diagnostics_channel';
 import fs from 'node:fs';
 import {
-  existsSync, mkdirSync, readdirSync, readFileSync, statfsSync, statSync, symlinkSync, writeFileSync,
+  appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statfsSync, statSync, symlinkSync, writeFileSync,
 } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import type { Worker } from 'node:worker_threads';
 import { runCommandLine } from '../../src/operator/arguments.ts';
 import { lockDatabase } from '../../src/store/database.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../src/store/schema.ts';
@@ -254,4 +256,44 @@ test('backup: a path that the system does not take is named with its reason', as
   const file = join(folder, 'x'.repeat(256));
   const { code, stderr } = await pasted(['backup', file]);
   assert.deepEqual([code, stderr], [1, `pasted: ${file} cannot be written (ENAMETOOLONG)\n`]);
+});
+
+test('backup: a name that only its draft makes too long is told, and leaves no part of a copy', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  const before = readFileSync(databasePath);
+  const file = join(folder, 'x'.repeat(250));
+  const { code, stdout, stderr } = await pasted(['backup', file]);
+  assert.deepEqual([code, stdout, stderr], [1, '', `pasted: ${file} cannot be written (ENAMETOOLONG)\n`]);
+  assert.deepEqual(readdirSync(folder).filter((name) => name.startsWith('x')), []);
+  assert.deepEqual(readFileSync(databasePath), before);
+});
+
+test('backup: a copying thread that ends early is no backup, and nothing stays of what it wrote', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  const file = join(folder, 'copy.db');
+  writeFileSync(file, 'an older backup');
+  const end = (message: unknown): void => {
+    void (message as { worker: Worker }).worker.terminate();
+    const [draft = ''] = readdirSync(folder).filter((name) => name.endsWith('.partial'));
+    for (const suffix of ['', '-journal']) appendFileSync(join(folder, `${draft}${suffix}`), 'half a copy');
+  };
+  diagnostics.subscribe('worker_threads', end);
+  t.after(() => diagnostics.unsubscribe('worker_threads', end));
+  const { code, stdout, stderr } = await pasted(['backup', '--force', file]);
+  const reason = 'the copying thread ended early';
+  assert.deepEqual([code, stdout, stderr], [1, '', `pasted: no backup was made as ${file}: ${reason}\n`]);
+  assert.equal(readFileSync(file, 'utf8'), 'an older backup');
+  assert.deepEqual(readdirSync(folder).sort(), ['copy.db', 'pasted.db', 'pasted.db-backup-lock', 'pasted.db-lock']);
+});
+
+test('backup: a lock that cannot be taken is no other backup, which could be waited for', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  mkdirSync(`${databasePath}-backup-lock`);
+  const { code, stdout, stderr } = await pasted(['backup', join(folder, 'copy.db')]);
+  assert.deepEqual([code, stdout], [1, '']);
+  assert.match(stderr, /^pasted: storage unavailable: unable to open database file [^\n]+\n$/);
+  assert.deepEqual(readdirSync(folder).sort(), ['pasted.db', 'pasted.db-backup-lock', 'pasted.db-lock']);
 });

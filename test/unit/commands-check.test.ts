@@ -13,11 +13,12 @@ import type { Environment } from '../../src/config/load.ts';
 import { DAY_SECONDS } from '../../src/core/time.ts';
 import { runCommandLine } from '../../src/operator/arguments.ts';
 import type { Finding } from '../../src/operator/installed.ts';
-import { MIGRATIONS } from '../../src/store/schema.ts';
+import { damageOf } from '../../src/store/backup.ts';
+import { MIGRATIONS, PAGE_BYTES } from '../../src/store/schema.ts';
 import { damage, fill, inStore, makeNewer, makeOldest, makeStranger } from '../support/databases.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 import { CA_PASSWORD, openDesk } from '../support/operator.ts';
-import { CREATED_AT, storePaste } from '../support/store.ts';
+import { CREATED_AT, selectValue, storePaste } from '../support/store.ts';
 import { CLIENT, RENEWED } from '../vectors/schema-rows.ts';
 import { placeVector } from '../vectors/schema-vectors.ts';
 
@@ -259,6 +260,51 @@ test('check: a damaged database, and one whose content is not whole', async (t) 
   db.close();
   const halved = await check(t, { databasePath });
   assert.equal(halved.found.get('integrity'), 'fail 1 pastes without their whole content');
+});
+
+test('check: a table that SQLite cannot read at all is told as damage, by either depth', async (t) => {
+  const { databasePath } = openDesk(t);
+  await fill(databasePath, 1);
+  const sound = readFileSync(databasePath);
+  for (const table of ['pastes', 'usage', 'certificates']) {
+    const root = Number(selectValue(databasePath, `SELECT rootpage FROM sqlite_schema WHERE name = '${table}'`));
+    const damaged = Buffer.from(sound).fill(0xa5, (root - 1) * PAGE_BYTES, root * PAGE_BYTES);
+    writeFileSync(databasePath, damaged);
+    for (const words of [[], ['--full']]) {
+      const { code, found } = await check(t, { databasePath, words });
+      const expected = 'fail database disk image is malformed (SQLite 11)';
+      assert.deepEqual([code, found.get('integrity')], [1, expected], table);
+      assert.equal(found.get('schema'), 'fail cannot be trusted in a damaged database');
+    }
+    writeFileSync(databasePath, sound);
+  }
+});
+
+test('check: pastes that were miscounted, which the limit of all storage goes by', async (t) => {
+  const { databasePath } = openDesk(t);
+  await fill(databasePath, 1);
+  const sound = readFileSync(databasePath);
+  for (const change of ['pastes = pastes - 1', 'bytes = bytes + 1']) {
+    writeFileSync(databasePath, sound);
+    const db = new DatabaseSync(databasePath);
+    db.exec(`UPDATE usage SET ${change}`);
+    db.close();
+    const { code, found } = await check(t, { databasePath });
+    const expected = 'fail the count of pastes is not that of the pastes there are';
+    assert.deepEqual([code, found.get('integrity')], [1, expected], change);
+  }
+});
+
+test('check: a lock is no damage', async (t) => {
+  const { databasePath } = openDesk(t);
+  await fill(databasePath, 1);
+  using db = new DatabaseSync(databasePath, { timeout: 0 });
+  // Whoever writes keeps out those who read.
+  db.exec('PRAGMA journal_mode = DELETE');
+  assert.deepEqual(damageOf(db, 'full'), []);
+  using writer = new DatabaseSync(databasePath);
+  writer.exec('BEGIN EXCLUSIVE');
+  assert.throws(() => damageOf(db, 'full'), { message: 'database is locked' });
 });
 
 test('check: a clock that is behind the newest paste by more than five minutes, or was never set', async (t) => {

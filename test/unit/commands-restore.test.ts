@@ -3,17 +3,20 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import fs from 'node:fs';
 import {
   chmodSync, copyFileSync, createReadStream, existsSync, linkSync, mkdirSync, readFileSync, readdirSync, renameSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
-import { MIGRATIONS } from '../../src/store/schema.ts';
-import type { NewPaste } from '../../src/store/store.ts';
+import { lockDatabase } from '../../src/store/database.ts';
+import { MIGRATIONS, PAGE_BYTES } from '../../src/store/schema.ts';
+import { DatabaseInUseError, type NewPaste } from '../../src/store/store.ts';
 import { assertHolds, damage, fill, inStore, makeNewer, makeOldest, makeStranger } from '../support/databases.ts';
 import { openDesk, type Desk } from '../support/operator.ts';
 import { smallFileSystem } from '../support/small-file-system.ts';
@@ -194,6 +197,17 @@ test('restore: refuses what is no sound backup, and then nothing has changed', a
   assert.deepEqual(readdirSync(folder), names);
 });
 
+test('restore: of a backup with a table that SQLite cannot read at all, SQLite says what is wrong', async (t) => {
+  const { databasePath, backup, pasted } = await prepare(t);
+  const before = readFileSync(databasePath);
+  const root = Number(selectValue(backup, "SELECT rootpage FROM sqlite_schema WHERE name = 'certificates'"));
+  writeFileSync(backup, readFileSync(backup).fill(0xa5, (root - 1) * PAGE_BYTES, root * PAGE_BYTES));
+  const { code, stdout, stderr } = await pasted(['restore', backup]);
+  const reason = 'is damaged: database disk image is malformed (SQLite 11)';
+  assert.deepEqual([code, stdout, stderr], [78, '', `pasted: the backup ${backup} ${reason}\n`]);
+  assert.deepEqual(readFileSync(databasePath), before);
+});
+
 test('restore -: not from a keyboard, and not beside a server', async (t) => {
   const { databasePath, backup, pasted } = await prepare(t);
   const keyboard = await pasted(['restore', '-'], {}, Object.assign(Readable.from([]), { isTTY: true }));
@@ -271,6 +285,107 @@ test('restore: what a killed one left is removed by the next', async (t) => {
   linkSync(databasePath, `${databasePath}.before-restore-20260131T000000Z`);
   assert.equal((await pasted(['restore', backup])).code, 0);
   assert.deepEqual(readdirSync(folder).sort(), AFTERWARDS);
+  await inStore(databasePath, (store) => assertHolds(store, pastes, 1));
+});
+
+/** From now on no file gets a second name; the error has this code. */
+function refuseLinks(t: TestContext, code: string): void {
+  const mocked = t.mock.method(fs, 'linkSync', () => {
+    throw Object.assign(new Error(`${code}: words of the system`), { code });
+  });
+  syncBuiltinESMExports();
+  t.after(() => {
+    mocked.mock.restore();
+    syncBuiltinESMExports();
+  });
+}
+
+test('restore: without hard links the old database is copied, and is in its place until the backup is', async (t) => {
+  const { folder, databasePath, backup, pastes, pasted } = await prepare(t);
+  await inStore(databasePath, async (store) => {
+    await storePaste(store, Buffer.from('newer than the backup'));
+  });
+  const counts: unknown[] = [];
+  const rename = fs.renameSync;
+  const renamed = t.mock.method(fs, 'renameSync', (from: string, to: string) => {
+    // As a kill would leave them.
+    for (const path of [databasePath, join(folder, KEPT)]) {
+      const left = join(folder, 'left.db');
+      copyFileSync(path, left);
+      counts.push(selectValue(left, 'SELECT count(*) FROM pastes'));
+      fs.rmSync(left);
+    }
+    rename(from, to);
+  });
+  t.after(() => {
+    renamed.mock.restore();
+    syncBuiltinESMExports();
+  });
+  refuseLinks(t, 'EPERM');
+  const { code, stderr } = await pasted(['restore', backup]);
+  assert.deepEqual([code, stderr, counts], [0, '', [5, 5]]);
+  assert.deepEqual(readdirSync(folder).sort(), AFTERWARDS);
+  assert.equal(statSync(join(folder, KEPT)).mode & 0o777, 0o600);
+  await inStore(databasePath, (store) => assertHolds(store, pastes, 1));
+  assert.equal(selectValue(join(folder, KEPT), 'SELECT count(*) FROM pastes'), 5);
+});
+
+test('restore: an old database that cannot be kept stays in its place', async (t) => {
+  const { folder, databasePath, backup, pasted } = await prepare(t);
+  await inStore(databasePath, async (store) => {
+    await storePaste(store, Buffer.from('newer than the backup'));
+  });
+  const names = readdirSync(folder);
+  refuseLinks(t, 'EIO');
+  const { code, stdout, stderr } = await pasted(['restore', backup]);
+  assert.deepEqual([code, stdout, stderr], [1, '', `pasted: ${databasePath} cannot be written (EIO)\n`]);
+  assert.equal(selectValue(databasePath, 'SELECT count(*) FROM pastes'), 5);
+  assert.deepEqual(readdirSync(folder), names);
+});
+
+test('restore: a log of the old database that cannot be opened ends it, and nothing has changed', async (t) => {
+  const { folder, databasePath, backup, pasted } = await prepare(t);
+  mkdirSync(`${databasePath}-wal`);
+  const before = readFileSync(databasePath);
+  const names = readdirSync(folder);
+  const { code, stdout, stderr } = await pasted(['restore', backup]);
+  assert.deepEqual([code, stdout], [1, '']);
+  assert.match(stderr, /^pasted: storage unavailable: unable to open database file [^\n]+\n$/);
+  assert.deepEqual(readFileSync(databasePath), before);
+  assert.deepEqual(readdirSync(folder), names);
+});
+
+test('restore: from the database of a service that is stopped, which cannot start until it is copied', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  const other = join(folder, 'other.db');
+  const pastes = await fill(other, 1);
+  let isRefused = false;
+  const ofFileSystem = fs.statfsSync;
+  // There must be room for each piece as it comes.
+  const asked = t.mock.method(fs, 'statfsSync', (path: string) => {
+    try {
+      lockDatabase(other, 0).release();
+    } catch (error) {
+      isRefused = error instanceof DatabaseInUseError;
+    }
+    return ofFileSystem(path);
+  });
+  syncBuiltinESMExports();
+  const { code, stderr } = await pasted(['restore', other]);
+  asked.mock.restore();
+  syncBuiltinESMExports();
+  assert.deepEqual([code, stderr, isRefused], [0, '', true]);
+  for (const path of [databasePath, other]) await inStore(path, (store) => assertHolds(store, pastes, 1));
+});
+
+test('restore: a lock beside the backup that cannot be opened is none', async (t) => {
+  const { databasePath, backup, pastes, pasted } = await prepare(t);
+  await inStore(databasePath, async (store) => {
+    await storePaste(store, Buffer.from('newer than the backup'));
+  });
+  mkdirSync(`${backup}-lock`);
+  const { code, stderr } = await pasted(['restore', backup]);
+  assert.deepEqual([code, stderr], [0, '']);
   await inStore(databasePath, (store) => assertHolds(store, pastes, 1));
 });
 

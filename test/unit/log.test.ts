@@ -1,9 +1,9 @@
-// ops/log.ts: what lines look like, that no value can forge one, and when they are written.
+// ops/log.ts: what lines look like, that no value can forge one, and when they are written. And what is said of errors.
 
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { test } from 'node:test';
-import type { LogEntry } from '../../src/core/events.ts';
+import { codeOf, type LogEntry, reasonOf } from '../../src/core/events.ts';
 import { createLog, type LogFormat } from '../../src/ops/log.ts';
 import { movableClock } from '../support/clock.ts';
 
@@ -214,4 +214,25 @@ test('createLog: lines that could not be written are counted and reported once t
   const events = parsedLines(written).map(({ level, logger, event, details }) =>
     event === 'request' ? event : [level, logger, event, details]);
   assert.deepEqual(events, [['warning', 'log', 'lines lost', { lines: 4 }], 'request', 'request']);
+});
+
+test('codeOf, reasonOf: the code alone, never the words, which may repeat what could not be read', () => {
+  const failed = (code?: string) => Object.assign(new Error('canary'), code === undefined ? {} : { code });
+  for (const [error, expected] of [
+    [failed('ENOENT'), 'ENOENT'], [failed(), 'unknown error'], [{ code: 'ENOENT' }, 'unknown error'],
+    ['canary', 'unknown error'], [undefined, 'unknown error'],
+  ] as const) {
+    assert.deepEqual([codeOf(error), reasonOf(error)], [expected, expected]);
+  }
+});
+
+test('reasonOf: what node --permission forbids comes with the option that allows it, where there is one', () => {
+  const denied = (more: object) => Object.assign(new Error('Access to this API has been restricted'), {
+    code: 'ERR_ACCESS_DENIED', ...more,
+  });
+  const needs = (option: string): string => `ERR_ACCESS_DENIED: node --permission needs ${option} for it`;
+  assert.equal(reasonOf(denied({ permission: 'FileSystemRead', resource: '/canary' })), needs('--allow-fs-read'));
+  assert.equal(reasonOf(denied({ permission: 'FileSystemWrite', resource: '/canary' })), needs('--allow-fs-write'));
+  const forbidden = 'ERR_ACCESS_DENIED: node --permission forbids fsync, so run this without it';
+  for (const more of [{}, { permission: '' }]) assert.equal(reasonOf(denied(more)), forbidden);
 });
