@@ -15,7 +15,8 @@ import {
 } from './database.ts';
 import { isEmpty, marksOf, schemaVersionOf, whyStrange } from './schema.ts';
 import {
-  asStoreError, DatabaseInUseError, DatabaseRefusedError, describe, isDamage, primaryCodeOf, SQLITE, StoreError,
+  asStoreError, DatabaseInUseError, DatabaseRefusedError, describe, failureOf, isDamage, primaryCodeOf, SQLITE,
+  StoreError,
 } from './store.ts';
 import { errorOfThread, firstReport, startThread } from './writer.ts';
 
@@ -34,7 +35,8 @@ export function draftBackup({ path, beside, mark }: { path: string; beside: stri
   requireDatabase(path);
   const lock = lockBackups(path);
   const notePath = `${path}-backup`;
-  const draftPath = `${beside}.${mark}.partial`;
+  // Short, so that there is a name for the draft and its log wherever there is one for the backup.
+  const draftPath = join(dirname(beside), `backup.${mark}.partial`);
   let isDiscarded = false;
 
   function discard(): void {
@@ -74,8 +76,10 @@ function lockBackups(path: string): DatabaseLock {
   }
 }
 
+/** What is where this process may not look was not made by it. */
 function removeWith(path: string, suffixes: readonly string[]): void {
-  for (const suffix of ['', ...suffixes]) rmSync(`${path}${suffix}`, { force: true });
+  const present = ['', ...suffixes].map((suffix) => `${path}${suffix}`).filter((one) => existsSync(one));
+  for (const one of present) rmSync(one, { force: true });
 }
 
 /** What the thread is started with; `to` is an empty file, which has the permissions that the copy is to have. */
@@ -95,7 +99,9 @@ export function copyDatabase(from: string, to: string) {
     using copy = openReading(to);
     return { ...soundHoldings(copy, `the database ${from}`), bytes: fileBytes(to) };
   } catch (error) {
-    throw asStoreError(error);
+    // A disk may be full, or fail, only when the copy is synced: then it is not SQLite that says so.
+    const isOfSystem = error instanceof Error && 'syscall' in error;
+    throw asStoreError(error, isOfSystem ? 'unavailable' : failureOf(error));
   }
 }
 

@@ -13,6 +13,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import { runCommandLine } from '../../src/operator/arguments.ts';
+import { copyDatabase, draftBackup } from '../../src/store/backup.ts';
 import { lockDatabase } from '../../src/store/database.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../src/store/schema.ts';
 import {
@@ -165,6 +166,9 @@ test('backup: one of an older version is copied as it is', async (t) => {
   assert.equal(selectValue(file, 'SELECT count(*) FROM pastes'), 1);
 });
 
+/** What only a backup that is being made has there. */
+const leftOf = (folder: string): string[] => readdirSync(folder).filter((name) => /partial|-backup$/.test(name));
+
 test('backup: one at a time; what a killed one left is removed by the next', async (t) => {
   const { folder, databasePath, pasted } = openDesk(t);
   await fill(databasePath, 1);
@@ -210,7 +214,7 @@ test('backup: ended by a signal, it leaves nothing and ends by that signal', asy
   await assert.rejects(runCommandLine(terminal), /ended by SIGTERM/);
   assert.equal(isThere, true);
   assert.equal(existsSync(join(folder, 'copy.db')), false);
-  assert.deepEqual(readdirSync(folder).filter((name) => /partial|-backup$/.test(name)), []);
+  assert.deepEqual(leftOf(folder), []);
 });
 
 test('backup: a database in use keeps its log, and the backup has what is in it', async (t) => {
@@ -247,7 +251,7 @@ test('backup: refuses a disk without the room, and leaves nothing on one that fi
   assert.equal(failed.code, 1);
   assert.match(failed.stderr, /^pasted: no backup was made as \S+: storage full: [^\n]+\n$/);
   assert.deepEqual(readdirSync(small), ['filler']);
-  assert.deepEqual(readdirSync(folder).filter((name) => /partial|-backup$/.test(name)), []);
+  assert.deepEqual(leftOf(folder), []);
 });
 
 test('backup: a path that the system does not take is named with its reason', async (t) => {
@@ -258,15 +262,44 @@ test('backup: a path that the system does not take is named with its reason', as
   assert.deepEqual([code, stderr], [1, `pasted: ${file} cannot be written (ENAMETOOLONG)\n`]);
 });
 
-test('backup: a name that only its draft makes too long is told, and leaves no part of a copy', async (t) => {
+test('backup: as FILE goes every name that the system takes, however long', async (t) => {
   const { folder, databasePath, pasted } = openDesk(t);
   await fill(databasePath, 1);
-  const before = readFileSync(databasePath);
-  const file = join(folder, 'x'.repeat(250));
-  const { code, stdout, stderr } = await pasted(['backup', file]);
-  assert.deepEqual([code, stdout, stderr], [1, '', `pasted: ${file} cannot be written (ENAMETOOLONG)\n`]);
-  assert.deepEqual(readdirSync(folder).filter((name) => name.startsWith('x')), []);
-  assert.deepEqual(readFileSync(databasePath), before);
+  const file = join(folder, 'x'.repeat(255));
+  const { code, stderr } = await pasted(['backup', file]);
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.equal(selectValue(file, 'SELECT count(*) FROM pastes'), 4);
+  assert.deepEqual(leftOf(folder), []);
+});
+
+test('backup: where no draft can be made nothing is left of it, and the next backup is none the worse', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  // As in a folder that this user may not look into, nobody can say what is there.
+  const beside = join(databasePath, 'copy.db');
+  assert.throws(() => draftBackup({ path: databasePath, beside, mark: '0123456789abcdef' }), { code: 'ENOTDIR' });
+  assert.deepEqual(leftOf(folder), []);
+  writeFileSync(`${databasePath}-backup`, `${beside}.0123456789abcdef.partial`);
+  assert.equal((await pasted(['backup', join(folder, 'copy.db')])).code, 0);
+  assert.deepEqual(leftOf(folder), []);
+});
+
+test('copyDatabase: a disk that fails only when the copy is synced is a failure of the storage', async (t) => {
+  const { folder, databasePath } = openDesk(t);
+  await fill(databasePath, 1);
+  const failed = { code: 'ENOSPC', syscall: 'fsync' };
+  const mocked = t.mock.method(fs, 'fsyncSync', () => {
+    throw Object.assign(new Error('ENOSPC: no space left on device, fsync'), failed);
+  });
+  syncBuiltinESMExports();
+  try {
+    assert.throws(() => copyDatabase(databasePath, join(folder, 'copy.db')), {
+      name: 'StoreError', failure: 'unavailable', message: 'storage unavailable: ENOSPC: no space left on device, fsync',
+    });
+  } finally {
+    mocked.mock.restore();
+    syncBuiltinESMExports();
+  }
 });
 
 test('backup: a copying thread that ends early is no backup, and nothing stays of what it wrote', async (t) => {
