@@ -189,7 +189,7 @@ function lockIfPossible(backup: string): DatabaseLock | undefined {
     return lockDatabase(backup, 0);
   } catch (error) {
     if (error instanceof DatabaseInUseError) throw error;
-    // A file system that can't be written to has nobody who writes to it.
+    // It is no service's then; and what is copied is examined.
     return undefined;
   }
 }

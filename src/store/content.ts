@@ -80,7 +80,7 @@ export class HotPastes {
     try {
       return await change();
     } finally {
-      const others = (this.#changing.get(id) ?? 0) - 1;
+      const others = this.#changing.get(id)! - 1;
       if (others > 0) this.#changing.set(id, others);
       else this.#changing.delete(id);
     }

@@ -12,7 +12,7 @@ import {
   APPLICATION_ID, isEmpty, type Marks, marksOf, migrate, PAGE_BYTES, schemaVersionOf, whyStrange,
 } from './schema.ts';
 import {
-  asStoreError, DatabaseInUseError, DatabaseRefusedError, isDamage, primaryCodeOf, SQLITE, StoreError,
+  DatabaseInUseError, DatabaseRefusedError, failureOf, isDamage, primaryCodeOf, SQLITE, StoreError,
 } from './store.ts';
 
 /** The log is checkpointed when it has grown so far, and cut back to this size when it starts anew. */
@@ -186,8 +186,11 @@ export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS) {
     db.exec('BEGIN EXCLUSIVE');
   } catch (error) {
     release();
-    if (primaryCodeOf(error) !== SQLITE.BUSY) throw asStoreError(error);
-    throw new DatabaseInUseError(`the database ${path} is in use by another process`, lockPath);
+    if (primaryCodeOf(error) === SQLITE.BUSY) {
+      throw new DatabaseInUseError(`the database ${path} is in use by another process`, lockPath);
+    }
+    if (failureOf(error) === undefined) throw error;
+    throw new StoreError('unavailable', `the lock ${lockPath} cannot be taken`, { cause: error });
   }
   return {
     /** The file stays, since another process may be waiting for it. */

@@ -327,6 +327,7 @@ test('backup: a lock that cannot be taken is no other backup, which could be wai
   mkdirSync(`${databasePath}-backup-lock`);
   const { code, stdout, stderr } = await pasted(['backup', join(folder, 'copy.db')]);
   assert.deepEqual([code, stdout], [1, '']);
-  assert.match(stderr, /^pasted: storage unavailable: unable to open database file [^\n]+\n$/);
+  const reason = 'unable to open database file (SERVICE_DB)';
+  assert.equal(stderr, `pasted: the lock ${databasePath}-backup-lock cannot be taken: ${reason}\n`);
   assert.deepEqual(readdirSync(folder).sort(), ['pasted.db', 'pasted.db-backup-lock', 'pasted.db-lock']);
 });

@@ -177,6 +177,18 @@ function mutate(bytes: Uint8Array, random: Seeded): Uint8Array {
   return mutated;
 }
 
+test('readCertificationRequest: a mistake of the program is not told as one of the request', (t) => {
+  const request = makeRequestPem();
+  const mocked = t.mock.method(Uint8Array, 'from', () => {
+    throw new RangeError('a bug');
+  });
+  try {
+    assert.throws(() => readCertificationRequest(request), new RangeError('a bug'));
+  } finally {
+    mocked.mock.restore();
+  }
+});
+
 test('readCertificationRequest: 100 000 mutated requests meet only the clean refusal', (t) => {
   const { stackTraceLimit } = Error;
   t.after(() => {

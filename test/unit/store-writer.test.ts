@@ -408,6 +408,10 @@ test('startWriter: why the database cannot be opened is told with its path, and 
   assert.equal(hasEnded, true);
 });
 
+test('the module of the store\'s threads refuses to run in no thread', async () => {
+  await assert.rejects(import('../../src/store/thread.ts'), /this module is for a worker thread/);
+});
+
 test('firstReport: the last word of a thread counts, however late one hears of it', async () => {
   const say = "require('node:worker_threads').parentPort.postMessage({ kind: 'opened' })";
   const worker = new Worker(say, { eval: true, execArgv: [] });
