@@ -71,6 +71,10 @@ test('commands beside a cluster: stats, audit, paste, invite, pki, admin and che
   const stats = JSON.parse(await pasted('stats --json')) as Record<string, Record<string, unknown>>;
   assert.deepEqual([stats['pastes']!['count'], stats['certificates']!['revoked'], stats['bans']], [1, 1, 1]);
   await pasted('check');
+  const nowhere = join(folder, 'none');
+  assert.equal(
+    await pasted('check', { TMPDIR: nowhere }, 1), `pasted: ${join(nowhere, 'pasted')} cannot be written (ENOENT)\n`,
+  );
 
   for (const node of nodes.slice(1)) node.suspend();
   assert.match(await pasted('check', {}, 1), /no node of the cluster answered/);

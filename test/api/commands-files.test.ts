@@ -141,13 +141,17 @@ test('check --files: says what is missing though nothing else would run any more
 test('check --files: the list of another release says so by its version', (t) => {
   const other = join(temporaryFolder(t), 'other.json');
   const bill = readBill();
-  bill.metadata.component['version'] = '0.9';
   (bill.metadata.component.components as ListedFile[])[0]!.hashes[0]!.content = '0'.repeat(64);
-  writeFileSync(other, JSON.stringify(bill));
-  const { code, stdout } = check(join(released, 'dist'), ['--files', other]);
-  assert.deepEqual([code, stdout.split('\n').slice(1)], [
-    1, [`fail files: 1 in ${join(released, 'dist')} are not those of pasted 0.9`, ''],
-  ]);
+  for (const [version, shown] of [
+    ['0.9', '0.9'], ['0.9\nok', '0.9?ok'], [undefined, 'of no version'], [null, 'of no version'], [9, 'of no version'],
+  ]) {
+    bill.metadata.component['version'] = version;
+    writeFileSync(other, JSON.stringify(bill));
+    const { code, stdout } = check(join(released, 'dist'), ['--files', other]);
+    assert.deepEqual([code, stdout.split('\n').slice(1)], [
+      1, [`fail files: 1 in ${join(released, 'dist')} are not those of pasted ${shown}`, ''],
+    ]);
+  }
 });
 
 test('check --files: what this user may not read is no match', (t) => {

@@ -143,12 +143,17 @@ test('main: an address that this host does not have ends with 1 and names SERVIC
 });
 
 test('main: an error that nothing catches is logged, on standard error with its stack, and ends with 1', async (t) => {
-  for (const failing of ['throw new Error(\'boom\')', 'Promise.reject(new Error(\'boom\'))']) {
+  for (const [failing, printed] of [
+    ['throw new Error(\'boom\')', /^pasted: Error: boom\n {4}at /],
+    ['Promise.reject(new Error(\'boom\'))', /^pasted: Error: boom\n {4}at /],
+    // What is no Error has no stack.
+    ['throw \'boom\'', /^pasted: boom\n$/],
+  ] as const) {
     const nodeOptions = preload(`process.on('SIGUSR2', () => { ${failing} })`);
     const main = await startServing(t, { nodeOptions, environment: { NODE_ENV: 'production' } });
     main.child.kill('SIGUSR2');
     assert.equal(await main.ended, 1);
-    assert.match(main.stderr(), /^pasted: Error: boom\n {4}at /);
+    assert.match(main.stderr(), printed);
     const last = JSON.parse(main.stdout().trimEnd().split('\n').at(-1)!) as Record<string, unknown>;
     assert.deepEqual([last['level'], last['event'], last['details']], ['error', 'uncaught error', { reason: 'boom' }]);
   }

@@ -8,6 +8,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { Worker } from 'node:worker_threads';
 import { runCommandLine } from '../../src/operator/arguments.ts';
 import { insertCertificate, setRevoked } from '../support/certificates.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
@@ -276,4 +277,21 @@ test('admin grant: refuses a certificate that is revoked, expired or unknown, an
     assert.deepEqual(await pasted(['admin', 'grant', serial]), { code, stdout: '', stderr: `pasted: ${message}\n` });
   }
   assert.equal(selectValue(databasePath, 'SELECT count(*) FROM certificates WHERE is_admin = 1'), 1);
+});
+
+test('admin grant: a certificate revoked in the same moment makes nobody an admin, and that is said', async (t) => {
+  const { databasePath, pasted, createAdmin } = openDesk(t);
+  await createAdmin();
+  const { serial } = insertCertificate(databasePath);
+  // It was valid when it was looked at; the writer thread is about to be asked.
+  const ask = Worker.prototype.postMessage;
+  t.mock.method(Worker.prototype, 'postMessage', function (this: Worker, message: unknown) {
+    if (JSON.stringify(message).includes('grantAdmin')) setRevoked(databasePath, serial, 1_769_860_800);
+    ask.call(this, message);
+  });
+  const stderr = `pasted: certificate ${serial} has just been revoked\n`;
+  assert.deepEqual(await pasted(['admin', 'grant', serial]), { code: 1, stdout: '', stderr });
+  assert.equal(selectValue(databasePath, `SELECT is_admin FROM certificates WHERE serial = '${serial}'`), 0);
+  const audited = `SELECT count(*) FROM audit WHERE event = 'admin_granted' AND details ->> 'serial' = '${serial}'`;
+  assert.equal(selectValue(databasePath, audited), 0);
 });

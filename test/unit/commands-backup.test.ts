@@ -331,3 +331,40 @@ test('backup: a lock that cannot be taken is no other backup, which could be wai
   assert.equal(stderr, `pasted: the lock ${databasePath}-backup-lock cannot be taken: ${reason}\n`);
   assert.deepEqual(readdirSync(folder).sort(), ['pasted.db', 'pasted.db-backup-lock', 'pasted.db-lock']);
 });
+
+test('backup: without hard links it is given its name all the same, and none that was taken meanwhile', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  const pastes = await fill(databasePath, 1);
+  const names = ['pasted.db', 'pasted.db-backup-lock', 'pasted.db-lock'];
+  let [refusal, meanwhile] = ['EPERM', ''];
+  t.mock.method(fs, 'linkSync', () => {
+    if (meanwhile !== '') writeFileSync(meanwhile, 'of somebody else');
+    throw Object.assign(new Error(`${refusal}: words of the system`), { code: refusal });
+  });
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  const copy = join(folder, 'copy.db');
+  const { code, stdout, stderr } = await pasted(['backup', copy]);
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.match(stdout, /^Wrote \S+copy\.db: 4 pastes /);
+  assert.equal(statSync(copy).mode & 0o777, 0o600);
+  assert.deepEqual(readdirSync(folder).sort(), ['copy.db', ...names]);
+  await inStore(copy, (store) => assertHolds(store, pastes, 1));
+
+  const file = join(folder, 'another.db');
+  refusal = 'EIO';
+  const failed = await pasted(['backup', file]);
+  assert.deepEqual(failed, { code: 1, stdout: '', stderr: `pasted: ${file} cannot be written (EIO)\n` });
+  assert.equal(existsSync(file), false);
+  for (refusal of ['EPERM', 'EEXIST']) {
+    meanwhile = file;
+    const taken = await pasted(['backup', file]);
+    assert.deepEqual([taken.code, taken.stdout], [1, '']);
+    assert.ok(taken.stderr.startsWith(`pasted: ${file} `), taken.stderr);
+    assert.equal(readFileSync(file, 'utf8'), 'of somebody else');
+  }
+  assert.deepEqual(readdirSync(folder).filter((name) => name.endsWith('.partial')), []);
+});

@@ -5,6 +5,7 @@ import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
 import { openDesk } from '../support/operator.ts';
 import { selectValue } from '../support/store.ts';
@@ -74,11 +75,19 @@ test('invite create: bounds of time, uses and note, each with its neighbour', as
 });
 
 test('invite list: one to a line, whether it is over', async (t) => {
-  const { pasted, created } = await openInviting(t);
+  const { databasePath, pasted, created } = await openInviting(t);
   await created('--note', 'alice', '--uses', '3');
+  for (const note of ['now', 'in a second']) await created('--note', note);
+  const db = new DatabaseSync(databasePath);
+  db.exec(`UPDATE invitations SET expires_at = ${NOW} + id - 2, created_at = ${NOW} - 60 WHERE id > 1`);
+  db.close();
   const { stdout } = await pasted(['invite', 'list']);
   assert.deepEqual(stdout.split('\n').map((line) => line.split(/ {2,}/)), [
-    ['ID', 'USES LEFT', 'EXPIRES', 'NOTE'], ['1', '3', '2026-02-07T12:00:00Z', 'alice'], [''],
+    ['ID', 'USES LEFT', 'EXPIRES', 'NOTE'],
+    ['1', '3', '2026-02-07T12:00:00Z', 'alice'],
+    ['2', '1', '2026-01-31T12:00:00Z (over)', 'now'],
+    ['3', '1', '2026-01-31T12:00:01Z', 'in a second'],
+    [''],
   ]);
 });
 

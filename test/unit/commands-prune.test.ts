@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { insertCertificate } from '../support/certificates.ts';
 import { inStore } from '../support/databases.ts';
@@ -90,5 +91,31 @@ test('prune: makes no database where there is none', async (t) => {
   const { code, stderr } = await pasted(['prune']);
   assert.equal(code, 78);
   assert.match(stderr, /there is no database/);
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test('prune: content that cannot be removed is told with its reason, and the next one removes it', async (t) => {
+  const { databasePath, pasted } = openDesk(t);
+  await makeOld(databasePath);
+  const change = (sql: string): void => {
+    const db = new DatabaseSync(databasePath);
+    db.exec(sql);
+    db.close();
+  };
+  change("CREATE TRIGGER stays BEFORE DELETE ON chunks BEGIN SELECT RAISE(ABORT, 'this chunk stays'); END");
+  const { code, stdout, stderr } = await pasted(['prune']);
+  assert.deepEqual([code, stdout], [1, '']);
+  assert.match(stderr, /^pasted: not everything was removed: this chunk stays(?:; this chunk stays)*\n$/);
+  assert.notEqual(strayChunks(databasePath), 0);
+  change('DROP TRIGGER stays');
+  assert.equal((await pasted(['prune'])).code, 0);
+  assert.equal(strayChunks(databasePath), 0);
+});
+
+test('prune: of a cluster, whose hosts prune by themselves, it asks nothing and says so', async (t) => {
+  const { folder, pasted } = openDesk(t);
+  const { code, stdout, stderr } = await pasted(['prune'], { SERVICE_DB: 'rqlite://127.0.0.1:1' });
+  assert.deepEqual([code, stdout], [1, '']);
+  assert.equal(stderr, 'pasted: the hosts of a cluster prune by themselves, one of them for all\n');
   assert.deepEqual(readdirSync(folder), []);
 });

@@ -110,11 +110,21 @@ test('serve: settings that cannot be read again are named, the certificate is re
   fake.reload();
   reloads[1]?.fail(new Error('the storage is closed'));
   await turn();
+  // Whatever else goes wrong while they are read ends no service either.
+  Object.defineProperty(fake.terminal.environment, 'SERVICE_PORT', {
+    get: () => {
+      throw new RangeError('a bug');
+    },
+  });
+  fake.reload();
+  await turn();
+  assert.equal(reloads.length, 2);
   fake.signal('SIGTERM');
   assert.equal(await exitCode, 0);
   const [, unread = ''] = lines();
   assert.match(unread, /^main reloading failed .* reason="SERVICE_PROXY_SECRET_FILE: expected .*\(ENOENT\)"$/);
   assert.equal(lines()[2], 'main reloaded changed=SERVICE_TLS_CERT');
   assert.equal(lines()[3], 'main reloading failed outcome=failure reason="the storage is closed"');
+  assert.equal(lines()[4], 'main reloading failed outcome=failure reason="a bug"');
   assert.ok(!fake.stdout().includes('canary'));
 });

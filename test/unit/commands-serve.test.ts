@@ -2,6 +2,10 @@
 // test/api/main.test.ts.
 
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { ConfigError, type Environment } from '../../src/config/load.ts';
 import { VERSION } from '../../src/config/settings.ts';
@@ -11,6 +15,7 @@ import { failureOf } from '../../src/operator/failures.ts';
 import { type CreateApp, serve } from '../../src/serve.ts';
 import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
+import { temporaryFolder } from '../support/programs.ts';
 
 const URL = 'http://127.0.0.1:4321';
 
@@ -252,4 +257,53 @@ test('failureOf: what the store refuses, in one line and with its exit code', ()
   assert.deepEqual(failureOf(new StoreError('full', 'storage full')), {
     exitCode: 1, text: 'pasted: storage full (SERVICE_DB)\n',
   });
+  // A lock that has gone meanwhile.
+  assert.deepEqual(failureOf(new DatabaseInUseError('the database x is in use', '/none/x-lock')), {
+    exitCode: 75, text: 'pasted: the database x is in use; root can see which: fuser /none/x-lock\n',
+  });
+});
+
+test('failureOf: what node --permission refuses is 78, with the file where node names it and what to change', () => {
+  const refused = (more: object) => Object.assign(new Error('Access to this API has been restricted'), {
+    code: 'ERR_ACCESS_DENIED', ...more,
+  });
+  const [reading, writing] = ['FileSystemRead', 'FileSystemWrite'];
+  const toAllow = (kind: string) => `ERR_ACCESS_DENIED: node --permission needs --allow-fs-${kind} for it`;
+  for (const [more, said] of [
+    [{ permission: reading, resource: '/srv/x-wal' }, `/srv/x-wal cannot be used (${toAllow('read')})`],
+    [{ permission: writing, resource: '/srv/x-lock' }, `/srv/x-lock cannot be used (${toAllow('write')})`],
+    [{ permission: writing, resource: '' }, `a file cannot be used (${toAllow('write')})`],
+    [{}, 'a file cannot be used (ERR_ACCESS_DENIED: node --permission forbids fsync, so run this without it)'],
+  ] as const) {
+    assert.deepEqual(failureOf(refused(more)), { exitCode: 78, text: `pasted: ${said}\n` });
+  }
+});
+
+test('failureOf: who has a lock is looked for among 50 000 descriptors at most, so that the answer comes soon', (t) => {
+  const lock = join(temporaryFolder(t), 'x-lock');
+  writeFileSync(lock, '');
+  // Larger than any that Linux gives.
+  const pid = '4194305';
+  let [descriptors, looks] = [0, 0];
+  t.mock.method(fs, 'readdirSync', (path: string) => (
+    path === '/proc' ? [pid] : Array.from({ length: descriptors }, (_, number) => String(number))
+  ));
+  t.mock.method(fs, 'readlinkSync', (path: string) => {
+    if (path === '/proc/self') return '1';
+    looks += 1;
+    return path === `/proc/${pid}/fd/${descriptors - 1}` ? lock : '/dev/null';
+  });
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  for (const [count, who] of [
+    [50_000, `it is process ${pid} ()`], [50_001, `root can see which: fuser ${lock}`],
+  ] as const) {
+    [descriptors, looks] = [count, 0];
+    const { text } = failureOf(new DatabaseInUseError('the database x is in use', lock))!;
+    assert.equal(text, `pasted: the database x is in use; ${who}\n`);
+    assert.equal(looks, 50_000);
+  }
 });

@@ -117,3 +117,12 @@ test('tls self-signed: refuses what is no name, too many of them, and other numb
   assert.deepEqual(readdirSync(folder), []);
   assert.equal((await selfSigned('--host', many(100))).code, 0);
 });
+
+test('tls self-signed: of patterns alone, the line for clients asks for a host of the first of them', async (t) => {
+  const { certPath, selfSigned } = openFolder(t);
+  const { code, stdout } = await selfSigned('--host', '*.Paste.example,*.other.example');
+  assert.equal(code, 0);
+  const certificate = new X509Certificate(readFileSync(certPath));
+  assert.equal(certificate.checkHost('paste.paste.example'), '*.paste.example');
+  assert.ok(stdout.endsWith(`  curl --cacert ${certPath} https://paste.paste.example:8080/\n`), stdout);
+});
