@@ -172,11 +172,13 @@ async function checkNodes(config: Config, { clock }: Terminal): Promise<Finding[
 
 async function checkDatabase(config: Config, depth: CheckDepth, terminal: Terminal): Promise<Finding[]> {
   const nowSeconds = unixSeconds(terminal.clock);
+  let reason = 'the nodes give no copy of it to look at';
   using file = await databaseFile(config, terminal).catch((error: unknown) => {
-    if (!(error instanceof StoreError)) throw error;
+    if (error instanceof CommandError) reason = error.message;
+    else if (!(error instanceof StoreError)) throw error;
     return undefined;
   });
-  if (file === undefined) return [fail('database', 'the nodes give no copy of it to look at')];
+  if (file === undefined) return [fail('database', reason)];
   const { findings, contents } = examine(file.path, depth);
   const clock = checkClock(contents?.newestCreatedAt ?? null, nowSeconds);
   if (contents === undefined) return [...findings, clock];
@@ -280,8 +282,8 @@ export const health: Run = async (terminal, given) => {
   const timeoutMs = wholeNumber(given, '--timeout', { minimum: 1, maximum: 60, fallback: 5 }) * 1000;
   const url = given.values.get('--url');
   const asked = url === undefined ? bySettings(terminal) : byUrl(url);
-  const { status, body } = await probe(asked, timeoutMs).catch((error: unknown) => {
-    throw error instanceof ProbeError ? new CommandError(`${asked.name}: ${error.message}`) : error;
+  const { status, body } = await probe(asked, timeoutMs).catch(({ message }: ProbeError) => {
+    throw new CommandError(`${asked.name}: ${message}`);
   });
   const said = objectIn(body);
   const isJson = given.flags.has('--json');

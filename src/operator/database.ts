@@ -201,9 +201,10 @@ export const prune: Run = async (terminal, given) => {
 };
 
 async function pruneAll({ clock }: Terminal, config: Config) {
-  const failures: string[] = [];
-  const log: Log = ({ outcome, event, details }) => {
-    if (outcome === 'failure') failures.push(String(details?.['reason'] ?? event));
+  // A step that failed is tried again, mostly in vain.
+  const failures = new Set<string>();
+  const log: Log = ({ outcome, details }) => {
+    if (outcome === 'failure') failures.add(String(details?.['reason']));
   };
   // Refused beside a running server: it alone knows who reads what, and so which content may go.
   const store = await openStore({ path: config.databasePath, clock, log }).catch((error: unknown) => {
@@ -217,7 +218,7 @@ async function pruneAll({ clock }: Terminal, config: Config) {
   } finally {
     await store.close();
   }
-  if (failures.length > 0) throw new CommandError(`not everything was removed: ${failures.join('; ')}`);
+  if (failures.size > 0) throw new CommandError(`not everything was removed: ${[...failures].join('; ')}`);
   return {
     expired_pastes: removedBy('expired pastes'),
     duplicate_records: removedBy('duplicate records'),

@@ -83,7 +83,7 @@ const HINTS: ReadonlyMap<RefusalName, string> = new Map([
 /** A refusal is worded for strangers; the operator is also told what the log knows. */
 function inWords({ refusal, message }: Refusal, failures: readonly LogEntry[]): Error {
   if (refusal === 'authorityPasswordMissing') return passwordMissing();
-  const reasons = failures.map(({ details, event }) => String(details?.['reason'] ?? event));
+  const reasons = failures.map(({ details }) => String(details?.['reason']));
   // As authority/authority.ts logs it.
   if (failures.some(({ event }) => event === 'CA key not usable')) {
     return new ConfigError([`${CA_PASSWORD}: ${reasons.join('; ')}`]);

@@ -175,7 +175,7 @@ export function measureEventLoopDelay() {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();
   const secondsAt = (percentile: number): number =>
-    histogram.count === 0 ? 0 : Math.max(0, histogram.percentile(percentile) / NANOSECONDS - RESOLUTION_MS / 1000);
+    Math.max(0, histogram.percentile(percentile) / NANOSECONDS - RESOLUTION_MS / 1000);
   return {
     read: () => {
       const delays = { '0.5': secondsAt(50), '0.99': secondsAt(99) };
