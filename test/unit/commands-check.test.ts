@@ -3,54 +3,19 @@
 
 import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
-import {
-  chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, truncateSync,
-  utimesSync, writeFileSync,
-} from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { test, type TestContext } from 'node:test';
-import type { Environment } from '../../src/config/load.ts';
+import { test } from 'node:test';
 import { DAY_SECONDS } from '../../src/core/time.ts';
-import { runCommandLine } from '../../src/operator/arguments.ts';
-import type { Finding } from '../../src/operator/installed.ts';
 import { damageOf } from '../../src/store/backup.ts';
 import { MIGRATIONS, PAGE_BYTES } from '../../src/store/schema.ts';
+import { check, levelOf } from '../support/checked.ts';
 import { damage, fill, inStore, makeNewer, makeOldest, makeStranger } from '../support/databases.ts';
-import { fakeTerminal } from '../support/fake-terminal.ts';
-import { CA_PASSWORD, openDesk } from '../support/operator.ts';
+import { openDesk } from '../support/operator.ts';
 import { CREATED_AT, selectValue, storePaste } from '../support/store.ts';
 import { CLIENT, RENEWED } from '../vectors/schema-rows.ts';
 import { placeVector } from '../vectors/schema-vectors.ts';
-
-interface Checked {
-  readonly code: number;
-  /** `level text`, by name; several of a name are joined. */
-  readonly found: ReadonlyMap<string, string>;
-}
-
-async function check(
-  t: TestContext,
-  { databasePath, laterSeconds = 0, environment = {}, words = [] }: {
-    databasePath: string; laterSeconds?: number; environment?: Environment; words?: readonly string[];
-  },
-): Promise<Checked> {
-  const settings = { SERVICE_DB: databasePath, SERVICE_PKI_CA_PASSWORD: CA_PASSWORD, ...environment };
-  const fake = fakeTerminal(['check', '--json', ...words], { environment: settings });
-  const now = fake.terminal.clock.unixMs() + laterSeconds * 1000;
-  const clock = { ...fake.terminal.clock, unixMs: () => now };
-  const code = await runCommandLine({ ...fake.terminal, clock });
-  assert.ok(!fake.stdout().includes(CA_PASSWORD));
-  const { ok, checks } = JSON.parse(fake.stdout()) as { ok: boolean; checks: Finding[] };
-  assert.equal(ok, code === 0, t.name);
-  const found = new Map<string, string>();
-  for (const { name, level, text } of checks) found.set(name, `${found.get(name) ?? ''}${level} ${text}`);
-  return { code, found };
-}
-
-const levelOf = ({ found }: Checked, name: string): string | undefined => found.get(name)?.split(' ')[0];
 
 test('check: one line for each thing, and nothing is changed', async (t) => {
   const { folder, databasePath, pasted } = openDesk(t);
@@ -196,111 +161,6 @@ test('check: a missing database fails in plain words, and none is made', async (
     `fail there is none at ${join(folder, 'missing')}: the service makes a new one when it starts, or SERVICE_DB is wrong`,
   );
   assert.deepEqual([nowhere.code, levelOf(nowhere, 'folder')], [1, 'fail']);
-});
-
-test('check: files and folders that others may open', async (t) => {
-  const { folder, databasePath } = openDesk(t);
-  await fill(databasePath, 1);
-  for (const [mode, level] of [[0o600, 'ok'], [0o640, 'fail'], [0o604, 'fail'], [0o666, 'fail']] as const) {
-    chmodSync(databasePath, mode);
-    assert.equal(levelOf(await check(t, { databasePath }), 'files'), level, mode.toString(8));
-  }
-  chmodSync(databasePath, 0o600);
-  for (const [mode, level] of [
-    [0o700, 'ok'], [0o750, 'warn'], [0o755, 'warn'], [0o770, 'fail'], [0o707, 'fail'],
-  ] as const) {
-    chmodSync(folder, mode);
-    assert.equal(levelOf(await check(t, { databasePath }), 'folder'), level, mode.toString(8));
-  }
-});
-
-test('check: a file that a command of another user left', async (t) => {
-  const { databasePath } = openDesk(t);
-  await fill(databasePath, 1);
-  try {
-    chownSync(`${databasePath}-lock`, 65_534, 65_534);
-  } catch {
-    return t.skip('this user may not give files away');
-  }
-  const checked = await check(t, { databasePath });
-  assert.equal(checked.found.get('files'), 'fail pasted.db-lock and the database have different owners: chown');
-});
-
-/** From now on node:fs gives this for any path, until the test ends. */
-function answerAlways(t: TestContext, name: 'accessSync' | 'statfsSync', answer: () => unknown): void {
-  t.mock.method(fs, name, answer);
-  syncBuiltinESMExports();
-  t.after(() => {
-    t.mock.restoreAll();
-    syncBuiltinESMExports();
-  });
-}
-
-test('check: a folder and files that this user may not use', async (t) => {
-  const { folder, databasePath } = openDesk(t);
-  await fill(databasePath, 1);
-  answerAlways(t, 'accessSync', () => {
-    throw Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' });
-  });
-  const { code, found } = await check(t, { databasePath });
-  assert.deepEqual([code, found.get('folder'), found.get('files')], [
-    1, `fail this user may not write to ${folder}`, 'fail this user may not read and write pasted.db, pasted.db-lock',
-  ]);
-  // What others may do comes first: it is the more dangerous.
-  chmodSync(folder, 0o777);
-  assert.equal((await check(t, { databasePath })).found.get('folder'), `fail others may write to ${folder}: chmod 700`);
-});
-
-test('check: a path that the system does not follow is named with its reason, and is not missing', async (t) => {
-  const { folder } = openDesk(t);
-  const loop = join(folder, 'loop.db');
-  symlinkSync('loop.db', loop);
-  for (const path of [loop, join(loop, 'pasted.db'), join(folder, `${'x'.repeat(256)}.db`)]) {
-    const { code, found } = await check(t, { databasePath: path });
-    const reason = path.includes('xxx') ? 'ENAMETOOLONG' : 'ELOOP';
-    assert.deepEqual([code, found.get('files')], [1, `fail ${path} cannot be read (${reason})`]);
-    assert.match(found.get('database')!, /^fail storage unavailable: /);
-    assert.equal(found.get('clock'), 'ok says 2026-01-31T12:00:00Z');
-  }
-  assert.deepEqual(readdirSync(folder), ['loop.db']);
-});
-
-test('check: room that will soon be short, and room with which new pastes are refused', async (t) => {
-  const { databasePath } = openDesk(t);
-  await fill(databasePath, 1);
-  const block = 4096;
-  const reserveBlocks = (16 * 1024 * 1024) / block;
-  let bavail = 0;
-  answerAlways(t, 'statfsSync', () => ({ bavail, bsize: block }));
-  const refused = ': new pastes are refused';
-  for (const [blocks, code, expected] of [
-    [0, 1, `fail 0 bytes are free on the disk of the database${refused}`],
-    [reserveBlocks, 1, `fail 16.0 MiB are free on the disk of the database${refused}`],
-    [reserveBlocks + 1, 0, 'warn 16.0 MiB are free on the disk of the database'],
-    [10 * reserveBlocks, 0, 'warn 160.0 MiB are free on the disk of the database'],
-    [10 * reserveBlocks + 1, 0, 'ok 160.0 MiB are free on the disk of the database'],
-  ] as const) {
-    bavail = blocks;
-    const checked = await check(t, { databasePath });
-    assert.deepEqual([checked.code, checked.found.get('room')], [code, expected]);
-  }
-});
-
-test('check: a log that somebody keeps from being emptied', async (t) => {
-  const { databasePath } = openDesk(t);
-  await fill(databasePath, 1);
-  const log = `${databasePath}-wal`;
-  writeFileSync(log, '', { mode: 0o600 });
-  const reason = 'a backup, Litestream or another long reader keeps it from being emptied';
-  for (const [bytes, expected] of [
-    [16 * 1024 * 1024, 'ok takes 16.0 MiB'],
-    [16 * 1024 * 1024 + 1, `warn takes 16.0 MiB: ${reason}`],
-  ] as const) {
-    truncateSync(log, bytes);
-    const { code, found } = await check(t, { databasePath });
-    assert.deepEqual([code, found.get('write-ahead log')], [0, expected]);
-    assert.equal(statSync(log).size, bytes);
-  }
 });
 
 test('check: a database of an older version, a newer one, a stranger, and none at all', async (t) => {
