@@ -2,20 +2,28 @@
 // what to change. The node is SQLite in this process; interop/rqlite-nodes.test.ts holds what real ones do.
 
 import assert from 'node:assert/strict';
+import dns from 'node:dns';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import type { LogEntry } from '../../src/core/events.ts';
 import { Nodes } from '../../src/cluster/nodes.ts';
 import { openClusterStore, requireSameTime } from '../../src/cluster/open.ts';
 import { guardOf, STALE, Statements } from '../../src/cluster/statements.ts';
+import { copyCluster, tailCluster } from '../../src/cluster/visit.ts';
 import { ClusterWriter } from '../../src/cluster/writer.ts';
 import { ConfigError } from '../../src/config/load.ts';
+import { storeTasks } from '../../src/pastes/upkeep.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
-import { CHUNK_BYTES, StoreError, unavailable } from '../../src/store/store.ts';
+import { type AuditFilter, CHUNK_BYTES, DatabaseRefusedError, StoreError, unavailable } from '../../src/store/store.ts';
+import { TAIL_ENTRIES } from '../../src/store/visit.ts';
 import { RUNNING_CLOCK } from '../support/app.ts';
+import { movableClock } from '../support/clock.ts';
 import {
   type Asked, type Fault, startFaultyNodes, startImitatedNode, STRANGE_BODIES,
 } from '../support/faulty-nodes.ts';
-import { CREATED_AT, inlinePaste, newId, NO_TERMS, patternedBytes } from '../support/store.ts';
+import { CREATED_AT, inlinePaste, newId, NO_TERMS, patternedBytes, temporaryFolder } from '../support/store.ts';
 import { testConfig } from '../support/test-config.ts';
 
 const EVENT = { time: 1, event: 'seen', outcome: 'success', clientId: null, clientIp: null, details: {} } as const;
@@ -49,6 +57,15 @@ function once(fits: (asked: Asked) => boolean, fault: Fault): (asked: Asked) => 
     isDone = true;
     return fault;
   };
+}
+
+/** What a node answers, for one that carries nothing out. */
+function saying(...results: readonly object[]): Fault {
+  return { kind: 'replaced', status: 200, body: JSON.stringify({ results }), isCarriedOut: false };
+}
+
+function isUnavailable(said: RegExp): (error: unknown) => boolean {
+  return (error) => error instanceof StoreError && error.failure === 'unavailable' && said.test(error.message);
 }
 
 const isWrite = ({ path }: Asked): boolean => path.startsWith('/db/execute');
@@ -85,6 +102,45 @@ test('cluster: a lookup is asked again until a node answers it', async (t) => {
   for (const fault of AFTERWARDS) {
     behind.choose = once(isRead, fault);
     assert.equal((await store.pastes.find(paste.id, CREATED_AT))?.id, paste.id, JSON.stringify(fault));
+  }
+});
+
+test('cluster: a lookup that a node refuses, or gives no row for, fails for now: it does not say that there is nothing', async (t) => {
+  const { store, behind, count } = await openStore(t);
+  const paste = inlinePaste(patternedBytes(50), { burnAfterRead: true });
+  await store.pastes.create(paste, NO_TERMS);
+  for (const [fault, said] of [
+    [saying({ error: 'disk I/O error' }), /a node refused to read: disk I\/O error$/],
+    [saying({}), /a node answered without a row$/],
+  ] as const) {
+    behind.choose = once(isRead, fault);
+    await assert.rejects(async () => store.pastes.find(paste.id, CREATED_AT), isUnavailable(said));
+    behind.choose = (asked) => (isRead(asked) ? saying(...(JSON.parse(asked.body) as []).map(() => ({}))) : undefined);
+    await assert.rejects(store.pastes.burn(paste.id, null, CREATED_AT), isUnavailable(/without a row$/));
+  }
+  behind.choose = () => undefined;
+  assert.equal(count('pastes'), 1);
+  assert.equal((await store.pastes.find(paste.id, CREATED_AT))?.id, paste.id);
+});
+
+test('cluster: a change that a node refuses is told as what it is, and those beside it are carried out', async (t) => {
+  const { store, behind, count } = await openStore(t);
+  const create = () => store.pastes.create(inlinePaste(patternedBytes(50)), NO_TERMS);
+  for (const [index, [error, failure]] of ([
+    ['database or disk is full', 'full'],
+    ['disk I/O error', 'unavailable'],
+    ['database disk image is malformed', 'unavailable'],
+    ['attempt to write a readonly database', 'unavailable'],
+    ['no such table: pastes', 'unavailable'],
+    ['near "SELEC": syntax error', undefined],
+  ] as const).entries()) {
+    behind.choose = once(isWrite, saying({ error }));
+    const [refused, beside] = await Promise.allSettled([create(), create()]);
+    const reason: unknown = refused.status === 'rejected' ? refused.reason : undefined;
+    assert.ok(reason instanceof Error && reason.message.endsWith(`a node refused a change: ${error}`), error);
+    assert.equal(reason instanceof StoreError ? reason.failure : undefined, failure, error);
+    assert.deepEqual(beside, { status: 'fulfilled', value: { refused: null } }, error);
+    assert.equal(count('pastes'), index + 1, error);
   }
 });
 
@@ -137,6 +193,38 @@ test('cluster: a migration whose answer is lost is not applied twice', async (t)
   assert.equal(db.prepare('SELECT count FROM removals').get()?.['count'], 1);
 });
 
+test('cluster: nodes with the database of another program, or of a newer version, are refused and left as they are', async (t) => {
+  const { config, behind, db } = await startNode(t);
+  const written: string[] = [];
+  behind.choose = (asked) => void (isWrite(asked) && written.push(asked.body));
+  const isRefused = async (why: string) => assert.rejects(
+    openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId }),
+    new DatabaseRefusedError(`the database of the cluster ${why}`),
+  );
+  db.exec('CREATE TABLE theirs (name TEXT); PRAGMA application_id = 7');
+  await isRefused('is of another program (application id 7)');
+  db.exec('DROP TABLE theirs');
+  const opened = await openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
+  await opened.close();
+  db.exec(`PRAGMA user_version = ${MIGRATIONS.length + 1}`);
+  written.length = 0;
+  await isRefused(`is of a newer version (schema ${MIGRATIONS.length + 1}, this one knows ${MIGRATIONS.length})`);
+  assert.deepEqual(written, []);
+});
+
+test('cluster: a start on nodes that take no tables fails, and says why', async (t) => {
+  const { config, behind } = await startNode(t);
+  let asked = 0;
+  behind.choose = (one) => {
+    if (!isWrite(one)) return undefined;
+    asked += 1;
+    return saying({ error: 'disk I/O error' });
+  };
+  const opening = openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
+  await assert.rejects(opening, isUnavailable(/the tables cannot be made: disk I\/O error$/));
+  assert.equal(asked, 4, 'other hosts that start at once make it fail up to three times');
+});
+
 test('cluster: nodes that never answer as nodes do are told by name, with what to change', async (t) => {
   const { config, behind } = await startNode(t);
   const nodes = new Nodes(config, RUNNING_CLOCK);
@@ -158,10 +246,31 @@ test('cluster: nodes that never answer as nodes do are told by name, with what t
   const secure = new Nodes({ ...config, databasePath }, RUNNING_CLOCK);
   // Given up long before the deadline, which on a busy machine could come before the first answer.
   await assert.rejects(secure.query([['SELECT 1', {}]], 'strong'), /they speak HTTP: write rqlite:\/\/ without/);
-  const strange = { ...config, databasePath: 'rqlite://db1:99999' };
-  assert.throws(() => new Nodes(strange, RUNNING_CLOCK), (error) => (
-    error instanceof ConfigError && error.problems[0] === 'SERVICE_DB: db1:99999 is no host and port'
-  ));
+  const nowhere = join(temporaryFolder(t), 'ca.pem');
+  for (const [changes, problem] of [
+    [{ databasePath: 'rqlite://db1:99999' }, 'SERVICE_DB: db1:99999 is no host and port'],
+    [{ databasePath, clusterCaPath: nowhere }, `SERVICE_DB_CA: ${nowhere} cannot be read (ENOENT)`],
+  ] as const) {
+    assert.throws(() => new Nodes({ ...config, ...changes }, RUNNING_CLOCK), (error) => (
+      error instanceof ConfigError && error.problems.length === 1 && error.problems[0] === problem
+    ));
+  }
+});
+
+test('cluster: a name for several addresses, none of which answers, is told with its port and with why', async (t) => {
+  const { config } = await startNode(t);
+  const found = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }));
+  const lookup = (_name: string, _options: object, then: (error: null, all: typeof found) => void) => then(null, found);
+  t.mock.method(dns, 'lookup', lookup as unknown as typeof dns.lookup);
+  for (const [place, said] of [
+    ['nodes.test:1', /\(nodes\.test:1: ECONNREFUSED\)$/],
+    // As HTTP has it: whether something answers there is the host's affair.
+    ['nodes.test', /\(nodes\.test:80: /],
+  ] as const) {
+    const nodes = new Nodes({ ...config, databasePath: `rqlite://${place}` }, RUNNING_CLOCK);
+    t.after(() => nodes.close());
+    await assert.rejects(nodes.query([['SELECT 1', {}]], 'strong', 500), isUnavailable(said));
+  }
 });
 
 test('cluster: a node that stops to answer is told with what it answered before', async (t) => {
@@ -237,6 +346,28 @@ test('cluster: a lease that cannot be given up ends by itself, and ends no proce
   assert.ok(until(other) > 7, 'held, though another host took it for given up');
 });
 
+test('cluster: a lease that could not be renewed is renewed the next time, and ends no process', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const { store, behind, db, logged } = await openStore(t);
+  const { contentId, write } = store.contents.upload(newId());
+  await write(patternedBytes(100));
+  db.exec('UPDATE leases SET until = 7');
+  const until = () => Number(db.prepare('SELECT until FROM leases WHERE name = ?').get(contentId)?.['until']);
+  behind.choose = (asked) => (isWrite(asked) ? saying({ error: 'disk I/O error' }) : undefined);
+  t.mock.timers.tick(15_000);
+  // It comes after the renewal.
+  await assert.rejects(store.audit.record(EVENT), StoreError);
+  const { event, level, details } = logged[1] ?? assert.fail('nothing is logged');
+  assert.deepEqual([event, level], ['lease not written', 'warning']);
+  assert.match(String(details?.['reason']), /disk I\/O error$/);
+  assert.equal(until(), 7);
+
+  behind.choose = () => undefined;
+  t.mock.timers.tick(15_000);
+  await store.audit.record(EVENT);
+  assert.ok(until() > 7);
+});
+
 test('cluster: content that another host took for abandoned is refused for now, and no error of this program', async (t) => {
   const { store, db } = await openStore(t);
   const bytes = patternedBytes(CHUNK_BYTES + 1);
@@ -308,11 +439,150 @@ test('cluster: a host whose clock goes wrong removes nothing, and says so', asyn
   assert.deepEqual([await store.healthy(), await store.pastes.removeExpired(expiresAt, 10)], [true, 1]);
 });
 
+test('cluster: one host cleans up, until it has not for a minute; to the others there is nothing to do', async (t) => {
+  const { store, config, db, count } = await openStore(t);
+  const other = await openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
+  t.after(() => other.close());
+  const [now, later] = [CREATED_AT, CREATED_AT + 7200];
+  const add = async () => {
+    const spend = { nonce: newId(), expiresAt: now, spendableUntil: Infinity };
+    const duplicates = { max: 10, windowSeconds: 60 };
+    const paste = inlinePaste(patternedBytes(50));
+    assert.deepEqual(await store.pastes.create(paste, { ...NO_TERMS, spend, duplicates }), { refused: null });
+    await store.audit.record(EVENT);
+    db.exec("INSERT INTO leases (name, host, until, promised) VALUES ('gone', 'gone', 1, 0)");
+  };
+  const removedBy = async ({ pastes, submissions, challenges, audit, certificates, upkeep }: typeof store) => {
+    const removed = [
+      await pastes.removeExpired(later, 10), await submissions.removeUntil(later, 10),
+      await challenges.removeExpired(later, 10), await audit.removeUntil(later, 10),
+    ];
+    assert.deepEqual(await certificates.removeExpired(later, null, 10), { removed: 0, last: null });
+    assert.equal(await upkeep.truncateWal(), true);
+    return [...removed, db.prepare("SELECT count(*) AS rows FROM leases WHERE name = 'gone'").get()?.['rows']];
+  };
+  await add();
+  assert.deepEqual(await removedBy(store), [1, 1, 1, 1, 0]);
+  await add();
+  assert.deepEqual(await removedBy(other), [0, 0, 0, 0, 1]);
+  db.exec("UPDATE leases SET until = 2 WHERE name = 'cleanup'");
+  assert.deepEqual(await removedBy(other), [1, 1, 1, 1, 0]);
+  assert.deepEqual(await removedBy(store), [0, 0, 0, 0, 0]);
+  assert.equal(count('pastes'), 0);
+});
+
+test('cluster: of a disk of its own a host has nothing to tell or to free, and each task of its upkeep ends', async (t) => {
+  const { store, config, behind } = await openStore(t);
+  const asked: string[] = [];
+  behind.choose = ({ path }) => void asked.push(path);
+  assert.equal(store.hasRoomFor(Number.MAX_SAFE_INTEGER), true, 'the quota of the nodes decides');
+  assert.deepEqual(store.upkeep.fileBytes(), { database: 0, wal: 0 });
+  assert.equal(await store.upkeep.restoreBallast(), true);
+  const tasks = storeTasks({ config, store, clock: RUNNING_CLOCK }, () => {});
+  const ofFiles = tasks.filter(({ name }) => ['free pages', 'statistics'].includes(name));
+  for (const { step } of ofFiles) assert.equal(await step(), false);
+  assert.deepEqual([ofFiles.length, asked], [2, []]);
+  for (const { name, step } of tasks) assert.equal(await step(), false, name);
+});
+
+test('cluster: a challenge that another host has taken counts on this one, from the time that it is there', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const { store, config, db } = await openStore(t);
+  const spend = async (nonce: string) => {
+    const taken = { nonce, expiresAt: CREATED_AT + 600, spendableUntil: CREATED_AT + 600 };
+    const paste = inlinePaste(patternedBytes(50));
+    assert.deepEqual(await store.pastes.create(paste, { ...NO_TERMS, spend: taken }), { refused: null });
+  };
+  db.exec(`INSERT INTO spent_challenges (rowid, nonce, expires_at) VALUES (1000, 'before', ${CREATED_AT})`);
+  const other = await openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
+  t.after(() => other.close());
+  const noted: { nonce: string; expiresAt: number }[] = [];
+  other.challenges.follow((spent) => noted.push(spent));
+  /** Until it looks: what was taken before its first look is not told. */
+  const noteOneOf = async (name: string) => {
+    for (let index = 0; !noted.some(({ nonce }) => nonce.startsWith(name)); index += 1) {
+      assert.ok(index < 100, `none of ${index} is told`);
+      await spend(`${name}${index}`);
+      t.mock.timers.tick(1000);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  };
+  await noteOneOf('first');
+  assert.ok(noted.every(({ nonce, expiresAt }) => nonce !== 'before' && expiresAt === CREATED_AT + 600));
+  // Then the database numbers them from 1 again.
+  db.exec('DELETE FROM spent_challenges');
+  await noteOneOf('again');
+});
+
+const EVERYTHING: AuditFilter = {
+  event: null, outcome: null, clientId: null, after: Number.MIN_SAFE_INTEGER, before: Number.MAX_SAFE_INTEGER,
+};
+
+test('audit --follow beside a cluster: from the start or from now on, thousands at once, and each entry once', async (t) => {
+  const { store, config, db } = await openStore(t);
+  const options = { config, clock: RUNNING_CLOCK, newId };
+  await store.audit.record(EVENT);
+  const [all, fromNow] = [await tailCluster(options, EVERYTHING, true), await tailCluster(options, EVERYTHING, false)];
+  const many = TAIL_ENTRIES + 500;
+  db.exec(`
+    WITH RECURSIVE turns(turn) AS (SELECT 1 UNION ALL SELECT turn + 1 FROM turns WHERE turn < ${many})
+    INSERT INTO audit (time, event, outcome, details) SELECT turn, 'many', 'success', '{}' FROM turns`);
+  for (const [tail, count] of [[all, many + 1], [fromNow, many]] as const) {
+    const [first, rest] = [await tail(), await tail()];
+    assert.deepEqual([first.isAll, first.entries.length, rest.isAll, first.state], [false, TAIL_ENTRIES, true, 'same']);
+    const ids = [...first.entries, ...rest.entries].map(({ id }) => id);
+    assert.deepEqual(ids, Array.from({ length: count }, (_, index) => many + 2 - count + index));
+    assert.deepEqual(await tail(), { entries: [], state: 'same', isAll: true });
+  }
+});
+
+test('audit --follow beside a cluster: waits for nodes that are away, tells what came meanwhile, and waits for nothing else', async (t) => {
+  const { store, config, behind } = await openStore(t);
+  const tail = await tailCluster({ config, clock: RUNNING_CLOCK, newId }, EVERYTHING, false);
+  await store.audit.record(EVENT);
+  behind.choose = () => ({ kind: 'replaced', status: 401, body: 'Unauthorized', isCarriedOut: false });
+  assert.deepEqual(await tail(), { entries: [], state: 'away', isAll: true });
+  behind.choose = () => undefined;
+  const { entries, ...rest } = await tail();
+  assert.deepEqual([entries, rest], [[{ ...EVENT, id: 1 }], { state: 'same', isAll: true }]);
+  // It would wait for ever if it took this for nodes that are away.
+  behind.choose = () => saying({ values: [['no rows']] });
+  await assert.rejects(async () => tail(), SyntaxError);
+});
+
+test('backup of a cluster: a node that refuses, breaks off or falls silent ends it, and says why', async (t) => {
+  const { config, behind } = await startNode(t);
+  const folder = temporaryFolder(t);
+  const { setTimeout: setSilence } = Socket.prototype;
+  // As if the minute were over that a node may take for its copy.
+  t.mock.method(Socket.prototype, 'setTimeout', function (this: Socket, ms: number, then?: () => void) {
+    return setSilence.call(this, ms === 60_000 ? 100 : ms, then);
+  });
+  const copied: Fault = { kind: 'replaced', status: 200, body: 'a copy', isCarriedOut: false };
+  const faults: readonly (readonly [string, Fault, RegExp])[] = [
+    ['refused', { ...copied, status: 503 }, /a node gave no copy \(503\)$/],
+    ['lost', { kind: 'lost' }, /a node gave no copy \(Error: socket hang up\)$/],
+    ['silent', { kind: 'silent', isCarriedOut: false }, /a node gave no copy \(Error: silent\)$/],
+  ];
+  for (const [name, fault, said] of faults) {
+    behind.choose = ({ path }) => (path.startsWith('/db/backup') ? fault : undefined);
+    const copying = copyCluster({ config, clock: RUNNING_CLOCK }, join(folder, name));
+    await assert.rejects(copying, isUnavailable(said), name);
+  }
+  behind.choose = ({ path }) => (path.startsWith('/db/backup') ? copied : undefined);
+  const path = join(folder, 'taken.db');
+  await copyCluster({ config, clock: RUNNING_CLOCK }, path);
+  assert.equal(readFileSync(path, 'utf8'), 'a copy');
+  writeFileSync(path, 'of somebody else');
+  await assert.rejects(copyCluster({ config, clock: RUNNING_CLOCK }, path), { code: 'EEXIST' });
+  assert.equal(readFileSync(path, 'utf8'), 'of somebody else');
+});
+
 /** A writer over nodes that are functions; `note` writes nothing but its claim. */
-function writerOver(execute: () => Promise<readonly object[]>) {
+function writerOver(execute: () => Promise<readonly object[]>, clock = RUNNING_CLOCK) {
   const statements = new Statements();
   const nodes = { execute, query: async () => [] } as unknown as Nodes;
-  return new ClusterWriter(nodes, statements, { note: (value: number) => value }, RUNNING_CLOCK, newId);
+  return new ClusterWriter(nodes, statements, { note: (value: number) => value }, clock, newId);
 }
 
 test('cluster: a command that comes while another is being answered does not wait for the next', async () => {
@@ -337,4 +607,29 @@ test('cluster: commands that wait for nodes that are away are refused together, 
   const refused = reasons.filter((reason) => reason.endsWith('too many writes wait'));
   assert.deepEqual([asked, refused.length, new Set(reasons).size], [1, 100, 2]);
   assert.equal(writer.waiting, 0);
+});
+
+test('cluster: a command that other hosts forestall each time is given up after ten seconds, and the next is tried', async () => {
+  const clock = movableClock();
+  let [asked, areOthersBusy] = [0, true];
+  const writer = writerOver(async () => {
+    asked += 1;
+    clock.advance(3000);
+    assert.ok(asked < 10);
+    return [areOthersBusy ? { error: STALE } : {}];
+  }, clock);
+  await assert.rejects(writer.run('note', 1), isUnavailable(/other hosts kept changing the same$/));
+  assert.equal(asked, 4);
+  areOthersBusy = false;
+  assert.equal(await writer.run('note', 2), 2);
+});
+
+test('cluster: a statement out of place, or without one of its values, is an error and asks for nothing', () => {
+  const statements = new Statements();
+  const found = statements.prepare('SELECT :name AS name');
+  assert.throws(() => found.get({ name: 'a' }), { message: 'a statement outside a rule' });
+  assert.throws(() => found.run({ name: 'a' }), { message: 'a statement outside a rule' });
+  // SQLite itself would take it for NULL, and find other rows.
+  const without = () => statements.rehearse(new Map(), () => found.get({ other: 'a' }));
+  assert.throws(without, { message: 'a statement without a value for :name' });
 });

@@ -32,6 +32,15 @@ testStores('list: newest first by time, then by id; values are compared and neve
   for (const event of ["' OR 1=1 --", '%', '*', '']) assert.deepEqual(await idsOf({ event }), []);
 });
 
+testStores('record and list: a text that looks like a blob of SQL is a text, stored and asked for', async ({ store }) => {
+  const texts = ["x'41'", "X'4142'", "x'4'", "x''", 'A', "x'41"];
+  for (const event of texts) await store.audit.record(eventAt(CREATED_AT, { event, clientIp: event }));
+  for (const [index, event] of texts.entries()) {
+    const { items } = await store.audit.list({ ...EVERYTHING, event }, PAGE);
+    assert.deepEqual(items, [{ ...eventAt(CREATED_AT, { event, clientIp: event }), id: index + 1 }]);
+  }
+});
+
 testStores('removeUntil: the oldest first, at most so many, up to and with that second', async ({ store }) => {
   for (const time of [30, 10, 20, 40]) await store.audit.record(eventAt(time));
   const times = async (): Promise<number[]> => (await store.audit.list(EVERYTHING, PAGE)).items.map(({ time }) => time);
