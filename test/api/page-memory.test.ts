@@ -4,7 +4,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { KIB, MIB } from '../../src/core/time.ts';
+import { startApp } from '../support/app.ts';
 import { BROWSERS } from '../support/browser.ts';
 import { startServing } from '../support/main-process.ts';
 import { head, openRaw } from '../support/raw-http.ts';
@@ -58,4 +61,31 @@ test('pages that nobody reads: the memory of the server stays bounded, and who r
   last.socket.resume();
   assert.match((await last.next()).body.subarray(-20).toString(), /<\/html>\n$/);
   for (const { socket } of readers) socket.destroy();
+});
+
+test('pages of small texts: those that are kept take 8 MiB at most, and each is right before and after', async (t) => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const usedBytes = (): number => {
+    collect();
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
+  };
+  const { request, store } = await startApp(t);
+  const page = async (id: string) => (await request(`/${id}`, { headers: { Accept: BROWSERS.chrome } })).text();
+  const first = await store('first');
+  const shown = await page(first);
+  const ids: string[] = [];
+  for (let count = 0; count < 600; count += 1) ids.push(await store(`number ${count} ${'\u0001'.repeat(4000)}`));
+  const before = usedBytes();
+  let pageBytes = 0;
+  for (const [index, id] of ids.entries()) {
+    const text = await page(id);
+    assert.ok(text.includes(`number ${index} `), id);
+    pageBytes += text.length;
+  }
+  const growth = usedBytes() - before;
+  t.diagnostic(`${ids.length} pages of ${Math.round(pageBytes / MIB)} MiB: ${Math.round(growth / MIB)} MiB`);
+  assert.ok(pageBytes > 24 * MIB && growth < 16 * MIB, `${growth} of ${pageBytes} bytes`);
+  assert.equal(await page(first), shown);
 });
