@@ -63,8 +63,16 @@ test('health: over a unix socket, by the settings and by --url', async (t) => {
   await listen(t, createServer(answering(200, HEALTHY)), path);
   assert.equal((await health([], { SERVICE_LISTEN: `unix:${path}` })).stdout, 'healthy\n');
   assert.equal((await health(['--url', `unix:${path}`])).stdout, 'healthy\n');
-  const missing = { code: 1, stdout: '', stderr: `pasted: unix:${path}.not: there is no such socket\n` };
-  assert.deepEqual(await health(['--url', `unix:${path}.not`]), missing);
+  const file = `${path}.file`;
+  writeFileSync(file, '');
+  for (const [place, reason] of [
+    [`${path}.not`, 'there is no such socket'],
+    // What nobody has put into words is told by its code.
+    [`${file}/http`, 'it cannot be asked (ENOTDIR)'],
+  ] as const) {
+    const stderr = `pasted: unix:${place}: ${reason}\n`;
+    assert.deepEqual(await health(['--url', `unix:${place}`]), { code: 1, stdout: '', stderr });
+  }
 });
 
 test('health: by the settings, TLS with the very certificate of their file, whatever its name', async (t) => {

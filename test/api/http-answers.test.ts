@@ -178,6 +178,15 @@ test('an unexpected error: 500 without detail, and the log has it with the reque
   assert.match(String(failure?.details?.['error']), /words for the operator/);
 });
 
+test('an unexpected error without a stack: the log has its words', async (t) => {
+  const error = Object.assign(new Error('words alone'), { stack: undefined });
+  const { port, logged } = await startHttp(t, { handlers: { raw: () => Promise.reject(error) } });
+  const connection = await openRaw(t, port);
+  connection.send(head('GET /abcdef/raw HTTP/1.1'));
+  assertRefused(await connection.next(), 500, 'internal server error');
+  assert.equal(logged.find(({ event }) => event === 'request failed')?.details?.['error'], 'words alone');
+});
+
 test('an unexpected error on the path of a paste: the log has the route, and never the id', async (t) => {
   const handlers = { raw: () => Promise.reject(new Error('odd')) };
   const { port, logged, answered } = await startHttp(t, { handlers });
@@ -227,6 +236,17 @@ test('a reply that cannot be written: 500', async (t) => {
   const connection = await openRaw(t, port);
   connection.send(head('GET /abcdef/raw HTTP/1.1'));
   assertRefused(await connection.next(), 500, 'internal server error');
+});
+
+test('a refusal of which no page can be made: a browser gets the refusal itself', async (t) => {
+  // A page is made of JSON.
+  const reply = { status: 404, headers: { 'Content-Type': 'text/plain' }, body: 'no JSON', refusal: 'notFound' } as const;
+  const { port } = await startHttp(t, { handlers: { raw: () => reply } });
+  const connection = await openRaw(t, port);
+  connection.send(head('GET /abcdef/raw HTTP/1.1', 'Accept: text/html') + head('GET / HTTP/1.1'));
+  const answer = await connection.next();
+  assert.deepEqual([answer.status, answer.header('content-type'), String(answer.body)], [404, 'text/plain', 'no JSON']);
+  assert.equal((await connection.next()).status, 200);
 });
 
 test('a 304: no Content-Length, and the connection is used again', async (t) => {

@@ -272,6 +272,39 @@ test('requests behind the one that ends the connection: as few as may wait, with
   assert.equal(await kept.rest(), '');
 });
 
+test('Connection: close in a trailer: the answer is seen, what follows is not processed, and the connection ends', async (t) => {
+  const gate = Promise.withResolvers<void>();
+  const { port, logged } = await startHttp(t, {
+    handlers: {
+      collect: async (request) => {
+        await request.body.pipe(() => {});
+        await gate.promise;
+        return emptyReply(204);
+      },
+    },
+  });
+  const last = `${head('POST / HTTP/1.1', 'Transfer-Encoding: chunked')}1\r\nb\r\n0\r\nConnection: close\r\n\r\n`;
+  const next = head('GET / HTTP/1.1');
+  const [atOnce, late] = [await openRaw(t, port), await openRaw(t, port)];
+  atOnce.send(last + next);
+  late.send(last);
+  gate.resolve();
+  for (const connection of [atOnce, late]) assert.equal((await connection.next()).status, 204);
+  late.send(next);
+  for (const connection of [atOnce, late]) assert.equal(await connection.rest(), '');
+  assert.deepEqual(logged.map(({ details }) => details?.['method']), ['POST', 'POST']);
+});
+
+test('a connection that cannot be accepted: the operator is told why, and the next one is served', async (t) => {
+  const { server, port, logged } = await startHttp(t);
+  // As node has it, whose words these are: this process has no descriptor left for the connection.
+  server.node.emit('error', new Error('accept EMFILE'));
+  assert.deepEqual(logged, [
+    { level: 'error', logger: 'http', event: 'accepting failed', details: { error: 'accept EMFILE' } },
+  ]);
+  await served(t, port);
+});
+
 test('a trusted proxy: its forwarded headers are believed over the socket', async (t) => {
   const { port } = await startHttp(t, { config: { trustedProxies: ['127.0.0.1'], urlPrefix: '/p' } });
   const lines = [

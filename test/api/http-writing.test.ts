@@ -254,6 +254,28 @@ test('a client that goes away in mid-answer: the source is closed, and it is no 
   assert.deepEqual(logged.filter(({ event }) => event !== 'request'), []);
 });
 
+test('a client that goes away while the source is at its end: it is no failure, however much there was', async (t) => {
+  const [waiting, gate, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  async function* chunks(): AsyncGenerator<Uint8Array> {
+    yield Buffer.alloc(10);
+    waiting.resolve();
+    await gate.promise;
+  }
+  const handler: Handler = () => ({ status: 200, headers: {}, body: new StreamedBody(20, chunks, closed.resolve) });
+  const { port, logged, answered } = await startHttp(t, { handlers: { raw: handler } });
+  const connection = await openRaw(t, port);
+  connection.send(head('GET /abcdef/raw HTTP/1.1'));
+  await waiting.promise;
+  connection.socket.destroy();
+  await answered(() => true);
+  // As content ends whose paste is gone.
+  gate.resolve();
+  await closed.promise;
+  // What comes of it comes in the same turn of the event loop.
+  await new Promise(setImmediate);
+  assert.deepEqual(logged.map(({ event }) => event), ['request']);
+});
+
 test('a client that goes away before the reply: the body is closed unread', async (t) => {
   const gate = Promise.withResolvers<void>();
   const { handler, closed, given } = source(t, MIB);

@@ -4,10 +4,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
+import { fingerprintSha1 } from '../../src/crypto/presented.ts';
 import { HeaderLines, networkMatcher, plainAddress } from '../../src/http/engine/head.ts';
 import { type Origin, type Peer } from '../../src/http/engine/request.ts';
 import { Forwarding } from '../../src/http/forwarded.ts';
 import { testConfig } from '../support/test-config.ts';
+import { serverPair } from '../support/tls.ts';
 
 const FINGERPRINT = '0123456789abcdef0123456789abcdef01234567';
 const PROXY = '10.0.0.1';
@@ -179,6 +181,19 @@ test('replaceProxySecret: counts from then on; without one, headers count as if 
   assert.deepEqual([presents(''), presents('another')], [false, false]);
   const { fingerprint } = forwarding.originOf(new HeaderLines(['X-SSL-Client-SHA1', FINGERPRINT]), peer);
   assert.equal(fingerprint, FINGERPRINT);
+});
+
+test('replaceProxySecret: before it, no certificate in a header is anybody, whoever presents it', async () => {
+  const { cert } = await serverPair();
+  const certificate = Buffer.from(cert.replaceAll(/-----.*-----|\n/g, ''), 'base64');
+  const settings = testConfig({ proxySecret: SECRET, identityHeader: 'client-cert' });
+  const forwarding = new Forwarding(settings, randomBytes);
+  const lines = ['X-Proxy-Secret', SECRET, 'Client-Cert', `:${certificate.toString('base64')}:`];
+  const seen = () => forwarding.originOf(new HeaderLines(lines), { address: PROXY, isTrusted: true, tls: undefined });
+  const { isForwarded, fingerprint, certificate: believed } = seen();
+  assert.deepEqual([isForwarded, fingerprint, believed], [true, null, undefined]);
+  await forwarding.replaceProxySecret(SECRET);
+  assert.equal(seen().fingerprint, fingerprintSha1(certificate));
 });
 
 interface Sent {

@@ -6,8 +6,9 @@ import { createPrivateKey } from 'node:crypto';
 import { once } from 'node:events';
 import { unlinkSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { connect, type TLSSocket } from 'node:tls';
+import { connect, createSecureContext, type TLSSocket } from 'node:tls';
 import {
   makeAuthorityCertificate, makeSerial, renewAuthorityCertificate, validityFrom,
 } from '../../src/authority/certificates.ts';
@@ -134,6 +135,35 @@ test('Tls: the context is made anew for another certificate of the authority, an
   for (const { certificate } of [first, { certificate: Buffer.from(first.certificate) }, second, second]) tls.trust(certificate);
   const trusted = renewed.mock.calls.map(({ arguments: [context] }) => context.ca);
   assert.deepEqual(trusted, [[certificatePem(first.certificate)], [certificatePem(second.certificate)]]);
+});
+
+test('Tls: without the callback for the keys of tickets each connection is served by a full handshake all the same', async (t) => {
+  // Of node's own, under a name that it does not document: another version may have none.
+  const ofContexts = Object.getPrototypeOf(createSecureContext().context) as { enableTicketKeyCallback?: unknown };
+  const { enableTicketKeyCallback } = ofContexts;
+  assert.equal(typeof enableTicketKeyCallback, 'function');
+  t.after(() => Object.assign(ofContexts, { enableTicketKeyCallback }));
+  ofContexts.enableTicketKeyCallback = undefined;
+  const tls = new Tls(testConfig(writePair(t, await serverPair())), { clock: movableClock(), log: () => {} });
+  const server = tls.createServer({}, 60_000).on('request', (_, answer) => void answer.end('served'));
+  t.after(() => server.close());
+  tls.trust((await makeTestAuthority()).certificate);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+    let session: Buffer | undefined;
+    for (let turn = 0; turn < 2; turn += 1) {
+      const options = { host: '127.0.0.1', port, rejectUnauthorized: false, minVersion: version, maxVersion: version };
+      const socket = connect({ ...options, ...session === undefined ? {} : { session } });
+      t.after(() => socket.destroy());
+      socket.on('session', (kept: Buffer) => void (session = kept));
+      await once(socket, 'secureConnect');
+      assert.equal(socket.isSessionReused(), false, version);
+      socket.end('GET / HTTP/1.1\r\nHost: paste.test\r\nConnection: close\r\n\r\n');
+      assert.match(await text(socket), /served$/);
+    }
+    assert.ok(session !== undefined, 'the second connection offered it');
+  }
 });
 
 test('Tls: the certificate of a renewed authority takes the place of the one that ran out', async (t) => {
