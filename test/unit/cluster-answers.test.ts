@@ -3,73 +3,20 @@
 
 import assert from 'node:assert/strict';
 import dns from 'node:dns';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { Socket } from 'node:net';
 import { join } from 'node:path';
-import { test, type TestContext } from 'node:test';
-import type { LogEntry } from '../../src/core/events.ts';
+import { test } from 'node:test';
 import { Nodes } from '../../src/cluster/nodes.ts';
-import { openClusterStore, requireSameTime } from '../../src/cluster/open.ts';
+import { openClusterStore } from '../../src/cluster/open.ts';
 import { guardOf, STALE, Statements } from '../../src/cluster/statements.ts';
-import { copyCluster, tailCluster } from '../../src/cluster/visit.ts';
 import { ClusterWriter } from '../../src/cluster/writer.ts';
 import { ConfigError } from '../../src/config/load.ts';
-import { storeTasks } from '../../src/pastes/upkeep.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
-import { type AuditFilter, CHUNK_BYTES, DatabaseRefusedError, StoreError, unavailable } from '../../src/store/store.ts';
-import { TAIL_ENTRIES } from '../../src/store/visit.ts';
+import { CHUNK_BYTES, DatabaseRefusedError, StoreError, unavailable } from '../../src/store/store.ts';
 import { RUNNING_CLOCK } from '../support/app.ts';
 import { movableClock } from '../support/clock.ts';
-import {
-  type Asked, type Fault, startFaultyNodes, startImitatedNode, STRANGE_BODIES,
-} from '../support/faulty-nodes.ts';
+import { type Fault, startImitatedNode, STRANGE_BODIES } from '../support/faulty-nodes.ts';
+import { isRead, isUnavailable, isWrite, once, openStore, saying, startNode } from '../support/imitated-store.ts';
 import { CREATED_AT, inlinePaste, newId, NO_TERMS, patternedBytes, temporaryFolder } from '../support/store.ts';
-import { testConfig } from '../support/test-config.ts';
-
-const EVENT = { time: 1, event: 'seen', outcome: 'success', clientId: null, clientIp: null, details: {} } as const;
-
-/** One node behind a proxy, for which a test chooses the faults. */
-async function startNode(t: TestContext) {
-  const node = await startImitatedNode(t);
-  const behind: { choose: (asked: Asked) => Fault | undefined } = { choose: () => undefined };
-  const { addresses, settled } = await startFaultyNodes(t, [node.address], (asked) => behind.choose(asked));
-  const count = (table: string): unknown => node.db.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.['rows'];
-  return { ...node, behind, settled, count, config: testConfig({ databasePath: `rqlite://${addresses[0]}` }) };
-}
-
-async function openStore(t: TestContext) {
-  const node = await startNode(t);
-  const logged: LogEntry[] = [];
-  const log = (entry: LogEntry): void => void logged.push(entry);
-  const store = await openClusterStore({ config: node.config, clock: RUNNING_CLOCK, log, newId });
-  t.after(() => {
-    node.behind.choose = () => undefined;
-    return store.close();
-  });
-  return { ...node, logged, store };
-}
-
-/** The fault for the first request that fits, and then no more. */
-function once(fits: (asked: Asked) => boolean, fault: Fault): (asked: Asked) => Fault | undefined {
-  let isDone = false;
-  return (asked) => {
-    if (isDone || !fits(asked)) return undefined;
-    isDone = true;
-    return fault;
-  };
-}
-
-/** What a node answers, for one that carries nothing out. */
-function saying(...results: readonly object[]): Fault {
-  return { kind: 'replaced', status: 200, body: JSON.stringify({ results }), isCarriedOut: false };
-}
-
-function isUnavailable(said: RegExp): (error: unknown) => boolean {
-  return (error) => error instanceof StoreError && error.failure === 'unavailable' && said.test(error.message);
-}
-
-const isWrite = ({ path }: Asked): boolean => path.startsWith('/db/execute');
-const isRead = ({ path }: Asked): boolean => path.startsWith('/db/query');
 
 const AFTERWARDS: readonly Fault[] = [
   { kind: 'unanswered' }, { kind: 'cut' }, { kind: 'halved' }, { kind: 'repeated', ms: 0 },
@@ -319,55 +266,6 @@ test('cluster: an answer that would fill the memory is cut off', async (t) => {
   }
 });
 
-test('cluster: a lease that cannot be given up ends by itself, and ends no process', async (t) => {
-  t.mock.timers.enable({ apis: ['setInterval'] });
-  const { store, behind, db, logged } = await openStore(t);
-  const [one, other] = [store.contents.upload(newId()), store.contents.upload(newId())];
-  await one.write(patternedBytes(100));
-  await other.write(patternedBytes(100));
-  const isLetting = ({ body }: Asked): boolean => body.includes('DELETE FROM leases WHERE name');
-  const body = '{"results":[{"error":"interrupted"}]}';
-  const refused = { kind: 'replaced', status: 200, body, isCarriedOut: false } as const;
-  behind.choose = (asked) => (isLetting(asked) ? refused : undefined);
-  await one.discard();
-  assert.deepEqual(logged.map(({ event }) => event), ['opened', 'lease not written']);
-
-  db.exec('UPDATE leases SET until = 7');
-  t.mock.timers.tick(15_000);
-  await store.audit.record(EVENT);
-  const until = ({ contentId }: { contentId: string }) => (
-    Number(db.prepare('SELECT until FROM leases WHERE name = ?').get(contentId)?.['until'])
-  );
-  assert.equal(until(one), 7);
-  assert.ok(until(other) > 7);
-  db.exec('DELETE FROM leases');
-  t.mock.timers.tick(15_000);
-  await store.audit.record(EVENT);
-  assert.ok(until(other) > 7, 'held, though another host took it for given up');
-});
-
-test('cluster: a lease that could not be renewed is renewed the next time, and ends no process', async (t) => {
-  t.mock.timers.enable({ apis: ['setInterval'] });
-  const { store, behind, db, logged } = await openStore(t);
-  const { contentId, write } = store.contents.upload(newId());
-  await write(patternedBytes(100));
-  db.exec('UPDATE leases SET until = 7');
-  const until = () => Number(db.prepare('SELECT until FROM leases WHERE name = ?').get(contentId)?.['until']);
-  behind.choose = (asked) => (isWrite(asked) ? saying({ error: 'disk I/O error' }) : undefined);
-  t.mock.timers.tick(15_000);
-  // It comes after the renewal.
-  await assert.rejects(store.audit.record(EVENT), StoreError);
-  const { event, level, details } = logged[1] ?? assert.fail('nothing is logged');
-  assert.deepEqual([event, level], ['lease not written', 'warning']);
-  assert.match(String(details?.['reason']), /disk I\/O error$/);
-  assert.equal(until(), 7);
-
-  behind.choose = () => undefined;
-  t.mock.timers.tick(15_000);
-  await store.audit.record(EVENT);
-  assert.ok(until() > 7);
-});
-
 test('cluster: content that another host took for abandoned is refused for now, and no error of this program', async (t) => {
   const { store, db } = await openStore(t);
   const bytes = patternedBytes(CHUNK_BYTES + 1);
@@ -409,173 +307,6 @@ test('cluster: nodes that need seconds for a change are waited for, and do it on
   behind.choose = (asked) => (isWrite(asked) ? { kind: 'delayed', ms: 2500 } : undefined);
   assert.deepEqual(await store.pastes.create(inlinePaste(patternedBytes(50)), NO_TERMS), { refused: null });
   assert.equal(count('pastes'), 1);
-});
-
-test('cluster: a clock is too far off when no slow answer can be the reason', async (t) => {
-  const { config, behind } = await startNode(t);
-  const nodes = new Nodes(config, RUNNING_CLOCK);
-  t.after(() => nodes.close());
-  behind.choose = () => ({ kind: 'delayed', ms: 500 });
-  await requireSameTime(nodes, RUNNING_CLOCK, 0.1);
-  const ahead = (seconds: number) => ({ ...RUNNING_CLOCK, unixMs: () => RUNNING_CLOCK.unixMs() + seconds * 1000 });
-  await assert.rejects(requireSameTime(nodes, ahead(60), 2), /clock is (59\.\d|60\.0) s ahead of the nodes/);
-  await assert.rejects(requireSameTime(nodes, ahead(-60), 2), /clock is (59\.\d|60\.0) s behind the nodes/);
-});
-
-test('cluster: a host whose clock goes wrong removes nothing, and says so', async (t) => {
-  const { config, count } = await startNode(t);
-  let aheadMs = 0;
-  const clock = { ...RUNNING_CLOCK, unixMs: () => RUNNING_CLOCK.unixMs() + aheadMs };
-  const store = await openClusterStore({ config, clock, log: () => {}, newId });
-  t.after(() => store.close());
-  const expiresAt = Math.floor(clock.unixMs() / 1000) + 3600;
-  await store.pastes.create(inlinePaste(patternedBytes(50), { expiresAt }), NO_TERMS);
-  aheadMs = 7_200_000;
-  const nowSeconds = Math.floor(clock.unixMs() / 1000);
-  await assert.rejects(store.pastes.removeExpired(nowSeconds, 10), /clock is \d+\.\d s ahead of the nodes/);
-  await assert.rejects(store.upkeep.truncateWal(), /clock is/);
-  assert.deepEqual([await store.healthy(), count('pastes')], [false, 1]);
-  aheadMs = 0;
-  assert.deepEqual([await store.healthy(), await store.pastes.removeExpired(expiresAt, 10)], [true, 1]);
-});
-
-test('cluster: one host cleans up, until it has not for a minute; to the others there is nothing to do', async (t) => {
-  const { store, config, db, count } = await openStore(t);
-  const other = await openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
-  t.after(() => other.close());
-  const [now, later] = [CREATED_AT, CREATED_AT + 7200];
-  const add = async () => {
-    const spend = { nonce: newId(), expiresAt: now, spendableUntil: Infinity };
-    const duplicates = { max: 10, windowSeconds: 60 };
-    const paste = inlinePaste(patternedBytes(50));
-    assert.deepEqual(await store.pastes.create(paste, { ...NO_TERMS, spend, duplicates }), { refused: null });
-    await store.audit.record(EVENT);
-    db.exec("INSERT INTO leases (name, host, until, promised) VALUES ('gone', 'gone', 1, 0)");
-  };
-  const removedBy = async ({ pastes, submissions, challenges, audit, certificates, upkeep }: typeof store) => {
-    const removed = [
-      await pastes.removeExpired(later, 10), await submissions.removeUntil(later, 10),
-      await challenges.removeExpired(later, 10), await audit.removeUntil(later, 10),
-    ];
-    assert.deepEqual(await certificates.removeExpired(later, null, 10), { removed: 0, last: null });
-    assert.equal(await upkeep.truncateWal(), true);
-    return [...removed, db.prepare("SELECT count(*) AS rows FROM leases WHERE name = 'gone'").get()?.['rows']];
-  };
-  await add();
-  assert.deepEqual(await removedBy(store), [1, 1, 1, 1, 0]);
-  await add();
-  assert.deepEqual(await removedBy(other), [0, 0, 0, 0, 1]);
-  db.exec("UPDATE leases SET until = 2 WHERE name = 'cleanup'");
-  assert.deepEqual(await removedBy(other), [1, 1, 1, 1, 0]);
-  assert.deepEqual(await removedBy(store), [0, 0, 0, 0, 0]);
-  assert.equal(count('pastes'), 0);
-});
-
-test('cluster: of a disk of its own a host has nothing to tell or to free, and each task of its upkeep ends', async (t) => {
-  const { store, config, behind } = await openStore(t);
-  const asked: string[] = [];
-  behind.choose = ({ path }) => void asked.push(path);
-  assert.equal(store.hasRoomFor(Number.MAX_SAFE_INTEGER), true, 'the quota of the nodes decides');
-  assert.deepEqual(store.upkeep.fileBytes(), { database: 0, wal: 0 });
-  assert.equal(await store.upkeep.restoreBallast(), true);
-  const tasks = storeTasks({ config, store, clock: RUNNING_CLOCK }, () => {});
-  const ofFiles = tasks.filter(({ name }) => ['free pages', 'statistics'].includes(name));
-  for (const { step } of ofFiles) assert.equal(await step(), false);
-  assert.deepEqual([ofFiles.length, asked], [2, []]);
-  for (const { name, step } of tasks) assert.equal(await step(), false, name);
-});
-
-test('cluster: a challenge that another host has taken counts on this one, from the time that it is there', async (t) => {
-  t.mock.timers.enable({ apis: ['setInterval'] });
-  const { store, config, db } = await openStore(t);
-  const spend = async (nonce: string) => {
-    const taken = { nonce, expiresAt: CREATED_AT + 600, spendableUntil: CREATED_AT + 600 };
-    const paste = inlinePaste(patternedBytes(50));
-    assert.deepEqual(await store.pastes.create(paste, { ...NO_TERMS, spend: taken }), { refused: null });
-  };
-  db.exec(`INSERT INTO spent_challenges (rowid, nonce, expires_at) VALUES (1000, 'before', ${CREATED_AT})`);
-  const other = await openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
-  t.after(() => other.close());
-  const noted: { nonce: string; expiresAt: number }[] = [];
-  other.challenges.follow((spent) => noted.push(spent));
-  /** Until it looks: what was taken before its first look is not told. */
-  const noteOneOf = async (name: string) => {
-    for (let index = 0; !noted.some(({ nonce }) => nonce.startsWith(name)); index += 1) {
-      assert.ok(index < 100, `none of ${index} is told`);
-      await spend(`${name}${index}`);
-      t.mock.timers.tick(1000);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  };
-  await noteOneOf('first');
-  assert.ok(noted.every(({ nonce, expiresAt }) => nonce !== 'before' && expiresAt === CREATED_AT + 600));
-  // Then the database numbers them from 1 again.
-  db.exec('DELETE FROM spent_challenges');
-  await noteOneOf('again');
-});
-
-const EVERYTHING: AuditFilter = {
-  event: null, outcome: null, clientId: null, after: Number.MIN_SAFE_INTEGER, before: Number.MAX_SAFE_INTEGER,
-};
-
-test('audit --follow beside a cluster: from the start or from now on, thousands at once, and each entry once', async (t) => {
-  const { store, config, db } = await openStore(t);
-  const options = { config, clock: RUNNING_CLOCK, newId };
-  await store.audit.record(EVENT);
-  const [all, fromNow] = [await tailCluster(options, EVERYTHING, true), await tailCluster(options, EVERYTHING, false)];
-  const many = TAIL_ENTRIES + 500;
-  db.exec(`
-    WITH RECURSIVE turns(turn) AS (SELECT 1 UNION ALL SELECT turn + 1 FROM turns WHERE turn < ${many})
-    INSERT INTO audit (time, event, outcome, details) SELECT turn, 'many', 'success', '{}' FROM turns`);
-  for (const [tail, count] of [[all, many + 1], [fromNow, many]] as const) {
-    const [first, rest] = [await tail(), await tail()];
-    assert.deepEqual([first.isAll, first.entries.length, rest.isAll, first.state], [false, TAIL_ENTRIES, true, 'same']);
-    const ids = [...first.entries, ...rest.entries].map(({ id }) => id);
-    assert.deepEqual(ids, Array.from({ length: count }, (_, index) => many + 2 - count + index));
-    assert.deepEqual(await tail(), { entries: [], state: 'same', isAll: true });
-  }
-});
-
-test('audit --follow beside a cluster: waits for nodes that are away, tells what came meanwhile, and waits for nothing else', async (t) => {
-  const { store, config, behind } = await openStore(t);
-  const tail = await tailCluster({ config, clock: RUNNING_CLOCK, newId }, EVERYTHING, false);
-  await store.audit.record(EVENT);
-  behind.choose = () => ({ kind: 'replaced', status: 401, body: 'Unauthorized', isCarriedOut: false });
-  assert.deepEqual(await tail(), { entries: [], state: 'away', isAll: true });
-  behind.choose = () => undefined;
-  const { entries, ...rest } = await tail();
-  assert.deepEqual([entries, rest], [[{ ...EVENT, id: 1 }], { state: 'same', isAll: true }]);
-  // It would wait for ever if it took this for nodes that are away.
-  behind.choose = () => saying({ values: [['no rows']] });
-  await assert.rejects(async () => tail(), SyntaxError);
-});
-
-test('backup of a cluster: a node that refuses, breaks off or falls silent ends it, and says why', async (t) => {
-  const { config, behind } = await startNode(t);
-  const folder = temporaryFolder(t);
-  const { setTimeout: setSilence } = Socket.prototype;
-  // As if the minute were over that a node may take for its copy.
-  t.mock.method(Socket.prototype, 'setTimeout', function (this: Socket, ms: number, then?: () => void) {
-    return setSilence.call(this, ms === 60_000 ? 100 : ms, then);
-  });
-  const copied: Fault = { kind: 'replaced', status: 200, body: 'a copy', isCarriedOut: false };
-  const faults: readonly (readonly [string, Fault, RegExp])[] = [
-    ['refused', { ...copied, status: 503 }, /a node gave no copy \(503\)$/],
-    ['lost', { kind: 'lost' }, /a node gave no copy \(Error: socket hang up\)$/],
-    ['silent', { kind: 'silent', isCarriedOut: false }, /a node gave no copy \(Error: silent\)$/],
-  ];
-  for (const [name, fault, said] of faults) {
-    behind.choose = ({ path }) => (path.startsWith('/db/backup') ? fault : undefined);
-    const copying = copyCluster({ config, clock: RUNNING_CLOCK }, join(folder, name));
-    await assert.rejects(copying, isUnavailable(said), name);
-  }
-  behind.choose = ({ path }) => (path.startsWith('/db/backup') ? copied : undefined);
-  const path = join(folder, 'taken.db');
-  await copyCluster({ config, clock: RUNNING_CLOCK }, path);
-  assert.equal(readFileSync(path, 'utf8'), 'a copy');
-  writeFileSync(path, 'of somebody else');
-  await assert.rejects(copyCluster({ config, clock: RUNNING_CLOCK }, path), { code: 'EEXIST' });
-  assert.equal(readFileSync(path, 'utf8'), 'of somebody else');
 });
 
 /** A writer over nodes that are functions; `note` writes nothing but its claim. */

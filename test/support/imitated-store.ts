@@ -1,0 +1,55 @@
+// A host of a cluster on one imitated node, and what that node says.
+
+import type { TestContext } from 'node:test';
+import type { LogEntry } from '../../src/core/events.ts';
+import { openClusterStore } from '../../src/cluster/open.ts';
+import { StoreError } from '../../src/store/store.ts';
+import { RUNNING_CLOCK } from './app.ts';
+import { type Asked, type Fault, startFaultyNodes, startImitatedNode } from './faulty-nodes.ts';
+import { newId } from './store.ts';
+import { testConfig } from './test-config.ts';
+
+export const EVENT = { time: 1, event: 'seen', outcome: 'success', clientId: null, clientIp: null, details: {} } as const;
+
+/** One node behind a proxy, for which a test chooses the faults. */
+export async function startNode(t: TestContext) {
+  const node = await startImitatedNode(t);
+  const behind: { choose: (asked: Asked) => Fault | undefined } = { choose: () => undefined };
+  const { addresses, settled } = await startFaultyNodes(t, [node.address], (asked) => behind.choose(asked));
+  const count = (table: string): unknown => node.db.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.['rows'];
+  return { ...node, behind, settled, count, config: testConfig({ databasePath: `rqlite://${addresses[0]}` }) };
+}
+
+export async function openStore(t: TestContext) {
+  const node = await startNode(t);
+  const logged: LogEntry[] = [];
+  const log = (entry: LogEntry): void => void logged.push(entry);
+  const store = await openClusterStore({ config: node.config, clock: RUNNING_CLOCK, log, newId });
+  t.after(() => {
+    node.behind.choose = () => undefined;
+    return store.close();
+  });
+  return { ...node, logged, store };
+}
+
+/** The fault for the first request that fits, and then no more. */
+export function once(fits: (asked: Asked) => boolean, fault: Fault): (asked: Asked) => Fault | undefined {
+  let isDone = false;
+  return (asked) => {
+    if (isDone || !fits(asked)) return undefined;
+    isDone = true;
+    return fault;
+  };
+}
+
+/** What a node answers, for one that carries nothing out. */
+export function saying(...results: readonly object[]): Fault {
+  return { kind: 'replaced', status: 200, body: JSON.stringify({ results }), isCarriedOut: false };
+}
+
+export function isUnavailable(said: RegExp): (error: unknown) => boolean {
+  return (error) => error instanceof StoreError && error.failure === 'unavailable' && said.test(error.message);
+}
+
+export const isWrite = ({ path }: Asked): boolean => path.startsWith('/db/execute');
+export const isRead = ({ path }: Asked): boolean => path.startsWith('/db/query');
