@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { KIB, MIB } from '../../src/core/time.ts';
@@ -66,10 +67,16 @@ test('pages that nobody reads: the memory of the server stays bounded, and who r
 test('pages of small texts: those that are kept take 8 MiB at most, and each is right before and after', async (t) => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
-  const usedBytes = (): number => {
-    collect();
-    const { heapUsed, external } = process.memoryUsage();
-    return heapUsed + external;
+  /** What is left when nothing more can be collected: some is let go only in a later turn of the event loop. */
+  const usedBytes = async (): Promise<number> => {
+    let used = Infinity;
+    for (let turn = 0; turn < 20; turn += 1) {
+      await setTimeout(10);
+      collect();
+      const { heapUsed, external } = process.memoryUsage();
+      used = Math.min(used, heapUsed + external);
+    }
+    return used;
   };
   const { request, store } = await startApp(t);
   const page = async (id: string) => (await request(`/${id}`, { headers: { Accept: BROWSERS.chrome } })).text();
@@ -77,14 +84,14 @@ test('pages of small texts: those that are kept take 8 MiB at most, and each is 
   const shown = await page(first);
   const ids: string[] = [];
   for (let count = 0; count < 600; count += 1) ids.push(await store(`number ${count} ${'\u0001'.repeat(4000)}`));
-  const before = usedBytes();
+  const before = await usedBytes();
   let pageBytes = 0;
   for (const [index, id] of ids.entries()) {
     const text = await page(id);
     assert.ok(text.includes(`number ${index} `), id);
     pageBytes += text.length;
   }
-  const growth = usedBytes() - before;
+  const growth = await usedBytes() - before;
   t.diagnostic(`${ids.length} pages of ${Math.round(pageBytes / MIB)} MiB: ${Math.round(growth / MIB)} MiB`);
   assert.ok(pageBytes > 24 * MIB && growth < 16 * MIB, `${growth} of ${pageBytes} bytes`);
   assert.equal(await page(first), shown);
