@@ -61,7 +61,7 @@ async function ask(socket: Socket, { host, path }: ProbeTarget, signal: AbortSig
     if (bytes > MAX_BODY_BYTES) throw new ProbeError('its answer is too long');
     parts.push(part);
   }
-  return { status: answer.statusCode ?? 0, body: Buffer.concat(parts).toString() };
+  return { status: answer.statusCode!, body: Buffer.concat(parts).toString() };
 }
 
 /** Each with the codes of the system and of node that it stands for; those of node's HTTP parser begin with HPE_. */

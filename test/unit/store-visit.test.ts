@@ -14,7 +14,7 @@ import { MIGRATIONS } from '../../src/store/schema.ts';
 import {
   type AuditEvent, CHUNK_BYTES, DatabaseInUseError, DatabaseRefusedError, type Issuance, StoreError,
 } from '../../src/store/store.ts';
-import { examineDatabase, type VisitedStore, visitStore } from '../../src/store/visit.ts';
+import { examineDatabase, tailAudit, type VisitedStore, visitStore } from '../../src/store/visit.ts';
 import { movableClock } from '../support/clock.ts';
 import {
   CREATED_AT, EXPIRES_AT, openTestStore, patternedBytes, selectValue, storePaste, strayChunks,
@@ -208,6 +208,23 @@ test('takeDown: beside a server, it forgets what it had in memory, and its chunk
   await removalsDone(store);
   assert.equal(strayChunks(path), 0);
   assert.equal(selectValue(path, "SELECT count(*) FROM audit WHERE event = 'paste_deleted'"), 2);
+});
+
+test('tailAudit, lockDatabase: an error of the program is no storage that is away, and stays what it is', async (t) => {
+  const { path } = await openTestStore(t);
+  const bug = new RangeError('a bug');
+  const failing = (): never => {
+    throw bug;
+  };
+  const filter = { event: null, outcome: null, clientId: null, after: 0, before: CREATED_AT };
+  const look = tailAudit(path, filter, true);
+  const reading = t.mock.method(DatabaseSync.prototype, 'prepare', failing);
+  assert.throws(look, bug);
+  reading.mock.restore();
+  const locking = t.mock.method(DatabaseSync.prototype, 'exec', failing);
+  assert.throws(() => lockDatabase(`${path}-other`), bug);
+  locking.mock.restore();
+  lockDatabase(`${path}-other`, 0).release();
 });
 
 test('examineDatabase: what somebody changed while it was looked at is seen by a second look', async (t) => {

@@ -59,7 +59,7 @@ export class Connections {
     socket.once('close', () => {
       this.#admitted.delete(socket);
       if (isTrusted) return;
-      const others = (this.#countByClient.get(key) ?? 0) - 1;
+      const others = this.#countByClient.get(key)! - 1;
       if (others > 0) this.#countByClient.set(key, others);
       else this.#countByClient.delete(key);
     });

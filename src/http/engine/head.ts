@@ -264,7 +264,7 @@ export function networkMatcher(networks: readonly string[]): NetworkMatcher {
   const list = new BlockList();
   for (const network of networks) {
     const [address = '', prefix] = network.split('/');
-    const plain = plainAddress(address) ?? address;
+    const plain = plainAddress(address)!;
     const bits = Number(prefix ?? (family(address) === 'ipv6' ? 128 : 32));
     // Addresses are compared in their plain form, so a block of IPv4-mapped addresses is one of IPv4.
     const mappedBits = family(address) !== family(plain) ? 96 : 0;

@@ -5,7 +5,7 @@ import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'nod
 import { Server as NetServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Config } from '../../config/settings.ts';
-import type { Log } from '../../core/events.ts';
+import { codeOf, type Log } from '../../core/events.ts';
 import { Refusal, type RefusalName } from '../../core/refusals.ts';
 import { type Clock, KIB, type RandomBytes } from '../../core/time.ts';
 import { ClientGoneError, Turns } from './body.ts';
@@ -211,10 +211,11 @@ function takeConnections(parts: ServerParts, server: Server): void {
     socket.allowHalfOpen = true;
     open(socket, { ...connections.peerOf(socket), tls: tls.presentedBy(socket) });
   });
-  server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: TLSSocket) => {
+  server.on('tlsClientError', (error: Error, socket: TLSSocket) => {
     socket.destroy();
+    const code = codeOf(error);
     // A peer that leaves without a word is no failure: those who look whether the port is open do.
-    if (error.code !== 'ECONNRESET') tls.noteFailure(error.code ?? 'unknown error');
+    if (code !== 'ECONNRESET') tls.noteFailure(code);
   });
 }
 
