@@ -1,0 +1,76 @@
+// The room in reserve of store/database.ts: when it is made, given up and made again.
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { BALLAST_BYTES, createBallast, FREE_RESERVE_BYTES } from '../../src/store/database.ts';
+import { temporaryFolder } from '../support/store.ts';
+
+const BLOCK_BYTES = 4096;
+
+/** A ballast on a disk with as many free bytes as the test says; below 0, nobody can say how many. */
+function openBallast(t: TestContext) {
+  const path = join(temporaryFolder(t), 'pasted.db');
+  const disk = { freeBytes: BALLAST_BYTES + FREE_RESERVE_BYTES + BLOCK_BYTES, writable: Infinity };
+  t.mock.method(fs, 'statfsSync', () => {
+    if (disk.freeBytes < 0) throw Object.assign(new Error('EIO: i/o error, statfs'), { code: 'EIO' });
+    return { bavail: disk.freeBytes / BLOCK_BYTES, bsize: BLOCK_BYTES };
+  });
+  const write = fs.writeSync;
+  t.mock.method(fs, 'writeSync', (file: number, bytes: Uint8Array) => {
+    disk.writable -= bytes.length;
+    if (disk.writable < 0) throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+    return write(file, bytes);
+  });
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  return { ballast: createBallast(path), file: `${path}-ballast`, disk };
+}
+
+test('ballast: takes room on the disk until it is given up, and nothing is stored until it is whole again', (t) => {
+  const { ballast, file } = openBallast(t);
+  assert.equal(ballast.giveUp(), false, 'there was none');
+  assert.equal(ballast.isDiskShort(), true);
+  assert.equal(ballast.restore(), true);
+  const { size, blocks } = statSync(file);
+  assert.deepEqual([size, blocks * 512 >= size, ballast.isDiskShort()], [BALLAST_BYTES, true, false]);
+  assert.deepEqual([ballast.restore(), statSync(file).size], [true, BALLAST_BYTES]);
+  assert.deepEqual([ballast.giveUp(), existsSync(file), ballast.isDiskShort()], [true, false, true]);
+});
+
+test('ballast: is made only where the reserve stays free beside it', (t) => {
+  const { ballast, file, disk } = openBallast(t);
+  ballast.giveUp();
+  disk.freeBytes = BALLAST_BYTES + FREE_RESERVE_BYTES;
+  assert.deepEqual([ballast.restore(), existsSync(file), ballast.isDiskShort()], [false, false, true]);
+  disk.freeBytes += BLOCK_BYTES;
+  assert.deepEqual([ballast.restore(), ballast.isDiskShort()], [true, false]);
+  disk.freeBytes = 0;
+  assert.equal(ballast.restore(), true, 'one that is whole needs no room');
+});
+
+test('ballast: what fills up while it is written is given back, and the disk stays short', (t) => {
+  const { ballast, file, disk } = openBallast(t);
+  ballast.giveUp();
+  disk.writable = BALLAST_BYTES - 1;
+  assert.deepEqual([ballast.restore(), existsSync(file), ballast.isDiskShort()], [false, false, true]);
+  disk.writable = BALLAST_BYTES;
+  assert.deepEqual([ballast.restore(), ballast.isDiskShort()], [true, false]);
+});
+
+test('ballast: a disk is short at the reserve, and not where nobody can say how much is free', (t) => {
+  const { ballast, disk } = openBallast(t);
+  for (const [freeBytes, isShort] of [
+    [FREE_RESERVE_BYTES - BLOCK_BYTES, true], [FREE_RESERVE_BYTES, true], [FREE_RESERVE_BYTES + BLOCK_BYTES, false],
+    [-1, false],
+  ] as const) {
+    disk.freeBytes = freeBytes;
+    assert.equal(ballast.isDiskShort(), isShort, String(freeBytes));
+  }
+});
