@@ -66,7 +66,7 @@ ${panelOf(panel, day, x)}
 </g>`);
   const height = 30 + PANELS.length * PANEL_STEP;
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}">
-<title>What row 16 of the campaign measured over ${clock(end)} hours</title>
+<title>What row 16 of the campaign measured over ${clock(end)}${end >= HOUR_SECONDS ? ' hours' : ''}</title>
 <style>
 svg { background: #fff; color: #222; font: 13px sans-serif }
 text { fill: currentColor } .axis, .begin { stroke: currentColor; opacity: .35 } .begin { stroke-dasharray: 3 3 }

@@ -70,7 +70,7 @@ export interface Unit {
   count(name: string, amount?: number): void;
   /** Notes a value of which the largest is reported. */
   most(name: string, value: number): void;
-  /** Keeps it, for a table and a plot over time. */
+  /** Keeps it, to three decimals, for a table and a plot over time. */
   sample(values: Sample): void;
   /** Something that must hold did not. */
   lose(what: string, evidence?: unknown): void;
@@ -126,7 +126,11 @@ export async function runUnit(row: Row, options: UnitOptions): Promise<UnitResul
     most: (name, value) => {
       found.most[name] = Math.max(found.most[name] ?? 0, Math.round(value));
     },
-    sample: (values) => void found.samples.push(values),
+    sample: (values) => {
+      // There are thousands, which are kept for long.
+      const rounded = Object.entries(values).map(([name, value]) => [name, Math.round(value * 1000) / 1000] as const);
+      found.samples.push(Object.fromEntries(rounded));
+    },
     lose: (what, evidence) => {
       found.lost.push(evidence === undefined ? { what } : { what, evidence });
     },
