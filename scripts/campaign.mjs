@@ -1,6 +1,7 @@
 // npm run campaign [-- ROW...]: tries what must hold about pasted's reliability, row by row, for hours if it is let: a
 // line for each row, and everything as JSON under .runtime/campaign/. Interrupted, it ends after the unit under way and
-// goes on from there the next time; on another machine, from what campaign/found.jsonl has. What is tried is test/campaign/; its small version is part of npm test.
+// goes on from there the next time; on another machine, from what campaign/found.jsonl has. What is tried is
+// test/campaign/; its small version is part of npm test.
 // Exit code 1 when something was lost or a bar was not met, 2 when all is well so far and more is to be tried.
 
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';

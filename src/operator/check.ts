@@ -12,7 +12,7 @@ import { isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { firstCertificate } from '../crypto/presented.ts';
 import { hostOf, parseServiceUrl } from '../http/engine/head.ts';
 import { isExposed, publicPlace } from '../http/engine/listening.ts';
-import { probe, ProbeError, type ProbeTarget } from '../http/probe.ts';
+import { probe, type ProbeError, type ProbeTarget } from '../http/probe.ts';
 import { EXPIRY_WARNING_SECONDS, readServerCertificate } from '../http/tls.ts';
 import { adminDoubt, authorityDoubt } from '../pastes/upkeep.ts';
 import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';

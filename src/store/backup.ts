@@ -2,11 +2,12 @@
 // Where a draft goes then is the command's business. A copy is made on a thread of its own (thread.ts).
 
 import {
-  closeSync, constants, copyFileSync, createReadStream, existsSync, linkSync, openSync, readdirSync, readFileSync,
-  realpathSync, renameSync, rmSync, statSync, writeFileSync,
+  closeSync, constants, copyFileSync, createReadStream, existsSync, linkSync, lstatSync, openSync, readdirSync,
+  readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import { orUndefined } from '../core/events.ts';
 import { MIB } from '../core/time.ts';
 import type { ThreadRefusal } from './batch.ts';
 import {
@@ -76,10 +77,10 @@ function lockBackups(path: string): DatabaseLock {
   }
 }
 
-/** What is where this process may not look was not made by it. */
+/** Where this process may not look, it has made nothing. */
 function removeWith(path: string, suffixes: readonly string[]): void {
-  const present = ['', ...suffixes].map((suffix) => `${path}${suffix}`).filter((one) => existsSync(one));
-  for (const one of present) rmSync(one, { force: true });
+  const paths = ['', ...suffixes].map((suffix) => `${path}${suffix}`);
+  for (const one of paths) if (orUndefined(() => lstatSync(one)) !== undefined) rmSync(one);
 }
 
 /** What the thread is started with; `to` is an empty file, which has the permissions that the copy is to have. */

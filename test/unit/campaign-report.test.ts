@@ -168,6 +168,8 @@ test('soakTable, soakPlot: a row for each hour of two sittings, and a plot of wh
   assert.deepEqual(rows.map((cells) => cells.at(-1)), ['1 |', '1 |', '1 |']);
 
   const svg = String(soakPlot(samples));
+  assert.match(svg, /<title>What row 16 of the campaign measured over 3:00 hours<\/title>/);
+  assert.match(String(soakPlot(samples.slice(0, 5))), / measured over 50:00 min<\/title>/);
   const lines = [...svg.matchAll(/<polyline points="([^"]+)"/g)].map(([, points]) => points!.split(' '));
   assert.equal(lines.length, 6);
   for (const points of lines) {
@@ -187,7 +189,7 @@ test('runUnit: each unit that a row goes on to has its own results, and nothing 
       let turn = 0;
       do {
         unit.count('turns');
-        unit.sample({ turn });
+        unit.sample({ turn: turn + 0.0004 });
         if (turn === 1) unit.lose('something');
         turn += 1;
       } while (unit.goesOn());

@@ -6,8 +6,7 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import {
   chmodSync, copyFileSync, createReadStream, existsSync, linkSync, mkdirSync, readFileSync, readdirSync, renameSync,
-  statSync,
-  writeFileSync,
+  statSync, symlinkSync, writeFileSync,
 } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
@@ -19,6 +18,7 @@ import { MIGRATIONS, PAGE_BYTES } from '../../src/store/schema.ts';
 import { DatabaseInUseError, type NewPaste } from '../../src/store/store.ts';
 import { assertHolds, damage, fill, inStore, makeNewer, makeOldest, makeStranger } from '../support/databases.ts';
 import { openDesk, type Desk } from '../support/operator.ts';
+import { temporaryFolder } from '../support/programs.ts';
 import { smallFileSystem } from '../support/small-file-system.ts';
 import { selectValue, storePaste } from '../support/store.ts';
 
@@ -285,6 +285,18 @@ test('restore: what a killed one left is removed by the next', async (t) => {
   linkSync(databasePath, `${databasePath}.before-restore-20260131T000000Z`);
   assert.equal((await pasted(['restore', backup])).code, 0);
   assert.deepEqual(readdirSync(folder).sort(), AFTERWARDS);
+  await inStore(databasePath, (store) => assertHolds(store, pastes, 1));
+});
+
+test('restore: a link to nowhere that has the name of its draft is removed, and nothing is written behind it', async (t) => {
+  const { folder, databasePath, backup, pastes, pasted } = await prepare(t);
+  const elsewhere = temporaryFolder(t);
+  for (const suffix of ['', '-wal', '-journal', '-shm']) {
+    symlinkSync(join(elsewhere, `none${suffix}`), `${databasePath}-restore${suffix}`);
+  }
+  const { code, stderr } = await pasted(['restore', backup]);
+  assert.deepEqual([code, stderr, readdirSync(elsewhere)], [0, '', []]);
+  assert.deepEqual(readdirSync(folder).filter((name) => name.includes('-restore') && !name.includes('.before-restore-')), []);
   await inStore(databasePath, (store) => assertHolds(store, pastes, 1));
 });
 
