@@ -142,7 +142,7 @@ function rowsOf(json: string): unknown[][] {
   });
 }
 
-/** With its parameters' values. Version 8.26 takes no blobs, and texts such as x'41' for blobs: both go in hex. */
+/** With its parameters' values. Version 8.26 takes no blobs, and 8.31 texts such as x'41' for blobs: both go in hex. */
 function bind(sql: string, named: object): Statement {
   const given = named as Record<string, string | number | null | Uint8Array>;
   const values: Record<string, string | number | null> = {};
