@@ -27,9 +27,11 @@ after(() => {
 });
 
 /** The folder of a release with the package of Node, made once; undefined where the test is skipped. */
-function theRelease(t: TestContext): string | undefined {
+async function theRelease(t: TestContext): Promise<string | undefined> {
   if (!isInstalled(t, 'dpkg-deb')) return undefined;
   if (made === undefined) {
+    // Where the pinned Node is not kept yet it is fetched here: a release that a test makes may not take as long.
+    await (await runtimes()).releasedRuntime();
     made = mkdtempSync(join(tmpdir(), 'pasted-packages-'));
     makeRelease(made, { words: ['--runtime'] });
   }
@@ -53,8 +55,8 @@ async function runtimes(): Promise<Runtimes> {
   return await import(module) as Runtimes;
 }
 
-test('pasted-runtime: is made of the same bytes again', (t) => {
-  const release = theRelease(t);
+test('pasted-runtime: is made of the same bytes again', async (t) => {
+  const release = await theRelease(t);
   if (release === undefined) return;
   const again = temporaryFolder(t);
   makeRelease(again, { words: ['--runtime'], umask: '077', environment: { TZ: 'Pacific/Kiritimati', HOME: again } });
@@ -78,7 +80,7 @@ test('pasted-runtime: a program that is not as it was released is not handed out
 });
 
 test('pasted-runtime: carries the pinned build, its terms and digests, and nothing for others\' PATH', async (t) => {
-  const release = theRelease(t);
+  const release = await theRelease(t);
   if (release === undefined) return;
   const { version, platform, license, sha256, sha512 } = await (await runtimes()).releasedRuntime();
   const folder = temporaryFolder(t);
@@ -110,8 +112,8 @@ test('pasted-runtime: carries the pinned build, its terms and digests, and nothi
 const BOOTABLE = { suite: 'bookworm', more: ['systemd-sysv', 'dbus', 'procps'] };
 
 /** A root with the packages in /srv, where the shell's lines run. */
-function bareRoot(t: TestContext, { suite, more }: { suite: string; more: readonly string[] }) {
-  const release = theRelease(t);
+async function bareRoot(t: TestContext, { suite, more }: { suite: string; more: readonly string[] }) {
+  const release = await theRelease(t);
   const root = release === undefined ? undefined : bareDebian(t, suite, ...more);
   if (release === undefined || root === undefined) return undefined;
   const packages = readdirSync(release).filter((file) => file.endsWith('.deb'));
@@ -124,7 +126,7 @@ function bareRoot(t: TestContext, { suite, more }: { suite: string; more: readon
 
 for (const [name, system] of [['Debian 12', BOOTABLE], ['Debian 13', { suite: 'trixie', more: [] }]] as const) {
   test(`${name} with nothing else: apt installs both packages, and the second has the service's Node`, async (t) => {
-    const bare = bareRoot(t, system);
+    const bare = await bareRoot(t, system);
     if (bare === undefined) return;
     const { root, shell } = bare;
     const alone = shell(`apt-get install -y ./pasted_${VERSION}_all.deb`);
@@ -151,7 +153,7 @@ for (const [name, system] of [['Debian 12', BOOTABLE], ['Debian 13', { suite: 't
 }
 
 test('Debian 12 after a start: systemd runs the service as its unit says, on the Node that there is', async (t) => {
-  const bare = bareRoot(t, BOOTABLE);
+  const bare = await bareRoot(t, BOOTABLE);
   if (bare === undefined) return;
   assert.equal(bare.shell('apt-get install -y ./pasted_*.deb ./pasted-runtime_*.deb').status, 0);
   const shell = bootDebian(t, bare.root);
