@@ -118,7 +118,8 @@ function refusalHeaders(refusals: readonly RefusalName[]): ResponseHeader[] {
   const isRetried = isLimited || refusals.includes('passwordQueueFull') || refusals.includes('storeUnavailable');
   const rate: ResponseHeader[] = isRated ? ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] : [];
   const range: ResponseHeader[] = refusals.includes('rangeNotSatisfiable') ? ['Content-Range'] : [];
-  return [...rate, ...(isRetried ? (['Retry-After'] as const) : []), ...range];
+  const allowed: ResponseHeader[] = refusals.includes('methodNotAllowed') ? ['Allow'] : [];
+  return [...rate, ...(isRetried ? (['Retry-After'] as const) : []), ...range, ...allowed];
 }
 
 function headerRefs(names: readonly ResponseHeader[]): Json {

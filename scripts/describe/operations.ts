@@ -27,6 +27,7 @@ export const REQUEST_HEADERS = {
   'Content-Encoding': { description: 'only identity is taken', schema: oneOf('identity') },
   Range: { description: 'a single range of bytes; ignored for burn-after-read pastes', schema: text },
   'If-Range': { description: 'the entity tag that the range is meant for', schema: text },
+  'If-Match': { description: 'entity tags of the content that is meant', schema: text },
   'If-None-Match': { description: 'entity tags of content that the client has', schema: text },
 } as const satisfies Readonly<Record<string, Given>>;
 
@@ -69,6 +70,7 @@ export const RESPONSE_HEADERS = {
   'Last-Modified': { description: 'from when on it holds', schema: text },
   'X-Robots-Tag': { description: 'noindex on pages of pastes', schema: oneOf('noindex') },
   'Content-Range': { description: 'which bytes these are, or how many there are', schema: text },
+  Allow: { description: 'the methods that the path takes', schema: text },
   'X-Fingerprint-SHA1': { description: 'the identity that the certificate gives', schema: fingerprint },
   'X-Certificate-Expires': { description: 'in Unix seconds', schema: count },
   'X-Is-Admin': { description: 'whether it is the admin\'s', schema: oneOf('1', '0') },
@@ -302,7 +304,7 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
   getRaw: {
     tag: 'pastes',
     identity: 'optional',
-    headers: ['X-Paste-Password', 'Range', 'If-Range', 'If-None-Match'],
+    headers: ['X-Paste-Password', 'Range', 'If-Range', 'If-Match', 'If-None-Match'],
     answers: {
       200: { description: 'the content', content: BYTES, headers: [...RAW, 'X-Burn-After-Read'] },
       206: { description: 'a part of the content', content: BYTES, headers: [...RAW, 'Content-Range'] },
@@ -329,14 +331,16 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
   updatePaste: {
     tag: 'pastes',
     identity: 'required',
-    headers: ['X-Expiry', 'X-Paste-Password', 'X-Remove-Password', 'Content-Encoding'],
+    headers: [
+      'X-Expiry', 'X-Paste-Password', 'X-Remove-Password', 'Content-Encoding', 'If-Match', 'If-None-Match',
+    ],
     body: { ...PASTE_BYTES, isRequired: false },
     answers: { 200: { description: 'updated', content: json('UpdatedPaste'), headers: RATE } },
   },
   deletePaste: {
     tag: 'pastes',
     identity: 'optional',
-    headers: ['X-Delete-Token'],
+    headers: ['X-Delete-Token', 'If-Match', 'If-None-Match'],
     answers: { 200: { description: 'deleted', content: json('Message') } },
   },
 };

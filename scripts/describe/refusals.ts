@@ -11,9 +11,7 @@ export const GENERAL_REFUSALS = [
 ] as const satisfies readonly RefusalName[];
 
 /** Of requests that reach no route, so that no operation gives them. */
-export const ROUTELESS_REFUSALS = [
-  'targetInvalid', 'notFound', 'methodNotAllowed',
-] as const satisfies readonly RefusalName[];
+export const ROUTELESS_REFUSALS = ['targetInvalid'] as const satisfies readonly RefusalName[];
 
 /** Wherever it matters who is calling: the use of a certificate that is revoked or has expired is written down. */
 const CALLER = ['storeUnavailable', 'storageFull'] as const;
@@ -37,7 +35,9 @@ const LOOKUP = [
   'passwordInvalid', 'passwordQueueFull', ...CALLER,
 ] as const;
 
-const OWN_PASTE = ['idInvalid', 'identityRequired', 'lookupRateLimited', 'pasteNotFound', 'permissionDenied'] as const;
+const OWN_PASTE = [
+  'idInvalid', 'identityRequired', 'lookupRateLimited', 'pasteNotFound', 'permissionDenied', 'preconditionFailed',
+] as const;
 
 const JSON_BODY = [
   'crossSite', 'bodyInvalid', 'bodyTypeUnsupported', 'headerRepeated', 'bodyTooLarge', 'bodyFragmented',
@@ -62,7 +62,7 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
   createPaste: ['identityRequired', 'permissionDenied', ...WORK, ...CONTENT],
   health: [],
   getChallenge: CALLER,
-  securityText: [],
+  securityText: ['notFound'],
   getClient: [],
   listPastes: [...PAGE, 'lookupRateLimited', ...CALLER],
   listAudit: [...PAGE, ...CALLER],
@@ -89,9 +89,10 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
     'permissionDenied', ...CALLER,
   ],
   getPaste: LOOKUP,
-  getRaw: [...LOOKUP, 'rangeNotSatisfiable'],
+  getRaw: [...LOOKUP, 'preconditionFailed', 'rangeNotSatisfiable'],
   answerForm: [
     'crossSite', 'contentEncodingUnsupported', 'bodyTooLarge', 'bodyFragmented', 'formInvalid', ...LOOKUP,
+    'methodNotAllowed',
   ],
   updatePaste: [...OWN_PASTE, ...CONTENT, 'expiryInvalid', 'nothingToUpdate', 'burnNotUpdatable'],
   deletePaste: ['crossSite', 'headerRepeated', ...OWN_PASTE, ...CALLER],

@@ -102,8 +102,7 @@ async function listReply(
   const list = await room.revocationList.current();
   const etag = `"${list.number}"`;
   const headers = { ETag: etag, 'Last-Modified': new Date(list.thisUpdate * 1000).toUTCString() };
-  const known = request.headers.all('if-none-match');
-  if (known.length > 0 && namesEtag(known.join(','), etag)) return emptyReply(304, headers);
+  if (namesEtag(request.headers, 'if-none-match', etag)) return emptyReply(304, headers);
   return { status: 200, headers: { 'Content-Type': type, ...headers }, body: await bytesOf(list) };
 }
 

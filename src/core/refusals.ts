@@ -23,6 +23,9 @@ export const REFUSALS = {
   permissionDenied: { status: 403, error: 'permission denied' },
   adminRequired: { status: 403, error: 'admin access required' },
 
+  // Conditions of the request (RFC 9110 section 13)
+  preconditionFailed: { status: 412, error: 'precondition failed' },
+
   // Lists
   queryInvalid: { status: 400, error: 'invalid query parameter' },
 

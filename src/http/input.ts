@@ -46,8 +46,14 @@ export function isOfType(contentType: string | undefined, type: `${'application'
   return contentType?.split(';', 1)[0]!.trim().toLowerCase() === type;
 }
 
-/** Only identity: a decoder is an attack surface, and what was sent must be stored as it is. */
-export function requireIdentityEncoding(headers: RequestHeaders): void {
+/**
+ * Nothing encoded: a decoder is an attack surface, and what was sent must be stored as it is. Nor a part of something
+ * (RFC 9110 section 14.5), as `curl -C` sends, which would replace the whole.
+ */
+export function requireWholeContent(headers: RequestHeaders): void {
+  if (headers.all('content-range').length > 0) {
+    throw new Refusal('requestMalformed', { hint: 'send the whole content, without Content-Range' });
+  }
   const encoding = headers.single('content-encoding') ?? 'identity';
   if (encoding.trim().toLowerCase() === 'identity') return;
   throw new Refusal('contentEncodingUnsupported', { hint: 'send the content without Content-Encoding' });
@@ -113,10 +119,12 @@ export function parseRange(header: string | undefined, size: number): ByteRange 
   return { start, end: first === '' || last === '' ? size : Math.min(Number(last) + 1, size) };
 }
 
-/** Whether `If-None-Match` names the entity tag: weak comparison, `*` names any (RFC 9110 section 13.1.2). */
-export function namesEtag(ifNoneMatch: string, etag: string): boolean {
-  if (ifNoneMatch.trim() === '*') return true;
-  return ifNoneMatch.split(',').some((candidate) => candidate.trim().replace(/^W\//, '') === etag);
+/** Whether the field names the entity tag, `If-None-Match` also weakly; `*` names any (RFC 9110 section 13.1). */
+export function namesEtag(headers: RequestHeaders, name: 'if-match' | 'if-none-match', etag: string): boolean {
+  const value = headers.all(name).join();
+  if (value.trim() === '*') return true;
+  const named = value.split(',').map((tag) => tag.trim());
+  return named.includes(etag) || (name === 'if-none-match' && named.includes(`W/${etag}`));
 }
 
 /** A certificate signing request of 8 KiB with every newline escaped, and room for the rest. */

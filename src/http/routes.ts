@@ -15,6 +15,9 @@ export interface Route extends NamedPath {
   readonly isForm?: true;
 }
 
+/** For whom `curl -T FILE host/` has sent to PUT /FILE. */
+export const UPLOAD_HINT = 'to store a paste, send it to / itself: curl -T - URL < FILE';
+
 /** HEAD works wherever GET does. `PUT /` is an alias of `POST /`, since `curl -T` sends it. */
 export const ROUTES = [
   { name: 'index', method: 'GET', path: '/', summary: 'this description' },

@@ -7,7 +7,7 @@ import type { NoteAnswered } from './engine/reply.ts';
 import { type HeaderTrust, NO_PARAMS } from './engine/request.ts';
 import { HttpServer, type HttpServerOptions, type Match, type Router } from './engine/server.ts';
 import { Forwarding } from './forwarded.ts';
-import { allowOf, type Route, routesOf } from './routes.ts';
+import { allowOf, type Route, routesOf, UPLOAD_HINT } from './routes.ts';
 
 type ServerOptions = Omit<HttpServerOptions, 'router' | 'trust' | 'refusalOf' | 'refusalPage' | 'noteAnswered'> & {
   readonly trust?: HeaderTrust;
@@ -86,8 +86,7 @@ export function createRouter(routes: readonly Route[]): Router {
     }
     if (!isIdInvalid) throw new Refusal('notFound');
     // `curl -T name host/` sends PUT /name.
-    const hint = 'to store a paste, send it to / itself: curl -T - URL < FILE';
-    throw new Refusal('idInvalid', method === 'PUT' ? { hint } : {});
+    throw new Refusal('idInvalid', method === 'PUT' ? { hint: UPLOAD_HINT } : {});
   }
 
   return { match, allow: allowOf(routes) };

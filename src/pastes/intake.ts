@@ -6,7 +6,7 @@ import {
   type ByteSink, type ByteSource, type ContentFacts, ContentScan, freeBytes, JoinedBytes, mediaTypeOf, TEXT_TYPE,
 } from '../core/content.ts';
 import { Refusal } from '../core/refusals.ts';
-import type { RandomBytes } from '../core/time.ts';
+import type { Awaitable, RandomBytes } from '../core/time.ts';
 import { SHA256 } from '../crypto/digest.ts';
 import type { ContentStore, Upload } from '../store/content.ts';
 import { type ChangedContent, CHUNK_BYTES, INLINE_BYTES } from '../store/store.ts';
@@ -19,9 +19,13 @@ const CHUNKS_IN_FLIGHT = 4;
 /** With so many in use by all uploads the writer has enough to do, and an upload waits for each of its chunks. */
 const MANY_CHUNKS = 16;
 
+const REVOKED = 'the client certificate is not valid any more';
+
 /** Content that a caller wants stored. */
 export interface Offer {
   readonly caller: Caller;
+  /** Looked up again: a certificate may be revoked while its holder sends. */
+  readonly callerNow: () => Awaitable<Caller>;
   readonly clientAddress: string;
   readonly source: ByteSource;
   /** `Content-Length`; undefined when the body is chunked. */
@@ -73,7 +77,7 @@ export class Intake implements AsyncDisposable {
 
   /** Takes all of it in and checks it. `replacedBytes` is the size of the content whose room it may have. */
   async receive(replacedBytes = 0): Promise<ChangedContent> {
-    const { source, isJson, contentType } = this.#offer;
+    const { caller, callerNow, source, isJson, contentType } = this.#offer;
     await this.#requireRoom(replacedBytes);
     if (isJson) await receiveJson(source, this.#take);
     else await source(this.#take);
@@ -81,6 +85,8 @@ export class Intake implements AsyncDisposable {
     const facts = this.#scan.finish(content ?? undefined);
     await this.#chunks?.finish();
     this.#requireAcceptable(facts);
+    const isRevoked = caller.fingerprint !== null && (await callerNow()).fingerprint === null;
+    if (isRevoked) throw new Refusal('permissionDenied', { hint: REVOKED });
     const { bytes: size, sha256, isText } = facts;
     const mimeType = mediaTypeOf(isText, isJson ? undefined : contentType);
     return { mimeType, size, sha256, contentId: this.#chunks?.upload.contentId ?? null, content };

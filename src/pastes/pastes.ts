@@ -167,8 +167,7 @@ function noteAccess({ store, clock, count }: ReadingParts, { id }: Paste): void 
   count('pastesAccessed');
 }
 
-export interface Amendment extends Offer {
-  readonly id: string;
+export interface Amendment extends Offer, Target {
   readonly hasContent: boolean;
   readonly removesPassword: boolean;
 }
@@ -182,6 +181,7 @@ export async function updatePaste(parts: Parts, amendment: Amendment) {
   requireSomething(amendment);
   const before = await requireChangeable(parts, amendment);
   if (before.burnAfterRead) throw new Refusal('burnNotUpdatable');
+  const onlySha256 = amendment.meantContent(before);
   // A password costs as much to hash for an update as for a new paste.
   const rate = hasContent || password !== undefined ? rates.countCreation(clientAddress, caller) : null;
   await using intake = hasContent ? new Intake(parts, amendment) : null;
@@ -194,7 +194,8 @@ export async function updatePaste(parts: Parts, amendment: Amendment) {
     passwordHash: amendment.removesPassword ? null : newHash,
     expiresAt: ttl === undefined ? undefined : nowSeconds + ttl,
   };
-  const outcome = await store.pastes.update(id, owner, changes, { ...storageTerms(config), nowSeconds });
+  const terms = { ...storageTerms(config), nowSeconds, onlySha256 };
+  const outcome = await store.pastes.update(id, owner, changes, terms);
   if (outcome.refused !== null) throw notStored(parts, outcome, rate);
   intake?.keep();
   if (hasContent && config.duplicateMax > 0) count('duplicateChecks', 'accepted');
@@ -213,6 +214,8 @@ export interface Target {
   readonly id: string;
   readonly caller: Caller;
   readonly clientAddress: string;
+  /** The digest of the paste's content where the caller means that alone; refuses other content than is meant. */
+  readonly meantContent: (paste: Paste) => string | undefined;
 }
 
 /**
@@ -237,16 +240,18 @@ export async function deletePaste(parts: Parts, target: Target, token: string | 
   if (token === undefined) requireIdentity(caller);
   const { fingerprint } = caller;
   const isAdmin = caller.tier === 'admin';
-  const { owner } = await requireChangeable(parts, target, isAdmin, token);
+  const before = await requireChangeable(parts, target, isAdmin, token);
+  const onlySha256 = target.meantContent(before);
   const paste = id.slice(0, AUDITED_ID_CHARACTERS);
   const asAdmin = isAdmin ? audit.event('paste_deleted', 'success', { fingerprint, clientAddress }, { paste }) : null;
-  const outcome = await store.pastes.remove(id, isAdmin ? fingerprint : owner, unixSeconds(clock), asAdmin);
+  const by = isAdmin ? fingerprint : before.owner;
+  const outcome = await store.pastes.remove(id, by, unixSeconds(clock), asAdmin, onlySha256);
   if (outcome.refused !== null) throw new Refusal(outcome.refused);
   count('pastesDeleted', 'deleted');
   if (outcome.audited !== null) audit.announce(outcome.audited);
 }
 
-export interface WantedList extends Omit<Target, 'id'> {
+export interface WantedList extends Pick<Target, 'caller' | 'clientAddress'> {
   readonly filter: Omit<PasteFilter, 'owner'>;
   readonly page: Page;
   /** Everyone's pastes, which only the admin may ask for; else the caller's own. */

@@ -208,10 +208,10 @@ function createPasteStore(parts: Sources) {
     },
     /**
      * Removes a paste that `by` owns, for null one that nobody owns; anyone's with `asAdmin`, and then with this entry
-     * in the audit log.
+     * in the audit log. Refused unless it has the content that is named.
      */
-    remove: (id: string, by: string | null, nowSeconds: number, asAdmin: AuditEvent | null) => (
-      changePaste(parts, id, () => writer.run('deletePaste', { id, by, nowSeconds, asAdmin }))
+    remove: (id: string, by: string | null, nowSeconds: number, asAdmin: AuditEvent | null, onlySha256?: string) => (
+      changePaste(parts, id, () => writer.run('deletePaste', { id, by, nowSeconds, asAdmin, onlySha256 }))
     ),
     /** True for exactly one of any number of callers, and only with the password hash that was checked. */
     burn: async (id: string, passwordHash: string | null, nowSeconds: number): Promise<boolean> => {

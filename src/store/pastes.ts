@@ -184,16 +184,25 @@ function prepareSelection(db: Database): (id: string, nowSeconds: number) => Pas
   };
 }
 
+/** Any will do where none is named. */
+function hasContent({ sha256 }: Paste, named: string | null | undefined): boolean {
+  return sha256 === (named ?? sha256);
+}
+
 function prepareUpdate(db: Database) {
   const select = prepareSelection(db);
   const storage = prepareStorageRules(db);
   const write = prepareUpdateWriting(db);
   return (update: { id: string; owner: string; changes: PasteChanges; terms: UpdateTerms }): Change<UpdateOutcome> => {
-    const { id, owner, changes, changes: { content }, terms } = update;
-    const before = select(id, terms.nowSeconds);
+    const { id, owner, changes, changes: { content } } = update;
+    const before = select(id, update.terms.nowSeconds);
     if (before === undefined) return unchanged({ refused: 'pasteNotFound' });
     if (before.owner !== owner) return unchanged({ refused: 'permissionDenied' });
     if (before.burnAfterRead) return unchanged({ refused: 'burnNotUpdatable' });
+    if (!hasContent(before, update.terms.onlySha256)) return unchanged({ refused: 'preconditionFailed' });
+    // The same content again is no duplicate: it is stored once, before and after.
+    const isSame = content !== undefined && hexOf(content.sha256) === before.sha256;
+    const terms = isSame ? { ...update.terms, duplicates: null } : update.terms;
     const refused = content && storage.refusal({ ...content, owner }, content.size - before.size, terms);
     if (refused !== undefined) return unchanged(refused);
     if (content !== undefined) storage.record(content, terms);
@@ -207,7 +216,11 @@ function changed(before: Paste, { content, ...changes }: PasteChanges): Paste {
   const paste = { ...before, passwordHash, expiresAt };
   if (content === undefined) return paste;
   const { mimeType, size, contentId, sha256 } = content;
-  return { ...paste, mimeType, size, contentId, sha256: Buffer.from(sha256).toString('hex') };
+  return { ...paste, mimeType, size, contentId, sha256: hexOf(sha256) };
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
 }
 
 function unchanged<Outcome>(outcome: Outcome): Change<Outcome> {
@@ -249,12 +262,15 @@ function prepareDeletion(db: Database) {
   const select = prepareSelection(db);
   const remove = prepareRemoving<{ id: string }>(db, 'id = :id');
   const audit = prepareAudit(db);
-  return (deletion: { id: string; by: string | null; nowSeconds: number; asAdmin: AuditEvent | null }) => {
-    const { id, by, nowSeconds, asAdmin } = deletion;
+  return (deletion: {
+    id: string; by: string | null; nowSeconds: number; asAdmin: AuditEvent | null; onlySha256?: string | undefined;
+  }) => {
+    const { id, by, nowSeconds, asAdmin, onlySha256 } = deletion;
     const paste = select(id, nowSeconds);
     if (paste === undefined) return unchanged<DeletionOutcome>({ refused: 'pasteNotFound' });
     const isOwn = paste.owner === by;
     if (!isOwn && asAdmin === null) return unchanged<DeletionOutcome>({ refused: 'permissionDenied' });
+    if (!hasContent(paste, onlySha256)) return unchanged<DeletionOutcome>({ refused: 'preconditionFailed' });
     const audited = isOwn ? null : asAdmin && { ...asAdmin, details: { ...asAdmin.details, owner: paste.owner } };
     if (audited !== null) audit(audited);
     return { ...remove({ id }), outcome: { refused: null, audited } };
@@ -276,7 +292,7 @@ function prepareTakingDown(db: Database) {
   const note = db.prepare('UPDATE removals SET count = count + 1');
   return ({ id, content, removed }: { id: string; content: string | null; removed: AuditEvent }): boolean => {
     const paste = select(id, -Infinity);
-    if (paste === undefined || paste.sha256 !== (content ?? paste.sha256)) return false;
+    if (paste === undefined || !hasContent(paste, content)) return false;
     remove({ id, by: OPERATOR_NAME, nowSeconds: -Infinity, asAdmin: removed });
     note.run();
     return true;

@@ -95,6 +95,8 @@ export interface CreationTerms {
 
 export interface UpdateTerms extends Omit<CreationTerms, 'spend'> {
   readonly nowSeconds: number;
+  /** The content without which the update is refused; undefined where any will do. */
+  readonly onlySha256?: string | undefined;
 }
 
 /** Why a call had no effect at all, in the words of core/refusals.ts, and what its answer says beside them. */
@@ -109,11 +111,11 @@ export type StorageRefusal = 'contentRefused' | 'duplicateContent' | 'storageFul
 export type CreationOutcome = Done | Refused<SpendingRefusal | StorageRefusal>;
 export type UpdateOutcome =
   | Done<{ readonly paste: Paste }>
-  | Refused<'pasteNotFound' | 'permissionDenied' | 'burnNotUpdatable' | StorageRefusal>;
+  | Refused<'pasteNotFound' | 'permissionDenied' | 'burnNotUpdatable' | 'preconditionFailed' | StorageRefusal>;
 /** `audited`: the entry that was written, with the owner in its details; null for a paste of one's own. */
 export type DeletionOutcome =
   | Done<{ readonly audited: AuditEvent | null }>
-  | Refused<'pasteNotFound' | 'permissionDenied'>;
+  | Refused<'pasteNotFound' | 'permissionDenied' | 'preconditionFailed'>;
 /** `audited` are the entries that were written. `notFirst` and `serialTaken` are for authority/issuing.ts alone. */
 export type IssueOutcome =
   | Done<{ readonly isAdmin: boolean; readonly audited: readonly AuditEvent[] }>

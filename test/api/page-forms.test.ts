@@ -160,7 +160,22 @@ test('POST /{id}: the media type may have parameters, and any case', async (t) =
   }
 });
 
-test('POST /{id}: malformed forms are 400, larger ones than 8 KiB 413, and nothing is burned', async (t) => {
+test('POST /{id}: the form opens every paste whose password a header can set', async (t) => {
+  const app = await startApp(t);
+  const byHeader = (password: string) => ({ 'X-Paste-Password': Buffer.from(password).toString('latin1') });
+  for (const password of ['日'.repeat(1024), '🔑'.repeat(1024)]) {
+    const id = await app.store('long', byHeader(password));
+    assert.equal(linesOf(await show(app, ...send(`/${id}`, { password }))), 'long');
+  }
+  const id = await app.store('blanks', byHeader(' a b\t'));
+  for (const password of [' a b\t', 'a b', '\ta b  ']) {
+    assert.equal(linesOf(await show(app, ...send(`/${id}`, { password }))), 'blanks');
+  }
+  assert.equal((await show(app, ...send(`/${id}`, { password: 'ab' }))).status, 403);
+  assert.equal((await show(app, ...send(`/${id}`, { password: '  ' }))).status, 401);
+});
+
+test('POST /{id}: malformed forms are 400, larger ones than 16 KiB 413, and nothing is burned', async (t) => {
   const app = await startApp(t);
   const id = await app.store('x', BURNING);
   for (const body of ['x', 'reveal=1&reveal=1', 'reveal=1&other=1', 'reveal=2', 'reveal=1&password=%zz', 'reveal=1&password=%ff', 'reveal=1&']) {
@@ -169,7 +184,7 @@ test('POST /{id}: malformed forms are 400, larger ones than 8 KiB 413, and nothi
     assert.match(refused.heading, /^invalid form/);
   }
   const password = (length: number): string => 'reveal=1&password='.padEnd(length, 'x');
-  for (const [length, status] of [[8192, 400], [8193, 413]] as const) {
+  for (const [length, status] of [[16_384, 400], [16_385, 413]] as const) {
     assert.equal((await post(app, `/${id}`, password(length))).status, status);
     const chunked = new ReadableStream({
       start(controller) {
@@ -182,7 +197,7 @@ test('POST /{id}: malformed forms are 400, larger ones than 8 KiB 413, and nothi
   }
   // One that says so is refused before it is sent.
   const asking = await openRaw(t, app.port);
-  const lines = ['Content-Length: 8193', 'Expect: 100-continue', `Accept: ${BROWSERS.safari}`, `Content-Type: ${FORM_TYPE}`];
+  const lines = ['Content-Length: 16385', 'Expect: 100-continue', `Accept: ${BROWSERS.safari}`, `Content-Type: ${FORM_TYPE}`];
   asking.send(head(`POST /${id} HTTP/1.1`, ...lines));
   assert.equal((await asking.next()).status, 413);
   assert.equal((await post(app, `/${id}`, 'reveal=1', { 'Content-Encoding': 'gzip' })).status, 415);

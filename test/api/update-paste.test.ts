@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { after, test, type TestContext } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { MIB } from '../../src/core/time.ts';
+import { UPLOAD_HINT } from '../../src/http/routes.ts';
 import { assertRefused } from '../support/answer-contract.ts';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
 import { insertCertificate, newFingerprint, presenting } from '../support/certificates.ts';
@@ -18,6 +19,8 @@ const OWNER = newFingerprint();
 const AS_OWNER = presenting(OWNER);
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 const INLINE_BYTES = 65_536;
+/** `curl -T name host/` sends PUT /name. */
+const UPLOAD = { hint: UPLOAD_HINT };
 
 /** Of tests that need no settings of their own. */
 const shared = await startApp({ after } as unknown as TestContext);
@@ -130,7 +133,7 @@ test('PUT /{id}: X-Expiry alone sets the time to live from now, up to the cap, a
   assert.equal((await app.request(`/${id}`)).status, 200);
   app.clock.advance(1);
   assert.equal((await app.request(`/${id}`)).status, 404);
-  assertError(await put(app, id, 'too late', { 'X-Expiry': '1000' }), 404, 'paste not found');
+  assertError(await put(app, id, 'too late', { 'X-Expiry': '1000' }), 404, 'paste not found', UPLOAD);
 });
 
 test('PUT /{id}: passwords are set, replaced, kept and removed, by the owner who need not know them', async () => {
@@ -232,7 +235,7 @@ test('PUT /{id}: a burn-after-read paste is not changed in any way', async () =>
     assertError(await put(app, id, body, headers), 400, 'burn-after-read pastes cannot be updated');
   }
   assert.equal((await rawOf(app, id)).toString(), 'once');
-  assertError(await put(app, id, 'new'), 404, 'paste not found');
+  assertError(await put(app, id, 'new'), 404, 'paste not found', UPLOAD);
 });
 
 test('PUT /{id}: what a burn-after-read paste is not given counts as no creation', async (t) => {
@@ -257,9 +260,9 @@ test('PUT /{id}: not the owner\'s, unknown, without identity, ill-formed', async
     }
   }
   assertError(await put(app, anonymous, 'new'), 403, 'permission denied');
-  assertError(await put(app, 'unknown', 'new'), 404, 'paste not found');
+  assertError(await put(app, 'unknown', 'new'), 404, 'paste not found', UPLOAD);
   const nobody = await put(app, own, 'new', { 'X-SSL-Client-SHA1': 'none' });
-  assertError(nobody, 401, 'authentication required', { hint: 'present a client certificate' });
+  assertError(nobody, 401, 'authentication required', { hint: `present a client certificate; ${UPLOAD_HINT}` });
   assert.equal((await put(app, 'bad-id', 'new')).status, 400);
   assert.equal((await put(app, 'health', 'new')).status, 405);
   assert.deepEqual([rowOf(app, own), rowOf(app, anonymous)], before);
@@ -289,15 +292,39 @@ test('PUT /{id}: counts against the creation rate with content, and says where t
 
 test('PUT /{id}: its content counts as a duplicate, and is refused as one', async (t) => {
   const app = await startApp(t, { duplicateMax: 2 });
-  const id = await app.store('same', AS_OWNER);
-  assertUpdated(await put(app, id, 'same'));
-  const refused = await put(app, id, 'same', { 'X-Expiry': '5' });
+  await app.store('same');
+  const other = await app.store('another', AS_OWNER);
+  assertUpdated(await put(app, other, 'same'));
+  const third = await app.store('a third', AS_OWNER);
+  const refused = await put(app, third, 'same', { 'X-Expiry': '5' });
   assertError(refused, 429, 'duplicate content limit exceeded', { count: 2, window_seconds: 3600 });
   assert.equal(refused.headers.get('retry-after'), '3600');
   assert.equal((await post(app, 'same')).status, 429);
-  assert.equal((await metadataOf(app, id))['expires_at'], nowSeconds(app) + 604_800);
-  assertUpdated(await put(app, id, null, { 'X-Expiry': '60' }));
-  assertUpdated(await put(app, id, 'other'));
+  assert.equal((await metadataOf(app, third))['expires_at'], nowSeconds(app) + 604_800);
+  assertUpdated(await put(app, third, null, { 'X-Expiry': '60' }));
+  assertUpdated(await put(app, third, 'other'));
+});
+
+test('PUT /{id}: the content that the paste has already is no duplicate, and keeps nobody else from storing it', async (t) => {
+  const app = await startApp(t, { duplicateMax: 3 });
+  for (const content of ['same', binaryContent(100_000)]) {
+    const id = await app.store(content, AS_OWNER);
+    for (let turn = 0; turn < 5; turn += 1) assertUpdated(await put(app, id, content, { 'X-Expiry': '60' }));
+    assert.deepEqual([(await post(app, content)).status, (await post(app, content)).status], [201, 201]);
+    assert.equal((await post(app, content)).status, 429);
+    assertUpdated(await put(app, id, content));
+  }
+});
+
+test('PUT /{id}: where nothing is to be updated, the hint says how to upload as well', async (t) => {
+  const app = await startApp(t);
+  assertError(await put(app, 'Makefile', 'x'), 404, 'paste not found', UPLOAD);
+  const anonymous = await app.request('/Makefile', { method: 'PUT', body: 'x' });
+  assert.equal(anonymous.status, 401);
+  assert.equal((await anonymous.json() as { hint: string }).hint, `present a client certificate; ${UPLOAD_HINT}`);
+  const id = await app.store('x');
+  const refused = await put(app, id, 'y');
+  assert.deepEqual([refused.status, refused.json['hint']], [403, undefined]);
 });
 
 test('PUT /{id}: the quota is on what is stored after the change', async (t) => {

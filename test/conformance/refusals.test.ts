@@ -144,6 +144,8 @@ const REACHED: Readonly<Record<RefusalName, Reach>> = {
   },
   expiryInvalid: aboutPaste('PUT', '', { headers: { ...AS_OWNER, 'X-Expiry': 'soon' } }),
 
+  preconditionFailed: aboutPaste('GET', '/raw', { headers: { 'If-Match': '"other"' } }),
+
   identityRequired: by('whole', 'GET /pastes'),
   permissionDenied: aboutPaste('DELETE', '', { headers: presenting(newFingerprint()) }),
   adminRequired: by('whole', 'GET /audit', { headers: AS_OWNER }),

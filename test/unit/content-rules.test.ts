@@ -41,6 +41,7 @@ async function offered(options: Circumstances) {
   const { replacedBytes = 0 } = options;
   const offer: Offer = {
     caller: ANONYMOUS,
+    callerNow: () => ANONYMOUS,
     source: async (sink) => void (await sink(CONTENT)),
     isJson: false,
     contentType: undefined,

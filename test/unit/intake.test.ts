@@ -62,7 +62,7 @@ function partsOver(contents: ContentStore, maxBytes: number) {
 
 function offerOf(source: Offer['source'], isJson: boolean): Offer {
   const raw = { contentType: undefined, declaredBytes: undefined, password: undefined, requestedTtlSeconds: undefined };
-  return { caller: ANONYMOUS, clientAddress: '192.0.2.1', source, isJson, ...raw };
+  return { caller: ANONYMOUS, callerNow: () => ANONYMOUS, clientAddress: '192.0.2.1', source, isJson, ...raw };
 }
 
 /** Receives the pieces; writes are let through whenever nothing else goes on. */

@@ -112,8 +112,25 @@ testStores('update: each refusal has no effect, in the order unknown, another\'s
   assert.equal(await refusalOf(store, own.id, changes, { duplicates, maxStoredBytes: 400 + 3 * rowBytes }), null);
   const again = await update(store, anonymous.id, changes, { duplicates, maxStoredBytes: 0 });
   assert.equal(again.refused, 'permissionDenied');
-  const refused = await update(store, own.id, { content: changes.content }, { duplicates, maxStoredBytes: 0, nowSeconds: 0 });
+  const other = await storePaste(store, patternedBytes(50, 5), { owner: OWNER });
+  const refused = await update(store, other.id, { content: changes.content }, { duplicates, maxStoredBytes: 0, nowSeconds: 0 });
   assert.deepEqual(refused, { refused: 'duplicateContent', fields: { count: 1, windowSeconds: 60 }, retryAfterSeconds: CREATED_AT + 60 });
+});
+
+testStores('update and remove: of content that is named, only while the paste has it', async ({ store }) => {
+  const [first, second] = [patternedBytes(10), patternedBytes(20, 2)];
+  const { id } = await storePaste(store, first, { owner: OWNER });
+  const digestOf = (content: Uint8Array) => createHash('sha256').update(content).digest('hex');
+  const named = (content: Uint8Array) => ({ onlySha256: digestOf(content) });
+  const changes = { content: await contentOf(store, second) };
+  assert.deepEqual(await update(store, id, changes, named(second)), { refused: 'preconditionFailed' });
+  assert.equal((await store.pastes.find(id, CREATED_AT))?.sha256, digestOf(first));
+  assert.equal((await update(store, id, changes, named(first))).refused, null);
+  assert.deepEqual(await update(store, id, { expiresAt: 1 }, named(first)), { refused: 'preconditionFailed' });
+  const removed = (content: Uint8Array) => store.pastes.remove(id, OWNER, CREATED_AT, null, digestOf(content));
+  assert.deepEqual(await removed(first), { refused: 'preconditionFailed' });
+  assert.equal((await store.pastes.find(id, CREATED_AT))?.sha256, digestOf(second));
+  assert.deepEqual(await removed(second), { refused: null, audited: null });
 });
 
 testStores('update: content that is not there, or not whole, fails without any effect', async ({ store, tables }) => {

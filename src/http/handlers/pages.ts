@@ -11,7 +11,7 @@ import type { Paste } from '../../store/store.ts';
 import { ClientGoneError, Turns } from '../engine/body.ts';
 import { type Reply, StreamedBody } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
-import { requireIdentityEncoding, wholeBody } from '../input.ts';
+import { requireWholeContent, wholeBody } from '../input.ts';
 import {
   binaryPage, burnPage, expiryText, NumberedLines, pageText, type ShownText, textPage, UNLISTED_HEADERS,
 } from '../page.ts';
@@ -39,11 +39,12 @@ export function showPaste(parts: Parts, request: Request): Awaitable<Reply> {
 
 /** POST /{id}: limited and refused as GET of the content is, and like that it burns, but only with `reveal`. */
 export async function answerForm(parts: Parts, request: Request): Promise<Reply> {
-  requireIdentityEncoding(request.headers);
+  requireWholeContent(request.headers);
   await countLookup(parts, request);
   const form = Buffer.from(await wholeBody(request.body, MAX_FORM_BYTES));
   const { password, reveal } = readForm(form.toString('latin1'));
-  const lookup = { ...lookupOf(request), password: password || undefined };
+  // Blanks at its ends are no part of a password: HTTP takes them from the header that sets it.
+  const lookup = { ...lookupOf(request), password: password?.replace(/^[ \t]+|[ \t]+$/g, '') || undefined };
   if (reveal === undefined) {
     const opened = await pastes.openPaste(parts, lookup, 'look');
     return opened.paste.burnAfterRead ? factsReply(parts, request, opened) : readReply(parts, request, opened);
@@ -166,7 +167,8 @@ async function isSealed(opened: pastes.OpenedPaste): Promise<boolean> {
   return false;
 }
 
-const MAX_FORM_BYTES = 8 * KIB;
+/** Room for the longest password with each of its bytes escaped. */
+const MAX_FORM_BYTES = 16 * KIB;
 
 /** As browsers write it (https://url.spec.whatwg.org/#concept-urlencoded-serializer), and strictly so. */
 export function readForm(text: string) {

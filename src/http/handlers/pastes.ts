@@ -13,10 +13,10 @@ import {
 import type { Request } from '../engine/request.ts';
 import {
   amendedTtlSeconds, type ByteRange, isOfType, namesEtag, page, parseRange, password, requestedTtlSeconds,
-  requireIdentityEncoding, saysYes, single, timeBounds, typeGlob, work,
+  requireWholeContent, saysYes, single, timeBounds, typeGlob, work,
 } from '../input.ts';
 import { hintingClient, listText, presentCreated, presentListItem, presentMetadata } from '../present.ts';
-import { allowOf, type Handlers, ROUTES } from '../routes.ts';
+import { allowOf, type Handlers, ROUTES, UPLOAD_HINT } from '../routes.ts';
 
 export function pasteHandlers(parts: Parts) {
   return {
@@ -35,11 +35,12 @@ const FORM_HINT = 'this is multipart/form-data: use --data-binary @FILE or -T FI
 
 async function createPaste(parts: Parts, request: Request): Promise<Reply> {
   const { headers, body } = request;
-  requireIdentityEncoding(headers);
+  requireWholeContent(headers);
   const contentType = headers.single('content-type');
   const ttlSeconds = requestedTtlSeconds(headers);
   const submission = {
     caller: await parts.identity.callerOf(request),
+    callerNow: () => parts.identity.callerOf(request),
     clientAddress: request.clientAddress,
     work: work(headers),
     source: body.pipe,
@@ -118,7 +119,10 @@ export function lookupOf({ params, headers, clientAddress }: Request): pastes.Lo
 }
 
 function headReply(config: Config, request: Request, paste: Paste): Reply {
-  if (!paste.burnAfterRead && hasAlready(request, paste)) return notModified(config, paste);
+  if (!paste.burnAfterRead) {
+    requireMatch(request, paste);
+    if (hasAlready(request, paste)) return notModified(config, paste);
+  }
   return { ...contentHead(paste, config), body: new StreamedBody(paste.size, () => []) };
 }
 
@@ -128,9 +132,10 @@ function wholeReply(config: Config, opened: pastes.OpenedPaste): Reply {
   return { ...contentHead(paste, config), body: bodyOf(opened, { start: 0, end: paste.size }) };
 }
 
-/** RFC 9110 section 13.2.2: If-None-Match before Range, which counts only when If-Range holds. */
+/** RFC 9110 section 13.2.2: If-Match, If-None-Match, and then Range, which counts only when If-Range holds. */
 function conditionalReply(config: Config, request: Request, opened: pastes.OpenedPaste): Reply {
   const { paste } = opened;
+  requireMatch(request, paste);
   if (hasAlready(request, paste)) {
     pastes.release(opened);
     return notModified(config, paste);
@@ -151,10 +156,15 @@ function conditionalReply(config: Config, request: Request, opened: pastes.Opene
   return { status: 206, headers: partHeaders, body: bodyOf(opened, range) };
 }
 
+/** RFC 9110 section 13.1.1. */
+function requireMatch({ headers }: Request, paste: Paste): void {
+  const isMatch = headers.all('if-match').length === 0 || namesEtag(headers, 'if-match', etagOf(paste));
+  if (!isMatch) throw new Refusal('preconditionFailed');
+}
+
 /** RFC 9110 section 13.1.2. */
-function hasAlready(request: Request, paste: Paste): boolean {
-  const ifNoneMatch = request.headers.all('if-none-match');
-  return ifNoneMatch.length > 0 && namesEtag(ifNoneMatch.join(','), etagOf(paste));
+function hasAlready({ headers }: Request, paste: Paste): boolean {
+  return namesEtag(headers, 'if-none-match', etagOf(paste));
 }
 
 function notModified(config: Config, paste: Paste): Reply {
@@ -219,12 +229,11 @@ function etagOf(paste: Paste): string {
 
 async function updatePaste(parts: Parts, request: Request): Promise<Reply> {
   const { headers, body } = request;
-  requireIdentityEncoding(headers);
+  requireWholeContent(headers);
   const contentType = headers.single('content-type');
   const { paste, rate } = await pastes.updatePaste(parts, {
-    id: request.params['id']!,
-    caller: await parts.identity.callerOf(request),
-    clientAddress: request.clientAddress,
+    ...await targetOf(parts, request),
+    callerNow: () => parts.identity.callerOf(request),
     source: body.pipe,
     declaredBytes: body.declaredBytes,
     hasContent: body.declaredBytes !== 0,
@@ -233,17 +242,35 @@ async function updatePaste(parts: Parts, request: Request): Promise<Reply> {
     password: password(headers),
     removesPassword: saysYes(headers, 'x-remove-password'),
     requestedTtlSeconds: amendedTtlSeconds(headers),
+  }).catch((error: unknown) => {
+    throw hintingUpload(error);
   });
   const replyHeaders = rate === null ? {} : rateHeaders(rate);
   return jsonReply(200, { message: 'paste updated', ...presentMetadata(paste) }, replyHeaders);
 }
 
 async function deletePaste(parts: Parts, request: Request): Promise<Reply> {
-  const { params, headers, clientAddress } = request;
-  const token = headers.single('x-delete-token');
-  const caller = await parts.identity.callerOf(request);
-  await pastes.deletePaste(parts, { id: params['id']!, caller, clientAddress }, token);
+  const token = request.headers.single('x-delete-token');
+  await pastes.deletePaste(parts, await targetOf(parts, request), token);
   return jsonReply(200, { message: 'paste deleted' });
+}
+
+async function targetOf({ identity }: Parts, request: Request): Promise<pastes.Target> {
+  const { params, headers, clientAddress } = request;
+  const isConditional = ['if-match', 'if-none-match'].some((name) => headers.all(name).length > 0);
+  const meantContent = (paste: Paste): string | undefined => {
+    requireMatch(request, paste);
+    if (hasAlready(request, paste)) throw new Refusal('preconditionFailed');
+    return isConditional ? paste.sha256 : undefined;
+  };
+  return { id: params['id']!, caller: await identity.callerOf(request), clientAddress, meantContent };
+}
+
+/** `curl -T name host/` sends PUT /name, which may look like an id. */
+function hintingUpload(error: unknown): unknown {
+  if (!(error instanceof Refusal && ['identityRequired', 'pasteNotFound'].includes(error.refusal))) return error;
+  const hint = [error.fields['hint'] ?? [], UPLOAD_HINT].flat().join('; ');
+  return new Refusal(error.refusal, { ...error.fields, hint }, error.terms);
 }
 
 /** The contract's paging of GET /pastes. */
