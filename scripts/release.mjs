@@ -47,7 +47,7 @@ try {
   say(`made in ${out} by Node ${process.versions.node}:`);
   process.stdout.write(sums);
 } catch (error) {
-  if (!(error instanceof Error) || error.name !== 'ReleaseError') throw error;
+  if (!(error instanceof ReleaseError)) throw error;
   say(error.message);
   process.exitCode = 1;
 } finally {

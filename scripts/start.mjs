@@ -51,7 +51,8 @@ async function permissions() {
   const written = [config.databasePath, ...sockets].map((path) => dirname(resolve(path)));
   const secretFiles = Object.values(SETTINGS).filter(({ kind }) => kind === 'secret').map(({ name }) => `${name}_FILE`);
   const secrets = secretFiles.map((name) => env[name]);
-  const named = [config.tlsCertPath, config.tlsKeyPath, ...secrets, env.CREDENTIALS_DIRECTORY];
+  const { tlsCertPath, tlsKeyPath, clusterCaPath } = config;
+  const named = [tlsCertPath, tlsKeyPath, clusterCaPath, ...secrets, env.CREDENTIALS_DIRECTORY];
   const read = [dist, ...written, ...named.filter(Boolean).map((path) => resolve(path))];
   const wild = read.find((path) => path.includes('*'));
   if (wild !== undefined) {

@@ -8,7 +8,7 @@ import { ID_CHARACTERS } from './requests.mjs';
 
 /** As the service sets them on the connection that writes. */
 const PRAGMAS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;
-  PRAGMA cache_size = -8192; PRAGMA journal_size_limit = 8388608; PRAGMA wal_autocheckpoint = 1024`;
+  PRAGMA journal_size_limit = 8388608; PRAGMA wal_autocheckpoint = 1024`;
 
 export const makeId = () => randomBytes(ID_CHARACTERS / 2).toString('hex');
 

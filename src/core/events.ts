@@ -8,7 +8,7 @@ export type LogDetails = Readonly<Record<string, string | number | boolean | nul
 /** Never in it: passwords, secrets, tokens, keys, content, or the id of a paste, since whoever has it may read. */
 export interface LogEntry {
   readonly level: 'info' | 'warning' | 'error';
-  /** The part that speaks: `http`, `store`, `cleanup`, `audit`, `config`, `main`. */
+  /** The part that speaks: `http`, `store`, `cleanup`, `audit`, `config`, `pki`, `log`, `main`. */
   readonly logger: string;
   /** A fixed word or phrase of that part. */
   readonly event: string;

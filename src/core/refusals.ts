@@ -96,7 +96,7 @@ export const REFUSALS = {
 export type RefusalName = keyof typeof REFUSALS;
 export type RefusalFields = Readonly<Record<string, string | number | boolean>>;
 
-/** Where a client address stands with the creation rate limit; told with every 201 and 429. */
+/** Where a client address stands with the creation rate limit; told with the answer to what counts. */
 export interface RateStanding {
   readonly limit: number;
   readonly remaining: number;

@@ -9,7 +9,7 @@ import { SlidingWindow } from '../limits/windows.ts';
 import type { Store } from '../store/open.ts';
 import { type AuditEvent, type Certificate, StoreError } from '../store/store.ts';
 
-/** Who is named in the audit log; both are null for the operator. */
+/** Who is named in the audit log. The operator has no address, and no fingerprint or `operator` in its place. */
 export interface Requester {
   readonly fingerprint: string | null;
   readonly clientAddress: string | null;

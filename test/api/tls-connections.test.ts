@@ -243,6 +243,14 @@ test('stop over TLS: what is in flight is finished, idle, unused and unfinished 
   assert.deepEqual(logged.map(({ details }) => details?.['status']), [200, 200, 499]);
 });
 
+test('stop over TLS: a connection that was opened and never used does not hold it up', { timeout: 30_000 }, async (t) => {
+  const config = { shutdownGraceSeconds: 60, headersTimeoutSeconds: 60 };
+  const { open, server } = await startTls(t, { config });
+  const unused = await open();
+  await server.stop();
+  assert.equal(await unused.rest(), '');
+});
+
 test('stop over TLS: at the end of the grace what is left is cut off', async (t) => {
   const { open, port, server } = await startTls(t, {
     config: { shutdownGraceSeconds: 0.2, headersTimeoutSeconds: 60 },

@@ -22,7 +22,7 @@ const ROWS = [
 /** The command `serve` is loaded by its name, as all commands are. */
 const LOADED_BY_NAME = ['src/operator/commands.ts imports src/serve.ts'];
 
-/** Which layers may import a module of Node. Those that are not named here are free, but in core and service. */
+/** Which layers may import a module of Node. Those that are not named here are free, but in core and pastes. */
 const CONFINED: Record<string, readonly string[]> = {
   'node:sqlite': ['store'],
   'node:crypto': ['crypto', 'authority'],

@@ -10,7 +10,7 @@ import { startMain, startServing, temporaryFolder } from '../support/main-proces
 import { plantedBuild } from '../support/planted.ts';
 import { isInstalled } from '../support/programs.ts';
 import { ROOT } from '../support/source.ts';
-import { shownBy } from '../support/tls.ts';
+import { serverPair, shownBy, writePair } from '../support/tls.ts';
 import { takeTour, tourSettings } from '../support/tour.ts';
 import { startedAs } from '../support/unit-start.ts';
 
@@ -70,6 +70,11 @@ test('SERVICE_PERMISSION of npm start: other words are refused, and a path that 
   assert.deepEqual([code, /\* in \/nowhere\/a\*/.test(String(words))], [78, true], String(words));
   const [unusable, problems] = await tried({ SERVICE_PERMISSION: '1', SERVICE_PORT: 'x' });
   assert.deepEqual([unusable, /SERVICE_PORT: expected/.test(String(problems))], [78, true], String(problems));
+  // Permitted to read who signed the certificates of its nodes, it gets as far as to ask them.
+  const { tlsCertPath } = writePair(t, await serverPair());
+  const nodes = { SERVICE_DB: 'rqlites://127.0.0.1:1', SERVICE_DB_CA: tlsCertPath };
+  const [, silence] = await tried({ SERVICE_PERMISSION: '1', ...nodes });
+  assert.match(String(silence), /ECONNREFUSED/);
 });
 
 /** Each says `done`, or the code of the error that stopped it. `places` are of the test. */
