@@ -5,7 +5,7 @@
 // Node and of dpkg-deb compresses alike. Needs no package, and the network for --container alone, and for --runtime
 // where the pinned Node is not kept yet. It neither checks types nor runs tests: do so before.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import {
   existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync,
 } from 'node:fs';
@@ -35,7 +35,7 @@ mkdirSync(out, { recursive: true });
 const work = mkdtempSync(join(out, '.releasing-'));
 try {
   const made = await release();
-  const sums = [...made].map(([name, content]) => `${sha256(content)}  ${name}\n`).join('');
+  const sums = [...made].map(([name, content]) => `${hash('sha256', content)}  ${name}\n`).join('');
   made.set('SHA256SUMS', sums);
   for (const [name, content] of made) writeFileSync(join(work, name), content, { mode: modeOf(content) });
   const names = [...made.keys()];
@@ -171,8 +171,4 @@ async function compile() {
 
 function text(name) {
   return readFileSync(join(root, name), 'utf8');
-}
-
-function sha256(content) {
-  return createHash('sha256').update(content).digest('hex');
 }

@@ -2,7 +2,7 @@
 // linked to, which is three of Debian's packages. mmdebstrap fetches those, and apt verifies them. No shell, and no
 // other program.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { run } from '../child.mjs';
@@ -71,7 +71,7 @@ async function librariesOfDebian(folder) {
     debs.push({
       name: basename(archive),
       uri: `pkg:deb/debian/${encodeURIComponent(name)}@${encodeURIComponent(version)}?arch=${architecture}`,
-      sha256: createHash('sha256').update(readFileSync(archive)).digest('hex'),
+      sha256: hash('sha256', readFileSync(archive)),
     });
   }
   const { loader, libraries } = PLACES[process.arch];

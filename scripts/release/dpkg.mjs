@@ -1,6 +1,6 @@
 // A Debian package (Debian Policy 4.6) of files and what dpkg is told of them: dpkg-deb makes the archive.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { chmodSync, lutimesSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { run } from '../child.mjs';
@@ -25,7 +25,7 @@ export async function packed(folder, { control, scripts, files, configuration, s
   const told = new Map([
     ['control', replaced(control, values)],
     ...(configuration === undefined ? [] : [['conffiles', `/${configuration}\n`]]),
-    ['md5sums', summed.map(([path, content]) => `${md5(content)}  ${path}\n`).join('')],
+    ['md5sums', summed.map(([path, content]) => `${hash('md5', content)}  ${path}\n`).join('')],
     ...scripts,
   ]);
   writeTree(tree, new Map([...under('DEBIAN', told), ...files]), secrets, seconds);
@@ -55,10 +55,6 @@ function installedKib(files, secrets) {
   if (secrets !== undefined) folders.add(secrets);
   const ofFiles = [...files.values()].map((content) => Math.ceil(Buffer.byteLength(content) / 1024));
   return ofFiles.reduce((sum, kib) => sum + kib, folders.size);
-}
-
-function md5(content) {
-  return createHash('md5').update(content).digest('hex');
 }
 
 /** With the permissions and times that the archive shall have: of those, dpkg-deb would only change later times. */

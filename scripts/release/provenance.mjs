@@ -2,7 +2,7 @@
 // SLSA (https://slsa.dev/provenance/v1). It is not signed by itself: SHA256SUMS names it, and that is. Nothing in it is
 // of one machine or moment, so whoever makes the release again gets the same one.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { run } from '../child.mjs';
@@ -48,7 +48,7 @@ async function git(root, ...words) {
 export function provenance(made, { commit, seconds, lock, node, options = [], debs = [] }) {
   const statement = {
     _type: 'https://in-toto.io/Statement/v1',
-    subject: [...made].map(([name, content]) => ({ name, digest: { sha256: sha256(content) } })),
+    subject: [...made].map(([name, content]) => ({ name, digest: { sha256: hash('sha256', content) } })),
     predicateType: 'https://slsa.dev/provenance/v1',
     predicate: {
       buildDefinition: {
@@ -66,10 +66,6 @@ export function provenance(made, { commit, seconds, lock, node, options = [], de
     },
   };
   return `${JSON.stringify(statement, undefined, 2)}\n`;
-}
-
-function sha256(content) {
-  return createHash('sha256').update(content).digest('hex');
 }
 
 /** Every pinned build where this is one by its version, since all of them make the same bytes; else its version alone. */

@@ -2,7 +2,7 @@
 // hash, that nothing but Node is needed beside it, and which packages developing it takes. It does not look into
 // those packages for what they need in turn: package-lock.json does.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /** Made of the compiled files, package.json and package-lock.json; its id follows from what it says. */
 export function billOfMaterials({ card, lock, dist, seconds }) {
@@ -43,8 +43,7 @@ export function billOfMaterials({ card, lock, dist, seconds }) {
 }
 
 function fileComponent(path, content) {
-  const sha256 = createHash('sha256').update(content).digest('hex');
-  return { type: 'file', name: `dist/${path}`, hashes: [{ alg: 'SHA-256', content: sha256 }] };
+  return { type: 'file', name: `dist/${path}`, hashes: [{ alg: 'SHA-256', content: hash('sha256', content) }] };
 }
 
 function developmentComponent(name, lock) {
@@ -76,7 +75,7 @@ export function hexDigests(integrity) {
 
 /** RFC 9562, 5.8: version 8, whose bits mean what their maker says; here they are of a SHA-256. */
 function contentUuid(text) {
-  const bytes = createHash('sha256').update(text).digest().subarray(0, 16);
+  const bytes = hash('sha256', text, 'buffer').subarray(0, 16);
   bytes[6] = (bytes[6] & 0x0f) | 0x80;
   bytes[8] = (bytes[8] & 0x3f) | 0x80;
   return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
