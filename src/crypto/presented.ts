@@ -1,6 +1,7 @@
-// Certificates and keys that others show us: fingerprints, which of them our authority signed, the listener's own pair,
-// and the strict reader of DER (ITU-T X.690) behind all that reads bytes from outside. A certificate by itself is its
-// DER. Loaded with TLS, a proxy secret or the authority: without these nobody can show a certificate.
+// Certificates and keys that others show us: fingerprints, how proxies write them, which of them our authority signed,
+// the listener's own pair, and the strict reader of DER (ITU-T X.690) behind all that reads bytes from outside. A
+// certificate by itself is its DER. Loaded with TLS, a proxy secret or the authority: without these nobody can show a
+// certificate.
 
 import { constants, createPrivateKey, hash, type KeyObject, X509Certificate } from 'node:crypto';
 import { orUndefined } from '../core/events.ts';
@@ -19,6 +20,32 @@ export function presentedCertificateSha1(bytes: Uint8Array): string | undefined 
     throw error;
   }
   return fingerprintSha1(bytes);
+}
+
+/** How proxies write a whole certificate, by the header that they use; undefined for what is not exactly that. */
+export const CERTIFICATE_FORMS = {
+  // RFC 9440 section 2.2: base64 between colons (RFC 8941 section 3.3.5), without parameters.
+  'client-cert': (value: string) => readBase64(/^:(.*):$/.exec(value)?.[1]),
+  'x-ssl-client-cert': (value: string) => readBase64(value.startsWith('-') ? base64OfEscapedPem(value) : value),
+};
+
+/** node takes any text for base64, so the bytes must give the same text again. */
+function readBase64(text: string | undefined) {
+  const certificate = Buffer.from(text ?? '', 'base64');
+  const fingerprint = certificate.toString('base64') === text ? presentedCertificateSha1(certificate) : undefined;
+  return fingerprint === undefined ? undefined : { fingerprint, certificate };
+}
+
+/**
+ * nginx's `$ssl_client_escaped_cert`, its only form of a certificate that is one line: PEM as OpenSSL writes it, then
+ * all but letters, digits and hyphens escaped in upper case. Again the same text must come of what was read.
+ */
+function base64OfEscapedPem(value: string): string | undefined {
+  const base64 = value.replaceAll(/-----\w+%20CERTIFICATE-----|%0A/g, '')
+    .replaceAll('%2B', '+').replaceAll('%2F', '/').replaceAll('%3D', '=');
+  const lines = base64.replaceAll(/.{1,64}/g, '$&\n');
+  const pem = `-----BEGIN CERTIFICATE-----\n${lines}-----END CERTIFICATE-----\n`;
+  return encodeURIComponent(pem) === value ? base64 : undefined;
 }
 
 export function certificatePem(certificate: Uint8Array): string {

@@ -20,6 +20,7 @@ export class Forwarding implements HeaderTrust {
   readonly #isTrustedProxy: NetworkMatcher;
   /** Undefined without SERVICE_PROXY_SECRET. */
   #isProxySecret: SecretMatcher | undefined;
+  /** Of a proxy that has shown its secret, in no other header: it may forget to remove one. */
   #proxySource: Source;
 
   /** A certificate in a header is nobody's before `replaceProxySecret` has loaded what reads it. */
@@ -29,7 +30,8 @@ export class Forwarding implements HeaderTrust {
   ) {
     this.#urlPrefix = config.urlPrefix;
     this.#random = random;
-    this.#proxySource = proxySource(config.identityHeader, () => undefined);
+    const header = config.identityHeader;
+    this.#proxySource = header === 'x-ssl-client-sha1' ? SHA1_SOURCE : [header, () => undefined];
     this.#isTrustedProxy = networkMatcher(config.trustedProxies);
     this.#takeProxySecret(config.proxySecret);
   }
@@ -38,8 +40,8 @@ export class Forwarding implements HeaderTrust {
   async replaceProxySecret(secret: string): Promise<void> {
     const [header] = this.#proxySource;
     if (secret !== '' && header !== 'x-ssl-client-sha1') {
-      const { presentedCertificateSha1 } = await import('../crypto/presented.ts');
-      this.#proxySource = proxySource(header, presentedCertificateSha1);
+      const { CERTIFICATE_FORMS } = await import('../crypto/presented.ts');
+      this.#proxySource = [header, CERTIFICATE_FORMS[header]];
     }
     this.#takeProxySecret(secret);
   }
@@ -99,10 +101,7 @@ function lastElement(headers: HeaderLines, name: string): string | undefined {
   return headers.all(name).at(-1)?.split(',').at(-1)?.trim();
 }
 
-// What a request presents in its headers: a fingerprint, or the certificate from proxies that can't give SHA-1.
-
-/** Undefined for what is no certificate; crypto/presented.ts. */
-type CertificateSha1 = (bytes: Uint8Array) => string | undefined;
+// What a request presents in its headers: a fingerprint, or the whole certificate, which crypto/presented.ts reads.
 
 /** `read` gives undefined for a value that is malformed or stands for nobody. */
 type Source = readonly [header: Config['identityHeader'], read: (value: string) => Presented | undefined];
@@ -112,26 +111,12 @@ const FINGERPRINT = /^[0-9a-f]{40}$/;
 /** What a proxy sends that had no certificate to hash: nothing at all, or SHA-1 of nothing. */
 const OF_NO_CERTIFICATE: ReadonlySet<string> = new Set(['0'.repeat(40), 'da39a3ee5e6b4b0d3255bfef95601890afd80709']);
 
-const SHA1_SOURCE: Source = ['x-ssl-client-sha1', (value) => (
+export const SHA1_SOURCE: Source = ['x-ssl-client-sha1', (value) => (
   FINGERPRINT.test(value) && !OF_NO_CERTIFICATE.has(value) ? { fingerprint: value } : undefined
 )];
-
-/** Where a proxy that has shown its secret says who its client is. In no other header: it may forget to remove one. */
-export function proxySource(header: Config['identityHeader'], sha1Of: CertificateSha1): Source {
-  if (header === 'x-ssl-client-sha1') return SHA1_SOURCE;
-  // RFC 9440 section 2.2: base64 between colons (RFC 8941 section 3.3.5), without parameters.
-  return [header, (value) => readBase64(header === 'client-cert' ? /^:(.*):$/.exec(value)?.[1] : value, sha1Of)];
-}
 
 /** None unless it is presented once and well-formed. */
 export function presentedIdentity(headers: HeaderLines, [header, read]: Source): Presented {
   const value = headers.only(header);
   return (value === undefined ? undefined : read(value)) ?? NO_CERTIFICATE;
-}
-
-/** node takes any text for base64, so the bytes must give the same text again. */
-function readBase64(value: string | undefined, sha1Of: CertificateSha1): Presented | undefined {
-  const certificate = Buffer.from(value ?? '', 'base64');
-  const fingerprint = certificate.toString('base64') === value ? sha1Of(certificate) : undefined;
-  return fingerprint === undefined ? undefined : { fingerprint, certificate };
 }

@@ -106,7 +106,7 @@ test('Client-Cert, X-SSL-Client-Cert: what is malformed or repeated is nobody', 
   const values = [
     // Not base64, or not one.
     '', 'x', good.slice(0, -1), `${good}=`, `${good} x`, `${good}, ${good}`, `"${good}"`, `*${good.slice(1)}`,
-    Buffer.from(certificate).toString('hex'), encodeURIComponent(pem), pem.replaceAll('\n', ' ').trim(),
+    Buffer.from(certificate).toString('hex'), encodeURIComponent(pem.trim()), pem.replaceAll('\n', ' ').trim(),
     // Not a certificate in DER.
     base64(Buffer.from(pem)), base64(certificate.subarray(0, -1)), base64(Buffer.concat([certificate, Buffer.of(0)])),
     base64(chain), base64(certificate.subarray(4)), base64(Buffer.of(0x30, 0)),
@@ -118,11 +118,13 @@ test('Client-Cert, X-SSL-Client-Cert: what is malformed or repeated is nobody', 
   }
   const forms = [
     `Client-Cert: ${good}`, `Client-Cert: :${good}`, `Client-Cert: ${good}:`, `Client-Cert: :${good}:;a=1`,
-    'Client-Cert: :',
-    `X-SSL-Client-Cert: :${good}:`,
+    'Client-Cert: :', `Client-Cert: ${encodeURIComponent(pem)}`, `Client-Cert: :${encodeURIComponent(pem)}:`,
+    `X-SSL-Client-Cert: :${good}:`, `X-SSL-Client-Cert: :${encodeURIComponent(pem)}:`,
   ];
   for (const line of forms) assert.equal(await ownerBy(line), undefined, line);
-  for (const line of [clientCert, xClientCert]) {
+  const ofNginx = `X-SSL-Client-Cert: ${encodeURIComponent(pem)}`;
+  assert.equal(await ownerBy(ofNginx, xClientCert), undefined, 'in both forms');
+  for (const line of [clientCert, xClientCert, ofNginx]) {
     assert.equal(await ownerBy(line), client.fingerprint.slice(0, 12));
     assert.equal(await ownerBy(line, line), undefined, 'repeated');
   }
@@ -182,6 +184,22 @@ test('Client-Cert, X-SSL-Client-Cert: with a rewritten signature it is the certi
 
   deleteCertificate(app.config.databasePath, alice.serial);
   for (const certificate of [raw, twin]) assert.deepEqual(await ownersOf(certificate), Array(2).fill(undefined), 'not on record');
+});
+
+test('X-SSL-Client-Cert: escaped, with a rewritten signature it is the certificate of its serial', async (t) => {
+  const app = await startApp(t, { ...WITH_PKI, identityHeader: 'x-ssl-client-cert' });
+  await withAdmin(app);
+  const alice = await issue(app, 'alice');
+  const { raw } = certificateOf(alice);
+  const lines = [raw, withOtherSignature(raw)].map((certificate) => {
+    return `X-SSL-Client-Cert: ${encodeURIComponent(encodePem('CERTIFICATE', certificate))}`;
+  });
+  for (const line of lines) {
+    assert.equal(await ownerOf(t, app, [WITH_SECRET, line]), alice.fingerprint_sha1.slice(0, 12));
+  }
+  const headers = { 'X-Proxy-Secret': SECRET, 'X-SSL-Client-Cert': lines[1]!.split(': ')[1]! };
+  assert.equal((await send(app, `POST /pki/revoke/${alice.serial}`, { headers })).status, 200);
+  for (const line of lines) assert.equal(await ownerOf(t, app, [WITH_SECRET, line]), undefined);
 });
 
 test('Client-Cert: a signature that the authority did not make is not its certificate\'s', async (t) => {

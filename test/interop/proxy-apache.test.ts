@@ -28,7 +28,7 @@ async function startApache(t: TestContext, { app, folder, httpPort, httpsPort }:
 
 test('Apache: as deployed, with client certificates of the service', async (t) => {
   for (const program of ['apache2', 'openssl', 'curl']) if (!isInstalled(t, program)) return;
-  const site = await prepareSite(t, 'x-ssl-client-cert');
+  const site = await prepareSite(t);
   const apache = await startApache(t, site);
   await t.test('HTTP/1.0 without a Host is answered', (step) => checkWithoutHost(step, site));
   await checkProxy(t, site, apache, () => apache.signal('SIGHUP', /resuming normal operations/));

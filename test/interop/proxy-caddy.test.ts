@@ -28,7 +28,7 @@ async function startCaddy(t: TestContext, { app, folder, httpPort, httpsPort }: 
 
 test('Caddy: as deployed, with client certificates of the service', async (t) => {
   for (const program of ['caddy', 'openssl', 'curl']) if (!isInstalled(t, program)) return;
-  const site = await prepareSite(t, 'x-ssl-client-cert');
+  const site = await prepareSite(t);
   const caddy = await startCaddy(t, site);
   await checkProxy(t, site, caddy);
 });

@@ -5,13 +5,16 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { writeFiles } from '../support/pki.ts';
 import { isInstalled } from '../support/programs.ts';
-import { checkProxy, checkWithoutHost } from '../support/proxy-checks.ts';
-import { deployed, prepareSite, PROXY_SECRET, startProxy, type RunningProxy, type Site } from '../support/proxy.ts';
+import { checkProxy, checkSettingForgotten, checkSha1Alone, checkWithoutHost } from '../support/proxy-checks.ts';
+import {
+  deployed, prepareSite, PROXY_SECRET, SHA1_INSTEAD, startProxy, type Replacements, type RunningProxy, type Site,
+} from '../support/proxy.ts';
 
 /** Where Debian's nginx would put temporary files, which only root may. */
 const TEMPORARY = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
 
-async function startNginx(t: TestContext, { app, folder, httpPort, httpsPort }: Site): Promise<RunningProxy> {
+async function startNginx(t: TestContext, site: Site, changes: Replacements = []): Promise<RunningProxy> {
+  const { app, folder, httpPort, httpsPort } = site;
   mkdirSync(join(folder, 'temporary'));
   const paths = TEMPORARY.map((name) => `${name}_temp_path ${join(folder, 'temporary', name)};`).join(' ');
   const log = join(folder, 'error.log');
@@ -28,6 +31,7 @@ async function startNginx(t: TestContext, { app, folder, httpPort, httpsPort }: 
     [/listen \[::\]:.*;/g, ''],
     [/listen 80;/, `listen 127.0.0.1:${httpPort};`],
     [/listen 443 ssl;/, `listen 127.0.0.1:${httpsPort} ssl;`],
+    ...changes,
   ]);
   writeFiles(folder, {
     'nginx.conf': config,
@@ -38,10 +42,28 @@ async function startNginx(t: TestContext, { app, folder, httpPort, httpsPort }: 
   return { ...nginx, said: () => nginx.said() + readFileSync(log, 'utf8') };
 }
 
+function reloading(nginx: RunningProxy): () => Promise<void> {
+  return () => nginx.signal('SIGHUP', /worker process \d+ exited with code 0/);
+}
+
 test('nginx: as deployed, with client certificates of the service', async (t) => {
   for (const program of ['nginx', 'openssl', 'curl']) if (!isInstalled(t, program)) return;
   const site = await prepareSite(t);
   const nginx = await startNginx(t, site);
   await t.test('HTTP/1.0 without a Host is answered', (step) => checkWithoutHost(step, site));
-  await checkProxy(t, site, nginx, () => nginx.signal('SIGHUP', /worker process \d+ exited with code 0/));
+  await checkProxy(t, site, nginx, reloading(nginx));
+});
+
+test('nginx: as deployed before a service without the setting, everyone is anonymous', async (t) => {
+  for (const program of ['nginx', 'openssl', 'curl']) if (!isInstalled(t, program)) return;
+  const site = await prepareSite(t, 'x-ssl-client-sha1');
+  await startNginx(t, site);
+  await checkSettingForgotten(site);
+});
+
+test('nginx: with the SHA-1 alone, a rewritten signature is untrusted until the list is read', async (t) => {
+  for (const program of ['nginx', 'openssl', 'curl']) if (!isInstalled(t, program)) return;
+  const site = await prepareSite(t, 'x-ssl-client-sha1');
+  const sha1Alone = [...SHA1_INSTEAD, [/\$ssl_client_escaped_cert/, '$$ssl_client_fingerprint']] as const;
+  await checkSha1Alone(site, reloading(await startNginx(t, site, sha1Alone)));
 });

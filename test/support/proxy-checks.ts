@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { encodePem } from '../../src/authority/keys.ts';
 import { KIB, MIB } from '../../src/core/time.ts';
 import { binaryContent } from './app.ts';
 import { writeFiles } from './pki.ts';
@@ -36,7 +37,9 @@ export async function checkProxy(
   await t.test('what burns is read once, and ranges and tags get through', () => checkReading(site));
   await t.test('413 arrives before the body has been sent', (step) => checkEarlyAnswer(step, site));
   await t.test('413 arrives however the body is sent, and 50 MiB get through', () => checkUploads(site));
-  await t.test('a certificate that was revoked is nobody\'s at once', () => checkRevokedAtOnce(site));
+  await t.test('a certificate that was revoked is nobody\'s at once, with a rewritten signature too', () => (
+    checkRevokedAtOnce(site)
+  ));
   if (reload !== undefined) {
     await t.test('and refused once the list has been read again', (step) => checkRevocation(step, site, reload));
   }
@@ -51,6 +54,11 @@ function jsonOf({ body }: CurlAnswer): Record<string, unknown> {
   return JSON.parse(body) as Record<string, unknown>;
 }
 
+/** The certificate with a rewritten signature, which TLS takes for as good: openssl's and Go's do. */
+function rewritten(name: 'admin' | 'client'): string[] {
+  return ['--cert', `${name}-rewritten.crt`, '--key', `${name}.key`];
+}
+
 /** The owner of a paste stored through the proxy: 12 digits of a fingerprint, or nobody. */
 async function ownerBy(curl: Curl, url: string, ...args: readonly string[]): Promise<unknown> {
   const answer = await curl(`${url}/`, '-d', 'x', ...args);
@@ -60,10 +68,12 @@ async function ownerBy(curl: Curl, url: string, ...args: readonly string[]): Pro
 
 /** Header lines in which a client could claim to be the admin, as arguments of curl. */
 function claims({ folder, admin }: Site): string[] {
-  const certificate = readFileSync(join(folder, 'admin.der')).toString('base64');
+  const der = readFileSync(join(folder, 'admin.der'));
+  const [certificate, escaped] = [der.toString('base64'), encodeURIComponent(encodePem('CERTIFICATE', der))];
   const lines = [
     `X-SSL-Client-SHA1: ${admin}`, `x-ssl-client-sha1: ${admin}`,
-    `Client-Cert: :${certificate}:`, `X-SSL-Client-Cert: ${certificate}`, 'X-Proxy-Secret: a guess',
+    `Client-Cert: :${certificate}:`, `X-SSL-Client-Cert: ${certificate}`,
+    `x-ssl-client-cert: ${escaped}`, 'X-Proxy-Secret: a guess',
     'X-Forwarded-For: 203.0.113.9', 'X-Forwarded-Proto: ftp', 'X-Forwarded-Host: elsewhere.example',
   ];
   return lines.flatMap((line) => ['-H', line]);
@@ -187,15 +197,54 @@ async function checkReading(site: Site): Promise<void> {
   }
 }
 
-/** Whoever has revoked a certificate is anonymous with it, whatever the proxy knows of that. */
-async function checkRevokedAtOnce(site: Site): Promise<void> {
-  const curl = curlOf(site);
+async function revokeClient(curl: Curl): Promise<void> {
   const listed = jsonOf(await curl('https:/pki/certs', ...bundle('client')));
   const [certificate] = listed['certificates'] as { serial: string }[];
   const revoked = await curl(`https:/pki/revoke/${certificate?.serial}`, '-X', 'POST', ...bundle('client'));
   assert.equal(revoked.status, 200, revoked.body);
+}
+
+/** Whoever has revoked a certificate is anonymous with it, whatever the proxy knows of that. */
+async function checkRevokedAtOnce(site: Site): Promise<void> {
+  const curl = curlOf(site);
+  assert.equal(await ownerBy(curl, 'https:', ...rewritten('client')), site.client.slice(0, 12));
+  assert.equal((await curl('https:/audit', ...rewritten('admin'))).status, 200);
+  await revokeClient(curl);
+  for (const way of [bundle, rewritten]) {
+    assert.equal(await ownerBy(curl, 'https:', ...way('client')), undefined);
+    assert.equal(await ownerBy(curl, 'https:', ...way('admin')), site.admin.slice(0, 12));
+  }
+}
+
+/** Where the service looks for the SHA-1 of a proxy that hands the certificate over, nobody is anybody. */
+export async function checkSettingForgotten(site: Site): Promise<void> {
+  const curl = curlOf(site);
+  const claimed = claims(site);
+  for (const listener of LISTENERS) assert.equal(await ownerBy(curl, listener, ...claimed), undefined);
+  for (const listener of LISTENERS) assert.equal(await ownerBy(curl, listener, ...claimed.slice(0, 2)), undefined);
+  assert.equal(await ownerBy(curl, 'https:', ...bundle('admin')), undefined);
+}
+
+/**
+ * What holds where a proxy hands over the SHA-1 and nothing else: all as ever, but that a rewritten signature makes a
+ * certificate of nobody known, which the service can't tell from one of another authority that the proxy believes.
+ */
+export async function checkSha1Alone(site: Site, reload: () => Promise<void>): Promise<void> {
+  const curl = curlOf(site);
+  assert.equal(await ownerBy(curl, 'https:', ...bundle('client')), site.client.slice(0, 12));
+  assert.equal((await curl('https:/audit', ...bundle('admin'))).status, 200);
+  const claimed = claims(site);
+  for (const listener of LISTENERS) assert.equal(await ownerBy(curl, listener, ...claimed), undefined);
+  await revokeClient(curl);
   assert.equal(await ownerBy(curl, 'https:', ...bundle('client')), undefined);
-  assert.equal(await ownerBy(curl, 'https:', ...bundle('admin')), site.admin.slice(0, 12));
+  assert.match(String(await ownerBy(curl, 'https:', ...rewritten('client'))), /^[0-9a-f]{12}$/);
+  const { pastes } = jsonOf(await curl('https:/pastes', ...rewritten('client')));
+  assert.equal((pastes as unknown[]).length, 1, 'nothing of what the client had stored');
+  assert.equal((await curl('https:/audit', ...rewritten('admin'))).status, 403, 'no tier');
+  writeFiles(site.folder, { 'ca.crl.pem': await revocationList(site.app) });
+  await reload();
+  const refused = await curl('https:/', '-d', 'x', ...rewritten('client'));
+  assert.ok(refused.status === 400 || refused.exitCode !== 0, refused.body);
 }
 
 /** Refused are only those on the list. */
@@ -203,10 +252,12 @@ async function checkRevocation(t: TestContext, site: Site, reload: () => Promise
   const curl = curlOf(site);
   writeFiles(site.folder, { 'ca.crl.pem': await revocationList(site.app) });
   await reload();
-  const refused = await curl('https:/', '-d', 'x', ...bundle('client'));
-  t.diagnostic(`a revoked certificate is answered ${refused.status}, curl exits with ${refused.exitCode}`);
-  assert.ok(refused.status === 400 || refused.exitCode !== 0, refused.body);
-  assert.equal(refused.body.includes('"error"'), false, 'by the proxy, not by the service');
+  for (const way of [bundle, rewritten]) {
+    const refused = await curl('https:/', '-d', 'x', ...way('client'));
+    t.diagnostic(`a revoked certificate is answered ${refused.status}, curl exits with ${refused.exitCode}`);
+    assert.ok(refused.status === 400 || refused.exitCode !== 0, refused.body);
+    assert.equal(refused.body.includes('"error"'), false, 'by the proxy, not by the service');
+  }
   assert.equal(await ownerBy(curl, 'https:', ...bundle('admin')), site.admin.slice(0, 12));
   for (const listener of LISTENERS) assert.equal(await ownerBy(curl, listener), undefined);
 }

@@ -2,6 +2,8 @@
 // scripts/deploy: neither the proxy nor the service behind it may see a request that the other one does not.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { head, openRaw } from './raw-http.ts';
 import { SITE_NAME, type Site } from './proxy.ts';
@@ -18,6 +20,9 @@ interface Form {
   /** What is hidden in the body is a request of its own to whoever reads the form as RFC 9112 section 6.3 wants it. */
   readonly holdsTwo?: boolean;
 }
+
+/** The header that the service believes of the proxies as they are deployed. */
+const CLAIMING = 'X-SSL-Client-Cert';
 
 const CHUNKED = 'Transfer-Encoding: chunked';
 const END = '0\r\n\r\n';
@@ -97,7 +102,7 @@ function headForms(claim: string): Form[] {
     })),
     {
       name: 'a claim in a trailer',
-      lines: [CHUNKED, 'Trailer: X-SSL-Client-SHA1'],
+      lines: [CHUNKED, `Trailer: ${CLAIMING}`],
       body: `1\r\nx\r\n0\r\n${claim}\r\n\r\n`,
     },
     { name: 'two hosts', lines: [one, 'Host: elsewhere.example'], body: 'x' },
@@ -150,7 +155,7 @@ function assertInOrder(form: Form, { outer, inner, after }: Ids, answered: Answe
 /** Each form as a client on the port without TLS sends it, and a claim to be the admin in it or hidden in its body. */
 export async function checkForms(t: TestContext, site: Site): Promise<void> {
   const { logged } = site.app;
-  const claim = `X-SSL-Client-SHA1: ${site.admin}`;
+  const claim = `${CLAIMING}: ${readFileSync(join(site.folder, 'admin.der')).toString('base64')}`;
   const firstLogged = logged.length;
   const answeredIds = new Set<unknown>();
   for (const index of formsOf('', claim).keys()) {

@@ -6,10 +6,13 @@ import { execFile, spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
+import { encodePem } from '../../src/authority/keys.ts';
 import type { Config } from '../../src/config/settings.ts';
 import { RUNNING_CLOCK, startApp, type RunningApp } from './app.ts';
+import { withOtherSignature } from './authority.ts';
 import { authorityPem, openssl, PKI, register, writeFiles } from './pki.ts';
 import { temporaryFolder } from './programs.ts';
 
@@ -20,7 +23,10 @@ export const SITE_NAME = 'paste.example';
 
 export interface Site {
   readonly app: RunningApp;
-  /** Stands for /etc/pasted: certificates, the list, and `.p12` and `.der` of `admin` and `client`. */
+  /**
+   * Stands for /etc/pasted: certificates, the list, and `.p12`, `.der`, `.key` and `-rewritten.crt` of `admin` and
+   * `client`, where the last is the certificate with its other signature.
+   */
   readonly folder: string;
   readonly httpPort: number;
   readonly httpsPort: number;
@@ -29,19 +35,28 @@ export interface Site {
   readonly client: string;
 }
 
-/** Everything but the proxy. */
-export async function prepareSite(t: TestContext, identityHeader?: Config['identityHeader']): Promise<Site> {
+/** In UTF-8: of the certificates that are issued, none is larger than one with this name. */
+const LONGEST_NAME = '\u{20000}'.repeat(64);
+
+/** Everything but the proxy. Without `identityHeader` it is as each file of scripts/deploy wants it. */
+export async function prepareSite(
+  t: TestContext,
+  identityHeader: Config['identityHeader'] = 'x-ssl-client-cert',
+): Promise<Site> {
   const folder = temporaryFolder(t);
   // The programs go by the host's clock.
-  const app = await startApp(t, { ...PKI, proxySecret: PROXY_SECRET, ...(identityHeader && { identityHeader }) }, RUNNING_CLOCK);
+  const app = await startApp(t, { ...PKI, proxySecret: PROXY_SECRET, identityHeader }, RUNNING_CLOCK);
   const names = ['admin', 'client'] as const;
   const fingerprints: string[] = [];
   for (const name of names) {
-    const { status, bundle, headers } = await register(app, { common_name: name });
+    const { status, bundle, headers } = await register(app, { common_name: name === 'client' ? LONGEST_NAME : name });
     assert.equal(status, 200);
     writeFiles(folder, { [`${name}.p12`]: bundle });
     openssl(folder, 'pkcs12', '-in', `${name}.p12`, '-passin', 'pass:', '-nokeys', '-clcerts', '-out', `${name}.crt`);
+    openssl(folder, 'pkcs12', '-in', `${name}.p12`, '-passin', 'pass:', '-nocerts', '-nodes', '-out', `${name}.key`);
     openssl(folder, 'x509', '-in', `${name}.crt`, '-outform', 'DER', '-out', `${name}.der`);
+    const rewritten = withOtherSignature(readFileSync(join(folder, `${name}.der`)));
+    writeFiles(folder, { [`${name}-rewritten.crt`]: encodePem('CERTIFICATE', rewritten) });
     fingerprints.push(headers.get('x-fingerprint-sha1') ?? '');
   }
   makeServerCertificate(folder);
@@ -74,7 +89,7 @@ export async function freePorts(count: number): Promise<number[]> {
 }
 
 /** The text of a file of scripts/deploy with replacements, each of which must find something. */
-export function deployed(name: string, replacements: readonly (readonly [RegExp, string])[]): string {
+export function deployed(name: string, replacements: Replacements): string {
   let text = readFileSync(new URL(`../../scripts/deploy/${name}`, import.meta.url), 'utf8');
   for (const [pattern, replacement] of replacements) {
     assert.match(text, pattern, name);
@@ -82,6 +97,14 @@ export function deployed(name: string, replacements: readonly (readonly [RegExp,
   }
   return text;
 }
+
+export type Replacements = readonly (readonly [RegExp, string])[];
+
+/** Of a file that hands the whole certificate over, so that it hands over its SHA-1 as in earlier releases. */
+export const SHA1_INSTEAD: Replacements = [
+  // The two headers change places, also where they are removed.
+  [/X-SSL-Client-SHA1/g, 'X-Other'], [/X-SSL-Client-Cert/g, 'X-SSL-Client-SHA1'], [/X-Other/g, 'X-SSL-Client-Cert'],
+];
 
 export interface RunningProxy {
   /** Sends it a signal, and waits for the words that it says then. */
