@@ -325,3 +325,18 @@ test('pastec get: asks for a password that is needed, and keeps binary content o
   assert.match(text, new RegExp(`binary content, .* it is in the file ${id}`));
   assert.deepEqual(readFileSync(join(folder, id)), Buffer.from(content));
 });
+
+test('pastec info: a password that was asked for goes to its own paste alone', async (t) => {
+  if (!isInstalled(t, 'script')) return;
+  const [app, other] = [await startApp(t), await startApp(t)];
+  const { onTerminal } = clientOf(t, app.url);
+  const first = await app.store('content', { 'X-Paste-Password': 'of the first' });
+  const second = await other.store('content', { 'X-Paste-Password': 'of the second' });
+  const { child, ended, says } = onTerminal(`info ${first} ${other.url}/${second}`);
+  await says(/Password: /);
+  child.stdin.write('of the first\n');
+  await says(/password: needed\r\nPassword: /);
+  child.stdin.write('of the second\n');
+  const { code, text } = await ended;
+  assert.equal(code, 0, text);
+});

@@ -39,6 +39,17 @@ test('pastec put: content that is too large is refused before the work, with bot
   assert.equal(requests(app, /"\/challenge"|"POST"/), 0);
 });
 
+test('pastec put: what is too large is refused before its work also after another file was worked for', async (t) => {
+  const app = await startApp(t, { powDifficultyBits: 4, maxAnonBytes: 2000 });
+  const { run, folder } = clientOf(t, app.url);
+  writeFileSync(join(folder, 'small'), 'x');
+  const { code, text, stderr } = await run(['small', '-'], { input: 'x'.repeat(2001) });
+  assert.match(text, /^http\S+\n$/, 'the first is stored');
+  assert.equal(code, 5);
+  assert.match(stderr, /^pastec: too large: the content has 2 KiB \(2001 bytes\)/);
+  assert.deepEqual([requests(app, /"\/challenge"/), requests(app, /"POST"/)], [1, 1]);
+});
+
 test('pastec put: a claimed fingerprint may be a trusted one, whose limit counts then', async (t) => {
   const app = await startApp(t, { maxAnonBytes: 1000, maxAuthBytes: 2000 });
   const { run } = clientOf(t, app.url);
