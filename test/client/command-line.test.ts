@@ -48,7 +48,8 @@ test('pastec: what can not be meant is a usage error that stores nothing', async
   writeFileSync(join(folder, 'blank'), '  \n');
   const wrong = [
     ['--nothing'], ['-z', 'file'], ['--burn=yes', 'file'], ['-e'], ['-e', '', 'file'], ['-e', 'soon', 'file'],
-    ['-e', '99999d', 'file'], ['-e', '-5', 'file'], ['no-such-file'], ['get'], ['get', 'x y'], ['get', 'abc', 'def'],
+    ['-e', '99999d', 'file'], ['-e', '-5', 'file'], ['-e', '0', 'file'], ['-e', '00m', 'file'],
+    ['update', '-e', '0h', 'abcdef'], ['no-such-file'], ['get'], ['get', 'x y'], ['get', 'abc', 'def'],
     ['get', 'http://[/abcdef'], ['get', '-b', 'abcdef'], ['put', '--type', 'image/*', 'file'], ['info'], ['rm'],
     ['update', 'abcdef'], ['--server', 'ftp://x', 'file'], ['--server', 'http://a b', 'file'],
     ['--timeout', 'long', 'file'], ['--fingerprint', 'abc', 'file'], ['-p', '--password-file', 'file', 'file'],
