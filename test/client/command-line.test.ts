@@ -121,6 +121,16 @@ test('pastec: a server that is no paste service is called so, and its words are 
     const { code, text } = await run(args, { input: 'x' });
     if (args[0] !== 'get') assert.deepEqual([args, code, text], [args, 9, '']);
   }
+  const changing = [['rm', 'abcdef'], ['rm', '--json', 'abcdef'], ['update', '-e', '1h', 'abcdef'], ['update', 'abcdef', '-'],
+    ['info', 'abcdef'], ['info', '--json', 'abcdef'], ['ls'], ['ls', '--json']];
+  for (const page of ['<!doctype html>', '<p>"message":1 "expires_at":2', '{"welcome":"id\tsize"}', '']) {
+    const portal = clientOf(t, await answerAlways(t, 200, page));
+    for (const args of changing) {
+      const { code, text, stderr } = await portal.run([...args, '--fingerprint', 'f'.repeat(40)], { input: 'x' });
+      assert.deepEqual([args, page, code, text], [args, page, 9, '']);
+      assert.match(stderr, /^pastec: the answer \(200\) is not one of a paste service\n {2}asked: /);
+    }
+  }
   const hostile = await answerAlways(t, 404, '{"error":"\u001b[2J\u0007gone \\"now\\"","hint":"\u009b31m"}');
   const { stderr, code } = await clientOf(t, hostile).run(['get', 'abcdef']);
   assert.equal(code, 3);
@@ -225,6 +235,18 @@ test('pastec --json: prints what the server answered, with the whole link', asyn
   assert.equal(created['link'], `${app.url}${created['url']}`);
   const info = JSON.parse((await run(['info', '--json', String(created['id'])])).text) as Record<string, unknown>;
   assert.equal(info['size'], 1);
+});
+
+test('pastec: a link to a line of the page is a link to the paste', async (t) => {
+  const app = await startApp(t);
+  const { run } = clientOf(t, app.url);
+  const [id, url] = [await app.store('content'), (await run([], { input: 'other' })).text.trim()];
+  assert.equal((await run(['get', `${app.url}/${id}#L12`])).text, 'content');
+  assert.match((await run(['info', `${id}#L20000`])).text, new RegExp(`^id: ${id}$`, 'm'));
+  assert.equal((await run(['rm', `${url}#L1`])).code, 0);
+  for (const damaged of ['L', 'L1a', 'l1', `L${'1'.repeat(41)}`]) {
+    assert.match((await run(['get', `${id}#${damaged}`])).stderr, /the key is damaged/);
+  }
 });
 
 test('pastec get: reads the URL from standard input, so that it is no argument', async (t) => {

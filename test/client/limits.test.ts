@@ -90,6 +90,18 @@ test('pastec put -e: says both times when the server keeps it for less', async (
   assert.equal((await run(['-e', '2h'], { input: 'x' })).stderr, '');
 });
 
+test('pastec update -e: says both times when the server keeps it for less, whatever the age of the paste', async (t) => {
+  const app = await startApp(t, { maxExpirySeconds: 86_400 }, RUNNING_CLOCK);
+  const { run } = clientOf(t, app.url);
+  const id = await app.store('x', { 'X-SSL-Client-SHA1': OWNER });
+  const update = (expire: string) => run(['update', '-e', expire, '--fingerprint', OWNER, id]);
+  const { code, text, stderr } = await update('400d');
+  assert.deepEqual([code, text], [0, `${app.url}/${id}\n`]);
+  assert.match(stderr,
+    /^pastec: the server keeps this for (1 day|24 hours) \(86(400|39\d) s\), not for 400 days \(34560000 s\)\n$/);
+  for (const expire of ['1d', '1h', '1']) assert.equal((await update(expire)).stderr, '');
+});
+
 test('pastec --wait: waits as long as the server says and tries again', async (t) => {
   const app = await startApp(t, { powDifficultyBits: 4, rateMax: 1, rateWindowSeconds: 3 }, RUNNING_CLOCK);
   const { run } = clientOf(t, app.url);
