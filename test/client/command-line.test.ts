@@ -38,6 +38,12 @@ test('pastec help: names every command, and explains each', async (t) => {
   }
   assert.equal((await run(['get', 'x', '-h'])).text, (await run(['help', 'get'])).text);
   assert.equal((await run(['help', 'nothing'])).code, 2);
+  const password = async (command: string): Promise<string | undefined> =>
+    /-p, --password +(.*)/.exec((await run(['help', command])).text)?.[1];
+  assert.equal(await password('get'), 'ask for the password of the paste');
+  assert.equal(await password('cert'), 'ask for the password of the bundle');
+  assert.match((await run(['help', 'ls'])).text, /--limit N +.*\b100\b.*\b1000$/m);
+  assert.equal((await run(['ls', '-p'])).stderr, 'pastec: ls has no option --password\n  try: pastec help ls\n');
 });
 
 test('pastec: what can not be meant is a usage error that stores nothing', async (t) => {
@@ -249,11 +255,13 @@ test('pastec: a link to a line of the page is a link to the paste', async (t) =>
   }
 });
 
-test('pastec get: reads the URL from standard input, so that it is no argument', async (t) => {
+test('pastec get and info: read the URL from standard input, so that it is no argument', async (t) => {
   const app = await startApp(t);
-  const id = await app.store('content');
-  const { text } = await clientOf(t, app.url).run(['get', '-'], { input: `${app.url}/${id}/raw\n` });
-  assert.equal(text, 'content');
+  const [id, other] = [await app.store('content'), await app.store('other')];
+  const { run } = clientOf(t, app.url);
+  assert.equal((await run(['get', '-'], { input: `${app.url}/${id}/raw\n` })).text, 'content');
+  const { text } = await run(['info', '-', other, '-'], { input: `${app.url}/${id}#${'A'.repeat(43)}\n${other}` });
+  assert.deepEqual(text.match(/(?<=^id: ).*/gm), [id, other, other]);
 });
 
 test('pastec get -o: what can not be written to is noticed before a paste burns, or its content is kept', async (t) => {
@@ -319,6 +327,22 @@ test('pastec -p: a new password that is typed differently the second time is non
     assert.doesNotMatch(text, /typed/);
   }
   assert.equal(app.logged.filter((entry) => /"(POST|PUT)"/.test(JSON.stringify(entry))).length, 1);
+});
+
+test('pastec: a new password neither begins nor ends with a blank, which HTTP would leave out', async (t) => {
+  const app = await startApp(t);
+  const { run, folder } = clientOf(t, app.url);
+  const id = await app.store('content', { 'X-Paste-Password': 'of two words' });
+  const update = ['update', '--fingerprint', 'f'.repeat(40), id];
+  for (const password of [' of two words', 'of two words ', '  of two words  ']) {
+    writeFileSync(join(folder, 'file'), 'x');
+    for (const args of [['file'], update]) {
+      const { code, text, stderr } = await run([...args, '--password-file', '-'], { input: `${password}\n` });
+      assert.deepEqual([code, text, stderr], [2, '', 'pastec: a password neither begins nor ends with a blank\n']);
+    }
+    const read = await run(['get', '--password-file', '-', id], { input: password });
+    assert.equal(read.text, 'content', 'none that was stored begins with one');
+  }
 });
 
 test('pastec get --password-file: takes the right password only, and reads it from standard input too', async (t) => {

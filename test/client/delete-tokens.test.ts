@@ -72,6 +72,17 @@ test('pastec rm: a token is shown to the server alone that gave it, also beside 
   assert.equal((await run(['rm', ...OWNER, url])).code, 0);
 });
 
+test('pastec rm: where no token is kept it says so, and not of the next paste, of which one is', async (t) => {
+  const { run, stored, app } = await keeping(t);
+  const [kept, theirs] = [await stored(), await app.store('of somebody', { 'X-SSL-Client-SHA1': 'f'.repeat(40) })];
+  const refused = await run(['rm', ...OWNER, kept, theirs]);
+  assert.equal(refused.code, 4);
+  assert.match(refused.stderr, /^pastec: .*\n {2}no delete token for it is kept on this machine: it takes the certificate/);
+  assert.ok(!(await isThere(kept)));
+  const other = await run(['info', `${app.url}/${theirs}`, `${app.url}/${'a'.repeat(26)}`]);
+  assert.doesNotMatch(other.stderr, /token/);
+});
+
 test('pastec put --no-token, and put with an identity: keep nothing', async (t) => {
   const { run, stored, lines } = await keeping(t);
   const url = await stored('--no-token');
