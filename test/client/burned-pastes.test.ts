@@ -218,6 +218,17 @@ test('pastec decrypt: from a file or a pipe, with a key that is no argument', as
   assert.ok(!existsSync(join(folder, 'never')));
 });
 
+test('pastec decrypt: what is not encrypted is called so, and no key is asked for', async (t) => {
+  const client = await clientWithApp(t);
+  if (client === undefined) return;
+  const { run, folder } = client;
+  writeFileSync(join(folder, 'text'), PLAIN);
+  for (const [args, input] of [[['text'], ''], [['-'], PLAIN], [['text', KEY_TEXT], '']] as const) {
+    const { code, text, stderr } = await run(['decrypt', ...args], { input });
+    assert.deepEqual([code, text, stderr], [1, '', `pastec: that is not encrypted: ${args[0]}\n`]);
+  }
+});
+
 test('pastec decrypt: asks on a terminal for the key', async (t) => {
   if (!isInstalled(t, 'script')) return;
   const client = await clientWithApp(t);

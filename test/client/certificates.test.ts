@@ -107,6 +107,23 @@ test('pastec cert export: overwrites no file, and puts one aside when it is forc
   assert.deepEqual(asides.map((name) => readFileSync(join(folder, name), 'utf8')), ['of another server']);
 });
 
+test('pastec cert: whether it is the admin\'s is said of a certificate of which that is known', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const { run, folder, app } = await registered(t);
+  const shown = async ({ run: asked }: Pick<Client, 'run'>): Promise<unknown[]> => {
+    const { is_admin } = JSON.parse((await asked(['cert', 'show', '--json'])).text) as Record<string, unknown>;
+    return [/^admin: (.*)$/m.exec((await asked(['cert', 'show'])).text)?.[1], is_admin];
+  };
+  assert.deepEqual(await shown({ run }), ['true', true]);
+  const second = clientOf(t, app.url);
+  assert.equal((await second.run(REGISTER, { environment: SOLVER })).code, 0);
+  assert.deepEqual(await shown(second), ['false', false]);
+  await run(['cert', 'export', '-o', 'admin.p12']);
+  const third = clientOf(t, app.url);
+  assert.equal((await third.run(['cert', 'import', join(folder, 'admin.p12')])).code, 0);
+  assert.deepEqual(await shown(third), [undefined, undefined], 'a file does not say it');
+});
+
 test('pastec cert import: notes the second of expiry, in any year and month', async (t) => {
   if (!isInstalled(t, 'openssl')) return;
   const { run, folder } = clientOf(t, 'http://127.0.0.1:9');

@@ -38,6 +38,12 @@ test('pastec help: names every command, and explains each', async (t) => {
   }
   assert.equal((await run(['get', 'x', '-h'])).text, (await run(['help', 'get'])).text);
   assert.equal((await run(['help', 'nothing'])).code, 2);
+  const password = async (command: string): Promise<string | undefined> =>
+    /-p, --password +(.*)/.exec((await run(['help', command])).text)?.[1];
+  assert.equal(await password('get'), 'ask for the password of the paste');
+  assert.equal(await password('cert'), 'ask for the password of the bundle');
+  assert.match((await run(['help', 'ls'])).text, /--limit N +.*\b100\b.*\b1000$/m);
+  assert.equal((await run(['ls', '-p'])).stderr, 'pastec: ls has no option --password\n  try: pastec help ls\n');
 });
 
 test('pastec: what can not be meant is a usage error that stores nothing', async (t) => {
@@ -48,7 +54,8 @@ test('pastec: what can not be meant is a usage error that stores nothing', async
   writeFileSync(join(folder, 'blank'), '  \n');
   const wrong = [
     ['--nothing'], ['-z', 'file'], ['--burn=yes', 'file'], ['-e'], ['-e', '', 'file'], ['-e', 'soon', 'file'],
-    ['-e', '99999d', 'file'], ['-e', '-5', 'file'], ['no-such-file'], ['get'], ['get', 'x y'], ['get', 'abc', 'def'],
+    ['-e', '99999d', 'file'], ['-e', '-5', 'file'], ['-e', '0', 'file'], ['-e', '00m', 'file'],
+    ['update', '-e', '0h', 'abcdef'], ['no-such-file'], ['get'], ['get', 'x y'], ['get', 'abc', 'def'],
     ['get', 'http://[/abcdef'], ['get', '-b', 'abcdef'], ['put', '--type', 'image/*', 'file'], ['info'], ['rm'],
     ['update', 'abcdef'], ['--server', 'ftp://x', 'file'], ['--server', 'http://a b', 'file'],
     ['--timeout', 'long', 'file'], ['--fingerprint', 'abc', 'file'], ['-p', '--password-file', 'file', 'file'],
@@ -119,6 +126,16 @@ test('pastec: a server that is no paste service is called so, and its words are 
   for (const args of [['get', 'abcdef', '-o', 'out'], ['status'], ['put', '-']]) {
     const { code, text } = await run(args, { input: 'x' });
     if (args[0] !== 'get') assert.deepEqual([args, code, text], [args, 9, '']);
+  }
+  const changing = [['rm', 'abcdef'], ['rm', '--json', 'abcdef'], ['update', '-e', '1h', 'abcdef'], ['update', 'abcdef', '-'],
+    ['info', 'abcdef'], ['info', '--json', 'abcdef'], ['ls'], ['ls', '--json']];
+  for (const page of ['<!doctype html>', '<p>"message":1 "expires_at":2', '{"welcome":"id\tsize"}', '']) {
+    const portal = clientOf(t, await answerAlways(t, 200, page));
+    for (const args of changing) {
+      const { code, text, stderr } = await portal.run([...args, '--fingerprint', 'f'.repeat(40)], { input: 'x' });
+      assert.deepEqual([args, page, code, text], [args, page, 9, '']);
+      assert.match(stderr, /^pastec: the answer \(200\) is not one of a paste service\n {2}asked: /);
+    }
   }
   const hostile = await answerAlways(t, 404, '{"error":"\u001b[2J\u0007gone \\"now\\"","hint":"\u009b31m"}');
   const { stderr, code } = await clientOf(t, hostile).run(['get', 'abcdef']);
@@ -226,11 +243,25 @@ test('pastec --json: prints what the server answered, with the whole link', asyn
   assert.equal(info['size'], 1);
 });
 
-test('pastec get: reads the URL from standard input, so that it is no argument', async (t) => {
+test('pastec: a link to a line of the page is a link to the paste', async (t) => {
   const app = await startApp(t);
-  const id = await app.store('content');
-  const { text } = await clientOf(t, app.url).run(['get', '-'], { input: `${app.url}/${id}/raw\n` });
-  assert.equal(text, 'content');
+  const { run } = clientOf(t, app.url);
+  const [id, url] = [await app.store('content'), (await run([], { input: 'other' })).text.trim()];
+  assert.equal((await run(['get', `${app.url}/${id}#L12`])).text, 'content');
+  assert.match((await run(['info', `${id}#L20000`])).text, new RegExp(`^id: ${id}$`, 'm'));
+  assert.equal((await run(['rm', `${url}#L1`])).code, 0);
+  for (const damaged of ['L', 'L1a', 'l1', `L${'1'.repeat(41)}`]) {
+    assert.match((await run(['get', `${id}#${damaged}`])).stderr, /the key is damaged/);
+  }
+});
+
+test('pastec get and info: read the URL from standard input, so that it is no argument', async (t) => {
+  const app = await startApp(t);
+  const [id, other] = [await app.store('content'), await app.store('other')];
+  const { run } = clientOf(t, app.url);
+  assert.equal((await run(['get', '-'], { input: `${app.url}/${id}/raw\n` })).text, 'content');
+  const { text } = await run(['info', '-', other, '-'], { input: `${app.url}/${id}#${'A'.repeat(43)}\n${other}` });
+  assert.deepEqual(text.match(/(?<=^id: ).*/gm), [id, other, other]);
 });
 
 test('pastec get -o: what can not be written to is noticed before a paste burns, or its content is kept', async (t) => {
@@ -298,6 +329,22 @@ test('pastec -p: a new password that is typed differently the second time is non
   assert.equal(app.logged.filter((entry) => /"(POST|PUT)"/.test(JSON.stringify(entry))).length, 1);
 });
 
+test('pastec: a new password neither begins nor ends with a blank, which HTTP would leave out', async (t) => {
+  const app = await startApp(t);
+  const { run, folder } = clientOf(t, app.url);
+  const id = await app.store('content', { 'X-Paste-Password': 'of two words' });
+  const update = ['update', '--fingerprint', 'f'.repeat(40), id];
+  for (const password of [' of two words', 'of two words ', '  of two words  ']) {
+    writeFileSync(join(folder, 'file'), 'x');
+    for (const args of [['file'], update]) {
+      const { code, text, stderr } = await run([...args, '--password-file', '-'], { input: `${password}\n` });
+      assert.deepEqual([code, text, stderr], [2, '', 'pastec: a password neither begins nor ends with a blank\n']);
+    }
+    const read = await run(['get', '--password-file', '-', id], { input: password });
+    assert.equal(read.text, 'content', 'none that was stored begins with one');
+  }
+});
+
 test('pastec get --password-file: takes the right password only, and reads it from standard input too', async (t) => {
   const app = await startApp(t);
   const { run, folder } = clientOf(t, app.url);
@@ -324,4 +371,19 @@ test('pastec get: asks for a password that is needed, and keeps binary content o
   assert.equal(code, 0);
   assert.match(text, new RegExp(`binary content, .* it is in the file ${id}`));
   assert.deepEqual(readFileSync(join(folder, id)), Buffer.from(content));
+});
+
+test('pastec info: a password that was asked for goes to its own paste alone', async (t) => {
+  if (!isInstalled(t, 'script')) return;
+  const [app, other] = [await startApp(t), await startApp(t)];
+  const { onTerminal } = clientOf(t, app.url);
+  const first = await app.store('content', { 'X-Paste-Password': 'of the first' });
+  const second = await other.store('content', { 'X-Paste-Password': 'of the second' });
+  const { child, ended, says } = onTerminal(`info ${first} ${other.url}/${second}`);
+  await says(/Password: /);
+  child.stdin.write('of the first\n');
+  await says(/password: needed\r\nPassword: /);
+  child.stdin.write('of the second\n');
+  const { code, text } = await ended;
+  assert.equal(code, 0, text);
 });

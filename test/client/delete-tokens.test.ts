@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import type { Config } from '../../src/config/settings.ts';
 import { startApp, type RunningApp } from '../support/app.ts';
 import { DEFECTS, notedPrograms, pathWith } from '../support/broken-programs.ts';
 import { clientOf, type Client } from '../support/shells.ts';
@@ -21,8 +22,8 @@ interface Keeping extends Client {
   readonly lines: () => string[];
 }
 
-async function keeping(t: TestContext): Promise<Keeping> {
-  const app = await startApp(t);
+async function keeping(t: TestContext, overrides: Partial<Config> = {}): Promise<Keeping> {
+  const app = await startApp(t, overrides);
   const client = clientOf(t, app.url);
   const tokens = join(client.home, '.local', 'state', 'pastec', 'delete-tokens');
   const stored = async (...args: string[]): Promise<string> => {
@@ -71,6 +72,17 @@ test('pastec rm: a token is shown to the server alone that gave it, also beside 
   assert.equal((await run(['rm', ...OWNER, url])).code, 0);
 });
 
+test('pastec rm: where no token is kept it says so, and not of the next paste, of which one is', async (t) => {
+  const { run, stored, app } = await keeping(t);
+  const [kept, theirs] = [await stored(), await app.store('of somebody', { 'X-SSL-Client-SHA1': 'f'.repeat(40) })];
+  const refused = await run(['rm', ...OWNER, kept, theirs]);
+  assert.equal(refused.code, 4);
+  assert.match(refused.stderr, /^pastec: .*\n {2}no delete token for it is kept on this machine: it takes the certificate/);
+  assert.ok(!(await isThere(kept)));
+  const other = await run(['info', `${app.url}/${theirs}`, `${app.url}/${'a'.repeat(26)}`]);
+  assert.doesNotMatch(other.stderr, /token/);
+});
+
 test('pastec put --no-token, and put with an identity: keep nothing', async (t) => {
   const { run, stored, lines } = await keeping(t);
   const url = await stored('--no-token');
@@ -102,6 +114,14 @@ test('pastec put: forgets the days that are over, and beyond a megabyte the one 
   assert.deepEqual(filesIn(tokens), [soon, stays, later, 'notes'].sort(), 'five of 300 KB were too many: two went');
   await stored('-e', '3d');
   assert.deepEqual(filesIn(tokens), [soon, stays, later, 'notes'].sort());
+});
+
+test('pastec put: a token is kept for as long as the paste also after work for it', async (t) => {
+  const { stored, tokens } = await keeping(t, { powDifficultyBits: 4, expiryAnonSeconds: 3 * DAY_SECONDS });
+  await stored();
+  const days = filesIn(tokens).map(Number);
+  assert.equal(days.length, 1);
+  assert.ok(days[0]! - today() <= 4, `it is kept for ${days[0]! - today()} days`);
 });
 
 test('pastec put: a token after a line that a full disk cut off is a line of its own', async (t) => {

@@ -39,6 +39,17 @@ test('pastec put: content that is too large is refused before the work, with bot
   assert.equal(requests(app, /"\/challenge"|"POST"/), 0);
 });
 
+test('pastec put: what is too large is refused before its work also after another file was worked for', async (t) => {
+  const app = await startApp(t, { powDifficultyBits: 4, maxAnonBytes: 2000 });
+  const { run, folder } = clientOf(t, app.url);
+  writeFileSync(join(folder, 'small'), 'x');
+  const { code, text, stderr } = await run(['small', '-'], { input: 'x'.repeat(2001) });
+  assert.match(text, /^http\S+\n$/, 'the first is stored');
+  assert.equal(code, 5);
+  assert.match(stderr, /^pastec: too large: the content has 2 KiB \(2001 bytes\)/);
+  assert.deepEqual([requests(app, /"\/challenge"/), requests(app, /"POST"/)], [1, 1]);
+});
+
 test('pastec put: a claimed fingerprint may be a trusted one, whose limit counts then', async (t) => {
   const app = await startApp(t, { maxAnonBytes: 1000, maxAuthBytes: 2000 });
   const { run } = clientOf(t, app.url);
@@ -77,6 +88,18 @@ test('pastec put -e: says both times when the server keeps it for less', async (
     assert.equal(stderr, 'pastec: the server keeps this for 2 hours (7200 s), not for 9999 days (863913600 s)\n');
   }
   assert.equal((await run(['-e', '2h'], { input: 'x' })).stderr, '');
+});
+
+test('pastec update -e: says both times when the server keeps it for less, whatever the age of the paste', async (t) => {
+  const app = await startApp(t, { maxExpirySeconds: 86_400 }, RUNNING_CLOCK);
+  const { run } = clientOf(t, app.url);
+  const id = await app.store('x', { 'X-SSL-Client-SHA1': OWNER });
+  const update = (expire: string) => run(['update', '-e', expire, '--fingerprint', OWNER, id]);
+  const { code, text, stderr } = await update('400d');
+  assert.deepEqual([code, text], [0, `${app.url}/${id}\n`]);
+  assert.match(stderr,
+    /^pastec: the server keeps this for (1 day|24 hours) \(86(400|39\d) s\), not for 400 days \(34560000 s\)\n$/);
+  for (const expire of ['1d', '1h', '1']) assert.equal((await update(expire)).stderr, '');
 });
 
 test('pastec --wait: waits as long as the server says and tries again', async (t) => {

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { answerAlways } from '../support/answer-always.ts';
 import { binaryContent, startApp } from '../support/app.ts';
 import { isInstalled } from '../support/programs.ts';
 import { clientOf, type Ended } from '../support/shells.ts';
@@ -36,6 +37,32 @@ test('pastec ls: lines of the server with a header, filtered as asked', async (t
   assert.equal(json.total, 2);
   assert.equal((await run(['ls'])).code, 4);
   assert.equal((await run(['ls', '--all', '--fingerprint', OWNER])).code, 4);
+});
+
+test('pastec ls: says that there are more than it shows, and how to see them', async (t) => {
+  const app = await startApp(t, { rateMax: 0 });
+  const { run } = clientOf(t, app.url);
+  const own = { 'X-SSL-Client-SHA1': OWNER };
+  for (let count = 0; count < 101; count += 1) {
+    const type = count === 0 ? { 'Content-Type': 'image/png' } : {};
+    await app.store(Buffer.from([0xff, count]), { ...own, ...type });
+  }
+  const list = async (...args: string[]): Promise<[number, string]> => {
+    const { code, text, stderr } = await run(['ls', '--fingerprint', OWNER, ...args]);
+    assert.equal(code, 0);
+    return [text.split('\n').length - 2, stderr];
+  };
+  const more = (offset: number): string => `pastec: there are more: --offset ${offset} shows what follows\n`;
+  assert.deepEqual(await list(), [100, more(100)]);
+  assert.deepEqual(await list('-q'), [100, '']);
+  assert.deepEqual(await list('--offset', '01'), [100, '']);
+  assert.deepEqual(await list('--type', 'application/*'), [100, ''], 'there is no other of that type');
+  assert.deepEqual(await list('--limit', '50'), [50, ''], 'as was asked for');
+  assert.deepEqual(await list('--limit', '200'), [101, '']);
+  const json = await run(['ls', '--json', '--fingerprint', OWNER]);
+  assert.deepEqual([json.stderr, JSON.parse(json.text).total], ['', 101], 'JSON says so by itself');
+  const full = clientOf(t, await answerAlways(t, 200, `id\tsize\n${'x\t1\n'.repeat(1000).trimEnd()}`));
+  assert.equal((await full.run(['ls', '--limit', '5000'])).stderr, more(1000), 'no server gives more at once');
 });
 
 test('pastec update: new content, expiry and password for the owner alone', async (t) => {

@@ -62,6 +62,18 @@ test('pastec register --invite: takes the place of work; without, wrong or spent
   assert.deepEqual([spent.code, spent.text], [4, '']);
 });
 
+test('pastec register --invite -: asks for the code on a terminal, without showing it', async (t) => {
+  if (!isInstalled(t, 'script')) return;
+  const app = await startApp(t, { ...ISSUING, registerBy: 'invite' });
+  await invite(app, 1);
+  const { child, ended, says } = clientOf(t, app.url).onTerminal('register --allow-http --invite -');
+  await says(/Code of the invitation: /);
+  child.stdin.write(`${CODE}\n`);
+  const { code, text } = await ended;
+  assert.equal(code, 0, text);
+  assert.ok(!text.includes(CODE));
+});
+
 test('pastec register --invite: the code is neither an argument of a program nor said with -v', async (t) => {
   if (!isInstalled(t, 'openssl')) return;
   const app = await startApp(t, { ...ISSUING, registerBy: 'invite' });

@@ -3,20 +3,21 @@
 // this one.
 
 import assert from 'node:assert/strict';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
 import { isInstalled } from '../support/programs.ts';
-import { clientOf, SHELLS, type Client } from '../support/shells.ts';
+import { clientOf, SCRIPT, SH, SHELLS, type Client, type Ended, type Shell } from '../support/shells.ts';
 
-type UnderEachShell = (client: Client, app: RunningApp, t: TestContext) => Promise<void>;
+type UnderEachShell = (client: Client, app: RunningApp, t: TestContext, shell: Shell) => Promise<void>;
 
 /** One server for all shells, one subtest a shell; a shell that is not installed is a visible skip. */
 async function underEachShell(t: TestContext, app: RunningApp, check: UnderEachShell): Promise<void> {
   for (const shell of SHELLS) {
     await t.test(`under ${shell.name}`, async (shellTest) => {
-      if (isInstalled(shellTest, shell.program)) await check(clientOf(shellTest, app.url, shell), app, shellTest);
+      if (isInstalled(shellTest, shell.program)) await check(clientOf(shellTest, app.url, shell), app, shellTest, shell);
     });
   }
 }
@@ -118,6 +119,32 @@ test('pastec rm: deletes by its token what it stored without an identity', async
     assert.deepEqual([code, text, stderr], [0, '', '']);
     for (const url of urls) assert.equal((await fetch(url)).status, 404);
   });
+});
+
+test('pastec put and update: a URL that standard output does not take is on standard error', async (t) => {
+  const app = await startApp(t);
+  const owner = ['--fingerprint', 'f'.repeat(40)];
+  const places = [['no room', '>/dev/full'], ['it is closed', '>&-'], ['nobody reads it', '']] as const;
+  for (const [what, redirection] of places.filter(([, place]) => place !== '>/dev/full' || existsSync('/dev/full'))) {
+    await t.test(what, (placeTest) => underEachShell(placeTest, app, async ({ folder }, _, shellTest, shell) => {
+      const script = join(folder, 'redirected');
+      writeFileSync(script, `exec ${[shell.program, ...shell.options].join(' ')} '${SCRIPT}' "$@" ${redirection}\n`);
+      const { start } = clientOf(shellTest, app.url, SH, script);
+      const ended = async (args: readonly string[], input: string): Promise<Ended> => {
+        const running = start(args);
+        if (redirection === '') await once(running.child.stdout.destroy(), 'close');
+        running.child.stdin.end(input);
+        return running.ended;
+      };
+      const stored = await ended(['put', '-', ...owner], 'content');
+      const [, url = ''] = /^pastec: can't print the URL of what was stored: (http\S+)$/m.exec(stored.stderr)
+        ?? assert.fail(stored.stderr);
+      assert.equal(stored.code, 1);
+      const updated = await ended(['update', '--json', ...owner, url, '-'], 'another');
+      assert.deepEqual([updated.code, updated.stderr.includes(`stored: ${url}\n`)], [1, true]);
+      assert.equal(await (await fetch(`${url}/raw`)).text(), 'another');
+    }));
+  }
 });
 
 test('pastec put: a signal in the middle of the search ends it, and nothing is left behind', async (t) => {

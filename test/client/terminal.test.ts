@@ -110,8 +110,11 @@ test('pastec: what a server says moves no cursor, in errors, lists and JSON', as
   assert.equal(said, 'pastec: <U+009B>2J<U+202E>gone<U+009D>0;title?\n');
   const answering = clientOf(t, await answerAlways(t, 200, `id\tsize\n${words}\t1\x1b[2J\u0085`));
   assert.equal((await answering.run(['ls'])).text, 'id\tsize\n<U+009B>2J<U+202E>gone<U+009D>0;title\t1[2J<U+0085>\n');
-  for (const line of ['ls', 'info --json abcdef', 'rm --json abcdef']) {
-    const { text } = await answering.onTerminal(line).ended;
+  const speaking = clientOf(t, await answerAlways(t, 200, `{"message":"${words}\x1b[2J","mime_type":"x/y"}`));
+  for (const [client, line] of [
+    [answering, 'ls'], [speaking, 'info --json abcdef'], [speaking, 'rm --json abcdef'],
+  ] as const) {
+    const { text } = await client.onTerminal(line).ended;
     assert.match(text, /<U\+009B>2J<U\+202E>gone/);
     assert.doesNotMatch(text, /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/, line);
   }

@@ -240,6 +240,8 @@ test('pastec(1): has every command with its options, the exit codes and the file
     assert.deepEqual(shown, options, name);
   }
   for (const code of ['0', '9']) assert.match(page, new RegExp(`^\\.TP\\n${code}\\n\\w`, 'm'));
+  assert.match(page, /^PASTEC_SOLVER: [^.]*\bbatches\b/m);
+  assert.match(page, /reads it from\sstandard\sinput: pastec get - /);
   assert.match(page, /^Configuration: \\\(ti\/\.config\/pastec\/config/m);
 });
 
