@@ -13,7 +13,7 @@ import type { Invitation } from '../store/store.ts';
 import { noteOf, spanSeconds, wholeNumber, wrongValue } from './arguments.ts';
 import { CommandError, UsageError } from './failures.ts';
 import { inSession, type OperatorSession } from './session.ts';
-import { alignColumns, report, type Run } from './terminal.ts';
+import { alignColumns, report, reportText, type Run } from './terminal.ts';
 
 const BY_OPERATOR: Requester = { fingerprint: OPERATOR_NAME, clientAddress: null };
 
@@ -122,7 +122,11 @@ export const invite: Run = (terminal, given) => {
       `uses     ${usesLeft}`,
       'The code is not shown again. Whoever is invited registers with: sh pastec register --invite CODE',
     ];
-    report(terminal.stdout, given, { ...presentInvitation({ ...invitation, id }), code }, `${lines.join('\n')}\n`);
+    const json = { ...presentInvitation({ ...invitation, id }), code };
+    const text = reportText(given, json, `${lines.join('\n')}\n`);
+    if (await terminal.stdout.writeWhole(Buffer.from(text))) return;
+    await store.governing.withdrawInvitation(id);
+    throw new CommandError(`invitation ${id} is withdrawn: standard output did not take its code`);
   });
 };
 
