@@ -80,7 +80,7 @@ function parseFor(name: string, words: readonly string[]): { command: Command; g
   const values = new Map<string, string>();
   const missing: string[] = [];
   command.operands.forEach((operand, index) => {
-    if (operands[index] !== undefined) requireChoice(operand, operands[index]);
+    if (operands[index]) requireChoice(operand, operands[index]);
     else if (operand.isRequired) missing.push(operand.name);
   });
   for (const option of command.options) {

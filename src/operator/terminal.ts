@@ -99,6 +99,14 @@ export function showBytes(bytes: number): string {
   return unit === 0 ? `${bytes} bytes` : `${(Math.floor(size * 10) / 10).toFixed(1)} ${UNITS[unit]}`;
 }
 
+export function showCount(count: number, one: string, several = `${one}s`): string {
+  return `${count} ${count === 1 ? one : several}`;
+}
+
+export function heldText(pastes: number, contentBytes: number): string {
+  return `${showCount(pastes, 'paste')} with ${showBytes(contentBytes)} of content`;
+}
+
 /** Whole percent, rounded down. */
 export function showShare(part: number, whole: number): string {
   return `${Math.floor((part / whole) * 100)} %`;

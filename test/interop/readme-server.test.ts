@@ -90,7 +90,7 @@ test('README: a server in five minutes, a proxy, and looking after it, as printe
     assert.deepEqual(root.calls(), ['journalctl -u pasted.service -p warning']);
     assert.equal(modeOf(host.path('pasted-backup.db')), 0o600);
     await host.stop();
-    assert.match(host.shell(...restore), /^Restored .* from standard input: 1 pastes /m);
+    assert.match(host.shell(...restore), /^Restored .* from standard input: 1 paste /m);
     assert.deepEqual(root.calls(), [
       'systemctl stop pasted.socket pasted.service', 'systemctl start pasted.socket pasted.service',
     ]);
