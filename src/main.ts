@@ -14,8 +14,12 @@ if (Number.parseInt(process.versions.node, 10) >= NEEDED_MAJOR) {
 }
 
 async function start(): Promise<void> {
+  // `pasted serve` loads no table of commands, nor words for failures before there is one: nothing but what it runs.
+  const words = process.argv.slice(2);
+  const serves = words.length === 0 || words.join(' ') === 'serve';
   const { outputTo } = await import('./ops/log.ts');
-  const stdout = outputTo(process.stdout);
+  const { stdout: stream } = process;
+  const stdout = outputTo(serves ? stream : (await import('./operator/terminal.ts')).wholeFiles(stream));
   const stderr = outputTo(process.stderr);
   let fatalListener: ((error: unknown) => void) | undefined;
 
@@ -32,9 +36,6 @@ async function start(): Promise<void> {
     void end(1);
   });
 
-  // `pasted serve` loads no table of commands, nor words for failures before there is one: nothing but what it runs.
-  const words = process.argv.slice(2);
-  const serves = words.length === 0 || words.join(' ') === 'serve';
   const thread = serves ? (await import('./store/writer.ts')).startThread('store writer') : undefined;
   const onFatalError = (listener: (error: unknown) => void) => void (fatalListener = listener);
   const terminal = await makeTerminal({ stdout, stderr, thread, onFatalError });

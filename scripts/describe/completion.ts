@@ -1,4 +1,4 @@
-// Scripts that let a shell complete the words of `pasted`, made from the table of commands. First the script of each
+// Scripts that let a shell complete the words of `pasted` and `pastedctl`, made from the table of commands. First the script of each
 // shell; below it, what can stand at each place of a command line.
 
 import { COMMANDS, type Command, type Operand, type Option } from '../../src/operator/commands.ts';
@@ -32,6 +32,7 @@ ${groupWords().map(({ group, words }) => `    ${group}) command="$command \${COM
   case "$command $previous" in
 ${valueOffers().map(({ pattern, option }) => `    ${pattern}) ${bashValues(option)}; return ;;`).join('\n')}
   esac
+  if [ "$command" = help ]; then command="\${COMP_WORDS[*]:1:COMP_CWORD-1}"; fi
   case $command in
 ${commandOffers().map((offer) => `    ${quoted(offer.name)}) ${bashOperands(offer)} ;;`).join('\n')}
   esac
@@ -41,7 +42,7 @@ _pasted_files() {
   compopt -o filenames 2>/dev/null
   while IFS= read -r file; do COMPREPLY+=("$file"); done < <(compgen -f -- "$current")
 }
-complete -F _pasted pasted
+complete -F _pasted pasted pastedctl
 `;
 }
 
@@ -68,7 +69,7 @@ function valueOffers(): { pattern: string; option: OptionOffer }[] {
 }
 
 function zshScript(): string {
-  return `#compdef pasted
+  return `#compdef pasted pastedctl
 # Completion of pasted for zsh: put it as _pasted into a folder of $fpath.
 _pasted() {
   local -a offered
@@ -91,11 +92,12 @@ ${groupWords().map(({ group, words }) => `    ${group}) command="$command $words
   case "$command $previous" in
 ${valueOffers().map(({ pattern, option }) => `    ${pattern}) ${zshValues(option)}; return ;;`).join('\n')}
   esac
+  if [[ $command = help ]]; then command="\${(j: :)words[2,CURRENT-1]}"; fi
   case $command in
 ${commandOffers().map((offer) => `    ${quoted(offer.name)}) ${zshOperands(offer)} ;;`).join('\n')}
   esac
 }
-if [ "$funcstack[1]" = _pasted ]; then _pasted "$@"; else compdef _pasted pasted; fi
+if [ "$funcstack[1]" = _pasted ]; then _pasted "$@"; else compdef _pasted pasted pastedctl; fi
 `;
 }
 
@@ -120,13 +122,15 @@ function fishScript(): string {
   const lines = [
     '# Completion of pasted for fish: put it as pasted.fish into ~/.config/fish/completions.',
     'complete -c pasted -f',
+    'complete -c pastedctl -w pasted',
     ...firstWords().map((word) => fishWord('__fish_use_subcommand', word)),
     ...groupWords().flatMap(({ group, words }) => {
       const members = words.map(({ word }) => word).join(' ');
       const condition = `__fish_seen_subcommand_from ${group}; and not __fish_seen_subcommand_from ${members}`;
       return words.map((word) => fishWord(condition, word));
     }),
-    ...commandOffers().flatMap(fishCommand),
+    // What stands behind the name of a group stands behind it after `help` as well, by the lines above.
+    ...commandOffers().filter(({ name }) => !name.startsWith('help ')).flatMap(fishCommand),
   ];
   return `${lines.join('\n')}\n`;
 }
@@ -135,10 +139,14 @@ function fishCommand({ name, options, operands }: CommandOffer): string[] {
   const seen = name.split(' ').map((word) => `__fish_seen_subcommand_from ${word}`).join('; and ');
   return [
     ...options.map((option) => fishOption(seen, option)),
-    ...operands.words.map((word) => fishWord(seen, word)),
+    ...operands.words.map((word) => fishWord(name === 'help' ? `${seen}; and not ${FIRST_SEEN}` : seen, word)),
     ...(operands.files ? [`complete -c pasted -n ${fishQuoted(seen)} -F`] : []),
   ];
 }
+
+const FIRST_SEEN = `__fish_seen_subcommand_from ${
+  firstWords().map(({ word }) => word).filter((word) => word !== 'help').join(' ')
+}`;
 
 function fishWord(condition: string, { word, meaning }: Word): string {
   const described = meaning === '' ? '' : ` -d ${fishQuoted(meaning)}`;
@@ -221,11 +229,21 @@ function wordsBehind(words: string): readonly Word[] {
 }
 
 function commandOffers(): readonly CommandOffer[] {
-  return COMMANDS.map((command) => ({
+  const offers = COMMANDS.map((command) => ({
     name: command.name,
     options: [...command.options.map(optionOffer), HELP],
     operands: operandValues(command),
   }));
+  return [...offers, ...helpOffers()];
+}
+
+/** Behind `help` and the first words of a name. */
+function helpOffers(): readonly CommandOffer[] {
+  const parents = new Set(longNames().map((name) => name.slice(0, name.lastIndexOf(' '))));
+  return [
+    ...groupWords(),
+    ...[...parents].map((group) => ({ group, words: wordsBehind(group) })),
+  ].map(({ group, words }) => ({ name: `help ${group}`, options: [], operands: { words, files: false } }));
 }
 
 const HELP: OptionOffer = { word: '--help', meaning: 'print the help', takesValue: false, words: [], files: false };
@@ -238,18 +256,10 @@ function optionOffer(option: Option): OptionOffer {
 function operandValues({ name: command, operands }: Command): Values {
   const each = operands.map(({ name, choices }: Operand) => {
     // The one operand that is itself a word of this table.
-    return name === 'COMMAND' ? { words: allWords(), files: false } : valuesOf(name, choices);
+    return name === 'COMMAND' ? { words: firstWords(), files: false } : valuesOf(name, choices);
   });
   const words = [...wordsBehind(command), ...each.flatMap((values) => values.words)];
   return { words, files: each.some(({ files }) => files) };
-}
-
-/** Of longer names the other words too: all stand behind `pasted help`. */
-function allWords(): readonly Word[] {
-  const inner = groupWords().flatMap(({ group, words }) => {
-    return words.flatMap((word) => [word, ...wordsBehind(`${group} ${word.word}`)]);
-  });
-  return [...firstWords(), ...inner];
 }
 
 /** `form` is what the help calls the value. */

@@ -52,6 +52,9 @@ function installedFiles(product) {
     // One page explains both.
     ['usr/share/man/man8/pastedctl.8.gz', gzip('.so man1/pasted.1\n')],
     ...[...completions].map(([name, script]) => [completionPath(name), script]),
+    // These shells look for a file by the name of the command; zsh finds both names in one.
+    [completionPath('pastedctl'), `. /${completionPath('pasted')}\n`],
+    [completionPath('pastedctl.fish'), `source /${completionPath('pasted.fish')}\n`],
     ['usr/share/lintian/overrides/pasted', debian('lintian-overrides')],
     [`${DOC}/copyright`, replaced(debian('copyright'), copyrightOf(license))],
     [`${DOC}/changelog.gz`, gzip(debianLog)],

@@ -19,6 +19,8 @@ type Form = Readonly<{ pattern: RegExp; expected: string; standIn?: string }>;
 
 /** Larger than any sensible value, and still exact in arithmetic with milliseconds. */
 const LARGEST = 2 ** 40;
+/** A thousand years: dates have years of four digits. */
+const LIFE = { minimum: 1, maximum: 365_000 * DAY_SECONDS };
 
 // What may follow a number, and how many it stands for.
 type Suffixes = ReadonlyMap<string, number>;
@@ -179,19 +181,18 @@ export const SETTINGS = {
     'content smaller than this is exempt from the entropy check'),
   requireBinary: flag('SERVICE_REQUIRE_BINARY', false, 'refuse content that is valid UTF-8 text'),
   maxStorageBytes: integer('SERVICE_MAX_STORAGE', 0, 'bytes',
-    'database with all pastes, uploads under way and what is still read, beyond 640 KiB; 0 switches the limit off'),
+    'largest size of the database, uploads under way included, its first 640 KiB not counted; 0 switches this off'),
   maxOwnerStorageBytes: integer('SERVICE_MAX_STORAGE_OWNER', 0, 'bytes',
     'content of one owner, until it is deleted or has expired; 0 switches the limit off'),
 
   // Expiry
-  expiryAnonSeconds: integer('SERVICE_EXPIRY_ANON', DAY_SECONDS, 'seconds',
-    'time to live of anonymous pastes', { minimum: 1 }),
+  expiryAnonSeconds: integer('SERVICE_EXPIRY_ANON', DAY_SECONDS, 'seconds', 'time to live of anonymous pastes', LIFE),
   expiryUntrustedSeconds: integer('SERVICE_EXPIRY_UNTRUSTED', 7 * DAY_SECONDS, 'seconds',
-    'time to live of untrusted callers\' pastes', { minimum: 1 }),
+    'time to live of untrusted callers\' pastes', LIFE),
   expiryTrustedSeconds: integer('SERVICE_EXPIRY_TRUSTED', 30 * DAY_SECONDS, 'seconds',
-    'time to live of trusted callers\' pastes', { minimum: 1 }),
+    'time to live of trusted callers\' pastes', LIFE),
   maxExpirySeconds: integer('SERVICE_MAX_EXPIRY', 90 * DAY_SECONDS, 'seconds',
-    'longest time to live that `X-Expiry` can ask for', { minimum: 1 }),
+    'longest time to live that `X-Expiry` can ask for', LIFE),
 
   // Rates and duplicates
   rateMax: integer('SERVICE_RATE_MAX', 10, 'per window',

@@ -327,9 +327,16 @@ function lines(commands: readonly (readonly [name: string, command: string])[]):
 </dl>`;
 }
 
+const WHO: Readonly<Record<string, string>> = {
+  anonymous: 'Without a client certificate.',
+  untrusted: 'With a client certificate that is not of this service.',
+  trusted: 'With a client certificate of this service.',
+};
+
 /** A table for each tier: one of all would be wider than a small screen. */
 function limits(tiers: ServiceIndex['tiers']): Markup {
   return html`${Object.entries(tiers).map(([name, tier]) => html`<h3>${name}</h3>
+<p>${WHO[name] ?? ''}</p>
 ${facts([
     ['Largest paste', roundSize(tier.max_size)],
     ['Kept for', `${durationText(tier.default_expiry)}, at most ${durationText(tier.max_expiry)}`],

@@ -28,7 +28,7 @@ export const ROUTES = [
   { name: 'securityText', method: 'GET', path: '/.well-known/security.txt',
     summary: 'whom to tell about abuse or a vulnerability' },
   { name: 'getClient', method: 'GET', path: '/client', summary: 'the command-line client, a shell script' },
-  { name: 'listPastes', method: 'GET', path: '/pastes', summary: 'own pastes; everyone\'s with all=1 for the admin' },
+  { name: 'listPastes', method: 'GET', path: '/pastes', summary: 'your own pastes; with all=1 for the admin all' },
   { name: 'listAudit', method: 'GET', path: '/audit', summary: 'the audit log, for the admin' },
   { name: 'registrationChallenge', method: 'GET', path: '/register/challenge',
     summary: 'a proof-of-work challenge for POST /register' },
@@ -52,9 +52,9 @@ export const ROUTES = [
   { name: 'getRaw', method: 'GET', path: '/{id}/raw', summary: 'content of a paste, with its media type' },
   { name: 'answerForm', method: 'POST', path: '/{id}', isForm: true,
     summary: 'a page of a paste for the forms of its page: with the password, or read once' },
-  { name: 'updatePaste', method: 'PUT', path: '/{id}', summary: 'change content, password or expiry of an own paste' },
+  { name: 'updatePaste', method: 'PUT', path: '/{id}', summary: 'change content, password or expiry of your paste' },
   { name: 'deletePaste', method: 'DELETE', path: '/{id}',
-    summary: 'delete an own paste; anyone\'s for the admin, nobody\'s with its X-Delete-Token' },
+    summary: 'delete a paste of your own; for the admin anyone\'s; one without an owner by its X-Delete-Token' },
 ] as const satisfies readonly Route[];
 
 /** Without a contact there is none to tell about it, as if the route were not there. */

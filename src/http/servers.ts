@@ -60,7 +60,7 @@ interface PathEntry {
   readonly pattern: RegExp;
 }
 
-const WELL_FORMED_ID = /^[A-Za-z0-9]{6,64}$/;
+export const WELL_FORMED_ID = /^[A-Za-z0-9]{6,64}$/;
 
 /** A path without a parameter is found before any with one. Throws a TypeError for a path with several. */
 export function createRouter(routes: readonly Route[]): Router {

@@ -4,18 +4,35 @@ import { parseArgs } from 'node:util';
 import { didYouMean } from '../config/load.ts';
 import { SPANS } from '../config/settings.ts';
 import { codeOf } from '../core/events.ts';
+import type { Output } from '../ops/log.ts';
 import { type Command, COMMANDS, type Operand, type Option } from './commands.ts';
-import { EXIT, exitCodeOf, UsageError } from './failures.ts';
+import { CommandError, EXIT, exitCodeOf, UsageError } from './failures.ts';
 import type { Given, Terminal } from './terminal.ts';
 
-/** Resolves with the exit code. Rejects for what the user cannot mend: a bug, or a host that fails. */
+/**
+ * Resolves with the exit code when all that was printed is taken, however slow its reader is, or when the command was
+ * stopped. Rejects for what the user cannot mend: a bug, or a host that fails.
+ */
 export async function runCommandLine(terminal: Terminal): Promise<number> {
+  const { stdout, stderr } = terminal;
+  const stopped = Promise.withResolvers<void>();
+  const onStopSignal: Terminal['onStopSignal'] = (listener) => terminal.onStopSignal((signal) => {
+    stopped.resolve();
+    listener(signal);
+  });
+  const isTaken = (output: Output) => Promise.race([output.writeWhole(new Uint8Array()), stopped.promise]);
   try {
     const { command, given } = parseArguments(terminal.arguments);
     const run = await command.load();
-    return (await run(terminal, given)) ?? EXIT.success;
+    const code = (await run({ ...terminal, onStopSignal }, given)) ?? EXIT.success;
+    await isTaken(stdout);
+    const reason = stdout.whyLost();
+    if (reason !== undefined) throw new CommandError(`standard output did not take all that was printed (${reason})`);
+    return code;
   } catch (error) {
     return exitCodeOf(terminal, error);
+  } finally {
+    await Promise.all([stdout, stderr].map(isTaken));
   }
 }
 
@@ -63,7 +80,7 @@ function parseFor(name: string, words: readonly string[]): { command: Command; g
   const values = new Map<string, string>();
   const missing: string[] = [];
   command.operands.forEach((operand, index) => {
-    if (operands[index] !== undefined) requireChoice(operand, operands[index]);
+    if (operands[index]) requireChoice(operand, operands[index]);
     else if (operand.isRequired) missing.push(operand.name);
   });
   for (const option of command.options) {

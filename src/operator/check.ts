@@ -23,7 +23,7 @@ import { databaseFile } from './database.ts';
 import { CommandError } from './failures.ts';
 import { type Finding, reportFindings } from './installed.ts';
 import { explained, readText } from './session.ts';
-import { type Run, showBytes, type Terminal } from './terminal.ts';
+import { heldText, type Run, showBytes, type Terminal } from './terminal.ts';
 
 const ok = (name: string, text: string): Finding => ({ name, level: 'ok', text });
 const warn = (name: string, text: string): Finding => ({ name, level: 'warn', text });
@@ -195,6 +195,8 @@ function examine(path: string, depth: CheckDepth): { findings: Finding[]; conten
   // A database that this user may not see is not missing.
   const isMissing = orUndefined(() => statSync(path, { throwIfNoEntry: false }) === undefined) ?? false;
   if (isMissing) return { findings: [fail('database', `there is none at ${path}: ${MADE_AT_START}`)] };
+  const isOther = orUndefined(() => statSync(path).isFile()) === false;
+  if (isOther) return { findings: [fail('database', `${path} is not a file: ${SETTINGS.databasePath.name} is wrong`)] };
   try {
     const examination = examineDatabase(path, depth);
     const findings = [checkSchema(examination), ...checkDamage(examination, depth)];
@@ -220,7 +222,7 @@ function checkDamage({ whyRefused, damage, contents }: Examination, depth: Check
     return damage.slice(0, MAX_DAMAGE_SHOWN).map((line) => fail('integrity', line.replaceAll(/\s*\n\s*/g, '; ')));
   }
   const held = contents?.holdings;
-  const what = held === undefined ? '' : `, ${held.pastes} pastes with ${showBytes(held.contentBytes)} of content`;
+  const what = held === undefined ? '' : `, ${heldText(held.pastes, held.contentBytes)}`;
   return [ok('integrity', `no damage by a ${depth} check${what}`)];
 }
 

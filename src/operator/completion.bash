@@ -54,6 +54,7 @@ _pasted() {
     'health --timeout') :; return ;;
     'client --server') :; return ;;
   esac
+  if [ "$command" = help ]; then command="${COMP_WORDS[*]:1:COMP_CWORD-1}"; fi
   case $command in
     'serve') COMPREPLY=($(compgen -W '--help' -- "$current")) ;;
     'config') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
@@ -85,8 +86,14 @@ _pasted() {
     'client') COMPREPLY=($(compgen -W '--server --help' -- "$current")) ;;
     'openapi') COMPREPLY=($(compgen -W '--help' -- "$current")) ;;
     'completion') COMPREPLY=($(compgen -W 'bash zsh fish --help' -- "$current")) ;;
-    'help') COMPREPLY=($(compgen -W 'serve config check backup restore prune stats audit paste admin invite pki tls health client openapi completion help version show rm ban unban bans create grant create list withdraw issue list revoke crl ca renew passphrase self-signed --help' -- "$current")) ;;
+    'help') COMPREPLY=($(compgen -W 'serve config check backup restore prune stats audit paste admin invite pki tls health client openapi completion help version --help' -- "$current")) ;;
     'version') COMPREPLY=($(compgen -W '--json --help' -- "$current")) ;;
+    'help paste') COMPREPLY=($(compgen -W 'show rm ban unban bans' -- "$current")) ;;
+    'help admin') COMPREPLY=($(compgen -W 'create grant' -- "$current")) ;;
+    'help invite') COMPREPLY=($(compgen -W 'create list withdraw' -- "$current")) ;;
+    'help pki') COMPREPLY=($(compgen -W 'issue list revoke crl ca' -- "$current")) ;;
+    'help tls') COMPREPLY=($(compgen -W 'self-signed' -- "$current")) ;;
+    'help pki ca') COMPREPLY=($(compgen -W 'renew passphrase' -- "$current")) ;;
   esac
 }
 _pasted_files() {
@@ -94,4 +101,4 @@ _pasted_files() {
   compopt -o filenames 2>/dev/null
   while IFS= read -r file; do COMPREPLY+=("$file"); done < <(compgen -f -- "$current")
 }
-complete -F _pasted pasted
+complete -F _pasted pasted pastedctl

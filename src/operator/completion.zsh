@@ -1,4 +1,4 @@
-#compdef pasted
+#compdef pasted pastedctl
 # Completion of pasted for zsh: put it as _pasted into a folder of $fpath.
 _pasted() {
   local -a offered
@@ -58,6 +58,7 @@ _pasted() {
     'health --timeout') :; return ;;
     'client --server') :; return ;;
   esac
+  if [[ $command = help ]]; then command="${(j: :)words[2,CURRENT-1]}"; fi
   case $command in
     'serve') offered=('--help:print the help'); _describe -o option offered ;;
     'config') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
@@ -89,8 +90,14 @@ _pasted() {
     'client') offered=('--server:the address that the service is reached at' '--help:print the help'); _describe -o option offered ;;
     'openapi') offered=('--help:print the help'); _describe -o option offered ;;
     'completion') offered=('bash' 'zsh' 'fish'); _describe argument offered; offered=('--help:print the help'); _describe -o option offered ;;
-    'help') offered=('serve:run the service (the default)' 'config:show every setting in force and where it comes from' 'check:find out whether the service works, and will go on working' 'backup:write a verified copy of the database' 'restore:put a backup in the place of the database' 'prune:remove what has expired, and give its room back' 'stats:count what the service holds' 'audit:show the audit log' 'paste:show, rm, ban, unban, bans' 'admin:create, grant' 'invite:create, list, withdraw' 'pki:issue, list, revoke, crl, ca' 'tls:self-signed' 'health:ask a running service whether it is healthy' 'client:print the command-line client' 'openapi:print a description of the API, for programs' 'completion:print a script that completes these commands in a shell' 'help:explain the commands and settings, or one command' 'version:print the version' 'show:show what a paste is, without its content' 'rm:remove pastes, whoever they belong to' 'ban:refuse content from now on, and remove every paste that has it' 'unban:take content again' 'bans:list the content that is refused' 'create:issue the first certificate, which is the admin'\''s, before anyone else can get it' 'grant:make the holder of a certificate an admin' 'create:invite someone to register' 'list:list the invitations' 'withdraw:take an invitation back' 'issue:issue a certificate, whoever else may register' 'list:list every certificate' 'revoke:revoke a certificate for ever' 'crl:write the certificate revocation list' 'ca:print the certificate of the authority' 'renew:let the authority last longer' 'passphrase:give the key of the authority a new password' 'self-signed:make a certificate and key for HTTPS without a public authority'); _describe argument offered; offered=('--help:print the help'); _describe -o option offered ;;
+    'help') offered=('serve:run the service (the default)' 'config:show every setting in force and where it comes from' 'check:find out whether the service works, and will go on working' 'backup:write a verified copy of the database' 'restore:put a backup in the place of the database' 'prune:remove what has expired, and give its room back' 'stats:count what the service holds' 'audit:show the audit log' 'paste:show, rm, ban, unban, bans' 'admin:create, grant' 'invite:create, list, withdraw' 'pki:issue, list, revoke, crl, ca' 'tls:self-signed' 'health:ask a running service whether it is healthy' 'client:print the command-line client' 'openapi:print a description of the API, for programs' 'completion:print a script that completes these commands in a shell' 'help:explain the commands and settings, or one command' 'version:print the version'); _describe argument offered; offered=('--help:print the help'); _describe -o option offered ;;
     'version') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
+    'help paste') offered=('show:show what a paste is, without its content' 'rm:remove pastes, whoever they belong to' 'ban:refuse content from now on, and remove every paste that has it' 'unban:take content again' 'bans:list the content that is refused'); _describe argument offered; offered=(); _describe -o option offered ;;
+    'help admin') offered=('create:issue the first certificate, which is the admin'\''s, before anyone else can get it' 'grant:make the holder of a certificate an admin'); _describe argument offered; offered=(); _describe -o option offered ;;
+    'help invite') offered=('create:invite someone to register' 'list:list the invitations' 'withdraw:take an invitation back'); _describe argument offered; offered=(); _describe -o option offered ;;
+    'help pki') offered=('issue:issue a certificate, whoever else may register' 'list:list every certificate' 'revoke:revoke a certificate for ever' 'crl:write the certificate revocation list' 'ca:print the certificate of the authority'); _describe argument offered; offered=(); _describe -o option offered ;;
+    'help tls') offered=('self-signed:make a certificate and key for HTTPS without a public authority'); _describe argument offered; offered=(); _describe -o option offered ;;
+    'help pki ca') offered=('renew:let the authority last longer' 'passphrase:give the key of the authority a new password'); _describe argument offered; offered=(); _describe -o option offered ;;
   esac
 }
-if [ "$funcstack[1]" = _pasted ]; then _pasted "$@"; else compdef _pasted pasted; fi
+if [ "$funcstack[1]" = _pasted ]; then _pasted "$@"; else compdef _pasted pasted pastedctl; fi

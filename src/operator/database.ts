@@ -7,11 +7,11 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { type Config, isCluster, VERSION } from '../config/settings.ts';
-import type { Log } from '../core/events.ts';
+import { type Log, orUndefined } from '../core/events.ts';
 import { isoSeconds, MIB, unixSeconds } from '../core/time.ts';
 import { storeTasks } from '../pastes/upkeep.ts';
-import { type BackupDraft, draftBackup, restoreDatabase, SIDE_FILES } from '../store/backup.ts';
-import { fileBytes, requireDatabase } from '../store/database.ts';
+import { type BackupDraft, draftBackup, requireDatabase, restoreDatabase, SIDE_FILES } from '../store/backup.ts';
+import { fileBytes } from '../store/database.ts';
 import { openStore } from '../store/open.ts';
 import { MIGRATIONS } from '../store/schema.ts';
 import { countedBytes, DatabaseInUseError, StoreError } from '../store/store.ts';
@@ -20,7 +20,9 @@ import {
   attempt, explained, inSession, operatorSettings, type OperatorSession, publishFile, randomMark, requireRoom,
   requireSecretOutput,
 } from './session.ts';
-import { alignColumns, report, type Run, showBytes, showShare, type Terminal } from './terminal.ts';
+import {
+  alignColumns, heldText, report, type Run, showBytes, showCount, showShare, type Terminal,
+} from './terminal.ts';
 
 export const backup: Run = async (terminal, given) => {
   const [target = ''] = given.operands;
@@ -48,7 +50,7 @@ export const backup: Run = async (terminal, given) => {
     report(terminal.stdout, given, {
       file: target, bytes, pastes, content_bytes: contentBytes, schema_version: schemaVersion,
       seconds: Number(seconds.toFixed(3)),
-    }, `Wrote ${target}: ${pastes} pastes with ${showBytes(contentBytes)} of content, ${size}, verified.\n`);
+    }, `Wrote ${target}: ${heldText(pastes, contentBytes)}, ${size}, verified.\n`);
   } finally {
     draft.discard();
   }
@@ -129,7 +131,7 @@ export const restore: Run = async (terminal, given) => {
   const { pastes, contentBytes, schemaVersion, keptAs } = await exchange(config, source, terminal);
   const from = isStream ? 'standard input' : name;
   const lines = [
-    `Restored ${path} from ${from}: ${pastes} pastes with ${showBytes(contentBytes)} of content.`,
+    `Restored ${path} from ${from}: ${heldText(pastes, contentBytes)}.`,
     ...(schemaVersion < MIGRATIONS.length ? [`Brought it from schema ${schemaVersion} to ${MIGRATIONS.length}.`] : []),
     ...(keptAs === null ? [] : [`The database that was there is now ${keptAs}.`]),
     'What was deleted, read, burned or revoked since the backup was made is as it was then.',
@@ -155,7 +157,7 @@ function requireBackup(backup: string, databasePath: string): void {
   const found = attempt(backup, () => statSync(backup, { throwIfNoEntry: false, bigint: true }), 'read');
   if (found === undefined) throw new CommandError(`there is no file ${backup}`);
   if (!found.isFile()) throw new CommandError(`${backup} is not a file`);
-  const database = statSync(databasePath, { throwIfNoEntry: false, bigint: true });
+  const database = orUndefined(() => statSync(databasePath, { bigint: true }));
   const isDatabase = database?.ino === found.ino && database.dev === found.dev;
   if (isDatabase) throw new CommandError(`${backup} is the database itself`);
   attempt(backup, () => accessSync(backup, constants.R_OK), 'read');
@@ -193,9 +195,11 @@ export const prune: Run = async (terminal, given) => {
   const removed = await pruneAll(terminal, config);
   const after = size();
   const text =
-    `Removed ${removed.expired_pastes} expired pastes, ${removed.duplicate_records} duplicate records, ` +
-    `${removed.used_challenges} used challenges, ${removed.audit_entries} audit entries and ` +
-    `${removed.expired_certificates} expired certificates.\n` +
+    `Removed ${showCount(removed.expired_pastes, 'expired paste')}, ` +
+    `${showCount(removed.duplicate_records, 'duplicate record')}, ` +
+    `${showCount(removed.used_challenges, 'used challenge')}, ` +
+    `${showCount(removed.audit_entries, 'audit entry', 'audit entries')} and ` +
+    `${showCount(removed.expired_certificates, 'expired certificate')}.\n` +
     `The database takes ${showBytes(after)} now, ${showBytes(Math.max(0, before - after))} less than before.\n`;
   report(terminal.stdout, given, { ...removed, bytes_before: before, bytes_after: after }, text);
 };

@@ -12,6 +12,9 @@ import type { Terminal } from './terminal.ts';
 /** Exit codes. 75 and 78 are EX_TEMPFAIL and EX_CONFIG of sysexits.h: they say whether trying again can help. */
 export const EXIT = { success: 0, failure: 1, usage: 2, busy: 75, configuration: 78 } as const;
 
+/** Of a path that is not good, and does not get better by trying again. */
+const LASTING = ['EACCES', 'EEXIST', 'ELOOP', 'ENAMETOOLONG', 'ENOENT', 'ENOTDIR', 'EPERM', 'EROFS'];
+
 /** A command line that cannot be carried out; the message says why, and which name is nearest. */
 export class UsageError extends Error {}
 
@@ -39,7 +42,8 @@ export function failureOf(error: unknown): ReturnType<typeof failure> | undefine
   if (error instanceof StoreError) {
     // The store says what could not be done; SQLite or the system said why.
     const reason = error.cause instanceof Error ? `: ${error.cause.message}` : '';
-    return failure(EXIT.failure, `${error.message}${reason} (${SETTINGS.databasePath.name})`);
+    const exitCode = LASTING.includes(codeOf(error.cause)) ? EXIT.configuration : EXIT.failure;
+    return failure(exitCode, `${error.message}${reason} (${SETTINGS.databasePath.name})`);
   }
   // What is refused on the way to files that this program finds by itself, such as those beside the database.
   if (codeOf(error) !== 'ERR_ACCESS_DENIED') return undefined;

@@ -5,6 +5,7 @@ import { setTimeout } from 'node:timers/promises';
 import { Refusal } from '../core/refusals.ts';
 import { DAY_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { randomBytes, sha256 } from '../crypto/digest.ts';
+import { WELL_FORMED_ID } from '../http/servers.ts';
 import type { Requester } from '../pastes/identity.ts';
 import { newId } from '../pastes/intake.ts';
 import { AUDITED_ID_CHARACTERS } from '../pastes/pastes.ts';
@@ -13,7 +14,7 @@ import type { Invitation } from '../store/store.ts';
 import { noteOf, spanSeconds, wholeNumber, wrongValue } from './arguments.ts';
 import { CommandError, UsageError } from './failures.ts';
 import { inSession, type OperatorSession } from './session.ts';
-import { alignColumns, report, type Run } from './terminal.ts';
+import { alignColumns, report, reportText, type Run, showCount } from './terminal.ts';
 
 const BY_OPERATOR: Requester = { fingerprint: OPERATOR_NAME, clientAddress: null };
 
@@ -32,16 +33,24 @@ export const show: Run = (terminal, given) => inSession(terminal, async (session
 });
 
 async function findPaste({ store }: OperatorSession, id: string) {
+  requireId(id);
   const paste = await store.pastes.find(id);
   if (paste === undefined) throw new Refusal('pasteNotFound');
   return paste;
 }
 
+function requireId(id: string, other = ''): void {
+  if (WELL_FORMED_ID.test(id)) return;
+  throw new UsageError(`not the id of a paste${other}: ${JSON.stringify(id)}; an id has 6 to 64 letters and digits`);
+}
+
 export const remove: Run = (terminal, given) => inSession(terminal, async (session) => {
   const ids = [...new Set(given.operands)];
+  for (const id of ids) requireId(id);
   const missing = await takeDown(session, ids, null);
   const removed = ids.length - missing.length;
-  report(terminal.stdout, given, { removed, not_found: missing }, `Removed ${removed} of ${ids.length} pastes.\n`);
+  const text = `Removed ${removed} of ${showCount(ids.length, 'paste')}.\n`;
+  report(terminal.stdout, given, { removed, not_found: missing }, text);
   if (missing.length > 0) throw new CommandError(`paste not found: ${missing.join(', ')}`);
 });
 
@@ -71,6 +80,7 @@ export const ban: Run = (terminal, given) => inSession(terminal, async (session)
   const { store, audit } = session;
   const [named = ''] = given.operands;
   const isDigest = SHA256.test(named);
+  if (!isDigest) requireId(named, ', nor a SHA-256 of content');
   const sha256 = isDigest ? named.toLowerCase() : (await findPaste(session, named)).sha256;
   const digest = Buffer.from(sha256, 'hex');
   const note = noteOf(given);
@@ -82,7 +92,7 @@ export const ban: Run = (terminal, given) => inSession(terminal, async (session)
     removed += ids.length - (await takeDown(session, ids, sha256)).length;
   }
   const how = isNew ? 'is refused from now on' : 'was refused already';
-  const text = `Content ${sha256} ${how}; removed ${removed} pastes.\n`;
+  const text = `Content ${sha256} ${how}; removed ${showCount(removed, 'paste')}.\n`;
   report(terminal.stdout, given, { sha256, is_new: isNew, removed }, text);
 });
 
@@ -122,7 +132,11 @@ export const invite: Run = (terminal, given) => {
       `uses     ${usesLeft}`,
       'The code is not shown again. Whoever is invited registers with: sh pastec register --invite CODE',
     ];
-    report(terminal.stdout, given, { ...presentInvitation({ ...invitation, id }), code }, `${lines.join('\n')}\n`);
+    const json = { ...presentInvitation({ ...invitation, id }), code };
+    const text = reportText(given, json, `${lines.join('\n')}\n`);
+    if (await terminal.stdout.writeWhole(Buffer.from(text))) return;
+    await store.governing.withdrawInvitation(id);
+    throw new CommandError(`invitation ${id} is withdrawn: standard output did not take its code`);
   });
 };
 

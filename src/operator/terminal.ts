@@ -1,6 +1,7 @@
 // What a command may see and do of its process, and what it prints there. main.ts makes a Terminal, and so do tests.
 
-import type { Readable } from 'node:stream';
+import { fstatSync, writeSync } from 'node:fs';
+import { type Readable, Writable } from 'node:stream';
 import type { Worker } from 'node:worker_threads';
 import type { Environment, ReadFile } from '../config/load.ts';
 import type { Clock } from '../core/time.ts';
@@ -55,8 +56,27 @@ export type Run = (terminal: Terminal, given: Given) => number | void | Promise<
 export type Input = Readable & { readonly isTTY?: boolean };
 
 /** One line of JSON with --json, text for people otherwise. */
-export function report(output: Output, { flags }: Given, json: object, text: string): void {
-  output.write(flags.has('--json') ? `${JSON.stringify(json)}\n` : text);
+export function report(output: Output, given: Given, json: object, text: string): void {
+  output.write(reportText(given, json, text));
+}
+
+export function reportText({ flags }: Given, json: object, text: string): string {
+  return flags.has('--json') ? `${JSON.stringify(json)}\n` : text;
+}
+
+/** node's own stream to a file writes once, and does not look whether a disk that gets full took all of it. */
+export function wholeFiles(stream: Writable & { readonly fd: number }): Writable {
+  if (!fstatSync(stream.fd).isFile()) return stream;
+  return new Writable({
+    write: (chunk: Uint8Array, _encoding, done) => {
+      try {
+        for (let written = 0; written < chunk.length; ) written += writeSync(stream.fd, chunk, written);
+        done();
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+  });
 }
 
 export function printWarnings({ stderr }: Terminal, warnings: readonly string[]): void {
@@ -77,6 +97,14 @@ export function showBytes(bytes: number): string {
   let [size, unit] = [bytes, 0];
   for (; size >= 1024 && unit < UNITS.length - 1; unit += 1) size /= 1024;
   return unit === 0 ? `${bytes} bytes` : `${(Math.floor(size * 10) / 10).toFixed(1)} ${UNITS[unit]}`;
+}
+
+export function showCount(count: number, one: string, several = `${one}s`): string {
+  return `${count} ${count === 1 ? one : several}`;
+}
+
+export function heldText(pastes: number, contentBytes: number): string {
+  return `${showCount(pastes, 'paste')} with ${showBytes(contentBytes)} of content`;
 }
 
 /** Whole percent, rounded down. */

@@ -2,7 +2,7 @@
 // the callers. Below, standard output and standard error, which a reader of the log may not hold up.
 
 import type { Writable } from 'node:stream';
-import type { Log, LogDetails, LogEntry } from '../core/events.ts';
+import { codeOf, type Log, type LogDetails, type LogEntry } from '../core/events.ts';
 import type { Clock } from '../core/time.ts';
 
 export type LogFormat = 'text' | 'json';
@@ -120,25 +120,29 @@ function escapeUnsafe(line: string): string {
 export interface Output {
   /** False when it could not take them, which are then lost: nobody reads, or not fast enough. Never waits. */
   write(written: string | Uint8Array): boolean;
-  /** Waits for a slow reader, however long. Resolves with false when it was not taken whole: nobody reads any more. */
+  /** Waits for a slow reader, however long. Resolves with false when not all was taken, now or before. */
   writeWhole(written: Uint8Array): Promise<boolean>;
+  /** Such as ENOSPC; undefined while nothing is lost, and where the reader went away, which is up to the reader. */
+  whyLost(): string | undefined;
 }
 
 /** How much may wait for a slow reader. node queues without a bound what a pipe does not take at once. */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 
+/** For the service: a command has waited for its reader before (operator/arguments.ts). */
 const DRAIN_MS = 1000;
 
 /** A reader that goes away or is slow neither ends the process nor fills memory. `drain` waits, but not for long. */
 export function outputTo(stream: Writable): Output & { drain(): Promise<void> } {
   let isClosed = false;
-  let hasLost = false;
-  // Without a listener a closed pipe would be an uncaught error, whose report is an error again.
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    hasLost = true;
+  let lostBy: string | undefined;
+  const lose = (error: Error): void => {
+    lostBy ??= codeOf(error);
     // A full disk may have room again; a reader that went away does not come back.
-    if (error.code === 'EPIPE') isClosed = true;
-  });
+    isClosed ||= codeOf(error) === 'EPIPE';
+  };
+  // Without a listener a closed pipe would be an uncaught error, whose report is an error again.
+  stream.on('error', lose);
   return {
     write: (written) => {
       if (isClosed || stream.writableLength > MAX_WAITING_BYTES) return false;
@@ -147,9 +151,13 @@ export function outputTo(stream: Writable): Output & { drain(): Promise<void> } 
     },
     writeWhole: (written) => new Promise((resolve) => {
       // After an error, a stream of Node's no longer says what becomes of what is written to it.
-      if (hasLost) return resolve(false);
-      stream.write(written, (error) => resolve(error === undefined || error === null));
+      if (lostBy !== undefined) return resolve(false);
+      stream.write(written, (error) => {
+        if (error) lose(error);
+        resolve(!error);
+      });
     }),
+    whyLost: () => (isClosed ? undefined : lostBy),
     drain: () => new Promise((resolve) => {
       if (isClosed || stream.writableLength === 0) return resolve();
       const timer = setTimeout(resolve, DRAIN_MS);

@@ -6,13 +6,14 @@ import {
   readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import { orUndefined } from '../core/events.ts';
 import { MIB } from '../core/time.ts';
 import type { ThreadRefusal } from './batch.ts';
 import {
-  type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, isWithoutLinks, lockDatabase, openAsIs, openReading,
-  openWriting, OWNER_ONLY_FILE, refuseOtherFiles, requireDatabase, syncFile, syncFolderOf,
+  CAUTION, type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, isSystemError, lockDatabase, openReading,
+  openWriting, OPTIONS, OWNER_ONLY_FILE, refuseOtherFiles, syncFile, syncFolderOf,
 } from './database.ts';
 import { isEmpty, marksOf, schemaVersionOf, whyStrange } from './schema.ts';
 import {
@@ -361,4 +362,30 @@ export function holdingsOf(db: DatabaseSync) {
   const select = db.prepare('SELECT count(*) AS pastes, coalesce(sum(size), 0) AS contentBytes FROM pastes');
   const counted = select.get() as { pastes: number; contentBytes: number };
   return { ...counted, schemaVersion: schemaVersionOf(db) };
+}
+
+// Databases and files for commands, which the server does not need.
+
+/** Sets nothing up: of any version, in whatever state, and while other processes use it. It must exist. */
+export function openAsIs(path: string, mode: 'writable' | 'immutable'): DatabaseSync {
+  const url = pathToFileURL(path);
+  // One that may write tidies up after itself where nobody else has the database open, and makes none that is missing;
+  // to an immutable one no file beside the database means anything (https://sqlite.org/uri.html).
+  url.search = mode === 'writable' ? 'mode=rw' : 'immutable=1';
+  // VACUUM INTO attaches what it writes.
+  const limits = { attach: mode === 'writable' ? 1 : 0 };
+  const db = new DatabaseSync(url, { ...OPTIONS, limits, readOnly: mode === 'immutable' });
+  for (const pragma of [...CAUTION, 'PRAGMA temp_store = MEMORY']) db.exec(pragma);
+  return db;
+}
+
+/** A mistyped path must not look like an empty service. */
+export function requireDatabase(path: string): void {
+  if (existsSync(path) && statSync(path).isFile()) return;
+  throw new DatabaseRefusedError(`there is no database ${path}: set SERVICE_DB to the one of the service`);
+}
+
+/** Whether link(2) failed as it does on a file system without hard links. */
+export function isWithoutLinks(error: unknown): boolean {
+  return isSystemError(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK');
 }

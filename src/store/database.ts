@@ -6,7 +6,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite';
-import { pathToFileURL } from 'node:url';
+import { orUndefined } from '../core/events.ts';
 import { KIB, MIB } from '../core/time.ts';
 import {
   APPLICATION_ID, isEmpty, type Marks, marksOf, migrate, PAGE_BYTES, schemaVersionOf, whyStrange,
@@ -22,10 +22,10 @@ export const WAL_LIMIT_BYTES = 8 * MIB;
 const READER_CACHE_KIB = (4 * MIB) / KIB;
 
 /** No statement may attach a second database. */
-const OPTIONS = { timeout: 5000, limits: { attach: 0 } } as const satisfies DatabaseSyncOptions;
+export const OPTIONS = { timeout: 5000, limits: { attach: 0 } } as const satisfies DatabaseSyncOptions;
 
 /** A damaged or tampered file must not run code, nor be walked past the ends of its cells. */
-const CAUTION = ['PRAGMA trusted_schema = OFF', 'PRAGMA cell_size_check = ON'];
+export const CAUTION = ['PRAGMA trusted_schema = OFF', 'PRAGMA cell_size_check = ON'];
 
 /** Fixed by the first table. A crash must not leave a file that does not bear our application id. */
 const LAYOUT = [
@@ -49,19 +49,6 @@ const WRITING = [
 export function openReading(path: string): DatabaseSync {
   const db = new DatabaseSync(path, { ...OPTIONS, readOnly: true });
   for (const pragma of [...CAUTION, `PRAGMA cache_size = -${READER_CACHE_KIB}`]) db.exec(pragma);
-  return db;
-}
-
-/** Sets nothing up: of any version, in whatever state, and while other processes use it. It must exist. */
-export function openAsIs(path: string, mode: 'writable' | 'immutable'): DatabaseSync {
-  const url = pathToFileURL(path);
-  // One that may write tidies up after itself where nobody else has the database open, and makes none that is missing;
-  // to an immutable one no file beside the database means anything (https://sqlite.org/uri.html).
-  url.search = mode === 'writable' ? 'mode=rw' : 'immutable=1';
-  // VACUUM INTO attaches what it writes.
-  const limits = { attach: mode === 'writable' ? 1 : 0 };
-  const db = new DatabaseSync(url, { ...OPTIONS, limits, readOnly: mode === 'immutable' });
-  for (const pragma of [...CAUTION, 'PRAGMA temp_store = MEMORY']) db.exec(pragma);
   return db;
 }
 
@@ -127,9 +114,12 @@ export const LOCK_WAIT_MS = 1000;
  * closing a file drops all locks that this process has on it (https://sqlite.org/howtocorrupt.html, 2.2).
  */
 export function refuseOtherFiles(path: string, purpose: 'open' | 'replace' = 'open'): void {
+  const advice = purpose === 'open' ? ANOTHER_PATH : `${ANOTHER_PATH}, or move the file away`;
+  // A pipe would also never open.
+  const isOther = orUndefined(() => statSync(path).isFile()) === false;
+  if (isOther) throw new DatabaseRefusedError(`${path} is not a file: ${ANOTHER_PATH}`);
   const header = readHeader(path);
   if (header.length === 0) return;
-  const advice = purpose === 'open' ? ANOTHER_PATH : `${ANOTHER_PATH}, or move the file away`;
   if (header.length < HEADER_BYTES || header.toString('latin1', 0, HEADER_MAGIC.length) !== HEADER_MAGIC) {
     throw new DatabaseRefusedError(`the file ${path} is not a SQLite database: ${advice}`);
   }
@@ -158,14 +148,24 @@ function withFile<Result>(path: string, flags: string, use: (descriptor: number)
 
 /** For their owner alone, whatever the umask, as -wal and -shm are then too; whether there was no file. */
 export function createFile(path: string): boolean {
-  const folder = dirname(path);
   try {
-    mkdirSync(folder, { recursive: true, mode: OWNER_ONLY_FOLDER });
+    createFolder(dirname(path));
     withFile(path, 'wx', () => {});
     return true;
   } catch (error) {
-    if (isSystemError(error, 'EEXIST') && error.path !== folder) return false;
+    if (isSystemError(error, 'EEXIST') && error.path === path) return false;
     throw new StoreError('unavailable', `the file ${path} cannot be created`, { cause: error });
+  }
+}
+
+/** With those above it. Node's `recursive`, for what --permission hides, never ends where a folder takes no other. */
+function createFolder(path: string): void {
+  const isParentThere = orUndefined(() => existsSync(dirname(path)));
+  if (isParentThere === false) createFolder(dirname(path));
+  try {
+    mkdirSync(path, { recursive: isParentThere === undefined, mode: OWNER_ONLY_FOLDER });
+  } catch (error) {
+    if (!isSystemError(error, 'EEXIST') || !existsSync(path)) throw error;
   }
 }
 
@@ -203,19 +203,8 @@ export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS) {
   };
 }
 
-/** Whether link(2) failed as it does on a file system without hard links. */
-export function isWithoutLinks(error: unknown): boolean {
-  return isSystemError(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK');
-}
-
-function isSystemError(error: unknown, ...codes: readonly string[]): error is NodeJS.ErrnoException {
+export function isSystemError(error: unknown, ...codes: readonly string[]): error is NodeJS.ErrnoException {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
-}
-
-/** A mistyped path must not look like an empty service. */
-export function requireDatabase(path: string): void {
-  if (existsSync(path)) return;
-  throw new DatabaseRefusedError(`there is no database ${path}: set SERVICE_DB to the one of the service`);
 }
 
 /** So that the file's bytes outlive a power cut. Not for a database that this process has open. */

@@ -120,11 +120,27 @@ test('paste rm: several at once, those that are not there are named, and the oth
   assert.deepEqual(JSON.parse(stdout), { removed: 3, not_found: ['notthere'] });
   for (const id of ids) assert.equal((await ask(`/${id}`)).status, 404);
   assert.deepEqual(await pasted('rm', ids[0]!), {
-    code: 1, stdout: 'Removed 0 of 1 pastes.\n', stderr: `pasted: paste not found: ${ids[0]}\n`,
+    code: 1, stdout: 'Removed 0 of 1 paste.\n', stderr: `pasted: paste not found: ${ids[0]}\n`,
   });
   const usage = await pasted('rm');
   assert.deepEqual([usage.code, usage.stdout], [2, '']);
   assert.match(usage.stderr, /paste rm needs ID\.\.\./);
+});
+
+test('paste show, rm and ban: what is no id at all is a wrong command line, and nothing is removed', async (t) => {
+  const { store, pasted, ask } = await openService(t);
+  const id = await store('still there');
+  const isNone = (words: string, what = '') => ({
+    code: 2, stdout: '',
+    stderr: `pasted: not the id of a paste${what}: ${words}; an id has 6 to 64 letters and digits\nTry: pasted help\n`,
+  });
+  assert.deepEqual(await pasted('show', 'nix'), isNone('"nix"'));
+  assert.deepEqual(await pasted('rm', id, `/${id}`), isNone(`"/${id}"`));
+  assert.deepEqual(await pasted('ban', 'x'), isNone('"x"', ', nor a SHA-256 of content'));
+  assert.equal((await ask(`/${id}`)).status, 200);
+  assert.equal((await pasted('show', 'nothing')).stderr, 'pasted: paste not found\n');
+  const { stdout } = await pasted('ban', id);
+  assert.equal(stdout, `Content ${digestOf('still there')} is refused from now on; removed 1 paste.\n`);
 });
 
 test('paste rm: who reads a large paste gets all of it, and then its chunks go; an upload under way is left alone', async (t) => {

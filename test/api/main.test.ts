@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync,
+} from 'node:fs';
 import { createServer, connect, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -64,10 +66,37 @@ test('main: a database that another process serves ends with 75 and one line tha
   assert.equal((await fetch(`${first.url}/health`)).status, 200);
 });
 
-test('main: a database that cannot be made ends with 1 and one line that names the setting', async (t) => {
-  const main = startMain(t, [], { environment: { SERVICE_PORT: '0', SERVICE_DB: '/dev/null/pasted.db' } });
-  assert.equal(await main.ended, 1);
-  assert.match(main.stderr(), /^pasted: [^\n]*\/dev\/null\/pasted\.db[^\n]*\(SERVICE_DB\)\n$/);
+test('main: a database that cannot be made ends with 78 and one line that names the setting, and leaves no file', async (t) => {
+  const folder = temporaryFolder(t);
+  const path = (name: string): string => join(folder, name);
+  mkdirSync(path('folder'));
+  writeFileSync(path('file'), '');
+  symlinkSync('nowhere', path('dangling'));
+  symlinkSync('loop', path('loop'));
+  assert.equal(spawnSync('mkfifo', [path('pipe')]).status, 0);
+  const names = readdirSync(folder);
+  for (const databasePath of [
+    path('folder'), path('pipe'), path('file/pasted.db'), path('file/more/pasted.db'), path('dangling/pasted.db'),
+    path('loop/pasted.db'), path('n'.repeat(256)), '/dev/null', '/dev/null/pasted.db',
+    // Where the folder above is there, and says ENOENT to whoever makes another in it.
+    '/proc/none/pasted.db', '/proc/none/more/pasted.db',
+  ]) {
+    for (const words of [['serve'], ['admin', 'create', '--out', 'admin.p12'], ['restore', path('file')]]) {
+      const environment = { SERVICE_PORT: '0', SERVICE_DB: databasePath, SERVICE_PKI_CA_PASSWORD: 'words' };
+      const main = startMain(t, words, { environment });
+      assert.equal(await main.ended, 78, `${words[0]} ${databasePath}: ${main.stderr()}`);
+      assert.match(main.stderr(), /^pasted: [^\n]+SERVICE_DB[^\n]*\n$/);
+      assert.ok(main.stderr().includes(databasePath), main.stderr());
+    }
+  }
+  assert.deepEqual(readdirSync(folder), names);
+});
+
+test('main: the folder of the database is made with those above it, for their owner alone', async (t) => {
+  const folder = temporaryFolder(t);
+  const main = await startServing(t, { environment: { SERVICE_DB: join(folder, 'one', 'two', 'pasted.db') } });
+  assert.equal((await fetch(`${main.url}/health`)).status, 200);
+  for (const name of ['one', 'one/two']) assert.equal(statSync(join(folder, name)).mode & 0o777, 0o700);
 });
 
 test('main: port 0 is logged as the port it became; SIGTERM and SIGINT end with 0', async (t) => {
@@ -232,7 +261,7 @@ test('main: the log in a file is whole', async (t) => {
   const environment = { SERVICE_PORT: '0', SERVICE_DB: '/dev/null/pasted.db', SERVICE_PROT: '1' };
   const main = startMain(t, [], { environment, stdout: descriptor });
   closeSync(descriptor);
-  assert.equal(await main.ended, 1);
+  assert.equal(await main.ended, 78);
   assert.match(readFileSync(path, 'utf8'), /^\S+ warning {2}config {2}setting doubtful {2}message="[^\n]*"\n$/);
 });
 

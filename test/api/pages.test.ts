@@ -132,6 +132,9 @@ test('GET /: what this is, with the lines and the limits that JSON has', async (
   assert.deepEqual(lines.toSorted(), [...Object.values(index.usage), ...Object.values(index.client)].toSorted());
   assert.ok(lines.includes('sh pastec register --allow-http') && lines.includes(`curl ${app.url}/ID/raw`));
   assert.deepEqual(elements(shown.page, 'h3').map(textOf), ['anonymous', 'untrusted', 'trusted']);
+  assert.match(shown.text, /<h3>anonymous<\/h3>\n<p>Without a client certificate\.<[^]*<h3>untrusted<\/h3>\n<p>With /);
+  assert.match(shown.text, /<h3>untrusted<\/h3>\n<p>With a client certificate that is not of this service\.</);
+  assert.match(shown.text, /<h3>trusted<\/h3>\n<p>With a client certificate of this service\.</);
   assert.match(shown.text, /<h3>anonymous<\/h3>[^]*?<td>2 KiB<\/td>[^]*?<td>1 day, at most 90 days<[^]*<h3>untrusted/);
   assert.match(textOf(shown.page), /11 in 1 minute[^]*7 bits for a paste, 24 bits for a registration/);
 });

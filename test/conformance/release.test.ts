@@ -347,6 +347,11 @@ test('Debian package: each file is where Debian expects it, and as it is elsewhe
     ['usr/share/doc/pasted/examples/cluster/rqlited.service', 'deploy/cluster/rqlited.service'],
     ['usr/sbin/pastedctl', 'deploy/systemd/pastedctl'],
   ] as const) assert.equal(sha256(join(tree, path)), sha256(join(unpacked, same)), path);
+  // Shells look for the words of a command in the file of its name.
+  const bash = 'usr/share/bash-completion/completions';
+  assert.equal(readFileSync(join(tree, bash, 'pastedctl'), 'utf8'), `. /${bash}/pasted\n`);
+  const fish = 'usr/share/fish/vendor_completions.d';
+  assert.equal(readFileSync(join(tree, fish, 'pastedctl.fish'), 'utf8'), `source /${fish}/pasted.fish\n`);
   const copyright = readFileSync(join(tree, 'usr/share/doc/pasted/copyright'), 'utf8');
   const licensed = copyright.replace(/^ \.?/gm, '');
   assert.ok(licensed.includes(readFileSync(join(source, 'LICENSE'), 'utf8').split('\n\n').slice(2).join('\n\n')));

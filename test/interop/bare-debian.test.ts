@@ -208,6 +208,11 @@ test('Debian 12 after a start: systemd runs the service as its unit says, on the
     done(['set -e', ...tls].join('\n'));
     const secure = health.replace('http://127.0.0.1:8080', 'https://127.0.0.1');
     assert.equal(done(`NODE_EXTRA_CA_CERTS=${live}/fullchain.pem ${RUNTIME} -e '${secure}'`), '200\n');
+    assert.match(done('pastedctl check'), /^ok TLS certificate: /m);
+    assert.doesNotMatch(done('pastedctl check'), /SERVICE_PROXY_SECRET/);
+    done(`mv ${live}/privkey.pem ${live}/away.pem`);
+    assert.match(done('pastedctl stats'), /^certificates +1$/m);
+    assert.match(done('pastedctl check || true'), /^fail TLS certificate: /m);
 
     const dropIns = '/etc/systemd/system/pasted.service.d';
     done(`rm -r ${dropIns} /etc/systemd/system/pasted.socket.d`);

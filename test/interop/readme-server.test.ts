@@ -14,6 +14,11 @@ function modeOf(path: string): number {
   return statSync(path).mode & 0o777;
 }
 
+/** How the lines of `pastedctl check` begin that are not ok. */
+function doubtsIn(checked: string): string[] {
+  return checked.split('\n').filter((line) => !/^(?:ok .*)?$/.test(line)).map((line) => line.slice(0, 42));
+}
+
 /** A line of curl, run outside with the service's address in the place of the printed one. */
 function curl(line: string, host: Host, ...more: readonly string[]): string {
   const [, address = '', path = ''] = /^curl (https?:\/\/[^/]+)(\/\S*)$/.exec(line) ?? assert.fail(line);
@@ -45,8 +50,7 @@ test('README: a server in five minutes, a proxy, and looking after it, as printe
     assert.equal(modeOf(host.path('admin.p12')), 0o600);
     const checked = host.shell(check);
     assert.match(checked, /^ok +certificate authority/m);
-    const doubts = checked.split('\n').filter((line) => !/^(?:ok .*)?$/.test(line));
-    assert.deepEqual(doubts.map((line) => line.slice(0, 42)), ['warn settings: SERVICE_PROXY_SECRET is not']);
+    assert.deepEqual(doubtsIn(checked), ['warn settings: SERVICE_PROXY_SECRET is not']);
     assert.match(curl(ask, host), /"healthy"/);
   });
 
@@ -62,6 +66,12 @@ test('README: a server in five minutes, a proxy, and looking after it, as printe
     await host.restart();
     const trust = ['--cacert', host.path(`${live}/fullchain.pem`)];
     assert.match(curl('curl https://paste.example/health', host, ...trust), /"healthy"/);
+    assert.deepEqual(doubtsIn(host.shell('pastedctl check')), []);
+    assert.match(host.shell('pastedctl check'), /^ok TLS certificate: [^\n]+$/m);
+    host.shell(`cd ${live}`, 'mv fullchain.pem away.pem');
+    assert.match(host.shell('pastedctl check || true'), /^fail TLS certificate: [^\n]+ENOENT/m);
+    host.shell('pastedctl stats', `cd ${live}`, 'mv away.pem fullchain.pem');
+    root.calls();
     const admin = ['--cert-type', 'P12', '--cert', `${host.path('admin.p12')}:`];
     assert.match(curl('curl https://paste.example/audit', host, ...trust, ...admin), /"cert_issued"/);
   });
@@ -90,7 +100,7 @@ test('README: a server in five minutes, a proxy, and looking after it, as printe
     assert.deepEqual(root.calls(), ['journalctl -u pasted.service -p warning']);
     assert.equal(modeOf(host.path('pasted-backup.db')), 0o600);
     await host.stop();
-    assert.match(host.shell(...restore), /^Restored .* from standard input: 1 pastes /m);
+    assert.match(host.shell(...restore), /^Restored .* from standard input: 1 paste /m);
     assert.deepEqual(root.calls(), [
       'systemctl stop pasted.socket pasted.service', 'systemctl start pasted.socket pasted.service',
     ]);

@@ -91,6 +91,7 @@ function outputInto(taken: string[]): Output {
   return {
     write: (written) => taken.push(textOf(written)) > 0,
     writeWhole: async (written) => taken.push(textOf(written)) > 0,
+    whyLost: () => undefined,
   };
 }
 

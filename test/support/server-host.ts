@@ -18,7 +18,14 @@ done`;
 
 const SYSTEMD_RUN = `#!/bin/sh
 ${GIVE_CREDENTIALS}
-while case $1 in -*) ;; *) false ;; esac; do shift; done
+while case $1 in -*) ;; *) false ;; esac; do
+  case $1 in
+    --unit=*) folder=/run/credentials/\${1#*=}; install -d "$folder" ;;
+    --property=LoadCredential=tls.*) given=\${1#*=*=}; cat "\${given#*:}" >"$folder/\${given%%:*}" ;;
+    --property=Environment=SERVICE_*) for pair in \${1#*=*=}; do export "$pair"; done ;;
+  esac
+  shift
+done
 set -a
 if [ -f /etc/pasted/pasted.env ]; then . /etc/pasted/pasted.env; fi
 export CREDENTIALS_DIRECTORY=/run/credentials STATE_DIRECTORY=/var/lib/pasted NODE_ENV=production

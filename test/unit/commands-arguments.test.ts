@@ -92,6 +92,7 @@ test('parseArguments: refuses an option without its value or given twice, and wh
     [['admin', 'create', '--out=a', '--json=1'], "Option '--json' does not take an argument"],
     [['admin', 'create', '--out=a', 'b'], 'unexpected argument "b"'],
     [['admin', 'grant'], 'admin grant needs SERIAL'],
+    [['backup', ''], 'backup needs FILE'],
   ];
   for (const [words, message] of cases) {
     assert.throws(() => parseArguments(words), new UsageError(message), words.join(' '));

@@ -13,6 +13,7 @@ import { MIGRATIONS, PAGE_BYTES } from '../../src/store/schema.ts';
 import { check, levelOf } from '../support/checked.ts';
 import { damage, fill, inStore, makeNewer, makeOldest, makeStranger } from '../support/databases.ts';
 import { openDesk } from '../support/operator.ts';
+import { run } from '../support/programs.ts';
 import { CREATED_AT, selectValue, storePaste } from '../support/store.ts';
 import { CLIENT, RENEWED } from '../vectors/schema-rows.ts';
 import { placeVector } from '../vectors/schema-vectors.ts';
@@ -128,7 +129,7 @@ test('check: beside a server it sees what was just stored, and leaves the log al
     const walBytes = statSync(`${databasePath}-wal`).size;
     const checked = await check(t, { databasePath });
     assert.equal(checked.code, 0);
-    assert.match(checked.found.get('integrity')!, /, 1 pastes with 5 bytes of content$/);
+    assert.match(checked.found.get('integrity')!, /, 1 paste with 5 bytes of content$/);
     assert.equal(checked.found.get('room in reserve'), 'ok is kept for a full disk');
     assert.equal(statSync(`${databasePath}-wal`).size, walBytes);
   });
@@ -161,6 +162,16 @@ test('check: a missing database fails in plain words, and none is made', async (
     `fail there is none at ${join(folder, 'missing')}: the service makes a new one when it starts, or SERVICE_DB is wrong`,
   );
   assert.deepEqual([nowhere.code, levelOf(nowhere, 'folder')], [1, 'fail']);
+});
+
+test('check: what is in the place of the database and no file fails, and a pipe is not opened', async (t) => {
+  const { folder } = openDesk(t);
+  const pipe = join(folder, 'pipe');
+  assert.equal(run('mkfifo', [pipe], folder).status, 0);
+  for (const databasePath of [folder, pipe]) {
+    const { code, found } = await check(t, { databasePath });
+    assert.deepEqual([code, found.get('database')], [1, `fail ${databasePath} is not a file: SERVICE_DB is wrong`]);
+  }
 });
 
 test('check: a database of an older version, a newer one, a stranger, and none at all', async (t) => {

@@ -1,7 +1,7 @@
 // `pasted completion`: what the shells themselves offer with the scripts, for every command that there is.
 
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { runCommandLine } from '../../src/operator/arguments.ts';
@@ -87,6 +87,10 @@ test('completion bash: values of closed sets, files where a file is named, nothi
     ['admin', 'create', '--p12-profile', ''],
     ['help', 'adm'],
     ['help', 'admin', 'gra'],
+    ['help', ''],
+    ['help', 'pki', ''],
+    ['help', 'pki', 'ca', ''],
+    ['help', 'stats', ''],
     ['pki', 'ca', ''],
     ['pki', 'ca', 'pass'],
     ['pki', 'ca', 'passphrase', ''],
@@ -104,6 +108,10 @@ test('completion bash: values of closed sets, files where a file is named, nothi
     ['compat', 'modern'],
     ['admin'],
     ['grant'],
+    ['--help', ...FIRST_WORDS].sort(),
+    PKI_WORDS.toSorted(),
+    ['passphrase', 'renew'],
+    [],
     ['--help', 'passphrase', 'renew'],
     ['passphrase'],
     ['--help', '--json', '--new-password-file'],
@@ -128,6 +136,10 @@ test('completion zsh: the same, to be narrowed by zsh itself', async (t) => {
     ['admin', 'create', '--out', ''],
     ['admin', 'create', '--out=o'],
     ['completion', ''],
+    ['help', ''],
+    ['help', 'pki', ''],
+    ['help', 'pki', 'ca', ''],
+    ['help', 'stats', ''],
     ['nonsense', ''],
   ]), [
     PKI_WORDS,
@@ -139,8 +151,26 @@ test('completion zsh: the same, to be narrowed by zsh itself', async (t) => {
     ['FILES'],
     ['FILES'],
     ['bash', 'zsh', 'fish', '--help'],
+    [...FIRST_WORDS, '--help'],
+    PKI_WORDS,
+    ['renew', 'passphrase'],
+    [],
     [],
   ]);
+});
+
+test('completion: is for pastedctl as well, which has the same commands', async (t) => {
+  const scripts = await Promise.all(['bash', 'zsh', 'fish'].map((shell) => scriptIn(t, shell)));
+  const [bash = '', zsh = '', fish = ''] = scripts;
+  if (isInstalled(t, 'bash')) {
+    assert.match(run('bash', ['-c', '. ./script; complete -p pasted pastedctl'], bash).output,
+      /^complete -F _pasted pasted\ncomplete -F _pasted pastedctl\n$/);
+  }
+  if (isInstalled(t, 'zsh')) {
+    assert.equal(run('zsh', ['-f', '-c', 'compdef() { print -r -- $@ }; . ./script'], zsh).output, '_pasted pasted pastedctl\n');
+    assert.match(readFileSync(join(zsh, 'script'), 'utf8'), /^#compdef pasted pastedctl\n/);
+  }
+  assert.match(readFileSync(join(fish, 'script'), 'utf8'), /^complete -c pastedctl -w pasted$/m);
 });
 
 for (const [shell, check] of [['bash', '-n'], ['zsh', '-n'], ['fish', '--no-execute']] as const) {

@@ -69,7 +69,7 @@ test('prune: says what it did, and a second time has nothing to do', async (t) =
   const { databasePath, pasted } = openDesk(t);
   await makeOld(databasePath);
   assert.match((await pasted(['prune'])).stdout, new RegExp(
-    '^Removed 2 expired pastes, 1 duplicate records, 2 used challenges, 0 audit entries and 1 expired certificates\\.\n' +
+    '^Removed 2 expired pastes, 1 duplicate record, 2 used challenges, 0 audit entries and 1 expired certificate\\.\n' +
       'The database takes 1\\.\\d MiB now, [23]\\.\\d MiB less than before\\.\n$',
   ));
   assert.match((await pasted(['prune'])).stdout, /^Removed 0 expired pastes, .*\n.* 0 bytes less than before\.\n$/);

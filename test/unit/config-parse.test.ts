@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Setting, SETTINGS } from '../../src/config/settings.ts';
+import { isoSeconds } from '../../src/core/time.ts';
 
 const ALL: readonly Setting[] = Object.values(SETTINGS);
 
@@ -38,6 +39,17 @@ test('SETTINGS: every integer is taken at its bounds and refused one past them',
   }
 });
 
+test('SETTINGS: a time to live is a thousand years at most, so that every date has a year of four digits', () => {
+  const names = ALL.filter(({ name }) => name.includes('EXPIRY')).map(({ name }) => name);
+  assert.equal(names.length, 4);
+  for (const setting of ALL) {
+    if (setting.kind !== 'integer' || !names.includes(setting.name)) continue;
+    assert.equal(setting.parse('365000d'), setting.maximum, setting.name);
+    assert.equal(setting.parse('365001d'), undefined, setting.name);
+    assert.match(isoSeconds(Date.parse('2999-12-31') / 1000 + setting.maximum), /^3\d{3}-/);
+  }
+});
+
 test('SETTINGS: sizes and times take a unit beside plain numbers, and no other number does', () => {
   const units = {
     bytes: { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 },
@@ -63,7 +75,7 @@ test('SETTINGS: sizes and times take a unit beside plain numbers, and no other n
     assert.equal(refusalOf(SETTINGS.maxAnonBytes, text), expected, text);
   }
   for (const text of ['1D', '1w', '1day', '1 d', '1h30m', 'd', '0d']) {
-    const expected = 'a whole number from 1 to 1099511627776, or one with s, m, h, d';
+    const expected = 'a whole number from 1 to 31536000000, or one with s, m, h, d';
     assert.equal(refusalOf(SETTINGS.expiryAnonSeconds, text), expected, text);
   }
   assert.equal(SETTINGS.maxAnonBytes.parse('1025GiB'), undefined);

@@ -196,14 +196,15 @@ test('openStore: refuses a database that is open already, and opens it when it i
   await second.close();
 });
 
-test('openStore: a path that cannot be had is a StoreError that names it', async (t) => {
+test('openStore: a path that cannot be had is a StoreError or a refusal that names it, and leaves no lock', async (t) => {
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, 'file'), 'not a folder');
   const within = join(folder, 'file', 'pasted.db');
   await assert.rejects(open(within), (error: unknown) => error instanceof StoreError && error.message.includes(within));
   const path = join(folder, 'folder.db');
   mkdirSync(path);
-  await assert.rejects(open(path), (error: unknown) => error instanceof StoreError && error.message.includes(path));
+  await assert.rejects(open(path), new DatabaseRefusedError(`${path} is not a file: set SERVICE_DB to another path`));
+  assert.deepEqual(readdirSync(folder).sort(), ['file', 'folder.db']);
 });
 
 test('openReader: a failure to open or to read is a StoreError; an error of the program stays what it is', async (t) => {

@@ -147,7 +147,7 @@ test('visitStore: beside a server that is still starting, says so and leaves mak
   assert.equal(statSync(path).size, 0);
 });
 
-test('visitStore: what is in the place of the database or its lock, and is none, is a StoreError', async (t) => {
+test('visitStore: what is in the place of the database or its lock, and is none, is a StoreError or a refusal', async (t) => {
   const folder = temporaryFolder(t);
   const isUnavailable = (error: unknown) => error instanceof StoreError && error.failure === 'unavailable';
   const folderAsLock = join(folder, 'locked.db');
@@ -158,7 +158,7 @@ test('visitStore: what is in the place of the database or its lock, and is none,
   const folderAsDatabase = join(folder, 'folder.db');
   mkdirSync(folderAsDatabase);
   await assert.rejects(visit(t, folderAsDatabase), (error: unknown) => {
-    return isUnavailable(error) && String(error).includes(folderAsDatabase);
+    return error instanceof DatabaseRefusedError && error.message.includes(folderAsDatabase);
   });
   lockDatabase(folderAsDatabase, 0).release();
 
