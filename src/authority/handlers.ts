@@ -231,6 +231,9 @@ async function answerRenewed(room: Room, request: Request): Promise<Reply> {
   if ((commonNameOf(body) ?? commonName) !== commonName) {
     throw new Refusal('commonNameInvalid', { hint: 'a renewed certificate keeps its name: leave common_name out' });
   }
+  // Asked here so that nothing is made in vain: the store decides, in the transaction that stores the certificate.
+  const { refused, retryAfterSeconds } = await room.store.certificates.findRenewable(renews, unixSeconds(room.clock));
+  if (refused !== null) throw new Refusal(refused, {}, { retryAfterSeconds });
   const asked = { commonName, requester: requesterOf(request, holder), spend: null, renews };
   const reply = await issueWanted(room, request, wanted, asked, authority);
   return rate === null ? reply : { ...reply, headers: { ...reply.headers, ...rateHeaders(rate) } };
