@@ -143,7 +143,8 @@ function listIn(description: string, content: Content): Operation {
   return { tag: 'certificates', identity: 'none', headers: ['If-None-Match'], answers };
 }
 
-const ISSUED = ['X-Fingerprint-SHA1', 'X-Certificate-Expires', 'X-Is-Admin'] as const;
+/** The rate only where no work was done for it. */
+const ISSUED = ['X-Fingerprint-SHA1', 'X-Certificate-Expires', 'X-Is-Admin', ...RATE] as const;
 
 const REGISTERED = {
   200: {
@@ -245,10 +246,7 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
     tag: 'certificates',
     identity: 'required',
     body: { ...DEFAULTED, content: json('RegistrationRequest') },
-    answers: {
-      200: { ...REGISTERED[200], headers: [...REGISTERED[200].headers, ...RATE] },
-      201: { ...REGISTERED[201], headers: [...REGISTERED[201].headers, ...RATE] },
-    },
+    answers: REGISTERED,
   },
   describePki: {
     tag: 'certificates',

@@ -1,7 +1,7 @@
 // The endpoints of the certificate authority: /pki, as far as SERVICE_PKI_ENABLED offers it, and /register.
 
 import { hasTrustedLimits } from '../core/callers.ts';
-import { Refusal } from '../core/refusals.ts';
+import { type RateStanding, Refusal } from '../core/refusals.ts';
 import { type Awaitable, unixSeconds } from '../core/time.ts';
 import { sha256 } from '../crypto/digest.ts';
 import { UUID_BYTES, uuidFromHex } from '../http/engine/head.ts';
@@ -192,8 +192,9 @@ async function answerRegistered(room: Room, request: Request): Promise<Reply> {
   const shown = work(request.headers);
   const invitation = await admit(room, request);
   await room.authorities.requireUsable();
-  // Until it is spent, an invitation would pay for any number of keys and bundles.
-  if (invitation !== undefined) room.rates.countCreation(request.clientAddress, caller);
+  // Work is a bound by itself. Until it is spent, an invitation would pay for any number of keys and bundles.
+  const isFree = invitation !== undefined || room.config.registerPowDifficultyBits === 0;
+  const rate = isFree ? room.rates.countCreation(request.clientAddress, caller) : null;
   const spend = invitation !== undefined ? null : await room.challenges.require('register', shown).catch((error) => {
     throw hintingClient(error, request.publicUrl, registerCommand(request.publicUrl));
   });
@@ -203,7 +204,7 @@ async function answerRegistered(room: Room, request: Request): Promise<Reply> {
   await refuseFirstToPages(room, request);
   const requester = requesterOf(request, caller.fingerprint);
   const authority = await room.authorities.ensured(requester);
-  return issueWanted(room, request, wanted, { commonName, requester, spend, invitation }, authority);
+  return issueWanted(room, request, wanted, { commonName, requester, spend, invitation, rate }, authority);
 }
 
 /** No page issues the admin's: one from elsewhere, whose name leads here by now, is its own site to the browser. */
@@ -234,9 +235,8 @@ async function answerRenewed(room: Room, request: Request): Promise<Reply> {
   // Asked here so that nothing is made in vain: the store decides, in the transaction that stores the certificate.
   const { refused, retryAfterSeconds } = await room.store.certificates.findRenewable(renews, unixSeconds(room.clock));
   if (refused !== null) throw new Refusal(refused, {}, { retryAfterSeconds });
-  const asked = { commonName, requester: requesterOf(request, holder), spend: null, renews };
-  const reply = await issueWanted(room, request, wanted, asked, authority);
-  return rate === null ? reply : { ...reply, headers: { ...reply.headers, ...rateHeaders(rate) } };
+  const asked = { commonName, requester: requesterOf(request, holder), spend: null, renews, rate };
+  return issueWanted(room, request, wanted, asked, authority);
 }
 
 /** Refuses whom SERVICE_REGISTER does. Gives an invitation's digest: it spares work, also where anyone may register. */
@@ -267,12 +267,17 @@ function wantedOf(body: JsonObject): Wanted {
   return { profile, password: password ?? '' };
 }
 
+interface Asked extends Omit<IssueRequest, 'key'> {
+  /** Where the creation rate stands that this has counted against. */
+  readonly rate: RateStanding | null;
+}
+
 async function issueWanted(
-  room: Room, request: Request, wanted: Wanted, asked: Omit<IssueRequest, 'key'>, authority: SigningAuthority,
+  room: Room, request: Request, wanted: Wanted, asked: Asked, authority: SigningAuthority,
 ): Promise<Reply> {
   if ('spki' in wanted) {
     const issued = await issueCertificate(room, { ...asked, key: wanted }, authority);
-    return pemReply(issued, wanted, issuedHeaders(issued));
+    return pemReply(issued, wanted, issuedHeaders(issued, asked));
   }
   let bundle: Uint8Array = new Uint8Array();
   const key = await generateKeyPair();
@@ -284,13 +289,14 @@ async function issueWanted(
   const headers = {
     'Content-Type': 'application/x-pkcs12',
     'Content-Disposition': 'attachment; filename="client.p12"',
-    ...issuedHeaders(issued),
+    ...issuedHeaders(issued, asked),
   };
   return { status: 200, headers, body: bundle };
 }
 
-function issuedHeaders({ fingerprint, expiresAt, isAdmin }: Issued): Readonly<Record<string, string>> {
+function issuedHeaders({ fingerprint, expiresAt, isAdmin }: Issued, { rate }: Asked): Readonly<Record<string, string>> {
   return {
+    ...(rate && rateHeaders(rate)),
     'X-Fingerprint-SHA1': fingerprint,
     'X-Certificate-Expires': String(expiresAt),
     'X-Is-Admin': isAdmin ? '1' : '0',
