@@ -28,6 +28,7 @@ export const REQUEST_HEADERS = {
   Range: { description: 'a single range of bytes; ignored for burn-after-read pastes', schema: text },
   'If-Range': { description: 'the entity tag that the range is meant for', schema: text },
   'If-None-Match': { description: 'entity tags of content that the client has', schema: text },
+  'If-Modified-Since': { description: 'the Last-Modified of what the client has, exactly', schema: text },
 } as const satisfies Readonly<Record<string, Given>>;
 
 export const QUERY_PARAMETERS = {
@@ -66,7 +67,7 @@ export const RESPONSE_HEADERS = {
   'Accept-Ranges': { description: 'none for burn-after-read pastes', schema: oneOf('bytes', 'none') },
   'X-Burn-After-Read': { description: 'true on the only answer with this content', schema: oneOf('true') },
   ETag: { description: 'changes with the content', schema: text },
-  'Last-Modified': { description: 'from when on it holds', schema: text },
+  'Last-Modified': { description: 'when it was made', schema: text },
   'X-Robots-Tag': { description: 'noindex on pages of pastes', schema: oneOf('noindex') },
   'Content-Range': { description: 'which bytes these are, or how many there are', schema: text },
   'X-Fingerprint-SHA1': { description: 'the identity that the certificate gives', schema: fingerprint },
@@ -140,7 +141,7 @@ function challengeIn(name: 'PasteChallenge' | 'Challenge', orElse = ''): Answer 
 function listIn(description: string, content: Content): Operation {
   const headers = ['ETag', 'Last-Modified'] as const;
   const answers = { 200: { description, content, headers }, 304: { description: 'the client has it', headers } };
-  return { tag: 'certificates', identity: 'none', headers: ['If-None-Match'], answers };
+  return { tag: 'certificates', identity: 'none', headers: ['If-None-Match', 'If-Modified-Since'], answers };
 }
 
 /** The rate only where no work was done for it. */

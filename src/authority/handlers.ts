@@ -94,17 +94,31 @@ async function authorityCertificate(room: Room): Promise<Reply> {
   return { status: 200, headers: { 'Content-Type': PEM_TYPE }, body };
 }
 
-/** The list's number is its ETag: no two lists have the same. */
+/**
+ * The list's number is its ETag: no two lists have the same. It is also the second in which the list was made, or a
+ * later one after another list of that second: nobody is told a date that is still to come (RFC 9110 section 8.8.2.1).
+ * From thisUpdate, which is minutes earlier, whoever goes by the date would take a newer list for the one at hand.
+ */
 async function listReply(
   room: Room, request: Request, type: string, bytesOf: (list: StoredCrl) => Awaitable<Uint8Array>,
 ): Promise<Reply> {
   requireEnabled(room);
   const list = await room.revocationList.current();
   const etag = `"${list.number}"`;
-  const headers = { ETag: etag, 'Last-Modified': new Date(list.thisUpdate * 1000).toUTCString() };
+  const headers = { ETag: etag, 'Last-Modified': httpDate(Math.min(list.number, unixSeconds(room.clock))) };
   const known = request.headers.all('if-none-match');
   if (known.length > 0 && namesEtag(known.join(','), etag)) return emptyReply(304, headers);
+  if (hasDated(request.headers, list)) return emptyReply(304, headers);
   return { status: 200, headers: { 'Content-Type': type, ...headers }, body: await bytesOf(list) };
+}
+
+/** RFC 9110 section 13.1.3, by the exact date: one from a clock that is ahead would hide what is revoked since. */
+function hasDated(headers: Request['headers'], { number }: StoredCrl): boolean {
+  return headers.all('if-none-match').length === 0 && headers.all('if-modified-since').join() === httpDate(number);
+}
+
+function httpDate(seconds: number): string {
+  return new Date(seconds * 1000).toUTCString();
 }
 
 /** A list may have megabytes, so its PEM is made once. */
