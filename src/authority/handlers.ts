@@ -328,7 +328,7 @@ function commonNameOf(body: JsonObject): string | undefined {
   const given = textMember(body, 'common_name', () => new Refusal('commonNameInvalid'));
   if (given === undefined || given === '') return undefined;
   const commonName = normaliseCommonName(given);
-  const hint = 'leave out what is invisible or for private use';
+  const hint = 'leave out what is invisible, as in some emoji, or for private use';
   if (commonName === undefined) throw new Refusal('commonNameInvalid', MISLEADING.test(given) ? { hint } : {});
   return commonName;
 }
