@@ -69,7 +69,8 @@ export async function assemble(
   return {
     /** The background tasks, for tests that want one now. */
     cleanup,
-    reload,
+    /** An operator may have given the stored key the password that is in force already, which it did not have. */
+    reload: (next: Config | undefined) => reload(next).finally(() => authority.checkKey()),
     /** Begins to accept connections. Rejects with ListeningError. */
     listen: async (place: ListeningPlace) => {
       await metrics?.listen();

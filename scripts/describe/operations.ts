@@ -29,6 +29,7 @@ export const REQUEST_HEADERS = {
   'If-Range': { description: 'the entity tag that the range is meant for', schema: text },
   'If-Match': { description: 'entity tags of the content that is meant', schema: text },
   'If-None-Match': { description: 'entity tags of content that the client has', schema: text },
+  'If-Modified-Since': { description: 'the Last-Modified of what the client has, exactly', schema: text },
 } as const satisfies Readonly<Record<string, Given>>;
 
 export const QUERY_PARAMETERS = {
@@ -67,7 +68,7 @@ export const RESPONSE_HEADERS = {
   'Accept-Ranges': { description: 'none for burn-after-read pastes', schema: oneOf('bytes', 'none') },
   'X-Burn-After-Read': { description: 'true on the only answer with this content', schema: oneOf('true') },
   ETag: { description: 'changes with the content', schema: text },
-  'Last-Modified': { description: 'from when on it holds', schema: text },
+  'Last-Modified': { description: 'when it was made', schema: text },
   'X-Robots-Tag': { description: 'noindex on pages of pastes', schema: oneOf('noindex') },
   'Content-Range': { description: 'which bytes these are, or how many there are', schema: text },
   Allow: { description: 'the methods that the path takes', schema: text },
@@ -142,10 +143,11 @@ function challengeIn(name: 'PasteChallenge' | 'Challenge', orElse = ''): Answer 
 function listIn(description: string, content: Content): Operation {
   const headers = ['ETag', 'Last-Modified'] as const;
   const answers = { 200: { description, content, headers }, 304: { description: 'the client has it', headers } };
-  return { tag: 'certificates', identity: 'none', headers: ['If-None-Match'], answers };
+  return { tag: 'certificates', identity: 'none', headers: ['If-None-Match', 'If-Modified-Since'], answers };
 }
 
-const ISSUED = ['X-Fingerprint-SHA1', 'X-Certificate-Expires', 'X-Is-Admin'] as const;
+/** The rate only where no work was done for it. */
+const ISSUED = ['X-Fingerprint-SHA1', 'X-Certificate-Expires', 'X-Is-Admin', ...RATE] as const;
 
 const REGISTERED = {
   200: {
@@ -247,10 +249,7 @@ export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {
     tag: 'certificates',
     identity: 'required',
     body: { ...DEFAULTED, content: json('RegistrationRequest') },
-    answers: {
-      200: { ...REGISTERED[200], headers: [...REGISTERED[200].headers, ...RATE] },
-      201: { ...REGISTERED[201], headers: [...REGISTERED[201].headers, ...RATE] },
-    },
+    answers: REGISTERED,
   },
   describePki: {
     tag: 'certificates',

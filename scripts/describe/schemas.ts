@@ -145,7 +145,9 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
     { message: text, ...named, certificate_pem: pem, is_admin: flag },
     { private_key_pem: pem },
   ),
-  CertificateList: object({ certificates: listOf('CertificateRecord'), count, total: count }),
+  CertificateList: object({
+    certificates: listOf('CertificateRecord'), count, total: count, limit: count, offset: count,
+  }),
   CertificateRecord: object({
     ...named, status: oneOf('valid', 'revoked', 'expired'), issued_to: { type: ['string', 'null'] }, is_admin: flag,
   }),

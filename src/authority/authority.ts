@@ -29,8 +29,10 @@ export class Authorities {
   readonly #parts: AuthoritiesParts;
   readonly #onFound: (authority: StoredAuthority) => void;
   #password: string;
-  /** Undefined until tried. A failure is kept: trying takes 0.1 s. It stays when another process renews or locks it. */
-  #key: Promise<PrivateKey> | 'locked' | undefined;
+  /** Undefined until it is opened. It stays when another process renews the authority, or gives it another password. */
+  #key: Promise<PrivateKey> | undefined;
+  /** What the password did not open. Trying takes 0.1 s, so it is tried again once another process has replaced it. */
+  #locked: Uint8Array | undefined;
   /** One at a time: several at once would work for nothing, and some would find the queue full. */
   #creating: Promise<StoredAuthority> | undefined;
 
@@ -98,7 +100,7 @@ export class Authorities {
 
   /** Why nothing can be issued, in words for callers, as far as it is known: the key is tried by checkKey. */
   whyUnavailable(): string | undefined {
-    return whyUnavailable(this.#password !== '', this.#key === 'locked');
+    return whyUnavailable(this.#password !== '', this.#locked !== undefined);
   }
 
   /** Takes the password unless there is a stored key which it does not open; whether it was taken. */
@@ -112,6 +114,7 @@ export class Authorities {
       if (opened === undefined) return false;
       this.#key = Promise.resolve(opened);
     }
+    this.#locked = undefined;
     this.#password = password;
     return true;
   }
@@ -145,14 +148,19 @@ export class Authorities {
 
   async #withKey(stored: StoredAuthority): Promise<SigningAuthority> {
     const password = this.#requirePassword();
-    if (this.#key === 'locked') throw new Refusal('issuanceFailed');
+    const { lockedKey } = stored;
+    if (this.#locked && Buffer.compare(this.#locked, lockedKey) === 0) throw new Refusal('issuanceFailed');
     this.#key ??= this.#unlock(stored, password).catch((error: unknown) => {
+      this.#key = undefined;
       // A full queue says nothing about the password; nor does this about one that has replaced it meanwhile.
       const isWrong = error instanceof Refusal && error.refusal === 'issuanceFailed';
-      this.#key = isWrong && password === this.#password ? 'locked' : undefined;
+      if (isWrong && password === this.#password) this.#locked = lockedKey;
       throw error;
     });
-    return { ...stored, privateKey: await this.#key };
+    const privateKey = await this.#key;
+    if (this.#locked) this.#parts.log({ level: 'info', logger: 'pki', event: 'CA key usable', outcome: 'success' });
+    this.#locked = undefined;
+    return { ...stored, privateKey };
   }
 
   async #unlock({ certificate, lockedKey }: StoredAuthority, password: string): Promise<PrivateKey> {

@@ -159,8 +159,13 @@ const MAX_COMMON_NAME_CODE_POINTS = 64;
 // section 2), with which one name could be made to look like another.
 const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/;
 
-/** Has no width, turns the direction, or has no common meaning. Older certificates have such names, and are renewed. */
-export const MISLEADING = /[\u061c\u200b-\u200f\u2060\ufeff\p{Private_Use}\p{Noncharacter_Code_Point}]/u;
+/**
+ * Is not seen (RFC 8264 section 9.13: joiners, marks of direction, the selectors of emoji; annotation, and a blank of
+ * Braille), or has no common meaning. Formats that are seen are fine. Older certificates have such names, and are
+ * renewed.
+ */
+export const MISLEADING =
+  /[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb\u2800\p{Private_Use}\p{Noncharacter_Code_Point}]/u;
 
 /** Trimmed and in normalization form C, so that names which look the same are the same bytes. Undefined when unfit. */
 export function normaliseCommonName(name: string): string | undefined {

@@ -1,7 +1,7 @@
 // The endpoints of the certificate authority: /pki, as far as SERVICE_PKI_ENABLED offers it, and /register.
 
 import { hasTrustedLimits } from '../core/callers.ts';
-import { Refusal } from '../core/refusals.ts';
+import { type RateStanding, Refusal } from '../core/refusals.ts';
 import { type Awaitable, unixSeconds } from '../core/time.ts';
 import { sha256 } from '../crypto/digest.ts';
 import { UUID_BYTES, uuidFromHex } from '../http/engine/head.ts';
@@ -94,16 +94,30 @@ async function authorityCertificate(room: Room): Promise<Reply> {
   return { status: 200, headers: { 'Content-Type': PEM_TYPE }, body };
 }
 
-/** The list's number is its ETag: no two lists have the same. */
+/**
+ * The list's number is its ETag: no two lists have the same. It is also the second in which the list was made, or a
+ * later one after another list of that second: nobody is told a date that is still to come (RFC 9110 section 8.8.2.1).
+ * From thisUpdate, which is minutes earlier, whoever goes by the date would take a newer list for the one at hand.
+ */
 async function listReply(
   room: Room, request: Request, type: string, bytesOf: (list: StoredCrl) => Awaitable<Uint8Array>,
 ): Promise<Reply> {
   requireEnabled(room);
   const list = await room.revocationList.current();
   const etag = `"${list.number}"`;
-  const headers = { ETag: etag, 'Last-Modified': new Date(list.thisUpdate * 1000).toUTCString() };
+  const headers = { ETag: etag, 'Last-Modified': httpDate(Math.min(list.number, unixSeconds(room.clock))) };
   if (namesEtag(request.headers, 'if-none-match', etag)) return emptyReply(304, headers);
+  if (hasDated(request.headers, list)) return emptyReply(304, headers);
   return { status: 200, headers: { 'Content-Type': type, ...headers }, body: await bytesOf(list) };
+}
+
+/** RFC 9110 section 13.1.3, by the exact date: one from a clock that is ahead would hide what is revoked since. */
+function hasDated(headers: Request['headers'], { number }: StoredCrl): boolean {
+  return headers.all('if-none-match').length === 0 && headers.all('if-modified-since').join() === httpDate(number);
+}
+
+function httpDate(seconds: number): string {
+  return new Date(seconds * 1000).toUTCString();
 }
 
 /** A list may have megabytes, so its PEM is made once. */
@@ -148,10 +162,12 @@ async function answerListed(room: Room, request: Request): Promise<Reply> {
   const caller = await room.identity.callerOf(request);
   // What a holder needs is there for holders without the rest of /pki too.
   if (!hasTrustedLimits(caller)) requireEnabled(room);
-  const asked = page(request.query, { fallback: 100, maximum: 1000 });
-  if (caller.fingerprint === null) return jsonReply(200, { ...presentCertificates([]), total: 0 });
-  const { items, total } = await room.store.certificates.listOf(caller.fingerprint, asked);
-  return jsonReply(200, { ...presentCertificates(recordsOf(items, room.clock)), total });
+  // The contract knows no pages here: nobody gets fewer than the most without having asked for fewer.
+  const asked = page(request.query, { fallback: 1000, maximum: 1000 });
+  const { items, total } = caller.fingerprint === null
+    ? { items: [], total: 0 }
+    : await room.store.certificates.listOf(caller.fingerprint, asked);
+  return jsonReply(200, { ...presentCertificates(recordsOf(items, room.clock)), total, ...asked });
 }
 
 async function answerRevoked(room: Room, request: Request): Promise<Reply> {
@@ -191,8 +207,9 @@ async function answerRegistered(room: Room, request: Request): Promise<Reply> {
   const shown = work(request.headers);
   const invitation = await admit(room, request);
   await room.authorities.requireUsable();
-  // Until it is spent, an invitation would pay for any number of keys and bundles.
-  if (invitation !== undefined) room.rates.countCreation(request.clientAddress, caller);
+  // Work is a bound by itself. Until it is spent, an invitation would pay for any number of keys and bundles.
+  const isFree = invitation !== undefined || room.config.registerPowDifficultyBits === 0;
+  const rate = isFree ? room.rates.countCreation(request.clientAddress, caller) : null;
   const spend = invitation !== undefined ? null : await room.challenges.require('register', shown).catch((error) => {
     throw hintingClient(error, request.publicUrl, registerCommand(request.publicUrl));
   });
@@ -202,7 +219,7 @@ async function answerRegistered(room: Room, request: Request): Promise<Reply> {
   await refuseFirstToPages(room, request);
   const requester = requesterOf(request, caller.fingerprint);
   const authority = await room.authorities.ensured(requester);
-  return issueWanted(room, request, wanted, { commonName, requester, spend, invitation }, authority);
+  return issueWanted(room, request, wanted, { commonName, requester, spend, invitation, rate }, authority);
 }
 
 /** No page issues the admin's: one from elsewhere, whose name leads here by now, is its own site to the browser. */
@@ -230,9 +247,11 @@ async function answerRenewed(room: Room, request: Request): Promise<Reply> {
   if ((commonNameOf(body) ?? commonName) !== commonName) {
     throw new Refusal('commonNameInvalid', { hint: 'a renewed certificate keeps its name: leave common_name out' });
   }
-  const asked = { commonName, requester: requesterOf(request, holder), spend: null, renews };
-  const reply = await issueWanted(room, request, wanted, asked, authority);
-  return rate === null ? reply : { ...reply, headers: { ...reply.headers, ...rateHeaders(rate) } };
+  // Asked here so that nothing is made in vain: the store decides, in the transaction that stores the certificate.
+  const { refused, retryAfterSeconds } = await room.store.certificates.findRenewable(renews, unixSeconds(room.clock));
+  if (refused !== null) throw new Refusal(refused, {}, { retryAfterSeconds });
+  const asked = { commonName, requester: requesterOf(request, holder), spend: null, renews, rate };
+  return issueWanted(room, request, wanted, asked, authority);
 }
 
 /** Refuses whom SERVICE_REGISTER does. Gives an invitation's digest: it spares work, also where anyone may register. */
@@ -263,12 +282,17 @@ function wantedOf(body: JsonObject): Wanted {
   return { profile, password: password ?? '' };
 }
 
+interface Asked extends Omit<IssueRequest, 'key'> {
+  /** Where the creation rate stands that this has counted against. */
+  readonly rate: RateStanding | null;
+}
+
 async function issueWanted(
-  room: Room, request: Request, wanted: Wanted, asked: Omit<IssueRequest, 'key'>, authority: SigningAuthority,
+  room: Room, request: Request, wanted: Wanted, asked: Asked, authority: SigningAuthority,
 ): Promise<Reply> {
   if ('spki' in wanted) {
     const issued = await issueCertificate(room, { ...asked, key: wanted }, authority);
-    return pemReply(issued, wanted, issuedHeaders(issued));
+    return pemReply(issued, wanted, issuedHeaders(issued, asked));
   }
   let bundle: Uint8Array = new Uint8Array();
   const key = await generateKeyPair();
@@ -280,13 +304,14 @@ async function issueWanted(
   const headers = {
     'Content-Type': 'application/x-pkcs12',
     'Content-Disposition': 'attachment; filename="client.p12"',
-    ...issuedHeaders(issued),
+    ...issuedHeaders(issued, asked),
   };
   return { status: 200, headers, body: bundle };
 }
 
-function issuedHeaders({ fingerprint, expiresAt, isAdmin }: Issued): Readonly<Record<string, string>> {
+function issuedHeaders({ fingerprint, expiresAt, isAdmin }: Issued, { rate }: Asked): Readonly<Record<string, string>> {
   return {
+    ...(rate && rateHeaders(rate)),
     'X-Fingerprint-SHA1': fingerprint,
     'X-Certificate-Expires': String(expiresAt),
     'X-Is-Admin': isAdmin ? '1' : '0',
@@ -302,7 +327,7 @@ function commonNameOf(body: JsonObject): string | undefined {
   const given = textMember(body, 'common_name', () => new Refusal('commonNameInvalid'));
   if (given === undefined || given === '') return undefined;
   const commonName = normaliseCommonName(given);
-  const hint = 'leave out what is invisible or for private use';
+  const hint = 'leave out what is invisible, as in some emoji, or for private use';
   if (commonName === undefined) throw new Refusal('commonNameInvalid', MISLEADING.test(given) ? { hint } : {});
   return commonName;
 }

@@ -226,7 +226,7 @@ export const SETTINGS = {
     'time for which a challenge is valid', { minimum: 1, maximum: DAY_SECONDS }),
   powSecret: secret('SERVICE_POW_SECRET', 'key that signs challenges; generated and kept in the database when empty'),
   registerPowDifficultyBits: integer('SERVICE_REGISTER_POW', 24, 'bits',
-    'leading zero bits asked for a registration; 0 switches it off', { maximum: 32 }),
+    'leading zero bits asked for a registration; with 0 the rate of creations bounds it', { maximum: 32 }),
   antifloodThreshold: integer('ANTIFLOOD_THRESHOLD', 30, 'per window',
     'creations before the difficulty rises; 0 switches it off'),
   antifloodWindowSeconds: integer('ANTIFLOOD_WINDOW', MINUTE_SECONDS, 'seconds',

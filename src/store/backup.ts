@@ -6,14 +6,13 @@ import {
   readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { pathToFileURL } from 'node:url';
+import type { DatabaseSync } from 'node:sqlite';
 import { orUndefined } from '../core/events.ts';
 import { MIB } from '../core/time.ts';
 import type { ThreadRefusal } from './batch.ts';
 import {
-  CAUTION, type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, isSystemError, lockDatabase, openReading,
-  openWriting, OPTIONS, OWNER_ONLY_FILE, refuseOtherFiles, syncFile, syncFolderOf,
+  type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, isSystemError, lockDatabase, openAsIs, openReading,
+  openWriting, OWNER_ONLY_FILE, refuseOtherFiles, syncFile, syncFolderOf,
 } from './database.ts';
 import { isEmpty, marksOf, schemaVersionOf, whyStrange } from './schema.ts';
 import {
@@ -364,20 +363,7 @@ export function holdingsOf(db: DatabaseSync) {
   return { ...counted, schemaVersion: schemaVersionOf(db) };
 }
 
-// Databases and files for commands, which the server does not need.
-
-/** Sets nothing up: of any version, in whatever state, and while other processes use it. It must exist. */
-export function openAsIs(path: string, mode: 'writable' | 'immutable'): DatabaseSync {
-  const url = pathToFileURL(path);
-  // One that may write tidies up after itself where nobody else has the database open, and makes none that is missing;
-  // to an immutable one no file beside the database means anything (https://sqlite.org/uri.html).
-  url.search = mode === 'writable' ? 'mode=rw' : 'immutable=1';
-  // VACUUM INTO attaches what it writes.
-  const limits = { attach: mode === 'writable' ? 1 : 0 };
-  const db = new DatabaseSync(url, { ...OPTIONS, limits, readOnly: mode === 'immutable' });
-  for (const pragma of [...CAUTION, 'PRAGMA temp_store = MEMORY']) db.exec(pragma);
-  return db;
-}
+// What commands ask of files, which the server does not need.
 
 /** A mistyped path must not look like an empty service. */
 export function requireDatabase(path: string): void {

@@ -243,6 +243,7 @@ export function certificateLookups(db: Database) {
   return {
     findCertificate: (fingerprint: string) => fromCertificateRow(byFingerprint.get({ fingerprint })),
     findCertificateBySerial: (serial: string) => fromCertificateRow(bySerial.get({ serial })),
+    findRenewable: prepareRenewing(db),
     listCertificatesOf: prepareListOf(db),
     listCertificates: () => all.all().map((row) => fromCertificateRow(row)!),
     /** In the order of their revocation. */

@@ -6,6 +6,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import { orUndefined } from '../core/events.ts';
 import { KIB, MIB } from '../core/time.ts';
 import {
@@ -21,11 +22,11 @@ export const WAL_LIMIT_BYTES = 8 * MIB;
 /** The inner pages for a million pastes take some 3 MiB, more than SQLite's default of 2 MB. */
 const READER_CACHE_KIB = (4 * MIB) / KIB;
 
-/** No statement may attach a second database. */
-export const OPTIONS = { timeout: 5000, limits: { attach: 0 } } as const satisfies DatabaseSyncOptions;
+/** No statement may attach a second database; Node has this limit from 24.15 on. */
+const OPTIONS = { timeout: 5000, limits: { attach: 0 } } as const satisfies DatabaseSyncOptions;
 
 /** A damaged or tampered file must not run code, nor be walked past the ends of its cells. */
-export const CAUTION = ['PRAGMA trusted_schema = OFF', 'PRAGMA cell_size_check = ON'];
+const CAUTION = ['PRAGMA trusted_schema = OFF', 'PRAGMA cell_size_check = ON'];
 
 /** Fixed by the first table. A crash must not leave a file that does not bear our application id. */
 const LAYOUT = [
@@ -49,6 +50,19 @@ const WRITING = [
 export function openReading(path: string): DatabaseSync {
   const db = new DatabaseSync(path, { ...OPTIONS, readOnly: true });
   for (const pragma of [...CAUTION, `PRAGMA cache_size = -${READER_CACHE_KIB}`]) db.exec(pragma);
+  return db;
+}
+
+/** Sets nothing up: of any version, in whatever state, and while other processes use it. It must exist. */
+export function openAsIs(path: string, mode: 'writable' | 'immutable'): DatabaseSync {
+  const url = pathToFileURL(path);
+  // One that may write tidies up after itself where nobody else has the database open, and makes none that is missing;
+  // to an immutable one no file beside the database means anything (https://sqlite.org/uri.html).
+  url.search = mode === 'writable' ? 'mode=rw' : 'immutable=1';
+  // VACUUM INTO attaches what it writes.
+  const limits = { attach: mode === 'writable' ? 1 : 0 };
+  const db = new DatabaseSync(url, { ...OPTIONS, limits, readOnly: mode === 'immutable' });
+  for (const pragma of [...CAUTION, 'PRAGMA temp_store = MEMORY']) db.exec(pragma);
   return db;
 }
 

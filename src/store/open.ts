@@ -269,6 +269,7 @@ export function createCertificateStore(reader: Reader, writer: Sources['writer']
   return {
     findByFingerprint: async (fingerprint: string) => reader.findCertificate(fingerprint),
     findBySerial: async (serial: string) => reader.findCertificateBySerial(serial),
+    findRenewable: async (serial: string, nowSeconds: number) => reader.findRenewable(serial, nowSeconds),
     listOf: async (fingerprint: string, page: Page) => reader.listCertificatesOf(fingerprint, page),
     listAll: async () => reader.listCertificates(),
     /** In pages, so that other requests have their turns. */
@@ -306,9 +307,7 @@ export function createAuthorityStore(reader: Reader, writer: Sources['writer']) 
 
 export function createGoverningStore(reader: Reader, writer: Sources['writer']) {
   return {
-    isInvitationOpen: async (codeSha256: Uint8Array, nowSeconds: number) => (
-      reader.isInvitationOpen(codeSha256, nowSeconds)
-    ),
+    isInvitationOpen: async (sha256: Uint8Array, nowSeconds: number) => reader.isInvitationOpen(sha256, nowSeconds),
     listInvitations: async () => reader.listInvitations(),
     createInvitation: (invitation: NewInvitation) => writer.run('createInvitation', invitation),
     withdrawInvitation: (id: number) => writer.run('withdrawInvitation', id),

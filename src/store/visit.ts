@@ -5,11 +5,11 @@ import { existsSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { codeOf } from '../core/events.ts';
 import type { Awaitable } from '../core/time.ts';
-import { type CheckDepth, damageOf, holdingsOf, openAsIs, requireDatabase, whyRefused } from './backup.ts';
+import { type CheckDepth, damageOf, holdingsOf, requireDatabase, whyRefused } from './backup.ts';
 import { authorityLookups } from './certificates.ts';
 import {
   BALLAST_BYTES, createFile, type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, LOCK_WAIT_MS, lockDatabase,
-  openReading, refuseOtherFiles, refuseStrange, WAL_LIMIT_BYTES,
+  openAsIs, openReading, refuseOtherFiles, refuseStrange, WAL_LIMIT_BYTES,
 } from './database.ts';
 import { faultsOf } from './governing.ts';
 import {

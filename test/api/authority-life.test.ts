@@ -182,3 +182,39 @@ test('pki ca passphrase: the service goes on with the key that it has, takes the
   const { entries: [entry], total } = await entries.json() as { entries: Record<string, unknown>[]; total: number };
   assert.deepEqual([total, entry?.['outcome'], entry?.['client_id']], [1, 'success', null]);
 });
+
+test('pki ca passphrase: a key that the running service could not open is open once it has the password in force, by SIGHUP or need', async (t) => {
+  const folder = temporaryFolder(t);
+  const file = (name: string): string => {
+    writeFileSync(join(folder, name), `canary, ${name}\n`);
+    return join(folder, name);
+  };
+  const [before, inForce, other] = [file('before'), file('in force'), file('other')] as const;
+  const withPassword = (path: string) => ({
+    SERVICE_DB: join(folder, 'pasted.db'), SERVICE_PKI_CA_PASSWORD_FILE: path, SERVICE_PKI_ENABLED: '1',
+  });
+  const give = (path: string, from: string) => pasted(t, ['pki', 'ca', 'passphrase', '--new-password-file', path], withPassword(from));
+  await pasted(t, ['admin', 'create', '--out', join(folder, 'admin.p12')], withPassword(before));
+  const main = await startServing(t, { environment: withPassword(inForce) });
+  const isOffered = async (): Promise<boolean> => !('registration' in (await (await fetch(`${main.url}/`)).json() as object));
+  const listStatus = async ({ url } = main): Promise<number> => (await fetch(`${url}/pki/ca.crl.pem`)).status;
+  await main.printed(/CA key not usable/);
+  await give(other, before);
+  assert.deepEqual([await listStatus(), await isOffered()], [500, false], 'another one that it does not know');
+
+  await give(inForce, other);
+  main.child.kill('SIGHUP');
+  await main.printed(/reloaded {2}changed=nothing/);
+  assert.deepEqual([await isOffered(), await listStatus()], [true, 200]);
+  main.child.kill('SIGTERM');
+  assert.equal(await main.ended, 0);
+
+  await give(before, inForce);
+  const late = await startServing(t, { environment: withPassword(inForce) });
+  await late.printed(/CA key not usable/);
+  await give(inForce, before);
+  const register = await fetch(`${late.url}/register/challenge`);
+  assert.equal('available' in (await register.json() as object), false, 'without any signal');
+  assert.equal(await listStatus(late), 200);
+  assert.ok(!`${main.stdout()}${main.stderr()}`.includes('canary'));
+});

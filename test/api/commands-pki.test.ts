@@ -30,6 +30,7 @@ function openService(t: TestContext) {
     SERVICE_PKI_CA_PASSWORD: 'canary-of-the-authority',
     SERVICE_PKI_ENABLED: '1',
     SERVICE_REGISTER_POW: '0',
+    SERVICE_RATE_MAX: '0',
   };
 
   async function pasted(words: readonly string[], changes: Readonly<Record<string, string>> = {}): Promise<Ended> {

@@ -202,7 +202,8 @@ test('without SERVICE_PKI_ENABLED: holders list and revoke, and everyone else is
     const { headers } = await register(app, { common_name: name });
     return String(headers.get('x-fingerprint-sha1'));
   }));
-  const { json } = await send(app, 'GET /pki/certs', { as: one! });
+  const { status, json } = await send(app, 'GET /pki/certs', { as: one! });
+  assert.equal(status, 200, 'a holder lists');
   const [{ serial, common_name: name } = { serial: '', common_name: '' }, ...more] = json['certificates'] as Record<string, string>[];
   assert.deepEqual([name, more.length], ['one', 0]);
   const revoke = `POST /pki/revoke/${serial}`;
@@ -222,7 +223,7 @@ test('without SERVICE_PKI_ENABLED: holders list and revoke, and everyone else is
   assert.equal((await send(app, 'GET /pki/certs', { as: next })).json['total'], 2, 'with the renewed one too');
   const listed = (await send(app, 'GET /pki/certs', { as: next })).json['certificates'] as Record<string, string>[];
   const inUse = listed.find((certificate) => certificate['fingerprint_sha1'] === next)!;
-  assert.equal((await send(app, `POST /pki/revoke/${inUse['serial']}`, { as: next })).status, 200);
+  assert.equal((await send(app, `POST /pki/revoke/${inUse['serial']}`, { as: next })).status, 200, 'and revokes');
   // Whoever repeats the call sees that it was carried out; nothing is listed for a holder who is revoked.
   assertError(await send(app, `POST /pki/revoke/${inUse['serial']}`, { as: next }), 409, 'certificate already revoked');
   assertError(await send(app, 'GET /pki/certs', { as: next }), 404, 'PKI not enabled', off);

@@ -15,8 +15,9 @@ import {
   audited, authorityPem, createAuthority, type Issued, openssl, PKI, register, type Registered, send,
   writeFiles,
 } from '../support/pki.ts';
-import { assertError, assertStored, post } from '../support/posting.ts';
+import { assertError, assertStored, from, post, rateOf } from '../support/posting.ts';
 import { isInstalled, temporaryFolder } from '../support/programs.ts';
+import { makeRequestPem } from '../support/request.ts';
 import { selectValue } from '../support/store.ts';
 import { freshWork, getChallenge, showing, solve, workHint } from '../support/work.ts';
 
@@ -63,6 +64,26 @@ test('SERVICE_REGISTER_POW=0: the challenge says so, and no work is looked at', 
   const app = await startWithWork(t, { registerPowDifficultyBits: 0 });
   assert.deepEqual((await send(app, `GET ${PATH}`)).json, { enabled: false, difficulty: 0 });
   assert.equal((await register(app, undefined, showing('no token', 'no solution'))).status, 200);
+});
+
+test('SERVICE_REGISTER_POW=0: registrations count against the creation rate, before a key is made; with work they do not', async (t) => {
+  const app = await startApp(t, { ...PKI, rateMax: 3 });
+  const standing = (answer: Registered) => [rateOf(answer)?.limit, rateOf(answer)?.remaining];
+  assertStored(await post(app, 'x'));
+  const bundle = await register(app);
+  assert.deepEqual([bundle.status, ...standing(bundle)], [200, 3, 1]);
+  const own = await register(app, { csr: makeRequestPem() });
+  assert.deepEqual([own.status, ...standing(own)], [201, 3, 0]);
+  const limited = await register(app, { p12_profile: 'none' });
+  assertRefused(limited, 429, 'rate limit exceeded');
+  assert.deepEqual([limited.headers.get('retry-after'), ...standing(limited)], ['60', 3, 0]);
+  assert.equal((await register(app, undefined, from('192.0.2.1'))).status, 200, 'another address');
+  assert.equal(certificates(app), 3);
+
+  const working = await startWithWork(t, { powDifficultyBits: 0, rateMax: 1 });
+  assertStored(await post(working, 'x'));
+  const worked = await register(working, undefined, await freshWork(working, PATH));
+  assert.deepEqual([worked.status, rateOf(worked)], [200, null]);
 });
 
 test('POST /register: 200 with the bundle and its headers; the CA is made by the first', async (t) => {

@@ -5,6 +5,7 @@ import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
+import { BundleThread } from '../../src/authority/pkcs12.ts';
 import { type RunningApp, startApp } from '../support/app.ts';
 import { insertCertificate, newFingerprint, presenting } from '../support/certificates.ts';
 import {
@@ -99,13 +100,16 @@ test('names that mislead are 400 with a hint, and a holder of one from an earlie
   const app = await startApp(t, PKI);
   await withAdmin(app);
   const error = 'common_name must be 1 to 64 characters without control characters';
-  for (const name of ['a\u200bb', 'a\u202eb', 'a\ue000', '\ufdd0', 'a\u061c']) {
+  for (const name of ['a\u0007b', 'a\u200bb', 'a\u202eb', 'a\ue000', '\ufdd0', 'a\u061c', 'a\u00ad', '\u2764\ufe0f']) {
     const { status, json } = await register(app, { common_name: name });
-    const hint = name.includes('\u202e') ? {} : { hint: 'leave out what is invisible or for private use' };
+    const hint = name.includes('\u0007') ? {} : { hint: 'leave out what is invisible, as in some emoji, or for private use' };
     assert.deepEqual({ status, ...json }, { status: 400, error, ...hint });
   }
-  const old = insertCertificate(app.config.databasePath, { commonName: 'a\u200cb' });
-  assert.equal(new X509Certificate((await renew(app, old.fingerprint)).certificate_pem).subject, 'CN=a\u200cb');
+  for (const commonName of ['a\u200cb', 'alice\u00ad', 'alice\u2800', '\u2764\ufe0f', 'a\u{e0041}', '\u3164', 'a\ufff9']) {
+    const old = insertCertificate(app.config.databasePath, { commonName });
+    const { certificate_pem: pem } = await renew(app, old.fingerprint);
+    assert.equal(new X509Certificate(pem).subject, `CN=${commonName}`);
+  }
 });
 
 test('POST /register/renew: 401, 403 and 200, before the body; nobody works or is invited', async (t) => {
@@ -333,6 +337,9 @@ test('POST /register/renew: a holder has 24 certificates a day at most, whatever
   const limited = answers.find(({ status }) => status === 429)!;
   assert.deepEqual([limited.json, limited.headers.get('retry-after')], [{ error: 'rate limit exceeded' }, '86399']);
   assert.ok(await isHolder(app, as), 'it is as good as before');
+  const bundles = t.mock.method(BundleThread.prototype, 'make');
+  const { response, bundle } = await renewBundle(app, as, '{"p12_password":"x","p12_profile":"compat"}');
+  assert.deepEqual([response.status, response.headers.get('retry-after'), bundles.mock.callCount()], [429, '86399', 0], bundle.toString());
   await renew(app, (await issue(app)).fingerprint_sha1);
   app.clock.advance(86_398_000);
   assert.equal((await ask()).status, 429);

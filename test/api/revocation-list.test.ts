@@ -2,14 +2,19 @@
 // What the list says of whom is revocation.test.ts.
 
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { CRL_TTL_SECONDS } from '../../src/authority/revocation-list.ts';
 import { DAY_SECONDS } from '../../src/core/time.ts';
 import { type RunningApp, startApp } from '../support/app.ts';
 import { newFingerprint } from '../support/certificates.ts';
 import { turnsOf } from '../support/cpu.ts';
 import { createAuthority, issue, PKI, send, withAdmin } from '../support/pki.ts';
+import { isInstalled, temporaryFolder } from '../support/programs.ts';
 
 /** A list begins five minutes before it is made. */
 const BACKDATE_MS = 300_000;
@@ -44,7 +49,7 @@ test('GET /pki/ca.crl: ETag and Last-Modified; 304 to whoever has it, until ther
     const first = await ask('GET');
     const etag = first.headers.get('etag') ?? assert.fail('no ETag');
     assert.match(etag, /^"\d+"$/);
-    const lastModified = new Date(app.clock.unixMs() - BACKDATE_MS).toUTCString();
+    const lastModified = new Date(app.clock.unixMs()).toUTCString();
     for (const method of ['GET', 'HEAD']) {
       for (const known of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
         const { status, headers } = await ask(method, known);
@@ -60,6 +65,73 @@ test('GET /pki/ca.crl: ETag and Last-Modified; 304 to whoever has it, until ther
     assert.equal(next.status, 200);
     assert.notEqual(next.headers.get('etag'), etag);
   }
+});
+
+/** Status and Last-Modified of the answer to whoever has a list of that date. */
+async function askSince(app: RunningApp, known: string, { path = '/pki/ca.crl', method = 'GET', headers = {} } = {}) {
+  const response = await app.request(path, { method, headers: { 'If-Modified-Since': known, ...headers } });
+  await response.arrayBuffer();
+  return [response.status, response.headers.get('last-modified')];
+}
+
+const dateOf = (app: RunningApp, secondsAgo = 0): string => new Date(app.clock.unixMs() - 1000 * secondsAgo).toUTCString();
+
+test('GET /pki/ca.crl: If-Modified-Since is 304 for the very date of the list, and nothing for any other', async (t) => {
+  const app = await startApp(t, PKI);
+  await createAuthority(app);
+  const made = dateOf(app);
+  for (const path of ['/pki/ca.crl', '/pki/ca.crl.pem']) {
+    assert.deepEqual(await askSince(app, 'x', { path }), [200, made]);
+    app.clock.advance(1000);
+    for (const method of ['GET', 'HEAD']) assert.deepEqual(await askSince(app, made, { path, method }), [304, made]);
+    for (const known of [dateOf(app, 60), dateOf(app), '', '0', `${made}, ${made}`, made.toLowerCase()]) {
+      assert.deepEqual(await askSince(app, known, { path }), [200, made], known);
+    }
+    const headers = { 'If-None-Match': '"x"' };
+    assert.deepEqual(await askSince(app, made, { path, headers }), [200, made], 'the entity tag counts alone');
+  }
+});
+
+test('GET /pki/ca.crl: of two lists of one second, or of a clock that was set back, nobody keeps the first by its date', async (t) => {
+  const app = await startApp(t, PKI);
+  const clients = [await withAdmin(app), await issue(app), await issue(app)];
+  const isListed = async (known: string): Promise<boolean> => {
+    const { serial, fingerprint_sha1: holder } = clients.pop()!;
+    assert.equal((await revoke(app, serial, holder)).status, 200);
+    return (await askSince(app, known))[0] === 200;
+  };
+  const first = dateOf(app);
+  assert.deepEqual(await askSince(app, 'x'), [200, first]);
+  assert.ok(await isListed(first), 'the second one of that second');
+  assert.deepEqual(await askSince(app, first), [200, first], 'which has no date of its own before the next');
+  app.clock.advance(1000);
+  assert.deepEqual(await askSince(app, first), [200, dateOf(app)]);
+  assert.deepEqual(await askSince(app, dateOf(app)), [304, dateOf(app)]);
+  const later = dateOf(app);
+  app.clock.jump(-1000);
+  assert.ok(await isListed(first));
+  app.clock.jump(1000);
+  assert.ok(await isListed(later));
+});
+
+test('GET /pki/ca.crl: curl -z fetches what was made after its file, however shortly', async (t) => {
+  if (!isInstalled(t, 'curl')) return;
+  const app = await startApp(t, PKI);
+  const { serial, fingerprint_sha1: holder } = await withAdmin(app);
+  const file = join(temporaryFolder(t), 'ca.crl');
+  const fetchNewer = async (): Promise<string> => {
+    const { stdout } = await promisify(execFile)('curl', ['-sS', '-z', file, '-o', file, '-w', '%{http_code}', `${app.url}/pki/ca.crl`]);
+    // Without -R a file has the time of its download.
+    utimesSync(file, app.clock.unixMs() / 1000, app.clock.unixMs() / 1000);
+    return stdout;
+  };
+  assert.equal(await fetchNewer(), '200');
+  app.clock.advance(1000);
+  assert.equal(await fetchNewer(), '304');
+  app.clock.advance(1000);
+  assert.equal((await revoke(app, serial, holder)).status, 200);
+  assert.equal(await fetchNewer(), '200');
+  assert.ok(readFileSync(file).includes(Buffer.from(serial, 'hex')));
 });
 
 test('a revoked certificate that has run out: on one more list, then on none, and then it is forgotten', async (t) => {

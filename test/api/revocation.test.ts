@@ -174,7 +174,9 @@ test('a revoked certificate: its holder is anonymous from the answer on, and is 
   for (const request of [`DELETE /${id}`, 'GET /pastes', 'GET /audit']) {
     assertError(await send(app, request, { as: fingerprint }), 401, 'authentication required', SIGN_IN);
   }
-  assert.deepEqual((await send(app, 'GET /pki/certs', { as: fingerprint })).json, { certificates: [], count: 0, total: 0 });
+  assert.deepEqual((await send(app, 'GET /pki/certs', { as: fingerprint })).json, {
+    certificates: [], count: 0, total: 0, limit: 1000, offset: 0,
+  });
   const created = await post(app, 'x', presenting(fingerprint));
   assert.deepEqual([created.status, 'owner' in created.json], [201, false]);
   const failures = await audited(app, admin, '&event=auth_failure');

@@ -59,7 +59,7 @@ export function statusCounts(answers: readonly Answer[]): Record<number, number>
 }
 
 /** The rate-limit headers as numbers; null when none of them is there. */
-export function rateOf({ headers }: Answer): { limit: number; remaining: number; reset: number } | null {
+export function rateOf({ headers }: Pick<Answer, 'headers'>): { limit: number; remaining: number; reset: number } | null {
   const [limit, remaining, reset] = ['Limit', 'Remaining', 'Reset'].map((name) => headers.get(`X-RateLimit-${name}`));
   if (limit === null && remaining === null && reset === null) return null;
   for (const value of [limit, remaining, reset]) assert.match(value ?? '', /^\d+$/);

@@ -6,6 +6,7 @@ import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Authorities } from '../../src/authority/authority.ts';
+import { lockPrivateKey } from '../../src/authority/keys.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
@@ -170,6 +171,31 @@ test('signing: a password that does not open the key is tried once', async () =>
     await assert.rejects(wrong.authorities.signing(), { refusal: 'issuanceFailed' });
   }
   assert.deepEqual(wrong.logged.map(({ event }) => event), ['CA key not usable']);
+});
+
+test('signing: a key that did not open is tried again once another process has given it another password, and not before', async () => {
+  const place: Place = {};
+  await authoritiesOver(place).authorities.create('CA', NOBODY);
+  const { authorities, logged } = authoritiesOver(place, undefined, { password: 'given later' });
+  const { privateKey, ...before } = await authoritiesOver(place).authorities.signing();
+  const give = async (password: string): Promise<void> => {
+    place.kept = { ...before, lockedKey: await lockPrivateKey(privateKey, password, randomBytes) };
+  };
+  for (const password of ['one', 'two']) {
+    await give(password);
+    for (let times = 0; times < 3; times += 1) {
+      // As a store gives it: other bytes at each look.
+      place.kept = { ...place.kept!, lockedKey: Uint8Array.from(place.kept!.lockedKey) };
+      await assert.rejects(authorities.signing(), { refusal: 'issuanceFailed' });
+      assert.match(authorities.whyUnavailable() ?? '', /does not open/);
+    }
+  }
+  await give('given later');
+  assert.ok((await authorities.signing()).privateKey.equals(privateKey));
+  assert.equal(authorities.whyUnavailable(), undefined);
+  await give('three');
+  assert.ok((await authorities.signing()).privateKey.equals(privateKey), 'what is open stays');
+  assert.deepEqual(logged.map(({ event }) => event), ['CA key not usable', 'CA key not usable', 'CA key usable']);
 });
 
 test('signing: the key is unlocked once, also for those that ask at once', async () => {

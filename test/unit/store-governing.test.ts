@@ -308,6 +308,26 @@ testStores('renewed: a new one revokes the unused one before it; revoking takes 
   assert.equal(await countOf(tables, 'certificates'), 5);
 });
 
+testStores('findRenewable: answers as issuing would, without it: until the 24th of a day, a revocation or the end', async (opened) => {
+  const { store, tables } = await openBoth(opened);
+  const { old, renew } = await renewed(store, tables);
+  const asked = async (nowSeconds = CREATED_AT, serial = old.serial) => {
+    const { refused, retryAfterSeconds } = await store.certificates.findRenewable(serial, nowSeconds);
+    return refused === 'rateLimited' ? retryAfterSeconds : refused;
+  };
+  for (let count = 2; count < 24; count += 1) {
+    assert.equal(await asked(), null, `${count} of 24`);
+    assert.equal((await renew('C').outcome).refused, null);
+  }
+  assert.deepEqual([await asked(), (await renew('D').outcome).refused], [86_400, 'rateLimited']);
+  assert.deepEqual([await asked(CREATED_AT + 86_399), await asked(CREATED_AT + 86_400)], [1, null]);
+  assert.equal(await asked(old.expiresAt), 'certificateRevoked');
+  assert.equal(await asked(CREATED_AT, '0'.repeat(32)), 'certificateRevoked');
+  await store.certificates.revoke(revocationOf(old.serial));
+  assert.equal(await asked(CREATED_AT + 86_400), 'certificateRevoked');
+  assert.equal(await countOf(tables, 'certificates'), 25);
+});
+
 testStores('renewed: has the admin mark and the requester of what it renews; not when that has run out', async (opened) => {
   const { store, tables } = await openBoth(opened);
   const made = await addCertificate(tables, { commonName: 'A', isAdmin: true, issuedTo: OTHER });
