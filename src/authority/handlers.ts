@@ -2,7 +2,7 @@
 
 import { hasTrustedLimits } from '../core/callers.ts';
 import { type RateStanding, Refusal } from '../core/refusals.ts';
-import { type Awaitable, unixSeconds } from '../core/time.ts';
+import { type Awaitable, onceForEach, unixSeconds } from '../core/time.ts';
 import { sha256 } from '../crypto/digest.ts';
 import { UUID_BYTES, uuidFromHex } from '../http/engine/head.ts';
 import { emptyReply, jsonReply, rateHeaders, type Reply, textReply } from '../http/engine/reply.ts';
@@ -121,13 +121,7 @@ function httpDate(seconds: number): string {
 }
 
 /** A list may have megabytes, so its PEM is made once. */
-const listsInPem = new WeakMap<StoredCrl, Promise<Uint8Array>>();
-
-function pemOfList(list: StoredCrl): Promise<Uint8Array> {
-  const pem = listsInPem.get(list) ?? encodeLongPem('X509 CRL', list.der);
-  listsInPem.set(list, pem);
-  return pem;
-}
+const pemOfList = onceForEach((list: StoredCrl) => encodeLongPem('X509 CRL', list.der));
 
 async function answerIssued(room: Room, request: Request): Promise<Reply> {
   requireEnabled(room);

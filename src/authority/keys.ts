@@ -58,7 +58,7 @@ export function privateKeyInfo(privateKey: PrivateKey): Buffer {
 }
 
 export function privateKeyPem(privateKey: PrivateKey): string {
-  return encodePem('PRIVATE KEY', privateKeyInfo(privateKey));
+  return String(privateKey.export({ type: 'pkcs8', format: 'pem' }));
 }
 
 // The authority's key at rest.

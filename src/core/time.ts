@@ -1,4 +1,4 @@
-// Units of time and size, the shapes in which time and randomness are handed in, and the order of last use.
+// Units of time and size, and how time and randomness are handed in. Below: what is made once, and orders of last use.
 
 export interface Clock {
   /** Unix time in milliseconds; may jump when the host's clock is set. Expiry and everything a person reads. */
@@ -34,6 +34,21 @@ export function andThen<Value, Next>(
   value: Awaitable<Value>, step: (value: Value) => Awaitable<Next>,
 ): Awaitable<Next> {
   return value instanceof Promise ? value.then(step) : step(value);
+}
+
+/** What is made of a subject is made once, and goes when the subject goes: so it needs no bound of its own. */
+export function onceForEach<Subject extends object, Given extends readonly unknown[], Made extends object>(
+  make: (subject: Subject, ...given: Given) => Made,
+): typeof make {
+  const all = new WeakMap<Subject, Made>();
+  return (subject, ...given) => {
+    let made = all.get(subject);
+    if (made === undefined) {
+      made = make(subject, ...given);
+      all.set(subject, made);
+    }
+    return made;
+  };
 }
 
 /** An entry belongs to one order at most; these fields are the order's to set. */

@@ -3,7 +3,7 @@
 import type { Config } from '../../config/settings.ts';
 import { type CompactBytes, isInlineDisposition, partOf } from '../../core/content.ts';
 import { Refusal } from '../../core/refusals.ts';
-import { andThen, type Awaitable } from '../../core/time.ts';
+import { andThen, type Awaitable, onceForEach } from '../../core/time.ts';
 import type { Parts } from '../../pastes/parts.ts';
 import * as pastes from '../../pastes/pastes.ts';
 import type { Paste } from '../../store/store.ts';
@@ -180,27 +180,14 @@ export function bodyOf(opened: pastes.OpenedPaste, { start, end }: ByteRange): R
 // Answers that are the same for everybody who may read a paste are made once for as long as the store keeps the paste
 // in memory: until then a paste that is found again is the same object.
 
-export const metadataReply = onceForEach((paste, config: Negotiating) => (
+export const metadataReply = onceForEach((paste: Paste, config: Negotiating) => (
   jsonReply(200, presentMetadata(paste), negotiated(config))
 ));
 
 /** The whole of small content. */
-export const contentReply = onceForEach((paste, config: Negotiating, content: CompactBytes) => (
+export const contentReply = onceForEach((paste: Paste, config: Negotiating, content: CompactBytes) => (
   { ...contentHead(paste, config), body: content }
 ));
-
-/** What is made goes when its paste goes, so it needs no bound of its own. */
-function onceForEach<Given extends readonly unknown[]>(make: (paste: Paste, ...given: Given) => Reply): typeof make {
-  const made = new WeakMap<Paste, Reply>();
-  return (paste, ...given) => {
-    let reply = made.get(paste);
-    if (reply === undefined) {
-      reply = make(paste, ...given);
-      made.set(paste, reply);
-    }
-    return reply;
-  };
-}
 
 /** What GET says of the whole content, without its body: so does HEAD. */
 export function contentHead(paste: Paste, config: Negotiating): Omit<Reply, 'body'> {
