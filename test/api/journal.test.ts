@@ -21,7 +21,7 @@ async function logOf(
     stdout: descriptor,
   });
   closeSync(descriptor);
-  assert.equal(await main.ended, 1);
+  assert.equal(await main.ended, 78);
   return readFileSync(path, 'utf8');
 }
 
