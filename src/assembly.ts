@@ -18,7 +18,7 @@ import { Challenges, Passwords, Rates } from './pastes/admission.ts';
 import { createAudit, Identity } from './pastes/identity.ts';
 import type { Parts } from './pastes/parts.ts';
 import { cleanupTasks, createRoomMaking } from './pastes/upkeep.ts';
-import type { Store, StoreOptions } from './store/open.ts';
+import { settledWithin, type Store, type StoreOptions } from './store/open.ts';
 
 export interface AppParts extends Pick<Parts, 'clock' | 'random' | 'log'> {
   readonly cores: number;
@@ -82,14 +82,16 @@ export async function assemble(
       void authority.checkKey();
       return address;
     },
-    /** Lets requests in flight finish, then stops everything and closes the store. */
+    /** Lets requests and cleanup in flight finish within the grace, then stops everything and closes the store. */
     close: async () => {
-      await Promise.all([server.stop(), metrics?.stop(), cleanup.stop()]);
+      await Promise.all([server.stop(), metrics?.stop(), settledWithin(cleanup.stop(), graceMs(config))]);
       await authority.close();
       await store.close();
     },
   };
 }
+
+const graceMs = ({ shutdownGraceSeconds }: Config): number => 1000 * shutdownGraceSeconds;
 
 export function passwordQueue({ cores, clock }: Pick<AppParts, 'cores' | 'clock'>): WorkQueue {
   return new WorkQueue({

@@ -5,7 +5,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { type Clock, unixSeconds } from '../core/time.ts';
 import { StoreError, unavailable } from '../store/store.ts';
-import { type Lane, LANES, Queue } from '../store/writer.ts';
+import { type Lane, LANES, MAX_WAITING, Queue } from '../store/writer.ts';
 import { DEADLINE_MS, type Nodes, onlyRow, type Statement } from './nodes.ts';
 import { guardOf, type Known, type Rehearsal, STALE, type Statements } from './statements.ts';
 
@@ -25,9 +25,6 @@ interface Planned extends Pick<Rehearsal<unknown>, 'answer' | 'changes'> {
   /** Of all that it has read. */
   readonly guards: readonly Statement[];
 }
-
-/** Far more than connections and cleanup can have waiting. */
-const MAX_WAITING = 10_000;
 
 type Plan = readonly [planned: readonly Planned[], later: readonly Waiting[]];
 

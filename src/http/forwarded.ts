@@ -80,7 +80,8 @@ export class Forwarding implements HeaderTrust {
     if (lines.length === 0) return peerAddress;
     let farthest = peerAddress;
     for (const hop of lines.join(',').split(',').slice(-MAX_HOPS).reverse()) {
-      const address = plainAddress(hop.trim());
+      // A copy: limits remember addresses, and a piece of a text keeps the whole of it, 16 KiB of header, in memory.
+      const address = plainAddress(Buffer.from(hop.trim(), 'latin1').toString('latin1'));
       if (address === undefined) return peerAddress;
       if (!this.#isTrustedProxy(address)) return address;
       farthest = address;

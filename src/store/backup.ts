@@ -2,8 +2,8 @@
 // Where a draft goes then is the command's business. A copy is made on a thread of its own (thread.ts).
 
 import {
-  closeSync, constants, copyFileSync, createReadStream, existsSync, linkSync, lstatSync, openSync, readdirSync,
-  readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync,
+  closeSync, constants, copyFileSync, createReadStream, existsSync, fsyncSync, linkSync, lstatSync, openSync,
+  readdirSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
@@ -12,7 +12,7 @@ import { MIB } from '../core/time.ts';
 import type { ThreadRefusal } from './batch.ts';
 import {
   type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, isSystemError, lockDatabase, openAsIs, openReading,
-  openWriting, OWNER_ONLY_FILE, refuseOtherFiles, syncFile, syncFolderOf,
+  openWriting, OWNER_ONLY_FILE, refuseOtherFiles, withFile,
 } from './database.ts';
 import { isEmpty, marksOf, schemaVersionOf, whyStrange } from './schema.ts';
 import {
@@ -374,4 +374,20 @@ export function requireDatabase(path: string): void {
 /** Whether link(2) failed as it does on a file system without hard links. */
 export function isWithoutLinks(error: unknown): boolean {
   return isSystemError(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK');
+}
+
+/** So that the file's bytes outlive a power cut. Not for a database that this process has open. */
+export function syncFile(path: string): void {
+  withFile(path, 'r+', fsyncSync);
+}
+
+/** So that a file's name outlives a power cut. Some file systems can't sync folders: only that is no error. */
+export function syncFolderOf(path: string): void {
+  withFile(dirname(path), 'r', (folder) => {
+    try {
+      fsyncSync(folder);
+    } catch (error) {
+      if (!isSystemError(error, 'EINVAL', 'ENOTSUP')) throw error;
+    }
+  });
 }

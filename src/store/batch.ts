@@ -8,7 +8,7 @@ import { governingCommands } from './governing.ts';
 import { pasteCommands } from './pastes.ts';
 import { contentCommands, recordCommands } from './records.ts';
 import { schemaVersionOf } from './schema.ts';
-import { describe, failureOf, type StoreFailure } from './store.ts';
+import { describe, failureOf, StoreError, type StoreFailure } from './store.ts';
 
 /** Every command takes one value and answers one, both of which must survive a structured clone. */
 export type Commands = ReturnType<typeof prepareCommands>;
@@ -179,9 +179,9 @@ export class Executor {
   }
 }
 
-/** A cloned error loses SQLite's code, so the code goes into the message. */
+/** A cloned error loses its class and SQLite's code, so the code goes into the message. */
 function failed(error: unknown): Answer {
-  const failure = failureOf(error) ?? null;
+  const failure = error instanceof StoreError ? error.failure : (failureOf(error) ?? null);
   return { done: false, failure, error: failure === null ? error : new Error(describe(error)) };
 }
 

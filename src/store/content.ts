@@ -204,10 +204,10 @@ export type ContentStore = Omit<LocalContents, 'open'>
 export type Upload = ReturnType<typeof createUpload>;
 export type ContentReader = ReturnType<typeof createContentReader>;
 
+/** An upload that ends asks whether its content has a paste, which spares it a step: none hurts where that fails. */
 export function createContentStore(lookups: ReturnType<typeof contentLookups>, writer: Writer, log: Log) {
   const [chunks, recent] = [createChunkBuffers(), createRecentChunks(lookups.readChunk)];
   const readers = new Map<string, number>();
-  /** Content that lost its paste while it was being read. */
   const deleteWhenUnread = new Set<string>();
   /** What is being uploaded is an orphan too, but nobody's to discard beside its upload. */
   const uploading = new Set<string>();
@@ -236,9 +236,10 @@ export function createContentStore(lookups: ReturnType<typeof contentLookups>, w
       /** `contentId` is new and random. Writing rejects with `full` when the quota has no room. */
       upload(contentId: string, quota: UploadQuota | null = null): Upload {
         uploading.add(contentId);
-        return createUpload(contentId, quota, writer, chunks.giveBack, (hasChunks) => {
+        return createUpload(contentId, quota, writer, chunks.giveBack, async (hasChunks) => {
           uploading.delete(contentId);
-          return hasChunks && !lookups.isAdopted(contentId) ? release([contentId]) : undefined;
+          const isAdopted = Promise.resolve(contentId).then(lookups.isAdopted).catch(() => false);
+          if (hasChunks && !(await isAdopted)) await release([contentId]);
         });
       },
       /** Holds the content for reading; undefined when it is gone, by a PUT or DELETE since the paste was found. */
@@ -260,7 +261,7 @@ type ChunkWriter = { readonly run: (name: 'writeChunk', chunk: Chunk, bytes: num
 /** Larger content that is being written. Unless a paste is created with it, discard or the next start removes it. */
 export function createUpload(
   contentId: string, quota: UploadQuota | null, writer: ChunkWriter, giveBack: (chunk: Uint8Array) => void,
-  end: (hasChunks: boolean) => Promise<void> | undefined,
+  end: (hasChunks: boolean) => Promise<void>,
 ) {
   let position = 0;
   let lastBytes = CHUNK_BYTES;

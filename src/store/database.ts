@@ -1,9 +1,7 @@
 // The database as a file and as connections: how they are opened and set up, whether the file is ours to open, that no
 // other process serves it, and the room on its disk that is kept in reserve.
 
-import {
-  closeSync, existsSync, fsyncSync, mkdirSync, openSync, readSync, rmSync, statfsSync, statSync, writeSync,
-} from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
@@ -49,8 +47,19 @@ const WRITING = [
 /** The database must exist with all its tables. */
 export function openReading(path: string): DatabaseSync {
   const db = new DatabaseSync(path, { ...OPTIONS, readOnly: true });
-  for (const pragma of [...CAUTION, `PRAGMA cache_size = -${READER_CACHE_KIB}`]) db.exec(pragma);
+  const pragmas = [...CAUTION, `PRAGMA cache_size = -${READER_CACHE_KIB}`];
+  orClosed(db, () => pragmas.forEach((pragma) => db.exec(pragma)));
   return db;
+}
+
+/** What `use` gives; where it throws, as in a file that is no database, nobody else would close the connection. */
+export function orClosed<Result>(db: DatabaseSync, use: (db: DatabaseSync) => Result): Result {
+  try {
+    return use(db);
+  } catch (error) {
+    db.close();
+    throw error;
+  }
 }
 
 /** Sets nothing up: of any version, in whatever state, and while other processes use it. It must exist. */
@@ -62,7 +71,7 @@ export function openAsIs(path: string, mode: 'writable' | 'immutable'): Database
   // VACUUM INTO attaches what it writes.
   const limits = { attach: mode === 'writable' ? 1 : 0 };
   const db = new DatabaseSync(url, { ...OPTIONS, limits, readOnly: mode === 'immutable' });
-  for (const pragma of [...CAUTION, 'PRAGMA temp_store = MEMORY']) db.exec(pragma);
+  orClosed(db, () => [...CAUTION, 'PRAGMA temp_store = MEMORY'].forEach((pragma) => db.exec(pragma)));
   return db;
 }
 
@@ -151,7 +160,7 @@ function readHeader(path: string): Buffer {
   }
 }
 
-function withFile<Result>(path: string, flags: string, use: (descriptor: number) => Result): Result {
+export function withFile<Result>(path: string, flags: string, use: (descriptor: number) => Result): Result {
   const descriptor = openSync(path, flags, OWNER_ONLY_FILE);
   try {
     return use(descriptor);
@@ -221,22 +230,6 @@ export function isSystemError(error: unknown, ...codes: readonly string[]): erro
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }
 
-/** So that the file's bytes outlive a power cut. Not for a database that this process has open. */
-export function syncFile(path: string): void {
-  withFile(path, 'r+', fsyncSync);
-}
-
-/** So that a file's name outlives a power cut. Some file systems can't sync folders: only that is no error. */
-export function syncFolderOf(path: string): void {
-  withFile(dirname(path), 'r', (folder) => {
-    try {
-      fsyncSync(folder);
-    } catch (error) {
-      if (!isSystemError(error, 'EINVAL', 'ENOTSUP')) throw error;
-    }
-  });
-}
-
 /** 0 when there is no such file. */
 export function fileBytes(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
@@ -259,14 +252,7 @@ export function createBallast(path: string) {
   let isGivenUp = false;
   return {
     /** Nothing more may be stored: free room is below the reserve, or the ballast was given up. */
-    isDiskShort(): boolean {
-      try {
-        return isGivenUp || freeBytes(path) <= FREE_RESERVE_BYTES;
-      } catch {
-        // The write itself will say what is wrong with the disk.
-        return false;
-      }
-    },
+    isDiskShort: (): boolean => isGivenUp || !hasRoomFor(path, 0),
     /** Frees the room; false when there was none to free. */
     giveUp(): boolean {
       const bytes = fileBytes(ballastPath);
@@ -282,6 +268,16 @@ export function createBallast(path: string) {
       return true;
     },
   };
+}
+
+/** Whether the disk has room for so many bytes and keeps its reserve. */
+export function hasRoomFor(path: string, bytes: number): boolean {
+  try {
+    return freeBytes(path) - bytes > FREE_RESERVE_BYTES;
+  } catch {
+    // The write itself will say what is wrong with the disk.
+    return true;
+  }
 }
 
 /** Bytes that this process may still write to the file system of that path. */

@@ -12,7 +12,7 @@ import {
 } from './certificates.ts';
 import { type ContentStore, createContentStore, HotPastes, READ_ALONG_BYTES, Touches } from './content.ts';
 import {
-  createFile, type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, lockDatabase, openReading, refuseOtherFiles,
+  createFile, type DatabaseLock, fileBytes, hasRoomFor, lockDatabase, openReading, orClosed, refuseOtherFiles,
 } from './database.ts';
 import { governingLookups, type NewBan, type NewInvitation } from './governing.ts';
 import { type Change, pasteListLookups, pasteLookups } from './pastes.ts';
@@ -112,7 +112,7 @@ function createStore(parts: Parts) {
   return {
     ...createCalls(parts),
     /** Whether the disk has room for so many bytes of content and keeps its reserve. */
-    hasRoomFor: (bytes: number) => freeBytes(path) - bytes > FREE_RESERVE_BYTES,
+    hasRoomFor: (bytes: number) => hasRoomFor(path, bytes),
     /** Each command is a bounded step, described in batch.ts. */
     upkeep: {
       /** Where nobody reads, content that another process took from its paste goes now. */
@@ -168,6 +168,7 @@ export function createCalls(sources: Sources) {
 }
 
 async function closeParts({ lookups, writer, touches, hot, release, lock }: Parts): Promise<void> {
+  writer.hurry();
   await touches.close();
   await settledWithin(release([]), CLOSE_WAIT_MS);
   lookups.close();
@@ -176,7 +177,7 @@ async function closeParts({ lookups, writer, touches, hot, release, lock }: Part
   lock.release();
 }
 
-async function settledWithin(work: Promise<void>, milliseconds: number): Promise<void> {
+export async function settledWithin(work: Promise<void>, milliseconds: number): Promise<void> {
   await Promise.race([work, setTimeout(milliseconds, undefined, { ref: false })]);
 }
 
@@ -355,7 +356,7 @@ export function openReader<Prepared extends object>(
   let lookups: Prepared;
   try {
     db = openReading(path);
-    lookups = prepare(db);
+    lookups = orClosed(db, prepare);
   } catch (error) {
     throw asStoreError(error);
   }

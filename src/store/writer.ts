@@ -10,19 +10,21 @@ import { asStoreError, CHUNK_BYTES, DatabaseRefusedError, describe, StoreError, 
 /** `prompt`: small, a request waits, first in a batch. `bulk`: large or in no hurry, last. `alone`: between batches. */
 export type Lane = 'prompt' | 'bulk' | 'alone';
 
-export const LANES: Readonly<Record<CommandName, Lane>> = {
-  createPaste: 'prompt', updatePaste: 'prompt', deletePaste: 'prompt', burnPaste: 'prompt', recordAudit: 'prompt',
-  keepSecret: 'prompt', issueCertificate: 'prompt', revokeCertificate: 'prompt', grantAdmin: 'prompt',
-  useCertificate: 'prompt', createAuthority: 'prompt', replaceAuthority: 'prompt', keepCrl: 'prompt',
-  createInvitation: 'prompt', withdrawInvitation: 'prompt', banContent: 'prompt', unbanContent: 'prompt',
-  takeDown: 'prompt',
+/** Of all others it is `prompt`. */
+export const LANES: Readonly<Partial<Record<CommandName, Lane>>> = {
   writeChunk: 'bulk', discardChunks: 'bulk', touchPastes: 'bulk', removeExpired: 'bulk', removeOldAudit: 'bulk',
   removeExpiredChallenges: 'bulk', removeOldSubmissions: 'bulk', removeExpiredCertificates: 'bulk',
   probe: 'alone', truncateWal: 'alone', releasePages: 'alone', optimize: 'alone', restoreBallast: 'alone',
 };
 
 /** Far more than connections and cleanup can have waiting. */
-const MAX_WAITING = 10_000;
+export const MAX_WAITING = 10_000;
+
+/** Of content, whose clients may have left. In `bulk` a chunk of each connection: many uploads have no more each. */
+const MAX_WAITING_BYTES: Readonly<Record<Lane, number>> = { prompt: 64 * MIB, bulk: 256 * MIB, alone: 0 };
+
+/** At a stop. Nobody was promised what still waits: answers come after commits. */
+const CLOSE_WAIT_MS = 2000;
 
 /** A disk that takes so long for one batch counts as not working. */
 const STALLED_AFTER_MS = 10_000;
@@ -70,6 +72,7 @@ export class Writer {
   #alarm: NodeJS.Immediate | NodeJS.Timeout | undefined;
   #last = { wasSlow: false, failed: false };
   #closing = false;
+  #deadline: NodeJS.Timeout | undefined;
   /** Why the thread ends, when it has said so. */
   #fault: string | undefined;
   #whenIdle: () => void = () => {};
@@ -92,9 +95,11 @@ export class Writer {
     name: Name, params: Parameters<Commands[Name]>[0], bytes = 0,
   ): Promise<ReturnType<Commands[Name]>> {
     if (this.#hasEnded() || this.#closing) return Promise.reject(unavailable('closed'));
-    if (this.#queue.length >= MAX_WAITING) return Promise.reject(unavailable('too many writes wait'));
+    const lane = LANES[name] ?? 'prompt';
+    const isFull = this.#queue.length >= MAX_WAITING || this.#queue.bytesIn(lane) + bytes > MAX_WAITING_BYTES[lane];
+    if (isFull) return Promise.reject(unavailable('too many writes wait'));
     return new Promise((resolve, reject) => {
-      this.#queue.add({ lane: LANES[name], bytes, command: { name, params }, resolve, reject });
+      this.#queue.add({ lane, bytes, command: { name, params }, resolve, reject });
       const isGathered = this.#phase === 'gathering' && this.#queue.prompt === this.#gatheredCount;
       if (this.#isWorthSending()) this.#send();
       else if (this.#phase === 'resting' || isGathered) this.#schedule();
@@ -113,11 +118,20 @@ export class Writer {
     return this.#last.failed ? 'failed' : 'working';
   }
 
-  /** Lets what waits finish, takes no more, closes the database. */
+  /** From soon on nothing waits: another process may keep the database from being written for as long as it likes. */
+  hurry(): void {
+    this.#deadline ??= setTimeout(() => {
+      this.#closing = true;
+      this.#refuse(this.#queue.takeAll(), 'closed');
+    }, CLOSE_WAIT_MS).unref();
+  }
+
+  /** Takes no more, lets what waits finish or refuses it soon, closes the database. */
   async close(): Promise<void> {
     this.#closing = true;
     if (this.#hasEnded()) return;
     this.#worker.ref();
+    this.hurry();
     if (this.waiting > 0) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
     if (this.#hasEnded()) return;
     const exited = new Promise((resolve) => this.#worker.once('exit', resolve));
@@ -209,9 +223,12 @@ export class Writer {
       this.#log({ level: 'error', logger: 'store', event: 'writer thread ended', outcome: 'failure', details });
     }
     // Whether what was under way became durable is unknown until the database is opened again.
-    const error = unavailable('the writer thread has ended');
-    for (const { reject } of [...this.#underWay.splice(0).flat(), ...this.#queue.takeAll()]) reject(error);
-    this.#whenIdle();
+    this.#refuse([...this.#underWay.splice(0).flat(), ...this.#queue.takeAll()], 'the writer thread has ended');
+  }
+
+  #refuse(commands: readonly Waiting[], reason: string): void {
+    for (const { reject } of commands) reject(unavailable(reason));
+    if (this.waiting === 0) this.#whenIdle();
   }
 }
 
@@ -267,6 +284,10 @@ export class Queue<Entry extends Queued> {
 
   get prompt(): number {
     return this.#lanes.prompt.length;
+  }
+
+  bytesIn(lane: Lane): number {
+    return this.#lanes[lane].reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
   add(entry: Entry): void {

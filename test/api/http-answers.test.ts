@@ -187,6 +187,31 @@ test('an unexpected error without a stack: the log has its words', async (t) => 
   assert.equal(logged.find(({ event }) => event === 'request failed')?.details?.['error'], 'words alone');
 });
 
+test('an error on the way out of a scope: the answer is that of the one before it, and the log has both', async (t) => {
+  let cause: Error = new Refusal('pasteTooLarge');
+  const raw = async (): Promise<never> => {
+    await using _ = { [Symbol.asyncDispose]: () => Promise.reject(new Error('the later one')) };
+    throw cause;
+  };
+  const { port, logged } = await startHttp(t, { handlers: { raw } });
+  const connection = await openRaw(t, port);
+  const ask = async () => {
+    connection.send(head('GET /abcdef/raw HTTP/1.1'));
+    return connection.next();
+  };
+  const errors = () => logged.splice(0).filter(({ event }) => event === 'request failed').map(({ level, details }) => (
+    `${level} ${String(details?.['error']).split('\n', 1)[0]}`
+  ));
+  assertRefused(await ask(), 413, 'paste too large');
+  assert.deepEqual(errors(), ['error Error: the later one']);
+  cause = new StoreError('unavailable', 'no lock');
+  assertRefused(await ask(), 503, 'storage unavailable');
+  assert.deepEqual(errors(), ['error Error: the later one', 'warning StoreError: no lock']);
+  cause = new SuppressedError(new Error('second'), new Error('first'));
+  assertRefused(await ask(), 500, 'internal server error');
+  assert.deepEqual(errors(), ['error Error: the later one', 'error Error: second', 'error Error: first']);
+});
+
 test('an unexpected error on the path of a paste: the log has the route, and never the id', async (t) => {
   const handlers = { raw: () => Promise.reject(new Error('odd')) };
   const { port, logged, answered } = await startHttp(t, { handlers });

@@ -6,7 +6,7 @@ import { existsSync, statSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { BALLAST_BYTES, createBallast, FREE_RESERVE_BYTES } from '../../src/store/database.ts';
+import { BALLAST_BYTES, createBallast, FREE_RESERVE_BYTES, hasRoomFor } from '../../src/store/database.ts';
 import { temporaryFolder } from '../support/store.ts';
 
 const BLOCK_BYTES = 4096;
@@ -30,7 +30,7 @@ function openBallast(t: TestContext) {
     t.mock.restoreAll();
     syncBuiltinESMExports();
   });
-  return { ballast: createBallast(path), file: `${path}-ballast`, disk };
+  return { ballast: createBallast(path), path, file: `${path}-ballast`, disk };
 }
 
 test('ballast: takes room on the disk until it is given up, and nothing is stored until it is whole again', (t) => {
@@ -65,12 +65,15 @@ test('ballast: what fills up while it is written is given back, and the disk sta
 });
 
 test('ballast: a disk is short at the reserve, and not where nobody can say how much is free', (t) => {
-  const { ballast, disk } = openBallast(t);
+  const { ballast, path, disk } = openBallast(t);
   for (const [freeBytes, isShort] of [
     [FREE_RESERVE_BYTES - BLOCK_BYTES, true], [FREE_RESERVE_BYTES, true], [FREE_RESERVE_BYTES + BLOCK_BYTES, false],
     [-1, false],
   ] as const) {
     disk.freeBytes = freeBytes;
     assert.equal(ballast.isDiskShort(), isShort, String(freeBytes));
+    assert.equal(hasRoomFor(path, 0), !isShort, String(freeBytes));
+    disk.freeBytes += 10 * BLOCK_BYTES * Math.sign(freeBytes);
+    assert.equal(hasRoomFor(path, 10 * BLOCK_BYTES), !isShort, String(freeBytes));
   }
 });

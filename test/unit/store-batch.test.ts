@@ -81,7 +81,7 @@ test('carryOut: a failing command takes back all of its own statements', (t) => 
   assert.equal(db.prepare('SELECT count(*) AS n FROM orphans').get()?.['n'], 1, 'the content is still to be had');
 });
 
-test('writeChunk: for content that a paste has, or that was discarded, it fails and writes nothing', (t) => {
+test('writeChunk: for content that a paste has, or that was discarded, the storage fails it and nothing is written', (t) => {
   const { db, executor } = openExecutor(t);
   const chunk = (contentId: string, position: number): Command => (
     { name: 'writeChunk', params: { contentId, position, bytes: patternedBytes(10), quota: null } }
@@ -92,7 +92,7 @@ test('writeChunk: for content that a paste has, or that was discarded, it fails 
     chunk(adopted, 0), { name: 'createPaste', params: { paste, terms: NO_TERMS } },
     chunk(discarded, 0), { name: 'discardChunks', params: { contentId: discarded, limit: 8 } },
   ])), Array(4).fill('done'));
-  assert.deepEqual(failuresOf(executor.carryOut([chunk(adopted, 1), chunk(discarded, 1)])), [null, null]);
+  assert.deepEqual(failuresOf(executor.carryOut([chunk(adopted, 1), chunk(discarded, 1)])), Array(2).fill('unavailable'));
   assert.equal(db.prepare('SELECT count(*) AS n FROM chunks').get()?.['n'], 1);
 });
 

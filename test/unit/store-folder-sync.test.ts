@@ -1,4 +1,4 @@
-// store/database.ts, syncFolderOf: a folder that cannot be synced is no success, wherever a name must outlive a power cut.
+// store/backup.ts, syncFolderOf: a folder that cannot be synced is no success, wherever a name must outlive a power cut.
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -6,7 +6,7 @@ import { existsSync, fstatSync, readdirSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { syncFolderOf } from '../../src/store/database.ts';
+import { syncFolderOf } from '../../src/store/backup.ts';
 import { assertHolds, fill, inStore } from '../support/databases.ts';
 import { openDesk } from '../support/operator.ts';
 

@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
 import { freeBytes, openReading, openWriting } from '../../src/store/database.ts';
-import { openReader, openStore } from '../../src/store/open.ts';
+import { openReader, openStore, prepareLookups } from '../../src/store/open.ts';
 import { APPLICATION_ID, migrate, MIGRATIONS } from '../../src/store/schema.ts';
 import { CHUNK_BYTES, DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
 import { Writer } from '../../src/store/writer.ts';
@@ -71,6 +71,23 @@ test('openStore: a new database has our id, the newest schema, WAL, incremental 
   assert.equal(selectValue(path, 'PRAGMA auto_vacuum'), 2);
   const lax = "type = 'table' AND name NOT LIKE 'sqlite_%' AND sql NOT LIKE '%STRICT%'";
   assert.equal(selectValue(path, `SELECT count(*) FROM sqlite_schema WHERE ${lax}`), 0);
+});
+
+test('a database that cannot be read leaves no connection open', (t) => {
+  if (!existsSync('/proc/self/fd')) return t.skip('there is no /proc');
+  const folder = temporaryFolder(t);
+  const [strange, empty] = ['strange.db', 'empty.db'].map((name) => join(folder, name)) as [string, string];
+  writeFileSync(strange, patternedBytes(8192));
+  makeDatabase(empty, 'CREATE TABLE other (x)');
+  const tries: readonly (() => unknown)[] = [
+    () => openReading(strange), () => openReader(strange, prepareLookups), () => openReader(empty, prepareLookups),
+  ];
+  const openFiles = () => readdirSync('/proc/self/fd').length;
+  for (const open of tries) {
+    const before = openFiles();
+    assert.throws(open, String(open));
+    assert.equal(openFiles(), before, String(open));
+  }
 });
 
 test('openWriting, openReading: a commit is durable, content that goes is overwritten, a damaged file runs nothing', (t) => {

@@ -3,20 +3,21 @@
 
 import assert from 'node:assert/strict';
 import diagnostics from 'node:diagnostics_channel';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
 import type { TestContext } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import type { LogEntry } from '../../src/core/events.ts';
-import type { Answer, Report, Request } from '../../src/store/batch.ts';
+import type { Answer, Request } from '../../src/store/batch.ts';
 import { createHealthCheck, type Store } from '../../src/store/open.ts';
 import { CHUNK_BYTES, StoreError } from '../../src/store/store.ts';
 import { firstReport, MIN_AHEAD_COMMANDS, startThread, startWriter, Writer } from '../../src/store/writer.ts';
 import { movableClock } from '../support/clock.ts';
+import { burning, DONE, FAILED, isUnavailable, openFake } from '../support/fake-writer.ts';
 import {
-  CREATED_AT, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, storePaste, temporaryFolder,
+  CREATED_AT, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, storePaste,
+  temporaryFolder,
 } from '../support/store.ts';
 
 /** How many transactions the write-ahead log holds: frames whose header gives the database's size after a commit. */
@@ -44,43 +45,6 @@ async function openWithThread(t: TestContext) {
 
 const create = (store: Store, size = 10) => store.pastes.create(inlinePaste(patternedBytes(size)), NO_TERMS);
 
-const isUnavailable = (error: unknown) => error instanceof StoreError && error.failure === 'unavailable';
-
-/** A writer whose thread hands every request to the test and sends back what the test answers. */
-async function openFake(t: TestContext) {
-  const echo = `
-    const { parentPort } = require('node:worker_threads');
-    parentPort.on('message', (message) => parentPort.postMessage(message));`;
-  const thread = new Worker(echo, { eval: true });
-  await once(thread, 'online');
-  t.after(() => thread.terminate());
-  const clock = movableClock();
-  const logged: LogEntry[] = [];
-  const requests: Request[] = [];
-  let arrived = Promise.withResolvers<void>();
-  thread.on('message', (message: Request | Report) => {
-    if (message.kind === 'answers') return;
-    requests.push(message as Request);
-    arrived.resolve();
-    arrived = Promise.withResolvers();
-  });
-  const writer = new Writer(thread, clock, (entry) => logged.push(entry));
-  return {
-    writer,
-    clock,
-    logged,
-    thread,
-    requests,
-    /** Resolves when the thread has been sent one more request. */
-    next: () => arrived.promise,
-    answer: (answers: readonly Answer[]) => thread.emit('message', { kind: 'answers', answers }),
-  };
-}
-
-const DONE: Answer = { done: true, value: undefined };
-const FAILED: Answer = { done: false, failure: 'unavailable', error: new Error('disk I/O error') };
-
-const burning = { id: 'a', passwordHash: null, nowSeconds: 1 };
 const sizesOf = (requests: readonly Request[]) => (
   requests.map((request) => (request.kind === 'batch' ? request.commands.length : request.kind))
 );
@@ -212,29 +176,6 @@ test('run: something that cannot cross fails with its batch, and the next batch 
   const uncloneable = inlinePaste(patternedBytes(1), { owner: (() => {}) as never });
   await assert.rejects(store.pastes.create(uncloneable, NO_TERMS), { name: 'DataCloneError' });
   assert.deepEqual(await create(store), { refused: null });
-});
-
-test('run: more than ten thousand waiting is refused, until there is room again', async (t) => {
-  const { writer, next, answer } = await openFake(t);
-  const first = writer.run('optimize', null);
-  await next();
-  const step = { nowSeconds: 1, limit: 1 };
-  const outcomes = Promise.allSettled(Array.from({ length: 10_000 }, () => writer.run('removeExpired', step)));
-  await assert.rejects(writer.run('removeExpired', step), isUnavailable);
-  answer([DONE]);
-  await first;
-  await next();
-  const accepted = writer.run('optimize', null);
-  answer(Array(256).fill(DONE));
-  await next();
-  answer([DONE]);
-  await accepted;
-  writer.close().catch(assert.fail);
-  for (let batches = 39; batches > 0; batches -= 1) {
-    await next();
-    answer(Array(256).fill(DONE));
-  }
-  assert.ok((await outcomes).every(({ status }) => status === 'fulfilled'));
 });
 
 test('run: a command that is left unanswered fails as an error of the program, and the next one goes', async (t) => {

@@ -290,6 +290,17 @@ function write(parts: ServerParts, request: Request, reply: Reply): void {
 
 /** Answers with the refusal that the error stands for. Half an answer can only be broken off. */
 function refuse(parts: ServerParts, request: Request, error: unknown): void {
+  // What failed on the way out of a scope hides why it was left, which is what the client is told.
+  let cause = error;
+  for (; cause instanceof SuppressedError; cause = cause.suppressed) logFailure(parts, request, cause.error);
+  const refusal = logFailure(parts, request, cause);
+  if (request.state === 'over') return;
+  if (request.res.headersSent) request.connection.socket.destroy();
+  else send(parts, request, refusalReply(refusal ?? new Refusal('internal')));
+}
+
+/** Gives the refusal that the error stands for, and logs what is more than that. */
+function logFailure(parts: ServerParts, request: Request, error: unknown): Refusal | undefined {
   const refusal = parts.refusalOf(error);
   if (error !== refusal && !(error instanceof ClientGoneError)) {
     // With the error's own words: they are for the operator, and callers never see them.
@@ -298,9 +309,7 @@ function refuse(parts: ServerParts, request: Request, error: unknown): void {
     const level = refusal === undefined ? 'error' : 'warning';
     parts.log({ level, logger: 'http', event: 'request failed', details });
   }
-  if (request.state === 'over') return;
-  if (request.res.headersSent) request.connection.socket.destroy();
-  else send(parts, request, refusalReply(refusal ?? new Refusal('internal')));
+  return refusal;
 }
 
 /** The answer has been written. */
