@@ -23,6 +23,7 @@ const BY_STATUS: Readonly<Record<number, readonly RefusalName[]>> = {
   405: ['methodNotAllowed'],
   408: ['requestTimeout'],
   409: ['authorityExists', 'certificateRevoked'],
+  412: ['preconditionFailed'],
   413: ['pasteTooLarge', 'bodyTooLarge'],
   415: ['contentEncodingUnsupported', 'bodyTypeUnsupported'],
   416: ['rangeNotSatisfiable'],

@@ -67,7 +67,7 @@ test('run: content that waits has a bound, for small pastes one of their own, un
 
 test('close: who keeps the database holds up what is under way, and what waits is refused', async (t) => {
   const { store, path, logged } = await openTestStore(t);
-  const holder = new DatabaseSync(path);
+  const holder = new DatabaseSync(path, { timeout: 5000 });
   t.after(() => holder.isOpen && holder.close());
   holder.exec('BEGIN IMMEDIATE');
   const underWay = create(store);
