@@ -6,9 +6,9 @@ import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { DatabaseSync, StatementSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
+import { Worker } from 'node:worker_threads';
 import { Cleanup } from '../../src/ops/cleanup.ts';
 import { CHUNK_BYTES } from '../../src/store/store.ts';
-import { Writer } from '../../src/store/writer.ts';
 import { binaryContent, startApp } from '../support/app.ts';
 import { assertError, assertStored, post, postChunked } from '../support/posting.ts';
 import { head, openRaw } from '../support/raw-http.ts';
@@ -75,19 +75,19 @@ test('a stop does not wait for who keeps the database: what is queued is refused
     logged.filter(({ event }) => event === name).map(({ details = {} }) => String(details['error'] ?? details['reason']))
   );
   const cleanups = t.mock.method(Cleanup.prototype, 'run');
-  const commands = t.mock.method(Writer.prototype, 'run');
+  const batches = t.mock.method(Worker.prototype, 'postMessage');
   const fullOne = async (): Promise<void> => assertError(await post(running, 'too much'), 507, 'storage full');
   await fullOne();
   await waitUntil(() => cleanups.mock.callCount() === 3, 'room is made');
   await Promise.all(cleanups.mock.calls.map(({ result }) => result));
   clock.advance(10_000);
-  const sent = commands.mock.callCount();
+  const sent = batches.mock.callCount();
   // The service may still be writing what it did before.
   const holder = new DatabaseSync(running.config.databasePath, { timeout: 5000 });
   holder.exec('BEGIN IMMEDIATE');
   const client = await openRaw(t, port);
   client.send(`${head('POST / HTTP/1.1', 'Content-Length: 1')}1`);
-  await waitUntil(() => commands.mock.callCount() > sent, 'the writer waits for the lock');
+  await waitUntil(() => batches.mock.callCount() > sent, 'the writer has it, and waits for the lock');
   await fullOne();
   await waitUntil(() => cleanups.mock.callCount() === 4, 'a cleanup waits behind');
   const closing = app.close();
