@@ -8,7 +8,9 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { startApp } from '../support/app.ts';
-import { DEFECTS, notedPrograms, pathWith, type Defect, type NotedPrograms } from '../support/broken-programs.ts';
+import {
+  DEFECTS, EVERY_DEFECT, notedPrograms, pathWith, pathWithCall, type Defect, type NotedPrograms,
+} from '../support/broken-programs.ts';
 import { isInstalled, run as runProgram, temporaryFolder } from '../support/programs.ts';
 import { seal, unseal } from '../support/sealed.ts';
 import { clientOf, SCRIPT, SHELLS, type Client, type Ended } from '../support/shells.ts';
@@ -292,4 +294,15 @@ test('pastec put: what can not be kept whole until it is sent is not sent', asyn
     assert.deepEqual([args, code, text, taken.length], [args, 1, '', 0]);
   }
   assert.equal((await run(['-E'], { input: 'x'.repeat(1_000) })).code, 0);
+});
+
+test('info: where nothing can be removed, what is known of the paste is shown, or a word says why not', async (t) => {
+  const app = await startApp(t);
+  const id = await app.store('x');
+  for (const defect of EVERY_DEFECT) {
+    const pathIn = (folder: string) => pathWithCall(folder, defect, { program: 'rm', number: 1 }).path;
+    const { client, environment } = trial(t, app.url, pathIn);
+    const { code, stdout, stderr } = await client.run(['info', id], { environment });
+    assert.ok(code === 0 ? stdout.includes(id) : stderr.startsWith('pastec: '), `${defect}: ${code} ${stdout}${stderr}`);
+  }
 });
