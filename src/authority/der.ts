@@ -160,9 +160,8 @@ const MAX_COMMON_NAME_CODE_POINTS = 64;
 const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/;
 
 /**
- * Is not seen (RFC 8264 section 9.13: joiners, marks of direction, the selectors of emoji; annotation, and a blank of
- * Braille), or has no common meaning. Formats that are seen are fine. Older certificates have such names, and are
- * renewed.
+ * Is not seen (RFC 8264 section 9.13: joiners, marks of direction, selectors of emoji; annotation, a blank of Braille),
+ * or has no common meaning. Formats that are seen are fine. Older certificates have such names, and are renewed.
  */
 export const MISLEADING =
   /[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb\u2800\p{Private_Use}\p{Noncharacter_Code_Point}]/u;

@@ -276,10 +276,8 @@ function wantedOf(body: JsonObject): Wanted {
   return { profile, password: password ?? '' };
 }
 
-interface Asked extends Omit<IssueRequest, 'key'> {
-  /** Where the creation rate stands that this has counted against. */
-  readonly rate: RateStanding | null;
-}
+/** `rate` is where the creation rate stands that this has counted against. */
+type Asked = Omit<IssueRequest, 'key'> & { readonly rate: RateStanding | null };
 
 async function issueWanted(
   room: Room, request: Request, wanted: Wanted, asked: Asked, authority: SigningAuthority,

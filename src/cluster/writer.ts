@@ -5,7 +5,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { type Clock, unixSeconds } from '../core/time.ts';
 import { StoreError, unavailable } from '../store/store.ts';
-import { type Lane, LANES, MAX_WAITING, Queue } from '../store/writer.ts';
+import { type Lane, LANES, Queue } from '../store/writer.ts';
 import { DEADLINE_MS, type Nodes, onlyRow, type Statement } from './nodes.ts';
 import { guardOf, type Known, type Rehearsal, STALE, type Statements } from './statements.ts';
 
@@ -56,10 +56,10 @@ export class ClusterWriter<Rules extends Commands> {
     name: Name, params: Parameters<Rules[Name]>[0], bytes = 0,
   ): Promise<ReturnType<Rules[Name]>> {
     if (this.#isClosed) return Promise.reject(unavailable('closed'));
-    if (this.#queue.length >= MAX_WAITING) return Promise.reject(unavailable('too many writes wait'));
+    const lane = LANES[name as keyof typeof LANES] ?? 'prompt';
+    if (!this.#queue.hasRoomFor(lane, bytes)) return Promise.reject(unavailable('too many writes wait'));
     return new Promise((resolve, reject) => {
       const rule = () => this.#rules[name]!(params);
-      const lane = LANES[name as keyof typeof LANES] ?? 'prompt';
       this.#queue.add({ lane, bytes, id: this.#newId(), rule, resolve, reject });
       this.#working ??= this.#work();
     });

@@ -161,8 +161,7 @@ function readSome(file: number, into: Uint8Array): number {
     try {
       return readSync(file, into);
     } catch (error) {
-      const isEmpty = error instanceof Error && 'code' in error && error.code === 'EAGAIN';
-      if (!isEmpty || waits === MAX_PIPE_WAITS) throw error;
+      if (codeOf(error) !== 'EAGAIN' || waits === MAX_PIPE_WAITS) throw error;
     }
     Atomics.wait(never, 0, 0, PIPE_WAIT_MS);
   }

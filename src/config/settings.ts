@@ -19,6 +19,7 @@ type Form = Readonly<{ pattern: RegExp; expected: string; standIn?: string }>;
 
 /** Larger than any sensible value, and still exact in arithmetic with milliseconds. */
 const LARGEST = 2 ** 40;
+const PEM = { pattern: /^[^\0]*$/, expected: 'the path of a file' };
 /** A thousand years: dates have years of four digits. */
 const LIFE = { minimum: 1, maximum: 365_000 * DAY_SECONDS };
 
@@ -115,10 +116,8 @@ export const SETTINGS = {
   listenMode: text('SERVICE_LISTEN_MODE', '660', 'permissions of the unix socket in `SERVICE_LISTEN`, octal',
     { pattern: /^0?[0-7]{3}$/, expected: 'three octal digits such as 660' }),
   tlsCertPath: text('SERVICE_TLS_CERT', '',
-    'PEM file with the server\'s certificate and those between it and its root; makes the listener HTTPS',
-    { pattern: /^[^\0]*$/, expected: 'the path of a file' }),
-  tlsKeyPath: text('SERVICE_TLS_KEY', '', 'PEM file with the private key of `SERVICE_TLS_CERT`',
-    { pattern: /^[^\0]*$/, expected: 'the path of a file' }),
+    'PEM file with the server\'s certificate and those between it and its root; makes the listener HTTPS', PEM),
+  tlsKeyPath: text('SERVICE_TLS_KEY', '', 'PEM file with the private key of `SERVICE_TLS_CERT`', PEM),
   // The writer thread and the readers share it, which ':memory:' could not be.
   databasePath: text('SERVICE_DB', 'data/pasted.db',
     'path of the SQLite database, under systemd `$STATE_DIRECTORY/pasted.db`; or the nodes of a cluster of rqlite',
@@ -127,8 +126,7 @@ export const SETTINGS = {
       expected: 'the path of a file, or the nodes of a cluster, such as rqlite://db1:4001,db2:4001,db3:4001',
     }),
   clusterPassword: secret('SERVICE_DB_PASSWORD', 'password of the user in `SERVICE_DB` for the nodes of a cluster'),
-  clusterCaPath: text('SERVICE_DB_CA', '', 'PEM file with who signed the certificates of the nodes in `rqlites://`',
-    { pattern: /^[^\0]*$/, expected: 'the path of a file' }),
+  clusterCaPath: text('SERVICE_DB_CA', '', 'PEM file with who signed the certificates of nodes in `rqlites://`', PEM),
   clusterMaxBytes: integer('SERVICE_CLUSTER_MAX_BYTES', 8 * MIB, 'bytes',
     'largest paste in a cluster, whoever stores it', { minimum: 1 }),
   environment: text('NODE_ENV', '', '`production` makes logs JSON lines and start-up warnings stricter',

@@ -336,7 +336,7 @@ const WHO: Readonly<Record<string, string>> = {
 /** A table for each tier: one of all would be wider than a small screen. */
 function limits(tiers: ServiceIndex['tiers']): Markup {
   return html`${Object.entries(tiers).map(([name, tier]) => html`<h3>${name}</h3>
-<p>${WHO[name] ?? ''}</p>
+<p>${WHO[name]!}</p>
 ${facts([
     ['Largest paste', roundSize(tier.max_size)],
     ['Kept for', `${durationText(tier.default_expiry)}, at most ${durationText(tier.max_expiry)}`],

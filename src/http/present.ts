@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { SETTINGS } from '../config/settings.ts';
-import { Refusal } from '../core/refusals.ts';
+import { Refusal, type RefusalName } from '../core/refusals.ts';
 import { isoSeconds } from '../core/time.ts';
 import type { IssuedChallenge } from '../pastes/admission.ts';
 import type { AuditEntry, ListedPaste, Paste } from '../store/store.ts';
@@ -115,9 +115,14 @@ export function registerCommand(publicUrl: string): string {
   return publicUrl.startsWith('https:') ? 'sh pastec register' : 'sh pastec register --allow-http';
 }
 
-/** Also names the command by which the client does the work: on one line without quotes, for shells that use sed. */
+/** Where it is one of these refusals, with one more hint: on one line without quotes, for shells that use sed. */
+export function hinting(error: unknown, refusals: readonly RefusalName[], more: string): unknown {
+  if (!(error instanceof Refusal && refusals.includes(error.refusal))) return error;
+  const hint = [error.fields['hint'], more].filter(Boolean).join('; ');
+  return new Refusal(error.refusal, { ...error.fields, hint }, error.terms);
+}
+
+/** Also names the command by which the client does the work. */
 export function hintingClient(error: unknown, publicUrl: string, command: string): unknown {
-  if (!(error instanceof Refusal && error.refusal === 'powRequired')) return error;
-  const hint = `${error.fields['hint']}; or let the client do the work: ${clientDownload(publicUrl)} && ${command}`;
-  return new Refusal('powRequired', { ...error.fields, hint }, error.terms);
+  return hinting(error, ['powRequired'], `or let the client do the work: ${clientDownload(publicUrl)} && ${command}`);
 }

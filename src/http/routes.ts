@@ -15,7 +15,7 @@ export interface Route extends NamedPath {
   readonly isForm?: true;
 }
 
-/** For whom `curl -T FILE host/` has sent to PUT /FILE. */
+/** `curl -T name host/` sends PUT /name, which may look like an id, or be none. */
 export const UPLOAD_HINT = 'to store a paste, send it to / itself: curl -T - URL < FILE';
 
 /** HEAD works wherever GET does. `PUT /` is an alias of `POST /`, since `curl -T` sends it. */

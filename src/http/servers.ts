@@ -60,7 +60,7 @@ interface PathEntry {
   readonly pattern: RegExp;
 }
 
-export const WELL_FORMED_ID = /^[A-Za-z0-9]{6,64}$/;
+const WELL_FORMED_ID = /^[A-Za-z0-9]{6,64}$/;
 
 /** A path without a parameter is found before any with one. Throws a TypeError for a path with several. */
 export function createRouter(routes: readonly Route[]): Router {
@@ -85,7 +85,6 @@ export function createRouter(routes: readonly Route[]): Router {
       if (!reserved.has(value)) isIdInvalid = true;
     }
     if (!isIdInvalid) throw new Refusal('notFound');
-    // `curl -T name host/` sends PUT /name.
     throw new Refusal('idInvalid', method === 'PUT' ? { hint: UPLOAD_HINT } : {});
   }
 

@@ -17,6 +17,7 @@ import { EXPIRY_WARNING_SECONDS, readServerCertificate } from '../http/tls.ts';
 import { adminDoubt, authorityDoubt } from '../pastes/upkeep.ts';
 import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
 import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store.ts';
+import { isFile } from '../store/database.ts';
 import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/visit.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
 import { databaseFile } from './database.ts';
@@ -195,8 +196,9 @@ function examine(path: string, depth: CheckDepth): { findings: Finding[]; conten
   // A database that this user may not see is not missing.
   const isMissing = orUndefined(() => statSync(path, { throwIfNoEntry: false }) === undefined) ?? false;
   if (isMissing) return { findings: [fail('database', `there is none at ${path}: ${MADE_AT_START}`)] };
-  const isOther = orUndefined(() => statSync(path).isFile()) === false;
-  if (isOther) return { findings: [fail('database', `${path} is not a file: ${SETTINGS.databasePath.name} is wrong`)] };
+  if (isFile(path) === false) {
+    return { findings: [fail('database', `${path} is not a file: ${SETTINGS.databasePath.name} is wrong`)] };
+  }
   try {
     const examination = examineDatabase(path, depth);
     const findings = [checkSchema(examination), ...checkDamage(examination, depth)];

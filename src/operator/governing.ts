@@ -5,16 +5,16 @@ import { setTimeout } from 'node:timers/promises';
 import { Refusal } from '../core/refusals.ts';
 import { DAY_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { randomBytes, sha256 } from '../crypto/digest.ts';
-import { WELL_FORMED_ID } from '../http/servers.ts';
+import { isWellFormedId } from '../http/servers.ts';
 import type { Requester } from '../pastes/identity.ts';
 import { newId } from '../pastes/intake.ts';
-import { AUDITED_ID_CHARACTERS } from '../pastes/pastes.ts';
+import { AUDITED_ID_CHARACTERS } from '../pastes/owned.ts';
 import { OPERATOR_NAME } from '../store/pastes.ts';
 import type { Invitation } from '../store/store.ts';
 import { noteOf, spanSeconds, wholeNumber, wrongValue } from './arguments.ts';
 import { CommandError, UsageError } from './failures.ts';
 import { inSession, type OperatorSession } from './session.ts';
-import { alignColumns, report, reportText, type Run, showCount } from './terminal.ts';
+import { alignColumns, report, type Run, showCount } from './terminal.ts';
 
 const BY_OPERATOR: Requester = { fingerprint: OPERATOR_NAME, clientAddress: null };
 
@@ -40,7 +40,7 @@ async function findPaste({ store }: OperatorSession, id: string) {
 }
 
 function requireId(id: string, other = ''): void {
-  if (WELL_FORMED_ID.test(id)) return;
+  if (isWellFormedId(id)) return;
   throw new UsageError(`not the id of a paste${other}: ${JSON.stringify(id)}; an id has 6 to 64 letters and digits`);
 }
 
@@ -132,9 +132,8 @@ export const invite: Run = (terminal, given) => {
       `uses     ${usesLeft}`,
       'The code is not shown again. Whoever is invited registers with: sh pastec register --invite CODE',
     ];
-    const json = { ...presentInvitation({ ...invitation, id }), code };
-    const text = reportText(given, json, `${lines.join('\n')}\n`);
-    if (await terminal.stdout.writeWhole(Buffer.from(text))) return;
+    report(terminal.stdout, given, { ...presentInvitation({ ...invitation, id }), code }, `${lines.join('\n')}\n`);
+    if (await terminal.stdout.writeWhole(Buffer.alloc(0))) return;
     await store.governing.withdrawInvitation(id);
     throw new CommandError(`invitation ${id} is withdrawn: standard output did not take its code`);
   });

@@ -56,12 +56,8 @@ export type Run = (terminal: Terminal, given: Given) => number | void | Promise<
 export type Input = Readable & { readonly isTTY?: boolean };
 
 /** One line of JSON with --json, text for people otherwise. */
-export function report(output: Output, given: Given, json: object, text: string): void {
-  output.write(reportText(given, json, text));
-}
-
-export function reportText({ flags }: Given, json: object, text: string): string {
-  return flags.has('--json') ? `${JSON.stringify(json)}\n` : text;
+export function report(output: Output, { flags }: Given, json: object, text: string): void {
+  output.write(flags.has('--json') ? `${JSON.stringify(json)}\n` : text);
 }
 
 /** node's own stream to a file writes once, and does not look whether a disk that gets full took all of it. */

@@ -1,7 +1,7 @@
 // Takes content in: what POST / and PUT check of its size and its bytes (steps 1 and 4 of the decisions), and where it
 // goes while it arrives: to memory, or when it is larger to the store, with a bounded number of chunks in flight.
 
-import type { Caller } from '../core/callers.ts';
+import { type Caller, hasTrustedLimits } from '../core/callers.ts';
 import {
   type ByteSink, type ByteSource, type ContentFacts, ContentScan, freeBytes, JoinedBytes, mediaTypeOf, TEXT_TYPE,
 } from '../core/content.ts';
@@ -18,8 +18,6 @@ const CHUNKS_IN_FLIGHT = 4;
 
 /** With so many in use by all uploads the writer has enough to do, and an upload waits for each of its chunks. */
 const MANY_CHUNKS = 16;
-
-const REVOKED = 'the client certificate is not valid any more';
 
 /** Content that a caller wants stored. */
 export interface Offer {
@@ -85,8 +83,9 @@ export class Intake implements AsyncDisposable {
     const facts = this.#scan.finish(content ?? undefined);
     await this.#chunks?.finish();
     this.#requireAcceptable(facts);
-    const isRevoked = caller.fingerprint !== null && (await callerNow()).fingerprint === null;
-    if (isRevoked) throw new Refusal('permissionDenied', { hint: REVOKED });
+    if (hasTrustedLimits(caller) && (await callerNow()).fingerprint === null) {
+      throw new Refusal('permissionDenied', { hint: 'the client certificate is not valid any more' });
+    }
     const { bytes: size, sha256, isText } = facts;
     const mimeType = mediaTypeOf(isText, isJson ? undefined : contentType);
     return { mimeType, size, sha256, contentId: this.#chunks?.upload.contentId ?? null, content };

@@ -1,5 +1,5 @@
-// The rules of pastes: creating, reading, burning, and what owners and the admin may change, delete and list. From the
-// contract's "States and transitions" and the decisions' "Checks on POST /", "PUT /{id}" and "Lists and audit".
+// The rules of pastes: creating, reading and burning. From the contract's "States and transitions" and the decisions'
+// "Checks on POST /". What owners do to theirs is owned.ts.
 
 import type { Config } from '../config/settings.ts';
 import { type Caller, hasTrustedLimits } from '../core/callers.ts';
@@ -7,17 +7,13 @@ import type { CompactBytes } from '../core/content.ts';
 import { type RateStanding, Refusal } from '../core/refusals.ts';
 import { andThen, type Awaitable, unixSeconds } from '../core/time.ts';
 import type { ContentReader } from '../store/content.ts';
-import type { CreationTerms, NewPaste, Page, Paste, PasteFilter, PasteWithContent, Refused } from '../store/store.ts';
-import { cappedTtlSeconds, ttlSeconds, type Work } from './admission.ts';
-import { requireAdmin, requireIdentity } from './identity.ts';
+import type { CreationTerms, NewPaste, Paste, PasteWithContent, Refused } from '../store/store.ts';
+import { ttlSeconds, type Work } from './admission.ts';
 import { Intake, newId, type Offer, requireDeclaredSize } from './intake.ts';
 import type { Parts } from './parts.ts';
 
 /** A PUT or DELETE may take the chunks of a paste between its lookup and their opening: it is looked up again then. */
 const OPEN_ATTEMPTS = 3;
-
-/** Enough of an id to tell pastes apart in the audit log, and not enough to read one. */
-export const AUDITED_ID_CHARACTERS = 8;
 
 export interface Submission extends Offer {
   readonly work: Work;
@@ -74,7 +70,7 @@ function requireCreator(config: Config, caller: Caller): void {
 }
 
 /** The duplicate throttle and the quotas, which the store checks in the transaction that stores content. */
-function storageTerms(config: Config): Omit<CreationTerms, 'spend'> {
+export function storageTerms(config: Config): Omit<CreationTerms, 'spend'> {
   const { duplicateMax, duplicateWindowSeconds, maxStorageBytes, maxOwnerStorageBytes } = config;
   return {
     duplicates: duplicateMax === 0 ? null : { max: duplicateMax, windowSeconds: duplicateWindowSeconds },
@@ -83,7 +79,7 @@ function storageTerms(config: Config): Omit<CreationTerms, 'spend'> {
   };
 }
 
-function notStored({ challenges, count }: Parts, outcome: Refused, rate: RateStanding | null): Refusal {
+export function notStored({ challenges, count }: Parts, outcome: Refused, rate: RateStanding | null): Refusal {
   const { refused, fields, retryAfterSeconds } = outcome;
   if (refused === 'powAlreadyUsed' || refused === 'powExpired') return challenges.refusal(refused, 'paste');
   if (refused !== 'duplicateContent') return new Refusal(refused, fields);
@@ -165,102 +161,4 @@ async function claimBurn({ store, clock, count }: ReadingParts, opened: OpenedPa
 function noteAccess({ store, clock, count }: ReadingParts, { id }: Paste): void {
   store.pastes.touch(id, unixSeconds(clock));
   count('pastesAccessed');
-}
-
-export interface Amendment extends Offer, Target {
-  readonly hasContent: boolean;
-  readonly removesPassword: boolean;
-}
-
-/** Changes a paste of the caller's own, whose password is not asked for. `rate` is null also when nothing counted. */
-export async function updatePaste(parts: Parts, amendment: Amendment) {
-  const { config, store, passwords, rates, clock, count } = parts;
-  const { id, caller, clientAddress, hasContent, password, requestedTtlSeconds } = amendment;
-  const owner = requireIdentity(caller);
-  requireDeclaredSize(parts, amendment);
-  requireSomething(amendment);
-  const before = await requireChangeable(parts, amendment);
-  if (before.burnAfterRead) throw new Refusal('burnNotUpdatable');
-  const onlySha256 = amendment.meantContent(before);
-  // A password costs as much to hash for an update as for a new paste.
-  const rate = hasContent || password !== undefined ? rates.countCreation(clientAddress, caller) : null;
-  await using intake = hasContent ? new Intake(parts, amendment) : null;
-  const content = intake === null ? undefined : await intake.receive(before.size);
-  const newHash = password === undefined ? undefined : await passwords.hash(password, clientAddress);
-  const nowSeconds = unixSeconds(clock);
-  const ttl = requestedTtlSeconds === undefined ? undefined : cappedTtlSeconds(config, requestedTtlSeconds);
-  const changes = {
-    content,
-    passwordHash: amendment.removesPassword ? null : newHash,
-    expiresAt: ttl === undefined ? undefined : nowSeconds + ttl,
-  };
-  const terms = { ...storageTerms(config), nowSeconds, onlySha256 };
-  const outcome = await store.pastes.update(id, owner, changes, terms);
-  if (outcome.refused !== null) throw notStored(parts, outcome, rate);
-  intake?.keep();
-  if (hasContent && config.duplicateMax > 0) count('duplicateChecks', 'accepted');
-  return { paste: outcome.paste, rate };
-}
-
-function requireSomething({ hasContent, password, removesPassword, requestedTtlSeconds }: Amendment): void {
-  if (password !== undefined && removesPassword) {
-    throw new Refusal('requestMalformed', { hint: 'X-Paste-Password and X-Remove-Password exclude each other' });
-  }
-  if (hasContent || password !== undefined || removesPassword || requestedTtlSeconds !== undefined) return;
-  throw new Refusal('nothingToUpdate', { hint: 'send new content, X-Paste-Password, X-Remove-Password or X-Expiry' });
-}
-
-export interface Target {
-  readonly id: string;
-  readonly caller: Caller;
-  readonly clientAddress: string;
-  /** The digest of the paste's content where the caller means that alone; refuses other content than is meant. */
-  readonly meantContent: (paste: Paste) => string | undefined;
-}
-
-/**
- * Before any body is read; the writer decides all of it again. A refusal says whether an id is known, so it counts as a
- * lookup, and so does showing a token, right or wrong; what owners do to their own never does.
- */
-async function requireChangeable(parts: Parts, target: Target, ofAnyone = false, token?: string): Promise<Paste> {
-  const { store, rates, deleteTokens, clock } = parts;
-  const { id, caller, clientAddress } = target;
-  const paste = await store.pastes.find(id, unixSeconds(clock));
-  if (paste !== undefined && (ofAnyone || (paste.owner !== null && paste.owner === caller.fingerprint))) return paste;
-  rates.countLookup(clientAddress, caller);
-  if (paste === undefined) throw new Refusal('pasteNotFound');
-  if (paste.owner === null && token !== undefined && deleteTokens.isTokenOf(id, token)) return paste;
-  throw new Refusal('permissionDenied');
-}
-
-/** Of the caller's own; for the admin anyone's, which is audited; one without owner for whoever shows its token. */
-export async function deletePaste(parts: Parts, target: Target, token: string | undefined): Promise<void> {
-  const { store, audit, clock, count } = parts;
-  const { id, caller, clientAddress } = target;
-  if (token === undefined) requireIdentity(caller);
-  const { fingerprint } = caller;
-  const isAdmin = caller.tier === 'admin';
-  const before = await requireChangeable(parts, target, isAdmin, token);
-  const onlySha256 = target.meantContent(before);
-  const paste = id.slice(0, AUDITED_ID_CHARACTERS);
-  const asAdmin = isAdmin ? audit.event('paste_deleted', 'success', { fingerprint, clientAddress }, { paste }) : null;
-  const by = isAdmin ? fingerprint : before.owner;
-  const outcome = await store.pastes.remove(id, by, unixSeconds(clock), asAdmin, onlySha256);
-  if (outcome.refused !== null) throw new Refusal(outcome.refused);
-  count('pastesDeleted', 'deleted');
-  if (outcome.audited !== null) audit.announce(outcome.audited);
-}
-
-export interface WantedList extends Pick<Target, 'caller' | 'clientAddress'> {
-  readonly filter: Omit<PasteFilter, 'owner'>;
-  readonly page: Page;
-  /** Everyone's pastes, which only the admin may ask for; else the caller's own. */
-  readonly all: boolean;
-}
-
-export async function listPastes(parts: Parts, { caller, clientAddress, filter, page, all }: WantedList) {
-  const owner = requireIdentity(caller);
-  if (all) requireAdmin(caller);
-  parts.rates.countLookup(clientAddress, caller);
-  return parts.store.pastes.list({ ...filter, owner: all ? null : owner }, page, unixSeconds(parts.clock));
 }

@@ -7,11 +7,11 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { orUndefined } from '../core/events.ts';
+import { codeOf, orUndefined } from '../core/events.ts';
 import { MIB } from '../core/time.ts';
 import type { ThreadRefusal } from './batch.ts';
 import {
-  type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, isSystemError, lockDatabase, openAsIs, openReading,
+  type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, lockDatabase, openAsIs, openReading,
   openWriting, OWNER_ONLY_FILE, refuseOtherFiles, withFile,
 } from './database.ts';
 import { isEmpty, marksOf, schemaVersionOf, whyStrange } from './schema.ts';
@@ -373,7 +373,7 @@ export function requireDatabase(path: string): void {
 
 /** Whether link(2) failed as it does on a file system without hard links. */
 export function isWithoutLinks(error: unknown): boolean {
-  return isSystemError(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK');
+  return ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(codeOf(error));
 }
 
 /** So that the file's bytes outlive a power cut. Not for a database that this process has open. */
@@ -387,7 +387,7 @@ export function syncFolderOf(path: string): void {
     try {
       fsyncSync(folder);
     } catch (error) {
-      if (!isSystemError(error, 'EINVAL', 'ENOTSUP')) throw error;
+      if (!['EINVAL', 'ENOTSUP'].includes(codeOf(error))) throw error;
     }
   });
 }

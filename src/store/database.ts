@@ -5,7 +5,7 @@ import { closeSync, existsSync, mkdirSync, openSync, readSync, rmSync, statfsSyn
 import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { orUndefined } from '../core/events.ts';
+import { codeOf, orUndefined } from '../core/events.ts';
 import { KIB, MIB } from '../core/time.ts';
 import {
   APPLICATION_ID, isEmpty, type Marks, marksOf, migrate, PAGE_BYTES, schemaVersionOf, whyStrange,
@@ -139,8 +139,7 @@ export const LOCK_WAIT_MS = 1000;
 export function refuseOtherFiles(path: string, purpose: 'open' | 'replace' = 'open'): void {
   const advice = purpose === 'open' ? ANOTHER_PATH : `${ANOTHER_PATH}, or move the file away`;
   // A pipe would also never open.
-  const isOther = orUndefined(() => statSync(path).isFile()) === false;
-  if (isOther) throw new DatabaseRefusedError(`${path} is not a file: ${ANOTHER_PATH}`);
+  if (isFile(path) === false) throw new DatabaseRefusedError(`${path} is not a file: ${ANOTHER_PATH}`);
   const header = readHeader(path);
   if (header.length === 0) return;
   if (header.length < HEADER_BYTES || header.toString('latin1', 0, HEADER_MAGIC.length) !== HEADER_MAGIC) {
@@ -150,12 +149,17 @@ export function refuseOtherFiles(path: string, purpose: 'open' | 'replace' = 'op
   refuseStrange(path, { applicationId: header.readUInt32BE(APPLICATION_ID_OFFSET), version }, advice);
 }
 
+/** Undefined where there is nothing, or nothing that this process may see. */
+export function isFile(path: string): boolean | undefined {
+  return orUndefined(() => statSync(path).isFile());
+}
+
 function readHeader(path: string): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
   try {
     return header.subarray(0, withFile(path, 'r', (file) => readSync(file, header, 0, HEADER_BYTES, 0)));
   } catch (error) {
-    if (isSystemError(error, 'ENOENT')) return Buffer.alloc(0);
+    if (codeOf(error) === 'ENOENT') return Buffer.alloc(0);
     throw new StoreError('unavailable', `the database ${path} cannot be read`, { cause: error });
   }
 }
@@ -176,7 +180,7 @@ export function createFile(path: string): boolean {
     withFile(path, 'wx', () => {});
     return true;
   } catch (error) {
-    if (isSystemError(error, 'EEXIST') && error.path === path) return false;
+    if (codeOf(error) === 'EEXIST' && (error as NodeJS.ErrnoException).path === path) return false;
     throw new StoreError('unavailable', `the file ${path} cannot be created`, { cause: error });
   }
 }
@@ -188,7 +192,7 @@ function createFolder(path: string): void {
   try {
     mkdirSync(path, { recursive: isParentThere === undefined, mode: OWNER_ONLY_FOLDER });
   } catch (error) {
-    if (!isSystemError(error, 'EEXIST') || !existsSync(path)) throw error;
+    if (codeOf(error) !== 'EEXIST' || !existsSync(path)) throw error;
   }
 }
 
@@ -224,10 +228,6 @@ export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS) {
       release();
     },
   };
-}
-
-export function isSystemError(error: unknown, ...codes: readonly string[]): error is NodeJS.ErrnoException {
-  return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }
 
 /** 0 when there is no such file. */

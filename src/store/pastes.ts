@@ -201,7 +201,7 @@ function prepareUpdate(db: Database) {
     if (before.burnAfterRead) return unchanged({ refused: 'burnNotUpdatable' });
     if (!hasContent(before, update.terms.onlySha256)) return unchanged({ refused: 'preconditionFailed' });
     // The same content again is no duplicate: it is stored once, before and after.
-    const isSame = content !== undefined && hexOf(content.sha256) === before.sha256;
+    const isSame = content !== undefined && Buffer.from(content.sha256).toString('hex') === before.sha256;
     const terms = isSame ? { ...update.terms, duplicates: null } : update.terms;
     const refused = content && storage.refusal({ ...content, owner }, content.size - before.size, terms);
     if (refused !== undefined) return unchanged(refused);
@@ -216,11 +216,7 @@ function changed(before: Paste, { content, ...changes }: PasteChanges): Paste {
   const paste = { ...before, passwordHash, expiresAt };
   if (content === undefined) return paste;
   const { mimeType, size, contentId, sha256 } = content;
-  return { ...paste, mimeType, size, contentId, sha256: hexOf(sha256) };
-}
-
-function hexOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('hex');
+  return { ...paste, mimeType, size, contentId, sha256: Buffer.from(sha256).toString('hex') };
 }
 
 function unchanged<Outcome>(outcome: Outcome): Change<Outcome> {

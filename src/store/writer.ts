@@ -17,12 +17,6 @@ export const LANES: Readonly<Partial<Record<CommandName, Lane>>> = {
   probe: 'alone', truncateWal: 'alone', releasePages: 'alone', optimize: 'alone', restoreBallast: 'alone',
 };
 
-/** Far more than connections and cleanup can have waiting. */
-export const MAX_WAITING = 10_000;
-
-/** Of content, whose clients may have left. In `bulk` a chunk of each connection: many uploads have no more each. */
-const MAX_WAITING_BYTES: Readonly<Record<Lane, number>> = { prompt: 64 * MIB, bulk: 256 * MIB, alone: 0 };
-
 /** At a stop. Nobody was promised what still waits: answers come after commits. */
 const CLOSE_WAIT_MS = 2000;
 
@@ -96,8 +90,7 @@ export class Writer {
   ): Promise<ReturnType<Commands[Name]>> {
     if (this.#hasEnded() || this.#closing) return Promise.reject(unavailable('closed'));
     const lane = LANES[name] ?? 'prompt';
-    const isFull = this.#queue.length >= MAX_WAITING || this.#queue.bytesIn(lane) + bytes > MAX_WAITING_BYTES[lane];
-    if (isFull) return Promise.reject(unavailable('too many writes wait'));
+    if (!this.#queue.hasRoomFor(lane, bytes)) return Promise.reject(unavailable('too many writes wait'));
     return new Promise((resolve, reject) => {
       this.#queue.add({ lane, bytes, command: { name, params }, resolve, reject });
       const isGathered = this.#phase === 'gathering' && this.#queue.prompt === this.#gatheredCount;
@@ -267,6 +260,12 @@ export const MAX_BATCH_COMMANDS = 256;
 /** Content in one transaction: a small write waits for two such at most. A single command may carry more. */
 export const MAX_BATCH_BYTES = 2 * MIB;
 
+/** Far more than connections and cleanup can have waiting. */
+const MAX_WAITING = 10_000;
+
+/** Of content, whose clients may have left. In `bulk` a chunk of each connection: many uploads have no more each. */
+const MAX_WAITING_BYTES: Readonly<Record<Lane, number>> = { prompt: 64 * MIB, bulk: 256 * MIB, alone: 0 };
+
 /** A command that writes or clears so many bytes of content. */
 interface Queued {
   readonly lane: Lane;
@@ -286,8 +285,9 @@ export class Queue<Entry extends Queued> {
     return this.#lanes.prompt.length;
   }
 
-  bytesIn(lane: Lane): number {
-    return this.#lanes[lane].reduce((sum, { bytes }) => sum + bytes, 0);
+  hasRoomFor(lane: Lane, more: number): boolean {
+    const waiting = this.#lanes[lane].reduce((sum, { bytes }) => sum + bytes, 0);
+    return this.length < MAX_WAITING && waiting + more <= MAX_WAITING_BYTES[lane];
   }
 
   add(entry: Entry): void {

@@ -5,11 +5,10 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { KIB, MIB } from '../../src/core/time.ts';
 import { startApp } from '../support/app.ts';
 import { BROWSERS } from '../support/browser.ts';
+import { collectGarbage } from '../support/heap.ts';
 import { startServing } from '../support/main-process.ts';
 import { head, openRaw } from '../support/raw-http.ts';
 import { stalled } from '../support/stalled.ts';
@@ -65,14 +64,12 @@ test('pages that nobody reads: the memory of the server stays bounded, and who r
 });
 
 test('pages of small texts: those that are kept take 8 MiB at most, and each is right before and after', async (t) => {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
   /** What is left when nothing more can be collected: some is let go only in a later turn of the event loop. */
   const usedBytes = async (): Promise<number> => {
     let used = Infinity;
     for (let turn = 0; turn < 20; turn += 1) {
       await setTimeout(10);
-      collect();
+      collectGarbage();
       const { heapUsed, external } = process.memoryUsage();
       used = Math.min(used, heapUsed + external);
     }

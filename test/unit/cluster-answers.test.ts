@@ -9,6 +9,7 @@ import { Nodes } from '../../src/cluster/nodes.ts';
 import { openClusterStore } from '../../src/cluster/open.ts';
 import { guardOf, STALE, Statements } from '../../src/cluster/statements.ts';
 import { ClusterWriter } from '../../src/cluster/writer.ts';
+import { MIB } from '../../src/core/time.ts';
 import { ConfigError } from '../../src/config/load.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
 import { CHUNK_BYTES, DatabaseRefusedError, StoreError, unavailable } from '../../src/store/store.ts';
@@ -338,6 +339,18 @@ test('cluster: commands that wait for nodes that are away are refused together, 
   const refused = reasons.filter((reason) => reason.endsWith('too many writes wait'));
   assert.deepEqual([asked, refused.length, new Set(reasons).size], [1, 100, 2]);
   assert.equal(writer.waiting, 0);
+});
+
+test('cluster: content that waits for nodes that are away has a bound in bytes too', async () => {
+  const writer = writerOver(async () => {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    throw unavailable('away');
+  });
+  const each = 16 * MIB;
+  const results = await Promise.allSettled(Array.from({ length: 10 }, (_, index) => writer.run('note', index, each)));
+  const reasons = results.map((result) => (result.status === 'rejected' ? String(result.reason) : 'done'));
+  const taken = reasons.filter((reason) => !reason.endsWith('too many writes wait')).length;
+  assert.equal(taken, 64 / 16);
 });
 
 test('cluster: a command that other hosts forestall each time is given up after ten seconds, and the next is tried', async () => {

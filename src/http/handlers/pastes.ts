@@ -1,4 +1,5 @@
-// The routes of pastes: from a request to the rules of pastes/pastes.ts, and from what they give to a reply.
+// The routes of pastes: from a request to the rules of pastes/pastes.ts, and from what they give to a reply. Those of
+// what owners do are owned.ts, which is loaded with the first such request, as pages.ts is with the first page.
 
 import type { Config } from '../../config/settings.ts';
 import { type CompactBytes, isInlineDisposition, partOf } from '../../core/content.ts';
@@ -12,11 +13,12 @@ import {
 } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import {
-  amendedTtlSeconds, type ByteRange, isOfType, namesEtag, page, parseRange, password, requestedTtlSeconds,
-  requireWholeContent, saysYes, single, timeBounds, typeGlob, work,
+  type ByteRange, isOfType, namesEtag, parseRange, password, requestedTtlSeconds, requireWholeContent, saysYes, work,
 } from '../input.ts';
-import { hintingClient, listText, presentCreated, presentListItem, presentMetadata } from '../present.ts';
-import { allowOf, type Handlers, ROUTES, UPLOAD_HINT } from '../routes.ts';
+import { hintingClient, presentCreated, presentMetadata } from '../present.ts';
+import { allowOf, type Handlers, ROUTES } from '../routes.ts';
+
+const owned = () => import('./owned.ts');
 
 export function pasteHandlers(parts: Parts) {
   return {
@@ -24,9 +26,9 @@ export function pasteHandlers(parts: Parts) {
     getPaste: (request) => getPaste(parts, request),
     getRaw: (request) => getRaw(parts, request),
     answerForm: (request) => answerForm(parts, request),
-    updatePaste: (request) => updatePaste(parts, request),
-    deletePaste: (request) => deletePaste(parts, request),
-    listPastes: (request) => listPastes(parts, request),
+    updatePaste: (request) => owned().then(({ updatePaste }) => updatePaste(parts, request)),
+    deletePaste: (request) => owned().then(({ deletePaste }) => deletePaste(parts, request)),
+    listPastes: (request) => owned().then(({ listPastes }) => listPastes(parts, request)),
   } satisfies Partial<Handlers>;
 }
 
@@ -157,13 +159,13 @@ function conditionalReply(config: Config, request: Request, opened: pastes.Opene
 }
 
 /** RFC 9110 section 13.1.1. */
-function requireMatch({ headers }: Request, paste: Paste): void {
+export function requireMatch({ headers }: Request, paste: Paste): void {
   const isMatch = headers.all('if-match').length === 0 || namesEtag(headers, 'if-match', etagOf(paste));
   if (!isMatch) throw new Refusal('preconditionFailed');
 }
 
 /** RFC 9110 section 13.1.2. */
-function hasAlready({ headers }: Request, paste: Paste): boolean {
+export function hasAlready({ headers }: Request, paste: Paste): boolean {
   return namesEtag(headers, 'if-none-match', etagOf(paste));
 }
 
@@ -212,65 +214,4 @@ function varying({ mimeType }: Paste, config: Negotiating): Readonly<Record<stri
 
 function etagOf(paste: Paste): string {
   return `"sha256-${paste.sha256}"`;
-}
-
-async function updatePaste(parts: Parts, request: Request): Promise<Reply> {
-  const { headers, body } = request;
-  requireWholeContent(headers);
-  const contentType = headers.single('content-type');
-  const { paste, rate } = await pastes.updatePaste(parts, {
-    ...await targetOf(parts, request),
-    callerNow: () => parts.identity.callerOf(request),
-    source: body.pipe,
-    declaredBytes: body.declaredBytes,
-    hasContent: body.declaredBytes !== 0,
-    isJson: isOfType(contentType, 'application/json'),
-    contentType,
-    password: password(headers),
-    removesPassword: saysYes(headers, 'x-remove-password'),
-    requestedTtlSeconds: amendedTtlSeconds(headers),
-  }).catch((error: unknown) => {
-    throw hintingUpload(error);
-  });
-  const replyHeaders = rate === null ? {} : rateHeaders(rate);
-  return jsonReply(200, { message: 'paste updated', ...presentMetadata(paste) }, replyHeaders);
-}
-
-async function deletePaste(parts: Parts, request: Request): Promise<Reply> {
-  const token = request.headers.single('x-delete-token');
-  await pastes.deletePaste(parts, await targetOf(parts, request), token);
-  return jsonReply(200, { message: 'paste deleted' });
-}
-
-async function targetOf({ identity }: Parts, request: Request): Promise<pastes.Target> {
-  const { params, headers, clientAddress } = request;
-  const isConditional = ['if-match', 'if-none-match'].some((name) => headers.all(name).length > 0);
-  const meantContent = (paste: Paste): string | undefined => {
-    requireMatch(request, paste);
-    if (hasAlready(request, paste)) throw new Refusal('preconditionFailed');
-    return isConditional ? paste.sha256 : undefined;
-  };
-  return { id: params['id']!, caller: await identity.callerOf(request), clientAddress, meantContent };
-}
-
-/** `curl -T name host/` sends PUT /name, which may look like an id. */
-function hintingUpload(error: unknown): unknown {
-  if (!(error instanceof Refusal && ['identityRequired', 'pasteNotFound'].includes(error.refusal))) return error;
-  const hint = [error.fields['hint'] ?? [], UPLOAD_HINT].flat().join('; ');
-  return new Refusal(error.refusal, { ...error.fields, hint }, error.terms);
-}
-
-/** The contract's paging of GET /pastes. */
-const PAGING = { fallback: 100, maximum: 1000 };
-
-async function listPastes(parts: Parts, request: Request): Promise<Reply> {
-  const caller = await parts.identity.callerOf(request);
-  const { query, clientAddress } = request;
-  const asked = page(query, PAGING);
-  const filter = { ...timeBounds(query), typeGlob: typeGlob(query) };
-  const all = single(query, 'all') === '1';
-  const { items, total } = await pastes.listPastes(parts, { caller, clientAddress, filter, page: asked, all });
-  const varies = { Vary: 'Accept' };
-  if (request.prefersText) return textReply(200, listText(items), varies);
-  return jsonReply(200, { pastes: items.map(presentListItem), total, ...asked }, varies);
 }

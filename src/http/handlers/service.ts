@@ -21,8 +21,6 @@ const TIERS_SHOWN = ['anonymous', 'untrusted', 'trusted'] as const satisfies rea
 
 const NOTE = 'Whoever knows the id of a paste can read it. Text is text/plain, whatever the request calls it.';
 
-const AUDIT_PAGING = { fallback: 100, maximum: 500 };
-
 const CLIENT_HEADERS = {
   'Content-Type': 'text/x-shellscript; charset=utf-8',
   'Content-Disposition': 'inline; filename="pastec"',
@@ -180,7 +178,7 @@ function securityText({ config: { contact }, clock }: Parts, { publicUrl, route 
 async function listAudit({ identity, store }: Parts, request: Request): Promise<Reply> {
   requireAdmin(await identity.callerOf(request));
   const { query } = request;
-  const asked = page(query, AUDIT_PAGING);
+  const asked = page(query, { fallback: 100, maximum: 500 });
   const filter = {
     ...timeBounds(query),
     event: single(query, 'event'),

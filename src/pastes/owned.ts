@@ -1,0 +1,111 @@
+// The rules of pastes for their owners, the admin and who shows a delete token: what they may change, delete and list.
+// From the decisions' "PUT /{id}" and "Lists and audit". Loaded with the first such request.
+
+import type { Caller } from '../core/callers.ts';
+import { Refusal } from '../core/refusals.ts';
+import { unixSeconds } from '../core/time.ts';
+import type { Page, Paste, PasteFilter } from '../store/store.ts';
+import { cappedTtlSeconds } from './admission.ts';
+import { requireAdmin, requireIdentity } from './identity.ts';
+import { Intake, type Offer, requireDeclaredSize } from './intake.ts';
+import type { Parts } from './parts.ts';
+import { notStored, storageTerms } from './pastes.ts';
+
+/** Enough of an id to tell pastes apart in the audit log, and not enough to read one. */
+export const AUDITED_ID_CHARACTERS = 8;
+
+export interface Amendment extends Offer, Target {
+  readonly hasContent: boolean;
+  readonly removesPassword: boolean;
+}
+
+/** Changes a paste of the caller's own, whose password is not asked for. `rate` is null also when nothing counted. */
+export async function updatePaste(parts: Parts, amendment: Amendment) {
+  const { config, store, passwords, rates, clock, count } = parts;
+  const { id, caller, clientAddress, hasContent, password, requestedTtlSeconds } = amendment;
+  const owner = requireIdentity(caller);
+  requireDeclaredSize(parts, amendment);
+  requireSomething(amendment);
+  const before = await requireChangeable(parts, amendment);
+  if (before.burnAfterRead) throw new Refusal('burnNotUpdatable');
+  const onlySha256 = amendment.meantContent(before);
+  // A password costs as much to hash for an update as for a new paste.
+  const rate = hasContent || password !== undefined ? rates.countCreation(clientAddress, caller) : null;
+  await using intake = hasContent ? new Intake(parts, amendment) : null;
+  const content = intake === null ? undefined : await intake.receive(before.size);
+  const newHash = password === undefined ? undefined : await passwords.hash(password, clientAddress);
+  const nowSeconds = unixSeconds(clock);
+  const ttl = requestedTtlSeconds === undefined ? undefined : cappedTtlSeconds(config, requestedTtlSeconds);
+  const changes = {
+    content,
+    passwordHash: amendment.removesPassword ? null : newHash,
+    expiresAt: ttl === undefined ? undefined : nowSeconds + ttl,
+  };
+  const outcome = await store.pastes.update(id, owner, changes, { ...storageTerms(config), nowSeconds, onlySha256 });
+  if (outcome.refused !== null) throw notStored(parts, outcome, rate);
+  intake?.keep();
+  if (hasContent && config.duplicateMax > 0) count('duplicateChecks', 'accepted');
+  return { paste: outcome.paste, rate };
+}
+
+function requireSomething({ hasContent, password, removesPassword, requestedTtlSeconds }: Amendment): void {
+  if (password !== undefined && removesPassword) {
+    throw new Refusal('requestMalformed', { hint: 'X-Paste-Password and X-Remove-Password exclude each other' });
+  }
+  if (hasContent || password !== undefined || removesPassword || requestedTtlSeconds !== undefined) return;
+  throw new Refusal('nothingToUpdate', { hint: 'send new content, X-Paste-Password, X-Remove-Password or X-Expiry' });
+}
+
+export interface Target {
+  readonly id: string;
+  readonly caller: Caller;
+  readonly clientAddress: string;
+  /** The digest of the paste's content where the caller means that alone; refuses other content than is meant. */
+  readonly meantContent: (paste: Paste) => string | undefined;
+}
+
+/**
+ * Before any body is read; the writer decides all of it again. A refusal says whether an id is known, so it counts as a
+ * lookup, and so does showing a token, right or wrong; what owners do to their own never does.
+ */
+async function requireChangeable(parts: Parts, target: Target, ofAnyone = false, token?: string): Promise<Paste> {
+  const { store, rates, deleteTokens, clock } = parts;
+  const { id, caller, clientAddress } = target;
+  const paste = await store.pastes.find(id, unixSeconds(clock));
+  if (paste !== undefined && (ofAnyone || (paste.owner !== null && paste.owner === caller.fingerprint))) return paste;
+  rates.countLookup(clientAddress, caller);
+  if (paste === undefined) throw new Refusal('pasteNotFound');
+  if (paste.owner === null && token !== undefined && deleteTokens.isTokenOf(id, token)) return paste;
+  throw new Refusal('permissionDenied');
+}
+
+/** Of the caller's own; for the admin anyone's, which is audited; one without owner for whoever shows its token. */
+export async function deletePaste(parts: Parts, target: Target, token: string | undefined): Promise<void> {
+  const { store, audit, clock, count } = parts;
+  const { id, caller, clientAddress } = target;
+  if (token === undefined) requireIdentity(caller);
+  const { fingerprint } = caller;
+  const isAdmin = caller.tier === 'admin';
+  const before = await requireChangeable(parts, target, isAdmin, token);
+  const paste = id.slice(0, AUDITED_ID_CHARACTERS);
+  const asAdmin = isAdmin ? audit.event('paste_deleted', 'success', { fingerprint, clientAddress }, { paste }) : null;
+  const by = isAdmin ? fingerprint : before.owner;
+  const outcome = await store.pastes.remove(id, by, unixSeconds(clock), asAdmin, target.meantContent(before));
+  if (outcome.refused !== null) throw new Refusal(outcome.refused);
+  count('pastesDeleted', 'deleted');
+  if (outcome.audited !== null) audit.announce(outcome.audited);
+}
+
+export interface WantedList extends Pick<Target, 'caller' | 'clientAddress'> {
+  readonly filter: Omit<PasteFilter, 'owner'>;
+  readonly page: Page;
+  /** Everyone's pastes, which only the admin may ask for; else the caller's own. */
+  readonly all: boolean;
+}
+
+export async function listPastes(parts: Parts, { caller, clientAddress, filter, page, all }: WantedList) {
+  const owner = requireIdentity(caller);
+  if (all) requireAdmin(caller);
+  parts.rates.countLookup(clientAddress, caller);
+  return parts.store.pastes.list({ ...filter, owner: all ? null : owner }, page, unixSeconds(parts.clock));
+}
