@@ -1,9 +1,10 @@
-// npm run mutate [-- [--workers=N] [--distance=N] [--keep] FILE...]: changes one operator, constant or condition of the
-// named files at a time (all of core, crypto, authority, pastes and store unless given) and runs the tests that enter it
-// and are at most so many imports away from it (any number, unless given), in copies of the repository. A mutant that no
-// test notices survives and is listed, to be read: it is no different, or a test is missing. The run fails when fewer
-// than 95 of 100 are killed. What is known is kept in .runtime/mutation, so a run that was cut off goes on where it
-// was. It does not change the checkout; but with --keep it tries nothing, and puts what is known of whole files into
+// npm run mutate [-- [--workers=N] [--distance=N] [--patience=SECONDS] [--keep] FILE...]: changes one operator, constant
+// or condition of the named files at a time (all of core, crypto, authority, pastes and store unless given) and runs the
+// tests that enter it, are at most so many imports away from it (any number, unless given), and take no longer together
+// (a minute), in copies of the repository. A mutant that no test notices survives and is listed, to be read: it is no
+// different, or a test is missing; with more patience only those are tried again. The run fails when fewer than 95 of
+// 100 are killed. What is known is kept in .runtime/mutation, so a run that was cut off goes on where it was. It does
+// not change the checkout; but with --keep it tries nothing, and puts what is known of whole files into
 // mutation/found.jsonl: committed, that is where a run in another clone goes on.
 
 import { createHash } from 'node:crypto';
@@ -25,18 +26,20 @@ const resultsFile = join(kept, 'results.jsonl');
 const foundFile = join(root, 'scripts', 'mutation', 'found.jsonl');
 const leastKilled = 0.95;
 
-/** How much testing one mutant gets at most, in time without a mutant. */
-const patienceMs = 60_000;
-
 /** As much of it is run in one process, so that an endless loop is soon known for one. */
 const sliceMs = 2000;
 
 const { values: options, positionals: named } = parseArgs({
-  options: { workers: { type: 'string' }, distance: { type: 'string' }, keep: { type: 'boolean', default: false } },
+  options: {
+    workers: { type: 'string' }, distance: { type: 'string' }, patience: { type: 'string', default: '60' },
+    keep: { type: 'boolean', default: false },
+  },
   allowPositionals: true,
 });
 const workers = Number(options.workers ?? Math.max(1, availableParallelism() - 1));
 const mostDistance = Number(options.distance ?? Infinity);
+/** How much testing one mutant gets at most, in time without a mutant. */
+const patienceMs = Number(options.patience) * 1000;
 
 const paths = repositoryFiles();
 const isInner = (path) => /^src\/(?:core|crypto|authority|pastes|store)\/.*\.ts$/.test(path);
