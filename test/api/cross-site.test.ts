@@ -161,6 +161,20 @@ test('cross-site guard: the first certificate is for no page, not even of a name
   assert.equal(count('certificates'), 2);
 });
 
+test('cross-site guard: pages register once a certificate was issued, whatever has become of it', async (t) => {
+  // The admin's, which cleanup keeps.
+  const valid = { isAdmin: true };
+  const revoked = { ...valid, revokedAt: 1 };
+  const expired = { ...valid, expiresAt: 1 };
+  for (const records of [[valid], [revoked], [expired], [valid, revoked], [valid, expired], [revoked, expired]]) {
+    const app = await startApp(t, PKI);
+    for (const record of records) insertCertificate(app.config.databasePath, record);
+    const headers = { 'Sec-Fetch-Site': 'same-origin', 'Content-Type': 'application/json' };
+    const answer = await app.request('/register', { method: 'POST', headers, body: '{"common_name":"x"}' });
+    assert.deepEqual([answer.status, answer.headers.get('x-is-admin')], [200, '0'], JSON.stringify(records));
+  }
+});
+
 test('cross-site guard: nothing is done before, neither counted, spent, revoked nor written down', async (t) => {
   const app = await startApp(t, { ...PKI, rateMax: 1, powDifficultyBits: 4 });
   const { databasePath } = app.config;
