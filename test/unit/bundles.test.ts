@@ -90,6 +90,15 @@ test('BundleThread: closed after each bundle, as for those with a password, it l
   assert.equal(getEventListeners(closing.signal, 'abort').length, 1);
 });
 
+test('BundleThread: the end of a closed thread is not taken for the end of the next', async (t) => {
+  const thread = startThread(t);
+  await thread.make(bundle);
+  const closed = thread.close();
+  const slow = thread.make({ ...bundle, password: 'secret' });
+  await closed;
+  await Promise.all([thread.close(), assert.rejects(slow, { message: 'the thread of bundles has ended' })]);
+});
+
 test('Bundles: the thread of one with a password ends with it, made or not; that of the others stays', async (t) => {
   t.mock.method(BundleThread.prototype, 'make', async ({ profile }: BundleRequest) => {
     if (profile === 'compat') throw new Error('not made');

@@ -180,6 +180,13 @@ test('current: an entry stays until it was on a list that began after its certif
   assert.equal(await makeAt(START), true, 'the clock was ahead: it has not ended');
 });
 
+test('current: the first list names whoever was revoked, however long ago the certificate ended', async () => {
+  const shelf = createShelf();
+  shelf.revoke(SERIALS[0], START + 1000);
+  shelf.clock.advance(1_000_000_000);
+  assert.equal(names(await shelf.list.current(), SERIALS[0]), true);
+});
+
 test('current: what was revoked after its end is on a list, too', async () => {
   const shelf = createShelf();
   await shelf.list.current();
