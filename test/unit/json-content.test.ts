@@ -54,6 +54,15 @@ test('JsonContentReader: member names are decoded before they are compared', () 
   assertRefused('{"content\\u0000":"no"}');
 });
 
+test('JsonContentReader: member names around the longest form of content, and far longer', () => {
+  const longest = [...'content'].map((letter) => `\\u00${letter.charCodeAt(0).toString(16)}`).join('');
+  assertContent(`{"${longest}":"yes"}`, 'yes');
+  for (const name of [-1, 0, 1, 2, 1000].map((more) => 'n'.repeat(longest.length + more))) {
+    assertContent(`{"${name}":"no","content":"yes"}`, 'yes');
+  }
+  for (const name of [`${longest}s`, `${longest}\\u0000`]) assertRefused(`{"${name}":"no"}`);
+});
+
 test('JsonContentReader: surrogate pairs are joined, and lone ones become U+FFFD', () => {
   assertContent('{"content":"\\ud83d\\ude00"}', '\u{1f600}');
   assertContent('{"content":"\\ud800\\udc00\\udbff\\udfff"}', '\u{10000}\u{10ffff}');
