@@ -98,7 +98,7 @@ test('JsonContentReader: refuses content that is missing, empty, no string, or g
 
 test('JsonContentReader: refuses a document that is no object', () => {
   for (const document of [
-    '', ' ', '"content"', '[]', '[{"content":"x"}]', 'null', 'true', '1', 'content',
+    '', ' ', '"content"', '[]', '[{"content":"x"}]', '["content",{"a":"x"}]', 'null', 'true', '1', 'content',
   ]) {
     assertRefused(document);
   }
