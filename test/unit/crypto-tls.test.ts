@@ -26,6 +26,7 @@ test('issuedSerial: of certificates that the key of the authority signed, expire
   const tampered = Uint8Array.from(valid.certificate);
   tampered[tampered.length - 1]! ^= 1;
   assert.equal(issuedSerial(tampered, authority.certificate), undefined);
+  assert.equal(issuedSerial(valid.certificate.subarray(0, -1), authority.certificate), undefined, 'no certificate');
 });
 
 test('issuedSerial: none for a namesake with a key of another kind', async (t) => {
