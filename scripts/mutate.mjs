@@ -4,8 +4,8 @@
 // (a minute), in copies of the repository. A mutant that no test notices survives and is listed, to be read: it is no
 // different, or a test is missing; with more patience only those are tried again. The run fails when fewer than 95 of
 // 100 are killed. What is known is kept in .runtime/mutation, so a run that was cut off goes on where it was. It does
-// not change the checkout; but with --keep it tries nothing, and puts what is known of whole files into
-// mutation/found.jsonl: committed, that is where a run in another clone goes on.
+// not change the checkout; but with --keep it tries nothing, and puts what is known into mutation/found.jsonl:
+// committed, that is where a run in another clone goes on.
 
 import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -67,7 +67,7 @@ const waiting = mutants.filter((mutant) => {
   return mutant.outcome === undefined;
 });
 if (options.keep) {
-  say(`${writeFound(foundFile, sources, digest, mutants)} of ${sources.size} files are in ${foundFile}`);
+  say(`${writeFound(foundFile, sources, digest, mutants)} of ${mutants.length} mutants are in ${foundFile}`);
   process.exit(0);
 }
 /** Which tests killed a mutant of which file, in their order: of tests as near, the last to kill one is tried first. */

@@ -51,23 +51,24 @@ test('writeFound, readFound: another clone knows what was killed, and tries surv
       Map<string, (mutant: { key: string; testedKey: string }) => string | undefined>;
   };
   const file = join(temporaryFolder(t), 'found.jsonl');
-  const sources = new Map([['a.ts', 'one'], ['b.ts', 'two'], ['c.ts', 'three']]);
+  const sources = new Map([['a.ts', 'one'], ['b.ts', 'two'], ['c.ts', 'three'], ['d.ts', 'four']]);
   const digestOf = (source: string): string => source.toUpperCase();
   assert.equal(readFound(file, sources, digestOf).size, 0, 'nothing was kept yet');
   const tried = (path: string, key: string, outcome?: string): Tried => ({ path, key, testedKey: `${key} by tests`, ...(outcome && { outcome }) });
   const kept = writeFound(file, sources, digestOf, [
     tried('a.ts', '1', 'killed'), tried('a.ts', '2', 'survived'), tried('a.ts', '3', 'killed by time'), tried('a.ts', '4', 'entered by no test'),
-    tried('b.ts', '5', 'killed'), tried('b.ts', '6'), tried('c.ts', '7', 'killed'),
+    tried('b.ts', '5', 'killed'), tried('b.ts', '6'), tried('c.ts', '7', 'killed'), tried('d.ts', '8'),
   ]);
-  assert.equal(kept, 2, 'a file of which not every mutant was tried is not kept');
+  assert.equal(kept, 6);
 
   const found = readFound(file, new Map([...sources, ['c.ts', 'changed']]), digestOf);
-  assert.deepEqual([...found.keys()], ['a.ts']);
+  assert.deepEqual([...found.keys()], ['a.ts', 'b.ts'], 'neither one that has changed nor one that nobody tried');
   const outcomes = ['1', '2', '3', '4'].map((key) => found.get('a.ts')!({ key, testedKey: `${key} by tests` }));
   assert.deepEqual(outcomes, ['killed', 'survived', 'killed by time', 'survived']);
   assert.equal(found.get('a.ts')!({ key: '2', testedKey: '2 by other tests' }), undefined);
   assert.equal(found.get('a.ts')!({ key: '1', testedKey: '1 by other tests' }), 'killed');
-  assert.deepEqual([...readFound(file, new Map([['b.ts', 'two'], ['c.ts', 'three']]), digestOf).keys()], ['c.ts']);
+  const ofPart = ['5', '6'].map((key) => found.get('b.ts')!({ key, testedKey: `${key} by tests` }));
+  assert.deepEqual(ofPart, ['killed', undefined], 'what was not tried is to be tried');
 });
 
 test('enteredIn: what one of several processes or threads carried out, in src/ or in dist/, is entered', async (t) => {
