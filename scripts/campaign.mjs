@@ -63,9 +63,9 @@ process.exit(exitCode());
 
 async function runRow(row) {
   const untilMs = performance.now() + Number(options.seconds ?? Infinity) * 1000;
-  const wanted = isKept ? row.units : 1;
   const isWanted = (unitsUnderWay) => {
-    return !isStopping && performance.now() <= untilMs && results.of(row).units + unitsUnderWay < wanted;
+    const { units, wanted } = results.of(row);
+    return !isStopping && performance.now() <= untilMs && units + unitsUnderWay < (isKept ? wanted : 1);
   };
   while (isWanted(0)) {
     await runOne(row, options.seed === undefined ? results.of(row).units + 1 : Number(options.seed), () => isWanted(1));

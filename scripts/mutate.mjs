@@ -31,15 +31,15 @@ const sliceMs = 2000;
 
 const { values: options, positionals: named } = parseArgs({
   options: {
-    workers: { type: 'string' }, distance: { type: 'string' }, patience: { type: 'string', default: '60' },
+    workers: { type: 'string' }, distance: { type: 'string' }, patience: { type: 'string' },
     keep: { type: 'boolean', default: false },
   },
   allowPositionals: true,
 });
-const workers = Number(options.workers ?? Math.max(1, availableParallelism() - 1));
-const mostDistance = Number(options.distance ?? Infinity);
+const workers = numberOf('workers', Math.max(1, availableParallelism() - 1));
+const mostDistance = numberOf('distance', Infinity);
 /** How much testing one mutant gets at most, in time without a mutant. */
-const patienceMs = Number(options.patience) * 1000;
+const patienceMs = numberOf('patience', 60) * 1000;
 
 const paths = repositoryFiles();
 const isInner = (path) => /^src\/(?:core|crypto|authority|pastes|store)\/.*\.ts$/.test(path);
@@ -74,6 +74,13 @@ if (options.keep) {
 const kills = [];
 await Promise.all(copies.map(work));
 process.exitCode = report() ? 0 : 1;
+
+function numberOf(name, fallback) {
+  const given = options[name];
+  if (given === undefined || /^[1-9]\d*$/.test(given)) return Number(given ?? fallback);
+  say(`--${name} is a whole number from 1: ${JSON.stringify(given)} is none`);
+  return process.exit(2);
+}
 
 async function work(copy) {
   for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {

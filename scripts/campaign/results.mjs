@@ -91,11 +91,14 @@ export function writeFound(file, found) {
   writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
 }
 
-function stateOf({ name, title, target, units, bars = {} }, known) {
+/** `wanted` units are the row's own, and as many more as its goals take at the pace so far. */
+function stateOf({ name, title, target, units, goals = {}, bars = {} }, known) {
   const blank = { units: 0, seconds: 0, tried: {}, most: {}, lost: 0, losses: [], samples: [], skipped: null };
-  const state = { versions: [], ...blank, ...known, name, title, target, wanted: units, bars };
+  const state = { versions: [], ...blank, ...known, name, title, target, bars };
+  const counted = Object.keys(goals).filter((what) => state.tried[what] > 0);
+  const wanted = Math.max(units, ...counted.map((what) => Math.ceil((state.units * goals[what]) / state.tried[what])));
   const overBar = Object.entries(bars).filter(([what, bar]) => state.most[what] > bar).map(([what]) => what);
-  return { ...state, overBar };
+  return { ...state, wanted, overBar };
 }
 
 function isSame(one, other) {

@@ -43,6 +43,7 @@ export const clusterKillRow: Row = {
   title: 'three hosts over three nodes under HTTP load: kill -9 of nodes and hosts, and stopped nodes',
   target: '1 000 faults, 150 000 acknowledgements',
   units: 50,
+  goals: { acknowledged: 150_000 },
   least: ['acknowledged', 'create', 'delete'],
   bars: { silentMs: 5000, unhealthyMs: 3000 },
   obstacle: rqliteMissing,

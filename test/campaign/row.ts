@@ -20,6 +20,8 @@ export interface Row {
   readonly target: string;
   /** How many units of full effort make that. Each is independent, and for the same seed as much the same as can be. */
   readonly units: number;
+  /** What they must have counted in all, where it depends on the machine how much a unit does: else there are more units. */
+  readonly goals?: Readonly<Record<string, number>>;
   /**
    * What `unit.count` has counted after every unit, quick or full: nothing was lost of what was not tried, so a unit
    * without one of these is a loss.

@@ -51,6 +51,20 @@ test('openResults: goes on where it was, begins a row anew for another build, an
   assert.deepEqual(readdirSync(folder), ['1.json']);
 });
 
+test('openResults: a row is whole when its units are done and its goals are reached, whatever a unit amounts to here', (t) => {
+  const results = openResults({ folder: temporaryFolder(t), versions: VERSIONS, isFresh: false, goesOn: false });
+  const wantedAfter = (name: string, ...units: number[]): number[] => {
+    const row = { ...KILLS, name, units: 2, goals: { kills: 1000 } };
+    return units.map((kills) => {
+      results.add(row, unitOf({ tried: { kills } }));
+      return results.of(row).wanted;
+    });
+  };
+  assert.deepEqual(wantedAfter('fast', 1000, 1000), [2, 2], 'the goal alone does not make it whole');
+  assert.deepEqual(wantedAfter('slow', 333, 333, 333, 1), [4, 4, 4, 4], 'after three units one is missing');
+  assert.deepEqual(wantedAfter('idle', 0, 500), [2, 4]);
+});
+
 test('openResults: two campaigns beside each other keep each other\'s rows', (t) => {
   const folder = temporaryFolder(t);
   const [one, other] = [1, 2].map(() => openResults({ folder, versions: VERSIONS, isFresh: false, goesOn: false }));
