@@ -3,7 +3,7 @@
 import { LazyAuthority } from './authority/open.ts';
 import { ConfigError, isProduction } from './config/load.ts';
 import { type Config, SETTINGS } from './config/settings.ts';
-import { countNothing, type Log } from './core/events.ts';
+import { countNothing, expected, type Log } from './core/events.ts';
 import { createDeleteTokens } from './crypto/passwords.ts';
 import { pasteHandlers } from './http/handlers/pastes.ts';
 import { serviceHandlers } from './http/handlers/service.ts';
@@ -157,8 +157,7 @@ function rereadCertificate(tls: Tls | undefined, log: Log): boolean {
   try {
     return tls?.rereadCertificate() ?? false;
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return kept(log, `${error.message}; the certificate before stays`);
+    return kept(log, `${expected(ConfigError, error).message}; the certificate before stays`);
   }
 }
 

@@ -3,7 +3,7 @@
 import type { App, AppParts } from './assembly.ts';
 import { ConfigError, isProduction, loadConfig, startWarnings } from './config/load.ts';
 import { type Config, isCluster, VERSION } from './config/settings.ts';
-import type { Log } from './core/events.ts';
+import { expected, type Log } from './core/events.ts';
 import { randomBytes } from './crypto/digest.ts';
 import { isExposed, ListeningError, publicPlace } from './http/engine/listening.ts';
 import type { Terminal } from './operator/terminal.ts';
@@ -40,8 +40,9 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
     const app = await createApp(config, { clock, cores, random: randomBytes, log, thread });
     try {
       const { url } = await app.listen(place).catch(async (error: unknown) => {
-        if (!(error instanceof ListeningError)) throw error;
-        throw (await import('./operator/failures.ts')).listeningFailure(error, error.place === place);
+        const failure = expected(ListeningError, error);
+        const { listeningFailure } = await import('./operator/failures.ts');
+        throw listeningFailure(failure, failure.place === place);
       });
       log({ level: 'info', logger: 'main', event: 'listening', details: { url, version: VERSION } });
       reloads.begin(app, log);
@@ -128,8 +129,7 @@ function readSettings({ environment, readFile }: Terminal, failed: (reason: stri
   try {
     return loadConfig(environment, readFile).config;
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    for (const problem of error.problems) failed(problem);
+    for (const problem of expected(ConfigError, error).problems) failed(problem);
     return undefined;
   }
 }

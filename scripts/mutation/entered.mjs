@@ -53,17 +53,23 @@ function scriptsIn(file) {
   }
 }
 
-/** Undefined for what is neither in src/ nor in dist/. */
+/**
+ * Undefined for what is neither in src/ nor in dist/. A dist/ elsewhere is a release that a test has unpacked: it may be
+ * gone by now, and is taken to have the bytes of this one.
+ */
 function placeOf(url, root) {
   if (!url.startsWith('file:')) return undefined;
   const file = fileURLToPath(url);
-  for (const folder of ['src', 'dist']) {
-    const within = join(root, folder, '/');
-    const path = `src/${file.slice(within.length).replace(/\.js$/, '.ts')}`;
-    if (!file.startsWith(within) || !existsSync(join(root, path))) continue;
-    return { path, script: readFileSync(file, 'utf8'), source: readFileSync(join(root, path), 'utf8') };
-  }
-  return undefined;
+  const inRoot = join(root, '/');
+  const found = file.startsWith(inRoot)
+    ? /^(src|dist)\/(.+)\.[jt]s$/.exec(file.slice(inRoot.length))
+    : /\/(dist)\/(.+)\.js$/.exec(file);
+  if (found === null) return undefined;
+  const [, folder, name] = found;
+  const [path, compiled] = [`src/${name}.ts`, `dist/${name}.js`].map((one) => join(root, one));
+  if (!existsSync(path) || (folder === 'dist' && !existsSync(compiled))) return undefined;
+  const script = readFileSync(folder === 'dist' ? compiled : path, 'utf8');
+  return { path: `src/${name}.ts`, script, source: readFileSync(path, 'utf8') };
 }
 
 /** The innermost range around a character counts, so the outer ones are painted first. */

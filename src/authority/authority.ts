@@ -1,5 +1,6 @@
 // The certificate authority: made once. Its key is unlocked when it is first needed, and kept only as a key object.
 
+import { expected } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
 import { unixSeconds } from '../core/time.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
@@ -168,8 +169,7 @@ export class Authorities {
     try {
       return await inTurn(queue, QUEUED_AS, () => unlockPrivateKey(lockedKey, password, certificate));
     } catch (error) {
-      if (!(error instanceof AuthorityKeyError)) throw error;
-      const details = { reason: error.message };
+      const details = { reason: expected(AuthorityKeyError, error).message };
       log({ level: 'error', logger: 'pki', event: 'CA key not usable', outcome: 'failure', details });
       throw new Refusal('issuanceFailed');
     }

@@ -22,7 +22,8 @@ const SERIAL_ATTEMPTS = 5;
 
 export interface IssuingParts extends Pick<Parts, 'config' | 'audit' | 'clock' | 'random' | 'log'> {
   readonly store: Pick<Store, 'certificates'>;
-  readonly challenges: Pick<Challenges, 'refusal'>;
+  /** Needed where a request has a `spend`. The operator does no work, and has none. */
+  readonly challenges?: Pick<Challenges, 'refusal'>;
 }
 
 /** A public key to certify (SubjectPublicKeyInfo in DER), with its private key where it was made here. */
@@ -108,7 +109,7 @@ async function record(
   const { refused } = outcome;
   if (refused === 'serialTaken') return undefined;
   if (refused === 'notFirst') throw new NotFirstError('a certificate was issued before');
-  if (refused === 'powAlreadyUsed' || refused === 'powExpired') throw challenges.refusal(refused, 'register');
+  if (refused === 'powAlreadyUsed' || refused === 'powExpired') throw challenges!.refusal(refused, 'register');
   if (refused === 'invitationRequired') throw invitationRefused();
   if (refused !== null) throw new Refusal(refused, {}, { retryAfterSeconds: outcome.retryAfterSeconds });
   outcome.audited.forEach(audit.announce);

@@ -6,7 +6,7 @@ import {
 } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { orUndefined } from '../core/events.ts';
+import { expected, orUndefined } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
 import { KIB, type RandomBytes } from '../core/time.ts';
 import { pbkdf2Sha256 } from '../crypto/passwords.ts';
@@ -231,8 +231,8 @@ function parseRequest(der: Uint8Array) {
     const point = bitStringOctets(subjectPublicKey);
     return { info, spki, keyAlgorithm, point, signatureAlgorithm, signature: bitStringOctets(signature) };
   } catch (error) {
-    if (!(error instanceof DerError)) throw error;
-    throw invalid(`csr must be a PKCS #10 request, version 0, in canonical DER: ${error.message}`);
+    const { message } = expected(DerError, error);
+    throw invalid(`csr must be a PKCS #10 request, version 0, in canonical DER: ${message}`);
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { codeOf } from '../core/events.ts';
+import { codeOf, expected } from '../core/events.ts';
 import { copyDatabase, restoreDatabase } from '../store/backup.ts';
 import { OWNER_ONLY_FILE } from '../store/database.ts';
 import { auditTailLookups } from '../store/records.ts';
@@ -34,7 +34,7 @@ export async function tailCluster(
       seenId = isAll ? newestId : entries.at(-1)!.id;
       return { entries, state: 'same', isAll };
     } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
+      expected(StoreError, error);
       return { entries: [], state: 'away', isAll: true };
     }
   };

@@ -2,7 +2,7 @@
 // from, and which settings contradict each other. process.env, and how files are read, are handed in.
 
 import { closeSync, constants, openSync, readSync } from 'node:fs';
-import { codeOf, reasonOf } from '../core/events.ts';
+import { codeOf, expected, reasonOf } from '../core/events.ts';
 import { MIB } from '../core/time.ts';
 import {
   type Config, nodesOf, type Setting, SETTING_KEYS, type SettingKey, SETTINGS, type SettingValue,
@@ -51,8 +51,7 @@ export function loadConfig(environment: Environment, readFile: ReadFile) {
       values[key] = parse(setting, found);
       sources[key] = { kind: found.kind, name: found.name };
     } catch (error) {
-      if (!(error instanceof SettingProblem)) throw error;
-      problems.set(key, error.message);
+      problems.set(key, expected(SettingProblem, error).message);
     }
   }
 

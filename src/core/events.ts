@@ -59,6 +59,12 @@ export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
 }
 
+/** The error, if it is of that kind. Any other is a bug, and is thrown on as it is. */
+export function expected<Kind extends Error>(kind: abstract new (...given: never[]) => Kind, error: unknown): Kind {
+  if (error instanceof kind) return error;
+  throw error;
+}
+
 /** The code, with what to change where node --permission stands in the way; it has no option that allows fsync. */
 export function reasonOf(error: unknown): string {
   const code = codeOf(error);

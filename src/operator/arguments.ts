@@ -3,7 +3,6 @@
 import { parseArgs } from 'node:util';
 import { didYouMean } from '../config/load.ts';
 import { SPANS } from '../config/settings.ts';
-import { codeOf } from '../core/events.ts';
 import type { Output } from '../ops/log.ts';
 import { type Command, COMMANDS, type Operand, type Option } from './commands.ts';
 import { CommandError, EXIT, exitCodeOf, UsageError } from './failures.ts';
@@ -107,7 +106,7 @@ function parseWords({ options }: Command, words: readonly string[]) {
   try {
     return parseArgs({ args: [...words], options: Object.fromEntries(types), allowPositionals: true });
   } catch (error) {
-    if (!codeOf(error).startsWith('ERR_PARSE_ARGS_')) throw error;
+    // What is refused is the user's: the table is ours.
     const { message } = error as Error;
     const [, name] = /^Unknown option '([^']*)'/.exec(message) ?? [];
     if (name === undefined) throw new UsageError(message.replaceAll('\n', ' '));

@@ -7,7 +7,7 @@ import { AuthorityKeyError, unlockPrivateKey } from '../authority/keys.ts';
 import { CRL_TTL_SECONDS } from '../authority/revocation-list.ts';
 import { ConfigError, isProduction, loadConfig, startWarnings } from '../config/load.ts';
 import { type Config, isCluster, SETTINGS } from '../config/settings.ts';
-import { orUndefined } from '../core/events.ts';
+import { expected, orUndefined } from '../core/events.ts';
 import { isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { firstCertificate } from '../crypto/presented.ts';
 import { hostOf, parseServiceUrl } from '../http/engine/head.ts';
@@ -60,8 +60,7 @@ function checkTls(config: Config, nowSeconds: number): Finding[] {
     if (expiresAt <= nowSeconds + EXPIRY_WARNING_SECONDS) return [warn(name, `runs out soon, at ${moment}`)];
     return [ok(name, `belongs to its key, and is valid until ${moment}`)];
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return error.problems.map((problem) => fail(name, problem));
+    return expected(ConfigError, error).problems.map((problem) => fail(name, problem));
   }
 }
 
@@ -84,9 +83,7 @@ function checkFiles(databasePath: string, nowSeconds: number): Finding[] {
     const replica = checkReplica(databasePath, nowSeconds);
     return [checkFolder(folder, folderStats.mode), ...permissions, ...checkRoom(databasePath), ...replica];
   } catch (error) {
-    const failure = explained(error, databasePath, 'read');
-    if (!(failure instanceof CommandError)) throw error;
-    return [fail('files', failure.message)];
+    return [fail('files', expected(CommandError, explained(error, databasePath, 'read')).message)];
   }
 }
 
@@ -176,7 +173,7 @@ async function checkDatabase(config: Config, depth: CheckDepth, terminal: Termin
   let reason = 'the nodes give no copy of it to look at';
   using file = await databaseFile(config, terminal).catch((error: unknown) => {
     if (error instanceof CommandError) reason = error.message;
-    else if (!(error instanceof StoreError)) throw error;
+    else expected(StoreError, error);
     return undefined;
   });
   if (file === undefined) return [fail('database', reason)];
@@ -204,8 +201,7 @@ function examine(path: string, depth: CheckDepth): { findings: Finding[]; conten
     const findings = [checkSchema(examination), ...checkDamage(examination, depth)];
     return { findings, contents: examination.contents };
   } catch (error) {
-    if (!(error instanceof StoreError)) throw error;
-    return { findings: [fail('database', error.message)] };
+    return { findings: [fail('database', expected(StoreError, error).message)] };
   }
 }
 
@@ -266,8 +262,7 @@ async function checkAuthorityKey(config: Config, authority: StoredAuthority): Pr
     await unlockPrivateKey(authority.lockedKey, config.pkiCaPassword, authority.certificate);
     return ok(name, `opens with ${setting}, and belongs to the certificate`);
   } catch (error) {
-    if (!(error instanceof AuthorityKeyError)) throw error;
-    return fail(name, `${setting}: ${error.message}`);
+    return fail(name, `${setting}: ${expected(AuthorityKeyError, error).message}`);
   }
 }
 

@@ -7,7 +7,7 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { type Config, isCluster, VERSION } from '../config/settings.ts';
-import { type Log, orUndefined } from '../core/events.ts';
+import { expected, type Log, orUndefined } from '../core/events.ts';
 import { isoSeconds, MIB, unixSeconds } from '../core/time.ts';
 import { storeTasks } from '../pastes/upkeep.ts';
 import { type BackupDraft, draftBackup, requireDatabase, restoreDatabase, SIDE_FILES } from '../store/backup.ts';
@@ -40,8 +40,7 @@ export const backup: Run = async (terminal, given) => {
   try {
     const startedMs = terminal.clock.monotonicMs();
     const { bytes, pastes, contentBytes, schemaVersion } = await draft.copy().catch((error: unknown) => {
-      if (!(error instanceof StoreError)) throw error;
-      throw new CommandError(`no backup was made as ${target}: ${error.message}`);
+      throw new CommandError(`no backup was made as ${target}: ${expected(StoreError, error).message}`);
     });
     if (isStream) return await stream(draft, terminal);
     publishFile(draft.path, target, existing);

@@ -67,9 +67,7 @@ function openSession(config: Config, store: VisitedStore, clock: Clock, log: Log
   };
   // One command unlocks one key, once.
   const queue = new WorkQueue({ concurrency: 1, maxWaiting: 0, maxWaitMs: 0, clock });
-  // The operator pays with no work, so none is refused.
-  const challenges = { refusal: () => new Refusal('powAlreadyUsed') };
-  const parts = { config, store, audit, clock, random: randomBytes, log, challenges };
+  const parts = { config, store, audit, clock, random: randomBytes, log };
   const authorities = new Authorities({ ...parts, queue });
   return { ...parts, authorities, revocationList: new RevocationList({ ...parts, authorities }) };
 }

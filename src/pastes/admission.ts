@@ -3,7 +3,7 @@
 
 import type { Config } from '../config/settings.ts';
 import { type Caller, clientKey, hasTrustedLimits } from '../core/callers.ts';
-import type { Count, WorkOutcome } from '../core/events.ts';
+import { type Count, expected, type WorkOutcome } from '../core/events.ts';
 import { type RateStanding, Refusal, type RefusalName } from '../core/refusals.ts';
 import { andThen, type Awaitable, type Clock, HOUR_SECONDS, type RandomBytes, unixSeconds } from '../core/time.ts';
 import {
@@ -303,7 +303,7 @@ export async function inTurn<Result>(queue: WorkQueue, client: string, work: () 
 }
 
 async function refuseFullQueue(error: unknown): Promise<never> {
-  if (!(error instanceof WorkQueueFull)) throw error;
+  expected(WorkQueueFull, error);
   await delay(REFUSAL_MS);
   throw new Refusal('passwordQueueFull', {}, { retryAfterSeconds: 1 });
 }

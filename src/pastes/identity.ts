@@ -2,7 +2,7 @@
 // of who did what. Whether the fingerprint of a request may count at all is decided in http/forwarded.ts.
 
 import { ANONYMOUS, type Caller, clientKey } from '../core/callers.ts';
-import type { AuditEventName, Log, LogDetails } from '../core/events.ts';
+import { type AuditEventName, expected, type Log, type LogDetails } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
 import { type Awaitable, type Clock, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { SlidingWindow } from '../limits/windows.ts';
@@ -91,7 +91,7 @@ export class Identity {
       (await store.certificates.use(use)).forEach(audit.announce);
     } catch (error) {
       // Both stay valid until the storage works again: reads must stay up.
-      if (!(error instanceof StoreError)) throw error;
+      expected(StoreError, error);
     }
   }
 
@@ -106,7 +106,7 @@ export class Identity {
     audit.announce(event);
     // If the storage fails there is still the log line; the caller is anonymous either way, and reads must stay up.
     await store.audit.record(event).catch((error: unknown) => {
-      if (!(error instanceof StoreError)) throw error;
+      expected(StoreError, error);
     });
   }
 }

@@ -7,7 +7,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { codeOf, orUndefined } from '../core/events.ts';
+import { codeOf, expected, orUndefined } from '../core/events.ts';
 import { MIB } from '../core/time.ts';
 import type { ThreadRefusal } from './batch.ts';
 import {
@@ -72,7 +72,7 @@ function lockBackups(path: string): DatabaseLock {
   try {
     return lockDatabase(`${path}-backup`, 0);
   } catch (error) {
-    if (!(error instanceof DatabaseInUseError)) throw error;
+    expected(DatabaseInUseError, error);
     throw new DatabaseInUseError(`another backup of the database ${path} is being made`);
   }
 }

@@ -3,7 +3,7 @@
 
 import { existsSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
-import { codeOf } from '../core/events.ts';
+import { codeOf, expected } from '../core/events.ts';
 import type { Awaitable } from '../core/time.ts';
 import { type CheckDepth, damageOf, holdingsOf, requireDatabase, whyRefused } from './backup.ts';
 import { authorityLookups } from './certificates.ts';
@@ -112,7 +112,7 @@ function lockUnlessServed(path: string): DatabaseLock | undefined {
     try {
       return lockDatabase(path, waitMs);
     } catch (error) {
-      if (!(error instanceof DatabaseInUseError)) throw error;
+      expected(DatabaseInUseError, error);
       const version = versionBeside(path);
       if (version === MIGRATIONS.length) return undefined;
       refuseStrange(path, { applicationId: APPLICATION_ID, version });

@@ -3,8 +3,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
+import { binaryContent, RUNNING_CLOCK, startApp, type RunningApp } from '../support/app.ts';
+import { openStore } from '../support/imitated-store.ts';
 import { assertError, assertStored, assertWorkRefused, post, postChunked } from '../support/posting.ts';
+import { CREATED_AT, inlinePaste, newId, NO_TERMS, patternedBytes } from '../support/store.ts';
 import { freshWork, getChallenge, showing, solve } from '../support/work.ts';
 
 const WINDOW_MS = 60_000;
@@ -100,4 +102,18 @@ test('GET /challenge: a threshold of 0 switches the rise off', async (t) => {
   const app = await startApp(t, { ...FLOOD, antifloodThreshold: 0 });
   await create(app, 12);
   await assertDifficulty(app, 1, 'switched off');
+});
+
+test('GET /challenge: creations that another host of a cluster took raise the difficulty here too', async (t) => {
+  const { store: other, config } = await openStore(t);
+  const app = await startApp(t, { ...FLOOD, databasePath: config.databasePath }, RUNNING_CLOCK);
+  assert.equal((await getChallenge(app)).elevated, false);
+  // What was taken before this host looked for the first time is not told, and it looks every second.
+  for (let count = 0; !(await getChallenge(app)).elevated; count += 1) {
+    assert.ok(count < 100, `not raised by ${count} creations elsewhere`);
+    const spend = { nonce: newId(), expiresAt: CREATED_AT + 600, spendableUntil: CREATED_AT + 600 };
+    const created = await other.pastes.create(inlinePaste(patternedBytes(50)), { ...NO_TERMS, spend });
+    assert.deepEqual(created, { refused: null });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
 });

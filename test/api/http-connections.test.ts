@@ -1,7 +1,8 @@
 // Connections over raw sockets: how many there may be, how long one may say nothing, how many requests may wait on one.
 
 import assert from 'node:assert/strict';
-import type { IncomingMessage } from 'node:http';
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { test, type TestContext } from 'node:test';
 import { emptyReply } from '../../src/http/engine/reply.ts';
 import { assertRefused } from '../support/answer-contract.ts';
@@ -303,6 +304,19 @@ test('a connection that cannot be accepted: the operator is told why, and the ne
     { level: 'error', logger: 'http', event: 'accepting failed', details: { error: 'accept EMFILE' } },
   ]);
   await served(t, port);
+});
+
+test('an answer that node calls finished when its client has gone already: the request is logged once', async (t) => {
+  const { server, port, logged, answered } = await startHttp(t);
+  const asked = once(server.node, 'request') as Promise<[IncomingMessage, ServerResponse]>;
+  const client = await openRaw(t, port);
+  client.send(head('POST / HTTP/1.1', 'Content-Length: 3'));
+  const [, given] = await asked;
+  client.socket.resetAndDestroy();
+  await answered((details) => details['status'] === 499);
+  // As node does for what was still to be written when a socket is destroyed without an error.
+  given.emit('finish');
+  assert.equal(logged.filter(({ event }) => event === 'request').length, 1);
 });
 
 test('a trusted proxy: its forwarded headers are believed over the socket', async (t) => {

@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import test from 'node:test';
 import { temporaryFolder } from '../support/programs.ts';
 import { ROOT } from '../support/source.ts';
@@ -98,7 +98,7 @@ test('enteredIn: what one of several processes or threads carried out, in src/ o
     writeFileSync(join(root, name), text);
   }
   const run = (file: string, given = ''): void => {
-    assert.equal(spawnSync(process.execPath, [join(root, file), given], { env: coverageEnv(coverage) }).status, 0);
+    assert.equal(spawnSync(process.execPath, [resolve(root, file), given], { env: coverageEnv(coverage) }).status, 0);
   };
   const open = (): string[] => {
     const mark = enteredIn(coverage, root).get('src/a.ts')!;
@@ -107,6 +107,11 @@ test('enteredIn: what one of several processes or threads carried out, in src/ o
   run('dist/a.js', '1');
   const three = "console.log('three');";
   assert.deepEqual(open(), ["function two(): string {\n  return 'two';\n}", three, 'else two();']);
+  const released = join(temporaryFolder(t), 'dist');
+  cpSync(join(root, 'dist'), released, { recursive: true });
+  run(join(released, 'a.js'), '2');
+  rmSync(released, { recursive: true });
+  assert.deepEqual(open(), [three], 'a release elsewhere counts, though it is gone');
   run('src/a.ts', '2');
   assert.deepEqual(open(), [three]);
   writeFileSync(join(coverage, 'coverage-cut.json'), '{"result":[{"scr');

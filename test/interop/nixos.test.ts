@@ -125,7 +125,8 @@ test('NixOS: the units of a release are enabled as they say themselves, and run 
   // NixOS sets PATH, so that systemd does not set it to the place above.
   assert.deepEqual(systemd.services['pasted']!.path.map((path) => `${path}/bin`), [place]);
   const shell = `PATH=${place}; ${script.replaceAll('$$', '$')}`;
-  const version = run('/bin/sh', ['-c', shell, 'pasted', ...words.split(' '), 'version'], folder);
+  // With an empty environment, as a service has it: npm run coverage sets NODE_OPTIONS to a file that it may not read.
+  const version = run('env', ['-i', '/bin/sh', '-c', shell, 'pasted', ...words.split(' '), 'version'], folder);
   assert.deepEqual([version.status, version.output], [0, `pasted ${VERSION}\n`]);
   assert.match(unit, /^ExecReload=\/store\/coreutils\/bin\/kill -HUP \$MAINPID$/m);
 

@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
@@ -213,7 +215,7 @@ test('openStore: refuses a database that is open already, and opens it when it i
   await second.close();
 });
 
-test('openStore: a path that cannot be had is a StoreError or a refusal that names it, and leaves no lock', async (t) => {
+test('openStore: a path that cannot be had is a StoreError or a refusal that names it', async (t) => {
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, 'file'), 'not a folder');
   const within = join(folder, 'file', 'pasted.db');
@@ -221,7 +223,14 @@ test('openStore: a path that cannot be had is a StoreError or a refusal that nam
   const path = join(folder, 'folder.db');
   mkdirSync(path);
   await assert.rejects(open(path), new DatabaseRefusedError(`${path} is not a file: set SERVICE_DB to another path`));
-  assert.deepEqual(readdirSync(folder).sort(), ['file', 'folder.db']);
+  const loop = join(folder, 'loop.db');
+  symlinkSync('loop.db', loop);
+  await assert.rejects(open(loop), (error: unknown) => (
+    error instanceof StoreError && error.message === `the database ${loop} cannot be read`
+      && (error.cause as NodeJS.ErrnoException).code === 'ELOOP'
+  ));
+  // What is looked into is locked before.
+  assert.deepEqual(readdirSync(folder).sort(), ['file', 'folder.db', 'loop.db', 'loop.db-lock']);
 });
 
 test('openReader: a failure to open or to read is a StoreError; an error of the program stays what it is', async (t) => {

@@ -55,7 +55,7 @@ export function placeName(place: ListeningPlace): string {
   return 'path' in place ? `unix:${place.path}` : `${place.host} port ${place.port}`;
 }
 
-/** The system's reason is in `code`, such as EADDRINUSE, and what it said in `cause`. */
+/** The system's reason is in `code`, such as EADDRINUSE, where it has one, and what it said in `cause`. */
 export class ListeningError extends Error {
   readonly place: ListeningPlace;
   readonly code: string;
@@ -83,7 +83,7 @@ export async function listenAt(server: Server, place: ListeningPlace): Promise<v
     // In the turn in which it began to listen: whoever connects is taken in later.
     if ('path' in place) chmodSync(place.path, place.mode);
   } catch (error) {
-    throw error instanceof Error && 'code' in error ? new ListeningError(place, String(error.code), error) : error;
+    throw new ListeningError(place, codeOf(error), error as Error);
   }
 }
 

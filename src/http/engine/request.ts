@@ -4,6 +4,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Config } from '../../config/settings.ts';
+import { expected } from '../../core/events.ts';
 import { Refusal, type RefusalName } from '../../core/refusals.ts';
 import type { Clock } from '../../core/time.ts';
 import { BodyReader, type BodyTransfers, NO_BODY, type Pace, type RequestBody } from './body.ts';
@@ -151,8 +152,7 @@ export class Request {
       const form = checkForm(req, this.headers, !connection.hasAsked);
       if (form.declaredBytes !== 0) this.reader = new BodyReader(req, res, form, parts.transfers);
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      this.malformed = error;
+      this.malformed = expected(Refusal, error);
       ignoreBody(req);
     }
     connection.hasAsked = true;

@@ -172,12 +172,11 @@ function takeRequests(parts: ServerParts, server: Server): void {
 
   server.on('connect', (req, socket) => {
     const connection = connections.of(socket as Socket);
-    if (connection === undefined) return;
     // node has let go of the socket, and stopped reading it, even when it was lingering already.
     socket.resume();
     const presentedRequestId = new HeaderLines(req.rawHeaders).only('x-request-id');
     const known = { method: 'CONNECT', presentedRequestId, allow: parts.router.allow };
-    connection.endWith(() => answerRaw(parts, connection.socket, 'methodNotAllowed', known));
+    connection?.endWith(() => answerRaw(parts, connection.socket, 'methodNotAllowed', known));
   });
 }
 

@@ -162,9 +162,10 @@ function smallTextReply(shown: ShownText, content: CompactBytes): Reply {
 const SEALED_MAGIC = Buffer.from('\x89pastec-1\n', 'latin1');
 
 async function isSealed(opened: pastes.OpenedPaste): Promise<boolean> {
-  const end = SEALED_MAGIC.length;
-  for await (const bytes of contentPieces(opened, end)) return SEALED_MAGIC.equals(bytes.subarray(0, end));
-  return false;
+  await using pieces = contentPieces(opened, SEALED_MAGIC.length);
+  // Content has a byte at least, and so a piece.
+  const { value } = await pieces.next() as { value: Uint8Array };
+  return SEALED_MAGIC.equals(value.subarray(0, SEALED_MAGIC.length));
 }
 
 /** Room for the longest password with each of its bytes escaped. */
