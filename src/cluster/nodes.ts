@@ -1,6 +1,6 @@
-// The nodes of rqlite (https://rqlite.io/docs/api/): requests go to the one that led last, and to the others in turn
-// until one answers as the leader. What no answer came for may have been carried out, and is asked for again: writer.ts
-// asks in a way that has it done once.
+// The nodes of rqlite (https://rqlite.io/docs/api/): requests go to the one that led last, then to whom a node names as
+// the leader, or to the others. Once all were asked, one that follows may pass it on. What no answer came for may have
+// been carried out, and is asked for again: writer.ts asks in a way that has it done once.
 
 import { Agent as HttpAgent, request as httpRequest, type RequestOptions } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
@@ -21,7 +21,7 @@ export interface Result {
   readonly values?: readonly (readonly unknown[])[];
 }
 
-/** Longer than nodes take to elect another leader: a second or two here, once the one before is silent. */
+/** Longer than nodes take to elect another leader: two to three seconds here, once the one before is silent. */
 export const DEADLINE_MS = 10_000;
 
 /** A leader that is silent for so long may be none any more. */
@@ -31,20 +31,19 @@ const SILENCE_MS = 2000;
 const COPY_SILENCE_MS = 60_000;
 const LOAD_MS = 600_000;
 
-/** Between rounds in which no node led. */
+/** Before a node is asked once more. */
 const PAUSE_MS = 50;
-
-/** More at once only make the leader's batches smaller. */
-const MAX_CONNECTIONS = 16;
+/** Those that answer are asked for so long before one that was silent: by then they know another leader, if any. */
+const OTHERS_MS = 2000;
 
 /** Far more than 8 chunks of content, which come in hexadecimal, or a list of a hundred thousand certificates. */
 const MAX_ANSWER_BYTES = 128 * MIB;
 
-const LATE = 'no answer in time';
+const [LATE, SILENT] = ['no answer in time', 'silent'];
 
 export class Nodes implements Disposable {
   readonly #clock: Clock;
-  readonly #options: readonly RequestOptions[];
+  readonly #options: readonly Place[];
   readonly #request: typeof httpRequest;
   readonly #agent: HttpAgent;
   /** The node that answered last. */
@@ -58,13 +57,12 @@ export class Nodes implements Disposable {
     const headers = user === undefined ? {} : { auth: `${user}:${config.clusterPassword}` };
     this.#clock = clock;
     this.#request = hasTls ? httpsRequest : httpRequest;
-    const pool = { keepAlive: true, maxSockets: MAX_CONNECTIONS };
+    const pool = { keepAlive: true };
     this.#agent = hasTls ? new HttpsAgent({ ...pool, ...trusting(config.clusterCaPath) }) : new HttpAgent(pool);
     this.#options = places.map((place) => {
-      const url = URL.parse(`http://${place}`);
-      if (url === null) throw new ConfigError([`${SETTINGS.databasePath.name}: ${place} is no host and port`]);
-      const { hostname, port } = url;
-      return { host: hostname.replace(/^\[|\]$/g, ''), port: port || 80, agent: this.#agent, ...headers };
+      const found = placeIn(`${hasTls ? 'https' : 'http'}://${place}`);
+      if (found === undefined) throw new ConfigError([`${SETTINGS.databasePath.name}: ${place} is no host and port`]);
+      return { ...found, agent: this.#agent, ...headers };
     });
   }
 
@@ -87,16 +85,16 @@ export class Nodes implements Disposable {
 
   /** A copy of the whole database, as a file of SQLite in pieces. */
   async copy(): Promise<AsyncIterable<Uint8Array>> {
-    // The node that has answered this leads.
+    // The node that has answered this leads, or passes on what the leader says.
     await this.query([['SELECT 1', {}]], 'weak');
     const { promise, resolve, reject } = Promise.withResolvers<AsyncIterable<Uint8Array>>();
     const refuse = (reason: unknown) => reject(unavailable(`a node gave no copy (${String(reason)})`));
-    const options = { ...this.#options[this.#leader], path: '/db/backup?redirect', timeout: COPY_SILENCE_MS };
+    const options = { ...this.#options[this.#leader], path: '/db/backup', timeout: COPY_SILENCE_MS };
     const sent = this.#request(options, (response) => {
       if (response.statusCode === 200) resolve(response);
       else refuse(response.statusCode);
     });
-    sent.on('timeout', () => sent.destroy(new Error('silent'))).on('error', refuse).end();
+    sent.on('timeout', () => sent.destroy(new Error(SILENT))).on('error', refuse).end();
     return promise;
   }
 
@@ -131,35 +129,42 @@ export class Nodes implements Disposable {
   ): Promise<Found> {
     const endMs = this.#clock.monotonicMs() + deadlineMs;
     const reasons = new Map<string, string>();
-    for (let [node, tried] = [this.#leader, 1]; ; node = (node + 1) % this.#options.length, tried += 1) {
+    const asked = this.#options.map(() => 0);
+    const silenceTimes = OTHERS_MS / PAUSE_MS / Math.max(1, asked.length - 1);
+    for (let node = this.#leader; ; ) {
       const leftMs = Math.min(endMs, this.#endMs) - this.#clock.monotonicMs();
       // Waiting changes no settings. Twice, since something between may have answered.
-      const isHopeless = tried > 2 * this.#options.length && [...reasons.values()].every(hintFor);
+      const isHopeless = asked.every((times) => times >= 2) && [...reasons.values()].every(hintFor);
       if (leftMs <= 0 || isHopeless) throw unavailable(told(reasons));
-      // Longer each round: nodes that are slow are not asked the same for ever.
-      const answer = await this.#askOne(node, path, body, leftMs, silenceMs * Math.ceil(tried / this.#options.length));
+      // Longer after each silence: a node that is slow is not asked the same for ever.
+      const patienceMs = silenceMs * (1 + Math.floor((asked[node] ?? 0) / silenceTimes));
+      // The leader may be out of this host's reach, or have a name that is not known here.
+      const wanted = asked.includes(0) ? path : path.replace(/[?&]redirect/, '');
+      const answer = await this.#askOne(node, wanted, body, leftMs, patienceMs);
       const found = typeof answer === 'string' ? answer : read(answer);
       if (typeof found !== 'string') {
         this.#leader = node;
         return found;
       }
-      const { host, port } = this.#options[node]!;
-      const name = `${host}:${port}`;
+      const { name } = this.#options[node]!;
       // That the time was over says less than what came before.
       if (found === LATE && reasons.has(name)) continue;
       reasons.set(name, found.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim().slice(0, MAX_REASON));
-      if (tried % this.#options.length === 0) await setTimeout(PAUSE_MS);
+      asked[node]! += found === SILENT ? silenceTimes : 1;
+      const leader = placeIn(/^301 (\S+)/.exec(found)?.[1] ?? '')?.name;
+      const named = this.#options.findIndex(({ name }) => name === leader);
+      node = asked[named] === 0 ? named : asked.indexOf(Math.min(...asked));
+      if (asked[node]! > 0) await setTimeout(PAUSE_MS);
     }
   }
 
   /** The body of an answer, or why there is none. */
   #askOne(node: number, path: string, body: Uint8Array, leftMs: number, silenceMs: number): Promise<Buffer | string> {
     const { promise, resolve } = Promise.withResolvers<Buffer | string>();
-    const headers = { 'Content-Length': body.length };
     // However slowly it comes.
     const signal = AbortSignal.timeout(Math.ceil(leftMs));
     const fail = (error: Error) => resolve(signal.aborted ? LATE : error.message || codeOf(error));
-    const options = { ...this.#options[node], path, method: 'POST', headers, timeout: silenceMs, signal };
+    const options = { ...this.#options[node], path, method: 'POST', timeout: silenceMs, signal };
     const sent = this.#request(options, (response) => {
       const pieces: Buffer[] = [];
       let leftBytes = MAX_ANSWER_BYTES;
@@ -168,18 +173,26 @@ export class Nodes implements Disposable {
         if (leftBytes >= 0) pieces.push(piece);
         else sent.destroy(new Error('too long an answer'));
       });
-      response.on('error', fail);
-      response.on('end', () => {
+      response.on('error', fail).on('end', () => {
         const whole = Buffer.concat(pieces);
-        if (response.statusCode === 200) resolve(whole);
-        else resolve(`${response.statusCode} ${whole.toString() || response.statusMessage}`);
+        const { statusCode: status, statusMessage, headers: { location } } = response;
+        resolve(status === 200 ? whole : `${status} ${location ?? (whole.toString() || statusMessage)}`);
       });
     });
-    sent.on('timeout', () => sent.destroy(new Error('silent')));
-    sent.on('error', fail);
-    sent.end(body);
+    sent.on('timeout', () => sent.destroy(new Error(SILENT))).on('error', fail).end(body);
     return promise;
   }
+}
+
+/** `name` is to be told and compared: node:http knows no such option. */
+type Place = RequestOptions & { readonly name: string };
+
+function placeIn(address: string): Place | undefined {
+  const url = URL.parse(address);
+  if (url === null) return undefined;
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const port = url.port || (url.protocol === 'https:' ? 443 : 80);
+  return { host, port, name: `${host}:${port}` };
 }
 
 /** Of what something says that may be no node. */

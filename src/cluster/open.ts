@@ -3,7 +3,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Config } from '../config/settings.ts';
 import type { Log } from '../core/events.ts';
-import type { Clock } from '../core/time.ts';
+import { type Clock, unixSeconds } from '../core/time.ts';
 import { authorityCommands, certificateCommands } from '../store/certificates.ts';
 import { Touches } from '../store/content.ts';
 import { governingCommands } from '../store/governing.ts';
@@ -95,7 +95,7 @@ function createClusterStore({ nodes, statements, writer, changes, close }: Joine
     upkeep: {
       truncateWal: async () => {
         if (!(await lead())) return true;
-        while (await writer.run('sweep', null));
+        while (await writer.run('sweep', unixSeconds(clock)));
         await larger.release(await reader.listOrphans());
         return true;
       },
@@ -114,6 +114,7 @@ function createClusterStore({ nodes, statements, writer, changes, close }: Joine
       nodes.endWithin(CLOSE_MS);
       await touches.close();
       larger.close();
+      await writer.run('leave', null).catch(() => {});
       await close();
     },
   };
@@ -187,23 +188,18 @@ const FOLLOW_MS = 1000;
 
 /** Within about a second. For a count, what a node says that leads no more is good enough. */
 function followSpent(nodes: Nodes, statements: Statements, note: Parameters<Calls['challenges']['follow']>[0]) {
-  const newest = statements.prepare('SELECT coalesce(max(rowid), 0) AS row FROM spent_challenges');
+  // Once all have been removed, rows are numbered from the start again.
   const spent = statements.prepare(`
-    SELECT nonce, expires_at AS expiresAt
-    FROM spent_challenges
-    WHERE rowid > :after
-      AND rowid <= :row`);
+    SELECT newest AS row, nonce, expires_at AS expiresAt
+    FROM (SELECT coalesce(max(rowid), 0) AS newest FROM spent_challenges)
+    LEFT JOIN spent_challenges ON rowid > min(:after, newest)`);
   const { spentAfter } = createReader(nodes, statements, {
-    spentAfter: (after: number) => {
-      const row = Number(newest.get()?.['row']);
-      // Once all have been removed, rows are numbered from the start again.
-      return { row, found: spent.all({ after: Math.min(after, row), row }) as unknown as SpentChallenge[] };
-    },
+    spentAfter: (after: number) => spent.all({ after }) as unknown as (SpentChallenge & { row: number })[],
   }, 'weak');
   let after = Infinity;
-  return setInterval(() => void spentAfter(after).then(({ row, found }) => {
-    after = row;
-    found.forEach(note);
+  return setInterval(() => void spentAfter(after).then((found) => {
+    after = found[0]!.row;
+    found.filter(({ nonce }) => nonce !== null).forEach(note);
   }, () => {}), FOLLOW_MS).unref();
 }
 

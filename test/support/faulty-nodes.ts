@@ -31,9 +31,14 @@ export type Fault =
   /** The node has it once more, later. */
   | { readonly kind: 'repeated'; readonly ms: number }
   /** Something else answers, though the node may carry it out. */
-  | { readonly kind: 'replaced'; readonly status: number; readonly body: string; readonly isCarriedOut: boolean };
+  | {
+    readonly kind: 'replaced'; readonly status: number; readonly body: string; readonly isCarriedOut: boolean;
+    readonly location?: string;
+  };
 
 export interface Asked {
+  /** Which of the addresses. */
+  readonly place: number;
   readonly path: string;
   readonly body: string;
 }
@@ -58,10 +63,10 @@ export async function startFaultyNodes(
   t: Pick<TestContext, 'after'>, addresses: readonly string[], choose: (asked: Asked) => Fault | undefined,
 ): Promise<FaultyNodes> {
   const underWay = new Set<Promise<void>>();
-  const proxies = addresses.map((address) => listen(t, async (incoming, outgoing) => {
+  const proxies = addresses.map((address, place) => listen(t, async (incoming, outgoing) => {
     const body = await buffer(incoming);
     const path = incoming.url ?? '';
-    const fault = choose({ path, body: body.toString() });
+    const fault = choose({ place, path, body: body.toString() });
     const ask = () => passOn(address, incoming, body);
     const done = fault === undefined ? answerWith(outgoing, ask()) : inject(fault, ask, outgoing);
     underWay.add(done);
@@ -73,6 +78,7 @@ export async function startFaultyNodes(
 
 interface Answer {
   readonly status: number;
+  readonly location?: string;
   readonly body: Uint8Array;
 }
 
@@ -101,7 +107,7 @@ async function inject(fault: Fault, ask: () => Promise<Answer>, outgoing: Server
       return answerAtLength(fault, outgoing);
     case 'replaced':
       if (fault.isCarriedOut) await ask();
-      return answerWith(outgoing, { status: fault.status, body: Buffer.from(fault.body) });
+      return answerWith(outgoing, { ...fault, body: Buffer.from(fault.body) });
     default:
       return answerInPart(fault.kind, await ask(), outgoing);
   }
@@ -134,7 +140,8 @@ async function answerAtLength({ status, sendMebibyte }: Fault & { kind: 'long' }
 }
 
 async function answerWith(outgoing: ServerResponse, answer: Answer | Promise<Answer>): Promise<void> {
-  const { status, body } = await answer;
+  const { status, location, body } = await answer;
+  if (location !== undefined) outgoing.setHeader('location', location);
   outgoing.writeHead(status, { 'content-length': body.length }).end(body);
 }
 

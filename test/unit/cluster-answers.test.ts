@@ -15,9 +15,10 @@ import { MIGRATIONS } from '../../src/store/schema.ts';
 import { CHUNK_BYTES, DatabaseRefusedError, StoreError, unavailable } from '../../src/store/store.ts';
 import { RUNNING_CLOCK } from '../support/app.ts';
 import { movableClock } from '../support/clock.ts';
-import { type Fault, startImitatedNode, STRANGE_BODIES } from '../support/faulty-nodes.ts';
+import { type Fault, startFaultyNodes, startImitatedNode, STRANGE_BODIES } from '../support/faulty-nodes.ts';
 import { isRead, isUnavailable, isWrite, once, openStore, saying, startNode } from '../support/imitated-store.ts';
 import { CREATED_AT, inlinePaste, newId, NO_TERMS, patternedBytes, temporaryFolder } from '../support/store.ts';
+import { testConfig } from '../support/test-config.ts';
 
 const AFTERWARDS: readonly Fault[] = [
   { kind: 'unanswered' }, { kind: 'cut' }, { kind: 'halved' }, { kind: 'repeated', ms: 0 },
@@ -177,6 +178,7 @@ test('cluster: nodes that never answer as nodes do are told by name, with what t
   const { config, behind } = await startNode(t);
   const nodes = new Nodes(config, RUNNING_CLOCK);
   t.after(() => nodes.close());
+  let asked = 0;
   const failures = [
     [200, '<html>', /127\.0\.0\.1:\d+: not what a node answers\)$/],
     [401, 'Unauthorized', /401 Unauthorized\); set the user in SERVICE_DB and SERVICE_DB_PASSWORD$/],
@@ -185,11 +187,16 @@ test('cluster: nodes that never answer as nodes do are told by name, with what t
     [502, ' \u001b[31mred\u0007\n', /: 502 \[31mred\)$/],
   ] as const;
   for (const [status, body, message] of failures) {
-    behind.choose = () => ({ kind: 'replaced', status, body, isCarriedOut: false });
+    behind.choose = () => {
+      asked += 1;
+      return { kind: 'replaced', status, body, isCarriedOut: false };
+    };
     await assert.rejects(nodes.query([['SELECT 1', {}]], 'strong', 100), (error) => (
       error instanceof StoreError && error.failure === 'unavailable' && message.test(error.message)
     ));
   }
+  // Every 50 ms in 100, and for no longer where waiting changes nothing.
+  assert.ok(asked <= 3 * failures.length, `asked ${asked} times`);
   const databasePath = config.databasePath.replace('rqlite', 'rqlites');
   const secure = new Nodes({ ...config, databasePath }, RUNNING_CLOCK);
   // Given up long before the deadline, which on a busy machine could come before the first answer.
@@ -234,6 +241,59 @@ test('cluster: a node that stops to answer is told with what it answered before'
   };
   await assert.rejects(nodes.query([['SELECT 1', {}]], 'strong', 1000), /503 leader not found\)$/);
   assert.ok(asked >= 2);
+});
+
+test('cluster: a leader that a node names is asked next, and a node that was silent after those that were not', async (t) => {
+  const { address } = await startImitatedNode(t);
+  const asked: number[] = [];
+  let faults: readonly Fault[] = [];
+  const { addresses } = await startFaultyNodes(t, [address, address, address], ({ place }) => {
+    asked.push(place);
+    return faults[asked.length - 1];
+  });
+  const [first = '', , last = ''] = addresses;
+  const silent: Fault = { kind: 'silent', isCarriedOut: false };
+  const leaderless = { kind: 'replaced', status: 500, body: 'leader not found', isCarriedOut: false } as const;
+  const naming = (place: string): Fault => ({ ...leaderless, status: 301, location: `http://${place}/db/query?redirect` });
+  for (const [given, places] of [
+    // By turns the first would be waited for again, for longer, before the second is asked, which knows by then.
+    [[silent, leaderless, leaderless, leaderless, silent], [0, 1, 2, 1, 2, 1]],
+    [[naming(last)], [0, 2]],
+    // Two that name each other, and one that names itself, don't keep the others from being asked.
+    [[naming(last), naming(first), leaderless], [0, 2, 1, 0]],
+    [[naming(first)], [0, 1]],
+    [[naming('127.0.0.1:1')], [0, 1]],
+    [[naming('')], [0, 1]],
+  ] as const) {
+    faults = given;
+    asked.length = 0;
+    const nodes = new Nodes(testConfig({ databasePath: `rqlite://${addresses.join()}` }), RUNNING_CLOCK);
+    t.after(() => nodes.close());
+    assert.deepEqual(await nodes.query([['SELECT 1', {}]], 'strong'), [[[1]]]);
+    assert.deepEqual(asked, places);
+  }
+});
+
+test('cluster: a leader that this host cannot reach, or does not know, is asked through the others', async (t) => {
+  const { address } = await startImitatedNode(t);
+  const asked: string[] = [];
+  for (const leader of ['127.0.0.1:1', null]) {
+    const { addresses } = await startFaultyNodes(t, [address, address], ({ place, path }) => {
+      asked.push(`${place} ${path}`);
+      if (leader === null && place === 0) return { kind: 'lost' };
+      if (!path.includes('redirect')) return undefined;
+      return {
+        kind: 'replaced', status: 301, body: '', isCarriedOut: false, location: `http://${leader ?? addresses[0]}${path}`,
+      };
+    });
+    const nodes = new Nodes(testConfig({ databasePath: `rqlite://${addresses.join()}` }), RUNNING_CLOCK);
+    t.after(() => nodes.close());
+    asked.length = 0;
+    assert.deepEqual(await nodes.query([['SELECT 1', {}]], 'strong'), [[[1]]]);
+    assert.equal(asked.at(-1), `${leader === null ? 1 : 0} /db/query?level=strong`);
+    await nodes.execute([['CREATE TABLE IF NOT EXISTS t (a)', {}]]);
+    assert.match(asked.at(-1)!, /^[01] \/db\/execute\?transaction$/);
+  }
 });
 
 test('cluster: an answer that comes byte by byte is given up at the deadline', async (t) => {

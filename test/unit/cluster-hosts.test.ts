@@ -10,7 +10,7 @@ import { Nodes } from '../../src/cluster/nodes.ts';
 import { openClusterStore, requireSameTime } from '../../src/cluster/open.ts';
 import { copyCluster, tailCluster } from '../../src/cluster/visit.ts';
 import { storeTasks } from '../../src/pastes/upkeep.ts';
-import { type AuditFilter, StoreError } from '../../src/store/store.ts';
+import { type AuditFilter, CHUNK_BYTES, StoreError } from '../../src/store/store.ts';
 import { TAIL_ENTRIES } from '../../src/store/visit.ts';
 import { RUNNING_CLOCK } from '../support/app.ts';
 import type { Asked, Fault } from '../support/faulty-nodes.ts';
@@ -75,6 +75,9 @@ test('cluster: a clock is too far off when no slow answer can be the reason', as
   const ahead = (seconds: number) => ({ ...RUNNING_CLOCK, unixMs: () => RUNNING_CLOCK.unixMs() + seconds * 1000 });
   await assert.rejects(requireSameTime(nodes, ahead(60), 2), /clock is (59\.\d|60\.0) s ahead of the nodes/);
   await assert.rejects(requireSameTime(nodes, ahead(-60), 2), /clock is (59\.\d|60\.0) s behind the nodes/);
+  behind.choose = () => undefined;
+  await requireSameTime(nodes, ahead(1.5));
+  await assert.rejects(requireSameTime(nodes, ahead(-2.5)), /clock is 2\.\d s behind the nodes/, 'by more than two seconds');
 });
 
 test('cluster: a host whose clock goes wrong removes nothing, and says so', async (t) => {
@@ -94,7 +97,7 @@ test('cluster: a host whose clock goes wrong removes nothing, and says so', asyn
   assert.deepEqual([await store.healthy(), await store.pastes.removeExpired(expiresAt, 10)], [true, 1]);
 });
 
-test('cluster: one host cleans up, until it has not for a minute; to the others there is nothing to do', async (t) => {
+test('cluster: one host cleans up, until it has not for two minutes; to the others there is nothing to do', async (t) => {
   const { store, config, db, count } = await openStore(t);
   const other = await openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
   t.after(() => other.close());
@@ -124,6 +127,56 @@ test('cluster: one host cleans up, until it has not for a minute; to the others 
   assert.deepEqual(await removedBy(other), [1, 1, 1, 1, 0]);
   assert.deepEqual(await removedBy(store), [0, 0, 0, 0, 0]);
   assert.equal(count('pastes'), 0);
+});
+
+test('cluster: a host cleans up though each answer of the nodes takes a second', async (t) => {
+  const { config } = await startNode(t);
+  let unixMs = Date.now();
+  const clock = { ...RUNNING_CLOCK, unixMs: () => (unixMs += 1000) };
+  const store = await openClusterStore({ config, clock, log: () => {}, newId, maxSkewSeconds: 1_000_000 });
+  const late = new Promise<string>((resolve) => void setTimeout(resolve, 5000, 'it goes on for ever').unref());
+  assert.equal(await Promise.race([store.upkeep.truncateWal(), late]), true);
+  await store.close();
+});
+
+test('cluster: a host that stops gives up all that it held, and the next one cleans up at once', async (t) => {
+  const { store, config, db } = await openStore(t);
+  const upload = store.contents.upload(newId());
+  await upload.write(patternedBytes(100));
+  await store.upkeep.truncateWal();
+  const leases = () => db.prepare('SELECT name, host FROM leases').all() as { name: string; host: string }[];
+  const nowSeconds = Date.now() / 1000;
+  const left = (name: string) => Number(db.prepare('SELECT until FROM leases WHERE name = ?').get(name)?.['until']) - nowSeconds;
+  assert.ok(left(upload.contentId) > 50 && left(upload.contentId) <= 61, 'what is held is for a minute');
+  assert.ok(left('cleanup') > 110 && left('cleanup') <= 121, 'for two turns of cleanup');
+  const [{ host } = { host: '' }] = leases();
+  await store.close();
+  assert.deepEqual(leases(), []);
+  const next = await openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
+  t.after(() => next.close());
+  await next.upkeep.truncateWal();
+  assert.deepEqual(leases().map((lease) => [lease.name, lease.host === host]), [['cleanup', false]]);
+});
+
+test('cluster: what a command answered is kept for ten minutes, for who did not hear it, and no longer', async (t) => {
+  const { store, db } = await openStore(t);
+  const nowSeconds = Math.floor(Date.now() / 1000);
+  const add = db.prepare('INSERT INTO claims (id, at, answer) VALUES (:id, :at, :answer)');
+  for (const age of [590, 610]) add.run({ id: `aged ${age}`, at: nowSeconds - age, answer: 'null' });
+  assert.equal(await store.upkeep.truncateWal(), true);
+  const aged = db.prepare("SELECT id FROM claims WHERE id LIKE 'aged%'").all().map(({ id }) => id);
+  assert.deepEqual(aged, ['aged 590']);
+});
+
+test('cluster: room that one host has promised to an upload is no other host\'s to give', async (t) => {
+  const { store, config } = await openStore(t);
+  const other = await openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
+  t.after(() => other.close());
+  const quota = { maxStoredBytes: 6 * CHUNK_BYTES, declaredBytes: 4 * CHUNK_BYTES };
+  const uploads = Array.from({ length: 8 }, (_, index) => (index % 2 === 0 ? store : other).contents.upload(newId(), quota));
+  const begun = await Promise.allSettled(uploads.map(({ write }) => write(patternedBytes(CHUNK_BYTES))));
+  const outcomes = begun.map((one) => (one.status === 'fulfilled' ? 'taken' : (one.reason as StoreError).failure));
+  assert.deepEqual(outcomes.sort(), [...Array.from({ length: 7 }, () => 'full'), 'taken']);
 });
 
 test('cluster: of a disk of its own a host has nothing to tell or to free, and each task of its upkeep ends', async (t) => {
