@@ -47,7 +47,8 @@ export function compareStored(unit: Unit, world: World, { pastes }: Inspection):
   }
   for (const [id, { content }] of unknown) {
     const asked = world.unanswered.some((model) => contentOf(model.label, 1, model.bytesOf(1)).equals(content));
-    if (!asked) unit.lose(`after a kill there is a paste ${id} that nobody asked for`);
+    const seen = { bytes: content.length, begins: Buffer.from(content.subarray(0, 80)).toString('latin1') };
+    if (!asked) unit.lose(`after a kill there is a paste ${id} that nobody asked for`, seen);
   }
 }
 
@@ -67,8 +68,8 @@ export function compareCertificates(unit: Unit, world: World, { certificates }: 
 
 /** Of what is gone, only some is asked for again: an answer that there is nothing takes long. */
 export function forgetSome(unit: Unit, world: World): void {
-  const gone = world.pastes.filter(isGone);
-  const kept = world.pastes.filter((known) => !isGone(known));
+  // Each is asked once: one that expires meanwhile would be in neither.
+  const { gone = [], kept = [] } = Object.groupBy(world.pastes, (known) => (isGone(known) ? 'gone' : 'kept'));
   while (gone.length > GONE_KEPT) world.forgotten.push(...gone.splice(unit.random.below(gone.length), 1));
   world.pastes.splice(0, Infinity, ...kept, ...gone);
 }

@@ -6,7 +6,10 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { killUnderLoad } from '../campaign/kills.ts';
 import { newWorld, workOn } from '../campaign/load.ts';
-import { runUnit, type Row } from '../campaign/row.ts';
+import { compareStored, forgetSome } from '../campaign/load-checks.ts';
+import { createPasteModel } from '../campaign/model.ts';
+import { runUnit, type Row, type Unit } from '../campaign/row.ts';
+import { createSeeded } from '../support/seeded.ts';
 import { temporaryFolder } from '../support/programs.ts';
 
 /** What is lost with a service that treats each connection so. */
@@ -45,4 +48,20 @@ test('killUnderLoad: a failure of who asks is one of the row, before anything is
   const [lost = '', ...others] = await lostWith(t, "socket.end('HTTP/1.1 201 Created\\r\\nContent-Length: 4\\r\\n\\r\\nnone')");
   assert.match(lost, /^the row itself failed: SyntaxError: /);
   assert.deepEqual(others, []);
+});
+
+test('forgetSome: a paste that expires while it is looked at stays known, gone or not', (t) => {
+  const world = newWorld();
+  const model = createPasteModel('expiring');
+  const attempt = model.begin('create', 0, 10);
+  model.end(attempt, { kind: 'done', id: 'expiring', expiresAt: 100 }, 0);
+  world.pastes.push({ model, history: [], isTaken: false });
+  const unit = { random: createSeeded(1), lose: (what: string) => assert.fail(what) } as unknown as Unit;
+  let nowMs = 99_999;
+  t.mock.method(Date, 'now', () => nowMs++);
+  forgetSome(unit, world);
+  assert.deepEqual([world.pastes.length, world.forgotten.length], [1, 0]);
+  const stored = { bytes: 10, content: Buffer.from('expiring.1') };
+  const pastes = new Map([['expiring', stored]]);
+  compareStored(unit, world, { faults: [], pastes, certificates: new Map(), orphans: 0, usesLeft: new Map() });
 });
