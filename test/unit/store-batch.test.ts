@@ -52,8 +52,20 @@ test('carryOut: a command that fails by itself has no effect, and the others hav
     { name: 'createPaste', params }, { name: 'createPaste', params }, broken, createCommand(20),
   ]);
   assert.deepEqual(failuresOf(answers), ['done', null, null, 'done']);
+  const bug = answers[2]!;
+  assert.ok(!bug.done && bug.error instanceof TypeError, 'a bug is told as it is, with its own stack');
   assert.equal(stored(), 2);
   assert.equal(db.isTransaction, false);
+});
+
+test('carryOut: a command in which SQLite ends the transaction is told why, and the next batch works', (t) => {
+  const { db, executor, stored } = openExecutor(t);
+  db.exec("CREATE TRIGGER ended BEFORE INSERT ON pastes BEGIN SELECT RAISE(ROLLBACK, 'ended here'); END");
+  for (const answer of executor.carryOut([createCommand(10), createCommand(10)])) {
+    assert.match(String(!answer.done && answer.error), /ended here/);
+  }
+  db.exec('DROP TRIGGER ended');
+  assert.deepEqual([failuresOf(executor.carryOut([createCommand(10)])), stored()], [['done'], 1]);
 });
 
 test('carryOut: without a failure there are no savepoints; with one, everything is undone and done again apart', (t) => {
@@ -148,15 +160,17 @@ test('carryOut, carryOutAlone: what a failed commit left in the log is overwritt
 });
 
 test('carryOut: a full disk at the commit is answered command by command', (t) => {
-  let commits = 0;
-  const { executor, stored } = openExecutor(t, (sql) => {
-    if (sql !== 'COMMIT') return;
-    commits += 1;
-    if (commits === 1 || commits === 3) throw sqliteError('database or disk is full', 13);
-  });
-  const answers = executor.carryOut([createCommand(10), createCommand(10), createCommand(10)]);
-  assert.deepEqual(failuresOf(answers), ['done', 'full', 'done']);
-  assert.equal(stored(), 2);
+  for (const [commands, outcomes] of [[3, ['done', 'full', 'done']], [2, ['done', 'full']]] as const) {
+    let commits = 0;
+    const { executor, stored } = openExecutor(t, (sql) => {
+      if (sql !== 'COMMIT') return;
+      commits += 1;
+      if (commits === 1 || commits === 3) throw sqliteError('database or disk is full', 13);
+    });
+    const answers = executor.carryOut(Array.from({ length: commands }, () => createCommand(10)));
+    assert.deepEqual(failuresOf(answers), outcomes);
+    assert.equal(stored(), commands - 1);
+  }
 });
 
 test('carryOut: a rollback that failed is made up for before the next batch', (t) => {
