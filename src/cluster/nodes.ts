@@ -137,7 +137,7 @@ export class Nodes implements Disposable {
       const isHopeless = asked.every((times) => times >= 2) && [...reasons.values()].every(hintFor);
       if (leftMs <= 0 || isHopeless) throw unavailable(told(reasons));
       // Longer after each silence: a node that is slow is not asked the same for ever.
-      const patienceMs = silenceMs * (1 + Math.floor((asked[node] ?? 0) / silenceTimes));
+      const patienceMs = silenceMs * (1 + Math.floor(asked[node]! / silenceTimes));
       // The leader may be out of this host's reach, or have a name that is not known here.
       const wanted = asked.includes(0) ? path : path.replace(/[?&]redirect/, '');
       const answer = await this.#askOne(node, wanted, body, leftMs, patienceMs);

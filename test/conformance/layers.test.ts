@@ -210,6 +210,7 @@ test('store: the rule about get() sees what it must', () => {
 
 test('support/source: comments, strings, templates and regular expressions are not code', () => {
   assert.equal(codeOf('a(/["\'`/]/g, b / c); // \'x', 'x'), 'a(/      /g, b / c);      ');
+  assert.equal(codeOf("a[b]! / c + d! / 'e' && !/f/.test(g)", 'x'), "a[b]! / c + d! / ' ' && !/ /.test(g)");
   assert.equal(codeOf('`x ${y + `z${{ a: 1 }}`} \\` w`;', 'x'), '`   {y + `  {{ a: 1 }}`}     `;');
   assert.equal(codeOf("'it\\'s' /* \n */ + \"//\"", 'x'), "'     '    \n    + \"  \"");
   assert.throws(() => codeOf('`open', 'x.ts'), /x\.ts: cannot follow/);

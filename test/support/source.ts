@@ -140,5 +140,6 @@ export function codeOf(text: string, path: string): string {
 /** Whether a slash here begins a regular expression: it does not after a value. */
 function startsRegExp(codeBefore: readonly string[]): boolean {
   const before = codeBefore.slice(-200).join('').trimEnd();
-  return /(?:^|[(,=:[!&|?{};+\-*%~^<>]|\b(?:return|typeof|case|of|in))$/.test(before);
+  // After a value, ! says that it is there, and what follows divides it.
+  return /(?:^|[(,=:[&|?{};+\-*%~^<>]|(?:^|[^\w)\]])!|\b(?:return|typeof|case|of|in))$/.test(before);
 }

@@ -218,11 +218,12 @@ test('cluster: a name for several addresses, none of which answers, is told with
   const lookup = (_name: string, _options: object, then: (error: null, all: typeof found) => void) => then(null, found);
   t.mock.method(dns, 'lookup', lookup as unknown as typeof dns.lookup);
   for (const [place, said] of [
-    ['nodes.test:1', /\(nodes\.test:1: ECONNREFUSED\)$/],
-    // As HTTP has it: whether something answers there is the host's affair.
-    ['nodes.test', /\(nodes\.test:80: /],
+    ['rqlite://nodes.test:1', /\(nodes\.test:1: ECONNREFUSED\)$/],
+    // As HTTP and HTTPS have it: whether something answers there is the host's affair.
+    ['rqlite://nodes.test', /\(nodes\.test:80: /],
+    ['rqlites://nodes.test', /\(nodes\.test:443: /],
   ] as const) {
-    const nodes = new Nodes({ ...config, databasePath: `rqlite://${place}` }, RUNNING_CLOCK);
+    const nodes = new Nodes({ ...config, databasePath: place }, RUNNING_CLOCK);
     t.after(() => nodes.close());
     await assert.rejects(nodes.query([['SELECT 1', {}]], 'strong', 500), isUnavailable(said));
   }
@@ -344,6 +345,13 @@ test('cluster: content that another host took for abandoned is refused for now, 
   abandon();
   const paste = inlinePaste(bytes, { content: null, contentId: whole.contentId });
   await assert.rejects(store.pastes.create(paste, NO_TERMS), isRefused);
+
+  const stored = store.contents.upload(newId());
+  for (const chunk of chunks) await stored.write(chunk);
+  await store.pastes.create({ ...paste, id: newId(), contentId: stored.contentId }, NO_TERMS);
+  const reader = await store.contents.open(stored.contentId);
+  abandon();
+  await assert.rejects(reader!.read(0, bytes.length).next(), isRefused);
 });
 
 test('cluster: nodes that find the same rows in another order decide alike', async (t) => {
