@@ -45,7 +45,7 @@ export const clusterKillRow: Row = {
   units: 50,
   goals: { acknowledged: 150_000 },
   least: ['acknowledged', 'create', 'delete'],
-  bars: { silentMs: 5000, unhealthyMs: 3000 },
+  bars: { silentMs: 5000, 'silentMs beside a stopped leader': 6000, unhealthyMs: 3000 },
   obstacle: rqliteMissing,
   run: (unit) => withCluster(unit, {}, async (cluster) => {
     const world = newWorld();
