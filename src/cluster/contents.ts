@@ -5,7 +5,7 @@ import type { Log } from '../core/events.ts';
 import { type Clock, unixSeconds } from '../core/time.ts';
 import { createDiscards, createUpload, type ContentReader } from '../store/content.ts';
 import { contentCommands, prepareChange, prepareQuota } from '../store/records.ts';
-import { CHUNK_BYTES, type Database, describe, unavailable, type UploadQuota } from '../store/store.ts';
+import { CHUNK_BYTES, type Database, describe, type UploadQuota } from '../store/store.ts';
 import { createChunkBuffers } from '../store/writer.ts';
 
 /** As long as a host that has died keeps content from being removed. */
@@ -162,7 +162,7 @@ function createClusterReader(contentId: string, readChunk: Parts['readChunk'], l
         const chunk = await readChunk(contentId, Math.floor(next / CHUNK_BYTES));
         const offset = next % CHUNK_BYTES;
         const bytes = chunk?.subarray(offset, offset + end - next) ?? new Uint8Array();
-        if (bytes.length === 0) throw unavailable('the content is gone: another host took its reader for dead');
+        if (bytes.length === 0) throw new RangeError('read past the end of the content');
         next += bytes.length;
         yield bytes;
       }
