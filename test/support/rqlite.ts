@@ -10,7 +10,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, request as requestInClear } from 'node:http';
 import { request as requestOverTls } from 'node:https';
 import { tmpdir } from 'node:os';
@@ -149,6 +149,18 @@ interface Access {
   readonly ownGroup: boolean;
 }
 
+/** All threads of a process. One that ends meanwhile has none to be asked for. */
+function areStopped(pid: number): boolean {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  return threads.every((id) => {
+    try {
+      return /\) T /.test(readFileSync(`/proc/${pid}/task/${id}/stat`, 'latin1'));
+    } catch {
+      return true;
+    }
+  });
+}
+
 class StartedNode implements RqliteNode {
   readonly address: string;
   readonly #command: readonly string[];
@@ -200,6 +212,9 @@ class StartedNode implements RqliteNode {
   suspend(): void {
     this.#answers = false;
     assert.ok(this.#child.kill('SIGSTOP'));
+    // Until each of its threads has heard of it, it still takes part.
+    const startMs = performance.now();
+    while (!areStopped(this.#child.pid!)) assert.ok(performance.now() - startMs < PATIENCE_MS, 'the node does not stop');
   }
 
   resume(): void {
