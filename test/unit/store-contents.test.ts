@@ -64,6 +64,8 @@ test('read: in a crowd a reader holds 64 KiB, in which each piece takes the plac
   const { lengths: after } = await piecesOf(reader, 0, CHUNK_BYTES);
   assert.equal(after.length, 4, 'the crowd has left pieces of this chunk in memory');
   assert.deepEqual((await piecesOf(reader, 0, 3)).lengths, [3]);
+  const end = CHUNK_BYTES / 4 + 10;
+  assert.deepEqual((await piecesOf(reader, 0, end)).lengths, [65_536, 10], 'no more than was asked for');
   reader.close();
 });
 

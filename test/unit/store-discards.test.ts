@@ -64,6 +64,23 @@ test('discards: what is added while the last step ends is not left, at whichever
   }
 });
 
+test('keep: an upload whose paste has lost it to another process already is removed', async () => {
+  const steps: string[] = [];
+  const run = async (name: string) => {
+    steps.push(name);
+    return true;
+  };
+  for (const isAdopted of [true, false]) {
+    const lookups = { isAdopted: () => isAdopted } as unknown as Parameters<typeof createContentStore>[0];
+    const { contents } = createContentStore(lookups, { run } as unknown as Writer, noLog);
+    const upload = contents.upload('content');
+    await upload.write(patternedBytes(10));
+    upload.keep();
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual(steps.splice(0), isAdopted ? ['writeChunk'] : ['writeChunk', 'discardChunks']);
+  }
+});
+
 test('upload: after a write that failed, further ones fail in the same way', async () => {
   const full = new StoreError('full', 'storage full');
   let writes = 0;
@@ -87,6 +104,7 @@ test('touches: written some seconds after the first, only the newest time of eac
   touches.note('b', 2);
   t.mock.timers.tick(4999);
   touches.note('a', 3);
+  await new Promise((resolve) => setImmediate(resolve));
   assert.equal(batches.length, 0);
   t.mock.timers.tick(1);
   await touches.close();
@@ -125,8 +143,14 @@ test('touches: when they are full a batch is written at once, and each further o
   assert.equal(await writtenAfter(4999), BATCH_TOUCHES, 'full again, but not yet');
   assert.equal(await writtenAfter(1), 2 * BATCH_TOUCHES);
   assert.equal(await writtenAfter(5000), 3 * BATCH_TOUCHES);
+  // Until all are written, and some seconds without any.
+  for (let rest = MAX_TOUCHES; rest > 0; rest -= BATCH_TOUCHES) await writtenAfter(5000);
+  const all = await writtenAfter(5000);
+  assert.equal(all, MAX_TOUCHES + BATCH_TOUCHES, 'what was noted, and what took the first places');
+  for (let number = 0; number < MAX_TOUCHES; number += 1) touches.note(`o${number}`, 1);
+  assert.equal(await writtenAfter(0), all + BATCH_TOUCHES, 'full after a rest, at once');
   await touches.close();
-  assert.equal(written.length, MAX_TOUCHES + BATCH_TOUCHES, 'what was noted, and what took the first places');
+  assert.equal(written.length, all + MAX_TOUCHES);
   assert.deepEqual(written.slice(0, MAX_TOUCHES), Array.from({ length: MAX_TOUCHES }, (_, number) => `n${number}`));
 });
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { MAX_TOUCHES } from '../../src/store/content.ts';
 import { CHUNK_BYTES, INLINE_BYTES, StoreError } from '../../src/store/store.ts';
 import {
-  asFound, CREATED_AT, EXPIRES_AT, inlinePaste, newId, NO_TERMS, patternedBytes, storePaste, wholeContent,
+  asFound, CREATED_AT, EXPIRES_AT, inlinePaste, newId, NO_TERMS, patternedBytes, storePaste, uploaded, wholeContent,
 } from '../support/store.ts';
 import { strayChunks, testStores } from '../support/stores.ts';
 
@@ -85,6 +85,26 @@ testStores('create: refuses content that is not there, not whole, or in both pla
 testStores('create: content belongs to one paste', async ({ store }) => {
   const paste = await storePaste(store, patternedBytes(INLINE_BYTES + 1));
   await assert.rejects(store.pastes.create({ ...paste, id: newId() }, NO_TERMS), /not there, or not whole/);
+});
+
+testStores('create: the quota counts content to the byte, once, in its row and in chunks', async ({ store, rowBytes }) => {
+  const create = async (size: number, maxStoredBytes: number) => {
+    const content = patternedBytes(size);
+    const upload = size <= INLINE_BYTES ? undefined : await uploaded(store, content);
+    const where = upload === undefined ? {} : { content: null, contentId: upload.contentId };
+    const outcome = await store.pastes.create(inlinePaste(content, where), { ...NO_TERMS, maxStoredBytes });
+    if (outcome.refused === null) upload?.keep();
+    else await upload?.discard();
+    return outcome.refused;
+  };
+  let storedBytes = 0;
+  for (const [index, size] of [INLINE_BYTES, 4 * CHUNK_BYTES, 100, 8 * CHUNK_BYTES + 1, INLINE_BYTES].entries()) {
+    // What is written already takes no more room in the database, whatever that has beside content.
+    const roomBytes = storedBytes + size + (size <= INLINE_BYTES ? index * rowBytes : 0);
+    assert.equal(await create(size, roomBytes - 1), 'storageFull', `${index}`);
+    assert.equal(await create(size, roomBytes), null, `${index}`);
+    storedBytes += size;
+  }
 });
 
 testStores('find: a paste is gone from the second of its expiry on', async ({ store }) => {

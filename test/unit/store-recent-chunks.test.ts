@@ -55,6 +55,22 @@ test('copy: eight are kept, those used last; the memory of the others is given u
   assert.equal(heldBytes(), 8 * BYTES);
 });
 
+test('borrow: eight are out at most, and one that is given back makes room for one more', () => {
+  const { chunks, heldBytes } = source();
+  const borrowed = Array.from({ length: 8 }, (_, position) => chunks.borrow('a', position));
+  assert.deepEqual(borrowed.map((chunk) => chunk?.[0]), [0, 1, 2, 3, 4, 5, 6, 7]);
+  assert.equal(chunks.borrow('a', 8), undefined);
+  chunks.giveBack(undefined);
+  assert.equal(chunks.borrow('a', 20), undefined);
+  for (let position = 8; position < 20; position += 1) {
+    chunks.giveBack(borrowed.shift());
+    assert.equal(heldBytes(), 7 * BYTES, 'its memory is given up at once');
+    borrowed.push(chunks.borrow('a', position));
+    assert.equal(borrowed.at(-1)?.[0], position);
+    assert.equal(chunks.borrow('b', position), undefined);
+  }
+});
+
 test('forget: gives up the chunks of that content and no other', () => {
   const { chunks, copy, asked, heldBytes } = source();
   for (const contentId of ['a', 'b', 'a']) for (const position of [1, 2]) copy(contentId, position);
