@@ -118,11 +118,11 @@ export const SETTINGS = {
   tlsCertPath: text('SERVICE_TLS_CERT', '',
     'PEM file with the server\'s certificate and those between it and its root; makes the listener HTTPS', PEM),
   tlsKeyPath: text('SERVICE_TLS_KEY', '', 'PEM file with the private key of `SERVICE_TLS_CERT`', PEM),
-  // The writer thread and the readers share it, which ':memory:' could not be.
+  // The writer thread and the readers share a file: SQLite gives names with a colon first, and URIs, other meanings.
   databasePath: text('SERVICE_DB', 'data/pasted.db',
     'path of the SQLite database, under systemd `$STATE_DIRECTORY/pasted.db`; or the nodes of a cluster of rqlite',
     {
-      pattern: /^(?!:memory:$|rqlites?:)[^\0]+$|^rqlites?:\/\/(\w+@)?(([\w.-]+|\[[\da-f:]+\]):\d{1,5}(,(?=.)|$))+$/i,
+      pattern: /^(?!:|file:|rqlites?:)[^\0]+$|^rqlites?:\/\/(\w+@)?(([\w.-]+|\[[\da-f:]+\]):\d{1,5}(,(?=.)|$))+$/i,
       expected: 'the path of a file, or the nodes of a cluster, such as rqlite://db1:4001,db2:4001,db3:4001',
     }),
   clusterPassword: secret('SERVICE_DB_PASSWORD', 'password of the user in `SERVICE_DB` for the nodes of a cluster'),

@@ -129,12 +129,14 @@ test('SETTINGS: a prefix is a path without a slash at its end', () => {
 test('SETTINGS: the database is a file, never one in memory, or nodes with their ports', () => {
   // URL schemes have no case (RFC 3986 section 3.1).
   const nodes = ['rqlite://a:4001', 'rqlites://me@a.example:4001,b:4001,[::1]:4001', 'RQLITE://a:4001'];
-  for (const path of ['pasted.db', '/var/lib/pasted/x y.db', './:memory:', ...nodes]) {
+  for (const path of ['pasted.db', '/var/lib/pasted/x y.db', './:memory:', './file:x.db', ...nodes]) {
     assert.equal(SETTINGS.databasePath.parse(path), path);
   }
   const expected = 'the path of a file, or the nodes of a cluster, such as rqlite://db1:4001,db2:4001,db3:4001';
   const noNodes = ['rqlite://', 'rqlite://a', 'rqlite://a:1,', 'rqlite://u:p@a:1', 'rqlite:a:1', 'rqlite://a:1?level=none'];
-  for (const path of [':memory:', 'a\0b', ...noNodes, 'RQLITE://u:p@a:1', 'Rqlites://a']) {
+  // SQLite reads these as URIs (https://sqlite.org/uri.html): of another file, or of one in memory.
+  const uris = ['file:x.db', 'file:/x.db?vfs=memdb', 'file:x.db?mode=memory'];
+  for (const path of [':memory:', 'a\0b', ...uris, ...noNodes, 'RQLITE://u:p@a:1', 'Rqlites://a']) {
     assert.equal(refusalOf(SETTINGS.databasePath, path), expected, path);
   }
 });
