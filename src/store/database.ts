@@ -1,7 +1,10 @@
 // The database as a file and as connections: how they are opened and set up, whether the file is ours to open, that no
 // other process serves it, and the room on its disk that is kept in reserve.
 
-import { closeSync, existsSync, mkdirSync, openSync, readSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync, existsSync, mkdirSync, openSync, readlinkSync, readSync, realpathSync, rmSync, statfsSync, statSync,
+  writeSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
@@ -203,7 +206,8 @@ export type DatabaseLock = ReturnType<typeof lockDatabase>;
  * lock of SQLite on an empty file: the system releases it however the process ends. Throws DatabaseInUseError.
  */
 export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS) {
-  const lockPath = `${path}-lock`;
+  // Of the file, whatever link it is opened by. A folder keeps its name, which may be all that --permission allows.
+  const lockPath = `${orUndefined(() => readlinkSync(path) && realpathSync(path)) ?? path}-lock`;
   const isNew = createFile(lockPath);
   let db: DatabaseSync | undefined;
   const release = () => db?.close();

@@ -208,6 +208,9 @@ test('openStore: refuses a database that is open already, and opens it when it i
   await assert.rejects(open(path), (error: unknown) => {
     return error instanceof DatabaseInUseError && error.message.includes(path);
   });
+  const link = join(temporaryFolder(t), 'link.db');
+  symlinkSync(path, link);
+  await assert.rejects(open(link), DatabaseInUseError, 'by another name');
   assert.ok(await store.pastes.find(paste.id, CREATED_AT), 'the first is not disturbed');
   await store.close();
   const second = await open(path);
