@@ -2,8 +2,8 @@
 // other process serves it, and the room on its disk that is kept in reserve.
 
 import {
-  closeSync, existsSync, mkdirSync, openSync, readlinkSync, readSync, realpathSync, rmSync, statfsSync, statSync,
-  writeSync,
+  accessSync, closeSync, constants, existsSync, mkdirSync, openSync, readlinkSync, readSync, realpathSync, rmSync,
+  statfsSync, statSync, writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite';
@@ -180,11 +180,14 @@ export function withFile<Result>(path: string, flags: string, use: (descriptor: 
 export function createFile(path: string): boolean {
   try {
     createFolder(dirname(path));
-    withFile(path, 'wx', () => {});
-    return true;
+    const isNew = !existsSync(path);
+    if (isNew) withFile(path, 'wx', () => {});
+    // SQLite would open it for reading only, or not say why it can't.
+    else accessSync(path, constants.R_OK | constants.W_OK);
+    return isNew;
   } catch (error) {
     if (codeOf(error) === 'EEXIST' && (error as NodeJS.ErrnoException).path === path) return false;
-    throw new StoreError('unavailable', `the file ${path} cannot be created`, { cause: error });
+    throw new StoreError('unavailable', `the file ${path} cannot be used`, { cause: error });
   }
 }
 

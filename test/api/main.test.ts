@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
-  closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync,
+  chmodSync, closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync,
 } from 'node:fs';
 import { createServer, connect, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -90,6 +90,33 @@ test('main: a database that cannot be made ends with 78 and one line that names 
     }
   }
   assert.deepEqual(readdirSync(folder), names);
+});
+
+test('main: a database, or its lock, of another user ends with 78 and one line that says so', async (t) => {
+  const main = builtMain();
+  const isRoot = process.getuid?.() === 0;
+  const options = { ...(isRoot ? { uid: 65_534 } : {}), encoding: 'utf8', cwd: '/', timeout: 10_000 } as const;
+  if (spawnSync(process.execPath, [main, 'version'], options).status !== 0) {
+    t.skip('another user cannot run this Node');
+    return;
+  }
+  const folder = temporaryFolder(t);
+  const databasePath = join(folder, 'pasted.db');
+  const first = await startServing(t, { environment: { SERVICE_DB: databasePath } });
+  first.child.kill('SIGTERM');
+  assert.equal(await first.ended, 0);
+  chmodSync(folder, 0o777);
+  for (const path of [databasePath, `${databasePath}-lock`]) {
+    for (const name of ['pasted.db', 'pasted.db-lock']) chmodSync(join(folder, name), 0o666);
+    // Such as root leaves it, who has copied a backup there.
+    chmodSync(path, 0o444);
+    for (const command of ['serve', 'stats']) {
+      const env = { SERVICE_PORT: '0', SERVICE_DB: databasePath };
+      const { status, stderr } = spawnSync(process.execPath, [main, command], { ...options, env });
+      const reason = `EACCES: permission denied, access '${path}' (SERVICE_DB)`;
+      assert.deepEqual([status, stderr], [78, `pasted: the file ${path} cannot be used: ${reason}\n`], command);
+    }
+  }
 });
 
 test('main: the folder of the database is made with those above it, for their owner alone', async (t) => {
