@@ -83,8 +83,7 @@ export function openWriting(path: string): DatabaseSync {
   const db = new DatabaseSync(path, OPTIONS);
   try {
     // Once more: a log left by a crash may hold a newer header than the one that refuseOtherFiles saw.
-    const marks = marksOf(db);
-    refuseStrange(path, isEmpty(db) ? { ...marks, applicationId: APPLICATION_ID } : marks);
+    refuseStrange(path, { ...marksOf(db), ...(isEmpty(db) ? { applicationId: APPLICATION_ID } : {}) });
     for (const pragma of [...CAUTION, ...WRITING]) db.exec(pragma);
     if (schemaVersionOf(db) === 0) for (const statement of LAYOUT) db.exec(statement);
     // Building an index may sort in a temporary file: ids and owners are no content, and don't always fit into memory.
@@ -279,12 +278,8 @@ export function createBallast(path: string) {
 
 /** Whether the disk has room for so many bytes and keeps its reserve. */
 export function hasRoomFor(path: string, bytes: number): boolean {
-  try {
-    return freeBytes(path) - bytes > FREE_RESERVE_BYTES;
-  } catch {
-    // The write itself will say what is wrong with the disk.
-    return true;
-  }
+  // Of a disk that does not say, the write itself will say what is wrong.
+  return (orUndefined(() => freeBytes(path)) ?? Infinity) - bytes > FREE_RESERVE_BYTES;
 }
 
 /** Bytes that this process may still write to the file system of that path. */
