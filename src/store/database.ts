@@ -50,8 +50,7 @@ const WRITING = [
 /** The database must exist with all its tables. */
 export function openReading(path: string): DatabaseSync {
   const db = new DatabaseSync(path, { ...OPTIONS, readOnly: true });
-  const pragmas = [...CAUTION, `PRAGMA cache_size = -${READER_CACHE_KIB}`];
-  orClosed(db, () => pragmas.forEach((pragma) => db.exec(pragma)));
+  orClosed(db, () => [...CAUTION, `PRAGMA cache_size = -${READER_CACHE_KIB}`].forEach((pragma) => db.exec(pragma)));
   return db;
 }
 
@@ -268,10 +267,9 @@ export function createBallast(path: string) {
     },
     /** Makes the file whole where there is room for it and the reserve; whether it is whole. */
     restore(): boolean {
-      const hasRoom = (): boolean => freeBytes(path) > BALLAST_BYTES + FREE_RESERVE_BYTES;
-      if (fileBytes(ballastPath) < BALLAST_BYTES && !(hasRoom() && fill(ballastPath))) return false;
-      isGivenUp = false;
-      return true;
+      const isWhole = fileBytes(ballastPath) >= BALLAST_BYTES || (hasRoomFor(path, BALLAST_BYTES) && fill(ballastPath));
+      isGivenUp &&= !isWhole;
+      return isWhole;
     },
   };
 }

@@ -1,11 +1,12 @@
 // Opens the store, and offers what the rest of the program may ask of it. Each invariant is one call, decided in one
 // transaction; ids and times are parameters.
 
+import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { holdBytes } from '../core/content.ts';
-import type { Log } from '../core/events.ts';
+import { type Log, orUndefined } from '../core/events.ts';
 import { andThen, type Awaitable, type Clock } from '../core/time.ts';
 import {
   authorityLookups, certificateLookups, rememberFound, type Replacement, type Revocation,
@@ -109,6 +110,8 @@ interface Parts extends Sources {
 function createStore(parts: Parts) {
   const { lookups, writer, notice, path } = parts;
   let closing: Promise<void> | undefined;
+  const isHealthy = createHealthCheck(lookups, writer);
+  const { ino } = statSync(path);
   return {
     ...createCalls(parts),
     /** Whether the disk has room for so many bytes of content and keeps its reserve. */
@@ -125,7 +128,8 @@ function createStore(parts: Parts) {
       /** Writes that are not durable yet. */
       writesWaiting: () => writer.waiting,
     },
-    healthy: createHealthCheck(lookups, writer),
+    /** What is written to a file that was removed, or replaced, is lost when this process ends. */
+    healthy: async () => orUndefined(() => statSync(path).ino) === ino && isHealthy(),
     /** Writes what is batched, truncates the write-ahead log, closes. */
     close: () => (closing ??= closeParts(parts)),
   };

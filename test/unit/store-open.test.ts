@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
-  chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync,
+  chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -216,6 +216,17 @@ test('openStore: refuses a database that is open already, and opens it when it i
   const second = await open(path);
   assert.ok(await second.pastes.find(paste.id, CREATED_AT));
   await second.close();
+});
+
+test('openStore: a database that was removed or replaced beneath it is not healthy', async (t) => {
+  const { path, store } = await openTestStore(t);
+  assert.equal(await store.healthy(), true);
+  renameSync(path, `${path}-moved`);
+  assert.equal(await store.healthy(), false, 'removed');
+  writeFileSync(path, readFileSync(`${path}-moved`));
+  assert.equal(await store.healthy(), false, 'replaced');
+  renameSync(`${path}-moved`, path);
+  assert.equal(await store.healthy(), true, 'back in its place');
 });
 
 test('openStore: a path that cannot be had is a StoreError or a refusal that names it', async (t) => {
