@@ -90,8 +90,7 @@ async function authorityCertificate(room: Room): Promise<Reply> {
   requireEnabled(room);
   const authority = await room.authorities.find();
   if (authority === undefined) throw new Refusal('authorityMissing');
-  const body = encodePem('CERTIFICATE', authority.certificate);
-  return { status: 200, headers: { 'Content-Type': PEM_TYPE }, body };
+  return { status: 200, headers: { 'Content-Type': PEM_TYPE }, body: encodePem('CERTIFICATE', authority.certificate) };
 }
 
 /**

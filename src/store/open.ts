@@ -1,7 +1,7 @@
 // Opens the store, and offers what the rest of the program may ask of it. Each invariant is one call, decided in one
 // transaction; ids and times are parameters.
 
-import { statSync } from 'node:fs';
+import { rmSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
@@ -52,6 +52,8 @@ export async function openStore({ path, clock, log, thread }: StoreOptions): Pro
   try {
     refuseOtherFiles(path);
     createFile(path);
+    // What a restore that was ended left: copies of pastes that may burn or be deleted from here on.
+    for (const suffix of ['', '-journal', '-shm', '-wal']) rmSync(`${path}-restore${suffix}`, { force: true });
     const started = await startWriter({ path, keepsBallast: true }, clock, log, thread);
     writer = started;
     const reader = openReader(path, prepareServedLookups);

@@ -229,6 +229,15 @@ test('openStore: a database that was removed or replaced beneath it is not healt
   assert.equal(await store.healthy(), true, 'back in its place');
 });
 
+test('openStore: what a restore that was killed has left goes, and nothing else beside the database', async (t) => {
+  const path = join(temporaryFolder(t), 'pasted.db');
+  const left = ['-restore', '-restore-journal', '-restore-shm', '-restore-wal'];
+  const kept = '.before-restore-20260131T120000Z';
+  for (const suffix of [...left, kept]) writeFileSync(`${path}${suffix}`, 'content');
+  await (await open(path)).close();
+  assert.deepEqual([...left, kept].filter((suffix) => existsSync(`${path}${suffix}`)), [kept]);
+});
+
 test('openStore: a path that cannot be had is a StoreError or a refusal that names it', async (t) => {
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, 'file'), 'not a folder');

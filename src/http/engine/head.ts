@@ -238,8 +238,7 @@ export function parseServiceUrl(text: string) {
   const [, host, port] = readHost(authority) ?? [];
   if (scheme === undefined || host === undefined) return undefined;
   const isTls = scheme === 'https';
-  const defaultPort = isTls ? 443 : 80;
-  return { url: `${scheme}://${authority}${prefix}`, isTls, host, port: Number(port ?? defaultPort), prefix };
+  return { url: `${scheme}://${authority}${prefix}`, isTls, host, port: Number(port ?? (isTls ? 443 : 80)), prefix };
 }
 
 /**
