@@ -128,7 +128,7 @@ async function answerIssued(room: Room, request: Request): Promise<Reply> {
   const invitation = await admit(room, request);
   const rate = room.rates.countCreation(request.clientAddress, caller);
   const body = await jsonBodyOf(request);
-  const commonName = commonNameOf(body);
+  const commonName = body['common_name'] === '' ? undefined : commonNameOf(body);
   if (commonName === undefined) throw new Refusal('commonNameRequired');
   await refuseFirstToPages(room, request);
   const authority = await room.authorities.signing();
@@ -313,10 +313,10 @@ function requesterOf({ clientAddress }: Request, fingerprint: string | null): Re
   return { fingerprint, clientAddress };
 }
 
-/** The normalised name; undefined when none is given, or an empty one. */
+/** The normalised name; undefined when none is given. */
 function commonNameOf(body: JsonObject): string | undefined {
   const given = textMember(body, 'common_name', () => new Refusal('commonNameInvalid'));
-  if (given === undefined || given === '') return undefined;
+  if (given === undefined) return undefined;
   const commonName = normaliseCommonName(given);
   const hint = 'leave out what is invisible, as in some emoji, or for private use';
   if (commonName === undefined) throw new Refusal('commonNameInvalid', MISLEADING.test(given) ? { hint } : {});

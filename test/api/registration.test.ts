@@ -145,6 +145,8 @@ test('POST /register: a body that can\'t be is 400, and costs no work', async (t
     ['x', 'invalid JSON body: expected an object'],
     ['[]', 'invalid JSON body: expected an object'],
     [{ common_name: 7 }, name],
+    [{ common_name: '' }, name],
+    [{ common_name: ' ' }, name],
     [{ common_name: 'x'.repeat(65) }, name],
     [{ common_name: '\u0007' }, name],
     [{ p12_profile: 'rc2' }, 'p12_profile must be modern or compat'],
