@@ -96,16 +96,15 @@ export async function deletePaste(parts: Parts, target: Target, token: string | 
   if (outcome.audited !== null) audit.announce(outcome.audited);
 }
 
-export interface WantedList extends Pick<Target, 'caller' | 'clientAddress'> {
-  readonly filter: Omit<PasteFilter, 'owner'>;
-  readonly page: Page;
-  /** Everyone's pastes, which only the admin may ask for; else the caller's own. */
-  readonly all: boolean;
+/** Whose pastes are listed: the caller's own; null for everyone's, which only the admin may ask for. */
+export function ownerListed(caller: Caller, all: boolean): string | null {
+  if (all) requireAdmin(caller);
+  return all ? null : requireIdentity(caller);
 }
 
-export async function listPastes(parts: Parts, { caller, clientAddress, filter, page, all }: WantedList) {
-  const owner = requireIdentity(caller);
-  if (all) requireAdmin(caller);
+export async function listPastes(
+  parts: Parts, { caller, clientAddress }: Pick<Target, 'caller' | 'clientAddress'>, filter: PasteFilter, page: Page,
+) {
   parts.rates.countLookup(clientAddress, caller);
-  return parts.store.pastes.list({ ...filter, owner: all ? null : owner }, page, unixSeconds(parts.clock));
+  return parts.store.pastes.list(filter, page, unixSeconds(parts.clock));
 }

@@ -100,7 +100,10 @@ test('GET /pastes: all=1 lists everyone\'s for the admin; any other value is as 
   for (const query of ['', '?all=0', '?all=true', '?all=', '?all=01', '?all=2']) {
     assert.deepEqual(idsOf(await list(app, query, admin)), [own], query);
   }
-  for (const caller of [AS_OWNER, trusted]) assertError(await ask(app, '?all=1', caller), 403, 'admin access required');
+  for (const query of ['?all=1', '?all=1&limit=x&type=']) {
+    for (const caller of [AS_OWNER, trusted]) assertError(await ask(app, query, caller), 403, 'admin access required');
+    assertError(await ask(app, query, {}), 401, 'authentication required', { hint: 'present a client certificate' });
+  }
   assert.deepEqual(idsOf(await list(app, '?all=0')), [owned]);
   assert.deepEqual(idsOf(await list(app, '?all=1&type=text/*&limit=1&offset=1', admin)), [anonymous]);
 });

@@ -55,10 +55,11 @@ async function targetOf({ identity }: Parts, request: Request): Promise<owned.Ta
 export async function listPastes(parts: Parts, request: Request): Promise<Reply> {
   const caller = await parts.identity.callerOf(request);
   const { query, clientAddress } = request;
+  // As GET /audit: who may not ask is told that first, and not what is wrong with the question.
+  const owner = owned.ownerListed(caller, single(query, 'all') === '1');
   const asked = page(query, { fallback: 100, maximum: 1000 });
-  const filter = { ...timeBounds(query), typeGlob: typeGlob(query) };
-  const all = single(query, 'all') === '1';
-  const { items, total } = await owned.listPastes(parts, { caller, clientAddress, filter, page: asked, all });
+  const filter = { ...timeBounds(query), typeGlob: typeGlob(query), owner };
+  const { items, total } = await owned.listPastes(parts, { caller, clientAddress }, filter, asked);
   const varies = { Vary: 'Accept' };
   if (request.prefersText) return textReply(200, listText(items), varies);
   return jsonReply(200, { pastes: items.map(presentListItem), total, ...asked }, varies);
