@@ -72,7 +72,7 @@ export interface Challenge {
 export const NONCE_BYTES = 16;
 
 /** One text for each challenge: what is signed is rebuilt from the numbers, so a leading zero would pass unnoticed. */
-const TOKEN = /^([0-9a-f]{32}):([1-9]\d{0,11}):([1-9]\d{0,2}):([0-9a-f]{64})$/;
+const TOKEN = /^([0-9a-f]{32}):(0|[1-9]\d{0,11}):(0|[1-9]\d{0,2}):([0-9a-f]{64})$/;
 
 export function challengeToken(key: HmacKey | Uint8Array, purpose: Purpose, challenge: Challenge): string {
   return `${signedText(challenge)}:${Buffer.from(signature(key, purpose, challenge)).toString('hex')}`;

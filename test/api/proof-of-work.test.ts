@@ -94,6 +94,8 @@ test('GET /challenge and POST / with a known key', async (t) => {
       [nonce.replace('0', '1'), expires, difficulty, signature],
       [nonce, Number(expires) + 1, difficulty, signature],
       [nonce, expires, BITS - 1, signature],
+      [nonce, expires, 0, signature],
+      [nonce, 0, difficulty, signature],
       [nonce, expires, difficulty, signature.replace(/.$/, (last) => (last === '0' ? '1' : '0'))],
     ].map((fields) => fields.join(':'));
     const foreign = ([{ purpose: 'register' }, { key: `${SECRET}.` }, { key: '' }] as const)

@@ -43,8 +43,8 @@ test('parseToken: nothing but exactly the form', () => {
     '', ':', ':::', 'x', NONCE, TOKEN.slice(1), TOKEN.slice(0, -1), `${TOKEN}0`, `0${TOKEN}`, ` ${TOKEN}`, `${TOKEN} `,
     `${TOKEN}\n`, `${TOKEN}:`, `${TOKEN}:${SIGNATURE}`, TOKEN.toUpperCase(), TOKEN.replaceAll(':', '.'),
     ...[NONCE.slice(1), `${NONCE}0`, `g${NONCE.slice(1)}`].map((nonce) => replacing(0, nonce)),
-    ...['', '0', '-1', '1.5', '1e9', '01769861100', '1'.repeat(13)].map((expires) => replacing(1, expires)),
-    ...['', '0', '-20', '0x14', '020', '1000'].map((difficulty) => replacing(2, difficulty)),
+    ...['', '00', '-1', '1.5', '1e9', '01769861100', '1'.repeat(13)].map((expires) => replacing(1, expires)),
+    ...['', '00', '-20', '0x14', '020', '1000'].map((difficulty) => replacing(2, difficulty)),
     ...['', SIGNATURE.slice(1), `${SIGNATURE}0`, SIGNATURE.toUpperCase()].map((signature) => replacing(3, signature)),
   ];
   for (const token of refused) assert.equal(parseToken(token), undefined, token);
