@@ -177,7 +177,7 @@ export class Rates {
 
 /** What a rate of strangers is for the caller; 0 stays no limit. */
 export function rateMaxFor(config: Config, caller: Caller, max: number): number {
-  return hasTrustedLimits(caller) ? max * config.rateTrustedFactor : max;
+  return hasTrustedLimits(caller) ? Math.min(max * config.rateTrustedFactor, Number.MAX_SAFE_INTEGER) : max;
 }
 
 export function maxPasteBytes(config: Config, caller: Caller): number {

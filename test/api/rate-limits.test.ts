@@ -161,6 +161,13 @@ test('POST / and GET /{id}: a trusted caller has a multiple of both limits for i
   assert.equal((await app.request(`/${id}`, { headers: untrusted })).status, 429);
 });
 
+test('POST /: a multiple past what a number holds exactly is that number, and no 1e+24', async (t) => {
+  const app = await startApp(t, { rateMax: 2 ** 40, rateTrustedFactor: 2 ** 40 });
+  const stored = await post(app, 'x', presenting(insertCertificate(app.config.databasePath).fingerprint));
+  assert.equal(stored.headers.get('x-ratelimit-limit'), '9007199254740991');
+  assert.equal(stored.headers.get('x-ratelimit-remaining'), '9007199254740990');
+});
+
 async function look(app: RunningApp, method: string, path: string, address: string): Promise<Response> {
   const response = await app.request(path, { method, headers: from(address) });
   if (method === 'HEAD') assert.equal(await response.text(), '');
