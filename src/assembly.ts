@@ -40,9 +40,7 @@ const PASSWORD_WAIT_MS = 5000;
 const HMAC_KEY_BYTES = 32;
 
 /** Nothing listens yet. The store is the app's from then on, and closed with it. */
-export async function assemble(
-  config: Config, host: AppParts, { store, tls }: { store: Store; tls: Tls | undefined },
-) {
+export async function assemble(config: Config, host: AppParts, { store, tls }: { store: Store; tls: Tls | undefined }) {
   const { clock, random, log } = host;
   const queue = passwordQueue(host);
   const metrics = config.metricsListen === ''

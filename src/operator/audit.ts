@@ -108,8 +108,7 @@ function secondsOf(text: string, nowSeconds: number): number {
   const iso = `${date}T${minutes}:${seconds}.000Z`;
   const unixMs = Date.parse(iso);
   // Date takes the 30th of February for the 2nd of March.
-  const isReal = !Number.isNaN(unixMs) && new Date(unixMs).toISOString() === iso;
-  return isReal ? unixMs / 1000 : NaN;
+  return !Number.isNaN(unixMs) && new Date(unixMs).toISOString() === iso ? unixMs / 1000 : NaN;
 }
 
 /** Text is quoted where it is no plain word, so that a name cannot look like another detail. */

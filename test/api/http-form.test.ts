@@ -125,6 +125,10 @@ const KEEPS_CONNECTION: readonly (readonly [title: string, bytes: string, status
     return [`the authority ${authority}`, head(`GET http://${authority}/view HTTP/1.1`), 400, TARGET] as const;
   }),
   ['a header of the list twice', head('GET /single HTTP/1.1', 'X-Expiry: 1', 'X-Expiry: 2'), 400, REPEATED],
+  ...['PoW-Token', 'PoW-Solution', 'Expiry', 'Burn-After-Read', 'Paste-Password', 'Remove-Password'].map((name) => {
+    const twice = head('GET /view HTTP/1.1', `X-${name}: 1`, `x-${name.toLowerCase()}:`);
+    return [`X-${name} twice, where it means nothing`, twice, 400, REPEATED] as const;
+  }),
 ];
 
 test('requests that are well-framed but refused: the connection is used again', async (t) => {

@@ -31,8 +31,7 @@ export async function updatePaste(parts: Parts, request: Request): Promise<Reply
   }).catch((error: unknown) => {
     throw hinting(error, ['identityRequired', 'pasteNotFound'], UPLOAD_HINT);
   });
-  const replyHeaders = rate === null ? {} : rateHeaders(rate);
-  return jsonReply(200, { message: 'paste updated', ...presentMetadata(paste) }, replyHeaders);
+  return jsonReply(200, { message: 'paste updated', ...presentMetadata(paste) }, rate ? rateHeaders(rate) : {});
 }
 
 export async function deletePaste(parts: Parts, request: Request): Promise<Reply> {
