@@ -34,6 +34,8 @@ export class Authorities {
   #key: Promise<PrivateKey> | undefined;
   /** What the password did not open. Trying takes 0.1 s, so it is tried again once another process has replaced it. */
   #locked: Uint8Array | undefined;
+  /** Of the one that was last looked up: what it issues would have run out. */
+  #hasEnded = false;
   /** One at a time: several at once would work for nothing, and some would find the queue full. */
   #creating: Promise<StoredAuthority> | undefined;
 
@@ -47,6 +49,7 @@ export class Authorities {
   async find(): Promise<StoredAuthority | undefined> {
     const stored = await this.#parts.store.authority.find();
     if (stored !== undefined) this.#onFound(stored);
+    this.#hasEnded = stored !== undefined && stored.expiresAt <= unixSeconds(this.#parts.clock);
     return stored;
   }
 
@@ -86,11 +89,13 @@ export class Authorities {
     return this.signing();
   }
 
-  /** Refuses while nothing can be issued: there is no password, or it does not open the key of the one there is. */
+  /** Refuses while nothing can be issued: without a password, with a key that it does not open, after the CA's end. */
   async requireUsable(): Promise<SigningAuthority | undefined> {
     this.#requirePassword();
     const stored = await this.find();
-    return stored && this.#withKey(stored);
+    const usable = stored && await this.#withKey(stored);
+    if (this.#hasEnded) throw new Refusal('issuanceFailed');
+    return usable;
   }
 
   /** Tries the password on the stored key, so that a wrong one is in the log from the start. Never rejects. */
@@ -101,7 +106,7 @@ export class Authorities {
 
   /** Why nothing can be issued, in words for callers, as far as it is known: the key is tried by checkKey. */
   whyUnavailable(): string | undefined {
-    return whyUnavailable(this.#password !== '', this.#locked !== undefined);
+    return whyUnavailable(this.#password !== '', this.#locked !== undefined, this.#hasEnded);
   }
 
   /** Takes the password unless there is a stored key which it does not open; whether it was taken. */

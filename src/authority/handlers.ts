@@ -70,19 +70,16 @@ async function describePki({ config, authorities }: Room): Promise<Reply> {
     const hint = 'POST /pki/ca creates the CA; so does the first registration';
     return jsonReply(200, { enabled: true, ca_exists: false, hint });
   }
-  return jsonReply(200, {
-    enabled: true, ca_exists: true, ...presentIssued(authority), key_algorithm: 'ec:secp384r1',
-  });
+  return jsonReply(200, { enabled: true, ca_exists: true, ...presentIssued(authority), key_algorithm: 'ec:secp384r1' });
 }
 
 async function createAuthority(room: Room, request: Request): Promise<Reply> {
   requireEnabled(room);
-  const { identity, authorities } = room;
   // The audit log names nobody for a certificate that is revoked.
-  const requester = requesterOf(request, (await identity.callerOf(request)).fingerprint);
-  await authorities.requireNone();
+  const requester = requesterOf(request, (await room.identity.callerOf(request)).fingerprint);
+  await room.authorities.requireNone();
   const body = await jsonBodyOf(request);
-  const authority = await authorities.create(commonNameOf(body) ?? DEFAULT_AUTHORITY_NAME, requester);
+  const authority = await room.authorities.create(commonNameOf(body) ?? DEFAULT_AUTHORITY_NAME, requester);
   return jsonReply(201, { message: 'CA created', ...presentIssued(authority), download: '/pki/ca.crt' });
 }
 
@@ -182,16 +179,14 @@ async function answerRevoked(room: Room, request: Request): Promise<Reply> {
 }
 
 async function registrationChallenge(room: Room, request: Request): Promise<Reply> {
-  const { authorities, challenges } = room;
   const invitation = await admit(room, request);
   // Nobody should do work for a certificate that can't be had.
-  await authorities.checkKey();
-  const hint = authorities.whyUnavailable();
-  const challenge = invitation === undefined ? challenges.issue('register') : null;
-  const line = hint === undefined ? challengeLine(challenge) : `unavailable ${hint}`;
+  await room.authorities.checkKey();
+  const hint = room.authorities.whyUnavailable();
+  const issued = invitation === undefined ? room.challenges.issue('register') : null;
+  const line = hint === undefined ? challengeLine(issued) : `unavailable ${hint}`;
   if (request.prefersText) return textReply(200, line, { Vary: 'Accept' });
-  const unavailable = hint === undefined ? {} : { available: false, hint };
-  return jsonReply(200, { ...presentChallenge(challenge), ...unavailable }, { Vary: 'Accept' });
+  return jsonReply(200, { ...presentChallenge(issued), ...(hint && { available: false, hint }) }, { Vary: 'Accept' });
 }
 
 /** Whoever is invited, or has done the work, gets a certificate; the authority is made when there is none. */

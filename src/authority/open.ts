@@ -45,7 +45,7 @@ export class LazyAuthority {
   whyUnavailable(): string | undefined {
     if (this.#parts.config.registerBy === 'off') return REGISTRATION_CLOSED;
     if (this.#room !== undefined) return this.#room.authorities.whyUnavailable();
-    return whyUnavailable(this.#parts.config.pkiCaPassword !== '', false);
+    return whyUnavailable(this.#parts.config.pkiCaPassword !== '', false, false);
   }
 
   /** Makes the revocation list that is due, where anybody ever asked for one. */

@@ -42,11 +42,12 @@ export function presentChallenge(challenge: IssuedChallenge | null, baseBits?: n
   return { ...answer, base_difficulty: baseBits, elevated: difficultyBits > baseBits };
 }
 
-/** Why nothing can be issued, in words for callers; undefined when something can. */
-export function whyUnavailable(hasPassword: boolean, isKeyLocked: boolean): string | undefined {
+/** Why nothing can be issued, in words for callers; undefined when something can. `hasEnded` is said of the CA. */
+export function whyUnavailable(hasPassword: boolean, isKeyLocked: boolean, hasEnded: boolean): string | undefined {
   const { name } = SETTINGS.pkiCaPassword;
-  if (!hasPassword) return `no certificates can be issued: ${name} is not set here; tell the operator`;
-  return isKeyLocked ? `no certificates can be issued: ${name} does not open the CA key; tell the operator` : undefined;
+  const fault = isKeyLocked ? `${name} does not open the CA key` : hasEnded && 'the CA has run out';
+  const why = hasPassword ? fault : `${name} is not set here`;
+  return why ? `no certificates can be issued: ${why}; tell the operator` : undefined;
 }
 
 /** In the place of that, where SERVICE_REGISTER closes registration. */

@@ -4,6 +4,7 @@
 import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
+import { DAY_SECONDS } from '../../src/core/time.ts';
 import type { RunningApp } from '../support/app.ts';
 import { startApp } from '../support/app.ts';
 import { newFingerprint, presenting, setRevoked } from '../support/certificates.ts';
@@ -183,5 +184,8 @@ test('GET /register/challenge, GET /: say when nothing can be issued, and why, b
     assert.deepEqual(await after.app.reload({ ...after.config, pkiCaPassword: PKI.pkiCaPassword }), ['SERVICE_PKI_CA_PASSWORD']);
     const [challenge] = await challengeOf(after);
     assert.equal('available' in challenge, false, 'once the operator has mended it');
+    after.clock.advance(after.config.pkiCaDays * DAY_SECONDS * 1000);
+    await assertUnavailable(after, 'no certificates can be issued: the CA has run out; tell the operator');
+    assertError(await send(after, 'POST /register'), 500, 'certificate issuance failed');
   });
 });
