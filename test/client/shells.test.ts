@@ -4,9 +4,10 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
 import { isInstalled } from '../support/programs.ts';
 import { clientOf, SCRIPT, SH, SHELLS, type Client, type Ended, type Shell } from '../support/shells.ts';
@@ -159,5 +160,24 @@ test('pastec put: a signal in the middle of the search ends it, and nothing is l
       return code;
     }));
     assert.deepEqual(codes, ['SIGINT', 129]);
+  });
+});
+
+test('pastec: Ctrl-\\ ends it as cleanly as Ctrl-C, and a second signal does not end the cleaning', async (t) => {
+  const app = await startApp(t, { powDifficultyBits: 32 });
+  await underEachShell(t, app, async ({ start, folder }) => {
+    // Slow enough to be met by the second signal, and started when the first one has come.
+    const rm = join(folder, 'rm');
+    writeFileSync(rm, '#!/bin/sh\n: >>"$0.called"\nsleep 0.2\nPATH=/bin:/usr/bin exec rm "$@"\n', { mode: 0o755 });
+    const environment = { PATH: `${folder}${delimiter}${process.env.PATH ?? ''}`, PASTEC_SOLVER: 'batches' };
+    for (const [signal, code] of [['SIGQUIT', 131], ['SIGINT', 'SIGINT']] as const) {
+      const { child, ended, says } = start(['-v', '--no-token'], { input: 'never stored', environment });
+      await says(/proof-of-work of 32 bits: batches/);
+      rmSync(`${rm}.called`, { force: true });
+      process.kill(-child.pid!, signal);
+      for (let tries = 0; tries < 300 && !existsSync(`${rm}.called`); tries++) await setTimeout(10);
+      process.kill(-child.pid!, signal);
+      assert.equal((await ended).code, code);
+    }
   });
 });
