@@ -148,6 +148,23 @@ test('pastec put and update: a URL that standard output does not take is on stan
   }
 });
 
+test('pastec info, status and rm: what standard output does not take is a failure, and said', async (t) => {
+  const app = await startApp(t);
+  for (const redirection of ['>/dev/full', '>&-'].filter((place) => place !== '>/dev/full' || existsSync('/dev/full'))) {
+    await t.test(redirection, (placeTest) => underEachShell(placeTest, app, async ({ folder }, _, shellTest, shell) => {
+      const script = join(folder, 'redirected');
+      writeFileSync(script, `exec ${[shell.program, ...shell.options].join(' ')} '${SCRIPT}' "$@" ${redirection}\n`);
+      const { run } = clientOf(shellTest, app.url, SH, script);
+      const owner = ['--fingerprint', 'f'.repeat(40)];
+      const url = await app.store('content', { 'X-SSL-Client-SHA1': 'f'.repeat(40) });
+      for (const args of [['info', url], ['info', '--json', url], ['status'], ['rm', '--json', ...owner, url]]) {
+        const { code, stderr } = await run(args);
+        assert.deepEqual([code, stderr.includes("pastec: can't print the result\n")], [1, true], args.join(' '));
+      }
+    }));
+  }
+});
+
 test('pastec put: a signal in the middle of the search ends it, and nothing is left behind', async (t) => {
   await underEachShell(t, await startApp(t, { powDifficultyBits: 32 }), async ({ start }) => {
     const codes = await Promise.all((['SIGINT', 'SIGHUP'] as const).map(async (signal) => {
