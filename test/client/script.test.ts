@@ -2,7 +2,7 @@
 // the host see while it runs, and what it writes for shells that complete its words.
 
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { startApp } from '../support/app.ts';
@@ -76,6 +76,14 @@ for (const shell of SHELLS.filter(({ name }) => ['dash', 'mksh'].includes(name))
     const [, token = ''] = / ([\w-]{43})\n$/.exec(kept) ?? assert.fail(kept);
 
     assert.equal((await run(['rm', stored.text.trim()], { environment })).stderr, '');
+
+    if (existsSync('/dev/full')) {
+      const script = join(folder, 'redirected');
+      writeFileSync(script, `exec ${shell.program} '${SCRIPT}' "$@" >/dev/full\n`);
+      const lost = await clientOf(t, app.url, SH, script).run(['-E'], { input: 'another', environment });
+      const [, lostKey = ''] = /#(\S+)\n$/.exec(lost.stderr) ?? assert.fail(lost.stderr);
+      assert.ok(!seen().includes(lostKey), 'the key in what is said of an output that takes nothing');
+    }
 
     for (const program of ['curl', 'grep', 'openssl']) assert.match(seen(), new RegExp(`^${program}$`, 'm'));
     for (const secret of ['the-password', 'the-content', id, key, token, Buffer.from(key, 'base64url').toString('hex')]) {

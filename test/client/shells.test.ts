@@ -125,11 +125,15 @@ test('pastec rm: deletes by its token what it stored without an identity', async
 test('pastec put and update: a URL that standard output does not take is on standard error', async (t) => {
   const app = await startApp(t);
   const owner = ['--fingerprint', 'f'.repeat(40)];
-  const places = [['no room', '>/dev/full'], ['it is closed', '>&-'], ['nobody reads it', '']] as const;
-  for (const [what, redirection] of places.filter(([, place]) => place !== '>/dev/full' || existsSync('/dev/full'))) {
+  const places = [
+    ['no room', '>/dev/full', ''], ['it is closed', '>&-', ''], ['nobody reads it', '', ''],
+    ['nobody reads it, and no signal says so', '', 'trap "" PIPE; '],
+  ] as const;
+  for (const [what, redirection, before] of places.filter(([, place]) => place !== '>/dev/full' || existsSync('/dev/full'))) {
     await t.test(what, (placeTest) => underEachShell(placeTest, app, async ({ folder }, _, shellTest, shell) => {
       const script = join(folder, 'redirected');
-      writeFileSync(script, `exec ${[shell.program, ...shell.options].join(' ')} '${SCRIPT}' "$@" ${redirection}\n`);
+      const program = [shell.program, ...shell.options].join(' ');
+      writeFileSync(script, `${before}exec ${program} '${SCRIPT}' "$@" ${redirection}\n`);
       const { start } = clientOf(shellTest, app.url, SH, script);
       const ended = async (args: readonly string[], input: string): Promise<Ended> => {
         const running = start(args);
