@@ -2,7 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { connect, type AddressInfo, type Server } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { visitStore } from '../../src/store/visit.ts';
@@ -12,6 +16,7 @@ import { pathWithout, tlsService } from '../support/pastec-tls.ts';
 import { isInstalled } from '../support/programs.ts';
 import { clientOf } from '../support/shells.ts';
 import { takingServer } from '../support/taking-server.ts';
+import { serverPair } from '../support/tls.ts';
 
 const CODE = 'abcdefghijklmnopqrstuvwx23';
 const OTHER = 'z'.repeat(26);
@@ -183,4 +188,36 @@ for (const defect of DEFECTS) {
       }
     }
   });
+}
+
+test('pastec register: behind a proxy on the way to https, an error of the server is not kept as a certificate', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const pair = await serverPair();
+  const server = createTlsServer(pair, ({ method }, response) => {
+    if (method === 'GET') response.end('- 0 - -\n');
+    else response.writeHead(502, { 'Content-Type': 'text/html' }).end('<h1>Bad Gateway</h1>');
+  });
+  const proxy = createServer().on('connect', (_, near) => {
+    const far = connect(portOf(server), '127.0.0.1', () => {
+      near.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      near.pipe(far).pipe(near);
+    });
+    for (const [one, other] of [[near, far], [far, near]] as const) one.on('error', () => other.destroy());
+  });
+  for (const one of [server, proxy]) {
+    await once(one.listen(0, '127.0.0.1'), 'listening');
+    t.after(() => one.close());
+  }
+  const { run, home, folder } = clientOf(t, `https://127.0.0.1:${portOf(server)}`);
+  writeFileSync(join(folder, 'ca.pem'), pair.cert);
+  const environment = { https_proxy: `http://127.0.0.1:${portOf(proxy)}`, CURL_CA_BUNDLE: join(folder, 'ca.pem') };
+  const { code, stderr } = await run(['register'], { environment });
+  assert.equal(code, 9);
+  assert.match(stderr, /the answer \(502\) is not one of a paste service/);
+  assert.doesNotMatch(stderr, /kept/);
+  assert.deepEqual(readdirSync(join(home, '.local', 'share', 'pastec', 'certificates')), []);
+});
+
+function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port;
 }
