@@ -100,11 +100,15 @@ test('pastec get: where nothing can be kept, a paste that burns is not asked for
   if (made === undefined) return;
   const { app, folder } = made;
   const limited = join(folder, 'limited');
-  // Files of at most 8 KiB; more is an error (signal 25 is SIGXFSZ), as on a full disk.
-  writeFileSync(limited, `ulimit -f 16; trap '' 25; exec dash '${SCRIPT}' "$@"\n`);
   const { run } = clientOf(t, app.url, SHELLS[0], limited);
   const id = await app.store(SEALED, BURNS);
-  for (const target of [`${id}#${KEY_TEXT}`, await app.store('small and readable', BURNS)]) {
+  const large = seal(KEY, Buffer.from(binaryContent(200_000)));
+  for (const [blocks, target] of [
+    [16, `${id}#${KEY_TEXT}`], [16, await app.store('small and readable', BURNS)],
+    [256, `${await app.store(large, BURNS)}#${KEY_TEXT}`], [256, await app.store('large'.repeat(40_000), BURNS)],
+  ] as const) {
+    // Files of at most 8 KiB, and of 128 KiB; more is an error (signal 25 is SIGXFSZ), as on a full disk.
+    writeFileSync(limited, `ulimit -f ${blocks}; trap '' 25; exec dash '${SCRIPT}' "$@"\n`);
     const { code, text, stderr } = await run(['get', target]);
     assert.deepEqual([code, text], [1, '']);
     assert.match(stderr, /^pastec: there is no room in \S+\n$/);
@@ -113,9 +117,10 @@ test('pastec get: where nothing can be kept, a paste that burns is not asked for
 });
 
 test('pastec get: of a burned paste that came in part, only a part is said to be kept', async (t) => {
-  const server = createServer((_, response) => {
+  const server = createServer(({ method }, response) => {
     response.writeHead(200, { 'X-Burn-After-Read': 'true', 'Content-Type': 'text/plain', 'Content-Length': 60 });
-    response.write('a part', () => response.destroy());
+    if (method === 'HEAD') response.end();
+    else response.write('a part', () => response.destroy());
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   t.after(() => server.close());
