@@ -4,7 +4,9 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
@@ -200,5 +202,33 @@ test('pastec: Ctrl-\\ ends it as cleanly as Ctrl-C, and a second signal does not
       process.kill(-child.pid!, signal);
       assert.equal((await ended).code, code);
     }
+  });
+});
+
+test('pastec put: numbers that a server begins with zeros are not octal', async (t) => {
+  const server = createServer(({ method, url }, response) => {
+    if (method === 'POST') response.writeHead(201).end('{"id":"01234567","created_at":08,"expires_at":0999}\n');
+    else if (url === '/challenge') response.end(`${'0'.repeat(32)} 04 0800000000 token\n`);
+    else response.writeHead(404).end('{"error":"not found"}\n');
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await underEachShell(t, { url } as RunningApp, async ({ run }) => {
+    const { code, text, stderr } = await run(['-e', '1h'], { input: 'content' });
+    assert.deepEqual([code, text, stderr], [0, `${url}/01234567\n`, '']);
+  });
+});
+
+test('pastec put: the folder for temporary files may be named from here, and a folder is no password', async (t) => {
+  await underEachShell(t, await startApp(t, { powDifficultyBits: 4 }), async ({ run, folder }) => {
+    mkdirSync(join(folder, 'temporary'));
+    const environment = { TMPDIR: 'temporary', PASTEC_SOLVER: 'batches' };
+    const stored = await run([], { input: 'content', environment });
+    assert.deepEqual([stored.code, stored.stderr], [0, '']);
+    const refused = await run(['--password-file', 'temporary', '-'], { input: 'content', environment });
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, /pastec: the password is empty\n$/);
+    assert.deepEqual(readdirSync(join(folder, 'temporary')), []);
   });
 });
