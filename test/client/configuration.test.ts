@@ -2,7 +2,7 @@
 // server, or be stored for nobody.
 
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { startApp } from '../support/app.ts';
@@ -110,4 +110,17 @@ test('pastec: an option on the command line takes the place of what is wrong in 
   const given = ['--timeout', '9', '-e', '1h', '--fingerprint', OWNER];
   const { code, stderr } = await run(given, { input: 'x' });
   assert.deepEqual([code, stderr], [0, '']);
+});
+
+test('pastec: an XDG folder with a relative path counts as not set', async (t) => {
+  const app = await startApp(t);
+  const { run, folder, home } = clientOf(t, app.url);
+  const environment = { XDG_CONFIG_HOME: '.', XDG_DATA_HOME: 'data', XDG_STATE_HOME: 'state' };
+  mkdirSync(join(folder, 'pastec'));
+  writeFileSync(join(folder, 'pastec', 'config'), 'expire=nonsense\n');
+  const { code, text, stderr } = await run([], { input: 'x', environment });
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.equal((await run(['rm', text.trim()])).code, 0, 'by the token in the place that it has without them');
+  assert.deepEqual(readdirSync(folder), ['pastec']);
+  assert.ok(existsSync(join(home, '.local', 'state', 'pastec', 'delete-tokens')));
 });
