@@ -39,9 +39,7 @@ const OWN_PASTE = [
   'idInvalid', 'identityRequired', 'lookupRateLimited', 'pasteNotFound', 'permissionDenied', 'preconditionFailed',
 ] as const;
 
-const JSON_BODY = [
-  'crossSite', 'bodyInvalid', 'bodyTypeUnsupported', 'headerRepeated', 'bodyTooLarge', 'bodyFragmented',
-] as const;
+const JSON_BODY = ['crossSite', 'bodyInvalid', 'headerRepeated', 'bodyTooLarge', 'bodyFragmented'] as const;
 
 /** The authority's key costs as much to unlock as a password check, and may be locked under another password. */
 const SIGNING = [

@@ -36,7 +36,6 @@ export const REFUSALS = {
   authorityExists: { status: 409, error: 'CA already exists' },
   certificateRevoked: { status: 409, error: 'certificate already revoked' },
   bodyInvalid: { status: 400, error: 'invalid JSON body: expected an object' },
-  bodyTypeUnsupported: { status: 415, error: 'body must be application/json' },
   bodyTooLarge: { status: 413, error: 'request body too large' },
   commonNameRequired: { status: 400, error: 'common_name required' },
   commonNameInvalid: { status: 400, error: 'common_name must be 1 to 64 characters without control characters' },

@@ -132,26 +132,19 @@ const MAX_BODY_BYTES = 32 * KIB;
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/**
- * A small JSON object, empty when there is no body. Its type must say so: pages of other sites can have a browser send
- * other types without asking first (https://fetch.spec.whatwg.org/#cors-safelisted-request-header).
- */
-export async function jsonBodyOf({ headers, body }: Pick<Request, 'headers' | 'body'>): Promise<JsonObject> {
-  const hint = "send JSON and say so: -H 'Content-Type: application/json'";
-  const bytes = isOfType(headers.single('content-type'), 'application/json')
-    ? await wholeBody(body, MAX_BODY_BYTES)
-    : await wholeBody(body, 0, new Refusal('bodyTypeUnsupported', { hint }));
+/** A small JSON object, empty when there is no body. Of any media type: `curl -d` and others do not say that it is. */
+export async function jsonBodyOf({ body }: Pick<Request, 'body'>): Promise<JsonObject> {
+  const bytes = await wholeBody(body, MAX_BODY_BYTES);
   if (bytes.length === 0) return {};
   const value = orUndefined((): unknown => JSON.parse(utf8.decode(bytes)));
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Refusal('bodyInvalid');
   return value as JsonObject;
 }
 
-/** Rejects with `tooLarge` what is longer than `maxSize`, before it is read where its length is declared. */
-export async function wholeBody(
-  body: Request['body'], maxSize: number, tooLarge = new Refusal('bodyTooLarge', { maxSize }),
-): Promise<Uint8Array> {
+/** Refuses what is longer than `maxSize`, before it is read where its length is declared. */
+export async function wholeBody(body: Request['body'], maxSize: number): Promise<Uint8Array> {
   const bytes = new JoinedBytes(maxSize);
+  const tooLarge = new Refusal('bodyTooLarge', { maxSize });
   if ((body.declaredBytes ?? 0) > maxSize) throw tooLarge;
   await body.pipe((piece) => {
     if (bytes.length + piece.length > maxSize) throw tooLarge;

@@ -105,38 +105,35 @@ test('POST /pki/issue: 404 where PKI is off, before rate and body', async (t) =>
   }
 });
 
-const TYPES = ['application/json', 'APPLICATION/JSON ; charset=utf-8', 'application/json;x'];
-const OTHER_TYPES = [
-  'text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/jsonp', 'text/json',
-  'application/vnd.api+json', 'application/json, text/plain', '',
+const TYPES = [
+  'application/json', 'application/x-www-form-urlencoded', 'text/plain', 'multipart/form-data; boundary=x', 'text/json',
+  'application/json, text/plain', '',
 ];
 
-test('/register and /pki/*: a body must say that it is JSON; else 415 that says how', async (t) => {
+test('/register and /pki/*: a body is JSON whatever its type says, as `curl -d` sends it', async (t) => {
   const app = await startApp(t, PKI);
-  const hint = "send JSON and say so: -H 'Content-Type: application/json'";
   const ask = async (path: string, lines: readonly string[], body: string, as: readonly string[] = []) => {
     const answer = await onlyAnswer(t, app.port, head(`POST ${path} HTTP/1.1`, 'Connection: close', ...as, ...lines) + body);
     return answer;
   };
-  const assertRefused = async (path: string, as: readonly string[] = []): Promise<void> => {
-    const types = [...OTHER_TYPES.map((type) => [`Content-Type: ${type}`]), []];
-    for (const lines of types) {
-      for (const [framing, body] of [['Content-Length: 2', '{}'], ['Transfer-Encoding: chunked', '2\r\n{}\r\n0\r\n\r\n']] as const) {
+  const assertRead = async (path: string, as: readonly string[] = []): Promise<void> => {
+    for (const lines of [...TYPES.map((type) => [`Content-Type: ${type}`]), [], [JSON_TYPE, JSON_TYPE]]) {
+      for (const [framing, body] of [['Content-Length: 2', '[]'], ['Transfer-Encoding: chunked', '2\r\n[]\r\n0\r\n\r\n']] as const) {
         const { status, json } = await ask(path, [framing, ...lines], body, as);
-        assert.deepEqual([status, json()], [415, { error: 'body must be application/json', hint }], `${path} ${lines}`);
+        assert.deepEqual([status, json()], [400, { error: 'invalid JSON body: expected an object' }], `${path} ${lines}`);
       }
     }
-    const twice = await ask(path, ['Content-Length: 2', JSON_TYPE, JSON_TYPE], '{}', as);
-    assert.deepEqual([twice.status, twice.json()['error']], [400, 'header given more than once']);
   };
-  await assertRefused('/pki/ca');
+  await assertRead('/pki/ca');
   await createAuthority(app);
-  await assertRefused('/pki/issue');
-  await assertRefused('/register');
+  await assertRead('/pki/issue');
+  await assertRead('/register');
   const { serial, fingerprint_sha1: holder } = await issue(app);
-  await assertRefused(`/pki/revoke/${serial}`, linesOf(presenting(holder)));
+  await assertRead(`/pki/revoke/${serial}`, linesOf(presenting(holder)));
   for (const type of TYPES) {
-    assert.equal((await ask('/register', ['Content-Length: 2', `Content-Type: ${type}`], '{}')).status, 200, type);
+    const body = JSON.stringify({ common_name: `as ${type}` });
+    const { status, json } = await ask('/pki/issue', [`Content-Length: ${body.length}`, `Content-Type: ${type}`], body);
+    assert.deepEqual([status, json()['common_name']], [201, `as ${type}`.trim()]);
   }
   const empty = [['Content-Length: 0', ''], ['Transfer-Encoding: chunked', '0\r\n\r\n'], ['X-None: 1', '']] as const;
   for (const [framing, body] of empty) {

@@ -168,12 +168,10 @@ async function askAboutCertificates(asking: Asking): Promise<void> {
   await ask(asking, 'POST /pki/issue', 400, { body: JSON.stringify({ common_name: 'c', csr }), headers: JSON_TYPE });
   await ask(asking, 'POST /pki/issue', 400, { body: '{}', headers: JSON_TYPE });
   await ask(asking, 'POST /pki/issue', 413, { body: 'x'.repeat(40_000), headers: JSON_TYPE });
-  await ask(asking, 'POST /pki/issue', 415, { body: '{}' });
   const revoke = { path: `/pki/revoke/${String(issued['serial'])}`, headers: admin };
   await ask(asking, 'POST /pki/revoke/{serial}', 400, {
     ...revoke, body: '{"reason":"none"}', headers: { ...admin, ...JSON_TYPE },
   });
-  await ask(asking, 'POST /pki/revoke/{serial}', 415, { ...revoke, body: '{}' });
   await ask(asking, 'POST /pki/revoke/{serial}', 401, { path: revoke.path });
   await ask(asking, 'POST /pki/revoke/{serial}', 403, { path: revoke.path, headers: presenting(newFingerprint()) });
   await ask(asking, 'POST /pki/revoke/{serial}', 200, revoke);
@@ -183,7 +181,6 @@ async function askAboutCertificates(asking: Asking): Promise<void> {
   await ask(asking, 'GET /pki/certs', 200);
   await ask(asking, 'POST /register', 200);
   await ask(asking, 'POST /register', 400, { body: '{"p12_profile":"none"}', headers: JSON_TYPE });
-  await ask(asking, 'POST /register', 415, { body: '{}' });
   await ask(asking, 'POST /register', 201, { body: JSON.stringify({ csr: makeRequestPem() }), headers: JSON_TYPE });
   await ask(asking, 'POST /register/renew', 200, { headers: admin });
   await ask(asking, 'POST /register/renew', 201, {
@@ -203,7 +200,6 @@ test('openapi: what the service answers is as described, of every operation', as
   await askAboutPastes(asking);
   await askAboutCertificates(asking);
   const fresh = { ...(await begin(t, PKI)), seen: asking.seen };
-  await ask(fresh, 'POST /pki/ca', 415, { body: '{}' });
   await ask(fresh, 'POST /pki/ca', 400, { body: 'no JSON', headers: JSON_TYPE });
   await ask(fresh, 'POST /pki/ca', 400, { body: '{"common_name":1}', headers: JSON_TYPE });
   await ask(fresh, 'POST /pki/ca', 201, { body: '{"common_name":"A CA"}', headers: JSON_TYPE });

@@ -161,7 +161,6 @@ const REACHED: Readonly<Record<RefusalName, Reach>> = {
   },
   certificateRevoked: revoke({ revokedAt: CREATED_AT }, ''),
   bodyInvalid: by('whole', 'POST /pki/issue', { body: '[]', headers: JSON_TYPE }),
-  bodyTypeUnsupported: by('whole', 'POST /pki/issue', { body: '{}' }),
   bodyTooLarge: by('whole', 'POST /pki/issue', { body: ' '.repeat(33_000), headers: JSON_TYPE }),
   commonNameRequired: issue({}),
   commonNameInvalid: issue({ common_name: 'x'.repeat(65) }),

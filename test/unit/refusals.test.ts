@@ -25,7 +25,7 @@ const BY_STATUS: Readonly<Record<number, readonly RefusalName[]>> = {
   409: ['authorityExists', 'certificateRevoked'],
   412: ['preconditionFailed'],
   413: ['pasteTooLarge', 'bodyTooLarge'],
-  415: ['contentEncodingUnsupported', 'bodyTypeUnsupported'],
+  415: ['contentEncodingUnsupported'],
   416: ['rangeNotSatisfiable'],
   417: ['expectationFailed'],
   429: ['duplicateContent', 'rateLimited', 'lookupRateLimited'],
