@@ -30,7 +30,7 @@ type NoteRemoved = (task: string, removed: number) => void;
 export function cleanupTasks(
   parts: TaskParts, isOpen: () => boolean, renewRevocationList: () => Promise<void>,
 ): readonly CleanupTask[] {
-  const { store, count, rates } = parts;
+  const { count, rates } = parts;
   const noteRemoved: NoteRemoved = (name, removed) => {
     if (name === 'expired pastes') count('pastesDeleted', 'expired', removed);
   };
@@ -39,7 +39,7 @@ export function cleanupTasks(
     task('revocation list', DAY_SECONDS, inOneStep(renewRevocationList)),
     ...storeTasks(parts, noteRemoved),
     task('rate records', 5 * MINUTE_SECONDS, inOneStep(() => rates.sweep())),
-    task('room in reserve', BALLAST_SECONDS, inOneStep(() => store.upkeep.restoreBallast())),
+    task('room in reserve', BALLAST_SECONDS, reserveStep(parts)),
   ];
 }
 
@@ -102,6 +102,17 @@ function releaseStep({ upkeep }: Store): Step {
     freeBefore = goesOn ? free : Infinity;
     return goesOn;
   };
+}
+
+/** Says once that the disk is full, which refuses content with 507, and once that it is no more. */
+function reserveStep({ store, log }: TaskParts): Step {
+  let isFull = false;
+  return inOneStep(async () => {
+    const wasFull = isFull;
+    isFull = !(await store.upkeep.restoreBallast()) || !store.hasRoomFor(0);
+    const event = isFull ? 'disk full' : 'room on the disk again';
+    if (isFull !== wasFull) log({ level: isFull ? 'warning' : 'info', logger: 'store', event });
+  });
 }
 
 /** From most to least that they give: what has expired, its pages, and what the log holds of it. */

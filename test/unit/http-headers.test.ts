@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createRequestIds, HeaderLines, hostOf, isWellFormedHost, prefersText } from '../../src/http/engine/head.ts';
-import { commonHead } from '../../src/http/engine/reply.ts';
 import { UUID_V4 } from '../support/answer-contract.ts';
 
 test('HeaderLines: one value, several lines, none', () => {
@@ -46,13 +45,6 @@ test('createRequestIds: every byte of randomness is used once', () => {
   });
   const ids = new Set(Array.from({ length: 1000 }, () => requestId()));
   assert.equal(ids.size, 1000);
-});
-
-test('commonHead: a list of its own for every answer', () => {
-  const head = commonHead('a');
-  head.push('X-A', '1');
-  assert.equal(commonHead('b').includes('X-A'), false);
-  assert.equal(commonHead('b').at(-1), 'b');
 });
 
 test('prefersText: only when text/plain has the greater weight', () => {

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
-import type { Count } from '../../src/core/events.ts';
+import type { Count, LogEntry } from '../../src/core/events.ts';
 import type { Rates } from '../../src/pastes/admission.ts';
 import { cleanupTasks, createRoomMaking } from '../../src/pastes/upkeep.ts';
 import type { Store } from '../../src/store/open.ts';
@@ -20,6 +20,8 @@ const SETTINGS: Partial<Config> = { duplicateWindowSeconds: 7, auditRetentionSec
 function tasksOver(...answers: readonly number[]) {
   const calls: unknown[] = [];
   const counted: unknown[] = [];
+  const logged: LogEntry[] = [];
+  const disk = { hasRoom: true };
   const left = [...answers];
   const asked = (name: string) => async (...args: readonly unknown[]): Promise<number | undefined> => {
     calls.push([name, ...args]);
@@ -43,6 +45,7 @@ function tasksOver(...answers: readonly number[]) {
       optimize: asked('optimize'),
       restoreBallast: asked('ballast'),
     },
+    hasRoomFor: () => disk.hasRoom,
   } as unknown as Store;
   const tasks = cleanupTasks({
     config: testConfig(SETTINGS),
@@ -50,11 +53,11 @@ function tasksOver(...answers: readonly number[]) {
     clock: movableClock(),
     count: ((...labels: readonly unknown[]) => void counted.push(labels)) as Count,
     rates: { sweep: () => void calls.push(['sweep']) } as unknown as Rates,
-    log: () => {},
+    log: (entry) => void logged.push(entry),
   }, () => false, async () => void calls.push(['renew']));
   const step = (name: string): Promise<boolean> =>
     (tasks.find((task) => task.name === name) ?? assert.fail(`no task ${name}`)).step();
-  return { tasks, step, calls, counted };
+  return { tasks, step, calls, counted, logged, disk };
 }
 
 test('cleanupTasks: how often each begins; what removes comes before what gives its room back', () => {
@@ -120,6 +123,18 @@ test('what is done at one go: once a turn', async () => {
     assert.equal(await step(name), false);
     assert.deepEqual(calls, [[asked]]);
   }
+});
+
+test('room in reserve: a full disk is in the log once, and once that it is none any more', async () => {
+  const { step, logged, disk } = tasksOver(1, 1, 0, 0, 1, 1, 1);
+  for (const hasRoom of [true, false, false, true, true, true, true]) {
+    disk.hasRoom = hasRoom;
+    await step('room in reserve');
+  }
+  assert.deepEqual(logged, [
+    { level: 'warning', logger: 'store', event: 'disk full' },
+    { level: 'info', logger: 'store', event: 'room on the disk again' },
+  ]);
 });
 
 test('expired certificates: an hour after their end, 100 a step, each after the last one that was looked at', async () => {

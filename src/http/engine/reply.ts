@@ -96,12 +96,8 @@ export const COMMON_HEADERS = [
   ['Pragma', 'no-cache'],
 ] as const;
 
+/** Names and values in turn, as `writeHead` takes them. */
 const FLAT: readonly string[] = COMMON_HEADERS.flat();
-
-/** A new list of names and values in turn, as `writeHead` takes it, for the caller to add to. */
-export function commonHead(requestId: string): string[] {
-  return [...FLAT, 'X-Request-ID', requestId];
-}
 
 /** Given to the socket at a time, and seen to be taken: each wakes a client, who may take 8 s for one by default. */
 const SLICE_BYTES = 128 * KIB;
@@ -140,7 +136,7 @@ export class ReplyWriter {
 
   #writeHead(request: Request, reply: Reply, bytes: number): void {
     const { res } = request;
-    const head = commonHead(request.id);
+    const head = [...FLAT, 'X-Request-ID', request.id];
     for (const name in reply.headers) head.push(name, reply.headers[name]!);
     // RFC 9110 section 8.6: neither has a length. (A 304 could give that of the 200, which is of no use to anyone.)
     if (reply.status !== 204 && reply.status !== 304) head.push('Content-Length', String(bytes));
