@@ -67,8 +67,8 @@ const MAX_HEADER_BYTES = 16 * KIB;
 const MAX_PIPELINED = 100;
 const MAX_PIPELINED_BYTES = 256 * KIB;
 
-/** Behind `x-`: given twice, nobody can say which one was meant, so that is refused also where none would count. */
-const ONCE = ['pow-token', 'pow-solution', 'expiry', 'burn-after-read', 'paste-password', 'remove-password'];
+/** Given twice, nobody can say which one was meant, so that is refused also where none would count. */
+const ONCE = 'x-pow-token x-pow-solution x-expiry x-burn-after-read x-paste-password x-remove-password'.split(' ');
 
 /** For the log, as others write it: the client went away before it had an answer. It is never sent. */
 const CLIENT_GONE_STATUS = 499;
@@ -261,7 +261,7 @@ function answer(parts: ServerParts, request: Request): void {
 function replyTo({ router, handlers }: ServerParts, request: Request): Reply | Promise<Reply> {
   if (request.malformed !== undefined) throw request.malformed;
   const { method, target } = request;
-  for (const name of ONCE) request.headers.single(`x-${name}`);
+  for (const name of ONCE) request.headers.single(name);
   checkSite(request);
   if (target.path === '*') return emptyReply(204, { Allow: router.allow });
   const match = router.match(method, target.path);
