@@ -52,11 +52,6 @@ export async function signed(tbs: Uint8Array, key: PrivateKey, digest: SignedWit
   return seq(tbs, ECDSA_WITH[digest], bitString(await sign(digest, tbs, { key, dsaEncoding: 'der' })));
 }
 
-/** PrivateKeyInfo (RFC 5958 section 2) in DER. The bytes are the secret itself: to be overwritten after use. */
-export function privateKeyInfo(privateKey: PrivateKey): Buffer {
-  return privateKey.export({ type: 'pkcs8', format: 'der' });
-}
-
 export function privateKeyPem(privateKey: PrivateKey): string {
   return String(privateKey.export({ type: 'pkcs8', format: 'pem' }));
 }
@@ -73,9 +68,9 @@ export function lockPrivateKey(key: PrivateKey, password: string, random: Random
   return encryptPrivateKey(key, (plaintext) => encryptPbes2(plaintext, password, AT_REST_ITERATIONS, random));
 }
 
-/** EncryptedPrivateKeyInfo (RFC 5958 section 3): SEQUENCE { AlgorithmIdentifier, OCTET STRING }. openssl reads it. */
+/** EncryptedPrivateKeyInfo (RFC 5958 section 3): SEQUENCE { AlgorithmIdentifier, OCTET STRING } of a PrivateKeyInfo. */
 export async function encryptPrivateKey(key: PrivateKey, encrypt: Encrypt): Promise<Uint8Array> {
-  const secretBytes = privateKeyInfo(key);
+  const secretBytes = key.export({ type: 'pkcs8', format: 'der' });
   const { algorithm, ciphertext } = await encrypt(secretBytes);
   secretBytes.fill(0);
   return seq(algorithm, octetString(ciphertext));

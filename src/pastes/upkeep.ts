@@ -109,7 +109,7 @@ function reserveStep({ store, log }: TaskParts): Step {
   let isFull = false;
   return inOneStep(async () => {
     const wasFull = isFull;
-    isFull = !(await store.upkeep.restoreBallast()) || !store.hasRoomFor(0);
+    isFull = !(await store.upkeep.restoreBallast());
     const event = isFull ? 'disk full' : 'room on the disk again';
     if (isFull !== wasFull) log({ level: isFull ? 'warning' : 'info', logger: 'store', event });
   });

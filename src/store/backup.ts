@@ -12,7 +12,7 @@ import { MIB } from '../core/time.ts';
 import type { ThreadRefusal } from './batch.ts';
 import {
   type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, lockDatabase, openAsIs, openReading,
-  openWriting, OWNER_ONLY_FILE, refuseOtherFiles, withFile,
+  openWriting, OWNER_ONLY_FILE, placeOf, refuseOtherFiles, withFile,
 } from './database.ts';
 import { isEmpty, marksOf, schemaVersionOf, whyStrange } from './schema.ts';
 import {
@@ -185,7 +185,7 @@ async function copyUnused(backup: string, draft: string): Promise<void> {
 }
 
 function lockIfPossible(backup: string): DatabaseLock | undefined {
-  if (!existsSync(`${backup}-lock`)) return undefined;
+  if (!existsSync(`${placeOf(backup)}-lock`)) return undefined;
   try {
     return lockDatabase(backup, 0);
   } catch (error) {

@@ -5,7 +5,7 @@ import {
   accessSync, closeSync, constants, existsSync, mkdirSync, openSync, readlinkSync, readSync, realpathSync, rmSync,
   statfsSync, statSync, writeSync,
 } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { codeOf, orUndefined } from '../core/events.ts';
@@ -200,6 +200,12 @@ function createFolder(path: string): void {
   }
 }
 
+/** Where a file is or will be, whatever link leads there. Other names stay: they may be all that is permitted. */
+export function placeOf(path: string, mostLinks = 40): string {
+  const target = orUndefined(() => resolve(realpathSync(dirname(path)), readlinkSync(path)));
+  return target === undefined || mostLinks === 0 ? path : placeOf(target, mostLinks - 1);
+}
+
 export type DatabaseLock = ReturnType<typeof lockDatabase>;
 
 /**
@@ -207,8 +213,7 @@ export type DatabaseLock = ReturnType<typeof lockDatabase>;
  * lock of SQLite on an empty file: the system releases it however the process ends. Throws DatabaseInUseError.
  */
 export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS) {
-  // Of the file, whatever link it is opened by. A folder keeps its name, which may be all that --permission allows.
-  const lockPath = `${orUndefined(() => readlinkSync(path) && realpathSync(path)) ?? path}-lock`;
+  const lockPath = `${placeOf(path)}-lock`;
   const isNew = createFile(lockPath);
   let db: DatabaseSync | undefined;
   const release = () => db?.close();
@@ -265,11 +270,11 @@ export function createBallast(path: string) {
       rmSync(ballastPath, { force: true });
       return bytes > 0;
     },
-    /** Makes the file whole where there is room for it and the reserve; whether it is whole. */
+    /** Makes the file whole where there is room for it and the reserve; whether more may be stored. */
     restore(): boolean {
       const isWhole = fileBytes(ballastPath) >= BALLAST_BYTES || (hasRoomFor(path, BALLAST_BYTES) && fill(ballastPath));
       isGivenUp &&= !isWhole;
-      return isWhole;
+      return !isGivenUp && hasRoomFor(path, 0);
     },
   };
 }

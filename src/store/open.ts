@@ -13,7 +13,7 @@ import {
 } from './certificates.ts';
 import { type ContentStore, createContentStore, HotPastes, READ_ALONG_BYTES, Touches } from './content.ts';
 import {
-  createFile, type DatabaseLock, fileBytes, hasRoomFor, lockDatabase, openReading, orClosed, refuseOtherFiles,
+  createFile, type DatabaseLock, fileBytes, hasRoomFor, lockDatabase, openReading, orClosed, placeOf, refuseOtherFiles,
 } from './database.ts';
 import { governingLookups, type NewBan, type NewInvitation } from './governing.ts';
 import { type Change, pasteListLookups, pasteLookups } from './pastes.ts';
@@ -53,7 +53,8 @@ export async function openStore({ path, clock, log, thread }: StoreOptions): Pro
     refuseOtherFiles(path);
     createFile(path);
     // What a restore that was ended left: copies of pastes that may burn or be deleted from here on.
-    for (const suffix of ['', '-journal', '-shm', '-wal']) rmSync(`${path}-restore${suffix}`, { force: true });
+    const draft = `${placeOf(path)}-restore`;
+    for (const suffix of ['', '-journal', '-shm', '-wal']) orUndefined(() => rmSync(`${draft}${suffix}`));
     const started = await startWriter({ path, keepsBallast: true }, clock, log, thread);
     writer = started;
     const reader = openReader(path, prepareServedLookups);

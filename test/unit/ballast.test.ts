@@ -52,7 +52,17 @@ test('ballast: is made only where the reserve stays free beside it', (t) => {
   disk.freeBytes += BLOCK_BYTES;
   assert.deepEqual([ballast.restore(), ballast.isDiskShort()], [true, false]);
   disk.freeBytes = 0;
-  assert.equal(ballast.restore(), true, 'one that is whole needs no room');
+  assert.deepEqual([ballast.restore(), existsSync(file)], [false, true], 'it is whole, and nothing may be stored');
+  disk.freeBytes = FREE_RESERVE_BYTES + BLOCK_BYTES;
+  assert.deepEqual([ballast.restore(), ballast.isDiskShort()], [true, false], 'one that is whole needs no room');
+});
+
+test('ballast: where there was never room for it, more may be stored as long as the reserve is free', (t) => {
+  const { ballast, file, disk } = openBallast(t);
+  disk.freeBytes = FREE_RESERVE_BYTES + BLOCK_BYTES;
+  assert.deepEqual([ballast.restore(), existsSync(file), ballast.isDiskShort()], [true, false, false]);
+  disk.freeBytes -= BLOCK_BYTES;
+  assert.deepEqual([ballast.restore(), ballast.isDiskShort()], [false, true]);
 });
 
 test('ballast: what fills up while it is written is given back, and the disk stays short', (t) => {

@@ -236,7 +236,7 @@ test('carryOutAlone: on a full disk the room in reserve is given up for it once,
   assert.equal(statements.length, 1);
 });
 
-test('restoreBallast: whether the room in reserve is whole; where none is kept nothing is missing', (t) => {
+test('restoreBallast: whether more may be stored; where no room is kept nothing is missing', (t) => {
   const restoring: Command = { name: 'restoreBallast', params: null };
   for (const isWhole of [true, false]) {
     const { executor } = openExecutor(t, () => {}, {

@@ -9,6 +9,7 @@ import {
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
+import { restoreDatabase } from '../../src/store/backup.ts';
 import { freeBytes, openReading, openWriting } from '../../src/store/database.ts';
 import { openReader, openStore, prepareLookups } from '../../src/store/open.ts';
 import { APPLICATION_ID, migrate, MIGRATIONS } from '../../src/store/schema.ts';
@@ -200,6 +201,29 @@ test('openStore: refuses a newer version that only the log of a crash tells of',
   db.close();
   await assert.rejects(open(crashed), { name: 'DatabaseRefusedError', message: /schema 99/ });
   assert.equal(selectValue(crashed, 'PRAGMA user_version'), 99);
+});
+
+test('openStore: a link, and a link to it, mean the file that they lead to, also before that is there', async (t) => {
+  const folder = temporaryFolder(t);
+  mkdirSync(join(folder, 'there'));
+  const path = join(folder, 'there', 'pasted.db');
+  const link = join(folder, 'link.db');
+  const outer = join(folder, 'there', 'outer.db');
+  symlinkSync('there/pasted.db', link);
+  symlinkSync('../link.db', outer);
+  const store = await open(outer);
+  for (const other of [path, link, outer]) {
+    await assert.rejects(open(other), DatabaseInUseError, other);
+    const restoring = { path: join(folder, 'copy.db'), backup: other, moment: '' };
+    await assert.rejects(restoreDatabase(restoring), DatabaseInUseError, other);
+  }
+  await store.close();
+  writeFileSync(`${path}-restore`, 'content');
+  await (await open(outer)).close();
+  assert.equal(existsSync(`${path}-restore`), false);
+  const loop = join(folder, 'loop.db');
+  symlinkSync('loop.db', loop);
+  await assert.rejects(open(loop), StoreError);
 });
 
 test('openStore: refuses a database that is open already, and opens it when it is closed', async (t) => {
