@@ -34,8 +34,8 @@ export class Authorities {
   #key: Promise<PrivateKey> | undefined;
   /** What the password did not open. Trying takes 0.1 s, so it is tried again once another process has replaced it. */
   #locked: Uint8Array | undefined;
-  /** Of the one that was last looked up: what it issues would have run out. */
-  #hasEnded = false;
+  /** Unix seconds, of the one that was last looked up: what it issues ends with it. */
+  #endsAt = Infinity;
   /** One at a time: several at once would work for nothing, and some would find the queue full. */
   #creating: Promise<StoredAuthority> | undefined;
 
@@ -49,7 +49,7 @@ export class Authorities {
   async find(): Promise<StoredAuthority | undefined> {
     const stored = await this.#parts.store.authority.find();
     if (stored !== undefined) this.#onFound(stored);
-    this.#hasEnded = stored !== undefined && stored.expiresAt <= unixSeconds(this.#parts.clock);
+    this.#endsAt = stored?.expiresAt ?? Infinity;
     return stored;
   }
 
@@ -89,13 +89,12 @@ export class Authorities {
     return this.signing();
   }
 
-  /** Refuses while nothing can be issued: without a password, with a key that it does not open, after the CA's end. */
+  /** Refuses while nothing can be issued: without a password, after the CA's end, with a key that it does not open. */
   async requireUsable(): Promise<SigningAuthority | undefined> {
     this.#requirePassword();
     const stored = await this.find();
-    const usable = stored && await this.#withKey(stored);
-    if (this.#hasEnded) throw new Refusal('issuanceFailed');
-    return usable;
+    if (stored !== undefined && stored.expiresAt <= unixSeconds(this.#parts.clock)) throw new Refusal('issuanceFailed');
+    return stored && this.#withKey(stored);
   }
 
   /** Tries the password on the stored key, so that a wrong one is in the log from the start. Never rejects. */
@@ -106,7 +105,7 @@ export class Authorities {
 
   /** Why nothing can be issued, in words for callers, as far as it is known: the key is tried by checkKey. */
   whyUnavailable(): string | undefined {
-    return whyUnavailable(this.#password !== '', this.#locked !== undefined, this.#hasEnded);
+    return whyUnavailable(this.#password !== '', Boolean(this.#locked), this.#endsAt <= unixSeconds(this.#parts.clock));
   }
 
   /** Takes the password unless there is a stored key which it does not open; whether it was taken. */
