@@ -6,7 +6,7 @@ import type { RouteName } from '../../src/http/routes.ts';
 
 /** Of any request that reaches a route, whatever it asks for. */
 export const GENERAL_REFUSALS = [
-  'requestMalformed', 'hostInvalid', 'requestTimeout', 'expectationFailed', 'headersTooLarge',
+  'requestMalformed', 'hostInvalid', 'headerRepeated', 'requestTimeout', 'expectationFailed', 'headersTooLarge',
   'transferEncodingUnsupported', 'internal', 'connectionsExhausted',
 ] as const satisfies readonly RefusalName[];
 
@@ -24,14 +24,14 @@ const WORK = [
 ] as const;
 
 const CONTENT = [
-  'crossSite', 'contentRefused', 'headerRepeated', 'contentEncodingUnsupported', 'pasteTooLarge', 'rateLimited', 'noContent',
+  'crossSite', 'contentRefused', 'contentEncodingUnsupported', 'pasteTooLarge', 'rateLimited', 'noContent',
   'jsonInvalid', 'bodyFragmented', 'passwordTooLong', 'pasteTooSmall', 'textRefused', 'entropyTooLow',
   'duplicateContent', 'passwordQueueFull',
   ...CALLER,
 ] as const;
 
 const LOOKUP = [
-  'idInvalid', 'headerRepeated', 'lookupRateLimited', 'passwordTooLong', 'pasteNotFound', 'passwordRequired',
+  'idInvalid', 'lookupRateLimited', 'passwordTooLong', 'pasteNotFound', 'passwordRequired',
   'passwordInvalid', 'passwordQueueFull', ...CALLER,
 ] as const;
 
@@ -39,7 +39,7 @@ const OWN_PASTE = [
   'idInvalid', 'identityRequired', 'lookupRateLimited', 'pasteNotFound', 'permissionDenied', 'preconditionFailed',
 ] as const;
 
-const JSON_BODY = ['crossSite', 'bodyInvalid', 'headerRepeated', 'bodyTooLarge', 'bodyFragmented'] as const;
+const JSON_BODY = ['crossSite', 'bodyInvalid', 'bodyTooLarge', 'bodyFragmented'] as const;
 
 /** The authority's key costs as much to unlock as a password check, and may be locked under another password. */
 const SIGNING = [
@@ -64,7 +64,7 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
   getClient: [],
   listPastes: [...PAGE, 'lookupRateLimited', ...CALLER],
   listAudit: [...PAGE, ...CALLER],
-  registrationChallenge: [...INVITED, 'headerRepeated', 'storeUnavailable'],
+  registrationChallenge: [...INVITED, 'storeUnavailable'],
   register: [...INVITED, 'rateLimited', ...WORK, ...WANTED],
   renewCertificate: [
     'identityRequired', 'permissionDenied', 'rateLimited', 'authorityMissing', 'certificateNotFound',
@@ -93,5 +93,5 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
     'methodNotAllowed',
   ],
   updatePaste: [...OWN_PASTE, ...CONTENT, 'expiryInvalid', 'nothingToUpdate', 'burnNotUpdatable'],
-  deletePaste: ['crossSite', 'headerRepeated', ...OWN_PASTE, ...CALLER],
+  deletePaste: ['crossSite', ...OWN_PASTE, ...CALLER],
 };
