@@ -10,6 +10,7 @@ import type { AddressInfo } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
+import { mountFilled, mountObstacle, unmount } from '../campaign/mounts.ts';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
 import { isInstalled } from '../support/programs.ts';
 import { clientOf, SCRIPT, SH, SHELLS, type Client, type Ended, type Shell } from '../support/shells.ts';
@@ -112,6 +113,23 @@ test('pastec update: replaces encrypted content by encrypted content', async (t)
     assert.match(exposing.stderr, /is encrypted, and the new content would not be/);
     assert.equal((await run(['update', ...fingerprint, url, '-'], { input: 'new' })).text, `${url}\n`);
     assert.equal((await run(['get', url])).text, 'new');
+  });
+});
+
+test('pastec info: with hardly any room for temporary files it prints all of it, or fails', async (t) => {
+  const obstacle = mountObstacle();
+  if (obstacle !== undefined) return t.skip(obstacle);
+  await underEachShell(t, await startApp(t), async ({ run, folder }, app) => {
+    const id = await app.store('content', { 'X-Expiry': '7776000' });
+    const room = join(folder, 'room');
+    mkdirSync(room);
+    const { text: whole } = await run(['info', id]);
+    for (let pages = 0; pages < 10; pages += 1) {
+      mountFilled(room, { pages });
+      const { code, text } = await run(['info', id], { environment: { TMPDIR: room } });
+      unmount(room);
+      assert.ok(code === 0 ? text === whole : text === '', `${pages} pages, ${code}: ${text}`);
+    }
   });
 });
 
