@@ -121,9 +121,8 @@ export function parseRange(header: string | undefined, size: number): ByteRange 
 
 /** Whether the field names the entity tag, `If-None-Match` also weakly; `*` names any (RFC 9110 section 13.1). */
 export function namesEtag(headers: RequestHeaders, name: 'if-match' | 'if-none-match', etag: string): boolean {
-  const value = headers.all(name).join();
-  if (value.trim() === '*') return true;
-  const named = value.split(',').map((tag) => tag.trim());
+  const named = headers.all(name).join().split(',').map((tag) => tag.trim());
+  if (named.join() === '*') return true;
   return named.includes(etag) || (name === 'if-none-match' && named.includes(`W/${etag}`));
 }
 
@@ -155,8 +154,7 @@ export async function wholeBody(body: Request['body'], maxSize: number): Promise
 
 /** Undefined when it is absent or null. `refuse` says no to anything that is not text. */
 export function textMember(object: JsonObject, name: string, refuse: () => Refusal): string | undefined {
-  const value = Object.hasOwn(object, name) ? object[name] : undefined;
-  if (value === undefined || value === null) return undefined;
-  if (typeof value !== 'string') throw refuse();
+  const value = Object.hasOwn(object, name) ? object[name] ?? undefined : undefined;
+  if (value !== undefined && typeof value !== 'string') throw refuse();
   return value;
 }

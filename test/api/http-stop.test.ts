@@ -5,7 +5,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { test, type TestContext } from 'node:test';
-import { MIB } from '../../src/core/time.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { KIB, MIB } from '../../src/core/time.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { emptyReply, type Handler } from '../../src/http/engine/reply.ts';
 import { createHttpServer } from '../../src/http/servers.ts';
@@ -13,6 +14,7 @@ import { assertContract, assertRefused } from '../support/answer-contract.ts';
 import { movableClock } from '../support/clock.ts';
 import { startHttp } from '../support/http-server.ts';
 import { head, openRaw } from '../support/raw-http.ts';
+import { stalled } from '../support/stalled.ts';
 import { testConfig } from '../support/test-config.ts';
 
 /** Fails when the promise takes longer. */
@@ -128,6 +130,32 @@ test('stop: a download in flight is sent to its end', async (t) => {
   await once(connection.socket, 'data');
   const stopped = server.stop();
   assert.equal((await connection.next()).body.length, body.length);
+  await within(1000, stopped);
+});
+
+test('stop: an answer that a slow client has not taken yet is sent to its end', async (t) => {
+  const body = Buffer.alloc(120 * KIB, 'x');
+  const { server, port, logged } = await startHttp(t, {
+    config: { shutdownGraceSeconds: 10 },
+    handlers: { raw: () => ({ status: 200, headers: {}, body }) },
+  });
+  const connection = await openRaw(t, port);
+  // More than the kernel holds: of one of these answers a part waits in the server.
+  const asked = 99;
+  connection.socket.pause();
+  connection.send(head('GET /abcdef/raw HTTP/1.1').repeat(asked));
+  await stalled(() => logged.length);
+  const stopped = server.stop();
+  // As long as idle connections have at most.
+  await delay(1000);
+  connection.socket.resume();
+  for (let taken = 1; ; taken += 1) {
+    assert.ok(taken < asked, 'the kernel held them all');
+    const answer = await connection.next();
+    assert.equal(answer.body.length, body.length);
+    if (answer.header('connection') === 'close') break;
+  }
+  assert.equal(await connection.rest(), '');
   await within(1000, stopped);
 });
 

@@ -102,9 +102,14 @@ export class Connections {
     else (below ?? socket).resetAndDestroy();
   }
 
-  /** Those that have been opened and never used; node does not count them as idle. */
-  destroyUnused(): void {
+  /** Those never used, and those that node's `closeIdle` closes, unless their client is still to take an answer. */
+  destroyIdle(closeIdle: () => void): void {
     for (const socket of [...this.#admitted, ...this.#bySocket.keys()]) if (socket.bytesRead === 0) socket.destroy();
+    const busy = [...this.#bySocket.values()].filter(({ requests }) => requests.length > 0);
+    // To node an answer is over once its end is written, however much of it waits here for the client.
+    for (const { socket } of busy) socket.destroy = () => socket;
+    closeIdle();
+    for (const { socket } of busy) Reflect.deleteProperty(socket, 'destroy');
   }
 
   destroyAll(): void {

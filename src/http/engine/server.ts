@@ -377,10 +377,7 @@ async function stop(server: Server, { connections, lingering, config }: ServerPa
   const closed = new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
   lingering.hurry(STOP_LINGER_MS);
   // Not sooner: whoever is about to send on an idle connection could not know better, and each answer now ends its own.
-  const idle = setInterval(() => {
-    server.closeIdleConnections();
-    connections.destroyUnused();
-  }, STOP_CHECK_MS);
+  const idle = setInterval(() => connections.destroyIdle(() => server.closeIdleConnections()), STOP_CHECK_MS);
   const grace = setTimeout(() => {
     connections.destroyAll();
     lingering.hurry(0);
