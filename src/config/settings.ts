@@ -250,7 +250,7 @@ export const SETTINGS = {
   metricsListen: text('SERVICE_METRICS_LISTEN', '',
     'where metrics are served: such as `127.0.0.1:9464`, or the path of a unix socket; empty for nowhere',
     {
-      pattern: /^(?:\/[^\0]{1,106}|(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):\d{1,5})?$/,
+      pattern: /^(\/[^\0]{1,106}|(\w[\w.-]*|\[[\da-f:.]+\]):(?!6(5(53[6-9]|5[4-9].|[6-9]..)|[6-9]...)|[7-9]....)\d{1,5})?$/i,
       expected: 'an address and port such as 127.0.0.1:9464, or the absolute path of a unix socket',
     }),
 

@@ -141,6 +141,19 @@ test('SETTINGS: the database is a file, never one in memory, or nodes with their
   }
 });
 
+test('SETTINGS: metrics have a host and a port, or a socket', () => {
+  const places = [
+    '127.0.0.1:9464', 'localhost:0', 'a-b.example:65535', '[::1]:7000', '[::FFFF:10.0.0.1]:65530', 'x:64999',
+    '/run/pasted/metrics', '/run/m:99999',
+  ];
+  for (const place of places) assert.equal(SETTINGS.metricsListen.parse(place), place);
+  const expected = 'an address and port such as 127.0.0.1:9464, or the absolute path of a unix socket';
+  const tooHigh = ['65536', '65540', '65600', '66000', '70000', '99999', '100000'].map((port) => `127.0.0.1:${port}`);
+  for (const place of ['9464', ':9464', 'x:', '-x:1', '::1:9464', '[g]:1', 'x:1/', 'run/m', ...tooHigh]) {
+    assert.equal(refusalOf(SETTINGS.metricsListen, place), expected, place);
+  }
+});
+
 test('SETTINGS: networks are separated by commas, with spaces or without', () => {
   assert.deepEqual(SETTINGS.trustedProxies.parse('10.0.0.0/8,::1'), ['10.0.0.0/8', '::1']);
   assert.deepEqual(SETTINGS.trustedProxies.parse(' 10.0.0.0/8 , ::1 '), ['10.0.0.0/8', '::1']);
