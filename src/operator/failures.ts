@@ -63,17 +63,19 @@ export function listeningFailure(error: ListeningError, isPublic: boolean): Erro
 
 function reasonsFor({ place, code }: ListeningError, isPublic: boolean): Record<string, string> {
   const { host, port, listenOn, metricsListen } = SETTINGS;
-  // A file, a datagram socket, or a connection that Accept=yes has taken already.
+  // A pipe, a file, a datagram socket, or a connection that Accept=yes has taken already.
   const unfit = 'it is no stream socket that takes connections; the socket unit needs ListenStream= and Accept=no';
-  if ('fd' in place) return { EINVAL: unfit };
+  if ('fd' in place) return { EINVAL: unfit, ENOTSOCK: unfit };
   if ('path' in place) return socketReasons(isPublic ? listenOn.name : metricsListen.name);
   const [hostName, portName] = isPublic ? [host.name, port.name] : [metricsListen.name, metricsListen.name];
   const holder = code === 'EADDRINUSE' ? holderOfPort(place.port) : undefined;
+  // A host without IPv6 takes none of its addresses, and one of a link needs its zone.
+  const noAddress = `this host has no such address; choose another ${hostName}`;
   const byWhom = holder === undefined ? ' (root can see by which process: ss -ltnp)' : ` by ${holder}`;
   return {
     EADDRINUSE: `the port is in use${byWhom}; choose another ${portName}`,
     EACCES: `not permitted below port 1024; choose another ${portName}, or give this user the right to use it`,
-    EADDRNOTAVAIL: `this host has no such address; choose another ${hostName}`,
+    EADDRNOTAVAIL: noAddress, EAFNOSUPPORT: noAddress, EINVAL: noAddress,
     ENOTFOUND: `there is no host of that name; choose another ${hostName}`,
     EAI_AGAIN: `the name could not be resolved; choose an address as ${hostName}`,
   };
@@ -85,13 +87,11 @@ function socketReasons(setting: string): Record<string, string> {
   const tooLong = `the path is too long for a socket; choose another ${setting}`;
   return {
     EADDRINUSE: `another process listens there, or it is a file; choose another ${setting}`,
-    ENOENT: noFolder,
-    ENOTDIR: noFolder,
+    ENOENT: noFolder, ENOTDIR: noFolder,
     EACCES: `this user may not make a socket there; choose another ${setting}`,
     EROFS: `nothing can be made there; choose another ${setting}, under systemd in a RuntimeDirectory=`,
-    EINVAL: tooLong,
+    EINVAL: tooLong, ENAMETOOLONG: tooLong,
     ERR_ACCESS_DENIED: `its folder needs --allow-fs-read and --allow-fs-write of node; or choose another ${setting}`,
-    ENAMETOOLONG: tooLong,
   };
 }
 

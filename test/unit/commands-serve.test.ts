@@ -187,6 +187,9 @@ test('serve: when it cannot listen, it closes and says in one line which setting
     ['EADDRINUSE', `127.0.0.1 port 1: ${inUse}; choose another SERVICE_PORT`, { SERVICE_PORT: '1' }],
     ['EACCES', `127.0.0.1 port 8080: not permitted below port 1024; choose another SERVICE_PORT, ${PERMISSION}`],
     ['EADDRNOTAVAIL', '127.0.0.1 port 8080: this host has no such address; choose another SERVICE_HOST'],
+    // Of `::` on a host without IPv6; of an address of a link, such as fe80::1.
+    ['EAFNOSUPPORT', '127.0.0.1 port 8080: this host has no such address; choose another SERVICE_HOST'],
+    ['EINVAL', '127.0.0.1 port 8080: this host has no such address; choose another SERVICE_HOST'],
     ['ENOTFOUND', '127.0.0.1 port 8080: there is no host of that name; choose another SERVICE_HOST'],
     ['EAI_AGAIN', '127.0.0.1 port 8080: the name could not be resolved; choose an address as SERVICE_HOST'],
     ['EADDRINUSE', 'unix:/run/p: another process listens there, or it is a file; choose another SERVICE_LISTEN', unix],
@@ -208,9 +211,12 @@ test('serve: when it cannot listen, it closes and says in one line which setting
 });
 
 test('serve: what systemd handed over and cannot be listened on is a matter of the socket unit', async () => {
-  const { exitCode } = begin({ inheritedSockets: 1, listenFails: failing('EINVAL') });
-  const error = await exitCode.then(() => assert.fail('it listened'), (thrown: unknown) => thrown);
-  assert.match(failureOf(error)!.text, /^pasted: cannot listen on descriptor 3 from systemd: [^\n]*Accept=no\n$/);
+  // The second is what the system says of a pipe (ListenFIFO=).
+  for (const code of ['EINVAL', 'ENOTSOCK']) {
+    const { exitCode } = begin({ inheritedSockets: 1, listenFails: failing(code) });
+    const error = await exitCode.then(() => assert.fail('it listened'), (thrown: unknown) => thrown);
+    assert.match(failureOf(error)!.text, /^pasted: cannot listen on descriptor 3 from systemd: [^\n]*Accept=no\n$/);
+  }
 });
 
 test('serve: several sockets from systemd are refused before anything is opened', async () => {
