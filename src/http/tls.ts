@@ -123,8 +123,7 @@ export class Tls implements TlsTermination {
     const leftSeconds = expiresAt - unixSeconds(this.#clock);
     if (leftSeconds > EXPIRY_WARNING_SECONDS) return;
     const event = leftSeconds > 0 ? 'server certificate expires soon' : 'server certificate has expired';
-    const details = { expires: new Date(expiresAt * 1000).toISOString() };
-    this.#log({ level: 'warning', logger: 'http', event, details });
+    this.#log({ level: 'warning', logger: 'http', event, details: { expires: new Date(expiresAt * 1000).toISOString() } });
   }
 }
 

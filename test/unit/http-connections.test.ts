@@ -1,8 +1,8 @@
-// Connections over sockets that are none: what a client takes of what is written to it, and who it is.
+// Connections, mostly over sockets that are none: what a client takes of what is written to it, and who it is.
 
 import assert from 'node:assert/strict';
-import { EventEmitter } from 'node:events';
-import type { Socket } from 'node:net';
+import { EventEmitter, once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import test from 'node:test';
 import { Connections } from '../../src/http/engine/connections.ts';
 import { networkMatcher } from '../../src/http/engine/head.ts';
@@ -58,4 +58,28 @@ test('Connections: a client of TCP that has gone already has no address, and is 
   const connections = new Connections(testConfig(), networkMatcher(['0.0.0.0/0', '::/0']));
   assert.deepEqual(connections.peerOf(socket), { address: '', isTrusted: false, tls: undefined });
   assert.equal(connections.admit(socket, connections.peerOf(socket)), true);
+});
+
+test('Connections: one that ends before its turn to be cut off is closed, and let go of', async (t) => {
+  const server = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const connections = new Connections(testConfig({ minTransferRate: RATE }), networkMatcher([]));
+  const accepted: Socket[] = [];
+  for (const _ of ['the first', 'the second']) {
+    const client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
+    t.after(() => client.destroy());
+    const [socket] = await once(server, 'connection') as [Socket];
+    socket.on('error', () => {});
+    accepted.push(Object.defineProperty(socket, 'writableLength', { value: 1 }));
+    connections.admit(socket, connections.peerOf(socket));
+    connections.open(socket, connections.peerOf(socket));
+  }
+  connections.check(0);
+  // The turn of the second comes right after this, before libuv has carried it out.
+  setImmediate(() => accepted[1]!.end());
+  connections.check(60_000);
+  const closed = accepted.map((socket) => once(socket, 'close', { signal: AbortSignal.timeout(2000) }));
+  await Promise.all(closed);
+  assert.equal(connections.size, 0);
 });

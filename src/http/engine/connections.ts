@@ -96,9 +96,10 @@ export class Connections {
   /** By a reset: else the kernel would offer for minutes, uncounted, the megabytes that the client does not take. */
   async #cutOff(socket: Socket): Promise<void> {
     await this.#turns.wait();
-    // Under TLS the connection to reset is the one below, which node keeps under a name that its types do not know.
+    // Under TLS the connection to reset is the one below, which node keeps under a name that its types do not know. One
+    // that has ended meanwhile may be refused (UV_EINVAL), and would then never be said to have closed.
     const { _parent: below } = socket as Socket & { readonly _parent?: Socket | null };
-    if (this.peersAreLocal) socket.destroy();
+    if (this.peersAreLocal || socket.writableEnded) socket.destroy();
     else (below ?? socket).resetAndDestroy();
   }
 
