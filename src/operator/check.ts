@@ -16,7 +16,7 @@ import { probe, type ProbeError, type ProbeTarget } from '../http/probe.ts';
 import { EXPIRY_WARNING_SECONDS, readServerCertificate } from '../http/tls.ts';
 import { adminDoubt, authorityDoubt } from '../pastes/upkeep.ts';
 import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
-import { isFile } from '../store/database.ts';
+import { isFile, placeOf } from '../store/database.ts';
 import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store.ts';
 import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/visit.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
@@ -38,7 +38,7 @@ export const checkService: Run = async (terminal, given) => {
   const depth = given.flags.has('--full') ? 'full' : 'quick';
   return reportFindings(terminal, given, [
     ...checkSettings(config, warnings),
-    ...(isCluster(config) ? await checkNodes(config, terminal) : checkFiles(config.databasePath, nowSeconds)),
+    ...(isCluster(config) ? await checkNodes(config, terminal) : checkFiles(placeOf(config.databasePath), nowSeconds)),
     ...(await checkDatabase(config, depth, terminal)),
     ...checkTls(config, nowSeconds),
   ]);

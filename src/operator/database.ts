@@ -11,7 +11,7 @@ import { expected, type Log, orUndefined } from '../core/events.ts';
 import { isoSeconds, MIB, unixSeconds } from '../core/time.ts';
 import { storeTasks } from '../pastes/upkeep.ts';
 import { type BackupDraft, draftBackup, requireDatabase, restoreDatabase, SIDE_FILES } from '../store/backup.ts';
-import { fileBytes } from '../store/database.ts';
+import { fileBytes, placeOf } from '../store/database.ts';
 import { openStore } from '../store/open.ts';
 import { MIGRATIONS } from '../store/schema.ts';
 import { countedBytes, DatabaseInUseError, StoreError } from '../store/store.ts';
@@ -57,7 +57,7 @@ export const backup: Run = async (terminal, given) => {
 
 /** Of a cluster a copy, until the end of its scope: beside the file that is made, or where temporary files are. */
 export async function databaseFile(config: Config, terminal: Terminal, beside?: string) {
-  if (!isCluster(config)) return { path: config.databasePath, [Symbol.dispose]: () => {} };
+  if (!isCluster(config)) return { path: placeOf(config.databasePath), [Symbol.dispose]: () => {} };
   const folder = temporaryFolder(terminal, beside);
   const path = join(folder.path, 'pasted.db');
   try {
@@ -93,8 +93,8 @@ function requireFree(target: string, databasePath: string, existing: 'refuse' | 
 
 /** Whether or not there is a file so far; links to folders are followed. */
 function isSamePlace(one: string, other: string): boolean {
-  const placeOf = (path: string): string => join(attempt(path, () => realpathSync(dirname(path))), basename(path));
-  return basename(one) === basename(other) && placeOf(one) === placeOf(other);
+  const whole = (path: string): string => join(attempt(path, () => realpathSync(dirname(path))), basename(path));
+  return basename(one) === basename(other) && whole(one) === whole(other);
 }
 
 function draftBeside(beside: string, databasePath: string, terminal: Terminal): BackupDraft {

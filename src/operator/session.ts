@@ -15,7 +15,7 @@ import { randomBytes } from '../crypto/digest.ts';
 import { WorkQueue } from '../limits/work-queue.ts';
 import { type Audit, createAudit, type Requester } from '../pastes/identity.ts';
 import { isWithoutLinks, syncFolderOf } from '../store/backup.ts';
-import { FREE_RESERVE_BYTES, freeBytes, OWNER_ONLY_FILE } from '../store/database.ts';
+import { FREE_RESERVE_BYTES, freeBytes, OWNER_ONLY_FILE, placeOf } from '../store/database.ts';
 import type { Certificate } from '../store/store.ts';
 import { type VisitedStore, type VisitOptions, visitStore } from '../store/visit.ts';
 import { CommandError, UsageError } from './failures.ts';
@@ -51,12 +51,12 @@ export async function inSession(
   }
 }
 
-/** For commands that make files: theirs are for their owner alone. Prints the doubts. Throws ConfigError. */
+/** For commands, which write for their owner alone and take a link to the database for its file. Throws ConfigError. */
 export function operatorSettings(terminal: Terminal): Config {
   terminal.restrictNewFiles();
   const { config, warnings } = loadConfig(terminal.environment, terminal.readFile);
   printWarnings(terminal, warnings);
-  return config;
+  return { ...config, databasePath: placeOf(config.databasePath) };
 }
 
 function openSession(config: Config, store: VisitedStore, clock: Clock, log: Log) {

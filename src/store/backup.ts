@@ -3,7 +3,7 @@
 
 import {
   closeSync, constants, copyFileSync, createReadStream, existsSync, fsyncSync, linkSync, lstatSync, openSync,
-  readdirSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync,
+  readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
@@ -146,11 +146,11 @@ export async function restoreDatabase(
 }
 
 async function replace(path: string, backup: Source, moment: string) {
-  const target = existsSync(path) ? realpathSync(path) : path;
+  const target = placeOf(path);
   const draft = `${target}-restore`;
   removeWith(draft, ['-shm', ...LOGS]);
   try {
-    if (typeof backup === 'string') await copyUnused(backup, draft);
+    if (typeof backup === 'string') await copyUnused(placeOf(backup), draft);
     else await receive(backup, draft);
     const holdings = requireSound(draft, `the backup ${typeof backup === 'string' ? backup : 'from standard input'}`);
     // Brings it to this version; the last connection to close moves the log into the file and removes it.
@@ -185,7 +185,7 @@ async function copyUnused(backup: string, draft: string): Promise<void> {
 }
 
 function lockIfPossible(backup: string): DatabaseLock | undefined {
-  if (!existsSync(`${placeOf(backup)}-lock`)) return undefined;
+  if (!existsSync(`${backup}-lock`)) return undefined;
   try {
     return lockDatabase(backup, 0);
   } catch (error) {

@@ -45,7 +45,8 @@ const SWEEP_WAIT_MS = 1000;
 const CLOSE_WAIT_MS = 500;
 
 /** Rejects with DatabaseRefusedError (the file is then untouched), DatabaseInUseError or StoreError. */
-export async function openStore({ path, clock, log, thread }: StoreOptions): Promise<Store> {
+export async function openStore({ path: name, clock, log, thread }: StoreOptions): Promise<Store> {
+  const path = placeOf(name);
   const startedMs = clock.monotonicMs();
   const lock = lockDatabase(path);
   let writer: Writer | undefined;
@@ -53,8 +54,7 @@ export async function openStore({ path, clock, log, thread }: StoreOptions): Pro
     refuseOtherFiles(path);
     createFile(path);
     // What a restore that was ended left: copies of pastes that may burn or be deleted from here on.
-    const draft = `${placeOf(path)}-restore`;
-    for (const suffix of ['', '-journal', '-shm', '-wal']) orUndefined(() => rmSync(`${draft}${suffix}`));
+    for (const suffix of ['', '-journal', '-shm', '-wal']) orUndefined(() => rmSync(`${path}-restore${suffix}`));
     const started = await startWriter({ path, keepsBallast: true }, clock, log, thread);
     writer = started;
     const reader = openReader(path, prepareServedLookups);

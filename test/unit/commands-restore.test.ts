@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import {
-  chmodSync, copyFileSync, createReadStream, existsSync, linkSync, mkdirSync, readFileSync, readdirSync, renameSync,
+  chmodSync, copyFileSync, createReadStream, existsSync, linkSync, lstatSync, mkdirSync, readFileSync, readdirSync, renameSync,
   statSync, symlinkSync, writeFileSync,
 } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -44,6 +44,38 @@ async function prepare(t: TestContext): Promise<Prepared> {
   assert.equal((await desk.pasted(['backup', backup])).code, 0);
   return { ...desk, backup, pastes };
 }
+
+test('restore, check, backup: by a link they go to the file that it leads to, with its log, and leave the link', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  const link = join(folder, 'links', 'link.db');
+  mkdirSync(join(folder, 'links'));
+  symlinkSync('../pasted.db', link);
+  const byLink = (...words: string[]) => pasted(words, { SERVICE_DB: link });
+  await fill(databasePath, 1);
+  // As after a kill: what came last is in the log alone.
+  const db = new DatabaseSync(databasePath);
+  t.after(() => db.isOpen && db.close());
+  db.exec(`PRAGMA wal_autocheckpoint = 0; UPDATE pastes SET mime_type = 'image/png'`);
+  const copied = join(folder, 'copied.db');
+  for (const suffix of ['', '-wal']) copyFileSync(`${databasePath}${suffix}`, `${copied}${suffix}`);
+  const checked = await byLink('check');
+  assert.match(checked.stdout, /ok files: pasted\.db, pasted\.db-wal/);
+  assert.doesNotMatch(checked.stdout, /takes 0 bytes/);
+  const over = await byLink('backup', '--force', databasePath);
+  assert.deepEqual([over.code, /belongs to the database itself/.test(over.stderr)], [1, true], over.stderr);
+  db.close();
+  const copy = join(folder, 'links', 'copy.db');
+  symlinkSync('../copied.db', copy);
+  assert.equal((await byLink('restore', copy)).code, 0);
+  assert.equal(selectValue(databasePath, `SELECT count(*) FROM pastes WHERE mime_type = 'image/png'`), 4);
+  assert.ok(lstatSync(link).isSymbolicLink());
+  // A file that is still to be made.
+  const nowhere = join(folder, 'links', 'nowhere.db');
+  symlinkSync('../made.db', nowhere);
+  assert.equal((await pasted(['restore', copy], { SERVICE_DB: nowhere })).code, 0);
+  assert.ok(lstatSync(nowhere).isSymbolicLink());
+  assert.equal(selectValue(join(folder, 'made.db'), 'SELECT count(*) FROM pastes'), 4);
+});
 
 test('restore: the backup is served, and the database that was there is kept', async (t) => {
   const { folder, databasePath, backup, pastes, pasted } = await prepare(t);

@@ -226,6 +226,21 @@ test('openStore: a link, and a link to it, mean the file that they lead to, also
   await assert.rejects(open(loop), StoreError);
 });
 
+test('openStore: by a link, the reserve and the room are those of the disk that has the file', async (t) => {
+  const folder = temporaryFolder(t);
+  mkdirSync(join(folder, 'there'));
+  const path = join(folder, 'there', 'pasted.db');
+  const link = join(folder, 'link.db');
+  symlinkSync('there/pasted.db', link);
+  const store = await open(link);
+  await storePaste(store, patternedBytes(50));
+  assert.equal(await store.upkeep.restoreBallast(), true);
+  assert.deepEqual(readdirSync(folder).sort(), ['link.db', 'there']);
+  assert.ok(existsSync(`${path}-ballast`));
+  assert.ok(store.upkeep.fileBytes().wal > 0);
+  await store.close();
+});
+
 test('openStore: refuses a database that is open already, and opens it when it is closed', async (t) => {
   const { path, store } = await openTestStore(t);
   const paste = await storePaste(store, patternedBytes(10));
