@@ -256,7 +256,6 @@ export const FREE_RESERVE_BYTES = BALLAST_BYTES;
 
 export type Ballast = ReturnType<typeof createBallast>;
 
-/** `path` is the database's. */
 export function createBallast(path: string) {
   const ballastPath = `${path}-ballast`;
   let isGivenUp = false;
@@ -291,12 +290,13 @@ export function freeBytes(path: string): number {
   return bavail * bsize;
 }
 
-/** Written byte by byte: a hole takes no room. */
+/** With noise: a hole takes no room, nor do zeros where the file system compresses. */
 function fill(ballastPath: string): boolean {
-  const zeros = new Uint8Array(MIB);
+  const noise = new Uint8Array(MIB);
+  for (let at = 0, value = 1; at < MIB; at += 1) noise[at] = (value = Math.imul(value, 1664525) + 1013904223) >>> 24;
   return withFile(ballastPath, 'w', (file) => {
     try {
-      for (let written = 0; written < BALLAST_BYTES; written += writeSync(file, zeros));
+      for (let written = 0; written < BALLAST_BYTES; written += writeSync(file, noise));
       return true;
     } catch {
       rmSync(ballastPath, { force: true });

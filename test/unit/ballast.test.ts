@@ -2,10 +2,12 @@
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { deflateRawSync, zstdCompressSync } from 'node:zlib';
+import { KIB } from '../../src/core/time.ts';
 import { BALLAST_BYTES, createBallast, FREE_RESERVE_BYTES, hasRoomFor } from '../../src/store/database.ts';
 import { temporaryFolder } from '../support/store.ts';
 
@@ -42,6 +44,15 @@ test('ballast: takes room on the disk until it is given up, and nothing is store
   assert.deepEqual([size, blocks * 512 >= size, ballast.isDiskShort()], [BALLAST_BYTES, true, false]);
   assert.deepEqual([ballast.restore(), statSync(file).size], [true, BALLAST_BYTES]);
   assert.deepEqual([ballast.giveUp(), existsSync(file), ballast.isDiskShort()], [true, false, true]);
+});
+
+test('ballast: nothing of it can be compressed, as by file systems that do', (t) => {
+  const { ballast, file } = openBallast(t);
+  assert.equal(ballast.restore(), true);
+  // As much as btrfs compresses at a time.
+  const bytes = readFileSync(file).subarray(-128 * KIB);
+  assert.ok(deflateRawSync(bytes).length >= bytes.length);
+  assert.ok(zstdCompressSync(bytes).length >= bytes.length);
 });
 
 test('ballast: is made only where the reserve stays free beside it', (t) => {
