@@ -284,10 +284,10 @@ export function hasRoomFor(path: string, bytes: number): boolean {
   return (orUndefined(() => freeBytes(path)) ?? Infinity) - bytes > FREE_RESERVE_BYTES;
 }
 
-/** Bytes that this process may still write to the file system of that path. */
+/** Bytes that this process may still write to the file system of that path. The first of Node 24 have no `frsize`. */
 export function freeBytes(path: string): number {
-  const { bavail, bsize } = statfsSync(dirname(path));
-  return bavail * bsize;
+  const { bavail, bsize, frsize = bsize } = statfsSync(dirname(path));
+  return bavail * frsize;
 }
 
 /** With noise: a hole takes no room, nor do zeros where the file system compresses. */

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { deflateRawSync, zstdCompressSync } from 'node:zlib';
 import { KIB } from '../../src/core/time.ts';
-import { BALLAST_BYTES, createBallast, FREE_RESERVE_BYTES, hasRoomFor } from '../../src/store/database.ts';
+import { BALLAST_BYTES, createBallast, FREE_RESERVE_BYTES, freeBytes, hasRoomFor } from '../../src/store/database.ts';
 import { temporaryFolder } from '../support/store.ts';
 
 const BLOCK_BYTES = 4096;
@@ -16,10 +16,10 @@ const BLOCK_BYTES = 4096;
 /** A ballast on a disk with as many free bytes as the test says; below 0, nobody can say how many. */
 function openBallast(t: TestContext) {
   const path = join(temporaryFolder(t), 'pasted.db');
-  const disk = { freeBytes: BALLAST_BYTES + FREE_RESERVE_BYTES + BLOCK_BYTES, writable: Infinity };
+  const disk = { freeBytes: BALLAST_BYTES + FREE_RESERVE_BYTES + BLOCK_BYTES, bestBytes: BLOCK_BYTES, writable: Infinity };
   t.mock.method(fs, 'statfsSync', () => {
     if (disk.freeBytes < 0) throw Object.assign(new Error('EIO: i/o error, statfs'), { code: 'EIO' });
-    return { bavail: disk.freeBytes / BLOCK_BYTES, bsize: BLOCK_BYTES };
+    return { bavail: disk.freeBytes / BLOCK_BYTES, bsize: disk.bestBytes, frsize: BLOCK_BYTES };
   });
   const write = fs.writeSync;
   t.mock.method(fs, 'writeSync', (file: number, bytes: Uint8Array) => {
@@ -44,6 +44,13 @@ test('ballast: takes room on the disk until it is given up, and nothing is store
   assert.deepEqual([size, blocks * 512 >= size, ballast.isDiskShort()], [BALLAST_BYTES, true, false]);
   assert.deepEqual([ballast.restore(), statSync(file).size], [true, BALLAST_BYTES]);
   assert.deepEqual([ballast.giveUp(), existsSync(file), ballast.isDiskShort()], [true, false, true]);
+});
+
+test('freeBytes: in the blocks that the system counts by, which some file systems give beside larger ones', (t) => {
+  const { path, disk } = openBallast(t);
+  disk.freeBytes = 10 * BLOCK_BYTES;
+  disk.bestBytes = 256 * BLOCK_BYTES;
+  assert.equal(freeBytes(path), 10 * BLOCK_BYTES);
 });
 
 test('ballast: nothing of it can be compressed, as by file systems that do', (t) => {
