@@ -192,7 +192,7 @@ function followSpent(nodes: Nodes, statements: Statements, note: Parameters<Call
   const spent = statements.prepare(`
     SELECT newest AS row, nonce, expires_at AS expiresAt
     FROM (SELECT coalesce(max(rowid), 0) AS newest FROM spent_challenges)
-    LEFT JOIN spent_challenges ON rowid > min(:after, newest)`);
+    LEFT JOIN spent_challenges ON rowid > min(:after, newest) AND nonce = lower(nonce)`);
   const { spentAfter } = createReader(nodes, statements, {
     spentAfter: (after: number) => spent.all({ after }) as unknown as (SpentChallenge & { row: number })[],
   }, 'weak');

@@ -155,7 +155,7 @@ export function createCalls(sources: Sources) {
     /** Challenges are spent, and submissions recorded, by what is paid or stored with them. */
     challenges: {
       isSpent: async (nonce: string) => reader.isSpent(nonce),
-      /** Tells of those that other hosts have spent. */
+      /** Tells of those that other hosts have spent for pastes. */
       follow: (_note: (spent: Pick<SpentChallenge, 'nonce' | 'expiresAt'>) => void): void => {},
       removeExpired: (untilSeconds: number, limit: number) => (
         writer.run('removeExpiredChallenges', { untilSeconds, limit })

@@ -232,7 +232,7 @@ export function prepareSpending(db: Database) {
 }
 
 export function recordLookups(db: Database) {
-  const spent = db.prepare('SELECT 1 FROM spent_challenges WHERE nonce = :nonce');
+  const spent = db.prepare('SELECT 1 FROM spent_challenges WHERE nonce IN (:nonce, upper(:nonce))');
   const secret = db.prepare('SELECT value FROM secrets WHERE name = :name');
   return {
     isSpent: (nonce: string) => spent.get({ nonce }) !== undefined,

@@ -217,6 +217,18 @@ test('cluster: a challenge that another host has taken counts on this one, from 
   };
   await noteOneOf('first');
   assert.ok(noted.every(({ nonce, expiresAt }) => nonce !== 'before' && expiresAt === CREATED_AT + 600));
+  // Who registers does work too, which makes no paste dearer, and is spent as well.
+  const taken = { nonce: 'c'.repeat(32), expiresAt: CREATED_AT + 600, spendableUntil: CREATED_AT + 600 };
+  const [given, next] = ['1', '2'].map((digit) => ({
+    serial: digit.repeat(32), commonName: 'alice', fingerprint: digit.repeat(40), createdAt: CREATED_AT, issuedTo: null,
+    expiresAt: CREATED_AT + 600, publicKeySha256: new Uint8Array(32).fill(Number(digit)),
+  }));
+  const terms = { spend: taken, issued: EVENT, granted: EVENT };
+  assert.equal((await store.certificates.issue({ ...terms, certificate: given! })).refused, null);
+  assert.equal((await store.certificates.issue({ ...terms, certificate: next! })).refused, 'powAlreadyUsed');
+  assert.equal(await store.challenges.isSpent(taken.nonce), true);
+  await noteOneOf('later');
+  assert.ok(noted.every(({ nonce }) => nonce.toLowerCase() !== taken.nonce));
   // Then the database numbers them from 1 again.
   db.exec('DELETE FROM spent_challenges');
   await noteOneOf('again');
