@@ -2,7 +2,8 @@
 // server, and the operator's mark in the audit log; below, files.
 
 import {
-  chmodSync, closeSync, existsSync, fsyncSync, ftruncateSync, linkSync, openSync, renameSync, rmSync, writeSync,
+  chmodSync, closeSync, existsSync, fsyncSync, ftruncateSync, linkSync, lstatSync, openSync, renameSync, rmSync,
+  writeSync,
 } from 'node:fs';
 import { Authorities } from '../authority/authority.ts';
 import { RevocationList } from '../authority/revocation-list.ts';
@@ -139,8 +140,10 @@ export function randomMark(): string {
   return Buffer.from(randomBytes(8)).toString('hex');
 }
 
-/** Makes or replaces a file that all may read: they see the old one or the new one, whole. Throws CommandError. */
+/** Makes or replaces a file that all may read, whole at any moment; never a device. Throws CommandError. */
 export function replaceFile(path: string, bytes: Uint8Array): void {
+  const present = attempt(path, () => lstatSync(path, { throwIfNoEntry: false }));
+  if (present?.isFile() === false && !present.isDirectory()) throw new CommandError(`${path} is not a file`);
   const draft = `${path}.${randomMark()}`;
   // Never kept: once it is published, nothing has the name of the draft.
   using file = createNewFile(draft, OWNER_ONLY_FILE, path);
@@ -152,10 +155,7 @@ export function replaceFile(path: string, bytes: Uint8Array): void {
 
 /** Gives a whole file its name, in the same folder. Throws CommandError for a taken name that is not to be replaced. */
 export function publishFile(draft: string, path: string, existing: 'refuse' | 'replace'): void {
-  attempt(path, () => {
-    if (existing === 'replace') renameSync(draft, path);
-    else nameAnew(draft, path);
-  });
+  attempt(path, () => (existing === 'replace' ? renameSync(draft, path) : nameAnew(draft, path)));
   try {
     syncFolderOf(path);
   } catch (error) {

@@ -2,8 +2,9 @@
 
 import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
@@ -222,6 +223,21 @@ test('pki crl --out: a file that cannot be written is 1, and leaves nothing besi
     assert.deepEqual([code, stderr], [1, `pasted: ${path} cannot be written (${reason})\n`]);
   }
   assert.deepEqual(readdirSync(folder).sort(), ['admin.p12', 'pasted.db', 'pasted.db-lock']);
+});
+
+test('pki crl --out: a pipe, a device or a link is not replaced by a file', async (t) => {
+  const { folder, pasted, createAdmin } = openDesk(t);
+  const { file } = await createAdmin();
+  const [pipe, link, lost] = ['pipe', 'link', 'lost'].map((name) => join(folder, name)) as [string, string, string];
+  execFileSync('mkfifo', [pipe]);
+  symlinkSync(file, link);
+  symlinkSync(join(folder, 'missing'), lost);
+  for (const path of [pipe, link, lost]) {
+    const before = lstatSync(path);
+    const { code, stderr } = await pasted(['pki', 'crl', '--out', path]);
+    assert.deepEqual([code, stderr], [1, `pasted: ${path} is not a file\n`]);
+    assert.deepEqual([lstatSync(path).ino, lstatSync(path).mode], [before.ino, before.mode]);
+  }
 });
 
 test('createNewFile: what ends its scope is told, also when the file cannot be removed', (t) => {
