@@ -57,6 +57,20 @@ test('pastec get -o: a file of any name, with the modes that the user gives to f
   });
 });
 
+test('pastec: options that its shell was started with change nothing', async (t) => {
+  await underEachShell(t, await startApp(t), async (_, app, shellTest, shell) => {
+    // Beside a bash that is called sh, which takes them from SHELLOPTS.
+    const { run } = clientOf(shellTest, app.url, { ...shell, options: [...shell.options, '-eabC'] });
+    const stored = await run(['-E'], { input: 'content' });
+    assert.deepEqual([stored.code, stored.stderr], [0, '']);
+    const read = await run(['get', stored.text.trim()]);
+    assert.deepEqual([read.code, read.text, read.stderr], [0, 'content', '']);
+    const refused = await run(['rm', 'a'.repeat(26)]);
+    assert.deepEqual([refused.code, refused.text], [4, '']);
+    assert.match(refused.stderr, /^pastec: authentication required\n/);
+  });
+});
+
 test('pastec --password-file, -b and -e: a password of any characters, one reading, an expiry', async (t) => {
   await underEachShell(t, await startApp(t), async ({ run, folder }, app) => {
     const password = 'p\u00e4ss "w\\o\\\\rd" $HOME `id` %s \' #;';
