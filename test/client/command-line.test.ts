@@ -120,6 +120,19 @@ test('pastec: content that can not be read, or is empty, is an error before any 
   assert.equal(app.logged.filter((entry) => JSON.stringify(entry).includes('"POST"')).length, 0);
 });
 
+test('pastec put and update: a file of no size that has content, as in /proc, is content', async (t) => {
+  if (!existsSync('/proc/version')) return t.skip('there is no /proc');
+  const app = await startApp(t);
+  const { run } = clientOf(t, app.url);
+  const identity = ['--fingerprint', '0123456789abcdef0123456789abcdef01234567'];
+  const stored = await run(['put', ...identity, '/proc/version']);
+  assert.deepEqual([stored.code, stored.stderr], [0, '']);
+  assert.equal(await (await fetch(`${stored.text.trim()}/raw`)).text(), readFileSync('/proc/version', 'utf8'));
+  const updated = await run(['update', ...identity, stored.text.trim(), '/proc/cmdline']);
+  assert.deepEqual([updated.code, updated.stderr], [0, '']);
+  assert.equal(await (await fetch(`${stored.text.trim()}/raw`)).text(), readFileSync('/proc/cmdline', 'utf8'));
+});
+
 test('pastec: a server that is no paste service is called so, and its words are no control codes', async (t) => {
   const url = await answerAlways(t, 200, '<!doctype html>');
   const { run } = clientOf(t, url);
