@@ -101,6 +101,22 @@ for (const solver of SOLVERS) {
   });
 }
 
+for (const solver of SOLVERS) {
+  test(`pastec's solver ${solver}: ends when nobody reads any more, where SIGPIPE is ignored too`, { timeout: 60_000 }, async (t) => {
+    if (!solverIsInstalled(t, solver)) return;
+    const script = join(clientOf(t, NOBODY).folder, 'unread');
+    writeFileSync(script, `${FUNCTIONS}
+      set_traps; make_work_folder
+      solver_works "$1" || exit 7
+      [ "$1" != batches ] || { make_scratch_folder; : >"$work/reports"; }
+      trap '' PIPE
+      run_solver "$1" 00000000000000000000000000000000 32 0 1 2>/dev/null | :
+      remove "$scratch"`);
+    const { code } = await clientOf(t, NOBODY, SH, script).run([solver], { environment: { PATH: SYSTEM_FIRST } });
+    assert.ok([0, 7].includes(Number(code)));
+  });
+}
+
 /** A PATH that has a shell script first in place of a program; `$real` in it is that program. */
 function standIn(t: TestContext, program: string, script: string): string {
   const programs = join(clientOf(t, NOBODY).folder, 'programs');
