@@ -11,6 +11,7 @@ import { delimiter, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { mountFilled, mountObstacle, unmount } from '../campaign/mounts.ts';
+import { answerAlways } from '../support/answer-always.ts';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
 import { isInstalled } from '../support/programs.ts';
 import { clientOf, SCRIPT, SH, SHELLS, type Client, type Ended, type Shell } from '../support/shells.ts';
@@ -55,6 +56,18 @@ test('pastec get -o: a file of any name, with the modes that the user gives to f
     assert.equal(readFileSync(join(folder, name), 'utf8'), 'content');
     assert.equal(statSync(join(folder, name)).mode & 0o777, 0o666 & ~process.umask());
   });
+});
+
+test('pastec status: what is no paste service is called so, and nothing more is said', async (t) => {
+  const url = await answerAlways(t, 500, '<!doctype html>');
+  for (const shell of SHELLS) {
+    await t.test(`under ${shell.name}`, async (shellTest) => {
+      if (!isInstalled(shellTest, shell.program)) return;
+      const { code, text, stderr } = await clientOf(shellTest, url, shell).run(['status']);
+      const said = 'pastec: the answer (500) is not one of a paste service\n';
+      assert.deepEqual([code, text, stderr], [9, '', `${said}  asked: GET ${url}/challenge\n`]);
+    });
+  }
 });
 
 test('pastec: options that its shell was started with change nothing', async (t) => {
