@@ -105,6 +105,10 @@ test('pastec cert export: overwrites no file, and puts one aside when it is forc
   assert.equal(statSync(file).mode & 0o777, 0o600);
   const asides = readdirSync(folder).filter((name) => name.includes('.p12.until.'));
   assert.deepEqual(asides.map((name) => readFileSync(join(folder, name), 'utf8')), ['of another server']);
+
+  writeFileSync(join(folder, '-x'), 'of another server');
+  const dashed = await run(['cert', 'export', '--force', '-o', '-x']);
+  assert.deepEqual([dashed.code, dashed.text, dashed.stderr], [0, '-x\n', '']);
 });
 
 test('pastec cert: whether it is the admin\'s is said of a certificate of which that is known', async (t) => {
