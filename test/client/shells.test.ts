@@ -58,6 +58,19 @@ test('pastec get -o: a file of any name, with the modes that the user gives to f
   });
 });
 
+test('pastec: a folder whose name has a line break is refused, and burns nothing', async (t) => {
+  await underEachShell(t, await startApp(t), async ({ run, folder, home }, app) => {
+    const url = await app.store('once', { 'X-Burn-After-Read': '1' });
+    const temporary = join(folder, 'line\nbreak');
+    mkdirSync(temporary);
+    const refused = await run(['get', '--no-key', url], { environment: { TMPDIR: temporary } });
+    assert.deepEqual([refused.code, refused.text], [1, '']);
+    assert.match(refused.stderr, /^pastec: can't use a path with a line break: \S+line\?break\S+\n$/);
+    assert.deepEqual([readdirSync(folder), readdirSync(temporary), readdirSync(home)], [['line\nbreak'], [], []]);
+    assert.equal((await run(['get', url])).text, 'once');
+  });
+});
+
 test('pastec status: what is no paste service is called so, and nothing more is said', async (t) => {
   const url = await answerAlways(t, 500, '<!doctype html>');
   for (const shell of SHELLS) {
