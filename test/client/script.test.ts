@@ -56,6 +56,7 @@ test('pastec: lines are at most 120 columns, and no word is one that POSIX does 
   // Functions of awk are defined by that word too, and have their arguments between parentheses.
   const unknown = /^\s*(local|declare|typeset|echo|source)\s|^\s*function \w+\s*(\(\))?\s*\{$|\[\[ /m;
   assert.doesNotMatch(posix, unknown);
+  assert.doesNotMatch(posix, /\bprint [^(;}\n]*(?:[=!<>]=|[<~])/, 'the awk of macOS and the BSDs takes no such expression after print');
 });
 
 for (const shell of SHELLS.filter(({ name }) => ['dash', 'mksh'].includes(name))) {

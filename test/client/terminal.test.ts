@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { answerAlways } from '../support/answer-always.ts';
 import { binaryContent, RUNNING_CLOCK, startApp } from '../support/app.ts';
-import { isInstalled } from '../support/programs.ts';
+import { findProgram, isInstalled } from '../support/programs.ts';
 import { clientOf, SHELLS, type Client } from '../support/shells.ts';
 
 const OWNER = '0123456789abcdef0123456789abcdef01234567';
@@ -67,6 +67,20 @@ test('pastec get: the tools of busybox show the same as those of the host', asyn
   assert.equal(text, onScreen(shown(HOSTILE)));
   const listed = await client.onTerminal('status', { environment }).ended;
   assert.match(listed.text, /^anonymous  3 MiB   1 day     90 days\r$/m);
+});
+
+test('pastec status and put: the awk of macOS and the BSDs, which Debian has as original-awk, finds the same words', async (t) => {
+  if (!isInstalled(t, 'script') || !isInstalled(t, 'original-awk')) return;
+  const app = await startApp(t, {}, RUNNING_CLOCK);
+  const { folder, onTerminal } = clientOf(t, app.url);
+  const programs = join(folder, 'programs');
+  mkdirSync(programs);
+  symlinkSync(findProgram('original-awk')!, join(programs, 'awk'));
+  const environment = { PATH: `${programs}:${process.env.PATH ?? ''}` };
+  const { text } = await onTerminal('status', { environment }).ended;
+  assert.match(text, /^anonymous  3 MiB   1 day     90 days\r$/m);
+  writeFileSync(join(folder, 'file'), 'content');
+  assert.match((await onTerminal('file', { environment }).ended).text, /^http:\/\/\S+\r\nexpires in 1 day, at \S+Z\r\n$/);
 });
 
 test('pastec get: binary content never reaches a terminal, and a burned one is kept in a file', async (t) => {
