@@ -3,6 +3,7 @@
 // this one.
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -68,6 +69,21 @@ test('pastec: a folder whose name has a line break is refused, and burns nothing
     assert.match(refused.stderr, /^pastec: can't use a path with a line break: \S+line\?break\S+\n$/);
     assert.deepEqual([readdirSync(folder), readdirSync(temporary), readdirSync(home)], [['line\nbreak'], [], []]);
     assert.equal((await run(['get', url])).text, 'once');
+  });
+});
+
+test('pastec cert import, status and put: what is good for a hundred years is not said to be over', async (t) => {
+  if (!isInstalled(t, 'openssl') || !isInstalled(t, 'script')) return;
+  const app = await startApp(t, { expiryAnonSeconds: 3_153_600_000 });
+  const ec = '-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key -out certificate';
+  await underEachShell(t, app, async ({ run, folder, onTerminal }) => {
+    execFileSync('openssl', `req -x509 ${ec} -days 36500 -subj /CN=long`.split(' '), { cwd: folder, stdio: 'ignore' });
+    writeFileSync(join(folder, 'both'), ['certificate', 'key'].map((name) => readFileSync(join(folder, name), 'utf8')).join(''));
+    assert.match((await run(['cert', 'import', 'both'])).text, /^expires: 2\S+Z \((36500|36499) days left\)$/m);
+    const { text, stderr } = await run(['status']);
+    assert.match(text, /^certificate: (36500|36499) days left$/m);
+    assert.doesNotMatch(stderr, /has run out/);
+    assert.match((await onTerminal('both').ended).text, /^expires in 36500 days, at 2\S+Z\r$/m);
   });
 });
 
