@@ -214,6 +214,19 @@ test('POST /register/renew: through a chain of renewals an admin stays the admin
   assert.equal(await statusOf(app, 'GET /audit', stranger.fingerprint_sha1), 403);
 });
 
+test('auth_failure: the log names the holder, and which certificate of a chain of renewals was presented', async (t) => {
+  const app = await startApp(t, PKI);
+  const admin = await withAdmin(app);
+  const first = await issue(app, 'alice');
+  const second = await renew(app, first.fingerprint_sha1);
+  const third = await renew(app, second.fingerprint_sha1);
+  for (const { fingerprint_sha1: as } of [third, second, first]) await isHolder(app, as);
+  const entries = await audited(app, admin, '&event=auth_failure');
+  assert.deepEqual(entries.map(({ client_id, details }) => [client_id, details['fingerprint']]), [
+    [first.fingerprint_sha1, second.fingerprint_sha1], [first.fingerprint_sha1, first.fingerprint_sha1],
+  ]);
+});
+
 test('POST /register/renew: a lost answer costs nothing; of those that were lost none is good', async (t) => {
   const app = await startApp(t, PKI);
   await withAdmin(app);
