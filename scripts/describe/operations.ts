@@ -44,7 +44,7 @@ export const QUERY_PARAMETERS = {
   all: { description: '1 lists the pastes of everyone, for the admin', schema: oneOf('1') },
   event: { description: 'only these events', schema: text },
   outcome: { description: 'only this outcome', schema: text },
-  client_id: { description: 'only of this fingerprint, or of the operator\'s commands: operator', schema: text },
+  client_id: { description: 'only of this fingerprint; operator: by commands about pastes', schema: text },
 } as const satisfies Readonly<Record<string, Given>>;
 
 export const PATH_PARAMETERS: Readonly<Record<string, Given>> = {

@@ -148,6 +148,11 @@ test('openapi: the bundle of POST /register is bytes that a client returns', () 
   assert.deepEqual(content, { 'application/x-pkcs12': { schema: { type: 'string', format: 'binary' } } });
 });
 
+test('openapi: client_id=operator is said to be about pastes, as by `pasted audit`: other commands have no client_id', () => {
+  const { description } = resolve('#/components/parameters/client_id', API) as { description: string };
+  assert.match(description, /operator: by commands about pastes$/);
+});
+
 test('openapi: objects have names of their own, and none that a generator gives to something else', () => {
   const names = Object.keys(API.components['schemas']!);
   const isTaken = (name: string): boolean => names.includes(name) || names.some((other) => `New${other}` === name);
