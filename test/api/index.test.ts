@@ -152,6 +152,16 @@ test('GET /: where work is asked for, each line of usage that stores works as pr
   assert.equal(await read('create_with_password', { 'X-Paste-Password': SECRET }), CONTENT);
 });
 
+test('GET /: where text is refused, the line that stores a text works as printed, with work and without', async (t) => {
+  if (!isInstalled(t, 'curl') || !isInstalled(t, 'openssl')) return;
+  for (const powDifficultyBits of [0, 4]) {
+    const app = await startApp(t, { powDifficultyBits, requireBinary: true });
+    const { usage } = await indexOf(app);
+    const id = idIn(await shellWith(t, app).run(usage['create']!));
+    assert.equal((await app.request(`/${id}`)).status, 200, usage['create']);
+  }
+});
+
 test('GET /: each line about the client works as printed, one after another', async (t) => {
   if (!isInstalled(t, 'curl') || !isInstalled(t, 'openssl')) return;
   const app = await startApp(t, { ...PKI, powDifficultyBits: 4, registerPowDifficultyBits: 4 });

@@ -66,7 +66,7 @@ function index(parts: Parts, { endpoints, tiers }: Tables, unavailable: string |
   return {
     version: VERSION,
     endpoints,
-    usage: usage(publicUrl, work.paste.enabled),
+    usage: usage(publicUrl, work.paste.enabled, parts.config.requireBinary),
     client: clientLines(publicUrl, registration),
     tiers,
     proof_of_work: work,
@@ -117,14 +117,14 @@ function proofOfWork({ config, challenges }: Parts) {
 }
 
 /** Lines that work as printed, in this order, once FILE, ID and SECRET are replaced. Only the client can do work. */
-function usage(url: string, asksForWork: boolean): Record<string, string> {
+function usage(url: string, asksForWork: boolean, requiresBinary: boolean): Record<string, string> {
   const creating = asksForWork ? {
-    create: `${clientDownload(url)} && echo hello | sh pastec`,
+    create: `${clientDownload(url)} && echo hello | sh pastec${requiresBinary ? ' --encrypt' : ''}`,
     create_file: 'sh pastec FILE',
     create_burn_after_read: 'sh pastec --burn FILE',
     create_with_password: "echo 'SECRET' | sh pastec --password-file - --expire 1h FILE",
   } : {
-    create: `echo hello | curl --data-binary @- ${url}/`,
+    create: `echo hello | ${requiresBinary ? 'gzip | ' : ''}curl --data-binary @- ${url}/`,
     create_file: `curl --data-binary @FILE ${url}/`,
     create_burn_after_read: `curl -H 'X-Burn-After-Read: true' --data-binary @FILE ${url}/`,
     create_with_password: `curl -H 'X-Paste-Password: SECRET' -H 'X-Expiry: 3600' --data-binary @FILE ${url}/`,
