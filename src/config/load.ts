@@ -10,8 +10,8 @@ import {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Returns the text of a file; throws an error with a `code` such as ENOENT when it can't. */
-export type ReadFile = (path: string) => string;
+/** The text of a file, or of standard input, which is 0; throws an error with a `code` such as ENOENT when it can't. */
+export type ReadFile = (path: string | 0) => string;
 
 /** `name` is the variable or the credential that gave the value, empty for a default. */
 export interface Source {
@@ -136,8 +136,8 @@ const MAX_PIPE_WAITS = 1000;
 const PIPE_WAIT_MS = 10;
 
 /** The text of a file that a setting names, whatever is there: no device fills the memory, and no pipe hangs us. */
-export function readSmallFile(path: string): string {
-  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+export function readSmallFile(path: string | 0): string {
+  const file = path === 0 ? path : openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const bytes = Buffer.alloc(MAX_FILE_BYTES + 1);
     let size = 0;
@@ -149,7 +149,7 @@ export function readSmallFile(path: string): string {
     if (size > MAX_FILE_BYTES) throw Object.assign(new Error('file too large'), { code: 'larger than 1 MiB' });
     return bytes.toString('utf8', 0, size);
   } finally {
-    closeSync(file);
+    if (file !== 0) closeSync(file);
   }
 }
 

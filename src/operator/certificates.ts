@@ -86,12 +86,13 @@ function readWanted(terminal: Terminal, { values }: Given, nameOption: string) {
   return { commonName, profile, password: passwordPath === undefined ? '' : readPassword(terminal, passwordPath) };
 }
 
-function readPassword(terminal: Terminal, path: string): string {
-  const password = readText(terminal, path).replace(/\r?\n$/, '');
+/** `-` is standard input: only so does a file that root alone may read reach the user of pastedctl. */
+function readPassword(terminal: Terminal, given: string): string {
+  const [path, name] = given === '-' ? [0, 'standard input'] as const : [given, given];
+  const password = readText(terminal, path, name).replace(/\r?\n$/, '');
   // Bytes that are no UTF-8 become U+FFFD: such a password could never be typed again.
-  const isUsable = isBundlePassword(password) && !password.includes('\ufffd');
-  if (!isUsable) throw new CommandError(`${path} holds no password of 1 to ${MAX_PASSWORD_LENGTH} characters in UTF-8`);
-  return password;
+  if (isBundlePassword(password) && !password.includes('\ufffd')) return password;
+  throw new CommandError(`${name} holds no password of 1 to ${MAX_PASSWORD_LENGTH} characters in UTF-8`);
 }
 
 export const grant: Run = (terminal, given) => inSession(terminal, async (session) => {
@@ -256,8 +257,7 @@ function readNames(text: string): ServerName[] {
   const names = new Map<string, ServerName>();
   for (const item of text.split(',').map((part) => part.trim())) {
     const name = parseServerName(item);
-    const expected = 'host names and addresses, such as paste.example,192.0.2.1';
-    if (name === undefined) throw wrongValue('--host', expected, item);
+    if (name === undefined) throw wrongValue('--host', 'host names and addresses, as in paste.example,192.0.2.1', item);
     names.set(name.name, name);
   }
   if (names.size > MAX_NAMES) throw new UsageError(`--host takes at most ${MAX_NAMES} names`);

@@ -76,7 +76,7 @@ const REASONS = [
 const OUT = required('--out FILE', 'a new file for the bundle; - is standard output');
 const BUNDLE_OPTIONS: readonly Option[] = [
   option('--p12-profile PROFILE', 'modern (the default), or compat for older devices', PROFILES),
-  option('--password-file FILE', 'file that holds the bundle\'s password; none by default'),
+  option('--password-file FILE', 'file that holds the bundle\'s password, - for standard input; none by default'),
 ];
 
 export const COMMANDS: readonly Command[] = [
@@ -216,7 +216,7 @@ export const COMMANDS: readonly Command[] = [
   command('pki ca passphrase', 'give the key of the authority a new password', from(certificates, 'passphrase'),
     'SERVICE_PKI_CA_PASSWORD must still be the old one, which backups from before keep. A running service goes on\n' +
     'with the key that it has opened: put the new password in the place of the old one, and send it SIGHUP.', {
-    options: [required('--new-password-file FILE', 'file that holds the new password')],
+    options: [required('--new-password-file FILE', 'file that holds the new password; - is standard input')],
     examples: ['pasted pki ca passphrase --new-password-file new.txt'],
   }),
   command('tls self-signed', 'make a certificate and key for HTTPS without a public authority',

@@ -3,7 +3,7 @@
 // operator issues whatever strangers may. What the commands print and refuse: unit/commands-authority.test.ts.
 
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { DAY_SECONDS } from '../../src/core/time.ts';
@@ -217,4 +217,26 @@ test('pki ca passphrase: a key that the running service could not open is open o
   assert.equal('available' in (await register.json() as object), false, 'without any signal');
   assert.equal(await listStatus(late), 200);
   assert.ok(!`${main.stdout()}${main.stderr()}`.includes('canary'));
+});
+
+test('admin create, pki ca passphrase: a password from standard input, by a file that no name leads to and by a pipe', async (t) => {
+  const folder = temporaryFolder(t);
+  const environment = { SERVICE_DB: join(folder, 'pasted.db'), SERVICE_PKI_CA_PASSWORD: CA_PASSWORD };
+  const secret = join(folder, 'secret');
+  writeFileSync(secret, 'canary\n');
+  const stdin = openSync(secret, 'r');
+  rmSync(secret);
+  const created = startMain(t, ['admin', 'create', '--out', join(folder, 'a.p12'), '--password-file', '-'], { environment, stdin });
+  closeSync(stdin);
+  assert.equal(await created.ended, 0, created.stderr());
+  if (isInstalled(t, 'openssl')) openssl(folder, 'pkcs12', '-in', 'a.p12', '-passin', 'pass:canary', '-noout');
+  const change = async (password: string) => {
+    const main = startMain(t, ['pki', 'ca', 'passphrase', '--new-password-file', '-'], { environment, stdin: 'pipe' });
+    main.child.stdin!.end(password);
+    return [await main.ended, main.stderr()];
+  };
+  assert.deepEqual(await change(''), [1, 'pasted: standard input holds no password of 1 to 1024 characters in UTF-8\n']);
+  assert.deepEqual(await change('the next\n'), [0, '']);
+  const next = { ...environment, SERVICE_PKI_CA_PASSWORD: 'the next', SERVICE_PKI_CA_DAYS: '4000' };
+  await pasted(t, ['pki', 'ca', 'renew'], next);
 });

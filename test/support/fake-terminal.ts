@@ -100,6 +100,6 @@ function textOf(written: string | Uint8Array): string {
   return typeof written === 'string' ? written : Buffer.from(written).toString('latin1');
 }
 
-function noFile(path: string): never {
+function noFile(path: string | 0): never {
   throw Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' });
 }

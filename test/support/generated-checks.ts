@@ -147,7 +147,7 @@ function checkSettings(random: Seeded): void {
   const given = environment(random, NAMES);
   const canary = 'canary of a secret value';
   const secret = random.oneIn(2) ? { SERVICE_PROXY_SECRET: canary, SERVICE_POW_SECRET: `${canary}\n\0` } : {};
-  const readFile = (path: string): string => {
+  const readFile = (path: string | 0): string => {
     throw Object.assign(new Error(`no such file: ${path}`), { code: 'ENOENT' });
   };
   try {
