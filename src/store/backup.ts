@@ -100,9 +100,9 @@ export function copyDatabase(from: string, to: string) {
     using copy = openReading(to);
     return { ...soundHoldings(copy, `the database ${from}`), bytes: fileBytes(to) };
   } catch (error) {
+    if (isDamage(error)) throw new DatabaseRefusedError(`the database ${from} is damaged, or no database`);
     // A disk may be full, or fail, only when the copy is synced: then it is not SQLite that says so.
-    const isOfSystem = error instanceof Error && 'syscall' in error;
-    throw asStoreError(error, isOfSystem ? 'unavailable' : failureOf(error));
+    throw asStoreError(error, error instanceof Error && 'syscall' in error ? 'unavailable' : failureOf(error));
   }
 }
 

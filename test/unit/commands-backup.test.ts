@@ -150,9 +150,13 @@ test('backup: a damaged database is said to be, and what was there before as FIL
   const file = join(folder, 'copy.db');
   writeFileSync(file, 'an older backup');
   damage(databasePath);
-  const { code, stdout } = await pasted(['backup', '--force', file]);
-  assert.ok(code !== 0);
-  assert.equal(stdout, '');
+  const { code, stdout, stderr } = await pasted(['backup', '--force', file]);
+  assert.deepEqual([code, stdout], [78, '']);
+  assert.match(stderr, /^pasted: the database \S+ is damaged[^\n]*\n$/);
+  assert.equal(readFileSync(file, 'utf8'), 'an older backup');
+  writeFileSync(databasePath, 'no database at all');
+  const stranger = await pasted(['backup', '--force', file]);
+  assert.deepEqual([stranger.code, stranger.stderr], [78, `pasted: the database ${databasePath} is damaged, or no database\n`]);
   assert.equal(readFileSync(file, 'utf8'), 'an older backup');
   assert.deepEqual(readdirSync(folder).filter((name) => name.includes('partial')), []);
 });
