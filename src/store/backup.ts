@@ -11,8 +11,8 @@ import { codeOf, expected, orUndefined } from '../core/events.ts';
 import { MIB } from '../core/time.ts';
 import type { ThreadRefusal } from './batch.ts';
 import {
-  type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, lockDatabase, openAsIs, openReading,
-  openWriting, OWNER_ONLY_FILE, placeOf, refuseOtherFiles, withFile,
+  type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, isFile, lockDatabase, openAsIs, openReading,
+  openWriting, OWNER_ONLY_FILE, placeOf, readHeader, refuseOtherFiles, withFile,
 } from './database.ts';
 import { isEmpty, marksOf, schemaVersionOf, whyStrange } from './schema.ts';
 import {
@@ -23,8 +23,6 @@ import { errorOfThread, firstReport, startThread } from './writer.ts';
 
 /** The files that can lie beside a database: a backup must be none of these. */
 export const SIDE_FILES = ['-wal', '-shm', '-journal', '-lock', '-ballast', '-backup', '-backup-lock', '-restore'];
-
-const DRAFT_NAME = /\.[0-9a-f]{16}\.partial$/;
 
 /** Beside a database, what it needs to be whole after a crash. */
 const LOGS = ['-wal', '-journal'] as const;
@@ -49,7 +47,7 @@ export function draftBackup({ path, beside, mark }: { path: string; beside: stri
   }
   try {
     const noted = existsSync(notePath) ? readFileSync(notePath, 'utf8') : '';
-    if (DRAFT_NAME.test(basename(noted))) removeWith(noted, ['-journal']);
+    if (/\.[0-9a-f]{16}\.partial$/.test(noted)) removeWith(noted, ['-journal']);
     // The note comes first, so that after a kill the next backup knows what to remove.
     writeFileSync(notePath, draftPath, { mode: OWNER_ONLY_FILE });
     closeSync(openSync(draftPath, 'wx', OWNER_ONLY_FILE));
@@ -365,9 +363,10 @@ export function holdingsOf(db: DatabaseSync) {
 
 // What commands ask of files, which the server does not need.
 
-/** A mistyped path must not look like an empty service. */
+/** A mistyped path must not look like an empty service. Throws StoreError where this user may not look. */
 export function requireDatabase(path: string): void {
-  if (existsSync(path) && statSync(path).isFile()) return;
+  if (!existsSync(path)) readHeader(path);
+  if (isFile(path) === true) return;
   throw new DatabaseRefusedError(`there is no database ${path}: set SERVICE_DB to the one of the service`);
 }
 

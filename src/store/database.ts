@@ -155,7 +155,8 @@ export function isFile(path: string): boolean | undefined {
   return orUndefined(() => statSync(path).isFile());
 }
 
-function readHeader(path: string): Buffer {
+/** Empty where there is nothing. */
+export function readHeader(path: string): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
   try {
     return header.subarray(0, withFile(path, 'r', (file) => readSync(file, header, 0, HEADER_BYTES, 0)));

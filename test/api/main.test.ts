@@ -117,6 +117,16 @@ test('main: a database, or its lock, of another user ends with 78 and one line t
       assert.deepEqual([status, stderr], [78, `pasted: the file ${path} cannot be used: ${reason}\n`], command);
     }
   }
+  // Such as the service has it: there is a database, which others may not even see.
+  chmodSync(folder, 0o700);
+  if (!isRoot) chmodSync(folder, 0o000);
+  for (const words of [['stats'], ['backup', '-'], ['prune'], ['pki', 'list']]) {
+    const env = { SERVICE_DB: databasePath };
+    const { status, stderr } = spawnSync(process.execPath, [main, ...words], { ...options, env });
+    const reason = `EACCES: permission denied, open '${databasePath}' (SERVICE_DB)`;
+    assert.deepEqual([status, stderr], [78, `pasted: the database ${databasePath} cannot be read: ${reason}\n`], words[0]);
+  }
+  chmodSync(folder, 0o700);
 });
 
 test('main: the folder of the database is made with those above it, for their owner alone', async (t) => {
