@@ -126,6 +126,9 @@ test('SETTINGS: a prefix is a path without a slash at its end', () => {
   }
 });
 
+/** As node has a variable in another encoding: a database of that name would be another one. */
+const NOT_UTF8 = Buffer.from('/srv/b\xfccher.db', 'latin1').toString();
+
 test('SETTINGS: the database is a file, never one in memory, or nodes with their ports', () => {
   // URL schemes have no case (RFC 3986 section 3.1).
   const nodes = ['rqlite://a:4001', 'rqlites://me@a.example:4001,b:4001,[::1]:4001', 'RQLITE://a:4001'];
@@ -136,7 +139,7 @@ test('SETTINGS: the database is a file, never one in memory, or nodes with their
   const noNodes = ['rqlite://', 'rqlite://a', 'rqlite://a:1,', 'rqlite://u:p@a:1', 'rqlite:a:1', 'rqlite://a:1?level=none'];
   // SQLite reads these as URIs (https://sqlite.org/uri.html): of another file, or of one in memory.
   const uris = ['file:x.db', 'file:/x.db?vfs=memdb', 'file:x.db?mode=memory'];
-  for (const path of [':memory:', 'a\0b', ...uris, ...noNodes, 'RQLITE://u:p@a:1', 'Rqlites://a']) {
+  for (const path of [':memory:', 'a\0b', NOT_UTF8, ...uris, ...noNodes, 'RQLITE://u:p@a:1', 'Rqlites://a']) {
     assert.equal(refusalOf(SETTINGS.databasePath, path), expected, path);
   }
 });
