@@ -141,7 +141,7 @@ export const SETTINGS = {
   proxySecret: secret('SERVICE_PROXY_SECRET',
     'when set, identity and forwarded headers count only beside an equal `X-Proxy-Secret`'),
   identityHeader: choice('SERVICE_IDENTITY_HEADER', ['x-ssl-client-sha1', 'client-cert', 'x-ssl-client-cert'],
-    'the header in which the proxy with that secret names its client\'s certificate; the others are ignored'),
+    'the one header in which the proxy with that secret names its client; or `client-cert`, or `x-ssl-client-cert`'),
   contact: text('SERVICE_CONTACT', '',
     'where to report abuse or a vulnerability: for `GET /`, its page and `/.well-known/security.txt`',
     {
@@ -153,7 +153,7 @@ export const SETTINGS = {
   createBy: choice('SERVICE_CREATE', ['anyone', 'identity', 'trusted'],
     'who may store pastes: `identity` is whoever presents a fingerprint, `trusted` a certificate of this service'),
   registerBy: choice('SERVICE_REGISTER', ['open', 'invite', 'off'],
-    'who may register, or have a certificate issued: anyone, whoever is invited (`pasted invite create`), or nobody'),
+    'who may get a certificate: anyone, with `invite` who is invited (`pasted invite create`), with `off` nobody'),
 
   // Connections
   maxConnections: integer('SERVICE_MAX_CONNECTIONS', 1024, 'count', 'open connections in all', { minimum: 1 }),

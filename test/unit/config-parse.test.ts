@@ -173,3 +173,12 @@ test('SETTINGS: a secret is one line of text that decoding has not damaged', () 
     assert.equal(refusalOf(SETTINGS.powSecret, secret), 'one line of UTF-8 text without control characters');
   }
 });
+
+test('SETTINGS: the help says every word that a setting takes', () => {
+  for (const { name, fallback, meaning, expected } of ALL) {
+    const [, words = ''] = /^one of ((?:[a-z0-9-]+(?:, )?)+)$/.exec(expected) ?? [];
+    if (typeof fallback !== 'string') continue;
+    const unsaid = words.split(', ').filter((word) => word !== fallback && !meaning.includes(word));
+    assert.deepEqual(unsaid, [], name);
+  }
+});
