@@ -59,7 +59,7 @@ function controlParagraphs() {
     ...paragraphs([
       'Where systemd runs it, root gives commands by `pastedctl`: they run as the user of pasted.service, with ' +
       'its settings, its secrets and its database, whether or not it runs, and with nothing of the environment of ' +
-      'whoever calls, nor of drop-ins of the unit. The exit status is that of the command. It needs D-Bus.',
+      'whoever calls, nor of drop-ins of the unit but tls.conf. The exit status is that of the command. It needs D-Bus.',
       'Files that such a command names are read and written by that user, and written in /var/lib/pasted alone; ' +
       'each is named by its whole path. Standard input and output are those of the caller, who should use these: ' +
       'in that folder the user could have put a link in the place of any file.',

@@ -291,6 +291,10 @@ test('pasted(1): explains every command and exit code, and the formatter has not
   const withoutMarkup = manual().replace(/\\f[BIR]|\\(?=-)/g, '');
   for (const { name } of COMMANDS) assert.match(withoutMarkup, new RegExp(`^\\.SS pasted ${name}(?= |$)`, 'm'));
   assert.match(withoutMarkup, /^\.TP\n78\nthe settings or the database cannot be used/m);
+  // Which of the drop-ins pastedctl heeds.
+  const heeded = readFileSync(new URL('../../scripts/deploy/systemd/pastedctl', import.meta.url), 'utf8').match(/\w+\.conf(?=$|")/gm);
+  assert.deepEqual([...new Set(heeded)], ['tls.conf']);
+  assert.match(withoutMarkup.replaceAll('\n', ' '), /nor of drop-ins of the unit but tls\.conf\./);
   if (!isInstalled(t, 'groff')) return;
   for (const page of ['pasted.1', 'pastec.1']) {
     const { status, output } = run('groff', ['-man', '-ww', '-z', '-Tutf8', join(unpacked, 'man', page)], folder);
