@@ -13,7 +13,7 @@ type Unit = 'bytes' | 'seconds' | 'bits' | 'count' | 'days' | 'per window' | 'by
 
 /** `standIn` is a name that hosting platforms set, which counts where ours is not set. */
 type Bounds = Readonly<{ minimum?: number; maximum?: number; standIn?: string }>;
-/** `pattern` must match the whole text, with a number up to 65535 as its `port`; `expected` says in words what that is. */
+/** `pattern` must match the whole text, with a `port` of at most 65535; `expected` says in words what that is. */
 type Form = Readonly<{ pattern: RegExp; expected: string; standIn?: string }>;
 
 /** Larger than any sensible value, and still exact in arithmetic with milliseconds. */

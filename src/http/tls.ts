@@ -119,11 +119,11 @@ export class Tls implements TlsTermination {
   }
 
   #warnOfExpiry(): void {
-    const { expiresAt } = this.#certificate;
-    const leftSeconds = expiresAt - unixSeconds(this.#clock);
+    const leftSeconds = this.#certificate.expiresAt - unixSeconds(this.#clock);
     if (leftSeconds > EXPIRY_WARNING_SECONDS) return;
     const event = leftSeconds > 0 ? 'server certificate expires soon' : 'server certificate has expired';
-    this.#log({ level: 'warning', logger: 'http', event, details: { expires: new Date(expiresAt * 1000).toISOString() } });
+    const details = { expires: new Date(this.#certificate.expiresAt * 1000).toISOString() };
+    this.#log({ level: 'warning', logger: 'http', event, details });
   }
 }
 

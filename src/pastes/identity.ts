@@ -43,7 +43,7 @@ export class Identity {
 
   /**
    * A certificate of this service that is revoked, has expired or is not on record makes its holder anonymous, and is
-   * audited as its holder's, with its own fingerprint: revoking ends what a stolen key can do. Any other fingerprint owns what it creates.
+   * audited: revoking must end what a stolen key can do. Any other fingerprint owns what was created with it.
    */
   callerOf(presenter: Presenter): Awaitable<Caller> {
     return presenter.fingerprint === null ? ANONYMOUS : this.#holderOf(presenter.fingerprint, presenter);
@@ -63,7 +63,7 @@ export class Identity {
       if (recorded.isUnused) await this.#noteFirstUse(recorded, { fingerprint, clientAddress });
       return { tier: recorded.isAdmin ? 'admin' : 'trusted', fingerprint };
     }
-    await this.#noteFailure({ fingerprint, clientAddress }, { fingerprint: recorded?.fingerprint ?? presented, reason: status });
+    await this.#noteFailure({ fingerprint, clientAddress }, recorded?.fingerprint ?? presented, status);
     return ANONYMOUS;
   }
 
@@ -95,14 +95,14 @@ export class Identity {
     }
   }
 
-  async #noteFailure(requester: Requester, details: LogDetails): Promise<void> {
+  async #noteFailure(requester: Requester, presented: string, reason: string): Promise<void> {
     const { store, audit, clock } = this.#parts;
     const { fingerprint, clientAddress } = requester;
     const nowMs = clock.monotonicMs();
     // In this order: a fingerprint that has had its share takes no place of an address.
     if (!this.#failuresOf.take(fingerprint ?? '', FAILURES_NOTED, nowMs).allowed) return;
     if (!this.#failuresFrom.take(clientKey(clientAddress ?? ''), FAILURES_NOTED, nowMs).allowed) return;
-    const event = audit.event('auth_failure', 'failure', requester, details);
+    const event = audit.event('auth_failure', 'failure', requester, { fingerprint: presented, reason });
     audit.announce(event);
     // If the storage fails there is still the log line; the caller is anonymous either way, and reads must stay up.
     await store.audit.record(event).catch((error: unknown) => {
