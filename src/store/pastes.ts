@@ -110,7 +110,10 @@ function prepareStorageRules(db: Database) {
   const submissions = prepareSubmissions(db);
   const isStoreFull = prepareQuota(db);
   const isBanned = prepareBanned(db);
-  const ownerFull = db.prepare('SELECT 1 FROM owners WHERE owner = :owner AND bytes + :contentBytes > :maxOwnerBytes');
+  // What has expired may be there still, which is looked at only by who would be refused; the plus keeps to that index.
+  const ownerFull = db.prepare(`
+    SELECT 1 FROM owners WHERE owner = :owner AND bytes > :leftBytes AND bytes > :leftBytes
+      + (SELECT ifnull(sum(size), 0) FROM pastes WHERE expires_at <= :nowSeconds AND +owner = :owner)`);
   return {
     /** Why so much more content, in chunks that are written already or in its row, can't be stored. */
     refusal(content: StoredContent, contentBytes: number, terms: UpdateTerms): Refused<StorageRefusal> | undefined {
@@ -121,16 +124,15 @@ function prepareStorageRules(db: Database) {
       if (repeated !== undefined) return repeated;
       // Less than before is stored whatever the owner has: the limit may be newer than the pastes.
       if (owner !== null && maxOwnerBytes !== null && contentBytes > 0) {
-        const isFull = contentBytes > maxOwnerBytes || ownerFull.get({ owner, contentBytes, maxOwnerBytes });
-        if (isFull) return { refused: 'storageFull', fields: OWNER_FULL };
+        const named = { owner, leftBytes: maxOwnerBytes - contentBytes, nowSeconds };
+        if (named.leftBytes < 0 || ownerFull.get(named)) return { refused: 'storageFull', fields: OWNER_FULL };
       }
       if (maxStoredBytes === null) return undefined;
       const unwrittenBytes = contentId === null ? contentBytes : 0;
       return isStoreFull({ maxStoredBytes, contentBytes, unwrittenBytes }) ? { refused: 'storageFull' } : undefined;
     },
-    record({ sha256 }: Pick<StoredContent, 'sha256'>, { duplicates, nowSeconds }: UpdateTerms): void {
-      if (duplicates !== null) submissions.record(sha256, nowSeconds);
-    },
+    record: ({ sha256 }: Pick<StoredContent, 'sha256'>, { duplicates, nowSeconds }: UpdateTerms) =>
+      duplicates && submissions.record(sha256, nowSeconds),
   };
 }
 
@@ -138,8 +140,7 @@ function prepareStorageRules(db: Database) {
 function prepareOrphaning(db: Database) {
   const orphan = db.prepare('INSERT INTO orphans (content_id) VALUES (:contentId)');
   return (rows: readonly object[]): readonly string[] => {
-    const contentIds = (rows as { contentId: string | null }[]).map(({ contentId }) => contentId);
-    const orphaned = contentIds.filter((contentId) => contentId !== null);
+    const orphaned = (rows as { contentId: string | null }[]).flatMap(({ contentId }) => contentId ?? []);
     for (const contentId of orphaned) orphan.run({ contentId });
     return orphaned;
   };
@@ -239,8 +240,7 @@ function prepareUpdateWriting(db: Database): (before: Paste, changes: PasteChang
   const setExpiry = db.prepare('UPDATE pastes SET expires_at = :expiresAt WHERE id = :id');
   const adopt = prepareAdoption(db);
   const orphan = prepareOrphaning(db);
-  return (before, { content, passwordHash, expiresAt }) => {
-    const { id } = before;
+  return ({ id, ...before }, { content, passwordHash, expiresAt }) => {
     if (passwordHash !== undefined) setPassword.run({ id, passwordHash });
     if (expiresAt !== undefined) setExpiry.run({ id, expiresAt });
     if (content === undefined) return [];

@@ -114,3 +114,18 @@ testStores('owner quota: of many creations at once as many as fit are stored', a
   assert.equal(outcomes.filter(({ refused }) => refused === null).length, 10);
   assert.equal(await tables.value('SELECT bytes FROM owners'), 1000);
 });
+
+testStores('owner quota: what has expired counts no more, whether or not it was removed; others\' leaves no room', async ({ store, tables }) => {
+  const create = (size: number, owner: string, createdAt = CREATED_AT) => {
+    const terms = { ...NO_TERMS, maxOwnerBytes: 1000 };
+    return store.pastes.create(inlinePaste(patternedBytes(size), { owner, createdAt, expiresAt: createdAt + 60 }), terms);
+  };
+  assert.deepEqual(await create(900, OWNER), { refused: null });
+  assert.deepEqual(await create(900, OTHER, CREATED_AT + 30), { refused: null });
+  const [before, from] = [CREATED_AT + 59, CREATED_AT + 60];
+  assert.equal((await create(101, OWNER, before)).refused, 'storageFull');
+  assert.deepEqual(await create(1000, OWNER, from), { refused: null });
+  assert.equal((await create(1, OWNER, from)).refused, 'storageFull');
+  assert.equal((await create(101, OTHER, from)).refused, 'storageFull');
+  await assertSummed(tables, 'with what has expired');
+});
