@@ -245,3 +245,16 @@ test('pastec decrypt: asks on a terminal for the key', async (t) => {
   child.stdin.write(`${KEY_TEXT}\n`);
   assert.match((await ended).text, /said once/);
 });
+
+test('pastec get -o /dev/stdout: into a file it ends, and what is in the file stays where it is appended to', async (t) => {
+  const app = await startApp(t);
+  // The names are of the program's own output: wc would have waited for its own.
+  const appending = { name: 'sh', program: 'timeout', options: ['20', 'sh', '-c', 'exec sh "$0" "$@" >>out'] };
+  const { run, folder } = clientOf(t, app.url, appending);
+  writeFileSync(join(folder, 'out'), 'before\n');
+  for (const name of ['/dev/stdout', '/dev/fd/1', '/proc/self/fd/1']) {
+    const { code, stderr } = await run(['get', '-o', name, await app.store(PLAIN, BURNS)]);
+    assert.deepEqual([code, stderr], [0, ''], name);
+  }
+  assert.equal(readFileSync(join(folder, 'out'), 'utf8'), `before\n${PLAIN.repeat(3)}`);
+});
