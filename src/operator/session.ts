@@ -2,8 +2,7 @@
 // server, and the operator's mark in the audit log; below, files.
 
 import {
-  chmodSync, closeSync, existsSync, fsyncSync, ftruncateSync, linkSync, lstatSync, openSync, renameSync, rmSync,
-  writeSync,
+  chmodSync, closeSync, fsyncSync, ftruncateSync, linkSync, lstatSync, openSync, renameSync, rmSync, writeSync,
 } from 'node:fs';
 import { Authorities } from '../authority/authority.ts';
 import { RevocationList } from '../authority/revocation-list.ts';
@@ -170,7 +169,7 @@ function nameAnew(draft: string, path: string): void {
     rmSync(draft);
   } catch (error) {
     // Where a file has one name at most, the look beforehand must do.
-    if (!isWithoutLinks(error) || existsSync(path)) throw error;
+    if (!isWithoutLinks(error) || lstatSync(path, { throwIfNoEntry: false })) throw error;
     renameSync(draft, path);
   }
 }

@@ -5,7 +5,8 @@ import assert from 'node:assert/strict';
 import diagnostics from 'node:diagnostics_channel';
 import fs from 'node:fs';
 import {
-  appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statfsSync, statSync, symlinkSync, writeFileSync,
+  appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, statfsSync, statSync, symlinkSync,
+  writeFileSync,
 } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
@@ -342,7 +343,8 @@ test('backup: without hard links it is given its name all the same, and none tha
   const names = ['pasted.db', 'pasted.db-backup-lock', 'pasted.db-lock'];
   let [refusal, meanwhile] = ['EPERM', ''];
   t.mock.method(fs, 'linkSync', () => {
-    if (meanwhile !== '') writeFileSync(meanwhile, 'of somebody else');
+    if (meanwhile.endsWith('/link.db')) symlinkSync('nowhere', meanwhile);
+    else if (meanwhile !== '') writeFileSync(meanwhile, 'of somebody else');
     throw Object.assign(new Error(`${refusal}: words of the system`), { code: refusal });
   });
   syncBuiltinESMExports();
@@ -370,5 +372,8 @@ test('backup: without hard links it is given its name all the same, and none tha
     assert.ok(taken.stderr.startsWith(`pasted: ${file} `), taken.stderr);
     assert.equal(readFileSync(file, 'utf8'), 'of somebody else');
   }
+  [refusal, meanwhile] = ['EPERM', join(folder, 'link.db')];
+  assert.equal((await pasted(['backup', meanwhile])).code, 1);
+  assert.equal(readlinkSync(meanwhile), 'nowhere', 'a link to nowhere has taken the name too');
   assert.deepEqual(readdirSync(folder).filter((name) => name.endsWith('.partial')), []);
 });
