@@ -13,7 +13,8 @@ type Unit = 'bytes' | 'seconds' | 'bits' | 'count' | 'days' | 'per window' | 'by
 
 /** `standIn` is a name that hosting platforms set, which counts where ours is not set. */
 type Bounds = Readonly<{ minimum?: number; maximum?: number; standIn?: string }>;
-/** `pattern` must match the whole text, with a `port` of at most 65535; `expected` says in words what that is. */
+
+/** `pattern` must match the whole text; `expected` says in words what that is. */
 type Form = Readonly<{ pattern: RegExp; expected: string; standIn?: string }>;
 
 /** Larger than any sensible value, and still exact in arithmetic with milliseconds. */
@@ -64,8 +65,7 @@ function flag(name: string, fallback: boolean, meaning: string) {
 }
 
 function text(name: string, fallback: string, meaning: string, { pattern, ...words }: Form) {
-  const parse = (given: string) =>
-    (pattern.test(given) && Number(pattern.exec(given)?.groups?.['port'] ?? 0) < 2 ** 16 ? given : undefined);
+  const parse = (given: string) => (pattern.test(given) ? given : undefined);
   return { kind: 'text' as const, name, fallback, unit: 'text', meaning, parse, ...words };
 }
 
@@ -248,9 +248,9 @@ export const SETTINGS = {
 
   // Metrics
   metricsListen: text('SERVICE_METRICS_LISTEN', '',
-    'where metrics are served: such as `127.0.0.1:9464`, or the path of a unix socket; empty for nowhere',
-    {
-      pattern: /^(?:\/[^\0]{1,106}|(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):(?<port>\d{1,5}))?$/,
+    'where metrics are served: such as `127.0.0.1:9464`, or the path of a unix socket; empty for nowhere', {
+      pattern:
+        /^(\/[^\0]{1,106}|(\w[\w.-]*|\[[\da-f:.]+]):([0-5]?\d{1,4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]))?$/i,
       expected: 'an address and port such as 127.0.0.1:9464, or the absolute path of a unix socket',
     }),
 
