@@ -113,8 +113,9 @@ export const COMMANDS: readonly Command[] = [
     'it when you no longer need it. What was deleted, read, burned or revoked since the backup is as it was then.',
     { examples: ['pasted restore /srv/backup/pasted.db', 'gunzip < pasted.db.gz | pasted restore -'] }),
   command('prune', 'remove what has expired, and give its room back', from(database, 'prune'),
-    'Removes expired pastes, used challenges, records of duplicates, and audit entries (SERVICE_AUDIT_RETENTION).\n' +
-    'A running server does this by itself, expired pastes every hour; beside one this command ends with 75.'),
+    'Removes expired pastes and certificates, the latter when nothing refers to them, used challenges, records of\n' +
+    'duplicates, and audit entries (SERVICE_AUDIT_RETENTION). A running server does this by itself, expired pastes\n' +
+    'every hour; beside one this command ends with 75.'),
   command('stats', 'count what the service holds', from(database, 'stats'),
     'Counts pastes, certificates, invitations, refused contents and audit entries, and the room that they take,\n' +
     'against SERVICE_MAX_STORAGE. Names no paste and nobody. The service may be running. In a cluster the files\n' +
