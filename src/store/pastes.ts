@@ -110,10 +110,10 @@ function prepareStorageRules(db: Database) {
   const submissions = prepareSubmissions(db);
   const isStoreFull = prepareQuota(db);
   const isBanned = prepareBanned(db);
-  // What has expired may be there still, which is looked at only by who would be refused; the plus keeps to that index.
+  // What has expired may be there still: it is looked at for who would be refused. SQLite might take all with owners.
   const ownerFull = db.prepare(`
-    SELECT 1 FROM owners WHERE owner = :owner AND bytes > :leftBytes AND bytes > :leftBytes
-      + (SELECT ifnull(sum(size), 0) FROM pastes WHERE expires_at <= :nowSeconds AND +owner = :owner)`);
+    SELECT 1 FROM owners WHERE owner = :owner AND bytes > :leftBytes AND bytes > :leftBytes + (SELECT total(size)
+      FROM pastes INDEXED BY pastes_by_expiry WHERE expires_at <= :nowSeconds AND owner = :owner)`);
   return {
     /** Why so much more content, in chunks that are written already or in its row, can't be stored. */
     refusal(content: StoredContent, contentBytes: number, terms: UpdateTerms): Refused<StorageRefusal> | undefined {

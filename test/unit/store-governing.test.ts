@@ -68,6 +68,23 @@ test('every statement on what can grow is served by an index', (t) => {
   assert.ok(prepared.size > 40);
 });
 
+test('owner quota: what has expired is found by its index, also where the statistics know of few owners', (t) => {
+  const db = new DatabaseSync(':memory:');
+  t.after(() => db.close());
+  migrate(db);
+  // As `PRAGMA optimize` leaves it: of ten pastes one has an owner. SQLite would go through all that have.
+  db.exec(`ANALYZE; INSERT INTO sqlite_stat1 VALUES
+    ('pastes', 'pastes_by_expiry', '10 1'), ('pastes', 'pastes_by_owner', '1 1 1 1 1 1 1 1 1'); ANALYZE sqlite_schema`);
+  const plans: string[] = [];
+  const noting = { prepare: (sql: string) => {
+    if (sql.includes('FROM owners')) plans.push(...db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all().map(({ detail }) => String(detail)));
+    return db.prepare(sql);
+  } } as unknown as DatabaseSync;
+  pasteCommands(noting);
+  assert.ok(plans.includes('SEARCH pastes USING INDEX pastes_by_expiry (expires_at<?)'), plans.join('\n'));
+  assert.deepEqual(plans.filter((detail) => detail.startsWith('SCAN pastes')), []);
+});
+
 // Invitations.
 
 const CODE = createHash('sha256').update('a code').digest();
