@@ -213,6 +213,7 @@ test('pastec status: asks to renew from 30 days before the end, and to register 
     [30.5, ''],
     [29.5, `pastec: the certificate for ${app.url} ends in 29 days: pastec renew\n`],
     [0.5, `pastec: the certificate for ${app.url} ends in 0 days: pastec renew\n`],
+    [-0.5, `pastec: the certificate for ${app.url} has run out; another: pastec register --force\n`],
     [-1.5, `pastec: the certificate for ${app.url} has run out; another: pastec register --force\n`],
   ] as const) {
     const expires = Math.floor(Date.now() / 1000 + days * 86_400);
