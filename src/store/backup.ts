@@ -148,7 +148,7 @@ async function replace(path: string, backup: Source, moment: string) {
   const draft = `${target}-restore`;
   removeWith(draft, ['-shm', ...LOGS]);
   try {
-    if (typeof backup === 'string') await copyUnused(placeOf(backup), draft);
+    if (typeof backup === 'string') await copyUnused(backup, draft);
     else await receive(backup, draft);
     const holdings = requireSound(draft, `the backup ${typeof backup === 'string' ? backup : 'from standard input'}`);
     // Brings it to this version; the last connection to close moves the log into the file and removes it.
@@ -161,14 +161,14 @@ async function replace(path: string, backup: Source, moment: string) {
 }
 
 function requireRoom(draft: string, bytes: number): void {
-  const needed = bytes + FREE_RESERVE_BYTES;
-  const free = freeBytes(draft);
+  const [needed, free] = [bytes + FREE_RESERVE_BYTES, freeBytes(draft)];
   if (free > needed) return;
   throw new StoreError('full', `no room to restore as ${draft}: it takes ${needed} bytes, and ${free} are free`);
 }
 
-/** Under its lock where it has one: in the folder of a service, the file may change meanwhile. */
-async function copyUnused(backup: string, draft: string): Promise<void> {
+/** Under its lock where it has one: the file may change. One that is open may have no place, but a link in /proc. */
+async function copyUnused(named: string, draft: string): Promise<void> {
+  const backup = existsSync(placeOf(named)) ? placeOf(named) : named;
   requireRoom(draft, ['', ...LOGS].reduce((sum, suffix) => sum + fileBytes(`${backup}${suffix}`), 0));
   const lock = lockIfPossible(backup);
   try {

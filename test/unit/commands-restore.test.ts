@@ -5,8 +5,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import {
-  chmodSync, copyFileSync, createReadStream, existsSync, linkSync, lstatSync, mkdirSync, readFileSync, readdirSync, renameSync,
-  statSync, symlinkSync, writeFileSync,
+  chmodSync, closeSync, copyFileSync, createReadStream, existsSync, linkSync, lstatSync, mkdirSync, openSync,
+  readFileSync, readdirSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync,
 } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
@@ -75,6 +75,17 @@ test('restore, check, backup: by a link they go to the file that it leads to, wi
   assert.equal((await pasted(['restore', copy], { SERVICE_DB: nowhere })).code, 0);
   assert.ok(lstatSync(nowhere).isSymbolicLink());
   assert.equal(selectValue(join(folder, 'made.db'), 'SELECT count(*) FROM pastes'), 4);
+});
+
+test('restore: a file that is open and has no name any more is taken as it is', async (t) => {
+  if (!existsSync('/proc/self/fd')) return t.skip('there is no /proc');
+  const { backup, databasePath, pastes, pasted } = await prepare(t);
+  const file = openSync(backup, 'r');
+  t.after(() => closeSync(file));
+  rmSync(backup);
+  const { code, stderr } = await pasted(['restore', `/proc/self/fd/${file}`]);
+  assert.deepEqual([code, stderr], [0, '']);
+  await inStore(databasePath, (store) => assertHolds(store, pastes, 1));
 });
 
 test('restore: the backup is served, and the database that was there is kept', async (t) => {
