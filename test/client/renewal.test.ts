@@ -206,6 +206,14 @@ for (const defect of DEFECTS) {
   });
 }
 
+test('pastec status: of a number of days that awk did not finish nothing is said', async (t) => {
+  const client = await registered(t);
+  const environment = { PATH: pathReplacing('awk', '"$real" "$@" | head -c 2; exit 1', client.home) };
+  const { code, text, stderr } = await client.run(['status'], { environment });
+  assert.deepEqual([code, text], [1, '']);
+  assert.match(stderr, /^pastec: can't find out how long the certificate is good$/m);
+});
+
 test('pastec status: asks to renew from 30 days before the end, and to register anew after it', async (t) => {
   const { run, identity, app } = await registered(t);
   const facts = readFileSync(join(identity, 'facts'), 'utf8');
