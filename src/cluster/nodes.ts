@@ -85,16 +85,25 @@ export class Nodes implements Disposable {
 
   /** A copy of the whole database, as a file of SQLite in pieces. */
   async copy(): Promise<AsyncIterable<Uint8Array>> {
-    // The node that has answered this leads, or passes on what the leader says.
-    await this.query([['SELECT 1', {}]], 'weak');
-    const { promise, resolve, reject } = Promise.withResolvers<AsyncIterable<Uint8Array>>();
-    const refuse = (reason: unknown) => reject(unavailable(`a node gave no copy (${String(reason)})`));
+    for (const endMs = this.#clock.monotonicMs() + COPY_SILENCE_MS; ; await setTimeout(PAUSE_MS)) {
+      // The node that has answered this leads, or passes on what the leader says.
+      await this.query([['SELECT 1', {}]], 'weak');
+      const copy = await this.#askForCopy();
+      if (typeof copy !== 'string') return copy;
+      // That is what it says while it makes a snapshot, or another copy.
+      const isBusy = copy === '500' && this.#clock.monotonicMs() < endMs;
+      if (!isBusy) throw unavailable(`a node gave no copy (${copy})`);
+    }
+  }
+
+  /** Or why there is none. */
+  #askForCopy(): Promise<AsyncIterable<Uint8Array> | string> {
+    const { promise, resolve } = Promise.withResolvers<AsyncIterable<Uint8Array> | string>();
     const options = { ...this.#options[this.#leader], path: '/db/backup', timeout: COPY_SILENCE_MS };
     const sent = this.#request(options, (response) => {
-      if (response.statusCode === 200) resolve(response);
-      else refuse(response.statusCode);
+      resolve(response.statusCode === 200 ? response : `${response.resume().statusCode}`);
     });
-    sent.on('timeout', () => sent.destroy(new Error(SILENT))).on('error', refuse).end();
+    sent.on('timeout', () => sent.destroy(new Error(SILENT))).on('error', (error) => resolve(String(error))).end();
     return promise;
   }
 
@@ -108,13 +117,9 @@ export class Nodes implements Disposable {
     this.#endMs = this.#clock.monotonicMs() + milliseconds;
   }
 
-  close(): void {
+  [Symbol.dispose](): void {
     this.endWithin(0);
     this.#agent.destroy();
-  }
-
-  [Symbol.dispose](): void {
-    this.close();
   }
 
   #resultsOf(path: string, statements: readonly Statement[], deadlineMs: number): Promise<readonly Result[]> {

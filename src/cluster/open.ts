@@ -52,25 +52,20 @@ type Joined = Awaited<ReturnType<typeof joinNodes>>;
 
 /** What commands and servers share. */
 export async function joinNodes({ config, clock, newId, maxSkewSeconds, ifMissing }: ConnectionOptions) {
-  const nodes = new Nodes(config, clock);
+  await using opening = new AsyncDisposableStack();
+  const nodes = opening.use(new Nodes(config, clock));
   const statements = new Statements();
-  try {
-    await migrateNodes(nodes, ifMissing);
-    await requireSameTime(nodes, clock, maxSkewSeconds);
-  } catch (error) {
-    nodes.close();
-    throw error;
-  }
+  await migrateNodes(nodes, ifMissing);
+  await requireSameTime(nodes, clock, maxSkewSeconds);
   const host = newId();
   const rules = {
     ...pasteCommands(statements), ...recordCommands(statements), ...certificateCommands(statements),
     ...authorityCommands(statements), ...governingCommands(statements), ...leaseCommands(statements, host, clock),
   };
   const writer = new ClusterWriter(nodes, statements, rules, clock, newId);
-  const close = async (): Promise<void> => {
-    await writer.close();
-    nodes.close();
-  };
+  opening.defer(() => writer.close());
+  const joined = opening.move();
+  const close = () => joined.disposeAsync();
   // It takes all commands but those about a file.
   return { nodes, statements, writer, changes: writer as unknown as Pick<Writer, 'run'>, close };
 }

@@ -5,9 +5,15 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { copyCluster } from '../../src/cluster/visit.ts';
+import { RUNNING_CLOCK } from '../support/app.ts';
 import { rqliteMissing, type NodeAnswer, type NodesOptions, type RqliteNode, startNodes } from '../support/rqlite.ts';
+import { temporaryFolder } from '../support/store.ts';
+import { testConfig } from '../support/test-config.ts';
 
 const SCHEMA = [
   'CREATE TABLE words (word TEXT NOT NULL UNIQUE) STRICT',
@@ -145,4 +151,18 @@ test('rqlite: a user and TLS keep others off', async (t) => {
   await assert.rejects(once(request(`https://${address}/status`, { agent: false }).end(), 'response'), {
     code: 'DEPTH_ZERO_SELF_SIGNED_CERT',
   });
+});
+
+test('rqlite: of several backups at once each is made, though a node refuses one beside another', async (t) => {
+  const started = await nodesWithTables(t, { count: 1 });
+  if (started === undefined) return;
+  const config = testConfig({ databasePath: `rqlite://${started.leader.address}` });
+  const folder = temporaryFolder(t);
+  await say(started.leader, 'there');
+  const paths = Array.from({ length: 8 }, (_, index) => join(folder, `${index}.db`));
+  await Promise.all(paths.map((path) => copyCluster({ config, clock: RUNNING_CLOCK }, path)));
+  for (const path of paths) {
+    using copy = new DatabaseSync(path);
+    assert.deepEqual(copy.prepare('SELECT word FROM words').all(), [{ __proto__: null, word: 'there' }]);
+  }
 });

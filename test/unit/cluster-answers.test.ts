@@ -177,7 +177,7 @@ test('cluster: a start on nodes that take no tables fails, and says why', async 
 test('cluster: nodes that never answer as nodes do are told by name, with what to change', async (t) => {
   const { config, behind } = await startNode(t);
   const nodes = new Nodes(config, RUNNING_CLOCK);
-  t.after(() => nodes.close());
+  t.after(() => nodes[Symbol.dispose]());
   let asked = 0;
   const failures = [
     [200, '<html>', /127\.0\.0\.1:\d+: not what a node answers\)$/],
@@ -224,7 +224,7 @@ test('cluster: a name for several addresses, none of which answers, is told with
     ['rqlites://nodes.test', /\(nodes\.test:443: /],
   ] as const) {
     const nodes = new Nodes({ ...config, databasePath: place }, RUNNING_CLOCK);
-    t.after(() => nodes.close());
+    t.after(() => nodes[Symbol.dispose]());
     await assert.rejects(nodes.query([['SELECT 1', {}]], 'strong', 500), isUnavailable(said));
   }
 });
@@ -232,7 +232,7 @@ test('cluster: a name for several addresses, none of which answers, is told with
 test('cluster: a node that stops to answer is told with what it answered before', async (t) => {
   const { config, behind } = await startNode(t);
   const nodes = new Nodes(config, RUNNING_CLOCK);
-  t.after(() => nodes.close());
+  t.after(() => nodes[Symbol.dispose]());
   let asked = 0;
   behind.choose = () => {
     asked += 1;
@@ -269,7 +269,7 @@ test('cluster: a leader that a node names is asked next, and a node that was sil
     faults = given;
     asked.length = 0;
     const nodes = new Nodes(testConfig({ databasePath: `rqlite://${addresses.join()}` }), RUNNING_CLOCK);
-    t.after(() => nodes.close());
+    t.after(() => nodes[Symbol.dispose]());
     assert.deepEqual(await nodes.query([['SELECT 1', {}]], 'strong'), [[[1]]]);
     assert.deepEqual(asked, places);
   }
@@ -288,7 +288,7 @@ test('cluster: a leader that this host cannot reach, or does not know, is asked 
       };
     });
     const nodes = new Nodes(testConfig({ databasePath: `rqlite://${addresses.join()}` }), RUNNING_CLOCK);
-    t.after(() => nodes.close());
+    t.after(() => nodes[Symbol.dispose]());
     asked.length = 0;
     assert.deepEqual(await nodes.query([['SELECT 1', {}]], 'strong'), [[[1]]]);
     assert.equal(asked.at(-1), `${leader === null ? 1 : 0} /db/query?level=strong`);
@@ -307,7 +307,7 @@ test('cluster: an answer that comes byte by byte is given up at the deadline', a
 
   behind.choose = () => ({ kind: 'silent', isCarriedOut: false });
   const asked = assert.rejects(nodes.query([['SELECT 1', {}]], 'strong'), StoreError);
-  nodes.close();
+  nodes[Symbol.dispose]();
   await asked;
   assert.ok(performance.now() - startMs < 4000, 'nothing is asked any more once it is closed');
 });
@@ -316,7 +316,7 @@ test('cluster: an answer that would fill the memory is cut off', async (t) => {
   const { config, behind } = await startNode(t);
   for (const status of [200, 503]) {
     const nodes = new Nodes(config, RUNNING_CLOCK);
-    t.after(() => nodes.close());
+    t.after(() => nodes[Symbol.dispose]());
     let sent = 0;
     behind.choose = () => {
       // It is asked once.

@@ -2,7 +2,7 @@
 // others took, and copies. The node is SQLite in this process.
 
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -69,7 +69,7 @@ test('cluster: a lease that could not be renewed is renewed the next time, and e
 test('cluster: a clock is too far off when no slow answer can be the reason', async (t) => {
   const { config, behind } = await startNode(t);
   const nodes = new Nodes(config, RUNNING_CLOCK);
-  t.after(() => nodes.close());
+  t.after(() => nodes[Symbol.dispose]());
   behind.choose = () => ({ kind: 'delayed', ms: 500 });
   await requireSameTime(nodes, RUNNING_CLOCK, 0.1);
   const ahead = (seconds: number) => ({ ...RUNNING_CLOCK, unixMs: () => RUNNING_CLOCK.unixMs() + seconds * 1000 });
@@ -296,4 +296,28 @@ test('backup of a cluster: a node that refuses, breaks off or falls silent ends 
   writeFileSync(path, 'of somebody else');
   await assert.rejects(copyCluster({ config, clock: RUNNING_CLOCK }, path), { code: 'EEXIST' });
   assert.equal(readFileSync(path, 'utf8'), 'of somebody else');
+});
+
+test('backup of a cluster: a node that makes a snapshot or another copy is asked again, for a minute at most', async (t) => {
+  const { config, behind } = await startNode(t);
+  const path = join(temporaryFolder(t), 'copy.db');
+  let [asked, laterMs] = [0, 0];
+  const clock = { ...RUNNING_CLOCK, monotonicMs: () => RUNNING_CLOCK.monotonicMs() + laterMs };
+  const answerWhen = (isFree: () => boolean): void => {
+    behind.choose = ({ path }) => {
+      if (!path.startsWith('/db/backup')) return undefined;
+      asked += 1;
+      const status = isFree() ? 200 : 500;
+      return { kind: 'replaced', status, body: status === 200 ? 'a copy' : 'CAS conflict', isCarriedOut: false };
+    };
+  };
+  answerWhen(() => asked === 3);
+  await copyCluster({ config, clock }, path);
+  assert.deepEqual([readFileSync(path, 'utf8'), asked], ['a copy', 3]);
+  answerWhen(() => {
+    laterMs += 20_000;
+    return false;
+  });
+  await assert.rejects(copyCluster({ config, clock }, `${path}-2`), isUnavailable(/a node gave no copy \(500\)$/));
+  assert.deepEqual([existsSync(`${path}-2`), asked], [false, 6]);
 });
