@@ -51,15 +51,6 @@ const refusalPage: HttpServerOptions['refusalPage'] = async (request, reply) => 
 
 // From method and raw path to a route. Nothing is decoded: fixed segments and ids are compared as they came.
 
-interface PathEntry {
-  readonly path: string;
-  readonly routes: ReadonlyMap<string, Route>;
-  readonly allow: string;
-  /** The name of its parameter, empty for a fixed path, and what finds the value in a path. */
-  readonly parameter: string;
-  readonly pattern: RegExp;
-}
-
 const WELL_FORMED_ID = /^[A-Za-z0-9]{6,64}$/;
 
 /** A path without a parameter is found before any with one. Throws a TypeError for a path with several. */
@@ -91,7 +82,8 @@ export function createRouter(routes: readonly Route[]): Router {
   return { match, allow: allowOf(routes) };
 }
 
-function pathEntry(path: string, routes: readonly Route[]): PathEntry {
+/** With the name of its parameter, empty for a fixed path, and what finds the value in a path. */
+function pathEntry(path: string, routes: readonly Route[]) {
   const byMethod = new Map<string, Route>(routes.map((route) => [route.method, route]));
   const get = byMethod.get('GET');
   if (get !== undefined) byMethod.set('HEAD', get);
@@ -100,6 +92,8 @@ function pathEntry(path: string, routes: readonly Route[]): PathEntry {
   const pattern = new RegExp(`^${before}([^/]*)${after}$`);
   return { path, routes: byMethod, allow: allowOf(routes), parameter, pattern };
 }
+
+type PathEntry = ReturnType<typeof pathEntry>;
 
 function matchMethod(entry: PathEntry, method: string, params: Readonly<Record<string, string>>): Match {
   const route = entry.routes.get(method);
