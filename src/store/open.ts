@@ -74,8 +74,7 @@ export async function openStore({ path: name, clock, log, thread }: StoreOptions
       if (found !== undefined) hot.keep(found);
       return found;
     };
-    const sources = { reader, writer: started, ...contents, touches, find, hot, share };
-    const store = createStore({ ...sources, lookups: reader, notice, lock, path });
+    const store = createStore({ reader, writer: started, ...contents, touches, find, hot, share, notice, lock, path });
     const details = { schema: MIGRATIONS.length, milliseconds: Math.round(clock.monotonicMs() - startedMs) };
     log({ level: 'info', logger: 'store', event: 'opened', outcome: 'success', details });
     return store;
@@ -101,7 +100,7 @@ interface Sources {
 }
 
 interface Parts extends Sources {
-  readonly lookups: Pick<ReturnType<typeof prepareLookups>, 'isAdopted'> & { close(): void };
+  readonly reader: Lookups & { close(): void };
   readonly writer: Writer;
   readonly hot: HotPastes;
   /** See createRemovalNotice. */
@@ -111,9 +110,9 @@ interface Parts extends Sources {
 }
 
 function createStore(parts: Parts) {
-  const { lookups, writer, notice, path } = parts;
+  const { reader, writer, notice, path } = parts;
   let closing: Promise<void> | undefined;
-  const isHealthy = createHealthCheck(lookups, writer);
+  const isHealthy = createHealthCheck(reader, writer);
   const { ino } = statSync(path);
   return {
     ...createCalls(parts),
@@ -143,9 +142,7 @@ export function createCalls(sources: Sources) {
   return {
     pastes: createPasteStore(sources),
     contents,
-    certificates: createCertificateStore(reader, writer),
-    authority: createAuthorityStore(reader, writer),
-    governing: createGoverningStore(reader, writer),
+    ...createSharedCalls(reader, writer),
     audit: {
       /** For events that change nothing else; those that do are recorded with what they record. */
       record: (event: AuditEvent) => writer.run('recordAudit', event),
@@ -174,11 +171,11 @@ export function createCalls(sources: Sources) {
   };
 }
 
-async function closeParts({ lookups, writer, touches, hot, release, lock }: Parts): Promise<void> {
+async function closeParts({ reader, writer, touches, hot, release, lock }: Parts): Promise<void> {
   writer.hurry();
   await touches.close();
   await settledWithin(release([]), CLOSE_WAIT_MS);
-  lookups.close();
+  reader.close();
   hot.clear();
   await writer.close();
   lock.release();
@@ -193,9 +190,7 @@ function createPasteStore(parts: Sources) {
   const { reader, writer, touches, find, hot, release } = parts;
   return {
     /** The paste, unless it has expired. It may be there at once, and is the same object while it is kept in memory. */
-    find: (id: string, nowSeconds: number): Awaitable<Paste | undefined> => (
-      find(id, nowSeconds, READ_ALONG_BYTES)
-    ),
+    find: (id: string, nowSeconds: number): Awaitable<Paste | undefined> => find(id, nowSeconds, READ_ALONG_BYTES),
     /** The same, with the content of small pastes, held for the caller: it is nobody's to free before. */
     findWithContent: (id: string, nowSeconds: number) => andThen(find(id, nowSeconds, INLINE_BYTES), withHeldContent),
     /** Chunks of `contentId` must have been written; they are the paste's from then on. */
@@ -272,56 +267,54 @@ async function changePaste<Outcome>({ hot, release }: Sources, id: string, chang
 /** Rows read in one turn of the event loop: a millisecond. */
 const REVOKED_A_TURN = 200;
 
-/** What each call promises is said at its statement, in certificates.ts. */
-export function createCertificateStore(reader: Reader, writer: Sources['writer']) {
+/** What is asked for requests and for commands alike. What each call promises is said at its statement. */
+export function createSharedCalls(reader: Reader, writer: Sources['writer']) {
   return {
-    findByFingerprint: async (fingerprint: string) => reader.findCertificate(fingerprint),
-    findBySerial: async (serial: string) => reader.findCertificateBySerial(serial),
-    findRenewable: async (serial: string, nowSeconds: number) => reader.findRenewable(serial, nowSeconds),
-    listOf: async (fingerprint: string, page: Page) => reader.listCertificatesOf(fingerprint, page),
-    listAll: async () => reader.listCertificates(),
-    /** In pages, so that other requests have their turns. */
-    async *listRevoked(): AsyncGenerator<Certificate, void> {
-      let page: readonly Certificate[] = [];
-      do {
-        page = await reader.listRevokedCertificates(page.at(-1), REVOKED_A_TURN);
-        yield* page;
-        await setImmediate();
-      } while (page.length === REVOKED_A_TURN);
+    certificates: {
+      findByFingerprint: async (fingerprint: string) => reader.findCertificate(fingerprint),
+      findBySerial: async (serial: string) => reader.findCertificateBySerial(serial),
+      findRenewable: async (serial: string, nowSeconds: number) => reader.findRenewable(serial, nowSeconds),
+      listOf: async (fingerprint: string, page: Page) => reader.listCertificatesOf(fingerprint, page),
+      listAll: async () => reader.listCertificates(),
+      /** In pages, so that other requests have their turns. */
+      async *listRevoked(): AsyncGenerator<Certificate, void> {
+        let page: readonly Certificate[] = [];
+        do {
+          page = await reader.listRevokedCertificates(page.at(-1), REVOKED_A_TURN);
+          yield* page;
+          await setImmediate();
+        } while (page.length === REVOKED_A_TURN);
+      },
+      countByStatus: async (nowSeconds: number) => reader.countCertificates(nowSeconds),
+      issue: (issuance: Issuance) => writer.run('issueCertificate', issuance),
+      revoke: (revocation: Revocation) => writer.run('revokeCertificate', revocation),
+      use: (use: Replacement) => writer.run('useCertificate', use),
+      removeExpired: (untilSeconds: number, after: CertificatePlace | null, limit: number) => (
+        writer.run('removeExpiredCertificates', { untilSeconds, after, limit })
+      ),
+      grantAdmin: (serial: string, granted: AuditEvent) => writer.run('grantAdmin', { serial, granted }),
     },
-    countByStatus: async (nowSeconds: number) => reader.countCertificates(nowSeconds),
-    issue: (issuance: Issuance) => writer.run('issueCertificate', issuance),
-    revoke: (revocation: Revocation) => writer.run('revokeCertificate', revocation),
-    use: (use: Replacement) => writer.run('useCertificate', use),
-    removeExpired: (untilSeconds: number, after: CertificatePlace | null, limit: number) => (
-      writer.run('removeExpiredCertificates', { untilSeconds, after, limit })
-    ),
-    grantAdmin: (serial: string, granted: AuditEvent) => writer.run('grantAdmin', { serial, granted }),
-  };
-}
-
-export function createAuthorityStore(reader: Reader, writer: Sources['writer']) {
-  return {
-    find: async () => reader.findAuthority(),
-    create: (authority: StoredAuthority, created: AuditEvent) => writer.run('createAuthority', { authority, created }),
-    replace: (before: StoredAuthority, after: StoredAuthority, audited: AuditEvent) => (
-      writer.run('replaceAuthority', { before, after, audited })
-    ),
-    findCrl: async (known?: StoredCrl) => reader.findCrl(known),
-    keepCrl: (crl: StoredCrl) => writer.run('keepCrl', crl),
-    revokedCount: async () => reader.revokedCount(),
-  };
-}
-
-export function createGoverningStore(reader: Reader, writer: Sources['writer']) {
-  return {
-    isInvitationOpen: async (sha256: Uint8Array, nowSeconds: number) => reader.isInvitationOpen(sha256, nowSeconds),
-    listInvitations: async () => reader.listInvitations(),
-    createInvitation: (invitation: NewInvitation) => writer.run('createInvitation', invitation),
-    withdrawInvitation: (id: number) => writer.run('withdrawInvitation', id),
-    listBans: async () => reader.listBans(),
-    ban: (ban: NewBan) => writer.run('banContent', ban),
-    unban: (sha256: Uint8Array) => writer.run('unbanContent', sha256),
+    authority: {
+      find: async () => reader.findAuthority(),
+      create: (authority: StoredAuthority, created: AuditEvent) => (
+        writer.run('createAuthority', { authority, created })
+      ),
+      replace: (before: StoredAuthority, after: StoredAuthority, audited: AuditEvent) => (
+        writer.run('replaceAuthority', { before, after, audited })
+      ),
+      findCrl: async (known?: StoredCrl) => reader.findCrl(known),
+      keepCrl: (crl: StoredCrl) => writer.run('keepCrl', crl),
+      revokedCount: async () => reader.revokedCount(),
+    },
+    governing: {
+      isInvitationOpen: async (sha256: Uint8Array, nowSeconds: number) => reader.isInvitationOpen(sha256, nowSeconds),
+      listInvitations: async () => reader.listInvitations(),
+      createInvitation: (invitation: NewInvitation) => writer.run('createInvitation', invitation),
+      withdrawInvitation: (id: number) => writer.run('withdrawInvitation', id),
+      listBans: async () => reader.listBans(),
+      ban: (ban: NewBan) => writer.run('banContent', ban),
+      unban: (sha256: Uint8Array) => writer.run('unbanContent', sha256),
+    },
   };
 }
 

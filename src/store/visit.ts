@@ -12,10 +12,7 @@ import {
   openAsIs, openReading, refuseOtherFiles, refuseStrange, WAL_LIMIT_BYTES,
 } from './database.ts';
 import { faultsOf } from './governing.ts';
-import {
-  type AwaitableOf, createAuthorityStore, createCertificateStore, createGoverningStore, openReader, prepareLookups,
-  type StoreOptions,
-} from './open.ts';
+import { type AwaitableOf, createSharedCalls, openReader, prepareLookups, type StoreOptions } from './open.ts';
 import type { TakeDown } from './pastes.ts';
 import { auditTailLookups } from './records.ts';
 import { APPLICATION_ID, MIGRATIONS, schemaVersionOf } from './schema.ts';
@@ -25,9 +22,7 @@ import {
 } from './store.ts';
 import { startWriter, type Writer } from './writer.ts';
 
-export interface VisitOptions extends StoreOptions {
-  readonly ifMissing: 'create' | 'refuse';
-}
+export type VisitOptions = StoreOptions & { readonly ifMissing: 'create' | 'refuse' };
 
 export type VisitedStore = ReturnType<typeof createVisit>;
 
@@ -78,9 +73,7 @@ interface VisitSources {
 export function createVisit({ reader, writer, files }: VisitSources, close: () => Promise<void>) {
   let closing: Promise<void> | undefined;
   return {
-    certificates: createCertificateStore(reader, writer),
-    authority: createAuthorityStore(reader, writer),
-    governing: createGoverningStore(reader, writer),
+    ...createSharedCalls(reader, writer),
     audit: { list: async (filter: AuditFilter, page: Page) => reader.listAudit(filter, page) },
     pastes: {
       usage: async () => reader.usage(),

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { certificateCommands, certificateLookups, rememberFound } from '../../src/store/certificates.ts';
-import { createCertificateStore, type Store } from '../../src/store/open.ts';
+import { createSharedCalls, type Store } from '../../src/store/open.ts';
 import type {
   AuditEvent, Certificate, CertificatePlace, Issuance, IssueOutcome, NewCertificate, StoredAuthority,
 } from '../../src/store/store.ts';
@@ -347,8 +347,8 @@ test('findByFingerprint: one indexed read, and none of the table while nothing i
 
 test('listRevoked: others have a turn of the event loop after each page of 200', async () => {
   const pages = [200, 200, 0].map((length) => Array.from({ length }, () => ({}) as Certificate));
-  const reader = { listRevokedCertificates: () => pages.shift() } as unknown as Parameters<typeof createCertificateStore>[0];
-  const store = createCertificateStore(reader, {} as Writer);
+  const reader = { listRevokedCertificates: () => pages.shift() } as unknown as Parameters<typeof createSharedCalls>[0];
+  const { certificates: store } = createSharedCalls(reader, {} as Writer);
   const seen: string[] = [];
   let listed = 0;
   setImmediate(() => seen.push(`a turn after ${listed}`));
