@@ -164,21 +164,21 @@ export function prepareAudit(db: Database): (event: AuditEvent) => void {
   const insert = db.prepare(`
     INSERT INTO audit (time, event, outcome, client_id, client_ip, details)
     VALUES (:time, :event, :outcome, :clientId, :clientIp, :details)`);
-  return (event) => {
-    insert.run({ ...event, details: JSON.stringify(event.details) });
-  };
+  return (event) => void insert.run({ ...event, details: JSON.stringify(event.details) });
 }
 
-export function auditLookups(db: Database) {
-  const matching = `
-    FROM audit
-    WHERE time > :after
-      AND time < :before
+const AUDIT_COLUMNS = 'id, time, event, outcome, client_id AS clientId, client_ip AS clientIp, details';
+
+/** What an AuditFilter lets through, but for its `before`. */
+const IS_AUDITED = `time > :after
       AND (:event IS NULL OR event = :event)
       AND (:outcome IS NULL OR outcome = :outcome)
       AND (:clientId IS NULL OR client_id = :clientId)`;
+
+export function auditLookups(db: Database) {
+  const matching = `FROM audit WHERE time < :before AND ${IS_AUDITED}`;
   const select = db.prepare(`
-    SELECT id, time, event, outcome, client_id AS clientId, client_ip AS clientIp, details ${matching}
+    SELECT ${AUDIT_COLUMNS} ${matching}
     ORDER BY time DESC, id DESC
     LIMIT :limit OFFSET :offset`);
   const total = db.prepare(`SELECT count(*) AS total ${matching}`);
@@ -195,14 +195,11 @@ export function auditLookups(db: Database) {
 export function auditTailLookups(db: Database) {
   const newest = db.prepare('SELECT max(id) AS id FROM audit');
   const select = db.prepare(`
-    SELECT id, time, event, outcome, client_id AS clientId, client_ip AS clientIp, details
+    SELECT ${AUDIT_COLUMNS}
     FROM audit
     WHERE id > :afterId
       AND id <= :untilId
-      AND time > :after
-      AND (:event IS NULL OR event = :event)
-      AND (:outcome IS NULL OR outcome = :outcome)
-      AND (:clientId IS NULL OR client_id = :clientId)
+      AND ${IS_AUDITED}
     ORDER BY id
     LIMIT :limit`);
   return {
