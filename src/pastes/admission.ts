@@ -186,13 +186,9 @@ export function maxPasteBytes(config: Config, caller: Caller): number {
 
 /** What was asked for, up to SERVICE_MAX_EXPIRY, or the tier's default, which an operator may set above that. */
 export function ttlSeconds(config: Config, caller: Caller, requestedSeconds: number | undefined): number {
-  if (requestedSeconds !== undefined) return cappedTtlSeconds(config, requestedSeconds);
+  if (requestedSeconds !== undefined) return Math.min(requestedSeconds, config.maxExpirySeconds);
   if (hasTrustedLimits(caller)) return config.expiryTrustedSeconds;
   return caller.tier === 'untrusted' ? config.expiryUntrustedSeconds : config.expiryAnonSeconds;
-}
-
-export function cappedTtlSeconds(config: Config, requestedSeconds: number): number {
-  return Math.min(requestedSeconds, config.maxExpirySeconds);
 }
 
 /** The contract's limit, in code points. */

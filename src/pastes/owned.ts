@@ -5,7 +5,7 @@ import type { Caller } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
 import { unixSeconds } from '../core/time.ts';
 import type { Page, Paste, PasteFilter } from '../store/store.ts';
-import { cappedTtlSeconds } from './admission.ts';
+import { ttlSeconds } from './admission.ts';
 import { requireAdmin, requireIdentity } from './identity.ts';
 import { Intake, type Offer, requireDeclaredSize } from './intake.ts';
 import type { Parts } from './parts.ts';
@@ -35,7 +35,7 @@ export async function updatePaste(parts: Parts, amendment: Amendment) {
   const content = intake === null ? undefined : await intake.receive(before.size);
   const newHash = password === undefined ? undefined : await passwords.hash(password, clientAddress);
   const nowSeconds = unixSeconds(clock);
-  const ttl = requestedTtlSeconds === undefined ? undefined : cappedTtlSeconds(config, requestedTtlSeconds);
+  const ttl = requestedTtlSeconds === undefined ? undefined : ttlSeconds(config, caller, requestedTtlSeconds);
   const changes = {
     content,
     passwordHash: amendment.removesPassword ? null : newHash,
