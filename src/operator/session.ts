@@ -2,7 +2,7 @@
 // server, and the operator's mark in the audit log; below, files.
 
 import {
-  chmodSync, closeSync, fsyncSync, ftruncateSync, linkSync, lstatSync, openSync, renameSync, rmSync, writeSync,
+  chmodSync, closeSync, fsyncSync, ftruncateSync, linkSync, lstatSync, openSync, renameSync, rmSync, writeFileSync,
 } from 'node:fs';
 import { Authorities } from '../authority/authority.ts';
 import { RevocationList } from '../authority/revocation-list.ts';
@@ -111,21 +111,18 @@ export const READABLE_BY_ALL = 0o644;
 
 /** A file that must not exist before, and is removed at the end of its scope unless it is kept. Throws CommandError. */
 export function createNewFile(path: string, mode = OWNER_ONLY_FILE, shownPath = path) {
-  const descriptor = attempt(shownPath, () => openSync(path, 'wx', mode));
+  // To append: what is written anew begins where the file was cut.
+  const descriptor = attempt(shownPath, () => openSync(path, 'ax', mode));
   let isKept = false;
   return {
     /** Makes these bytes, durably, all that the file holds. Throws CommandError. */
     write: (bytes: Uint8Array): void => attempt(shownPath, () => {
       ftruncateSync(descriptor);
-      for (let written = 0; written < bytes.length; ) {
-        written += writeSync(descriptor, bytes, written, bytes.length - written, written);
-      }
+      writeFileSync(descriptor, bytes);
       fsyncSync(descriptor);
       syncFolderOf(path);
     }),
-    keep: (): void => {
-      isKept = true;
-    },
+    keep: (): void => void (isKept = true),
     [Symbol.dispose]: (): void => {
       closeSync(descriptor);
       // In the place of what ended the scope, an error here would be a bug's.
