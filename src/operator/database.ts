@@ -36,23 +36,19 @@ export const backup: Run = async (terminal, given) => {
   if (!isStream) requireFree(target, config.databasePath, existing);
   using source = await databaseFile(config, terminal, isStream ? undefined : target);
   const databasePath = source.path;
-  const draft = draftBeside(isStream || isCluster(config) ? `${databasePath}-backup` : target, databasePath, terminal);
-  try {
-    const startedMs = terminal.clock.monotonicMs();
-    const { bytes, pastes, contentBytes, schemaVersion } = await draft.copy().catch((error: unknown) => {
-      throw new CommandError(`no backup was made as ${target}: ${expected(StoreError, error).message}`);
-    });
-    if (isStream) return await stream(draft, terminal);
-    publishFile(draft.path, target, existing);
-    const seconds = (terminal.clock.monotonicMs() - startedMs) / 1000;
-    const size = `${showBytes(bytes)} in ${seconds.toFixed(1)} s`;
-    report(terminal.stdout, given, {
-      file: target, bytes, pastes, content_bytes: contentBytes, schema_version: schemaVersion,
-      seconds: Number(seconds.toFixed(3)),
-    }, `Wrote ${target}: ${heldText(pastes, contentBytes)}, ${size}, verified.\n`);
-  } finally {
-    draft.discard();
-  }
+  using draft = draftBeside(isStream || isCluster(config) ? `${databasePath}-backup` : target, databasePath, terminal);
+  const startedMs = terminal.clock.monotonicMs();
+  const { bytes, pastes, contentBytes, schemaVersion } = await draft.copy().catch((error: unknown) => {
+    throw new CommandError(`no backup was made as ${target}: ${expected(StoreError, error).message}`);
+  });
+  if (isStream) return await stream(draft, terminal);
+  publishFile(draft.path, target, existing);
+  const seconds = (terminal.clock.monotonicMs() - startedMs) / 1000;
+  const size = `${showBytes(bytes)} in ${seconds.toFixed(1)} s`;
+  report(terminal.stdout, given, {
+    file: target, bytes, pastes, content_bytes: contentBytes, schema_version: schemaVersion,
+    seconds: Number(seconds.toFixed(3)),
+  }, `Wrote ${target}: ${heldText(pastes, contentBytes)}, ${size}, verified.\n`);
 };
 
 /** Of a cluster a copy, until the end of its scope: beside the file that is made, or where temporary files are. */

@@ -63,6 +63,7 @@ export function draftBackup({ path, beside, mark }: { path: string; beside: stri
     copy: () => copyOnThread(path, draftPath),
     /** Removes what there is of it; a draft that has been moved elsewhere stays there. Further calls do nothing. */
     discard,
+    [Symbol.dispose]: discard,
   };
 }
 
@@ -170,15 +171,11 @@ function requireRoom(draft: string, bytes: number): void {
 async function copyUnused(named: string, draft: string): Promise<void> {
   const backup = existsSync(placeOf(named)) ? placeOf(named) : named;
   requireRoom(draft, ['', ...LOGS].reduce((sum, suffix) => sum + fileBytes(`${backup}${suffix}`), 0));
-  const lock = lockIfPossible(backup);
-  try {
-    for (const suffix of ['', ...LOGS]) {
-      if (suffix !== '' && fileBytes(`${backup}${suffix}`) === 0) continue;
-      // Not copyFile: that would give the copy the permissions of the backup, be they for everyone.
-      await receive(createReadStream(`${backup}${suffix}`, { highWaterMark: MIB }), `${draft}${suffix}`);
-    }
-  } finally {
-    lock?.release();
+  using _ = lockIfPossible(backup);
+  for (const suffix of ['', ...LOGS]) {
+    if (suffix !== '' && fileBytes(`${backup}${suffix}`) === 0) continue;
+    // Not copyFile: that would give the copy the permissions of the backup, be they for everyone.
+    await receive(createReadStream(`${backup}${suffix}`, { highWaterMark: MIB }), `${draft}${suffix}`);
   }
 }
 

@@ -233,6 +233,7 @@ export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS) {
   return {
     /** The file stays, since another process may be waiting for it. */
     release,
+    [Symbol.dispose]: release,
     /** Releases after a failure; a database that is not ours keeps no file of ours beside it. */
     giveUp(error: unknown): void {
       if (isNew && error instanceof DatabaseRefusedError) rmSync(lockPath);
