@@ -171,13 +171,11 @@ export class Request {
   }
 
   get target(): Target {
-    this.#target ??= parseTarget(this.method, this.res.req.url ?? '');
-    return this.#target;
+    return (this.#target ??= parseTarget(this.method, this.res.req.url ?? ''));
   }
 
   get query(): URLSearchParams {
-    this.#query ??= new URLSearchParams(this.target.query);
-    return this.#query;
+    return (this.#query ??= new URLSearchParams(this.target.query));
   }
 
   /** `https://host/prefix`, without a slash at its end, as the client's own URL has it: for text meant for reading. */

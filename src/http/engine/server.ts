@@ -119,8 +119,7 @@ export class HttpServer {
 
   /** Lets requests in flight finish within SERVICE_SHUTDOWN_GRACE; resolves when no connection is left. */
   stop(): Promise<void> {
-    this.#stopped ??= stop(this.node, this.#parts).finally(() => clearInterval(this.#checks));
-    return this.#stopped;
+    return (this.#stopped ??= stop(this.node, this.#parts).finally(() => clearInterval(this.#checks)));
   }
 
   isStopping(): boolean {
@@ -377,14 +376,12 @@ async function stop(server: Server, { connections, lingering, config }: ServerPa
   const closed = new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
   lingering.hurry(STOP_LINGER_MS);
   // Not sooner: whoever is about to send on an idle connection could not know better, and each answer now ends its own.
-  const idle = setInterval(() => connections.destroyIdle(() => server.closeIdleConnections()), STOP_CHECK_MS);
-  const grace = setTimeout(() => {
+  using _idle = setInterval(() => connections.destroyIdle(() => server.closeIdleConnections()), STOP_CHECK_MS);
+  using _grace = setTimeout(() => {
     connections.destroyAll();
     lingering.hurry(0);
   }, 1000 * config.shutdownGraceSeconds);
   await closed;
   await connections.gone();
-  clearInterval(idle);
-  clearTimeout(grace);
   server.close();
 }
