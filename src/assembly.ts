@@ -82,14 +82,13 @@ export async function assemble(config: Config, host: AppParts, { store, tls }: {
     },
     /** Lets requests and cleanup in flight finish within the grace, then stops everything and closes the store. */
     close: async () => {
-      await Promise.all([server.stop(), metrics?.stop(), settledWithin(cleanup.stop(), graceMs(config))]);
+      const graceMs = 1000 * config.shutdownGraceSeconds;
+      await Promise.all([server.stop(), metrics?.stop(), settledWithin(cleanup.stop(), graceMs)]);
       await authority.close();
       await store.close();
     },
   };
 }
-
-const graceMs = ({ shutdownGraceSeconds }: Config): number => 1000 * shutdownGraceSeconds;
 
 export function passwordQueue({ cores, clock }: Pick<AppParts, 'cores' | 'clock'>): WorkQueue {
   return new WorkQueue({

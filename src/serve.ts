@@ -106,9 +106,7 @@ function reloadOnSignal(terminal: Terminal) {
       reload = () => reloadSettings(terminal, app, log);
       void work();
     },
-    end: () => {
-      reload = undefined;
-    },
+    end: () => void (reload = undefined),
   };
 }
 

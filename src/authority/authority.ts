@@ -59,9 +59,7 @@ export class Authorities {
       await this.#creating;
       throw new Refusal('authorityExists');
     }
-    this.#creating = this.#createOnly(commonName, requester).finally(() => {
-      this.#creating = undefined;
-    });
+    this.#creating = this.#createOnly(commonName, requester).finally(() => (this.#creating = undefined));
     return this.#creating;
   }
 

@@ -44,9 +44,7 @@ export class RevocationList {
     await this.#making?.catch(() => {});
     const found = await this.#findYounger(CRL_TTL_SECONDS / 2);
     if (found !== undefined) return found;
-    this.#making ??= this.#make().finally(() => {
-      this.#making = undefined;
-    });
+    this.#making ??= this.#make().finally(() => (this.#making = undefined));
     try {
       // Where another process has made one meanwhile, that one is looked at.
       return (await this.#making) ?? this.current();
