@@ -145,8 +145,7 @@ export class Writer {
   }
 
   #enter(phase: Phase, alarm?: NodeJS.Immediate | NodeJS.Timeout): void {
-    if (this.#phase === 'scheduled') clearImmediate(this.#alarm as NodeJS.Immediate);
-    if (this.#phase === 'gathering') clearTimeout(this.#alarm as NodeJS.Timeout);
+    this.#alarm?.[Symbol.dispose]();
     this.#phase = phase;
     this.#alarm = alarm;
   }
@@ -267,7 +266,7 @@ const MAX_WAITING = 10_000;
 const MAX_WAITING_BYTES: Readonly<Record<Lane, number>> = { prompt: 64 * MIB, bulk: 256 * MIB, alone: 0 };
 
 /** A command that writes or clears so many bytes of content. */
-interface Queued {
+export interface Queued {
   readonly lane: Lane;
   readonly bytes: number;
 }
