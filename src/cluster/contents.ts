@@ -2,7 +2,7 @@
 // removes what another one holds, and what a host that has died has held is removed when its leases are over.
 
 import type { Log } from '../core/events.ts';
-import { type Clock, unixSeconds } from '../core/time.ts';
+import { type Awaitable, type Clock, unixSeconds } from '../core/time.ts';
 import { createDiscards, createUpload, type ContentReader } from '../store/content.ts';
 import { contentCommands, prepareChange, prepareQuota } from '../store/records.ts';
 import { CHUNK_BYTES, type Database, describe, type UploadQuota } from '../store/store.ts';
@@ -92,7 +92,7 @@ interface Parts {
   readonly run: <Name extends keyof Rules>(
     name: Name, params: Parameters<Rules[Name]>[0], bytes?: number,
   ) => Promise<ReturnType<Rules[Name]>>;
-  readonly readChunk: (contentId: string, position: number) => Promise<Uint8Array | undefined>;
+  readonly readChunk: (contentId: string, position: number) => Awaitable<Uint8Array | undefined>;
   readonly log: Log;
 }
 

@@ -7,7 +7,7 @@ import { type Clock, unixSeconds } from '../core/time.ts';
 import { authorityCommands, certificateCommands } from '../store/certificates.ts';
 import { Touches } from '../store/content.ts';
 import { governingCommands } from '../store/governing.ts';
-import { createCalls, prepareLookups, type Store } from '../store/open.ts';
+import { type AwaitableOf, createCalls, prepareLookups, type Store } from '../store/open.ts';
 import { pasteCommands } from '../store/pastes.ts';
 import { contentLookups, recordCommands } from '../store/records.ts';
 import { APPLICATION_ID, MIGRATIONS, whyStrange } from '../store/schema.ts';
@@ -192,7 +192,7 @@ function followSpent(nodes: Nodes, statements: Statements, note: Parameters<Call
     spentAfter: (after: number) => spent.all({ after }) as unknown as (SpentChallenge & { row: number })[],
   }, 'weak');
   let after = Infinity;
-  return setInterval(() => void spentAfter(after).then((found) => {
+  return setInterval(() => void Promise.resolve(spentAfter(after)).then((found) => {
     after = found[0]!.row;
     found.filter(({ nonce }) => nonce !== null).forEach(note);
   }, () => {}), FOLLOW_MS).unref();
@@ -250,11 +250,5 @@ export function createReader<Lookups extends object>(
   }
 
   const all = Object.entries(lookups).map(([name, lookup]) => [name, (...given: unknown[]) => find(lookup, given)]);
-  return Object.fromEntries(all) as AsyncOf<Lookups>;
+  return Object.fromEntries(all) as AwaitableOf<Lookups>;
 }
-
-type AsyncOf<Lookups> = {
-  readonly [Name in keyof Lookups]: Lookups[Name] extends (...given: infer Given) => infer Found
-    ? (...given: Given) => Promise<Found>
-    : never;
-};

@@ -37,12 +37,7 @@ const PASTE_BYTES = 1024;
 export type Known = Map<string, string>;
 
 /** How far a rule comes with what is known. Without anything missing, its answer and its changes are good. */
-export interface Rehearsal<Answer> {
-  readonly answer: Answer | undefined;
-  readonly reads: ReadonlyMap<string, Statement>;
-  readonly missing: ReadonlySet<string>;
-  readonly changes: readonly Statement[];
-}
+export type Rehearsal<Answer> = Notes & { readonly answer: Answer | undefined };
 
 interface Notes {
   readonly known: Known;

@@ -5,15 +5,13 @@
 import { setTimeout } from 'node:timers/promises';
 import { type Clock, unixSeconds } from '../core/time.ts';
 import { StoreError, unavailable } from '../store/store.ts';
-import { type Lane, LANES, Queue } from '../store/writer.ts';
+import { LANES, Queue, type Queued } from '../store/writer.ts';
 import { DEADLINE_MS, type Nodes, onlyRow, type Statement } from './nodes.ts';
 import { guardOf, type Known, type Rehearsal, STALE, type Statements } from './statements.ts';
 
 type Commands = Readonly<Record<string, (params: never) => unknown>>;
 
-interface Waiting {
-  readonly lane: Lane;
-  readonly bytes: number;
+interface Waiting extends Queued {
   readonly id: string;
   readonly rule: () => unknown;
   readonly resolve: (value: never) => void;
