@@ -24,10 +24,8 @@ import { encodeLongPem, encodePem, generateKeyPair, privateKeyPem, readCertifica
 import { type BundleRequest, isBundlePassword } from './pkcs12.ts';
 import { isRevocationReason, RevocationList } from './revocation-list.ts';
 
-export interface AuthorityParts extends Parts {
-  /** A listener that identifies clients by their certificates, from when there is an authority. */
-  readonly tls: { trust(certificate: Uint8Array): void } | undefined;
-}
+/** `tls`: a listener that identifies clients by their certificates, from when there is an authority. */
+export type AuthorityParts = Parts & { readonly tls: { trust(certificate: Uint8Array): void } | undefined };
 
 interface Room extends AuthorityParts {
   readonly authorities: Authorities;

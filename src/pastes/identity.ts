@@ -16,9 +16,7 @@ export interface Requester {
 }
 
 /** What a request presents, not looked up yet; the certificate in DER where the whole of it was shown. */
-interface Presenter extends Requester {
-  readonly certificate?: Uint8Array | undefined;
-}
+type Presenter = Requester & { readonly certificate?: Uint8Array | undefined };
 
 /** Audited a minute of one fingerprint, and from one address: whoever has a revoked key can call for ever. */
 const FAILURES_NOTED = 60;

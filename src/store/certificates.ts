@@ -336,7 +336,8 @@ export function authorityCommands(db: Database) {
       return true;
     },
     /** Whether it took the place of the one before; not of what that had become meanwhile. */
-    replaceAuthority: ({ before, after, audited }: AuthorityChange): boolean => {
+    replaceAuthority: (change: Record<'before' | 'after', StoredAuthority> & { audited: AuditEvent }): boolean => {
+      const { before, after, audited } = change;
       const { fingerprint: fingerprintBefore, lockedKey: lockedKeyBefore } = before;
       const isReplaced = replace({ ...after, fingerprintBefore, lockedKeyBefore }).length === 1;
       if (isReplaced) audit(audited);
@@ -349,12 +350,6 @@ export function authorityCommands(db: Database) {
       return true;
     },
   };
-}
-
-interface AuthorityChange {
-  readonly before: StoredAuthority;
-  readonly after: StoredAuthority;
-  readonly audited: AuditEvent;
 }
 
 export function authorityLookups(db: Database) {

@@ -34,14 +34,8 @@ export function governingCommands(db: Database) {
   };
 }
 
-export interface NewInvitation extends Omit<Invitation, 'id'> {
-  readonly codeSha256: Uint8Array;
-}
-
-export interface NewBan extends Omit<Ban, 'sha256'> {
-  readonly sha256: Uint8Array;
-  readonly banned: AuditEvent;
-}
+export type NewInvitation = Omit<Invitation, 'id'> & { readonly codeSha256: Uint8Array };
+export type NewBan = Omit<Ban, 'sha256'> & { readonly sha256: Uint8Array; readonly banned: AuditEvent };
 
 export function governingLookups(db: Database) {
   const invitations = db.prepare(`

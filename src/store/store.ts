@@ -36,15 +36,11 @@ export interface Paste {
 }
 
 /** What a list shows of a paste: all of it is in the index that an owner's list is read from. */
-export interface ListedPaste
-  extends Pick<Paste, 'id' | 'owner' | 'mimeType' | 'size' | 'createdAt' | 'expiresAt' | 'burnAfterRead'> {
-  readonly hasPassword: boolean;
-}
+export type ListedPaste = { readonly hasPassword: boolean }
+  & Pick<Paste, 'id' | 'owner' | 'mimeType' | 'size' | 'createdAt' | 'expiresAt' | 'burnAfterRead'>;
 
-export interface PasteWithContent extends Paste {
-  /** The content itself when it is in the row, null when it is in chunks. */
-  readonly content: CompactBytes | null;
-}
+/** The content itself when it is in the row, null when it is in chunks. */
+export type PasteWithContent = Paste & { readonly content: CompactBytes | null };
 
 /** Content of at most so many bytes is kept in the row of its paste. */
 export const INLINE_BYTES = 64 * 1024;
@@ -187,9 +183,7 @@ export interface AuditEvent {
   readonly details: LogDetails;
 }
 
-export interface AuditEntry extends AuditEvent {
-  readonly id: number;
-}
+export type AuditEntry = AuditEvent & { readonly id: number };
 
 export interface AuditFilter {
   readonly event: string | null;

@@ -20,11 +20,8 @@ export class ClientGoneError extends Error {
   override readonly name = 'ClientGoneError';
 }
 
-/** What a head says of its body; read by checkForm of head.ts. */
-export interface Form extends Pick<RequestBody, 'declaredBytes'> {
-  /** It will come only after 100 (RFC 9110 section 10.1.1). */
-  readonly expectsContinue: boolean;
-}
+/** What a head says of its body, which may come only after 100 (RFC 9110 section 10.1.1); see checkForm of head.ts. */
+export type Form = Pick<RequestBody, 'declaredBytes'> & { readonly expectsContinue: boolean };
 
 /** What the bodies of one server share. */
 export interface BodyTransfers {
