@@ -76,28 +76,23 @@ export function prepareBanned(db: Database): (sha256: Uint8Array) => boolean {
 
 const FAULTS = {
   'owners whose bytes are not the sum of their pastes': `
-    SELECT count(*) AS count
     FROM owners
     FULL JOIN (SELECT owner, sum(size) AS bytes FROM pastes WHERE owner IS NOT NULL GROUP BY owner) AS stored
       USING (owner)
     WHERE coalesce(owners.bytes, 0) <> coalesce(stored.bytes, 0)`,
   'certificates whose holder is not the first of their chain, or that are unused and renew none': `
-    SELECT count(*) AS count
     FROM certificates
     LEFT JOIN certificates AS first ON first.fingerprint = certificates.holder
     WHERE first.holder IS NOT certificates.holder
       OR certificates.holder IS NULL
       OR (certificates.is_unused = 1 AND certificates.holder = certificates.fingerprint)`,
-  'invitations that end before they begin': `
-    SELECT count(*) AS count
-    FROM invitations
-    WHERE expires_at <= created_at`,
+  'invitations that end before they begin': 'FROM invitations WHERE expires_at <= created_at',
 };
 
 /** What contradicts itself in what is governed by, in words behind a number. How many uses are left, SQLite checks. */
 export function faultsOf(db: Database): string[] {
-  return Object.entries(FAULTS).flatMap(([what, select]) => {
-    const count = Number(db.prepare(select).all()[0]?.['count']);
+  return Object.entries(FAULTS).flatMap(([what, rows]) => {
+    const count = Number(db.prepare(`SELECT count(*) AS count ${rows}`).all()[0]?.['count']);
     return count === 0 ? [] : [`${count} ${what}`];
   });
 }

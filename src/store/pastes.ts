@@ -227,17 +227,13 @@ function unchanged<Outcome>(outcome: Outcome): Change<Outcome> {
 /** Writes the changes; gives the contents that no paste refers to any more. */
 function prepareUpdateWriting(db: Database): (before: Paste, changes: PasteChanges) => readonly string[] {
   // A column of an index is only set when it changes: setting it, even to the same value, writes a page of the index.
-  const setSizedContent = db.prepare(`
-    UPDATE pastes
-    SET size = :size, sha256 = :sha256, content_id = :contentId, content = :content
-    WHERE id = :id`);
-  const setContent = db.prepare(`
-    UPDATE pastes
-    SET sha256 = :sha256, content_id = :contentId, content = :content
-    WHERE id = :id`);
-  const setMimeType = db.prepare('UPDATE pastes SET mime_type = :mimeType WHERE id = :id');
-  const setPassword = db.prepare('UPDATE pastes SET password_hash = :passwordHash WHERE id = :id');
-  const setExpiry = db.prepare('UPDATE pastes SET expires_at = :expiresAt WHERE id = :id');
+  const prepareSetting = (columns: string) => db.prepare(`UPDATE pastes SET ${columns} WHERE id = :id`);
+  const contentColumns = 'sha256 = :sha256, content_id = :contentId, content = :content';
+  const setContent = prepareSetting(contentColumns);
+  const setSizedContent = prepareSetting(`size = :size, ${contentColumns}`);
+  const setMimeType = prepareSetting('mime_type = :mimeType');
+  const setPassword = prepareSetting('password_hash = :passwordHash');
+  const setExpiry = prepareSetting('expires_at = :expiresAt');
   const adopt = prepareAdoption(db);
   const orphan = prepareOrphaning(db);
   return ({ id, ...before }, { content, passwordHash, expiresAt }) => {
