@@ -255,14 +255,10 @@ export interface Ban {
 export type CertificatePlace = Pick<Certificate, 'expiresAt' | 'serial'>;
 
 /** The one authority there is, its certificate in DER. Times are Unix seconds. */
-export interface StoredAuthority {
-  readonly commonName: string;
+export interface StoredAuthority extends Pick<Certificate, 'commonName' | 'fingerprint' | 'createdAt' | 'expiresAt'> {
   readonly certificate: Uint8Array;
   /** As authority/keys.ts locks it. */
   readonly lockedKey: Uint8Array;
-  readonly fingerprint: string;
-  readonly createdAt: number;
-  readonly expiresAt: number;
 }
 
 /** A revocation list, old once the store's `revokedCount` is another. */
