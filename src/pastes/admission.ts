@@ -75,7 +75,6 @@ export class Challenges {
     const { config, antiflood, clock } = this.#parts;
     if (purpose === 'register') return config.registerPowDifficultyBits;
     const everyones = antiflood.difficultyBits(clock.monotonicMs());
-    if (purpose === 'paste') return everyones;
     const base = this.baseBits(purpose);
     if (base === 0) return 0;
     return Math.min(base + everyones - config.powDifficultyBits, Math.max(base, config.antifloodMaxBits));
