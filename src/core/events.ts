@@ -56,6 +56,8 @@ export const countNothing: Count = () => {};
 
 /** What errno(3), OpenSSL or node calls it. Never the message: it may repeat what could not be read. */
 export function codeOf(error: unknown): string {
+  // Node has no word for what a quota refuses, by its number on Linux.
+  if (error instanceof Error && 'errno' in error && error.errno === -122) return 'EDQUOT';
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
 }
 

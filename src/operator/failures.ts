@@ -41,8 +41,9 @@ export function failureOf(error: unknown): ReturnType<typeof failure> | undefine
   if (error instanceof DatabaseInUseError) return failure(EXIT.busy, withHolder(error));
   if (error instanceof StoreError) {
     // The store says what could not be done; SQLite or the system said why.
-    const reason = error.cause instanceof Error ? `: ${error.cause.message}` : '';
-    const exitCode = LASTING.includes(codeOf(error.cause)) ? EXIT.configuration : EXIT.failure;
+    const { cause } = error;
+    const reason = cause instanceof Error ? `: ${codeOf(cause) === 'EDQUOT' ? 'EDQUOT' : cause.message}` : '';
+    const exitCode = LASTING.includes(codeOf(cause)) ? EXIT.configuration : EXIT.failure;
     return failure(exitCode, `${error.message}${reason} (${SETTINGS.databasePath.name})`);
   }
   // What is refused on the way to files that this program finds by itself, such as those beside the database.

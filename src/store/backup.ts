@@ -11,18 +11,17 @@ import { codeOf, expected, orUndefined } from '../core/events.ts';
 import { MIB } from '../core/time.ts';
 import type { ThreadRefusal } from './batch.ts';
 import {
-  type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, isFile, lockDatabase, openAsIs, openReading,
+  type DatabaseLock, failureAt, fileBytes, FREE_RESERVE_BYTES, freeBytes, isFile, lockDatabase, openAsIs, openReading,
   openWriting, OWNER_ONLY_FILE, placeOf, readHeader, refuseOtherFiles, withFile,
 } from './database.ts';
 import { isEmpty, marksOf, schemaVersionOf, whyStrange } from './schema.ts';
 import {
-  asStoreError, DatabaseInUseError, DatabaseRefusedError, describe, failureOf, isDamage, primaryCodeOf, SQLITE,
-  StoreError,
+  asStoreError, DatabaseInUseError, DatabaseRefusedError, describe, isDamage, primaryCodeOf, SQLITE, StoreError,
 } from './store.ts';
 import { errorOfThread, firstReport, startThread } from './writer.ts';
 
 /** The files that can lie beside a database: a backup must be none of these. */
-export const SIDE_FILES = ['-wal', '-shm', '-journal', '-lock', '-ballast', '-backup', '-backup-lock', '-restore'];
+export const SIDE_FILES = '-wal -shm -journal -lock -ballast -probe -backup -backup-lock -restore'.split(' ');
 
 /** Beside a database, what it needs to be whole after a crash. */
 const LOGS = ['-wal', '-journal'] as const;
@@ -101,7 +100,7 @@ export function copyDatabase(from: string, to: string) {
   } catch (error) {
     if (isDamage(error)) throw new DatabaseRefusedError(`the database ${from} is damaged, or no database`);
     // A disk may be full, or fail, only when the copy is synced: then it is not SQLite that says so.
-    throw asStoreError(error, error instanceof Error && 'syscall' in error ? 'unavailable' : failureOf(error));
+    throw asStoreError(error, error instanceof Error && 'syscall' in error ? 'unavailable' : failureAt(to, error));
   }
 }
 

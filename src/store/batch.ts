@@ -3,7 +3,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { authorityCommands, certificateCommands } from './certificates.ts';
-import type { Ballast } from './database.ts';
+import { type Ballast, failureAt } from './database.ts';
 import { governingCommands } from './governing.ts';
 import { pasteCommands } from './pastes.ts';
 import { contentCommands, recordCommands } from './records.ts';
@@ -93,12 +93,13 @@ export class Executor {
     try {
       return this.#run(command);
     } catch (error) {
-      return this.#makesRoomAfter(error) ? this.carryOutAlone(command) : failed(error);
+      const failure = failureAt(this.#db.location(), error);
+      return this.#makesRoomAfter(failure) ? this.carryOutAlone(command) : failed(error, failure);
     }
   }
 
-  #makesRoomAfter(error: unknown): boolean {
-    return failureOf(error) === 'full' && this.#ballast?.giveUp() === true;
+  #makesRoomAfter(failure: StoreFailure | undefined): boolean {
+    return failure === 'full' && this.#ballast?.giveUp() === true;
   }
 
   /** The room that is left is for removing content. */
@@ -112,10 +113,11 @@ export class Executor {
     try {
       return this.#inTransaction(batch);
     } catch (error) {
-      if (this.#makesRoomAfter(error)) return this.#carryOutSparingly(batch);
+      const failure = failureAt(this.#db.location(), error);
+      if (this.#makesRoomAfter(failure)) return this.#carryOutSparingly(batch);
       // One command that is too large must not fail the others: each gets a transaction of its own.
-      const separable = batch.length > 1 && failureOf(error) === 'full';
-      return separable ? batch.flatMap((command) => this.#attempt([command])) : batch.map(() => failed(error));
+      const separable = batch.length > 1 && failure === 'full';
+      return separable ? batch.flatMap((command) => this.#attempt([command])) : batch.map(() => failed(error, failure));
     }
   }
 
@@ -180,8 +182,8 @@ export class Executor {
 }
 
 /** A cloned error loses its class and SQLite's code, so the code goes into the message. */
-function failed(error: unknown): Answer {
-  const failure = error instanceof StoreError ? error.failure : (failureOf(error) ?? null);
+function failed(error: unknown, judged?: StoreFailure): Answer {
+  const failure = error instanceof StoreError ? error.failure : (judged ?? null);
   return { done: false, failure, error: failure === null ? error : new Error(describe(error)) };
 }
 

@@ -2,8 +2,8 @@
 // other process serves it, and the room on its disk that is kept in reserve.
 
 import {
-  accessSync, closeSync, constants, existsSync, mkdirSync, openSync, readlinkSync, readSync, realpathSync, rmSync,
-  statfsSync, statSync, writeSync,
+  accessSync, closeSync, constants, existsSync, ftruncateSync, mkdirSync, openSync, readlinkSync, readSync,
+  realpathSync, rmSync, statfsSync, statSync, writeSync,
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite';
@@ -14,7 +14,7 @@ import {
   APPLICATION_ID, isEmpty, type Marks, marksOf, migrate, PAGE_BYTES, schemaVersionOf, whyStrange,
 } from './schema.ts';
 import {
-  DatabaseInUseError, DatabaseRefusedError, failureOf, isDamage, primaryCodeOf, SQLITE, StoreError,
+  DatabaseInUseError, DatabaseRefusedError, failureOf, isDamage, primaryCodeOf, SQLITE, StoreError, type StoreFailure,
 } from './store.ts';
 
 /** The log is checkpointed when it has grown so far, and cut back to this size when it starts anew. */
@@ -268,16 +268,29 @@ export function createBallast(path: string) {
     giveUp(): boolean {
       const bytes = fileBytes(ballastPath);
       isGivenUp = true;
-      rmSync(ballastPath, { force: true });
-      return bytes > 0;
+      // A file system that copies what it changes may have no room for that either.
+      orUndefined(() => rmSync(ballastPath, { force: true }));
+      return fileBytes(ballastPath) < bytes;
     },
     /** Makes the file whole where there is room for it and the reserve; whether more may be stored. */
     restore(): boolean {
-      const isWhole = fileBytes(ballastPath) >= BALLAST_BYTES || (hasRoomFor(path, BALLAST_BYTES) && fill(ballastPath));
+      // What is free on the disk says nothing of a quota: once it was full, the reserve is written as well.
+      const bytes = BALLAST_BYTES + (isGivenUp ? FREE_RESERVE_BYTES : 0);
+      const isWhole = fileBytes(ballastPath) >= BALLAST_BYTES
+        || (hasRoomFor(path, BALLAST_BYTES) && fill(ballastPath, bytes, BALLAST_BYTES) === undefined);
       isGivenUp &&= !isWhole;
       return !isGivenUp && hasRoomFor(path, 0);
     },
   };
+}
+
+/** To SQLite a quota that is reached is a disk that fails, or takes no file: whether it takes more tells them apart. */
+export function failureAt(path: string | null, error: unknown): StoreFailure | undefined {
+  const code = primaryCodeOf(error);
+  if (path === null || (code !== SQLITE.IOERR && code !== SQLITE.CANTOPEN)) return failureOf(error);
+  const obstacle = fill(`${path}-probe`, MIB, 0);
+  orUndefined(() => rmSync(`${path}-probe`));
+  return obstacle === 'EDQUOT' || obstacle === 'ENOSPC' ? 'full' : 'unavailable';
 }
 
 /** Whether the disk has room for so many bytes and keeps its reserve. */
@@ -293,16 +306,17 @@ export function freeBytes(path: string): number {
 }
 
 /** With noise: a hole takes no room, nor do zeros where the file system compresses. */
-function fill(ballastPath: string): boolean {
+function fill(path: string, bytes: number, keptBytes: number): string | undefined {
   const noise = new Uint8Array(MIB);
   for (let at = 0, value = 1; at < MIB; at += 1) noise[at] = (value = Math.imul(value, 1664525) + 1013904223) >>> 24;
-  return withFile(ballastPath, 'w', (file) => {
-    try {
-      for (let written = 0; written < BALLAST_BYTES; written += writeSync(file, noise));
-      return true;
-    } catch {
-      rmSync(ballastPath, { force: true });
-      return false;
-    }
-  });
+  try {
+    withFile(path, 'w', (file) => {
+      for (let written = 0; written < bytes; written += writeSync(file, noise));
+      ftruncateSync(file, keptBytes);
+    });
+    return undefined;
+  } catch (error) {
+    orUndefined(() => rmSync(path, { force: true }));
+    return codeOf(error);
+  }
 }

@@ -278,9 +278,6 @@ export const SQLITE = {
 
 const FAILURES: ReadonlySet<number> = new Set(Object.values(SQLITE));
 
-/** How a full disk shows when there is no room for the index of the log. */
-const SQLITE_IOERR_SHMSIZE = 4874;
-
 /** `full`: no room now, on the disk or in the quota. `unavailable`: the storage fails. Nothing was stored. */
 export type StoreFailure = 'full' | 'unavailable';
 
@@ -314,7 +311,7 @@ export class DatabaseInUseError extends Error {
   }
 }
 
-/** undefined for what is no failure of the storage, such as a violated constraint or a TypeError. */
+/** undefined for what is no failure of the storage, such as a violated constraint or a TypeError. See failureAt. */
 export function failureOf(error: unknown): StoreFailure | undefined {
   const code = primaryCodeOf(error);
   if (code === SQLITE.FULL) return 'full';
@@ -325,10 +322,6 @@ export function failureOf(error: unknown): StoreFailure | undefined {
 export function isDamage(error: unknown): boolean {
   const code = primaryCodeOf(error);
   return code === SQLITE.CORRUPT || code === SQLITE.NOTADB;
-}
-
-export function isOutOfRoom(error: unknown): boolean {
-  return primaryCodeOf(error) === SQLITE.FULL || extendedCodeOf(error) === SQLITE_IOERR_SHMSIZE;
 }
 
 /** The low byte of the extended code; both are 0, which is SQLite's success, for errors that are not SQLite's. */

@@ -5,8 +5,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { CopyReport, CopyRequest } from './backup.ts';
 import { type Answer, Executor, type Report, type Request, type ThreadRefusal, type WriterSetup } from './batch.ts';
-import { type Ballast, createBallast, openWriting } from './database.ts';
-import { DatabaseRefusedError, describe, failureOf, isOutOfRoom, StoreError } from './store.ts';
+import { type Ballast, createBallast, failureAt, openWriting } from './database.ts';
+import { DatabaseRefusedError, describe, StoreError } from './store.ts';
 
 const port = parentPort;
 if (port === null) throw new Error('this module is for a worker thread');
@@ -24,7 +24,7 @@ function write({ path, keepsBallast }: WriterSetup): void {
     db = openWithRoom(path, ballast);
     executor = new Executor(db, ballast);
   } catch (error) {
-    return report(refusal(error));
+    return report(refusal(error, path));
   }
   // Anything thrown from here on is an error of the program: it ends the thread, and the other end says so.
   port!.on('message', (request: Request) => {
@@ -42,7 +42,7 @@ function openWithRoom(path: string, ballast: Ballast | undefined): DatabaseSync 
   try {
     return openWriting(path);
   } catch (error) {
-    if (!isOutOfRoom(error) || ballast?.giveUp() !== true) throw error;
+    if (failureAt(path, error) !== 'full' || ballast?.giveUp() !== true) throw error;
     return openWriting(path);
   }
 }
@@ -53,14 +53,15 @@ async function copy({ from, to }: CopyRequest): Promise<CopyReport> {
   try {
     return { kind: 'copied', copied: copyDatabase(from, to) };
   } catch (error) {
-    return refusal(error);
+    return refusal(error, to);
   }
 }
 
-function refusal(error: unknown): ThreadRefusal {
+function refusal(error: unknown, path: string): ThreadRefusal {
   const message = describe(error);
   if (error instanceof DatabaseRefusedError) return { kind: 'refused', failure: 'refused', message };
-  const failure = error instanceof StoreError ? error.failure : failureOf(error);
+  if (error instanceof StoreError) return { kind: 'refused', failure: error.failure, message };
+  const failure = failureAt(path, error);
   if (failure === undefined) throw error;
-  return { kind: 'refused', failure, message };
+  return { kind: 'refused', failure, message: failure === 'full' ? `no room on its disk: ${message}` : message };
 }

@@ -7,7 +7,7 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-export type FaultError = 'EIO' | 'ENOSPC' | 'short';
+export type FaultError = 'EDQUOT' | 'EIO' | 'ENOSPC' | 'short';
 export type FaultKind = 'none' | 'write' | 'sync' | 'truncate';
 
 export interface Fault {

@@ -1,6 +1,6 @@
 // Row 2: EIO, ENOSPC and short writes at every write, sync and truncation that an operation makes, once and lasting.
 // What the service said is held to what a kill at that moment would leave. Faults while it starts are row-02-start.ts,
-// the operations that are governed by others row-02-governed.ts.
+// the operations that are governed by others row-02-governed.ts, and EDQUOT row-02-quota.ts.
 
 import { join } from 'node:path';
 import { carryOut, OWNER } from './actions.ts';
@@ -34,7 +34,7 @@ const LARGE_BYTES = { quick: 70_000, full: 200_000 };
 /** By name. */
 export type Operations = readonly (readonly [string, (unit: Unit) => Trial])[];
 
-type Way = Omit<Fault, 'call'>;
+export type Way = Omit<Fault, 'call'>;
 
 /** What room is missing for takes a restart each time: too long for a quick unit. */
 const WAYS: Readonly<Record<Effort, readonly Way[]>> = {
@@ -45,7 +45,7 @@ const WAYS: Readonly<Record<Effort, readonly Way[]>> = {
 /** More than any operation makes. */
 const NO_CALL = 1_000_000;
 
-const OPERATIONS: Operations = [
+export const OPERATIONS: Operations = [
   ['create', (unit) => pasteTrial(unit, 'create', 'small')],
   ['create large', (unit) => pasteTrial(unit, 'create', 'large')],
   ['update', (unit) => pasteTrial(unit, 'update', 'small')],
@@ -70,7 +70,7 @@ export const faultRow: Row = {
 };
 
 /** A unit of the campaign is one operation, the next one with the next seed; a quick unit is all of them. */
-export async function failEach(unit: Unit, operations: Operations): Promise<void> {
+export async function failEach(unit: Unit, operations: Operations, ways = WAYS[unit.effort]): Promise<void> {
   const { effort, folder, seed } = unit;
   const faults = createFaultSwitch(folder, join(folder, 'pasted.db'));
   const bench = { unit, faults } as Bench;
@@ -78,7 +78,7 @@ export async function failEach(unit: Unit, operations: Operations): Promise<void
   await expectStatus(bench.client, 'POST', '/pki/ca', 201);
   const index = (seed - 1) % operations.length;
   for (const [name, makeTrial] of effort === 'quick' ? operations : operations.slice(index, index + 1)) {
-    for (const how of WAYS[effort]) await everyCall(bench, name, makeTrial, how);
+    for (const how of ways) await everyCall(bench, name, makeTrial, how);
   }
   bench.client.close();
   faults.close();

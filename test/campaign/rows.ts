@@ -5,6 +5,7 @@ import { historyRow } from './row-01-histories.ts';
 import { killRow } from './row-01-kill.ts';
 import { faultRow } from './row-02-faults.ts';
 import { governedFaultRow } from './row-02-governed.ts';
+import { quotaFaultRow } from './row-02-quota.ts';
 import { startRow } from './row-02-start.ts';
 import { fullDiskRow } from './row-03-full-disk.ts';
 import { burnRow } from './row-04-burn.ts';
@@ -38,6 +39,7 @@ export const ROWS: readonly Row[] = [
   historyRow,
   faultRow,
   governedFaultRow,
+  quotaFaultRow,
   startRow,
   fullDiskRow,
   burnRow,

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { MIB } from '../../src/core/time.ts';
+import { visitStore } from '../../src/store/visit.ts';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
 import { newFingerprint, presenting } from '../support/certificates.ts';
 import { issue, PKI, send, withAdmin } from '../support/pki.ts';
@@ -95,6 +96,18 @@ test('full disk: a service that starts on one serves what is there', async (t) =
   rmSync(filler);
   await after.app.cleanup.run('room in reserve');
   assert.equal(await post(after, binaryContent(10)), 201);
+});
+
+test('full disk: a command that cannot open the database says that there is no room', async (t) => {
+  const folder = smallFileSystem(t, 64);
+  if (folder === undefined) return t.skip('mounting a file system in memory is not permitted here');
+  const path = join(folder, 'pasted.db');
+  const app = await startApp(t, { databasePath: path });
+  await app.app.close();
+  fillUp(folder);
+  await assert.rejects(visitStore({ path, clock: app.clock, log: () => {}, ifMissing: 'refuse' }), {
+    failure: 'full', message: `the database ${path} cannot be opened: no room on its disk: disk I/O error (SQLite 4874)`,
+  });
 });
 
 test('full disk: no certificate and no mere audit entry is stored; deleting, revoking and their entries go on', async (t) => {

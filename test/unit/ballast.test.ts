@@ -2,21 +2,31 @@
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import { join } from 'node:path';
+import { constants } from 'node:os';
+import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { deflateRawSync, zstdCompressSync } from 'node:zlib';
 import { KIB } from '../../src/core/time.ts';
-import { BALLAST_BYTES, createBallast, FREE_RESERVE_BYTES, freeBytes, hasRoomFor } from '../../src/store/database.ts';
+import {
+  BALLAST_BYTES, createBallast, failureAt, FREE_RESERVE_BYTES, freeBytes, hasRoomFor,
+} from '../../src/store/database.ts';
 import { temporaryFolder } from '../support/store.ts';
 
 const BLOCK_BYTES = 4096;
 
+/** As node throws it, which has no word for what a quota refuses. */
+function systemError(name: 'EDQUOT' | 'EIO' | 'ENOSPC' | 'EROFS'): Error {
+  const code = name === 'EDQUOT' ? 'UNKNOWN' : name;
+  return Object.assign(new Error(`${code}: in words, write`), { code, errno: -constants.errno[name], syscall: 'write' });
+}
+
 /** A ballast on a disk with as many free bytes as the test says; below 0, nobody can say how many. */
 function openBallast(t: TestContext) {
   const path = join(temporaryFolder(t), 'pasted.db');
-  const disk = { freeBytes: BALLAST_BYTES + FREE_RESERVE_BYTES + BLOCK_BYTES, bestBytes: BLOCK_BYTES, writable: Infinity };
+  const freeAtFirst = BALLAST_BYTES + FREE_RESERVE_BYTES + BLOCK_BYTES;
+  const disk = { freeBytes: freeAtFirst, bestBytes: BLOCK_BYTES, writable: Infinity, refusal: systemError('ENOSPC') };
   t.mock.method(fs, 'statfsSync', () => {
     if (disk.freeBytes < 0) throw Object.assign(new Error('EIO: i/o error, statfs'), { code: 'EIO' });
     return { bavail: disk.freeBytes / BLOCK_BYTES, bsize: disk.bestBytes, frsize: BLOCK_BYTES };
@@ -24,7 +34,7 @@ function openBallast(t: TestContext) {
   const write = fs.writeSync;
   t.mock.method(fs, 'writeSync', (file: number, bytes: Uint8Array) => {
     disk.writable -= bytes.length;
-    if (disk.writable < 0) throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+    if (disk.writable < 0) throw disk.refusal;
     return write(file, bytes);
   });
   syncBuiltinESMExports();
@@ -86,10 +96,44 @@ test('ballast: where there was never room for it, more may be stored as long as 
 test('ballast: what fills up while it is written is given back, and the disk stays short', (t) => {
   const { ballast, file, disk } = openBallast(t);
   ballast.giveUp();
-  disk.writable = BALLAST_BYTES - 1;
-  assert.deepEqual([ballast.restore(), existsSync(file), ballast.isDiskShort()], [false, false, true]);
-  disk.writable = BALLAST_BYTES;
-  assert.deepEqual([ballast.restore(), ballast.isDiskShort()], [true, false]);
+  for (const [writable, refusal] of [[BALLAST_BYTES, 'ENOSPC'], [BALLAST_BYTES + FREE_RESERVE_BYTES - 1, 'EDQUOT']] as const) {
+    Object.assign(disk, { writable, refusal: systemError(refusal) });
+    assert.deepEqual([ballast.restore(), existsSync(file), ballast.isDiskShort()], [false, false, true], refusal);
+  }
+  disk.writable = BALLAST_BYTES + FREE_RESERVE_BYTES;
+  assert.deepEqual([ballast.restore(), ballast.isDiskShort(), statSync(file).size], [true, false, BALLAST_BYTES]);
+});
+
+test('ballast: one that cannot be removed is given up without room, and the next time it may go', (t) => {
+  const { ballast, file } = openBallast(t);
+  ballast.restore();
+  const remove = t.mock.method(fs, 'rmSync', () => {
+    throw systemError('EDQUOT');
+  });
+  syncBuiltinESMExports();
+  assert.deepEqual([ballast.giveUp(), ballast.isDiskShort(), existsSync(file)], [false, true, true]);
+  remove.mock.restore();
+  syncBuiltinESMExports();
+  assert.deepEqual([ballast.giveUp(), existsSync(file)], [true, false]);
+});
+
+test('failureAt: an I/O error is a full disk where nothing more can be written, as beyond a quota, and leaves no file', (t) => {
+  const { path, disk } = openBallast(t);
+  const sqlite = (errcode: number) => Object.assign(new Error('disk I/O error'), { errcode });
+  disk.writable = 0;
+  // Of a write, a sync, a truncation, the size of the log's index and the opening of it, and of a log that cannot be made.
+  for (const errcode of [778, 1034, 1546, 4874, 4618, 14]) {
+    for (const [name, failure] of [['EDQUOT', 'full'], ['ENOSPC', 'full'], ['EIO', 'unavailable'], ['EROFS', 'unavailable']] as const) {
+      disk.refusal = systemError(name);
+      assert.equal(failureAt(path, sqlite(errcode)), failure, `${errcode} ${name}`);
+    }
+  }
+  disk.refusal = systemError('EDQUOT');
+  assert.deepEqual([13, 5, 11, 19].map((code) => failureAt(path, sqlite(code))), ['full', 'unavailable', 'unavailable', undefined]);
+  assert.equal(failureAt(null, sqlite(778)), 'unavailable', 'in memory');
+  disk.writable = Infinity;
+  assert.equal(failureAt(path, sqlite(778)), 'unavailable');
+  assert.deepEqual(readdirSync(dirname(path)), []);
 });
 
 test('ballast: a disk is short at the reserve, and not where nobody can say how much is free', (t) => {

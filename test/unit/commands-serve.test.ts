@@ -260,6 +260,10 @@ test('failureOf: what the store refuses, in one line and with its exit code', ()
   assert.deepEqual(failureOf(new StoreError('unavailable', 'the database x cannot be read', { cause })), {
     exitCode: 1, text: "pasted: the database x cannot be read: EACCES: permission denied, open 'x' (SERVICE_DB)\n",
   });
+  const beyond = { cause: Object.assign(new Error("Unknown system error -122, open 'x'"), { errno: -122, syscall: 'open' }) };
+  assert.deepEqual(failureOf(new StoreError('unavailable', 'the file x cannot be used', beyond)), {
+    exitCode: 1, text: 'pasted: the file x cannot be used: EDQUOT (SERVICE_DB)\n',
+  });
   assert.deepEqual(failureOf(new StoreError('full', 'storage full')), {
     exitCode: 1, text: 'pasted: storage full (SERVICE_DB)\n',
   });
