@@ -90,6 +90,7 @@ const UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;
 
 /** Such as `512 bytes` and `3.1 MiB`: one digit after the point, rounded down, so that nothing seems full too early. */
 export function showBytes(bytes: number): string {
+  if (bytes === Infinity) return 'any number of bytes';
   let [size, unit] = [bytes, 0];
   for (; size >= 1024 && unit < UNITS.length - 1; unit += 1) size /= 1024;
   return unit === 0 ? `${bytes} bytes` : `${(Math.floor(size * 10) / 10).toFixed(1)} ${UNITS[unit]}`;

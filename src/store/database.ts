@@ -301,8 +301,9 @@ export function hasRoomFor(path: string, bytes: number): boolean {
 
 /** Bytes that this process may still write to the file system of that path. The first of Node 24 have no `frsize`. */
 export function freeBytes(path: string): number {
-  const { bavail, bsize, frsize = bsize } = statfsSync(dirname(path));
-  return bavail * frsize;
+  const { blocks, bavail, bsize, frsize = bsize } = statfsSync(dirname(path));
+  // One without blocks does not count them: ramfs, tmpfs with size=0, some of FUSE.
+  return blocks === 0 ? Infinity : bavail * frsize;
 }
 
 /** With noise: a hole takes no room, nor do zeros where the file system compresses. */

@@ -12,6 +12,7 @@ import { KIB } from '../../src/core/time.ts';
 import {
   BALLAST_BYTES, createBallast, failureAt, FREE_RESERVE_BYTES, freeBytes, hasRoomFor,
 } from '../../src/store/database.ts';
+import { showBytes } from '../../src/operator/terminal.ts';
 import { temporaryFolder } from '../support/store.ts';
 
 const BLOCK_BYTES = 4096;
@@ -26,10 +27,12 @@ function systemError(name: 'EDQUOT' | 'EIO' | 'ENOSPC' | 'EROFS'): Error {
 function openBallast(t: TestContext) {
   const path = join(temporaryFolder(t), 'pasted.db');
   const freeAtFirst = BALLAST_BYTES + FREE_RESERVE_BYTES + BLOCK_BYTES;
-  const disk = { freeBytes: freeAtFirst, bestBytes: BLOCK_BYTES, writable: Infinity, refusal: systemError('ENOSPC') };
+  const disk = {
+    freeBytes: freeAtFirst, bestBytes: BLOCK_BYTES, blocks: 2 ** 30, writable: Infinity, refusal: systemError('ENOSPC'),
+  };
   t.mock.method(fs, 'statfsSync', () => {
     if (disk.freeBytes < 0) throw Object.assign(new Error('EIO: i/o error, statfs'), { code: 'EIO' });
-    return { bavail: disk.freeBytes / BLOCK_BYTES, bsize: disk.bestBytes, frsize: BLOCK_BYTES };
+    return { blocks: disk.blocks, bavail: disk.freeBytes / BLOCK_BYTES, bsize: disk.bestBytes, frsize: BLOCK_BYTES };
   });
   const write = fs.writeSync;
   t.mock.method(fs, 'writeSync', (file: number, bytes: Uint8Array) => {
@@ -61,6 +64,13 @@ test('freeBytes: in the blocks that the system counts by, which some file system
   disk.freeBytes = 10 * BLOCK_BYTES;
   disk.bestBytes = 256 * BLOCK_BYTES;
   assert.equal(freeBytes(path), 10 * BLOCK_BYTES);
+});
+
+test('freeBytes: without bound where blocks are not counted, as on ramfs; more may be stored there', (t) => {
+  const { ballast, path, disk } = openBallast(t);
+  Object.assign(disk, { blocks: 0, freeBytes: 0 });
+  assert.deepEqual([freeBytes(path), ballast.restore(), ballast.isDiskShort()], [Infinity, true, false]);
+  assert.equal(showBytes(freeBytes(path)), 'any number of bytes');
 });
 
 test('ballast: nothing of it can be compressed, as by file systems that do', (t) => {
