@@ -64,7 +64,7 @@ export const RESPONSE_HEADERS = {
   'X-RateLimit-Reset': { description: 'when the whole limit is there again, in Unix seconds', schema: count },
   'Retry-After': { description: 'seconds to wait', schema: count },
   'Content-Disposition': { description: 'whether to show or to save the content', schema: text },
-  'Repr-Digest': { description: 'the SHA-256 of the whole content (RFC 9530)', schema: text },
+  'Repr-Digest': { description: 'the SHA-256 of the whole content (RFC 9530); none for burn-after-read pastes', schema: text },
   'Accept-Ranges': { description: 'none for burn-after-read pastes', schema: oneOf('bytes', 'none') },
   'X-Burn-After-Read': { description: 'true on the only answer with this content', schema: oneOf('true') },
   ETag: { description: 'changes with the content', schema: text },

@@ -2,6 +2,7 @@
 
 import { takeDerivations } from '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
@@ -144,6 +145,31 @@ test('GET /{id}/raw: burns once; HEAD, metadata and a wrong password do not', as
     assert.deepEqual(new Uint8Array(await burned.arrayBuffer()), content);
     assert.equal((await app.request(`/${id}/raw`, { headers: PASSWORD })).status, 404);
     assert.equal((await app.request(`/${id}`, { headers: PASSWORD })).status, 404);
+  }
+});
+
+test('what burns is not told before it has burned: no answer has a digest that guesses could be compared with', async (t) => {
+  const app = await startApp(t);
+  for (const content of ['4711', binaryContent(700_000)]) {
+    const id = await app.store(content, { 'X-Burn-After-Read': '1' });
+    const digest = createHash('sha256').update(content).digest();
+    const page = { Accept: 'text/html' };
+    const form = { ...page, 'Content-Type': 'application/x-www-form-urlencoded' };
+    const looks = [
+      { path: `/${id}/raw`, method: 'HEAD', headers: {} }, { path: `/${id}/raw`, method: 'HEAD', headers: page },
+      { path: `/${id}`, method: 'GET', headers: {} }, { path: `/${id}`, method: 'GET', headers: page },
+      { path: `/${id}`, method: 'POST', headers: form },
+    ];
+    for (const { path, ...look } of looks) {
+      const answer = await app.request(path, look);
+      assert.equal(answer.status, 200);
+      const said = [...answer.headers].join() + await answer.text();
+      for (const encoding of ['hex', 'base64', 'base64url'] as const) {
+        assert.equal(said.includes(digest.toString(encoding)), false, `${look.method} ${path}: ${said}`);
+      }
+    }
+    const burned = await app.request(`/${id}/raw`);
+    assert.deepEqual(Buffer.from(await burned.arrayBuffer()), Buffer.from(content));
   }
 });
 

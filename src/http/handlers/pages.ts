@@ -72,11 +72,11 @@ async function readReply(parts: Parts, request: Request, opened: pastes.OpenedPa
     const reply = await textReply(parts, request, opened);
     return { ...reply, headers: { ...reply.headers, ...burned } };
   }
-  const { 'Content-Type': type = '', 'Repr-Digest': digest = '' } = contentHead(paste, parts.config).headers;
+  const { 'Content-Type': type = '', 'Repr-Digest': digest } = contentHead(paste, parts.config).headers;
   const headers = {
     'Content-Type': type.startsWith('text/') ? `${type}; charset=utf-8` : type,
     'Content-Disposition': `attachment; filename="${paste.id}"`,
-    'Repr-Digest': digest,
+    ...(digest !== undefined && { 'Repr-Digest': digest }),
     'X-Robots-Tag': 'noindex',
     ...burned,
   };

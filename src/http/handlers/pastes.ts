@@ -196,12 +196,12 @@ export function contentHead(paste: Paste, config: Negotiating): Omit<Reply, 'bod
   const headers = {
     'Content-Type': paste.mimeType,
     'Content-Disposition': isInlineDisposition(paste.mimeType) ? 'inline' : `attachment; filename="${paste.id}"`,
-    'Repr-Digest': `sha-256=:${Buffer.from(paste.sha256, 'hex').toString('base64')}:`,
   };
-  // A burn-after-read paste has no validator: nobody gets to ask for it twice.
+  const digest = Buffer.from(paste.sha256, 'hex').toString('base64');
+  // What burns has no validator, as nobody asks twice, and no digest: guesses at it could be tried by HEAD, unnoticed.
   const others = paste.burnAfterRead
     ? { 'Accept-Ranges': 'none', 'X-Burn-After-Read': 'true' }
-    : { 'Accept-Ranges': 'bytes', ETag: etagOf(paste) };
+    : { 'Accept-Ranges': 'bytes', ETag: etagOf(paste), 'Repr-Digest': `sha-256=:${digest}:` };
   return { status: 200, headers: { ...headers, ...others, ...varying(paste, config) } };
 }
 
