@@ -81,7 +81,7 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
   issueCertificate: [
     ...SIGNING, ...INVITED, 'rateLimited', ...JSON_BODY, 'commonNameRequired', 'commonNameInvalid', 'csrInvalid', 'keyReused',
   ],
-  listCertificates: ['pkiDisabled', 'queryInvalid', ...CALLER],
+  listCertificates: ['pkiDisabled', 'queryInvalid', 'lookupRateLimited', ...CALLER],
   revokeCertificate: [
     'pkiDisabled', ...JSON_BODY, 'reasonInvalid', 'identityRequired', 'certificateRevoked', 'certificateNotFound',
     'permissionDenied', ...CALLER,

@@ -6,11 +6,11 @@ import assert from 'node:assert/strict';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
 import { startApp, type RunningApp } from '../support/app.ts';
-import { insertCertificates, newFingerprint } from '../support/certificates.ts';
+import { insertCertificates, newFingerprint, presenting } from '../support/certificates.ts';
 import {
   audited, authorityPem, CA_PASSWORD, certificateOf, createAuthority, issue, PKI, send, withAdmin, withRestarted,
 } from '../support/pki.ts';
-import { assertError, post, statusCounts } from '../support/posting.ts';
+import { assertError, from, post, statusCounts } from '../support/posting.ts';
 import { selectValue } from '../support/store.ts';
 
 const DAY_SECONDS = 86_400;
@@ -256,6 +256,18 @@ test('GET /pki/certs: none for the anonymous and strangers, else own and obtaine
   assert.deepEqual(await serialsOf(first.fingerprint_sha1), [first.serial]);
   assert.deepEqual(await serialsOf(second.fingerprint_sha1), [third.serial, second.serial]);
   assert.deepEqual(await serialsOf(admin.fingerprint_sha1), [admin.serial], 'the admin sees no others either');
+});
+
+test('GET /pki/certs: counts as a lookup of its address, as lists of pastes do, whoever asks', async (t) => {
+  const app = await startApp(t, { ...PKI, lookupRateMax: 2 });
+  for (const [as, address] of [[undefined, '192.0.2.1'], [newFingerprint(), '192.0.2.2']] as const) {
+    const headers = { ...from(address), ...(as === undefined ? {} : presenting(as)) };
+    const statuses: number[] = [];
+    for (const path of ['/pki/certs', '/unknown', '/pki/certs?limit=1']) {
+      statuses.push((await app.request(path, { headers })).status);
+    }
+    assert.deepEqual(statuses, [200, 404, 429]);
+  }
 });
 
 test('GET /pki/certs: limit and offset as in GET /pastes, the most without them; count is what is listed, total what there is', async (t) => {
