@@ -7,6 +7,7 @@ import { binaryContent, type RunningApp, startApp } from '../support/app.ts';
 import { assertCommonHeaders } from '../support/answer-contract.ts';
 import { BROWSERS, linesOf, send, show } from '../support/browser.ts';
 import { insertCertificate, presenting } from '../support/certificates.ts';
+import { turnsOf } from '../support/cpu.ts';
 import { type Element, elements, only, textOf } from '../support/html.ts';
 import { head, openRaw } from '../support/raw-http.ts';
 
@@ -173,6 +174,19 @@ test('POST /{id}: the form opens every paste whose password a header can set', a
   }
   assert.equal((await show(app, ...send(`/${id}`, { password: 'ab' }))).status, 403);
   assert.equal((await show(app, ...send(`/${id}`, { password: '  ' }))).status, 401);
+});
+
+test('POST /{id}: a password full of blanks is looked at in no time, and holds nobody up', async (t) => {
+  const app = await startApp(t);
+  await post(app, '/unknown', 'password=x');
+  for (const blank of ['+', '%09']) {
+    const password = `x${blank.repeat(16_000 / blank.length)}x`;
+    const { longestMs } = await turnsOf(async () => {
+      assert.equal((await post(app, '/unknown', `password=${password}`)).status, 400);
+    });
+    // By an expression that tried to end at each blank, 16 000 of them took 200 ms.
+    assert.ok(longestMs < 60, `${longestMs} ms`);
+  }
 });
 
 test('POST /{id}: malformed forms are 400, larger ones than 16 KiB 413, and nothing is burned', async (t) => {

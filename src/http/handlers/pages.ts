@@ -44,7 +44,7 @@ export async function answerForm(parts: Parts, request: Request): Promise<Reply>
   const form = Buffer.from(await wholeBody(request.body, MAX_FORM_BYTES));
   const { password, reveal } = readForm(form.toString('latin1'));
   // Blanks at its ends are no part of a password: HTTP takes them from the header that sets it.
-  const lookup = { ...lookupOf(request), password: password?.replace(/^[ \t]+|[ \t]+$/g, '') || undefined };
+  const lookup = { ...lookupOf(request), password: /[^ \t](?:.*[^ \t])?/s.exec(password ?? '')?.[0] };
   if (reveal === undefined) {
     const opened = await pastes.openPaste(parts, lookup, 'look');
     return opened.paste.burnAfterRead ? factsReply(parts, request, opened) : readReply(parts, request, opened);
