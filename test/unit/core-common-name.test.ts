@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { distinguishedName, normaliseCommonName } from '../../src/authority/der.ts';
+import { cpuMsOf } from '../support/cpu.ts';
 
 test('normaliseCommonName: trims, composes, and leaves the rest as it is', () => {
   assert.equal(normaliseCommonName('alice'), 'alice');
@@ -32,6 +33,17 @@ test('normaliseCommonName: counts code points, after trimming and composing', ()
   assert.equal(normaliseCommonName('e\u0301'.repeat(64)), '\u00e9'.repeat(64));
   assert.equal(normaliseCommonName(` ${'a'.repeat(64)} `), 'a'.repeat(64));
   assert.equal(normaliseCommonName(' \u3000 '), undefined);
+});
+
+test('normaliseCommonName: a name is taken however far apart it was taken, and one of accents alone refused in no time', () => {
+  // Four code points in form D, the most that there are.
+  const whole = '\u1f82'.repeat(64);
+  assert.equal([...whole.normalize('NFD')].length, 256);
+  assert.equal(normaliseCommonName(whole.normalize('NFD')), whole);
+  const accents = `a${'\u0345'.repeat(5000)}${'\u0301'.repeat(5000)}${'\u0316'.repeat(5000)}`;
+  const spentMs = cpuMsOf(() => assert.equal(normaliseCommonName(accents), undefined));
+  // To put them in order took 160 ms.
+  assert.ok(spentMs < 40, `${spentMs} ms`);
 });
 
 test('normaliseCommonName: refuses controls, separators and directional formatting inside a name', () => {
