@@ -1,14 +1,18 @@
 // scripts/deploy/nginx.conf in a real nginx, with real mutual TLS.
 
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { connect } from 'node:tls';
 import { writeFiles } from '../support/pki.ts';
 import { isInstalled } from '../support/programs.ts';
 import { checkProxy, checkSettingForgotten, checkSha1Alone, checkWithoutHost } from '../support/proxy-checks.ts';
 import {
   deployed, prepareSite, PROXY_SECRET, SHA1_INSTEAD, startProxy, type Replacements, type RunningProxy, type Site,
 } from '../support/proxy.ts';
+import { openRaw } from '../support/raw-http.ts';
 
 /** Where Debian's nginx would put temporary files, which only root may. */
 const TEMPORARY = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
@@ -66,4 +70,19 @@ test('nginx: with the SHA-1 alone, a rewritten signature is untrusted until the 
   const site = await prepareSite(t, 'x-ssl-client-sha1');
   const sha1Alone = [...SHA1_INSTEAD, [/\$ssl_client_escaped_cert/, '$$ssl_client_fingerprint']] as const;
   await checkSha1Alone(site, reloading(await startNginx(t, site, sha1Alone)));
+});
+
+test('nginx: who sends half a head holds no connection for long, on either port', async (t) => {
+  for (const program of ['nginx', 'openssl']) if (!isInstalled(t, program)) return;
+  const site = await prepareSite(t);
+  // Sooner than as deployed, and still not by nginx's default, which is longer than anything waits for here.
+  await startNginx(t, site, [[/client_header_timeout 10s;/, 'client_header_timeout 1s;']]);
+  const plain = await openRaw(t, site.httpPort);
+  plain.send('GET /health HTTP/1.1\r\nX-Half');
+  const secure = connect({ port: site.httpsPort, host: '127.0.0.1', rejectUnauthorized: false });
+  t.after(() => secure.destroy());
+  const closed = once(secure.resume(), 'close', { signal: AbortSignal.timeout(15_000) });
+  secure.write('GET /health HTTP/1.1\r\nX-Half');
+  assert.equal(await plain.rest(), '');
+  await closed;
 });
