@@ -86,11 +86,13 @@ function socketReasons(setting: string): Record<string, string> {
   const noFolder = `there is no such folder; make it, or choose another ${setting}`;
   // sun_path of unix(7) holds 107 bytes, which are fewer characters when these are not ASCII.
   const tooLong = `the path is too long for a socket; choose another ${setting}`;
+  // Some file systems have none, such as FAT and what a virtual machine shares; or have no room for one more name.
+  const noSocket = `no socket can be made there; choose another ${setting}, under systemd in a RuntimeDirectory=`;
   return {
     EADDRINUSE: `another process listens there, or it is a file; choose another ${setting}`,
-    ENOENT: noFolder, ENOTDIR: noFolder,
+    ENOENT: noFolder, ENOTDIR: noFolder, ELOOP: noFolder,
     EACCES: `this user may not make a socket there; choose another ${setting}`,
-    EROFS: `nothing can be made there; choose another ${setting}, under systemd in a RuntimeDirectory=`,
+    EROFS: noSocket, EPERM: noSocket, ENOTSUP: noSocket, ENOSPC: noSocket,
     EINVAL: tooLong, ENAMETOOLONG: tooLong,
     ERR_ACCESS_DENIED: `its folder needs --allow-fs-read and --allow-fs-write of node; or choose another ${setting}`,
   };
