@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import type { Config } from '../../src/config/settings.ts';
 import { ROUTES } from '../../src/http/routes.ts';
 import { startApp, type RunningApp } from '../support/app.ts';
 import { commandLines, type CommandLines } from '../support/command-lines.ts';
@@ -152,10 +153,14 @@ test('GET /: where work is asked for, each line of usage that stores works as pr
   assert.equal(await read('create_with_password', { 'X-Paste-Password': SECRET }), CONTENT);
 });
 
-test('GET /: where text is refused, the line that stores a text works as printed, with work and without', async (t) => {
+test('GET /: where a short text is refused, the first line works as printed, with work and without', async (t) => {
   if (!isInstalled(t, 'curl') || !isInstalled(t, 'openssl')) return;
-  for (const powDifficultyBits of [0, 4]) {
-    const app = await startApp(t, { powDifficultyBits, requireBinary: true });
+  const terms: readonly Partial<Config>[] = [
+    { requireBinary: true }, { minBytes: 7 }, { minBytes: 5000, minEntropyBits: 7.5, requireBinary: true },
+    { minEntropyBits: 3, minEntropyBytes: 6 },
+  ];
+  for (const [powDifficultyBits, refused] of terms.flatMap((refused) => [[0, refused], [4, refused]] as const)) {
+    const app = await startApp(t, { powDifficultyBits, ...refused });
     const { usage } = await indexOf(app);
     const id = idIn(await shellWith(t, app).run(usage['create']!));
     assert.equal((await app.request(`/${id}`)).status, 200, usage['create']);

@@ -66,7 +66,7 @@ function index(parts: Parts, { endpoints, tiers }: Tables, unavailable: string |
   return {
     version: VERSION,
     endpoints,
-    usage: usage(publicUrl, work.paste.enabled, parts.config.requireBinary),
+    usage: usage(publicUrl, work.paste.enabled, parts.config),
     client: clientLines(publicUrl, registration),
     tiers,
     proof_of_work: work,
@@ -117,20 +117,22 @@ function proofOfWork({ config, challenges }: Parts) {
 }
 
 /** Lines that work as printed, in this order, once FILE, ID and SECRET are replaced. Only the client can do work. */
-function usage(url: string, asksForWork: boolean, requiresBinary: boolean): Record<string, string> {
-  const creating = asksForWork ? {
-    create: `${clientDownload(url)} && echo hello | sh pastec${requiresBinary ? ' --encrypt' : ''}`,
-    create_file: 'sh pastec FILE',
-    create_burn_after_read: 'sh pastec --burn FILE',
-    create_with_password: "echo 'SECRET' | sh pastec --password-file - --expire 1h FILE",
-  } : {
-    create: `echo hello | ${requiresBinary ? 'gzip | ' : ''}curl --data-binary @- ${url}/`,
-    create_file: `curl --data-binary @FILE ${url}/`,
-    create_burn_after_read: `curl -H 'X-Burn-After-Read: true' --data-binary @FILE ${url}/`,
-    create_with_password: `curl -H 'X-Paste-Password: SECRET' -H 'X-Expiry: 3600' --data-binary @FILE ${url}/`,
-  };
+function usage(url: string, asksForWork: boolean, config: Config): Record<string, string> {
+  const { requireBinary, minBytes, minEntropyBits, minEntropyBytes } = config;
+  const isHelloTaken = minBytes <= 6 && (minEntropyBits === 0 || minEntropyBytes > 6);
+  const sample = isHelloTaken ? 'echo hello' : `head -c ${Math.max(minBytes, 4096)} /dev/urandom`;
   return {
-    ...creating,
+    ...(asksForWork ? {
+      create: `${clientDownload(url)} && ${sample} | sh pastec${requireBinary ? ' --encrypt' : ''}`,
+      create_file: 'sh pastec FILE',
+      create_burn_after_read: 'sh pastec --burn FILE',
+      create_with_password: "echo 'SECRET' | sh pastec --password-file - --expire 1h FILE",
+    } : {
+      create: `${sample} | ${requireBinary ? 'gzip | ' : ''}curl --data-binary @- ${url}/`,
+      create_file: `curl --data-binary @FILE ${url}/`,
+      create_burn_after_read: `curl -H 'X-Burn-After-Read: true' --data-binary @FILE ${url}/`,
+      create_with_password: `curl -H 'X-Paste-Password: SECRET' -H 'X-Expiry: 3600' --data-binary @FILE ${url}/`,
+    }),
     read: `curl ${url}/ID/raw`,
     read_with_password: `curl -H 'X-Paste-Password: SECRET' ${url}/ID/raw`,
     metadata: `curl ${url}/ID`,
