@@ -81,6 +81,8 @@ test('pastec status and put: the awk of macOS and the BSDs, which Debian has as 
   assert.match(text, /^anonymous  3 MiB   1 day     90 days\r$/m);
   writeFileSync(join(folder, 'file'), 'content');
   assert.match((await onTerminal('file', { environment }).ended).text, /^http:\/\/\S+\r\nexpires in 1 day, at \S+Z\r\n$/);
+  const lessTold = clientOf(t, await answerAlways(t, 200, 'id\tsize\nabcdef\t1434'));
+  assert.match((await lessTold.onTerminal('ls', { environment }).ended).text, /^http:\/\/\S+\/abcdef  1\.4 KiB\r\n$/m);
 });
 
 test('pastec get: binary content never reaches a terminal, and a burned one is kept in a file', async (t) => {
