@@ -82,7 +82,7 @@ export function printWarnings({ stderr }: Terminal, warnings: readonly string[])
 /** One line for each row. The last column may have any width, so what may be long comes there. */
 export function alignColumns(rows: readonly (readonly string[])[]): string {
   const [first = []] = rows;
-  const widths = first.slice(0, -1).map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  const widths = first.slice(0, -1).map((_, at) => rows.reduce((most, row) => Math.max(most, row[at]!.length), 0));
   return rows.map((row) => `${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')}\n`).join('');
 }
 

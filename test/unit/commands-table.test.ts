@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { REVOCATION_REASONS } from '../../src/authority/certificates.ts';
 import { parseArguments } from '../../src/operator/arguments.ts';
 import { COMMANDS } from '../../src/operator/commands.ts';
+import { alignColumns } from '../../src/operator/terminal.ts';
 
 /** Those that print no data: a script, a certificate, a list for a proxy, a text for people; openapi prints JSON anyway. */
 const WITHOUT_JSON = new Set(['serve', 'pki crl', 'pki ca', 'client', 'openapi', 'completion', 'help']);
@@ -42,4 +43,10 @@ test('COMMANDS: names, options and their values can be completed by any shell', 
 
 test('COMMANDS: the reasons for a revocation are those of the table that they stand for', () => {
   assert.deepEqual(choicesOf('pki revoke', '--reason'), Object.keys(REVOCATION_REASONS));
+});
+
+test('alignColumns: more rows than a call takes arguments, such as the certificates of years', () => {
+  const rows = Array.from({ length: 300_000 }, (_, index) => [String(index), 'alice']);
+  const lines = alignColumns([['SERIAL', 'NAME'], ...rows]).split('\n');
+  assert.deepEqual([lines[0], lines[1], lines.at(-2)], ['SERIAL  NAME', '0       alice', '299999  alice']);
 });
