@@ -239,12 +239,12 @@ export function recordLookups(db: Database) {
 
 /** The duplicate throttle. Its records outlive pastes, so that storing what was deleted does not go round it. */
 export function prepareSubmissions(db: Database) {
-  // Never more rows than decide the question.
+  // Never more rows than decide the question, and none of a clock that was ahead by more than the window.
   const recent = db.prepare(`
     SELECT stored_at AS storedAt
     FROM submissions
     WHERE sha256 = :sha256
-      AND stored_at > :sinceSeconds
+      AND stored_at BETWEEN :nowSeconds - :windowSeconds + 1 AND :nowSeconds + :windowSeconds
     ORDER BY stored_at DESC
     LIMIT :max`);
   const insert = db.prepare('INSERT INTO submissions (sha256, stored_at) VALUES (:sha256, :nowSeconds)');
@@ -252,7 +252,7 @@ export function prepareSubmissions(db: Database) {
     /** When one more would exceed the limit: how many there are, and when one of them leaves the window. */
     refusal(sha256: Uint8Array, nowSeconds: number, limit: DuplicateLimit): Refused<'duplicateContent'> | undefined {
       const { max, windowSeconds } = limit;
-      const stored = recent.all({ sha256, sinceSeconds: nowSeconds - windowSeconds, max });
+      const stored = recent.all({ sha256, nowSeconds, windowSeconds, max });
       if (stored.length < max) return undefined;
       const oldestCounted = Number(stored.at(-1)?.['storedAt']);
       return {

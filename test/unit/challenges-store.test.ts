@@ -64,6 +64,17 @@ testStores('pastes.create: the window of duplicates slides by the second', async
   assert.deepEqual(await create(store, content, terms, CREATED_AT + 80), STORED);
 });
 
+testStores('pastes.create: what a clock stored that was ahead is a duplicate for a window after it was set back, and no longer', async ({ store }) => {
+  const content = patternedBytes(10);
+  const terms = { ...NO_TERMS, duplicates: { max: 1, windowSeconds: 60 } };
+  assert.deepEqual(await create(store, content, terms, CREATED_AT + 3600), STORED);
+  const refused = { refused: 'duplicateContent', fields: { count: 1, windowSeconds: 60 }, retryAfterSeconds: 120 };
+  assert.deepEqual(await create(store, content, terms, CREATED_AT + 3540), refused);
+  assert.deepEqual(await create(store, content, terms, CREATED_AT), STORED);
+  assert.equal((await create(store, content, terms, CREATED_AT + 59)).refused, 'duplicateContent');
+  assert.deepEqual(await create(store, content, terms, CREATED_AT + 60), STORED);
+});
+
 testStores('pastes.create: a challenge buys nothing once its record may be gone, used before or not', async ({ store, tables }) => {
   const terms = spending('n', CREATED_AT);
   assert.deepEqual(await create(store, patternedBytes(10, 1), terms, CREATED_AT + 59), STORED);

@@ -113,8 +113,8 @@ testStores('update: each refusal has no effect, in the order unknown, another\'s
   const again = await update(store, anonymous.id, changes, { duplicates, maxStoredBytes: 0 });
   assert.equal(again.refused, 'permissionDenied');
   const other = await storePaste(store, patternedBytes(50, 5), { owner: OWNER });
-  const refused = await update(store, other.id, { content: changes.content }, { duplicates, maxStoredBytes: 0, nowSeconds: 0 });
-  assert.deepEqual(refused, { refused: 'duplicateContent', fields: { count: 1, windowSeconds: 60 }, retryAfterSeconds: CREATED_AT + 60 });
+  const refused = await update(store, other.id, { content: changes.content }, { duplicates, maxStoredBytes: 0, nowSeconds: CREATED_AT - 60 });
+  assert.deepEqual(refused, { refused: 'duplicateContent', fields: { count: 1, windowSeconds: 60 }, retryAfterSeconds: 120 });
 });
 
 testStores('update and remove: of content that is named, only while the paste has it', async ({ store }) => {
