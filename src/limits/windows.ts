@@ -2,7 +2,7 @@
 // with the number of creations. Every request counted is remembered by its moment, so this is exact. Reads no clock.
 
 import type { Config } from '../config/settings.ts';
-import { type Used, UseOrder } from '../core/time.ts';
+import { HOUR_SECONDS, type Used, UseOrder } from '../core/time.ts';
 
 interface SlidingWindowOptions {
   readonly windowMs: number;
@@ -122,7 +122,7 @@ function dropAged(stamps: Fifo<number>, ageMs: number, nowMs: number): void {
 
 type AntifloodSettings = Pick<Config,
   'powDifficultyBits' | 'antifloodThreshold' | 'antifloodWindowSeconds' | 'antifloodStepBits' | 'antifloodMaxBits'
-  | 'antifloodDecaySeconds' | 'antifloodMaxEntries'>;
+  | 'antifloodDecaySeconds' | 'antifloodMaxEntries' | 'powTtlSeconds'>;
 
 /** The token that a request has shown its work with; `expiresAt` in Unix seconds. */
 export interface ShownToken {
@@ -162,8 +162,7 @@ export class Antiflood {
     dropAged(this.#requests, this.#windowMs, nowMs);
     if (this.#requests.length === antifloodMaxEntries) this.#requests.dropOldest();
     this.#requests.push(nowMs);
-    const steps = Math.ceil((this.#requests.length - threshold) / threshold);
-    const reached = Math.min(this.#highestLevel, steps);
+    const reached = Math.min(this.#highestLevel, Math.ceil((this.#requests.length - threshold) / threshold));
     if (reached <= this.#level) return;
     this.#level = reached;
     this.#calmSinceMs = nowMs;
@@ -196,19 +195,20 @@ export class Antiflood {
   }
 
   /**
-   * Remembers the token. When there are too many, the first to come is forgotten, and every token that expires no later
-   * counts as shown before: nobody gets a token counted twice by pushing it out, and new tokens still count.
+   * Remembers the token. For one too many the first is forgotten, and what expires no later counts as shown before: so
+   * nobody gets one counted twice by pushing it out. By more than a token and its upload take, the clock was set back.
    */
-  #isFirstUse(token: ShownToken): boolean {
-    if (token.expiresAt <= this.#forgottenUntil || this.#nonces.has(token.nonce)) return false;
+  #isFirstUse({ nonce, expiresAt }: ShownToken): boolean {
+    if (this.#forgottenUntil - expiresAt > this.#config.powTtlSeconds + HOUR_SECONDS) this.#forgottenUntil = -Infinity;
+    if (expiresAt <= this.#forgottenUntil || this.#nonces.has(nonce)) return false;
     if (this.#tokens.length === this.#config.antifloodMaxEntries) {
       const forgotten = this.#tokens.at(0);
       this.#tokens.dropOldest();
       this.#nonces.delete(forgotten.nonce);
       this.#forgottenUntil = Math.max(this.#forgottenUntil, forgotten.expiresAt);
     }
-    this.#nonces.add(token.nonce);
-    this.#tokens.push(token);
+    this.#nonces.add(nonce);
+    this.#tokens.push({ nonce, expiresAt });
     return true;
   }
 }

@@ -22,6 +22,7 @@ export function antifloodOf(options: AntifloodOptions): Antiflood {
     antifloodMaxBits: options.maxBits,
     antifloodDecaySeconds: options.decayMs / 1000,
     antifloodMaxEntries: options.maxEntries,
+    powTtlSeconds: 300,
   });
 }
 

@@ -162,6 +162,26 @@ test('record: a token that others have pushed out of memory does not count again
   assert.equal(antiflood.difficultyBits(laterMs), 22);
 });
 
+test('record: tokens of a clock that was ahead, and was set back, keep none from counting', () => {
+  const aheadSeconds = 365 * 86_400;
+  const antiflood = floodOf({ maxEntries: 40 });
+  for (let count = 0; count < 20; count += 1) {
+    const { nonce, expiresAt } = freshToken();
+    antiflood.record(0, { nonce, expiresAt: expiresAt + aheadSeconds });
+  }
+  // They are pushed out of memory, one after another.
+  recordMany(antiflood, 60, WINDOW_MS);
+  const laterMs = 10 * WINDOW_MS;
+  recordMany(antiflood, 31, laterMs);
+  assert.equal(antiflood.difficultyBits(laterMs), 22);
+  // What was forgotten since does not count again.
+  const forgotten = Array.from({ length: 100 }, freshToken);
+  for (const token of forgotten) antiflood.record(laterMs, token);
+  const calmMs = 100 * WINDOW_MS;
+  for (const token of forgotten) antiflood.record(calmMs, token);
+  assert.equal(antiflood.difficultyBits(calmMs), 20);
+});
+
 test('record: a million requests cost little each', () => {
   const antiflood = floodOf();
   const cpuMs = cpuMsOf(() => {
