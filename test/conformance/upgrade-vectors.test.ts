@@ -2,7 +2,7 @@
 // any more. What becomes of them is api/upgrade.test.ts.
 
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
@@ -58,4 +58,11 @@ test('schema: every table of a kept database has rows in it', (t) => {
       assert.ok(rows > 0, `schema ${index + 1}: ${String(name)}`);
     }
   }
+});
+
+test('schema: CHANGELOG.md says which version changes the tables, as operators are told, and to which schema', () => {
+  const changes = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8');
+  const said = [...changes.matchAll(/^- The tables change: the first start brings the database to schema (\d+)\b/gm)];
+  assert.equal(said[0]?.[1], String(MIGRATIONS.length));
+  assert.match(readFileSync(join(ROOT, 'scripts', 'deploy', 'cluster', 'README.md'), 'utf8'), /tables; CHANGELOG says which does/);
 });
