@@ -22,10 +22,8 @@ export class LazyAuthority {
 
   constructor(parts: AuthorityParts) {
     this.#parts = parts;
-    const handlers = ROUTES.map((name): [string, Handler] => {
-      return [name, async (request) => (await this.#load()).handle(name, request)];
-    });
-    this.handlers = Object.fromEntries(handlers) as LazyAuthority['handlers'];
+    const handlerOf = (name: RoomRoute): Handler => async (request) => (await this.#load()).handle(name, request);
+    this.handlers = Object.fromEntries(ROUTES.map((name) => [name, handlerOf(name)])) as LazyAuthority['handlers'];
   }
 
   /** Before anybody is served. TLS also trusts an authority that a command of the operator makes or renews later. */
@@ -42,8 +40,10 @@ export class LazyAuthority {
   }
 
   /** Why nobody can register, in words for callers, as far as it is known: the key is tried by checkKey. */
-  whyUnavailable(): string | undefined {
+  async whyUnavailable(): Promise<string | undefined> {
     if (this.#parts.config.registerBy === 'off') return REGISTRATION_CLOSED;
+    // A command of the operator may have renewed it since, or given its key the password.
+    if (this.#room?.authorities.whyUnavailable() !== undefined) await this.checkKey();
     if (this.#room !== undefined) return this.#room.authorities.whyUnavailable();
     return whyUnavailable(this.#parts.config.pkiCaPassword !== '', false, false);
   }

@@ -3,6 +3,7 @@
 
 import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
 import { DAY_SECONDS } from '../../src/core/time.ts';
 import type { RunningApp } from '../support/app.ts';
@@ -186,5 +187,9 @@ test('GET /register/challenge, GET /: say when nothing can be issued, and why, b
     assert.deepEqual((await send(after, 'GET /')).json['registration'], { available: false, hint }, 'nobody else has asked');
     await assertUnavailable(after, hint);
     assertError(await send(after, 'POST /register'), 500, 'certificate issuance failed');
+    using db = new DatabaseSync(after.config.databasePath);
+    db.exec('UPDATE authority SET expires_at = 2 * expires_at');
+    const { json: index } = await send(after, 'GET /');
+    assert.equal(index['registration'], undefined, 'once a command has renewed it, though nobody else has asked');
   });
 });

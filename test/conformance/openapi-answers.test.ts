@@ -277,7 +277,7 @@ test('openapi: GET /health of a service that stops is as described', async (t) =
   const challenges = { difficultyBits: () => 0 };
   const healthy = { healthy: () => Promise.resolve(true) } as Store;
   const parts = { config, store: healthy, challenges } as unknown as Parts;
-  const { health } = serviceHandlers(parts, () => undefined, () => true);
+  const { health } = serviceHandlers(parts, async () => undefined, () => true);
   const { status, body } = await health();
   const { content } = responseOf(operationOf(routeOf('GET /health')), status);
   assert.deepEqual(problemsOf(JSON.parse(String(body)), content!['application/json']!.schema!, API), []);

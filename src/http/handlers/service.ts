@@ -26,14 +26,14 @@ const CLIENT_HEADERS = {
   'Content-Disposition': 'inline; filename="pastec"',
 };
 
-/** `whyUnavailable` says why nobody can register; undefined when one can. */
-export function serviceHandlers(parts: Parts, whyUnavailable: () => string | undefined, isStopping: () => boolean) {
+/** `whyClosed` says why nobody can register; undefined when one can. */
+export function serviceHandlers(parts: Parts, whyClosed: () => Promise<string | undefined>, isStopping: () => boolean) {
   const { config, store } = parts;
   const tables = tablesOf(config);
   const script = readClientScript();
   return {
-    index: (request) => {
-      const value = index(parts, tables, whyUnavailable(), request.publicUrl);
+    index: async (request) => {
+      const value = index(parts, tables, await whyClosed(), request.publicUrl);
       return request.prefersHtml ? indexPage(value) : jsonReply(200, value, negotiated(config));
     },
     // A proxy that asks while the service stops must send its clients elsewhere.
