@@ -41,6 +41,9 @@ const COMMAND_ALIASES: ReadonlyMap<string, string> = new Map([
 
 /** Without a command it is `serve`. Options may stand anywhere before `--`. Throws UsageError. */
 export function parseArguments(words: readonly string[]): { command: Command; given: Given } {
+  // Node reads them as UTF-8, with U+FFFD for other bytes: a file of that name would be another one than is meant.
+  const unclear = words.find((word) => word.includes('\ufffd'));
+  if (unclear !== undefined) throw new UsageError(`not in UTF-8: ${JSON.stringify(unclear)}`);
   const [first = 'serve', ...rest] = joinName(words);
   const name = COMMAND_ALIASES.get(first) ?? first;
   if (name.startsWith('-')) return parseFor('serve', words);

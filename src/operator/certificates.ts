@@ -78,8 +78,8 @@ function issuing(nameOption: '--name' | '--common-name', onlyFirst: boolean): Ru
 
 function readWanted(terminal: Terminal, { values }: Given, nameOption: string) {
   const commonName = normaliseCommonName(values.get(nameOption) ?? 'admin');
-  if (commonName === undefined || commonName.includes('\ufffd')) {
-    throw new UsageError(`${nameOption} takes 1 to 64 characters in UTF-8, none invisible, for control or private use`);
+  if (commonName === undefined) {
+    throw new UsageError(`${nameOption} takes 1 to 64 characters, none invisible, for control or private use`);
   }
   const profile = (values.get('--p12-profile') ?? 'modern') as BundleProfile;
   const passwordPath = values.get('--password-file');

@@ -128,6 +128,9 @@ test('parseArguments: refuses what the table does not have, with the nearest nam
     [['serve', 'now'], 'unexpected argument "now"'],
     [['help', 'serve', 'config'], 'unexpected argument "config"'],
     [['config', '--', '--json'], 'unexpected argument "--json"'],
+    // What node makes of bytes that are no UTF-8.
+    [['backup', 'caf\ufffd.db'], 'not in UTF-8: "caf\ufffd.db"'],
+    [['pki', 'crl', '--out=caf\ufffd.crl'], 'not in UTF-8: "--out=caf\ufffd.crl"'],
   ];
   for (const [words, message] of cases) {
     assert.throws(() => parseArguments(words), new UsageError(message), words.join(' '));
