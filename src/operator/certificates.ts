@@ -45,7 +45,7 @@ function issuing(nameOption: '--name' | '--common-name', onlyFirst: boolean): Ru
       const { authorities, store } = session;
       if (onlyFirst && (await store.certificates.listAll()).length > 0) throw new CommandError(ISSUED_BEFORE);
       // A file that cannot be made must be known before anything is issued.
-      using file = isStream ? undefined : createNewFile(path);
+      using file = isStream ? undefined : createNewFile(terminal, path);
       const authority = await (onlyFirst ? authorities.ensured(OPERATOR) : authorities.signing());
       const { spki, privateKey } = await generateKeyPair();
       const request = { commonName, key: { spki, privateKey }, requester: OPERATOR, spend: null, onlyFirst };
@@ -144,7 +144,7 @@ export const crl: Run = (terminal, { flags, values }) => inSession(terminal, asy
   const path = values.get('--out') ?? '-';
   const written = flags.has('--der') ? der : Buffer.from(encodePem('X509 CRL', der));
   if (path === '-') terminal.stdout.write(written);
-  else replaceFile(path, written);
+  else replaceFile(terminal, path, written);
 });
 
 export const ca: Run = (terminal) => inSession(terminal, async ({ authorities }) => {
@@ -222,10 +222,10 @@ export const selfSigned: Run = async (terminal, given) => {
   const issuedAt = unixSeconds(terminal.clock);
   const serial = makeSerial(randomBytes);
   const validity = validityFrom(issuedAt, days);
-  using certificateFile = createNewFile(certificatePath, READABLE_BY_ALL);
-  using keyFile = createNewFile(keyPath);
   const keyPair = await generateKeyPair('prime256v1');
   const certificate = await makeServerCertificate({ names, serial, validity, ...keyPair });
+  using certificateFile = createNewFile(terminal, certificatePath, READABLE_BY_ALL);
+  using keyFile = createNewFile(terminal, keyPath);
   certificateFile.write(Buffer.from(encodePem('CERTIFICATE', certificate)));
   keyFile.write(Buffer.from(privateKeyPem(keyPair.privateKey)));
   certificateFile.keep();

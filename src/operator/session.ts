@@ -110,10 +110,15 @@ export async function findCertificate({ store }: OperatorSession, given: string)
 export const READABLE_BY_ALL = 0o644;
 
 /** A file that must not exist before, and is removed at the end of its scope unless it is kept. Throws CommandError. */
-export function createNewFile(path: string, mode = OWNER_ONLY_FILE, shownPath = path) {
+export function createNewFile(terminal: Terminal, path: string, mode = OWNER_ONLY_FILE, shownPath = path) {
   // To append: what is written anew begins where the file was cut.
   const descriptor = attempt(shownPath, () => openSync(path, 'ax', mode));
   let isKept = false;
+  terminal.onStopSignal((signal) => {
+    // What is in it may be all that there is of a certificate which is recorded by now.
+    if (lstatSync(path, { throwIfNoEntry: false })?.size === 0) rmSync(path);
+    terminal.endBy(signal);
+  });
   return {
     /** Makes these bytes, durably, all that the file holds. Throws CommandError. */
     write: (bytes: Uint8Array): void => attempt(shownPath, () => {
@@ -137,12 +142,12 @@ export function randomMark(): string {
 }
 
 /** Makes or replaces a file that all may read, whole at any moment; never a device. Throws CommandError. */
-export function replaceFile(path: string, bytes: Uint8Array): void {
+export function replaceFile(terminal: Terminal, path: string, bytes: Uint8Array): void {
   const present = attempt(path, () => lstatSync(path, { throwIfNoEntry: false }));
   if (present?.isFile() === false && !present.isDirectory()) throw new CommandError(`${path} is not a file`);
   const draft = `${path}.${randomMark()}`;
   // Never kept: once it is published, nothing has the name of the draft.
-  using file = createNewFile(draft, OWNER_ONLY_FILE, path);
+  using file = createNewFile(terminal, draft, OWNER_ONLY_FILE, path);
   file.write(bytes);
   // Whatever the umask, which keeps the database's files from everyone.
   attempt(path, () => chmodSync(draft, READABLE_BY_ALL));

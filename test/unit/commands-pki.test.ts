@@ -8,10 +8,12 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, readdirSync, rmSync, st
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { runCommandLine } from '../../src/operator/arguments.ts';
 import { CommandError } from '../../src/operator/failures.ts';
 import { createNewFile } from '../../src/operator/session.ts';
 import { insertCertificate, setRevoked } from '../support/certificates.ts';
-import { openDesk } from '../support/operator.ts';
+import { fakeTerminal } from '../support/fake-terminal.ts';
+import { CA_PASSWORD, openDesk } from '../support/operator.ts';
 import { selectValue } from '../support/store.ts';
 
 const NOW = 1_769_860_800;
@@ -70,6 +72,32 @@ test('pki issue: without an authority nothing is made; the first certificate of 
   const none = await issue('--common-name', 'x');
   assert.deepEqual([none.code, none.stderr], [1, 'pasted: CA not initialized: `pasted admin create` makes one\n']);
   assert.equal(existsSync(path), false);
+});
+
+test('pki issue: ended by a signal, it leaves no empty file, and a bundle that may be recorded stays', async (t) => {
+  const { folder, databasePath, createAdmin } = openDesk(t);
+  await createAdmin();
+  for (const isWhole of [false, true]) {
+    const path = join(folder, `stopped-${isWhole}.p12`);
+    const isReached = (): boolean => existsSync(path) && statSync(path).size > 0 === isWhole;
+    const environment = { SERVICE_DB: databasePath, SERVICE_PKI_CA_PASSWORD: CA_PASSWORD };
+    const fake = fakeTerminal(['pki', 'issue', '--common-name', 'x', '--out', path], { environment });
+    const ended: unknown[] = [];
+    const terminal = {
+      ...fake.terminal,
+      // It reads the clock before the bundle is written, and again when the certificate is recorded.
+      clock: {
+        ...fake.terminal.clock,
+        unixMs: () => {
+          if (ended.length === 0 && isReached()) fake.signal('SIGINT');
+          return NOW * 1000;
+        },
+      },
+      endBy: (signal: string) => ended.push([signal, existsSync(path)]),
+    };
+    await runCommandLine(terminal);
+    assert.deepEqual(ended, [['SIGINT', isWhole]]);
+  }
 });
 
 test('pki list: every certificate, newest first, one to a line', async (t) => {
@@ -247,7 +275,7 @@ test('createNewFile: what ends its scope is told, also when the file cannot be r
   const { folder } = openDesk(t);
   const path = join(folder, 'new');
   assert.throws(() => {
-    using file = createNewFile(path);
+    using file = createNewFile(fakeTerminal().terminal, path);
     file.write(Buffer.from('x'));
     rmSync(path);
     mkdirSync(path);
