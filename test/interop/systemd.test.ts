@@ -169,6 +169,22 @@ test('pastedctl: a command has of the service all that decides whose files, secr
   }
 });
 
+test('pastedctl: words behind the command, such as the id of a paste, reach the command and no log', (t) => {
+  const folder = temporaryFolder(t);
+  // Of a host with systemd, as far as the script looks.
+  const script = readFileSync(join(FOLDER, 'pastedctl'), 'utf8').replace('-d /run/systemd/system', '-d /');
+  const standIns = { id: 'echo 0', 'systemd-run': 'printf "%s\\n" "$@"', pastedctl: script.replace(/^#!.*\n/, '') };
+  for (const [name, lines] of Object.entries(standIns)) {
+    writeFileSync(join(folder, name), `#!/bin/sh\n${lines}\n`, { mode: 0o755 });
+  }
+  const words = ['paste', 'show', 'dm5nqp7xk2vhs4tjw3rzy6ubae'];
+  const { status, stdout } = run('env', [`PATH=${folder}:${process.env['PATH']}`, 'pastedctl', ...words], folder);
+  const [ofSystemd = '', ofCommand] = stdout.split('/usr/lib/pasted/main.js\n');
+  assert.deepEqual([status, ofCommand], [0, `${words.join('\n')}\n`]);
+  assert.match(ofSystemd, /^--description=pasted paste$/m);
+  assert.ok(!ofSystemd.includes('dm5nqp'), ofSystemd);
+});
+
 test('pastedctl: its help and the manual have root open nothing in the folder of the service', () => {
   const manual = readFileSync(join(ROOT, 'scripts', 'release', 'manual.mjs'), 'utf8');
   const help = run('sh', [join(FOLDER, 'pastedctl'), '--help'], ROOT).output;
