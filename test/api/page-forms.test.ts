@@ -2,6 +2,8 @@
 
 import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { binaryContent, type RunningApp, startApp } from '../support/app.ts';
 import { assertCommonHeaders } from '../support/answer-contract.ts';
@@ -10,6 +12,7 @@ import { insertCertificate, presenting } from '../support/certificates.ts';
 import { turnsOf } from '../support/cpu.ts';
 import { type Element, elements, only, textOf } from '../support/html.ts';
 import { head, openRaw } from '../support/raw-http.ts';
+import { ROOT } from '../support/source.ts';
 
 const PASSWORD = 'pä ss&wörd=🎉';
 const LOCKED = { 'X-Paste-Password': Buffer.from(PASSWORD).toString('latin1') };
@@ -216,6 +219,8 @@ test('POST /{id}: malformed forms are 400, larger ones than 16 KiB 413, and noth
   assert.equal((await asking.next()).status, 413);
   assert.equal((await post(app, `/${id}`, 'reveal=1', { 'Content-Encoding': 'gzip' })).status, 415);
   assert.equal((await app.request(`/${id}/raw`)).status, 200);
+  const manual = readFileSync(join(ROOT, 'scripts', 'release', 'chapters.md'), 'utf8');
+  assert.match(manual, /x-www-form-urlencoded`, at most 16 KiB, refused/);
 });
 
 test('POST /{id}: from another site it is refused before anything is done', async (t) => {
