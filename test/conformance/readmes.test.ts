@@ -52,6 +52,15 @@ test('README: root opens nothing in the folder of the service, where its user co
   assert.deepEqual(blocks.join('').split('\n').filter((line) => line.includes('/var/lib')), []);
 });
 
+test('README, scripts/deploy: what is secret goes into no file that others may read', () => {
+  const writing = /(?:admin create|pki issue|backup -|openssl rand).* > /;
+  const lines = ['README.md', ...repositoryFiles().filter((path) => path.startsWith('scripts/deploy/'))]
+    .flatMap((path) => readFileSync(join(ROOT, path), 'utf8').split('\n'))
+    .filter((line) => writing.test(line));
+  assert.ok(lines.length >= 8);
+  assert.deepEqual(lines.filter((line) => !line.includes('(umask 077; ')), []);
+});
+
 test('README: the limits of each tier are the defaults', () => {
   const limits = (maxBytes: number, seconds: number, rate: number): string => {
     const days = seconds / DAY_SECONDS;
