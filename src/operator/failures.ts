@@ -15,6 +15,9 @@ export const EXIT = { success: 0, failure: 1, usage: 2, busy: 75, configuration:
 /** Of a path that is not good, and does not get better by trying again. */
 const LASTING = ['EACCES', 'EEXIST', 'ELOOP', 'ENAMETOOLONG', 'ENOENT', 'ENOTDIR', 'EPERM', 'EROFS'];
 
+/** SQLITE_NOTADB, and SQLITE_CORRUPT with its extended codes, as store.ts puts them into messages. */
+const DAMAGE = /\(SQLite (?:26|11|267|523|779)\)/;
+
 /** A command line that cannot be carried out; the message says why, and which name is nearest. */
 export class UsageError extends Error {}
 
@@ -40,11 +43,13 @@ export function failureOf(error: unknown): ReturnType<typeof failure> | undefine
   if (error instanceof DatabaseRefusedError) return failure(EXIT.configuration, error.message);
   if (error instanceof DatabaseInUseError) return failure(EXIT.busy, withHolder(error));
   if (error instanceof StoreError) {
-    // The store says what could not be done; SQLite or the system said why.
+    // The store says what could not be done; SQLite or the system said why, if the store does not say that too.
     const { cause } = error;
-    const reason = cause instanceof Error ? `: ${codeOf(cause) === 'EDQUOT' ? 'EDQUOT' : cause.message}` : '';
-    const exitCode = LASTING.includes(codeOf(cause)) ? EXIT.configuration : EXIT.failure;
-    return failure(exitCode, `${error.message}${reason} (${SETTINGS.databasePath.name})`);
+    const why = cause instanceof Error ? cause.message : '';
+    const reason = codeOf(cause) === 'EDQUOT' ? 'EDQUOT' : why;
+    const message = error.message.includes(reason) ? error.message : `${error.message}: ${reason}`;
+    const isLasting = DAMAGE.test(message) || LASTING.includes(codeOf(cause));
+    return failure(isLasting ? EXIT.configuration : EXIT.failure, `${message} (${SETTINGS.databasePath.name})`);
   }
   // What is refused on the way to files that this program finds by itself, such as those beside the database.
   if (codeOf(error) !== 'ERR_ACCESS_DENIED') return undefined;

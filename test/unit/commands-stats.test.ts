@@ -2,19 +2,19 @@
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { statSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import type { Environment } from '../../src/config/load.ts';
 import { VERSION } from '../../src/config/settings.ts';
 import { runCommandLine } from '../../src/operator/arguments.ts';
-import { MIGRATIONS } from '../../src/store/schema.ts';
+import { MIGRATIONS, PAGE_BYTES } from '../../src/store/schema.ts';
 import type { AuditEvent } from '../../src/store/store.ts';
 import { insertCertificate } from '../support/certificates.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 import { openDesk } from '../support/operator.ts';
 import { insertPastes } from '../support/paste-rows.ts';
-import { CREATED_AT, openTestStore, patternedBytes, storePaste } from '../support/store.ts';
+import { CREATED_AT, openTestStore, patternedBytes, selectValue, storePaste } from '../support/store.ts';
 
 async function stats(path: string, words: readonly string[] = [], environment: Environment = {}): Promise<string> {
   const fake = fakeTerminal(['stats', ...words], { environment: { SERVICE_DB: path, ...environment } });
@@ -135,5 +135,19 @@ test('stats, audit: without a database they are 78, and make none', async (t) =>
   for (const word of ['stats', 'audit']) {
     const { code, stderr } = await pasted([word]);
     assert.deepEqual([code, stderr], [78, `pasted: there is no database ${databasePath}: set SERVICE_DB to the one of the service\n`]);
+  }
+});
+
+test('stats, audit, invite create: damage that shows when a table is read or written is 78, told once', async (t) => {
+  const { databasePath, pasted, createAdmin } = openDesk(t);
+  await createAdmin();
+  const sound = readFileSync(databasePath);
+  for (const [table, ...words] of [['pastes', 'stats'], ['audit', 'audit'], ['invitations', 'invite', 'create']]) {
+    const root = Number(selectValue(databasePath, `SELECT rootpage FROM sqlite_schema WHERE name = '${table}'`));
+    writeFileSync(databasePath, Buffer.from(sound).fill(0xa5, (root - 1) * PAGE_BYTES, root * PAGE_BYTES));
+    const { code, stderr } = await pasted(words);
+    const message = 'pasted: storage unavailable: database disk image is malformed (SQLite 11) (SERVICE_DB)\n';
+    assert.deepEqual([code, stderr], [78, message], words.join(' '));
+    writeFileSync(databasePath, sound);
   }
 });
