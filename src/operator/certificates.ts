@@ -180,11 +180,10 @@ export const renew: Run = (terminal, given) => inSession(terminal, async (sessio
 });
 
 export const passphrase: Run = async (terminal, given) => {
-  const path = given.values.get('--new-password-file')!;
-  const password = readPassword(terminal, path);
+  const password = readPassword(terminal, given.values.get('--new-password-file')!);
   const { name, parse, expected } = SETTINGS.pkiCaPassword;
   // The key would be lost: nobody could give the service its password.
-  if (parse(password) === undefined) throw new CommandError(`${path} does not fit ${name}, which takes ${expected}`);
+  if (parse(password) === undefined) throw new CommandError(`the password does not fit ${name}, which takes ${expected}`);
   await inSession(terminal, async (session) => {
     const { privateKey, ...before } = await session.authorities.signing();
     const lockedKey = await lockPrivateKey(privateKey, password, randomBytes);
