@@ -32,6 +32,17 @@ test('pastec put: each solver by itself finds what the service accepts', async (
   }
 });
 
+test('pastec put: descriptors of the caller, such as /dev/fd/3, are still content after the work', async (t) => {
+  const app = await startApp(t, { powDifficultyBits: 1 });
+  const passing = { name: 'sh', program: 'sh', options: ['-c', 'exec sh "$0" "$@" 3<first 4<second 5<third'] };
+  const { run, folder } = clientOf(t, app.url, passing);
+  for (const name of ['first', 'second', 'third']) writeFileSync(join(folder, name), name);
+  const { code, text, stderr } = await run(['/dev/fd/3', '/dev/fd/4', '/dev/fd/5']);
+  assert.deepEqual([code, stderr], [0, '']);
+  const stored = await Promise.all(text.trim().split('\n').map(async (url) => (await fetch(`${url}/raw`)).text()));
+  assert.deepEqual(stored, ['first', 'second', 'third']);
+});
+
 test('pastec put: by default a compiler comes before what is slower, for a long search', async (t) => {
   if (!isInstalled(t, 'cc')) return;
   const app = await startApp(t, { powDifficultyBits: 18 });
