@@ -8,6 +8,7 @@ import { test, type TestContext } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
 import { startApp, type RunningApp } from '../support/app.ts';
 import { DEFECTS, notedPrograms, pathWith } from '../support/broken-programs.ts';
+import { isInstalled } from '../support/programs.ts';
 import { clientOf, type Client } from '../support/shells.ts';
 
 const OWNER = ['--fingerprint', '0123456789abcdef0123456789abcdef01234567'];
@@ -58,6 +59,18 @@ test('pastec rm: deletes what was stored here without an identity, by its id and
   const { code, stdout, stderr } = await run(['rm', first.slice(app.url.length + 1), ...others]);
   assert.deepEqual([code, String(stdout), stderr], [0, '', '']);
   for (const url of urls) assert.ok(!(await isThere(url)));
+});
+
+test('pastec put and rm: without a standard output a token is kept and found, under dash too', async (t) => {
+  if (!isInstalled(t, 'dash')) return;
+  const app = await startApp(t);
+  const { run } = clientOf(t, app.url, { name: 'dash', program: 'sh', options: ['-c', 'exec dash "$0" "$@" >&-'] });
+  const stored = await run([], { input: 'content' });
+  const [, url = ''] = /^pastec: can't print the URL of what was stored: (http\S+)\n$/.exec(stored.stderr)
+    ?? assert.fail(stored.stderr);
+  const { code, stderr } = await run(['rm', url]);
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.ok(!(await isThere(url)));
 });
 
 test('pastec rm: a token is shown to the server alone that gave it, also beside an identity', async (t) => {
