@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
 import { startApp, type RunningApp } from '../support/app.ts';
@@ -71,6 +71,14 @@ test('pastec put and rm: without a standard output a token is kept and found, un
   const { code, stderr } = await run(['rm', url]);
   assert.deepEqual([code, stderr], [0, '']);
   assert.ok(!(await isThere(url)));
+});
+
+test('pastec rm: finds its token whatever GREP_OPTIONS says, which the grep of macOS and the BSDs obeys', async (t) => {
+  const { run, folder, stored } = await keeping(t);
+  writeFileSync(join(folder, 'grep'), '#!/bin/sh\nPATH=${PATH#*:}\nexec grep ${GREP_OPTIONS-} "$@"\n', { mode: 0o755 });
+  const environment = { PATH: `${folder}${delimiter}${process.env['PATH'] ?? ''}`, GREP_OPTIONS: '--color=always' };
+  const { code, stderr } = await run(['rm', await stored()], { environment });
+  assert.deepEqual([code, stderr], [0, '']);
 });
 
 test('pastec rm: a token is shown to the server alone that gave it, also beside an identity', async (t) => {
