@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { startApp } from '../support/app.ts';
+import { pathReplacing } from '../support/pastec-tls.ts';
 import { isInstalled } from '../support/programs.ts';
 import { MAGIC, seal, TAG_BYTES, unseal } from '../support/sealed.ts';
 import { clientOf } from '../support/shells.ts';
@@ -34,6 +35,22 @@ test('pastec get: decrypts what another program sealed', async (t) => {
     const { stdout, stderr } = await run(['get', `${app.url}/${id}#${key.toString('base64url')}`]);
     assert.deepEqual([stdout, stderr], [plain, '']);
   }
+});
+
+test('pastec -E and get: a tr that changes ASCII alone makes no key, burns nothing, and is named', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const app = await startApp(t);
+  const { run, folder } = clientOf(t, app.url);
+  // The pads of HMAC are the only call with these characters.
+  const asciiAlone = '[ "$1" != "\\000-\\377" ] || set -- "\\000-\\177" "$(printf %.512s "$2")"\nexec "$real" "$@"';
+  const environment = { PATH: pathReplacing('tr', asciiAlone, folder) };
+  const burning = await run(['-bE'], { input: 'once' });
+  for (const args of [['-E'], ['get', burning.text.trim()]]) {
+    const { code, text, stderr } = await run(args, { input: 'content', environment });
+    assert.deepEqual([code, text], [1, '']);
+    assert.match(stderr, /^pastec: can't derive the keys: tr does not change every byte\n/);
+  }
+  assert.equal((await run(['get', burning.text.trim()])).text, 'once');
 });
 
 test('pastec get: a changed byte, a cut end, another key and no encryption at all are refused unwritten', async (t) => {
