@@ -113,6 +113,17 @@ test('pastec register: the key is made here, for P-384, and only a request for i
   assert.equal((await run(['ls'])).code, 0);
 });
 
+test('pastec register and renew: the key is made here also where openssl finds no configuration of its own', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const { run, identity } = (await tlsService(t)).client();
+  const environment = { OPENSSL_CONF: '/nonexistent/openssl.cnf' };
+  for (const command of ['register', 'renew']) {
+    const { code, stderr } = await run([command], { environment });
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.deepEqual(readdirSync(identity).sort(), ['client.pem', 'facts']);
+  }
+});
+
 test('pastec register and renew: where openssl is missing, the server makes the keys', async (t) => {
   const { client } = await tlsService(t);
   const { run, home, identity, fact } = client();
