@@ -183,7 +183,7 @@ export const passphrase: Run = async (terminal, given) => {
   const password = readPassword(terminal, given.values.get('--new-password-file')!);
   const { name, parse, expected } = SETTINGS.pkiCaPassword;
   // The key would be lost: nobody could give the service its password.
-  if (parse(password) === undefined) throw new CommandError(`the password does not fit ${name}, which takes ${expected}`);
+  if (parse(password) === undefined) throw new CommandError(`the password does not fit ${name}: it takes ${expected}`);
   await inSession(terminal, async (session) => {
     const { privateKey, ...before } = await session.authorities.signing();
     const lockedKey = await lockPrivateKey(privateKey, password, randomBytes);

@@ -144,7 +144,7 @@ test('pki ca renew, passphrase: without an authority, a password, the right one 
   for (const bad of ['two\nlines', 'a\ttab', '\x7f']) {
     const ended = await changePassword(desk, bad);
     assert.equal(ended.code, 1);
-    assert.match(ended.stderr, /^pasted: the password does not fit SERVICE_PKI_CA_PASSWORD, which takes one line of UTF-8 /);
+    assert.match(ended.stderr, /^pasted: the password does not fit SERVICE_PKI_CA_PASSWORD: it takes one line of UTF-8 /);
   }
   assert.equal((await desk.pasted(['pki', 'ca', 'passphrase'])).code, 2, 'the option is required');
   assert.deepEqual(storedIn(desk.databasePath), before);
