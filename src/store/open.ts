@@ -372,7 +372,7 @@ export function openReader<Prepared extends object>(
   return { ...(all as Prepared), close: () => db.close() };
 }
 
-/** Whether reading works, and the last write did. Does not judge how much room is left. Never rejects. */
+/** Whether reading works, and writing, if it has failed. Does not judge how much room is left. Never rejects. */
 export function createHealthCheck(reader: Pick<Lookups, 'isAdopted'>, writer: Pick<Writer, 'run' | 'state'>) {
   let probing: Promise<boolean> | undefined;
   return async (): Promise<boolean> => {

@@ -104,7 +104,7 @@ export class Writer {
     return this.#underWay.reduce((sum, batch) => sum + batch.length, this.#queue.length);
   }
 
-  /** `failed`: the last write did. `stalled`: it has not come back. */
+  /** `failed`: a write did, and no probe has succeeded since. `stalled`: the last has not come back. */
   state(): 'working' | 'failed' | 'stalled' | 'ended' {
     if (this.#hasEnded()) return 'ended';
     if (this.#underWay.length > 0 && this.#busyMs() > STALLED_AFTER_MS) return 'stalled';
@@ -201,7 +201,9 @@ export class Writer {
       else if (answer.done) resolve(answer.value as never);
       else reject(asStoreError(answer.error, answer.failure ?? undefined));
     }
-    this.#last.failed = answers.some((answer) => !answer.done && answer.failure !== null);
+    const failed = answers.some((answer) => !answer.done && answer.failure !== null);
+    // Others may have found nothing to write: only a probe shows that writing works again.
+    if (failed || batch[0]?.command.name === 'probe') this.#last.failed = failed;
     if (this.waiting > 0) return;
     // An idle thread does not keep the process alive.
     if (!this.#closing) this.#worker.unref();

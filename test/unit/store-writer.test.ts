@@ -195,10 +195,10 @@ test('run: a command that is left unanswered fails as an error of the program, a
   await later;
 });
 
-test('state: failed after a failed write, working after a successful one', async (t) => {
+test('state: failed after a failed write until a probe succeeds, since others may have nothing to write', async (t) => {
   const { writer, next, answer } = await openFake(t);
-  const attempt = async (reply: Answer) => {
-    const running = writer.run('optimize', null).catch(() => {});
+  const attempt = async (reply: Answer, name: 'optimize' | 'probe' | 'restoreBallast' = 'optimize') => {
+    const running = writer.run(name, null).catch(() => {});
     await next();
     answer([reply]);
     await running;
@@ -206,8 +206,11 @@ test('state: failed after a failed write, working after a successful one', async
   };
   assert.equal(writer.state(), 'working');
   assert.equal(await attempt(FAILED), 'failed');
-  assert.equal(await attempt({ done: false, failure: null, error: new Error('a bug') }), 'working');
-  assert.equal(await attempt(FAILED), 'failed');
+  assert.equal(await attempt({ done: false, failure: null, error: new Error('a bug') }), 'failed');
+  assert.equal(await attempt(DONE), 'failed');
+  assert.equal(await attempt(DONE, 'restoreBallast'), 'failed');
+  assert.equal(await attempt(FAILED, 'probe'), 'failed');
+  assert.equal(await attempt(DONE, 'probe'), 'working');
   assert.equal(await attempt(DONE), 'working');
 });
 
