@@ -74,7 +74,8 @@ export async function openStore({ path: name, clock, log, thread }: StoreOptions
       if (found !== undefined) hot.keep(found);
       return found;
     };
-    const store = createStore({ reader, writer: started, ...contents, touches, find, hot, share, notice, lock, path });
+    const sources = { reader, writer: started, ...contents, touches, find, hot, share };
+    const store = createStore({ ...sources, notice, lock, name, path });
     const details = { schema: MIGRATIONS.length, milliseconds: Math.round(clock.monotonicMs() - startedMs) };
     log({ level: 'info', logger: 'store', event: 'opened', outcome: 'success', details });
     return store;
@@ -106,11 +107,13 @@ interface Parts extends Sources {
   /** See createRemovalNotice. */
   readonly notice: () => void;
   readonly lock: DatabaseLock;
+  /** As it was given, perhaps a link, and where that led at the start. */
+  readonly name: string;
   readonly path: string;
 }
 
 function createStore(parts: Parts) {
-  const { reader, writer, notice, path } = parts;
+  const { reader, writer, notice, name, path } = parts;
   let closing: Promise<void> | undefined;
   const isHealthy = createHealthCheck(reader, writer);
   const { ino } = statSync(path);
@@ -131,7 +134,7 @@ function createStore(parts: Parts) {
       writesWaiting: () => writer.waiting,
     },
     /** What is written to a file that was removed, or replaced, is lost when this process ends. */
-    healthy: async () => orUndefined(() => statSync(path).ino) === ino && isHealthy(),
+    healthy: async () => placeOf(name) === path && orUndefined(() => statSync(path).ino) === ino && isHealthy(),
     /** Writes what is batched, truncates the write-ahead log, closes. */
     close: () => (closing ??= closeParts(parts)),
   };

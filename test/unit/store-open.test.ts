@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
-  chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync,
+  chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -255,6 +255,20 @@ test('openStore: refuses a database that is open already, and opens it when it i
   const second = await open(path);
   assert.ok(await second.pastes.find(paste.id, CREATED_AT));
   await second.close();
+});
+
+test('openStore: by a link that leads elsewhere by now, or is gone, it is not healthy: the next start takes another', async (t) => {
+  const folder = temporaryFolder(t);
+  const link = join(folder, 'link.db');
+  symlinkSync('pasted.db', link);
+  const store = await open(link);
+  assert.equal(await store.healthy(), true);
+  for (const target of ['other.db', undefined, 'pasted.db']) {
+    rmSync(link, { force: true });
+    if (target !== undefined) symlinkSync(target, link);
+    assert.equal(await store.healthy(), target === 'pasted.db', target);
+  }
+  await store.close();
 });
 
 test('openStore: a database that was removed or replaced beneath it is not healthy', async (t) => {
