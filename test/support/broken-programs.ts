@@ -1,7 +1,7 @@
 // Programs that do not do what they should, put before the real ones on PATH: for what a script makes of that.
 
 import {
-  accessSync, chmodSync, constants, existsSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync,
+  accessSync, chmodSync, constants, existsSync, linkSync, mkdtempSync, readdirSync, readFileSync, writeFileSync,
 } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { SHELLS, SH } from './shells.ts';
@@ -93,7 +93,8 @@ printf '%s\\n' "$name" "$@" >>'${notes}'
 PATH='${process.env['PATH'] ?? ''}'
 exec "$name" "$@"\n`);
   chmodSync(script, 0o755);
-  for (const name of installedNames()) symlinkSync(script, join(place, name));
+  // To make so many symbolic links takes ten times as long: each is a file of its own.
+  for (const name of installedNames()) linkSync(script, join(place, name));
   const textOf = (file: string): string => (existsSync(file) ? readFileSync(file, 'utf8') : '');
   const labels = (): string[] => textOf(names).split('\n').slice(0, -1);
   return {
