@@ -28,6 +28,8 @@ function isNeeded(program: string, defect: Defect): boolean {
   return NEEDED.includes(program) && !(program === 'mkdir' && defect === 'stops halfway');
 }
 
+const DEFECTIVE = DEFECTS.join(' or ');
+
 interface Trial {
   readonly client: Client;
   readonly environment: Record<string, string>;
@@ -45,23 +47,24 @@ function trial(t: TestContext, url: string, pathIn: PathIn, shell = DASH): Trial
 }
 
 /**
- * The check with each program broken that is started in a first one, in which none is. Four at a time: each waits for
- * processes most of the time.
+ * The check with each program broken that is started in a first one, in which none is, and with each defect. Four at a
+ * time: each waits for processes most of the time.
  */
 async function breakingEach(
-  defect: Defect, check: (program: string, pathIn: PathIn) => Promise<void>,
+  check: (program: string, defect: Defect, pathIn: PathIn) => Promise<void>,
 ): Promise<void> {
   const noted: NotedPrograms[] = [];
-  await check('no program', (folder) => {
+  await check('no program', 'fails', (folder) => {
     noted.push(notedPrograms(folder));
     return noted[0]?.path ?? '';
   });
-  const waiting = [...noted[0]?.started() ?? []];
-  assert.ok(waiting.includes('mkdir'), String(waiting));
+  const started = noted[0]?.started() ?? [];
+  assert.ok(started.includes('mkdir'), String(started));
+  const waiting = DEFECTS.flatMap((defect) => started.map((program) => ({ program, defect })));
   const work = async (): Promise<void> => {
-    for (let program = waiting.shift(); program !== undefined; program = waiting.shift()) {
-      const broken = program;
-      await check(broken, (folder) => pathWith(folder, defect, broken));
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const { program, defect } = next;
+      await check(program, defect, (folder) => pathWith(folder, defect, program));
     }
   };
   await Promise.all([work(), work(), work(), work()]);
@@ -116,136 +119,135 @@ function assertPrivate(files: readonly string[], what: string): void {
   }
 }
 
-for (const defect of DEFECTS) {
-  test(`pastec -E: when a program ${defect}, nothing is sent that is not encrypted`, async (t) => {
-    if (!isInstalled(t, 'openssl')) return;
-    await breakingEach(defect, async (program, pathIn) => {
-      const { url, taken } = await takingServer(t);
-      const { client: { run, folder }, environment } = trial(t, url, pathIn);
-      writeFileSync(join(folder, 'password'), PASSWORD);
-      writeFileSync(join(folder, 'plain'), PLAIN);
-      const ended = await run(['-Eb', '--password-file', 'password', 'plain'], { environment });
-      assertSealed(ended, taken, `${program} ${defect}`);
-      if (!isNeeded(program, defect)) return;
-      assert.notEqual(ended.code, 0, `${program} ${defect}`);
-      assert.equal(taken.length, 0, `${program} ${defect}`);
-    });
+test(`pastec -E: when a program ${DEFECTIVE}, nothing is sent that is not encrypted`, async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  await breakingEach(async (program, defect, pathIn) => {
+    const { url, taken } = await takingServer(t);
+    const { client: { run, folder }, environment } = trial(t, url, pathIn);
+    writeFileSync(join(folder, 'password'), PASSWORD);
+    writeFileSync(join(folder, 'plain'), PLAIN);
+    const ended = await run(['-Eb', '--password-file', 'password', 'plain'], { environment });
+    assertSealed(ended, taken, `${program} ${defect}`);
+    if (!isNeeded(program, defect)) return;
+    assert.notEqual(ended.code, 0, `${program} ${defect}`);
+    assert.equal(taken.length, 0, `${program} ${defect}`);
   });
+});
 
-  test(`pastec put: when a program ${defect}, password, burning and content are never left out`, async (t) => {
-    await breakingEach(defect, async (program, pathIn) => {
-      const { url, taken } = await takingServer(t);
-      const { client: { run, folder }, environment } = trial(t, url, pathIn);
-      writeFileSync(join(folder, 'password'), PASSWORD);
-      const { code } = await run(['-b', '--password-file', 'password'], { input: PLAIN, environment });
-      for (const { headers, body } of taken) {
-        assert.deepEqual([headers['x-paste-password'], headers['x-burn-after-read']], [PASSWORD, 'true'], program);
-        // How much comes through a pipe is not known: half of it is not told from all of it.
-        if (program !== 'cat' || defect !== 'stops halfway') assert.equal(String(body), PLAIN, program);
-      }
-      if (code === 0) assert.equal(taken.length, 1, program);
-    });
+test(`pastec put: when a program ${DEFECTIVE}, password, burning and content are never left out`, async (t) => {
+  await breakingEach(async (program, defect, pathIn) => {
+    const { url, taken } = await takingServer(t);
+    const { client: { run, folder }, environment } = trial(t, url, pathIn);
+    writeFileSync(join(folder, 'password'), PASSWORD);
+    const what = `${program} ${defect}`;
+    const { code } = await run(['-b', '--password-file', 'password'], { input: PLAIN, environment });
+    for (const { headers, body } of taken) {
+      assert.deepEqual([headers['x-paste-password'], headers['x-burn-after-read']], [PASSWORD, 'true'], what);
+      // How much comes through a pipe is not known: half of it is not told from all of it.
+      if (program !== 'cat' || defect !== 'stops halfway') assert.equal(String(body), PLAIN, what);
+    }
+    if (code === 0) assert.equal(taken.length, 1, what);
   });
+});
 
-  test(`pastec get: when a program ${defect}, nothing wrong is printed and no burned paste is lost`, async (t) => {
-    if (!isInstalled(t, 'openssl')) return;
-    const app = await startApp(t);
-    const key = Buffer.alloc(32, 7);
-    const sealed = seal(key, Buffer.from(PLAIN));
-    await breakingEach(defect, async (program, pathIn) => {
-      const id = await app.store(sealed, { 'X-Burn-After-Read': 'true' });
-      const { client: { run, folder, home }, environment } = trial(t, app.url, pathIn);
-      const { code, text } = await run(['get', `${id}#${key.toString('base64url')}`], { environment });
-      if (isNeeded(program, defect)) assert.notEqual(code, 0, `${program} ${defect}`);
-      if (code === 0) return assert.equal(text, PLAIN, `${program} ${defect}`);
-      if (program !== 'rm') assert.equal(text, '', `${program} ${defect}`);
-      const isThere = (await app.request(`/${id}`)).status === 200;
-      const kept = [...filesUnder(folder), ...filesUnder(home)].filter((file) => readFileSync(file).equals(sealed));
-      assert.ok(isThere || text === PLAIN || kept.length > 0, `${program} ${defect}: the paste is lost`);
-      for (const file of kept) assert.equal(statSync(file).mode & 0o777, 0o600);
-    });
+test(`pastec get: when a program ${DEFECTIVE}, nothing wrong is printed and no burned paste is lost`, async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const app = await startApp(t);
+  const key = Buffer.alloc(32, 7);
+  const sealed = seal(key, Buffer.from(PLAIN));
+  await breakingEach(async (program, defect, pathIn) => {
+    const id = await app.store(sealed, { 'X-Burn-After-Read': 'true' });
+    const { client: { run, folder, home }, environment } = trial(t, app.url, pathIn);
+    const { code, text } = await run(['get', `${id}#${key.toString('base64url')}`], { environment });
+    if (isNeeded(program, defect)) assert.notEqual(code, 0, `${program} ${defect}`);
+    if (code === 0) return assert.equal(text, PLAIN, `${program} ${defect}`);
+    if (program !== 'rm') assert.equal(text, '', `${program} ${defect}`);
+    const isThere = (await app.request(`/${id}`)).status === 200;
+    const kept = [...filesUnder(folder), ...filesUnder(home)].filter((file) => readFileSync(file).equals(sealed));
+    assert.ok(isThere || text === PLAIN || kept.length > 0, `${program} ${defect}: the paste is lost`);
+    for (const file of kept) assert.equal(statSync(file).mode & 0o777, 0o600);
   });
+});
 
-  test(`pastec update: when a program ${defect}, nothing readable replaces what is encrypted`, async (t) => {
-    const app = await startApp(t);
-    const fingerprint = '0123456789abcdef0123456789abcdef01234567';
-    const sealed = seal(Buffer.alloc(32, 7), Buffer.from(PLAIN));
-    await breakingEach(defect, async (program, pathIn) => {
-      const id = await app.store(sealed, { 'X-SSL-Client-SHA1': fingerprint });
-      const { client: { run }, environment } = trial(t, app.url, pathIn);
-      const { code } = await run(['update', '--fingerprint', fingerprint, id, '-'], { input: 'readable', environment });
-      assert.notEqual(code, 0, `${program} ${defect}`);
-      const stored = Buffer.from(await (await app.request(`/${id}/raw`)).arrayBuffer());
-      assert.deepEqual(stored, sealed, `${program} ${defect}`);
-    });
+test(`pastec update: when a program ${DEFECTIVE}, nothing readable replaces what is encrypted`, async (t) => {
+  const app = await startApp(t);
+  const fingerprint = '0123456789abcdef0123456789abcdef01234567';
+  const sealed = seal(Buffer.alloc(32, 7), Buffer.from(PLAIN));
+  await breakingEach(async (program, defect, pathIn) => {
+    const id = await app.store(sealed, { 'X-SSL-Client-SHA1': fingerprint });
+    const { client: { run }, environment } = trial(t, app.url, pathIn);
+    const { code } = await run(['update', '--fingerprint', fingerprint, id, '-'], { input: 'readable', environment });
+    assert.notEqual(code, 0, `${program} ${defect}`);
+    const stored = Buffer.from(await (await app.request(`/${id}/raw`)).arrayBuffer());
+    assert.deepEqual(stored, sealed, `${program} ${defect}`);
   });
+});
 
-  test(`pastec register: when a program ${defect}, the key is neither shown to others nor lost`, async (t) => {
-    if (!isInstalled(t, 'openssl')) return;
-    const { bundle, fingerprint } = madeCertificate(t);
-    await breakingEach(defect, async (program, pathIn) => {
-      const headers = { 'X-Fingerprint-SHA1': fingerprint, 'X-Certificate-Expires': '4000000000', 'X-Is-Admin': '1' };
-      const { url, taken } = await takingServer(t, { headers, body: bundle });
-      const { client: { run, folder, home }, environment } = trial(t, url, pathIn);
-      const { code } = await run(['register', '--allow-http'], { environment });
-      const files = [...filesUnder(folder), ...filesUnder(home)];
-      assertPrivate(files, `${program} ${defect}`);
-      const kept = files.filter((file) => readFileSync(file).equals(bundle));
-      if (taken.length > 0 && program !== 'curl') assert.ok(kept.length > 0, `${program} ${defect}: the key is lost`);
-      if (code === 0) assert.ok(kept.some((file) => file.endsWith('/client.p12')), `${program} ${defect}`);
-    });
+test(`pastec register: when a program ${DEFECTIVE}, the key is neither shown to others nor lost`, async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const { bundle, fingerprint } = madeCertificate(t);
+  await breakingEach(async (program, defect, pathIn) => {
+    const headers = { 'X-Fingerprint-SHA1': fingerprint, 'X-Certificate-Expires': '4000000000', 'X-Is-Admin': '1' };
+    const { url, taken } = await takingServer(t, { headers, body: bundle });
+    const { client: { run, folder, home }, environment } = trial(t, url, pathIn);
+    const { code } = await run(['register', '--allow-http'], { environment });
+    const files = [...filesUnder(folder), ...filesUnder(home)];
+    assertPrivate(files, `${program} ${defect}`);
+    const kept = files.filter((file) => readFileSync(file).equals(bundle));
+    if (taken.length > 0 && program !== 'curl') assert.ok(kept.length > 0, `${program} ${defect}: the key is lost`);
+    if (code === 0) assert.ok(kept.some((file) => file.endsWith('/client.p12')), `${program} ${defect}`);
   });
+});
 
-  test(`pastec cert import: when a program ${defect}, nothing is taken for a certificate that is none`, async (t) => {
-    if (!isInstalled(t, 'openssl')) return;
-    const [own, other] = [madeCertificate(t), madeCertificate(t)];
-    await breakingEach(defect, async (program, pathIn) => {
-      const { client: { run, folder, home }, environment } = trial(t, 'https://paste.example', pathIn);
-      writeFileSync(join(folder, 'pair'), own.pair, { mode: 0o600 });
-      writeFileSync(join(folder, 'mismatched'), own.key + other.certificate, { mode: 0o600 });
-      const mismatched = await run(['cert', 'import', 'mismatched'], { environment });
-      assert.notEqual(mismatched.code, 0, `${program} ${defect}`);
-      const { code } = await run(['cert', 'import', 'pair'], { environment });
-      assertPrivate([...filesUnder(folder), ...filesUnder(home)], `${program} ${defect}`);
-      if (code !== 0) return;
-      const installed = join(home, '.local/share/pastec/certificates/paste.example');
-      assert.equal(readFileSync(join(installed, 'client.pem'), 'utf8'), own.pair, `${program} ${defect}`);
-      const facts = readFileSync(join(installed, 'facts'), 'utf8');
-      assert.match(facts, new RegExp(`^fingerprint=${own.fingerprint}\\nexpires=\\d+\\n$`), `${program} ${defect}`);
-    });
+test(`pastec cert import: when a program ${DEFECTIVE}, nothing is taken for a certificate that is none`, async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const [own, other] = [madeCertificate(t), madeCertificate(t)];
+  await breakingEach(async (program, defect, pathIn) => {
+    const { client: { run, folder, home }, environment } = trial(t, 'https://paste.example', pathIn);
+    writeFileSync(join(folder, 'pair'), own.pair, { mode: 0o600 });
+    writeFileSync(join(folder, 'mismatched'), own.key + other.certificate, { mode: 0o600 });
+    const mismatched = await run(['cert', 'import', 'mismatched'], { environment });
+    assert.notEqual(mismatched.code, 0, `${program} ${defect}`);
+    const { code } = await run(['cert', 'import', 'pair'], { environment });
+    assertPrivate([...filesUnder(folder), ...filesUnder(home)], `${program} ${defect}`);
+    if (code !== 0) return;
+    const installed = join(home, '.local/share/pastec/certificates/paste.example');
+    assert.equal(readFileSync(join(installed, 'client.pem'), 'utf8'), own.pair, `${program} ${defect}`);
+    const facts = readFileSync(join(installed, 'facts'), 'utf8');
+    assert.match(facts, new RegExp(`^fingerprint=${own.fingerprint}\\nexpires=\\d+\\n$`), `${program} ${defect}`);
   });
+});
 
-  test(`pastec cert export: when a program ${defect}, no file is overwritten or shown to others`, async (t) => {
-    if (!isInstalled(t, 'openssl')) return;
-    const { pair } = madeCertificate(t);
-    await breakingEach(defect, async (program, pathIn) => {
-      const { client: { run, folder, home }, environment } = trial(t, 'https://paste.example', pathIn);
-      writeFileSync(join(folder, 'pair'), pair, { mode: 0o600 });
-      assert.equal((await run(['cert', 'import', 'pair'])).code, 0);
-      writeFileSync(join(folder, 'out'), 'another key', { mode: 0o644 });
-      const { code } = await run(['cert', 'export', '--for', 'pem', '--force', '-o', 'out'], { environment });
-      const files = [...filesUnder(folder), ...filesUnder(home)];
-      assertPrivate(files, `${program} ${defect}`);
-      assert.ok(files.some((file) => readFileSync(file, 'utf8') === 'another key'), `${program} ${defect}`);
-      if (code === 0) assert.equal(readFileSync(join(folder, 'out'), 'utf8'), pair, `${program} ${defect}`);
-    });
+test(`pastec cert export: when a program ${DEFECTIVE}, no file is overwritten or shown to others`, async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const { pair } = madeCertificate(t);
+  await breakingEach(async (program, defect, pathIn) => {
+    const { client: { run, folder, home }, environment } = trial(t, 'https://paste.example', pathIn);
+    writeFileSync(join(folder, 'pair'), pair, { mode: 0o600 });
+    assert.equal((await run(['cert', 'import', 'pair'])).code, 0);
+    writeFileSync(join(folder, 'out'), 'another key', { mode: 0o644 });
+    const { code } = await run(['cert', 'export', '--for', 'pem', '--force', '-o', 'out'], { environment });
+    const files = [...filesUnder(folder), ...filesUnder(home)];
+    assertPrivate(files, `${program} ${defect}`);
+    assert.ok(files.some((file) => readFileSync(file, 'utf8') === 'another key'), `${program} ${defect}`);
+    if (code === 0) assert.equal(readFileSync(join(folder, 'out'), 'utf8'), pair, `${program} ${defect}`);
   });
+});
 
-  test(`pastec decrypt: when a program ${defect}, what was changed is not decrypted`, async (t) => {
-    if (!isInstalled(t, 'openssl')) return;
-    const key = Buffer.alloc(32, 7);
-    const changed = seal(key, Buffer.from(PLAIN));
-    changed[changed.length - 1] = (changed.at(-1) ?? 0) ^ 1;
-    await breakingEach(defect, async (program, pathIn) => {
-      const { client: { run, folder }, environment } = trial(t, 'http://127.0.0.1:9', pathIn);
-      writeFileSync(join(folder, 'changed'), changed);
-      writeFileSync(join(folder, 'key'), key.toString('base64url'));
-      const { code, text } = await run(['decrypt', '--key-file', 'key', 'changed'], { environment });
-      assert.notEqual(code, 0, `${program} ${defect}`);
-      assert.equal(text, '', `${program} ${defect}`);
-    });
+test(`pastec decrypt: when a program ${DEFECTIVE}, what was changed is not decrypted`, async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const key = Buffer.alloc(32, 7);
+  const changed = seal(key, Buffer.from(PLAIN));
+  changed[changed.length - 1] = (changed.at(-1) ?? 0) ^ 1;
+  await breakingEach(async (program, defect, pathIn) => {
+    const { client: { run, folder }, environment } = trial(t, 'http://127.0.0.1:9', pathIn);
+    writeFileSync(join(folder, 'changed'), changed);
+    writeFileSync(join(folder, 'key'), key.toString('base64url'));
+    const { code, text } = await run(['decrypt', '--key-file', 'key', 'changed'], { environment });
+    assert.notEqual(code, 0, `${program} ${defect}`);
+    assert.equal(text, '', `${program} ${defect}`);
   });
-}
+});
 
 test('pastec -E: a configuration of openssl that names a provider which is not there stores nothing', async (t) => {
   if (!isInstalled(t, 'openssl')) return;
