@@ -136,10 +136,20 @@ function leftovers(temporary: string, pid: number): string[] {
 
 /** Of a process group; what has ended but was not waited for yet does not count. Knows none where there is no /proc. */
 function livingMembers(group: number): string[] {
+  if (!hasMembers(group)) return [];
   return listed('/proc').filter((name) => /^\d+$/.test(name)).filter((id) => {
     const [, state, , memberOf] = /\) (\S) (\d+) (\d+) /.exec(readOr(`/proc/${id}/stat`)) ?? [];
     return Number(memberOf) === group && state !== 'Z';
   });
+}
+
+/** Those that were not waited for too. To ask is nothing beside a look at every process of the host. */
+function hasMembers(group: number): boolean {
+  try {
+    return process.kill(-group, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
 }
 
 function endGroup(pid: number | undefined): void {
