@@ -31,7 +31,7 @@ type SelfSignedRequest = Required<CertificateRequest>;
 /** Unix seconds. Ends with the authority, at `latest`, if not before; a RangeError when that has expired. */
 export function validityFrom(issuedAt: number, days: number, latest: number = LATEST_TIME_SECONDS) {
   const notAfter = Math.min(issuedAt + days * DAY_SECONDS, latest, LATEST_TIME_SECONDS);
-  if (notAfter <= issuedAt) throw new RangeError('no time left to be valid in');
+  if (notAfter <= issuedAt) throw new RangeError('the authority has run out: pasted pki ca renew');
   return { notBefore: issuedAt - BACKDATE_SECONDS, notAfter };
 }
 

@@ -66,9 +66,13 @@ test('pki issue: without an authority nothing is made; the first certificate of 
   db.exec('DELETE FROM certificates');
   const first = await issue('--common-name', 'first');
   assert.match(first.stdout, /: the certificate of the admin with its key\.\n[^]*: whoever has it is the admin\.\n$/);
+  rmSync(path);
+  db.exec('UPDATE authority SET expires_at = 1');
+  const late = await issue('--common-name', 'x');
+  const advice = 'the authority has run out: pasted pki ca renew';
+  assert.deepEqual([late.code, late.stderr], [1, `pasted: certificate issuance failed: ${advice}\n`]);
   db.exec('DELETE FROM authority');
   db.close();
-  rmSync(path);
   const none = await issue('--common-name', 'x');
   assert.deepEqual([none.code, none.stderr], [1, 'pasted: CA not initialized: `pasted admin create` makes one\n']);
   assert.equal(existsSync(path), false);
