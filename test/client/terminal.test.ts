@@ -40,6 +40,23 @@ function onScreen(text: string): string {
   return text.replaceAll('\n', '\r\n');
 }
 
+test('pastec -p: Ctrl-Z does not put it aside, which would turn on the echo that it turned off', async (t) => {
+  if (!isInstalled(t, 'script') || !isInstalled(t, 'bash')) return;
+  const app = await startApp(t);
+  // Only a shell with job control puts aside what it started; for its last command bash would make place.
+  const jobs = { name: 'bash -i', program: 'bash', options: ['--norc', '--noprofile', '-ic', `'sh "$0" "$@"; exit $?'`] };
+  const { onTerminal, folder } = clientOf(t, app.url, jobs);
+  writeFileSync(join(folder, 'file'), 'content');
+  const { child, ended, says } = onTerminal('-p file');
+  await says(/Password: /);
+  child.stdin.write('\x1atyped secret\n');
+  await says(/The same again: /);
+  child.stdin.write('typed secret\n');
+  const { code, text } = await ended;
+  assert.equal(code, 0, text);
+  assert.doesNotMatch(text, /Stopped|typed/);
+});
+
 test('pastec get: on a terminal, control sequences are shown and not obeyed; --raw leaves them', async (t) => {
   if (!isInstalled(t, 'script')) return;
   const app = await startApp(t);
