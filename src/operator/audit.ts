@@ -1,6 +1,7 @@
 // `pasted audit`: what the audit log has, and with --follow what comes.
 
 import { setTimeout } from 'node:timers/promises';
+import { loadConfig } from '../config/load.ts';
 import { type Config, isCluster } from '../config/settings.ts';
 import { isoSeconds, unixSeconds } from '../core/time.ts';
 import { presentAuditEntry } from '../http/present.ts';
@@ -55,9 +56,10 @@ const SAID_OF_STATE = {
 async function follow(terminal: Terminal, given: Given, filter: AuditFilter): Promise<void> {
   const surplus = ['--before', '--limit', '--offset'].find((name) => given.values.has(name));
   if (surplus !== undefined) throw new UsageError(`--follow goes on until it is stopped: ${surplus} has no meaning`);
-  let config: Config | undefined;
-  await inSession(terminal, async (session) => void ({ config } = session));
-  const look = await tail(terminal, config!, filter, given.values.has('--after'));
+  await inSession(terminal, async () => {});
+  // As it is set: what a link leads to may be replaced by another file, and then the link is followed.
+  const { config } = loadConfig(terminal.environment, terminal.readFile);
+  const look = await tail(terminal, config, filter, given.values.has('--after'));
   const stopped = new Promise<false>((resolve) => terminal.onStopSignal(() => resolve(false)));
   const isJson = given.flags.has('--json');
   let saidOf: keyof typeof SAID_OF_STATE = 'same';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, renameSync, rmSync } from 'node:fs';
+import { copyFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { test, type TestContext } from 'node:test';
 import { runCommandLine } from '../../src/operator/arguments.ts';
 import type { AuditEvent } from '../../src/store/store.ts';
@@ -144,6 +144,19 @@ test('audit --follow: waits for a database that is away for a while, and says so
   assert.deepEqual(following.stderr().split('\n').map((line) => line.slice(8, 35)), [
     'the database cannot be read', 'the database was replaced: ', '',
   ]);
+  assert.equal(await following.stop('SIGTERM'), 0);
+});
+
+test('audit --follow: a link to the database that leads to another file later is followed', async (t) => {
+  const [first, second] = [await openTestStore(t), await openTestStore(t)];
+  const link = `${first.folder}/link.db`;
+  symlinkSync(first.path, link);
+  const following = await follow(t, link);
+  symlinkSync(second.path, `${link}.new`);
+  renameSync(`${link}.new`, link);
+  while (!following.stderr().includes('replaced')) await once(following.child.stderr!, 'data');
+  await second.store.audit.record(eventOf('there'));
+  assert.deepEqual(reasonsOf(await following.lines(2)), ['there']);
   assert.equal(await following.stop('SIGTERM'), 0);
 });
 
