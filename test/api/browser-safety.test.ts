@@ -48,6 +48,7 @@ async function password({ app, browser, url }: Site): Promise<void> {
   await tab.open(place);
   assert.equal(await statusOf(tab), 401);
   assert.ok(!(await textOf(tab)).includes('secret'));
+  await drawn(tab);
   assert.equal(await tab.evaluate('document.activeElement.name'), 'password', 'it can be typed at once');
   await givePassword(tab, 'wrong');
   assert.equal(await statusOf(tab), 403);
