@@ -6,7 +6,7 @@ import { ConfigError } from '../config/load.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { codeOf, orUndefined, reasonOf } from '../core/events.ts';
 import { type ListeningError, placeName } from '../http/engine/listening.ts';
-import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../store/store.ts';
+import { DatabaseInUseError, DatabaseRefusedError, isDamage, StoreError } from '../store/store.ts';
 import type { Terminal } from './terminal.ts';
 
 /** Exit codes. 75 and 78 are EX_TEMPFAIL and EX_CONFIG of sysexits.h: they say whether trying again can help. */
@@ -14,9 +14,6 @@ export const EXIT = { success: 0, failure: 1, usage: 2, busy: 75, configuration:
 
 /** Of a path that is not good, and does not get better by trying again. */
 const LASTING = ['EACCES', 'EEXIST', 'ELOOP', 'ENAMETOOLONG', 'ENOENT', 'ENOTDIR', 'EPERM', 'EROFS'];
-
-/** SQLITE_NOTADB, and SQLITE_CORRUPT with its extended codes, as store.ts puts them into messages. */
-const DAMAGE = /\(SQLite (?:26|11|267|523|779)\)/;
 
 /** A command line that cannot be carried out; the message says why, and which name is nearest. */
 export class UsageError extends Error {}
@@ -48,7 +45,7 @@ export function failureOf(error: unknown): ReturnType<typeof failure> | undefine
     const why = cause instanceof Error ? cause.message : '';
     const reason = codeOf(cause) === 'EDQUOT' ? 'EDQUOT' : why;
     const message = error.message.includes(reason) ? error.message : `${error.message}: ${reason}`;
-    const isLasting = DAMAGE.test(message) || LASTING.includes(codeOf(cause));
+    const isLasting = isDamage(error) || LASTING.includes(codeOf(cause));
     return failure(isLasting ? EXIT.configuration : EXIT.failure, `${message} (${SETTINGS.databasePath.name})`);
   }
   // What is refused on the way to files that this program finds by itself, such as those beside the database.

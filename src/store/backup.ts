@@ -21,7 +21,9 @@ import {
 import { errorOfThread, firstReport, startThread } from './writer.ts';
 
 /** The files that can lie beside a database: a backup must be none of these. */
-export const SIDE_FILES = '-wal -shm -journal -lock -ballast -probe -backup -backup-lock -restore'.split(' ');
+export const SIDE_FILES = [
+  '-wal', '-shm', '-journal', '-lock', '-ballast', '-probe', '-backup', '-backup-lock', '-restore',
+];
 
 /** Beside a database, what it needs to be whole after a crash. */
 const LOGS = ['-wal', '-journal'] as const;

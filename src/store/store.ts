@@ -318,9 +318,10 @@ export function failureOf(error: unknown): StoreFailure | undefined {
   return FAILURES.has(code) ? 'unavailable' : undefined;
 }
 
-/** Whether what is in the file is not, or no longer, a database. */
+/** Whether what is in the file is not, or no longer, a database. A StoreError has SQLite's code in its words alone. */
 export function isDamage(error: unknown): boolean {
-  const code = primaryCodeOf(error);
+  const told = error instanceof StoreError ? /\(SQLite (\d+)\)/.exec(error.message)?.[1] : undefined;
+  const code = told === undefined ? primaryCodeOf(error) : Number(told) & 0xff;
   return code === SQLITE.CORRUPT || code === SQLITE.NOTADB;
 }
 
