@@ -1,16 +1,15 @@
 // `pasted audit`: what the audit log has, and with --follow what comes.
 
 import { setTimeout } from 'node:timers/promises';
-import { loadConfig } from '../config/load.ts';
-import { type Config, isCluster } from '../config/settings.ts';
+import { isCluster } from '../config/settings.ts';
 import { isoSeconds, unixSeconds } from '../core/time.ts';
 import { presentAuditEntry } from '../http/present.ts';
 import { OPERATOR_NAME } from '../store/pastes.ts';
 import { type AuditEntry, type AuditFilter, type Page } from '../store/store.ts';
-import { type AuditTail, tailAudit } from '../store/visit.ts';
+import { tailAudit } from '../store/visit.ts';
 import { spanSeconds, wholeNumber } from './arguments.ts';
 import { UsageError } from './failures.ts';
-import { inSession, randomMark } from './session.ts';
+import { inSession, type OperatorSession, randomMark } from './session.ts';
 import { alignColumns, type Given, report, type Run, type Terminal } from './terminal.ts';
 
 export const audit: Run = (terminal, given) => {
@@ -56,10 +55,9 @@ const SAID_OF_STATE = {
 async function follow(terminal: Terminal, given: Given, filter: AuditFilter): Promise<void> {
   const surplus = ['--before', '--limit', '--offset'].find((name) => given.values.has(name));
   if (surplus !== undefined) throw new UsageError(`--follow goes on until it is stopped: ${surplus} has no meaning`);
-  await inSession(terminal, async () => {});
-  // As it is set: what a link leads to may be replaced by another file, and then the link is followed.
-  const { config } = loadConfig(terminal.environment, terminal.readFile);
-  const look = await tail(terminal, config, filter, given.values.has('--after'));
+  let config: Settings | undefined;
+  await inSession(terminal, async (session) => void ({ config } = session));
+  const look = await tail(terminal, config!, filter, given.values.has('--after'));
   const stopped = new Promise<false>((resolve) => terminal.onStopSignal(() => resolve(false)));
   const isJson = given.flags.has('--json');
   let saidOf: keyof typeof SAID_OF_STATE = 'same';
@@ -77,8 +75,11 @@ async function follow(terminal: Terminal, given: Given, filter: AuditFilter): Pr
   }
 }
 
-async function tail({ clock }: Terminal, config: Config, filter: AuditFilter, fromStart: boolean): Promise<AuditTail> {
-  if (!isCluster(config)) return tailAudit(config.databasePath, filter, fromStart);
+type Settings = OperatorSession['config'];
+
+async function tail({ clock }: Terminal, config: Settings, filter: AuditFilter, fromStart: boolean) {
+  // A link is followed at each look: it may lead to another file by then.
+  if (!isCluster(config)) return tailAudit(config.databaseName, filter, fromStart);
   const { tailCluster } = await import('../cluster/visit.ts');
   return tailCluster({ config, clock, newId: randomMark }, filter, fromStart);
 }

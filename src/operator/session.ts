@@ -52,14 +52,14 @@ export async function inSession(
 }
 
 /** For commands, which write for their owner alone and take a link to the database for its file. Throws ConfigError. */
-export function operatorSettings(terminal: Terminal): Config {
+export function operatorSettings(terminal: Terminal): Config & { readonly databaseName: string } {
   terminal.restrictNewFiles();
   const { config, warnings } = loadConfig(terminal.environment, terminal.readFile);
   printWarnings(terminal, warnings);
-  return { ...config, databasePath: placeOf(config.databasePath) };
+  return { ...config, databasePath: placeOf(config.databasePath), databaseName: config.databasePath };
 }
 
-function openSession(config: Config, store: VisitedStore, clock: Clock, log: Log) {
+function openSession(config: ReturnType<typeof operatorSettings>, store: VisitedStore, clock: Clock, log: Log) {
   const unmarked = createAudit({ clock, log });
   const audit: Audit = {
     ...unmarked,

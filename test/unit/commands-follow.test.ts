@@ -160,6 +160,15 @@ test('audit --follow: a link to the database that leads to another file later is
   assert.equal(await following.stop('SIGTERM'), 0);
 });
 
+test('audit --follow: takes each setting once, since one may come through a pipe', async (t) => {
+  const { path } = await openTestStore(t);
+  const environment = { SERVICE_DB: path, SERVICE_PKI_CA_PASSWORD_FILE: '/dev/fd/3' };
+  const pipe = ['0123456789abcdef'];
+  const fake = fakeTerminal(['audit', '--follow'], { environment, readFile: () => pipe.shift() ?? '' });
+  const onStopSignal = (listener: (signal: string) => void): void => listener('SIGTERM');
+  assert.equal(await runCommandLine({ ...fake.terminal, onStopSignal }), 0, fake.stderr());
+});
+
 test('audit --follow: ends when nobody reads, and at a signal while somebody does not read', async (t) => {
   const { store, path } = await openTestStore(t);
   const environment = { SERVICE_DB: path };
