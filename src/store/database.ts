@@ -276,7 +276,7 @@ export function createBallast(path: string) {
     restore(): boolean {
       // What is free on the disk says nothing of a quota: once it was full, the reserve is written as well.
       const bytes = BALLAST_BYTES + (isGivenUp ? FREE_RESERVE_BYTES : 0);
-      const isWhole = fileBytes(ballastPath) >= BALLAST_BYTES
+      const isWhole = (!isGivenUp && fileBytes(ballastPath) >= BALLAST_BYTES)
         || (hasRoomFor(path, BALLAST_BYTES) && fill(ballastPath, bytes, BALLAST_BYTES) === undefined);
       isGivenUp &&= !isWhole;
       return !isGivenUp && hasRoomFor(path, 0);
