@@ -40,21 +40,24 @@ function onScreen(text: string): string {
   return text.replaceAll('\n', '\r\n');
 }
 
-test('pastec -p: Ctrl-Z does not put it aside, which would turn on the echo that it turned off', async (t) => {
+test('pastec -p: Ctrl-Z does not put it aside, which would turn on the echo that it turned off; nor what it reads from', async (t) => {
   if (!isInstalled(t, 'script') || !isInstalled(t, 'bash')) return;
   const app = await startApp(t);
-  // Only a shell with job control puts aside what it started; for its last command bash would make place.
-  const jobs = { name: 'bash -i', program: 'bash', options: ['--norc', '--noprofile', '-ic', `'sh "$0" "$@"; exit $?'`] };
-  const { onTerminal, folder } = clientOf(t, app.url, jobs);
-  writeFileSync(join(folder, 'file'), 'content');
-  const { child, ended, says } = onTerminal('-p file');
-  await says(/Password: /);
-  child.stdin.write('\x1atyped secret\n');
-  await says(/The same again: /);
-  child.stdin.write('typed secret\n');
-  const { code, text } = await ended;
-  assert.equal(code, 0, text);
-  assert.doesNotMatch(text, /Stopped|typed/);
+  for (const [before, words] of [['', '-p file'], ['cat file | ', '-p']] as const) {
+    // Only a shell with job control puts aside what it started; for its last command bash would make place.
+    const options = ['--norc', '--noprofile', '-ic', `'${before}sh "$0" "$@"; exit $?'`];
+    const { onTerminal, folder } = clientOf(t, app.url, { name: 'bash -i', program: 'bash', options });
+    // More than a pipe takes, so that cat is still there.
+    writeFileSync(join(folder, 'file'), 'content\n'.repeat(100_000));
+    const { child, ended, says } = onTerminal(words);
+    await says(/Password: /);
+    child.stdin.write('\x1atyped secret\n');
+    await says(/The same again: /);
+    child.stdin.write('typed secret\n');
+    const { code, text } = await ended;
+    assert.equal(code, 0, text);
+    assert.doesNotMatch(text, /Stopped|typed/);
+  }
 });
 
 test('pastec get: on a terminal, control sequences are shown and not obeyed; --raw leaves them', async (t) => {
