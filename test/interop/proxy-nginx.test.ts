@@ -86,3 +86,31 @@ test('nginx: who sends half a head holds no connection for long, on either port'
   assert.equal(await plain.rest(), '');
   await closed;
 });
+
+test('nginx with passwords: who sends half a head holds no connection for long, where another site is the first too', async (t) => {
+  for (const program of ['nginx', 'openssl']) if (!isInstalled(t, program)) return;
+  const { folder, httpPort, httpsPort } = await prepareSite(t);
+  const config = deployed('nginx-passwords.conf', [
+    [/client_header_timeout 10s;/, 'client_header_timeout 1s;'],
+    [/error_log .* crit;/, 'error_log stderr crit;'],
+    [/\/etc\/(?:pasted|nginx)/g, folder],
+    [/\/etc\/letsencrypt\/\S*fullchain\.pem/, join(folder, 'server.crt')],
+    [/\/etc\/letsencrypt\/\S*privkey\.pem/, join(folder, 'server.key')],
+    [/listen \[::\]:.*;/g, ''],
+    [/listen 80;/, `listen 127.0.0.1:${httpPort};`],
+    [/listen 443 ssl;/, `listen 127.0.0.1:${httpsPort} ssl;`],
+  ]);
+  const paths = TEMPORARY.map((name) => `${name}_temp_path ${join(folder, name)};`).join(' ');
+  writeFiles(folder, {
+    'pasted.conf': config,
+    'proxy-secret.conf': `proxy_set_header X-Proxy-Secret "${PROXY_SECRET}";`,
+    // As Debian's, whose own site is the first on port 80.
+    'nginx.conf': `pid ${folder}/pid; events {} http { ${paths} access_log off; include ${folder}/pasted.conf;
+      server { listen 127.0.0.1:${httpPort} default_server; } }`,
+  });
+  const command = ['nginx', '-e', 'stderr', '-p', folder, '-c', join(folder, 'nginx.conf')];
+  await startProxy(t, [...command, '-g', 'daemon off; error_log stderr notice;'], { isServing: /start worker process \d/ });
+  const plain = await openRaw(t, httpPort);
+  plain.send('GET /health HTTP/1.1\r\nX-Half');
+  assert.equal(await plain.rest(), '');
+});
