@@ -287,7 +287,7 @@ test('errors: a page with the status, the headers and the words of JSON', async 
     assert.equal(shown.headers.get('x-robots-tag'), 'noindex');
     const text = textOf(shown.page);
     for (const part of [hint ?? '', ...Object.entries(fields).flat()]) assert.ok(text.includes(String(part)), `${path}: ${part}`);
-    for (const name of ['allow', 'retry-after', 'content-range', 'x-ratelimit-limit']) {
+    for (const name of ['vary', 'allow', 'retry-after', 'content-range', 'x-ratelimit-limit']) {
       assert.equal(shown.headers.get(name), json.headers.get(name), `${path}: ${name}`);
     }
   }

@@ -14,7 +14,7 @@ import { createRequestIds, HeaderLines, hostOf, networkMatcher } from './head.ts
 import { listenAt, type ListeningPlace } from './listening.ts';
 import { createServer } from './node-http.ts';
 import {
-  answerRaw, emptyReply, type Handler, type NoteAnswered, refusalReply, type Reply, ReplyWriter,
+  answerRaw, emptyReply, type Handler, negotiated, type NoteAnswered, refusalReply, type Reply, ReplyWriter,
 } from './reply.ts';
 import {
   checkSite, type Connection, type HeaderTrust, ignoreBody, type Peer, type Presented, Request, type RequestParts,
@@ -275,9 +275,11 @@ function replyTo({ router, handlers }: ServerParts, request: Request): Reply | P
   return handlers[match.route.name]!(request);
 }
 
-function send(parts: ServerParts, request: Request, reply: Reply): void {
-  request.refusal = reply.refusal;
-  if (reply.refusal === undefined || !request.prefersHtml) write(parts, request, reply);
+function send(parts: ServerParts, request: Request, given: Reply): void {
+  request.refusal = given.refusal;
+  if (given.refusal === undefined) return write(parts, request, given);
+  const reply = { ...given, headers: { ...given.headers, ...negotiated(parts.config) } };
+  if (!request.prefersHtml) write(parts, request, reply);
   // If there is no page, the refusal itself is an answer too.
   else parts.refusalPage(request, reply).catch(() => reply).then((page) => write(parts, request, page));
 }
