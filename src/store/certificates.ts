@@ -43,11 +43,11 @@ function prepareIssuance(db: Database): (issuance: Issuance) => IssueOutcome {
   const any = db.prepare('SELECT 1 FROM certificates LIMIT 1');
   const bySerial = db.prepare('SELECT 1 FROM certificates WHERE serial = :serial OR fingerprint = :fingerprint');
   const byKey = db.prepare(`
-    SELECT 1
+    SELECT max(holder IS :issuedTo) AS isOwn
     FROM certificates
     WHERE public_key_sha256 = :publicKeySha256
       AND expires_at > :createdAt
-      AND holder IS NOT :issuedTo`);
+    HAVING isOwn = 0`);
   const insert = db.prepare(`
     INSERT INTO certificates
       (serial, common_name, fingerprint, created_at, expires_at, issued_to, is_admin, public_key_sha256, holder,

@@ -384,7 +384,9 @@ testStores('keys: certified again for their holder, and for anyone from the seco
     assert.equal(await again({ issuedTo }), 'keyReused');
     assert.equal(await again({ issuedTo, createdAt: ENDS_AT - 1, expiresAt: ENDS_AT }), 'keyReused');
   }
-  assert.equal(await again({ issuedTo: holder }, { renews: first.certificate.serial }), null);
+  assert.equal(await again({ issuedTo: holder }), null);
+  assert.equal(await again({ issuedTo: holder }, { renews: first.certificate.serial }), null, 'beside one of its own');
+  assert.equal(await again({ issuedTo: OTHER }), 'keyReused');
   assert.equal(await again({ createdAt: ENDS_AT, expiresAt: ENDS_AT + 100 }), null);
   assert.equal(await again({ createdAt: ENDS_AT, expiresAt: ENDS_AT + 100 }), 'keyReused');
 });
