@@ -339,7 +339,7 @@ function limits(tiers: ServiceIndex['tiers']): Markup {
 <p>${WHO[name]!}</p>
 ${facts([
     ['Largest paste', roundSize(tier.max_size)],
-    ['Kept for', `${durationText(tier.default_expiry)}, at most ${durationText(tier.max_expiry)}`],
+    ['Kept for', `${durationText(tier.default_expiry)}, when asked for ${durationText(tier.max_expiry)} at most`],
     ['New pastes', rateText(tier.creations, tier.creations_window)],
     ['Lookups', rateText(tier.lookups, tier.lookups_window)],
   ])}

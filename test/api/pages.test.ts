@@ -122,7 +122,9 @@ test('raw for browsers: the charset of text alone; 206, 304 and HEAD alike', asy
 });
 
 test('GET /: what this is, with the lines and the limits that JSON has', async (t) => {
-  const app = await startApp(t, { pkiCaPassword: 'secret', powDifficultyBits: 7, maxAnonBytes: 2048, rateMax: 11 });
+  const app = await startApp(t, {
+    pkiCaPassword: 'secret', powDifficultyBits: 7, maxAnonBytes: 2048, rateMax: 11, maxExpirySeconds: 3600,
+  });
   const shown = await show(app, '/');
   assert.equal(shown.status, 200);
   assert.equal(shown.headers.get('x-robots-tag'), null);
@@ -135,7 +137,7 @@ test('GET /: what this is, with the lines and the limits that JSON has', async (
   assert.match(shown.text, /<h3>anonymous<\/h3>\n<p>Without a client certificate\.<[^]*<h3>untrusted<\/h3>\n<p>With /);
   assert.match(shown.text, /<h3>untrusted<\/h3>\n<p>With a client certificate that is not of this service\.</);
   assert.match(shown.text, /<h3>trusted<\/h3>\n<p>With a client certificate of this service\.</);
-  assert.match(shown.text, /<h3>anonymous<\/h3>[^]*?<td>2 KiB<\/td>[^]*?<td>1 day, at most 90 days<[^]*<h3>untrusted/);
+  assert.match(shown.text, /<h3>anonymous<\/h3>[^]*?<td>2 KiB<\/td>[^]*?<td>1 day, when asked for 1 hour at most<[^]*<h3>untrusted/);
   assert.match(textOf(shown.page), /11 in 1 minute[^]*7 bits for a paste, 24 bits for a registration/);
 });
 

@@ -190,7 +190,7 @@ test('pastec status: version, limits, difficulty and the own tier', async (t) =>
   const { run } = clientOf(t, app.url);
   const anonymous = (await run(['status'])).text;
   assert.match(anonymous, /^version: 1\.\d+\.\d+\nproof-of-work: 7 bits$/m);
-  assert.match(anonymous, /^anonymous: up to 1234 bytes, kept for 60 s, at most \d+ s$/m);
+  assert.match(anonymous, /^anonymous: up to 1234 bytes, kept for 60 s, when asked for \d+ s at most$/m);
   assert.match(anonymous, /^own tier: anonymous$/m);
   assert.match((await run(['status', '--fingerprint', OWNER])).text, /^own tier: untrusted$/m);
   assert.ok('version' in JSON.parse((await run(['status', '--json'])).text));
