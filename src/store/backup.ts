@@ -328,7 +328,8 @@ export function damageOf(db: DatabaseSync, depth: CheckDepth): readonly string[]
 
 function damagedPages(db: DatabaseSync, depth: CheckDepth): string[] {
   const rows = db.prepare(depth === 'full' ? 'PRAGMA integrity_check' : 'PRAGMA quick_check').all();
-  return rows.map((row) => String(Object.values(row)[0])).filter((line) => line !== 'ok');
+  const lines = rows.flatMap((row) => String(Object.values(row)[0]).split('\n'));
+  return lines.filter((line) => line !== 'ok' && !line.startsWith('***'));
 }
 
 /** SQLite knows a blob's length without reading it. */

@@ -218,7 +218,7 @@ test('restore: refuses what is no sound backup, and then nothing has changed', a
   const before = readFileSync(databasePath);
   const names = readdirSync(folder);
   for (const [name, code, reason] of [
-    ['damaged.db', 78, /is damaged/],
+    ['damaged.db', 78, /is damaged: [^\n*]+\n$/],
     ['short.db', 78, /is damaged/],
     ['diary.txt', 78, /is damaged, or no database/],
     ['empty.db', 78, /is empty/],
