@@ -1,5 +1,5 @@
-// Content: how bytes move from a source into a sink, what is found out about them while they arrive, the media type
-// that follows, and when bytes that several use are freed. Does not decide whether content is acceptable.
+// Content: how bytes move from a source into a sink, whether they are text, their media type, and when bytes that
+// several use are freed. Does not decide whether content is acceptable.
 
 import { isUtf8 } from 'node:buffer';
 import { KIB } from './time.ts';
@@ -10,72 +10,7 @@ export type ByteSink = (bytes: Uint8Array) => void | Promise<void>;
 /** Pushes every byte into the sink, in order; resolves after the last was taken, rejects when either side fails. */
 export type ByteSource = (sink: ByteSink) => Promise<void>;
 
-/** A cryptographic digest, handed in since core has no node:crypto. */
-export interface Digests {
-  /** Of bytes that are all there: cheaper than a digest in progress. */
-  whole(bytes: Uint8Array): Uint8Array;
-  /** Of bytes that come in pieces; `digest` is called once, at the end. */
-  begin(): { update(bytes: Uint8Array): void; digest(): Uint8Array };
-}
-
-export interface ContentFacts {
-  readonly bytes: number;
-  /** Whether the whole is valid UTF-8. */
-  readonly isText: boolean;
-  readonly sha256: Uint8Array;
-  /** Shannon entropy in bits per byte; undefined when it was not asked for. */
-  readonly entropyBits: number | undefined;
-}
-
 export const NOTHING: Uint8Array = new Uint8Array(0);
-
-/** Only reads the bytes that it is given. */
-export class ContentScan {
-  readonly #sha256: Digests;
-  readonly #utf8 = new Utf8Scan();
-  /** How often each byte value occurred; counting costs up to 4 ms a mebibyte. */
-  readonly #histogram: Float64Array | undefined;
-  #digest: ReturnType<Digests['begin']> | undefined;
-  #bytes = 0;
-
-  constructor({ sha256, entropy }: { sha256: Digests; entropy: boolean }) {
-    this.#sha256 = sha256;
-    this.#histogram = entropy ? new Float64Array(256) : undefined;
-  }
-
-  update(bytes: Uint8Array): void {
-    this.#take(bytes);
-    this.#digest ??= this.#sha256.begin();
-    this.#digest.update(bytes);
-  }
-
-  /** Once, after the last bytes or with them; with all of them it is quickest. */
-  finish(last = NOTHING): ContentFacts {
-    this.#take(last);
-    this.#digest?.update(last);
-    return {
-      bytes: this.#bytes,
-      isText: this.#utf8.isValid,
-      sha256: this.#digest === undefined ? this.#sha256.whole(last) : this.#digest.digest(),
-      entropyBits: this.#histogram === undefined ? undefined : entropyBitsPerByte(this.#histogram),
-    };
-  }
-
-  #take(bytes: Uint8Array): void {
-    this.#bytes += bytes.length;
-    this.#utf8.update(bytes);
-    const histogram = this.#histogram;
-    if (histogram === undefined) return;
-    for (let position = 0; position < bytes.length; position += 1) histogram[bytes[position]!]! += 1;
-  }
-}
-
-/** -sum(p log2 p) over the values that occurred, 0 to 8 bits per byte. Looks at no order: `abcabc` is like `aabbcc`. */
-export function entropyBitsPerByte(histogram: Iterable<number>): number {
-  const counts = [...histogram].filter((count) => count > 0);
-  const total = counts.reduce((sum, count) => sum + count, 0);
-  return counts.reduce((bits, count) => bits + (count / total) * Math.log2(total / count), 0);
-}
 
 const MAX_SEQUENCE_BYTES = 4;
 

@@ -4,7 +4,6 @@
 import {
   createHash, createHmac, createSecretKey, hash, type KeyObject, randomBytes as nodeRandomBytes, timingSafeEqual,
 } from 'node:crypto';
-import type { Digests } from '../core/content.ts';
 import type { RandomBytes } from '../core/time.ts';
 
 /** `hash` is quicker than a Hash object where all bytes are at hand. */
@@ -12,8 +11,8 @@ export function sha256(bytes: string | Uint8Array): Uint8Array {
   return hash('sha256', bytes, 'buffer');
 }
 
-/** For callers that learn only later whether all bytes are at hand. */
-export const SHA256: Digests = { whole: sha256, begin: () => createHash('sha256') };
+/** Of bytes that come in pieces: `update` with each, and `digest` once. */
+export const beginSha256 = () => createHash('sha256');
 
 /** Importing a key costs several times the rest of an HMAC, so a key that is used again is imported once. */
 export type HmacKey = KeyObject;

@@ -5,7 +5,7 @@
 import { createReadStream, type Dirent, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { codeOf, orUndefined } from '../core/events.ts';
-import { SHA256 } from '../crypto/digest.ts';
+import { beginSha256 } from '../crypto/digest.ts';
 import { CommandError, EXIT, UsageError } from './failures.ts';
 import { type Given, report, type Run, type Terminal } from './terminal.ts';
 
@@ -71,7 +71,7 @@ async function differenceOf(sum: string | undefined, entry: Dirent | undefined):
 
 /** In pieces: what was put in the place of a file may be of any size. */
 async function sha256Of(path: string): Promise<string> {
-  const digest = SHA256.begin();
+  const digest = beginSha256();
   for await (const bytes of createReadStream(path) as AsyncIterable<Uint8Array>) digest.update(bytes);
   return Buffer.from(digest.digest()).toString('hex');
 }

@@ -3,11 +3,11 @@
 
 import { type Caller, hasTrustedLimits } from '../core/callers.ts';
 import {
-  type ByteSink, type ByteSource, type ContentFacts, ContentScan, freeBytes, JoinedBytes, mediaTypeOf, TEXT_TYPE,
+  type ByteSink, type ByteSource, freeBytes, JoinedBytes, mediaTypeOf, NOTHING, TEXT_TYPE, Utf8Scan,
 } from '../core/content.ts';
 import { Refusal } from '../core/refusals.ts';
 import type { Awaitable, RandomBytes } from '../core/time.ts';
-import { SHA256 } from '../crypto/digest.ts';
+import { beginSha256, sha256 } from '../crypto/digest.ts';
 import type { ContentStore, Upload } from '../store/content.ts';
 import { type ChangedContent, CHUNK_BYTES, INLINE_BYTES } from '../store/store.ts';
 import { maxPasteBytes, requireAcceptablePassword } from './admission.ts';
@@ -70,7 +70,7 @@ export class Intake implements AsyncDisposable {
     this.#offer = offer;
     this.#declaredBytes = offer.isJson ? 0 : (offer.declaredBytes ?? 0);
     this.#maxBytes = maxPasteBytes(parts.config, offer.caller);
-    this.#scan = new ContentScan({ sha256: SHA256, entropy: parts.config.minEntropyBits > 0 });
+    this.#scan = new ContentScan(parts.config.minEntropyBits > 0);
   }
 
   /** Takes all of it in and checks it. `replacedBytes` is the size of the content whose room it may have. */
@@ -80,15 +80,15 @@ export class Intake implements AsyncDisposable {
     if (isJson) await receiveJson(source, this.#take);
     else await source(this.#take);
     const content = this.#chunks === undefined ? this.#small.take() : null;
-    const facts = this.#scan.finish(content ?? undefined);
+    const { isText, sha256, entropyBits } = this.#scan.finish(content ?? undefined);
     await this.#chunks?.finish();
-    this.#requireAcceptable(facts);
+    this.#requireAcceptable(isText, entropyBits);
     if (hasTrustedLimits(caller) && (await callerNow()).fingerprint === null) {
       throw new Refusal('permissionDenied', { hint: 'the client certificate is not valid any more' });
     }
-    const { bytes: size, sha256, isText } = facts;
     const mimeType = mediaTypeOf(isText, isJson ? undefined : contentType);
-    return { mimeType, size, sha256, contentId: this.#chunks?.upload.contentId ?? null, content };
+    const contentId = this.#chunks?.upload.contentId ?? null;
+    return { mimeType, size: this.#seenBytes, sha256, contentId, content };
   }
 
   /** To be called when the store has taken the chunks over. */
@@ -145,8 +145,9 @@ export class Intake implements AsyncDisposable {
     return chunks;
   }
 
-  #requireAcceptable({ bytes, isText, entropyBits }: ContentFacts): void {
+  #requireAcceptable(isText: boolean, entropyBits: number | undefined): void {
     const { config } = this.#parts;
+    const bytes = this.#seenBytes;
     if (bytes === 0) throw new Refusal('noContent');
     requireAcceptablePassword(this.#offer.password);
     if (bytes < config.minBytes) throw new Refusal('pasteTooSmall', { size: bytes, minSize: config.minBytes });
@@ -156,6 +157,50 @@ export class Intake implements AsyncDisposable {
     const entropy = Math.floor(entropyBits * 1000) / 1000;
     throw new Refusal('entropyTooLow', { hint, entropy, minEntropy: config.minEntropyBits });
   }
+}
+
+/** What is found out about content while it arrives. Only reads the bytes that it is given. */
+export class ContentScan {
+  readonly #utf8 = new Utf8Scan();
+  /** How often each byte value occurred; counting costs up to 4 ms a mebibyte. */
+  readonly #histogram: Float64Array | undefined;
+  #digest: ReturnType<typeof beginSha256> | undefined;
+
+  constructor(asksEntropy: boolean) {
+    this.#histogram = asksEntropy ? new Float64Array(256) : undefined;
+  }
+
+  update(bytes: Uint8Array): void {
+    this.#take(bytes);
+    this.#digest ??= beginSha256();
+    this.#digest.update(bytes);
+  }
+
+  /** Once, after the last bytes or with them; with all of them it is quickest. */
+  finish(last = NOTHING) {
+    this.#take(last);
+    return {
+      /** Whether the whole is valid UTF-8. */
+      isText: this.#utf8.isValid,
+      sha256: this.#digest === undefined ? sha256(last) : this.#digest.update(last).digest(),
+      /** Shannon entropy in bits per byte; undefined when it was not asked for. */
+      entropyBits: this.#histogram && entropyBitsPerByte(this.#histogram),
+    };
+  }
+
+  #take(bytes: Uint8Array): void {
+    this.#utf8.update(bytes);
+    const histogram = this.#histogram;
+    if (histogram === undefined) return;
+    for (let position = 0; position < bytes.length; position += 1) histogram[bytes[position]!]! += 1;
+  }
+}
+
+/** -sum(p log2 p) over the values that occurred, 0 to 8 bits per byte. Looks at no order: `abcabc` is like `aabbcc`. */
+export function entropyBitsPerByte(histogram: Iterable<number>): number {
+  const counts = [...histogram].filter((count) => count > 0);
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  return counts.reduce((bits, count) => bits + (count / total) * Math.log2(total / count), 0);
 }
 
 /** Cuts bytes into chunks of exactly CHUNK_BYTES, the last one shorter, and keeps a few on their way to the disk. */
@@ -228,19 +273,14 @@ class ChunkWriter {
 }
 
 /** How many random bytes an id is made of: 128 bits, since whoever knows an id may read (OWASP ASVS 5.0, 11.5.1). */
-export const ID_BYTES = 16;
-
-/** Of a paste, and of content in chunks. */
-export function newId(random: RandomBytes): string {
-  return idFromBytes(random(ID_BYTES));
-}
+const ID_BYTES = 16;
 
 /** RFC 4648 section 6, in lower case. */
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 
-/** 26 characters of `a-z2-7` for the 128 bits given; the last character holds three bits and two zeros. */
-export function idFromBytes(bytes: Uint8Array): string {
-  if (bytes.length !== ID_BYTES) throw new RangeError(`an id is made of ${ID_BYTES} bytes, not ${bytes.length}`);
+/** Of a paste, and of content in chunks: 26 characters, of which the last holds three bits and two zeros. */
+export function newId(random: RandomBytes): string {
+  const bytes = random(ID_BYTES);
   let id = '';
   for (let bit = 0; bit < ID_BYTES * 8; bit += 5) {
     // The five bits are in one byte or across two.

@@ -1,7 +1,7 @@
 // Row 12: whether the time of an answer tells an unknown id from a wrong password. Both are asked for in random order,
 // one at a time on one connection, and compared by Welch's t-test.
 
-import { idFromBytes } from '../../src/pastes/intake.ts';
+import { newId } from '../../src/pastes/intake.ts';
 import { createClient, type Ask } from './client.ts';
 import type { Row } from './row.ts';
 
@@ -37,7 +37,7 @@ export const timingRow: Row = {
       ids.push((JSON.parse(String(answer?.body)) as { id: string }).id);
     }
     const kinds: Kind[] = [
-      { status: 404, id: () => idFromBytes(unit.random.bytes(16)), ms: [] },
+      { status: 404, id: () => newId((size) => unit.random.bytes(size)), ms: [] },
       { status: 403, id: () => unit.random.pick(ids), ms: [] },
     ];
     const rounds = ASKED[unit.effort];

@@ -1,18 +1,19 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { ContentScan, isInlineDisposition, mediaTypeOf, type ContentFacts } from '../../src/core/content.ts';
-import { SHA256, sha256 } from '../../src/crypto/digest.ts';
+import { isInlineDisposition, mediaTypeOf } from '../../src/core/content.ts';
+import { sha256 } from '../../src/crypto/digest.ts';
+import { ContentScan } from '../../src/pastes/intake.ts';
 
-function factsOf(pieces: readonly Uint8Array[], entropy = false): ContentFacts {
-  const scan = new ContentScan({ sha256: SHA256, entropy });
+function factsOf(pieces: readonly Uint8Array[], entropy = false) {
+  const scan = new ContentScan(entropy);
   for (const piece of pieces) scan.update(piece);
   return scan.finish();
 }
 
-test('ContentScan: size, digest and text of content in pieces', () => {
+test('ContentScan: digest and text of content in pieces', () => {
   const bytes = Buffer.from('h\u00e9llo \u{1f600}');
   const facts = factsOf([bytes.subarray(0, 2), bytes.subarray(2, 9), bytes.subarray(9)]);
-  assert.deepEqual(facts, { bytes: 11, isText: true, sha256: sha256(bytes), entropyBits: undefined });
+  assert.deepEqual(facts, { isText: true, sha256: sha256(bytes), entropyBits: undefined });
 });
 
 test('ContentScan: content is text only as a whole', () => {
@@ -25,14 +26,14 @@ test('ContentScan: content is text only as a whole', () => {
   assert.equal(factsOf([euro.subarray(0, 1)]).isText, false);
 });
 
-test('ContentScan: no content is text of no bytes', () => {
-  assert.deepEqual(factsOf([]), { bytes: 0, isText: true, sha256: sha256(Buffer.alloc(0)), entropyBits: undefined });
+test('ContentScan: no content is text', () => {
+  assert.deepEqual(factsOf([]), { isText: true, sha256: sha256(Buffer.alloc(0)), entropyBits: undefined });
 });
 
 test('ContentScan: the last bytes may come with the end, alone or after others', () => {
   const bytes = Buffer.from('h\u00e9llo \u{1f600}');
   for (let cut = 0; cut <= bytes.length; cut += 1) {
-    const scan = new ContentScan({ sha256: SHA256, entropy: true });
+    const scan = new ContentScan(true);
     if (cut > 0) scan.update(bytes.subarray(0, cut));
     assert.deepEqual(scan.finish(bytes.subarray(cut)), factsOf([bytes], true), String(cut));
   }

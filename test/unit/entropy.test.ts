@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { entropyBitsPerByte } from '../../src/core/content.ts';
+import { entropyBitsPerByte } from '../../src/pastes/intake.ts';
 
 function histogram(bytes: Uint8Array): number[] {
   const counts = new Array<number>(256).fill(0);

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { isWellFormedId } from '../../src/http/servers.ts';
-import { ID_BYTES, idFromBytes } from '../../src/pastes/intake.ts';
+import { newId } from '../../src/pastes/intake.ts';
 
-test('idFromBytes: is RFC 4648 base32 in lower case, unpadded', () => {
+test('newId: is RFC 4648 base32 in lower case, unpadded', () => {
   // RFC 4648 section 10 has vectors of up to six bytes; these were made of sixteen by coreutils' base32.
   const vectors = [
     ['00000000000000000000000000000000', 'aaaaaaaaaaaaaaaaaaaaaaaaaa'],
@@ -13,13 +13,12 @@ test('idFromBytes: is RFC 4648 base32 in lower case, unpadded', () => {
     ['000102030405060708090a0b0c0d0e0f', 'aaaqeayeaudaocajbifqydiob4'],
     ['666f6f626172666f6f62617266666f6f', 'mzxw6ytbojtg633cmfzgmztpn4'],
   ] as const;
-  for (const [hex, id] of vectors) assert.equal(idFromBytes(Buffer.from(hex, 'hex')), id);
-});
-
-test('idFromBytes: another number of bytes is a mistake of the caller', () => {
-  for (const bytes of [0, ID_BYTES - 1, ID_BYTES + 1]) {
-    const mistake = { name: 'RangeError', message: new RegExp(` 16 bytes, not ${bytes}$`) };
-    assert.throws(() => idFromBytes(new Uint8Array(bytes)), mistake);
+  for (const [hex, id] of vectors) {
+    const idOf = newId((size) => {
+      assert.equal(size, 16);
+      return Buffer.from(hex, 'hex');
+    });
+    assert.equal(idOf, id);
   }
 });
 
