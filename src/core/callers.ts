@@ -47,13 +47,10 @@ export function parseAddress(text: string): Uint8Array | undefined {
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text);
 }
 
-/** 0 to 255 without leading zeros: some readers take `010` for eight. */
-const OCTET = /^(?:0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])$/;
-
+/** Only what its bytes are written as: some readers take `010` for eight. */
 function parseIpv4(text: string): Uint8Array | undefined {
-  const octets = text.split('.');
-  if (octets.length !== 4 || !octets.every((octet) => OCTET.test(octet))) return undefined;
-  return Uint8Array.from(octets, Number);
+  const octets = Uint8Array.from(text.split('.'), Number);
+  return octets.length === 4 && octets.join('.') === text ? octets : undefined;
 }
 
 /**

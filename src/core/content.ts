@@ -85,21 +85,6 @@ export function mediaTypeOf(isText: boolean, contentType: string | undefined): s
   return isInert && type.length <= MAX_MEDIA_TYPE_LENGTH ? type : BINARY_TYPE;
 }
 
-/** Whether a browser may show content of that stored type in its window, by the contract; all else is an attachment. */
-export function isInlineDisposition(mimeType: string): boolean {
-  return mimeType.startsWith('image/') || mimeType.startsWith('text/');
-}
-
-/** Of `*`, `?` and plain text. NUL would end SQLite's pattern; matching takes up to pattern times type steps. */
-export function isGlob(text: string): boolean {
-  return text.length <= MAX_MEDIA_TYPE_LENGTH && /^[^\0-\x1f\x7f]+$/.test(text);
-}
-
-/** For `mime_type GLOB :pattern`, in lower case as media types are. A bracket, which would begin a set, is in one. */
-export function sqliteGlob(glob: string): string {
-  return glob.toLowerCase().replaceAll('[', '[[]').replace(/\*+/g, '*');
-}
-
 /** Bytes that arrive in pieces, put together as they come: each that is kept costs some 400 bytes beside its own. */
 export class JoinedBytes {
   readonly #mostBytes: number;

@@ -154,7 +154,7 @@ export interface UploadQuota {
 export interface PasteFilter {
   /** null lists everyone's. */
   readonly owner: string | null;
-  /** As core/content.ts makes it; null for every type. */
+  /** As http/input.ts makes it; null for every type. */
   readonly typeGlob: string | null;
   /** When it was created, in Unix seconds; both exclusive. */
   readonly after: number;

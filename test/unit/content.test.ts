@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { isInlineDisposition, mediaTypeOf } from '../../src/core/content.ts';
+import { mediaTypeOf } from '../../src/core/content.ts';
 import { sha256 } from '../../src/crypto/digest.ts';
 import { ContentScan } from '../../src/pastes/intake.ts';
 
@@ -99,14 +99,5 @@ test('mediaTypeOf: a type has at most 64 characters', () => {
   for (const [length, kept] of [[63, true], [64, true], [65, false], [128, false], [255, false]] as const) {
     const claimed = `image/${'a'.repeat(length - 6)}`;
     assert.equal(mediaTypeOf(false, claimed), kept ? claimed : 'application/octet-stream');
-  }
-});
-
-test('isInlineDisposition: images and text, and nothing else', () => {
-  for (const type of ['text/plain', 'image/png']) assert.equal(isInlineDisposition(type), true, type);
-  for (const type of [
-    'application/octet-stream', 'application/pdf', 'video/mp4', 'audio/ogg', 'font/woff2', 'x/image/',
-  ]) {
-    assert.equal(isInlineDisposition(type), false, type);
   }
 });

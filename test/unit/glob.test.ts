@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
 import { after } from 'node:test';
-import { isGlob, sqliteGlob } from '../../src/core/content.ts';
+import { Refusal } from '../../src/core/refusals.ts';
+import { typeGlob } from '../../src/http/input.ts';
 import { cpuMsOf } from '../support/cpu.ts';
 import { forSeeds } from '../support/seeded.ts';
 
@@ -14,9 +15,19 @@ after(() => database.close());
 
 const LETTERS = ['a', 'b', '/', '[', ']', '^', '-'];
 
+const patternOf = (type: string): string | null => typeGlob(new URLSearchParams({ type }));
+
 function matches(text: string, glob: string): boolean {
-  assert.equal(isGlob(glob), true, glob);
-  return matching.get({ text, pattern: sqliteGlob(glob) })!['matches'] === 1;
+  return matching.get({ text, pattern: patternOf(glob) })!['matches'] === 1;
+}
+
+function isTaken(glob: string): boolean {
+  try {
+    return patternOf(glob) !== null;
+  } catch (error) {
+    assert.ok(error instanceof Refusal && error.refusal === 'queryInvalid');
+    return false;
+  }
 }
 
 /** The same by definition: `*` any text, `?` any character, else itself, in any letter case. */
@@ -28,7 +39,7 @@ function matchesByDefinition(text: string, glob: string): boolean {
   return new RegExp(`^${parts.join('')}$`, 's').test(text);
 }
 
-test('sqliteGlob: matches media types', () => {
+test('typeGlob: matches media types', () => {
   const cases: readonly (readonly [string, string, boolean])[] = [
     ['image/png', 'image/png', true],
     ['image/png', 'image/*', true],
@@ -47,7 +58,7 @@ test('sqliteGlob: matches media types', () => {
   for (const [text, glob, wanted] of cases) assert.equal(matches(text, glob), wanted, glob);
 });
 
-test('sqliteGlob: everything but * and ? stands for itself', () => {
+test('typeGlob: everything but * and ? stands for itself', () => {
   for (const text of [
     'a[b]c', '[', ']', '[[]', '[^a]', '[a-z]', 'a%b', 'a_b', 'a\\b', "a'b", 'a"b', '{a,b}', '\u20ac',
   ]) {
@@ -56,7 +67,7 @@ test('sqliteGlob: everything but * and ? stands for itself', () => {
   for (const glob of ['[a]', '[a-z]', '[^b]', '%', '_', '\\a', '[[]']) assert.equal(matches('a', glob), false, glob);
 });
 
-test('sqliteGlob: agrees with the definition on generated globs', () => {
+test('typeGlob: agrees with the definition on generated globs', () => {
   let matched = 0;
   forSeeds(5000, (random) => {
     const text = Array.from({ length: random.between(1, 6) }, () => random.pick(LETTERS)).join('');
@@ -69,7 +80,7 @@ test('sqliteGlob: agrees with the definition on generated globs', () => {
   assert.ok(matched > 1000 && matched < 4000, `${matched} matched`);
 });
 
-test('sqliteGlob: no acceptable glob is slow to match', () => {
+test('typeGlob: no acceptable glob is slow to match', () => {
   const text = `image/${'a'.repeat(58)}`;
   const globs = [
     '*a'.repeat(32), `${'*a'.repeat(31)}*b`, '*?a'.repeat(21), '*a?'.repeat(21), '*['.repeat(32), `${'a*'.repeat(31)}b`,
@@ -82,17 +93,17 @@ test('sqliteGlob: no acceptable glob is slow to match', () => {
   assert.ok(cpuMs < 2000, `${cpuMs} ms`);
 });
 
-test('isGlob: 1 to 64 characters', () => {
+test('typeGlob: 1 to 64 characters', () => {
   for (const [length, wanted] of [[0, false], [1, true], [63, true], [64, true], [65, false]] as const) {
-    assert.equal(isGlob('a'.repeat(length)), wanted, String(length));
+    assert.equal(isTaken('a'.repeat(length)), wanted, String(length));
   }
 });
 
-test('isGlob: no control characters', () => {
+test('typeGlob: no control characters', () => {
   for (const text of [
     '\0', 'image/png\0*', 'a\nb', '\n', 'a\n', '\u001f', '\u007f',
   ]) {
-    assert.equal(isGlob(text), false, JSON.stringify(text));
+    assert.equal(isTaken(text), false, JSON.stringify(text));
   }
-  for (const text of [' ', '~', '\u00a0', '*', '?']) assert.equal(isGlob(text), true, JSON.stringify(text));
+  for (const text of [' ', '~', '\u00a0', '*', '?']) assert.equal(isTaken(text), true, JSON.stringify(text));
 });

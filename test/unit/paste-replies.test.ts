@@ -29,3 +29,16 @@ test('the head says what the whole answer says', () => {
     assert.equal('ETag' in head.headers, !burnAfterRead);
   }
 });
+
+test('images and text are shown inline, and nothing else', () => {
+  const dispositionOf = (mimeType: string): string | undefined => {
+    const { headers } = contentHead({ ...asFound(inlinePaste(patternedBytes(10))), id: 'abcdef', mimeType }, HTML);
+    return headers['Content-Disposition'];
+  };
+  for (const type of ['text/plain', 'image/png']) assert.equal(dispositionOf(type), 'inline', type);
+  for (const type of [
+    'application/octet-stream', 'application/pdf', 'video/mp4', 'audio/ogg', 'font/woff2', 'x/image/',
+  ]) {
+    assert.equal(dispositionOf(type), 'attachment; filename="abcdef"', type);
+  }
+});

@@ -2,7 +2,7 @@
 // what owners do are owned.ts, which is loaded with the first such request, as pages.ts is with the first page.
 
 import type { Config } from '../../config/settings.ts';
-import { type CompactBytes, isInlineDisposition, partOf } from '../../core/content.ts';
+import { type CompactBytes, partOf } from '../../core/content.ts';
 import { Refusal } from '../../core/refusals.ts';
 import { andThen, type Awaitable, onceForEach } from '../../core/time.ts';
 import type { Parts } from '../../pastes/parts.ts';
@@ -191,11 +191,11 @@ export const contentReply = onceForEach((paste: Paste, config: Negotiating, cont
   { ...contentHead(paste, config), body: content }
 ));
 
-/** What GET says of the whole content, without its body: so does HEAD. */
+/** What GET says of the whole content, without its body: so does HEAD. Images and text are shown, by the contract. */
 export function contentHead(paste: Paste, config: Negotiating): Omit<Reply, 'body'> {
   const headers = {
     'Content-Type': paste.mimeType,
-    'Content-Disposition': isInlineDisposition(paste.mimeType) ? 'inline' : `attachment; filename="${paste.id}"`,
+    'Content-Disposition': /^(?:image|text)\//.test(paste.mimeType) ? 'inline' : `attachment; filename="${paste.id}"`,
   };
   const digest = Buffer.from(paste.sha256, 'hex').toString('base64');
   // What burns has no validator, as nobody asks twice, and no digest: guesses at it could be tried by HEAD, unnoticed.
