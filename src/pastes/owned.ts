@@ -4,7 +4,7 @@
 import type { Caller } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
 import { unixSeconds } from '../core/time.ts';
-import type { Page, Paste, PasteFilter } from '../store/store.ts';
+import type { Paste } from '../store/store.ts';
 import { ttlSeconds } from './admission.ts';
 import { requireAdmin, requireIdentity } from './identity.ts';
 import { Intake, type Offer, requireDeclaredSize } from './intake.ts';
@@ -100,11 +100,4 @@ export async function deletePaste(parts: Parts, target: Target, token: string | 
 export function ownerListed(caller: Caller, all: boolean): string | null {
   if (all) requireAdmin(caller);
   return all ? null : requireIdentity(caller);
-}
-
-export async function listPastes(
-  parts: Parts, { caller, clientAddress }: Pick<Target, 'caller' | 'clientAddress'>, filter: PasteFilter, page: Page,
-) {
-  parts.rates.countLookup(clientAddress, caller);
-  return parts.store.pastes.list(filter, page, unixSeconds(parts.clock));
 }

@@ -1,31 +1,25 @@
 // The routes of what owners, the admin and who shows a delete token do with pastes: the rules are pastes/owned.ts.
 
+import type { Caller } from '../../core/callers.ts';
 import { Refusal } from '../../core/refusals.ts';
+import { unixSeconds } from '../../core/time.ts';
 import * as owned from '../../pastes/owned.ts';
 import type { Parts } from '../../pastes/parts.ts';
 import type { Paste } from '../../store/store.ts';
 import { jsonReply, rateHeaders, type Reply, textReply } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
-import {
-  amendedTtlSeconds, isOfType, page, password, requireWholeContent, saysYes, single, timeBounds, typeGlob,
-} from '../input.ts';
+import { amendedTtlSeconds, page, saysYes, single, timeBounds, typeGlob } from '../input.ts';
 import { hinting, listText, presentListItem, presentMetadata } from '../present.ts';
 import { UPLOAD_HINT } from '../routes.ts';
-import { hasAlready, requireMatch } from './pastes.ts';
+import { hasAlready, offerOf, requireMatch } from './pastes.ts';
 
 export async function updatePaste(parts: Parts, request: Request): Promise<Reply> {
   const { headers, body } = request;
-  requireWholeContent(headers);
-  const contentType = headers.single('content-type');
+  const offer = await offerOf(parts, request);
   const { paste, rate } = await owned.updatePaste(parts, {
-    ...await targetOf(parts, request),
-    callerNow: () => parts.identity.callerOf(request),
-    source: body.pipe,
-    declaredBytes: body.declaredBytes,
+    ...offer,
+    ...targetOf(request, offer.caller),
     hasContent: body.declaredBytes !== 0,
-    isJson: isOfType(contentType, 'application/json'),
-    contentType,
-    password: password(headers),
     removesPassword: saysYes(headers, 'x-remove-password'),
     requestedTtlSeconds: amendedTtlSeconds(headers),
   }).catch((error: unknown) => {
@@ -36,11 +30,11 @@ export async function updatePaste(parts: Parts, request: Request): Promise<Reply
 
 export async function deletePaste(parts: Parts, request: Request): Promise<Reply> {
   const token = request.headers.single('x-delete-token');
-  await owned.deletePaste(parts, await targetOf(parts, request), token);
+  await owned.deletePaste(parts, targetOf(request, await parts.identity.callerOf(request)), token);
   return jsonReply(200, { message: 'paste deleted' });
 }
 
-async function targetOf({ identity }: Parts, request: Request): Promise<owned.Target> {
+function targetOf(request: Request, caller: Caller): owned.Target {
   const { params, headers, clientAddress } = request;
   const isConditional = ['if-match', 'if-none-match'].some((name) => headers.all(name).length > 0);
   const meantContent = (paste: Paste): string | undefined => {
@@ -48,7 +42,7 @@ async function targetOf({ identity }: Parts, request: Request): Promise<owned.Ta
     if (hasAlready(request, paste)) throw new Refusal('preconditionFailed');
     return isConditional ? paste.sha256 : undefined;
   };
-  return { id: params['id']!, caller: await identity.callerOf(request), clientAddress, meantContent };
+  return { id: params['id']!, caller, clientAddress, meantContent };
 }
 
 export async function listPastes(parts: Parts, request: Request): Promise<Reply> {
@@ -58,7 +52,8 @@ export async function listPastes(parts: Parts, request: Request): Promise<Reply>
   const owner = owned.ownerListed(caller, single(query, 'all') === '1');
   const asked = page(query, { fallback: 100, maximum: 1000 });
   const filter = { ...timeBounds(query), typeGlob: typeGlob(query), owner };
-  const { items, total } = await owned.listPastes(parts, { caller, clientAddress }, filter, asked);
+  parts.rates.countLookup(clientAddress, caller);
+  const { items, total } = await parts.store.pastes.list(filter, asked, unixSeconds(parts.clock));
   const varies = { Vary: 'Accept' };
   if (request.prefersText) return textReply(200, listText(items), varies);
   return jsonReply(200, { pastes: items.map(presentListItem), total, ...asked }, varies);

@@ -5,6 +5,7 @@ import type { Config } from '../../config/settings.ts';
 import { type CompactBytes, partOf } from '../../core/content.ts';
 import { Refusal } from '../../core/refusals.ts';
 import { andThen, type Awaitable, onceForEach } from '../../core/time.ts';
+import type { Offer } from '../../pastes/intake.ts';
 import type { Parts } from '../../pastes/parts.ts';
 import * as pastes from '../../pastes/pastes.ts';
 import type { Paste } from '../../store/store.ts';
@@ -36,22 +37,12 @@ export function pasteHandlers(parts: Parts) {
 const FORM_HINT = 'this is multipart/form-data: use --data-binary @FILE or -T FILE';
 
 async function createPaste(parts: Parts, request: Request): Promise<Reply> {
-  const { headers, body } = request;
-  requireWholeContent(headers);
-  const contentType = headers.single('content-type');
-  const ttlSeconds = requestedTtlSeconds(headers);
+  const { headers } = request;
   const submission = {
-    caller: await parts.identity.callerOf(request),
-    callerNow: () => parts.identity.callerOf(request),
-    clientAddress: request.clientAddress,
+    ...await offerOf(parts, request),
     work: work(headers),
-    source: body.pipe,
-    declaredBytes: body.declaredBytes,
-    isJson: isOfType(contentType, 'application/json'),
-    contentType,
-    password: password(headers),
     burnAfterRead: saysYes(headers, 'x-burn-after-read'),
-    requestedTtlSeconds: ttlSeconds,
+    requestedTtlSeconds: requestedTtlSeconds(headers),
   };
   const { paste, rate } = await pastes.createPaste(parts, submission).catch((error: unknown) => {
     throw hintingClient(error, request.publicUrl, 'sh pastec FILE');
@@ -61,10 +52,21 @@ async function createPaste(parts: Parts, request: Request): Promise<Reply> {
     Vary: 'Accept',
     ...(rate === null ? {} : rateHeaders(rate)),
     ...(paste.owner === null ? { 'X-Delete-Token': parts.deleteTokens.tokenOf(paste.id) } : {}),
-    ...(isOfType(contentType, 'multipart/form-data') ? { 'X-Hint': FORM_HINT } : {}),
+    ...(isOfType(submission.contentType, 'multipart/form-data') ? { 'X-Hint': FORM_HINT } : {}),
   };
   if (request.prefersText) return textReply(201, `${request.publicUrl}/${paste.id}`, replyHeaders);
-  return jsonReply(201, presentCreated(paste, ttlSeconds !== undefined), replyHeaders);
+  return jsonReply(201, presentCreated(paste, submission.requestedTtlSeconds !== undefined), replyHeaders);
+}
+
+/** What POST and PUT say alike of the content that they bring. */
+export async function offerOf({ identity }: Parts, request: Request): Promise<Omit<Offer, 'requestedTtlSeconds'>> {
+  const { headers, body: { pipe: source, declaredBytes }, clientAddress } = request;
+  requireWholeContent(headers);
+  const contentType = headers.single('content-type');
+  const isJson = isOfType(contentType, 'application/json');
+  const callerNow = () => identity.callerOf(request);
+  const caller = await callerNow();
+  return { caller, callerNow, clientAddress, source, declaredBytes, isJson, contentType, password: password(headers) };
 }
 
 function getPaste(parts: Parts, request: Request): Awaitable<Reply> {
