@@ -68,26 +68,23 @@ export interface Challenge {
 
 export const NONCE_BYTES = 16;
 
-/** One text for each challenge: what is signed is rebuilt from the numbers, so a leading zero would pass unnoticed. */
-const TOKEN = /^([0-9a-f]{32}):(0|[1-9]\d{0,11}):(0|[1-9]\d{0,2}):([0-9a-f]{64})$/;
+/** One text for each challenge, since it is made again of the numbers to be compared. */
+const TOKEN = /^([0-9a-f]{32}):(0|[1-9]\d{0,11}):(0|[1-9]\d{0,2}):[0-9a-f]{64}$/;
 
 export function challengeToken(key: HmacKey | Uint8Array, purpose: Purpose, challenge: Challenge): string {
-  return `${signedText(challenge)}:${Buffer.from(signature(key, purpose, challenge)).toString('hex')}`;
+  const signed = `${challenge.nonce}:${challenge.expiresAt}:${challenge.difficultyBits}`;
+  return `${signed}:${createHmac('sha256', key).update(`${purpose}:${signed}`).digest('hex')}`;
 }
 
 /** Undefined when the token is not of the form. The signature is still to be checked. */
-export function parseToken(token: string) {
-  const [, nonce, expires, difficulty, signed] = TOKEN.exec(token) ?? [];
-  if (nonce === undefined || signed === undefined) return undefined;
-  const challenge = { nonce, expiresAt: Number(expires), difficultyBits: Number(difficulty) };
-  return { challenge, signature: Buffer.from(signed, 'hex') };
+export function parseToken(token: string): Challenge | undefined {
+  const [, nonce, expires, difficulty] = TOKEN.exec(token) ?? [];
+  return nonce === undefined ? undefined : { nonce, expiresAt: Number(expires), difficultyBits: Number(difficulty) };
 }
 
-export type ParsedToken = NonNullable<ReturnType<typeof parseToken>>;
-
-/** Whether this service signed the challenge for that purpose; constant time. */
-export function isSigned(key: HmacKey | Uint8Array, purpose: Purpose, token: ParsedToken): boolean {
-  return timingSafeEqual(signature(key, purpose, token.challenge), token.signature);
+/** Whether the token, of which parseToken gave the challenge, was signed here for that purpose; constant time. */
+export function isSigned(key: HmacKey | Uint8Array, purpose: Purpose, challenge: Challenge, token: string): boolean {
+  return timingSafeEqual(Buffer.from(challengeToken(key, purpose, challenge)), Buffer.from(token));
 }
 
 /** A non-negative decimal integer of at most 20 digits; leading zeros count as written. */
@@ -107,12 +104,4 @@ export function leadingZeroBits(digest: Uint8Array): number {
     bits += 8;
   }
   return bits;
-}
-
-function signedText({ nonce, expiresAt, difficultyBits }: Challenge): string {
-  return `${nonce}:${expiresAt}:${difficultyBits}`;
-}
-
-function signature(key: HmacKey | Uint8Array, purpose: Purpose, challenge: Challenge): Uint8Array {
-  return hmacSha256(key, `${purpose}:${signedText(challenge)}`);
 }

@@ -7,8 +7,8 @@ import { type Count, expected, type WorkOutcome } from '../core/events.ts';
 import { type RateStanding, Refusal, type RefusalName } from '../core/refusals.ts';
 import { andThen, type Awaitable, type Clock, HOUR_SECONDS, type RandomBytes, unixSeconds } from '../core/time.ts';
 import {
-  type Challenge, challengeToken, hmacKey, type HmacKey, isSigned, isSolutionForm, isSolved, NONCE_BYTES,
-  type ParsedToken, parseToken, type Purpose,
+  type Challenge, challengeToken, hmacKey, type HmacKey, isSigned, isSolutionForm, isSolved, NONCE_BYTES, parseToken,
+  type Purpose,
 } from '../crypto/digest.ts';
 import { decoyHash, hashPassword, verifyPassword } from '../crypto/passwords.ts';
 import { type Antiflood, SlidingWindow } from '../limits/windows.ts';
@@ -28,10 +28,6 @@ export interface Work {
 
 /** After its expiry, for uploads that began before: 50 MiB at the slowest rate allowed by default take 53 minutes. */
 export const SPENDABLE_SECONDS = HOUR_SECONDS;
-
-const CHALLENGE_PATHS: Readonly<Record<Purpose, string>> = {
-  paste: '/challenge', trusted: '/challenge', register: '/register/challenge',
-};
 
 /** Those of Parts (parts.ts, which imports this file). */
 interface ChallengeParts {
@@ -96,10 +92,9 @@ export class Challenges {
     const askedBits = this.difficultyBits(purpose);
     if (askedBits === 0) return null;
     if (token === undefined || solution === undefined) throw this.refusal('powRequired', purpose);
-    const parsed = parseToken(token);
-    if (parsed === undefined) throw this.refusal('powMalformedToken', purpose);
-    const { challenge } = parsed;
-    if (!this.#isGoodFor(purpose, parsed, askedBits)) throw this.refusal('powBadSignature', purpose);
+    const challenge = parseToken(token);
+    if (challenge === undefined) throw this.refusal('powMalformedToken', purpose);
+    if (!this.#isGoodFor(purpose, challenge, token, askedBits)) throw this.refusal('powBadSignature', purpose);
     if (challenge.expiresAt <= unixSeconds(clock)) throw this.refusal('powExpired', purpose);
     if (!isSolutionForm(solution)) throw this.refusal('powMalformedSolution', purpose);
     if (!isSolved(challenge, solution)) throw this.refusal('powInsufficient', purpose);
@@ -110,16 +105,17 @@ export class Challenges {
   }
 
   /** Trusted callers may have asked without a certificate: everyone's is good too, unless theirs is harder now. */
-  #isGoodFor(purpose: Purpose, token: ParsedToken, askedBits: number): boolean {
-    if (isSigned(this.#key, purpose, token)) return true;
-    const isHardEnough = token.challenge.difficultyBits >= askedBits;
-    return purpose === 'trusted' && isHardEnough && isSigned(this.#key, 'paste', token);
+  #isGoodFor(purpose: Purpose, challenge: Challenge, token: string, askedBits: number): boolean {
+    if (isSigned(this.#key, purpose, challenge, token)) return true;
+    const isHardEnough = challenge.difficultyBits >= askedBits;
+    return purpose === 'trusted' && isHardEnough && isSigned(this.#key, 'paste', challenge, token);
   }
 
   /** Also when the store would not spend it: another request was quicker, or this one took too long. */
   refusal(name: WorkOutcome & RefusalName, purpose: Purpose): Refusal {
     this.#parts.count('proofOfWork', name);
-    return new Refusal(name, { hint: `request a new challenge: GET ${CHALLENGE_PATHS[purpose]}` });
+    const path = purpose === 'register' ? '/register/challenge' : '/challenge';
+    return new Refusal(name, { hint: `request a new challenge: GET ${path}` });
   }
 }
 

@@ -16,7 +16,7 @@ const [, , , SIGNATURE = ''] = TOKEN.split(':');
 
 function isAccepted(token: string, purpose: Purpose = 'paste', key: Uint8Array = KEY): boolean {
   const parsed = parseToken(token);
-  return parsed !== undefined && isSigned(key, purpose, parsed);
+  return parsed !== undefined && isSigned(key, purpose, parsed, token);
 }
 
 test('challengeToken: the contract\'s form, signed over the purpose and the three fields', () => {
@@ -31,9 +31,7 @@ test('challengeToken: the contract\'s form, signed over the purpose and the thre
 
 test('parseToken: gives back what was signed', () => {
   for (const challenge of [CHALLENGE, { ...CHALLENGE, expiresAt: 999_999_999_999, difficultyBits: 1 }]) {
-    const parsed = parseToken(challengeToken(KEY, 'paste', challenge));
-    assert.deepEqual(parsed?.challenge, challenge);
-    assert.equal(parsed.signature.length, 32);
+    assert.deepEqual(parseToken(challengeToken(KEY, 'paste', challenge)), challenge);
   }
 });
 
