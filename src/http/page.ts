@@ -150,16 +150,13 @@ function plural(count: number, name: string): string {
   return `${count} ${name}${count === 1 ? '' : 's'}`;
 }
 
-export interface ShownText {
-  readonly paste: Paste;
-  readonly expiry: string;
-  readonly shownBytes: number;
-}
+/** Of a longer text only the beginning is on its page. */
+export const SHOWN_BYTES = 512 * KIB;
 
-/** Its lines come after `before`. No link leads to what has a password or has burned: it would not be had there. */
-export function textPage({ paste, expiry, shownBytes }: ShownText): Page {
-  const rest = shownBytes === paste.size ? html`` : html`
-<p>These are the first ${sizeText(shownBytes)}. <a href="${paste.id}/raw" rel="${REL}">The whole text</a> is in the raw
+/** Its lines come in between. No link leads to what has a password or has burned: it would not be had there. */
+export function textPage(paste: Paste, expiry: string): Page {
+  const rest = paste.size <= SHOWN_BYTES ? html`` : html`
+<p>These are the first ${sizeText(SHOWN_BYTES)}. <a href="${paste.id}/raw" rel="${REL}">The whole text</a> is in the raw
 answer.</p>`;
   const content = html`${pasteFacts(paste, expiry)}\n${reading(paste)}`;
   return article('Text paste', content, './', html`\n<pre wrap>\n`, html`</pre>${rest}`);

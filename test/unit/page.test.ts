@@ -39,7 +39,7 @@ const paste = asFound(inlinePaste(Buffer.from('content')));
 
 function pageOf(content: string, lines = new NumberedLines()): string {
   const text = Buffer.from(content).toString();
-  return pageText(textPage({ paste, expiry: 'in 1 day', shownBytes: paste.size }), lines.next(text, true));
+  return pageText(textPage(paste, 'in 1 day'), lines.next(text, true));
 }
 
 test('html: every value is text, in elements and in attributes', () => {

@@ -13,11 +13,9 @@ import { type Reply, StreamedBody } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import { requireWholeContent, wholeBody } from '../input.ts';
 import {
-  binaryPage, burnPage, expiryText, NumberedLines, pageText, type ShownText, textPage, UNLISTED_HEADERS,
+  binaryPage, burnPage, expiryText, NumberedLines, pageText, SHOWN_BYTES, textPage, UNLISTED_HEADERS,
 } from '../page.ts';
 import { bodyOf, contentHead, countLookup, lookupOf } from './pastes.ts';
-
-const MAX_SHOWN_BYTES = 512 * KIB;
 
 /** The page of a shorter text is made at once: 4 ms of work where each byte is a line of its own. */
 const AT_ONCE_BYTES = 4 * KIB;
@@ -68,7 +66,7 @@ async function factsReply(parts: Parts, request: Request, opened: pastes.OpenedP
 async function readReply(parts: Parts, request: Request, opened: pastes.OpenedPaste): Promise<Reply> {
   const { paste } = opened;
   const burned = paste.burnAfterRead ? { 'X-Burn-After-Read': 'true' } : {};
-  if (paste.mimeType === TEXT_TYPE && paste.size <= MAX_SHOWN_BYTES) {
+  if (paste.mimeType === TEXT_TYPE && paste.size <= SHOWN_BYTES) {
     const reply = await textReply(parts, request, opened);
     return { ...reply, headers: { ...reply.headers, ...burned } };
   }
@@ -85,15 +83,14 @@ async function readReply(parts: Parts, request: Request, opened: pastes.OpenedPa
 
 function textReply(parts: Parts, request: Request, opened: pastes.OpenedPaste): Awaitable<Reply> {
   const { paste } = opened;
-  const shownBytes = Math.min(paste.size, MAX_SHOWN_BYTES);
-  const shown = { paste, expiry: expiryText(paste, unixSeconds(parts.clock)), shownBytes };
+  const expiry = expiryText(paste, unixSeconds(parts.clock));
   const isSmall = opened.kind === 'small' && paste.size <= AT_ONCE_BYTES;
-  return isSmall ? smallTextReply(shown, opened.content) : longTextReply(shown, request, opened);
+  return isSmall ? smallTextReply(paste, expiry, opened.content) : longTextReply(opened, expiry, request);
 }
 
-async function longTextReply(shown: ShownText, request: Request, opened: pastes.OpenedPaste): Promise<Reply> {
+async function longTextReply(opened: pastes.OpenedPaste, expiry: string, request: Request): Promise<Reply> {
   try {
-    const pieces = (): AsyncGenerator<Uint8Array> => pagePieces(shown, opened);
+    const pieces = (): AsyncGenerator<Uint8Array> => pagePieces(opened, expiry);
     // Every answer says how long it is, so it is made twice: to keep it would take megabytes for each slow reader.
     let bytes = 0;
     for await (const { length } of pieces()) {
@@ -108,13 +105,13 @@ async function longTextReply(shown: ShownText, request: Request, opened: pastes.
   }
 }
 
-async function* pagePieces(shown: ShownText, opened: pastes.OpenedPaste): AsyncGenerator<Uint8Array> {
-  const [top, bottom] = textPage(shown);
+async function* pagePieces(opened: pastes.OpenedPaste, expiry: string): AsyncGenerator<Uint8Array> {
+  const [top, bottom] = textPage(opened.paste, expiry);
   const lines = new NumberedLines();
   // Of a text that is cut off in the middle of a character, that is left out.
   const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
   yield Buffer.from(top.text);
-  for await (const bytes of contentPieces(opened, shown.shownBytes)) {
+  for await (const bytes of contentPieces(opened, Math.min(opened.paste.size, SHOWN_BYTES))) {
     await turns.wait();
     yield Buffer.from(lines.next(utf8.decode(bytes, { stream: true })).text);
   }
@@ -140,13 +137,12 @@ const MAX_KEPT_BYTES = 8 * MIB;
 let kept = new WeakMap<Paste, { readonly expiry: string; readonly reply: Reply }>();
 let keptBytes = 0;
 
-function smallTextReply(shown: ShownText, content: CompactBytes): Reply {
-  const { paste, expiry } = shown;
+function smallTextReply(paste: Paste, expiry: string, content: CompactBytes): Reply {
   const known = kept.get(paste);
   if (known?.expiry === expiry) return known.reply;
   const text = Buffer.from(bytesOf(content)).toString();
-  const lineCount = text.split('\n').length;
-  const page = Buffer.from(pageText(textPage(shown), new NumberedLines(String(lineCount).length).next(text, true)));
+  const digits = String(text.split('\n').length).length;
+  const page = Buffer.from(pageText(textPage(paste, expiry), new NumberedLines(digits).next(text, true)));
   const body = compactBytes(page);
   keptBytes += page.length;
   if (keptBytes > MAX_KEPT_BYTES) {
