@@ -65,18 +65,15 @@ export function createRouter(routes: readonly Route[]): Router {
   function match(method: string, path: string): Match {
     const entry = fixed.get(path);
     if (entry !== undefined) return matchMethod(entry, method, NO_PARAMS);
-    let isIdInvalid = false;
     for (const candidate of withParameter) {
       const { parameter, pattern } = candidate;
       const value = pattern.exec(path)?.[1];
-      if (value === undefined) continue;
-      if (parameter !== 'id' || (isWellFormedId(value) && !reserved.has(value))) {
-        return matchMethod(candidate, method, { [parameter]: value });
-      }
-      if (!reserved.has(value)) isIdInvalid = true;
+      const isId = parameter === 'id';
+      if (value === undefined || (isId && reserved.has(value))) continue;
+      if (!isId || isWellFormedId(value)) return matchMethod(candidate, method, { [parameter]: value });
+      throw new Refusal('idInvalid', method === 'PUT' ? { hint: UPLOAD_HINT } : {});
     }
-    if (!isIdInvalid) throw new Refusal('notFound');
-    throw new Refusal('idInvalid', method === 'PUT' ? { hint: UPLOAD_HINT } : {});
+    throw new Refusal('notFound');
   }
 
   return { match, allow: allowOf(routes) };
