@@ -184,7 +184,7 @@ async function checkDatabase(config: Config, depth: CheckDepth, terminal: Termin
   if (records.length === 0) records.push(ok('records', 'owners, certificates and invitations agree'));
   const isOpen = isProduction(config) || isExposed(publicPlace(config, 0));
   const doubt = isOpen ? adminDoubt(config, contents.certificates) : undefined;
-  const admin = doubt === undefined ? [] : [warn('admin', doubt.message)];
+  const admin = doubt === undefined ? [] : [warn('admin', doubt)];
   return [...findings, ...records, clock, ...admin, ...(await checkAuthority(config, contents, nowSeconds))];
 }
 

@@ -131,11 +131,6 @@ export function createRoomMaking(run: Cleanup['run'], clock: Clock): () => Promi
   };
 }
 
-export interface Doubt {
-  readonly level: 'warning' | 'error';
-  readonly message: string;
-}
-
 /** Proxies must be given a renewed one, and what was issued ends with the one before. */
 const EXPIRY_NOTICE_SECONDS = 90 * DAY_SECONDS;
 const EXPIRY_ALARM_SECONDS = 30 * DAY_SECONDS;
@@ -144,9 +139,7 @@ async function logDoubts({ config, store, clock, log }: TaskParts, isOpen: boole
   const nowSeconds = unixSeconds(clock);
   const { valid, revoked, expired } = await store.certificates.countByStatus(nowSeconds);
   const admin = isOpen ? adminDoubt(config, valid + revoked + expired) : undefined;
-  if (admin !== undefined) {
-    log({ level: admin.level, logger: 'pki', event: 'no admin', details: { message: admin.message } });
-  }
+  if (admin !== undefined) log({ level: 'warning', logger: 'pki', event: 'no admin', details: { message: admin } });
   const authority = await store.authority.find();
   const expiry = authority && authorityDoubt(authority.expiresAt, nowSeconds);
   if (expiry !== undefined) {
@@ -156,12 +149,13 @@ async function logDoubts({ config, store, clock, log }: TaskParts, isOpen: boole
 }
 
 /** With a password, POST /register makes whoever comes first the admin. `issued` is how many certificates there are. */
-export function adminDoubt({ pkiCaPassword }: Config, issued: number): Doubt | undefined {
+export function adminDoubt({ pkiCaPassword }: Config, issued: number): string | undefined {
   if (pkiCaPassword === '' || issued > 0) return undefined;
-  const message = `there is no admin, and ${SETTINGS.pkiCaPassword.name} is set: whoever registers first becomes ` +
-    'the admin; before that: pasted admin create';
-  return { level: 'warning', message };
+  return `there is no admin, and ${SETTINGS.pkiCaPassword.name} is set: whoever registers first becomes the admin; ` +
+    'before that: pasted admin create';
 }
+
+type Doubt = { readonly level: 'warning' | 'error'; readonly message: string };
 
 export function authorityDoubt(expiresAt: number, nowSeconds: number): Doubt | undefined {
   const moment = isoSeconds(expiresAt);
