@@ -4,18 +4,13 @@
 import type { Config } from '../config/settings.ts';
 import type { RandomBytes } from '../core/time.ts';
 import { secretMatcher, type SecretMatcher } from '../crypto/passwords.ts';
-import {
-  type HeaderLines, isWellFormedHost, type NetworkMatcher, networkMatcher, plainAddress,
-} from './engine/head.ts';
-import {
-  type Destination, type HeaderTrust, NO_CERTIFICATE, type Origin, type Peer, type Presented,
-} from './engine/request.ts';
+import { type HeaderLines, type NetworkMatcher, networkMatcher, plainAddress } from './engine/head.ts';
+import { NO_CERTIFICATE, type Origin, type Peer, type Presented } from './engine/request.ts';
 
 /** More proxies than stand in front of anything; each entry costs time to read. */
 const MAX_HOPS = 20;
 
-export class Forwarding implements HeaderTrust {
-  readonly #urlPrefix: string;
+export class Forwarding {
   readonly #random: RandomBytes;
   readonly #isTrustedProxy: NetworkMatcher;
   /** Undefined without SERVICE_PROXY_SECRET. */
@@ -24,11 +19,7 @@ export class Forwarding implements HeaderTrust {
   #proxySource: Source;
 
   /** A certificate in a header is nobody's before `replaceProxySecret` has loaded what reads it. */
-  constructor(
-    config: Pick<Config, 'urlPrefix' | 'trustedProxies' | 'proxySecret' | 'identityHeader'>,
-    random: RandomBytes,
-  ) {
-    this.#urlPrefix = config.urlPrefix;
+  constructor(config: Pick<Config, 'trustedProxies' | 'proxySecret' | 'identityHeader'>, random: RandomBytes) {
     this.#random = random;
     const header = config.identityHeader;
     this.#proxySource = header === 'x-ssl-client-sha1' ? SHA1_SOURCE : [header, () => undefined];
@@ -88,18 +79,6 @@ export class Forwarding implements HeaderTrust {
     }
     return farthest;
   }
-
-  publicUrl(headers: HeaderLines, isForwarded: boolean, { host, scheme, listening }: Destination): string {
-    const proto = isForwarded ? lastElement(headers, 'x-forwarded-proto')?.toLowerCase() : undefined;
-    const forwardedHost = isForwarded ? lastElement(headers, 'x-forwarded-host') : undefined;
-    const shown = [forwardedHost, host].find((candidate) => candidate !== undefined && isWellFormedHost(candidate));
-    return `${proto === 'http' || proto === 'https' ? proto : scheme}://${shown ?? listening}${this.#urlPrefix}`;
-  }
-}
-
-/** Proxies that append put their own finding last; undefined when the header is absent. */
-function lastElement(headers: HeaderLines, name: string): string | undefined {
-  return headers.all(name).at(-1)?.split(',').at(-1)?.trim();
 }
 
 // What a request presents in its headers: a fingerprint, or the whole certificate, which crypto/presented.ts reads.

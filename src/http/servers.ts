@@ -4,13 +4,13 @@ import type { Count, ObserveRequest } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
 import { StoreError } from '../store/store.ts';
 import type { NoteAnswered } from './engine/reply.ts';
-import { type HeaderTrust, NO_PARAMS } from './engine/request.ts';
+import { NO_PARAMS } from './engine/request.ts';
 import { HttpServer, type HttpServerOptions, type Match, type Router } from './engine/server.ts';
 import { Forwarding } from './forwarded.ts';
 import { allowOf, type Route, routesOf, UPLOAD_HINT } from './routes.ts';
 
 type ServerOptions = Omit<HttpServerOptions, 'router' | 'trust' | 'refusalOf' | 'refusalPage' | 'noteAnswered'> & {
-  readonly trust?: HeaderTrust;
+  readonly trust?: Forwarding;
   readonly routes?: readonly Route[];
   readonly metrics?: { readonly count: Count; readonly observeRequest: ObserveRequest } | undefined;
   readonly onStorageFull?: () => void;

@@ -1,14 +1,17 @@
 // Who a request comes from: addresses, networks, what is believed of the headers of proxies, and the identity.
 
 import assert from 'node:assert/strict';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
 import { KIB, MIB } from '../../src/core/time.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { fingerprintSha1 } from '../../src/crypto/presented.ts';
 import { HeaderLines, networkMatcher, plainAddress } from '../../src/http/engine/head.ts';
-import { type Origin, type Peer } from '../../src/http/engine/request.ts';
+import { Connection, type Origin, type Peer, Request, type RequestParts } from '../../src/http/engine/request.ts';
 import { Forwarding } from '../../src/http/forwarded.ts';
+import { movableClock } from '../support/clock.ts';
 import { heapBytes } from '../support/heap.ts';
 import { testConfig } from '../support/test-config.ts';
 import { serverPair } from '../support/tls.ts';
@@ -225,10 +228,14 @@ interface Sent {
 
 function publicUrlOf(lines: readonly string[], isForwarded: boolean, sent: Sent = {}): string {
   const { host, scheme = 'http', config } = sent;
-  const settings = testConfig(config);
-  const forwarding = new Forwarding(settings, randomBytes);
-  const destination = { host, scheme, listening: '127.0.0.1:8080' };
-  return forwarding.publicUrl(new HeaderLines([...lines]), isForwarded, destination);
+  const socket = { localAddress: '127.0.0.1', localPort: 8080 } as Socket;
+  const tls = scheme === 'https' ? { fingerprint: null } : undefined;
+  const rawHeaders = [...lines, ...(host === undefined ? [] : ['Host', host])];
+  const req = { method: 'GET', url: '/', httpVersion: '1.1', rawHeaders, socket } as IncomingMessage;
+  const origin: Origin = { clientAddress: PROXY, isForwarded, fingerprint: null };
+  const parts = { config: testConfig(config), clock: movableClock(), requestIdOf: String, trust: { originOf: () => origin } };
+  const connection = new Connection(socket, { address: PROXY, isTrusted: true, tls });
+  return new Request(parts as unknown as RequestParts, connection, req, { req } as ServerResponse).publicUrl;
 }
 
 function publicUrl(lines: readonly string[], isForwarded: boolean, host?: string, config?: Partial<Config>): string {

@@ -9,7 +9,8 @@ import { Refusal, type RefusalName } from '../../core/refusals.ts';
 import type { Clock } from '../../core/time.ts';
 import { BodyReader, type BodyTransfers, NO_BODY, type Pace, type RequestBody } from './body.ts';
 import {
-  checkForm, HeaderLines, hostOf, parseServiceUrl, parseTarget, plainAddress, prefersHtml, prefersText, type Target,
+  checkForm, HeaderLines, hostOf, isWellFormedHost, parseServiceUrl, parseTarget, plainAddress, prefersHtml,
+  prefersText, type Target,
 } from './head.ts';
 
 /** What a request, or a TLS handshake, presents of a client certificate. */
@@ -36,20 +37,6 @@ export interface Origin extends Presented {
   readonly clientAddress: string;
   /** The X-Forwarded-* headers of this request are believed. */
   readonly isForwarded: boolean;
-}
-
-/** Where a request was sent to: by Host or its target, and by the address and port that its connection arrived at. */
-export interface Destination {
-  readonly host: string | undefined;
-  readonly scheme: 'http' | 'https';
-  readonly listening: string;
-}
-
-/** Which headers are believed; http/forwarded.ts. */
-export interface HeaderTrust {
-  originOf(headers: HeaderLines, peer: Peer): Origin;
-  /** `scheme://host/prefix`, without a slash at its end. Nothing in it that is not well-formed. */
-  publicUrl(headers: HeaderLines, isForwarded: boolean, destination: Destination): string;
 }
 
 /** The name is that of its handler; the path is a pattern, such as `/{id}/raw`. */
@@ -99,7 +86,8 @@ export interface RequestParts {
   /** The X-Request-ID of a request that presents this one, or none. */
   readonly requestIdOf: (presented?: string) => string;
   readonly transfers: BodyTransfers;
-  readonly trust: HeaderTrust;
+  /** Which headers are believed; http/forwarded.ts. */
+  readonly trust: { originOf(headers: HeaderLines, peer: Peer): Origin };
 }
 
 export class Request {
@@ -178,15 +166,24 @@ export class Request {
     return (this.#query ??= new URLSearchParams(this.target.query));
   }
 
-  /** `https://host/prefix`, without a slash at its end, as the client's own URL has it: for text meant for reading. */
+  /**
+   * `https://host/prefix`, without a slash at its end, as the client's own URL has it: for text meant for reading.
+   * Nothing in it that is not well-formed: the address that the connection arrived at stands in for another host.
+   */
   get publicUrl(): string {
     const { socket: { localAddress, localPort }, peer } = this.connection;
-    return this.#parts.trust.publicUrl(this.headers, this.#isForwarded, {
-      host: this.target.authority ?? this.headers.only('host'),
-      scheme: peer.tls === undefined ? 'http' : 'https',
-      // A unix socket has no address that a client could use.
-      listening: localPort === undefined ? 'localhost' : hostOf(plainAddress(localAddress ?? '') ?? '', localPort),
-    });
+    const proto = this.#forwarded('x-forwarded-proto')?.toLowerCase();
+    const scheme = peer.tls === undefined ? 'http' : 'https';
+    const hosts = [this.#forwarded('x-forwarded-host'), this.target.authority ?? this.headers.only('host')];
+    // A unix socket has no address that a client could use.
+    const listening = localPort === undefined ? 'localhost' : hostOf(plainAddress(localAddress ?? '') ?? '', localPort);
+    const host = hosts.find((named) => named !== undefined && isWellFormedHost(named)) ?? listening;
+    return `${proto === 'http' || proto === 'https' ? proto : scheme}://${host}${this.#parts.config.urlPrefix}`;
+  }
+
+  /** Proxies that append put their own finding last; undefined when it is absent, or not believed. */
+  #forwarded(name: string): string | undefined {
+    return this.#isForwarded ? this.headers.all(name).at(-1)?.split(',').at(-1)?.trim() : undefined;
   }
 
   get prefersText(): boolean {

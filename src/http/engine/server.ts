@@ -4,10 +4,9 @@
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import type { Config } from '../../config/settings.ts';
 import { codeOf, type Log } from '../../core/events.ts';
 import { Refusal, type RefusalName } from '../../core/refusals.ts';
-import { type Clock, KIB, type RandomBytes } from '../../core/time.ts';
+import { KIB, type RandomBytes } from '../../core/time.ts';
 import { ClientGoneError, Turns } from './body.ts';
 import { Connections, Lingering } from './connections.ts';
 import { createRequestIds, HeaderLines, hostOf, networkMatcher } from './head.ts';
@@ -17,8 +16,7 @@ import {
   answerRaw, emptyReply, type Handler, negotiated, type NoteAnswered, refusalReply, type Reply, ReplyWriter,
 } from './reply.ts';
 import {
-  checkSite, type Connection, type HeaderTrust, ignoreBody, type Peer, type Presented, Request, type RequestParts,
-  type Route,
+  checkSite, type Connection, ignoreBody, type Peer, type Presented, Request, type RequestParts, type Route,
 } from './request.ts';
 
 /** The route of a request; of a known path that has none for this method, which ones it takes. */
@@ -40,19 +38,16 @@ export interface TlsTermination {
   noteFailure(reason: string): void;
 }
 
-export interface HttpServerOptions {
-  readonly config: Config;
+export interface HttpServerOptions extends Pick<RequestParts, 'config' | 'clock' | 'trust'> {
   readonly router: Router;
   /** By the names of routes. */
   readonly handlers: Readonly<Record<string, Handler>>;
-  readonly trust: HeaderTrust;
   /** The refusal that an error of a handler stands for; undefined for what is unexpected. */
   readonly refusalOf: (error: unknown) => Refusal | undefined;
   /** What a browser is shown in place of a refusal. */
   readonly refusalPage: (request: Request, reply: Reply) => Promise<Reply>;
   readonly noteAnswered: NoteAnswered;
   readonly checkIntervalMs?: number | undefined;
-  readonly clock: Clock;
   readonly random: RandomBytes;
   readonly log: Log;
   readonly tls?: TlsTermination | undefined;
