@@ -1,7 +1,7 @@
 // What the parts hand over about what happened: events for the log (ops/log.ts writes them down), counts and durations
 // for the metrics (ops/metrics.ts). Below, what may be said of an error.
 
-import type { RefusalName } from './refusals.ts';
+import type { RefusalName, WorkRefusal } from './refusals.ts';
 
 export type LogDetails = Readonly<Record<string, string | number | boolean | null>>;
 
@@ -25,13 +25,6 @@ export const DELETION_REASONS = ['deleted', 'burned', 'expired'] as const;
 export const RATE_LIMITS = ['creation', 'lookup'] as const;
 export const DUPLICATE_OUTCOMES = ['accepted', 'refused'] as const;
 
-/** Accepted, or the name of the refusal that said why not. */
-export const WORK_OUTCOMES = [
-  'accepted', 'powRequired', 'powMalformedToken', 'powBadSignature', 'powExpired', 'powMalformedSolution',
-  'powInsufficient', 'powAlreadyUsed',
-] as const;
-export type WorkOutcome = (typeof WORK_OUTCOMES)[number];
-
 /** The contract's events and those of the decisions. */
 export const AUDIT_EVENTS = [
   'cert_issued', 'cert_revoked', 'auth_failure', 'paste_deleted', 'admin_granted', 'ca_password_changed',
@@ -44,7 +37,7 @@ export type Count = (...counted:
   | [name: 'pastesCreated' | 'pastesAccessed']
   | [name: 'pastesDeleted', reason: (typeof DELETION_REASONS)[number], amount?: number]
   | [name: 'rateLimitHits', limit: (typeof RATE_LIMITS)[number]]
-  | [name: 'proofOfWork', outcome: WorkOutcome]
+  | [name: 'proofOfWork', outcome: 'accepted' | WorkRefusal]
   | [name: 'duplicateChecks', outcome: (typeof DUPLICATE_OUTCOMES)[number]]
   | [name: 'refusals', refusal: RefusalName]
 ) => void;

@@ -93,6 +93,7 @@ export const REFUSALS = {
 } as const satisfies Readonly<Record<string, { status: number; error: string }>>;
 
 export type RefusalName = keyof typeof REFUSALS;
+export type WorkRefusal = Extract<RefusalName, `pow${string}`>;
 export type RefusalFields = Readonly<Record<string, string | number | boolean>>;
 
 /** Where a client address stands with the creation rate limit; told with the answer to what counts. */

@@ -3,9 +3,7 @@
 
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { VERSION } from '../config/settings.ts';
-import {
-  type Count, DELETION_REASONS, DUPLICATE_OUTCOMES, type ObserveRequest, RATE_LIMITS, WORK_OUTCOMES,
-} from '../core/events.ts';
+import { type Count, DELETION_REASONS, DUPLICATE_OUTCOMES, type ObserveRequest, RATE_LIMITS } from '../core/events.ts';
 import { REFUSALS } from '../core/refusals.ts';
 
 type Type = 'counter' | 'gauge' | 'summary' | 'histogram';
@@ -34,7 +32,7 @@ export const METRICS = {
   rateLimitHits: metric('counter', 'pasted_rate_limit_hits_total', 'Requests refused by a rate limit.',
     'limit', RATE_LIMITS),
   proofOfWork: metric('counter', 'pasted_proof_of_work_total', 'Proof-of-work looked at: accepted, or the refusal.',
-    'outcome', WORK_OUTCOMES),
+    'outcome', ['accepted', ...Object.keys(REFUSALS).filter((name) => name.startsWith('pow'))]),
   duplicateChecks: metric('counter', 'pasted_duplicate_checks_total', 'Pastes looked at by the duplicate throttle.',
     'outcome', DUPLICATE_OUTCOMES),
   refusals: metric('counter', 'pasted_refusals_total', 'Requests refused, by refusal.',

@@ -3,8 +3,8 @@
 
 import type { Config } from '../config/settings.ts';
 import { type Caller, clientKey, hasTrustedLimits } from '../core/callers.ts';
-import { type Count, expected, type WorkOutcome } from '../core/events.ts';
-import { type RateStanding, Refusal, type RefusalName } from '../core/refusals.ts';
+import { type Count, expected } from '../core/events.ts';
+import { type RateStanding, Refusal, type WorkRefusal } from '../core/refusals.ts';
 import { andThen, type Awaitable, type Clock, HOUR_SECONDS, type RandomBytes, unixSeconds } from '../core/time.ts';
 import {
   type Challenge, challengeToken, hmacKey, type HmacKey, isSigned, isSolutionForm, isSolved, NONCE_BYTES, parseToken,
@@ -112,7 +112,7 @@ export class Challenges {
   }
 
   /** Also when the store would not spend it: another request was quicker, or this one took too long. */
-  refusal(name: WorkOutcome & RefusalName, purpose: Purpose): Refusal {
+  refusal(name: WorkRefusal, purpose: Purpose): Refusal {
     this.#parts.count('proofOfWork', name);
     const path = purpose === 'register' ? '/register/challenge' : '/challenge';
     return new Refusal(name, { hint: `request a new challenge: GET ${path}` });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VERSION } from '../../src/config/settings.ts';
-import { type Count, countNothing, WORK_OUTCOMES } from '../../src/core/events.ts';
+import { type Count, countNothing } from '../../src/core/events.ts';
 import { REFUSALS } from '../../src/core/refusals.ts';
 import { createMetrics, type GaugeReaders, type Metrics, METRICS } from '../../src/ops/metrics.ts';
 import { cpuMsOf, turnsOf } from '../support/cpu.ts';
@@ -114,9 +114,11 @@ test('count: a name or a value that is not in the table adds nothing', async () 
   assert.equal(await metrics.render(), before);
 });
 
-test('WORK_OUTCOMES: acceptance, and every refusal of proof-of-work there is', () => {
-  const refusals = Object.keys(REFUSALS).filter((name) => name.startsWith('pow'));
-  assert.deepEqual([...WORK_OUTCOMES].sort(), ['accepted', ...refusals].sort());
+test('proofOfWork: acceptance, and every refusal of proof-of-work there is', () => {
+  assert.deepEqual(METRICS.proofOfWork.values, [
+    'accepted', 'powRequired', 'powMalformedToken', 'powBadSignature', 'powExpired', 'powMalformedSolution',
+    'powInsufficient', 'powAlreadyUsed',
+  ]);
 });
 
 test('countNothing: takes everything', () => {
