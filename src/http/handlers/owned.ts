@@ -11,7 +11,7 @@ import type { Request } from '../engine/request.ts';
 import { amendedTtlSeconds, page, saysYes, single, timeBounds, typeGlob } from '../input.ts';
 import { hinting, listText, presentListItem, presentMetadata } from '../present.ts';
 import { UPLOAD_HINT } from '../routes.ts';
-import { hasAlready, offerOf, requireMatch } from './pastes.ts';
+import { hasAlready, offerOf } from './pastes.ts';
 
 export async function updatePaste(parts: Parts, request: Request): Promise<Reply> {
   const { headers, body } = request;
@@ -38,7 +38,6 @@ function targetOf(request: Request, caller: Caller): owned.Target {
   const { params, headers, clientAddress } = request;
   const isConditional = ['if-match', 'if-none-match'].some((name) => headers.all(name).length > 0);
   const meantContent = (paste: Paste): string | undefined => {
-    requireMatch(request, paste);
     if (hasAlready(request, paste)) throw new Refusal('preconditionFailed');
     return isConditional ? paste.sha256 : undefined;
   };

@@ -123,10 +123,7 @@ export function lookupOf({ params, headers, clientAddress }: Request): pastes.Lo
 }
 
 function headReply(config: Config, request: Request, paste: Paste): Reply {
-  if (!paste.burnAfterRead) {
-    requireMatch(request, paste);
-    if (hasAlready(request, paste)) return notModified(config, paste);
-  }
+  if (!paste.burnAfterRead && hasAlready(request, paste)) return notModified(config, paste);
   return { ...contentHead(paste, config), body: new StreamedBody(paste.size, () => []) };
 }
 
@@ -139,7 +136,6 @@ function wholeReply(config: Config, opened: pastes.OpenedPaste): Reply {
 /** RFC 9110 section 13.2.2: If-Match, If-None-Match, and then Range, which counts only when If-Range holds. */
 function conditionalReply(config: Config, request: Request, opened: pastes.OpenedPaste): Reply {
   const { paste } = opened;
-  requireMatch(request, paste);
   if (hasAlready(request, paste)) {
     pastes.release(opened);
     return notModified(config, paste);
@@ -160,15 +156,12 @@ function conditionalReply(config: Config, request: Request, opened: pastes.Opene
   return { status: 206, headers: partHeaders, body: bodyOf(opened, range) };
 }
 
-/** RFC 9110 section 13.1.1. */
-export function requireMatch({ headers }: Request, paste: Paste): void {
-  const isMatch = headers.all('if-match').length === 0 || namesEtag(headers, 'if-match', etagOf(paste));
-  if (!isMatch) throw new Refusal('preconditionFailed');
-}
-
-/** RFC 9110 section 13.1.2. */
+/** Whether If-None-Match names what there is (RFC 9110 section 13.1.2). Refuses what If-Match does not (13.1.1). */
 export function hasAlready({ headers }: Request, paste: Paste): boolean {
-  return namesEtag(headers, 'if-none-match', etagOf(paste));
+  const etag = etagOf(paste);
+  const isMeant = headers.all('if-match').length === 0 || namesEtag(headers, 'if-match', etag);
+  if (!isMeant) throw new Refusal('preconditionFailed');
+  return namesEtag(headers, 'if-none-match', etag);
 }
 
 function notModified(config: Config, paste: Paste): Reply {
