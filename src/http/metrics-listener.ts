@@ -52,7 +52,7 @@ const METRICS_HEADERS = { 'Content-Type': 'text/plain; version=0.0.4; charset=ut
 /** Those who collect metrics are few, and keep one connection each. */
 const MAX_METRICS_CONNECTIONS = 16;
 
-/** GET and HEAD /metrics for whoever reaches the place. Throws a RangeError for a setting that names none. */
+/** GET and HEAD /metrics for whoever reaches the place. */
 export function createMetricsServer(
   { metrics, ...options }: Pick<Parts, 'config' | 'clock' | 'random' | 'log'> & { metrics: Pick<Metrics, 'render'> },
 ) {

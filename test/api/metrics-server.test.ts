@@ -170,12 +170,6 @@ test('createMetricsServer: listens on an IPv6 address in brackets', async (t) =>
   assert.equal((await fetch(`${listening.url}/metrics`)).status, 200);
 });
 
-test('createMetricsServer: refuses what is no place to listen on', (t) => {
-  for (const listenOn of ['', '9464', 'localhost', ':9464', '::1:9464', 'metrics.sock', '[::1]', '127.0.0.1:x']) {
-    assert.throws(() => metricsServer(t, listenOn), RangeError, listenOn);
-  }
-});
-
 test('createMetricsServer: a port in use rejects listen', async (t) => {
   const { port } = await metricsServer(t, '127.0.0.1:0').listen();
   await assert.rejects(metricsServer(t, `127.0.0.1:${port}`).listen(), { code: 'EADDRINUSE' });

@@ -152,7 +152,8 @@ test('SETTINGS: metrics have a host and a port, or a socket', () => {
   for (const place of places) assert.equal(SETTINGS.metricsListen.parse(place), place);
   const expected = 'an address and port such as 127.0.0.1:9464, or the absolute path of a unix socket';
   const tooHigh = ['65536', '65540', '65600', '66000', '70000', '99999', '100000'].map((port) => `127.0.0.1:${port}`);
-  for (const place of ['9464', ':9464', 'x:', '-x:1', '::1:9464', '[g]:1', 'x:1/', 'run/m', ...tooHigh]) {
+  const others = ['9464', 'localhost', ':9464', 'x:', '-x:1', '::1:9464', '[::1]', '[g]:1', 'x:1/', 'x:y', 'run/m'];
+  for (const place of [...others, ...tooHigh]) {
     assert.equal(refusalOf(SETTINGS.metricsListen, place), expected, place);
   }
 });

@@ -41,7 +41,10 @@ test('metricsPlace: a path is a socket for user and group, anything else an addr
   assert.deepEqual(metricsPlace('/run/m'), { path: '/run/m', mode: 0o660 });
   assert.deepEqual(metricsPlace('127.0.0.1:9464'), { host: '127.0.0.1', port: 9464 });
   assert.deepEqual(metricsPlace('[::1]:9464'), { host: '::1', port: 9464 });
-  assert.throws(() => metricsPlace('9464'), RangeError);
+  for (const host of ['localhost', 'a-b.example', '::FFFF:10.0.0.1']) {
+    const text = host.includes(':') ? `[${host}]` : host;
+    assert.deepEqual(metricsPlace(`${text}:65530`), { host, port: 65530 });
+  }
 });
 
 test('placeName: says each kind of place as an operator knows it', () => {

@@ -33,12 +33,10 @@ export function publicPlace(config: Config, inheritedSockets: number): Listening
   return { path: config.listenOn.slice('unix:'.length), mode: Number.parseInt(config.listenMode, 8) };
 }
 
-/** Of SERVICE_METRICS_LISTEN: `host:port`, `[v6]:port`, or the path of a unix socket. Throws a RangeError otherwise. */
+/** Of SERVICE_METRICS_LISTEN as its setting has it: `host:port`, `[v6]:port`, or the path of a unix socket. */
 export function metricsPlace(listenOn: string): ListeningPlace {
   if (listenOn.startsWith('/')) return { path: listenOn, mode: METRICS_SOCKET_MODE };
-  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(listenOn) ?? [];
-  const host = bracketed ?? plain;
-  if (host === undefined) throw new RangeError(`not host:port and not the path of a socket: ${listenOn}`);
+  const [, host = '', port] = /^\[?(.+?)\]?:(\d+)$/.exec(listenOn) ?? [];
   return { host, port: Number(port) };
 }
 
