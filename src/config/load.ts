@@ -241,12 +241,10 @@ export function isProduction(config: Config): boolean {
 
 /** What is unwise in production, or where others can connect (see the contract, Authentication, 4), or to nodes. */
 export function startWarnings(config: Config, isExposed: boolean): string[] {
-  const aboutNodes = clusterWarnings(config);
-  if (!isProduction(config) && !isExposed) return aboutNodes;
   const [secret, pki] = [SETTINGS.proxySecret.name, SETTINGS.pkiEnabled.name];
   // With TLS of our own nobody is believed who has not shown a certificate.
   const isOpen = config.proxySecret === '' && config.tlsCertPath === '';
-  const warnings = [
+  const ofListening = !isProduction(config) && !isExposed ? [] : [
     isOpen && `${secret} is not set: whoever reaches this port can present any certificate fingerprint in ` +
       'X-SSL-Client-SHA1',
     isOpen && config.pkiEnabled && `${pki} is on without ${secret}: the privileges of trusted certificates and of ` +
@@ -254,24 +252,23 @@ export function startWarnings(config: Config, isExposed: boolean): string[] {
     config.pkiEnabled && config.pkiCaPassword === '' &&
       `${pki} is on without ${SETTINGS.pkiCaPassword.name}: nothing can be issued`,
   ];
-  return [...warnings.filter((warning) => warning !== false), ...aboutNodes];
+  return [...ofListening, ...clusterWarnings(config)].filter((warning) => warning !== false);
 }
 
 const ON_THIS_HOST = /^(?:localhost|127(?:\.\d+){3}|\[::1\]):/i;
 
-function clusterWarnings(config: Config): string[] {
+function clusterWarnings(config: Config) {
   const nodes = nodesOf(config);
   if (nodes === undefined) return [];
   const { hasTls, user, places } = nodes;
   const elsewhere = places.find((place) => !ON_THIS_HOST.test(place));
   const hasPassword = config.clusterPassword !== '';
   const [setting, password] = [SETTINGS.databasePath.name, SETTINGS.clusterPassword.name];
-  const warnings = [
+  return [
     !hasTls && elsewhere !== undefined && `${setting} reaches ${elsewhere} without TLS: whoever is on the way reads ` +
       'and changes every paste; have the nodes speak it, and write rqlites://',
     user !== undefined && !hasPassword && `${setting} names a user without ${password}: nodes that ask for one ` +
       'refuse it',
     user === undefined && hasPassword && `${password} is not used: ${setting} names no user, as in rqlites://pasted@`,
   ];
-  return warnings.filter((warning) => warning !== false);
 }

@@ -4,11 +4,9 @@ import type { Config } from '../config/settings.ts';
 import type { Handler } from './engine/reply.ts';
 import type { Route as NamedPath } from './engine/request.ts';
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
-
 /** The path has one `{name}` at most. A `{id}` must be a well-formed paste id, or the request is refused. */
 export interface Route extends NamedPath {
-  readonly method: Method;
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** One line for the index and the manual page. */
   readonly summary: string;
   /** For the forms of pages alone: to anything else it is as if it were not there. */

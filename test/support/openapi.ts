@@ -1,7 +1,7 @@
 // The description of the API as its readers get it, for tests that compare it with other things.
 
 import assert from 'node:assert/strict';
-import type { Method } from '../../src/http/routes.ts';
+import type { Route } from '../../src/http/routes.ts';
 import { runCommandLine } from '../../src/operator/arguments.ts';
 import { fakeTerminal } from './fake-terminal.ts';
 import { resolve, type Schema } from './json-schema.ts';
@@ -33,7 +33,7 @@ export const API = JSON.parse(printed.stdout()) as Schema & {
   readonly components: Readonly<Record<string, Readonly<Record<string, Schema>>>>;
 };
 
-export function operationOf({ method, path }: { readonly method: Method; readonly path: string }): Operation {
+export function operationOf({ method, path }: { readonly method: Route['method']; readonly path: string }): Operation {
   return API.paths[path]?.[method.toLowerCase()] ?? assert.fail(`${method} ${path} is not described`);
 }
 
