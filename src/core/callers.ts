@@ -16,17 +16,13 @@ export function hasTrustedLimits({ tier }: Caller): boolean {
   return tier === 'trusted' || tier === 'admin';
 }
 
-/** ::ffff:0:0/96 in hex, under which IPv4 clients appear on a dual-stack socket (RFC 4291 section 2.5.5.2). */
-const MAPPED_PREFIX = '00000000000000000000ffff';
-
-/** IPv4 whole, mapped or not; IPv6 by its /64, which one household is given (RFC 6177). Other text is its own key. */
+/**
+ * Of an address in the form of plainAddress (http/engine/head.ts), in which IPv4 is never mapped: IPv4 whole; IPv6 by
+ * its /64, which one household is given (RFC 6177). Other text is its own key.
+ */
 export function clientKey(address: string): string {
-  if (!address.includes(':')) return address;
-  // A zone (RFC 4007) tells interfaces of this host apart, not clients.
-  const [withoutZone = ''] = address.split('%', 1);
-  const bytes = parseAddress(withoutZone);
+  const bytes = address.includes(':') ? parseAddress(address) : undefined;
   if (bytes === undefined) return address;
-  if (Buffer.from(bytes).toString('hex').startsWith(MAPPED_PREFIX)) return bytes.subarray(-4).join('.');
   const groups = [0, 2, 4, 6].map((position) => (bytes[position]! * 256 + bytes[position + 1]!).toString(16));
   return `${groups.join(':')}::/64`;
 }

@@ -4,6 +4,7 @@
 
 import type { Caller } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
+import { plainAddress } from '../../src/http/engine/head.ts';
 import { SlidingWindow } from '../../src/limits/windows.ts';
 import { Rates } from '../../src/pastes/admission.ts';
 import { antifloodOf, freshToken } from '../support/antiflood.ts';
@@ -80,8 +81,8 @@ function clockJumps(unit: Unit, kind: 'creation' | 'lookup'): void {
   for (let step = 0; step < STEPS[unit.effort] && !unit.isHopeless(); step += 1) {
     move(clock, unit.random);
     if (unit.random.oneIn(50)) rates.sweep();
-    // Two spellings of one client, and two clients of one network.
-    const address = unit.random.pick(['192.0.2.1', '::ffff:192.0.2.1', '2001:db8::1', '2001:db8::2']);
+    // Two spellings of one client, in the form that every address of a request has, and two clients of one network.
+    const address = plainAddress(unit.random.pick(['192.0.2.1', '::ffff:192.0.2.1', '2001:db8::1', '2001:db8::2']))!;
     const client = address.startsWith('2001') ? 'network' : 'host';
     const before = reference.inWindow(client, clock.monotonicMs());
     const isAllowed = !isRefused(() => take(address));
