@@ -37,11 +37,9 @@ export class JsonContentReader {
   readonly #sink: ByteSink;
   readonly #utf8 = new Utf8Scan();
   readonly #frame = new JoinedBytes(MAX_FRAME_BYTES);
-  /** Where the next byte stands: outside of strings, in a string of the frame, or in the content. */
-  #place: 'outside' | 'string' | 'content' = 'outside';
+  /** Where the next byte stands: outside of strings, in one of the frame, behind a backslash there, or in content. */
+  #place: 'outside' | 'string' | 'escape' | 'content' = 'outside';
   #depth = 0;
-  /** In a string of the frame: a backslash came right before. */
-  #isEscaped = false;
   /** The last string directly in the top-level object, as far as it can be the name `content`. */
   #name = '';
   /** Whether the value of `content` comes next. */
@@ -95,8 +93,8 @@ export class JsonContentReader {
   #readFrame(bytes: Uint8Array, start: number): number {
     let position = start;
     while (position < bytes.length && this.#place !== 'content') {
-      if (this.#place === 'string') this.#readString(bytes[position]!);
-      else this.#readStructure(bytes[position]!);
+      if (this.#place === 'outside') this.#readStructure(bytes[position]!);
+      else this.#readString(bytes[position]!);
       position += 1;
     }
     return position;
@@ -104,8 +102,8 @@ export class JsonContentReader {
 
   #readString(byte: number): void {
     if (this.#depth === 1 && this.#name.length <= LONGEST_CONTENT_NAME) this.#name += String.fromCharCode(byte);
-    if (this.#isEscaped) this.#isEscaped = false;
-    else if (byte === BACKSLASH) this.#isEscaped = true;
+    if (this.#place === 'escape') this.#place = 'string';
+    else if (byte === BACKSLASH) this.#place = 'escape';
     else if (byte === QUOTE) this.#place = 'outside';
   }
 
