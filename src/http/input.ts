@@ -6,30 +6,30 @@ import { Refusal } from '../core/refusals.ts';
 import { KIB } from '../core/time.ts';
 import type { Work } from '../pastes/admission.ts';
 import type { Page } from '../store/store.ts';
-import type { RequestHeaders } from './engine/head.ts';
+import type { HeaderLines } from './engine/head.ts';
 import type { Request } from './engine/request.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-export function saysYes(headers: RequestHeaders, name: 'x-burn-after-read' | 'x-remove-password'): boolean {
+export function saysYes(headers: HeaderLines, name: 'x-burn-after-read' | 'x-remove-password'): boolean {
   return /^(?:true|1|yes)$/i.test(headers.single(name) ?? '');
 }
 
 /** Seconds; undefined for anything but a positive decimal integer. However large, it is a number that can be capped. */
-export function requestedTtlSeconds(headers: RequestHeaders): number | undefined {
+export function requestedTtlSeconds(headers: HeaderLines): number | undefined {
   const value = headers.single('x-expiry') ?? '';
   return /^0*[1-9]\d*$/.test(value) ? Number(value) : undefined;
 }
 
 /** The same for an update, which refuses anything else: it has no default to fall back on. */
-export function amendedTtlSeconds(headers: RequestHeaders): number | undefined {
+export function amendedTtlSeconds(headers: HeaderLines): number | undefined {
   const seconds = requestedTtlSeconds(headers);
   if (seconds === undefined && headers.single('x-expiry') !== undefined) throw new Refusal('expiryInvalid');
   return seconds;
 }
 
 /** Undefined when absent or empty. Header values arrive as one character a byte (RFC 9110 section 5.5), here UTF-8. */
-export function password(headers: RequestHeaders): string | undefined {
+export function password(headers: HeaderLines): string | undefined {
   const value = headers.single('x-paste-password') ?? '';
   if (value === '') return undefined;
   const text = orUndefined(() => utf8.decode(Buffer.from(value, 'latin1')));
@@ -37,7 +37,7 @@ export function password(headers: RequestHeaders): string | undefined {
   return text;
 }
 
-export function work(headers: RequestHeaders): Work {
+export function work(headers: HeaderLines): Work {
   return { token: headers.single('x-pow-token'), solution: headers.single('x-pow-solution') };
 }
 
@@ -50,7 +50,7 @@ export function isOfType(contentType: string | undefined, type: `${'application'
  * Nothing encoded: a decoder is an attack surface, and what was sent must be stored as it is. Nor a part of something
  * (RFC 9110 section 14.5), as `curl -C` sends, which would replace the whole.
  */
-export function requireWholeContent(headers: RequestHeaders): void {
+export function requireWholeContent(headers: HeaderLines): void {
   if (headers.all('content-range').length > 0) {
     throw new Refusal('requestMalformed', { hint: 'send the whole content, without Content-Range' });
   }
@@ -123,7 +123,7 @@ export function parseRange(header: string | undefined, size: number): ByteRange 
 }
 
 /** Whether the field names the entity tag, `If-None-Match` also weakly; `*` names any (RFC 9110 section 13.1). */
-export function namesEtag(headers: RequestHeaders, name: 'if-match' | 'if-none-match', etag: string): boolean {
+export function namesEtag(headers: HeaderLines, name: 'if-match' | 'if-none-match', etag: string): boolean {
   const named = headers.all(name).join().split(',').map((tag) => tag.trim());
   if (named.join() === '*') return true;
   return named.includes(etag) || (name === 'if-none-match' && named.includes(`W/${etag}`));

@@ -127,15 +127,13 @@ export class Rates {
   readonly #lookups: SlidingWindow;
 
   constructor(parts: RateParts) {
-    const { rateWindowSeconds, rateMaxEntries, lookupRateWindowSeconds, lookupRateMaxEntries } = parts.config;
+    const { config } = parts;
+    const windowOf = (seconds: number, maxKeys: number) => (
+      new SlidingWindow({ windowMs: seconds * 1000, maxKeys, cleanupThreshold: config.rateCleanupThreshold })
+    );
     this.#parts = parts;
-    this.#creations = this.#window(rateWindowSeconds, rateMaxEntries);
-    this.#lookups = this.#window(lookupRateWindowSeconds, lookupRateMaxEntries);
-  }
-
-  #window(seconds: number, maxKeys: number): SlidingWindow {
-    const cleanupThreshold = this.#parts.config.rateCleanupThreshold;
-    return new SlidingWindow({ windowMs: seconds * 1000, maxKeys, cleanupThreshold });
+    this.#creations = windowOf(config.rateWindowSeconds, config.rateMaxEntries);
+    this.#lookups = windowOf(config.lookupRateWindowSeconds, config.lookupRateMaxEntries);
   }
 
   /** Counts a creation, or an update that carries content or sets a password. Null when there is no limit. */

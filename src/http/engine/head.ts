@@ -147,8 +147,6 @@ export class HeaderLines {
   }
 }
 
-export type RequestHeaders = Pick<HeaderLines, 'single' | 'all'>;
-
 /** RFC 9110 section 12.4.2. */
 const QVALUE = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
 

@@ -121,7 +121,6 @@ export class Request {
   readonly #parts: RequestParts;
   readonly #isForwarded: boolean;
   #target: Target | undefined;
-  #query: URLSearchParams | undefined;
 
   constructor(parts: RequestParts, connection: Connection, req: IncomingMessage, res: ServerResponse) {
     this.#parts = parts;
@@ -163,7 +162,7 @@ export class Request {
   }
 
   get query(): URLSearchParams {
-    return (this.#query ??= new URLSearchParams(this.target.query));
+    return new URLSearchParams(this.target.query);
   }
 
   /**

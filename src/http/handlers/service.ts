@@ -34,7 +34,9 @@ export function serviceHandlers(parts: Parts, whyClosed: () => Promise<string | 
   return {
     index: async (request) => {
       const value = index(parts, tables, await whyClosed(), request.publicUrl);
-      return request.prefersHtml ? indexPage(value) : jsonReply(200, value, negotiated(config));
+      if (!request.prefersHtml) return jsonReply(200, value, negotiated(config));
+      const { frontPage, PAGE_HEADERS, pageText } = await import('../page.ts');
+      return { status: 200, headers: PAGE_HEADERS, body: pageText(frontPage(value)) };
     },
     // A proxy that asks while the service stops must send its clients elsewhere.
     health: async () => healthReply(!isStopping() && (await store.healthy())),
@@ -82,11 +84,6 @@ function registrationTerms({ registerBy }: Config, unavailable: string | undefin
   if (unavailable !== undefined) return { available: false, hint: unavailable };
   if (registerBy === 'open') return undefined;
   return { available: true, invitation_required: true, hint: INVITATION_NEEDED };
-}
-
-async function indexPage(index: ServiceIndex): Promise<Reply> {
-  const { frontPage, PAGE_HEADERS, pageText } = await import('../page.ts');
-  return { status: 200, headers: PAGE_HEADERS, body: pageText(frontPage(index)) };
 }
 
 /** Bytes, seconds, requests in a window of seconds; no rate is null. Flat, so that a shell can take it apart. */
