@@ -106,14 +106,11 @@ function clamp(value: number, least: number, most: number): number {
   return Math.min(Math.max(value, least), most);
 }
 
-/** `start` inclusive, `end` exclusive. */
-export interface ByteRange {
-  readonly start: number;
-  readonly end: number;
-}
-
-/** `whole` when the header is absent, not understood or asks for several ranges, as RFC 9110 section 14.2 allows. */
-export function parseRange(header: string | undefined, size: number): ByteRange | 'whole' | 'unsatisfiable' {
+/**
+ * `whole` when the header is absent, not understood or asks for several ranges, as RFC 9110 section 14.2 allows. Of a
+ * range, `end` is exclusive.
+ */
+export function parseRange(header: string | undefined, size: number) {
   const [, first = '', last = ''] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header ?? '') ?? [];
   if (first === '' && last === '') return 'whole';
   if (first !== '' && last !== '' && Number(last) < Number(first)) return 'whole';

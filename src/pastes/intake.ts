@@ -86,7 +86,7 @@ export class Intake implements AsyncDisposable {
     if (hasTrustedLimits(caller) && (await callerNow()).fingerprint === null) {
       throw new Refusal('permissionDenied', { hint: 'the client certificate is not valid any more' });
     }
-    const mimeType = mediaTypeOf(isText, isJson ? undefined : contentType);
+    const mimeType = mediaTypeOf(isText, contentType);
     const contentId = this.#chunks?.upload.contentId ?? null;
     return { mimeType, size: this.#seenBytes, sha256, contentId, content };
   }

@@ -15,14 +15,14 @@ import { notStored, storageTerms } from './pastes.ts';
 export const AUDITED_ID_CHARACTERS = 8;
 
 export interface Amendment extends Offer, Target {
-  readonly hasContent: boolean;
   readonly removesPassword: boolean;
 }
 
 /** Changes a paste of the caller's own, whose password is not asked for. `rate` is null also when nothing counted. */
 export async function updatePaste(parts: Parts, amendment: Amendment) {
   const { config, store, passwords, rates, clock, count } = parts;
-  const { id, caller, clientAddress, hasContent, password, requestedTtlSeconds } = amendment;
+  const { id, caller, clientAddress, declaredBytes, password, requestedTtlSeconds } = amendment;
+  const hasContent = declaredBytes !== 0;
   const owner = requireIdentity(caller);
   requireDeclaredSize(parts, amendment);
   requireSomething(amendment);
@@ -48,11 +48,11 @@ export async function updatePaste(parts: Parts, amendment: Amendment) {
   return { paste: outcome.paste, rate };
 }
 
-function requireSomething({ hasContent, password, removesPassword, requestedTtlSeconds }: Amendment): void {
+function requireSomething({ declaredBytes, password, removesPassword, requestedTtlSeconds }: Amendment): void {
   if (password !== undefined && removesPassword) {
     throw new Refusal('requestMalformed', { hint: 'X-Paste-Password and X-Remove-Password exclude each other' });
   }
-  if (hasContent || password !== undefined || removesPassword || requestedTtlSeconds !== undefined) return;
+  if (declaredBytes !== 0 || password !== undefined || removesPassword || requestedTtlSeconds !== undefined) return;
   throw new Refusal('nothingToUpdate', { hint: 'send new content, X-Paste-Password, X-Remove-Password or X-Expiry' });
 }
 

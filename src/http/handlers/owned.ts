@@ -14,12 +14,11 @@ import { UPLOAD_HINT } from '../routes.ts';
 import { hasAlready, offerOf } from './pastes.ts';
 
 export async function updatePaste(parts: Parts, request: Request): Promise<Reply> {
-  const { headers, body } = request;
+  const { headers } = request;
   const offer = await offerOf(parts, request);
   const { paste, rate } = await owned.updatePaste(parts, {
     ...offer,
     ...targetOf(request, offer.caller),
-    hasContent: body.declaredBytes !== 0,
     removesPassword: saysYes(headers, 'x-remove-password'),
     requestedTtlSeconds: amendedTtlSeconds(headers),
   }).catch((error: unknown) => {

@@ -78,7 +78,7 @@ async function readReply(parts: Parts, request: Request, opened: pastes.OpenedPa
     'X-Robots-Tag': 'noindex',
     ...burned,
   };
-  return { status: 200, headers, body: bodyOf(opened, { start: 0, end: paste.size }) };
+  return { status: 200, headers, body: bodyOf(opened) };
 }
 
 function textReply(parts: Parts, request: Request, opened: pastes.OpenedPaste): Awaitable<Reply> {

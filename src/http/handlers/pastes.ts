@@ -14,7 +14,7 @@ import {
 } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import {
-  type ByteRange, isOfType, namesEtag, parseRange, password, requestedTtlSeconds, requireWholeContent, saysYes, work,
+  isOfType, namesEtag, parseRange, password, requestedTtlSeconds, requireWholeContent, saysYes, work,
 } from '../input.ts';
 import { hintingClient, presentCreated, presentMetadata } from '../present.ts';
 import { allowOf, type Handlers, ROUTES } from '../routes.ts';
@@ -130,7 +130,7 @@ function headReply(config: Config, request: Request, paste: Paste): Reply {
 function wholeReply(config: Config, opened: pastes.OpenedPaste): Reply {
   const { kind, paste } = opened;
   if (kind === 'small') return contentReply(paste, config, opened.content);
-  return { ...contentHead(paste, config), body: bodyOf(opened, { start: 0, end: paste.size }) };
+  return { ...contentHead(paste, config), body: bodyOf(opened) };
 }
 
 /** RFC 9110 section 13.2.2: If-Match, If-None-Match, and then Range, which counts only when If-Range holds. */
@@ -153,7 +153,7 @@ function conditionalReply(config: Config, request: Request, opened: pastes.Opene
   }
   const contentRange = `bytes ${range.start}-${range.end - 1}/${paste.size}`;
   const partHeaders = { ...contentHead(paste, config).headers, 'Content-Range': contentRange };
-  return { status: 206, headers: partHeaders, body: bodyOf(opened, range) };
+  return { status: 206, headers: partHeaders, body: bodyOf(opened, range.start, range.end) };
 }
 
 /** Whether If-None-Match names what there is (RFC 9110 section 13.1.2). Refuses what If-Match does not (13.1.1). */
@@ -168,7 +168,7 @@ function notModified(config: Config, paste: Paste): Reply {
   return emptyReply(304, { ETag: etagOf(paste), ...varying(paste, config) });
 }
 
-export function bodyOf(opened: pastes.OpenedPaste, { start, end }: ByteRange): ReplyBody {
+export function bodyOf(opened: pastes.OpenedPaste, start = 0, end = opened.paste.size): ReplyBody {
   if (opened.kind === 'small') return partOf(opened.content, start, end);
   const { reader } = opened;
   return new StreamedBody(end - start, () => reader.read(start, end), () => reader.close());
