@@ -21,13 +21,6 @@ export function requestedTtlSeconds(headers: HeaderLines): number | undefined {
   return /^0*[1-9]\d*$/.test(value) ? Number(value) : undefined;
 }
 
-/** The same for an update, which refuses anything else: it has no default to fall back on. */
-export function amendedTtlSeconds(headers: HeaderLines): number | undefined {
-  const seconds = requestedTtlSeconds(headers);
-  if (seconds === undefined && headers.single('x-expiry') !== undefined) throw new Refusal('expiryInvalid');
-  return seconds;
-}
-
 /** Undefined when absent or empty. Header values arrive as one character a byte (RFC 9110 section 5.5), here UTF-8. */
 export function password(headers: HeaderLines): string | undefined {
   const value = headers.single('x-paste-password') ?? '';

@@ -8,7 +8,7 @@ import type { Parts } from '../../pastes/parts.ts';
 import type { Paste } from '../../store/store.ts';
 import { jsonReply, rateHeaders, type Reply, textReply } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
-import { amendedTtlSeconds, page, saysYes, single, timeBounds, typeGlob } from '../input.ts';
+import { page, saysYes, single, timeBounds, typeGlob } from '../input.ts';
 import { hinting, listText, presentListItem, presentMetadata } from '../present.ts';
 import { UPLOAD_HINT } from '../routes.ts';
 import { hasAlready, offerOf } from './pastes.ts';
@@ -16,11 +16,13 @@ import { hasAlready, offerOf } from './pastes.ts';
 export async function updatePaste(parts: Parts, request: Request): Promise<Reply> {
   const { headers } = request;
   const offer = await offerOf(parts, request);
+  // There is no default to fall back on.
+  const isExpiryInvalid = offer.requestedTtlSeconds === undefined && headers.single('x-expiry') !== undefined;
+  if (isExpiryInvalid) throw new Refusal('expiryInvalid');
   const { paste, rate } = await owned.updatePaste(parts, {
     ...offer,
     ...targetOf(request, offer.caller),
     removesPassword: saysYes(headers, 'x-remove-password'),
-    requestedTtlSeconds: amendedTtlSeconds(headers),
   }).catch((error: unknown) => {
     throw hinting(error, ['identityRequired', 'pasteNotFound'], UPLOAD_HINT);
   });

@@ -42,7 +42,6 @@ async function createPaste(parts: Parts, request: Request): Promise<Reply> {
     ...await offerOf(parts, request),
     work: work(headers),
     burnAfterRead: saysYes(headers, 'x-burn-after-read'),
-    requestedTtlSeconds: requestedTtlSeconds(headers),
   };
   const { paste, rate } = await pastes.createPaste(parts, submission).catch((error: unknown) => {
     throw hintingClient(error, request.publicUrl, 'sh pastec FILE');
@@ -59,14 +58,15 @@ async function createPaste(parts: Parts, request: Request): Promise<Reply> {
 }
 
 /** What POST and PUT say alike of the content that they bring. */
-export async function offerOf({ identity }: Parts, request: Request): Promise<Omit<Offer, 'requestedTtlSeconds'>> {
+export async function offerOf({ identity }: Parts, request: Request): Promise<Offer> {
   const { headers, body: { pipe: source, declaredBytes }, clientAddress } = request;
   requireWholeContent(headers);
   const contentType = headers.single('content-type');
   const isJson = isOfType(contentType, 'application/json');
   const callerNow = () => identity.callerOf(request);
   const caller = await callerNow();
-  return { caller, callerNow, clientAddress, source, declaredBytes, isJson, contentType, password: password(headers) };
+  const asked = { password: password(headers), requestedTtlSeconds: requestedTtlSeconds(headers) };
+  return { caller, callerNow, clientAddress, source, declaredBytes, isJson, contentType, ...asked };
 }
 
 function getPaste(parts: Parts, request: Request): Awaitable<Reply> {
