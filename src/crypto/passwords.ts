@@ -57,18 +57,14 @@ function storedText(salt: Uint8Array, key: Uint8Array): string {
 
 const COMPARING_KEY_BYTES = 32;
 
-export type SecretMatcher = (presented: Uint8Array) => boolean;
-
 /** By HMACs under a new key: `timingSafeEqual` throws for another length, and so would say how long the secret is. */
-export function secretMatcher(secret: Uint8Array, random: RandomBytes): SecretMatcher {
+export function secretMatcher(secret: Uint8Array, random: RandomBytes): (presented: Uint8Array) => boolean {
   const key = hmacKey(random(COMPARING_KEY_BYTES));
   const expected = hmacSha256(key, secret);
   return (presented) => timingSafeEqual(hmacSha256(key, presented), expected);
 }
 
 // Delete tokens: whoever stored a paste without an identity can show that it was them. Nothing is kept but the key.
-
-export type DeleteTokens = ReturnType<typeof createDeleteTokens>;
 
 /** A token is HMAC-SHA-256 of a purpose word and the id, in base64url. */
 export function createDeleteTokens(key: Uint8Array) {

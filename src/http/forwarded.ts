@@ -3,8 +3,8 @@
 
 import type { Config } from '../config/settings.ts';
 import type { RandomBytes } from '../core/time.ts';
-import { secretMatcher, type SecretMatcher } from '../crypto/passwords.ts';
-import { type HeaderLines, type NetworkMatcher, networkMatcher, plainAddress } from './engine/head.ts';
+import { secretMatcher } from '../crypto/passwords.ts';
+import { type HeaderLines, networkMatcher, plainAddress } from './engine/head.ts';
 import { NO_CERTIFICATE, type Origin, type Peer, type Presented } from './engine/request.ts';
 
 /** More proxies than stand in front of anything; each entry costs time to read. */
@@ -12,9 +12,9 @@ const MAX_HOPS = 20;
 
 export class Forwarding {
   readonly #random: RandomBytes;
-  readonly #isTrustedProxy: NetworkMatcher;
+  readonly #isTrustedProxy: ReturnType<typeof networkMatcher>;
   /** Undefined without SERVICE_PROXY_SECRET. */
-  #isProxySecret: SecretMatcher | undefined;
+  #isProxySecret: ReturnType<typeof secretMatcher> | undefined;
   /** Of a proxy that has shown its secret, in no other header: it may forget to remove one. */
   #proxySource: Source;
 

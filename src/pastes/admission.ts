@@ -196,8 +196,6 @@ const MEDIAN_OF = 15;
 /** How long a full queue takes to say so: else clients that ask again at once would be most of the work. */
 const REFUSAL_MS = 500;
 
-type Lockable = Pick<Paste, 'passwordHash'>;
-
 interface PasswordParts extends Pick<ChallengeParts, 'clock' | 'random'> {
   readonly queue: WorkQueue;
   /** How long a check takes here. When not given, a first check is made and measured. */
@@ -235,7 +233,7 @@ export class Passwords {
    * Finds what the password opens. The place in the queue is taken before the lookup, and an unknown id is checked
    * against a decoy: neither a full queue nor the time tells whether the id exists.
    */
-  unlock<Found extends Lockable>(
+  unlock<Found extends Pick<Paste, 'passwordHash'>>(
     find: () => Awaitable<Found | undefined>,
     password: string | undefined,
     clientAddress: string,
@@ -252,7 +250,7 @@ export class Passwords {
     });
   }
 
-  readonly #requireOpen = <Found extends Lockable>(found: Found | undefined): Awaitable<Found> => {
+  readonly #requireOpen = <Found extends Pick<Paste, 'passwordHash'>>(found: Found | undefined): Awaitable<Found> => {
     if (found === undefined) return this.#refuseUnknown();
     if (found.passwordHash !== null) throw new Refusal('passwordRequired', { passwordProtected: true });
     return found;

@@ -3,7 +3,7 @@
 import type { Config } from '../config/settings.ts';
 import type { Count, Log } from '../core/events.ts';
 import type { Clock, RandomBytes } from '../core/time.ts';
-import type { DeleteTokens } from '../crypto/passwords.ts';
+import type { createDeleteTokens } from '../crypto/passwords.ts';
 import type { Antiflood } from '../limits/windows.ts';
 import type { WorkQueue } from '../limits/work-queue.ts';
 import type { Store } from '../store/open.ts';
@@ -21,7 +21,7 @@ export interface Parts {
   /** The queue of password checks, and of whatever else takes a tenth of a second of CPU. */
   readonly queue: WorkQueue;
   readonly passwords: Passwords;
-  readonly deleteTokens: DeleteTokens;
+  readonly deleteTokens: ReturnType<typeof createDeleteTokens>;
   readonly antiflood: Antiflood;
   readonly challenges: Challenges;
   readonly rates: Rates;

@@ -10,7 +10,6 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { MIB } from '../../src/core/time.ts';
 import { Connections } from '../../src/http/engine/connections.ts';
-import { networkMatcher } from '../../src/http/engine/head.ts';
 import { startHttp } from '../support/http-server.ts';
 import { startMain, temporaryFolder } from '../support/main-process.ts';
 import { head } from '../support/raw-http.ts';
@@ -98,7 +97,7 @@ test('unix socket: a proxy may hold more connections than one client, and no mor
 });
 
 test('peerOf: a client of TCP that has gone already is no local peer', () => {
-  const connections = new Connections(testConfig(), networkMatcher(['0.0.0.0/0', '::/0']));
+  const connections = new Connections(testConfig({ trustedProxies: ['0.0.0.0/0', '::/0'] }));
   const gone = { remoteAddress: undefined } as ReturnType<typeof connect>;
   const { address, isTrusted } = connections.peerOf(gone);
   assert.deepEqual([address, isTrusted], ['', false]);

@@ -5,7 +5,6 @@ import { EventEmitter, once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import test from 'node:test';
 import { Connections } from '../../src/http/engine/connections.ts';
-import { networkMatcher } from '../../src/http/engine/head.ts';
 import { testConfig } from '../support/test-config.ts';
 
 const RATE = 1000;
@@ -24,7 +23,7 @@ class FakeSocket extends EventEmitter {
 /** `at` sets what was written and what of it waits, and looks at that time. */
 function watched() {
   const socket = new FakeSocket();
-  const connections = new Connections(testConfig({ minTransferRate: RATE }), networkMatcher([]));
+  const connections = new Connections(testConfig({ minTransferRate: RATE, trustedProxies: [] }));
   connections.open(socket as unknown as Socket, connections.peerOf(socket as unknown as Socket));
   const at = async (seconds: number, bytesWritten: number, writableLength: number): Promise<boolean> => {
     Object.assign(socket, { bytesWritten, writableLength });
@@ -55,7 +54,7 @@ test('Connections: what is taken in a burst lasts for 30 s, and no longer', asyn
 
 test('Connections: a client of TCP that has gone already has no address, and is nobody to trust', () => {
   const socket = Object.assign(new FakeSocket(), { remoteAddress: undefined }) as unknown as Socket;
-  const connections = new Connections(testConfig(), networkMatcher(['0.0.0.0/0', '::/0']));
+  const connections = new Connections(testConfig({ trustedProxies: ['0.0.0.0/0', '::/0'] }));
   assert.deepEqual(connections.peerOf(socket), { address: '', isTrusted: false, tls: undefined });
   assert.equal(connections.admit(socket, connections.peerOf(socket)), true);
 });
@@ -64,7 +63,7 @@ test('Connections: one that ends before its turn to be cut off is closed, and le
   const server = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(() => server.close());
-  const connections = new Connections(testConfig({ minTransferRate: RATE }), networkMatcher([]));
+  const connections = new Connections(testConfig({ minTransferRate: RATE, trustedProxies: [] }));
   const accepted: Socket[] = [];
   for (const _ of ['the first', 'the second']) {
     const client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});

@@ -6,7 +6,7 @@ import type { Config } from '../../config/settings.ts';
 import { clientKey } from '../../core/callers.ts';
 import { MIB } from '../../core/time.ts';
 import { Pace, Turns } from './body.ts';
-import { type NetworkMatcher, plainAddress } from './head.ts';
+import { networkMatcher, plainAddress } from './head.ts';
 import { Connection, type Peer } from './request.ts';
 
 /**
@@ -27,13 +27,13 @@ export class Connections {
   /** Of connections to cut off: the kernel may take a millisecond to free what it held for one. */
   readonly #turns = new Turns();
   readonly #config: Config;
-  readonly #isTrustedProxy: NetworkMatcher;
+  readonly #isTrustedProxy: ReturnType<typeof networkMatcher>;
   /** The server listens on a unix socket: to be said before the first connection. */
   peersAreLocal = false;
 
-  constructor(config: Config, isTrustedProxy: NetworkMatcher) {
+  constructor(config: Config) {
     this.#config = config;
-    this.#isTrustedProxy = isTrustedProxy;
+    this.#isTrustedProxy = networkMatcher(config.trustedProxies);
   }
 
   get size(): number {

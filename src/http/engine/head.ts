@@ -253,11 +253,8 @@ export function plainAddress(text: string): string | undefined {
   return isIPv4(mapped) ? mapped : canonical;
 }
 
-/** Whether the address, in the form of plainAddress, is in one of the networks of a setting. */
-export type NetworkMatcher = (address: string) => boolean;
-
-/** Takes addresses and CIDR blocks that config/load.ts has checked. */
-export function networkMatcher(networks: readonly string[]): NetworkMatcher {
+/** Of addresses and CIDR blocks that config/load.ts has checked: whether an address, in its plain form, is in one. */
+export function networkMatcher(networks: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   for (const network of networks) {
     const [address = '', prefix] = network.split('/');

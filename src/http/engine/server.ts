@@ -9,7 +9,7 @@ import { Refusal, type RefusalName } from '../../core/refusals.ts';
 import { KIB, type RandomBytes } from '../../core/time.ts';
 import { ClientGoneError, Turns } from './body.ts';
 import { Connections, Lingering } from './connections.ts';
-import { createRequestIds, HeaderLines, hostOf, networkMatcher } from './head.ts';
+import { createRequestIds, HeaderLines, hostOf } from './head.ts';
 import { listenAt, type ListeningPlace } from './listening.ts';
 import { createServer } from './node-http.ts';
 import {
@@ -80,14 +80,14 @@ export class HttpServer {
 
   /** Nothing listens yet. */
   constructor(options: HttpServerOptions) {
-    const { config: { minTransferRate: minBytesPerSecond, trustedProxies }, clock } = options;
+    const { config, clock } = options;
     const lingering = new Lingering();
     this.#parts = {
       ...options,
       requestIdOf: createRequestIds(options.random),
-      connections: new Connections(options.config, networkMatcher(trustedProxies)),
+      connections: new Connections(config),
       lingering,
-      transfers: { minBytesPerSecond, nowMs: clock.monotonicMs, turns: new Turns() },
+      transfers: { minBytesPerSecond: config.minTransferRate, nowMs: clock.monotonicMs, turns: new Turns() },
       writer: new ReplyWriter({ lingering, isStopping: () => this.isStopping() }),
     };
     this.node = createNodeServer(options);
