@@ -86,13 +86,11 @@ export class Forwarding {
 /** `read` gives undefined for a value that is malformed or stands for nobody. */
 type Source = readonly [header: Config['identityHeader'], read: (value: string) => Presented | undefined];
 
-const FINGERPRINT = /^[0-9a-f]{40}$/;
-
-/** What a proxy sends that had no certificate to hash: nothing at all, or SHA-1 of nothing. */
-const OF_NO_CERTIFICATE: ReadonlySet<string> = new Set(['0'.repeat(40), 'da39a3ee5e6b4b0d3255bfef95601890afd80709']);
+/** But what a proxy sends that had no certificate to hash: nothing at all, or SHA-1 of nothing. */
+const FINGERPRINT = /^(?!0{40}$|da39a3ee5e6b4b0d3255bfef95601890afd80709$)[0-9a-f]{40}$/;
 
 export const SHA1_SOURCE: Source = ['x-ssl-client-sha1', (value) => (
-  FINGERPRINT.test(value) && !OF_NO_CERTIFICATE.has(value) ? { fingerprint: value } : undefined
+  FINGERPRINT.test(value) ? { fingerprint: value } : undefined
 )];
 
 /** None unless it is presented once and well-formed. */
