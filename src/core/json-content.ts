@@ -37,13 +37,11 @@ export class JsonContentReader {
   readonly #sink: ByteSink;
   readonly #utf8 = new Utf8Scan();
   readonly #frame = new JoinedBytes(MAX_FRAME_BYTES);
-  /** Where the next byte stands: outside of strings, in one of the frame, behind a backslash there, or in content. */
-  #place: 'outside' | 'string' | 'escape' | 'content' = 'outside';
+  /** Where the next byte stands. At `value` that of `content` comes next; `escape` is after a backslash in a string. */
+  #place: 'outside' | 'value' | 'string' | 'escape' | 'content' = 'outside';
   #depth = 0;
   /** The last string directly in the top-level object, as far as it can be the name `content`. */
   #name = '';
-  /** Whether the value of `content` comes next. */
-  #atContent = false;
   #contentSeen = false;
   #hasContent = false;
   /** Bytes of content that can't be decoded before more of it has come: part of an escape or of a character. */
@@ -93,8 +91,8 @@ export class JsonContentReader {
   #readFrame(bytes: Uint8Array, start: number): number {
     let position = start;
     while (position < bytes.length && this.#place !== 'content') {
-      if (this.#place === 'outside') this.#readStructure(bytes[position]!);
-      else this.#readString(bytes[position]!);
+      if (this.#place === 'string' || this.#place === 'escape') this.#readString(bytes[position]!);
+      else this.#readStructure(bytes[position]!);
       position += 1;
     }
     return position;
@@ -109,17 +107,16 @@ export class JsonContentReader {
 
   #readStructure(byte: number): void {
     if (WHITESPACE.has(byte)) return;
-    if (this.#atContent) {
+    if (this.#place === 'value') {
       if (byte !== QUOTE || this.#contentSeen) refuse();
       this.#contentSeen = true;
-      this.#atContent = false;
       this.#place = 'content';
     } else if (byte === QUOTE) {
       this.#place = 'string';
       if (this.#depth === 1) this.#name = '"';
     } else if (byte === COLON) {
       const canBeContent = this.#depth === 1 && this.#name.length <= LONGEST_CONTENT_NAME;
-      this.#atContent = canBeContent && parse(this.#name) === 'content';
+      if (canBeContent && parse(this.#name) === 'content') this.#place = 'value';
     } else if (OPENING.has(byte)) {
       this.#depth += 1;
       if (this.#depth > MAX_JSON_DEPTH) refuse();
