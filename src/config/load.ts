@@ -203,15 +203,10 @@ const TOLERANCE = 0.3;
 
 /** Proposes the candidate that takes the fewest edits, the first of equals; is empty when all take too many. */
 export function didYouMean(name: string, candidates: Iterable<string>): string {
-  let best: string | undefined;
-  let bestDistance = Math.max(2, Math.floor(name.length * TOLERANCE)) + 1;
-  for (const candidate of candidates) {
-    const distance = editDistance(name, candidate);
-    if (distance >= bestDistance) continue;
-    best = candidate;
-    bestDistance = distance;
-  }
-  return best === undefined ? '' : `; did you mean ${best}?`;
+  const most = Math.max(2, Math.floor(name.length * TOLERANCE));
+  const near = Array.from(candidates, (candidate) => ({ candidate, edits: editDistance(name, candidate) }))
+    .filter(({ edits }) => edits <= most).sort((one, other) => one.edits - other.edits);
+  return near[0] === undefined ? '' : `; did you mean ${near[0].candidate}?`;
 }
 
 /** Characters to insert, remove, replace, or swap with their neighbour: the optimal string alignment distance. */
