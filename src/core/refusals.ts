@@ -114,14 +114,12 @@ export interface RefusalTerms {
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly refusal: RefusalName;
-  readonly status: number;
   readonly fields: RefusalFields;
   readonly terms: RefusalTerms;
 
   constructor(refusal: RefusalName, fields: RefusalFields = {}, terms: RefusalTerms = {}) {
     super(REFUSALS[refusal].error);
     this.refusal = refusal;
-    this.status = REFUSALS[refusal].status;
     this.fields = fields;
     this.terms = terms;
   }

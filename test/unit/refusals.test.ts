@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { REFUSALS, Refusal, type RefusalName } from '../../src/core/refusals.ts';
+import { refusalReply } from '../../src/http/engine/reply.ts';
 
 const BY_STATUS: Readonly<Record<number, readonly RefusalName[]>> = {
   400: [
@@ -42,9 +43,10 @@ test('REFUSALS: each has the status that was decided', () => {
   assert.deepEqual(found, BY_STATUS);
 });
 
-test('Refusal: has the status and the words of its name', () => {
+test('Refusal: has the words of its name, and its answer their status', () => {
   const refusal = new Refusal('pasteTooLarge', { size: 1 }, { retryAfterSeconds: 2 });
-  assert.deepEqual([refusal.status, refusal.message, refusal.name], [413, REFUSALS.pasteTooLarge.error, 'Refusal']);
+  assert.deepEqual([refusal.message, refusal.name], [REFUSALS.pasteTooLarge.error, 'Refusal']);
+  assert.equal(refusalReply(refusal).status, 413);
   assert.deepEqual([refusal.fields, refusal.terms], [{ size: 1 }, { retryAfterSeconds: 2 }]);
   assert.deepEqual([new Refusal('noContent').fields, new Refusal('noContent').terms], [{}, {}]);
 });

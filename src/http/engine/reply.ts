@@ -5,7 +5,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Config } from '../../config/settings.ts';
 import { type CompactBytes, compactBytes, letGoOfBytes } from '../../core/content.ts';
-import { type RateStanding, Refusal, type RefusalName } from '../../core/refusals.ts';
+import { type RateStanding, Refusal, type RefusalName, REFUSALS } from '../../core/refusals.ts';
 import { type Awaitable, KIB } from '../../core/time.ts';
 import { TURN_BYTES, Turns } from './body.ts';
 import type { Lingering } from './connections.ts';
@@ -66,7 +66,7 @@ export function refusalReply(refusal: Refusal, headers: Readonly<Record<string, 
     [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), member]
   )));
   const { rate, retryAfterSeconds } = refusal.terms;
-  const reply = jsonReply(refusal.status, value, {
+  const reply = jsonReply(REFUSALS[refusal.refusal].status, value, {
     ...(rate && rateHeaders(rate)),
     // RFC 9110 section 10.2.3: a whole number; 0 would ask to come back at once.
     ...(retryAfterSeconds !== undefined && { 'Retry-After': String(Math.max(1, Math.ceil(retryAfterSeconds))) }),
