@@ -45,7 +45,7 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
         throw listeningFailure(failure, failure.place === place);
       });
       log({ level: 'info', logger: 'main', event: 'listening', details: { url, version: VERSION } });
-      reloads.begin(app, log);
+      void reloads.begin(app, log);
       await terminal.boundYoungGeneration();
       log({ level: 'info', logger: 'main', event: 'stopping', details: { signal: await stopSignal } });
     } finally {
@@ -83,30 +83,22 @@ function nextStopSignal(terminal: Terminal, { log, flush }: LogWriter): Promise<
  * must not end the process: what is asked for before `begin` is done then.
  */
 function reloadOnSignal(terminal: Terminal) {
-  let reload: (() => Promise<void>) | undefined;
-  let isAsked = false;
-  let isBusy = false;
-
-  async function work(): Promise<void> {
-    if (isBusy) return;
-    isBusy = true;
-    while (isAsked && reload !== undefined) {
-      isAsked = false;
-      await reload();
-    }
-    isBusy = false;
-  }
-
-  terminal.onReloadSignal(() => {
-    isAsked = true;
-    void work();
-  });
+  let asked = Promise.withResolvers<void>();
+  let isOver = false;
+  terminal.onReloadSignal(() => asked.resolve());
   return {
-    begin: (app: ServedApp, log: Log) => {
-      reload = () => reloadSettings(terminal, app, log);
-      void work();
+    begin: async (app: ServedApp, log: Log): Promise<void> => {
+      for (;;) {
+        await asked.promise;
+        if (isOver) return;
+        asked = Promise.withResolvers();
+        await reloadSettings(terminal, app, log);
+      }
     },
-    end: () => void (reload = undefined),
+    end: (): void => {
+      isOver = true;
+      asked.resolve();
+    },
   };
 }
 

@@ -45,10 +45,12 @@ test('serve: SIGHUP reads the settings again, and says what changed', async () =
   await listening;
   secret = 'canary';
   fake.reload();
+  await turn();
   assert.equal(reloads[0]?.next?.proxySecret, 'canary');
   reloads[0]?.end(['SERVICE_TLS_CERT', 'SERVICE_PROXY_SECRET']);
   await turn();
   fake.reload();
+  await turn();
   reloads[1]?.end([]);
   await turn();
   fake.signal('SIGTERM');
@@ -63,7 +65,10 @@ test('serve: several signals during a reload are one more', async () => {
   const { fake, reloads, created, listening, exitCode } = begin();
   created();
   await listening;
-  for (let count = 0; count < 5; count += 1) fake.reload();
+  fake.reload();
+  await turn();
+  for (let count = 0; count < 4; count += 1) fake.reload();
+  await turn();
   assert.equal(reloads.length, 1);
   reloads[0]?.end([]);
   await turn();
@@ -103,11 +108,13 @@ test('serve: settings that cannot be read again are named, the certificate is re
   await listening;
   isGone = true;
   fake.reload();
+  await turn();
   assert.equal(reloads[0]?.next, undefined);
   reloads[0]?.end(['SERVICE_TLS_CERT']);
   await turn();
   isGone = false;
   fake.reload();
+  await turn();
   reloads[1]?.fail(new Error('the storage is closed'));
   await turn();
   // Whatever else goes wrong while they are read ends no service either.
