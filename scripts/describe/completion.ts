@@ -1,7 +1,13 @@
 // Scripts that let a shell complete the words of `pasted` and `pastedctl`, made from the table of commands. First the script of each
 // shell; below it, what can stand at each place of a command line.
 
-import { COMMANDS, type Command, type Operand, type Option } from '../../src/operator/commands.ts';
+import { readFileSync } from 'node:fs';
+import { COMMANDS as TABLE } from '../../src/operator/commands.ts';
+import { explainCommands, type ExplainedCommand, type ExplainedOption } from './help.ts';
+
+const HELP_URL = new URL('../../src/operator/help.txt', import.meta.url);
+
+const COMMANDS = explainCommands(TABLE, readFileSync(HELP_URL, 'utf8'));
 
 /** By shell. */
 export function completionScripts(): Readonly<Record<string, string>> {
@@ -248,13 +254,13 @@ function helpOffers(): readonly CommandOffer[] {
 
 const HELP: OptionOffer = { word: '--help', meaning: 'print the help', takesValue: false, words: [], files: false };
 
-function optionOffer(option: Option): OptionOffer {
+function optionOffer(option: ExplainedOption): OptionOffer {
   const values = valuesOf(option.value ?? '', option.choices);
   return { word: option.name, meaning: option.meaning, takesValue: option.value !== undefined, ...values };
 }
 
-function operandValues({ name: command, operands }: Command): Values {
-  const each = operands.map(({ name, choices }: Operand) => {
+function operandValues({ name: command, operands }: ExplainedCommand): Values {
+  const each = operands.map(({ name, choices }) => {
     // The one operand that is itself a word of this table.
     return name === 'COMMAND' ? { words: firstWords(), files: false } : valuesOf(name, choices);
   });

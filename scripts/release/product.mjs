@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { run } from '../child.mjs';
+import { explainCommands } from '../describe/help.ts';
 import { clientManualPage } from './client-manual.mjs';
 import { ReleaseError, sorted } from './files.mjs';
 import { manualPage } from './manual.mjs';
@@ -29,7 +30,8 @@ export async function describeProduct(dist, { card, seconds }) {
     return { ...setting, shownFallback: showValue(setting, setting.fallback) };
   });
   const exitCodes = exitCodesIn(await printed(runCommandLine, 'help'));
-  const tables = { commands: COMMANDS, settings, exitCodes, routes: ROUTES, refusals: Object.values(REFUSALS) };
+  const commands = explainCommands(COMMANDS, readFileSync(join(dist, 'operator/help.txt'), 'utf8'));
+  const tables = { commands, settings, exitCodes, routes: ROUTES, refusals: Object.values(REFUSALS) };
   const dated = { version: card.version, seconds };
   const script = readFileSync(join(dist, CLIENT), 'utf8');
   const manuals = new Map([

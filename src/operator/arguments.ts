@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { didYouMean } from '../config/load.ts';
 import { SPANS } from '../config/settings.ts';
 import type { Output } from '../ops/log.ts';
-import { type Command, COMMANDS, type Operand, type Option } from './commands.ts';
+import { type Command, COMMANDS, type Part } from './commands.ts';
 import { CommandError, EXIT, exitCodeOf, UsageError } from './failures.ts';
 import type { Given, Terminal } from './terminal.ts';
 
@@ -117,12 +117,12 @@ function parseWords({ options }: Command, words: readonly string[]) {
   }
 }
 
-function requireChoice({ name, choices }: Option | Operand, value: string): string {
+function requireChoice({ name, choices }: Part, value: string): string {
   if (choices === undefined || choices.includes(value)) return value;
   throw new UsageError(`${name} takes one of: ${choices.join(', ')}`);
 }
 
-export function optionForm({ name, value }: Option): string {
+function optionForm({ name, value }: Part): string {
   return value === undefined ? name : `${name} ${value}`;
 }
 

@@ -6,62 +6,40 @@ import { type Setting, SETTING_KEYS, SETTINGS, type SettingValue, VERSION } from
 import { parseServiceUrl } from '../http/engine/head.ts';
 import { addressedScript, readClientScript } from '../http/present.ts';
 import { MIGRATIONS } from '../store/schema.ts';
-import { findCommand, groupOf, optionForm, wrongValue } from './arguments.ts';
-import { type Command, COMMANDS, type Option } from './commands.ts';
+import { findCommand, groupOf, wrongValue } from './arguments.ts';
+import { COMMANDS } from './commands.ts';
 import { EXIT } from './failures.ts';
 import { alignColumns, printWarnings, report, type Run } from './terminal.ts';
 
 export const help: Run = ({ stdout }, { operands: [name] }) => {
-  stdout.write(`${helpAbout(name).join('\n')}\n`);
+  stdout.write(`${helpAbout(name)}\n`);
 };
 
-function helpAbout(name: string | undefined): string[] {
-  if (name === undefined) return fullHelp();
-  const group = groupOf(name);
-  if (group.length === 0 || COMMANDS.some((command) => command.name === name)) return commandHelp(findCommand(name));
-  return [`Usage: pasted ${name} COMMAND [OPTIONS]`, '', ...commandList(group)];
+function helpAbout(name: string | undefined): string {
+  const explained = readHelp();
+  const commands = name === undefined ? COMMANDS : groupOf(name);
+  // The name of a group may be that of a command as well.
+  const isCommand = name !== undefined && (commands.length === 0 || explained.has(name));
+  if (isCommand) return explained.get(findCommand(name).name)!.text;
+  const rows = commands.map((command) => [command.name, explained.get(command.name)!.summary]);
+  const list = ['Commands:', ...columns(rows), '', 'Every command explains itself with --help.'];
+  return (name === undefined ? fullHelp(list) : [`Usage: pasted ${name} COMMAND [OPTIONS]`, '', ...list]).join('\n');
 }
 
-function commandList(commands: readonly Command[]): string[] {
-  const rows = commands.map(({ name, summary }) => [name, summary] as const);
-  return ['Commands:', ...columns(rows), '', 'Every command explains itself with --help.'];
+/** By command. A section of the file begins with the name of one and a summary. */
+function readHelp() {
+  const sections = readBeside('./help.txt').trimEnd().split(/\n\n(?=pasted )/);
+  return new Map(sections.map((text) => {
+    const [, name = '', summary = ''] = /^pasted (.+?) - (.+)/.exec(text) ?? [];
+    return [name, { text, summary }];
+  }));
 }
 
-function commandHelp(command: Command): string[] {
-  const options = [...command.options, { name: '-h, --help', meaning: 'print this help' }];
-  return [
-    `pasted ${command.name} - ${command.summary}`, '',
-    `Usage: ${usage(command)}`, '',
-    command.description, '',
-    'Options:', ...columns(options.flatMap(optionRows)), '',
-    'Examples:', ...command.examples.map((example) => `  ${example}`),
-  ];
-}
-
-const CHOICES_LINES = /.{1,90}(?:,|$)/g;
-
-function optionRows(option: Option): (readonly [string, string])[] {
-  const row = [optionForm(option), option.meaning] as const;
-  const choices = option.choices === undefined ? [] : `one of: ${option.choices.join(', ')}`.match(CHOICES_LINES)!;
-  return [row, ...choices.map((line) => ['', line.trim()] as const)];
-}
-
-const MAX_USAGE_CHARACTERS = 110;
-
-function usage({ name, operands, options }: Command): string {
-  const required = options.filter(({ isRequired }) => isRequired).map(optionForm);
-  const optional = options.filter(({ isRequired }) => !isRequired).map((option) => `[${optionForm(option)}]`);
-  const shownOperands = operands.map((operand) => (operand.isRequired ? operand.name : `[${operand.name}]`));
-  const always = ['pasted', name, ...shownOperands, ...required];
-  const whole = [...always, ...optional].join(' ');
-  return whole.length <= MAX_USAGE_CHARACTERS ? whole : [...always, '[OPTIONS]'].join(' ');
-}
-
-function fullHelp(): string[] {
+function fullHelp(commandList: readonly string[]): string[] {
   return [
     `pasted ${VERSION} - a paste service for terminals`, '',
     'Usage: pasted [COMMAND] [OPTIONS]', '',
-    ...commandList(COMMANDS), '',
+    ...commandList, '',
     'Exit codes:',
     ...columns([
       [`${EXIT.success}`, 'done, or ended by SIGTERM or SIGINT'],
@@ -90,7 +68,7 @@ export function showValue(setting: Setting, value: SettingValue): string {
   return String(value) || '(not set)';
 }
 
-function columns(rows: readonly (readonly [string, string])[]): string[] {
+function columns(rows: readonly (readonly string[])[]): string[] {
   return alignColumns(rows).trimEnd().split('\n').map((line) => `  ${line}`);
 }
 
@@ -127,7 +105,7 @@ export const printCompletion: Run = ({ stdout }, { operands: [shell = ''] }) => 
   stdout.write(readBeside(`./completion.${shell}`));
 };
 
-/** scripts/describe.ts makes these files from the tables. */
+/** But for help.txt, scripts/describe.ts makes these files from the tables. */
 function readBeside(name: string): string {
   return readFileSync(new URL(name, import.meta.url), 'utf8');
 }

@@ -1,10 +1,13 @@
 // `pasted help` and `pasted config`: what is printed about commands and settings, and that no secret is.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { explainCommands } from '../../scripts/describe/help.ts';
 import { type Setting, SETTINGS } from '../../src/config/settings.ts';
-import { optionForm, runCommandLine } from '../../src/operator/arguments.ts';
-import { COMMANDS } from '../../src/operator/commands.ts';
+import { runCommandLine } from '../../src/operator/arguments.ts';
+import { type Command, COMMANDS, type Part } from '../../src/operator/commands.ts';
+import { alignColumns } from '../../src/operator/terminal.ts';
 import { type FakeParts, fakeTerminal } from '../support/fake-terminal.ts';
 
 const ALL: readonly Setting[] = Object.values(SETTINGS);
@@ -15,31 +18,53 @@ async function print(words: readonly string[], parts: FakeParts = {}): Promise<s
   return fake.stdout();
 }
 
+/** What help.txt has to have of each, taken apart as for the completions and the manual page. */
+const EXPLAINED = explainCommands(COMMANDS, readFileSync(new URL('../../src/operator/help.txt', import.meta.url), 'utf8'));
+
+/** As much as one line shows of how a command is used. */
+const MAX_USAGE_CHARACTERS = 110;
+
+function usage({ name, operands, options }: Command): string {
+  const form = ({ name, value }: Part) => (value === undefined ? name : `${name} ${value}`);
+  const shown = (part: Part) => (part.isRequired ? form(part) : `[${form(part)}]`);
+  const whole = ['pasted', name, ...[...operands, ...options].map(shown)].join(' ');
+  const needed = [...operands.map(shown), ...options.filter(({ isRequired }) => isRequired).map(shown)];
+  return whole.length <= MAX_USAGE_CHARACTERS ? whole : ['pasted', name, ...needed, '[OPTIONS]'].join(' ');
+}
+
 test('help: names every command with its summary, and every exit code', async () => {
   const text = await print(['help']);
   const lines = text.split('\n').map((line) => line.trim().split(/ {2,}/).join(': '));
-  for (const { name, summary } of COMMANDS) assert.ok(lines.includes(`${name}: ${summary}`), name);
+  for (const { name, summary } of EXPLAINED) assert.ok(lines.includes(`${name}: ${summary}`), name);
   for (const code of ['0', '1', '2', '75', '78']) assert.match(text, new RegExp(`^  ${code} +\\S`, 'm'));
 });
 
-test('help COMMAND and COMMAND --help: the same text, with usage, options and examples', async () => {
-  for (const command of COMMANDS) {
+test('help COMMAND and COMMAND --help: the same text, with usage, options, what they take, and examples', async () => {
+  for (const command of EXPLAINED) {
     const text = await print(['help', command.name]);
     assert.equal(await print([command.name, '--help']), text);
-    assert.ok(text.includes(command.summary));
-    assert.ok(text.includes(`\nUsage: pasted ${command.name}`));
-    assert.ok(text.includes(command.description));
-    const shown = text.split('\n').map((line) => line.trim().split(/ {2,}/).join(': '));
-    for (const option of command.options) assert.ok(shown.includes(`${optionForm(option)}: ${option.meaning}`));
-    assert.ok(command.examples.length > 0);
-    for (const example of command.examples) assert.ok(text.includes(`  ${example}\n`));
+    const [title, used, description, options, examples, ...others] = text.split('\n\n');
+    assert.equal(title, `pasted ${command.name} - ${command.summary}`);
+    assert.equal(used, `Usage: ${usage(command)}`);
+    assert.match(description!, /^[A-Z].*\.$/s);
+    const rows = alignColumns([
+      ...command.options.flatMap((option) => {
+        const { name, value, choices, meaning } = option;
+        assert.match(meaning, /\S/, `${command.name} ${name}`);
+        const taken = choices === undefined ? [] : `one of: ${choices.join(', ')}`.match(/.{1,90}(?:,|$)/g)!;
+        return [[`${name} ${value ?? ''}`.trimEnd(), meaning], ...taken.map((line) => ['', line.trim()])];
+      }),
+      ['-h, --help', 'print this help'],
+    ]);
+    assert.equal(options, `Options:\n${rows.trimEnd().replaceAll(/^/gm, '  ')}`);
+    assert.equal(examples, `Examples:\n${command.examples.map((example) => `  ${example}\n`).join('')}`);
+    assert.deepEqual(others, []);
   }
-  assert.match(await print(['help', 'config']), /^Usage: pasted config \[--json\]$/m);
-  assert.match(await print(['help', 'help']), /^Usage: pasted help \[COMMAND\]$/m);
-  assert.match(await print(['help', 'pki', 'revoke']), /^Usage: pasted pki revoke SERIAL \[--reason REASON\] \[--json\]$/m);
-  assert.match(await print(['help', 'pki', 'revoke']), /^ +one of: keyCompromise, .*,\n +privilegeWithdrawn$/m);
-  assert.match(await print(['help', 'audit']), /^Usage: pasted audit \[OPTIONS\]$/m);
-  assert.match(await print(['help', 'admin', 'create']), /^Usage: pasted admin create --out FILE \[--name NAME\] /m);
+});
+
+test('help.txt: explains the commands of the table, in its order, and nothing else', () => {
+  const help = readFileSync(new URL('../../src/operator/help.txt', import.meta.url), 'utf8');
+  assert.deepEqual(Array.from(help.matchAll(/^pasted (.+?) - /gm), ([, name]) => name), COMMANDS.map(({ name }) => name));
 });
 
 test('help GROUP and GROUP --help: the same text, with the commands of the group', async () => {

@@ -1,7 +1,9 @@
 // operator/commands.ts: what holds for every entry, whoever adds one. What each command does is tested beside it.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { explainCommands } from '../../scripts/describe/help.ts';
 import { REVOCATION_REASONS } from '../../src/authority/certificates.ts';
 import { parseArguments } from '../../src/operator/arguments.ts';
 import { COMMANDS } from '../../src/operator/commands.ts';
@@ -13,8 +15,9 @@ const WITHOUT_JSON = new Set(['serve', 'pki crl', 'pki ca', 'client', 'openapi',
 const choicesOf = (command: string, option: string) =>
   COMMANDS.find(({ name }) => name === command)?.options.find(({ name }) => name === option)?.choices;
 
-test('COMMANDS: every command has an example, and every example is a command line that can be carried out', () => {
-  for (const { name, examples } of COMMANDS) {
+test('help.txt: every command has an example, and every example is a command line that can be carried out', () => {
+  const help = readFileSync(new URL('../../src/operator/help.txt', import.meta.url), 'utf8');
+  for (const { name, examples } of explainCommands(COMMANDS, help)) {
     assert.ok(examples.length > 0, name);
     for (const example of examples) {
       // Without a umask or variables before it, a redirection or a pipe behind it, and quotes.
