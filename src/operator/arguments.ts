@@ -83,14 +83,14 @@ function parseFor(name: string, words: readonly string[]): { command: Command; g
   const missing: string[] = [];
   command.operands.forEach((operand, index) => {
     if (operands[index]) requireChoice(operand, operands[index]);
-    else if (operand.isRequired) missing.push(operand.name);
+    else if (operand.isRequired) missing.push(operand.form);
   });
   for (const option of command.options) {
     const [value, again] = [found[option.name.slice(2)] ?? []].flat();
     if (typeof value === 'string') values.set(option.name, requireChoice(option, value));
     else if (value === true) flags.add(option.name);
-    else if (option.isRequired) missing.push(optionForm(option));
-    if (value === '') throw new UsageError(`${option.name} needs a value: ${optionForm(option)}`);
+    else if (option.isRequired) missing.push(option.form);
+    if (value === '') throw new UsageError(`${option.name} needs a value: ${option.form}`);
     if (again !== undefined) throw new UsageError(`${option.name} is given more than once`);
   }
   const isEndless = command.operands.at(-1)?.name.endsWith('...') === true;
@@ -120,10 +120,6 @@ function parseWords({ options }: Command, words: readonly string[]) {
 function requireChoice({ name, choices }: Part, value: string): string {
   if (choices === undefined || choices.includes(value)) return value;
   throw new UsageError(`${name} takes one of: ${choices.join(', ')}`);
-}
-
-function optionForm({ name, value }: Part): string {
-  return value === undefined ? name : `${name} ${value}`;
 }
 
 function unknown(what: string, name: string, known: readonly string[]): UsageError {

@@ -10,6 +10,8 @@ export type Command = ReturnType<typeof command>;
 
 /** An operand, the last of which may be given more than once if it ends in `...`; or an option. */
 export interface Part {
+  /** As it is asked for, such as `--out FILE`. */
+  readonly form: string;
   readonly name: string;
   /** What an option calls its value; without one it is a flag. */
   readonly value?: string | undefined;
@@ -29,15 +31,13 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
   SHELL: ['bash', 'zsh', 'fish'],
 };
 
-const PARTS = / (\[?)(--[a-z0-9-]+)?(?: ?([A-Z][A-Z0-9|.]*))?\]?/g;
+const PARTS = / (\[?)((--[a-z0-9-]+)?(?: ?([A-Z][A-Z0-9|.]*))?)\]?/g;
 
 /** As the help shows it: the name, operands, options; in brackets what may be left out. */
 function command(form: string, load: () => Promise<Run>) {
   const [name = ''] = /^[a-z]+(?: [a-z][a-z-]*)*/.exec(form) ?? [];
-  const parts = Array.from(form.slice(name.length).matchAll(PARTS), ([, bracket, option, text = '']): Part => ({
-    ...(option === undefined ? { name: text } : { name: option, value: text || undefined }),
-    choices: CHOICES[text],
-    isRequired: bracket === '',
+  const parts = Array.from(form.slice(name.length).matchAll(PARTS), ([, bracket, shown = '', option, value]): Part => ({
+    form: shown, name: option ?? shown, value, choices: CHOICES[value ?? ''], isRequired: bracket === '',
   }));
   const isOption = (part: Part): boolean => part.name.startsWith('--');
   return { name, operands: parts.filter((part) => !isOption(part)), options: parts.filter(isOption), load };

@@ -8,56 +8,35 @@ import { addressedScript, readClientScript } from '../http/present.ts';
 import { MIGRATIONS } from '../store/schema.ts';
 import { findCommand, groupOf, wrongValue } from './arguments.ts';
 import { COMMANDS } from './commands.ts';
-import { EXIT } from './failures.ts';
 import { alignColumns, printWarnings, report, type Run } from './terminal.ts';
 
 export const help: Run = ({ stdout }, { operands: [name] }) => {
   stdout.write(`${helpAbout(name)}\n`);
 };
 
+/** By help.txt, which begins with what is said of all; the section of a command begins with its name and a summary. */
 function helpAbout(name: string | undefined): string {
-  const explained = readHelp();
+  const [aboutAll = '', ...sections] = readBeside('./help.txt').trimEnd().split(/\n\n(?=pasted )/);
+  const explained = new Map(sections.map((text) => {
+    const [, of = '', summary = ''] = /^pasted (.+?) - (.+)/.exec(text) ?? [];
+    return [of, { text, summary }];
+  }));
   const commands = name === undefined ? COMMANDS : groupOf(name);
   // The name of a group may be that of a command as well.
   const isCommand = name !== undefined && (commands.length === 0 || explained.has(name));
   if (isCommand) return explained.get(findCommand(name).name)!.text;
-  const rows = commands.map((command) => [command.name, explained.get(command.name)!.summary]);
-  const list = ['Commands:', ...columns(rows), '', 'Every command explains itself with --help.'];
-  return (name === undefined ? fullHelp(list) : [`Usage: pasted ${name} COMMAND [OPTIONS]`, '', ...list]).join('\n');
+  const rows = commands.map((command) => [`  ${command.name}`, explained.get(command.name)!.summary]);
+  const list = `Commands:\n${alignColumns(rows)}\nEvery command explains itself with --help.`;
+  if (name !== undefined) return `Usage: pasted ${name} COMMAND [OPTIONS]\n\n${list}`;
+  const [title = '', usage, ...others] = aboutAll.split('\n\n');
+  return [title.replace('pasted', `pasted ${VERSION}`), usage, list, ...others, settingsHelp()].join('\n\n');
 }
 
-/** By command. A section of the file begins with the name of one and a summary. */
-function readHelp() {
-  const sections = readBeside('./help.txt').trimEnd().split(/\n\n(?=pasted )/);
-  return new Map(sections.map((text) => {
-    const [, name = '', summary = ''] = /^pasted (.+?) - (.+)/.exec(text) ?? [];
-    return [name, { text, summary }];
-  }));
-}
-
-function fullHelp(commandList: readonly string[]): string[] {
-  return [
-    `pasted ${VERSION} - a paste service for terminals`, '',
-    'Usage: pasted [COMMAND] [OPTIONS]', '',
-    ...commandList, '',
-    'Exit codes:',
-    ...columns([
-      [`${EXIT.success}`, 'done, or ended by SIGTERM or SIGINT'],
-      [`${EXIT.failure}`, 'failed'],
-      [`${EXIT.usage}`, 'the command line cannot be carried out'],
-      [`${EXIT.busy}`, 'another process has the database; try again later'],
-      [`${EXIT.configuration}`, 'the settings or the database cannot be used; trying again will not help'],
-    ]),
-    '',
-    'Settings are variables of the environment, here with their defaults. One that is empty is not set.',
-    'Bytes take KiB, MiB and GiB behind the number, seconds s, m, h and d: SERVICE_MAX_ANON=3MiB. Flags take',
-    '1, true, yes, on and 0, false, no, off. A secret may be in a file that <NAME>_FILE names, or in',
-    '$CREDENTIALS_DIRECTORY/<NAME>.', '',
-    ...Object.values<Setting>(SETTINGS).flatMap((setting) => [
-      `  ${setting.name}  ${showValue(setting, setting.fallback)}  [${setting.unit}]`,
-      `      ${setting.meaning.replaceAll('`', '')}${setting.standIn ? `; ${setting.standIn} stands in` : ''}`,
-    ]),
-  ];
+function settingsHelp(): string {
+  return Object.values<Setting>(SETTINGS).flatMap((setting) => [
+    `  ${setting.name}  ${showValue(setting, setting.fallback)}  [${setting.unit}]`,
+    `      ${setting.meaning.replaceAll('`', '')}${setting.standIn ? `; ${setting.standIn} stands in` : ''}`,
+  ]).join('\n');
 }
 
 /** The value as one would write it into the environment; of a secret only whether there is one. */
@@ -66,10 +45,6 @@ export function showValue(setting: Setting, value: SettingValue): string {
   if (typeof value === 'boolean') return value ? '1' : '0';
   if (typeof value === 'object') return value.join(',');
   return String(value) || '(not set)';
-}
-
-function columns(rows: readonly (readonly string[])[]): string[] {
-  return alignColumns(rows).trimEnd().split('\n').map((line) => `  ${line}`);
 }
 
 export const printSettings: Run = (terminal, given) => {
