@@ -34,17 +34,16 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
 const PARTS = / (\[?)((--[a-z0-9-]+)?(?: ?([A-Z][A-Z0-9|.]*))?)\]?/g;
 
 /** As the help shows it: the name, operands, options; in brackets what may be left out. */
-function command(form: string, load: () => Promise<Run>) {
+function command<Name extends string>(
+  form: string, file: () => Promise<Readonly<Record<NoInfer<Name>, Run>>>, run: Name,
+) {
   const [name = ''] = /^[a-z]+(?: [a-z][a-z-]*)*/.exec(form) ?? [];
   const parts = Array.from(form.slice(name.length).matchAll(PARTS), ([, bracket, shown = '', option, value]): Part => ({
     form: shown, name: option ?? shown, value, choices: CHOICES[value ?? ''], isRequired: bracket === '',
   }));
   const isOption = (part: Part): boolean => part.name.startsWith('--');
+  const load = async (): Promise<Run> => (await file())[run];
   return { name, operands: parts.filter((part) => !isOption(part)), options: parts.filter(isOption), load };
-}
-
-function from<Name extends string>(file: () => Promise<Readonly<Record<NoInfer<Name>, Run>>>, name: Name) {
-  return async (): Promise<Run> => (await file())[name];
 }
 
 const audit = () => import('./audit.ts');
@@ -59,38 +58,38 @@ const serve = () => import('../serve.ts');
 const BUNDLE_OPTIONS = '[--p12-profile PROFILE] [--password-file FILE] [--json]';
 
 export const COMMANDS: readonly Command[] = [
-  command('serve', from(serve, 'run')),
-  command('config [--json]', from(print, 'printSettings')),
-  command('check [--full] [--files FILE] [--json]', from(installed, 'check')),
-  command('backup FILE [--force] [--json]', from(database, 'backup')),
-  command('restore FILE [--json]', from(database, 'restore')),
-  command('prune [--json]', from(database, 'prune')),
-  command('stats [--json]', from(database, 'stats')),
+  command('serve', serve, 'run'),
+  command('config [--json]', print, 'printSettings'),
+  command('check [--full] [--files FILE] [--json]', installed, 'check'),
+  command('backup FILE [--force] [--json]', database, 'backup'),
+  command('restore FILE [--json]', database, 'restore'),
+  command('prune [--json]', database, 'prune'),
+  command('stats [--json]', database, 'stats'),
   command('audit [--event EVENT] [--outcome OUTCOME] [--client-id FINGERPRINT] [--after MOMENT] [--before MOMENT] ' +
-    '[--limit COUNT] [--offset COUNT] [--follow] [--json]', from(audit, 'audit')),
-  command('paste show ID [--json]', from(governing, 'show')),
-  command('paste rm ID... [--json]', from(governing, 'remove')),
-  command('paste ban ID|SHA256 [--note TEXT] [--json]', from(governing, 'ban')),
-  command('paste unban SHA256 [--json]', from(governing, 'unban')),
-  command('paste bans [--json]', from(governing, 'listBans')),
-  command(`admin create --out FILE [--name NAME] ${BUNDLE_OPTIONS}`, from(certificates, 'create')),
-  command('admin grant SERIAL [--json]', from(certificates, 'grant')),
-  command('invite create [--for TIME] [--uses COUNT] [--note TEXT] [--json]', from(governing, 'invite')),
-  command('invite list [--json]', from(governing, 'listInvitations')),
-  command('invite withdraw ID [--json]', from(governing, 'withdraw')),
-  command(`pki issue --common-name NAME --out FILE ${BUNDLE_OPTIONS}`, from(certificates, 'issue')),
-  command('pki list [--json]', from(certificates, 'list')),
-  command('pki revoke SERIAL [--reason REASON] [--json]', from(certificates, 'revoke')),
-  command('pki crl [--out FILE] [--der]', from(certificates, 'crl')),
-  command('pki ca', from(certificates, 'ca')),
-  command('pki ca renew [--json]', from(certificates, 'renew')),
-  command('pki ca passphrase --new-password-file FILE [--json]', from(certificates, 'passphrase')),
+    '[--limit COUNT] [--offset COUNT] [--follow] [--json]', audit, 'audit'),
+  command('paste show ID [--json]', governing, 'show'),
+  command('paste rm ID... [--json]', governing, 'remove'),
+  command('paste ban ID|SHA256 [--note TEXT] [--json]', governing, 'ban'),
+  command('paste unban SHA256 [--json]', governing, 'unban'),
+  command('paste bans [--json]', governing, 'listBans'),
+  command(`admin create --out FILE [--name NAME] ${BUNDLE_OPTIONS}`, certificates, 'create'),
+  command('admin grant SERIAL [--json]', certificates, 'grant'),
+  command('invite create [--for TIME] [--uses COUNT] [--note TEXT] [--json]', governing, 'invite'),
+  command('invite list [--json]', governing, 'listInvitations'),
+  command('invite withdraw ID [--json]', governing, 'withdraw'),
+  command(`pki issue --common-name NAME --out FILE ${BUNDLE_OPTIONS}`, certificates, 'issue'),
+  command('pki list [--json]', certificates, 'list'),
+  command('pki revoke SERIAL [--reason REASON] [--json]', certificates, 'revoke'),
+  command('pki crl [--out FILE] [--der]', certificates, 'crl'),
+  command('pki ca', certificates, 'ca'),
+  command('pki ca renew [--json]', certificates, 'renew'),
+  command('pki ca passphrase --new-password-file FILE [--json]', certificates, 'passphrase'),
   command('tls self-signed --host NAMES [--out-cert FILE] [--out-key FILE] [--days COUNT] [--json]',
-    from(certificates, 'selfSigned')),
-  command('health [--url URL] [--timeout SECONDS] [--json]', from(check, 'health')),
-  command('client [--server URL]', from(print, 'printClient')),
-  command('openapi', from(print, 'printOpenapi')),
-  command('completion SHELL', from(print, 'printCompletion')),
-  command('help [COMMAND]', from(print, 'help')),
-  command('version [--json]', from(print, 'printVersion')),
+    certificates, 'selfSigned'),
+  command('health [--url URL] [--timeout SECONDS] [--json]', check, 'health'),
+  command('client [--server URL]', print, 'printClient'),
+  command('openapi', print, 'printOpenapi'),
+  command('completion SHELL', print, 'printCompletion'),
+  command('help [COMMAND]', print, 'help'),
+  command('version [--json]', print, 'printVersion'),
 ];
