@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 import { DAY_SECONDS, unixSeconds } from '../core/time.ts';
 import type { Parts } from '../pastes/parts.ts';
 import type { Store } from '../store/open.ts';
-import type { StoredCrl } from '../store/store.ts';
+import type { Certificate, StoredCrl } from '../store/store.ts';
 import type { Authorities } from './authority.ts';
 import {
   authorityKeyIdentifier, BACKDATE_SECONDS, certificateSerialNumber, extension, readIssuer, REVOCATION_REASONS,
@@ -97,17 +97,13 @@ export class RevocationList {
 
 /** An entry stays until it was on a list that began after its certificate's end (RFC 5280 section 3.3). */
 async function* entriesSince(lastUpdate: number, { certificates }: RevocationListParts['store']) {
-  for await (const { serial, expiresAt, revokedAt, revocationReason: reason } of certificates.listRevoked()) {
-    if (Math.max(expiresAt, revokedAt!) >= lastUpdate) yield { serial, revokedAt: revokedAt!, reason };
+  for await (const certificate of certificates.listRevoked()) {
+    if (Math.max(certificate.expiresAt, certificate.revokedAt!) >= lastUpdate) yield certificate;
   }
 }
 
 /** A reason that is not known is left out. */
-export interface RevokedCertificate {
-  readonly serial: string;
-  readonly revokedAt: number;
-  readonly reason?: string | null;
-}
+export type RevokedCertificate = Pick<Certificate, 'serial' | 'revokedAt'> & Partial<Certificate>;
 
 type Revoked = Iterable<RevokedCertificate> | AsyncIterable<RevokedCertificate>;
 
@@ -153,8 +149,8 @@ async function revokedCertificates(revoked: Revoked): Promise<Uint8Array[]> {
 }
 
 /** SEQUENCE { userCertificate, revocationDate, crlEntryExtensions OPTIONAL } (section 5.1.2.6) */
-function revokedCertificate({ serial, revokedAt, reason }: RevokedCertificate): Uint8Array {
+function revokedCertificate({ serial, revokedAt, revocationReason: reason }: RevokedCertificate): Uint8Array {
   const isNamed = typeof reason === 'string' && isRevocationReason(reason);
   const crlEntryExtensions = isNamed ? [seq(extension(OIDS.reasonCode, enumerated(REVOCATION_REASONS[reason])))] : [];
-  return seq(certificateSerialNumber(serial), time(revokedAt), ...crlEntryExtensions);
+  return seq(certificateSerialNumber(serial), time(revokedAt!), ...crlEntryExtensions);
 }

@@ -110,7 +110,7 @@ test('openssl verify -crl_check: an empty list lets the certificate pass, one th
   const other = { serial: '40000000000000000000000000000000', revokedAt: NOW - 120 };
   await writeCrl(folder, 'empty', []);
   await writeCrl(folder, 'other', [other]);
-  await writeCrl(folder, 'named', [other, { serial: client.serial, revokedAt: NOW - 60, reason: 'keyCompromise' }]);
+  await writeCrl(folder, 'named', [other, { serial: client.serial, revokedAt: NOW - 60, revocationReason: 'keyCompromise' }]);
   const verify = (crl: string) => {
     const files = ['-CRLfile', `${crl}.crl.pem`, '-CAfile', 'ca.crt', 'client.crt'];
     return run('openssl', ['verify', '-x509_strict', '-crl_check', ...files], folder);
@@ -126,7 +126,7 @@ test('openssl crl: reads every field of a list, in DER and in PEM', async (t) =>
   const folder = writeCertificates(t);
   const revoked = [
     { serial: '40000000000000000000000000000000', revokedAt: NOW - 120 },
-    { serial: client.serial, revokedAt: NOW - 60, reason: 'cessationOfOperation' },
+    { serial: client.serial, revokedAt: NOW - 60, revocationReason: 'cessationOfOperation' },
   ] as const;
   await writeCrl(folder, 'empty', []);
   await writeCrl(folder, 'full', revoked);

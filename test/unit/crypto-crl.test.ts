@@ -39,7 +39,7 @@ test('makeCrl: exactly these bytes are signed when none is revoked', async () =>
 test('makeCrl: an entry has a reason only when one was given', async () => {
   const revoked = [
     { serial: SERIAL, revokedAt: ISSUED_AT },
-    { serial: OTHER_SERIAL, revokedAt: ISSUED_AT, reason: 'keyCompromise' },
+    { serial: OTHER_SERIAL, revokedAt: ISSUED_AT, revocationReason: 'keyCompromise' },
   ] as const;
   const crl = await makeCrl({ number: 300, thisUpdate: ISSUED_AT, revoked }, authority);
   const plain = `30210210${SERIAL}170d${THIS_UPDATE}`;
@@ -55,12 +55,12 @@ test('makeCrl: each reason by its number of RFC 5280 section 5.3.1, and none tha
   };
   assert.deepEqual({ ...REVOCATION_REASONS }, numbers);
   for (const [reason, number] of Object.entries(numbers)) {
-    const revoked = [{ serial: SERIAL, revokedAt: ISSUED_AT, reason }];
+    const revoked = [{ serial: SERIAL, revokedAt: ISSUED_AT, revocationReason: reason }];
     const crl = tbsOf(await makeCrl({ number: 1, thisUpdate: ISSUED_AT, revoked }, authority));
     assert.ok(crl.includes(`170d${THIS_UPDATE}300c300a0603551d1504030a010${number}`), reason);
   }
   for (const reason of ['unspecified', 'toString', null]) {
-    const revoked = [{ serial: SERIAL, revokedAt: ISSUED_AT, reason }];
+    const revoked = [{ serial: SERIAL, revokedAt: ISSUED_AT, revocationReason: reason }];
     assert.doesNotMatch(tbsOf(await makeCrl({ number: 1, thisUpdate: ISSUED_AT, revoked }, authority)), /0603551d15/);
   }
 });
