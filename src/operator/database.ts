@@ -83,14 +83,11 @@ function requireFree(target: string, databasePath: string, existing: 'refuse' | 
   if (present !== undefined && existing === 'refuse') {
     throw new CommandError(`${target} exists already, and is not overwritten without --force`);
   }
-  const own = ['', ...SIDE_FILES].map((suffix) => `${databasePath}${suffix}`);
-  if (own.some((path) => isSamePlace(path, target))) throw new CommandError(`${target} belongs to the database itself`);
-}
-
-/** Whether or not there is a file so far; links to folders are followed. */
-function isSamePlace(one: string, other: string): boolean {
-  const whole = (path: string): string => join(attempt(path, () => realpathSync(dirname(path))), basename(path));
-  return basename(one) === basename(other) && whole(one) === whole(other);
+  // Whether or not there is a file so far; links to folders are followed.
+  const folderOf = (path: string): string => attempt(path, () => realpathSync(dirname(path)));
+  const isOwn = ['', ...SIDE_FILES].map((suffix) => `${databasePath}${suffix}`)
+    .some((path) => basename(path) === basename(target) && folderOf(path) === folderOf(target));
+  if (isOwn) throw new CommandError(`${target} belongs to the database itself`);
 }
 
 function draftBeside(beside: string, databasePath: string, terminal: Terminal): BackupDraft {
