@@ -30,9 +30,8 @@ export function isBundlePassword(text: string): boolean {
 
 export const MAX_PASSWORD_LENGTH = 1024;
 
-/** What the thread is sent, and what it answers on the port: the bundle, or why there is none. */
+/** What the thread is sent. It answers on the port: with the bundle, or with the error that there was. */
 export type BundleJob = { readonly request: BundleRequest; readonly port: MessagePort };
-export type BundleAnswer = { readonly bundle: Uint8Array } | { readonly error: unknown };
 
 /** Makes bundles in a thread that is started when it is first needed, until the signal. */
 export class BundleThread {
@@ -50,13 +49,13 @@ export class BundleThread {
     // Its own port, which closes when the thread ends, and keeps the process alive while it is open.
     const { port1, port2: port } = new MessageChannel();
     this.#worker.postMessage({ request, port } satisfies BundleJob, [port]);
-    const answer = await new Promise<BundleAnswer>((resolve) => {
+    const answer = await new Promise<unknown>((resolve) => {
       port1.once('message', resolve).once('close', () => {
-        resolve({ error: this.#signal.reason ?? new Error('the thread of bundles has ended') });
+        resolve(this.#signal.reason ?? new Error('the thread of bundles has ended'));
       });
     });
-    if ('error' in answer) throw answer.error;
-    return answer.bundle;
+    if (answer instanceof Uint8Array) return answer;
+    throw answer;
   }
 
   #start(): Worker {
