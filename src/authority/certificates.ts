@@ -9,7 +9,7 @@ import {
   bitString, contextTag, distinguishedName, explicit, ia5String, implicit, integer, LATEST_TIME_SECONDS,
   normaliseCommonName, octetString, OIDS, seq, type ServerName, time, TRUE,
 } from './der.ts';
-import { type Authority, ECDSA_WITH, type PrivateKey, signed, type SignedWith, subjectPublicKeyInfo } from './keys.ts';
+import { type Authority, type CertifiedKey, ECDSA_WITH, signed, subjectPublicKeyInfo } from './keys.ts';
 
 /** Certificates and revocation lists begin so long before they are made, for verifiers whose clocks are slow. */
 export const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
@@ -17,13 +17,10 @@ export const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
 /** Both ends belong to it (RFC 5280 section 4.1.2.5). */
 export type Validity = ReturnType<typeof validityFrom>;
 
-interface CertificateRequest {
+interface CertificateRequest extends CertifiedKey {
   /** As makeSerial makes it. */
   readonly serial: string;
   readonly validity: Validity;
-  /** The certified key's SubjectPublicKeyInfo in DER; and the key itself, to be proved, where it was made here. */
-  readonly spki: Uint8Array;
-  readonly privateKey?: PrivateKey;
 }
 
 type SelfSignedRequest = Required<CertificateRequest>;
@@ -91,8 +88,8 @@ async function make(
   { serial, validity, spki, privateKey }: CertificateRequest,
   subject: Uint8Array,
   extensions: readonly Uint8Array[],
-  signer: { readonly certificate?: Uint8Array; readonly privateKey: PrivateKey },
-  digest: SignedWith,
+  signer: Pick<Authority, 'privateKey'> & Partial<Authority>,
+  digest: keyof typeof ECDSA_WITH,
 ): Promise<Uint8Array> {
   const issuer = signer.certificate && readIssuer(signer.certificate);
   const identifiers = [subjectKeyIdentifier(keyIdentifier(spki))];

@@ -17,10 +17,12 @@ import type { StoredCrl } from '../store/store.ts';
 import { Authorities, DEFAULT_AUTHORITY_NAME, type SigningAuthority } from './authority.ts';
 import { MISLEADING, normaliseCommonName } from './der.ts';
 import {
-  Bundles, type CertifiedKey, invitationRefused, issueCertificate, type Issued, type IssueRequest, presentCertificates,
-  presentIssued, recordsOf, requireRevocable, revokeCertificate,
+  Bundles, invitationRefused, issueCertificate, type Issued, type IssueRequest, presentCertificates, presentIssued,
+  recordsOf, requireRevocable, revokeCertificate,
 } from './issuing.ts';
-import { encodeLongPem, encodePem, generateKeyPair, privateKeyPem, readCertificationRequest } from './keys.ts';
+import {
+  type CertifiedKey, encodeLongPem, encodePem, generateKeyPair, privateKeyPem, readCertificationRequest,
+} from './keys.ts';
 import { type BundleRequest, isBundlePassword } from './pkcs12.ts';
 import { isRevocationReason, RevocationList } from './revocation-list.ts';
 

@@ -14,7 +14,7 @@ import type { Store } from '../store/open.ts';
 import { type Certificate, type Issuance, type StoredAuthority, StoreError } from '../store/store.ts';
 import type { SigningAuthority } from './authority.ts';
 import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom } from './certificates.ts';
-import type { PrivateKey } from './keys.ts';
+import type { CertifiedKey } from './keys.ts';
 import { type BundleRequest, BundleThread } from './pkcs12.ts';
 
 /** The contract: draws so many serials before it gives up. */
@@ -24,12 +24,6 @@ export interface IssuingParts extends Pick<Parts, 'config' | 'audit' | 'clock' |
   readonly store: Pick<Store, 'certificates'>;
   /** Needed where a request has a `spend`. The operator does no work, and has none. */
   readonly challenges?: Pick<Challenges, 'refusal'>;
-}
-
-/** A public key to certify (SubjectPublicKeyInfo in DER), with its private key where it was made here. */
-export interface CertifiedKey {
-  readonly spki: Uint8Array;
-  readonly privateKey?: PrivateKey;
 }
 
 /** With `onlyFirst` it rejects with NotFirstError unless the certificate is the first ever, the admin's. */

@@ -22,6 +22,12 @@ export interface Authority {
   readonly privateKey: PrivateKey;
 }
 
+/** A public key to certify (SubjectPublicKeyInfo in DER); and the key itself, to be proved, where it was made here. */
+export interface CertifiedKey {
+  readonly spki: Uint8Array;
+  readonly privateKey?: PrivateKey;
+}
+
 const generate = promisify(nodeGenerateKeyPair);
 const sign = promisify(nodeSign);
 
@@ -41,14 +47,11 @@ export const ECDSA_WITH = {
   sha256: seq(OIDS.ecdsaWithSha256), sha384: seq(OIDS.ecdsaWithSha384), sha512: seq(OIDS.ecdsaWithSha512),
 } as const;
 
-/** What we sign with; requests may come with SHA-512 too. */
-export type SignedWith = 'sha256' | 'sha384';
-
 /**
  * Certificate or CertificateList (RFC 5280 sections 4.1 and 5.1), signed on the thread pool: an ECDSA-Sig-Value in DER
  * (RFC 3279 section 2.2.3). The digest must be named: with none, OpenSSL silently takes SHA-256, whatever the curve.
  */
-export async function signed(tbs: Uint8Array, key: PrivateKey, digest: SignedWith): Promise<Uint8Array> {
+export async function signed(tbs: Uint8Array, key: PrivateKey, digest: keyof typeof ECDSA_WITH): Promise<Uint8Array> {
   return seq(tbs, ECDSA_WITH[digest], bitString(await sign(digest, tbs, { key, dsaEncoding: 'der' })));
 }
 
