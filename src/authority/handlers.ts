@@ -16,10 +16,7 @@ import type { Parts } from '../pastes/parts.ts';
 import type { StoredCrl } from '../store/store.ts';
 import { Authorities, DEFAULT_AUTHORITY_NAME, type SigningAuthority } from './authority.ts';
 import { MISLEADING, normaliseCommonName } from './der.ts';
-import {
-  Bundles, invitationRefused, issueCertificate, type Issued, type IssueRequest, presentCertificates, presentIssued,
-  recordsOf, requireRevocable, revokeCertificate,
-} from './issuing.ts';
+import * as issuing from './issuing.ts';
 import {
   type CertifiedKey, encodeLongPem, encodePem, generateKeyPair, privateKeyPem, readCertificationRequest,
 } from './keys.ts';
@@ -32,7 +29,7 @@ export type AuthorityParts = Parts & { readonly tls: { trust(certificate: Uint8A
 interface Room extends AuthorityParts {
   readonly authorities: Authorities;
   readonly revocationList: RevocationList;
-  readonly bundles: Bundles;
+  readonly bundles: issuing.Bundles;
 }
 
 export type AuthorityRoom = ReturnType<typeof createRoom>;
@@ -40,21 +37,17 @@ export type AuthorityRoom = ReturnType<typeof createRoom>;
 export function createRoom(parts: AuthorityParts) {
   const authorities = new Authorities(parts, ({ certificate }) => parts.tls?.trust(certificate));
   const revocationList = new RevocationList({ ...parts, authorities });
-  const room: Room = { ...parts, authorities, revocationList, bundles: new Bundles(parts.clock) };
+  const room: Room = { ...parts, authorities, revocationList, bundles: new issuing.Bundles(parts.clock) };
   return { ...room, handle: (name: RoomRoute, request: Request) => HANDLERS[name](room, request) };
 }
 
 export type RoomRoute = keyof typeof HANDLERS;
 
 const HANDLERS = {
-  describePki, createAuthority, authorityCertificate, registrationChallenge,
+  describePki, createAuthority, authorityCertificate, issueCertificate, listCertificates, revokeCertificate,
+  registrationChallenge, register, renewCertificate,
   revocationList: (room, request) => listReply(room, request, 'application/pkix-crl', ({ der }) => der),
   revocationListPem: (room, request) => listReply(room, request, PEM_TYPE, pemOfList),
-  issueCertificate: answerIssued,
-  listCertificates: answerListed,
-  revokeCertificate: answerRevoked,
-  register: answerRegistered,
-  renewCertificate: answerRenewed,
 } satisfies Readonly<Record<string, (room: Room, request: Request) => Promise<Reply>>>;
 
 const PEM_TYPE = 'application/x-pem-file';
@@ -70,7 +63,8 @@ async function describePki({ config, authorities }: Room): Promise<Reply> {
     const hint = 'POST /pki/ca creates the CA; so does the first registration';
     return jsonReply(200, { enabled: true, ca_exists: false, hint });
   }
-  return jsonReply(200, { enabled: true, ca_exists: true, ...presentIssued(authority), key_algorithm: 'ec:secp384r1' });
+  const described = issuing.presentIssued(authority);
+  return jsonReply(200, { enabled: true, ca_exists: true, ...described, key_algorithm: 'ec:secp384r1' });
 }
 
 async function createAuthority(room: Room, request: Request): Promise<Reply> {
@@ -80,7 +74,7 @@ async function createAuthority(room: Room, request: Request): Promise<Reply> {
   await room.authorities.requireNone();
   const body = await jsonBodyOf(request);
   const authority = await room.authorities.create(commonNameOf(body) ?? DEFAULT_AUTHORITY_NAME, requester);
-  return jsonReply(201, { message: 'CA created', ...presentIssued(authority), download: '/pki/ca.crt' });
+  return jsonReply(201, { message: 'CA created', ...issuing.presentIssued(authority), download: '/pki/ca.crt' });
 }
 
 async function authorityCertificate(room: Room): Promise<Reply> {
@@ -119,7 +113,7 @@ function httpDate(seconds: number): string {
 /** A list may have megabytes, so its PEM is made once. */
 const pemOfList = onceForEach((list: StoredCrl) => encodeLongPem('X509 CRL', list.der));
 
-async function answerIssued(room: Room, request: Request): Promise<Reply> {
+async function issueCertificate(room: Room, request: Request): Promise<Reply> {
   requireEnabled(room);
   const caller = await room.identity.callerOf(request);
   const invitation = await admit(room, request);
@@ -130,17 +124,17 @@ async function answerIssued(room: Room, request: Request): Promise<Reply> {
   await refuseFirstToPages(room, request);
   const authority = await room.authorities.signing();
   const key = requestedKey(body) ?? await generateKeyPair();
-  const requester = requesterOf(request, caller.fingerprint);
-  const issued = await issueCertificate(room, { commonName, key, requester, spend: null, invitation }, authority);
+  const asked = { commonName, key, requester: requesterOf(request, caller.fingerprint), spend: null, invitation };
+  const issued = await issuing.issueCertificate(room, asked, authority);
   return pemReply(issued, key, rate === null ? {} : rateHeaders(rate));
 }
 
 /** The certificate, and its key where that was made here: who sent a request has the key already. */
-function pemReply(issued: Issued, key: CertifiedKey, headers: Readonly<Record<string, string>>): Reply {
+function pemReply(issued: issuing.Issued, key: CertifiedKey, headers: Readonly<Record<string, string>>): Reply {
   const answer = {
     message: 'certificate issued',
     serial: issued.serial,
-    ...presentIssued(issued),
+    ...issuing.presentIssued(issued),
     certificate_pem: encodePem('CERTIFICATE', issued.certificate),
     ...(key.privateKey === undefined ? {} : { private_key_pem: privateKeyPem(key.privateKey) }),
     is_admin: issued.isAdmin,
@@ -148,7 +142,7 @@ function pemReply(issued: Issued, key: CertifiedKey, headers: Readonly<Record<st
   return jsonReply(201, answer, headers);
 }
 
-async function answerListed(room: Room, request: Request): Promise<Reply> {
+async function listCertificates(room: Room, request: Request): Promise<Reply> {
   const caller = await room.identity.callerOf(request);
   // What a holder needs is there for holders without the rest of /pki too.
   if (!hasTrustedLimits(caller)) requireEnabled(room);
@@ -157,10 +151,10 @@ async function answerListed(room: Room, request: Request): Promise<Reply> {
   // As lists of pastes do: a thousand certificates, which anybody can obtain, take 20 ms of the processor.
   room.rates.countLookup(request.clientAddress, caller);
   const { items, total } = await room.store.certificates.listOf(caller.fingerprint ?? '', asked);
-  return jsonReply(200, { ...presentCertificates(recordsOf(items, room.clock)), total, ...asked });
+  return jsonReply(200, { ...issuing.presentCertificates(issuing.recordsOf(items, room.clock)), total, ...asked });
 }
 
-async function answerRevoked(room: Room, request: Request): Promise<Reply> {
+async function revokeCertificate(room: Room, request: Request): Promise<Reply> {
   const serial = (request.params['serial'] ?? '').toLowerCase();
   const caller = await room.identity.callerOf(request);
   // Whoever repeats the call is anonymous by now, and is told that the certificate is revoked.
@@ -169,12 +163,12 @@ async function answerRevoked(room: Room, request: Request): Promise<Reply> {
   if (!isHolder) requireEnabled(room);
   // The audit log names a holder by the fingerprint on record, anyone else by what was presented.
   const revoker = { caller, requester: requesterOf(request, caller.fingerprint ?? request.fingerprint) };
-  await requireRevocable(room, serial, revoker);
+  await issuing.requireRevocable(room, serial, revoker);
   const reason = textMember(await jsonBodyOf(request), 'reason', () => new Refusal('reasonInvalid')) ?? null;
   if (reason !== null && !isRevocationReason(reason)) {
     throw new Refusal('reasonInvalid', { hint: 'such as keyCompromise or superseded' });
   }
-  await revokeCertificate(room, serial, revoker, reason);
+  await issuing.revokeCertificate(room, serial, revoker, reason);
   return jsonReply(200, { message: 'certificate revoked', serial });
 }
 
@@ -190,7 +184,7 @@ async function registrationChallenge(room: Room, request: Request): Promise<Repl
 }
 
 /** Whoever is invited, or has done the work, gets a certificate; the authority is made when there is none. */
-async function answerRegistered(room: Room, request: Request): Promise<Reply> {
+async function register(room: Room, request: Request): Promise<Reply> {
   const caller = await room.identity.callerOf(request);
   const shown = work(request.headers);
   const invitation = await admit(room, request);
@@ -219,7 +213,7 @@ async function refuseFirstToPages({ store, clock }: Room, { headers }: Request):
 }
 
 /** Nobody who has a certificate must be invited or work again: the new one is the same holder's, of the same name. */
-async function answerRenewed(room: Room, request: Request): Promise<Reply> {
+async function renewCertificate(room: Room, request: Request): Promise<Reply> {
   const caller = await room.identity.callerOf(request);
   const holder = requireIdentity(caller);
   if (!hasTrustedLimits(caller)) {
@@ -250,7 +244,7 @@ async function admit({ config, store, clock }: Room, { headers }: Request): Prom
   if (code === undefined) throw new Refusal('invitationRequired', { hint: INVITATION_NEEDED });
   const codeSha256 = sha256(Buffer.from(code, 'latin1'));
   if (await store.governing.isInvitationOpen(codeSha256, unixSeconds(clock))) return codeSha256;
-  throw invitationRefused();
+  throw issuing.invitationRefused();
 }
 
 /** A certificate for a key that the sender has, or a bundle with a new key; no password is an empty one. */
@@ -271,18 +265,18 @@ function wantedOf(body: JsonObject): Wanted {
 }
 
 /** `rate` is where the creation rate stands that this has counted against. */
-type Asked = Omit<IssueRequest, 'key'> & { readonly rate: RateStanding | null };
+type Asked = Omit<issuing.IssueRequest, 'key'> & { readonly rate: RateStanding | null };
 
 async function issueWanted(
   room: Room, request: Request, wanted: Wanted, asked: Asked, authority: SigningAuthority,
 ): Promise<Reply> {
   if ('spki' in wanted) {
-    const issued = await issueCertificate(room, { ...asked, key: wanted }, authority);
+    const issued = await issuing.issueCertificate(room, { ...asked, key: wanted }, authority);
     return pemReply(issued, wanted, issuedHeaders(issued, asked));
   }
   let bundle: Uint8Array = new Uint8Array();
   const key = await generateKeyPair();
-  const issued = await issueCertificate(room, { ...asked, key }, authority, async ({ certificate }) => {
+  const issued = await issuing.issueCertificate(room, { ...asked, key }, authority, async ({ certificate }) => {
     const { commonName } = asked;
     const content = { commonName, certificate, privateKey: key.privateKey, authority: authority.certificate };
     bundle = await room.bundles.make({ ...content, ...wanted }, request.clientAddress);
@@ -295,7 +289,7 @@ async function issueWanted(
   return { status: 200, headers, body: bundle };
 }
 
-function issuedHeaders({ fingerprint, expiresAt, isAdmin }: Issued, { rate }: Asked): Readonly<Record<string, string>> {
+function issuedHeaders({ fingerprint, expiresAt, isAdmin }: issuing.Issued, { rate }: Asked) {
   return {
     ...(rate && rateHeaders(rate)),
     'X-Fingerprint-SHA1': fingerprint,
