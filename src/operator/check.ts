@@ -16,7 +16,7 @@ import { probe, type ProbeError, type ProbeTarget } from '../http/probe.ts';
 import { EXPIRY_WARNING_SECONDS, readServerCertificate } from '../http/tls.ts';
 import { adminDoubt, authorityDoubt } from '../pastes/upkeep.ts';
 import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
-import { isFile, placeOf } from '../store/database.ts';
+import { placeOf } from '../store/database.ts';
 import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store.ts';
 import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/visit.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
@@ -190,18 +190,16 @@ async function checkDatabase(config: Config, depth: CheckDepth, terminal: Termin
 
 /** The contents are those of a sound database of this version alone. */
 function examine(path: string, depth: CheckDepth): { findings: Finding[]; contents?: Contents | undefined } {
+  const only = (text: string) => ({ findings: [fail('database', text)] });
   // A database that this user may not see is not missing.
-  const isMissing = orUndefined(() => statSync(path, { throwIfNoEntry: false }) === undefined) ?? false;
-  if (isMissing) return { findings: [fail('database', `there is none at ${path}: ${MADE_AT_START}`)] };
-  if (isFile(path) === false) {
-    return { findings: [fail('database', `${path} is not a file: ${SETTINGS.databasePath.name} is wrong`)] };
-  }
+  const stats = orUndefined(() => statSync(path, { throwIfNoEntry: false }) ?? null);
+  if (stats === null) return only(`there is none at ${path}: ${MADE_AT_START}`);
+  if (stats?.isFile() === false) return only(`${path} is not a file: ${SETTINGS.databasePath.name} is wrong`);
   try {
     const examination = examineDatabase(path, depth);
-    const findings = [checkSchema(examination), ...checkDamage(examination, depth)];
-    return { findings, contents: examination.contents };
+    return { findings: [checkSchema(examination), ...checkDamage(examination, depth)], contents: examination.contents };
   } catch (error) {
-    return { findings: [fail('database', expected(StoreError, error).message)] };
+    return only(expected(StoreError, error).message);
   }
 }
 
