@@ -74,12 +74,11 @@ function joinName(words: readonly string[]): readonly string[] {
 function parseFor(name: string, words: readonly string[]): { command: Command; given: Given } {
   const end = words.includes('--') ? words.indexOf('--') : words.length;
   if (words.slice(0, end).some((word) => word === '--help' || word === '-h')) {
-    return { command: findCommand('help'), given: { flags: new Set(), values: new Map(), operands: [name] } };
+    return { command: findCommand('help'), given: { options: new Map(), operands: [name] } };
   }
   const command = findCommand(name);
   const { values: found, positionals: operands } = parseWords(command, words);
-  const flags = new Set<string>();
-  const values = new Map<string, string>();
+  const options = new Map<string, string>();
   const missing: string[] = [];
   command.operands.forEach((operand, index) => {
     if (operands[index]) requireChoice(operand, operands[index]);
@@ -87,8 +86,8 @@ function parseFor(name: string, words: readonly string[]): { command: Command; g
   });
   for (const option of command.options) {
     const [value, again] = [found[option.name.slice(2)] ?? []].flat();
-    if (typeof value === 'string') values.set(option.name, requireChoice(option, value));
-    else if (value === true) flags.add(option.name);
+    if (typeof value === 'string') options.set(option.name, requireChoice(option, value));
+    else if (value === true) options.set(option.name, '');
     else if (option.isRequired) missing.push(option.form);
     if (value === '') throw new UsageError(`${option.name} needs a value: ${option.form}`);
     if (again !== undefined) throw new UsageError(`${option.name} is given more than once`);
@@ -97,7 +96,7 @@ function parseFor(name: string, words: readonly string[]): { command: Command; g
   const surplus = isEndless ? undefined : operands[command.operands.length];
   if (surplus !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(surplus)}`);
   if (missing.length > 0) throw new UsageError(`${name} needs ${missing.join(' and ')}`);
-  return { command, given: { flags, values, operands } };
+  return { command, given: { options, operands } };
 }
 
 /** An option that has a value is a list of them, as often as it is given. */
@@ -132,9 +131,9 @@ export function wrongValue(option: string, expected: string, given: string): Usa
 
 /** Within the bounds; the fallback when it is not given. Throws UsageError. */
 export function wholeNumber(
-  { values }: Given, name: string, { minimum, maximum, fallback }: Record<'minimum' | 'maximum' | 'fallback', number>,
+  { options }: Given, name: string, { minimum, maximum, fallback }: Record<'minimum' | 'maximum' | 'fallback', number>,
 ): number {
-  const text = values.get(name);
+  const text = options.get(name);
   if (text === undefined) return fallback;
   const number = /^\d+$/.test(text) ? Number(text) : NaN;
   if (number >= minimum && number <= maximum) return number;
@@ -148,8 +147,8 @@ export function spanSeconds(text: string): number {
 }
 
 /** One line that a table can hold; empty when it is not given. */
-export function noteOf({ values }: Given): string {
-  const note = values.get('--note') ?? '';
+export function noteOf({ options }: Given): string {
+  const note = options.get('--note') ?? '';
   if (/^[^\p{Cc}\u2028\u2029]{0,200}$/u.test(note)) return note;
   throw new UsageError('--note takes one line of at most 200 characters');
 }

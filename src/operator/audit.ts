@@ -13,20 +13,20 @@ import { inSession, type OperatorSession, randomMark } from './session.ts';
 import { alignColumns, type Given, report, type Run, type Terminal } from './terminal.ts';
 
 export const audit: Run = (terminal, given) => {
-  const { values } = given;
+  const { options } = given;
   const nowSeconds = unixSeconds(terminal.clock);
   const filter: AuditFilter = {
-    event: values.get('--event') ?? null,
-    outcome: values.get('--outcome') ?? null,
-    clientId: readFingerprint(values.get('--client-id')),
-    after: readMoment('--after', values.get('--after'), nowSeconds) ?? Number.MIN_SAFE_INTEGER,
-    before: readMoment('--before', values.get('--before'), nowSeconds) ?? Number.MAX_SAFE_INTEGER,
+    event: options.get('--event') ?? null,
+    outcome: options.get('--outcome') ?? null,
+    clientId: readFingerprint(options.get('--client-id')),
+    after: readMoment('--after', options.get('--after'), nowSeconds) ?? Number.MIN_SAFE_INTEGER,
+    before: readMoment('--before', options.get('--before'), nowSeconds) ?? Number.MAX_SAFE_INTEGER,
   };
   const page: Page = {
     limit: wholeNumber(given, '--limit', { minimum: 1, maximum: 100_000, fallback: 100 }),
     offset: wholeNumber(given, '--offset', { minimum: 0, maximum: Number.MAX_SAFE_INTEGER, fallback: 0 }),
   };
-  if (given.flags.has('--follow')) return follow(terminal, given, filter);
+  if (options.has('--follow')) return follow(terminal, given, filter);
   return inSession(terminal, async ({ store }) => {
     const { items, total } = await store.audit.list(filter, page);
     const table = alignColumns([HEADINGS, ...items.map(rowOf)]);
@@ -53,13 +53,13 @@ const SAID_OF_STATE = {
 
 /** Until a signal, or until nobody reads what it prints. */
 async function follow(terminal: Terminal, given: Given, filter: AuditFilter): Promise<void> {
-  const surplus = ['--before', '--limit', '--offset'].find((name) => given.values.has(name));
+  const surplus = ['--before', '--limit', '--offset'].find((name) => given.options.has(name));
   if (surplus !== undefined) throw new UsageError(`--follow goes on until it is stopped: ${surplus} has no meaning`);
   let config: Settings | undefined;
   await inSession(terminal, async (session) => void ({ config } = session));
-  const look = await tail(terminal, config!, filter, given.values.has('--after'));
+  const look = await tail(terminal, config!, filter, given.options.has('--after'));
   const stopped = new Promise<false>((resolve) => terminal.onStopSignal(() => resolve(false)));
-  const isJson = given.flags.has('--json');
+  const isJson = given.options.has('--json');
   let saidOf: keyof typeof SAID_OF_STATE = 'same';
   for (let text = isJson ? '' : `${WIDE_HEADINGS.join('  ')}\n`; ; ) {
     const { entries, state, isAll } = await look();

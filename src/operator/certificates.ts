@@ -37,7 +37,7 @@ export const issue = issuing('--common-name', false);
 
 function issuing(nameOption: '--name' | '--common-name', onlyFirst: boolean): Run {
   return async (terminal, given) => {
-    const path = given.values.get('--out')!;
+    const path = given.options.get('--out')!;
     const isStream = path === '-';
     const { commonName, profile, password } = readWanted(terminal, given, nameOption);
     if (isStream) requireSecretOutput(terminal, '--out - writes a private key: not onto this screen');
@@ -76,13 +76,13 @@ function issuing(nameOption: '--name' | '--common-name', onlyFirst: boolean): Ru
   };
 }
 
-function readWanted(terminal: Terminal, { values }: Given, nameOption: string) {
-  const commonName = normaliseCommonName(values.get(nameOption) ?? 'admin');
+function readWanted(terminal: Terminal, { options }: Given, nameOption: string) {
+  const commonName = normaliseCommonName(options.get(nameOption) ?? 'admin');
   if (commonName === undefined) {
     throw new UsageError(`${nameOption} takes 1 to 64 characters, none invisible, for control or private use`);
   }
-  const profile = (values.get('--p12-profile') ?? 'modern') as BundleProfile;
-  const passwordPath = values.get('--password-file');
+  const profile = (options.get('--p12-profile') ?? 'modern') as BundleProfile;
+  const passwordPath = options.get('--password-file');
   return { commonName, profile, password: passwordPath === undefined ? '' : readPassword(terminal, passwordPath) };
 }
 
@@ -121,7 +121,7 @@ export const revoke: Run = (terminal, given) => inSession(terminal, async (sessi
   const certificate = await findCertificate(session, given.operands[0]!);
   const { serial, commonName } = certificate;
   await requireNoSuccessor(session, certificate);
-  const reason = (given.values.get('--reason') ?? null) as RevocationReason | null;
+  const reason = (given.options.get('--reason') ?? null) as RevocationReason | null;
   // The operator may do what the holder may.
   const holder: Caller = { tier: 'trusted', fingerprint: certificate.holder };
   await revokeCertificate(session, serial, { caller: holder, requester: OPERATOR }, reason);
@@ -139,10 +139,10 @@ async function requireNoSuccessor({ store, clock }: OperatorSession, { serial, h
   throw new CommandError(`${what}: pasted pki revoke ${successor.serial} ends that`);
 }
 
-export const crl: Run = (terminal, { flags, values }) => inSession(terminal, async ({ revocationList }) => {
+export const crl: Run = (terminal, { options }) => inSession(terminal, async ({ revocationList }) => {
   const { der } = await revocationList.current();
-  const path = values.get('--out') ?? '-';
-  const written = flags.has('--der') ? der : Buffer.from(encodePem('X509 CRL', der));
+  const path = options.get('--out') ?? '-';
+  const written = options.has('--der') ? der : Buffer.from(encodePem('X509 CRL', der));
   if (path === '-') terminal.stdout.write(written);
   else replaceFile(terminal, path, written);
 });
@@ -180,7 +180,7 @@ export const renew: Run = (terminal, given) => inSession(terminal, async (sessio
 });
 
 export const passphrase: Run = async (terminal, given) => {
-  const password = readPassword(terminal, given.values.get('--new-password-file')!);
+  const password = readPassword(terminal, given.options.get('--new-password-file')!);
   const { name, parse, expected } = SETTINGS.pkiCaPassword;
   // The key would be lost: nobody could give the service its password.
   if (parse(password) === undefined) throw new CommandError(`the password does not fit ${name}: it takes ${expected}`);
@@ -213,11 +213,11 @@ const DAYS = { minimum: 1, maximum: 824, fallback: 365 };
 
 /** Uses neither the database nor the settings. */
 export const selfSigned: Run = async (terminal, given) => {
-  const names = readNames(given.values.get('--host')!);
+  const names = readNames(given.options.get('--host')!);
   const days = wholeNumber(given, '--days', DAYS);
   // Absolute, so that they can be copied into settings.
-  const certificatePath = resolve(given.values.get('--out-cert') ?? 'server.crt');
-  const keyPath = resolve(given.values.get('--out-key') ?? 'server.key');
+  const certificatePath = resolve(given.options.get('--out-cert') ?? 'server.crt');
+  const keyPath = resolve(given.options.get('--out-key') ?? 'server.key');
   const issuedAt = unixSeconds(terminal.clock);
   const serial = makeSerial(randomBytes);
   const validity = validityFrom(issuedAt, days);

@@ -35,7 +35,7 @@ export const checkService: Run = async (terminal, given) => {
   // Settings that cannot be used end it here, all of them named, as they would end the service.
   const { config, warnings } = loadConfig(terminal.environment, terminal.readFile);
   const nowSeconds = unixSeconds(terminal.clock);
-  const depth = given.flags.has('--full') ? 'full' : 'quick';
+  const depth = given.options.has('--full') ? 'full' : 'quick';
   return reportFindings(terminal, given, [
     ...checkSettings(config, warnings),
     ...(isCluster(config) ? await checkNodes(config, terminal) : checkFiles(placeOf(config.databasePath), nowSeconds)),
@@ -275,13 +275,13 @@ type Asked = ProbeTarget & { readonly name: string };
 
 export const health: Run = async (terminal, given) => {
   const timeoutMs = wholeNumber(given, '--timeout', { minimum: 1, maximum: 60, fallback: 5 }) * 1000;
-  const url = given.values.get('--url');
+  const url = given.options.get('--url');
   const asked = url === undefined ? bySettings(terminal) : byUrl(url);
   const { status, body } = await probe(asked, timeoutMs).catch(({ message }: ProbeError) => {
     throw new CommandError(`${asked.name}: ${message}`);
   });
   const said = objectIn(body);
-  const isJson = given.flags.has('--json');
+  const isJson = given.options.has('--json');
   if (isJson && said !== undefined) terminal.stdout.write(`${JSON.stringify(said)}\n`);
   if (status !== 200 || said?.['status'] !== 'healthy') {
     const isUnhealthy = said?.['status'] === 'unhealthy';

@@ -27,12 +27,12 @@ import {
 export const backup: Run = async (terminal, given) => {
   const [target = ''] = given.operands;
   const isStream = target === '-';
-  if (isStream && given.flags.size > 0) {
+  if (isStream && given.options.size > 0) {
     throw new UsageError('--force and --json are for a FILE, and - is standard output');
   }
   if (isStream) requireSecretOutput(terminal, 'a backup is bytes for a file or a program, not for this screen');
   const config = operatorSettings(terminal);
-  const existing = given.flags.has('--force') ? 'replace' : 'refuse';
+  const existing = given.options.has('--force') ? 'replace' : 'refuse';
   if (!isStream) requireFree(target, config.databasePath, existing);
   using source = await databaseFile(config, terminal, isStream ? undefined : target);
   const databasePath = source.path;

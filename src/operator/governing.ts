@@ -112,7 +112,7 @@ export const listBans: Run = (terminal, given) => inSession(terminal, async ({ s
 });
 
 export const invite: Run = (terminal, given) => {
-  const text = given.values.get('--for') ?? '7d';
+  const text = given.options.get('--for') ?? '7d';
   const validSeconds = spanSeconds(text);
   const isWithin = validSeconds >= MINUTE_SECONDS && validSeconds <= 365 * DAY_SECONDS;
   if (!isWithin) throw wrongValue('--for', 'a time from 1m to 365d, such as 12h', text);

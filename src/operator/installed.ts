@@ -15,9 +15,9 @@ const INSTALLED = dirname(import.meta.dirname);
 const PREFIX = 'dist/';
 
 export const check: Run = async (terminal, given) => {
-  const path = given.values.get('--files');
+  const path = given.options.get('--files');
   if (path === undefined) return (await import('./check.ts')).checkService(terminal, given);
-  if (given.flags.has('--full')) throw new UsageError('--files looks at no database: leave out --full');
+  if (given.options.has('--full')) throw new UsageError('--files looks at no database: leave out --full');
   return reportFindings(terminal, given, await compareInstalled(readBillOfMaterials(terminal, path)));
 };
 

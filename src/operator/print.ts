@@ -61,7 +61,7 @@ export const printSettings: Run = (terminal, given) => {
     const source = name === '' || name === setting.name ? kind : `${kind} ${name}`;
     return [setting.name, showValue(setting, value), setting.unit, source];
   });
-  if (!given.flags.has('--json')) printWarnings(terminal, warnings);
+  if (!given.options.has('--json')) printWarnings(terminal, warnings);
   const text = alignColumns([['SETTING', 'VALUE', 'UNIT', 'FROM'], ...table]);
   report(terminal.stdout, given, { settings, warnings }, text);
 };
@@ -85,9 +85,9 @@ function readBeside(name: string): string {
   return readFileSync(new URL(name, import.meta.url), 'utf8');
 }
 
-export const printClient: Run = ({ stdout }, { values }) => {
+export const printClient: Run = ({ stdout }, { options }) => {
   const script = readClientScript();
-  const address = values.get('--server');
+  const address = options.get('--server');
   if (address === undefined) return void stdout.write(script);
   const service = parseServiceUrl(address);
   if (service === undefined) throw wrongValue('--server', 'an address such as https://paste.example/prefix', address);

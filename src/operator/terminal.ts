@@ -43,10 +43,8 @@ export interface Terminal {
 }
 
 export interface Given {
-  /** The options without a value, such as `--json`. */
-  readonly flags: ReadonlySet<string>;
-  /** Those that have one, by name; never empty. */
-  readonly values: ReadonlyMap<string, string>;
+  /** The values by name; that of an option without a value, such as `--json`, is empty, and no other. */
+  readonly options: ReadonlyMap<string, string>;
   readonly operands: readonly string[];
 }
 
@@ -56,8 +54,8 @@ export type Run = (terminal: Terminal, given: Given) => number | void | Promise<
 export type Input = Readable & { readonly isTTY?: boolean };
 
 /** One line of JSON with --json, text for people otherwise. */
-export function report(output: Output, { flags }: Given, json: object, text: string): void {
-  output.write(flags.has('--json') ? `${JSON.stringify(json)}\n` : text);
+export function report(output: Output, { options }: Given, json: object, text: string): void {
+  output.write(options.has('--json') ? `${JSON.stringify(json)}\n` : text);
 }
 
 /** node's own stream to a file writes once, and does not look whether a disk that gets full took all of it. */

@@ -9,11 +9,11 @@ import { UsageError } from '../../src/operator/failures.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
 
-/** The command's name, its options, those with values, its operands. */
+/** The command's name, its options, its operands. */
 function read(...words: string[]): string {
   const { command, given } = parseArguments(words);
-  const values = [...given.values].map(([name, value]) => `${name}=${value}`);
-  return [command.name, ...given.flags, ...values, ...given.operands].join(' ');
+  const options = [...given.options].map(([name, value]) => (value === '' ? name : `${name}=${value}`));
+  return [command.name, ...options, ...given.operands].join(' ');
 }
 
 /** What the command must be given at least. */
@@ -68,7 +68,7 @@ test('parseArguments: the first word of a group alone is help about it, or is re
 test('parseArguments: the value of an option is in its word after =, or the next word', () => {
   const create = ['admin', 'create'];
   assert.equal(read(...create, '--out', 'a.p12'), 'admin create --out=a.p12');
-  assert.equal(read(...create, '--out=a.p12', '--json'), 'admin create --json --out=a.p12');
+  assert.equal(read(...create, '--out=a.p12', '--json'), 'admin create --out=a.p12 --json');
   assert.equal(read(...create, '--out=--json'), 'admin create --out=--json');
   assert.equal(read(...create, '--out=a=b', '--name', 'x y'), 'admin create --out=a=b --name=x y');
   assert.equal(read('pki', 'crl', '--out', '-'), 'pki crl --out=-');

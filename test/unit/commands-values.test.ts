@@ -11,8 +11,7 @@ import { showBytes, showShare } from '../../src/operator/terminal.ts';
 const NOW = 1_769_860_800;
 
 const given = (value?: string) => ({
-  flags: new Set<string>(),
-  values: new Map(value === undefined ? [] : [['--at', value]]),
+  options: new Map(value === undefined ? [] : [['--at', value]]),
   operands: [],
 });
 
