@@ -86,15 +86,14 @@ function prepareCreation(db: Database) {
     VALUES (:id, :owner, :mimeType, :size, :sha256, :createdAt, :expiresAt, :burnAfterRead, :passwordHash,
       :createdAt, :contentId, :content)`);
   const challenges = prepareSpending(db);
-  const storage = prepareStorageRules(db);
+  const admit = prepareStorageRules(db);
   const adopt = prepareAdoption(db);
   return ({ paste, terms }: { paste: NewPaste; terms: CreationTerms }): CreationOutcome => {
     const { createdAt, size } = paste;
     const unpaid = terms.spend === null ? undefined : challenges.refusal(terms.spend, createdAt);
-    const refused = unpaid ?? storage.refusal(paste, size, { ...terms, nowSeconds: createdAt });
+    const refused = unpaid ?? admit(paste, size, { ...terms, nowSeconds: createdAt });
     if (refused !== undefined) return refused;
     if (terms.spend !== null) challenges.spend(terms.spend);
-    storage.record(paste, { ...terms, nowSeconds: createdAt });
     adopt(paste);
     insert.run({ ...paste, burnAfterRead: paste.burnAfterRead ? 1 : 0 });
     return { refused: null };
@@ -105,7 +104,10 @@ type StoredContent = Pick<NewPaste, 'sha256' | 'contentId' | 'owner'>;
 
 const OWNER_FULL = { hint: 'your pastes take as much as one owner may store: delete some, or wait until they expire' };
 
-/** What storing content depends on, for creating and updating alike: bans, the duplicate throttle and the quotas. */
+/**
+ * Why so much more content, in chunks that are written already or in its row, can't be stored, for creating and
+ * updating alike: bans, the duplicate throttle, the quotas. Asked last: what is not refused counts as a submission.
+ */
 function prepareStorageRules(db: Database) {
   const submissions = prepareSubmissions(db);
   const isStoreFull = prepareQuota(db);
@@ -114,25 +116,22 @@ function prepareStorageRules(db: Database) {
   const ownerFull = db.prepare(`
     SELECT 1 FROM owners WHERE owner = :owner AND bytes > :leftBytes AND bytes > :leftBytes + (SELECT total(size)
       FROM pastes INDEXED BY pastes_by_expiry WHERE expires_at <= :nowSeconds AND owner = :owner)`);
-  return {
-    /** Why so much more content, in chunks that are written already or in its row, can't be stored. */
-    refusal(content: StoredContent, contentBytes: number, terms: UpdateTerms): Refused<StorageRefusal> | undefined {
-      const { sha256, contentId, owner } = content;
-      const { duplicates, maxStoredBytes, maxOwnerBytes, nowSeconds } = terms;
-      if (isBanned(sha256)) return { refused: 'contentRefused' };
-      const repeated = duplicates === null ? undefined : submissions.refusal(sha256, nowSeconds, duplicates);
-      if (repeated !== undefined) return repeated;
-      // Less than before is stored whatever the owner has: the limit may be newer than the pastes.
-      if (owner !== null && maxOwnerBytes !== null && contentBytes > 0) {
-        const named = { owner, leftBytes: maxOwnerBytes - contentBytes, nowSeconds };
-        if (named.leftBytes < 0 || ownerFull.get(named)) return { refused: 'storageFull', fields: OWNER_FULL };
-      }
-      if (maxStoredBytes === null) return undefined;
-      const unwrittenBytes = contentId === null ? contentBytes : 0;
-      return isStoreFull({ maxStoredBytes, contentBytes, unwrittenBytes }) ? { refused: 'storageFull' } : undefined;
-    },
-    record: ({ sha256 }: Pick<StoredContent, 'sha256'>, { duplicates, nowSeconds }: UpdateTerms) =>
-      duplicates && submissions.record(sha256, nowSeconds),
+  return (content: StoredContent, contentBytes: number, terms: UpdateTerms): Refused<StorageRefusal> | undefined => {
+    const { sha256, contentId, owner } = content;
+    const { duplicates, maxStoredBytes, maxOwnerBytes, nowSeconds } = terms;
+    if (isBanned(sha256)) return { refused: 'contentRefused' };
+    const repeated = duplicates === null ? undefined : submissions.refusal(sha256, nowSeconds, duplicates);
+    if (repeated !== undefined) return repeated;
+    // Less than before is stored whatever the owner has: the limit may be newer than the pastes.
+    if (owner !== null && maxOwnerBytes !== null && contentBytes > 0) {
+      const named = { owner, leftBytes: maxOwnerBytes - contentBytes, nowSeconds };
+      if (named.leftBytes < 0 || ownerFull.get(named)) return { refused: 'storageFull', fields: OWNER_FULL };
+    }
+    const unwrittenBytes = contentId === null ? contentBytes : 0;
+    const isFull = maxStoredBytes !== null && isStoreFull({ maxStoredBytes, contentBytes, unwrittenBytes });
+    if (isFull) return { refused: 'storageFull' };
+    if (duplicates !== null) submissions.record(sha256, nowSeconds);
+    return undefined;
   };
 }
 
@@ -186,13 +185,13 @@ function prepareSelection(db: Database): (id: string, nowSeconds: number) => Pas
 }
 
 /** Any will do where none is named. */
-function hasContent({ sha256 }: Paste, named: string | null | undefined): boolean {
+function hasContent({ sha256 }: Paste, named: string | undefined): boolean {
   return sha256 === (named ?? sha256);
 }
 
 function prepareUpdate(db: Database) {
   const select = prepareSelection(db);
-  const storage = prepareStorageRules(db);
+  const admit = prepareStorageRules(db);
   const write = prepareUpdateWriting(db);
   return (update: { id: string; owner: string; changes: PasteChanges; terms: UpdateTerms }): Change<UpdateOutcome> => {
     const { id, owner, changes, changes: { content } } = update;
@@ -204,9 +203,8 @@ function prepareUpdate(db: Database) {
     // The same content again is no duplicate: it is stored once, before and after.
     const isSame = content !== undefined && Buffer.from(content.sha256).toString('hex') === before.sha256;
     const terms = isSame ? { ...update.terms, duplicates: null } : update.terms;
-    const refused = content && storage.refusal({ ...content, owner }, content.size - before.size, terms);
+    const refused = content && admit({ ...content, owner }, content.size - before.size, terms);
     if (refused !== undefined) return unchanged(refused);
-    if (content !== undefined) storage.record(content, terms);
     const orphanedContentIds = write(before, changes);
     return { outcome: { refused: null, paste: changed(before, changes) }, orphanedContentIds };
   };
@@ -279,15 +277,13 @@ export type TakeDown = Parameters<ReturnType<typeof prepareTakingDown>>[0];
  * A service that runs learns of it by the count, and then discards the content itself.
  */
 function prepareTakingDown(db: Database) {
-  const select = prepareSelection(db);
   const remove = prepareDeletion(db);
   const note = db.prepare('UPDATE removals SET count = count + 1');
   return ({ id, content, removed }: { id: string; content: string | null; removed: AuditEvent }): boolean => {
-    const paste = select(id, -Infinity);
-    if (paste === undefined || !hasContent(paste, content)) return false;
-    remove({ id, by: OPERATOR_NAME, nowSeconds: -Infinity, asAdmin: removed });
-    note.run();
-    return true;
+    const onlySha256 = content ?? undefined;
+    const { outcome } = remove({ id, by: OPERATOR_NAME, nowSeconds: -Infinity, asAdmin: removed, onlySha256 });
+    if (outcome.refused === null) note.run();
+    return outcome.refused === null;
   };
 }
 
