@@ -60,7 +60,7 @@ export async function openStore({ path: name, clock, log, thread }: StoreOptions
     const reader = openReader(path, prepareServedLookups);
     const contents = createContentStore(reader, started, log);
     const touches = new Touches((accesses) => started.run('touchPastes', accesses), log);
-    const [hot, share] = [new HotPastes(), createParcels()];
+    const hot = new HotPastes();
     const notice = createRemovalNotice(reader.countRemovals, clock, () => {
       hot.clear();
       void contents.releaseStrays();
@@ -74,7 +74,7 @@ export async function openStore({ path: name, clock, log, thread }: StoreOptions
       if (found !== undefined) hot.keep(found);
       return found;
     };
-    const sources = { reader, writer: started, ...contents, touches, find, hot, share };
+    const sources = { reader, writer, ...contents, touches, find, hot, share: createParcels() };
     const store = createStore({ ...sources, notice, lock, name, path });
     const details = { schema: MIGRATIONS.length, milliseconds: Math.round(clock.monotonicMs() - startedMs) };
     log({ level: 'info', logger: 'store', event: 'opened', outcome: 'success', details });
@@ -220,11 +220,9 @@ function createPasteStore(parts: Sources) {
       changePaste(parts, id, () => writer.run('deletePaste', { id, by, nowSeconds, asAdmin, onlySha256 }))
     ),
     /** True for exactly one of any number of callers, and only with the password hash that was checked. */
-    burn: async (id: string, passwordHash: string | null, nowSeconds: number): Promise<boolean> => {
-      const { outcome, orphanedContentIds } = await writer.run('burnPaste', { id, passwordHash, nowSeconds });
-      void release(orphanedContentIds);
-      return outcome === 1;
-    },
+    burn: async (id: string, passwordHash: string | null, nowSeconds: number): Promise<boolean> => (
+      (await changePaste(parts, id, () => writer.run('burnPaste', { id, passwordHash, nowSeconds }))) === 1
+    ),
     /** Removes at most `limit` pastes that have expired; how many were removed. */
     removeExpired: async (nowSeconds: number, limit: number): Promise<number> => {
       const { outcome: count, orphanedContentIds } = await writer.run('removeExpired', { nowSeconds, limit });
