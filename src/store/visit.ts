@@ -37,26 +37,21 @@ export async function visitStore({ path, clock, log, ifMissing }: VisitOptions):
       createFile(path);
     }
     writer = await startWriter({ path, keepsBallast: false }, clock, log);
-    const visited = assemble(path, writer);
+    const reader = openReader(path, prepareVisit);
     // A server may start beside the command from now on.
     lock?.release();
-    return visited;
+    const files = () => ({
+      databaseBytes: fileBytes(path), walBytes: fileBytes(`${path}-wal`), diskFreeBytes: freeBytes(path),
+    });
+    return createVisit({ reader, writer, files }, async () => {
+      reader.close();
+      await writer?.close();
+    });
   } catch (error) {
     await writer?.close();
     lock?.giveUp(error);
     throw error;
   }
-}
-
-function assemble(path: string, writer: Writer) {
-  const reader = openReader(path, prepareVisit);
-  const files = () => ({
-    databaseBytes: fileBytes(path), walBytes: fileBytes(`${path}-wal`), diskFreeBytes: freeBytes(path),
-  });
-  return createVisit({ reader, writer, files }, async () => {
-    reader.close();
-    await writer.close();
-  });
 }
 
 export function prepareVisit(db: Database) {
