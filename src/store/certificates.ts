@@ -357,16 +357,15 @@ export function authorityLookups(db: Database) {
     SELECT common_name AS commonName, certificate, locked_key AS lockedKey, fingerprint, created_at AS createdAt,
       expires_at AS expiresAt
     FROM authority`);
-  const crl = db.prepare('SELECT number, der, this_update AS thisUpdate, revoked_count AS revokedCount FROM crl');
-  const crlNumber = db.prepare('SELECT number FROM crl');
+  const otherCrl = db.prepare(`
+    SELECT number, der, this_update AS thisUpdate, revoked_count AS revokedCount FROM crl WHERE number IS NOT :known`);
   const revocations = db.prepare('SELECT count FROM revocations');
   return {
     findAuthority: () => find.get() as unknown as StoredAuthority | undefined,
     /** The list that is kept; `known` itself while it is that one, since a list may have megabytes. */
-    findCrl: (known?: StoredCrl): StoredCrl | undefined => {
-      if (known !== undefined && crlNumber.get()?.['number'] === known.number) return known;
-      return crl.get() as unknown as StoredCrl | undefined;
-    },
+    findCrl: (known?: StoredCrl) => (
+      (otherCrl.get({ known: known?.number ?? null }) as unknown as StoredCrl | undefined) ?? known
+    ),
     /** How often a certificate was revoked, ever. */
     revokedCount: () => Number(revocations.get()?.['count']),
   };
