@@ -233,7 +233,6 @@ export const stats: Run = (terminal, given) => inSession(terminal, async (sessio
 async function count({ store, config }: OperatorSession, nowSeconds: number) {
   const pastes = await store.stats.pastes(nowSeconds);
   const certificates = await store.certificates.countByStatus(nowSeconds);
-  const admins = await store.stats.admins(nowSeconds);
   const audit = await store.stats.audit();
   const files = await store.stats.files();
   const invitations = await store.governing.listInvitations();
@@ -247,7 +246,7 @@ async function count({ store, config }: OperatorSession, nowSeconds: number) {
       anonymous: pastes.anonymous, untrusted: pastes.untrusted, trusted: pastes.trusted,
       oldest_created_at: pastes.oldestCreatedAt, newest_created_at: pastes.newestCreatedAt,
     },
-    certificates: { ...certificates, admins },
+    certificates,
     invitations: { open: open.length, over: invitations.length - open.length },
     bans: (await store.governing.listBans()).length,
     audit: {

@@ -238,7 +238,8 @@ export function certificateLookups(db: Database) {
     SELECT
       count(*) FILTER (WHERE revoked_at IS NULL AND expires_at > :nowSeconds) AS valid,
       count(*) FILTER (WHERE revoked_at IS NOT NULL) AS revoked,
-      count(*) FILTER (WHERE revoked_at IS NULL AND expires_at <= :nowSeconds) AS expired
+      count(*) FILTER (WHERE revoked_at IS NULL AND expires_at <= :nowSeconds) AS expired,
+      count(DISTINCT holder) FILTER (WHERE is_admin = 1 AND revoked_at IS NULL AND expires_at > :nowSeconds) AS admins
     FROM certificates`);
   return {
     findCertificate: (fingerprint: string) => fromCertificateRow(byFingerprint.get({ fingerprint })),
@@ -251,9 +252,9 @@ export function certificateLookups(db: Database) {
       const { revokedAt, serial } = after ?? { revokedAt: Number.MIN_SAFE_INTEGER, serial: '' };
       return revoked.all({ revokedAt, serial, limit }).map((row) => fromCertificateRow(row)!);
     },
-    /** How many there are; one that is revoked and has expired counts as revoked. */
+    /** How many there are; revoked ones that have expired count as revoked. `admins` are holders, among the valid. */
     countCertificates: (nowSeconds: number) => (
-      counts.get({ nowSeconds }) as { valid: number; revoked: number; expired: number }
+      counts.get({ nowSeconds }) as Record<'valid' | 'revoked' | 'expired' | 'admins', number>
     ),
   };
 }

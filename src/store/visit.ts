@@ -85,7 +85,6 @@ export function createVisit({ reader, writer, files }: VisitSources, close: () =
     },
     stats: {
       pastes: reader.countPastes,
-      admins: reader.countAdmins,
       audit: reader.countAudit,
       files: async () => ({ ...(await reader.countPages()), ...files() }),
     },
@@ -185,12 +184,6 @@ function statsLookups(db: Database) {
       (SELECT min(created_at) AS oldestCreatedAt FROM pastes),
       (SELECT max(created_at) AS newestCreatedAt FROM pastes)`);
   const countOptions = prepareOptionCount(db);
-  const admins = db.prepare(`
-    SELECT count(DISTINCT holder) AS admins
-    FROM certificates
-    WHERE is_admin = 1
-      AND revoked_at IS NULL
-      AND expires_at > :nowSeconds`);
   const audit = db.prepare(`
     SELECT entries, oldestTime, newestTime
     FROM (SELECT count(*) AS entries FROM audit),
@@ -202,7 +195,6 @@ function statsLookups(db: Database) {
   return {
     /** All that are stored, expired ones that have not been removed included. */
     countPastes: (nowSeconds: number) => ({ ...(pastes.get({ nowSeconds }) as PasteCounts), ...countOptions() }),
-    countAdmins: (nowSeconds: number) => Number(admins.get({ nowSeconds })?.['admins']),
     countAudit: () => audit.get() as Counts<'entries'> & Moments<'oldestTime' | 'newestTime'>,
     /** `unusedBytes` are inside the database, to be used again or given back by the cleanup. */
     countPages: () => pages.get() as Counts<'schemaVersion' | 'unusedBytes'>,
@@ -288,12 +280,13 @@ function examineAs(path: string, depth: CheckDepth, isAlone: boolean) {
 
 /** What a sound database of this version says of itself. Times are Unix seconds, null without pastes. */
 function contentsOf(db: DatabaseSync) {
-  const newest = db.prepare('SELECT max(created_at) AS newest FROM pastes').get()?.['newest'];
+  const counted = db.prepare(`
+    SELECT (SELECT count(*) FROM certificates) AS certificates,
+      (SELECT max(created_at) FROM pastes) AS newestCreatedAt`);
   const { findAuthority, findCrl } = authorityLookups(db);
   return {
+    ...(counted.get() as Counts<'certificates'> & Moments<'newestCreatedAt'>),
     holdings: holdingsOf(db),
-    newestCreatedAt: typeof newest === 'number' ? newest : null,
-    certificates: Number(db.prepare('SELECT count(*) AS issued FROM certificates').get()?.['issued']),
     authority: findAuthority(),
     crl: findCrl(),
     faults: faultsOf(db),
