@@ -211,12 +211,9 @@ export function migrate(db: DatabaseSync, migrations = MIGRATIONS): number {
 }
 
 function apply(db: DatabaseSync, statements: readonly string[], version: number): void {
-  db.exec('BEGIN IMMEDIATE');
+  const marks = [`PRAGMA application_id = ${APPLICATION_ID}`, `PRAGMA user_version = ${version}`];
   try {
-    for (const statement of statements) db.exec(statement);
-    db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
-    db.exec(`PRAGMA user_version = ${version}`);
-    db.exec('COMMIT');
+    db.exec(['BEGIN IMMEDIATE', ...statements, ...marks, 'COMMIT'].join(';\n'));
   } catch (error) {
     if (db.isTransaction) db.exec('ROLLBACK');
     throw error;
