@@ -84,11 +84,7 @@ function removeWith(path: string, suffixes: readonly string[]): void {
 }
 
 /** What the thread is started with; `to` is an empty file, which has the permissions that the copy is to have. */
-export interface CopyRequest {
-  readonly kind: 'copy';
-  readonly from: string;
-  readonly to: string;
-}
+export type CopyRequest = Parameters<typeof copyDatabase>;
 
 export type CopyReport = { readonly kind: 'copied'; readonly copied: ReturnType<typeof copyDatabase> } | ThreadRefusal;
 
@@ -116,7 +112,7 @@ function copyRows(from: string, to: string): void {
 
 /** It can't be interrupted: whoever can't wait ends the process. */
 async function copyOnThread(from: string, to: string) {
-  const report = await firstReport<CopyReport>(startThread('store copy', { kind: 'copy', from, to }));
+  const report = await firstReport<CopyReport>(startThread('store copy', [from, to]));
   if (report === undefined) throw new StoreError('unavailable', 'the copying thread ended early');
   if (report.kind === 'refused') throw errorOfThread(report);
   return report.copied;

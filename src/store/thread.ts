@@ -48,7 +48,7 @@ function openWithRoom(path: string, ballast: Ballast | undefined): DatabaseSync 
 }
 
 /** What only a backup needs is loaded for it alone. */
-async function copy({ from, to }: CopyRequest): Promise<CopyReport> {
+async function copy([from, to]: CopyRequest): Promise<CopyReport> {
   const { copyDatabase } = await import('./backup.ts');
   try {
     return { kind: 'copied', copied: copyDatabase(from, to) };
