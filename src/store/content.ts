@@ -198,9 +198,7 @@ const DISCARD_STEP_CHUNKS = 8;
 /** What a reader holds while its client is slow, but for the few that hold a whole chunk. */
 const PIECE_BYTES = 64 * KIB;
 
-type LocalContents = ReturnType<typeof createContentStore>['contents'];
-export type ContentStore = Omit<LocalContents, 'open'>
-  & { open(contentId: string): Awaitable<ContentReader | undefined> };
+export type ContentStore = ReturnType<typeof createContentStore>['contents'];
 export type Upload = ReturnType<typeof createUpload>;
 export type ContentReader = ReturnType<typeof createContentReader>;
 
@@ -243,7 +241,7 @@ export function createContentStore(lookups: ReturnType<typeof contentLookups>, w
         });
       },
       /** Holds the content for reading; undefined when it is gone, by a PUT or DELETE since the paste was found. */
-      open(contentId: string): ContentReader | undefined {
+      open(contentId: string): Awaitable<ContentReader | undefined> {
         // In one turn with the look at the database: a removal is acknowledged before it, or finds the reader.
         if (!lookups.isAdopted(contentId)) return undefined;
         readers.set(contentId, (readers.get(contentId) ?? 0) + 1);

@@ -5,29 +5,22 @@ import { PAGE_BYTES } from './schema.ts';
 import {
   type AuditEntry, type AuditEvent, type AuditFilter, CHUNK_BYTES, type Database, type DuplicateLimit, type Listed,
   type MoreContent, type NewPaste, OWN_BYTES, type Page, type Refused, type SpendingRefusal, type SpentChallenge,
-  type StoredUsage, StoreError, type UploadQuota,
+  type Statement, type StoredUsage, StoreError, type UploadQuota,
 } from './store.ts';
 
-/** What a change is made of, in SQL; without `set` the rows go. */
-interface ChangeOfRows {
-  readonly table: string;
-  readonly set?: string;
-  readonly where: string;
-  readonly columns?: string;
-}
-
-type Named = Parameters<ReturnType<Database['prepare']>['all']>[0] & object;
-
 /**
- * Changes the rows for which a condition holds; gives what their columns had before. They are read first: a change that
- * answers with rows can lie (nodejs/node#63311), and the nodes of a cluster give none.
+ * Changes the rows for which a condition holds; without `set` they go. Gives what their columns had before. They are
+ * read first: a change that answers with rows can lie (nodejs/node#63311), and the nodes of a cluster give none.
  */
-export function prepareChange(db: Database, { table, set, where, columns = '1' }: ChangeOfRows) {
+export function prepareChange(
+  db: Database,
+  { table, set, where, columns = '1' }: { table: string; set?: string; where: string; columns?: string },
+) {
   const select = db.prepare(`SELECT ${columns} FROM ${table} WHERE ${where}`);
   const action = set === undefined ? `DELETE FROM ${table}` : `UPDATE ${table} SET ${set}`;
   const change = db.prepare(`${action} WHERE ${where}`);
   select.setAllowUnknownNamedParameters(true);
-  return (named: Named) => {
+  return (named: Parameters<Statement['all']>[0] & object) => {
     const rows = select.all(named);
     if (rows.length > 0) change.run(named);
     return rows;
