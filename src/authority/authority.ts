@@ -142,7 +142,7 @@ export class Authorities {
     const details = { type: 'ca', common_name: commonName, fingerprint, expires_at: expiresAt };
     const created = audit.event('cert_issued', 'success', requester, details);
     const stored = { commonName, certificate, lockedKey, fingerprint, createdAt, expiresAt };
-    if (!(await store.authority.create(stored, created))) throw new Refusal('authorityExists');
+    if (!(await store.authority.create({ authority: stored, created }))) throw new Refusal('authorityExists');
     audit.announce(created);
     this.#key = Promise.resolve(privateKey);
     this.#onFound(stored);

@@ -102,7 +102,7 @@ export const grant: Run = (terminal, given) => inSession(terminal, async (sessio
   if (status !== 'valid') throw new CommandError(`certificate ${serial} is ${status}: it makes nobody an admin`);
   if (certificate.isAdmin) throw new CommandError(`the holder of certificate ${serial} is an admin already`);
   const granted = session.audit.event('admin_granted', 'success', OPERATOR, { serial, fingerprint });
-  const isGranted = await session.store.certificates.grantAdmin(serial, granted);
+  const isGranted = await session.store.certificates.grantAdmin({ serial, granted });
   if (!isGranted) throw new CommandError(`certificate ${serial} has just been revoked`);
   const text = `${commonName} is an admin now (certificate ${serial}).\n`;
   report(terminal.stdout, given, presentCertificate({ ...certificate, isAdmin: true, status }), text);
@@ -201,7 +201,7 @@ export const passphrase: Run = async (terminal, given) => {
 async function replace(
   { store }: OperatorSession, before: StoredAuthority, after: StoredAuthority, audited: AuditEvent,
 ): Promise<void> {
-  if (await store.authority.replace(before, after, audited)) return;
+  if (await store.authority.replace({ before, after, audited })) return;
   throw new CommandError('the certificate authority has just been changed by another command: nothing was done');
 }
 

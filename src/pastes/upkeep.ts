@@ -86,7 +86,7 @@ function certificatesStep({ certificates }: Store, clock: Clock, noteRemoved: No
   let after: CertificatePlace | null = null;
   return async () => {
     const untilSeconds = unixSeconds(clock) - CLOCK_MARGIN_SECONDS;
-    const { removed, last } = await certificates.removeExpired(untilSeconds, after, CERTIFICATES_PER_STEP);
+    const { removed, last } = await certificates.removeExpired({ untilSeconds, after, limit: CERTIFICATES_PER_STEP });
     noteRemoved('expired certificates', removed);
     after = last;
     return after !== null;

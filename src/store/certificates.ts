@@ -111,7 +111,7 @@ function prepareRenewing(db: Database) {
   };
 }
 
-export interface Replacement {
+interface Replacement {
   readonly holder: string;
   /** The one that stays. */
   readonly serial: string;
@@ -154,7 +154,7 @@ function prepareFirstUse(db: Database): (use: Replacement) => readonly AuditEven
   return (use) => (first({ serial: use.serial }).length === 1 ? replace(use, 'superseded') : []);
 }
 
-export interface Revocation {
+interface Revocation {
   readonly serial: string;
   readonly nowSeconds: number;
   readonly reason: string | null;

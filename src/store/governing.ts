@@ -34,8 +34,8 @@ export function governingCommands(db: Database) {
   };
 }
 
-export type NewInvitation = Omit<Invitation, 'id'> & { readonly codeSha256: Uint8Array };
-export type NewBan = Omit<Ban, 'sha256'> & { readonly sha256: Uint8Array; readonly banned: AuditEvent };
+type NewInvitation = Omit<Invitation, 'id'> & { readonly codeSha256: Uint8Array };
+type NewBan = Omit<Ban, 'sha256'> & { readonly sha256: Uint8Array; readonly banned: AuditEvent };
 
 export function governingLookups(db: Database) {
   const invitations = db.prepare(`

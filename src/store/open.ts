@@ -8,22 +8,20 @@ import type { Worker } from 'node:worker_threads';
 import { holdBytes } from '../core/content.ts';
 import { type Log, orUndefined } from '../core/events.ts';
 import { andThen, type Awaitable, type Clock } from '../core/time.ts';
-import {
-  authorityLookups, certificateLookups, rememberFound, type Replacement, type Revocation,
-} from './certificates.ts';
+import type { CommandName, Commands } from './batch.ts';
+import { authorityLookups, certificateLookups, rememberFound } from './certificates.ts';
 import { type ContentStore, createContentStore, HotPastes, READ_ALONG_BYTES, Touches } from './content.ts';
 import {
   createFile, type DatabaseLock, fileBytes, hasRoomFor, lockDatabase, openReading, orClosed, placeOf, refuseOtherFiles,
 } from './database.ts';
-import { governingLookups, type NewBan, type NewInvitation } from './governing.ts';
+import { governingLookups } from './governing.ts';
 import { type Change, pasteListLookups, pasteLookups } from './pastes.ts';
 import { auditLookups, contentLookups, recordLookups } from './records.ts';
 import { MIGRATIONS } from './schema.ts';
 import {
-  asStoreError, type AuditEvent, type AuditFilter, type Certificate, type CertificatePlace, type ChangedContent,
-  type CreationTerms, type Database, INLINE_BYTES, type Issuance, type MoreContent, type NewPaste, type Page,
-  type Paste, type PasteChanges, type PasteFilter, type PasteWithContent, type SpentChallenge, type StoredAuthority,
-  type StoredCrl, StoreError, type UpdateTerms,
+  asStoreError, type AuditEvent, type AuditFilter, type Certificate, type ChangedContent, type CreationTerms,
+  type Database, INLINE_BYTES, type MoreContent, type NewPaste, type Page, type Paste, type PasteChanges,
+  type PasteFilter, type PasteWithContent, type SpentChallenge, type StoredCrl, StoreError, type UpdateTerms,
 } from './store.ts';
 import { createParcels, startWriter, type Writer } from './writer.ts';
 
@@ -270,6 +268,9 @@ const REVOKED_A_TURN = 200;
 
 /** What is asked for requests and for commands alike. What each call promises is said at its statement. */
 export function createSharedCalls(reader: Reader, writer: Sources['writer']) {
+  const command = <Name extends CommandName>(name: Name) => (
+    (params: Parameters<Commands[Name]>[0]) => writer.run(name, params)
+  );
   return {
     certificates: {
       findByFingerprint: async (fingerprint: string) => reader.findCertificate(fingerprint),
@@ -287,34 +288,28 @@ export function createSharedCalls(reader: Reader, writer: Sources['writer']) {
         } while (page.length === REVOKED_A_TURN);
       },
       countByStatus: async (nowSeconds: number) => reader.countCertificates(nowSeconds),
-      issue: (issuance: Issuance) => writer.run('issueCertificate', issuance),
-      revoke: (revocation: Revocation) => writer.run('revokeCertificate', revocation),
-      use: (use: Replacement) => writer.run('useCertificate', use),
-      removeExpired: (untilSeconds: number, after: CertificatePlace | null, limit: number) => (
-        writer.run('removeExpiredCertificates', { untilSeconds, after, limit })
-      ),
-      grantAdmin: (serial: string, granted: AuditEvent) => writer.run('grantAdmin', { serial, granted }),
+      issue: command('issueCertificate'),
+      revoke: command('revokeCertificate'),
+      use: command('useCertificate'),
+      removeExpired: command('removeExpiredCertificates'),
+      grantAdmin: command('grantAdmin'),
     },
     authority: {
       find: async () => reader.findAuthority(),
-      create: (authority: StoredAuthority, created: AuditEvent) => (
-        writer.run('createAuthority', { authority, created })
-      ),
-      replace: (before: StoredAuthority, after: StoredAuthority, audited: AuditEvent) => (
-        writer.run('replaceAuthority', { before, after, audited })
-      ),
+      create: command('createAuthority'),
+      replace: command('replaceAuthority'),
       findCrl: async (known?: StoredCrl) => reader.findCrl(known),
-      keepCrl: (crl: StoredCrl) => writer.run('keepCrl', crl),
+      keepCrl: command('keepCrl'),
       revokedCount: async () => reader.revokedCount(),
     },
     governing: {
       isInvitationOpen: async (sha256: Uint8Array, nowSeconds: number) => reader.isInvitationOpen(sha256, nowSeconds),
       listInvitations: async () => reader.listInvitations(),
-      createInvitation: (invitation: NewInvitation) => writer.run('createInvitation', invitation),
-      withdrawInvitation: (id: number) => writer.run('withdrawInvitation', id),
+      createInvitation: command('createInvitation'),
+      withdrawInvitation: command('withdrawInvitation'),
       listBans: async () => reader.listBans(),
-      ban: (ban: NewBan) => writer.run('banContent', ban),
-      unban: (sha256: Uint8Array) => writer.run('unbanContent', sha256),
+      ban: command('banContent'),
+      unban: command('unbanContent'),
     },
   };
 }

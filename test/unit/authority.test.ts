@@ -43,7 +43,7 @@ function authoritiesOver(
   const log = (entry: LogEntry): void => void logged.push(entry);
   const authority = {
     find: async () => place.kept,
-    create: async (authority: StoredAuthority) => {
+    create: async ({ authority }: { authority: StoredAuthority }) => {
       await beforeKeeping();
       if (place.kept !== undefined) return false;
       place.kept = authority;

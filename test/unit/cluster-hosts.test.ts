@@ -115,7 +115,7 @@ test('cluster: one host cleans up, until it has not for two minutes; to the othe
       await pastes.removeExpired(later, 10), await submissions.removeUntil(later, 10),
       await challenges.removeExpired(later, 10), await audit.removeUntil(later, 10),
     ];
-    assert.deepEqual(await certificates.removeExpired(later, null, 10), { removed: 0, last: null });
+    assert.deepEqual(await certificates.removeExpired({ untilSeconds: later, after: null, limit: 10 }), { removed: 0, last: null });
     assert.equal(await upkeep.truncateWal(), true);
     return [...removed, db.prepare("SELECT count(*) AS rows FROM leases WHERE name = 'gone'").get()?.['rows']];
   };

@@ -112,7 +112,7 @@ testStores('issue and find: every member comes back; an event that cannot be wri
   const { serial } = certificate;
   const revoked = eventOf('cert_revoked');
   await assert.rejects(store.certificates.revoke({ serial, nowSeconds: 1, reason: null, revoked }));
-  await assert.rejects(store.certificates.grantAdmin(serial, eventOf('admin_granted')));
+  await assert.rejects(store.certificates.grantAdmin({ serial, granted: eventOf('admin_granted') }));
   assert.deepEqual(await store.certificates.listAll(), [expected]);
 });
 
@@ -133,10 +133,10 @@ testStores('revoke: once, of many at once, with its reason; unknown serials are 
 
 testStores('grantAdmin: makes an admin of a certificate that is not revoked', async ({ store, tables }) => {
   const [valid, revoked] = [await addCertificate(tables), await addCertificate(tables, { revokedAt: 1 })];
-  assert.equal(await store.certificates.grantAdmin(revoked.serial, eventOf('admin_granted')), false);
-  assert.equal(await store.certificates.grantAdmin('0'.repeat(32), eventOf('admin_granted')), false);
+  assert.equal(await store.certificates.grantAdmin({ serial: revoked.serial, granted: eventOf('admin_granted') }), false);
+  assert.equal(await store.certificates.grantAdmin({ serial: '0'.repeat(32), granted: eventOf('admin_granted') }), false);
   assert.deepEqual(await auditedIn(store), []);
-  assert.equal(await store.certificates.grantAdmin(valid.serial, eventOf('admin_granted')), true);
+  assert.equal(await store.certificates.grantAdmin({ serial: valid.serial, granted: eventOf('admin_granted') }), true);
   assert.equal((await store.certificates.findByFingerprint(valid.fingerprint))?.isAdmin, true);
   assert.deepEqual(await auditedIn(store), ['admin_granted']);
 });
@@ -215,7 +215,7 @@ async function removeAll(store: Store, untilSeconds: number): Promise<Removed> {
   let last: CertificatePlace | null = null;
   let steps = 0;
   do {
-    ({ last } = await store.certificates.removeExpired(untilSeconds, last, 2));
+    ({ last } = await store.certificates.removeExpired({ untilSeconds, after: last, limit: 2 }));
     steps += 1;
   } while (last !== null);
   return { left: (await store.certificates.listAll()).map(({ commonName }) => commonName).toSorted(), steps };
@@ -268,12 +268,12 @@ testStores('createAuthority: of any number that race the first one stays, ever a
     expiresAt: CREATED_AT + 100 + number,
   }));
   const created = await Promise.all(authorities.map((each, number) => (
-    authority.create(each, eventOf(`created_${number}`))
+    authority.create({ authority: each, created: eventOf(`created_${number}`) })
   )));
   const first = created.indexOf(true);
   assert.deepEqual(created, authorities.map((_, number) => number === first));
   const later = { ...authorities[first]!, commonName: 'later' };
-  assert.equal(await authority.create(later, eventOf('created_later')), false);
+  assert.equal(await authority.create({ authority: later, created: eventOf('created_later') }), false);
   assert.deepEqual({ ...(await authority.find()) }, authorities[first]);
   assert.deepEqual(await auditedIn(store), [`created_${first}`]);
 });

@@ -367,7 +367,7 @@ testStores('renewed: has the admin mark and the requester of what it renews; not
   const plain = await addCertificate(tables, { commonName: 'B' });
   const second = issuance({ issuedTo: plain.fingerprint }, { renews: plain.serial });
   await store.certificates.issue(second);
-  await store.certificates.grantAdmin(plain.serial, eventOf('admin_granted'));
+  await store.certificates.grantAdmin({ serial: plain.serial, granted: eventOf('admin_granted') });
   assert.equal((await store.certificates.findBySerial(second.certificate.serial))?.isAdmin, true);
 });
 
@@ -398,7 +398,7 @@ testStores('removeExpired: a renewed one goes when it has expired; the first sta
   await addCertificate(tables, { commonName: 'B', expiresAt: CREATED_AT, holder });
   await addCertificate(tables, { commonName: 'C', holder });
   const left = async (until: number) => {
-    await store.certificates.removeExpired(until, null, 100);
+    await store.certificates.removeExpired({ untilSeconds: until, after: null, limit: 100 });
     return tables.rows('SELECT common_name FROM certificates WHERE is_admin = 0 ORDER BY common_name');
   };
   assert.deepEqual(await left(CREATED_AT), ['A', 'C']);

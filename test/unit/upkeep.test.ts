@@ -135,9 +135,9 @@ test('room in reserve: a full disk is in the log once, and once that it is none 
 test('expired certificates: an hour after their end, 100 a step, each after the last one that was looked at', async () => {
   const { step, calls } = tasksOver(5, 0, 0);
   for (const goesOn of [true, false, false]) assert.equal(await step('expired certificates'), goesOn);
-  const until = CREATED_AT - HOUR_SECONDS;
-  const first = ['certificates', until, null, 100];
-  assert.deepEqual(calls, [first, ['certificates', until, { expiresAt: 5, serial: 'x' }, 100], first]);
+  const untilSeconds = CREATED_AT - HOUR_SECONDS;
+  const first = ['certificates', { untilSeconds, after: null, limit: 100 }];
+  assert.deepEqual(calls, [first, ['certificates', { untilSeconds, after: { expiresAt: 5, serial: 'x' }, limit: 100 }], first]);
 });
 
 test('createRoomMaking: removes, then gives room back, at most every ten seconds', async () => {
