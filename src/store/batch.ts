@@ -194,8 +194,19 @@ const TRUNCATE_WAIT_MS = 200;
 export function upkeepCommands(db: DatabaseSync, ballast?: Ballast) {
   const version = schemaVersionOf(db);
   const freePages = db.prepare('PRAGMA freelist_count');
+  const truncate = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)');
+  const usualWaitMs = Number(db.prepare('PRAGMA busy_timeout').get()?.['timeout']);
+  const waitAtMost = (milliseconds: number): void => db.exec(`PRAGMA busy_timeout = ${milliseconds}`);
   return {
-    truncateWal: prepareTruncate(db),
+    /** Moves the log into the database and empties it: removed content is gone. False when a reader was in the way. */
+    truncateWal: (_: null): boolean => {
+      waitAtMost(Math.min(TRUNCATE_WAIT_MS, usualWaitMs));
+      try {
+        return truncate.all()[0]?.['busy'] === 0;
+      } finally {
+        waitAtMost(usualWaitMs);
+      }
+    },
     /** Gives at most so many free pages back to the file system; how many are left. */
     releasePages: (pages: number): number => {
       // A PRAGMA takes no parameters.
@@ -207,20 +218,5 @@ export function upkeepCommands(db: DatabaseSync, ballast?: Ballast) {
     restoreBallast: (_: null) => ballast?.restore() ?? true,
     /** Changes nothing, through the log and to the disk: an UPDATE of no rows would not make a page of the log. */
     probe: (_: null) => db.exec(`PRAGMA user_version = ${version}`),
-  };
-}
-
-/** Moves the log into the database and empties it: removed content is gone then. False when a reader was in the way. */
-function prepareTruncate(db: DatabaseSync): (params: null) => boolean {
-  const truncate = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)');
-  const usualWaitMs = Number(db.prepare('PRAGMA busy_timeout').get()?.['timeout']);
-  const waitAtMost = (milliseconds: number): void => db.exec(`PRAGMA busy_timeout = ${milliseconds}`);
-  return () => {
-    waitAtMost(Math.min(TRUNCATE_WAIT_MS, usualWaitMs));
-    try {
-      return truncate.all()[0]?.['busy'] === 0;
-    } finally {
-      waitAtMost(usualWaitMs);
-    }
   };
 }

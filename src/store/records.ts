@@ -53,11 +53,6 @@ export function prepareQuota(db: Database): (more: MoreContent) => boolean {
 
 // Larger content: chunks, and the orphans that no paste refers to. Who holds what for reading is content.ts.
 
-export function contentCommands(db: Database) {
-  const quotas = prepareQuotas(db);
-  return { writeChunk: prepareWriteChunk(db, quotas), discardChunks: prepareDiscardChunks(db, quotas) };
-}
-
 export function contentLookups(db: Database) {
   const adopted = db.prepare('SELECT 1 FROM pastes WHERE content_id = :contentId');
   const chunk = db.prepare('SELECT bytes FROM chunks WHERE content_id = :contentId AND position = :position');
@@ -79,8 +74,6 @@ export interface Chunk {
   readonly quota: UploadQuota | null;
 }
 
-type Quotas = ReturnType<typeof prepareQuotas>;
-
 /** What admitted uploads still have to write counts as taken: otherwise all that race for the last room would fail. */
 function prepareQuotas(db: Database) {
   const isFull = prepareQuota(db);
@@ -101,21 +94,41 @@ function prepareQuotas(db: Database) {
   };
 }
 
-/** Whether the quota had room for it; without, nothing is written. */
-function prepareWriteChunk(db: Database, quotas: Quotas): (chunk: Chunk) => boolean {
+export function contentCommands(db: Database) {
+  const quotas = prepareQuotas(db);
   const orphan = db.prepare('INSERT INTO orphans (content_id) VALUES (:contentId)');
   const insert = db.prepare(`
     INSERT INTO chunks (content_id, position, bytes)
     VALUES (:contentId, :position, :bytes)`);
   const orphaned = db.prepare('SELECT 1 FROM orphans WHERE content_id = :contentId');
-  return (chunk) => {
-    if (!quotas.admit(chunk)) return false;
-    const { contentId, position, bytes } = chunk;
-    if (position === 0) orphan.run({ contentId });
-    // It was discarded, as another host does with what one that was suspended has left, or given to a paste.
-    else if (orphaned.get({ contentId }) === undefined) throw new StoreError('unavailable', 'a chunk came too late');
-    insert.run({ contentId, position, bytes });
-    return true;
+  const remove = prepareChange(db, {
+    table: 'chunks',
+    where: `rowid IN (
+      SELECT rowid
+      FROM chunks
+      WHERE content_id = (SELECT content_id FROM orphans WHERE content_id = :contentId)
+      ORDER BY position
+      LIMIT :limit)`,
+  });
+  const forget = db.prepare('DELETE FROM orphans WHERE content_id = :contentId');
+  return {
+    /** Whether the quota had room for it; without, nothing is written. */
+    writeChunk(chunk: Chunk): boolean {
+      if (!quotas.admit(chunk)) return false;
+      const { contentId, position, bytes } = chunk;
+      if (position === 0) orphan.run({ contentId });
+      // It was discarded, as another host does with what one that was suspended has left, or given to a paste.
+      else if (orphaned.get({ contentId }) === undefined) throw new StoreError('unavailable', 'a chunk came too late');
+      insert.run({ contentId, position, bytes });
+      return true;
+    },
+    /** Whether the content is gone now. Content of a paste is left alone, and counts as gone. */
+    discardChunks({ contentId, limit }: { contentId: string; limit: number }): boolean {
+      quotas.forget(contentId);
+      if (remove({ contentId, limit }).length === limit) return false;
+      forget.run({ contentId });
+      return true;
+    },
   };
 }
 
@@ -129,26 +142,6 @@ export function prepareAdoption(db: Database): (content: Pick<NewPaste, 'content
   return ({ contentId, size }) => {
     if (contentId === null || adopt({ contentId, size }).length === 1) return;
     throw new StoreError('unavailable', 'the content of a paste is not there, or not whole');
-  };
-}
-
-/** Whether the content is gone now. Content of a paste is left alone, and counts as gone. */
-function prepareDiscardChunks(db: Database, quotas: Quotas) {
-  const remove = prepareChange(db, {
-    table: 'chunks',
-    where: `rowid IN (
-      SELECT rowid
-      FROM chunks
-      WHERE content_id = (SELECT content_id FROM orphans WHERE content_id = :contentId)
-      ORDER BY position
-      LIMIT :limit)`,
-  });
-  const forget = db.prepare('DELETE FROM orphans WHERE content_id = :contentId');
-  return ({ contentId, limit }: { contentId: string; limit: number }): boolean => {
-    quotas.forget(contentId);
-    if (remove({ contentId, limit }).length === limit) return false;
-    forget.run({ contentId });
-    return true;
   };
 }
 

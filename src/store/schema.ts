@@ -206,16 +206,15 @@ export function whyStrange({ applicationId, version }: Marks): string | undefine
 /** Applies what is missing, each migration whole or not at all, and marks the database as ours; how many there were. */
 export function migrate(db: DatabaseSync, migrations = MIGRATIONS): number {
   const before = schemaVersionOf(db);
-  for (const [index, statements] of migrations.entries()) if (index >= before) apply(db, statements, index + 1);
-  return Math.max(0, migrations.length - before);
-}
-
-function apply(db: DatabaseSync, statements: readonly string[], version: number): void {
-  const marks = [`PRAGMA application_id = ${APPLICATION_ID}`, `PRAGMA user_version = ${version}`];
-  try {
-    db.exec(['BEGIN IMMEDIATE', ...statements, ...marks, 'COMMIT'].join(';\n'));
-  } catch (error) {
-    if (db.isTransaction) db.exec('ROLLBACK');
-    throw error;
+  const missing = migrations.slice(before);
+  for (const [index, statements] of missing.entries()) {
+    const marks = [`PRAGMA application_id = ${APPLICATION_ID}`, `PRAGMA user_version = ${before + index + 1}`];
+    try {
+      db.exec(['BEGIN IMMEDIATE', ...statements, ...marks, 'COMMIT'].join(';\n'));
+    } catch (error) {
+      if (db.isTransaction) db.exec('ROLLBACK');
+      throw error;
+    }
   }
+  return missing.length;
 }
