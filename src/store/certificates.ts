@@ -154,14 +154,7 @@ function prepareFirstUse(db: Database): (use: Replacement) => readonly AuditEven
   return (use) => (first({ serial: use.serial }).length === 1 ? replace(use, 'superseded') : []);
 }
 
-interface Revocation {
-  readonly serial: string;
-  readonly nowSeconds: number;
-  readonly reason: string | null;
-  readonly revoked: AuditEvent;
-}
-
-function prepareRevocation(db: Database): (revocation: Revocation) => RevokeOutcome {
+function prepareRevocation(db: Database) {
   const revoke = prepareChange(db, {
     table: 'certificates',
     set: 'revoked_at = :nowSeconds, revocation_reason = :reason',
@@ -171,7 +164,9 @@ function prepareRevocation(db: Database): (revocation: Revocation) => RevokeOutc
   const audit = prepareAudit(db);
   // Whoever has stolen a key can renew with it: what was not used yet goes with the certificate that it renews.
   const replace = prepareReplacing(db, 'AND is_unused = 1');
-  return ({ serial, nowSeconds, reason, revoked }) => {
+  return ({ serial, nowSeconds, reason, revoked }: {
+    serial: string; nowSeconds: number; reason: string | null; revoked: AuditEvent;
+  }): RevokeOutcome => {
     const found = holderOf.get({ serial });
     if (found === undefined) return { refused: 'certificateNotFound' };
     if (revoke({ serial, nowSeconds, reason }).length === 0) return { refused: 'certificateRevoked' };
@@ -181,18 +176,11 @@ function prepareRevocation(db: Database): (revocation: Revocation) => RevokeOutc
   };
 }
 
-/** Begins after the `last` one that the step before it looked at. */
-interface RemovalStep {
-  readonly untilSeconds: number;
-  readonly after: CertificatePlace | null;
-  readonly limit: number;
-}
-
 /**
  * Looks at `limit` certificates that had expired by then, and removes the ones that nothing refers to: no paste, no
  * certificate that was obtained with it or renews it (while it is on record its fingerprint is not anyone's), no list
- * of revoked ones that must name it once more. Never an admin's: there is a first certificate once. `last` is null
- * when there are no more.
+ * of revoked ones that must name it once more. Never an admin's: there is a first certificate once. The next step
+ * begins after the `last` one that was looked at, which is null when there are no more.
  */
 function prepareRemoval(db: Database) {
   const expired = db.prepare(`
@@ -214,7 +202,8 @@ function prepareRemoval(db: Database) {
         SELECT 1 FROM certificates AS renewed
         WHERE renewed.holder = certificates.fingerprint AND renewed.serial <> certificates.serial)`,
   });
-  return ({ untilSeconds, after, limit }: RemovalStep): { removed: number; last: CertificatePlace | null } => {
+  return (step: { untilSeconds: number; after: CertificatePlace | null; limit: number }) => {
+    const { untilSeconds, after, limit } = step;
     const place = after ?? { expiresAt: Number.MIN_SAFE_INTEGER, serial: '' };
     const looked = expired.all({ ...place, untilSeconds, limit }) as unknown as CertificatePlace[];
     const removed = looked.filter(({ serial }) => remove({ serial }).length === 1).length;

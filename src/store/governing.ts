@@ -15,7 +15,7 @@ export function governingCommands(db: Database) {
   const audit = prepareAudit(db);
   return {
     /** Gives its id. */
-    createInvitation: (invitation: NewInvitation): number => {
+    createInvitation: (invitation: Omit<Invitation, 'id'> & { codeSha256: Uint8Array }): number => {
       const id = Number(nextId.get()?.['id']);
       invite.run({ ...invitation, id });
       return id;
@@ -23,7 +23,7 @@ export function governingCommands(db: Database) {
     /** Whether there was one. What was obtained with it stays. */
     withdrawInvitation: (id: number): boolean => withdraw({ id }).length === 1,
     /** Whether it was not refused before. From its commit on no paste is stored with this content. */
-    banContent: ({ banned, ...content }: NewBan): boolean => {
+    banContent: ({ banned, ...content }: Omit<Ban, 'sha256'> & { sha256: Uint8Array; banned: AuditEvent }): boolean => {
       if (isBanned(content.sha256)) return false;
       ban.run({ ...content });
       audit(banned);
@@ -33,9 +33,6 @@ export function governingCommands(db: Database) {
     unbanContent: (sha256: Uint8Array): boolean => unban({ sha256 }).length === 1,
   };
 }
-
-type NewInvitation = Omit<Invitation, 'id'> & { readonly codeSha256: Uint8Array };
-type NewBan = Omit<Ban, 'sha256'> & { readonly sha256: Uint8Array; readonly banned: AuditEvent };
 
 export function governingLookups(db: Database) {
   const invitations = db.prepare(`
