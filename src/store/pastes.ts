@@ -28,7 +28,13 @@ export function pasteCommands(db: Database) {
   return {
     createPaste: prepareCreation(db),
     burnPaste: prepareBurning(db),
-    removeExpired: prepareExpiring(db),
+    removeExpired: prepareRemoving<{ nowSeconds: number; limit: number }>(db, `
+      rowid IN (
+        SELECT rowid
+        FROM pastes
+        WHERE expires_at <= :nowSeconds
+        ORDER BY expires_at, rowid
+        LIMIT :limit)`),
     updatePaste: prepareUpdate(db),
     deletePaste: prepareDeletion(db),
     takeDown: prepareTakingDown(db),
@@ -164,16 +170,6 @@ function prepareBurning(db: Database) {
       AND password_hash IS :passwordHash`);
 }
 
-function prepareExpiring(db: Database) {
-  return prepareRemoving<{ nowSeconds: number; limit: number }>(db, `
-    rowid IN (
-      SELECT rowid
-      FROM pastes
-      WHERE expires_at <= :nowSeconds
-      ORDER BY expires_at, rowid
-      LIMIT :limit)`);
-}
-
 /** A paste to be changed, in the transaction that changes it. */
 function prepareSelection(db: Database): (id: string, nowSeconds: number) => Paste | undefined {
   const select = db.prepare(`SELECT ${PASTE_COLUMNS} FROM pastes WHERE id = :id AND expires_at > :nowSeconds`);
@@ -184,11 +180,6 @@ function prepareSelection(db: Database): (id: string, nowSeconds: number) => Pas
   };
 }
 
-/** Any will do where none is named. */
-function hasContent({ sha256 }: Paste, named: string | undefined): boolean {
-  return sha256 === (named ?? sha256);
-}
-
 function prepareUpdate(db: Database) {
   const select = prepareSelection(db);
   const admit = prepareStorageRules(db);
@@ -197,9 +188,10 @@ function prepareUpdate(db: Database) {
     const { id, owner, changes, changes: { content } } = update;
     const before = select(id, update.terms.nowSeconds);
     if (before === undefined) return unchanged({ refused: 'pasteNotFound' });
+    const { onlySha256 = before.sha256 } = update.terms;
     if (before.owner !== owner) return unchanged({ refused: 'permissionDenied' });
     if (before.burnAfterRead) return unchanged({ refused: 'burnNotUpdatable' });
-    if (!hasContent(before, update.terms.onlySha256)) return unchanged({ refused: 'preconditionFailed' });
+    if (onlySha256 !== before.sha256) return unchanged({ refused: 'preconditionFailed' });
     // The same content again is no duplicate: it is stored once, before and after.
     const isSame = content !== undefined && Buffer.from(content.sha256).toString('hex') === before.sha256;
     const terms = isSame ? { ...update.terms, duplicates: null } : update.terms;
@@ -255,12 +247,13 @@ function prepareDeletion(db: Database) {
   return (deletion: {
     id: string; by: string | null; nowSeconds: number; asAdmin: AuditEvent | null; onlySha256?: string | undefined;
   }) => {
-    const { id, by, nowSeconds, asAdmin, onlySha256 } = deletion;
+    const { id, by, nowSeconds, asAdmin } = deletion;
     const paste = select(id, nowSeconds);
     if (paste === undefined) return unchanged<DeletionOutcome>({ refused: 'pasteNotFound' });
+    const { onlySha256 = paste.sha256 } = deletion;
     const isOwn = paste.owner === by;
     if (!isOwn && asAdmin === null) return unchanged<DeletionOutcome>({ refused: 'permissionDenied' });
-    if (!hasContent(paste, onlySha256)) return unchanged<DeletionOutcome>({ refused: 'preconditionFailed' });
+    if (onlySha256 !== paste.sha256) return unchanged<DeletionOutcome>({ refused: 'preconditionFailed' });
     const audited = isOwn ? null : asAdmin && { ...asAdmin, details: { ...asAdmin.details, owner: paste.owner } };
     if (audited !== null) audit(audited);
     return { ...remove({ id }), outcome: { refused: null, audited } };
