@@ -169,16 +169,13 @@ export class Touches {
     clearTimeout(this.#timer);
     this.#timer = this.#isClosed ? undefined : this.#startTimer();
     this.#isResting = true;
-    this.#flushing = this.#flushing.then(() => {
-      const accesses = Array.from(this.#noted, ([id, atSeconds]) => ({ id, atSeconds }));
-      const batch = this.#isClosed ? accesses : accesses.slice(0, BATCH_TOUCHES);
-      for (const { id } of batch) this.#noted.delete(id);
-      return this.#writeSteps(batch);
-    });
-    return this.#flushing;
+    return (this.#flushing = this.#flushing.then(() => this.#writeNoted()));
   }
 
-  async #writeSteps(accesses: readonly Access[]): Promise<void> {
+  async #writeNoted(): Promise<void> {
+    const most = this.#isClosed ? MAX_TOUCHES : BATCH_TOUCHES;
+    const accesses = Array.from(this.#noted, ([id, atSeconds]) => ({ id, atSeconds })).slice(0, most);
+    for (const { id } of accesses) this.#noted.delete(id);
     try {
       for (let start = 0; start < accesses.length; start += STEP_ROWS) {
         await this.#write(accesses.slice(start, start + STEP_ROWS));
