@@ -94,10 +94,9 @@ function textLine({ level, logger, event, outcome, clientId, clientIp, details =
     words.push(`${method} ${route} ${status} ${bytes} B ${Number(ms).toFixed(1)} ms`);
     others = rest;
   }
-  if (outcome !== undefined) words.push(`outcome=${outcome}`);
-  if (clientId !== undefined) words.push(`client_id=${showValue(clientId)}`);
-  if (clientIp !== undefined) words.push(`client_ip=${showValue(clientIp)}`);
-  for (const [name, value] of Object.entries(others)) words.push(`${name}=${showValue(value)}`);
+  for (const [name, value] of Object.entries({ outcome, client_id: clientId, client_ip: clientIp, ...others })) {
+    if (value !== undefined) words.push(`${name}=${showValue(value)}`);
+  }
   return `${escapeUnsafe(`${level}  ${logger}  ${event}  ${words.join(' ')}`.trimEnd())}\n`;
 }
 
