@@ -55,7 +55,10 @@ export async function openStore({ path: name, clock, log, thread }: StoreOptions
     for (const suffix of ['', '-journal', '-shm', '-wal']) orUndefined(() => rmSync(`${path}-restore${suffix}`));
     const started = await startWriter({ path, keepsBallast: true }, clock, log, thread);
     writer = started;
-    const reader = openReader(path, prepareServedLookups);
+    const reader = openReader(path, (db) => {
+      const lookups = prepareLookups(db);
+      return { ...lookups, findCertificate: rememberFound(db, lookups.findCertificate) };
+    });
     const contents = createContentStore(reader, started, log);
     const touches = new Touches((accesses) => started.run('touchPastes', accesses), log);
     const hot = new HotPastes();
@@ -336,11 +339,6 @@ export function prepareLookups(db: Database) {
     ...authorityLookups(db),
     ...governingLookups(db),
   };
-}
-
-function prepareServedLookups(db: DatabaseSync) {
-  const lookups = prepareLookups(db);
-  return { ...lookups, findCertificate: rememberFound(db, lookups.findCertificate) };
 }
 
 /** The reading connection. Lookups see every commit that was acknowledged, and throw StoreErrors, also when closed. */

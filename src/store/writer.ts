@@ -123,11 +123,10 @@ export class Writer {
   async close(): Promise<void> {
     this.#closing = true;
     if (this.#hasEnded()) return;
+    const exited = new Promise((resolve) => this.#worker.once('exit', resolve));
     this.#worker.ref();
     this.hurry();
     if (this.waiting > 0) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
-    if (this.#hasEnded()) return;
-    const exited = new Promise((resolve) => this.#worker.once('exit', resolve));
     this.#worker.postMessage({ kind: 'close' } satisfies Request);
     await exited;
   }
