@@ -47,11 +47,13 @@ test('nginx: beside other sites, as the head of its file says, no path of a past
   const [, inHttp = ''] = /^http \{\n([^]*)\n\}$/m.exec(config) ?? [];
   const blocks = inHttp.match(/^  (?:upstream|map|server) [^]*?\n  \}$/gm) ?? [];
   const [server = ''] = blocks.filter((block) => block.startsWith('  server {'));
-  const others = blocks.filter((block) => !block.startsWith('  server {'));
+  const [timeout = ''] = /^  client_header_timeout .*$/m.exec(inHttp) ?? [];
+  assert.match(headOf(config), /upstream, map, client_header_timeout and both servers are a file of their own/);
+  const others = [...blocks.filter((block) => !block.startsWith('  server {')), timeout];
   const [, named = ''] = /and (.*) goes into each of the two servers/.exec(headOf(config)) ?? [];
   assert.match(named, /all else that is inside http \{\}/);
   const moved = [
-    blocks.reduce((left, block) => left.replace(block, ''), inHttp),
+    [...blocks, timeout].reduce((left, block) => left.replace(block, ''), inHttp),
     ...(named.match(/\b\w+_log\b/g) ?? []).map((directive) => new RegExp(`^${directive} .*$`, 'm').exec(config)?.[0]),
   ];
   writeFiles(folder, {
