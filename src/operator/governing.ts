@@ -14,7 +14,7 @@ import type { Invitation } from '../store/store.ts';
 import { noteOf, spanSeconds, wholeNumber, wrongValue } from './arguments.ts';
 import { CommandError, UsageError } from './failures.ts';
 import { inSession, type OperatorSession } from './session.ts';
-import { alignColumns, report, type Run, showCount } from './terminal.ts';
+import { alignColumns, printWarnings, report, type Run, showCount } from './terminal.ts';
 
 const BY_OPERATOR: Requester = { fingerprint: OPERATOR_NAME, clientAddress: null };
 
@@ -118,7 +118,8 @@ export const invite: Run = (terminal, given) => {
   if (!isWithin) throw wrongValue('--for', 'a time from 1m to 365d, such as 12h', text);
   const usesLeft = wholeNumber(given, '--uses', { minimum: 1, maximum: 1000, fallback: 1 });
   const note = noteOf(given);
-  return inSession(terminal, async ({ store }) => {
+  return inSession(terminal, async ({ store, config }) => {
+    if (config.registerBy === 'off') printWarnings(terminal, ['with SERVICE_REGISTER=off nobody can use the code']);
     // In the alphabet of paste ids, since people copy it.
     const code = newId(randomBytes);
     const createdAt = unixSeconds(terminal.clock);

@@ -55,6 +55,14 @@ test('invite create: by default for a week and one registration; as JSON; each c
   assert.deepEqual(invitations[0], shown);
 });
 
+test('invite create: says that nobody can register where registration is off', async (t) => {
+  const { pasted } = await openInviting(t);
+  const { code, stdout, stderr } = await pasted(['invite', 'create'], { SERVICE_REGISTER: 'off' });
+  assert.equal(code, 0);
+  assert.match(stdout, /^code {5}/);
+  assert.match(stderr, /^pasted: with SERVICE_REGISTER=off nobody can use the code\n$/);
+});
+
 test('invite create: bounds of time, uses and note, each with its neighbour', async (t) => {
   const { pasted, created } = await openInviting(t);
   for (const words of [['--for', '1m'], ['--for', '60s'], ['--for', '365d'], ['--uses', '1000'], ['--note', 'x'.repeat(200)]]) {
