@@ -104,42 +104,38 @@ export class Executor {
 
   /** The room that is left is for removing content. */
   #carryOutSparingly(batch: readonly Command[]): Answer[] {
-    const spared = batch.filter(({ name }) => !NEEDS_ROOM.has(name));
-    const answers = spared.length === 0 ? [] : this.#attempt(spared);
+    const answers = this.#attempt(batch.filter(({ name }) => !NEEDS_ROOM.has(name)));
     return batch.map(({ name }) => (NEEDS_ROOM.has(name) ? NO_ROOM : answers.shift()!));
   }
 
   #attempt(batch: readonly Command[]): Answer[] {
+    const answers: Answer[] = [];
+    if (batch.length === 0) return answers;
     try {
-      return this.#inTransaction(batch);
+      this.#inTransaction(batch, answers);
+      return answers;
     } catch (error) {
       const failure = failureAt(this.#db.location(), error);
       if (this.#makesRoomAfter(failure)) return this.#carryOutSparingly(batch);
+      const at = answers.length;
+      if (failure === undefined && at < batch.length) {
+        // Commands hardly ever throw, and savepoints make writing chunks a seventh slower: the others go once more.
+        return this.#attempt(batch.toSpliced(at, 1)).toSpliced(at, 0, failed(error));
+      }
       // One command that is too large must not fail the others: each gets a transaction of its own.
       const separable = batch.length > 1 && failure === 'full';
       return separable ? batch.flatMap((command) => this.#attempt([command])) : batch.map(() => failed(error, failure));
     }
   }
 
-  /** A failure of the storage is thrown. */
-  #inTransaction(batch: readonly Command[]): Answer[] {
-    try {
-      return this.#inTransactionBy((command) => this.#run(command), batch);
-    } catch (error) {
-      if (failureOf(error) !== undefined) throw error;
-      // Savepoints make writing chunks a seventh slower, and commands hardly ever throw: so only now.
-      return this.#inTransactionBy((command) => this.#runInSavepoint(command), batch);
-    }
-  }
-
-  #inTransactionBy(carry: (command: Command) => Answer, batch: readonly Command[]): Answer[] {
+  /** Adds the answers as they come: where one is missing, its command threw, and none has had any effect. */
+  #inTransaction(batch: readonly Command[], answers: Answer[]): void {
     const db = this.#db;
     if (db.isTransaction) db.exec('ROLLBACK');
     db.exec('BEGIN IMMEDIATE');
     try {
-      const answers = batch.map(carry);
+      for (const command of batch) answers.push(this.#run(command));
       db.exec('COMMIT');
-      return answers;
     } catch (error) {
       if (db.isTransaction) db.exec('ROLLBACK');
       if (failureOf(error) !== undefined) this.#overwriteFailed();
@@ -163,21 +159,6 @@ export class Executor {
     // The writer's types hold name and params together; a message does not.
     const carry = this.#commands[name] as (params: unknown) => unknown;
     return { done: true, value: carry(params) };
-  }
-
-  #runInSavepoint(command: Command): Answer {
-    this.#db.exec('SAVEPOINT command');
-    try {
-      const answer = this.#run(command);
-      this.#db.exec('RELEASE command');
-      return answer;
-    } catch (error) {
-      // A failure of the storage may have ended the whole transaction.
-      if (failureOf(error) !== undefined || !this.#db.isTransaction) throw error;
-      this.#db.exec('ROLLBACK TO command');
-      this.#db.exec('RELEASE command');
-      return failed(error);
-    }
   }
 }
 

@@ -87,7 +87,7 @@ export function openWriting(path: string): DatabaseSync {
     if (schemaVersionOf(db) === 0) for (const statement of LAYOUT) db.exec(statement);
     // Building an index may sort in a temporary file: ids and owners are no content, and don't always fit into memory.
     const migrations = migrate(db);
-    // Savepoints set content aside: it must stay off the disk.
+    // A statement sets aside what it would have to undo: content must stay off the disk.
     db.exec('PRAGMA temp_store = MEMORY');
     // Not before a new one has its tables: a file with anything in it then bears our application id.
     db.exec('PRAGMA journal_mode = WAL');
