@@ -15,8 +15,8 @@ const MAX_LINES = 16_300;
 /** What is loaded only when the database is kept by nodes elsewhere. */
 const MAX_CLUSTER_LINES = 1_100;
 const MAX_FILES = 90;
-/** Of the files that both threads have loaded when the first answer is given with default settings. The goal was 9500. */
-const MAX_LOADED_LINES = 9800;
+/** Of the files that both threads have loaded when the first answer is given with default settings. */
+const MAX_LOADED_LINES = 9500;
 const MAX_FILES_OF_A_POST = 32;
 const MAX_FILES_OF_A_GET = 25;
 const MAX_FUNCTION_LINES = 50;
