@@ -106,7 +106,7 @@ export const CONSTRUCTED_BIT = 0x20;
 const CLASS_BITS = 0xc0;
 
 /** Five bits that announce a tag of several octets (X.690 section 8.1.2.4), which none of our formats has. */
-export const LONG_TAG = 0x1f;
+const LONG_TAG = 0x1f;
 
 /** Deeper than any request or certificate goes, so that recursion has an end. */
 const MAX_DEPTH = 16;
