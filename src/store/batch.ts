@@ -128,7 +128,7 @@ export class Executor {
     }
   }
 
-  /** Adds the answers as they come: where one is missing, its command threw, and none has had any effect. */
+  /** Adds the answers as they come. When it throws none has had any effect, and the first that is missing threw. */
   #inTransaction(batch: readonly Command[], answers: Answer[]): void {
     const db = this.#db;
     if (db.isTransaction) db.exec('ROLLBACK');

@@ -205,6 +205,9 @@ test('check: a damaged database, and one whose content is not whole', async (t) 
   damage(databasePath);
   const damaged = await check(t, { databasePath });
   assert.deepEqual([damaged.code, levelOf(damaged, 'integrity')], [1, 'fail']);
+  // SQLite tells all that it finds in one row of many lines.
+  const told = damaged.found.get('integrity')!.split('fail ').slice(1);
+  assert.deepEqual([told.length, told.filter((line) => /[*;\n]/.test(line))], [5, []]);
   writeFileSync(databasePath, sound);
   const db = new DatabaseSync(databasePath);
   db.exec('DELETE FROM chunks WHERE position = 1');
