@@ -8,8 +8,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { makeId, startStoring } from './floor-writer.mjs';
 import { ID_CHARACTERS } from './requests.mjs';
 
-const STREAM_CHUNK = Buffer.alloc(256 * 1024, 'pasted\n');
-
 /** What is larger is stored in chunks, of which so many of all uploads may be on their way to the disk. */
 const LARGEST_SMALL = 64 * 1024;
 const CHUNKS_UNDER_WAY = 8;
@@ -23,15 +21,14 @@ const ADDED_BY_NODE = new Set(['date', 'connection', 'keep-alive', 'transfer-enc
 /**
  * `small`, `large` and `stored` are captured answers: to a GET, to that of a large paste, to a POST. The others are
  * what else is done: `logLine` is written for each small GET; `contents` and `chunks` are databases in which the
- * content of a small or a large paste is looked up, `stores` is one that bodies are stored in, and with `hashes` their
- * SHA-256 is computed as they arrive.
+ * content of a small or a large paste is looked up, `stores` is one that bodies are stored in.
  */
-function answering({ small, large, stored, logLine, contents, chunks, stores, hashes }) {
+function answering({ small, large, stored, logLine, contents, chunks, stores }) {
   const [replySmall, beginLarge, replyStored] = [small, large, stored].map((answer) => answer && replier(answer));
   const find = contents === undefined ? () => undefined : prepareFind(contents);
-  const piecesOf = chunks === undefined ? () => large && repeated(large.bytes) : preparePieces(chunks);
+  const piecesOf = chunks === undefined ? () => undefined : preparePieces(chunks);
   const note = logLine === undefined ? () => {} : gatherLines(logLine);
-  const take = stores !== undefined ? prepareStoring(stores) : hashes ? hashBody : receive;
+  const take = stores === undefined ? receive : prepareStoring(stores);
   return (request, response) => {
     if (request.method === 'POST') return take(request).then(() => replyStored(response));
     const id = request.url.slice(1, 1 + ID_CHARACTERS);
@@ -87,18 +84,12 @@ function preparePieces(file) {
   };
 }
 
-const repeated = (bytes) => (position) => {
-  const left = bytes - position * STREAM_CHUNK.length;
-  return left > 0 ? STREAM_CHUNK.subarray(0, left) : undefined;
-};
-
 /** Writes pieces as fast as the client takes them, and frees what was read: the garbage collector would come late. */
 function pour(response, pieceAt, from = 0) {
   for (let position = from; ; position += 1) {
     const piece = pieceAt(position);
     if (piece === undefined) return response.end();
-    const free = () => piece.buffer !== STREAM_CHUNK.buffer && piece.buffer.transfer(0);
-    if (!response.write(piece, free)) return response.once('drain', () => pour(response, pieceAt, position + 1));
+    if (!response.write(piece, () => piece.buffer.transfer(0))) return response.once('drain', () => pour(response, pieceAt, position + 1));
   }
 }
 
@@ -106,11 +97,6 @@ function pour(response, pieceAt, from = 0) {
 function receive(request, use = () => {}) {
   request.on('data', use);
   return new Promise((resolve) => request.on('end', resolve));
-}
-
-function hashBody(request) {
-  const digest = createHash('sha256');
-  return receive(request, (piece) => digest.update(piece)).then(() => digest.digest());
 }
 
 /** Small bodies into their rows, others into chunks of the size that the service has made them of. */

@@ -15,17 +15,13 @@ const LOAD_IS_LIMIT = 0.95;
 const perSecond = ({ answers, seconds }) => answers / seconds;
 export const p99 = ({ p99Ms }) => p99Ms;
 
-/**
- * A closed loop against both sides, and the former floor where it did less; `amount` is what one request counts in the
- * row's unit, `most` bounds a round.
- */
+/** A closed loop against both sides; `amount` is what one request counts in the row's unit, `most` bounds a round. */
 export function throughput(preparation, { connections, amount = 1, most, figureOf = perSecond }) {
   return async (bench) => {
     await using pasted = await startPrepared(bench, preparation);
-    const start = async (side) => pasted[side] && { ...await startFloor(pasted[side]), plan: { ...pasted.plan, side } };
-    await using floor = await start('floor');
-    await using former = await start('former');
-    const loop = { connections, most, former, figureOf: (round) => figureOf(round) * amount, notesOf: loadNotes };
+    await using bare = await startFloor(pasted.floor);
+    const floor = { ...bare, plan: { ...pasted.plan, side: 'floor' } };
+    const loop = { connections, most, figureOf: (round) => figureOf(round) * amount, notesOf: loadNotes };
     return await compareLoops(bench, floor, pasted, loop);
   };
 }
@@ -107,12 +103,11 @@ export function latencyBesideWork({ connections, intervalMs, uploads, bytes }) {
 }
 
 /**
- * A closed loop on both sides, and on `former` if there is one, with the processor time that the server took for a
- * request. What is asked for once only is asked for half of it in all rounds. `refill` is a load that makes up for
- * each round.
+ * A closed loop on both sides, with the processor time that the server took for a request. What is asked for once only
+ * is asked for half of it in all rounds. `refill` is a load that makes up for each round.
  */
 async function compareLoops({ effort }, floor, pasted, { figureOf = perSecond, notesOf, ...options }) {
-  const { former, isReadBefore, refill, ...loop } = options;
+  const { isReadBefore, refill, ...loop } = options;
   await using load = startLoad();
   const once = floor.plan.draw === 'eachOnce' ? Math.floor(floor.plan.count / (2 * (effort.rounds + 1))) : Infinity;
   const most = Math.min(loop.most ?? Infinity, once);
@@ -124,5 +119,5 @@ async function compareLoops({ effort }, floor, pasted, { figureOf = perSecond, n
     if (refill !== undefined) await load.run('closedLoop', { ...refill, port, most: round.answers });
     return { ...round, cpuMs };
   };
-  return await compare(effort, [floor, pasted, former].map((side) => side && on(side)), figureOf, notesOf);
+  return await compare(effort, [floor, pasted].map(on), figureOf, notesOf);
 }

@@ -52,8 +52,7 @@ const COLUMNS = {
   'unit': ({ operation }) => operation.unit,
   'floor': ({ outcome }) => figure(outcome.floor),
   'pasted': ({ outcome }) => figure(outcome.pasted),
-  'ratio': ({ outcome: { ratio } }) => fraction(ratio),
-  'former': ({ outcome: { formerRatio } }) => fraction(formerRatio),
+  'ratio': ({ outcome: { ratio } }) => (Number.isNaN(ratio) ? '' : ratio.toFixed(2)),
   'low-high': ({ outcome: { ratios } }) => (
     ratios.length === 0 ? '' : `${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}`
   ),
@@ -86,10 +85,6 @@ export function asJson(machine, quick, results) {
     { ...operation, against, met: isMet(operation.bar, outcome), ...outcome }
   ));
   return `${JSON.stringify({ machine, quick, operations }, null, 2)}\n`;
-}
-
-function fraction(ratio) {
-  return Number.isNaN(ratio) ? '' : ratio.toFixed(2);
 }
 
 /** Three significant digits, or all of a larger number's whole part. */

@@ -22,10 +22,7 @@ const OF_OWNERS = {
   delete: headOf(`DELETE /${ID}`, AS_OWNER),
 };
 
-/**
- * Each gives the `plan` of the load and, where a bare server is the floor, what it does (floor.mjs); `former` is what
- * that of earlier versions did.
- */
+/** Each gives the `plan` of the load and, where a bare server is the floor, what it does (floor.mjs). */
 const PREPARATIONS = {
   /**
    * GET of a paste of the stock, `suffix` following the id: the popular ones often ('zipf'), or each once and its
@@ -35,8 +32,8 @@ const PREPARATIONS = {
     const small = await capture(port, 'GET', `/${lastId}${suffix}`);
     // The last one was read now, and is not among those drawn.
     const plan = { kind: 'drawn', template: headOf(`GET /${ID}${suffix}`), ids, count: count - 1, draw };
-    const former = { small, contents: draw === 'eachOnce' ? pristine : undefined };
-    return { plan, former, floor: { ...former, logLine: await logged(/.*"event":"request".*\n/) } };
+    const contents = draw === 'eachOnce' ? pristine : undefined;
+    return { plan, floor: { small, contents, logLine: await logged(/.*"event":"request".*\n/) } };
   },
 
   /** What the owners of the stock do. */
@@ -59,15 +56,13 @@ const PREPARATIONS = {
     const plan = { kind: 'fixed', requests: ids.map(request) };
     if (bytes <= LARGEST_ROW_BYTES) return { plan, floor: { small: answer } };
     // Without the body, which would be memory that the floor does not need.
-    const former = { large: { ...answer, body: undefined, bytes } };
-    return { plan, former, floor: { ...former, chunks: database } };
+    return { plan, floor: { large: { ...answer, body: undefined }, chunks: database } };
   },
 
-  /** POST of new pastes of a `kind`: 'post', or 'upload', of whose content any floor computes the SHA-256. */
+  /** POST of new pastes of a `kind`: 'post' or 'upload'. */
   async send({ port, database }, { kind, bytes }) {
     const stored = await capture(port, 'POST', '/', text(bytes));
-    const former = { stored, hashes: kind === 'upload' };
-    return { plan: { kind, bytes }, former, floor: { stored, stores: database && copyOf(database) } };
+    return { plan: { kind, bytes }, floor: { stored, stores: database && copyOf(database) } };
   },
 
   /** All at once: GET and POST of small pastes, and of `bytes`. */

@@ -13,14 +13,14 @@ export function median(values) {
 const SETTLE_MS = 150;
 
 /**
- * floor, pasted, floor, pasted ... `rounds` times each, with the former floor after them where there is one: what
- * drifts on a machine (clock rate, neighbours, a filling disk) then falls on all sides alike.
+ * floor, pasted, floor, pasted ... `rounds` times each: what drifts on a machine (clock rate, neighbours, a filling
+ * disk) then falls on both sides alike.
  */
-export async function alternate(rounds, floor, pasted, former) {
+export async function alternate(rounds, floor, pasted) {
   const measured = [];
   for (let round = 0; round < rounds; round += 1) {
     const sides = {};
-    for (const [side, measure] of Object.entries({ floor, pasted, ...(former && { former }) })) {
+    for (const [side, measure] of Object.entries({ floor, pasted })) {
       await sleep(SETTLE_MS);
       sides[side] = await measure();
     }
@@ -31,7 +31,7 @@ export async function alternate(rounds, floor, pasted, former) {
 
 /** The outcome of rounds of so many seconds in turn, after one to warm up, whose errors count too. */
 export async function compare({ rounds, roundSeconds, warmUpSeconds }, sides, figureOf, notesOf) {
-  const during = (seconds) => sides.map((measure) => measure && (() => measure(seconds)));
+  const during = (seconds) => sides.map((measure) => () => measure(seconds));
   const warmUp = await alternate(1, ...during(warmUpSeconds));
   const measured = await alternate(rounds, ...during(roundSeconds));
   return { ...outcomeOf(measured, figureOf, notesOf), errors: errorsOf([...warmUp, ...measured]) };
@@ -39,20 +39,19 @@ export async function compare({ rounds, roundSeconds, warmUpSeconds }, sides, fi
 
 /**
  * What is reported of an operation: medians of both sides' figures, and of the ratios that each round has of its own,
- * in the row's unit, `formerRatio` to the former floor; NaN for what it does not have. `errors` of any side make the
- * whole run fail. `cpuMs` is the processor time that a server took for one request, in all its threads; unlike a rate,
- * it is much the same on a busy machine.
+ * in the row's unit; NaN for what it does not have. `errors` of any side make the whole run fail. `cpuMs` is the
+ * processor time that a server took for one request, in all its threads; unlike a rate, it is much the same on a busy
+ * machine.
  */
 export function outcomeOf(rounds, figureOf, notesOf = () => []) {
   const medianOf = (side, of) => median(rounds.map((round) => of(round[side])));
   const ratios = rounds.map(({ floor, pasted }) => figureOf(pasted) / figureOf(floor));
-  const formerRatios = rounds.map(({ pasted, former }) => (former ? figureOf(pasted) / figureOf(former) : NaN));
   const cpuOf = ({ cpuMs = NaN }) => cpuMs;
   return {
     floor: medianOf('floor', figureOf),
     pasted: medianOf('pasted', figureOf),
     ratio: median(ratios),
-    ratios: ratios.filter((ratio) => !Number.isNaN(ratio)), formerRatio: median(formerRatios),
+    ratios: ratios.filter((ratio) => !Number.isNaN(ratio)),
     cpuMs: { floor: medianOf('floor', cpuOf), pasted: medianOf('pasted', cpuOf) },
     errors: errorsOf(rounds), notes: notesOf(rounds), rounds,
   };

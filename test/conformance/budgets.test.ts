@@ -2,7 +2,7 @@
 // file is card.test.ts, and who imports whom layers.test.ts.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
@@ -20,6 +20,8 @@ const MAX_LOADED_LINES = 9500;
 const MAX_FILES_OF_A_POST = 32;
 const MAX_FILES_OF_A_GET = 25;
 const MAX_FUNCTION_LINES = 50;
+/** Of what measures, so that it too can be read before its figures are believed. */
+const MAX_BENCH_LINES = 1700;
 
 const files = sourceFiles();
 
@@ -39,6 +41,12 @@ test('src: lines and files', (t) => {
   hold(t, 'lines', linesIn(files.filter((file) => !isOfCluster(file))), MAX_LINES);
   hold(t, 'lines of the cluster', linesIn(files.filter(isOfCluster)), MAX_CLUSTER_LINES);
   hold(t, 'files', files.length, MAX_FILES);
+});
+
+test('scripts/bench: lines', (t) => {
+  const folder = join(ROOT, 'scripts', 'bench');
+  const lines = readdirSync(folder).map((name) => linesOf(readFileSync(join(folder, name), 'utf8')));
+  hold(t, 'lines', lines.reduce((sum, count) => sum + count, 0), MAX_BENCH_LINES);
 });
 
 interface Function {

@@ -31,12 +31,12 @@ interface Statistics {
   readonly eachOnce: Draw;
   readonly median: (values: readonly number[]) => number;
   readonly alternate: <One, Other>(
-    rounds: number, floor: () => Promise<One>, pasted: () => Promise<Other>, former?: () => Promise<Other>,
-  ) => Promise<{ floor: One; pasted: Other; former?: Other }[]>;
+    rounds: number, floor: () => Promise<One>, pasted: () => Promise<Other>,
+  ) => Promise<{ floor: One; pasted: Other }[]>;
   readonly outcomeOf: (
-    rounds: readonly { floor: Figure; pasted: Figure; former?: Figure }[], figureOf: (figure: Figure) => number,
+    rounds: readonly { floor: Figure; pasted: Figure }[], figureOf: (figure: Figure) => number,
   ) => {
-    floor: number; pasted: number; ratio: number; ratios: number[]; formerRatio: number;
+    floor: number; pasted: number; ratio: number; ratios: number[];
     cpuMs: { floor: number; pasted: number };
   };
   readonly isMet: (bar: Bar, figures: { floor: number; pasted: number; ratio: number }) => boolean;
@@ -133,17 +133,6 @@ test('alternate and outcomeOf: floor and pasted in turn; the ratio is of each ro
   const { floor, pasted, ratio, ratios, cpuMs } = outcomeOf(rounds, ({ figure }) => figure);
   assert.deepEqual({ floor, pasted, ratio, ratios }, { floor: 200, pasted: 100, ratio: 0.5, ratios: [0.5, 0.75, 0.25] });
   assert.deepEqual(cpuMs, { floor: 3, pasted: 4 });
-});
-
-test('alternate and outcomeOf: a former floor takes its turn after both, and has a ratio of its own', async () => {
-  const order: string[] = [];
-  const side = (name: string, figure: number) => async () => ({ figure: order.push(name) && figure, cpuMs: 1 });
-  const rounds = await alternate(2, side('floor', 100), side('pasted', 80), side('former', 160));
-  assert.deepEqual(order, ['floor', 'pasted', 'former', 'floor', 'pasted', 'former']);
-  const { ratio, formerRatio } = outcomeOf(rounds, ({ figure }) => figure);
-  assert.deepEqual([ratio, formerRatio], [0.8, 0.5]);
-  const without = await alternate(1, side('floor', 100), side('pasted', 80));
-  assert.ok(Number.isNaN(outcomeOf(without, ({ figure }) => figure).formerRatio));
 });
 
 test('isMet: at the bar and on either side of it; never by a figure that could not be had', () => {
