@@ -107,11 +107,11 @@ async function createParts(
   const antiflood = new Antiflood(config);
   // An operator who runs several hosts gives them the same key; else one is made once and kept.
   const key = config.powSecret === ''
-    ? await store.secrets.keep('proof-of-work', random(HMAC_KEY_BYTES))
+    ? await store.keepSecret('proof-of-work', random(HMAC_KEY_BYTES))
     : Buffer.from(config.powSecret);
-  const deleteKey = await store.secrets.keep('delete-tokens', random(HMAC_KEY_BYTES));
+  const deleteKey = await store.keepSecret('delete-tokens', random(HMAC_KEY_BYTES));
   const audit = createAudit({ clock, log });
-  store.challenges.follow((spent) => antiflood.record(clock.monotonicMs(), spent));
+  store.followSpent((spent) => antiflood.record(clock.monotonicMs(), spent));
   return {
     config, store, clock, random, log, count, queue, antiflood, audit,
     passwords: new Passwords({ queue, clock, random, checkMs: passwordCheckMs }),

@@ -23,7 +23,7 @@ export const DEFAULT_AUTHORITY_NAME = 'Paste Service CA';
 export type SigningAuthority = StoredAuthority & Authority;
 
 interface AuthoritiesParts extends Pick<Parts, 'config' | 'queue' | 'audit' | 'clock' | 'random' | 'log'> {
-  readonly store: Pick<Store, 'authority'>;
+  readonly store: Pick<Store, 'read' | 'run'>;
 }
 
 export class Authorities {
@@ -47,7 +47,7 @@ export class Authorities {
   }
 
   async find(): Promise<StoredAuthority | undefined> {
-    const stored = await this.#parts.store.authority.find();
+    const stored = await this.#parts.store.read.findAuthority();
     if (stored !== undefined) this.#onFound(stored);
     this.#endsAt = stored?.expiresAt ?? Infinity;
     return stored;
@@ -142,7 +142,7 @@ export class Authorities {
     const details = { type: 'ca', common_name: commonName, fingerprint, expires_at: expiresAt };
     const created = audit.event('cert_issued', 'success', requester, details);
     const stored = { commonName, certificate, lockedKey, fingerprint, createdAt, expiresAt };
-    if (!(await store.authority.create({ authority: stored, created }))) throw new Refusal('authorityExists');
+    if (!(await store.run('createAuthority', { authority: stored, created }))) throw new Refusal('authorityExists');
     audit.announce(created);
     this.#key = Promise.resolve(privateKey);
     this.#onFound(stored);

@@ -150,7 +150,7 @@ async function listCertificates(room: Room, request: Request): Promise<Reply> {
   const asked = page(request.query, { fallback: 1000, maximum: 1000 });
   // As lists of pastes do: a thousand certificates, which anybody can obtain, take 20 ms of the processor.
   room.rates.countLookup(request.clientAddress, caller);
-  const { items, total } = await room.store.certificates.listOf(caller.fingerprint ?? '', asked);
+  const { items, total } = await room.store.read.listCertificatesOf(caller.fingerprint ?? '', asked);
   return jsonReply(200, { ...issuing.presentCertificates(issuing.recordsOf(items, room.clock)), total, ...asked });
 }
 
@@ -159,7 +159,7 @@ async function revokeCertificate(room: Room, request: Request): Promise<Reply> {
   const caller = await room.identity.callerOf(request);
   // Whoever repeats the call is anonymous by now, and is told that the certificate is revoked.
   const isHolder = hasTrustedLimits(caller)
-    || (await room.store.certificates.findByFingerprint(request.fingerprint ?? '')) !== undefined;
+    || (await room.store.read.findCertificate(request.fingerprint ?? '')) !== undefined;
   if (!isHolder) requireEnabled(room);
   // The audit log names a holder by the fingerprint on record, anyone else by what was presented.
   const revoker = { caller, requester: requesterOf(request, caller.fingerprint ?? request.fingerprint) };
@@ -207,7 +207,7 @@ async function register(room: Room, request: Request): Promise<Reply> {
 /** No page issues the admin's: one from elsewhere, whose name leads here by now, is its own site to the browser. */
 async function refuseFirstToPages({ store, clock }: Room, { headers }: Request): Promise<void> {
   if (headers.all('origin').length + headers.all('sec-fetch-site').length === 0) return;
-  const { valid, revoked, expired } = await store.certificates.countByStatus(unixSeconds(clock));
+  const { valid, revoked, expired } = await store.read.countCertificates(unixSeconds(clock));
   const hint = 'the first certificate is the admin\'s: pasted admin create';
   if (valid + revoked + expired === 0) throw new Refusal('crossSite', { hint });
 }
@@ -223,14 +223,14 @@ async function renewCertificate(room: Room, request: Request): Promise<Reply> {
   const authority = await room.authorities.signing();
   const body = await jsonBodyOf(request);
   const wanted = wantedOf(body);
-  const presented = await room.store.certificates.findByFingerprint(request.fingerprint!);
+  const presented = await room.store.read.findCertificate(request.fingerprint!);
   if (presented === undefined) throw new Refusal('certificateNotFound');
   const { commonName, serial: renews } = presented;
   if ((commonNameOf(body) ?? commonName) !== commonName) {
     throw new Refusal('commonNameInvalid', { hint: 'a renewed certificate keeps its name: leave common_name out' });
   }
   // Asked here so that nothing is made in vain: the store decides, in the transaction that stores the certificate.
-  const { refused, retryAfterSeconds } = await room.store.certificates.findRenewable(renews, unixSeconds(room.clock));
+  const { refused, retryAfterSeconds } = await room.store.read.findRenewable(renews, unixSeconds(room.clock));
   if (refused !== null) throw new Refusal(refused, {}, { retryAfterSeconds });
   const asked = { commonName, requester: requesterOf(request, holder), spend: null, renews, rate };
   return issueWanted(room, request, wanted, asked, authority);
@@ -243,7 +243,7 @@ async function admit({ config, store, clock }: Room, { headers }: Request): Prom
   if (code === undefined && config.registerBy === 'open') return undefined;
   if (code === undefined) throw new Refusal('invitationRequired', { hint: INVITATION_NEEDED });
   const codeSha256 = sha256(Buffer.from(code, 'latin1'));
-  if (await store.governing.isInvitationOpen(codeSha256, unixSeconds(clock))) return codeSha256;
+  if (await store.read.isInvitationOpen(codeSha256, unixSeconds(clock))) return codeSha256;
   throw issuing.invitationRefused();
 }
 

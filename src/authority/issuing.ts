@@ -21,7 +21,7 @@ import { type BundleRequest, BundleThread } from './pkcs12.ts';
 const SERIAL_ATTEMPTS = 5;
 
 export interface IssuingParts extends Pick<Parts, 'config' | 'audit' | 'clock' | 'random' | 'log'> {
-  readonly store: Pick<Store, 'certificates'>;
+  readonly store: Pick<Store, 'read' | 'run'>;
   /** Needed where a request has a `spend`. The operator does no work, and has none. */
   readonly challenges?: Pick<Challenges, 'refusal'>;
 }
@@ -99,7 +99,7 @@ async function record(
   const granted = audit.event('admin_granted', 'success', requester, { serial, fingerprint });
   const certificate = { ...made, issuedTo: requester.fingerprint };
   const issuance = { certificate, spend, invitation, renews, onlyFirst, issued, granted };
-  const outcome = await store.certificates.issue(issuance);
+  const outcome = await store.run('issueCertificate', issuance);
   const { refused } = outcome;
   if (refused === 'serialTaken') return undefined;
   if (refused === 'notFirst') throw new NotFirstError('a certificate was issued before');
@@ -143,7 +143,7 @@ export async function requireRevocable(
   { store }: Pick<IssuingParts, 'store'>, serial: string, { caller, requester }: Revoker,
 ): Promise<Certificate> {
   if (requester.fingerprint === null) requireIdentity(caller);
-  const certificate = await store.certificates.findBySerial(serial);
+  const certificate = await store.read.findCertificateBySerial(serial);
   if (certificate !== undefined && certificate.revokedAt !== null) throw new Refusal('certificateRevoked');
   const holder = requireIdentity(caller);
   if (certificate === undefined) throw new Refusal('certificateNotFound');
@@ -161,7 +161,7 @@ export async function revokeCertificate(
   const { store, audit, clock } = parts;
   const { fingerprint } = await requireRevocable(parts, serial, revoker);
   const revoked = audit.event('cert_revoked', 'success', revoker.requester, { serial, fingerprint });
-  const outcome = await store.certificates.revoke({ serial, nowSeconds: unixSeconds(clock), reason, revoked });
+  const outcome = await store.run('revokeCertificate', { serial, nowSeconds: unixSeconds(clock), reason, revoked });
   if (outcome.refused !== null) throw new Refusal(outcome.refused);
   outcome.audited.forEach(audit.announce);
 }

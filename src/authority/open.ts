@@ -50,7 +50,8 @@ export class LazyAuthority {
 
   /** Makes the revocation list that is due, where anybody ever asked for one. */
   async renewRevocationList(): Promise<void> {
-    const list = await this.#parts.store.authority.findCrl(undefined).catch(() => undefined);
+    const findCrl = async () => this.#parts.store.read.findCrl();
+    const list = await findCrl().catch(() => undefined);
     if (list !== undefined) await (await this.#load()).revocationList.renew();
   }
 
@@ -66,7 +67,8 @@ export class LazyAuthority {
   /** When it fails, the certificate before stays: others report a failing storage, or a certificate that is damaged. */
   async #trustFound(): Promise<void> {
     const { store, tls } = this.#parts;
-    await store.authority.find().then((found) => found && tls?.trust(found.certificate)).catch(() => {});
+    const findAuthority = async () => store.read.findAuthority();
+    await findAuthority().then((found) => found && tls?.trust(found.certificate)).catch(() => {});
   }
 
   #load(): Promise<AuthorityRoom> {

@@ -4,7 +4,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { DAY_SECONDS, unixSeconds } from '../core/time.ts';
 import type { Parts } from '../pastes/parts.ts';
-import type { Store } from '../store/open.ts';
+import { listRevoked, type Store } from '../store/open.ts';
 import type { Certificate, StoredCrl } from '../store/store.ts';
 import type { Authorities } from './authority.ts';
 import {
@@ -26,7 +26,7 @@ export function isRevocationReason(text: string): text is RevocationReason {
 
 export interface RevocationListParts extends Pick<Parts, 'clock'> {
   readonly authorities: Pick<Authorities, 'signing'>;
-  readonly store: Pick<Store, 'authority' | 'certificates'>;
+  readonly store: Pick<Store, 'read' | 'run'>;
 }
 
 export class RevocationList {
@@ -63,14 +63,14 @@ export class RevocationList {
   }
 
   async #find(): Promise<StoredCrl | undefined> {
-    this.#kept = await this.#parts.store.authority.findCrl(this.#kept);
+    this.#kept = await this.#parts.store.read.findCrl(this.#kept);
     return this.#kept;
   }
 
   async #findYounger(maxAgeSeconds: number): Promise<StoredCrl | undefined> {
     const { store, clock } = this.#parts;
     const found = await this.#find();
-    if (found === undefined || found.revokedCount !== (await store.authority.revokedCount())) return undefined;
+    if (found === undefined || found.revokedCount !== (await store.read.revokedCount())) return undefined;
     // Verifiers refuse a list from the future, made before the host's clock was set back.
     const ageSeconds = unixSeconds(clock) - found.thisUpdate;
     return ageSeconds >= 0 && ageSeconds < maxAgeSeconds ? found : undefined;
@@ -82,22 +82,22 @@ export class RevocationList {
     const authority = await authorities.signing();
     const before = await this.#find();
     // Counted before they are read, so that a revocation meanwhile makes this list outdated.
-    const revokedCount = await store.authority.revokedCount();
+    const revokedCount = await store.read.revokedCount();
     const nowSeconds = unixSeconds(clock);
     const thisUpdate = nowSeconds - BACKDATE_SECONDS;
     // At least the time, so that no number is used twice after an older database was restored.
     const number = Math.max((before?.number ?? 0) + 1, nowSeconds);
     const revoked = entriesSince(Math.min(before?.thisUpdate ?? -Infinity, thisUpdate), store);
     const made = { number, thisUpdate, revokedCount, der: await makeCrl({ number, thisUpdate, revoked }, authority) };
-    if (!(await store.authority.keepCrl(made))) return undefined;
+    if (!(await store.run('keepCrl', made))) return undefined;
     this.#kept = made;
     return made;
   }
 }
 
 /** An entry stays until it was on a list that began after its certificate's end (RFC 5280 section 3.3). */
-async function* entriesSince(lastUpdate: number, { certificates }: RevocationListParts['store']) {
-  for await (const certificate of certificates.listRevoked()) {
+async function* entriesSince(lastUpdate: number, { read }: RevocationListParts['store']) {
+  for await (const certificate of listRevoked(read)) {
     if (Math.max(certificate.expiresAt, certificate.revokedAt!) >= lastUpdate) yield certificate;
   }
 }

@@ -7,6 +7,7 @@ import { type Clock, unixSeconds } from '../core/time.ts';
 import { authorityCommands, certificateCommands } from '../store/certificates.ts';
 import { Touches } from '../store/content.ts';
 import { governingCommands } from '../store/governing.ts';
+import type { CommandName, Commands } from '../store/batch.ts';
 import { type AwaitableOf, createCalls, prepareLookups, type Store } from '../store/open.ts';
 import { pasteCommands } from '../store/pastes.ts';
 import { contentLookups, recordCommands } from '../store/records.ts';
@@ -67,25 +68,26 @@ export async function joinNodes({ config, clock, newId, maxSkewSeconds, ifMissin
   const joined = opening.move();
   const close = () => joined.disposeAsync();
   // It takes all commands but those about a file.
-  return { nodes, statements, writer, changes: writer as unknown as Pick<Writer, 'run'>, close };
+  const run = writer.run.bind(writer) as unknown as Writer['run'];
+  return { nodes, statements, writer, run, close };
 }
 
-function createClusterStore({ nodes, statements, writer, changes, close }: Joined, options: ClusterOptions): Store {
+function createClusterStore({ nodes, statements, writer, run, close }: Joined, options: ClusterOptions): Store {
   const { clock, log, maxSkewSeconds } = options;
   const reader = createReader(nodes, statements, prepareLookups(statements));
   const { readChunk } = createReader(nodes, statements, contentLookups(statements), 'strong', MAX_CHUNKS);
   const larger = createClusterContents({ run: writer.run.bind(writer), readChunk, log });
   const touches = new Touches((accesses) => writer.run('touchPastes', accesses), log);
   const hot = { around: <Result>(_: string, change: () => Promise<Result>) => change(), noteRemoved: () => {} };
-  const shared = { reader, writer: changes, touches, find: reader.findPaste, hot, share: (bytes: Uint8Array) => bytes };
-  const calls = createCalls({ ...shared, ...larger });
   let following: NodeJS.Timeout | undefined;
   let probing: Promise<boolean> | undefined;
   const checkTime = (deadlineMs?: number) => requireSameTime(nodes, clock, maxSkewSeconds, deadlineMs);
   // By a clock that is wrong, what is good still would be removed, for all hosts.
   const lead = () => checkTime().then(() => writer.run('lead', null));
+  const shared = { read: reader, touches, find: reader.findPaste, hot, share: (bytes: Uint8Array) => bytes };
   return {
-    ...byOneHost(calls, lead, (note) => void (following = followSpent(nodes, statements, note))),
+    ...createCalls({ ...shared, run: byOneHost(run, lead), ...larger }),
+    followSpent: (note) => void (following = followSpent(nodes, statements, note)),
     hasRoomFor: () => true,
     upkeep: {
       truncateWal: async () => {
@@ -115,21 +117,16 @@ function createClusterStore({ nodes, statements, writer, changes, close }: Joine
   };
 }
 
-type Calls = ReturnType<typeof createCalls>;
-
 /** What has run out is removed by the one host that leads; to the others there is nothing to remove. */
-function byOneHost(calls: Calls, lead: () => Promise<boolean>, follow: Calls['challenges']['follow']): Calls {
-  const { pastes, submissions, challenges, audit, certificates } = calls;
-  const one = <Given extends unknown[], Removed>(remove: (...given: Given) => Promise<Removed>, nothing: Removed) => (
-    async (...given: Given) => ((await lead()) ? remove(...given) : nothing)
-  );
-  return {
-    ...calls,
-    pastes: { ...pastes, removeExpired: one(pastes.removeExpired, 0) },
-    submissions: { removeUntil: one(submissions.removeUntil, 0) },
-    challenges: { ...challenges, removeExpired: one(challenges.removeExpired, 0), follow },
-    audit: { ...audit, removeUntil: one(audit.removeUntil, 0) },
-    certificates: { ...certificates, removeExpired: one(certificates.removeExpired, { removed: 0, last: null }) },
+const NOTHING_REMOVED: { readonly [Name in CommandName]?: ReturnType<Commands[Name]> } = {
+  removeExpired: { outcome: 0, orphanedContentIds: [] }, removeExpiredCertificates: { removed: 0, last: null },
+  removeOldAudit: 0, removeOldSubmissions: 0, removeExpiredChallenges: 0,
+};
+
+function byOneHost(run: Writer['run'], lead: () => Promise<boolean>): Writer['run'] {
+  return async (name, ...given) => {
+    const nothing = NOTHING_REMOVED[name];
+    return nothing === undefined || (await lead()) ? run(name, ...given) : nothing;
   };
 }
 
@@ -182,7 +179,7 @@ export async function requireSameTime(
 const FOLLOW_MS = 1000;
 
 /** Within about a second. For a count, what a node says that leads no more is good enough. */
-function followSpent(nodes: Nodes, statements: Statements, note: Parameters<Calls['challenges']['follow']>[0]) {
+function followSpent(nodes: Nodes, statements: Statements, note: Parameters<Store['followSpent']>[0]) {
   // Once all have been removed, rows are numbered from the start again.
   const spent = statements.prepare(`
     SELECT newest AS row, nonce, expires_at AS expiresAt

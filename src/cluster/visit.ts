@@ -13,10 +13,10 @@ import { type ConnectionOptions, createReader, findMarks, joinNodes, requireSame
 
 /** Rejects as openClusterStore does. */
 export async function visitCluster(options: ConnectionOptions): Promise<VisitedStore> {
-  const { nodes, statements, changes, close } = await joinNodes(options);
-  const reader = createReader(nodes, statements, prepareVisit(statements));
+  const { nodes, statements, run, close } = await joinNodes(options);
+  const read = createReader(nodes, statements, prepareVisit(statements));
   const files = () => ({ databaseBytes: null, walBytes: null, diskFreeBytes: null });
-  return createVisit({ reader, writer: changes, files }, close);
+  return createVisit({ read, run, files }, close);
 }
 
 /** As tailAudit of store/visit.ts, which says when the nodes can't be read. */

@@ -34,15 +34,15 @@ export function gaugeReaders(
   return {
     databaseBytes: () => store.upkeep.fileBytes().database,
     walBytes: () => store.upkeep.fileBytes().wal,
-    pastesStored: async () => (await store.pastes.usage()).pastes,
-    contentBytesStored: async () => (await store.pastes.usage()).bytes,
-    quotaBytesUsed: async () => countedBytes(await store.pastes.usage()),
+    pastesStored: async () => (await store.read.usage()).pastes,
+    contentBytesStored: async () => (await store.read.usage()).bytes,
+    quotaBytesUsed: async () => countedBytes(await store.read.usage()),
     eventLoopDelaySeconds: () => eventLoopDelay.read(),
     writerQueueLength: () => store.upkeep.writesWaiting(),
     passwordChecksRunning: () => queue.running,
     passwordChecksWaiting: () => queue.waiting,
-    certificates: () => store.certificates.countByStatus(unixSeconds(clock)),
-    authorityExpiry: async () => (await store.authority.find())?.expiresAt ?? null,
+    certificates: () => store.read.countCertificates(unixSeconds(clock)),
+    authorityExpiry: async () => (await store.read.findAuthority())?.expiresAt ?? null,
     connectionsOpen,
   };
 }

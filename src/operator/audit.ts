@@ -28,7 +28,7 @@ export const audit: Run = (terminal, given) => {
   };
   if (options.has('--follow')) return follow(terminal, given, filter);
   return inSession(terminal, async ({ store }) => {
-    const { items, total } = await store.audit.list(filter, page);
+    const { items, total } = await store.read.listAudit(filter, page);
     const table = alignColumns([HEADINGS, ...items.map(rowOf)]);
     report(terminal.stdout, given, { entries: items.map(presentAuditEntry), total, ...page }, table);
   });

@@ -43,7 +43,7 @@ function issuing(nameOption: '--name' | '--common-name', onlyFirst: boolean): Ru
     if (isStream) requireSecretOutput(terminal, '--out - writes a private key: not onto this screen');
     await inSession(terminal, async (session) => {
       const { authorities, store } = session;
-      if (onlyFirst && (await store.certificates.listAll()).length > 0) throw new CommandError(ISSUED_BEFORE);
+      if (onlyFirst && (await store.read.listCertificates()).length > 0) throw new CommandError(ISSUED_BEFORE);
       // A file that cannot be made must be known before anything is issued.
       using file = isStream ? undefined : createNewFile(terminal, path);
       const authority = await (onlyFirst ? authorities.ensured(OPERATOR) : authorities.signing());
@@ -102,14 +102,14 @@ export const grant: Run = (terminal, given) => inSession(terminal, async (sessio
   if (status !== 'valid') throw new CommandError(`certificate ${serial} is ${status}: it makes nobody an admin`);
   if (certificate.isAdmin) throw new CommandError(`the holder of certificate ${serial} is an admin already`);
   const granted = session.audit.event('admin_granted', 'success', OPERATOR, { serial, fingerprint });
-  const isGranted = await session.store.certificates.grantAdmin({ serial, granted });
+  const isGranted = await session.store.run('grantAdmin', { serial, granted });
   if (!isGranted) throw new CommandError(`certificate ${serial} has just been revoked`);
   const text = `${commonName} is an admin now (certificate ${serial}).\n`;
   report(terminal.stdout, given, presentCertificate({ ...certificate, isAdmin: true, status }), text);
 });
 
 export const list: Run = (terminal, given) => inSession(terminal, async ({ store }) => {
-  const records = recordsOf(await store.certificates.listAll(), terminal.clock);
+  const records = recordsOf(await store.read.listCertificates(), terminal.clock);
   const rows = records.map(({ serial, status, isAdmin, expiresAt, commonName }) => {
     return [serial, status, isAdmin ? 'admin' : '-', isoSeconds(expiresAt), commonName];
   });
@@ -132,7 +132,7 @@ export const revoke: Run = (terminal, given) => inSession(terminal, async (sessi
 /** Who stole a certificate may have renewed it: to be told that it is revoked would end nothing. */
 async function requireNoSuccessor({ store, clock }: OperatorSession, { serial, holder, revokedAt }: Certificate) {
   if (revokedAt === null) return;
-  const records = recordsOf(await store.certificates.listAll(), clock);
+  const records = recordsOf(await store.read.listCertificates(), clock);
   const successor = records.find((record) => record.holder === holder && record.status === 'valid');
   if (successor === undefined) return;
   const what = `certificate ${serial} is revoked already, and its holder has another since`;
@@ -201,7 +201,7 @@ export const passphrase: Run = async (terminal, given) => {
 async function replace(
   { store }: OperatorSession, before: StoredAuthority, after: StoredAuthority, audited: AuditEvent,
 ): Promise<void> {
-  if (await store.authority.replace({ before, after, audited })) return;
+  if (await store.run('replaceAuthority', { before, after, audited })) return;
   throw new CommandError('the certificate authority has just been changed by another command: nothing was done');
 }
 

@@ -231,11 +231,11 @@ export const stats: Run = (terminal, given) => inSession(terminal, async (sessio
 
 /** Names no paste, no owner and no address. Times are as in the API: Unix seconds of pastes, ISO 8601 of the audit. */
 async function count({ store, config }: OperatorSession, nowSeconds: number) {
-  const pastes = await store.stats.pastes(nowSeconds);
-  const certificates = await store.certificates.countByStatus(nowSeconds);
-  const audit = await store.stats.audit();
-  const files = await store.stats.files();
-  const invitations = await store.governing.listInvitations();
+  const pastes = await store.read.countPastes(nowSeconds);
+  const certificates = await store.read.countCertificates(nowSeconds);
+  const audit = await store.read.countAudit();
+  const files = { ...(await store.read.countPages()), ...store.files() };
+  const invitations = await store.read.listInvitations();
   const open = invitations.filter(({ usesLeft, expiresAt }) => usesLeft > 0 && expiresAt > nowSeconds);
   return {
     version: VERSION,
@@ -248,13 +248,13 @@ async function count({ store, config }: OperatorSession, nowSeconds: number) {
     },
     certificates,
     invitations: { open: open.length, over: invitations.length - open.length },
-    bans: (await store.governing.listBans()).length,
+    bans: (await store.read.listBans()).length,
     audit: {
       entries: audit.entries, oldest_time: isoOrNull(audit.oldestTime), newest_time: isoOrNull(audit.newestTime),
     },
     storage: {
       quota_bytes: config.maxStorageBytes === 0 ? null : config.maxStorageBytes,
-      counted_bytes: countedBytes(await store.pastes.usage()),
+      counted_bytes: countedBytes(await store.read.usage()),
       database_bytes: files.databaseBytes, unused_bytes: files.unusedBytes,
       wal_bytes: files.walBytes, disk_free_bytes: files.diskFreeBytes,
     },

@@ -32,9 +32,10 @@ export const show: Run = (terminal, given) => inSession(terminal, async (session
   report(terminal.stdout, given, json, alignColumns(rows));
 });
 
+/** Without its content, and though it may have expired. */
 async function findPaste({ store }: OperatorSession, id: string) {
   requireId(id);
-  const paste = await store.pastes.find(id);
+  const paste = await store.read.findPaste(id, -Infinity, 0);
   if (paste === undefined) throw new Refusal('pasteNotFound');
   return paste;
 }
@@ -66,7 +67,7 @@ async function takeDown({ store, audit }: OperatorSession, ids: readonly string[
     await Promise.all(ids.slice(start, start + STEP_PASTES).map(async (id) => {
       const paste = id.slice(0, AUDITED_ID_CHARACTERS);
       const removed = audit.event('paste_deleted', 'success', BY_OPERATOR, { paste });
-      if (!(await store.pastes.takeDown({ id, content, removed }))) missing.push(id);
+      if (!(await store.run('takeDown', { id, content, removed }))) missing.push(id);
     }));
   }
   if (missing.length < ids.length) await setTimeout(NOTICED_MS);
@@ -86,9 +87,9 @@ export const ban: Run = (terminal, given) => inSession(terminal, async (session)
   const note = noteOf(given);
   const paste = isDigest ? {} : { paste: named.slice(0, AUDITED_ID_CHARACTERS) };
   const banned = audit.event('content_banned', 'success', BY_OPERATOR, { sha256, ...paste });
-  const isNew = await store.governing.ban({ sha256: digest, note, createdAt: unixSeconds(terminal.clock), banned });
+  const isNew = await store.run('banContent', { sha256: digest, note, createdAt: unixSeconds(terminal.clock), banned });
   let removed = 0;
-  for await (const ids of store.pastes.withContent(digest)) {
+  for await (const ids of store.findContent(digest)) {
     removed += ids.length - (await takeDown(session, ids, sha256)).length;
   }
   const how = isNew ? 'is refused from now on' : 'was refused already';
@@ -99,13 +100,13 @@ export const ban: Run = (terminal, given) => inSession(terminal, async (session)
 export const unban: Run = (terminal, given) => inSession(terminal, async ({ store }) => {
   const sha256 = given.operands[0]!.toLowerCase();
   if (!SHA256.test(sha256)) throw new UsageError('a SHA-256 has 64 hexadecimal digits: `pasted paste bans` shows them');
-  const wasBanned = await store.governing.unban(Buffer.from(sha256, 'hex'));
+  const wasBanned = await store.run('unbanContent', Buffer.from(sha256, 'hex'));
   if (!wasBanned) throw new CommandError(`content ${sha256} is not banned`);
   report(terminal.stdout, given, { sha256 }, `Content ${sha256} is taken again.\n`);
 });
 
 export const listBans: Run = (terminal, given) => inSession(terminal, async ({ store }) => {
-  const bans = await store.governing.listBans();
+  const bans = await store.read.listBans();
   const rows = bans.map(({ sha256, createdAt, note }) => [sha256, isoSeconds(createdAt), note || '-']);
   const json = { bans: bans.map(({ sha256, createdAt, note }) => ({ sha256, created_at: createdAt, note })) };
   report(terminal.stdout, given, json, alignColumns([['SHA-256', 'BANNED', 'NOTE'], ...rows]));
@@ -125,7 +126,7 @@ export const invite: Run = (terminal, given) => {
     const createdAt = unixSeconds(terminal.clock);
     const invitation = { note, createdAt, expiresAt: createdAt + validSeconds, usesLeft };
     const codeSha256 = sha256(Buffer.from(code));
-    const id = await store.governing.createInvitation({ ...invitation, codeSha256 });
+    const id = await store.run('createInvitation', { ...invitation, codeSha256 });
     const lines = [
       `code     ${code}`,
       `id       ${id}`,
@@ -135,13 +136,13 @@ export const invite: Run = (terminal, given) => {
     ];
     report(terminal.stdout, given, { ...presentInvitation({ ...invitation, id }), code }, `${lines.join('\n')}\n`);
     if (await terminal.stdout.writeWhole(Buffer.alloc(0))) return;
-    await store.governing.withdrawInvitation(id);
+    await store.run('withdrawInvitation', id);
     throw new CommandError(`invitation ${id} is withdrawn: standard output did not take its code`);
   });
 };
 
 export const listInvitations: Run = (terminal, given) => inSession(terminal, async ({ store }) => {
-  const invitations = await store.governing.listInvitations();
+  const invitations = await store.read.listInvitations();
   const nowSeconds = unixSeconds(terminal.clock);
   const rows = invitations.map(({ id, note, expiresAt, usesLeft }) => {
     return [String(id), String(usesLeft), isoSeconds(expiresAt) + (expiresAt <= nowSeconds ? ' (over)' : ''), note];
@@ -155,7 +156,7 @@ export const withdraw: Run = (terminal, given) => {
   const id = /^\d{1,15}$/.test(text) ? Number(text) : undefined;
   if (id === undefined) throw new UsageError(`not the id of an invitation: ${JSON.stringify(text)}; one is a number`);
   return inSession(terminal, async ({ store }) => {
-    const wasThere = await store.governing.withdrawInvitation(id);
+    const wasThere = await store.run('withdrawInvitation', id);
     if (!wasThere) throw new CommandError(`there is no invitation ${id}: \`pasted invite list\` shows those there are`);
     report(terminal.stdout, given, { id }, `Withdrew invitation ${id}. Whoever registered with it stays registered.\n`);
   });

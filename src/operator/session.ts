@@ -100,7 +100,7 @@ export async function findCertificate({ store }: OperatorSession, given: string)
   if (!/^[0-9a-f]{32}$/.test(serial)) {
     throw new UsageError(`not a serial: ${JSON.stringify(given)}; one has 32 hexadecimal digits`);
   }
-  const certificate = await store.certificates.findBySerial(serial);
+  const certificate = await store.read.findCertificateBySerial(serial);
   if (certificate === undefined) throw new Refusal('certificateNotFound');
   return certificate;
 }

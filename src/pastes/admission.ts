@@ -32,7 +32,7 @@ export const SPENDABLE_SECONDS = HOUR_SECONDS;
 /** Those of Parts (parts.ts, which imports this file). */
 interface ChallengeParts {
   readonly config: Config;
-  readonly store: Pick<Store, 'challenges'>;
+  readonly store: Pick<Store, 'read'>;
   readonly antiflood: Antiflood;
   readonly clock: Clock;
   readonly random: RandomBytes;
@@ -98,7 +98,7 @@ export class Challenges {
     if (challenge.expiresAt <= unixSeconds(clock)) throw this.refusal('powExpired', purpose);
     if (!isSolutionForm(solution)) throw this.refusal('powMalformedSolution', purpose);
     if (!isSolved(challenge, solution)) throw this.refusal('powInsufficient', purpose);
-    if (await store.challenges.isSpent(challenge.nonce)) throw this.refusal('powAlreadyUsed', purpose);
+    if (await store.read.isSpent(challenge.nonce)) throw this.refusal('powAlreadyUsed', purpose);
     count('proofOfWork', 'accepted');
     const { nonce, expiresAt } = challenge;
     return { nonce, expiresAt, spendableUntil: expiresAt + SPENDABLE_SECONDS };

@@ -23,7 +23,7 @@ const FAILURES_NOTED = 60;
 const FAILURE_WINDOW = { windowMs: MINUTE_SECONDS * 1000, maxKeys: 1000, cleanupThreshold: 1 };
 
 interface IdentityParts {
-  readonly store: Pick<Store, 'certificates' | 'authority' | 'audit'>;
+  readonly store: Pick<Store, 'read' | 'run'>;
   readonly audit: Audit;
   readonly clock: Clock;
 }
@@ -48,12 +48,12 @@ export class Identity {
   }
 
   async #holderOf(presented: string, { certificate: shown, clientAddress }: Presenter): Promise<Caller> {
-    const { store: { certificates }, clock } = this.#parts;
-    let recorded = await certificates.findByFingerprint(presented);
+    const { store: { read }, clock } = this.#parts;
+    let recorded = await read.findCertificate(presented);
     if (recorded === undefined) {
       const serial = shown === undefined ? null : await this.#serialOf(shown);
       if (serial === null) return { tier: 'untrusted', fingerprint: presented };
-      recorded = await certificates.findBySerial(serial);
+      recorded = await read.findCertificateBySerial(serial);
     }
     const fingerprint = recorded?.holder ?? presented;
     const status = recorded === undefined ? 'unknown' : statusOf(recorded, unixSeconds(clock));
@@ -73,7 +73,7 @@ export class Identity {
   async #serialOf(certificate: Uint8Array): Promise<string | null> {
     const verified = this.#serials.get(certificate);
     if (verified !== undefined) return verified;
-    const issuer = await this.#parts.store.authority.find();
+    const issuer = await this.#parts.store.read.findAuthority();
     // Loaded already, by TLS or with the proxy secret: nothing else lets a whole certificate in.
     const { issuedSerial } = await import('../crypto/presented.ts');
     const serial = (issuer && issuedSerial(certificate, issuer.certificate)) ?? null;
@@ -86,7 +86,7 @@ export class Identity {
     const { store, audit, clock } = this.#parts;
     const use = { serial, holder, nowSeconds: unixSeconds(clock), by: audit.event('cert_revoked', 'success', by, {}) };
     try {
-      (await store.certificates.use(use)).forEach(audit.announce);
+      (await store.run('useCertificate', use)).forEach(audit.announce);
     } catch (error) {
       // Both stay valid until the storage works again: reads must stay up.
       expected(StoreError, error);
@@ -103,7 +103,7 @@ export class Identity {
     const event = audit.event('auth_failure', 'failure', requester, { fingerprint: presented, reason });
     audit.announce(event);
     // If the storage fails there is still the log line; the caller is anonymous either way, and reads must stay up.
-    await store.audit.record(event).catch((error: unknown) => {
+    await store.run('recordAudit', event).catch((error: unknown) => {
       expected(StoreError, error);
     });
   }

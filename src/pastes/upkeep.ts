@@ -45,7 +45,7 @@ export function cleanupTasks(
 
 /** The tasks in the database; what removes comes before what gives its room back. */
 export function storeTasks({ config, store, clock }: StoreTaskParts, noteRemoved: NoteRemoved): readonly CleanupTask[] {
-  const { pastes, submissions, challenges, audit, upkeep } = store;
+  const { pastes, upkeep } = store;
   const challengeSeconds = SPENDABLE_SECONDS + CLOCK_MARGIN_SECONDS;
   /** Of that age, since it ran out or was made. */
   const removal = (
@@ -55,12 +55,15 @@ export function storeTasks({ config, store, clock }: StoreTaskParts, noteRemoved
     noteRemoved(name, removed);
     return removed === limit;
   });
+  const records = (name: 'removeOldSubmissions' | 'removeExpiredChallenges' | 'removeOldAudit'): RemoveUntil => (
+    (untilSeconds, limit) => store.run(name, { untilSeconds, limit })
+  );
   const { duplicateWindowSeconds, auditRetentionSeconds } = config;
   return [
     removal('expired pastes', HOUR_SECONDS, 0, pastes.removeExpired, EXPIRED_PER_STEP),
-    removal('duplicate records', 15 * MINUTE_SECONDS, duplicateWindowSeconds, submissions.removeUntil),
-    removal('used challenges', 5 * MINUTE_SECONDS, challengeSeconds, challenges.removeExpired),
-    removal('audit log', DAY_SECONDS, auditRetentionSeconds, audit.removeUntil),
+    removal('duplicate records', 15 * MINUTE_SECONDS, duplicateWindowSeconds, records('removeOldSubmissions')),
+    removal('used challenges', 5 * MINUTE_SECONDS, challengeSeconds, records('removeExpiredChallenges')),
+    removal('audit log', DAY_SECONDS, auditRetentionSeconds, records('removeOldAudit')),
     task('expired certificates', DAY_SECONDS, certificatesStep(store, clock, noteRemoved)),
     task('free pages', 5 * MINUTE_SECONDS, releaseStep(store)),
     task('write-ahead log', MINUTE_SECONDS, inOneStep(() => upkeep.truncateWal())),
@@ -82,11 +85,12 @@ function inOneStep(work: () => unknown): Step {
 }
 
 /** Goes through all that have expired, since what refers to one may go at any time. */
-function certificatesStep({ certificates }: Store, clock: Clock, noteRemoved: NoteRemoved): Step {
+function certificatesStep(store: Store, clock: Clock, noteRemoved: NoteRemoved): Step {
   let after: CertificatePlace | null = null;
   return async () => {
     const untilSeconds = unixSeconds(clock) - CLOCK_MARGIN_SECONDS;
-    const { removed, last } = await certificates.removeExpired({ untilSeconds, after, limit: CERTIFICATES_PER_STEP });
+    const step = { untilSeconds, after, limit: CERTIFICATES_PER_STEP };
+    const { removed, last } = await store.run('removeExpiredCertificates', step);
     noteRemoved('expired certificates', removed);
     after = last;
     return after !== null;
@@ -137,10 +141,10 @@ const EXPIRY_ALARM_SECONDS = 30 * DAY_SECONDS;
 
 async function logDoubts({ config, store, clock, log }: TaskParts, isOpen: boolean): Promise<void> {
   const nowSeconds = unixSeconds(clock);
-  const { valid, revoked, expired } = await store.certificates.countByStatus(nowSeconds);
+  const { valid, revoked, expired } = await store.read.countCertificates(nowSeconds);
   const admin = isOpen ? adminDoubt(config, valid + revoked + expired) : undefined;
   if (admin !== undefined) log({ level: 'warning', logger: 'pki', event: 'no admin', details: { message: admin } });
-  const authority = await store.authority.find();
+  const authority = await store.read.findAuthority();
   const expiry = authority && authorityDoubt(authority.expiresAt, nowSeconds);
   if (expiry !== undefined) {
     const message = `the certificate authority ${expiry.message}`;

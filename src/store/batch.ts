@@ -14,6 +14,13 @@ import { describe, failureOf, StoreError, type StoreFailure } from './store.ts';
 export type Commands = ReturnType<typeof prepareCommands>;
 export type CommandName = keyof Commands;
 
+/** Not for who keeps pastes and their content in memory: that must learn of it. Of what is taken down a count tells. */
+type PasteCommandName = keyof (Omit<ReturnType<typeof pasteCommands>, 'takeDown'> & ReturnType<typeof contentCommands>);
+
+export type Run = <Name extends Exclude<CommandName, PasteCommandName>>(
+  name: Name, params: Parameters<Commands[Name]>[0],
+) => Promise<ReturnType<Commands[Name]>>;
+
 function prepareCommands(db: DatabaseSync, ballast: Ballast | undefined) {
   return {
     ...pasteCommands(db),

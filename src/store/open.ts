@@ -8,7 +8,7 @@ import type { Worker } from 'node:worker_threads';
 import { holdBytes } from '../core/content.ts';
 import { type Log, orUndefined } from '../core/events.ts';
 import { andThen, type Awaitable, type Clock } from '../core/time.ts';
-import type { CommandName, Commands } from './batch.ts';
+import type { Run } from './batch.ts';
 import { authorityLookups, certificateLookups, rememberFound } from './certificates.ts';
 import { type ContentStore, createContentStore, HotPastes, READ_ALONG_BYTES, Touches } from './content.ts';
 import {
@@ -19,9 +19,9 @@ import { type Change, pasteListLookups, pasteLookups } from './pastes.ts';
 import { auditLookups, contentLookups, recordLookups } from './records.ts';
 import { MIGRATIONS } from './schema.ts';
 import {
-  asStoreError, type AuditEvent, type AuditFilter, type Certificate, type ChangedContent, type CreationTerms,
-  type Database, INLINE_BYTES, type MoreContent, type NewPaste, type Page, type Paste, type PasteChanges,
-  type PasteFilter, type PasteWithContent, type SpentChallenge, type StoredCrl, StoreError, type UpdateTerms,
+  asStoreError, type AuditEvent, type Certificate, type ChangedContent, type CreationTerms, type Database,
+  INLINE_BYTES, type NewPaste, type Paste, type PasteChanges, type PasteWithContent, type SpentChallenge, StoreError,
+  type UpdateTerms,
 } from './store.ts';
 import { createParcels, startWriter, type Writer } from './writer.ts';
 
@@ -60,7 +60,8 @@ export async function openStore({ path: name, clock, log, thread }: StoreOptions
       return { ...lookups, findCertificate: rememberFound(db, lookups.findCertificate) };
     });
     const contents = createContentStore(reader, started, log);
-    const touches = new Touches((accesses) => started.run('touchPastes', accesses), log);
+    const run = started.run.bind(started);
+    const touches = new Touches((accesses) => run('touchPastes', accesses), log);
     const hot = new HotPastes();
     const notice = createRemovalNotice(reader.countRemovals, clock, () => {
       hot.clear();
@@ -75,8 +76,8 @@ export async function openStore({ path: name, clock, log, thread }: StoreOptions
       if (found !== undefined) hot.keep(found);
       return found;
     };
-    const sources = { reader, writer, ...contents, touches, find, hot, share: createParcels() };
-    const store = createStore({ ...sources, notice, lock, name, path });
+    const sources = { read: reader, run, ...contents, touches, find, hot, share: createParcels() };
+    const store = createStore({ ...sources, writer, notice, lock, name, path });
     const details = { schema: MIGRATIONS.length, milliseconds: Math.round(clock.monotonicMs() - startedMs) };
     log({ level: 'info', logger: 'store', event: 'opened', outcome: 'success', details });
     return store;
@@ -89,8 +90,8 @@ export async function openStore({ path: name, clock, log, thread }: StoreOptions
 
 /** What the calls of a store go to: the file and its writer thread, or the nodes of a cluster (cluster/open.ts). */
 interface Sources {
-  readonly reader: Reader;
-  readonly writer: Pick<Writer, 'run'>;
+  readonly read: Reader;
+  readonly run: Writer['run'];
   readonly contents: ContentStore;
   readonly release: (contentIds: readonly string[]) => Promise<void>;
   readonly touches: Touches;
@@ -102,7 +103,7 @@ interface Sources {
 }
 
 interface Parts extends Sources {
-  readonly reader: Lookups & { close(): void };
+  readonly read: Lookups & { close(): void };
   readonly writer: Writer;
   readonly hot: HotPastes;
   /** See createRemovalNotice. */
@@ -114,21 +115,23 @@ interface Parts extends Sources {
 }
 
 function createStore(parts: Parts) {
-  const { reader, writer, notice, name, path } = parts;
+  const { read, run, writer, notice, name, path } = parts;
   let closing: Promise<void> | undefined;
-  const isHealthy = createHealthCheck(reader, writer);
+  const isHealthy = createHealthCheck(read, writer);
   const { ino } = statSync(path);
   return {
     ...createCalls(parts),
+    /** Tells of challenges that other hosts have spent for pastes. */
+    followSpent: (_note: (spent: Pick<SpentChallenge, 'nonce' | 'expiresAt'>) => void): void => {},
     /** Whether the disk has room for so many bytes of content and keeps its reserve. */
     hasRoomFor: (bytes: number) => hasRoomFor(path, bytes),
     /** Each command is a bounded step, described in batch.ts. */
     upkeep: {
       /** Where nobody reads, content that another process took from its paste goes now. */
-      truncateWal: () => (notice(), writer.run('truncateWal', null)),
-      releasePages: (pages: number) => writer.run('releasePages', pages),
-      optimize: () => writer.run('optimize', null),
-      restoreBallast: () => writer.run('restoreBallast', null),
+      truncateWal: () => (notice(), run('truncateWal', null)),
+      releasePages: (pages: number) => run('releasePages', pages),
+      optimize: () => run('optimize', null),
+      restoreBallast: () => run('restoreBallast', null),
       /** Sizes of the files; 0 for one that is not there. */
       fileBytes: () => ({ database: fileBytes(path), wal: fileBytes(`${path}-wal`) }),
       /** Writes that are not durable yet. */
@@ -141,45 +144,27 @@ function createStore(parts: Parts) {
   };
 }
 
+/** What each lookup and each command promises is said at its statement. */
 export function createCalls(sources: Sources) {
-  const { reader, writer, contents } = sources;
+  const { read, run, contents } = sources;
   return {
     pastes: createPasteStore(sources),
     contents,
-    ...createSharedCalls(reader, writer),
-    audit: {
-      /** For events that change nothing else; those that do are recorded with what they record. */
-      record: (event: AuditEvent) => writer.run('recordAudit', event),
-      list: async (filter: AuditFilter, page: Page) => reader.listAudit(filter, page),
-      removeUntil: (untilSeconds: number, limit: number) => writer.run('removeOldAudit', { untilSeconds, limit }),
-    },
-    /** Challenges are spent, and submissions recorded, by what is paid or stored with them. */
-    challenges: {
-      isSpent: async (nonce: string) => reader.isSpent(nonce),
-      /** Tells of those that other hosts have spent for pastes. */
-      follow: (_note: (spent: Pick<SpentChallenge, 'nonce' | 'expiresAt'>) => void): void => {},
-      removeExpired: (untilSeconds: number, limit: number) => (
-        writer.run('removeExpiredChallenges', { untilSeconds, limit })
-      ),
-    },
-    submissions: {
-      removeUntil: (untilSeconds: number, limit: number) => writer.run('removeOldSubmissions', { untilSeconds, limit }),
-    },
-    secrets: {
-      /** The value kept under that name: the first one that was ever offered. */
-      keep: async (name: string, value: Uint8Array): Promise<Uint8Array> => {
-        if ((await reader.findSecret(name)) === undefined) await writer.run('keepSecret', { name, value });
-        return (await reader.findSecret(name))!;
-      },
+    read: read as Reader,
+    run: run as Run,
+    /** The value kept under that name: the first one that was ever offered. */
+    keepSecret: async (name: string, value: Uint8Array): Promise<Uint8Array> => {
+      if ((await read.findSecret(name)) === undefined) await run('keepSecret', { name, value });
+      return (await read.findSecret(name))!;
     },
   };
 }
 
-async function closeParts({ reader, writer, touches, hot, release, lock }: Parts): Promise<void> {
+async function closeParts({ read, writer, touches, hot, release, lock }: Parts): Promise<void> {
   writer.hurry();
   await touches.close();
   await settledWithin(release([]), CLOSE_WAIT_MS);
-  reader.close();
+  read.close();
   hot.clear();
   await writer.close();
   lock.release();
@@ -191,7 +176,7 @@ export async function settledWithin(work: Promise<void>, milliseconds: number): 
 
 /** What is written is durable when its promise resolves. Chunks that lost their paste go when nobody reads them. */
 function createPasteStore(parts: Sources) {
-  const { reader, writer, touches, find, hot, release } = parts;
+  const { run, touches, find, hot, release } = parts;
   return {
     /** The paste, unless it has expired. It may be there at once, and is the same object while it is kept in memory. */
     find: (id: string, nowSeconds: number): Awaitable<Paste | undefined> => find(id, nowSeconds, READ_ALONG_BYTES),
@@ -199,34 +184,30 @@ function createPasteStore(parts: Sources) {
     findWithContent: (id: string, nowSeconds: number) => andThen(find(id, nowSeconds, INLINE_BYTES), withHeldContent),
     /** Chunks of `contentId` must have been written; they are the paste's from then on. */
     create: (paste: NewPaste, terms: CreationTerms) => (
-      writer.run('createPaste', { paste: shared(parts, paste), terms }, paste.content?.length ?? 0)
+      run('createPaste', { paste: shared(parts, paste), terms }, paste.content?.length ?? 0)
     ),
-    /** Newest first, ties by id. */
-    list: async (filter: PasteFilter, page: Page, nowSeconds: number) => reader.listPastes(filter, page, nowSeconds),
     /** Notes an access; written in batches within seconds, lost at worst by a crash. */
     touch: (id: string, nowSeconds: number): void => touches.note(id, nowSeconds),
-    usage: async () => reader.usage(),
-    isFull: async (more: MoreContent) => reader.isFull(more),
     /** Changes a paste of `owner`: readers see the old one or the new one. New content is on the terms of creating. */
     update: (id: string, owner: string, changes: PasteChanges, terms: UpdateTerms) => {
       const content = changes.content && shared(parts, changes.content);
       const update = { id, owner, changes: { ...changes, content }, terms };
-      return changePaste(parts, id, () => writer.run('updatePaste', update, content?.content?.length ?? 0));
+      return changePaste(parts, id, () => run('updatePaste', update, content?.content?.length ?? 0));
     },
     /**
      * Removes a paste that `by` owns, for null one that nobody owns; anyone's with `asAdmin`, and then with this entry
      * in the audit log. Refused unless it has the content that is named.
      */
     remove: (id: string, by: string | null, nowSeconds: number, asAdmin: AuditEvent | null, onlySha256?: string) => (
-      changePaste(parts, id, () => writer.run('deletePaste', { id, by, nowSeconds, asAdmin, onlySha256 }))
+      changePaste(parts, id, () => run('deletePaste', { id, by, nowSeconds, asAdmin, onlySha256 }))
     ),
     /** True for exactly one of any number of callers, and only with the password hash that was checked. */
     burn: async (id: string, passwordHash: string | null, nowSeconds: number): Promise<boolean> => (
-      (await changePaste(parts, id, () => writer.run('burnPaste', { id, passwordHash, nowSeconds }))) === 1
+      (await changePaste(parts, id, () => run('burnPaste', { id, passwordHash, nowSeconds }))) === 1
     ),
     /** Removes at most `limit` pastes that have expired; how many were removed. */
     removeExpired: async (nowSeconds: number, limit: number): Promise<number> => {
-      const { outcome: count, orphanedContentIds } = await writer.run('removeExpired', { nowSeconds, limit });
+      const { outcome: count, orphanedContentIds } = await run('removeExpired', { nowSeconds, limit });
       if (count > 0) hot.noteRemoved(nowSeconds);
       await release(orphanedContentIds);
       return count;
@@ -269,52 +250,14 @@ async function changePaste<Outcome>({ hot, release }: Sources, id: string, chang
 /** Rows read in one turn of the event loop: a millisecond. */
 const REVOKED_A_TURN = 200;
 
-/** What is asked for requests and for commands alike. What each call promises is said at its statement. */
-export function createSharedCalls(reader: Reader, writer: Sources['writer']) {
-  const command = <Name extends CommandName>(name: Name) => (
-    (params: Parameters<Commands[Name]>[0]) => writer.run(name, params)
-  );
-  return {
-    certificates: {
-      findByFingerprint: async (fingerprint: string) => reader.findCertificate(fingerprint),
-      findBySerial: async (serial: string) => reader.findCertificateBySerial(serial),
-      findRenewable: async (serial: string, nowSeconds: number) => reader.findRenewable(serial, nowSeconds),
-      listOf: async (fingerprint: string, page: Page) => reader.listCertificatesOf(fingerprint, page),
-      listAll: async () => reader.listCertificates(),
-      /** In pages, so that other requests have their turns. */
-      async *listRevoked(): AsyncGenerator<Certificate, void> {
-        let page: readonly Certificate[] = [];
-        do {
-          page = await reader.listRevokedCertificates(page.at(-1), REVOKED_A_TURN);
-          yield* page;
-          await setImmediate();
-        } while (page.length === REVOKED_A_TURN);
-      },
-      countByStatus: async (nowSeconds: number) => reader.countCertificates(nowSeconds),
-      issue: command('issueCertificate'),
-      revoke: command('revokeCertificate'),
-      use: command('useCertificate'),
-      removeExpired: command('removeExpiredCertificates'),
-      grantAdmin: command('grantAdmin'),
-    },
-    authority: {
-      find: async () => reader.findAuthority(),
-      create: command('createAuthority'),
-      replace: command('replaceAuthority'),
-      findCrl: async (known?: StoredCrl) => reader.findCrl(known),
-      keepCrl: command('keepCrl'),
-      revokedCount: async () => reader.revokedCount(),
-    },
-    governing: {
-      isInvitationOpen: async (sha256: Uint8Array, nowSeconds: number) => reader.isInvitationOpen(sha256, nowSeconds),
-      listInvitations: async () => reader.listInvitations(),
-      createInvitation: command('createInvitation'),
-      withdrawInvitation: command('withdrawInvitation'),
-      listBans: async () => reader.listBans(),
-      ban: command('banContent'),
-      unban: command('unbanContent'),
-    },
-  };
+/** In pages, so that other requests have their turns. */
+export async function* listRevoked(read: Pick<Reader, 'listRevokedCertificates'>): AsyncGenerator<Certificate, void> {
+  let page: readonly Certificate[] = [];
+  do {
+    page = await read.listRevokedCertificates(page.at(-1), REVOKED_A_TURN);
+    yield* page;
+    await setImmediate();
+  } while (page.length === REVOKED_A_TURN);
 }
 
 type Lookups = ReturnType<typeof prepareLookups>;

@@ -263,8 +263,6 @@ function prepareDeletion(db: Database) {
 /** Who answers for what is done by the operator's commands; no owner is called so. */
 export const OPERATOR_NAME = 'operator';
 
-export type TakeDown = Parameters<ReturnType<typeof prepareTakingDown>>[0];
-
 /**
  * Whether the paste was there, whoever owns it and though it may have expired; with `content`, only while it has that.
  * A service that runs learns of it by the count, and then discards the content itself.

@@ -5,6 +5,7 @@ import { existsSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { codeOf, expected } from '../core/events.ts';
 import type { Awaitable } from '../core/time.ts';
+import type { Run } from './batch.ts';
 import { type CheckDepth, damageOf, holdingsOf, requireDatabase, whyRefused } from './backup.ts';
 import { authorityLookups } from './certificates.ts';
 import {
@@ -12,13 +13,12 @@ import {
   openAsIs, openReading, refuseOtherFiles, refuseStrange, WAL_LIMIT_BYTES,
 } from './database.ts';
 import { faultsOf } from './governing.ts';
-import { type AwaitableOf, createSharedCalls, openReader, prepareLookups, type StoreOptions } from './open.ts';
-import type { TakeDown } from './pastes.ts';
+import { type AwaitableOf, openReader, prepareLookups, type StoreOptions } from './open.ts';
 import { auditTailLookups } from './records.ts';
 import { APPLICATION_ID, MIGRATIONS, schemaVersionOf } from './schema.ts';
 import {
   asStoreError, type AuditEntry, type AuditFilter, type Database, DatabaseInUseError, describe, failureOf,
-  INLINE_BYTES, isDamage, type Page, type Paste, primaryCodeOf, SQLITE,
+  isDamage, primaryCodeOf, SQLITE,
 } from './store.ts';
 import { startWriter, type Writer } from './writer.ts';
 
@@ -43,7 +43,7 @@ export async function visitStore({ path, clock, log, ifMissing }: VisitOptions):
     const files = () => ({
       databaseBytes: fileBytes(path), walBytes: fileBytes(`${path}-wal`), diskFreeBytes: freeBytes(path),
     });
-    return createVisit({ reader, writer, files }, async () => {
+    return createVisit({ read: reader, run: writer.run.bind(writer), files }, async () => {
       reader.close();
       await writer?.close();
     });
@@ -58,35 +58,25 @@ export function prepareVisit(db: Database) {
   return { ...prepareLookups(db), ...statsLookups(db), searchContent: prepareContentSearch(db) };
 }
 
+/** As of the server's store, what lookups and commands promise is said at their statements. */
 interface VisitSources {
-  readonly reader: AwaitableOf<ReturnType<typeof prepareVisit>>;
-  readonly writer: Pick<Writer, 'run'>;
+  readonly read: AwaitableOf<ReturnType<typeof prepareVisit>>;
+  readonly run: Run;
   /** Null where there are none on this host. */
   readonly files: () => Record<'databaseBytes' | 'walBytes' | 'diskFreeBytes', number | null>;
 }
 
-export function createVisit({ reader, writer, files }: VisitSources, close: () => Promise<void>) {
+export function createVisit(sources: VisitSources, close: () => Promise<void>) {
   let closing: Promise<void> | undefined;
   return {
-    ...createSharedCalls(reader, writer),
-    audit: { list: async (filter: AuditFilter, page: Page) => reader.listAudit(filter, page) },
-    pastes: {
-      usage: async () => reader.usage(),
-      /** Without its content, and though it may have expired. */
-      find: async (id: string): Promise<Paste | undefined> => reader.findPaste(id, -Infinity, 0),
-      async *withContent(sha256: Uint8Array): AsyncGenerator<readonly string[], void> {
-        for (let afterRow: number | null = 0; afterRow !== null; ) {
-          const { ids, lastRow } = await reader.searchContent(sha256, afterRow);
-          yield ids;
-          afterRow = lastRow;
-        }
-      },
-      takeDown: (takeDown: TakeDown) => writer.run('takeDown', takeDown, INLINE_BYTES),
-    },
-    stats: {
-      pastes: reader.countPastes,
-      audit: reader.countAudit,
-      files: async () => ({ ...(await reader.countPages()), ...files() }),
+    ...sources,
+    /** Ids of the pastes that have such content. */
+    async *findContent(sha256: Uint8Array): AsyncGenerator<readonly string[], void> {
+      for (let afterRow: number | null = 0; afterRow !== null; ) {
+        const { ids, lastRow } = await sources.read.searchContent(sha256, afterRow);
+        yield ids;
+        afterRow = lastRow;
+      }
     },
     close: () => (closing ??= close()),
   };

@@ -210,7 +210,7 @@ test('a ban beside 40 creations of the same content at once, in every form: none
     const banned = {
       time: CREATED_AT, event: 'content_banned', outcome: 'success', clientId: 'operator', clientIp: null, details: {},
     } as const;
-    await operator.governing.ban({ sha256, note: '', createdAt: CREATED_AT, banned });
+    await operator.run('banContent', { sha256, note: '', createdAt: CREATED_AT, banned });
     const ofContent = `SELECT count(*) FROM pastes WHERE sha256 = x'${sha256.toString('hex')}'`;
     const left = Number(selectValue(path, ofContent));
     const answers = await Promise.all([...sending, ...Array.from({ length: 8 }, (_, turn) => send(turn))]);

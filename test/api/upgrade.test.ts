@@ -184,8 +184,8 @@ for (const version of VERSIONS) {
 
 test('upgrade: a challenge that was spent before it stays spent', async (t) => {
   const store = await openStore({ path: placed(t, 2), clock: movableClock(), log: () => {} });
-  assert.equal(await store.challenges.isSpent(SPENT_NONCE), true);
-  assert.equal(await store.challenges.removeExpired(CREATED_AT + 100, 10), 1);
+  assert.equal(await store.read.isSpent(SPENT_NONCE), true);
+  assert.equal(await store.run('removeExpiredChallenges', { untilSeconds: CREATED_AT + 100, limit: 10 }), 1);
   await store.close();
 });
 

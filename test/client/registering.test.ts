@@ -30,7 +30,7 @@ async function invite(app: RunningApp, usesLeft: number): Promise<void> {
   });
   const now = Math.floor(Date.now() / 1000);
   const codeSha256 = createHash('sha256').update(CODE).digest();
-  await store.governing.createInvitation({ codeSha256, note: '', createdAt: 0, expiresAt: 2 * now, usesLeft });
+  await store.run('createInvitation', { codeSha256, note: '', createdAt: 0, expiresAt: 2 * now, usesLeft });
   await store.close();
 }
 

@@ -181,7 +181,7 @@ async function changeAndDelete(trial: Trial): Promise<Check> {
 async function spendInvitation(trial: Trial): Promise<Check> {
   const codeSha256 = createHash('sha256').update(newId()).digest();
   const invitation = { codeSha256, note: '', createdAt: CREATED_AT, expiresAt: EXPIRES_AT, usesLeft: 2 };
-  const made = await tried(trial.random.pick(trial.stores).governing.createInvitation(invitation));
+  const made = await tried(trial.random.pick(trial.stores).run('createInvitation', invitation));
   const issued = await Promise.all([...trial.stores, ...trial.stores].map(async (store) => {
     const [serial, fingerprint] = [newId(), newId()];
     const publicKeySha256 = createHash('sha256').update(serial).digest();
@@ -189,7 +189,7 @@ async function spendInvitation(trial: Trial): Promise<Check> {
     const certificate = { serial, commonName: 'a', fingerprint, issuedTo: null, publicKeySha256, ...times };
     const events = { issued: event('cert_issued', { serial }), granted: event('admin_granted') };
     const issuance = { certificate, spend: null, invitation: codeSha256, ...events };
-    return { serial, outcome: await tried<Refusable>(store.certificates.issue(issuance)) };
+    return { serial, outcome: await tried<Refusable>(store.run('issueCertificate', issuance)) };
   }));
   return async () => {
     const where = `code_sha256 = unhex('${codeSha256.toString('hex')}')`;
@@ -236,7 +236,7 @@ async function storeLarge({ stores, random, select }: Trial): Promise<Check> {
 
 async function noteEvents({ stores, random, select }: Trial): Promise<Check> {
   const names = Array.from({ length: 5 }, () => newId());
-  const outcomes = await Promise.all(names.map((name) => tried(random.pick(stores).audit.record(event(name)))));
+  const outcomes = await Promise.all(names.map((name) => tried(random.pick(stores).run('recordAudit', event(name)))));
   return async () => {
     for (const [index, name] of names.entries()) {
       const [[noted] = []] = await select(`SELECT count(*) FROM audit WHERE event = '${name}'`);

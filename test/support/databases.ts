@@ -40,7 +40,7 @@ export async function assertHolds(store: Store, pastes: readonly NewPaste[], see
     const content = await wholeContent(store, paste);
     assert.ok(Buffer.from(patternedBytes(size, seed * 1000 + size)).equals(content), `its ${size} bytes are as stored`);
   }
-  assert.equal((await store.pastes.usage()).pastes, pastes.length);
+  assert.equal((await store.read.usage()).pastes, pastes.length);
 }
 
 /** As the first version of the schema left it, with one paste. */

@@ -24,6 +24,12 @@ export const EXPIRES_AT = CREATED_AT + 3600;
 /** Stores without any condition. */
 export const NO_TERMS: CreationTerms = { spend: null, duplicates: null, maxStoredBytes: null, maxOwnerBytes: null };
 
+/** A store that answers as a test says: its lookups, and its commands by their names. */
+export function fakeStore(read: object, commands: object): Pick<Store, 'read' | 'run'> {
+  const run = async (name: string, params: unknown) => (commands as Record<string, (params: unknown) => unknown>)[name]!(params);
+  return { read, run } as unknown as Pick<Store, 'read' | 'run'>;
+}
+
 export interface TestStore {
   readonly folder: string;
   readonly path: string;

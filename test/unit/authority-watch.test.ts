@@ -29,7 +29,7 @@ function watching(t: TestContext, answers: readonly (() => Promise<StoredAuthori
   };
   const authority = new LazyAuthority({
     config: testConfig({ pkiCaPassword: '' }),
-    store: { authority: { find } },
+    store: { read: { findAuthority: find } },
     tls: withTls ? { trust } : undefined,
   } as unknown as AuthorityParts);
   const second = async (): Promise<void> => {
@@ -118,15 +118,18 @@ test('a load that fails is tried again by the next request, and does not keep an
 
 test('renewRevocationList: nothing to renew where nobody asked for a list, or where the storage fails', async () => {
   let looks = 0;
-  for (const findCrl of [async () => undefined, () => Promise.reject(new Error('disk I/O error'))]) {
+  const fail = () => {
+    throw new Error('disk I/O error');
+  };
+  for (const findCrl of [async () => undefined, async () => fail(), fail]) {
     const parts = {
       config: testConfig({}),
-      store: { authority: { findCrl: (): Promise<undefined> => (looks += 1, findCrl()) } },
+      store: { read: { findCrl: (): Promise<undefined> => (looks += 1, findCrl()) } },
       get clock() {
         return assert.fail('the code of the authority is loaded');
       },
     } as unknown as AuthorityParts;
     await new LazyAuthority(parts).renewRevocationList();
   }
-  assert.equal(looks, 2);
+  assert.equal(looks, 3);
 });

@@ -12,9 +12,9 @@ import { Refusal } from '../../src/core/refusals.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { WorkQueue, WorkQueueFull } from '../../src/limits/work-queue.ts';
 import { createAudit } from '../../src/pastes/identity.ts';
-import type { Store } from '../../src/store/open.ts';
 import { type StoredAuthority, StoreError } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
+import { fakeStore } from '../support/store.ts';
 import { testConfig } from '../support/test-config.ts';
 
 const isExisting = (error: unknown): boolean => error instanceof Refusal && error.refusal === 'authorityExists';
@@ -41,20 +41,19 @@ function authoritiesOver(
   const clock = movableClock();
   const logged: LogEntry[] = [];
   const log = (entry: LogEntry): void => void logged.push(entry);
-  const authority = {
-    find: async () => place.kept,
-    create: async ({ authority }: { authority: StoredAuthority }) => {
+  const store = fakeStore({ findAuthority: async () => place.kept }, {
+    createAuthority: async ({ authority }: { authority: StoredAuthority }) => {
       await beforeKeeping();
       if (place.kept !== undefined) return false;
       place.kept = authority;
       return true;
     },
-  } as unknown as Store['authority'];
+  });
   const { password = PASSWORD, maxWaiting = 10, ...given } = options;
   const { queue = new WorkQueue({ ...ONE_AT_A_TIME, maxWaiting, clock }), onFound } = given;
   const config = testConfig({ pkiCaPassword: password });
   const audit = createAudit({ clock, log });
-  const authorities = new Authorities({ config, store: { authority }, queue, audit, clock, random: randomBytes, log }, onFound);
+  const authorities = new Authorities({ config, store, queue, audit, clock, random: randomBytes, log }, onFound);
   return { authorities, logged };
 }
 

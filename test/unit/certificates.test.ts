@@ -11,13 +11,12 @@ import type { LogEntry } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { createAudit } from '../../src/pastes/identity.ts';
-import type { Store } from '../../src/store/open.ts';
 import {
   type AuditEvent, type Certificate, type Issuance, type IssueOutcome, type RevokeOutcome, StoreError,
 } from '../../src/store/store.ts';
 import { type KeyPair, makeTestAuthority } from '../support/authority.ts';
 import { movableClock } from '../support/clock.ts';
-import { CREATED_AT } from '../support/store.ts';
+import { CREATED_AT, fakeStore } from '../support/store.ts';
 import { testConfig } from '../support/test-config.ts';
 
 const HOLDER = 'a'.repeat(40);
@@ -67,17 +66,16 @@ function certificatesOver(answers: {
   const logged: LogEntry[] = [];
   const log = (entry: LogEntry): void => void logged.push(entry);
   const serials: string[] = [];
-  const certificates = {
-    issue: (issuance: Issuance) => {
+  const store = fakeStore({ findCertificateBySerial: async () => answers.found }, {
+    issueCertificate: (issuance: Issuance) => {
       serials.push(issuance.certificate.serial);
       return answers.issue!(issuance, serials.length);
     },
-    findBySerial: async () => answers.found,
-    revoke: async () => answers.revoke ?? assert.fail('not to be revoked'),
-  } as unknown as Store['certificates'];
+    revokeCertificate: async () => answers.revoke ?? assert.fail('not to be revoked'),
+  });
   const parts = {
     config: testConfig(),
-    store: { certificates },
+    store,
     challenges: { refusal: (reason: 'powAlreadyUsed' | 'powExpired', hint: string) => new Refusal(reason, { hint }) },
     audit: createAudit({ clock, log }),
     clock,

@@ -27,8 +27,8 @@ testStores('pastes.create: a challenge buys one paste, also when many ask in one
   const outcomes = await Promise.all(creations);
   assert.equal(outcomes.filter(({ refused }) => refused === null).length, 1);
   assert.equal(outcomes.filter(({ refused }) => refused === 'powAlreadyUsed').length, 19);
-  assert.equal(await store.challenges.isSpent('n'), true);
-  assert.equal(await store.challenges.isSpent('m'), false);
+  assert.equal(await store.read.isSpent('n'), true);
+  assert.equal(await store.read.isSpent('m'), false);
   assert.equal(await tables.value('SELECT pastes FROM usage'), 1);
 });
 
@@ -78,7 +78,7 @@ testStores('pastes.create: what a clock stored that was ahead is a duplicate for
 testStores('pastes.create: a challenge buys nothing once its record may be gone, used before or not', async ({ store, tables }) => {
   const terms = spending('n', CREATED_AT);
   assert.deepEqual(await create(store, patternedBytes(10, 1), terms, CREATED_AT + 59), STORED);
-  assert.equal(await store.challenges.removeExpired(CREATED_AT, 10), 1);
+  assert.equal(await store.run('removeExpiredChallenges', { untilSeconds: CREATED_AT, limit: 10 }), 1);
   for (const nonce of ['n', 'never used']) {
     const late = { ...terms, spend: { ...terms.spend, nonce } };
     const outcome = await create(store, patternedBytes(10, 2), late, CREATED_AT + 60);
@@ -87,37 +87,37 @@ testStores('pastes.create: a challenge buys nothing once its record may be gone,
   assert.equal(await tables.value('SELECT count(*) FROM spent_challenges'), 0);
 });
 
-testStores('challenges.removeExpired: what has run out, so many at a time, and nothing else', async ({ store }) => {
+testStores('removeExpiredChallenges: what has run out, so many at a time, and nothing else', async ({ store }) => {
   for (let turn = 0; turn < 5; turn += 1) {
     const terms = spending(`nonce ${turn}`, CREATED_AT + turn);
     assert.deepEqual(await create(store, patternedBytes(10, turn), terms), STORED);
   }
-  assert.equal(await store.challenges.removeExpired(CREATED_AT + 2, 2), 2);
-  assert.equal(await store.challenges.removeExpired(CREATED_AT + 2, 2), 1);
-  assert.equal(await store.challenges.removeExpired(CREATED_AT + 2, 2), 0);
-  const spent = await Promise.all([0, 1, 2, 3, 4].map((turn) => store.challenges.isSpent(`nonce ${turn}`)));
+  assert.equal(await store.run('removeExpiredChallenges', { untilSeconds: CREATED_AT + 2, limit: 2 }), 2);
+  assert.equal(await store.run('removeExpiredChallenges', { untilSeconds: CREATED_AT + 2, limit: 2 }), 1);
+  assert.equal(await store.run('removeExpiredChallenges', { untilSeconds: CREATED_AT + 2, limit: 2 }), 0);
+  const spent = await Promise.all([0, 1, 2, 3, 4].map((turn) => store.read.isSpent(`nonce ${turn}`)));
   assert.deepEqual(spent, [false, false, false, true, true]);
 });
 
-testStores('submissions.removeUntil: what was stored by then, so many at a time, and nothing else', async ({ store, tables }) => {
+testStores('removeOldSubmissions: what was stored by then, so many at a time, and nothing else', async ({ store, tables }) => {
   const terms = { ...NO_TERMS, duplicates: { max: 3, windowSeconds: 60 } };
   for (let turn = 0; turn < 5; turn += 1) {
     assert.deepEqual(await create(store, patternedBytes(10, turn), terms, CREATED_AT + turn), STORED);
   }
-  assert.equal(await store.submissions.removeUntil(CREATED_AT + 2, 2), 2);
-  assert.equal(await store.submissions.removeUntil(CREATED_AT + 2, 2), 1);
-  assert.equal(await store.submissions.removeUntil(CREATED_AT + 2, 2), 0);
+  assert.equal(await store.run('removeOldSubmissions', { untilSeconds: CREATED_AT + 2, limit: 2 }), 2);
+  assert.equal(await store.run('removeOldSubmissions', { untilSeconds: CREATED_AT + 2, limit: 2 }), 1);
+  assert.equal(await store.run('removeOldSubmissions', { untilSeconds: CREATED_AT + 2, limit: 2 }), 0);
   assert.equal(await tables.value('SELECT min(stored_at) FROM submissions'), CREATED_AT + 3);
   assert.equal(await tables.value('SELECT count(*) FROM submissions'), 2);
 });
 
-testStores('secrets.keep: the first value offered is kept, across restarts and under each name by itself', async (opened) => {
+testStores('keepSecret: the first value offered is kept, across restarts and under each name by itself', async (opened) => {
   const [first, second] = [patternedBytes(32, 1), patternedBytes(32, 2)];
-  const kept = await Promise.all([first, second].map((offered) => opened.store.secrets.keep('a', offered)));
+  const kept = await Promise.all([first, second].map((offered) => opened.store.keepSecret('a', offered)));
   assert.deepEqual(kept, [first, first]);
   const store = await opened.reopen();
-  const again = store.secrets.keep('a', second);
+  const again = store.keepSecret('a', second);
   assert.equal(store.upkeep.writesWaiting(), 0, 'what is kept needs no write');
   assert.deepEqual(await again, first);
-  assert.deepEqual(await store.secrets.keep('b', second), second);
+  assert.deepEqual(await store.keepSecret('b', second), second);
 });

@@ -8,6 +8,7 @@ import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
 import { challengeToken, type Purpose } from '../../src/crypto/digest.ts';
 import type { Antiflood } from '../../src/limits/windows.ts';
 import { Challenges, type Work } from '../../src/pastes/admission.ts';
+import type { Store } from '../../src/store/open.ts';
 import { movableClock } from '../support/clock.ts';
 import { createSeeded } from '../support/seeded.ts';
 import { testConfig } from '../support/test-config.ts';
@@ -35,14 +36,12 @@ function challengesOf(bits: { paste: number; register: number }) {
       record: () => assert.fail('issuing and checking count nothing'), difficultyBits: () => bits.paste,
     } as unknown as Antiflood,
     store: {
-      challenges: {
-        isSpent: async (nonce) => {
+      read: {
+        isSpent: async (nonce: string) => {
           asked.push(nonce);
           return spentNonces.has(nonce);
         },
-        follow: () => {},
-        removeExpired: () => assert.fail('cleanup is not its business'),
-      },
+      } as Store['read'],
     },
     clock,
     random: createSeeded(1).bytes,

@@ -32,7 +32,7 @@ test('cluster: a lease that cannot be given up ends by itself, and ends no proce
 
   db.exec('UPDATE leases SET until = 7');
   t.mock.timers.tick(15_000);
-  await store.audit.record(EVENT);
+  await store.run('recordAudit', EVENT);
   const until = ({ contentId }: { contentId: string }) => (
     Number(db.prepare('SELECT until FROM leases WHERE name = ?').get(contentId)?.['until'])
   );
@@ -40,7 +40,7 @@ test('cluster: a lease that cannot be given up ends by itself, and ends no proce
   assert.ok(until(other) > 7);
   db.exec('DELETE FROM leases');
   t.mock.timers.tick(15_000);
-  await store.audit.record(EVENT);
+  await store.run('recordAudit', EVENT);
   assert.ok(until(other) > 7, 'held, though another host took it for given up');
 });
 
@@ -54,7 +54,7 @@ test('cluster: a lease that could not be renewed is renewed the next time, and e
   behind.choose = (asked) => (isWrite(asked) ? saying({ error: 'disk I/O error' }) : undefined);
   t.mock.timers.tick(15_000);
   // It comes after the renewal.
-  await assert.rejects(store.audit.record(EVENT), StoreError);
+  await assert.rejects(store.run('recordAudit', EVENT), StoreError);
   const { event, level, details } = logged[1] ?? assert.fail('nothing is logged');
   assert.deepEqual([event, level], ['lease not written', 'warning']);
   assert.match(String(details?.['reason']), /disk I\/O error$/);
@@ -62,7 +62,7 @@ test('cluster: a lease that could not be renewed is renewed the next time, and e
 
   behind.choose = () => undefined;
   t.mock.timers.tick(15_000);
-  await store.audit.record(EVENT);
+  await store.run('recordAudit', EVENT);
   assert.ok(until() > 7);
 });
 
@@ -107,15 +107,16 @@ test('cluster: one host cleans up, until it has not for two minutes; to the othe
     const duplicates = { max: 10, windowSeconds: 60 };
     const paste = inlinePaste(patternedBytes(50));
     assert.deepEqual(await store.pastes.create(paste, { ...NO_TERMS, spend, duplicates }), { refused: null });
-    await store.audit.record(EVENT);
+    await store.run('recordAudit', EVENT);
     db.exec("INSERT INTO leases (name, host, until, promised) VALUES ('gone', 'gone', 1, 0)");
   };
-  const removedBy = async ({ pastes, submissions, challenges, audit, certificates, upkeep }: typeof store) => {
+  const removedBy = async ({ pastes, run, upkeep }: typeof store) => {
+    const step = { untilSeconds: later, limit: 10 };
     const removed = [
-      await pastes.removeExpired(later, 10), await submissions.removeUntil(later, 10),
-      await challenges.removeExpired(later, 10), await audit.removeUntil(later, 10),
+      await pastes.removeExpired(later, 10), await run('removeOldSubmissions', step),
+      await run('removeExpiredChallenges', step), await run('removeOldAudit', step),
     ];
-    assert.deepEqual(await certificates.removeExpired({ untilSeconds: later, after: null, limit: 10 }), { removed: 0, last: null });
+    assert.deepEqual(await run('removeExpiredCertificates', { untilSeconds: later, after: null, limit: 10 }), { removed: 0, last: null });
     assert.equal(await upkeep.truncateWal(), true);
     return [...removed, db.prepare("SELECT count(*) AS rows FROM leases WHERE name = 'gone'").get()?.['rows']];
   };
@@ -205,7 +206,7 @@ test('cluster: a challenge that another host has taken counts on this one, from 
   const other = await openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
   t.after(() => other.close());
   const noted: { nonce: string; expiresAt: number }[] = [];
-  other.challenges.follow((spent) => noted.push(spent));
+  other.followSpent((spent) => noted.push(spent));
   /** Until it looks: what was taken before its first look is not told. */
   const noteOneOf = async (name: string) => {
     for (let index = 0; !noted.some(({ nonce }) => nonce.startsWith(name)); index += 1) {
@@ -224,9 +225,9 @@ test('cluster: a challenge that another host has taken counts on this one, from 
     expiresAt: CREATED_AT + 600, publicKeySha256: new Uint8Array(32).fill(Number(digit)),
   }));
   const terms = { spend: taken, issued: EVENT, granted: EVENT };
-  assert.equal((await store.certificates.issue({ ...terms, certificate: given! })).refused, null);
-  assert.equal((await store.certificates.issue({ ...terms, certificate: next! })).refused, 'powAlreadyUsed');
-  assert.equal(await store.challenges.isSpent(taken.nonce), true);
+  assert.equal((await store.run('issueCertificate', { ...terms, certificate: given! })).refused, null);
+  assert.equal((await store.run('issueCertificate', { ...terms, certificate: next! })).refused, 'powAlreadyUsed');
+  assert.equal(await store.read.isSpent(taken.nonce), true);
   await noteOneOf('later');
   assert.ok(noted.every(({ nonce }) => nonce.toLowerCase() !== taken.nonce));
   // Then the database numbers them from 1 again.
@@ -241,7 +242,7 @@ const EVERYTHING: AuditFilter = {
 test('audit --follow beside a cluster: from the start or from now on, thousands at once, and each entry once', async (t) => {
   const { store, config, db } = await openStore(t);
   const options = { config, clock: RUNNING_CLOCK, newId };
-  await store.audit.record(EVENT);
+  await store.run('recordAudit', EVENT);
   const [all, fromNow] = [await tailCluster(options, EVERYTHING, true), await tailCluster(options, EVERYTHING, false)];
   const many = TAIL_ENTRIES + 500;
   db.exec(`
@@ -259,7 +260,7 @@ test('audit --follow beside a cluster: from the start or from now on, thousands 
 test('audit --follow beside a cluster: waits for nodes that are away, tells what came meanwhile, and waits for nothing else', async (t) => {
   const { store, config, behind } = await openStore(t);
   const tail = await tailCluster({ config, clock: RUNNING_CLOCK, newId }, EVERYTHING, false);
-  await store.audit.record(EVENT);
+  await store.run('recordAudit', EVENT);
   behind.choose = () => ({ kind: 'replaced', status: 401, body: 'Unauthorized', isCarriedOut: false });
   assert.deepEqual(await tail(), { entries: [], state: 'away', isAll: true });
   behind.choose = () => undefined;

@@ -29,7 +29,7 @@ const EVENTS: readonly AuditEvent[] = [
 
 async function openLog(t: TestContext) {
   const { store, path } = await openTestStore(t);
-  for (const event of EVENTS) await store.audit.record(event);
+  for (const event of EVENTS) await store.run('recordAudit', event);
   async function audit(...words: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
     const fake = fakeTerminal(['audit', ...words], { environment: { SERVICE_DB: path } });
     const code = await runCommandLine(fake.terminal);
@@ -95,7 +95,7 @@ test('audit: a reader that goes away in the middle is no failure', async (t) => 
   const { store, path } = await openLog(t);
   // More than a pipe holds.
   const details = { reason: 'x'.repeat(1000) };
-  await Promise.all(Array.from({ length: 300 }, () => store.audit.record({ ...EVENTS[0]!, details })));
+  await Promise.all(Array.from({ length: 300 }, () => store.run('recordAudit', { ...EVENTS[0]!, details })));
   const child = spawn(process.execPath, [builtMain(), 'audit', '--limit', '300'], {
     env: { SERVICE_DB: path }, stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -61,11 +61,11 @@ const reasonsOf = (lines: readonly string[]): string[] => lines.flatMap((line) =
 
 test('audit --follow: what is written from now on, oldest first, until SIGTERM', async (t) => {
   const { store, path } = await openTestStore(t);
-  await store.audit.record(eventOf('before'));
+  await store.run('recordAudit', eventOf('before'));
   const following = await follow(t, path);
-  await store.audit.record(eventOf('one'));
+  await store.run('recordAudit', eventOf('one'));
   await following.lines(2);
-  await Promise.all(['two', 'three'].map((reason) => store.audit.record(eventOf(reason, { clientId: null, clientIp: null }))));
+  await Promise.all(['two', 'three'].map((reason) => store.run('recordAudit', eventOf(reason, { clientId: null, clientIp: null }))));
   const lines = await following.lines(4);
   assert.deepEqual(reasonsOf(lines), ['one', 'two', 'three']);
   assert.deepEqual(lines[1]!.split(/ {2,}/), [
@@ -78,10 +78,10 @@ test('audit --follow: what is written from now on, oldest first, until SIGTERM',
 test('audit --follow --json: an object a line, as GET /audit has it, from --after on and with filters', async (t) => {
   const { store, path } = await openTestStore(t);
   const old = eventOf('old', { time: CREATED_AT - 7200 });
-  for (const event of [old, eventOf('past'), eventOf('other', { event: 'cert_issued' })]) await store.audit.record(event);
+  for (const event of [old, eventOf('past'), eventOf('other', { event: 'cert_issued' })]) await store.run('recordAudit', event);
   const following = await follow(t, path, '--json', '--after', String(CREATED_AT - 3600), '--event', 'auth_failure');
   await following.lines(1);
-  for (const event of [eventOf('other', { event: 'cert_issued' }), eventOf('now')]) await store.audit.record(event);
+  for (const event of [eventOf('other', { event: 'cert_issued' }), eventOf('now')]) await store.run('recordAudit', event);
   const entries = (await following.lines(2)).map((line) => JSON.parse(line));
   assert.deepEqual(entries[0], {
     id: 2, time: '2026-01-31T12:00:00Z', event: 'auth_failure', outcome: 'failure', client_id: ALICE, client_ip: '192.0.2.1',
@@ -97,13 +97,13 @@ test('audit --follow: nothing is lost or told twice by a restart of the service,
   const expected: string[] = [];
   const write = async (reason: string): Promise<void> => {
     expected.push(reason);
-    await opened.store.audit.record(eventOf(reason));
+    await opened.store.run('recordAudit', eventOf(reason));
   };
   await write('first');
   await opened.reopen();
   await write('second');
   await following.lines(3);
-  assert.equal(await opened.store.audit.removeUntil(CREATED_AT, 100), 2, 'all that there was');
+  assert.equal(await opened.store.run('removeOldAudit', { untilSeconds: CREATED_AT, limit: 100 }), 2, 'all that there was');
   await write('third');
   await opened.reopen();
   await Promise.all(Array.from({ length: 2500 }, (_, index) => write(`many${index}`)));
@@ -113,13 +113,13 @@ test('audit --follow: nothing is lost or told twice by a restart of the service,
 
 test('audit --follow: does not keep a restore out, says that there was one, and goes on with the new database', async (t) => {
   const { store, path, folder } = await openTestStore(t);
-  await store.audit.record(eventOf('backed'));
+  await store.run('recordAudit', eventOf('backed'));
   const run = async (...words: string[]): Promise<void> => {
     const fake = fakeTerminal(words, { environment: { SERVICE_DB: path } });
     assert.equal(await runCommandLine(fake.terminal), 0, fake.stderr());
   };
   await run('backup', `${folder}/backup`);
-  await store.audit.record(eventOf('undone'));
+  await store.run('recordAudit', eventOf('undone'));
   const following = await follow(t, path);
   await store.close();
   for (let turn = 0; turn < 3; turn += 1) await run('restore', `${folder}/backup`);
@@ -155,7 +155,7 @@ test('audit --follow: a link to the database that leads to another file later is
   symlinkSync(second.path, `${link}.new`);
   renameSync(`${link}.new`, link);
   while (!following.stderr().includes('replaced')) await once(following.child.stderr!, 'data');
-  await second.store.audit.record(eventOf('there'));
+  await second.store.run('recordAudit', eventOf('there'));
   assert.deepEqual(reasonsOf(await following.lines(2)), ['there']);
   assert.equal(await following.stop('SIGTERM'), 0);
 });
@@ -177,11 +177,11 @@ test('audit --follow: ends when nobody reads, and at a signal while somebody doe
   const ended = once(child, 'close');
   await once(child.stdout, 'data');
   child.stdout.destroy();
-  await store.audit.record(eventOf('unread'));
+  await store.run('recordAudit', eventOf('unread'));
   assert.deepEqual((await ended)[0], 0);
 
   // More than the pipe and the process take.
-  await Promise.all(Array.from({ length: 1000 }, () => store.audit.record(eventOf('x'.repeat(1000)))));
+  await Promise.all(Array.from({ length: 1000 }, () => store.run('recordAudit', eventOf('x'.repeat(1000)))));
   const stuck = spawn(process.execPath, [builtMain(), 'audit', '--follow', '--after', '0'], { env: environment, stdio: ['ignore', 'pipe', 'pipe'] });
   t.after(() => stuck.kill('SIGKILL'));
   await once(stuck.stdout, 'readable');

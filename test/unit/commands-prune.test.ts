@@ -32,7 +32,7 @@ async function makeOld(path: string): Promise<void> {
     }
     for (const time of [CREATED_AT - 10, CREATED_AT - 9]) {
       const nobody = { clientId: null, clientIp: null };
-      await store.audit.record({ time, event: 'auth_failure', outcome: 'failure', ...nobody, details: {} });
+      await store.run('recordAudit', { time, event: 'auth_failure', outcome: 'failure', ...nobody, details: {} });
     }
     insertCertificate(path, { isAdmin: true, expiresAt: 1 });
     for (const expiresAt of [CREATED_AT - HOUR_SECONDS, CREATED_AT - HOUR_SECONDS + 1]) insertCertificate(path, { expiresAt });

@@ -183,7 +183,7 @@ test('restore: a backup of an older version is brought to this one; the file sta
   assert.equal(code, 0);
   assert.match(stdout, new RegExp(`^Brought it from schema 1 to ${MIGRATIONS.length}\\.$`, 'm'));
   assert.deepEqual(readFileSync(backup), before);
-  await inStore(databasePath, async (store) => assert.deepEqual(await store.pastes.usage(), { pastes: 1, bytes: 5, databaseBytes: 0 }));
+  await inStore(databasePath, async (store) => assert.deepEqual(await store.read.usage(), { pastes: 1, bytes: 5, databaseBytes: 0 }));
 });
 
 test('restore: a file that was copied by hand counts with the log beside it', async (t) => {
@@ -201,7 +201,7 @@ test('restore: a file that was copied by hand counts with the log beside it', as
   assert.equal((await pasted(['restore', backup])).code, 0);
   assert.deepEqual(readFileSync(`${backup}-wal`), before);
   assert.deepEqual(readdirSync(join(folder, 'copied')).sort(), ['pasted.db', 'pasted.db-wal']);
-  await inStore(databasePath, async (store) => assert.equal((await store.pastes.usage()).pastes, 5));
+  await inStore(databasePath, async (store) => assert.equal((await store.read.usage()).pastes, 5));
 });
 
 test('restore: refuses what is no sound backup, and then nothing has changed', async (t) => {

@@ -46,12 +46,12 @@ async function openFilled(...[t]: Parameters<typeof openTestStore>) {
   ];
   for (const [name, expiresAt, usesLeft] of [['open', CREATED_AT + 1, 1], ['expired', CREATED_AT, 9], ['used', CREATED_AT + 9, 0]] as const) {
     const codeSha256 = digestOf(name);
-    await store.governing.createInvitation({ codeSha256, note: 'canary', createdAt: CREATED_AT - 9, expiresAt, usesLeft });
+    await store.run('createInvitation', { codeSha256, note: 'canary', createdAt: CREATED_AT - 9, expiresAt, usesLeft });
   }
   for (const name of ['a', 'b']) {
-    await store.governing.ban({ sha256: digestOf(name), note: 'canary', createdAt: CREATED_AT, banned: event(CREATED_AT + 1) });
+    await store.run('banContent', { sha256: digestOf(name), note: 'canary', createdAt: CREATED_AT, banned: event(CREATED_AT + 1) });
   }
-  for (const time of [CREATED_AT + 1, CREATED_AT + 9]) await store.audit.record(event(time));
+  for (const time of [CREATED_AT + 1, CREATED_AT + 9]) await store.run('recordAudit', event(time));
   return { path, pastes, fingerprints: [trusted, revoked] };
 }
 

@@ -31,7 +31,7 @@ async function offered(options: Circumstances) {
       askedBytes.push(bytes);
       return bytes <= roomBytes;
     },
-    pastes: {
+    read: {
       isFull: async ({ maxStoredBytes, contentBytes, unwrittenBytes }: MoreContent) => (
         contentBytes > maxStoredBytes || (unwrittenBytes > 0 && databaseBytes + unwrittenBytes > maxStoredBytes)
       ),

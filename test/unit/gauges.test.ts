@@ -11,7 +11,7 @@ const DELAY = { read: () => assert.fail('not read'), stop: () => {} };
 
 test('quotaBytesUsed: content, or what the database takes where that is more', async () => {
   const used = (bytes: number, databaseBytes: number) => gaugeReaders({
-    store: { pastes: { usage: async () => ({ pastes: 1, bytes, databaseBytes }) } } as unknown as Store,
+    store: { read: { usage: async () => ({ pastes: 1, bytes, databaseBytes }) } } as unknown as Store,
     queue: new WorkQueue({ concurrency: 1, maxWaiting: 0, maxWaitMs: 0, clock: movableClock() }),
     clock: movableClock(),
   }, DELAY, () => 0).quotaBytesUsed();
@@ -20,7 +20,7 @@ test('quotaBytesUsed: content, or what the database takes where that is more', a
 
 test('authorityExpiry: null where there is no authority', async () => {
   const expiry = (found: { expiresAt: number } | undefined) => gaugeReaders({
-    store: { authority: { find: async () => found } } as unknown as Store,
+    store: { read: { findAuthority: async () => found } } as unknown as Store,
     queue: new WorkQueue({ concurrency: 1, maxWaiting: 0, maxWaitMs: 0, clock: movableClock() }),
     clock: movableClock(),
   }, DELAY, () => 0).authorityExpiry();

@@ -6,10 +6,9 @@ import { test } from 'node:test';
 import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { createAudit, Identity, statusOf } from '../../src/pastes/identity.ts';
-import type { Store } from '../../src/store/open.ts';
 import { type AuditEvent, type Certificate, StoreError } from '../../src/store/store.ts';
 import { movableClock } from '../support/clock.ts';
-import { CREATED_AT } from '../support/store.ts';
+import { CREATED_AT, fakeStore } from '../support/store.ts';
 
 const FINGERPRINT = 'a'.repeat(40);
 
@@ -27,23 +26,23 @@ const CERTIFICATE: Certificate = {
   isUnused: false,
 };
 
-/** An identity over one certificate, none, or one of each; `record` stands for the audit log, `use` for a first use. */
+/** An identity over one certificate, none, or one of each; then what is done with an entry, and with a first use. */
 function identityOver(
   certificate: Certificate | undefined | ((fingerprint: string) => Certificate),
-  record: Store['audit']['record'] = async () => {},
-  use: Store['certificates']['use'] = async () => [],
+  recordAudit: (event: AuditEvent) => void = () => {},
+  useCertificate: (use: object) => readonly AuditEvent[] | Promise<never> = () => [],
 ) {
   const clock = movableClock();
   const logged: LogEntry[] = [];
-  const certificates = {
-    findByFingerprint: async (fingerprint: string) => {
+  const read = {
+    findCertificate: async (fingerprint: string) => {
       if (typeof certificate === 'function') return certificate(fingerprint);
       return fingerprint === certificate?.fingerprint ? certificate : undefined;
     },
-    use,
-  } as Store['certificates'];
+    findAuthority: async () => undefined,
+  };
   const identity = new Identity({
-    store: { certificates, authority: { find: async () => undefined }, audit: { record } } as unknown as Store,
+    store: fakeStore(read, { recordAudit, useCertificate }),
     audit: createAudit({ clock, log: (entry) => logged.push(entry) }),
     clock,
   });
@@ -71,7 +70,7 @@ test('callerOf: a failed storage keeps nobody from being anonymous, and the log 
   });
   assert.deepEqual(await failing.callerOf(), ANONYMOUS);
   assert.equal(failing.logged.length, 1);
-  const working = identityOver({ ...CERTIFICATE, revokedAt: 1 }, async (event) => void recorded.push(event));
+  const working = identityOver({ ...CERTIFICATE, revokedAt: 1 }, (event) => void recorded.push(event));
   assert.deepEqual(await working.callerOf(), ANONYMOUS);
   assert.deepEqual([recorded.length, working.logged.length], [1, 1]);
 });
@@ -83,7 +82,7 @@ test('callerOf: a renewed certificate is its holder\'s, and its first use is tol
     time: CREATED_AT, event: 'cert_revoked', outcome: 'success', clientId: holder, clientIp: null, details: {},
   };
   const uses: unknown[] = [];
-  const using = identityOver(renewed, undefined, async (use) => (uses.push(use), [superseded]));
+  const using = identityOver(renewed, undefined, (use) => (uses.push(use), [superseded]));
   assert.deepEqual(await using.callerOf(), { tier: 'trusted', fingerprint: holder });
   const by = { ...superseded, clientIp: '192.0.2.1' };
   assert.deepEqual(uses, [{ serial: CERTIFICATE.serial, holder, nowSeconds: CREATED_AT, by }]);

@@ -6,10 +6,10 @@ import { before, test } from 'node:test';
 import type { Authorities } from '../../src/authority/authority.ts';
 import { RevocationList } from '../../src/authority/revocation-list.ts';
 import { Refusal } from '../../src/core/refusals.ts';
-import type { Store } from '../../src/store/open.ts';
 import type { StoredCrl } from '../../src/store/store.ts';
 import { makeTestAuthority, type TestAuthority } from '../support/authority.ts';
 import { type MovableClock, movableClock } from '../support/clock.ts';
+import { fakeStore } from '../support/store.ts';
 
 const SERIALS = ['41'.repeat(16), '42'.repeat(16)] as const;
 
@@ -43,16 +43,19 @@ function createShelf(
     },
     clock,
   };
-  const store: Pick<Store['authority'], 'findCrl' | 'keepCrl' | 'revokedCount'> = {
+  const read = {
     findCrl: async () => shelf.kept,
     revokedCount: async () => revoked.length,
-    keepCrl: async (crl) => {
+    listRevokedCertificates: async () => revoked,
+  };
+  const store = fakeStore(read, {
+    keepCrl: async (crl: StoredCrl) => {
       await keeping();
       if (crl.number <= (shelf.kept?.number ?? 0)) return false;
       shelf.kept = crl;
       return true;
     },
-  };
+  });
   const list = new RevocationList({
     authorities: {
       signing: async () => {
@@ -60,14 +63,7 @@ function createShelf(
         return authority;
       },
     } as unknown as Authorities,
-    store: {
-      authority: store as Store['authority'],
-      certificates: {
-        async* listRevoked() {
-          yield* revoked;
-        },
-      } as unknown as Store['certificates'],
-    },
+    store,
     clock,
   });
   return Object.assign(shelf, { list });

@@ -17,16 +17,16 @@ function eventAt(time: number, given: Partial<AuditEvent> = {}): AuditEvent {
 testStores('record and list: every member comes back as it was, after a restart too', async (opened) => {
   const details = { text: 'a "quoted" \u00e9 \u{1f511}', number: 1.5, flag: false, nothing: null };
   const event = eventAt(CREATED_AT, { outcome: 'failure', clientId: 'a'.repeat(40), clientIp: '2001:db8::1', details });
-  await opened.store.audit.record(event);
+  await opened.store.run('recordAudit', event);
   const expected = { items: [{ ...event, id: 1 }], total: 1 };
-  assert.deepEqual(await opened.store.audit.list(EVERYTHING, PAGE), expected);
-  assert.deepEqual(await (await opened.reopen()).audit.list(EVERYTHING, PAGE), expected);
+  assert.deepEqual(await opened.store.read.listAudit(EVERYTHING, PAGE), expected);
+  assert.deepEqual(await (await opened.reopen()).read.listAudit(EVERYTHING, PAGE), expected);
 });
 
 testStores('list: newest first by time, then by id; values are compared and never run', async ({ store }) => {
-  for (const time of [20, 10, 20, 30]) await store.audit.record(eventAt(time));
+  for (const time of [20, 10, 20, 30]) await store.run('recordAudit', eventAt(time));
   const idsOf = async (filter: Partial<AuditFilter>): Promise<number[]> =>
-    (await store.audit.list({ ...EVERYTHING, ...filter }, PAGE)).items.map(({ id }) => id);
+    (await store.read.listAudit({ ...EVERYTHING, ...filter }, PAGE)).items.map(({ id }) => id);
   assert.deepEqual(await idsOf({}), [4, 3, 1, 2]);
   assert.deepEqual(await idsOf({ after: 10, before: 30 }), [3, 1]);
   for (const event of ["' OR 1=1 --", '%', '*', '']) assert.deepEqual(await idsOf({ event }), []);
@@ -34,27 +34,27 @@ testStores('list: newest first by time, then by id; values are compared and neve
 
 testStores('record and list: a text that looks like a blob of SQL is a text, stored and asked for', async ({ store }) => {
   const texts = ["x'41'", "X'4142'", "x'4'", "x''", 'A', "x'41"];
-  for (const event of texts) await store.audit.record(eventAt(CREATED_AT, { event, clientIp: event }));
+  for (const event of texts) await store.run('recordAudit', eventAt(CREATED_AT, { event, clientIp: event }));
   for (const [index, event] of texts.entries()) {
-    const { items } = await store.audit.list({ ...EVERYTHING, event }, PAGE);
+    const { items } = await store.read.listAudit({ ...EVERYTHING, event }, PAGE);
     assert.deepEqual(items, [{ ...eventAt(CREATED_AT, { event, clientIp: event }), id: index + 1 }]);
   }
 });
 
 testStores('removeUntil: the oldest first, at most so many, up to and with that second', async ({ store }) => {
-  for (const time of [30, 10, 20, 40]) await store.audit.record(eventAt(time));
-  const times = async (): Promise<number[]> => (await store.audit.list(EVERYTHING, PAGE)).items.map(({ time }) => time);
-  assert.equal(await store.audit.removeUntil(9, 10), 0);
-  assert.equal(await store.audit.removeUntil(30, 2), 2);
+  for (const time of [30, 10, 20, 40]) await store.run('recordAudit', eventAt(time));
+  const times = async (): Promise<number[]> => (await store.read.listAudit(EVERYTHING, PAGE)).items.map(({ time }) => time);
+  assert.equal(await store.run('removeOldAudit', { untilSeconds: 9, limit: 10 }), 0);
+  assert.equal(await store.run('removeOldAudit', { untilSeconds: 30, limit: 2 }), 2);
   assert.deepEqual(await times(), [40, 30]);
-  assert.equal(await store.audit.removeUntil(29, 2), 0);
-  assert.equal(await store.audit.removeUntil(30, 2), 1);
+  assert.equal(await store.run('removeOldAudit', { untilSeconds: 29, limit: 2 }), 0);
+  assert.equal(await store.run('removeOldAudit', { untilSeconds: 30, limit: 2 }), 1);
   assert.deepEqual(await times(), [40]);
 });
 
 testStores('record: of many at once each is there, once', async ({ store }) => {
-  await Promise.all(Array.from({ length: 100 }, (_, turn) => store.audit.record(eventAt(turn, { details: { turn } }))));
-  const { items, total } = await store.audit.list(EVERYTHING, PAGE);
+  await Promise.all(Array.from({ length: 100 }, (_, turn) => store.run('recordAudit', eventAt(turn, { details: { turn } }))));
+  const { items, total } = await store.read.listAudit(EVERYTHING, PAGE);
   assert.equal(total, 100);
   assert.deepEqual(items.map(({ details }) => details['turn']), Array.from({ length: 100 }, (_, turn) => 99 - turn));
 });

@@ -61,7 +61,7 @@ testStores('update: lists follow content of another type or size, and keep what 
   const { id } = await storePaste(store, patternedBytes(10), { owner: OWNER, mimeType: 'image/png' });
   const listedAs = async (typeGlob: string): Promise<unknown[]> => {
     const found = await Promise.all([OWNER, null].map((owner) => (
-      store.pastes.list({ owner, typeGlob, after: 0, before: Infinity }, PAGE, CREATED_AT)
+      store.read.listPastes({ owner, typeGlob, after: 0, before: Infinity }, PAGE, CREATED_AT)
     )));
     return found.map(({ items, total }) => [items.map(({ mimeType, size }) => [mimeType, size]), total]);
   };
@@ -197,6 +197,6 @@ testStores('remove: one\'s own without an entry, another\'s only as the admin an
   const anonymous = await storePaste(store, patternedBytes(10));
   assert.equal((await remove(anonymous.id, OWNER, null)).refused, 'permissionDenied');
   assert.equal((await remove(anonymous.id, STRANGER, entryFor(anonymous.id))).refused, null);
-  const { items } = await store.audit.list(ANY_AUDIT, PAGE);
+  const { items } = await store.read.listAudit(ANY_AUDIT, PAGE);
   assert.deepEqual(items.map(({ details }) => details['owner']), [null, OWNER]);
 });

@@ -90,7 +90,7 @@ test('owner quota: what has expired is found by its index, also where the statis
 const CODE = createHash('sha256').update('a code').digest();
 
 function invite(store: Store | VisitedStore, usesLeft: number, expiresAt = ENDS_AT): Promise<number> {
-  return store.governing.createInvitation({ codeSha256: CODE, note: 'n', createdAt: CREATED_AT, expiresAt, usesLeft });
+  return store.run('createInvitation', { codeSha256: CODE, note: 'n', createdAt: CREATED_AT, expiresAt, usesLeft });
 }
 
 for (const uses of [1, 3]) {
@@ -100,15 +100,15 @@ for (const uses of [1, 3]) {
     await invite(visited, uses);
     // Half of them from another process.
     const outcomes = await Promise.all(Array.from({ length: 40 }, (_, index) => (
-      (index % 2 === 0 ? store : visited).certificates.issue(issuance({}, { invitation: CODE }))
+      (index % 2 === 0 ? store : visited).run('issueCertificate', issuance({}, { invitation: CODE }))
     )));
     const refused = outcomes.map((outcome) => outcome.refused);
     assert.equal(refused.filter((name) => name === null).length, uses);
     assert.equal(refused.filter((name) => name === 'invitationRequired').length, 40 - uses);
     assert.equal(await countOf(tables, 'certificates'), 1 + uses);
     assert.equal(await countOf(tables, 'audit'), Number(audited) + uses);
-    assert.deepEqual((await store.governing.listInvitations()).map(({ usesLeft }) => usesLeft), [0]);
-    assert.equal(await store.governing.isInvitationOpen(CODE, CREATED_AT), false);
+    assert.deepEqual((await store.read.listInvitations()).map(({ usesLeft }) => usesLeft), [0]);
+    assert.equal(await store.read.isInvitationOpen(CODE, CREATED_AT), false);
   });
 }
 
@@ -116,22 +116,22 @@ testStores('invitation: to its last second, until it is withdrawn; what is refus
   const { store, visited, tables } = await openBoth(opened);
   const id = await invite(visited, 2, CREATED_AT + 10);
   const at = async (createdAt: number) => (
-    (await store.certificates.issue(issuance({ createdAt }, { invitation: CODE }))).refused
+    (await store.run('issueCertificate', issuance({ createdAt }, { invitation: CODE }))).refused
   );
   for (const [after, isOpen] of [[9, true], [10, false], [11, false]] as const) {
-    assert.equal(await store.governing.isInvitationOpen(CODE, CREATED_AT + after), isOpen);
+    assert.equal(await store.read.isInvitationOpen(CODE, CREATED_AT + after), isOpen);
     if (!isOpen) assert.equal(await at(CREATED_AT + after), 'invitationRequired');
   }
   const { serial } = await addCertificate(tables);
-  assert.equal((await store.certificates.issue(issuance({ serial }, { invitation: CODE }))).refused, 'serialTaken');
+  assert.equal((await store.run('issueCertificate', issuance({ serial }, { invitation: CODE }))).refused, 'serialTaken');
   assert.equal(await at(CREATED_AT + 9), null);
-  const [invitation] = await visited.governing.listInvitations();
+  const [invitation] = await visited.read.listInvitations();
   assert.deepEqual({ ...invitation }, { id, note: 'n', createdAt: CREATED_AT, expiresAt: CREATED_AT + 10, usesLeft: 1 });
-  assert.deepEqual([await visited.governing.withdrawInvitation(id), await visited.governing.withdrawInvitation(id)], [true, false]);
+  assert.deepEqual([await visited.run('withdrawInvitation', id), await visited.run('withdrawInvitation', id)], [true, false]);
   assert.equal(await at(CREATED_AT), 'invitationRequired');
-  assert.equal(await store.governing.isInvitationOpen(CODE, CREATED_AT), false);
+  assert.equal(await store.read.isInvitationOpen(CODE, CREATED_AT), false);
   await invite(visited, 1);
-  assert.notEqual((await visited.governing.listInvitations())[0]?.id, id, 'no id is given twice');
+  assert.notEqual((await visited.read.listInvitations())[0]?.id, id, 'no id is given twice');
   await assert.rejects(invite(visited, 1), 'one code, one invitation');
 });
 
@@ -139,8 +139,8 @@ testStores('invitation: withdrawn while many use it, none is issued after it was
   const { store, visited, tables } = await openBoth(opened);
   for (let round = 0; round < 5; round += 1) {
     const id = await invite(visited, 1000);
-    const issuing = Array.from({ length: 40 }, () => store.certificates.issue(issuance({}, { invitation: CODE })));
-    await visited.governing.withdrawInvitation(id);
+    const issuing = Array.from({ length: 40 }, () => store.run('issueCertificate', issuance({}, { invitation: CODE })));
+    await visited.run('withdrawInvitation', id);
     const left = await countOf(tables, 'certificates');
     await Promise.all(issuing);
     assert.equal(await countOf(tables, 'certificates'), left, `round ${round}`);
@@ -159,7 +159,7 @@ testStores('ban: once it is acknowledged nothing with that content is stored, of
     const create = () => store.pastes.create(inlinePaste(content, { id: newId() }), NO_TERMS);
     const creating = Array.from({ length: 20 }, create);
     const by = round % 2 === 0 ? store : visited;
-    const banned = by.governing.ban({ sha256, note: '', createdAt: CREATED_AT, banned: eventOf('content_banned') });
+    const banned = by.run('banContent', { sha256, note: '', createdAt: CREATED_AT, banned: eventOf('content_banned') });
     const later = Array.from({ length: 20 }, create);
     const ofContent = `pastes WHERE sha256 = x'${hexOf(sha256)}'`;
     assert.equal(await banned, true);
@@ -179,17 +179,17 @@ testStores('ban: told once and audited once, listed, and lifted; a work and a su
   const { store, visited, tables } = await openBoth(opened);
   const { sha256 } = inlinePaste(patternedBytes(10));
   const ban = { sha256, note: 'why', createdAt: CREATED_AT, banned: eventOf('content_banned') };
-  const outcomes = await Promise.all([store, visited, store, visited].map(({ governing }) => governing.ban(ban)));
+  const outcomes = await Promise.all([store, visited, store, visited].map(({ run }) => run('banContent', ban)));
   assert.deepEqual(outcomes.filter(Boolean), [true]);
   assert.equal(await countOf(tables, "audit WHERE event = 'content_banned'"), 1);
-  const [listed, ...others] = await store.governing.listBans();
+  const [listed, ...others] = await store.read.listBans();
   assert.deepEqual([{ ...listed }, others], [{ sha256: hexOf(sha256), note: 'why', createdAt: CREATED_AT }, []]);
   const spend = { nonce: 'c'.repeat(32), expiresAt: ENDS_AT, spendableUntil: ENDS_AT };
   const terms = { ...NO_TERMS, spend, duplicates: { max: 1, windowSeconds: 60 } };
   const create = () => store.pastes.create(inlinePaste(patternedBytes(10)), terms);
   assert.deepEqual(await create(), { refused: 'contentRefused' });
   assert.deepEqual([await countOf(tables, 'spent_challenges'), await countOf(tables, 'submissions')], [0, 0]);
-  assert.deepEqual([await visited.governing.unban(sha256), await visited.governing.unban(sha256)], [true, false]);
+  assert.deepEqual([await visited.run('unbanContent', sha256), await visited.run('unbanContent', sha256)], [true, false]);
   assert.deepEqual(await create(), { refused: null });
 });
 
@@ -210,7 +210,7 @@ async function renewed(store: Store, tables: Tables) {
   const holder = old.fingerprint;
   const renew = (commonName: string, renews = old.serial) => {
     const made = issuance({ commonName, issuedTo: holder }, { renews });
-    return { serial: made.certificate.serial, fingerprint: made.certificate.fingerprint, outcome: store.certificates.issue(made) };
+    return { serial: made.certificate.serial, fingerprint: made.certificate.fingerprint, outcome: store.run('issueCertificate', made) };
   };
   const next = renew('B');
   assert.equal((await next.outcome).refused, null);
@@ -231,14 +231,14 @@ testStores('renewed: the old one stays until the new one is used first, of many 
   const { store, tables } = await openBoth(opened);
   const { old, holder, next, renew } = await renewed(store, tables);
   assert.deepEqual(await tables.rows(STATES), ['A valid used', 'B valid unused']);
-  const outcomes = await Promise.all(Array.from({ length: 40 }, () => store.certificates.use(useOf(next.serial, holder))));
+  const outcomes = await Promise.all(Array.from({ length: 40 }, () => store.run('useCertificate', useOf(next.serial, holder))));
   assert.deepEqual(outcomes.map(serialsOf).filter(({ length }) => length > 0), [[old.serial]]);
   assert.deepEqual(await tables.rows(STATES), ['A superseded used', 'B valid used']);
   assert.equal(await countOf(tables, "audit WHERE event = 'cert_revoked'"), 1);
-  assert.equal((await store.certificates.findByFingerprint(next.fingerprint))?.holder, holder);
+  assert.equal((await store.read.findCertificate(next.fingerprint))?.holder, holder);
   // A request that found it unused before, and comes late.
   await renew('C', next.serial).outcome;
-  assert.deepEqual(await store.certificates.use(useOf(next.serial, holder)), []);
+  assert.deepEqual(await store.run('useCertificate', useOf(next.serial, holder)), []);
   assert.deepEqual(await tables.rows(STATES), ['A superseded used', 'B valid used', 'C valid unused']);
 });
 
@@ -247,10 +247,10 @@ testStores('renewed: what has run out already is not revoked as well', async (op
   const { old, holder, next, renew } = await renewed(store, tables);
   await renew('C').outcome;
   const late = { ...useOf(next.serial, holder), nowSeconds: old.expiresAt };
-  assert.deepEqual(await store.certificates.use(late), []);
+  assert.deepEqual(await store.run('useCertificate', late), []);
   await tables.change("UPDATE certificates SET expires_at = expires_at + 1000000000 WHERE common_name = 'C'");
   const serial = String(await tables.value("SELECT serial FROM certificates WHERE common_name = 'C'"));
-  assert.deepEqual(await store.certificates.use({ ...late, serial }), []);
+  assert.deepEqual(await store.run('useCertificate', { ...late, serial }), []);
   assert.deepEqual(await tables.rows(STATES), ['A valid used', 'B superseded unused', 'C valid used']);
 });
 
@@ -261,9 +261,9 @@ testStores('renewed: its first use against a revocation of the old: B is in use 
     const { old, holder, next } = await renewed(store, tables);
     // From two processes, and from one; either is asked first.
     const operator = round % 4 < 2 ? visited : store;
-    const use = () => store.certificates.use(useOf(next.serial, holder));
+    const use = () => store.run('useCertificate', useOf(next.serial, holder));
     const earlier = round % 2 === 0 ? use() : undefined;
-    const revoking = operator.certificates.revoke(revocationOf(old.serial));
+    const revoking = operator.run('revokeCertificate', revocationOf(old.serial));
     const [used, revoked] = await Promise.all([earlier ?? use(), revoking]);
     const states = (await tables.rows(STATES)).join(', ');
     seen.add(states);
@@ -284,7 +284,7 @@ testStores('renewed: its first use against a revocation of the old: B is in use 
 testStores('renewed: by the certificate that was presented alone, whatever its holder has beside it', async (opened) => {
   const { store, tables } = await openBoth(opened);
   const { holder, next, renew } = await renewed(store, tables);
-  await store.certificates.use(useOf(next.serial, holder));
+  await store.run('useCertificate', useOf(next.serial, holder));
   assert.equal((await renew('C').outcome).refused, 'certificateRevoked', 'A, which may have been stolen');
   assert.equal((await renew('D', next.serial).outcome).refused, null);
   assert.deepEqual(await tables.rows(STATES), ['A superseded used', 'B valid used', 'D valid unused']);
@@ -295,7 +295,7 @@ testStores('renewed: its first use against another renewal: one is in use at mos
   const seen = new Set<string>();
   for (let round = 0; round < 20; round += 1) {
     const { holder, next, renew } = await renewed(store, tables);
-    const use = () => (round % 4 < 2 ? visited : store).certificates.use(useOf(next.serial, holder));
+    const use = () => (round % 4 < 2 ? visited : store).run('useCertificate', useOf(next.serial, holder));
     const used = round % 2 === 0 ? use() : undefined;
     const { outcome } = renew('C');
     await Promise.all([outcome, used ?? use()]);
@@ -312,12 +312,12 @@ testStores('renewed: a new one revokes the unused one before it; revoking takes 
   const outcome = await third.outcome;
   assert.deepEqual(outcome.refused === null && serialsOf(outcome.audited), [next.serial, undefined]);
   assert.deepEqual(await tables.rows(STATES), ['A valid used', 'B superseded unused', 'C valid unused']);
-  assert.deepEqual(await store.certificates.use(useOf(next.serial, holder)), [], 'it is revoked');
+  assert.deepEqual(await store.run('useCertificate', useOf(next.serial, holder)), [], 'it is revoked');
   // The unused alone.
-  assert.equal((await store.certificates.revoke(revocationOf(third.serial))).refused, null);
+  assert.equal((await store.run('revokeCertificate', revocationOf(third.serial))).refused, null);
   assert.deepEqual(await tables.rows(STATES), ['A valid used', 'B superseded unused', 'C keyCompromise unused']);
   await renew('D').outcome;
-  assert.equal((await store.certificates.revoke(revocationOf(old.serial, null))).refused, null);
+  assert.equal((await store.run('revokeCertificate', revocationOf(old.serial, null))).refused, null);
   assert.deepEqual(await tables.rows(STATES), [
     'A revoked used', 'B superseded unused', 'C keyCompromise unused', 'D revoked unused',
   ]);
@@ -329,7 +329,7 @@ testStores('findRenewable: answers as issuing would, without it: until the 24th 
   const { store, tables } = await openBoth(opened);
   const { old, renew } = await renewed(store, tables);
   const asked = async (nowSeconds = CREATED_AT, serial = old.serial) => {
-    const { refused, retryAfterSeconds } = await store.certificates.findRenewable(serial, nowSeconds);
+    const { refused, retryAfterSeconds } = await store.read.findRenewable(serial, nowSeconds);
     return refused === 'rateLimited' ? retryAfterSeconds : refused;
   };
   for (let count = 2; count < 24; count += 1) {
@@ -340,7 +340,7 @@ testStores('findRenewable: answers as issuing would, without it: until the 24th 
   assert.deepEqual([await asked(CREATED_AT + 86_399), await asked(CREATED_AT + 86_400)], [1, null]);
   assert.equal(await asked(old.expiresAt), 'certificateRevoked');
   assert.equal(await asked(CREATED_AT, '0'.repeat(32)), 'certificateRevoked');
-  await store.certificates.revoke(revocationOf(old.serial));
+  await store.run('revokeCertificate', revocationOf(old.serial));
   assert.equal(await asked(CREATED_AT + 86_400), 'certificateRevoked');
   assert.equal(await countOf(tables, 'certificates'), 25);
 });
@@ -350,25 +350,25 @@ testStores('renewed: has the admin mark and the requester of what it renews; not
   const made = await addCertificate(tables, { commonName: 'A', isAdmin: true, issuedTo: OTHER });
   const holder = made.fingerprint;
   const first = issuance({ issuedTo: holder }, { renews: made.serial });
-  const outcome = await store.certificates.issue(first);
+  const outcome = await store.run('issueCertificate', first);
   assert.deepEqual([outcome.refused, outcome.refused === null && outcome.isAdmin], [null, true]);
-  const found = await store.certificates.findBySerial(first.certificate.serial);
+  const found = await store.read.findCertificateBySerial(first.certificate.serial);
   assert.deepEqual([found?.holder, found?.isUnused, found?.issuedTo, found?.isAdmin], [holder, true, OTHER, true]);
-  const listed = async (of: string) => (await store.certificates.listOf(of, { limit: 10, offset: 0 })).total;
+  const listed = async (of: string) => (await store.read.listCertificatesOf(of, { limit: 10, offset: 0 })).total;
   assert.deepEqual([await listed(holder), await listed(OTHER)], [2, 2]);
   const { expiresAt } = made;
   const renewAt = async (createdAt: number) => {
     const { certificate, ...terms } = issuance({ createdAt, expiresAt: createdAt + 1, issuedTo: holder }, { renews: made.serial });
-    return (await store.certificates.issue({ certificate, ...terms })).refused;
+    return (await store.run('issueCertificate', { certificate, ...terms })).refused;
   };
   assert.equal(await renewAt(expiresAt - 1), null);
   assert.equal(await renewAt(expiresAt), 'certificateRevoked');
   // A mark that is given later is the holder's, whichever certificate it is given to.
   const plain = await addCertificate(tables, { commonName: 'B' });
   const second = issuance({ issuedTo: plain.fingerprint }, { renews: plain.serial });
-  await store.certificates.issue(second);
-  await store.certificates.grantAdmin({ serial: plain.serial, granted: eventOf('admin_granted') });
-  assert.equal((await store.certificates.findBySerial(second.certificate.serial))?.isAdmin, true);
+  await store.run('issueCertificate', second);
+  await store.run('grantAdmin', { serial: plain.serial, granted: eventOf('admin_granted') });
+  assert.equal((await store.read.findCertificateBySerial(second.certificate.serial))?.isAdmin, true);
 });
 
 testStores('keys: certified again for their holder, and for anyone from the second on in which they run out', async (opened) => {
@@ -376,9 +376,9 @@ testStores('keys: certified again for their holder, and for anyone from the seco
   const publicKeySha256 = randomBytes(32);
   const first = issuance({ publicKeySha256 });
   const holder = first.certificate.fingerprint;
-  assert.equal((await store.certificates.issue(first)).refused, null);
+  assert.equal((await store.run('issueCertificate', first)).refused, null);
   const again = async (given: Partial<NewCertificate>, terms = {}) => (
-    (await store.certificates.issue(issuance({ publicKeySha256, ...given }, terms))).refused
+    (await store.run('issueCertificate', issuance({ publicKeySha256, ...given }, terms))).refused
   );
   for (const issuedTo of [null, OTHER]) {
     assert.equal(await again({ issuedTo }), 'keyReused');
@@ -398,7 +398,7 @@ testStores('removeExpired: a renewed one goes when it has expired; the first sta
   await addCertificate(tables, { commonName: 'B', expiresAt: CREATED_AT, holder });
   await addCertificate(tables, { commonName: 'C', holder });
   const left = async (until: number) => {
-    await store.certificates.removeExpired({ untilSeconds: until, after: null, limit: 100 });
+    await store.run('removeExpiredCertificates', { untilSeconds: until, after: null, limit: 100 });
     return tables.rows('SELECT common_name FROM certificates WHERE is_admin = 0 ORDER BY common_name');
   };
   assert.deepEqual(await left(CREATED_AT), ['A', 'C']);

@@ -156,7 +156,7 @@ test('pastes.find: while changes run it never falls behind what a list shows, an
     const expiresAt = EXPIRES_AT + round;
     const updating = store.pastes.update(id, owner, { expiresAt }, TERMS).finally(() => (isOver = true));
     while (!isOver) {
-      const { items: [listed] } = await store.pastes.list(filter, { limit: 1, offset: 0 }, CREATED_AT);
+      const { items: [listed] } = await store.read.listPastes(filter, { limit: 1, offset: 0 }, CREATED_AT);
       const found = await store.pastes.findWithContent(id, CREATED_AT);
       assert.ok(found!.expiresAt >= listed!.expiresAt, 'found is not older than listed');
       await new Promise((resolve) => setImmediate(resolve));

@@ -124,7 +124,7 @@ test('openStore: an idle store does not keep its process alive, after a write ne
     import { openStore } from ${JSON.stringify(new URL('../../src/store/open.ts', import.meta.url).href)};
     const clock = { unixMs: () => Date.now(), monotonicMs: () => performance.now() };
     const store = await openStore({ path: ${path}, clock, log: () => {} });
-    await store.secrets.keep('name', new Uint8Array(1));`);
+    await store.keepSecret('name', new Uint8Array(1));`);
   const { status, stderr } = spawnSync(process.execPath, [script], { timeout: 30_000 });
   assert.equal(status, 0, String(stderr));
 });

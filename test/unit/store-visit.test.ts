@@ -51,30 +51,30 @@ test('visitStore: beside a server, each sees at once what the other has written'
   const { store, path } = await openTestStore(t);
   const visited = await visit(t, path);
   const { certificate, ...rest } = issuance();
-  assert.deepEqual(await store.certificates.issue({ certificate, ...rest }), {
+  assert.deepEqual(await store.run('issueCertificate', { certificate, ...rest }), {
     refused: null, isAdmin: true, audited: [event('cert_issued'), event('admin_granted')],
   });
-  assert.equal((await visited.certificates.findBySerial(certificate.serial))?.isAdmin, true);
+  assert.equal((await visited.read.findCertificateBySerial(certificate.serial))?.isAdmin, true);
 
   // Remembered by the server before the visitor changes it.
-  assert.equal((await store.certificates.findByFingerprint(certificate.fingerprint))?.revokedAt, null);
+  assert.equal((await store.read.findCertificate(certificate.fingerprint))?.revokedAt, null);
   const { serial } = certificate;
   const revocation = { serial, nowSeconds: CREATED_AT, reason: null, revoked: event('cert_revoked') };
-  assert.deepEqual(await visited.certificates.revoke(revocation), { refused: null, audited: [event('cert_revoked')] });
-  assert.equal((await store.certificates.findByFingerprint(certificate.fingerprint))?.revokedAt, CREATED_AT);
+  assert.deepEqual(await visited.run('revokeCertificate', revocation), { refused: null, audited: [event('cert_revoked')] });
+  assert.equal((await store.read.findCertificate(certificate.fingerprint))?.revokedAt, CREATED_AT);
   const filter = { event: 'cert_revoked', outcome: null, clientId: null, after: 0, before: EXPIRES_AT };
-  assert.equal((await visited.audit.list(filter, { limit: 1, offset: 0 })).total, 1);
+  assert.equal((await visited.read.listAudit(filter, { limit: 1, offset: 0 })).total, 1);
 });
 
 test('visitStore: beside a server, both write at the same moment and nothing is lost', async (t) => {
   const { store, path } = await openTestStore(t);
   const visited = await visit(t, path);
   const outcomes = await Promise.all(Array.from({ length: 40 }, (_, index) => {
-    return (index % 2 === 0 ? store : visited).certificates.issue(issuance());
+    return (index % 2 === 0 ? store : visited).run('issueCertificate', issuance());
   }));
   assert.equal(outcomes.filter((outcome) => outcome.refused === null).length, 40);
   assert.equal(outcomes.filter((outcome) => outcome.refused === null && outcome.isAdmin).length, 1);
-  assert.equal((await store.certificates.listAll()).length, 40);
+  assert.equal((await store.read.listCertificates()).length, 40);
 });
 
 test('visitStore: beside a server, leaves an upload under way alone', async (t) => {
@@ -82,7 +82,7 @@ test('visitStore: beside a server, leaves an upload under way alone', async (t) 
   await uploadContent(store, patternedBytes(1000));
   await storePaste(store, patternedBytes(10));
   const visited = await visit(t, path);
-  assert.deepEqual(await visited.pastes.usage(), { pastes: 1, bytes: 10, databaseBytes: 0 });
+  assert.deepEqual(await visited.read.usage(), { pastes: 1, bytes: 10, databaseBytes: 0 });
   await visited.close();
   assert.equal(strayChunks(path), 1);
 });
@@ -92,11 +92,11 @@ test('visitStore: where nobody serves, makes the database, and a server can open
   const visited = await visitStore({ ...PARTS, path, ifMissing: 'create' });
   assert.equal(selectValue(path, 'PRAGMA user_version'), MIGRATIONS.length);
   const store = await openStore({ ...PARTS, path });
-  assert.deepEqual(await visited.certificates.issue(issuance()), {
+  assert.deepEqual(await visited.run('issueCertificate', issuance()), {
     refused: null, isAdmin: true, audited: [event('cert_issued'), event('admin_granted')],
   });
   await visited.close();
-  assert.equal((await store.certificates.listAll()).length, 1);
+  assert.equal((await store.read.listCertificates()).length, 1);
   await store.close();
 });
 
@@ -198,7 +198,7 @@ test('takeDown: beside a server, it forgets what it had in memory, and its chunk
   const isFound = async ({ id }: { id: string }) => (await store.pastes.find(id, CREATED_AT)) !== undefined;
   for (const paste of [small, large, kept]) assert.equal(await isFound(paste), true, 'and is in memory from now on');
   const takeDown = ({ id }: { id: string }, sha256: string | null = null) => (
-    visited.pastes.takeDown({ id, content: sha256, removed: event('paste_deleted') })
+    visited.run('takeDown', { id, content: sha256, removed: event('paste_deleted') })
   );
   assert.equal(await takeDown(small, 'f'.repeat(64)), false, 'it has other content by now');
   assert.equal(await isFound(small), true);
@@ -247,14 +247,14 @@ test('examineDatabase: a directory in the place of a database cannot be opened, 
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test('certificates.issue: with onlyFirst, records the first certificate ever and nothing after it', async (t) => {
+test('issueCertificate: with onlyFirst, records the first certificate ever and nothing after it', async (t) => {
   const { store, path } = await openTestStore(t);
-  const issueFirst = () => store.certificates.issue(issuance({ onlyFirst: true }));
+  const issueFirst = () => store.run('issueCertificate', issuance({ onlyFirst: true }));
   const outcomes = await Promise.all(Array.from({ length: 8 }, issueFirst));
   assert.deepEqual(outcomes.map(({ refused }) => `${refused}`).sort(), [...Array<string>(7).fill('notFirst'), 'null']);
   assert.equal(selectValue(path, 'SELECT count(*) FROM certificates'), 1);
   assert.equal(selectValue(path, 'SELECT count(*) FROM audit'), 2);
-  assert.deepEqual(await store.certificates.issue(issuance()), {
+  assert.deepEqual(await store.run('issueCertificate', issuance()), {
     refused: null, isAdmin: false, audited: [event('cert_issued')],
   });
 });

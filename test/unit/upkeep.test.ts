@@ -28,15 +28,11 @@ function tasksOver(...answers: readonly number[]) {
   };
   const store = {
     pastes: { removeExpired: asked('pastes') },
-    submissions: { removeUntil: asked('submissions') },
-    challenges: { removeExpired: asked('challenges') },
-    audit: { removeUntil: asked('audit') },
-    certificates: {
-      removeExpired: async (...args: readonly unknown[]) => {
-        calls.push(['certificates', ...args]);
-        const left = answers[calls.length - 1]!;
-        return { removed: 0, last: left === 0 ? null : { expiresAt: left, serial: 'x' } };
-      },
+    run: async (name: string, step: unknown) => {
+      calls.push([name, step]);
+      const next = left.shift()!;
+      if (name !== 'removeExpiredCertificates') return next;
+      return { removed: 0, last: next === 0 ? null : { expiresAt: next, serial: 'x' } };
     },
     upkeep: {
       releasePages: asked('release'),
@@ -84,14 +80,14 @@ test('expired pastes: 32 a step, counted, and on as long as a step finds so many
 
 test('records: 100 a step of those that ran out, each kind after its time', async () => {
   const kinds = [
-    ['duplicate records', 'submissions', 7],
-    ['used challenges', 'challenges', 2 * HOUR_SECONDS],
-    ['audit log', 'audit', 11],
+    ['duplicate records', 'removeOldSubmissions', 7],
+    ['used challenges', 'removeExpiredChallenges', 2 * HOUR_SECONDS],
+    ['audit log', 'removeOldAudit', 11],
   ] as const;
   for (const [name, asked, ageSeconds] of kinds) {
     const { step, calls } = tasksOver(100, 99);
     assert.deepEqual([await step(name), await step(name)], [true, false], name);
-    assert.deepEqual(calls, Array(2).fill([asked, CREATED_AT - ageSeconds, 100]));
+    assert.deepEqual(calls, Array(2).fill([asked, { untilSeconds: CREATED_AT - ageSeconds, limit: 100 }]));
   }
 });
 
@@ -136,8 +132,8 @@ test('expired certificates: an hour after their end, 100 a step, each after the 
   const { step, calls } = tasksOver(5, 0, 0);
   for (const goesOn of [true, false, false]) assert.equal(await step('expired certificates'), goesOn);
   const untilSeconds = CREATED_AT - HOUR_SECONDS;
-  const first = ['certificates', { untilSeconds, after: null, limit: 100 }];
-  assert.deepEqual(calls, [first, ['certificates', { untilSeconds, after: { expiresAt: 5, serial: 'x' }, limit: 100 }], first]);
+  const first = ['removeExpiredCertificates', { untilSeconds, after: null, limit: 100 }];
+  assert.deepEqual(calls, [first, ['removeExpiredCertificates', { untilSeconds, after: { expiresAt: 5, serial: 'x' }, limit: 100 }], first]);
 });
 
 test('createRoomMaking: removes, then gives room back, at most every ten seconds', async () => {

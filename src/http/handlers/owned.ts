@@ -53,7 +53,7 @@ export async function listPastes(parts: Parts, request: Request): Promise<Reply>
   const asked = page(query, { fallback: 100, maximum: 1000 });
   const filter = { ...timeBounds(query), typeGlob: typeGlob(query), owner };
   parts.rates.countLookup(clientAddress, caller);
-  const { items, total } = await parts.store.pastes.list(filter, asked, unixSeconds(parts.clock));
+  const { items, total } = await parts.store.read.listPastes(filter, asked, unixSeconds(parts.clock));
   const varies = { Vary: 'Accept' };
   if (request.prefersText) return textReply(200, listText(items), varies);
   return jsonReply(200, { pastes: items.map(presentListItem), total, ...asked }, varies);

@@ -184,6 +184,6 @@ async function listAudit({ identity, store }: Parts, request: Request): Promise<
     outcome: single(query, 'outcome'),
     clientId: single(query, 'client_id'),
   };
-  const { items, total } = await store.audit.list(filter, asked);
+  const { items, total } = await store.read.listAudit(filter, asked);
   return jsonReply(200, { entries: items.map(presentAuditEntry), total, ...asked });
 }
