@@ -45,19 +45,9 @@ export function pasteCommands(db: Database) {
 }
 
 export function pasteLookups(db: Database) {
-  const find = db.prepare(`
-    SELECT ${PASTE_COLUMNS}, CASE WHEN size <= :mostContentBytes THEN content END
-    FROM pastes
-    WHERE id = :id
-      AND expires_at > :nowSeconds`);
-  find.setReturnArrays(true);
   const removals = db.prepare('SELECT count FROM removals');
   return {
-    /** Content of more than `mostContentBytes` is not read, and null. */
-    findPaste: (id: string, nowSeconds: number, mostContentBytes: number): PasteWithContent | undefined => {
-      const row = find.get({ id, nowSeconds, mostContentBytes }) as unknown as FoundRow | undefined;
-      return row && { ...pasteFromRow(row), content: row[10] && compactBytes(row[10]) };
-    },
+    findPaste: prepareFinding(db),
     usage: prepareUsage(db),
     isFull: prepareQuota(db),
     /** How often another process has removed pastes. */
@@ -65,22 +55,28 @@ export function pasteLookups(db: Database) {
   };
 }
 
-/** In the order of PasteRow. Rows are fetched as arrays, which cost node less than objects. */
-const PASTE_COLUMNS = `id, owner, mime_type, size, lower(hex(sha256)), created_at, expires_at, burn_after_read,
-      password_hash, content_id`;
-
+/** Fetched as arrays, which cost node less than objects. */
 type PasteRow = readonly [
   id: string, owner: string | null, mimeType: string, size: number, sha256: string, createdAt: number,
   expiresAt: number, burnAfterRead: number, passwordHash: string | null, contentId: string | null,
+  content: Uint8Array | null,
 ];
 
-type FoundRow = readonly [...PasteRow, content: Uint8Array | null];
-
-/** From a row that begins with PASTE_COLUMNS. SQLite has no booleans. */
-function pasteFromRow(row: readonly [...PasteRow, ...unknown[]]): Paste {
-  return {
-    id: row[0], owner: row[1], mimeType: row[2], size: row[3], sha256: row[4], createdAt: row[5], expiresAt: row[6],
-    burnAfterRead: row[7] === 1, passwordHash: row[8], contentId: row[9],
+/** Content of more than `mostContentBytes` is not read, and null. SQLite has no booleans. */
+function prepareFinding(db: Database) {
+  const find = db.prepare(`
+    SELECT id, owner, mime_type, size, lower(hex(sha256)), created_at, expires_at, burn_after_read, password_hash,
+      content_id, CASE WHEN size <= :mostContentBytes THEN content END
+    FROM pastes
+    WHERE id = :id
+      AND expires_at > :nowSeconds`);
+  find.setReturnArrays(true);
+  return (id: string, nowSeconds: number, mostContentBytes: number): PasteWithContent | undefined => {
+    const row = find.get({ id, nowSeconds, mostContentBytes }) as unknown as PasteRow | undefined;
+    return row && {
+      id: row[0], owner: row[1], mimeType: row[2], size: row[3], sha256: row[4], createdAt: row[5], expiresAt: row[6],
+      burnAfterRead: row[7] === 1, passwordHash: row[8], contentId: row[9], content: row[10] && compactBytes(row[10]),
+    };
   };
 }
 
@@ -170,23 +166,13 @@ function prepareBurning(db: Database) {
       AND password_hash IS :passwordHash`);
 }
 
-/** A paste to be changed, in the transaction that changes it. */
-function prepareSelection(db: Database): (id: string, nowSeconds: number) => Paste | undefined {
-  const select = db.prepare(`SELECT ${PASTE_COLUMNS} FROM pastes WHERE id = :id AND expires_at > :nowSeconds`);
-  select.setReturnArrays(true);
-  return (id, nowSeconds) => {
-    const row = select.get({ id, nowSeconds }) as unknown as PasteRow | undefined;
-    return row && pasteFromRow(row);
-  };
-}
-
 function prepareUpdate(db: Database) {
-  const select = prepareSelection(db);
+  const find = prepareFinding(db);
   const admit = prepareStorageRules(db);
   const write = prepareUpdateWriting(db);
   return (update: { id: string; owner: string; changes: PasteChanges; terms: UpdateTerms }): Change<UpdateOutcome> => {
     const { id, owner, changes, changes: { content } } = update;
-    const before = select(id, update.terms.nowSeconds);
+    const before = find(id, update.terms.nowSeconds, -1);
     if (before === undefined) return unchanged({ refused: 'pasteNotFound' });
     const { onlySha256 = before.sha256 } = update.terms;
     if (before.owner !== owner) return unchanged({ refused: 'permissionDenied' });
@@ -202,7 +188,7 @@ function prepareUpdate(db: Database) {
   };
 }
 
-function changed(before: Paste, { content, ...changes }: PasteChanges): Paste {
+function changed({ content: _, ...before }: PasteWithContent, { content, ...changes }: PasteChanges): Paste {
   const { passwordHash = before.passwordHash, expiresAt = before.expiresAt } = changes;
   const paste = { ...before, passwordHash, expiresAt };
   if (content === undefined) return paste;
@@ -241,14 +227,14 @@ function prepareUpdateWriting(db: Database): (before: Paste, changes: PasteChang
 
 /** `by` is null for who has shown the token of a paste without owner. `asAdmin` is recorded for another's paste. */
 function prepareDeletion(db: Database) {
-  const select = prepareSelection(db);
+  const find = prepareFinding(db);
   const remove = prepareRemoving<{ id: string }>(db, 'id = :id');
   const audit = prepareAudit(db);
   return (deletion: {
     id: string; by: string | null; nowSeconds: number; asAdmin: AuditEvent | null; onlySha256?: string | undefined;
   }) => {
     const { id, by, nowSeconds, asAdmin } = deletion;
-    const paste = select(id, nowSeconds);
+    const paste = find(id, nowSeconds, -1);
     if (paste === undefined) return unchanged<DeletionOutcome>({ refused: 'pasteNotFound' });
     const { onlySha256 = paste.sha256 } = deletion;
     const isOwn = paste.owner === by;
@@ -329,28 +315,18 @@ function prepareLists(db: Database, ofOwner: string) {
 function prepareList(db: Database, matching: string): (named: Named, page: Page) => Listed<ListedPaste> {
   // SQLite reads a row only for columns that the index lacks, and never one that OFFSET skips.
   const select = db.prepare(`
-    SELECT id, owner, mime_type, size, created_at, expires_at, burn_after_read, password_hash IS NOT NULL
+    SELECT id, owner, mime_type AS mimeType, size, created_at AS createdAt, expires_at AS expiresAt,
+      burn_after_read AS burnAfterRead, password_hash IS NOT NULL AS hasPassword
     ${matching}
     ORDER BY created_at DESC, id DESC
     LIMIT :limit OFFSET :offset`);
-  select.setReturnArrays(true);
   const count = db.prepare(`SELECT count(*) AS total ${matching}`);
   return (named, page) => {
     const total = Number(count.get(named)?.['total']);
     if (total <= page.offset) return { items: [], total };
-    const rows = select.all({ ...named, ...page }) as unknown as ListedRow[];
-    return { items: rows.map(listedFromRow), total };
-  };
-}
-
-type ListedRow = readonly [
-  id: string, owner: string | null, mimeType: string, size: number, createdAt: number, expiresAt: number,
-  burnAfterRead: number, hasPassword: number,
-];
-
-function listedFromRow(row: ListedRow): ListedPaste {
-  return {
-    id: row[0], owner: row[1], mimeType: row[2], size: row[3], createdAt: row[4], expiresAt: row[5],
-    burnAfterRead: row[6] === 1, hasPassword: row[7] === 1,
+    const items = select.all({ ...named, ...page }).map((row) => (
+      { ...row, burnAfterRead: row['burnAfterRead'] === 1, hasPassword: row['hasPassword'] === 1 } as ListedPaste
+    ));
+    return { items, total };
   };
 }
