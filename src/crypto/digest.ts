@@ -93,15 +93,7 @@ export function isSolutionForm(solution: string): boolean {
 }
 
 /** The contract's rule: SHA-256 of the ASCII text `<nonce>:<N>` begins with at least so many zero bits. */
-export function isSolved(challenge: Challenge, solution: string): boolean {
-  return leadingZeroBits(sha256(`${challenge.nonce}:${solution}`)) >= challenge.difficultyBits;
-}
-
-export function leadingZeroBits(digest: Uint8Array): number {
-  let bits = 0;
-  for (const byte of digest) {
-    if (byte !== 0) return bits + Math.clz32(byte) - 24;
-    bits += 8;
-  }
-  return bits;
+export function isSolved({ nonce, difficultyBits }: Challenge, solution: string): boolean {
+  const digest = BigInt(`0x${hash('sha256', `${nonce}:${solution}`, 'hex')}`);
+  return digest >> BigInt(256 - difficultyBits) === 0n;
 }
