@@ -1,13 +1,14 @@
 // The schedule of background tasks (pastes/upkeep.ts has them): each by its own interval, in small steps, one at a time
 // and with pauses between, so that a large backlog never delays requests.
 
+import { setTimeout } from 'node:timers/promises';
 import type { Log } from '../core/events.ts';
 
 export interface CleanupTask {
   readonly name: string;
   readonly intervalSeconds: number;
-  /** A bounded piece of the work; whether there is more to do now. */
-  readonly step: () => Promise<boolean>;
+  /** A bounded piece of the work; true when there is more to do now. */
+  readonly step: () => Promise<boolean | void>;
 }
 
 /** After a step that leaves more to do, whichever task is next: requests come first. */
@@ -16,11 +17,10 @@ const PAUSE_MS = 20;
 export class Cleanup {
   readonly #tasks: readonly CleanupTask[];
   readonly #log: Log;
-  readonly #timers = new Map<CleanupTask, NodeJS.Timeout>();
   readonly #running = new Map<CleanupTask, Promise<void>>();
   /** Resolves when the next step may begin. */
   #turn: Promise<unknown> = Promise.resolve();
-  #isStopped = false;
+  readonly #end = new AbortController();
 
   constructor(tasks: readonly CleanupTask[], log: Log) {
     this.#tasks = tasks;
@@ -29,7 +29,7 @@ export class Cleanup {
 
   /** Every task runs once at first. */
   start(): void {
-    for (const task of this.#tasks) void this.#runAndSchedule(task);
+    for (const task of this.#tasks) void this.#repeat(task);
   }
 
   async run(name: string): Promise<void> {
@@ -40,16 +40,14 @@ export class Cleanup {
 
   /** No further step begins; resolves when the running one has ended. */
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#end.abort();
     await Promise.all(this.#running.values());
   }
 
-  async #runAndSchedule(task: CleanupTask): Promise<void> {
-    await this.#join(task);
-    if (this.#isStopped) return;
-    const timer = setTimeout(() => void this.#runAndSchedule(task), task.intervalSeconds * 1000);
-    this.#timers.set(task, timer.unref());
+  async #repeat(task: CleanupTask): Promise<void> {
+    const { signal } = this.#end;
+    const pause = () => setTimeout(task.intervalSeconds * 1000, undefined, { ref: false, signal }).catch(() => {});
+    for (; !signal.aborted; await pause()) await this.#join(task);
   }
 
   /** One run of a task at a time; a second call joins the first. */
@@ -69,10 +67,9 @@ export class Cleanup {
   }
 
   /** Steps of two tasks at once would share a transaction, and a request would wait for both. */
-  async #takeTurn(task: CleanupTask): Promise<boolean> {
-    const step = this.#turn.then(() => !this.#isStopped && task.step());
-    const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-    this.#turn = step.then((hasMore) => (hasMore ? pause() : undefined), () => undefined);
+  async #takeTurn(task: CleanupTask): Promise<boolean | void> {
+    const step = this.#turn.then(() => !this.#end.signal.aborted && task.step());
+    this.#turn = step.then((hasMore) => (hasMore ? setTimeout(PAUSE_MS) : undefined), () => undefined);
     return step;
   }
 }

@@ -35,10 +35,10 @@ export function cleanupTasks(
     if (name === 'expired pastes') count('pastesDeleted', 'expired', removed);
   };
   return [
-    task('doubts', DAY_SECONDS, inOneStep(() => logDoubts(parts, isOpen()))),
-    task('revocation list', DAY_SECONDS, inOneStep(renewRevocationList)),
+    task('doubts', DAY_SECONDS, () => logDoubts(parts, isOpen())),
+    task('revocation list', DAY_SECONDS, renewRevocationList),
     ...storeTasks(parts, noteRemoved),
-    task('rate records', 5 * MINUTE_SECONDS, inOneStep(() => rates.sweep())),
+    task('rate records', 5 * MINUTE_SECONDS, async () => rates.sweep()),
     task('room in reserve', BALLAST_SECONDS, reserveStep(parts)),
   ];
 }
@@ -66,8 +66,8 @@ export function storeTasks({ config, store, clock }: StoreTaskParts, noteRemoved
     removal('audit log', DAY_SECONDS, auditRetentionSeconds, records('removeOldAudit')),
     task('expired certificates', DAY_SECONDS, certificatesStep(store, clock, noteRemoved)),
     task('free pages', 5 * MINUTE_SECONDS, releaseStep(store)),
-    task('write-ahead log', MINUTE_SECONDS, inOneStep(() => upkeep.truncateWal())),
-    task('statistics', 6 * HOUR_SECONDS, inOneStep(() => upkeep.optimize())),
+    task('write-ahead log', MINUTE_SECONDS, async () => void (await upkeep.truncateWal())),
+    task('statistics', 6 * HOUR_SECONDS, upkeep.optimize),
   ];
 }
 
@@ -75,13 +75,6 @@ type RemoveUntil = (untilSeconds: number, limit: number) => Promise<number>;
 
 function task(name: string, intervalSeconds: number, step: Step): CleanupTask {
   return { name, intervalSeconds, step };
-}
-
-function inOneStep(work: () => unknown): Step {
-  return async () => {
-    await work();
-    return false;
-  };
 }
 
 /** Goes through all that have expired, since what refers to one may go at any time. */
@@ -111,12 +104,12 @@ function releaseStep({ upkeep }: Store): Step {
 /** Says once that the disk is full, which refuses content with 507, and once that it is no more. */
 function reserveStep({ store, log }: TaskParts): Step {
   let isFull = false;
-  return inOneStep(async () => {
+  return async () => {
     const wasFull = isFull;
     isFull = !(await store.upkeep.restoreBallast());
     const event = isFull ? 'disk full' : 'room on the disk again';
     if (isFull !== wasFull) log({ level: isFull ? 'warning' : 'info', logger: 'store', event });
-  });
+  };
 }
 
 /** From most to least that they give: what has expired, its pages, and what the log holds of it. */

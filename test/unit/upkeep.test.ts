@@ -49,8 +49,9 @@ function tasksOver(...answers: readonly number[]) {
     rates: { sweep: () => void calls.push(['sweep']) } as unknown as Rates,
     log: (entry) => void logged.push(entry),
   }, () => false, async () => void calls.push(['renew']));
-  const step = (name: string): Promise<boolean> =>
-    (tasks.find((task) => task.name === name) ?? assert.fail(`no task ${name}`)).step();
+  /** Whether there is more to do. */
+  const step = async (name: string): Promise<boolean> =>
+    await (tasks.find((task) => task.name === name) ?? assert.fail(`no task ${name}`)).step() === true;
   return { tasks, step, calls, counted, logged };
 }
 
