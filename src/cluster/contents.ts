@@ -3,7 +3,7 @@
 
 import type { Log } from '../core/events.ts';
 import { type Awaitable, type Clock, unixSeconds } from '../core/time.ts';
-import { createDiscards, createUpload, type ContentReader } from '../store/content.ts';
+import { type ContentReader, createContentReader, createDiscards, createUpload } from '../store/content.ts';
 import { contentCommands, prepareChange, prepareQuota } from '../store/records.ts';
 import { CHUNK_BYTES, type Database, describe, type UploadQuota } from '../store/store.ts';
 import { createChunkBuffers } from '../store/writer.ts';
@@ -98,6 +98,7 @@ interface Parts {
 
 export function createClusterContents({ run, readChunk, log }: Parts) {
   const chunks = createChunkBuffers();
+  const there = { borrow: readChunk, giveBack: () => {}, copy: () => 0 };
   /** How many here write or read which content. */
   const holders = new Map<string, number>();
   const discards = createDiscards((contentId) => run('discardChunks', { contentId, limit: DISCARD_CHUNKS }), log);
@@ -139,7 +140,7 @@ export function createClusterContents({ run, readChunk, log }: Parts) {
           // After an error too: its answer may be what was lost.
           if (!isThere) void letGo(contentId);
         }
-        return isThere ? createClusterReader(contentId, readChunk, () => void letGo(contentId)) : undefined;
+        return isThere ? createContentReader(contentId, there, () => void letGo(contentId)) : undefined;
       },
     },
     release,
@@ -151,25 +152,4 @@ export function createClusterContents({ run, readChunk, log }: Parts) {
 function noteFailure(error: unknown, log: Log): void {
   const details = { reason: describe(error) };
   log({ level: 'warning', logger: 'store', event: 'lease not written', outcome: 'failure', details });
-}
-
-function createClusterReader(contentId: string, readChunk: Parts['readChunk'], letGo: () => void): ContentReader {
-  let closed = false;
-  return {
-    async *read(start, end) {
-      for (let next = start; next < end; ) {
-        if (closed) throw new Error('the content is closed');
-        const chunk = await readChunk(contentId, Math.floor(next / CHUNK_BYTES));
-        const offset = next % CHUNK_BYTES;
-        const bytes = chunk?.subarray(offset, offset + end - next) ?? new Uint8Array();
-        if (bytes.length === 0) throw new RangeError('read past the end of the content');
-        next += bytes.length;
-        yield bytes;
-      }
-    },
-    close() {
-      if (!closed) letGo();
-      closed = true;
-    },
-  };
 }

@@ -302,8 +302,12 @@ export function createUpload(
   };
 }
 
+interface Chunks extends Pick<ReturnType<typeof createRecentChunks>, 'giveBack' | 'copy'> {
+  readonly borrow: (contentId: string, position: number) => Awaitable<Uint8Array | undefined>;
+}
+
 /** Reads larger content. It stays readable until closed, whatever happens to its paste meanwhile. */
-function createContentReader(contentId: string, chunks: ReturnType<typeof createRecentChunks>, letGo: () => void) {
+export function createContentReader(contentId: string, chunks: Chunks, letGo: () => void) {
   let closed = false;
   return {
     /** The bytes from `start` up to `end`, in pieces. The memory of one is used again when the next is asked for. */
@@ -316,7 +320,8 @@ function createContentReader(contentId: string, chunks: ReturnType<typeof create
           if (closed) throw new Error('the content is closed');
           const [position, offset] = [Math.floor(next / CHUNK_BYTES), next % CHUNK_BYTES];
           const last = whole;
-          whole = chunks.borrow(contentId, position);
+          const borrowed = chunks.borrow(contentId, position);
+          whole = borrowed instanceof Promise ? await borrowed : borrowed;
           // Now, beside the next: memory that is freed before goes back to the system, which gives it page by page.
           chunks.giveBack(last);
           const bytes = whole?.subarray(offset, offset + end - next)
