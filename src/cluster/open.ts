@@ -236,9 +236,8 @@ export function createReader<Lookups extends object>(
   async function find(lookup: (...given: never[]) => unknown, given: readonly unknown[]): Promise<unknown> {
     const known: Known = new Map();
     for (;;) {
-      const { answer, reads, missing: keys } = statements.rehearse(known, () => lookup(...given as never[]));
-      if (keys.size === 0) return answer;
-      const missing = new Map([...keys].map((key) => [key, reads.get(key)!]));
+      const { answer, missing } = statements.rehearse(known, () => lookup(...given as never[]));
+      if (missing.size === 0) return answer;
       await new Promise<void>((resolve, reject) => {
         waiting.push({ missing, known, resolve, reject });
         if (underWay < MAX_READS_UNDER_WAY) void work();

@@ -42,7 +42,7 @@ export type Rehearsal<Answer> = Notes & { readonly answer: Answer | undefined };
 interface Notes {
   readonly known: Known;
   readonly reads: Map<string, Statement>;
-  readonly missing: Set<string>;
+  readonly missing: Map<string, Statement>;
   readonly changes: Statement[];
 }
 
@@ -79,7 +79,7 @@ export class Statements implements Database {
    * what the rule throws, unless that came of what is missing.
    */
   rehearse<Answer>(known: Known, rule: () => Answer): Rehearsal<Answer> {
-    const notes: Notes = { known, reads: new Map(), missing: new Set(), changes: [] };
+    const notes: Notes = { known, reads: new Map(), missing: new Map(), changes: [] };
     this.#notes = notes;
     try {
       return { ...notes, answer: rule() };
@@ -102,7 +102,7 @@ export class Statements implements Database {
     const key = JSON.stringify(statement);
     reads.set(key, statement);
     const found = known.get(key);
-    if (found === undefined) missing.add(key);
+    if (found === undefined) missing.set(key, statement);
     return found ?? '[]';
   }
 }

@@ -108,8 +108,8 @@ export class ClusterWriter<Rules extends Commands> {
       const missing = new Map<string, Statement>();
       for (const [index, waiting] of batch.slice(0, count).entries()) {
         try {
-          const { reads, missing: keys, ...rehearsal } = this.#statements.rehearse(known, waiting.rule);
-          for (const key of keys) missing.set(key, reads.get(key)!);
+          const { reads, missing: unknown, ...rehearsal } = this.#statements.rehearse(known, waiting.rule);
+          for (const [key, statement] of unknown) missing.set(key, statement);
           const guards = Array.from(reads, ([key, statement]) => guardOf(statement, known.get(key) ?? ''));
           planned.push({ waiting, guards, ...rehearsal });
         } catch (error) {
