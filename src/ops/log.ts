@@ -2,6 +2,7 @@
 // the callers. Below, standard output and standard error, which a reader of the log may not hold up.
 
 import type { Writable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf, type Log, type LogDetails, type LogEntry } from '../core/events.ts';
 import type { Clock } from '../core/time.ts';
 
@@ -116,14 +117,7 @@ function escapeUnsafe(line: string): string {
   return line.replace(UNSAFE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-export interface Output {
-  /** False when it could not take them, which are then lost: nobody reads, or not fast enough. Never waits. */
-  write(written: string | Uint8Array): boolean;
-  /** Waits for a slow reader, however long. Resolves with false when not all was taken, now or before. */
-  writeWhole(written: Uint8Array): Promise<boolean>;
-  /** Such as ENOSPC; undefined while nothing is lost, and where the reader went away, which is up to the reader. */
-  whyLost(): string | undefined;
-}
+export type Output = Omit<ReturnType<typeof outputTo>, 'drain'>;
 
 /** How much may wait for a slow reader. node queues without a bound what a pipe does not take at once. */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
@@ -131,8 +125,8 @@ const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 /** For the service: a command has waited for its reader before (operator/arguments.ts). */
 const DRAIN_MS = 1000;
 
-/** A reader that goes away or is slow neither ends the process nor fills memory. `drain` waits, but not for long. */
-export function outputTo(stream: Writable): Output & { drain(): Promise<void> } {
+/** A reader that goes away or is slow neither ends the process nor fills memory. */
+export function outputTo(stream: Writable) {
   let isClosed = false;
   let lostBy: string | undefined;
   const lose = (error: Error): void => {
@@ -143,12 +137,14 @@ export function outputTo(stream: Writable): Output & { drain(): Promise<void> } 
   // Without a listener a closed pipe would be an uncaught error, whose report is an error again.
   stream.on('error', lose);
   return {
-    write: (written) => {
+    /** False when it could not take them, which are then lost: nobody reads, or not fast enough. Never waits. */
+    write: (written: string | Uint8Array): boolean => {
       if (isClosed || stream.writableLength > MAX_WAITING_BYTES) return false;
       stream.write(written);
       return true;
     },
-    writeWhole: (written) => new Promise((resolve) => {
+    /** Waits for a slow reader, however long. Resolves with false when not all was taken, now or before. */
+    writeWhole: (written: Uint8Array) => new Promise<boolean>((resolve) => {
       // After an error, a stream of Node's no longer says what becomes of what is written to it.
       if (lostBy !== undefined) return resolve(false);
       stream.write(written, (error) => {
@@ -156,14 +152,12 @@ export function outputTo(stream: Writable): Output & { drain(): Promise<void> } 
         resolve(!error);
       });
     }),
+    /** Such as ENOSPC; undefined while nothing is lost, and where the reader went away, which is up to the reader. */
     whyLost: () => (isClosed ? undefined : lostBy),
-    drain: () => new Promise((resolve) => {
-      if (isClosed || stream.writableLength === 0) return resolve();
-      const timer = setTimeout(resolve, DRAIN_MS);
-      stream.write('', () => {
-        clearTimeout(timer);
-        resolve();
-      });
-    }),
+    /** Waits, but not for long. */
+    drain: async () => {
+      if (isClosed || stream.writableLength === 0) return;
+      await Promise.race([new Promise((resolve) => stream.write('', resolve)), delay(DRAIN_MS)]);
+    },
   };
 }
