@@ -14,7 +14,7 @@ import type { Tls } from './http/tls.ts';
 import { Antiflood } from './limits/windows.ts';
 import { WorkQueue } from './limits/work-queue.ts';
 import { Cleanup } from './ops/cleanup.ts';
-import { Challenges, Passwords, Rates } from './pastes/admission.ts';
+import { Challenges, createRates, Passwords } from './pastes/admission.ts';
 import { createAudit, Identity } from './pastes/identity.ts';
 import type { Parts } from './pastes/parts.ts';
 import { cleanupTasks, createRoomMaking } from './pastes/upkeep.ts';
@@ -117,7 +117,7 @@ async function createParts(
     passwords: new Passwords({ queue, clock, random, checkMs: passwordCheckMs }),
     deleteTokens: createDeleteTokens(deleteKey),
     challenges: new Challenges({ config, key, antiflood, store, clock, random, count }),
-    rates: new Rates({ config, clock, count }),
+    rates: createRates({ config, clock, count }),
     identity: new Identity({ store, audit, clock }),
   };
 }

@@ -29,13 +29,14 @@ export interface Work {
 /** After its expiry, for uploads that began before: 50 MiB at the slowest rate allowed by default take 53 minutes. */
 export const SPENDABLE_SECONDS = HOUR_SECONDS;
 
-/** Those of Parts (parts.ts, which imports this file). */
-interface ChallengeParts {
+/** What of Parts (parts.ts, which imports this file) these work with. */
+export interface ChallengeParts {
   readonly config: Config;
   readonly store: Pick<Store, 'read'>;
   readonly antiflood: Antiflood;
   readonly clock: Clock;
   readonly random: RandomBytes;
+  /** Counts for the metrics; does nothing where nobody can read them. */
   readonly count: Count;
 }
 
@@ -119,53 +120,40 @@ export class Challenges {
   }
 }
 
-type RateParts = Pick<ChallengeParts, 'config' | 'clock' | 'count'>;
+export type Rates = ReturnType<typeof createRates>;
 
-export class Rates {
-  readonly #parts: RateParts;
-  readonly #creations: SlidingWindow;
-  readonly #lookups: SlidingWindow;
-
-  constructor(parts: RateParts) {
-    const { config } = parts;
-    const windowOf = (seconds: number, maxKeys: number) => (
-      new SlidingWindow({ windowMs: seconds * 1000, maxKeys, cleanupThreshold: config.rateCleanupThreshold })
-    );
-    this.#parts = parts;
-    this.#creations = windowOf(config.rateWindowSeconds, config.rateMaxEntries);
-    this.#lookups = windowOf(config.lookupRateWindowSeconds, config.lookupRateMaxEntries);
-  }
-
-  /** Counts a creation, or an update that carries content or sets a password. Null when there is no limit. */
-  countCreation(clientAddress: string, caller: Caller): RateStanding | null {
-    const { config, clock, count } = this.#parts;
-    if (config.rateMax === 0) return null;
-    const limit = rateMaxFor(config, caller, config.rateMax);
-    const { allowed, remaining, retryAfterMs, resetMs } = this.#creations.take(
-      clientKey(clientAddress), limit, clock.monotonicMs(),
-    );
-    const rate = { limit, remaining, resetAtSeconds: Math.ceil((clock.unixMs() + resetMs) / 1000) };
-    if (allowed) return rate;
-    count('rateLimitHits', 'creation');
-    throw new Refusal('rateLimited', {}, { retryAfterSeconds: retryAfterMs / 1000, rate });
-  }
-
-  /** Counts a GET or HEAD of a paste, a list of pastes, and a PUT or DELETE of what is not the caller's. */
-  countLookup(clientAddress: string, caller: Caller): void {
-    const { config, clock, count } = this.#parts;
-    if (config.lookupRateMax === 0) return;
-    const limit = rateMaxFor(config, caller, config.lookupRateMax);
-    const { allowed, retryAfterMs } = this.#lookups.take(clientKey(clientAddress), limit, clock.monotonicMs());
-    if (allowed) return;
-    count('rateLimitHits', 'lookup');
-    throw new Refusal('lookupRateLimited', {}, { retryAfterSeconds: retryAfterMs / 1000 });
-  }
-
-  sweep(): void {
-    const nowMs = this.#parts.clock.monotonicMs();
-    this.#creations.sweep(nowMs);
-    this.#lookups.sweep(nowMs);
-  }
+export function createRates({ config, clock, count }: Pick<ChallengeParts, 'config' | 'clock' | 'count'>) {
+  const windowOf = (seconds: number, maxKeys: number) => (
+    new SlidingWindow({ windowMs: seconds * 1000, maxKeys, cleanupThreshold: config.rateCleanupThreshold })
+  );
+  const creations = windowOf(config.rateWindowSeconds, config.rateMaxEntries);
+  const lookups = windowOf(config.lookupRateWindowSeconds, config.lookupRateMaxEntries);
+  return {
+    /** Counts a creation, or an update that carries content or sets a password. Null when there is no limit. */
+    countCreation(clientAddress: string, caller: Caller): RateStanding | null {
+      if (config.rateMax === 0) return null;
+      const limit = rateMaxFor(config, caller, config.rateMax);
+      const { allowed, remaining, retryAfterMs, resetMs } = creations.take(
+        clientKey(clientAddress), limit, clock.monotonicMs(),
+      );
+      const rate = { limit, remaining, resetAtSeconds: Math.ceil((clock.unixMs() + resetMs) / 1000) };
+      if (allowed) return rate;
+      count('rateLimitHits', 'creation');
+      throw new Refusal('rateLimited', {}, { retryAfterSeconds: retryAfterMs / 1000, rate });
+    },
+    /** Counts a GET or HEAD of a paste, a list of pastes, and a PUT or DELETE of what is not the caller's. */
+    countLookup(clientAddress: string, caller: Caller): void {
+      if (config.lookupRateMax === 0) return;
+      const limit = rateMaxFor(config, caller, config.lookupRateMax);
+      const { allowed, retryAfterMs } = lookups.take(clientKey(clientAddress), limit, clock.monotonicMs());
+      if (allowed) return;
+      count('rateLimitHits', 'lookup');
+      throw new Refusal('lookupRateLimited', {}, { retryAfterSeconds: retryAfterMs / 1000 });
+    },
+    sweep(): void {
+      for (const window of [creations, lookups]) window.sweep(clock.monotonicMs());
+    },
+  };
 }
 
 /** What a rate of strangers is for the caller; 0 stays no limit. */

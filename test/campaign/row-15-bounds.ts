@@ -6,7 +6,7 @@ import type { Caller } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 import { plainAddress } from '../../src/http/engine/head.ts';
 import { SlidingWindow } from '../../src/limits/windows.ts';
-import { Rates } from '../../src/pastes/admission.ts';
+import { createRates } from '../../src/pastes/admission.ts';
 import { antifloodOf, freshToken } from '../support/antiflood.ts';
 import { movableClock, type MovableClock } from '../support/clock.ts';
 import type { Seeded } from '../support/seeded.ts';
@@ -74,7 +74,7 @@ function clockJumps(unit: Unit, kind: 'creation' | 'lookup'): void {
   const clock = movableClock();
   const max = 10;
   const config = testConfig({ rateMax: max, lookupRateMax: max, rateWindowSeconds: 60, lookupRateWindowSeconds: 60 });
-  const rates = new Rates({ config, clock, count: () => undefined });
+  const rates = createRates({ config, clock, count: () => undefined });
   const reference = createReference(WINDOW_MS);
   const take = (address: string): unknown =>
     kind === 'creation' ? rates.countCreation(address, ANYONE) : rates.countLookup(address, ANYONE);

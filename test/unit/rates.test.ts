@@ -8,7 +8,7 @@ import { ANONYMOUS, type Caller } from '../../src/core/callers.ts';
 import type { Count } from '../../src/core/events.ts';
 import { Refusal, type RefusalName } from '../../src/core/refusals.ts';
 import { SlidingWindow } from '../../src/limits/windows.ts';
-import { Rates } from '../../src/pastes/admission.ts';
+import { createRates } from '../../src/pastes/admission.ts';
 import { movableClock } from '../support/clock.ts';
 import { testConfig } from '../support/test-config.ts';
 
@@ -30,7 +30,7 @@ const SETTINGS: Partial<Config> = {
 function ratesOf(settings: Partial<Config> = {}) {
   const clock = movableClock();
   const counted: string[] = [];
-  const rates = new Rates({
+  const rates = createRates({
     config: testConfig({ ...SETTINGS, ...settings }),
     clock,
     count: ((...labels: readonly string[]) => void counted.push(labels.join(' '))) as Count,
