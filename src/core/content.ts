@@ -56,33 +56,27 @@ function sequenceBytes(lead: number): number {
   return 1;
 }
 
-/** RFC 6838 section 4.2 asks for names of at most 64 characters; no inert type is half as long as this. */
-const MAX_MEDIA_TYPE_LENGTH = 64;
-
 export const TEXT_TYPE = 'text/plain';
 const BINARY_TYPE = 'application/octet-stream';
 
 /** RFC 6838 section 4.2: restricted-name "/" restricted-name, then parameters or nothing. */
-const MEDIA_TYPE = /^[ \t]*([a-z0-9][a-z0-9!#$&^_.+-]{0,126})\/([a-z0-9][a-z0-9!#$&^_.+-]{0,126})[ \t]*(?:;|$)/i;
+const MEDIA_TYPE = /^[ \t]*([a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126})[ \t]*(?:;|$)/i;
 
-/** Kinds that are shown or played and not run, whatever their subtype (but see MARKUP). */
-const INERT_KINDS: ReadonlySet<string> = new Set(['image', 'audio', 'video', 'font']);
+/** The same section asks for names of at most 64 characters; no inert type is half as long as this. */
+const MAX_MEDIA_TYPE_LENGTH = 64;
 
-const INERT_APPLICATIONS: ReadonlySet<string> = new Set([
-  'pdf', 'zip', 'gzip', 'x-tar', 'zstd', 'x-7z-compressed', 'x-xz', 'x-bzip2',
-]);
-
-/** Browsers read any `+xml` type as a document that may hold scripts, and in UTF-16 that is no valid UTF-8. */
-const MARKUP = /^svg|[+]xml$/;
+/** What runs nothing. Browsers read any `+xml` as a document that may hold scripts, and in UTF-16 it is no UTF-8. */
+const INERT = [
+  /^(?:image|audio|video|font)\/(?!svg)(?!.*[+]xml$)/,
+  /^application\/(?:pdf|zip|gzip|x-tar|zstd|x-7z-compressed|x-xz|x-bzip2)$/,
+];
 
 /** The type of content (the decisions): `text/plain` of UTF-8, else what the header names if specific and inert. */
 export function mediaTypeOf(isText: boolean, contentType: string | undefined): string {
   if (isText) return TEXT_TYPE;
-  const [, kind = '', subtype = ''] = MEDIA_TYPE.exec(contentType ?? '')?.map((part) => part.toLowerCase()) ?? [];
-  const type = `${kind}/${subtype}`;
-  const isApplication = kind === 'application' && INERT_APPLICATIONS.has(subtype);
-  const isInert = isApplication || (INERT_KINDS.has(kind) && !MARKUP.test(subtype));
-  return isInert && type.length <= MAX_MEDIA_TYPE_LENGTH ? type : BINARY_TYPE;
+  const type = MEDIA_TYPE.exec(contentType ?? '')?.[1]?.toLowerCase() ?? '';
+  const isInert = type.length <= MAX_MEDIA_TYPE_LENGTH && INERT.some((pattern) => pattern.test(type));
+  return isInert ? type : BINARY_TYPE;
 }
 
 /** Bytes that arrive in pieces, put together as they come: each that is kept costs some 400 bytes beside its own. */

@@ -4,7 +4,7 @@
 // certificate.
 
 import { constants, createPrivateKey, hash, type KeyObject, X509Certificate } from 'node:crypto';
-import { orUndefined } from '../core/events.ts';
+import { expected, orUndefined } from '../core/events.ts';
 
 /** SHA-1 in lower case, by which reverse proxies name a certificate. It proves nothing: the proxy has verified. */
 export function fingerprintSha1(certificate: Uint8Array): string {
@@ -15,11 +15,11 @@ export function fingerprintSha1(certificate: Uint8Array): string {
 export function presentedCertificateSha1(bytes: Uint8Array): string | undefined {
   try {
     components(readDer(bytes), TAGS.sequence, TAGS.sequence, TAGS.bitString);
+    return fingerprintSha1(bytes);
   } catch (error) {
-    if (error instanceof DerError) return undefined;
-    throw error;
+    expected(DerError, error);
+    return undefined;
   }
-  return fingerprintSha1(bytes);
 }
 
 /** How proxies write a whole certificate, by the header that they use; undefined for what is not exactly that. */
