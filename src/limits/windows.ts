@@ -120,10 +120,6 @@ function dropAged(stamps: Fifo<number>, ageMs: number, nowMs: number): void {
 // above the fewest steps that reach ANTIFLOOD_MAX: the difficulty would stay there while they fall, and nobody would
 // see why.
 
-type AntifloodSettings = Pick<Config,
-  'powDifficultyBits' | 'antifloodThreshold' | 'antifloodWindowSeconds' | 'antifloodStepBits' | 'antifloodMaxBits'
-  | 'antifloodDecaySeconds' | 'antifloodMaxEntries' | 'powTtlSeconds'>;
-
 /** The token that a request has shown its work with; `expiresAt` in Unix seconds. */
 export interface ShownToken {
   readonly nonce: string;
@@ -132,7 +128,7 @@ export interface ShownToken {
 
 /** `nowMs` never goes back from one call to the next. */
 export class Antiflood {
-  readonly #config: AntifloodSettings;
+  readonly #config: Config;
   readonly #windowMs: number;
   readonly #isOff: boolean;
   readonly #highestLevel: number;
@@ -144,7 +140,7 @@ export class Antiflood {
   readonly #nonces = new Set<string>();
   #forgottenUntil = -Infinity;
 
-  constructor(config: AntifloodSettings) {
+  constructor(config: Config) {
     const { powDifficultyBits: baseBits, antifloodThreshold, antifloodStepBits, antifloodMaxBits } = config;
     this.#config = config;
     this.#windowMs = config.antifloodWindowSeconds * 1000;

@@ -2,6 +2,7 @@
 // when each expires.
 
 import { Antiflood, type ShownToken } from '../../src/limits/windows.ts';
+import { testConfig } from './test-config.ts';
 
 export interface AntifloodOptions {
   readonly baseBits: number;
@@ -14,7 +15,7 @@ export interface AntifloodOptions {
 }
 
 export function antifloodOf(options: AntifloodOptions): Antiflood {
-  return new Antiflood({
+  return new Antiflood(testConfig({
     powDifficultyBits: options.baseBits,
     antifloodThreshold: options.thresholdCount,
     antifloodWindowSeconds: options.windowMs / 1000,
@@ -23,7 +24,7 @@ export function antifloodOf(options: AntifloodOptions): Antiflood {
     antifloodDecaySeconds: options.decayMs / 1000,
     antifloodMaxEntries: options.maxEntries,
     powTtlSeconds: 300,
-  });
+  }));
 }
 
 let made = 0;
