@@ -22,7 +22,7 @@ export interface Source {
 /** `text` is never empty. */
 type Found = Source & { readonly text: string };
 
-/** One problem for each setting, by its name, with what was expected and - never for a secret - what was given. */
+/** One problem for each setting, by its name, with what was expected and what was given: never a secret or password. */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
 
@@ -31,9 +31,6 @@ export class ConfigError extends Error {
     this.problems = problems;
   }
 }
-
-/** The message names the setting, and never says the value of a secret, or a password in the address of nodes. */
-class SettingProblem extends Error {}
 
 /** Every value in force and where it comes from. Throws ConfigError with all problems that there are. */
 export function loadConfig(environment: Environment, readFile: ReadFile) {
@@ -51,7 +48,7 @@ export function loadConfig(environment: Environment, readFile: ReadFile) {
       values[key] = parse(setting, found);
       sources[key] = { kind: found.kind, name: found.name };
     } catch (error) {
-      problems.set(key, expected(SettingProblem, error).message);
+      problems.set(key, expected(ConfigError, error).message);
     }
   }
 
@@ -66,7 +63,7 @@ function parse(setting: Setting, { name, text }: Found): SettingValue {
   const value = setting.parse(text);
   if (value !== undefined) return value;
   const given = setting.kind === 'secret' ? '' : `, given ${quote(text.replace(/(?<=:\/\/[^@]*:).*@/s, '...@'))}`;
-  throw new SettingProblem(`${name}: expected ${setting.expected}${given}`);
+  throw new ConfigError([`${name}: expected ${setting.expected}${given}`]);
 }
 
 const SHOWN_CHARACTERS = 80;
@@ -102,7 +99,7 @@ function findSecret(name: string, environment: Environment, readFile: ReadFile):
   const given = findVariable(name, environment);
   const file = findVariable(`${name}_FILE`, environment);
   if (given !== undefined && file !== undefined) {
-    throw new SettingProblem(`${name}: expected once, given also as ${name}_FILE`);
+    throw new ConfigError([`${name}: expected once, given also as ${name}_FILE`]);
   }
   if (given !== undefined) return given;
   if (file !== undefined) return readSecret(file.text, { kind: 'file', name: `${name}_FILE` }, readFile);
@@ -122,9 +119,9 @@ function readSecret(path: string, source: Source, readFile: ReadFile): Found | u
   } catch (error) {
     const code = codeOf(error);
     if (source.kind === 'credential' && code === 'ENOENT') return undefined;
-    throw new SettingProblem(`${what} a file that can be read (${reasonOf(error)})`);
+    throw new ConfigError([`${what} a file that can be read (${reasonOf(error)})`]);
   }
-  if (text === '') throw new SettingProblem(`${what} a file that is not empty`);
+  if (text === '') throw new ConfigError([`${what} a file that is not empty`]);
   return { text, ...source };
 }
 
