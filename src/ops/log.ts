@@ -30,7 +30,6 @@ export function createLog({ format, forJournal = false, write, clock }: {
 }) {
   const now = timeStamps(clock);
   let gathered = '';
-  let gatheredLines = 0;
   let lostLines = 0;
   let timer: NodeJS.Timeout | undefined;
 
@@ -42,7 +41,6 @@ export function createLog({ format, forJournal = false, write, clock }: {
 
   function log(entry: LogEntry): void {
     gathered += lineOf(entry);
-    gatheredLines += 1;
     if (gathered.length >= GATHER_CHARACTERS) flush();
     else timer ??= setTimeout(flush, GATHER_MS).unref();
   }
@@ -51,14 +49,13 @@ export function createLog({ format, forJournal = false, write, clock }: {
   function flush(): void {
     clearTimeout(timer);
     timer = undefined;
-    if (gatheredLines === 0) return;
+    if (gathered === '') return;
     // Whoever reads the log must know that there is a gap.
     const details = { lines: lostLines };
     const notice = { level: 'warning', logger: 'log', event: 'lines lost', details } as const;
     const isTaken = write(lostLines === 0 ? gathered : `${lineOf(notice)}${gathered}`);
-    lostLines = isTaken ? 0 : lostLines + gatheredLines;
+    lostLines = isTaken ? 0 : lostLines + gathered.split('\n').length - 1;
     gathered = '';
-    gatheredLines = 0;
   }
 
   return { log: log satisfies Log, flush };
