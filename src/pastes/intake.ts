@@ -56,7 +56,7 @@ export class Intake implements AsyncDisposable {
   /** 0 unless known: how much of a JSON document is content is not known in advance. */
   readonly #declaredBytes: number;
   readonly #maxBytes: number;
-  readonly #scan: ContentScan;
+  readonly #scan: ReturnType<typeof createContentScan>;
   /** Not scanned yet: content that stays small is scanned at the end, as a whole. */
   readonly #small = new JoinedBytes(INLINE_BYTES);
   /** Undefined as long as the content is small. */
@@ -70,7 +70,7 @@ export class Intake implements AsyncDisposable {
     this.#offer = offer;
     this.#declaredBytes = offer.isJson ? 0 : (offer.declaredBytes ?? 0);
     this.#maxBytes = maxPasteBytes(parts.config, offer.caller);
-    this.#scan = new ContentScan(parts.config.minEntropyBits > 0);
+    this.#scan = createContentScan(parts.config.minEntropyBits > 0);
   }
 
   /** Takes all of it in and checks it. `replacedBytes` is the size of the content whose room it may have. */
@@ -160,40 +160,35 @@ export class Intake implements AsyncDisposable {
 }
 
 /** What is found out about content while it arrives. Only reads the bytes that it is given. */
-export class ContentScan {
-  readonly #utf8 = new Utf8Scan();
+export function createContentScan(asksEntropy: boolean) {
+  const utf8 = new Utf8Scan();
   /** How often each byte value occurred; counting costs up to 4 ms a mebibyte. */
-  readonly #histogram: Float64Array | undefined;
-  #digest: ReturnType<typeof beginSha256> | undefined;
+  const histogram = asksEntropy ? new Float64Array(256) : undefined;
+  let digest: ReturnType<typeof beginSha256> | undefined;
 
-  constructor(asksEntropy: boolean) {
-    this.#histogram = asksEntropy ? new Float64Array(256) : undefined;
-  }
-
-  update(bytes: Uint8Array): void {
-    this.#take(bytes);
-    this.#digest ??= beginSha256();
-    this.#digest.update(bytes);
-  }
-
-  /** Once, after the last bytes or with them; with all of them it is quickest. */
-  finish(last = NOTHING) {
-    this.#take(last);
-    return {
-      /** Whether the whole is valid UTF-8. */
-      isText: this.#utf8.isValid,
-      sha256: this.#digest === undefined ? sha256(last) : this.#digest.update(last).digest(),
-      /** Shannon entropy in bits per byte; undefined when it was not asked for. */
-      entropyBits: this.#histogram && entropyBitsPerByte(this.#histogram),
-    };
-  }
-
-  #take(bytes: Uint8Array): void {
-    this.#utf8.update(bytes);
-    const histogram = this.#histogram;
+  function take(bytes: Uint8Array): void {
+    utf8.update(bytes);
     if (histogram === undefined) return;
     for (let position = 0; position < bytes.length; position += 1) histogram[bytes[position]!]! += 1;
   }
+
+  return {
+    update(bytes: Uint8Array): void {
+      take(bytes);
+      digest ??= beginSha256();
+      digest.update(bytes);
+    },
+    /** Once, after the last bytes or with them; with all of them it is quickest. */
+    finish(last = NOTHING) {
+      take(last);
+      return {
+        isText: utf8.isValid,
+        sha256: digest === undefined ? sha256(last) : digest.update(last).digest(),
+        /** Shannon entropy in bits per byte; undefined when it was not asked for. */
+        entropyBits: histogram && entropyBitsPerByte(histogram),
+      };
+    },
+  };
 }
 
 /** -sum(p log2 p) over the values that occurred, 0 to 8 bits per byte. Looks at no order: `abcabc` is like `aabbcc`. */

@@ -2,21 +2,21 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { mediaTypeOf } from '../../src/core/content.ts';
 import { sha256 } from '../../src/crypto/digest.ts';
-import { ContentScan } from '../../src/pastes/intake.ts';
+import { createContentScan } from '../../src/pastes/intake.ts';
 
 function factsOf(pieces: readonly Uint8Array[], entropy = false) {
-  const scan = new ContentScan(entropy);
+  const scan = createContentScan(entropy);
   for (const piece of pieces) scan.update(piece);
   return scan.finish();
 }
 
-test('ContentScan: digest and text of content in pieces', () => {
+test('createContentScan: digest and text of content in pieces', () => {
   const bytes = Buffer.from('h\u00e9llo \u{1f600}');
   const facts = factsOf([bytes.subarray(0, 2), bytes.subarray(2, 9), bytes.subarray(9)]);
   assert.deepEqual(facts, { isText: true, sha256: sha256(bytes), entropyBits: undefined });
 });
 
-test('ContentScan: content is text only as a whole', () => {
+test('createContentScan: content is text only as a whole', () => {
   const [valid, invalid] = [Buffer.from('text'), Buffer.of(0xff)];
   for (const pieces of [[invalid], [invalid, valid], [valid, invalid], [valid, invalid, valid]]) {
     assert.equal(factsOf(pieces).isText, false);
@@ -26,20 +26,20 @@ test('ContentScan: content is text only as a whole', () => {
   assert.equal(factsOf([euro.subarray(0, 1)]).isText, false);
 });
 
-test('ContentScan: no content is text', () => {
+test('createContentScan: no content is text', () => {
   assert.deepEqual(factsOf([]), { isText: true, sha256: sha256(Buffer.alloc(0)), entropyBits: undefined });
 });
 
-test('ContentScan: the last bytes may come with the end, alone or after others', () => {
+test('createContentScan: the last bytes may come with the end, alone or after others', () => {
   const bytes = Buffer.from('h\u00e9llo \u{1f600}');
   for (let cut = 0; cut <= bytes.length; cut += 1) {
-    const scan = new ContentScan(true);
+    const scan = createContentScan(true);
     if (cut > 0) scan.update(bytes.subarray(0, cut));
     assert.deepEqual(scan.finish(bytes.subarray(cut)), factsOf([bytes], true), String(cut));
   }
 });
 
-test('ContentScan: entropy over all pieces, when asked for', () => {
+test('createContentScan: entropy over all pieces, when asked for', () => {
   const pieces = [Buffer.from('ab'), Buffer.from('cd'), Buffer.from('abcd')];
   assert.equal(factsOf(pieces, true).entropyBits, 2);
   assert.equal(factsOf([], true).entropyBits, 0);
