@@ -74,10 +74,7 @@ export class Statements implements Database {
     } as unknown as Prepared;
   }
 
-  /**
-   * Runs a rule. All that it reads counts as what was there before it: none of them reads what it has changed. Throws
-   * what the rule throws, unless that came of what is missing.
-   */
+  /** Runs a rule, none of which reads what it has changed. Throws what it throws, unless something was missing. */
   rehearse<Answer>(known: Known, rule: () => Answer): Rehearsal<Answer> {
     const notes: Notes = { known, reads: new Map(), missing: new Map(), changes: [] };
     this.#notes = notes;
@@ -107,10 +104,7 @@ export class Statements implements Database {
   }
 }
 
-/**
- * Refuses the transaction that it is in when the statement does not find what it found before. Several rows may come in
- * another order on another node, by statistics of its own, and all nodes must decide alike.
- */
+/** Refuses its transaction unless the same is found: in any order, which each node has by statistics of its own. */
 export function guardOf([sql, values]: Statement, found: string): Statement {
   const [now, then] = found.includes('],[') ? [sorted(`(${sql})`), sorted(':found')] : [`(${sql})`, ':found'];
   return [`INSERT INTO guards SELECT ${now} IS ${then}`, { ...values, found }];

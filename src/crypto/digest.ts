@@ -52,10 +52,7 @@ export const randomBytes: RandomBytes = (size) => {
 // Proof-of-work: signed challenge tokens `<nonce>:<expires>:<difficulty>:<signature>` and the check of a solution. The
 // store decides which challenges were used, in the transaction that stores what the work was for.
 
-/**
- * What a challenge is good for; part of what is signed, so that a paste token does not register and the reverse.
- * `trusted` is for pastes too, where less, or more, is asked of trusted callers.
- */
+/** Signed with the rest: a paste token does not register. `trusted` is for pastes, with bits of such callers' own. */
 export type Purpose = 'paste' | 'trusted' | 'register';
 
 /** The nonce as 32 hex characters, the expiry in Unix seconds. */

@@ -36,10 +36,7 @@ function readBase64(text: string | undefined) {
   return fingerprint === undefined ? undefined : { fingerprint, certificate };
 }
 
-/**
- * nginx's `$ssl_client_escaped_cert`, its only form of a certificate that is one line: PEM as OpenSSL writes it, then
- * all but letters, digits and hyphens escaped in upper case. Again the same text must come of what was read.
- */
+/** Of nginx's `$ssl_client_escaped_cert`: PEM as OpenSSL writes it, escaped. Again the same text must come of it. */
 function base64OfEscapedPem(value: string): string | undefined {
   const base64 = value.replaceAll(/-----\w+%20CERTIFICATE-----|%0A/g, '')
     .replaceAll('%2B', '+').replaceAll('%2F', '/').replaceAll('%3D', '=');

@@ -77,7 +77,6 @@ export class Challenges {
     return Math.min(base + everyones - config.powDifficultyBits, Math.max(base, config.antifloodMaxBits));
   }
 
-  /** Null when no work is asked for. */
   issue(purpose: Purpose): IssuedChallenge | null {
     const { config, clock, random } = this.#parts;
     const difficultyBits = this.difficultyBits(purpose);
@@ -217,10 +216,7 @@ export class Passwords {
     return inTurn(queue, clientAddress, () => hashPassword(password, random));
   }
 
-  /**
-   * Finds what the password opens. The place in the queue is taken before the lookup, and an unknown id is checked
-   * against a decoy: neither a full queue nor the time tells whether the id exists.
-   */
+  /** The turn is before the lookup, and unknown ids have a decoy: no full queue or time tells whether an id exists. */
   unlock<Found extends Pick<Paste, 'passwordHash'>>(
     find: () => Awaitable<Found | undefined>,
     password: string | undefined,

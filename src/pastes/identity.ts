@@ -39,10 +39,7 @@ export class Identity {
     this.#parts = parts;
   }
 
-  /**
-   * A certificate of this service that is revoked, has expired or is not on record makes its holder anonymous, and is
-   * audited: revoking must end what a stolen key can do. Any other fingerprint owns what was created with it.
-   */
+  /** Who shows a certificate of this service that is not valid is anonymous: revoking ends what a stolen key can do. */
   callerOf(presenter: Presenter): Awaitable<Caller> {
     return presenter.fingerprint === null ? ANONYMOUS : this.#holderOf(presenter.fingerprint, presenter);
   }

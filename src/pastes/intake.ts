@@ -252,7 +252,6 @@ class ChunkWriter {
     this.#inFlight.push(written);
   }
 
-  /** After the last bytes: resolves when all chunks are written. */
   async finish(): Promise<void> {
     this.#send();
     await Promise.all(this.#inFlight);

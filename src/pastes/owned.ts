@@ -64,10 +64,7 @@ export interface Target {
   readonly meantContent: (paste: Paste) => string | undefined;
 }
 
-/**
- * Before any body is read; the writer decides all of it again. A refusal says whether an id is known, so it counts as a
- * lookup, and so does showing a token, right or wrong; what owners do to their own never does.
- */
+/** Before any body; the writer decides it again. Counts as a lookup but for owners, since it tells of other ids. */
 async function requireChangeable(parts: Parts, target: Target, ofAnyone = false, token?: string): Promise<Paste> {
   const { store, rates, deleteTokens, clock } = parts;
   const { id, caller, clientAddress } = target;

@@ -20,10 +20,7 @@ export interface Submission extends Offer {
   readonly burnAfterRead: boolean;
 }
 
-/**
- * Stores a paste; durable when it resolves. The five steps of the decisions' "Checks on POST /": the store spends the
- * work and counts the duplicate in the transaction that stores the paste. `rate` is null without a limit.
- */
+/** The five steps of the decisions' "Checks on POST /", of which the store has the last; durable when it resolves. */
 export async function createPaste(parts: Parts, submission: Submission) {
   const { config, store, passwords, challenges, rates, antiflood, clock, count } = parts;
   const { caller, clientAddress, password } = submission;
