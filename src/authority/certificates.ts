@@ -92,7 +92,7 @@ async function make(
   digest: keyof typeof ECDSA_WITH,
 ): Promise<Uint8Array> {
   const issuer = signer.certificate && readIssuer(signer.certificate);
-  const identifiers = [subjectKeyIdentifier(keyIdentifier(spki))];
+  const identifiers = [extension(OIDS.subjectKeyIdentifier, octetString(keyIdentifier(spki)))];
   if (issuer !== undefined) identifiers.push(authorityKeyIdentifier(issuer.keyIdentifier));
   const v3 = integer(2);
   const tbsCertificate = seq(
@@ -197,10 +197,6 @@ export function subjectAltName(names: readonly ServerName[]): Uint8Array {
 export function keyIdentifier(spki: Uint8Array): Uint8Array {
   const [, subjectPublicKey] = components(readDer(spki), TAGS.sequence, TAGS.bitString);
   return hash('sha256', bitStringOctets(subjectPublicKey), 'buffer').subarray(0, 20);
-}
-
-export function subjectKeyIdentifier(identifier: Uint8Array): Uint8Array {
-  return extension(OIDS.subjectKeyIdentifier, octetString(identifier));
 }
 
 /** The issuer's: AuthorityKeyIdentifier ::= SEQUENCE { keyIdentifier [0] IMPLICIT OCTET STRING OPTIONAL, ... } */
