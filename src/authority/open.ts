@@ -48,11 +48,12 @@ export class LazyAuthority {
     return whyUnavailable(this.#parts.config.pkiCaPassword !== '', false, false);
   }
 
-  /** Makes the revocation list that is due, where anybody ever asked for one. */
+  /** Makes the revocation list that is due, where anybody ever asked for one: what it names can go only then. */
   async renewRevocationList(): Promise<void> {
     const findCrl = async () => this.#parts.store.read.findCrl();
     const list = await findCrl().catch(() => undefined);
-    if (list !== undefined) await (await this.#load()).revocationList.renew();
+    // Whoever asks for the list is told of a failure.
+    if (list !== undefined) await (await this.#load()).revocationList.current().catch(() => {});
   }
 
   async replacePassword(password: string): Promise<boolean> {

@@ -56,12 +56,6 @@ export class RevocationList {
     }
   }
 
-  /** Makes the list that is due where anybody ever asked for one: what it names can go only then. Never rejects. */
-  async renew(): Promise<void> {
-    // Whoever asks for the list is told of a failure.
-    await this.#find().then((found) => found && this.current()).catch(() => {});
-  }
-
   async #find(): Promise<StoredCrl | undefined> {
     this.#kept = await this.#parts.store.read.findCrl(this.#kept);
     return this.#kept;

@@ -133,3 +133,16 @@ test('renewRevocationList: nothing to renew where nobody asked for a list, or wh
   }
   assert.equal(looks, 3);
 });
+
+test('renewRevocationList: never rejects, as whoever asks for the list is told why it cannot be made', async () => {
+  let looks = 0;
+  const read = {
+    findCrl: async () => ({ number: 1, thisUpdate: 0, revokedCount: 0, der: new Uint8Array() }),
+    revokedCount: () => (looks += 1, Promise.reject(new Error('disk I/O error'))),
+    findAuthority: async () => undefined,
+  };
+  const lazy = new LazyAuthority({ config: testConfig({}), store: { read } } as unknown as AuthorityParts);
+  await lazy.renewRevocationList();
+  assert.ok(looks > 0);
+  await lazy.close();
+});

@@ -211,23 +211,3 @@ test('current: where none can be signed, one that names all revoked is good to i
   shelf.revoke(SERIALS[0]);
   await assert.rejects(shelf.list.current(), { refusal: 'authorityPasswordMissing' }, 'it would not name a revoked one');
 });
-
-test('renew: makes the list that is due where one was ever asked for, and never rejects', async () => {
-  let failures = 0;
-  const shelf = createShelf(undefined, null, () => {
-    failures += 1;
-    if (failures > 2) throw new Refusal('issuanceFailed');
-  });
-  const keptNumber = (): number | undefined => shelf.kept?.number;
-  await shelf.list.renew();
-  assert.equal(keptNumber(), undefined);
-  await shelf.list.current();
-  await shelf.list.renew();
-  assert.equal(keptNumber(), START);
-  shelf.clock.advance(HALF_LIFE_MS);
-  await shelf.list.renew();
-  assert.equal(keptNumber(), START + HALF_LIFE_MS / 1000);
-  shelf.clock.advance(2 * HALF_LIFE_MS + BACKDATE_MS);
-  await shelf.list.renew();
-  assert.equal(keptNumber(), START + HALF_LIFE_MS / 1000);
-});
