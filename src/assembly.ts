@@ -20,7 +20,7 @@ import type { Parts } from './pastes/parts.ts';
 import { cleanupTasks, createRoomMaking } from './pastes/upkeep.ts';
 import { settledWithin, type Store, type StoreOptions } from './store/open.ts';
 
-export interface AppParts extends Pick<Parts, 'clock' | 'random' | 'log'> {
+export interface AppParts extends Pick<Parts, 'clock' | 'random' | 'newUuid' | 'log'> {
   readonly cores: number;
   /** How long a password check takes here; measured at start when not given. */
   readonly passwordCheckMs?: number;
@@ -41,12 +41,14 @@ const HMAC_KEY_BYTES = 32;
 
 /** Nothing listens yet. The store is the app's from then on, and closed with it. */
 export async function assemble(config: Config, host: AppParts, { store, tls }: { store: Store; tls: Tls | undefined }) {
-  const { clock, random, log } = host;
+  const { clock, random, newUuid, log } = host;
+  const trust = new Forwarding(config, random);
+  await trust.replaceProxySecret(config.proxySecret);
   const queue = passwordQueue(host);
   const metrics = config.metricsListen === ''
     ? undefined
     : (await import('./http/metrics-listener.ts')).createMetricsListener(
-      { config, store, queue, clock, random, log }, () => server.connectionsOpen(),
+      { config, trust, store, queue, clock, newUuid, log }, () => server.connectionsOpen(),
     );
   const parts = await createParts(config, host, { store, queue, count: metrics?.count ?? countNothing });
   const authority = new LazyAuthority({ ...parts, tls });
@@ -55,9 +57,7 @@ export async function assemble(config: Config, host: AppParts, { store, tls }: {
   let isOpen = isProduction(config);
   const cleanup = new Cleanup(cleanupTasks(parts, () => isOpen, () => authority.renewRevocationList()), log);
   const onStorageFull = createRoomMaking((name) => cleanup.run(name), clock);
-  const trust = new Forwarding(config, random);
-  await trust.replaceProxySecret(config.proxySecret);
-  const server = createHttpServer({ config, trust, handlers, clock, random, log, metrics, onStorageFull, tls });
+  const server = createHttpServer({ config, trust, handlers, clock, newUuid, log, metrics, onStorageFull, tls });
   const reload = createReload(config, tls, log, {
     proxySecret: (secret) => trust.replaceProxySecret(secret),
     powSecret: (secret) => parts.challenges.replaceKey(Buffer.from(secret)),
@@ -101,7 +101,7 @@ export function passwordQueue({ cores, clock }: Pick<AppParts, 'cores' | 'clock'
 
 async function createParts(
   config: Config,
-  { clock, random, log, passwordCheckMs }: AppParts,
+  { clock, random, newUuid, log, passwordCheckMs }: AppParts,
   { store, queue, count }: Pick<Parts, 'store' | 'queue' | 'count'>,
 ): Promise<Parts> {
   const antiflood = new Antiflood(config);
@@ -113,7 +113,7 @@ async function createParts(
   const audit = createAudit({ clock, log });
   store.followSpent((spent) => antiflood.record(clock.monotonicMs(), spent));
   return {
-    config, store, clock, random, log, count, queue, antiflood, audit,
+    config, store, clock, random, newUuid, log, count, queue, antiflood, audit,
     passwords: new Passwords({ queue, clock, random, checkMs: passwordCheckMs }),
     deleteTokens: createDeleteTokens(deleteKey),
     challenges: new Challenges({ config, key, antiflood, store, clock, random, count }),

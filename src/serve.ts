@@ -4,7 +4,7 @@ import type { App, AppParts } from './assembly.ts';
 import { ConfigError, isProduction, loadConfig, startWarnings } from './config/load.ts';
 import { type Config, isCluster, VERSION } from './config/settings.ts';
 import { expected, type Log } from './core/events.ts';
-import { randomBytes } from './crypto/digest.ts';
+import { newUuid, randomBytes } from './crypto/digest.ts';
 import { isExposed, ListeningError, publicPlace } from './http/engine/listening.ts';
 import type { Terminal } from './operator/terminal.ts';
 import { createLog, type LogWriter } from './ops/log.ts';
@@ -37,7 +37,7 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
     for (const message of [...warnings, ...startWarnings(config, isExposed(place))]) {
       log({ level: 'warning', logger: 'config', event: 'setting doubtful', details: { message } });
     }
-    const app = await createApp(config, { clock, cores, random: randomBytes, log, thread });
+    const app = await createApp(config, { clock, cores, random: randomBytes, newUuid, log, thread });
     try {
       const { url } = await app.listen(place).catch(async (error: unknown) => {
         const failure = expected(ListeningError, error);

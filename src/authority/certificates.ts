@@ -4,7 +4,6 @@
 import { hash, X509Certificate } from 'node:crypto';
 import { DAY_SECONDS, MINUTE_SECONDS, onceForEach, type RandomBytes } from '../core/time.ts';
 import { bitStringOctets, components, DerError, isEncoding, readDer, TAGS } from '../crypto/presented.ts';
-import { uuidFromHex } from '../http/engine/head.ts';
 import {
   bitString, contextTag, distinguishedName, explicit, ia5String, implicit, integer, LATEST_TIME_SECONDS,
   normaliseCommonName, octetString, OIDS, seq, type ServerName, time, TRUE,
@@ -62,6 +61,12 @@ export async function makeClientCertificate(
   const altName = extension(OIDS.subjectAltName, seq(urn));
   const extensions = [LEAF_BASIC_CONSTRAINTS, CLIENT_KEY_USAGE, CLIENT_AUTH_ONLY, altName];
   return make(request, distinguishedName(request.commonName), extensions, authority, 'sha384');
+}
+
+/** RFC 9562 section 5.4, from 32 hex digits: version 4 in the 13th, the variant in the top bits of the 17th. */
+export function uuidFromHex(hex: string): string {
+  const variant = '89ab'[Number.parseInt(hex.charAt(16), 16) & 3];
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`;
 }
 
 /** For a first name that is too long. Clients look at the alternative names; only people read the common name. */

@@ -4,7 +4,6 @@ import { hasTrustedLimits } from '../core/callers.ts';
 import { type RateStanding, Refusal } from '../core/refusals.ts';
 import { type Awaitable, onceForEach, unixSeconds } from '../core/time.ts';
 import { sha256 } from '../crypto/digest.ts';
-import { UUID_BYTES, uuidFromHex } from '../http/engine/head.ts';
 import { emptyReply, jsonReply, rateHeaders, type Reply, textReply } from '../http/engine/reply.ts';
 import type { Request } from '../http/engine/request.ts';
 import { jsonBodyOf, type JsonObject, namesEtag, page, textMember, work } from '../http/input.ts';
@@ -196,7 +195,7 @@ async function register(room: Room, request: Request): Promise<Reply> {
     throw hintingClient(error, request.publicUrl, registerCommand(request.publicUrl));
   });
   const body = await jsonBodyOf(request);
-  const commonName = commonNameOf(body) ?? uuidFromHex(Buffer.from(room.random(UUID_BYTES)).toString('hex'));
+  const commonName = commonNameOf(body) ?? room.newUuid();
   const wanted = wantedOf(body);
   await refuseFirstToPages(room, request);
   const requester = requesterOf(request, caller.fingerprint);

@@ -49,6 +49,8 @@ export const randomBytes: RandomBytes = (size) => {
   return bytes;
 };
 
+export { randomUUID as newUuid } from 'node:crypto';
+
 // Proof-of-work: signed challenge tokens `<nonce>:<expires>:<difficulty>:<signature>` and the check of a solution. The
 // store decides which challenges were used, in the transaction that stores what the work was for.
 

@@ -8,8 +8,10 @@ import { metricsPlace } from './engine/listening.ts';
 import { ROUTES } from './routes.ts';
 import { createHttpServer } from './servers.ts';
 
+type Served = Pick<Parameters<typeof createHttpServer>[0], 'config' | 'clock' | 'trust' | 'newUuid' | 'log'>;
+
 export function createMetricsListener(
-  parts: Pick<Parts, 'config' | 'store' | 'queue' | 'clock' | 'random' | 'log'>, connectionsOpen: () => number,
+  parts: Served & Pick<Parts, 'store' | 'queue'>, connectionsOpen: () => number,
 ) {
   const eventLoopDelay = measureEventLoopDelay();
   const readers = gaugeReaders(parts, eventLoopDelay, connectionsOpen);
@@ -53,9 +55,7 @@ const METRICS_HEADERS = { 'Content-Type': 'text/plain; version=0.0.4; charset=ut
 const MAX_METRICS_CONNECTIONS = 16;
 
 /** GET and HEAD /metrics for whoever reaches the place. */
-export function createMetricsServer(
-  { metrics, ...options }: Pick<Parts, 'config' | 'clock' | 'random' | 'log'> & { metrics: Pick<Metrics, 'render'> },
-) {
+export function createMetricsServer({ metrics, ...options }: Served & { metrics: Pick<Metrics, 'render'> }) {
   const { config, log } = options;
   const place = metricsPlace(config.metricsListen);
   const server = createHttpServer({

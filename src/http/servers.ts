@@ -6,11 +6,9 @@ import { StoreError } from '../store/store.ts';
 import type { NoteAnswered } from './engine/reply.ts';
 import { NO_PARAMS } from './engine/request.ts';
 import { HttpServer, type HttpServerOptions, type Match, type Router } from './engine/server.ts';
-import { Forwarding } from './forwarded.ts';
 import { allowOf, type Route, routesOf, UPLOAD_HINT } from './routes.ts';
 
-type ServerOptions = Omit<HttpServerOptions, 'router' | 'trust' | 'refusalOf' | 'refusalPage' | 'noteAnswered'> & {
-  readonly trust?: Forwarding;
+type ServerOptions = Omit<HttpServerOptions, 'router' | 'refusalOf' | 'refusalPage' | 'noteAnswered'> & {
   readonly routes?: readonly Route[];
   readonly metrics?: { readonly count: Count; readonly observeRequest: ObserveRequest } | undefined;
   readonly onStorageFull?: () => void;
@@ -18,10 +16,9 @@ type ServerOptions = Omit<HttpServerOptions, 'router' | 'trust' | 'refusalOf' | 
 
 /** Throws when a route of the table has no handler. */
 export function createHttpServer(options: ServerOptions): HttpServer {
-  const { config, random, handlers, routes = routesOf(config), trust = new Forwarding(config, random) } = options;
+  const { config, handlers, routes = routesOf(config), log, metrics, onStorageFull } = options;
   const missing = routes.find((route) => handlers[route.name] === undefined);
   if (missing !== undefined) throw new TypeError(`route ${missing.name} has no handler`);
-  const { log, metrics, onStorageFull } = options;
   const noteAnswered: NoteAnswered = (answered, ms) => {
     const { id, method, route: { path: route }, status, sentBytes, clientAddress, fingerprint, refusal } = answered;
     const details = { method, route, status, bytes: sentBytes, ms: Math.round(ms * 10) / 10, request_id: id };
@@ -31,7 +28,7 @@ export function createHttpServer(options: ServerOptions): HttpServer {
     if (refusal !== undefined) metrics?.count('refusals', refusal);
     if (refusal === 'storageFull') onStorageFull?.();
   };
-  return new HttpServer({ ...options, router: createRouter(routes), trust, refusalOf, refusalPage, noteAnswered });
+  return new HttpServer({ ...options, router: createRouter(routes), refusalOf, refusalPage, noteAnswered });
 }
 
 /** Long enough for a busy disk to recover, short enough for a client to wait. */

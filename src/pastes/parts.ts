@@ -10,6 +10,8 @@ import type { Audit, Identity } from './identity.ts';
 /** With the configuration, the clock, randomness, counts and anti-flood. */
 export interface Parts extends ChallengeParts {
   readonly store: Store;
+  /** Random too (RFC 9562 section 5.4). */
+  readonly newUuid: () => string;
   readonly log: Log;
   /** The queue of password checks, and of whatever else takes a tenth of a second of CPU. */
   readonly queue: WorkQueue;

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import test from 'node:test';
 import { ConfigError } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/settings.ts';
-import { randomBytes } from '../../src/crypto/digest.ts';
+import { newUuid, randomBytes } from '../../src/crypto/digest.ts';
 import { createApp } from '../../src/serve.ts';
 import { lockDatabase } from '../../src/store/database.ts';
 import { DatabaseInUseError } from '../../src/store/store.ts';
@@ -17,7 +17,7 @@ import { head, openRaw } from '../support/raw-http.ts';
 import { temporaryFolder } from '../support/store.ts';
 import { testConfig } from '../support/test-config.ts';
 
-const PARTS = { clock: movableClock(), random: randomBytes, log: () => {}, cores: 2 };
+const PARTS = { clock: movableClock(), random: randomBytes, newUuid, log: () => {}, cores: 2 };
 
 const create = (config: Config) => createApp(config, PARTS);
 

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { assemble } from '../../src/assembly.ts';
-import { randomBytes } from '../../src/crypto/digest.ts';
+import { newUuid, randomBytes } from '../../src/crypto/digest.ts';
 import { publicPlace } from '../../src/http/engine/listening.ts';
 import type { ContentStore } from '../../src/store/content.ts';
 import { binaryContent, type RunningApp, startApp } from '../support/app.ts';
@@ -275,7 +275,7 @@ test('POST /: uploads that break off at any moment while the disk is slow give e
   };
   const limits = { powDifficultyBits: 0, rateMax: 0, maxAnonBytes: 2 ** 24 };
   const config = testConfig({ databasePath: join(folder, 'pasted.db'), ...limits });
-  const parts = { clock: movableClock(), random: randomBytes, log: () => {}, cores: 2, passwordCheckMs: 20 };
+  const parts = { clock: movableClock(), random: randomBytes, newUuid, log: () => {}, cores: 2, passwordCheckMs: 20 };
   const app = await assemble(config, parts, { store: { ...store, contents: slow }, tls: undefined });
   t.after(() => app.close());
   const { port } = await app.listen(publicPlace(config, 0));

@@ -7,8 +7,9 @@ import { connect } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { KIB, MIB } from '../../src/core/time.ts';
-import { randomBytes } from '../../src/crypto/digest.ts';
+import { newUuid, randomBytes } from '../../src/crypto/digest.ts';
 import { emptyReply, type Handler } from '../../src/http/engine/reply.ts';
+import { Forwarding } from '../../src/http/forwarded.ts';
 import { createHttpServer } from '../../src/http/servers.ts';
 import { assertContract, assertRefused } from '../support/answer-contract.ts';
 import { movableClock } from '../support/clock.ts';
@@ -201,12 +202,14 @@ test('stop: a connection that lingers does not hold it up', async (t) => {
 
 test('stop: before listen, and after listen failed, it resolves', async (t) => {
   const { port } = await startHttp(t);
+  const config = testConfig({ port });
   const options = {
-    config: testConfig({ port }),
+    config,
     handlers: {},
     routes: [],
     clock: movableClock(),
-    random: randomBytes,
+    newUuid,
+    trust: new Forwarding(config, randomBytes),
     log: () => {},
   };
   await within(1000, createHttpServer(options).stop());

@@ -9,7 +9,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import type { LogEntry } from '../../src/core/events.ts';
-import { randomBytes } from '../../src/crypto/digest.ts';
+import { newUuid, randomBytes } from '../../src/crypto/digest.ts';
+import { Forwarding } from '../../src/http/forwarded.ts';
 import { createMetricsServer } from '../../src/http/metrics-listener.ts';
 import { createMetrics } from '../../src/ops/metrics.ts';
 import { assertContract, assertRefused } from '../support/answer-contract.ts';
@@ -31,11 +32,13 @@ function metricsServer(
   render = METRICS.render,
 ): ReturnType<typeof createMetricsServer> & { readonly logged: readonly LogEntry[] } {
   const logged: LogEntry[] = [];
+  const config = testConfig({ shutdownGraceSeconds: 0, host: 'not.used.invalid', port: 1, metricsListen: listenOn });
   const server = createMetricsServer({
-    config: testConfig({ shutdownGraceSeconds: 0, host: 'not.used.invalid', port: 1, metricsListen: listenOn }),
+    config,
     metrics: { render },
     clock: movableClock(),
-    random: randomBytes,
+    newUuid,
+    trust: new Forwarding(config, randomBytes),
     log: (entry) => logged.push(entry),
   });
   t.after(() => server.stop());

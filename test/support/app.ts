@@ -10,7 +10,7 @@ import type { App } from '../../src/assembly.ts';
 import type { Config } from '../../src/config/settings.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import type { Clock } from '../../src/core/time.ts';
-import { randomBytes } from '../../src/crypto/digest.ts';
+import { newUuid, randomBytes } from '../../src/crypto/digest.ts';
 import { publicPlace } from '../../src/http/engine/listening.ts';
 import { createApp } from '../../src/serve.ts';
 import { assertCommonHeaders } from './answer-contract.ts';
@@ -45,7 +45,7 @@ export async function startApp(t: TestContext, overrides: Partial<Config> = {}, 
   const logged: LogEntry[] = [];
   // Measuring it takes a tenth of a second of CPU, and means nothing under a clock that stands still.
   const measured = running === RUNNING_CLOCK ? {} : { passwordCheckMs: 20 };
-  const app = await createApp(config, { clock: running ?? clock, random: randomBytes, log: (entry) => logged.push(entry), cores: 2, ...measured });
+  const app = await createApp(config, { clock: running ?? clock, random: randomBytes, newUuid, log: (entry) => logged.push(entry), cores: 2, ...measured });
   t.after(async () => {
     await app.close();
     rmSync(folder, { recursive: true });

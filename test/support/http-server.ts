@@ -4,11 +4,12 @@
 import type { TestContext } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
 import type { LogEntry } from '../../src/core/events.ts';
-import { randomBytes } from '../../src/crypto/digest.ts';
+import { newUuid, randomBytes } from '../../src/crypto/digest.ts';
 import { emptyReply, type Handler, jsonReply, textReply } from '../../src/http/engine/reply.ts';
 import type { Request } from '../../src/http/engine/request.ts';
 import { publicPlace } from '../../src/http/engine/listening.ts';
 import type { HttpServer } from '../../src/http/engine/server.ts';
+import { Forwarding } from '../../src/http/forwarded.ts';
 import type { Route } from '../../src/http/routes.ts';
 import { createHttpServer } from '../../src/http/servers.ts';
 import type { Tls } from '../../src/http/tls.ts';
@@ -95,7 +96,8 @@ export async function startHttp(
     handlers: { ...HANDLERS, ...options.handlers },
     tls: options.tls,
     clock,
-    random: randomBytes,
+    newUuid,
+    trust: new Forwarding(config, randomBytes),
     checkIntervalMs: CHECK_MS,
     log: (entry) => {
       logged.push(entry);

@@ -233,7 +233,7 @@ function publicUrlOf(lines: readonly string[], isForwarded: boolean, sent: Sent 
   const rawHeaders = [...lines, ...(host === undefined ? [] : ['Host', host])];
   const req = { method: 'GET', url: '/', httpVersion: '1.1', rawHeaders, socket } as IncomingMessage;
   const origin: Origin = { clientAddress: PROXY, isForwarded, fingerprint: null };
-  const parts = { config: testConfig(config), clock: movableClock(), requestIdOf: String, trust: { originOf: () => origin } };
+  const parts = { config: testConfig(config), clock: movableClock(), newUuid: String, trust: { originOf: () => origin } };
   const connection = new Connection(socket, { address: PROXY, isTrusted: true, tls });
   return new Request(parts as unknown as RequestParts, connection, req, { req } as ServerResponse).publicUrl;
 }

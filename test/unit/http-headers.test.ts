@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createRequestIds, HeaderLines, hostOf, isWellFormedHost, prefersText } from '../../src/http/engine/head.ts';
+import { newUuid } from '../../src/crypto/digest.ts';
+import { HeaderLines, hostOf, isWellFormedHost, prefersText, requestIdOf } from '../../src/http/engine/head.ts';
 import { UUID_V4 } from '../support/answer-contract.ts';
 
 test('HeaderLines: one value, several lines, none', () => {
@@ -25,26 +26,15 @@ test('HeaderLines: a value that is the name of a header is not one', () => {
   assert.equal(lines.single('host'), undefined);
 });
 
-test('createRequestIds: UUIDs of version 4, all different, whatever the bytes are', () => {
-  let next = 0;
-  const requestId = createRequestIds((size) => Uint8Array.from({ length: size }, () => (next += 7) & 0xff));
-  const ids = Array.from({ length: 300 }, () => requestId());
+test('requestIdOf: UUIDs of version 4, all different, where none is presented that is safe', () => {
+  const presented = [[], ['X-Request-ID', 'with "quotes"'], ['X-Request-ID', 'a', 'X-Request-ID', 'a']];
+  const ids = Array.from({ length: 999 }, (_, index) => requestIdOf(new HeaderLines([...presented[index % 3]!]), newUuid));
   for (const id of ids) assert.match(id, UUID_V4);
-  const zeros = createRequestIds((size) => new Uint8Array(size))();
-  const ones = createRequestIds((size) => new Uint8Array(size).fill(0xff))();
-  assert.equal(zeros, '00000000-0000-4000-8000-000000000000');
-  assert.equal(ones, 'ffffffff-ffff-4fff-bfff-ffffffffffff');
+  assert.equal(new Set(ids).size, ids.length);
 });
 
-test('createRequestIds: every byte of randomness is used once', () => {
-  let asked = 0;
-  const requestId = createRequestIds((size) => {
-    const bytes = new Uint8Array(size);
-    for (let index = 0; index < size; index += 4) new DataView(bytes.buffer).setUint32(index, (asked += 1));
-    return bytes;
-  });
-  const ids = new Set(Array.from({ length: 1000 }, () => requestId()));
-  assert.equal(ids.size, 1000);
+test('requestIdOf: what is safe is repeated, and nothing made for it', () => {
+  assert.equal(requestIdOf(new HeaderLines(['X-Request-ID', 'a/b=1']), () => assert.fail('not asked for')), 'a/b=1');
 });
 
 test('prefersText: only when text/plain has the greater weight', () => {

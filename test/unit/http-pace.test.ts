@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { randomBytes } from '../../src/crypto/digest.ts';
 import { Pace } from '../../src/http/engine/body.ts';
 import { HttpServer, type HttpServerOptions } from '../../src/http/engine/server.ts';
 import { movableClock } from '../support/clock.ts';
@@ -63,7 +62,7 @@ test('Pace: a minimum of 0 allows anything', () => {
 });
 
 test('HttpServer: none of node\'s own time-outs is for a whole body, or for a socket that is in use', () => {
-  const options = { config: testConfig(), clock: movableClock(), random: randomBytes };
+  const options = { config: testConfig(), clock: movableClock() };
   const { node } = new HttpServer(options as unknown as HttpServerOptions);
   assert.deepEqual([node.requestTimeout, node.timeout], [0, 0]);
 });

@@ -2,10 +2,9 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { UUID_BYTES, uuidFromHex } from '../../src/http/engine/head.ts';
+import { uuidFromHex } from '../../src/authority/certificates.ts';
 
 test('uuidFromHex: every digit in its place, version 4, the variant from the 17th', () => {
-  assert.equal(UUID_BYTES, 16);
   assert.equal(uuidFromHex('01234567' + '89ab' + 'fcde' + '0123' + '456789abcdef'), '01234567-89ab-4cde-8123-456789abcdef');
   const variants = [...'0123456789abcdef'].map((digit) => uuidFromHex(`${'0'.repeat(16)}${digit}${'0'.repeat(15)}`)[19]);
   assert.equal(variants.join(''), '89ab'.repeat(4));

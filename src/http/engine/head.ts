@@ -5,7 +5,6 @@ import type { IncomingMessage } from 'node:http';
 import { BlockList, isIPv4, isIPv6, SocketAddress } from 'node:net';
 import { parseAddress } from '../../core/callers.ts';
 import { Refusal } from '../../core/refusals.ts';
-import type { RandomBytes } from '../../core/time.ts';
 import type { Form } from './body.ts';
 
 /** As many as common servers take. */
@@ -178,30 +177,10 @@ function outweighJson(accept: readonly string[], ranges: readonly string[]): boo
 /** What may be echoed: no quotes, spaces or controls, so that it is safe in a header and in any log. */
 const ECHOABLE = /^[A-Za-z0-9._:/+=@-]{1,128}$/;
 
-/** Random bytes for so many ids are fetched at once: a call for each would cost more than the rest of the id. */
-const IDS_PER_FETCH = 128;
-export const UUID_BYTES = 16;
-
-/** Gives a request the X-Request-ID that it presents, when that is safe, or a new UUID. */
-export function createRequestIds(random: RandomBytes): (presented?: string) => string {
-  let hex = '';
-  let position = 0;
-  return (presented) => {
-    if (presented !== undefined && ECHOABLE.test(presented)) return presented;
-    if (position === hex.length) {
-      hex = Buffer.from(random(IDS_PER_FETCH * UUID_BYTES)).toString('hex');
-      position = 0;
-    }
-    const start = position;
-    position += 2 * UUID_BYTES;
-    return uuidFromHex(hex.slice(start, position));
-  };
-}
-
-/** RFC 9562 section 5.4, from 32 hex digits: version 4 in the 13th, the variant in the top bits of the 17th. */
-export function uuidFromHex(hex: string): string {
-  const variant = '89ab'[Number.parseInt(hex.charAt(16), 16) & 3];
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`;
+/** The X-Request-ID that a request presents, when that is safe, or a new one. */
+export function requestIdOf(headers: HeaderLines, newUuid: () => string): string {
+  const presented = headers.only('x-request-id');
+  return presented !== undefined && ECHOABLE.test(presented) ? presented : newUuid();
 }
 
 /** A name or IPv4. The longest name of the DNS has 253 characters; systemd-resolved has names such as `_gateway`. */

@@ -9,7 +9,7 @@ import { type RateStanding, Refusal, type RefusalName, REFUSALS } from '../../co
 import { type Awaitable, KIB } from '../../core/time.ts';
 import { TURN_BYTES, Turns } from './body.ts';
 import type { Lingering } from './connections.ts';
-import { plainAddress } from './head.ts';
+import { HeaderLines, plainAddress, requestIdOf } from './head.ts';
 import { STATUS_CODES } from './node-http.ts';
 import { NO_ROUTE, type Request, type RequestParts } from './request.ts';
 
@@ -229,14 +229,14 @@ export type NoteAnswered = (answered: Pick<
 
 /** Refuses where node:http gives no response object: what could not be parsed, CONNECT, connections over the cap. */
 export function answerRaw(
-  parts: Pick<RequestParts, 'clock' | 'requestIdOf'> & { noteAnswered: NoteAnswered; lingering: Lingering },
+  parts: Pick<RequestParts, 'clock' | 'newUuid'> & { noteAnswered: NoteAnswered; lingering: Lingering },
   socket: Socket,
   refusal: RefusalName,
-  known: { method?: string; presentedRequestId?: string | undefined; allow?: string } = {},
+  known: { method?: string; headers?: HeaderLines; allow?: string } = {},
 ): void {
   if (!socket.writable) return void socket.destroy();
-  const { method = '-', presentedRequestId, allow } = known;
-  const id = parts.requestIdOf(presentedRequestId);
+  const { method = '-', headers: presented = new HeaderLines([]), allow } = known;
+  const id = requestIdOf(presented, parts.newUuid);
   const { status, headers, body } = refusalReply(new Refusal(refusal), allow === undefined ? {} : { Allow: allow });
   const text = String(body);
   const sentBytes = Buffer.byteLength(text);

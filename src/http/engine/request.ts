@@ -10,7 +10,7 @@ import type { Clock } from '../../core/time.ts';
 import { BodyReader, type BodyTransfers, NO_BODY, type Pace, type RequestBody } from './body.ts';
 import {
   checkForm, HeaderLines, hostOf, isWellFormedHost, parseServiceUrl, parseTarget, plainAddress, prefersHtml,
-  prefersText, type Target,
+  prefersText, requestIdOf, type Target,
 } from './head.ts';
 
 /** What a request, or a TLS handshake, presents of a client certificate. */
@@ -83,8 +83,8 @@ export class Connection {
 export interface RequestParts {
   readonly config: Config;
   readonly clock: Clock;
-  /** The X-Request-ID of a request that presents this one, or none. */
-  readonly requestIdOf: (presented?: string) => string;
+  /** For requests that present no X-Request-ID. */
+  readonly newUuid: () => string;
   readonly transfers: BodyTransfers;
   /** Which headers are believed; http/forwarded.ts. */
   readonly trust: { originOf(headers: HeaderLines, peer: Peer): Origin };
@@ -128,7 +128,7 @@ export class Request {
     this.res = res;
     this.method = req.method ?? '';
     this.headers = new HeaderLines(req.rawHeaders);
-    this.id = parts.requestIdOf(this.headers.only('x-request-id'));
+    this.id = requestIdOf(this.headers, parts.newUuid);
     const origin = parts.trust.originOf(this.headers, connection.peer);
     this.clientAddress = origin.clientAddress;
     this.fingerprint = origin.fingerprint;

@@ -6,10 +6,10 @@ import { Server as NetServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { codeOf, type Log } from '../../core/events.ts';
 import { Refusal, type RefusalName } from '../../core/refusals.ts';
-import { KIB, type RandomBytes } from '../../core/time.ts';
+import { KIB } from '../../core/time.ts';
 import { ClientGoneError, Turns } from './body.ts';
 import { Connections, Lingering } from './connections.ts';
-import { createRequestIds, HeaderLines, hostOf } from './head.ts';
+import { HeaderLines, hostOf } from './head.ts';
 import { listenAt, type ListeningPlace } from './listening.ts';
 import { createServer } from './node-http.ts';
 import {
@@ -38,7 +38,7 @@ export interface TlsTermination {
   noteFailure(reason: string): void;
 }
 
-export interface HttpServerOptions extends Pick<RequestParts, 'config' | 'clock' | 'trust'> {
+export interface HttpServerOptions extends Pick<RequestParts, 'config' | 'clock' | 'trust' | 'newUuid'> {
   readonly router: Router;
   /** By the names of routes. */
   readonly handlers: Readonly<Record<string, Handler>>;
@@ -48,7 +48,6 @@ export interface HttpServerOptions extends Pick<RequestParts, 'config' | 'clock'
   readonly refusalPage: (request: Request, reply: Reply) => Promise<Reply>;
   readonly noteAnswered: NoteAnswered;
   readonly checkIntervalMs?: number | undefined;
-  readonly random: RandomBytes;
   readonly log: Log;
   readonly tls?: TlsTermination | undefined;
 }
@@ -84,7 +83,6 @@ export class HttpServer {
     const lingering = new Lingering();
     this.#parts = {
       ...options,
-      requestIdOf: createRequestIds(options.random),
       connections: new Connections(config),
       lingering,
       transfers: { minBytesPerSecond: config.minTransferRate, nowMs: clock.monotonicMs, turns: new Turns() },
@@ -171,8 +169,7 @@ function takeRequests(parts: ServerParts, server: Server): void {
     const connection = connections.of(socket as Socket);
     // node has let go of the socket, and stopped reading it, even when it was lingering already.
     socket.resume();
-    const presentedRequestId = new HeaderLines(req.rawHeaders).only('x-request-id');
-    const known = { method: 'CONNECT', presentedRequestId, allow: parts.router.allow };
+    const known = { method: 'CONNECT', headers: new HeaderLines(req.rawHeaders), allow: parts.router.allow };
     connection?.endWith(() => answerRaw(parts, connection.socket, 'methodNotAllowed', known));
   });
 }
