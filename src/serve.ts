@@ -149,13 +149,11 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
 }
 
 /** Its nodes write, so that there is nothing for the writer thread to do. */
-async function openCluster(config: Config, { clock, random, log, thread }: AppParts): Promise<Store> {
+async function openCluster(config: Config, { clock, newUuid: newId, log, thread }: AppParts): Promise<Store> {
   await thread?.terminate();
   const { openClusterStore } = await import('./cluster/open.ts');
-  return openClusterStore({ config, clock, log, newId: () => Buffer.from(random(HOST_ID_BYTES)).toString('hex') });
+  return openClusterStore({ config, clock, log, newId });
 }
-
-const HOST_ID_BYTES = 16;
 
 /** Each chunk of content goes to all nodes, in hexadecimal. */
 function withinLimits(config: Config): Config {

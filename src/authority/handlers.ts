@@ -154,7 +154,7 @@ async function listCertificates(room: Room, request: Request): Promise<Reply> {
 }
 
 async function revokeCertificate(room: Room, request: Request): Promise<Reply> {
-  const serial = (request.params['serial'] ?? '').toLowerCase();
+  const serial = request.parameter.toLowerCase();
   const caller = await room.identity.callerOf(request);
   // Whoever repeats the call is anonymous by now, and is told that the certificate is revoked.
   const isHolder = hasTrustedLimits(caller)

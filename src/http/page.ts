@@ -258,12 +258,12 @@ const ASKS_PASSWORD: ReadonlySet<string> = new Set(['passwordRequired', 'passwor
 const WHY_NOT_FOUND = 'It has expired, was deleted, or could be read once and has been. Or the link is not whole.';
 
 /** The page in place of a refusal in JSON: the same status, headers and words. */
-export function refusalPage({ route, params }: Pick<Request, 'route' | 'params'>, reply: Reply): Reply {
+export function refusalPage({ route, parameter }: Pick<Request, 'route' | 'parameter'>, reply: Reply): Reply {
   const answer = JSON.parse(String(reply.body)) as Record<string, string>;
   const { error = '', hint, password_protected: _, ...fields } = answer;
-  const { id } = params;
+  const isOfPaste = route.startsWith('/{id}');
   // URLs are relative: the service may be published under a path that it does not know.
-  const up = route.path.endsWith('/raw') ? '../' : './';
+  const up = route.endsWith('/raw') ? '../' : './';
   const rows = Object.entries(fields).map(([name, value]) => [name, String(value)] as const);
   const retry = reply.headers['Retry-After'];
   const content = html`${[
@@ -271,9 +271,9 @@ export function refusalPage({ route, params }: Pick<Request, 'route' | 'params'>
     ...(reply.refusal === 'pasteNotFound' ? [html`<p>${WHY_NOT_FOUND}</p>\n`] : []),
     ...(rows.length === 0 ? [] : [facts(rows)]),
     ...(retry === undefined ? [] : [html`<p>Try again in ${durationText(Number(retry))}.</p>\n`]),
-    ...(id !== undefined && ASKS_PASSWORD.has(reply.refusal ?? '') ? [passwordForm(`${up}${id}`)] : []),
+    ...(isOfPaste && ASKS_PASSWORD.has(reply.refusal ?? '') ? [passwordForm(`${up}${parameter}`)] : []),
   ]}`;
-  const body = pageText(article(error, content, route.path.startsWith('/{id}') ? up : undefined));
+  const body = pageText(article(error, content, isOfPaste ? up : undefined));
   return { ...reply, headers: { ...reply.headers, ...UNLISTED_HEADERS }, body };
 }
 

@@ -2,10 +2,12 @@
 
 import type { Config } from '../config/settings.ts';
 import type { Handler } from './engine/reply.ts';
-import type { Route as NamedPath } from './engine/request.ts';
 
-/** The path has one `{name}` at most. A `{id}` must be a well-formed paste id, or the request is refused. */
-export interface Route extends NamedPath {
+export interface Route {
+  /** That of its handler. */
+  readonly name: string;
+  /** With one `{name}` at most. A `{id}` must be a well-formed paste id, or the request is refused. */
+  readonly path: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** One line for the index and the manual page. */
   readonly summary: string;

@@ -56,7 +56,7 @@ test('pipelined requests: the next one begins when the one before has been answe
   const { port } = await startHttp(t, {
     handlers: {
       paste: (request) => {
-        begun.push(request.params['id'] ?? '');
+        begun.push(request.parameter);
         return new Promise<Reply>((resolve) => proceed.push(() => resolve(emptyReply(204))));
       },
     },

@@ -59,7 +59,7 @@ const HANDLERS: TestHandlers = {
   fail: () => {
     throw new Error('words for the operator');
   },
-  paste: async (request) => jsonReply(200, { id: request.params['id'] }),
+  paste: async (request) => jsonReply(200, { id: request.parameter }),
   raw: async () => ({
     status: 200,
     headers: { 'Content-Type': 'application/octet-stream' },
@@ -71,8 +71,8 @@ function viewOf(request: Request): object {
   return {
     id: request.id,
     method: request.method,
-    route: request.route.name,
-    params: request.params,
+    route: request.route,
+    parameter: request.parameter,
     query: [...request.query],
     address: request.clientAddress,
     fingerprint: request.fingerprint,

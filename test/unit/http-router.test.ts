@@ -3,13 +3,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Refusal } from '../../src/core/refusals.ts';
+import { emptyReply } from '../../src/http/engine/reply.ts';
 import type { Match } from '../../src/http/engine/server.ts';
 import type { Route } from '../../src/http/routes.ts';
 import { createRouter } from '../../src/http/servers.ts';
 
 const route = (name: string, method: Route['method'], path: string): Route => ({ name, method, path, summary: name });
 
-const { match, allow } = createRouter([
+const ROUTES = [
   route('index', 'GET', '/'),
   route('create', 'POST', '/'),
   route('alias', 'PUT', '/'),
@@ -19,50 +20,59 @@ const { match, allow } = createRouter([
   route('health', 'GET', '/health'),
   route('issue', 'POST', '/pki/issue'),
   route('revoke', 'POST', '/pki/revoke/{serial}'),
-]);
+];
+
+/** One handler for each name: which it is says which route was found. */
+const handlersOf = (routes: readonly Route[]) => Object.fromEntries(routes.map(({ name }) => [name, () => emptyReply(204)]));
+const HANDLERS = handlersOf(ROUTES);
+
+const { match, allow } = createRouter(ROUTES, HANDLERS);
 
 /** What becomes of the request: `route`, or the name of a refusal. */
 function kindOf(method: string, path: string): string {
   try {
-    return 'route' in match(method, path) ? 'route' : 'methodNotAllowed';
+    return match(method, path).handler === undefined ? 'methodNotAllowed' : 'route';
   } catch (error) {
     if (error instanceof Refusal) return error.refusal;
     throw error;
   }
 }
 
-function routed(method: string, path: string): [name: string, params: object] {
-  const found = match(method, path);
-  if (!('route' in found)) assert.fail(`${method} ${path}: ${found.allow} alone`);
-  return [found.route.name, { ...found.params }];
+function routed(method: string, path: string): [name: string | undefined, parameter: string] {
+  const { handler, parameter } = match(method, path);
+  return [Object.keys(HANDLERS).find((name) => HANDLERS[name] === handler), parameter];
 }
 
 test('createRouter: fixed paths and parameters', () => {
-  assert.deepEqual(routed('GET', '/'), ['index', {}]);
-  assert.deepEqual(routed('POST', '/'), ['create', {}]);
-  assert.deepEqual(routed('PUT', '/'), ['alias', {}]);
-  assert.deepEqual(routed('GET', '/health'), ['health', {}], 'before /{id}, although it comes later in the table');
-  assert.deepEqual(routed('GET', '/abcdef'), ['getPaste', { id: 'abcdef' }]);
-  assert.deepEqual(routed('DELETE', '/abcdef'), ['remove', { id: 'abcdef' }]);
-  assert.deepEqual(routed('GET', '/abcdef/raw'), ['getRaw', { id: 'abcdef' }]);
-  assert.deepEqual(routed('POST', '/pki/revoke/00ff'), ['revoke', { serial: '00ff' }]);
+  assert.deepEqual(routed('GET', '/'), ['index', '']);
+  assert.deepEqual(routed('POST', '/'), ['create', '']);
+  assert.deepEqual(routed('PUT', '/'), ['alias', '']);
+  assert.deepEqual(routed('GET', '/health'), ['health', ''], 'before /{id}, although it comes later in the table');
+  assert.deepEqual(routed('GET', '/abcdef'), ['getPaste', 'abcdef']);
+  assert.deepEqual(routed('DELETE', '/abcdef'), ['remove', 'abcdef']);
+  assert.deepEqual(routed('GET', '/abcdef/raw'), ['getRaw', 'abcdef']);
+  assert.deepEqual(routed('POST', '/pki/revoke/00ff'), ['revoke', '00ff']);
 });
 
 test('createRouter: HEAD goes where GET does, and nowhere else', () => {
-  assert.deepEqual(routed('HEAD', '/'), ['index', {}]);
-  assert.deepEqual(routed('HEAD', '/abcdef/raw'), ['getRaw', { id: 'abcdef' }]);
+  assert.deepEqual(routed('HEAD', '/'), ['index', '']);
+  assert.deepEqual(routed('HEAD', '/abcdef/raw'), ['getRaw', 'abcdef']);
   assert.equal(kindOf('HEAD', '/pki/issue'), 'methodNotAllowed');
 });
 
 test('createRouter: another method of a known path, and OPTIONS, name the methods in the order of the table', () => {
-  const cases: readonly (readonly [method: string, path: string, expected: Match])[] = [
-    ['DELETE', '/', { path: '/', allow: 'GET, HEAD, POST, PUT, OPTIONS' }],
-    ['PATCH', '/abcdef', { path: '/{id}', allow: 'GET, HEAD, DELETE, OPTIONS' }],
-    ['GET', '/pki/issue', { path: '/pki/issue', allow: 'POST, OPTIONS' }],
-    ['OPTIONS', '/health', { path: '/health', allow: 'GET, HEAD, OPTIONS' }],
-    ['OPTIONS', '/abcdef/raw', { path: '/{id}/raw', allow: 'GET, HEAD, OPTIONS' }],
+  const cases: readonly (readonly [method: string, path: string, expected: Partial<Match>])[] = [
+    ['DELETE', '/', { route: '/', allow: 'GET, HEAD, POST, PUT, OPTIONS' }],
+    ['PATCH', '/abcdef', { route: '/{id}', allow: 'GET, HEAD, DELETE, OPTIONS' }],
+    ['GET', '/pki/issue', { route: '/pki/issue', allow: 'POST, OPTIONS' }],
+    ['OPTIONS', '/health', { route: '/health', allow: 'GET, HEAD, OPTIONS' }],
+    ['OPTIONS', '/abcdef/raw', { route: '/{id}/raw', allow: 'GET, HEAD, OPTIONS' }],
   ];
-  for (const [method, path, expected] of cases) assert.deepEqual(match(method, path), expected);
+  for (const [method, path, expected] of cases) {
+    const { route, allow } = match(method, path);
+    assert.deepEqual({ route, allow }, expected);
+    assert.equal(kindOf(method, path), 'methodNotAllowed');
+  }
   assert.equal(allow, 'GET, HEAD, POST, PUT, DELETE, OPTIONS');
 });
 
@@ -92,6 +102,11 @@ test('createRouter: no path is known but as it is written', () => {
 
 test('createRouter: a path with several parameters is refused', () => {
   for (const path of ['/{id}/{part}', '/{id}{part}', '/{}']) {
-    assert.throws(() => createRouter([route('odd', 'GET', path)]), TypeError, path);
+    const odd = [route('odd', 'GET', path)];
+    assert.throws(() => createRouter(odd, handlersOf(odd)), TypeError, path);
   }
+});
+
+test('createRouter: a route without a handler is refused', () => {
+  assert.throws(() => createRouter([route('alone', 'GET', '/')], {}), { message: 'route alone has no handler' });
 });

@@ -76,7 +76,7 @@ test('textPage: the lines of 10 000 random contents, and nothing else of the pag
 test('burnPage and refusalPage: random words leave the structure the same', () => {
   const words = (text: string): string => {
     const reply = refusalReply(new Refusal('queryInvalid', { hint: text, parameter: text }));
-    return String(refusalPage({ route: { name: '-', path: '-' }, params: {} }, reply).body);
+    return String(refusalPage({ route: '-', parameter: '' }, reply).body);
   };
   const sealed = (url: string): string => pageText(burnPage(paste, 'in 1 day', url));
   for (const make of [words, sealed]) {

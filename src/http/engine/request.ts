@@ -39,14 +39,8 @@ export interface Origin extends Presented {
   readonly isForwarded: boolean;
 }
 
-/** The name is that of its handler; the path is a pattern, such as `/{id}/raw`. */
-export interface Route {
-  readonly name: string;
-  readonly path: string;
-}
-
-export const NO_ROUTE: Route = { name: '-', path: '-' };
-export const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
+/** The route of a request before one is found, and where there is none. */
+export const NO_ROUTE = '-';
 
 export class Connection {
   readonly socket: Socket;
@@ -109,9 +103,10 @@ export class Request {
   state: 'open' | 'last' | 'over' = 'open';
   /** Ends the wait for a client that takes no more. */
   wake: (() => void) | undefined;
-  route: Route = NO_ROUTE;
-  /** The values of `{name}` in the route's path, each well-formed. */
-  params: Readonly<Record<string, string>> = NO_PARAMS;
+  /** The pattern of its path, such as `/{id}/raw`. */
+  route: string = NO_ROUTE;
+  /** The value of the `{name}` in that, well-formed; empty where there is none. */
+  parameter = '';
   /** Of the answer; 0 before there is one. */
   status = 0;
   refusal: RefusalName | undefined;

@@ -16,13 +16,14 @@ import {
   answerRaw, emptyReply, type Handler, negotiated, type NoteAnswered, refusalReply, type Reply, ReplyWriter,
 } from './reply.ts';
 import {
-  checkSite, type Connection, ignoreBody, type Peer, type Presented, Request, type RequestParts, type Route,
+  checkSite, type Connection, ignoreBody, type Peer, type Presented, Request, type RequestParts,
 } from './request.ts';
 
-/** The route of a request; of a known path that has none for this method, which ones it takes. */
-export type Match =
-  | { readonly route: Route; readonly params: Readonly<Record<string, string>> }
-  | { readonly path: string; readonly allow: string };
+/** Of a known path: the methods that it takes, and the handler of this one, if it is among them. */
+export interface Match extends Readonly<Pick<Request, 'route' | 'parameter'>> {
+  readonly allow: string;
+  readonly handler: Handler | undefined;
+}
 
 export interface Router {
   /** Of the raw path. Refuses one that is not known. */
@@ -40,8 +41,6 @@ export interface TlsTermination {
 
 export interface HttpServerOptions extends Pick<RequestParts, 'config' | 'clock' | 'trust' | 'newUuid'> {
   readonly router: Router;
-  /** By the names of routes. */
-  readonly handlers: Readonly<Record<string, Handler>>;
   /** The refusal that an error of a handler stands for; undefined for what is unexpected. */
   readonly refusalOf: (error: unknown) => Refusal | undefined;
   /** What a browser is shown in place of a refusal. */
@@ -249,22 +248,18 @@ function answer(parts: ServerParts, request: Request): void {
   }
 }
 
-function replyTo({ router, handlers }: ServerParts, request: Request): Reply | Promise<Reply> {
+function replyTo({ router }: ServerParts, request: Request): Reply | Promise<Reply> {
   if (request.malformed !== undefined) throw request.malformed;
   const { method, target } = request;
   for (const name of ONCE) request.headers.single(name);
   checkSite(request);
   if (target.path === '*') return emptyReply(204, { Allow: router.allow });
-  const match = router.match(method, target.path);
-  if ('allow' in match) {
-    request.route = { name: '-', path: match.path };
-    const headers = { Allow: match.allow };
-    return method === 'OPTIONS' ? emptyReply(204, headers) : refusalReply(new Refusal('methodNotAllowed'), headers);
-  }
-  request.route = match.route;
-  request.params = match.params;
-  // That every route has one is checked at the start.
-  return handlers[match.route.name]!(request);
+  const { route, parameter, allow, handler } = router.match(method, target.path);
+  request.route = route;
+  request.parameter = parameter;
+  if (handler !== undefined) return handler(request);
+  const headers = { Allow: allow };
+  return method === 'OPTIONS' ? emptyReply(204, headers) : refusalReply(new Refusal('methodNotAllowed'), headers);
 }
 
 function send(parts: ServerParts, request: Request, given: Reply): void {
@@ -301,7 +296,7 @@ function logFailure(parts: ServerParts, request: Request, error: unknown): Refus
   if (error !== refusal && !(error instanceof ClientGoneError)) {
     // With the error's own words: they are for the operator, and callers never see them.
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    const details = { route: request.route.path, request_id: request.id, error: text };
+    const details = { route: request.route, request_id: request.id, error: text };
     const level = refusal === undefined ? 'error' : 'warning';
     parts.log({ level, logger: 'http', event: 'request failed', details });
   }

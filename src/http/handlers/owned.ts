@@ -36,13 +36,13 @@ export async function deletePaste(parts: Parts, request: Request): Promise<Reply
 }
 
 function targetOf(request: Request, caller: Caller): owned.Target {
-  const { params, headers, clientAddress } = request;
+  const { parameter: id, headers, clientAddress } = request;
   const isConditional = ['if-match', 'if-none-match'].some((name) => headers.all(name).length > 0);
   const meantContent = (paste: Paste): string | undefined => {
     if (hasAlready(request, paste)) throw new Refusal('preconditionFailed');
     return isConditional ? paste.sha256 : undefined;
   };
-  return { id: params['id']!, caller, clientAddress, meantContent };
+  return { id, caller, clientAddress, meantContent };
 }
 
 export async function listPastes(parts: Parts, request: Request): Promise<Reply> {

@@ -118,8 +118,8 @@ export function countLookup({ identity, rates }: Parts, request: Request): Await
   return andThen(identity.callerOf(request), (caller) => rates.countLookup(request.clientAddress, caller));
 }
 
-export function lookupOf({ params, headers, clientAddress }: Request): pastes.Lookup {
-  return { id: params['id']!, password: password(headers), clientAddress };
+export function lookupOf({ parameter: id, headers, clientAddress }: Request): pastes.Lookup {
+  return { id, password: password(headers), clientAddress };
 }
 
 function headReply(config: Config, request: Request, paste: Paste): Reply {

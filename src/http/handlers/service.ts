@@ -170,7 +170,7 @@ const SECURITY_TEXT_DAYS = 180;
 function securityText({ config: { contact }, clock }: Parts, { publicUrl, route }: Request): Reply {
   const today = Math.floor(unixSeconds(clock) / DAY_SECONDS);
   const lines = [`Contact: ${contact}`, `Expires: ${isoSeconds((today + SECURITY_TEXT_DAYS) * DAY_SECONDS)}`];
-  if (publicUrl.startsWith('https:')) lines.push(`Canonical: ${publicUrl}${route.path}`);
+  if (publicUrl.startsWith('https:')) lines.push(`Canonical: ${publicUrl}${route}`);
   return textReply(200, lines.join('\n'));
 }
 
