@@ -135,7 +135,7 @@ function messageOf(error: unknown): string {
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const { clock, log, thread } = parts;
   // Only a listener that speaks TLS loads what that takes.
-  const tls = config.tlsCertPath === '' ? undefined : new (await import('./http/tls.ts')).Tls(config, parts);
+  const tls = config.tlsCertPath === '' ? undefined : new (await import('./http/tls.ts')).Tls({ config, ...parts });
   const opening = isCluster(config)
     ? openCluster(config, parts)
     : openStore({ path: config.databasePath, clock, log, thread });

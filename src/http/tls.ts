@@ -5,11 +5,12 @@ import { createServer, type Server, type ServerOptions } from 'node:https';
 import { createSecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls';
 import { ConfigError, readSmallFile } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
-import { codeOf, type Log, reasonOf } from '../core/events.ts';
-import { type Clock, DAY_SECONDS, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
+import { codeOf, reasonOf } from '../core/events.ts';
+import { DAY_SECONDS, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import {
   certificatePem, CIPHERS, fingerprintSha1, FULL_HANDSHAKES_ONLY, issuedSerial, NO_RENEGOTIATION, readServerPair,
 } from '../crypto/presented.ts';
+import type { Parts } from '../pastes/parts.ts';
 import { NO_CERTIFICATE, type Presented } from './engine/request.ts';
 import type { TlsTermination } from './engine/server.ts';
 
@@ -20,9 +21,7 @@ const FAILURES_LOGGED_MS = MINUTE_SECONDS * 1000;
 
 /** The TLS of one server. What it changes holds for connections from then on; those that are open go on. */
 export class Tls implements TlsTermination {
-  readonly #config: Config;
-  readonly #clock: Clock;
-  readonly #log: Log;
+  readonly #parts: Pick<Parts, 'config' | 'clock' | 'log'>;
   #certificate: ReturnType<typeof readServerCertificate>;
   /** DER; undefined before there is one, and then nobody is identified. */
   #authority: Uint8Array | undefined;
@@ -31,11 +30,9 @@ export class Tls implements TlsTermination {
   #failuresLoggedMs = -Infinity;
 
   /** Throws ConfigError when the certificate can't be used. */
-  constructor(config: Config, { clock, log }: { clock: Clock; log: Log }) {
-    this.#config = config;
-    this.#clock = clock;
-    this.#log = log;
-    this.#certificate = readServerCertificate(config);
+  constructor(parts: Pick<Parts, 'config' | 'clock' | 'log'>) {
+    this.#parts = parts;
+    this.#certificate = readServerCertificate(parts.config);
     this.#warnOfExpiry();
   }
 
@@ -56,7 +53,7 @@ export class Tls implements TlsTermination {
   /** Takes what is in the files now; whether it differs from before. Throws ConfigError, and nothing changes then. */
   rereadCertificate(): boolean {
     const before = this.#certificate;
-    this.#certificate = readServerCertificate(this.#config);
+    this.#certificate = readServerCertificate(this.#parts.config);
     this.#warnOfExpiry();
     const { certificate, privateKey } = this.#certificate;
     if (before.certificate === certificate && before.privateKey === privateKey) return false;
@@ -84,10 +81,10 @@ export class Tls implements TlsTermination {
   /** Scanners fail as often as they like: one line a minute, with how many there were since the last. */
   noteFailure(reason: string): void {
     this.#failures += 1;
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.#parts.clock.monotonicMs();
     if (nowMs - this.#failuresLoggedMs < FAILURES_LOGGED_MS) return;
     const details = { reason, count: this.#failures };
-    this.#log({ level: 'info', logger: 'http', event: 'TLS handshakes failed', outcome: 'failure', details });
+    this.#parts.log({ level: 'info', logger: 'http', event: 'TLS handshakes failed', outcome: 'failure', details });
     this.#failures = 0;
     this.#failuresLoggedMs = nowMs;
   }
@@ -119,11 +116,11 @@ export class Tls implements TlsTermination {
   }
 
   #warnOfExpiry(): void {
-    const leftSeconds = this.#certificate.expiresAt - unixSeconds(this.#clock);
+    const leftSeconds = this.#certificate.expiresAt - unixSeconds(this.#parts.clock);
     if (leftSeconds > EXPIRY_WARNING_SECONDS) return;
     const event = leftSeconds > 0 ? 'server certificate expires soon' : 'server certificate has expired';
     const details = { expires: new Date(this.#certificate.expiresAt * 1000).toISOString() };
-    this.#log({ level: 'warning', logger: 'http', event, details });
+    this.#parts.log({ level: 'warning', logger: 'http', event, details });
   }
 }
 

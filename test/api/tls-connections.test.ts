@@ -31,7 +31,7 @@ async function startTls(t: TestContext, options: Parameters<typeof startHttp>[1]
   const config: Config = testConfig(writePair(t, await serverPair()));
   const tlsLogged: LogEntry[] = [];
   const tlsClock = movableClock();
-  const tls = new Tls(config, { clock: tlsClock, log: (entry) => tlsLogged.push(entry) });
+  const tls = new Tls({ config, clock: tlsClock, log: (entry) => tlsLogged.push(entry) });
   const running = await startHttp(t, { ...options, tls });
   const open: RunningTls['open'] = (given = {}) => {
     return openRaw(t, running.port, { tls: { rejectUnauthorized: false, ...given } });

@@ -107,7 +107,7 @@ test('Tls: warns of a certificate that expires within 14 days, at start and when
   const files = writePair(t, await serverPair({ days: 20, nowMs: clock.unixMs() }));
   const logged: LogEntry[] = [];
   const log = (entry: LogEntry): number => logged.push(entry);
-  const start = (): Tls => new Tls(testConfig(files), { clock, log });
+  const start = (): Tls => new Tls({ config: testConfig(files), clock, log });
   clock.advance((6 * DAY_SECONDS - 1) * 1000);
   const tls = start();
   assert.deepEqual(logged, []);
@@ -129,7 +129,7 @@ test('Tls: warns of a certificate that expires within 14 days, at start and when
 
 test('Tls: the context is made anew for another certificate of the authority, and for that alone', async (t) => {
   const files = writePair(t, await serverPair());
-  const tls = new Tls(testConfig(files), { clock: movableClock(), log: () => {} });
+  const tls = new Tls({ config: testConfig(files), clock: movableClock(), log: () => {} });
   const renewed = t.mock.method(tls.createServer({}, 1000), 'setSecureContext');
   const [first, second] = await Promise.all([makeTestAuthority(), makeTestAuthority()]);
   for (const { certificate } of [first, { certificate: Buffer.from(first.certificate) }, second, second]) tls.trust(certificate);
@@ -144,7 +144,7 @@ test('Tls: without the callback for the keys of tickets each connection is serve
   assert.equal(typeof enableTicketKeyCallback, 'function');
   t.after(() => Object.assign(ofContexts, { enableTicketKeyCallback }));
   ofContexts.enableTicketKeyCallback = undefined;
-  const tls = new Tls(testConfig(writePair(t, await serverPair())), { clock: movableClock(), log: () => {} });
+  const tls = new Tls({ config: testConfig(writePair(t, await serverPair())), clock: movableClock(), log: () => {} });
   const server = tls.createServer({}, 60_000).on('request', (_, answer) => void answer.end('served'));
   t.after(() => server.close());
   tls.trust((await makeTestAuthority()).certificate);
@@ -174,7 +174,7 @@ test('Tls: the certificate of a renewed authority takes the place of the one tha
   const validity = validityFrom(nowSeconds, 30);
   const certificate = await renewAuthorityCertificate({ serial: makeSerial(randomBytes), validity }, expired);
   const client = pairOf(await makeTestClient({ ...expired, certificate }, { validity }));
-  const tls = new Tls(testConfig(writePair(t, await serverPair())), { clock: movableClock(nowSeconds * 1000), log: () => {} });
+  const tls = new Tls({ config: testConfig(writePair(t, await serverPair())), clock: movableClock(nowSeconds * 1000), log: () => {} });
   const server = tls.createServer({}, 60_000).listen(0, '127.0.0.1');
   t.after(() => server.close());
   await once(server, 'listening');
