@@ -69,7 +69,7 @@ async function describePki({ config, authorities }: Room): Promise<Reply> {
 async function createAuthority(room: Room, request: Request): Promise<Reply> {
   requireEnabled(room);
   // The audit log names nobody for a certificate that is revoked.
-  const requester = requesterOf(request, (await room.identity.callerOf(request)).fingerprint);
+  const requester = requesterOf(request, (await room.identity.callerOf(request.origin)).fingerprint);
   await room.authorities.requireNone();
   const body = await jsonBodyOf(request);
   const authority = await room.authorities.create(commonNameOf(body) ?? DEFAULT_AUTHORITY_NAME, requester);
@@ -114,9 +114,9 @@ const pemOfList = onceForEach((list: StoredCrl) => encodeLongPem('X509 CRL', lis
 
 async function issueCertificate(room: Room, request: Request): Promise<Reply> {
   requireEnabled(room);
-  const caller = await room.identity.callerOf(request);
+  const caller = await room.identity.callerOf(request.origin);
   const invitation = await admit(room, request);
-  const rate = room.rates.countCreation(request.clientAddress, caller);
+  const rate = room.rates.countCreation(request.origin.clientAddress, caller);
   const body = await jsonBodyOf(request);
   const commonName = body['common_name'] === '' ? undefined : commonNameOf(body);
   if (commonName === undefined) throw new Refusal('commonNameRequired');
@@ -142,26 +142,26 @@ function pemReply(issued: issuing.Issued, key: CertifiedKey, headers: Readonly<R
 }
 
 async function listCertificates(room: Room, request: Request): Promise<Reply> {
-  const caller = await room.identity.callerOf(request);
+  const caller = await room.identity.callerOf(request.origin);
   // What a holder needs is there for holders without the rest of /pki too.
   if (!hasTrustedLimits(caller)) requireEnabled(room);
   // The contract knows no pages here: nobody gets fewer than the most without having asked for fewer.
   const asked = page(request.query, { fallback: 1000, maximum: 1000 });
   // As lists of pastes do: a thousand certificates, which anybody can obtain, take 20 ms of the processor.
-  room.rates.countLookup(request.clientAddress, caller);
+  room.rates.countLookup(request.origin.clientAddress, caller);
   const { items, total } = await room.store.read.listCertificatesOf(caller.fingerprint ?? '', asked);
   return jsonReply(200, { ...issuing.presentCertificates(issuing.recordsOf(items, room.clock)), total, ...asked });
 }
 
 async function revokeCertificate(room: Room, request: Request): Promise<Reply> {
   const serial = request.parameter.toLowerCase();
-  const caller = await room.identity.callerOf(request);
+  const caller = await room.identity.callerOf(request.origin);
   // Whoever repeats the call is anonymous by now, and is told that the certificate is revoked.
   const isHolder = hasTrustedLimits(caller)
-    || (await room.store.read.findCertificate(request.fingerprint ?? '')) !== undefined;
+    || (await room.store.read.findCertificate(request.origin.fingerprint ?? '')) !== undefined;
   if (!isHolder) requireEnabled(room);
   // The audit log names a holder by the fingerprint on record, anyone else by what was presented.
-  const revoker = { caller, requester: requesterOf(request, caller.fingerprint ?? request.fingerprint) };
+  const revoker = { caller, requester: requesterOf(request, caller.fingerprint ?? request.origin.fingerprint) };
   await issuing.requireRevocable(room, serial, revoker);
   const reason = textMember(await jsonBodyOf(request), 'reason', () => new Refusal('reasonInvalid')) ?? null;
   if (reason !== null && !isRevocationReason(reason)) {
@@ -184,13 +184,13 @@ async function registrationChallenge(room: Room, request: Request): Promise<Repl
 
 /** Whoever is invited, or has done the work, gets a certificate; the authority is made when there is none. */
 async function register(room: Room, request: Request): Promise<Reply> {
-  const caller = await room.identity.callerOf(request);
+  const caller = await room.identity.callerOf(request.origin);
   const shown = work(request.headers);
   const invitation = await admit(room, request);
   await room.authorities.requireUsable();
   // Work is a bound by itself. Until it is spent, an invitation would pay for any number of keys and bundles.
   const isFree = invitation !== undefined || room.config.registerPowDifficultyBits === 0;
-  const rate = isFree ? room.rates.countCreation(request.clientAddress, caller) : null;
+  const rate = isFree ? room.rates.countCreation(request.origin.clientAddress, caller) : null;
   const spend = invitation !== undefined ? null : await room.challenges.require('register', shown).catch((error) => {
     throw hintingClient(error, request.publicUrl, registerCommand(request.publicUrl));
   });
@@ -213,16 +213,16 @@ async function refuseFirstToPages({ store, clock }: Room, { headers }: Request):
 
 /** Nobody who has a certificate must be invited or work again: the new one is the same holder's, of the same name. */
 async function renewCertificate(room: Room, request: Request): Promise<Reply> {
-  const caller = await room.identity.callerOf(request);
+  const caller = await room.identity.callerOf(request.origin);
   const holder = requireIdentity(caller);
   if (!hasTrustedLimits(caller)) {
     throw new Refusal('permissionDenied', { hint: 'only a certificate of this service can be renewed: register' });
   }
-  const rate = room.rates.countCreation(request.clientAddress, caller);
+  const rate = room.rates.countCreation(request.origin.clientAddress, caller);
   const authority = await room.authorities.signing();
   const body = await jsonBodyOf(request);
   const wanted = wantedOf(body);
-  const presented = await room.store.read.findCertificate(request.fingerprint!);
+  const presented = await room.store.read.findCertificate(request.origin.fingerprint!);
   if (presented === undefined) throw new Refusal('certificateNotFound');
   const { commonName, serial: renews } = presented;
   if ((commonNameOf(body) ?? commonName) !== commonName) {
@@ -278,7 +278,7 @@ async function issueWanted(
   const issued = await issuing.issueCertificate(room, { ...asked, key }, authority, async ({ certificate }) => {
     const { commonName } = asked;
     const content = { commonName, certificate, privateKey: key.privateKey, authority: authority.certificate };
-    bundle = await room.bundles.make({ ...content, ...wanted }, request.clientAddress);
+    bundle = await room.bundles.make({ ...content, ...wanted }, request.origin.clientAddress);
   });
   const headers = {
     'Content-Type': 'application/x-pkcs12',
@@ -297,7 +297,7 @@ function issuedHeaders({ fingerprint, expiresAt, isAdmin }: issuing.Issued, { ra
   };
 }
 
-function requesterOf({ clientAddress }: Request, fingerprint: string | null): Requester {
+function requesterOf({ origin: { clientAddress } }: Request, fingerprint: string | null): Requester {
   return { fingerprint, clientAddress };
 }
 

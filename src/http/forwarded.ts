@@ -13,18 +13,16 @@ const MAX_HOPS = 20;
 export class Forwarding {
   readonly #random: RandomBytes;
   readonly #isTrustedProxy: ReturnType<typeof networkMatcher>;
-  /** Undefined without SERVICE_PROXY_SECRET. */
-  #isProxySecret: ReturnType<typeof secretMatcher> | undefined;
+  /** Undefined without SERVICE_PROXY_SECRET. Before `replaceProxySecret` nobody is believed. */
+  #isProxySecret: ReturnType<typeof secretMatcher> | undefined = () => false;
   /** Of a proxy that has shown its secret, in no other header: it may forget to remove one. */
   #proxySource: Source;
 
-  /** A certificate in a header is nobody's before `replaceProxySecret` has loaded what reads it. */
-  constructor(config: Pick<Config, 'trustedProxies' | 'proxySecret' | 'identityHeader'>, random: RandomBytes) {
+  constructor(config: Pick<Config, 'trustedProxies' | 'identityHeader'>, random: RandomBytes) {
     this.#random = random;
     const header = config.identityHeader;
     this.#proxySource = header === 'x-ssl-client-sha1' ? SHA1_SOURCE : [header, () => undefined];
     this.#isTrustedProxy = networkMatcher(config.trustedProxies);
-    this.#takeProxySecret(config.proxySecret);
   }
 
   /** What X-Proxy-Secret must equal from now on; empty for none. */
@@ -34,10 +32,6 @@ export class Forwarding {
       const { CERTIFICATE_FORMS } = await import('../crypto/presented.ts');
       this.#proxySource = [header, CERTIFICATE_FORMS[header]];
     }
-    this.#takeProxySecret(secret);
-  }
-
-  #takeProxySecret(secret: string): void {
     this.#isProxySecret = secret === '' ? undefined : secretMatcher(Buffer.from(secret), this.#random);
   }
 

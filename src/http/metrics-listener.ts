@@ -16,15 +16,8 @@ export function createMetricsListener(
   const eventLoopDelay = measureEventLoopDelay();
   const readers = gaugeReaders(parts, eventLoopDelay, connectionsOpen);
   const metrics = createMetrics({ routes: ROUTES.map((route) => route.path), readers });
-  const server = createMetricsServer({ ...parts, metrics });
-  return {
-    ...metrics,
-    listen: server.listen,
-    stop: async () => {
-      await server.stop();
-      eventLoopDelay.stop();
-    },
-  };
+  const { listen, stop } = createMetricsServer({ ...parts, metrics });
+  return { ...metrics, listen, stop: () => stop().finally(eventLoopDelay.stop) };
 }
 
 /** Each is asked for at the moment when somebody reads the metrics. */

@@ -23,7 +23,7 @@ const create = (config: Config) => createApp(config, PARTS);
 
 test('createApp: when what stands on the store can\'t be made, the store is closed', async (t) => {
   const databasePath = join(temporaryFolder(t), 'pasted.db');
-  await assert.rejects(create(testConfig({ databasePath, trustedProxies: ['nowhere'] })), TypeError);
+  await assert.rejects(create(testConfig({ databasePath, trustedProxies: ['nowhere'] })), { code: 'ERR_INVALID_ADDRESS' });
   // A store that is closed has moved its log into the database and has let go of the lock.
   assert.equal(existsSync(`${databasePath}-wal`), false);
   lockDatabase(databasePath, 0).release();

@@ -74,8 +74,8 @@ function viewOf(request: Request): object {
     route: request.route,
     parameter: request.parameter,
     query: [...request.query],
-    address: request.clientAddress,
-    fingerprint: request.fingerprint,
+    address: request.origin.clientAddress,
+    fingerprint: request.origin.fingerprint,
     url: request.publicUrl,
     text: request.prefersText,
   };
@@ -90,6 +90,8 @@ export async function startHttp(
   const waiting = new Set<(entry: LogEntry) => void>();
   const clock = movableClock();
   const config = testConfig({ shutdownGraceSeconds: 0, ...options.config });
+  const trust = new Forwarding(config, randomBytes);
+  await trust.replaceProxySecret(config.proxySecret);
   const server = createHttpServer({
     config,
     routes: TEST_ROUTES,
@@ -97,7 +99,7 @@ export async function startHttp(
     tls: options.tls,
     clock,
     newUuid,
-    trust: new Forwarding(config, randomBytes),
+    trust,
     checkIntervalMs: CHECK_MS,
     log: (entry) => {
       logged.push(entry);

@@ -65,6 +65,8 @@ function originOf(peer: string, lines: readonly string[], config: Partial<Config
   const settings = testConfig({ trustedProxies: ['10.0.0.0/8', '2001:db8:a::/48'], ...config });
   const isTrustedProxy = networkMatcher(settings.trustedProxies);
   const forwarding = new Forwarding(settings, randomBytes);
+  // At once: nothing has to be loaded for a fingerprint.
+  void forwarding.replaceProxySecret(settings.proxySecret);
   const from: Peer = { address: peer, isTrusted: isTrustedProxy(peer), tls };
   return forwarding.originOf(new HeaderLines([...lines]), from);
 }
@@ -198,6 +200,8 @@ test('replaceProxySecret: counts from then on; without one, headers count as if 
   const peer: Peer = { address: STRANGER, isTrusted: false, tls: undefined };
   const presents = (secret: string): boolean =>
     forwarding.originOf(new HeaderLines(['X-Proxy-Secret', secret]), peer).isForwarded;
+  assert.deepEqual([presents(''), presents(SECRET)], [false, false], 'before there is any');
+  await forwarding.replaceProxySecret(SECRET);
   assert.deepEqual([presents(SECRET), presents('another')], [true, false]);
   await forwarding.replaceProxySecret('another');
   assert.deepEqual([presents(SECRET), presents('another')], [false, true]);
@@ -207,7 +211,7 @@ test('replaceProxySecret: counts from then on; without one, headers count as if 
   assert.equal(fingerprint, FINGERPRINT);
 });
 
-test('replaceProxySecret: before it, no certificate in a header is anybody, whoever presents it', async () => {
+test('replaceProxySecret: before it, nobody is believed, and no certificate in a header is anybody', async () => {
   const { cert } = await serverPair();
   const certificate = Buffer.from(cert.replaceAll(/-----.*-----|\n/g, ''), 'base64');
   const settings = testConfig({ proxySecret: SECRET, identityHeader: 'client-cert' });
@@ -215,7 +219,7 @@ test('replaceProxySecret: before it, no certificate in a header is anybody, whoe
   const lines = ['X-Proxy-Secret', SECRET, 'Client-Cert', `:${certificate.toString('base64')}:`];
   const seen = () => forwarding.originOf(new HeaderLines(lines), { address: PROXY, isTrusted: true, tls: undefined });
   const { isForwarded, fingerprint, certificate: believed } = seen();
-  assert.deepEqual([isForwarded, fingerprint, believed], [true, null, undefined]);
+  assert.deepEqual([isForwarded, fingerprint, believed], [false, null, undefined]);
   await forwarding.replaceProxySecret(SECRET);
   assert.equal(seen().fingerprint, fingerprintSha1(certificate));
 });

@@ -232,16 +232,15 @@ export function plainAddress(text: string): string | undefined {
   return isIPv4(mapped) ? mapped : canonical;
 }
 
-/** Of addresses and CIDR blocks that config/load.ts has checked: whether an address, in its plain form, is in one. */
+/**
+ * Of addresses and CIDR blocks that config/load.ts has checked: whether an address, in its plain form, is in one. To
+ * BlockList a block of IPv4-mapped addresses is one of IPv4 too.
+ */
 export function networkMatcher(networks: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   for (const network of networks) {
     const [address = '', prefix] = network.split('/');
-    const plain = plainAddress(address)!;
-    const bits = Number(prefix ?? (family(address) === 'ipv6' ? 128 : 32));
-    // Addresses are compared in their plain form, so a block of IPv4-mapped addresses is one of IPv4.
-    const mappedBits = family(address) !== family(plain) ? 96 : 0;
-    list.addSubnet(plain, Math.max(0, bits - mappedBits), family(plain));
+    list.addSubnet(address, Number(prefix ?? (family(address) === 'ipv6' ? 128 : 32)), family(address));
   }
   return (address) => list.check(address, family(address));
 }

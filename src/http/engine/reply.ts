@@ -11,7 +11,7 @@ import { TURN_BYTES, Turns } from './body.ts';
 import type { Lingering } from './connections.ts';
 import { HeaderLines, plainAddress, requestIdOf } from './head.ts';
 import { STATUS_CODES } from './node-http.ts';
-import { NO_ROUTE, type Request, type RequestParts } from './request.ts';
+import { NO_CERTIFICATE, NO_ROUTE, type Request, type RequestParts } from './request.ts';
 
 /** From a request to its answer. Throws a Refusal to say no; anything else that it throws is the server's failure. */
 export type Handler = (request: Request) => Awaitable<Reply>;
@@ -224,7 +224,7 @@ function wholeBody(body: Exclude<ReplyBody, StreamedBody>): string | Uint8Array 
 
 /** At the end of an answer, which took so many ms. Never the path itself: the id of a paste is a capability. */
 export type NoteAnswered = (answered: Pick<
-  Request, 'id' | 'method' | 'route' | 'status' | 'sentBytes' | 'clientAddress' | 'fingerprint' | 'refusal'
+  Request, 'id' | 'method' | 'route' | 'status' | 'sentBytes' | 'origin' | 'refusal'
 >, ms: number) => void;
 
 /** Refuses where node:http gives no response object: what could not be parsed, CONNECT, connections over the cap. */
@@ -249,5 +249,6 @@ export function answerRaw(
   socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}\r\n${text}`);
   parts.lingering.close(socket);
   const clientAddress = plainAddress(socket.remoteAddress ?? '') ?? '-';
-  parts.noteAnswered({ id, method, route: NO_ROUTE, status, sentBytes, clientAddress, fingerprint: null, refusal }, 0);
+  const origin = { ...NO_CERTIFICATE, clientAddress, isForwarded: false };
+  parts.noteAnswered({ id, method, route: NO_ROUTE, status, sentBytes, origin, refusal }, 0);
 }

@@ -91,9 +91,7 @@ export class Request {
   readonly id: string;
   readonly method: string;
   readonly headers: HeaderLines;
-  readonly clientAddress: string;
-  readonly fingerprint: string | null;
-  readonly certificate: Uint8Array | undefined;
+  readonly origin: Origin;
   readonly startedMs: number;
   /** Undefined without a body. */
   readonly reader: BodyReader | undefined;
@@ -111,10 +109,7 @@ export class Request {
   status = 0;
   refusal: RefusalName | undefined;
   sentBytes = 0;
-  /** What it counted for among those that wait; 0 for the first of its connection. */
-  waitingBytes = 0;
   readonly #parts: RequestParts;
-  readonly #isForwarded: boolean;
   #target: Target | undefined;
 
   constructor(parts: RequestParts, connection: Connection, req: IncomingMessage, res: ServerResponse) {
@@ -124,11 +119,7 @@ export class Request {
     this.method = req.method ?? '';
     this.headers = new HeaderLines(req.rawHeaders);
     this.id = requestIdOf(this.headers, parts.newUuid);
-    const origin = parts.trust.originOf(this.headers, connection.peer);
-    this.clientAddress = origin.clientAddress;
-    this.fingerprint = origin.fingerprint;
-    this.certificate = origin.certificate;
-    this.#isForwarded = origin.isForwarded;
+    this.origin = parts.trust.originOf(this.headers, connection.peer);
     this.startedMs = parts.clock.monotonicMs();
     try {
       const form = checkForm(req, this.headers, !connection.hasAsked);
@@ -177,7 +168,7 @@ export class Request {
 
   /** Proxies that append put their own finding last; undefined when it is absent, or not believed. */
   #forwarded(name: string): string | undefined {
-    return this.#isForwarded ? this.headers.all(name).at(-1)?.split(',').at(-1)?.trim() : undefined;
+    return this.origin.isForwarded ? this.headers.all(name).at(-1)?.split(',').at(-1)?.trim() : undefined;
   }
 
   get prefersText(): boolean {

@@ -6,7 +6,7 @@ import { Server as NetServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { codeOf, type Log } from '../../core/events.ts';
 import { Refusal, type RefusalName } from '../../core/refusals.ts';
-import { KIB } from '../../core/time.ts';
+import { andThen, type Awaitable, KIB } from '../../core/time.ts';
 import { ClientGoneError, Turns } from './body.ts';
 import { Connections, Lingering } from './connections.ts';
 import { HeaderLines, hostOf } from './head.ts';
@@ -25,13 +25,6 @@ export interface Match extends Readonly<Pick<Request, 'route' | 'parameter'>> {
   readonly handler: Handler | undefined;
 }
 
-export interface Router {
-  /** Of the raw path. Refuses one that is not known. */
-  match(method: string, path: string): Match;
-  /** Every method that some path takes, for `OPTIONS *`. */
-  readonly allow: string;
-}
-
 /** What makes it HTTPS; http/tls.ts. */
 export interface TlsTermination {
   createServer(options: ServerOptions, handshakeTimeoutMs: number): Server;
@@ -40,7 +33,8 @@ export interface TlsTermination {
 }
 
 export interface HttpServerOptions extends Pick<RequestParts, 'config' | 'clock' | 'trust' | 'newUuid'> {
-  readonly router: Router;
+  /** Of the raw path, or of `*`, which takes all that some path does (OPTIONS). Refuses a path that is not known. */
+  readonly match: (method: string, path: string) => Match;
   /** The refusal that an error of a handler stands for; undefined for what is unexpected. */
   readonly refusalOf: (error: unknown) => Refusal | undefined;
   /** What a browser is shown in place of a refusal. */
@@ -168,7 +162,8 @@ function takeRequests(parts: ServerParts, server: Server): void {
     const connection = connections.of(socket as Socket);
     // node has let go of the socket, and stopped reading it, even when it was lingering already.
     socket.resume();
-    const known = { method: 'CONNECT', headers: new HeaderLines(req.rawHeaders), allow: parts.router.allow };
+    const { allow } = parts.match('CONNECT', '*');
+    const known = { method: 'CONNECT', headers: new HeaderLines(req.rawHeaders), allow };
     connection?.endWith(() => answerRaw(parts, connection.socket, 'methodNotAllowed', known));
   });
 }
@@ -225,8 +220,7 @@ function receive(parts: ServerParts, connection: Connection, req: IncomingMessag
   res.on('finish', () => finish(parts, request));
   requests.push(request);
   if (requests.length === 1) return answer(parts, request);
-  request.waitingBytes = headBytes(req) + (request.reader?.mostUnreadBytes ?? 0);
-  keepWaiting(connection, request.waitingBytes);
+  keepWaiting(connection, waitingBytesOf(request));
 }
 
 function keepWaiting(connection: Connection, bytes: number): void {
@@ -234,27 +228,30 @@ function keepWaiting(connection: Connection, bytes: number): void {
   if (connection.waitingBytes > MAX_PIPELINED_BYTES) connection.socket.destroy();
 }
 
+function waitingBytesOf({ res: { req }, reader }: Request): number {
+  return headBytes(req) + (reader?.mostUnreadBytes ?? 0);
+}
+
 function headBytes({ url = '', rawHeaders }: IncomingMessage): number {
   return rawHeaders.reduce((sum, { length }) => sum + length, url.length);
 }
 
-function answer(parts: ServerParts, request: Request): void {
+/** From the reply to its end on the socket; whatever fails on that way is refused. */
+function answer(parts: ServerParts, request: Request, make = (): Awaitable<Reply> => replyTo(parts, request)): void {
   try {
-    const reply = replyTo(parts, request);
-    if (!(reply instanceof Promise)) send(parts, request, reply);
-    else reply.then((value) => send(parts, request, value), (error: unknown) => refuse(parts, request, error));
+    const sent = andThen(make(), (reply) => send(parts, request, reply));
+    if (sent instanceof Promise) sent.catch((error: unknown) => refuse(parts, request, error));
   } catch (error) {
     refuse(parts, request, error);
   }
 }
 
-function replyTo({ router }: ServerParts, request: Request): Reply | Promise<Reply> {
+function replyTo({ match }: ServerParts, request: Request): Awaitable<Reply> {
   if (request.malformed !== undefined) throw request.malformed;
   const { method, target } = request;
   for (const name of ONCE) request.headers.single(name);
   checkSite(request);
-  if (target.path === '*') return emptyReply(204, { Allow: router.allow });
-  const { route, parameter, allow, handler } = router.match(method, target.path);
+  const { route, parameter, allow, handler } = match(method, target.path);
   request.route = route;
   request.parameter = parameter;
   if (handler !== undefined) return handler(request);
@@ -262,21 +259,13 @@ function replyTo({ router }: ServerParts, request: Request): Reply | Promise<Rep
   return method === 'OPTIONS' ? emptyReply(204, headers) : refusalReply(new Refusal('methodNotAllowed'), headers);
 }
 
-function send(parts: ServerParts, request: Request, given: Reply): void {
+function send({ config, refusalPage, writer }: ServerParts, request: Request, given: Reply): Awaitable<void> {
   request.refusal = given.refusal;
-  if (given.refusal === undefined) return write(parts, request, given);
-  const reply = { ...given, headers: { ...given.headers, ...negotiated(parts.config) } };
-  if (!request.prefersHtml) write(parts, request, reply);
+  if (given.refusal === undefined) return writer.write(request, given);
+  const reply = { ...given, headers: { ...given.headers, ...negotiated(config) } };
+  if (!request.prefersHtml) return writer.write(request, reply);
   // If there is no page, the refusal itself is an answer too.
-  else parts.refusalPage(request, reply).catch(() => reply).then((page) => write(parts, request, page));
-}
-
-function write(parts: ServerParts, request: Request, reply: Reply): void {
-  try {
-    parts.writer.write(request, reply)?.catch((error: unknown) => refuse(parts, request, error));
-  } catch (error) {
-    refuse(parts, request, error);
-  }
+  return refusalPage(request, reply).catch(() => reply).then((page) => writer.write(request, page));
 }
 
 /** Answers with the refusal that the error stands for. Half an answer can only be broken off. */
@@ -287,7 +276,7 @@ function refuse(parts: ServerParts, request: Request, error: unknown): void {
   const refusal = logFailure(parts, request, cause);
   if (request.state === 'over') return;
   if (request.res.headersSent) request.connection.socket.destroy();
-  else send(parts, request, refusalReply(refusal ?? new Refusal('internal')));
+  else answer(parts, request, () => refusalReply(refusal ?? new Refusal('internal')));
 }
 
 /** Gives the refusal that the error stands for, and logs what is more than that. */
@@ -313,7 +302,7 @@ function finish(parts: ServerParts, request: Request): void {
   if (state === 'last') return;
   const [next] = connection.requests;
   if (next === undefined) return connection.finalAnswer?.();
-  connection.waitingBytes -= next.waitingBytes;
+  connection.waitingBytes -= waitingBytesOf(next);
   answer(parts, next);
 }
 

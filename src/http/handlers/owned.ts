@@ -11,7 +11,7 @@ import type { Request } from '../engine/request.ts';
 import { page, saysYes, single, timeBounds, typeGlob } from '../input.ts';
 import { hinting, listText, presentListItem, presentMetadata } from '../present.ts';
 import { UPLOAD_HINT } from '../routes.ts';
-import { hasAlready, offerOf } from './pastes.ts';
+import { evaluatePreconditions, offerOf } from './pastes.ts';
 
 export async function updatePaste(parts: Parts, request: Request): Promise<Reply> {
   const { headers } = request;
@@ -31,23 +31,23 @@ export async function updatePaste(parts: Parts, request: Request): Promise<Reply
 
 export async function deletePaste(parts: Parts, request: Request): Promise<Reply> {
   const token = request.headers.single('x-delete-token');
-  await owned.deletePaste(parts, targetOf(request, await parts.identity.callerOf(request)), token);
+  await owned.deletePaste(parts, targetOf(request, await parts.identity.callerOf(request.origin)), token);
   return jsonReply(200, { message: 'paste deleted' });
 }
 
 function targetOf(request: Request, caller: Caller): owned.Target {
-  const { parameter: id, headers, clientAddress } = request;
+  const { parameter: id, headers, origin: { clientAddress } } = request;
   const isConditional = ['if-match', 'if-none-match'].some((name) => headers.all(name).length > 0);
   const meantContent = (paste: Paste): string | undefined => {
-    if (hasAlready(request, paste)) throw new Refusal('preconditionFailed');
+    if (evaluatePreconditions(request, paste) === 'unmodified') throw new Refusal('preconditionFailed');
     return isConditional ? paste.sha256 : undefined;
   };
   return { id, caller, clientAddress, meantContent };
 }
 
 export async function listPastes(parts: Parts, request: Request): Promise<Reply> {
-  const caller = await parts.identity.callerOf(request);
-  const { query, clientAddress } = request;
+  const caller = await parts.identity.callerOf(request.origin);
+  const { query, origin: { clientAddress } } = request;
   // As GET /audit: who may not ask is told that first, and not what is wrong with the question.
   const owner = owned.ownerListed(caller, single(query, 'all') === '1');
   const asked = page(query, { fallback: 100, maximum: 1000 });

@@ -59,13 +59,14 @@ async function createPaste(parts: Parts, request: Request): Promise<Reply> {
 
 /** What POST and PUT say alike of the content that they bring. */
 export async function offerOf({ identity }: Parts, request: Request): Promise<Offer> {
-  const { headers, body: { pipe: source, declaredBytes }, clientAddress } = request;
+  const { headers, body: { pipe: source, declaredBytes }, origin } = request;
   requireWholeContent(headers);
   const contentType = headers.single('content-type');
   const isJson = isOfType(contentType, 'application/json');
-  const callerNow = () => identity.callerOf(request);
+  const callerNow = () => identity.callerOf(origin);
   const caller = await callerNow();
   const asked = { password: password(headers), requestedTtlSeconds: requestedTtlSeconds(headers) };
+  const { clientAddress } = origin;
   return { caller, callerNow, clientAddress, source, declaredBytes, isJson, contentType, ...asked };
 }
 
@@ -101,11 +102,13 @@ function rawReply(parts: Parts, request: Request): Awaitable<Reply> {
   if (request.method === 'HEAD') return andThen(describe(parts, request), (paste) => headReply(config, request, paste));
   const opening = andThen(countLookup(parts, request), () => pastes.openPaste(parts, lookupOf(request)));
   return andThen(opening, (opened) => {
+    let reply: Reply | undefined;
     try {
-      return opened.paste.burnAfterRead ? wholeReply(config, opened) : conditionalReply(config, request, opened);
-    } catch (error) {
-      pastes.release(opened);
-      throw error;
+      reply = opened.paste.burnAfterRead ? wholeReply(config, opened) : conditionalReply(config, request, opened);
+      return reply;
+    } finally {
+      // A body that is streamed has the content, and closes it.
+      if (!(reply?.body instanceof StreamedBody)) pastes.release(opened);
     }
   });
 }
@@ -114,16 +117,16 @@ function describe(parts: Parts, request: Request): Awaitable<Paste> {
   return andThen(countLookup(parts, request), () => pastes.describePaste(parts, lookupOf(request)));
 }
 
-export function countLookup({ identity, rates }: Parts, request: Request): Awaitable<void> {
-  return andThen(identity.callerOf(request), (caller) => rates.countLookup(request.clientAddress, caller));
+export function countLookup({ identity, rates }: Parts, { origin }: Request): Awaitable<void> {
+  return andThen(identity.callerOf(origin), (caller) => rates.countLookup(origin.clientAddress, caller));
 }
 
-export function lookupOf({ parameter: id, headers, clientAddress }: Request): pastes.Lookup {
+export function lookupOf({ parameter: id, headers, origin: { clientAddress } }: Request): pastes.Lookup {
   return { id, password: password(headers), clientAddress };
 }
 
 function headReply(config: Config, request: Request, paste: Paste): Reply {
-  if (!paste.burnAfterRead && hasAlready(request, paste)) return notModified(config, paste);
+  if (!paste.burnAfterRead && evaluatePreconditions(request, paste) === 'unmodified') return notModified(config, paste);
   return { ...contentHead(paste, config), body: new StreamedBody(paste.size, () => []) };
 }
 
@@ -136,18 +139,14 @@ function wholeReply(config: Config, opened: pastes.OpenedPaste): Reply {
 /** RFC 9110 section 13.2.2: If-Match, If-None-Match, and then Range, which counts only when If-Range holds. */
 function conditionalReply(config: Config, request: Request, opened: pastes.OpenedPaste): Reply {
   const { paste } = opened;
-  if (hasAlready(request, paste)) {
-    pastes.release(opened);
-    return notModified(config, paste);
-  }
   const { headers } = request;
+  if (evaluatePreconditions(request, paste) === 'unmodified') return notModified(config, paste);
   // Compared strongly; a date never matches (RFC 9110 section 13.1.5).
   const ifRange = headers.single('if-range')?.trim();
   const isRangeAllowed = ifRange === undefined || ifRange === etagOf(paste);
   const range = parseRange(isRangeAllowed ? headers.single('range') : undefined, paste.size);
   if (range === 'whole') return wholeReply(config, opened);
   if (range === 'unsatisfiable') {
-    pastes.release(opened);
     const refusal = new Refusal('rangeNotSatisfiable', { size: paste.size });
     return refusalReply(refusal, { 'Content-Range': `bytes */${paste.size}` });
   }
@@ -156,12 +155,12 @@ function conditionalReply(config: Config, request: Request, opened: pastes.Opene
   return { status: 206, headers: partHeaders, body: bodyOf(opened, range.start, range.end) };
 }
 
-/** Whether If-None-Match names what there is (RFC 9110 section 13.1.2). Refuses what If-Match does not (13.1.1). */
-export function hasAlready({ headers }: Request, paste: Paste): boolean {
+/** Refuses what If-Match does not name (RFC 9110 section 13.1.1); `unmodified` is what If-None-Match does (13.1.2). */
+export function evaluatePreconditions({ headers }: Request, paste: Paste): 'met' | 'unmodified' {
   const etag = etagOf(paste);
   const isMeant = headers.all('if-match').length === 0 || namesEtag(headers, 'if-match', etag);
   if (!isMeant) throw new Refusal('preconditionFailed');
-  return namesEtag(headers, 'if-none-match', etag);
+  return namesEtag(headers, 'if-none-match', etag) ? 'unmodified' : 'met';
 }
 
 function notModified(config: Config, paste: Paste): Reply {

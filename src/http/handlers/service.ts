@@ -2,7 +2,7 @@
 
 import { type Config, VERSION } from '../../config/settings.ts';
 import { ANONYMOUS, type Tier } from '../../core/callers.ts';
-import { andThen, type Awaitable, DAY_SECONDS, isoSeconds, unixSeconds } from '../../core/time.ts';
+import { andThen, type Awaitable, DAY_SECONDS, isoSeconds, onceForEach, unixSeconds } from '../../core/time.ts';
 import { maxPasteBytes, type PastePurpose, rateMaxFor, ttlSeconds } from '../../pastes/admission.ts';
 import { requireAdmin } from '../../pastes/identity.ts';
 import type { Parts } from '../../pastes/parts.ts';
@@ -29,11 +29,10 @@ const CLIENT_HEADERS = {
 /** `whyClosed` says why nobody can register; undefined when one can. */
 export function serviceHandlers(parts: Parts, whyClosed: () => Promise<string | undefined>, isStopping: () => boolean) {
   const { config, store } = parts;
-  const tables = tablesOf(config);
   const script = readClientScript();
   return {
     index: async (request) => {
-      const value = index(parts, tables, await whyClosed(), request.publicUrl);
+      const value = index(parts, await whyClosed(), request.publicUrl);
       if (!request.prefersHtml) return jsonReply(200, value, negotiated(config));
       const { frontPage, PAGE_HEADERS, pageText } = await import('../page.ts');
       return { status: 200, headers: PAGE_HEADERS, body: pageText(frontPage(value)) };
@@ -49,19 +48,18 @@ export function serviceHandlers(parts: Parts, whyClosed: () => Promise<string | 
 
 export type ServiceIndex = ReturnType<typeof index>;
 
-type Tables = ReturnType<typeof tablesOf>;
-
-function tablesOf(config: Config) {
+const tablesOf = onceForEach((config: Config) => {
   const isOffered = (path: string): boolean => config.pkiEnabled || !/^\/pki(?:\/|$)/.test(path);
   const offered = routesOf(config).filter((route) => !('isForm' in route) && isOffered(route.path));
   return {
     endpoints: Object.fromEntries(offered.map((route) => [`${route.method} ${route.path}`, route.summary])),
     tiers: Object.fromEntries(TIERS_SHOWN.map((tier) => [tier, tierLimits(config, tier)])),
   };
-}
+});
 
-function index(parts: Parts, { endpoints, tiers }: Tables, unavailable: string | undefined, publicUrl: string) {
+function index(parts: Parts, unavailable: string | undefined, publicUrl: string) {
   const { contact } = parts.config;
+  const { endpoints, tiers } = tablesOf(parts.config);
   const work = proofOfWork(parts);
   const registration = registrationTerms(parts.config, unavailable);
   const creation = neededToCreate(parts.config);
@@ -155,7 +153,7 @@ function healthReply(isHealthy: boolean): Reply {
 
 /** Who asks matters only where trusted callers have challenges of their own. */
 function getChallenge({ config, challenges, identity }: Parts, request: Request): Awaitable<Reply> {
-  return andThen(config.powTrustedBits === '' ? ANONYMOUS : identity.callerOf(request), (caller) => {
+  return andThen(config.powTrustedBits === '' ? ANONYMOUS : identity.callerOf(request.origin), (caller) => {
     const purpose = challenges.purposeFor(caller);
     const challenge = challenges.issue(purpose);
     if (request.prefersText) return textReply(200, challengeLine(challenge), { Vary: 'Accept' });
@@ -175,7 +173,7 @@ function securityText({ config: { contact }, clock }: Parts, { publicUrl, route 
 }
 
 async function listAudit({ identity, store }: Parts, request: Request): Promise<Reply> {
-  requireAdmin(await identity.callerOf(request));
+  requireAdmin(await identity.callerOf(request.origin));
   const { query } = request;
   const asked = page(query, { fallback: 100, maximum: 500 });
   const filter = {
