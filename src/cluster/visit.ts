@@ -24,15 +24,13 @@ export async function tailCluster(
   options: ConnectionOptions, filter: AuditFilter, fromStart: boolean,
 ): Promise<AuditTail> {
   const { nodes, statements } = await joinNodes(options);
-  const { newestAuditId, auditBetween } = createReader(nodes, statements, auditTailLookups(statements));
-  let seenId = fromStart ? 0 : await newestAuditId();
+  const { auditAfter } = createReader(nodes, statements, auditTailLookups(statements));
+  let seenId = fromStart ? 0 : (await auditAfter(Number.MAX_SAFE_INTEGER, filter, TAIL_ENTRIES)).untilId;
   return async () => {
     try {
-      const newestId = await newestAuditId();
-      const entries = await auditBetween(seenId, newestId, filter, TAIL_ENTRIES);
-      const isAll = entries.length < TAIL_ENTRIES;
-      seenId = isAll ? newestId : entries.at(-1)!.id;
-      return { entries, state: 'same', isAll };
+      const { untilId, ...found } = await auditAfter(seenId, filter, TAIL_ENTRIES);
+      seenId = untilId;
+      return { ...found, state: 'same' };
     } catch (error) {
       expected(StoreError, error);
       return { entries: [], state: 'away', isAll: true };

@@ -189,10 +189,13 @@ export function auditTailLookups(db: Database) {
     ORDER BY id
     LIMIT :limit`);
   return {
-    newestAuditId: () => Number(newest.get()?.['id'] ?? 0),
-    auditBetween: (afterId: number, untilId: number, { before: _, ...filter }: AuditFilter, limit: number) => (
-      select.all({ afterId, untilId, limit, ...filter }).map((row) => fromAuditRow(row))
-    ),
+    /** Up to `untilId` all were looked at: those that the filter leaves out need not be looked at again. */
+    auditAfter: (afterId: number, { before: _, ...filter }: AuditFilter, limit: number) => {
+      const newestId = Number(newest.get()?.['id'] ?? 0);
+      const entries = select.all({ afterId, untilId: newestId, limit, ...filter }).map((row) => fromAuditRow(row));
+      const isAll = entries.length < limit;
+      return { entries, isAll, untilId: isAll ? newestId : entries.at(-1)!.id };
+    },
   };
 }
 

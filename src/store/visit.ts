@@ -127,21 +127,16 @@ export type AuditTail = () => Awaitable<{
  */
 export function tailAudit(path: string, filter: AuditFilter, fromStart: boolean): AuditTail {
   let file: string | undefined;
-  let seenId = 0;
+  let seenId = fromStart ? 0 : Number.MAX_SAFE_INTEGER;
   return () => {
     try {
       const { dev, ino } = statSync(path, { bigint: true });
       using db = openReading(path);
-      const { newestAuditId, auditBetween } = auditTailLookups(db);
-      const isNew = file !== `${dev} ${ino}`;
-      const state = isNew && file !== undefined ? 'replaced' : 'same';
-      const newestId = newestAuditId();
-      if (isNew) seenId = file === undefined && fromStart ? 0 : newestId;
-      file = `${dev} ${ino}`;
-      const entries = auditBetween(seenId, newestId, filter, TAIL_ENTRIES);
-      const isAll = entries.length < TAIL_ENTRIES;
-      seenId = isAll ? newestId : entries.at(-1)!.id;
-      return { entries, state, isAll };
+      const isReplaced = file !== undefined && file !== `${dev} ${ino}`;
+      const { auditAfter } = auditTailLookups(db);
+      const { untilId, ...found } = auditAfter(isReplaced ? Number.MAX_SAFE_INTEGER : seenId, filter, TAIL_ENTRIES);
+      [file, seenId] = [`${dev} ${ino}`, untilId];
+      return { ...found, state: isReplaced ? 'replaced' : 'same' };
     } catch (error) {
       if (failureOf(error) === undefined && codeOf(error) !== 'ENOENT') throw error;
       return { entries: [], state: 'away', isAll: true };
