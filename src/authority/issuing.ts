@@ -14,7 +14,7 @@ import { type Requester, requireIdentity, statusOf } from '../pastes/identity.ts
 import type { Parts } from '../pastes/parts.ts';
 import type { Store } from '../store/open.ts';
 import { type Certificate, type Issuance, type StoredAuthority, StoreError } from '../store/store.ts';
-import { firstReport } from '../store/writer.ts';
+import { firstMessage } from '../store/writer.ts';
 import type { SigningAuthority } from './authority.ts';
 import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom } from './certificates.ts';
 import type { CertifiedKey } from './keys.ts';
@@ -209,7 +209,7 @@ async function makeInThread(request: BundleRequest, signal: AbortSignal): Promis
   const setup = { name: 'bundle', workerData: request, env: {} };
   const worker = new Worker(new URL('./pkcs12-worker.ts', import.meta.url), setup);
   using _ = addAbortListener(signal, () => void worker.terminate());
-  const made = await firstReport<Uint8Array>(worker);
+  const made = await firstMessage<Uint8Array>(worker);
   signal.throwIfAborted();
   if (made === undefined) throw new Error('the thread of the bundle has ended');
   return made;

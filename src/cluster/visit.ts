@@ -16,7 +16,7 @@ export async function visitCluster(options: ConnectionOptions): Promise<VisitedS
   const { nodes, statements, run, close } = await joinNodes(options);
   const read = createReader(nodes, statements, prepareVisit(statements));
   const files = () => ({ databaseBytes: null, walBytes: null, diskFreeBytes: null });
-  return createVisit({ read, run, files }, close);
+  return createVisit({ read, run, files, close });
 }
 
 /** As tailAudit of store/visit.ts, which says when the nodes can't be read. */

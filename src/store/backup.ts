@@ -9,16 +9,16 @@ import { basename, dirname, join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { codeOf, expected, orUndefined } from '../core/events.ts';
 import { MIB } from '../core/time.ts';
-import type { ThreadRefusal } from './batch.ts';
 import {
-  type DatabaseLock, failureAt, fileBytes, FREE_RESERVE_BYTES, freeBytes, isFile, lockDatabase, openAsIs, openReading,
+  type DatabaseLock, failureAt, fileBytes, FREE_RESERVE_BYTES, freeBytes, isFile, lockDatabase, openAsIs,
   openWriting, OWNER_ONLY_FILE, placeOf, readHeader, refuseOtherFiles, withFile,
 } from './database.ts';
+import { faultsOf } from './governing.ts';
 import { isEmpty, marksOf, schemaVersionOf, whyStrange } from './schema.ts';
 import {
   asStoreError, DatabaseInUseError, DatabaseRefusedError, describe, isDamage, primaryCodeOf, SQLITE, StoreError,
 } from './store.ts';
-import { errorOfThread, firstReport, startThread } from './writer.ts';
+import { firstWord, startThread } from './writer.ts';
 
 /** The files that can lie beside a database: a backup must be none of these. */
 export const SIDE_FILES = [
@@ -33,36 +33,27 @@ export type BackupDraft = ReturnType<typeof draftBackup>;
 /** An empty draft; `mark` is 16 new hex digits. One at a time for a database: then what a killed one left is known. */
 export function draftBackup({ path, beside, mark }: { path: string; beside: string; mark: string }) {
   requireDatabase(path);
-  const lock = lockBackups(path);
   const notePath = `${path}-backup`;
   // Short, so that there is a name for the draft and its log wherever there is one for the backup.
   const draftPath = join(dirname(beside), `backup.${mark}.partial`);
-  let isDiscarded = false;
-
-  function discard(): void {
-    if (isDiscarded) return;
-    isDiscarded = true;
-    removeWith(draftPath, ['-journal']);
-    rmSync(notePath, { force: true });
-    lock.release();
-  }
-  try {
-    const noted = existsSync(notePath) ? readFileSync(notePath, 'utf8') : '';
-    if (/\.[0-9a-f]{16}\.partial$/.test(noted)) removeWith(noted, ['-journal']);
-    // The note comes first, so that after a kill the next backup knows what to remove.
-    writeFileSync(notePath, draftPath, { mode: OWNER_ONLY_FILE });
-    closeSync(openSync(draftPath, 'wx', OWNER_ONLY_FILE));
-    // Nothing is copied that could not be made durable.
-    syncFile(draftPath);
-  } catch (error) {
-    discard();
-    throw error;
-  }
+  using opening = new DisposableStack();
+  opening.use(lockBackups(path));
+  opening.defer(() => rmSync(notePath, { force: true }));
+  opening.defer(() => removeWith(draftPath, ['-journal']));
+  const noted = existsSync(notePath) ? readFileSync(notePath, 'utf8') : '';
+  if (/\.[0-9a-f]{16}\.partial$/.test(noted)) removeWith(noted, ['-journal']);
+  // The note comes first, so that after a kill the next backup knows what to remove.
+  writeFileSync(notePath, draftPath, { mode: OWNER_ONLY_FILE });
+  closeSync(openSync(draftPath, 'wx', OWNER_ONLY_FILE));
+  // Nothing is copied that could not be made durable.
+  syncFile(draftPath);
+  const made = opening.move();
+  /** Removes what there is of it; a draft that has been moved elsewhere stays there. Further calls do nothing. */
+  const discard = () => made.dispose();
   return {
     path: draftPath,
-    /** Resolves when the copy is durable and found sound. Rejects with DatabaseRefusedError or StoreError. */
-    copy: () => copyOnThread(path, draftPath),
-    /** Removes what there is of it; a draft that has been moved elsewhere stays there. Further calls do nothing. */
+    /** Resolves when the copy is durable and found sound. It can't be interrupted: who can't wait ends the process. */
+    copy: () => firstWord<Copied>(startThread('store copy', [path, draftPath]), 'the copying thread ended early'),
     discard,
     [Symbol.dispose]: discard,
   };
@@ -86,36 +77,21 @@ function removeWith(path: string, suffixes: readonly string[]): void {
 /** What the thread is started with; `to` is an empty file, which has the permissions that the copy is to have. */
 export type CopyRequest = Parameters<typeof copyDatabase>;
 
-export type CopyReport = { readonly kind: 'copied'; readonly copied: ReturnType<typeof copyDatabase> } | ThreadRefusal;
+export type Copied = ReturnType<typeof copyDatabase>;
 
 /** Durable when this returns. Throws DatabaseRefusedError when it is not ours or the copy not sound, and StoreError. */
 export function copyDatabase(from: string, to: string) {
+  const name = `the database ${from}`;
   try {
-    copyRows(from, to);
+    // VACUUM INTO holds one snapshot, so that writers beside it neither wait nor make it begin again, and copies rows,
+    // not pages: nothing of removed content comes along.
+    inOurs(from, name, (db) => db.prepare('VACUUM INTO :to').run({ to }));
     syncFile(to);
-    using copy = openReading(to);
-    return { ...soundHoldings(copy, `the database ${from}`), bytes: fileBytes(to) };
+    return { ...inOurs(to, name, soundHoldings), bytes: fileBytes(to) };
   } catch (error) {
-    if (isDamage(error)) throw new DatabaseRefusedError(`the database ${from} is damaged, or no database`);
     // A disk may be full, or fail, only when the copy is synced: then it is not SQLite that says so.
     throw asStoreError(error, error instanceof Error && 'syscall' in error ? 'unavailable' : failureAt(to, error));
   }
-}
-
-function copyRows(from: string, to: string): void {
-  using db = openAsIs(from, 'writable');
-  requireOurs(db, `the database ${from}`);
-  // VACUUM INTO holds one snapshot, so that writers beside it neither wait nor make it begin again, and copies rows,
-  // not pages: nothing of removed content comes along.
-  db.prepare('VACUUM INTO :to').run({ to });
-}
-
-/** It can't be interrupted: whoever can't wait ends the process. */
-async function copyOnThread(from: string, to: string) {
-  const report = await firstReport<CopyReport>(startThread('store copy', [from, to]));
-  if (report === undefined) throw new StoreError('unavailable', 'the copying thread ended early');
-  if (report.kind === 'refused') throw errorOfThread(report);
-  return report.copied;
 }
 
 // Puts a backup in the place of the database: verified and brought to this version under another name, then exchanged
@@ -148,7 +124,8 @@ async function replace(path: string, backup: Source, moment: string) {
   try {
     if (typeof backup === 'string') await copyUnused(backup, draft);
     else await receive(backup, draft);
-    const holdings = requireSound(draft, `the backup ${typeof backup === 'string' ? backup : 'from standard input'}`);
+    const name = `the backup ${typeof backup === 'string' ? backup : 'from standard input'}`;
+    const holdings = inOurs(draft, name, soundHoldings);
     // Brings it to this version; the last connection to close moves the log into the file and removes it.
     openWriting(draft).close();
     syncFile(draft);
@@ -197,17 +174,6 @@ async function receive(pieces: AsyncIterable<Uint8Array>, draft: string): Promis
     }
   } finally {
     closeSync(copy);
-  }
-}
-
-function requireSound(draft: string, name: string): Holdings {
-  using db = openAsIs(draft, 'writable');
-  try {
-    requireOurs(db, name);
-    return soundHoldings(db, name);
-  } catch (error) {
-    if (!isDamage(error)) throw error;
-    throw new DatabaseRefusedError(`${name} is damaged, or no database`);
   }
 }
 
@@ -290,17 +256,23 @@ function linkOrCopy(target: string, keptAs: string): void {
 /** `quick` leaves out whether every index agrees with its table. */
 export type CheckDepth = 'quick' | 'full';
 
-type Holdings = ReturnType<typeof holdingsOf>;
-
 /** The schema that counts pastes as they come and go, in `usage`. */
 const COUNTS_SINCE_SCHEMA = 2;
 
-function requireOurs(db: DatabaseSync, name: string): void {
-  const reason = whyRefused(db);
-  if (reason !== undefined) throw new DatabaseRefusedError(`${name} ${reason}`);
+/** What `use` gives. Refuses what is not ours, or damaged; `name` is what it is called then. */
+function inOurs<Result>(path: string, name: string, use: (db: DatabaseSync, name: string) => Result): Result {
+  try {
+    using db = openAsIs(path, 'writable');
+    const reason = whyRefused(db);
+    if (reason !== undefined) throw new DatabaseRefusedError(`${name} ${reason}`);
+    return use(db, name);
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    throw new DatabaseRefusedError(`${name} is damaged, or no database`);
+  }
 }
 
-function soundHoldings(db: DatabaseSync, name: string): Holdings {
+function soundHoldings(db: DatabaseSync, name: string) {
   const [damage] = damageOf(db, 'full');
   if (damage !== undefined) throw new DatabaseRefusedError(`${name} is damaged: ${damage}`);
   return holdingsOf(db);
@@ -329,17 +301,16 @@ function damagedPages(db: DatabaseSync, depth: CheckDepth): string[] {
 }
 
 /** SQLite knows a blob's length without reading it. */
-function damagedPastes(db: DatabaseSync): string[] {
-  const broken = db.prepare(`
-    SELECT count(*) AS broken
+const BROKEN = {
+  'pastes without their whole content': `
     FROM pastes
     WHERE content_id IS NOT NULL
-      AND size <> (SELECT coalesce(sum(length(bytes)), 0) FROM chunks WHERE chunks.content_id = pastes.content_id)`);
-  const count = Number(broken.get()?.['broken']);
-  return [
-    ...(count === 0 ? [] : [`${count} pastes without their whole content`]),
-    ...(isCountedRight(db) ? [] : ['the count of pastes is not that of the pastes there are']),
-  ];
+      AND size <> (SELECT coalesce(sum(length(bytes)), 0) FROM chunks WHERE chunks.content_id = pastes.content_id)`,
+};
+
+function damagedPastes(db: DatabaseSync): string[] {
+  const miscounted = isCountedRight(db) ? [] : ['the count of pastes is not that of the pastes there are'];
+  return [...faultsOf(db, BROKEN), ...miscounted];
 }
 
 function isCountedRight(db: DatabaseSync): boolean {

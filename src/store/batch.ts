@@ -68,11 +68,10 @@ export interface ThreadRefusal {
   readonly message: string;
 }
 
-/** First `opened` or `refused`; then `answers` in the order of the commands, once for each request. */
-export type Report =
-  | { readonly kind: 'opened' }
-  | ThreadRefusal
-  | { readonly kind: 'answers'; readonly answers: readonly Answer[] };
+export type FirstReport<Given> = { readonly kind: 'done'; readonly given: Given } | ThreadRefusal;
+
+/** First whether the database is open; then `answers` in the order of the commands, once for each request. */
+export type Report = FirstReport<null> | { readonly kind: 'answers'; readonly answers: readonly Answer[] };
 
 const NO_ROOM: Answer = { done: false, failure: 'full', error: new Error('the disk is full') };
 

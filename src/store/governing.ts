@@ -87,8 +87,8 @@ const FAULTS = {
 };
 
 /** What contradicts itself in what is governed by, in words behind a number. How many uses are left, SQLite checks. */
-export function faultsOf(db: Database): string[] {
-  return Object.entries(FAULTS).flatMap(([what, rows]) => {
+export function faultsOf(db: Database, faults: Readonly<Record<string, string>> = FAULTS): string[] {
+  return Object.entries(faults).flatMap(([what, rows]) => {
     const count = Number(db.prepare(`SELECT count(*) AS count ${rows}`).all()[0]?.['count']);
     return count === 0 ? [] : [`${count} ${what}`];
   });

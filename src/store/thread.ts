@@ -3,8 +3,10 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { CopyReport, CopyRequest } from './backup.ts';
-import { type Answer, Executor, type Report, type Request, type ThreadRefusal, type WriterSetup } from './batch.ts';
+import type { Copied, CopyRequest } from './backup.ts';
+import {
+  type Answer, Executor, type FirstReport, type Report, type Request, type ThreadRefusal, type WriterSetup,
+} from './batch.ts';
 import { type Ballast, createBallast, failureAt, openWriting } from './database.ts';
 import { DatabaseRefusedError, describe, StoreError } from './store.ts';
 
@@ -35,7 +37,7 @@ function write({ path, keepsBallast }: WriterSetup): void {
     db.close();
     port!.close();
   });
-  report({ kind: 'opened' });
+  report({ kind: 'done', given: null });
 }
 
 function openWithRoom(path: string, ballast: Ballast | undefined): DatabaseSync {
@@ -48,10 +50,10 @@ function openWithRoom(path: string, ballast: Ballast | undefined): DatabaseSync 
 }
 
 /** What only a backup needs is loaded for it alone. */
-async function copy([from, to]: CopyRequest): Promise<CopyReport> {
+async function copy([from, to]: CopyRequest): Promise<FirstReport<Copied>> {
   const { copyDatabase } = await import('./backup.ts');
   try {
-    return { kind: 'copied', copied: copyDatabase(from, to) };
+    return { kind: 'done', given: copyDatabase(from, to) };
   } catch (error) {
     return refusal(error, to);
   }

@@ -43,10 +43,11 @@ export async function visitStore({ path, clock, log, ifMissing }: VisitOptions):
     const files = () => ({
       databaseBytes: fileBytes(path), walBytes: fileBytes(`${path}-wal`), diskFreeBytes: freeBytes(path),
     });
-    return createVisit({ read: reader, run: writer.run.bind(writer), files }, async () => {
+    const close = async () => {
       reader.close();
       await writer?.close();
-    });
+    };
+    return createVisit({ read: reader, run: writer.run.bind(writer), files, close });
   } catch (error) {
     await writer?.close();
     lock?.giveUp(error);
@@ -64,10 +65,10 @@ interface VisitSources {
   readonly run: Run;
   /** Null where there are none on this host. */
   readonly files: () => Record<'databaseBytes' | 'walBytes' | 'diskFreeBytes', number | null>;
+  readonly close: () => Promise<void>;
 }
 
-export function createVisit(sources: VisitSources, close: () => Promise<void>) {
-  let closing: Promise<void> | undefined;
+export function createVisit(sources: VisitSources) {
   return {
     ...sources,
     /** Ids of the pastes that have such content. */
@@ -78,7 +79,6 @@ export function createVisit(sources: VisitSources, close: () => Promise<void>) {
         afterRow = lastRow;
       }
     },
-    close: () => (closing ??= close()),
   };
 }
 

@@ -4,7 +4,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../core/events.ts';
 import { type Clock, KIB, MIB } from '../core/time.ts';
-import type { Answer, Command, CommandName, Commands, Report, Request, ThreadRefusal, WriterSetup } from './batch.ts';
+import type { Answer, Command, CommandName, Commands, FirstReport, Report, Request, WriterSetup } from './batch.ts';
 import { asStoreError, CHUNK_BYTES, DatabaseRefusedError, describe, StoreError, unavailable } from './store.ts';
 
 /** `prompt`: small, a request waits, first in a batch. `bulk`: large or in no hurry, last. `alone`: between batches. */
@@ -88,7 +88,7 @@ export class Writer {
   run<Name extends CommandName>(
     name: Name, params: Parameters<Commands[Name]>[0], bytes = 0,
   ): Promise<ReturnType<Commands[Name]>> {
-    if (this.#hasEnded() || this.#closing) return Promise.reject(unavailable('closed'));
+    if (this.#phase === 'ended' || this.#closing) return Promise.reject(unavailable('closed'));
     const lane = LANES[name] ?? 'prompt';
     if (!this.#queue.hasRoomFor(lane, bytes)) return Promise.reject(unavailable('too many writes wait'));
     return new Promise((resolve, reject) => {
@@ -106,7 +106,7 @@ export class Writer {
 
   /** `failed`: a write did, and no probe has succeeded since. `stalled`: the last has not come back. */
   state(): 'working' | 'failed' | 'stalled' | 'ended' {
-    if (this.#hasEnded()) return 'ended';
+    if (this.#phase === 'ended') return 'ended';
     if (this.#underWay.length > 0 && this.#busyMs() > STALLED_AFTER_MS) return 'stalled';
     return this.#last.failed ? 'failed' : 'working';
   }
@@ -122,17 +122,13 @@ export class Writer {
   /** Takes no more, lets what waits finish or refuses it soon, closes the database. */
   async close(): Promise<void> {
     this.#closing = true;
-    if (this.#hasEnded()) return;
+    if (this.#phase === 'ended') return;
     const exited = new Promise((resolve) => this.#worker.once('exit', resolve));
     this.#worker.ref();
     this.hurry();
     if (this.waiting > 0) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
     this.#worker.postMessage({ kind: 'close' } satisfies Request);
     await exited;
-  }
-
-  #hasEnded(): boolean {
-    return this.#phase === 'ended';
   }
 
   #busyMs(): number {
@@ -225,15 +221,12 @@ export class Writer {
   }
 }
 
-/** Resolves when the database is open; rejects with DatabaseRefusedError or StoreError, and the thread is gone then. */
+/** Resolves when the database is open; rejects as firstWord does. */
 export async function startWriter(setup: WriterSetup, clock: Clock, log: Log, worker = startThread('store writer')) {
   worker.postMessage(setup);
-  const exited = new Promise((resolve) => worker.once('exit', resolve));
-  const report = await firstReport<Report>(worker);
-  if (report?.kind === 'opened') return new Writer(worker, clock, log);
-  await exited;
-  if (report?.kind !== 'refused') throw unavailable('the writer thread did not start');
-  throw errorOfThread(report, `the database ${setup.path} cannot be opened: `);
+  const notOpened = `the database ${setup.path} cannot be opened: `;
+  await firstWord(worker, 'storage unavailable: the writer thread did not start', notOpened);
+  return new Writer(worker, clock, log);
 }
 
 /** Without a task it loads what the writer needs, and waits. Without the environment, which holds secrets. */
@@ -241,17 +234,23 @@ export function startThread(name: string, task: object | null = null): Worker {
   return new Worker(new URL('./thread.ts', import.meta.url), { name, workerData: task, env: {} });
 }
 
-/** Undefined when the thread ends without a report; rejects with the error that it ended with. */
-export function firstReport<AnyReport = Report>(worker: Worker): Promise<AnyReport | undefined> {
+/** Rejects with DatabaseRefusedError or StoreError when the thread is gone, or with the error that it ended with. */
+export async function firstWord<Given>(worker: Worker, ifSilent: string, notDone = ''): Promise<Given> {
+  const exited = new Promise((resolve) => worker.once('exit', resolve));
+  const report = await firstMessage<FirstReport<Given>>(worker);
+  if (report?.kind === 'done') return report.given;
+  await exited;
+  if (report === undefined) throw new StoreError('unavailable', ifSilent);
+  if (report.failure === 'refused') throw new DatabaseRefusedError(report.message);
+  throw new StoreError(report.failure, `${notDone}${report.message}`);
+}
+
+/** Undefined when the thread ends without one; rejects with the error that it ended with. */
+export function firstMessage<Message>(worker: Worker): Promise<Message | undefined> {
   return new Promise((resolve, reject) => {
     // `once` of node:events resolves some turns later: on a busy thread the end would win over the message before it.
     worker.once('message', resolve).once('error', reject).once('exit', () => resolve(undefined));
   });
-}
-
-export function errorOfThread({ failure, message }: ThreadRefusal, prefix = ''): Error {
-  if (failure === 'refused') return new DatabaseRefusedError(message);
-  return new StoreError(failure, `${prefix}${message}`);
 }
 
 /** More in one transaction gain little, and make the first of them wait for the last. */

@@ -12,7 +12,7 @@ import type { LogEntry } from '../../src/core/events.ts';
 import type { Answer, Request } from '../../src/store/batch.ts';
 import { createHealthCheck, type Store } from '../../src/store/open.ts';
 import { CHUNK_BYTES, StoreError } from '../../src/store/store.ts';
-import { firstReport, MIN_AHEAD_COMMANDS, startThread, startWriter, Writer } from '../../src/store/writer.ts';
+import { firstWord, MIN_AHEAD_COMMANDS, startThread, startWriter, Writer } from '../../src/store/writer.ts';
 import { movableClock } from '../support/clock.ts';
 import { burning, DONE, FAILED, isUnavailable, openFake } from '../support/fake-writer.ts';
 import {
@@ -356,13 +356,13 @@ test('the module of the store\'s threads refuses to run in no thread', async () 
   await assert.rejects(import('../../src/store/thread.ts'), /this module is for a worker thread/);
 });
 
-test('firstReport: the last word of a thread counts, however late one hears of it', async () => {
-  const say = "require('node:worker_threads').parentPort.postMessage({ kind: 'opened' })";
+test('firstWord: the last word of a thread counts, however late one hears of it', async () => {
+  const say = "require('node:worker_threads').parentPort.postMessage({ kind: 'done', given: 7 })";
   const worker = new Worker(say, { eval: true, execArgv: [] });
-  const report = firstReport(worker);
+  const given = firstWord(worker, 'nothing');
   // Word and end are both there when this thread looks again.
   setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500));
-  assert.deepEqual(await report, { kind: 'opened' });
+  assert.equal(await given, 7);
   const silent = new Worker('', { eval: true, execArgv: [] });
-  assert.equal(await firstReport(silent), undefined);
+  await assert.rejects(firstWord(silent, 'nothing'), { name: 'StoreError', message: 'nothing' });
 });
