@@ -86,7 +86,6 @@ export class HotPastes {
     }
   }
 
-  /** Pastes that had expired at that moment are not in the database any more. */
   noteRemoved(nowSeconds: number): void {
     this.#removedUntilSeconds = Math.max(this.#removedUntilSeconds, nowSeconds);
   }
@@ -226,7 +225,6 @@ export function createContentStore(lookups: ReturnType<typeof contentLookups>, w
 
   return {
     contents: {
-      /** What chunks to write are gathered in. */
       chunks,
       /** `contentId` is new and random. Writing rejects with `full` when the quota has no room. */
       upload(contentId: string, quota: UploadQuota | null = null): Upload {

@@ -65,7 +65,6 @@ export function prepareInviting(db: Database) {
   };
 }
 
-/** Whether content is refused, for the transaction that would store it. */
 export function prepareBanned(db: Database): (sha256: Uint8Array) => boolean {
   const find = db.prepare('SELECT 1 FROM bans WHERE sha256 = :sha256');
   return (sha256) => find.get({ sha256 }) !== undefined;

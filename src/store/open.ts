@@ -95,7 +95,6 @@ interface Sources {
   readonly contents: ContentStore;
   readonly release: (contentIds: readonly string[]) => Promise<void>;
   readonly touches: Touches;
-  /** Content of more than `mostContentBytes` may be null. */
   readonly find: (id: string, nowSeconds: number, mostContentBytes: number) => Awaitable<PasteWithContent | undefined>;
   readonly hot: Pick<HotPastes, 'around' | 'noteRemoved'>;
   /** Moves bytes into memory that the writer thread shares. */
@@ -106,7 +105,6 @@ interface Parts extends Sources {
   readonly read: Lookups & { close(): void };
   readonly writer: Writer;
   readonly hot: HotPastes;
-  /** See createRemovalNotice. */
   readonly notice: () => void;
   readonly lock: DatabaseLock;
   /** As it was given, perhaps a link, and where that led at the start. */
@@ -123,7 +121,6 @@ function createStore(parts: Parts) {
     ...createCalls(parts),
     /** Tells of challenges that other hosts have spent for pastes. */
     followSpent: (_note: (spent: Pick<SpentChallenge, 'nonce' | 'expiresAt'>) => void): void => {},
-    /** Whether the disk has room for so many bytes of content and keeps its reserve. */
     hasRoomFor: (bytes: number) => hasRoomFor(path, bytes),
     /** Each command is a bounded step, described in batch.ts. */
     upkeep: {
@@ -132,9 +129,7 @@ function createStore(parts: Parts) {
       releasePages: (pages: number) => run('releasePages', pages),
       optimize: () => run('optimize', null),
       restoreBallast: () => run('restoreBallast', null),
-      /** Sizes of the files; 0 for one that is not there. */
       fileBytes: () => ({ database: fileBytes(path), wal: fileBytes(`${path}-wal`) }),
-      /** Writes that are not durable yet. */
       writesWaiting: () => writer.waiting,
     },
     /** What is written to a file that was removed, or replaced, is lost when this process ends. */
@@ -205,7 +200,6 @@ function createPasteStore(parts: Sources) {
     burn: async (id: string, passwordHash: string | null, nowSeconds: number): Promise<boolean> => (
       (await changePaste(parts, id, () => run('burnPaste', { id, passwordHash, nowSeconds }))) === 1
     ),
-    /** Removes at most `limit` pastes that have expired; how many were removed. */
     removeExpired: async (nowSeconds: number, limit: number): Promise<number> => {
       const { outcome: count, orphanedContentIds } = await run('removeExpired', { nowSeconds, limit });
       if (count > 0) hot.noteRemoved(nowSeconds);
@@ -306,7 +300,7 @@ export function openReader<Prepared extends object>(
     }
   };
   const all = Object.fromEntries(Object.entries(lookups).map(([name, lookup]) => [name, guarded(lookup)]));
-  return { ...(all as Prepared), close: () => db.close() };
+  return { ...(all as Prepared), close: () => void (db.isOpen && db.close()) };
 }
 
 /** Whether reading works, and writing, if it has failed. Does not judge how much room is left. Never rejects. */

@@ -137,7 +137,6 @@ function prepareStorageRules(db: Database) {
   };
 }
 
-/** Marks what pastes had as orphaned. */
 function prepareOrphaning(db: Database) {
   const orphan = db.prepare('INSERT INTO orphans (content_id) VALUES (:contentId)');
   return (rows: readonly object[]): readonly string[] => {
@@ -147,7 +146,6 @@ function prepareOrphaning(db: Database) {
   };
 }
 
-/** Removes the pastes for which the condition holds; how many they were. */
 function prepareRemoving<Named extends Record<string, string | number | null>>(db: Database, where: string) {
   const remove = prepareChange(db, { table: 'pastes', where, columns: 'content_id AS contentId' });
   const orphan = prepareOrphaning(db);

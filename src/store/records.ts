@@ -41,7 +41,6 @@ export function prepareUsage(db: Database): () => StoredUsage {
   return () => ({ ...(usage.get() as unknown as StoredUsage) });
 }
 
-/** Whether so much more content would be too much. */
 export function prepareQuota(db: Database): (more: MoreContent) => boolean {
   const full = db.prepare(`
     SELECT 1
@@ -255,27 +254,24 @@ export function prepareSubmissions(db: Database) {
 }
 
 export function recordCommands(db: Database) {
-  const insert = db.prepare('INSERT INTO secrets (name, value) VALUES (:name, :value)');
-  const { findSecret } = recordLookups(db);
+  const keep = db.prepare('INSERT INTO secrets (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING');
   return {
     recordAudit: prepareAudit(db),
-    removeOldAudit: preparePruning(db, 'audit', 'id', 'time'),
-    removeExpiredChallenges: preparePruning(db, 'spent_challenges', 'rowid', 'expires_at'),
-    removeOldSubmissions: preparePruning(db, 'submissions', 'rowid', 'stored_at'),
+    removeOldAudit: preparePruning(db, 'audit', 'time'),
+    removeExpiredChallenges: preparePruning(db, 'spent_challenges', 'expires_at'),
+    removeOldSubmissions: preparePruning(db, 'submissions', 'stored_at'),
     /** A key that must be found again after a restart, when there was none of that name. */
-    keepSecret({ name, value }: { name: string; value: Uint8Array }): void {
-      if (findSecret(name) === undefined) insert.run({ name, value });
-    },
+    keepSecret: (secret: { name: string; value: Uint8Array }): void => void keep.run({ ...secret }),
   };
 }
 
 /** Removes at most `limit` rows that had run out by then; how many those were. */
-function preparePruning(db: Database, table: string, key: string, time: string) {
-  const where = `${key} IN (
-      SELECT ${key}
+function preparePruning(db: Database, table: string, time: string) {
+  const where = `rowid IN (
+      SELECT rowid
       FROM ${table}
       WHERE ${time} <= :untilSeconds
-      ORDER BY ${time}, ${key}
+      ORDER BY ${time}, rowid
       LIMIT :limit)`;
   const remove = prepareChange(db, { table, where });
   return (step: { untilSeconds: number; limit: number }) => remove({ ...step }).length;
