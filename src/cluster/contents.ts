@@ -4,7 +4,7 @@
 import type { Log } from '../core/events.ts';
 import { type Awaitable, type Clock, unixSeconds } from '../core/time.ts';
 import { type ContentReader, createContentReader, createDiscards, createUpload } from '../store/content.ts';
-import { contentCommands, prepareChange, prepareQuota } from '../store/records.ts';
+import { contentCommands, contentLookups, prepareChange, prepareQuota } from '../store/records.ts';
 import { CHUNK_BYTES, type Database, describe, type UploadQuota } from '../store/store.ts';
 import { createChunkBuffers } from '../store/writer.ts';
 
@@ -26,7 +26,7 @@ const CLEANUP_SECONDS = 120;
 export function leaseCommands(db: Database, host: string, clock: Clock) {
   const { writeChunk, discardChunks } = contentCommands(db);
   const isFull = prepareQuota(db);
-  const adopted = db.prepare('SELECT 1 FROM pastes WHERE content_id = :contentId');
+  const { isAdopted } = contentLookups(db);
   const orphaned = db.prepare('SELECT 1 FROM orphans WHERE content_id = :contentId');
   const held = db.prepare('SELECT max(until) AS until FROM leases WHERE name = :name AND host <> :host');
   const take = db.prepare(`
@@ -59,7 +59,7 @@ export function leaseCommands(db: Database, host: string, clock: Clock) {
     /** What another host holds counts as gone: its last holder, or the sweep, removes it. */
     discardChunks: (step: Parameters<typeof discardChunks>[0]) => isHeld(step.contentId) || discardChunks(step),
     /** Whether a paste has the content: then it stays until it is let go. */
-    holdContent: (contentId: string) => adopted.get({ contentId }) !== undefined && hold(contentId),
+    holdContent: (contentId: string) => isAdopted(contentId) && hold(contentId),
     /** Whether the content has no paste. */
     letGoOfContent: (contentId: string): boolean => {
       giveUp.run({ name: contentId, host });
@@ -98,6 +98,7 @@ interface Parts {
 
 export function createClusterContents({ run, readChunk, log }: Parts) {
   const chunks = createChunkBuffers();
+  const noteFailure = createFailureNote(log);
   const there = { borrow: readChunk, giveBack: () => {}, copy: () => 0 };
   /** How many here write or read which content. */
   const holders = new Map<string, number>();
@@ -105,7 +106,7 @@ export function createClusterContents({ run, readChunk, log }: Parts) {
   const renewal = setInterval(() => {
     // Not what it failed to let go of: that lease runs out.
     const held = [...holders.keys()];
-    if (held.length > 0) run('renewLeases', held).catch((error: unknown) => noteFailure(error, log));
+    if (held.length > 0) run('renewLeases', held).catch(noteFailure);
   }, RENEW_MS).unref();
 
   /** Content that others here hold goes when the last of them lets go. */
@@ -117,11 +118,7 @@ export function createClusterContents({ run, readChunk, log }: Parts) {
     const others = holders.get(contentId)! - 1;
     if (others > 0) return void holders.set(contentId, others);
     holders.delete(contentId);
-    try {
-      if (await run('letGoOfContent', contentId)) await release([contentId]);
-    } catch (error) {
-      noteFailure(error, log);
-    }
+    if (await run('letGoOfContent', contentId).catch(noteFailure)) await release([contentId]);
   }
 
   return {
@@ -149,7 +146,9 @@ export function createClusterContents({ run, readChunk, log }: Parts) {
 }
 
 /** Leases run out by themselves. */
-function noteFailure(error: unknown, log: Log): void {
-  const details = { reason: describe(error) };
-  log({ level: 'warning', logger: 'store', event: 'lease not written', outcome: 'failure', details });
+function createFailureNote(log: Log) {
+  return (error: unknown): void => {
+    const details = { reason: describe(error) };
+    log({ level: 'warning', logger: 'store', event: 'lease not written', outcome: 'failure', details });
+  };
 }

@@ -71,11 +71,7 @@ export class Nodes implements Disposable {
     return this.#resultsOf('/db/execute?transaction&redirect', statements, DEADLINE_MS);
   }
 
-  /**
-   * A result for each. What `weak` finds may be old when the leader is none any more, which whoever then changes
-   * something checks again. `strong` goes through the log of the nodes: version 8.26 takes its unknown `linearizable`
-   * for weak.
-   */
+  /** `weak` finds what may be old: who changes something checks it. `strong` goes by the log; 8.26 has no other. */
   async query(statements: readonly Statement[], level: 'weak' | 'strong', deadlineMs = DEADLINE_MS) {
     const results = await this.#resultsOf(`/db/query?level=${level}&redirect`, statements, deadlineMs);
     const failed = results.find(({ error }) => error !== undefined);

@@ -57,7 +57,8 @@ export async function joinNodes({ config, clock, newId, maxSkewSeconds, ifMissin
   const nodes = opening.use(new Nodes(config, clock));
   const statements = new Statements();
   await migrateNodes(nodes, ifMissing);
-  await requireSameTime(nodes, clock, maxSkewSeconds);
+  const checkTime = (deadlineMs?: number) => requireSameTime(nodes, clock, maxSkewSeconds, deadlineMs);
+  await checkTime();
   const host = newId();
   const rules = {
     ...pasteCommands(statements), ...recordCommands(statements), ...certificateCommands(statements),
@@ -69,11 +70,12 @@ export async function joinNodes({ config, clock, newId, maxSkewSeconds, ifMissin
   const close = () => joined.disposeAsync();
   // It takes all commands but those about a file.
   const run = writer.run.bind(writer) as unknown as Writer['run'];
-  return { nodes, statements, writer, run, close };
+  return { nodes, statements, checkTime, writer, run, close };
 }
 
-function createClusterStore({ nodes, statements, writer, run, close }: Joined, options: ClusterOptions): Store {
-  const { clock, log, maxSkewSeconds } = options;
+function createClusterStore(joined: Joined, options: ClusterOptions): Store {
+  const { nodes, statements, checkTime, writer, run, close } = joined;
+  const { clock, log } = options;
   const reader = createReader(nodes, statements, prepareLookups(statements));
   const { readChunk } = createReader(nodes, statements, contentLookups(statements), 'strong', MAX_CHUNKS);
   const larger = createClusterContents({ run: writer.run.bind(writer), readChunk, log });
@@ -81,7 +83,6 @@ function createClusterStore({ nodes, statements, writer, run, close }: Joined, o
   const hot = { around: <Result>(_: string, change: () => Promise<Result>) => change(), noteRemoved: () => {} };
   let following: NodeJS.Timeout | undefined;
   let probing: Promise<boolean> | undefined;
-  const checkTime = (deadlineMs?: number) => requireSameTime(nodes, clock, maxSkewSeconds, deadlineMs);
   // By a clock that is wrong, what is good still would be removed, for all hosts.
   const lead = () => checkTime().then(() => writer.run('lead', null));
   const shared = { read: reader, touches, find: reader.findPaste, hot, share: (bytes: Uint8Array) => bytes };
@@ -202,8 +203,7 @@ const MAX_READS_UNDER_WAY = 2;
 
 interface Reading {
   readonly missing: ReadonlyMap<string, Statement>;
-  readonly known: Known;
-  readonly resolve: () => void;
+  readonly resolve: (found: Known) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -219,12 +219,9 @@ export function createReader<Lookups extends object>(
     await setImmediate();
     for (let batch = waiting.splice(0, mostAtOnce); batch.length > 0; batch = waiting.splice(0, mostAtOnce)) {
       try {
-        const known: Known = new Map();
-        await learn(nodes, new Map(batch.flatMap(({ missing }) => [...missing])), known, level);
-        for (const { missing, known: own, resolve } of batch) {
-          for (const key of missing.keys()) own.set(key, known.get(key)!);
-          resolve();
-        }
+        const found: Known = new Map();
+        await learn(nodes, new Map(batch.flatMap(({ missing }) => [...missing])), found, level);
+        for (const { resolve } of batch) resolve(found);
       } catch (error) {
         // What waits would wait as long.
         for (const { reject } of [...batch, ...waiting.splice(0)]) reject(error);
@@ -238,10 +235,11 @@ export function createReader<Lookups extends object>(
     for (;;) {
       const { answer, missing } = statements.rehearse(known, () => lookup(...given as never[]));
       if (missing.size === 0) return answer;
-      await new Promise<void>((resolve, reject) => {
-        waiting.push({ missing, known, resolve, reject });
+      const found = await new Promise<Known>((resolve, reject) => {
+        waiting.push({ missing, resolve, reject });
         if (underWay < MAX_READS_UNDER_WAY) void work();
       });
+      for (const key of missing.keys()) known.set(key, found.get(key)!);
     }
   }
 
