@@ -138,11 +138,7 @@ export function readSmallFile(path: string | 0): string {
   try {
     const bytes = Buffer.alloc(MAX_FILE_BYTES + 1);
     let size = 0;
-    let read: number;
-    do {
-      read = readSome(file, bytes.subarray(size));
-      size += read;
-    } while (read > 0 && size < bytes.length);
+    for (let read = 1; read > 0 && size < bytes.length; size += read) read = readSome(file, bytes.subarray(size));
     if (size > MAX_FILE_BYTES) throw Object.assign(new Error('file too large'), { code: 'larger than 1 MiB' });
     return bytes.toString('utf8', 0, size);
   } finally {

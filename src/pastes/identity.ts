@@ -62,11 +62,7 @@ export class Identity {
     return ANONYMOUS;
   }
 
-  /**
-   * Null unless our authority signed it. Whoever has a certificate can rewrite its ECDSA signature (r, s) into
-   * (r, n - s), which is as good: another fingerprint of the same certificate. So one of ours with an unknown
-   * fingerprint is looked up by its serial.
-   */
+  /** Null unless our authority signed it. Its ECDSA signature (r, s) is as good as (r, n - s): another fingerprint. */
   async #serialOf(certificate: Uint8Array): Promise<string | null> {
     const verified = this.#serials.get(certificate);
     if (verified !== undefined) return verified;

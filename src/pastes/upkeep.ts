@@ -49,29 +49,27 @@ export function storeTasks({ config, store, clock }: StoreTaskParts, noteRemoved
   const challengeSeconds = SPENDABLE_SECONDS + CLOCK_MARGIN_SECONDS;
   /** Of that age, since it ran out or was made. */
   const removal = (
-    name: string, intervalSeconds: number, ageSeconds: number, remove: RemoveUntil, limit = RECORDS_PER_STEP,
+    name: string, intervalSeconds: number, ageSeconds: number,
+    remove: typeof pastes.removeExpired, limit = RECORDS_PER_STEP,
   ) => task(name, intervalSeconds, async () => {
     const removed = await remove(unixSeconds(clock) - ageSeconds, limit);
     noteRemoved(name, removed);
     return removed === limit;
   });
-  const records = (name: 'removeOldSubmissions' | 'removeExpiredChallenges' | 'removeOldAudit'): RemoveUntil => (
-    (untilSeconds, limit) => store.run(name, { untilSeconds, limit })
+  const records = (name: 'removeOldSubmissions' | 'removeExpiredChallenges' | 'removeOldAudit') => (
+    (untilSeconds: number, limit: number) => store.run(name, { untilSeconds, limit })
   );
-  const { duplicateWindowSeconds, auditRetentionSeconds } = config;
   return [
     removal('expired pastes', HOUR_SECONDS, 0, pastes.removeExpired, EXPIRED_PER_STEP),
-    removal('duplicate records', 15 * MINUTE_SECONDS, duplicateWindowSeconds, records('removeOldSubmissions')),
+    removal('duplicate records', 15 * MINUTE_SECONDS, config.duplicateWindowSeconds, records('removeOldSubmissions')),
     removal('used challenges', 5 * MINUTE_SECONDS, challengeSeconds, records('removeExpiredChallenges')),
-    removal('audit log', DAY_SECONDS, auditRetentionSeconds, records('removeOldAudit')),
+    removal('audit log', DAY_SECONDS, config.auditRetentionSeconds, records('removeOldAudit')),
     task('expired certificates', DAY_SECONDS, certificatesStep(store, clock, noteRemoved)),
     task('free pages', 5 * MINUTE_SECONDS, releaseStep(store)),
     task('write-ahead log', MINUTE_SECONDS, async () => void (await upkeep.truncateWal())),
     task('statistics', 6 * HOUR_SECONDS, upkeep.optimize),
   ];
 }
-
-type RemoveUntil = (untilSeconds: number, limit: number) => Promise<number>;
 
 function task(name: string, intervalSeconds: number, step: Step): CleanupTask {
   return { name, intervalSeconds, step };
