@@ -130,14 +130,12 @@ export function createClusterContents({ run, readChunk, log }: Parts) {
       },
       async open(contentId: string): Promise<ContentReader | undefined> {
         hold(contentId);
-        let isThere = false;
-        try {
-          isThere = await run('holdContent', contentId);
-        } finally {
-          // After an error too: its answer may be what was lost.
-          if (!isThere) void letGo(contentId);
-        }
-        return isThere ? createContentReader(contentId, there, () => void letGo(contentId)) : undefined;
+        // After an error too: its answer may be what was lost.
+        using held = new DisposableStack();
+        held.defer(() => void letGo(contentId));
+        if (!(await run('holdContent', contentId))) return undefined;
+        const kept = held.move();
+        return createContentReader(contentId, there, () => kept.dispose());
       },
     },
     release,

@@ -1,7 +1,6 @@
 // Certificates and keys that others show us: fingerprints, how proxies write them, which of them our authority signed,
 // the listener's own pair, and the strict reader of DER (ITU-T X.690) behind all that reads bytes from outside. A
-// certificate by itself is its DER. Loaded with TLS, a proxy secret or the authority: without these nobody can show a
-// certificate.
+// certificate by itself is its DER. Loaded with TLS, a proxy secret or the authority: nobody shows one without them.
 
 import { constants, createPrivateKey, hash, type KeyObject, X509Certificate } from 'node:crypto';
 import { expected, orUndefined } from '../core/events.ts';

@@ -117,8 +117,7 @@ function dropAged(stamps: Fifo<number>, ageMs: number, nowMs: number): void {
 // With c > t requests in the window, t being the threshold, the level rises at once to ceil((c - t) / t) steps or more.
 // More than L * t requests raise it to level L, so it falls by one when the window has held at most L * t for
 // ANTIFLOOD_DECAY without a break since it fell that low or the level changed, whichever was later. There are no levels
-// above the fewest steps that reach ANTIFLOOD_MAX: the difficulty would stay there while they fall, and nobody would
-// see why.
+// above the fewest steps that reach ANTIFLOOD_MAX: while they fell, the difficulty would stay, and nobody see why.
 
 /** The token that a request has shown its work with; `expiresAt` in Unix seconds. */
 export interface ShownToken {

@@ -265,12 +265,9 @@ export function requireAcceptablePassword(password: string | undefined): void {
 
 /** Refuses when too many wait, or too long. `client` is an address, or a name of its own for what serves everybody. */
 export async function inTurn<Result>(queue: WorkQueue, client: string, work: () => Promise<Result>): Promise<Result> {
-  const leave = await queue.enter(clientKey(client)).catch(refuseFullQueue);
-  try {
-    return await work();
-  } finally {
-    leave();
-  }
+  using place = new DisposableStack();
+  place.defer(await queue.enter(clientKey(client)).catch(refuseFullQueue));
+  return await work();
 }
 
 async function refuseFullQueue(error: unknown): Promise<never> {

@@ -78,12 +78,9 @@ export class Identity {
   async #noteFirstUse({ serial, holder }: Certificate, by: Requester): Promise<void> {
     const { store, audit, clock } = this.#parts;
     const use = { serial, holder, nowSeconds: unixSeconds(clock), by: audit.event('cert_revoked', 'success', by, {}) };
-    try {
-      (await store.run('useCertificate', use)).forEach(audit.announce);
-    } catch (error) {
-      // Both stay valid until the storage works again: reads must stay up.
-      expected(StoreError, error);
-    }
+    // If the storage fails both stay valid until it works again: reads must stay up.
+    const audited = await store.run('useCertificate', use).catch(noneIfStorageFails);
+    audited.forEach(audit.announce);
   }
 
   async #noteFailure(requester: Requester, presented: string, reason: string): Promise<void> {
@@ -96,10 +93,13 @@ export class Identity {
     const event = audit.event('auth_failure', 'failure', requester, { fingerprint: presented, reason });
     audit.announce(event);
     // If the storage fails there is still the log line; the caller is anonymous either way, and reads must stay up.
-    await store.run('recordAudit', event).catch((error: unknown) => {
-      expected(StoreError, error);
-    });
+    await store.run('recordAudit', event).catch(noneIfStorageFails);
   }
+}
+
+function noneIfStorageFails(error: unknown): readonly AuditEvent[] {
+  expected(StoreError, error);
+  return [];
 }
 
 /** `expired` is never stored: it is a matter of the moment. */

@@ -101,10 +101,7 @@ type ReadingParts = Pick<Parts, 'store' | 'passwords' | 'clock' | 'count'>;
 export function describePaste(parts: ReadingParts, { id, password, clientAddress }: Lookup): Awaitable<Paste> {
   const { store, passwords, clock } = parts;
   const find = (): Awaitable<Paste | undefined> => store.pastes.find(id, unixSeconds(clock));
-  return andThen(passwords.unlock(find, password, clientAddress), (paste) => {
-    noteAccess(parts, paste);
-    return paste;
-  });
+  return andThen(passwords.unlock(find, password, clientAddress), (paste) => noteAccess(parts, paste));
 }
 
 /** To be released when it is not read. To read burns; a look does not, so nobody may be given its content. */
@@ -141,21 +138,19 @@ function hold({ store }: ReadingParts, paste: PasteWithContent): Awaitable<Opene
 
 /** The content is held before the claim, since the claim takes it from everyone else. */
 async function claimBurn({ store, clock, count }: ReadingParts, opened: OpenedPaste): Promise<OpenedPaste> {
+  using held = new DisposableStack();
+  held.defer(() => release(opened));
   const { id, passwordHash } = opened.paste;
-  let claimed = false;
-  try {
-    claimed = await store.pastes.burn(id, passwordHash, unixSeconds(clock));
-  } finally {
-    if (!claimed) release(opened);
-  }
-  if (!claimed) throw new Refusal('pasteNotFound');
+  if (!(await store.pastes.burn(id, passwordHash, unixSeconds(clock)))) throw new Refusal('pasteNotFound');
+  held.move();
   count('pastesAccessed');
   count('pastesDeleted', 'burned');
   return opened;
 }
 
 /** The id is that of the paste, not of the request: the same text at each access, whose hash is known. */
-function noteAccess({ store, clock, count }: ReadingParts, { id }: Paste): void {
-  store.pastes.touch(id, unixSeconds(clock));
+function noteAccess({ store, clock, count }: ReadingParts, paste: Paste): Paste {
+  store.pastes.touch(paste.id, unixSeconds(clock));
   count('pastesAccessed');
+  return paste;
 }
