@@ -6,8 +6,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf, type Log, type LogDetails, type LogEntry } from '../core/events.ts';
 import type { Clock } from '../core/time.ts';
 
-export type LogFormat = 'text' | 'json';
-
 export type LogWriter = ReturnType<typeof createLog>;
 
 /** A write costs some 10 us, a line 1 us: at 10 000 requests a second one write serves a hundred lines. */
@@ -21,7 +19,7 @@ const PRIORITIES = { error: '<3>', warning: '<4>', info: '<6>' };
 
 /** Lines come out in the order of the calls, each with the time of its call. */
 export function createLog({ format, forJournal = false, write, clock }: {
-  readonly format: LogFormat;
+  readonly format: 'text' | 'json';
   /** Lines begin with their priority and have no time, which the journal keeps; JSON has it by contract. */
   readonly forJournal?: boolean;
   /** Takes whole lines; false when it could not take them, which loses them. Never waits. */

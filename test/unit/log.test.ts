@@ -4,8 +4,10 @@ import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { test } from 'node:test';
 import { codeOf, type LogEntry, reasonOf } from '../../src/core/events.ts';
-import { createLog, type LogFormat } from '../../src/ops/log.ts';
+import { createLog } from '../../src/ops/log.ts';
 import { movableClock } from '../support/clock.ts';
+
+type Format = 'text' | 'json';
 
 const TIME = '2026-11-20T12:00:00.123Z';
 
@@ -18,7 +20,7 @@ const REQUEST: LogEntry = {
   details: { method: 'GET', route: '/{id}/raw', status: 200, bytes: 1024, ms: 1.2345, id: 'a-1' },
 };
 
-function startLog(format: LogFormat, options: { taken?: () => boolean; forJournal?: boolean } = {}) {
+function startLog(format: Format, options: { taken?: () => boolean; forJournal?: boolean } = {}) {
   const clock = movableClock(Date.parse(TIME));
   const written: string[] = [];
   const writes = new EventEmitter();
@@ -33,7 +35,7 @@ function startLog(format: LogFormat, options: { taken?: () => boolean; forJourna
 }
 
 /** The one line that the entry becomes. */
-function lineOf(format: LogFormat, entry: LogEntry, forJournal = false): string {
+function lineOf(format: Format, entry: LogEntry, forJournal = false): string {
   const { log, flush, written } = startLog(format, { forJournal });
   log(entry);
   flush();
