@@ -2,10 +2,12 @@
 
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
-import { connect as connectPlain, isIP, type Socket } from 'node:net';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { request as httpsRequest } from 'node:https';
+import { isIP } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { JoinedBytes } from '../core/content.ts';
 import { codeOf } from '../core/events.ts';
-import { request } from './engine/node-http.ts';
+import { request as httpRequest } from './engine/node-http.ts';
 
 export interface ProbeTarget {
   readonly place: { readonly host: string; readonly port: number } | { readonly path: string };
@@ -19,49 +21,38 @@ export interface ProbeTarget {
 /** Why there is no answer, in a few words for the operator. */
 export class ProbeError extends Error {}
 
-/** The answer to a GET, whatever its status. Rejects with a ProbeError when there is none in time. */
-export async function probe(target: ProbeTarget, timeoutMs: number): Promise<{ status: number; body: string }> {
-  const inTime = AbortSignal.timeout(timeoutMs);
-  let socket: Socket | undefined;
-  try {
-    socket = target.tls === undefined ? connectPlain({ ...target.place }) : connectSecurely(target);
-    await once(socket, target.tls === undefined ? 'connect' : 'secureConnect', { signal: inTime });
-    const shown = target.tls?.pinned && (socket as TLSSocket).getPeerX509Certificate()?.raw;
-    if (target.tls?.pinned !== undefined && shown?.compare(target.tls.pinned) !== 0) {
-      throw new ProbeError('it shows another certificate than the one expected');
-    }
-    return await ask(socket, target, inTime);
-  } catch (error) {
-    if (inTime.aborted) throw new ProbeError(`no answer within ${timeoutMs / 1000} s`);
-    throw error instanceof ProbeError ? error : new ProbeError(reasonOf(error));
-  } finally {
-    // Nobody waits for what comes after the answer.
-    socket?.on('error', () => {}).destroy();
-  }
-}
-
-function connectSecurely({ place, tls }: ProbeTarget): TLSSocket {
-  // An address is no name to be asked for (RFC 6066 section 3).
-  const servername = 'host' in place && isIP(place.host) === 0 ? { servername: place.host } : {};
-  const isPinned = tls?.pinned !== undefined;
-  return connectTls({ ...place, ...servername, rejectUnauthorized: !isPinned, ALPNProtocols: ['http/1.1'] });
-}
-
 /** More than any answer of this service. */
 const MAX_BODY_BYTES = 64 * 1024;
 
-async function ask(socket: Socket, { host, path }: ProbeTarget, signal: AbortSignal) {
-  const headers = { Host: host, Accept: 'application/json' };
-  const asked = request({ createConnection: () => socket, path, headers, signal }).end();
-  const [answer] = await once(asked, 'response', { signal }) as [IncomingMessage];
-  const parts: Buffer[] = [];
-  let bytes = 0;
-  for await (const part of answer as AsyncIterable<Buffer>) {
-    bytes += part.length;
-    if (bytes > MAX_BODY_BYTES) throw new ProbeError('its answer is too long');
-    parts.push(part);
+/** The answer to a GET, whatever its status. Rejects with a ProbeError when there is none in time. */
+export async function probe({ place, tls, host, path }: ProbeTarget, timeoutMs: number) {
+  const signal = AbortSignal.timeout(timeoutMs);
+  const asked = (tls === undefined ? httpRequest : httpsRequest)({
+    ...('path' in place ? { socketPath: place.path } : place),
+    path, signal, agent: false, headers: { Host: host, Accept: 'application/json' },
+    // An address is no name to be asked for (RFC 6066 section 3).
+    servername: 'host' in place && isIP(place.host) === 0 ? place.host : '',
+    rejectUnauthorized: tls?.pinned === undefined,
+  }).end();
+  try {
+    const [answer] = await once(asked, 'response') as [IncomingMessage];
+    const shown = tls?.pinned && (answer.socket as TLSSocket).getPeerX509Certificate()?.raw;
+    if (tls?.pinned !== undefined && shown?.compare(tls.pinned) !== 0) {
+      throw new ProbeError('it shows another certificate than the one expected');
+    }
+    const body = new JoinedBytes(MAX_BODY_BYTES);
+    for await (const part of answer as AsyncIterable<Uint8Array>) {
+      if (body.length + part.length > MAX_BODY_BYTES) throw new ProbeError('its answer is too long');
+      body.add(part);
+    }
+    return { status: answer.statusCode!, body: Buffer.from(body.take()).toString() };
+  } catch (error) {
+    if (signal.aborted) throw new ProbeError(`no answer within ${timeoutMs / 1000} s`);
+    throw error instanceof ProbeError ? error : new ProbeError(reasonOf(error));
+  } finally {
+    // Nobody waits for what comes after the answer.
+    asked.on('error', () => {}).destroy();
   }
-  return { status: answer.statusCode!, body: Buffer.concat(parts).toString() };
 }
 
 /** Each with the codes of the system and of node that it stands for; those of node's HTTP parser begin with HPE_. */
