@@ -59,28 +59,24 @@ export function single(query: URLSearchParams, name: string): string | null {
   return values[0] ?? null;
 }
 
-/** A whole number; the fallback when absent. Values past what a number holds exactly are clamped to that. */
-export function integer(query: URLSearchParams, name: string, fallback: number): number {
+const { MIN_SAFE_INTEGER: LEAST, MAX_SAFE_INTEGER: MOST } = Number;
+
+/** A whole number, clamped to the bounds; the fallback when absent. */
+export function integer(query: URLSearchParams, name: string, fallback: number, least = LEAST, most = MOST): number {
   const value = single(query, name);
   if (value === null) return fallback;
-  if (/^-?\d+$/.test(value)) return clamp(Number(value), Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+  if (/^-?\d+$/.test(value)) return Math.min(Math.max(Number(value), least), most);
   throw new Refusal('queryInvalid', { hint: `${name} must be an integer`, parameter: name });
 }
 
 /** `limit` from 1 to the maximum, `offset` from 0; beyond that they are clamped. */
-export function page(query: URLSearchParams, bounds: { fallback: number; maximum: number }): Page {
-  return {
-    limit: clamp(integer(query, 'limit', bounds.fallback), 1, bounds.maximum),
-    offset: Math.max(0, integer(query, 'offset', 0)),
-  };
+export function page(query: URLSearchParams, { fallback, maximum }: { fallback: number; maximum: number }): Page {
+  return { limit: integer(query, 'limit', fallback, 1, maximum), offset: integer(query, 'offset', 0, 0) };
 }
 
 /** `after` and `before` as exclusive bounds that let everything through when absent. */
 export function timeBounds(query: URLSearchParams): { after: number; before: number } {
-  return {
-    after: integer(query, 'after', Number.MIN_SAFE_INTEGER),
-    before: integer(query, 'before', Number.MAX_SAFE_INTEGER),
-  };
+  return { after: integer(query, 'after', LEAST), before: integer(query, 'before', MOST) };
 }
 
 /**
@@ -93,10 +89,6 @@ export function typeGlob(query: URLSearchParams): string | null {
   if (/^[^\0-\x1f\x7f]{1,64}$/.test(glob)) return glob.toLowerCase().replaceAll('[', '[[]').replace(/\*+/g, '*');
   const hint = 'type is a glob of at most 64 characters, such as image/*';
   throw new Refusal('queryInvalid', { hint, parameter: 'type' });
-}
-
-function clamp(value: number, least: number, most: number): number {
-  return Math.min(Math.max(value, least), most);
 }
 
 /**
