@@ -95,10 +95,7 @@ function reloadOnSignal(terminal: Terminal) {
         await reloadSettings(terminal, app, log);
       }
     },
-    end: (): void => {
-      isOver = true;
-      asked.resolve();
-    },
+    end: (): void => void (isOver = true),
   };
 }
 
