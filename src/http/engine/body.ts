@@ -6,12 +6,7 @@ import { type ByteSink, JoinedBytes } from '../../core/content.ts';
 import { Refusal } from '../../core/refusals.ts';
 import { KIB } from '../../core/time.ts';
 
-export interface RequestBody {
-  /** `Content-Length`, 0 without a body, undefined when chunked. */
-  readonly declaredBytes: number | undefined;
-  /** Pushes the body into the sink; at most once. Refuses one that is too slow; rejects when the client breaks off. */
-  readonly pipe: (sink: ByteSink) => Promise<void>;
-}
+export type RequestBody = Pick<BodyReader, 'declaredBytes' | 'pipe'>;
 
 export const NO_BODY: RequestBody = Object.freeze({ declaredBytes: 0, pipe: () => Promise.resolve() });
 
@@ -44,7 +39,8 @@ const BYTES_PER_PIECE = 16;
 /** What a chunk may have beside its content: a size of up to twelve digits, and two line ends. */
 const FRAMING_BYTES = 16;
 
-export class BodyReader implements RequestBody {
+export class BodyReader {
+  /** `Content-Length`, 0 without a body, undefined when chunked. */
   readonly declaredBytes: number | undefined;
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
@@ -92,7 +88,10 @@ export class BodyReader implements RequestBody {
     return Math.min(this.declaredBytes ?? Infinity, READ_BYTES);
   }
 
-  /** A property, so that it can be handed on as a ByteSource. */
+  /**
+   * Pushes the body into the sink; at most once. Refuses one that is too slow; rejects when the client breaks off. A
+   * property, so that it can be handed on as a ByteSource.
+   */
   readonly pipe = async (sink: ByteSink): Promise<void> => {
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#sink !== undefined) throw new Error('a request body is piped at most once');
