@@ -101,12 +101,13 @@ function facts(rows: readonly Fact[]): Markup {
 </table>`;
 }
 
-function pasteFacts(paste: Paste, expiry: string, ...others: readonly Fact[]): Markup {
+/** `left` is how long it is kept, as a durationText. */
+function pasteFacts(paste: Paste, left: string, ...others: readonly Fact[]): Markup {
   return facts([
     ['Type', html`<code>${breakable(paste.mimeType)}</code>`],
     ['Size', sizeText(paste.size)],
     ['Created', moment(paste.createdAt)],
-    ['Expires', html`${moment(paste.expiresAt)} (${expiry})`],
+    ['Expires', html`${moment(paste.expiresAt)} (in ${left})`],
     ...(paste.owner === null ? [] : [['Owner', html`<code>${breakable(shortOwner(paste.owner))}</code>`] as const]),
     ...others,
   ]);
@@ -123,10 +124,6 @@ const BREAKS = /(?<=\d-|[/_:](?![/_])|(?<=^|[\W_])(?:[^\W_]{6})+(?=[^\W_]{5}))/;
 /** Where there is no room for all of a long word, it may be broken; it is copied without a gap. */
 function breakable(text: string): Markup {
   return html`${text.split(BREAKS).map((part) => html`${part}<wbr>`)}`;
-}
-
-export function expiryText(paste: Paste, nowSeconds: number): string {
-  return `in ${durationText(paste.expiresAt - nowSeconds)}`;
 }
 
 const UNITS = [[DAY_SECONDS, 'day'], [HOUR_SECONDS, 'hour'], [MINUTE_SECONDS, 'minute'], [1, 'second']] as const;
@@ -154,11 +151,11 @@ function plural(count: number, name: string): string {
 export const SHOWN_BYTES = 512 * KIB;
 
 /** Its lines come in between. No link leads to what has a password or has burned: it would not be had there. */
-export function textPage(paste: Paste, expiry: string): Page {
+export function textPage(paste: Paste, left: string): Page {
   const rest = paste.size <= SHOWN_BYTES ? html`` : html`
 <p>These are the first ${sizeText(SHOWN_BYTES)}. <a href="${paste.id}/raw" rel="${REL}">The whole text</a> is in the raw
 answer.</p>`;
-  const content = html`${pasteFacts(paste, expiry)}\n${reading(paste)}`;
+  const content = html`${pasteFacts(paste, left)}\n${reading(paste)}`;
   return article('Text paste', content, './', html`\n<pre wrap>\n`, html`</pre>${rest}`);
 }
 
@@ -231,18 +228,18 @@ send. With the whole URL between the quotes, this decrypts it:</p>
 }
 
 /** `sealedUrl` is the URL of what pastec encrypted, and undefined for anything else. */
-export function binaryPage(paste: Paste, expiry: string, sealedUrl: string | undefined): Page {
+export function binaryPage(paste: Paste, left: string, sealedUrl: string | undefined): Page {
   const kind = sealedUrl === undefined ? 'Binary paste' : 'Encrypted paste';
-  return article(kind, html`${pasteFacts(paste, expiry, ['SHA-256', html`<code>${breakable(paste.sha256)}</code>`])}
+  return article(kind, html`${pasteFacts(paste, left, ['SHA-256', html`<code>${breakable(paste.sha256)}</code>`])}
 ${sealedNote(sealedUrl)}
 <p><a href="${paste.id}/raw" rel="${REL}" download="${paste.id}">Download</a></p>`, './');
 }
 
 /** Of a paste that has not been read. A password has been given already, but is in no page: it is asked for again. */
-export function burnPage(paste: Paste, expiry: string, sealedUrl: string | undefined): Page {
+export function burnPage(paste: Paste, left: string, sealedUrl: string | undefined): Page {
   return article('This paste can be read once', html`<p>Whoever reads it first has the only copy: it is deleted at
 that moment, for everyone. It has not been read yet.</p>
-${pasteFacts(paste, expiry)}
+${pasteFacts(paste, left)}
 ${sealedNote(sealedUrl)}
 <form method="post" action="${paste.id}">
 ${paste.passwordHash === null ? html`` : html`<p><label for="password">The password once more</label>
@@ -274,7 +271,7 @@ export function refusalPage({ route, parameter }: Pick<Request, 'route' | 'param
     ...(isOfPaste && ASKS_PASSWORD.has(reply.refusal ?? '') ? [passwordForm(`${up}${parameter}`)] : []),
   ]}`;
   const body = pageText(article(error, content, isOfPaste ? up : undefined));
-  return { ...reply, headers: { ...reply.headers, ...UNLISTED_HEADERS }, body };
+  return { ...reply, headers: { ...reply.headers, ...UNLISTED_HEADERS }, isNegotiated: false, body };
 }
 
 function passwordForm(action: string): Markup {

@@ -15,7 +15,7 @@ function requestInto(sent: unknown[]): Request {
 }
 
 test('ReplyWriter: answers given in one turn of the event loop are sent at its end, in order, each once', async () => {
-  const writer = new ReplyWriter({ lingering: {} as Lingering, isStopping: () => false });
+  const writer = new ReplyWriter({ servesHtml: true, lingering: {} as Lingering, isStopping: () => false });
   const sent: unknown[] = [];
   const answer = (body: string): void => void writer.write(requestInto(sent), { status: 200, headers: {}, body });
   answer('first');
@@ -34,7 +34,7 @@ test('ReplyWriter: answers given in one turn of the event loop are sent at its e
 });
 
 test('ReplyWriter: content that is held is let go of when it has been sent, and not before', async () => {
-  const writer = new ReplyWriter({ lingering: {} as Lingering, isStopping: () => false });
+  const writer = new ReplyWriter({ servesHtml: true, lingering: {} as Lingering, isStopping: () => false });
   let whenSent = (): void => assert.fail('nothing was sent');
   const end = (_body: unknown, _encoding: unknown, sent: () => void): void => void (whenSent = sent);
   const request = { ...requestInto([]), res: { shouldKeepAlive: true, writeHead: () => {}, end } };

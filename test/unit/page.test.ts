@@ -39,7 +39,7 @@ const paste = asFound(inlinePaste(Buffer.from('content')));
 
 function pageOf(content: string, lines = new NumberedLines()): string {
   const text = Buffer.from(content).toString();
-  return pageText(textPage(paste, 'in 1 day'), lines.next(text, true));
+  return pageText(textPage(paste, '1 day'), lines.next(text, true));
 }
 
 test('html: every value is text, in elements and in attributes', () => {
@@ -78,7 +78,7 @@ test('burnPage and refusalPage: random words leave the structure the same', () =
     const reply = refusalReply(new Refusal('queryInvalid', { hint: text, parameter: text }));
     return String(refusalPage({ route: '-', parameter: '' }, reply).body);
   };
-  const sealed = (url: string): string => pageText(burnPage(paste, 'in 1 day', url));
+  const sealed = (url: string): string => pageText(burnPage(paste, '1 day', url));
   for (const make of [words, sealed]) {
     const structure = structureOf(assertPage(make('a')));
     forSeeds(1000, (random) => assert.equal(structureOf(assertPage(make(randomContent(random).toWellFormed()))), structure));

@@ -6,33 +6,31 @@ import { test } from 'node:test';
 import { contentHead, contentReply, metadataReply } from '../../src/http/handlers/pastes.ts';
 import { asFound, inlinePaste, patternedBytes } from '../support/store.ts';
 
-const HTML = { servesHtml: true };
-
 test('the same reply for the same paste, another one for a paste that was read anew', () => {
   const content = patternedBytes(10);
   const paste = asFound(inlinePaste(content));
-  assert.equal(metadataReply(paste, HTML), metadataReply(paste, HTML));
-  assert.equal(contentReply(paste, HTML, content), contentReply(paste, HTML, content));
+  assert.equal(metadataReply(paste), metadataReply(paste));
+  assert.equal(contentReply(paste, content), contentReply(paste, content));
   const readAnew = { ...paste };
-  assert.notEqual(metadataReply(readAnew, HTML), metadataReply(paste, HTML));
-  assert.deepEqual(metadataReply(readAnew, HTML), metadataReply(paste, HTML));
-  assert.notEqual(contentReply(readAnew, HTML, content), contentReply(paste, HTML, content));
-  assert.deepEqual(contentReply(readAnew, HTML, content), contentReply(paste, HTML, content));
+  assert.notEqual(metadataReply(readAnew), metadataReply(paste));
+  assert.deepEqual(metadataReply(readAnew), metadataReply(paste));
+  assert.notEqual(contentReply(readAnew, content), contentReply(paste, content));
+  assert.deepEqual(contentReply(readAnew, content), contentReply(paste, content));
 });
 
 test('the head says what the whole answer says', () => {
   for (const burnAfterRead of [false, true]) {
     const content = patternedBytes(10);
     const paste = asFound(inlinePaste(content, { burnAfterRead }));
-    const { body, ...head } = contentReply(paste, HTML, content);
-    assert.deepEqual(contentHead(paste, HTML), head);
+    const { body, ...head } = contentReply(paste, content);
+    assert.deepEqual(contentHead(paste), head);
     assert.equal('ETag' in head.headers, !burnAfterRead);
   }
 });
 
 test('images and text are shown inline, and nothing else', () => {
   const dispositionOf = (mimeType: string): string | undefined => {
-    const { headers } = contentHead({ ...asFound(inlinePaste(patternedBytes(10))), id: 'abcdef', mimeType }, HTML);
+    const { headers } = contentHead({ ...asFound(inlinePaste(patternedBytes(10))), id: 'abcdef', mimeType });
     return headers['Content-Disposition'];
   };
   for (const type of ['text/plain', 'image/png']) assert.equal(dispositionOf(type), 'inline', type);

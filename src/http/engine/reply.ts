@@ -3,7 +3,6 @@
 
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Config } from '../../config/settings.ts';
 import { type CompactBytes, compactBytes, letGoOfBytes } from '../../core/content.ts';
 import { type RateStanding, Refusal, type RefusalName, REFUSALS } from '../../core/refusals.ts';
 import { type Awaitable, KIB } from '../../core/time.ts';
@@ -21,6 +20,8 @@ export interface Reply {
   /** Not Content-Length, Connection and Date: framing is the server's. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: ReplyBody;
+  /** Browsers get it in a form of their own, where they do. */
+  readonly isNegotiated?: boolean;
   /** Why the service says no; for the metrics. */
   readonly refusal?: RefusalName;
 }
@@ -50,11 +51,6 @@ export function textReply(status: number, line: string, headers: Readonly<Record
   return { status, headers: { 'Content-Type': 'text/plain; charset=utf-8', ...headers }, body: `${line}\n` };
 }
 
-/** Of what browsers get in a form of their own, where they do. */
-export function negotiated({ servesHtml }: Pick<Config, 'servesHtml'>): Readonly<Record<string, string>> {
-  return servesHtml ? { Vary: 'Accept' } : {};
-}
-
 export function emptyReply(status: number, headers: Readonly<Record<string, string>> = {}): Reply {
   return { status, headers, body: null };
 }
@@ -72,7 +68,7 @@ export function refusalReply(refusal: Refusal, headers: Readonly<Record<string, 
     ...(retryAfterSeconds !== undefined && { 'Retry-After': String(Math.max(1, Math.ceil(retryAfterSeconds))) }),
     ...headers,
   });
-  return { ...reply, refusal: refusal.refusal };
+  return { ...reply, refusal: refusal.refusal, isNegotiated: true };
 }
 
 /** The contract's headers of a rate-limited endpoint. */
@@ -102,13 +98,19 @@ const FLAT: readonly string[] = COMMON_HEADERS.flat();
 /** Given to the socket at a time, and seen to be taken: each wakes a client, who may take 8 s for one by default. */
 const SLICE_BYTES = 128 * KIB;
 
+interface AnsweringServer {
+  readonly servesHtml: boolean;
+  readonly lingering: Lingering;
+  readonly isStopping: () => boolean;
+}
+
 export class ReplyWriter {
-  readonly #server: { readonly lingering: Lingering; readonly isStopping: () => boolean };
+  readonly #server: AnsweringServer;
   /** Of large answers: a turn of the event loop takes in one new connection and no more, so it must not take long. */
   readonly #turns = new Turns();
   #ending: { readonly res: ServerResponse; readonly body: string | Uint8Array }[] = [];
 
-  constructor(server: { readonly lingering: Lingering; readonly isStopping: () => boolean }) {
+  constructor(server: AnsweringServer) {
     this.#server = server;
   }
 
@@ -138,6 +140,7 @@ export class ReplyWriter {
     const { res } = request;
     const head = [...FLAT, 'X-Request-ID', request.id];
     for (const name in reply.headers) head.push(name, reply.headers[name]!);
+    if (reply.isNegotiated === true && this.#server.servesHtml) head.push('Vary', 'Accept');
     // RFC 9110 section 8.6: neither has a length. (A 304 could give that of the 200, which is of no use to anyone.)
     if (reply.status !== 204 && reply.status !== 304) head.push('Content-Length', String(bytes));
     // An answer before the end of the request must be the last one: what follows on the connection is no request.

@@ -13,7 +13,7 @@ import { HeaderLines, hostOf } from './head.ts';
 import { listenAt, type ListeningPlace } from './listening.ts';
 import { createServer } from './node-http.ts';
 import {
-  answerRaw, emptyReply, type Handler, negotiated, type NoteAnswered, refusalReply, type Reply, ReplyWriter,
+  answerRaw, emptyReply, type Handler, type NoteAnswered, refusalReply, type Reply, ReplyWriter,
 } from './reply.ts';
 import {
   checkSite, type Connection, ignoreBody, type Peer, type Presented, Request, type RequestParts,
@@ -79,7 +79,7 @@ export class HttpServer {
       connections: new Connections(config),
       lingering,
       transfers: { minBytesPerSecond: config.minTransferRate, nowMs: clock.monotonicMs, turns: new Turns() },
-      writer: new ReplyWriter({ lingering, isStopping: () => this.isStopping() }),
+      writer: new ReplyWriter({ servesHtml: config.servesHtml, lingering, isStopping: () => this.isStopping() }),
     };
     this.node = createNodeServer(options);
     takeRequests(this.#parts, this.node);
@@ -259,11 +259,9 @@ function replyTo({ match }: ServerParts, request: Request): Awaitable<Reply> {
   return method === 'OPTIONS' ? emptyReply(204, headers) : refusalReply(new Refusal('methodNotAllowed'), headers);
 }
 
-function send({ config, refusalPage, writer }: ServerParts, request: Request, given: Reply): Awaitable<void> {
-  request.refusal = given.refusal;
-  if (given.refusal === undefined) return writer.write(request, given);
-  const reply = { ...given, headers: { ...given.headers, ...negotiated(config) } };
-  if (!request.prefersHtml) return writer.write(request, reply);
+function send({ refusalPage, writer }: ServerParts, request: Request, reply: Reply): Awaitable<void> {
+  request.refusal = reply.refusal;
+  if (reply.refusal === undefined || !request.prefersHtml) return writer.write(request, reply);
   // If there is no page, the refusal itself is an answer too.
   return refusalPage(request, reply).catch(() => reply).then((page) => writer.write(request, page));
 }

@@ -13,7 +13,7 @@ import { type Reply, StreamedBody } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import { requireWholeContent, wholeBody } from '../input.ts';
 import {
-  binaryPage, burnPage, expiryText, NumberedLines, pageText, SHOWN_BYTES, textPage, UNLISTED_HEADERS,
+  binaryPage, burnPage, durationText, NumberedLines, pageText, SHOWN_BYTES, textPage, UNLISTED_HEADERS,
 } from '../page.ts';
 import { bodyOf, contentHead, countLookup, lookupOf } from './pastes.ts';
 
@@ -55,7 +55,7 @@ async function factsReply(parts: Parts, request: Request, opened: pastes.OpenedP
   try {
     const sealedUrl = await isSealed(opened) ? `${request.publicUrl}/${paste.id}` : undefined;
     const page = paste.burnAfterRead ? burnPage : binaryPage;
-    const body = pageText(page(paste, expiryText(paste, unixSeconds(parts.clock)), sealedUrl));
+    const body = pageText(page(paste, durationText(paste.expiresAt - unixSeconds(parts.clock)), sealedUrl));
     return { status: 200, headers: UNLISTED_HEADERS, body };
   } finally {
     pastes.release(opened);
@@ -70,7 +70,7 @@ async function readReply(parts: Parts, request: Request, opened: pastes.OpenedPa
     const reply = await textReply(parts, request, opened);
     return { ...reply, headers: { ...reply.headers, ...burned } };
   }
-  const { 'Content-Type': type = '', 'Repr-Digest': digest } = contentHead(paste, parts.config).headers;
+  const { 'Content-Type': type = '', 'Repr-Digest': digest } = contentHead(paste).headers;
   const headers = {
     'Content-Type': type.startsWith('text/') ? `${type}; charset=utf-8` : type,
     'Content-Disposition': `attachment; filename="${paste.id}"`,
@@ -83,14 +83,14 @@ async function readReply(parts: Parts, request: Request, opened: pastes.OpenedPa
 
 function textReply(parts: Parts, request: Request, opened: pastes.OpenedPaste): Awaitable<Reply> {
   const { paste } = opened;
-  const expiry = expiryText(paste, unixSeconds(parts.clock));
+  const left = durationText(paste.expiresAt - unixSeconds(parts.clock));
   const isSmall = opened.kind === 'small' && paste.size <= AT_ONCE_BYTES;
-  return isSmall ? smallTextReply(paste, expiry, opened.content) : longTextReply(opened, expiry, request);
+  return isSmall ? smallTextReply(paste, left, opened.content) : longTextReply(opened, left, request);
 }
 
-async function longTextReply(opened: pastes.OpenedPaste, expiry: string, request: Request): Promise<Reply> {
+async function longTextReply(opened: pastes.OpenedPaste, left: string, request: Request): Promise<Reply> {
   try {
-    const pieces = (): AsyncGenerator<Uint8Array> => pagePieces(opened, expiry);
+    const pieces = (): AsyncGenerator<Uint8Array> => pagePieces(opened, left);
     // Every answer says how long it is, so it is made twice: to keep it would take megabytes for each slow reader.
     let bytes = 0;
     for await (const { length } of pieces()) {
@@ -105,8 +105,8 @@ async function longTextReply(opened: pastes.OpenedPaste, expiry: string, request
   }
 }
 
-async function* pagePieces(opened: pastes.OpenedPaste, expiry: string): AsyncGenerator<Uint8Array> {
-  const [top, bottom] = textPage(opened.paste, expiry);
+async function* pagePieces(opened: pastes.OpenedPaste, left: string): AsyncGenerator<Uint8Array> {
+  const [top, bottom] = textPage(opened.paste, left);
   const lines = new NumberedLines();
   // Of a text that is cut off in the middle of a character, that is left out.
   const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -130,19 +130,19 @@ function bytesOf(content: CompactBytes): Uint8Array {
 }
 
 // Pages of small texts that were made lately, since making one takes as long as the rest of its answer. One is good for
-// as long as its paste is in memory, and what it says of the expiry stays true.
+// as long as its paste is in memory, and what it says of its expiry stays true.
 
 const MAX_KEPT_BYTES = 8 * MIB;
 
-let kept = new WeakMap<Paste, { readonly expiry: string; readonly reply: Reply }>();
+let kept = new WeakMap<Paste, { readonly left: string; readonly reply: Reply }>();
 let keptBytes = 0;
 
-function smallTextReply(paste: Paste, expiry: string, content: CompactBytes): Reply {
+function smallTextReply(paste: Paste, left: string, content: CompactBytes): Reply {
   const known = kept.get(paste);
-  if (known?.expiry === expiry) return known.reply;
+  if (known?.left === left) return known.reply;
   const text = Buffer.from(bytesOf(content)).toString();
   const digits = String(text.split('\n').length).length;
-  const page = Buffer.from(pageText(textPage(paste, expiry), new NumberedLines(digits).next(text, true)));
+  const page = Buffer.from(pageText(textPage(paste, left), new NumberedLines(digits).next(text, true)));
   const body = compactBytes(page);
   keptBytes += page.length;
   if (keptBytes > MAX_KEPT_BYTES) {
@@ -150,7 +150,7 @@ function smallTextReply(paste: Paste, expiry: string, content: CompactBytes): Re
     keptBytes = page.length;
   }
   const reply = { status: 200, headers: UNLISTED_HEADERS, body };
-  kept.set(paste, { expiry, reply });
+  kept.set(paste, { left, reply });
   return reply;
 }
 

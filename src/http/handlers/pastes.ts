@@ -1,7 +1,6 @@
 // The routes of pastes: from a request to the rules of pastes/pastes.ts, and from what they give to a reply. Those of
 // what owners do are owned.ts, which is loaded with the first such request, as pages.ts is with the first page.
 
-import type { Config } from '../../config/settings.ts';
 import { type CompactBytes, partOf } from '../../core/content.ts';
 import { Refusal } from '../../core/refusals.ts';
 import { andThen, type Awaitable, onceForEach } from '../../core/time.ts';
@@ -10,7 +9,7 @@ import type { Parts } from '../../pastes/parts.ts';
 import * as pastes from '../../pastes/pastes.ts';
 import type { Paste } from '../../store/store.ts';
 import {
-  emptyReply, jsonReply, negotiated, rateHeaders, refusalReply, type Reply, type ReplyBody, StreamedBody, textReply,
+  emptyReply, jsonReply, rateHeaders, refusalReply, type Reply, type ReplyBody, StreamedBody, textReply,
 } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import {
@@ -72,7 +71,7 @@ export async function offerOf({ identity }: Parts, request: Request): Promise<Of
 
 function getPaste(parts: Parts, request: Request): Awaitable<Reply> {
   if (request.prefersHtml) return import('./pages.ts').then(({ showPaste }) => showPaste(parts, request));
-  return andThen(describe(parts, request), (paste) => metadataReply(paste, parts.config));
+  return andThen(describe(parts, request), metadataReply);
 }
 
 /** What POST of anything else than a form of a page is answered: this path takes no other. */
@@ -98,13 +97,12 @@ function withCharset(reply: Reply): Reply {
 }
 
 function rawReply(parts: Parts, request: Request): Awaitable<Reply> {
-  const { config } = parts;
-  if (request.method === 'HEAD') return andThen(describe(parts, request), (paste) => headReply(config, request, paste));
+  if (request.method === 'HEAD') return andThen(describe(parts, request), (paste) => headReply(request, paste));
   const opening = andThen(countLookup(parts, request), () => pastes.openPaste(parts, lookupOf(request)));
   return andThen(opening, (opened) => {
     let reply: Reply | undefined;
     try {
-      reply = opened.paste.burnAfterRead ? wholeReply(config, opened) : conditionalReply(config, request, opened);
+      reply = opened.paste.burnAfterRead ? wholeReply(opened) : conditionalReply(request, opened);
       return reply;
     } finally {
       // A body that is streamed has the content, and closes it.
@@ -125,34 +123,35 @@ export function lookupOf({ parameter: id, headers, origin: { clientAddress } }: 
   return { id, password: password(headers), clientAddress };
 }
 
-function headReply(config: Config, request: Request, paste: Paste): Reply {
-  if (!paste.burnAfterRead && evaluatePreconditions(request, paste) === 'unmodified') return notModified(config, paste);
-  return { ...contentHead(paste, config), body: new StreamedBody(paste.size, () => []) };
+function headReply(request: Request, paste: Paste): Reply {
+  if (!paste.burnAfterRead && evaluatePreconditions(request, paste) === 'unmodified') return notModified(paste);
+  return { ...contentHead(paste), body: new StreamedBody(paste.size, () => []) };
 }
 
-function wholeReply(config: Config, opened: pastes.OpenedPaste): Reply {
+function wholeReply(opened: pastes.OpenedPaste): Reply {
   const { kind, paste } = opened;
-  if (kind === 'small') return contentReply(paste, config, opened.content);
-  return { ...contentHead(paste, config), body: bodyOf(opened) };
+  if (kind === 'small') return contentReply(paste, opened.content);
+  return { ...contentHead(paste), body: bodyOf(opened) };
 }
 
 /** RFC 9110 section 13.2.2: If-Match, If-None-Match, and then Range, which counts only when If-Range holds. */
-function conditionalReply(config: Config, request: Request, opened: pastes.OpenedPaste): Reply {
+function conditionalReply(request: Request, opened: pastes.OpenedPaste): Reply {
   const { paste } = opened;
   const { headers } = request;
-  if (evaluatePreconditions(request, paste) === 'unmodified') return notModified(config, paste);
+  if (evaluatePreconditions(request, paste) === 'unmodified') return notModified(paste);
   // Compared strongly; a date never matches (RFC 9110 section 13.1.5).
   const ifRange = headers.single('if-range')?.trim();
   const isRangeAllowed = ifRange === undefined || ifRange === etagOf(paste);
   const range = parseRange(isRangeAllowed ? headers.single('range') : undefined, paste.size);
-  if (range === 'whole') return wholeReply(config, opened);
+  if (range === 'whole') return wholeReply(opened);
   if (range === 'unsatisfiable') {
     const refusal = new Refusal('rangeNotSatisfiable', { size: paste.size });
     return refusalReply(refusal, { 'Content-Range': `bytes */${paste.size}` });
   }
   const contentRange = `bytes ${range.start}-${range.end - 1}/${paste.size}`;
-  const partHeaders = { ...contentHead(paste, config).headers, 'Content-Range': contentRange };
-  return { status: 206, headers: partHeaders, body: bodyOf(opened, range.start, range.end) };
+  const { headers: whole, ...head } = contentHead(paste);
+  const partHeaders = { ...whole, 'Content-Range': contentRange };
+  return { ...head, status: 206, headers: partHeaders, body: bodyOf(opened, range.start, range.end) };
 }
 
 /** Refuses what If-Match does not name (RFC 9110 section 13.1.1); `unmodified` is what If-None-Match does (13.1.2). */
@@ -163,8 +162,8 @@ export function evaluatePreconditions({ headers }: Request, paste: Paste): 'met'
   return namesEtag(headers, 'if-none-match', etag) ? 'unmodified' : 'met';
 }
 
-function notModified(config: Config, paste: Paste): Reply {
-  return emptyReply(304, { ETag: etagOf(paste), ...varying(paste, config) });
+function notModified(paste: Paste): Reply {
+  return { ...emptyReply(304, { ETag: etagOf(paste) }), isNegotiated: isText(paste) };
 }
 
 export function bodyOf(opened: pastes.OpenedPaste, start = 0, end = opened.paste.size): ReplyBody {
@@ -176,17 +175,17 @@ export function bodyOf(opened: pastes.OpenedPaste, start = 0, end = opened.paste
 // Answers that are the same for everybody who may read a paste are made once for as long as the store keeps the paste
 // in memory: until then a paste that is found again is the same object.
 
-export const metadataReply = onceForEach((paste: Paste, config: Negotiating) => (
-  jsonReply(200, presentMetadata(paste), negotiated(config))
+export const metadataReply = onceForEach((paste: Paste) => (
+  { ...jsonReply(200, presentMetadata(paste)), isNegotiated: true }
 ));
 
 /** The whole of small content. */
-export const contentReply = onceForEach((paste: Paste, config: Negotiating, content: CompactBytes) => (
-  { ...contentHead(paste, config), body: content }
+export const contentReply = onceForEach((paste: Paste, content: CompactBytes) => (
+  { ...contentHead(paste), body: content }
 ));
 
 /** What GET says of the whole content, without its body: so does HEAD. Images and text are shown, by the contract. */
-export function contentHead(paste: Paste, config: Negotiating): Omit<Reply, 'body'> {
+export function contentHead(paste: Paste): Omit<Reply, 'body'> {
   const headers = {
     'Content-Type': paste.mimeType,
     'Content-Disposition': /^(?:image|text)\//.test(paste.mimeType) ? 'inline' : `attachment; filename="${paste.id}"`,
@@ -196,14 +195,12 @@ export function contentHead(paste: Paste, config: Negotiating): Omit<Reply, 'bod
   const others = paste.burnAfterRead
     ? { 'Accept-Ranges': 'none', 'X-Burn-After-Read': 'true' }
     : { 'Accept-Ranges': 'bytes', ETag: etagOf(paste), 'Repr-Digest': `sha-256=:${digest}:` };
-  return { status: 200, headers: { ...headers, ...others, ...varying(paste, config) } };
+  return { status: 200, headers: { ...headers, ...others }, isNegotiated: isText(paste) };
 }
 
-type Negotiating = Pick<Config, 'servesHtml'>;
-
-/** Only of text is the type negotiated, by its charset. */
-function varying({ mimeType }: Paste, config: Negotiating): Readonly<Record<string, string>> {
-  return mimeType.startsWith('text/') ? negotiated(config) : {};
+/** Its type is negotiated, by its charset. */
+function isText({ mimeType }: Paste): boolean {
+  return mimeType.startsWith('text/');
 }
 
 function etagOf(paste: Paste): string {

@@ -7,7 +7,7 @@ import { maxPasteBytes, type PastePurpose, rateMaxFor, ttlSeconds } from '../../
 import { requireAdmin } from '../../pastes/identity.ts';
 import type { Parts } from '../../pastes/parts.ts';
 import { neededToCreate } from '../../pastes/pastes.ts';
-import { jsonReply, negotiated, type Reply, textReply } from '../engine/reply.ts';
+import { jsonReply, type Reply, textReply } from '../engine/reply.ts';
 import type { Request } from '../engine/request.ts';
 import { page, single, timeBounds } from '../input.ts';
 import {
@@ -28,17 +28,18 @@ const CLIENT_HEADERS = {
 
 /** `whyClosed` says why nobody can register; undefined when one can. */
 export function serviceHandlers(parts: Parts, whyClosed: () => Promise<string | undefined>, isStopping: () => boolean) {
-  const { config, store } = parts;
   const script = readClientScript();
   return {
     index: async (request) => {
       const value = index(parts, await whyClosed(), request.publicUrl);
-      if (!request.prefersHtml) return jsonReply(200, value, negotiated(config));
+      if (!request.prefersHtml) return { ...jsonReply(200, value), isNegotiated: true };
       const { frontPage, PAGE_HEADERS, pageText } = await import('../page.ts');
       return { status: 200, headers: PAGE_HEADERS, body: pageText(frontPage(value)) };
     },
     // A proxy that asks while the service stops must send its clients elsewhere.
-    health: async () => healthReply(!isStopping() && (await store.healthy())),
+    health: async () => (!isStopping() && await parts.store.healthy()
+      ? jsonReply(200, { status: 'healthy', database: 'ok' })
+      : jsonReply(503, { error: 'health check failed', status: 'unhealthy', database: 'error' })),
     getChallenge: (request) => getChallenge(parts, request),
     getClient: ({ publicUrl }) => ({ status: 200, headers: CLIENT_HEADERS, body: addressedScript(script, publicUrl) }),
     securityText: (request) => securityText(parts, request),
@@ -144,11 +145,6 @@ function clientLines(url: string, registration: ReturnType<typeof registrationTe
     ...(registration?.available === false ? {} : { register }),
     help: 'sh pastec help',
   };
-}
-
-function healthReply(isHealthy: boolean): Reply {
-  if (isHealthy) return jsonReply(200, { status: 'healthy', database: 'ok' });
-  return jsonReply(503, { error: 'health check failed', status: 'unhealthy', database: 'error' });
 }
 
 /** Who asks matters only where trusted callers have challenges of their own. */
