@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { holdBytes } from '../../src/core/content.ts';
+import { NO_BODY } from '../../src/http/engine/body.ts';
 import type { Lingering } from '../../src/http/engine/connections.ts';
 import { ReplyWriter } from '../../src/http/engine/reply.ts';
 import type { Request } from '../../src/http/engine/request.ts';
@@ -11,7 +12,7 @@ import type { Request } from '../../src/http/engine/request.ts';
 /** A request whose answer is noted when it is sent. */
 function requestInto(sent: unknown[]): Request {
   const res = { shouldKeepAlive: true, writeHead: () => {}, end: (body: unknown) => void sent.push(body) };
-  return { res, method: 'GET', id: 'id', reader: undefined, state: 'open' } as unknown as Request;
+  return { res, method: 'GET', id: 'id', body: NO_BODY, state: 'open' } as unknown as Request;
 }
 
 test('ReplyWriter: answers given in one turn of the event loop are sent at its end, in order, each once', async () => {

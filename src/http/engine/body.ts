@@ -2,13 +2,15 @@
 // its slowness and its number of pieces. Below, the two bounds that all transfers share: Pace and Turns.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type ByteSink, JoinedBytes } from '../../core/content.ts';
+import { type ByteSink, type ByteSource, JoinedBytes } from '../../core/content.ts';
 import { Refusal } from '../../core/refusals.ts';
 import { KIB } from '../../core/time.ts';
 
-export type RequestBody = Pick<BodyReader, 'declaredBytes' | 'pipe'>;
+export type RequestBody = Pick<BodyReader, keyof BodyReader>;
 
-export const NO_BODY: RequestBody = Object.freeze({ declaredBytes: 0, pipe: () => Promise.resolve() });
+export const NO_BODY: RequestBody = Object.freeze({
+  declaredBytes: 0, isUnfinished: false, mostUnreadBytes: 0, pipe: async () => {}, fail: () => {}, check: () => {},
+});
 
 /** Nobody is left to answer. */
 export class ClientGoneError extends Error {
@@ -88,11 +90,8 @@ export class BodyReader {
     return Math.min(this.declaredBytes ?? Infinity, READ_BYTES);
   }
 
-  /**
-   * Pushes the body into the sink; at most once. Refuses one that is too slow; rejects when the client breaks off. A
-   * property, so that it can be handed on as a ByteSource.
-   */
-  readonly pipe = async (sink: ByteSink): Promise<void> => {
+  /** At most once. Refuses a body that is too slow; rejects when the client breaks off. */
+  readonly pipe: ByteSource = async (sink) => {
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#sink !== undefined) throw new Error('a request body is piped at most once');
     this.#sink = sink;
@@ -126,9 +125,8 @@ export class BodyReader {
   }
 
   /** Refuses a client that is too slow or sends mere framing; to be called about once a second. */
-  check(): void {
+  check(nowMs: number): void {
     if (this.isUnfinished) this.#checkPieces();
-    const nowMs = this.#transfers.nowMs();
     if (this.#isSinkBusy) this.#pace?.pause(nowMs, this.#receivedBytes);
     else if (this.#pace?.isTooSlow(nowMs, this.#receivedBytes) === true) this.fail(new Refusal('requestTimeout'));
   }

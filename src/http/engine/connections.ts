@@ -83,7 +83,7 @@ export class Connections {
     const minBytesPerSecond = this.#config.minTransferRate;
     for (const connection of this.#bySocket.values()) {
       const { socket, outgoing } = connection;
-      for (const { reader } of connection.requests) reader?.check();
+      for (const { body } of connection.requests) body.check(nowMs);
       const waiting = socket.writableLength;
       const movedBytes = socket.bytesWritten - waiting;
       if (waiting === 0) connection.outgoing = undefined;

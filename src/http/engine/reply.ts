@@ -98,19 +98,13 @@ const FLAT: readonly string[] = COMMON_HEADERS.flat();
 /** Given to the socket at a time, and seen to be taken: each wakes a client, who may take 8 s for one by default. */
 const SLICE_BYTES = 128 * KIB;
 
-interface AnsweringServer {
-  readonly servesHtml: boolean;
-  readonly lingering: Lingering;
-  readonly isStopping: () => boolean;
-}
-
 export class ReplyWriter {
-  readonly #server: AnsweringServer;
+  readonly #server;
   /** Of large answers: a turn of the event loop takes in one new connection and no more, so it must not take long. */
   readonly #turns = new Turns();
   #ending: { readonly res: ServerResponse; readonly body: string | Uint8Array }[] = [];
 
-  constructor(server: AnsweringServer) {
+  constructor(server: { servesHtml: boolean; lingering: Lingering; isStopping: () => boolean }) {
     this.#server = server;
   }
 
@@ -144,7 +138,7 @@ export class ReplyWriter {
     // RFC 9110 section 8.6: neither has a length. (A 304 could give that of the 200, which is of no use to anyone.)
     if (reply.status !== 204 && reply.status !== 304) head.push('Content-Length', String(bytes));
     // An answer before the end of the request must be the last one: what follows on the connection is no request.
-    if (this.#server.isStopping() || request.reader?.isUnfinished === true) request.beLast();
+    if (this.#server.isStopping() || request.body.isUnfinished) request.beLast();
     if (request.state === 'last') head.push('Connection', 'close');
     res.writeHead(reply.status, head);
     request.status = reply.status;

@@ -93,8 +93,7 @@ export class Request {
   readonly headers: HeaderLines;
   readonly origin: Origin;
   readonly startedMs: number;
-  /** Undefined without a body. */
-  readonly reader: BodyReader | undefined;
+  readonly body: RequestBody = NO_BODY;
   /** Its form is refused, whatever it asks for. */
   readonly malformed: Refusal | undefined;
   /** `last`: its answer ends the connection. `over`: its answer has been written, or the client has gone. */
@@ -123,7 +122,7 @@ export class Request {
     this.startedMs = parts.clock.monotonicMs();
     try {
       const form = checkForm(req, this.headers, !connection.hasAsked);
-      if (form.declaredBytes !== 0) this.reader = new BodyReader(req, res, form, parts.transfers);
+      if (form.declaredBytes !== 0) this.body = new BodyReader(req, res, form, parts.transfers);
     } catch (error) {
       this.malformed = expected(Refusal, error);
       ignoreBody(req);
@@ -137,10 +136,6 @@ export class Request {
   beLast(): void {
     this.state = 'last';
     this.connection.state = 'ending';
-  }
-
-  get body(): RequestBody {
-    return this.reader ?? NO_BODY;
   }
 
   get target(): Target {

@@ -37,7 +37,6 @@ export interface HttpServerOptions extends Pick<RequestParts, 'config' | 'clock'
   readonly match: (method: string, path: string) => Match;
   /** The refusal that an error of a handler stands for; undefined for what is unexpected. */
   readonly refusalOf: (error: unknown) => Refusal | undefined;
-  /** What a browser is shown in place of a refusal. */
   readonly refusalPage: (request: Request, reply: Reply) => Promise<Reply>;
   readonly noteAnswered: NoteAnswered;
   readonly checkIntervalMs?: number | undefined;
@@ -70,7 +69,6 @@ export class HttpServer {
   #checks: NodeJS.Timeout | undefined;
   #stopped: Promise<void> | undefined;
 
-  /** Nothing listens yet. */
   constructor(options: HttpServerOptions) {
     const { config, clock } = options;
     const lingering = new Lingering();
@@ -228,8 +226,8 @@ function keepWaiting(connection: Connection, bytes: number): void {
   if (connection.waitingBytes > MAX_PIPELINED_BYTES) connection.socket.destroy();
 }
 
-function waitingBytesOf({ res: { req }, reader }: Request): number {
-  return headBytes(req) + (reader?.mostUnreadBytes ?? 0);
+function waitingBytesOf({ res: { req }, body }: Request): number {
+  return headBytes(req) + body.mostUnreadBytes;
 }
 
 function headBytes({ url = '', rawHeaders }: IncomingMessage): number {
@@ -307,7 +305,7 @@ function finish(parts: ServerParts, request: Request): void {
 /** The connection is gone, with whatever was in progress on it. */
 function abandon(parts: ServerParts, connection: Connection): void {
   for (const request of connection.requests.splice(0)) {
-    request.reader?.fail(new ClientGoneError('the client broke off'));
+    request.body.fail(new ClientGoneError('the client broke off'));
     end(parts, request);
   }
 }
@@ -331,9 +329,9 @@ function handleClientError(parts: ServerParts, connection: Connection, error: Cl
   const refusal = refusalOfClientError(error);
   // A connection opened in advance: a 408 nobody asked for could be taken for the answer to a request on its way.
   const wasNeverUsed = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
-  const reader = requests.at(-1)?.reader;
+  const body = requests.at(-1)?.body;
   if (refusal === undefined || wasNeverUsed) socket.destroy();
-  else if (reader?.isUnfinished === true) reader.fail(new Refusal(refusal));
+  else if (body?.isUnfinished === true) body.fail(new Refusal(refusal));
   else connection.endWith(() => answerRaw(parts, socket, refusal));
 }
 
