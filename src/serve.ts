@@ -78,13 +78,11 @@ function nextStopSignal(terminal: Terminal, { log, flush }: LogWriter): Promise<
   });
 }
 
-/**
- * One reload at a time, and one more for all the signals that come meanwhile. It takes signals at once, since SIGHUP
- * must not end the process: what is asked for before `begin` is done then.
- */
+/** One reload at a time, and one more for all signals that come meanwhile; what comes before `begin` is done then. */
 function reloadOnSignal(terminal: Terminal) {
   let asked = Promise.withResolvers<void>();
   let isOver = false;
+  // From now on: where nobody listens, SIGHUP ends the process.
   terminal.onReloadSignal(() => asked.resolve());
   return {
     begin: async (app: ServedApp, log: Log): Promise<void> => {
@@ -125,10 +123,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/**
- * Opens the store and puts everything together, which is loaded while the store opens; nothing listens yet. Rejects
- * when the database or the TLS certificate is refused.
- */
+/** Nothing listens yet. Rejects when the database or the TLS certificate is refused. */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const { clock, log, thread } = parts;
   // Only a listener that speaks TLS loads what that takes.

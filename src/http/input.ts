@@ -91,10 +91,7 @@ export function typeGlob(query: URLSearchParams): string | null {
   throw new Refusal('queryInvalid', { hint, parameter: 'type' });
 }
 
-/**
- * `whole` when the header is absent, not understood or asks for several ranges, as RFC 9110 section 14.2 allows. Of a
- * range, `end` is exclusive.
- */
+/** `whole` where it is absent, not understood or of several ranges (RFC 9110 section 14.2); `end` is exclusive. */
 export function parseRange(header: string | undefined, size: number) {
   const [, first = '', last = ''] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header ?? '') ?? [];
   if (first === '' && last === '') return 'whole';

@@ -47,7 +47,6 @@ const METRICS_HEADERS = { 'Content-Type': 'text/plain; version=0.0.4; charset=ut
 /** Those who collect metrics are few, and keep one connection each. */
 const MAX_METRICS_CONNECTIONS = 16;
 
-/** GET and HEAD /metrics for whoever reaches the place. */
 export function createMetricsServer({ metrics, ...options }: Served & { metrics: Pick<Metrics, 'render'> }) {
   const { config, log } = options;
   const place = metricsPlace(config.metricsListen);

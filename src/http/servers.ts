@@ -46,22 +46,16 @@ export function refusalOf(error: unknown): Refusal | undefined {
 
 // From method and raw path to a handler. Nothing is decoded: fixed segments and ids are compared as they came.
 
-type Handlers = ServerOptions['handlers'];
-
-/**
- * A path without a parameter is found before any with one. Throws a TypeError for a path with several, and for a route
- * without a handler.
- */
-export function createRouter(routes: readonly Route[], handlers: Handlers): HttpServerOptions['match'] {
+/** Fixed paths come before others. Throws a TypeError for a path with several parameters, or without a handler. */
+export function createRouter(routes: readonly Route[], handlers: ServerOptions['handlers']) {
   const byPath = Map.groupBy(routes, ({ path }) => path);
   const entries = [...byPath].map(([path, ofPath]) => pathEntry(path, ofPath, handlers));
   const fixed = new Map(entries.filter(({ name }) => name === '').map((entry) => [entry.path, entry]));
   const withParameter = entries.filter(({ name }) => name !== '');
   // The decisions, "Ids and addresses": fixed names are never ids.
-  const firstSegments = entries.map(({ path }) => path.split('/', 2)[1] ?? '');
-  const reserved = new Set(firstSegments.filter((segment) => segment !== '' && !segment.startsWith('{')));
+  const reserved = new Set(entries.map(({ path }) => /^\/([^/{]+)/.exec(path)?.[1]));
 
-  return (method, path) => {
+  return (method: string, path: string): Match => {
     if (path === '*') return { route: NO_ROUTE, parameter: '', allow: allowOf(routes), handler: undefined };
     const entry = fixed.get(path);
     if (entry !== undefined) return entry.match(method, '');
@@ -77,7 +71,7 @@ export function createRouter(routes: readonly Route[], handlers: Handlers): Http
 }
 
 /** With the name of its parameter, empty for a fixed path, and what finds the value in a path. */
-function pathEntry(path: string, routes: readonly Route[], handlers: Handlers) {
+function pathEntry(path: string, routes: readonly Route[], handlers: ServerOptions['handlers']) {
   const byMethod = new Map<string, Handler>();
   for (const { name, method } of routes) {
     const handler = handlers[name];

@@ -232,10 +232,7 @@ export function plainAddress(text: string): string | undefined {
   return isIPv4(mapped) ? mapped : canonical;
 }
 
-/**
- * Of addresses and CIDR blocks that config/load.ts has checked: whether an address, in its plain form, is in one. To
- * BlockList a block of IPv4-mapped addresses is one of IPv4 too.
- */
+/** Whether an address in its plain form is in one of these blocks, which config/load.ts has checked; mapped as IPv4. */
 export function networkMatcher(networks: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   for (const network of networks) {

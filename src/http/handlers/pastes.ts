@@ -179,7 +179,6 @@ export const metadataReply = onceForEach((paste: Paste) => (
   { ...jsonReply(200, presentMetadata(paste)), isNegotiated: true }
 ));
 
-/** The whole of small content. */
 export const contentReply = onceForEach((paste: Paste, content: CompactBytes) => (
   { ...contentHead(paste), body: content }
 ));
