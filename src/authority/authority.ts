@@ -11,6 +11,7 @@ import type { Parts } from '../pastes/parts.ts';
 import type { Store } from '../store/open.ts';
 import type { StoredAuthority } from '../store/store.ts';
 import { makeAuthorityCertificate, makeSerial, validityFrom } from './certificates.ts';
+import { distinguishedName } from './der.ts';
 import {
   type Authority, AuthorityKeyError, generateKeyPair, lockPrivateKey, type PrivateKey, unlockPrivateKey,
 } from './keys.ts';
@@ -63,10 +64,10 @@ export class Authorities {
     return this.#creating;
   }
 
-  /** Refuses where create would, before anyone has said what to create. */
-  async requireNone(): Promise<void> {
+  /** Refuses where create would, before anyone has said what to create; gives the password for its key. */
+  async requireNone(): Promise<string> {
     if ((await this.find()) !== undefined) throw new Refusal('authorityExists');
-    this.#requirePassword();
+    return this.#requirePassword();
   }
 
   /** The authority with its key. Refuses when there is none, or its key can't be had. */
@@ -129,13 +130,12 @@ export class Authorities {
 
   async #createOnly(commonName: string, requester: Requester): Promise<StoredAuthority> {
     const { config, store, queue, audit, clock, random } = this.#parts;
-    await this.requireNone();
-    const password = this.#requirePassword();
+    const password = await this.requireNone();
     const createdAt = unixSeconds(clock);
     const validity = validityFrom(createdAt, config.pkiCaDays);
     const { privateKey, spki } = await generateKeyPair();
-    const request = { commonName, serial: makeSerial(random), validity, spki, privateKey };
-    const certificate = await makeAuthorityCertificate(request);
+    const request = { serial: makeSerial(random), validity, spki, privateKey };
+    const certificate = await makeAuthorityCertificate(request, distinguishedName(commonName));
     const lockedKey = await inTurn(queue, QUEUED_AS, () => lockPrivateKey(privateKey, password, random));
     const fingerprint = fingerprintSha1(certificate);
     const expiresAt = validity.notAfter;

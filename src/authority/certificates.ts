@@ -33,10 +33,10 @@ export function validityFrom(issuedAt: number, days: number, latest: number = LA
 
 // The three kinds, in DER, of names as normaliseCommonName makes them. A RangeError for what can't be encoded.
 
-export async function makeAuthorityCertificate(
-  request: SelfSignedRequest & { readonly commonName: string },
-): Promise<Uint8Array> {
-  return makeAuthority(request, distinguishedName(request.commonName));
+/** Its subject is a Name in DER. */
+export function makeAuthorityCertificate(request: SelfSignedRequest, subject: Uint8Array): Promise<Uint8Array> {
+  const extensions = [AUTHORITY_BASIC_CONSTRAINTS, AUTHORITY_KEY_USAGE, CLIENT_AUTH_ONLY];
+  return make(request, subject, extensions, { privateKey: request.privateKey }, 'sha384');
 }
 
 /** Of the same name and key, so that what either certificate signed verifies under the other. */
@@ -44,12 +44,7 @@ export async function renewAuthorityCertificate(
   request: Pick<CertificateRequest, 'serial' | 'validity'>, { certificate, privateKey }: Authority,
 ): Promise<Uint8Array> {
   const spki = subjectPublicKeyInfo(new X509Certificate(certificate).publicKey);
-  return makeAuthority({ ...request, spki, privateKey }, readIssuer(certificate).name);
-}
-
-function makeAuthority(request: SelfSignedRequest, subject: Uint8Array): Promise<Uint8Array> {
-  const extensions = [AUTHORITY_BASIC_CONSTRAINTS, AUTHORITY_KEY_USAGE, CLIENT_AUTH_ONLY];
-  return make(request, subject, extensions, { privateKey: request.privateKey }, 'sha384');
+  return makeAuthorityCertificate({ ...request, spki, privateKey }, readIssuer(certificate).name);
 }
 
 /** The curve is secp384r1. A validity that ends after the authority's rejects with a RangeError too. */

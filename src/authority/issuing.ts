@@ -58,7 +58,12 @@ export async function issueCertificate(
       await before?.(made);
       const isAdmin = await record(parts, made, request);
       if (isAdmin === undefined) continue;
-      noteShortened(parts, made);
+      const { serial, createdAt, expiresAt } = made;
+      if (expiresAt !== createdAt + parts.config.pkiCertDays * DAY_SECONDS) {
+        // Its holder must renew sooner than the settings say, and the operator must renew the authority.
+        const details = { serial, expires_at: expiresAt };
+        parts.log({ level: 'warning', logger: 'pki', event: 'certificate ends with its CA', details });
+      }
       return { ...made, isAdmin };
     }
     throw new Error(`no unused serial in ${SERIAL_ATTEMPTS} attempts`);
@@ -80,13 +85,6 @@ async function make(
   const fingerprint = fingerprintSha1(certificate);
   const publicKeySha256 = sha256(key.spki);
   return { serial, commonName, fingerprint, createdAt, expiresAt: validity.notAfter, publicKeySha256, certificate };
-}
-
-/** Its holder must renew sooner than the settings say, and the operator must renew the authority. */
-function noteShortened({ config, log }: IssuingParts, { serial, createdAt, expiresAt }: MadeCertificate): void {
-  if (expiresAt === createdAt + config.pkiCertDays * DAY_SECONDS) return;
-  const details = { serial, expires_at: expiresAt };
-  log({ level: 'warning', logger: 'pki', event: 'certificate ends with its CA', details });
 }
 
 /** Whether it is the admin's; undefined when the serial is taken. */
@@ -120,11 +118,6 @@ export function invitationRefused(): Refusal {
 export function recordsOf(certificates: readonly Certificate[], clock: Clock): CertificateRecord[] {
   const nowSeconds = unixSeconds(clock);
   return certificates.map((certificate) => ({ ...certificate, status: statusOf(certificate, nowSeconds) }));
-}
-
-/** The answer to GET /pki/certs, without how many there are in all. */
-export function presentCertificates(records: readonly CertificateRecord[]): object {
-  return { certificates: records.map(presentCertificate), count: records.length };
 }
 
 export function presentCertificate(record: CertificateRecord): object {

@@ -18,7 +18,7 @@ export interface BundleRequest {
   readonly authority: Uint8Array;
   readonly commonName: string;
   readonly profile: BundleProfile;
-  /** May be empty. Well-formed Unicode without U+0000. */
+  /** Empty, or as isBundlePassword takes it. */
   readonly password: string;
 }
 
@@ -47,7 +47,8 @@ export async function makeBundle(request: BundleRequest, random: RandomBytes): P
   const { profile, password, certificate, privateKey, authority, commonName } = request;
   const iterations = password === '' ? EMPTY_PASSWORD_ITERATIONS : PASSWORD_ITERATIONS;
   const { digest, digestOid, macBytes, saltBytes } = MACS[profile];
-  const kdf = { digest, password: passwordBytes(password), iterations };
+  // RFC 7292 appendix B.1: UTF-16 with two zero bytes at the end, which are all that there is of an empty password.
+  const kdf = { digest, password: utf16be(`${password}\0`), iterations };
   const encrypt: Encrypt = (plaintext) => (profile === 'modern'
     ? encryptPbes2(plaintext, password, iterations, random)
     : encryptPbe(plaintext, { ...kdf, salt: random(saltBytes) }));
@@ -100,12 +101,6 @@ async function macData(authenticatedSafe: Uint8Array, key: KdfRequest, digestOid
   return seq(seq(seq(digestOid, NULL), octetString(mac)), octetString(key.salt), integer(key.iterations));
 }
 
-/** RFC 7292 appendix B.1: UTF-16 with two zero bytes at the end, which are all that there is of an empty password. */
-function passwordBytes(password: string): Uint8Array {
-  if (password.includes('\0')) throw new RangeError('password with U+0000');
-  return utf16be(`${password}\0`);
-}
-
 // The key derivation of PKCS #12 (RFC 7292 appendix B.2), which node:crypto does not have.
 
 /** Appendix B.3: what the derived bytes are for. */
@@ -114,7 +109,7 @@ export const KDF_IDS = { key: 1, iv: 2, mac: 3 } as const;
 export interface KdfRequest {
   readonly digest: 'sha1' | 'sha256';
   readonly id: (typeof KDF_IDS)[keyof typeof KDF_IDS];
-  /** As passwordBytes makes it: of length 0 it is no password at all. */
+  /** With its two zero bytes at the end: of length 0 it is no password at all. */
   readonly password: Uint8Array;
   readonly salt: Uint8Array;
   readonly iterations: number;

@@ -6,10 +6,10 @@ import { isoSeconds, unixSeconds } from '../core/time.ts';
 import { presentAuditEntry } from '../http/present.ts';
 import { OPERATOR_NAME } from '../store/pastes.ts';
 import { type AuditEntry, type AuditFilter, type Page } from '../store/store.ts';
-import { tailAudit } from '../store/visit.ts';
+import { type AuditTail, tailAudit } from '../store/visit.ts';
 import { spanSeconds, wholeNumber } from './arguments.ts';
 import { UsageError } from './failures.ts';
-import { inSession, type OperatorSession, randomMark } from './session.ts';
+import { inSession, randomMark } from './session.ts';
 import { alignColumns, type Given, report, type Run, type Terminal } from './terminal.ts';
 
 export const audit: Run = (terminal, given) => {
@@ -55,14 +55,19 @@ const SAID_OF_STATE = {
 async function follow(terminal: Terminal, given: Given, filter: AuditFilter): Promise<void> {
   const surplus = ['--before', '--limit', '--offset'].find((name) => given.options.has(name));
   if (surplus !== undefined) throw new UsageError(`--follow goes on until it is stopped: ${surplus} has no meaning`);
-  let config: Settings | undefined;
-  await inSession(terminal, async (session) => void ({ config } = session));
-  const look = await tail(terminal, config!, filter, given.options.has('--after'));
+  const fromStart = given.options.has('--after');
+  let look: AuditTail | undefined;
+  await inSession(terminal, async ({ config, clock }) => {
+    // A link is followed at each look: it may lead to another file by then.
+    look = isCluster(config)
+      ? await (await import('../cluster/visit.ts')).tailCluster({ config, clock, newId: randomMark }, filter, fromStart)
+      : tailAudit(config.databaseName, filter, fromStart);
+  });
   const stopped = new Promise<false>((resolve) => terminal.onStopSignal(() => resolve(false)));
   const isJson = given.options.has('--json');
   let saidOf: keyof typeof SAID_OF_STATE = 'same';
   for (let text = isJson ? '' : `${WIDE_HEADINGS.join('  ')}\n`; ; ) {
-    const { entries, state, isAll } = await look();
+    const { entries, state, isAll } = await look!();
     if (state !== saidOf) terminal.stderr.write(SAID_OF_STATE[state]);
     saidOf = state;
     text += isJson
@@ -73,15 +78,6 @@ async function follow(terminal: Terminal, given: Given, filter: AuditFilter): Pr
     if (!goesOn) return;
     text = '';
   }
-}
-
-type Settings = OperatorSession['config'];
-
-async function tail({ clock }: Terminal, config: Settings, filter: AuditFilter, fromStart: boolean) {
-  // A link is followed at each look: it may lead to another file by then.
-  if (!isCluster(config)) return tailAudit(config.databaseName, filter, fromStart);
-  const { tailCluster } = await import('../cluster/visit.ts');
-  return tailCluster({ config, clock, newId: randomMark }, filter, fromStart);
 }
 
 /** In any case, with or without colons, as tools print it. */

@@ -6,7 +6,7 @@ import {
 } from '../authority/certificates.ts';
 import { normaliseCommonName, parseServerName, type ServerName } from '../authority/der.ts';
 import {
-  issueCertificate, NotFirstError, presentCertificate, presentCertificates, presentIssued, recordsOf, revokeCertificate,
+  issueCertificate, NotFirstError, presentCertificate, presentIssued, recordsOf, revokeCertificate,
 } from '../authority/issuing.ts';
 import { encodePem, generateKeyPair, lockPrivateKey, privateKeyPem, unlockPrivateKey } from '../authority/keys.ts';
 import { type BundleProfile, isBundlePassword, makeBundle, MAX_PASSWORD_LENGTH } from '../authority/pkcs12.ts';
@@ -114,7 +114,8 @@ export const list: Run = (terminal, given) => inSession(terminal, async ({ store
     return [serial, status, isAdmin ? 'admin' : '-', isoSeconds(expiresAt), commonName];
   });
   const table = alignColumns([['SERIAL', 'STATUS', 'ROLE', 'EXPIRES', 'COMMON NAME'], ...rows]);
-  report(terminal.stdout, given, presentCertificates(records), table);
+  const certificates = records.map(presentCertificate);
+  report(terminal.stdout, given, { certificates, count: certificates.length }, table);
 });
 
 export const revoke: Run = (terminal, given) => inSession(terminal, async (session) => {

@@ -280,22 +280,17 @@ export const health: Run = async (terminal, given) => {
   const { status, body } = await probe(asked, timeoutMs).catch(({ message }: ProbeError) => {
     throw new CommandError(`${asked.name}: ${message}`);
   });
-  const said = objectIn(body);
+  const parsed = orUndefined((): unknown => JSON.parse(body));
+  const said = typeof parsed === 'object' ? parsed as { readonly status?: unknown } | null : null;
   const isJson = given.options.has('--json');
-  if (isJson && said !== undefined) terminal.stdout.write(`${JSON.stringify(said)}\n`);
-  if (status !== 200 || said?.['status'] !== 'healthy') {
-    const isUnhealthy = said?.['status'] === 'unhealthy';
+  if (isJson && said !== null) terminal.stdout.write(`${JSON.stringify(said)}\n`);
+  if (status !== 200 || said?.status !== 'healthy') {
+    const isUnhealthy = said?.status === 'unhealthy';
     const found = isUnhealthy ? 'the service is unhealthy, or is stopping' : 'the answer is not that of this service';
     throw new CommandError(`${asked.name}: ${found} (${status})`);
   }
   if (!isJson) terminal.stdout.write('healthy\n');
 };
-
-/** Undefined when the text is no JSON object. */
-function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
-  const parsed = orUndefined((): unknown => JSON.parse(text));
-  return typeof parsed === 'object' && parsed !== null ? { ...parsed } : undefined;
-}
 
 function byUrl(text: string): Asked {
   if (text.startsWith('unix:/')) return overSocket(text.slice('unix:'.length), undefined);

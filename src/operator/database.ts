@@ -20,9 +20,7 @@ import {
   attempt, explained, inSession, operatorSettings, type OperatorSession, publishFile, randomMark, requireRoom,
   requireSecretOutput,
 } from './session.ts';
-import {
-  alignColumns, heldText, report, type Run, showBytes, showCount, showShare, type Terminal,
-} from './terminal.ts';
+import { alignColumns, heldText, report, type Run, showBytes, showCount, type Terminal } from './terminal.ts';
 
 export const backup: Run = async (terminal, given) => {
   const [target = ''] = given.operands;
@@ -291,7 +289,7 @@ function statsTable(counted: Awaited<ReturnType<typeof count>>): string {
     ['  oldest', audit.oldest_time ?? '-'],
     ['  newest', audit.newest_time ?? '-'],
     ['database', showFile(storage.database_bytes)],
-    ['  quota', quota === null ? 'none' : `${showShare(used, quota)} of ${showBytes(quota)}`],
+    ['  quota', quota === null ? 'none' : `${Math.floor((used / quota) * 100)} % of ${showBytes(quota)}`],
     ['  unused in it', showBytes(storage.unused_bytes)],
     ['  write-ahead log', showFile(storage.wal_bytes)],
     ['  free on its disk', showFile(storage.disk_free_bytes)],

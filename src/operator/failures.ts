@@ -6,8 +6,8 @@ import { ConfigError } from '../config/load.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { codeOf, orUndefined, reasonOf } from '../core/events.ts';
 import { type ListeningError, placeName } from '../http/engine/listening.ts';
+import type { Output } from '../ops/log.ts';
 import { DatabaseInUseError, DatabaseRefusedError, isDamage, StoreError } from '../store/store.ts';
-import type { Terminal } from './terminal.ts';
 
 /** Exit codes. 75 and 78 are EX_TEMPFAIL and EX_CONFIG of sysexits.h: they say whether trying again can help. */
 export const EXIT = { success: 0, failure: 1, usage: 2, busy: 75, configuration: 78 } as const;
@@ -22,15 +22,11 @@ export class UsageError extends Error {}
 export class CommandError extends Error {}
 
 /** The exit code, once standard error says what the user can do something about. Throws a bug again, for main.ts. */
-export function exitCodeOf({ stderr }: Pick<Terminal, 'stderr'>, error: unknown): number {
-  const failure = failureOf(error);
-  if (failure === undefined) throw error;
-  stderr.write(failure.text);
-  return failure.exitCode;
-}
-
-/** The exit code and whole lines for standard error; undefined for a bug or a failing host. */
-export function failureOf(error: unknown): ReturnType<typeof failure> | undefined {
+export function exitCodeOf({ stderr }: { readonly stderr: Pick<Output, 'write'> }, error: unknown): number {
+  const failure = (exitCode: number, message: string): number => {
+    stderr.write(`pasted: ${message}\n`);
+    return exitCode;
+  };
   if (error instanceof UsageError) return failure(EXIT.usage, `${error.message}\nTry: pasted help`);
   if (error instanceof CommandError) return failure(EXIT.failure, error.message);
   if (error instanceof ConfigError) {
@@ -49,13 +45,9 @@ export function failureOf(error: unknown): ReturnType<typeof failure> | undefine
     return failure(isLasting ? EXIT.configuration : EXIT.failure, `${message} (${SETTINGS.databasePath.name})`);
   }
   // What is refused on the way to files that this program finds by itself, such as those beside the database.
-  if (codeOf(error) !== 'ERR_ACCESS_DENIED') return undefined;
+  if (codeOf(error) !== 'ERR_ACCESS_DENIED') throw error;
   const { resource } = error as { resource?: string };
   return failure(EXIT.configuration, `${resource || 'a file'} cannot be used (${reasonOf(error)})`);
-}
-
-function failure(exitCode: number, message: string) {
-  return { exitCode, text: `pasted: ${message}\n` };
 }
 
 /** In one line, which setting to change; the error itself where that is no help. `isPublic`: not that of metrics. */

@@ -101,8 +101,3 @@ export function showCount(count: number, one: string, several = `${one}s`): stri
 export function heldText(pastes: number, contentBytes: number): string {
   return `${showCount(pastes, 'paste')} with ${showBytes(contentBytes)} of content`;
 }
-
-/** Whole percent, rounded down. */
-export function showShare(part: number, whole: number): string {
-  return `${Math.floor((part / whole) * 100)} %`;
-}

@@ -4,7 +4,7 @@
 import {
   makeAuthorityCertificate, makeClientCertificate, makeSerial, readIssuer, type Validity, validityFrom,
 } from '../../src/authority/certificates.ts';
-import { bitString, integer, seq } from '../../src/authority/der.ts';
+import { bitString, distinguishedName, integer, seq } from '../../src/authority/der.ts';
 import { type Authority, generateKeyPair, signed } from '../../src/authority/keys.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { bitStringOctets, fingerprintSha1, readDer } from '../../src/crypto/presented.ts';
@@ -29,7 +29,7 @@ export async function makeTestAuthority(commonName = 'Paste Service CA', issuedA
   const keyPair = await generateKeyPair();
   const serial = makeSerial(randomBytes);
   const validity = validityFrom(issuedAt, 36_500);
-  const certificate = await makeAuthorityCertificate({ commonName, serial, validity, ...keyPair });
+  const certificate = await makeAuthorityCertificate({ serial, validity, ...keyPair }, distinguishedName(commonName));
   return { certificate, privateKey: keyPair.privateKey, keyPair };
 }
 

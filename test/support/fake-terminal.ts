@@ -3,6 +3,7 @@
 import { Readable } from 'node:stream';
 import type { Environment, ReadFile } from '../../src/config/load.ts';
 import type { Clock } from '../../src/core/time.ts';
+import { exitCodeOf } from '../../src/operator/failures.ts';
 import type { Input, Terminal } from '../../src/operator/terminal.ts';
 import type { Output } from '../../src/ops/log.ts';
 import { movableClock } from './clock.ts';
@@ -102,4 +103,11 @@ function textOf(written: string | Uint8Array): string {
 
 function noFile(path: string | 0): never {
   throw Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' });
+}
+
+/** What the user is told of the error, and the exit code. Throws a bug on. */
+export function toldOf(error: unknown): { readonly exitCode: number; readonly text: string } {
+  let text = '';
+  const exitCode = exitCodeOf({ stderr: { write: (written) => (text += String(written)).length > 0 } }, error);
+  return { exitCode, text };
 }

@@ -65,7 +65,7 @@ test('Bundles: of many at once each caller gets the bundle that it asked for, wh
   const { make } = startBundles(t);
   const profiles = Array.from({ length: 15 }, (_, index) => (['modern', 'compat', 'invalid'] as const)[index % 3]!);
   const made = profiles.map((profile) => (
-    profile === 'invalid' ? make({ ...bundle, password: 'a\0b' }) : make({ ...bundle, profile })
+    profile === 'invalid' ? make({ ...bundle, password: '\ud800' }) : make({ ...bundle, profile })
   ));
   const outcomes = (await Promise.allSettled(made)).map((outcome) => {
     if (outcome.status === 'rejected') return (outcome.reason as Error).name;

@@ -11,10 +11,9 @@ import { ConfigError, type Environment } from '../../src/config/load.ts';
 import { VERSION } from '../../src/config/settings.ts';
 import type { Log } from '../../src/core/events.ts';
 import { ListeningError, type ListeningPlace } from '../../src/http/engine/listening.ts';
-import { failureOf } from '../../src/operator/failures.ts';
 import { type CreateApp, serve } from '../../src/serve.ts';
 import { DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
-import { fakeTerminal } from '../support/fake-terminal.ts';
+import { fakeTerminal, toldOf } from '../support/fake-terminal.ts';
 import { temporaryFolder } from '../support/programs.ts';
 
 const URL = 'http://127.0.0.1:4321';
@@ -209,7 +208,7 @@ test('serve: when it cannot listen, it closes and says in one line which setting
   for (const [code, reason, environment = {}, elsewhere] of cases) {
     const { steps, exitCode } = begin({ environment, listenFails: failing(code, elsewhere) });
     const error = await exitCode.then(() => assert.fail('it listened'), (thrown: unknown) => thrown);
-    assert.deepEqual(failureOf(error), { exitCode: 1, text: `pasted: cannot listen on ${reason}\n` });
+    assert.deepEqual(toldOf(error), { exitCode: 1, text: `pasted: cannot listen on ${reason}\n` });
     assert.deepEqual(steps, [`create ${environment.SERVICE_PORT ?? 8080} 2`, 'listen', 'close']);
   }
 });
@@ -219,15 +218,15 @@ test('serve: what systemd handed over and cannot be listened on is a matter of t
   for (const code of ['EINVAL', 'ENOTSOCK']) {
     const { exitCode } = begin({ inheritedSockets: 1, listenFails: failing(code) });
     const error = await exitCode.then(() => assert.fail('it listened'), (thrown: unknown) => thrown);
-    assert.match(failureOf(error)!.text, /^pasted: cannot listen on descriptor 3 from systemd: [^\n]*Accept=no\n$/);
+    assert.match(toldOf(error).text, /^pasted: cannot listen on descriptor 3 from systemd: [^\n]*Accept=no\n$/);
   }
 });
 
 test('serve: several sockets from systemd are refused before anything is opened', async () => {
   const { steps, exitCode } = begin({ inheritedSockets: 2 });
   await assert.rejects(exitCode, (error: Error) => {
-    assert.match(failureOf(error)!.text, /\n {2}LISTEN_FDS: expected one socket from systemd, given 2; /);
-    return failureOf(error)!.exitCode === 78;
+    assert.match(toldOf(error).text, /\n {2}LISTEN_FDS: expected one socket from systemd, given 2; /);
+    return toldOf(error).exitCode === 78;
   });
   assert.deepEqual(steps, []);
 });
@@ -249,35 +248,35 @@ test('serve: another error of listening is a bug, and passed on as it is', async
     const error = await exitCode.then(() => assert.fail('it listened'), (thrown: unknown) => thrown);
     assert.match(String(error), /bug|EODD/);
     assert.equal(steps.at(-1), 'close');
-    assert.equal(failureOf(error), undefined);
+    assert.throws(() => toldOf(error), (thrown) => thrown === error);
   }
 });
 
-test('failureOf: what the store refuses, in one line and with its exit code', () => {
-  assert.deepEqual(failureOf(new DatabaseRefusedError('the database x is of a newer version')), {
+test('exitCodeOf: what the store refuses, in one line and with its exit code', () => {
+  assert.deepEqual(toldOf(new DatabaseRefusedError('the database x is of a newer version')), {
     exitCode: 78, text: 'pasted: the database x is of a newer version\n',
   });
-  assert.deepEqual(failureOf(new DatabaseInUseError('the database x is in use')), {
+  assert.deepEqual(toldOf(new DatabaseInUseError('the database x is in use')), {
     exitCode: 75, text: 'pasted: the database x is in use\n',
   });
   const cause = new Error("EACCES: permission denied, open 'x'");
-  assert.deepEqual(failureOf(new StoreError('unavailable', 'the database x cannot be read', { cause })), {
+  assert.deepEqual(toldOf(new StoreError('unavailable', 'the database x cannot be read', { cause })), {
     exitCode: 1, text: "pasted: the database x cannot be read: EACCES: permission denied, open 'x' (SERVICE_DB)\n",
   });
   const beyond = { cause: Object.assign(new Error("Unknown system error -122, open 'x'"), { errno: -122, syscall: 'open' }) };
-  assert.deepEqual(failureOf(new StoreError('unavailable', 'the file x cannot be used', beyond)), {
+  assert.deepEqual(toldOf(new StoreError('unavailable', 'the file x cannot be used', beyond)), {
     exitCode: 1, text: 'pasted: the file x cannot be used: EDQUOT (SERVICE_DB)\n',
   });
-  assert.deepEqual(failureOf(new StoreError('full', 'storage full')), {
+  assert.deepEqual(toldOf(new StoreError('full', 'storage full')), {
     exitCode: 1, text: 'pasted: storage full (SERVICE_DB)\n',
   });
   // A lock that has gone meanwhile.
-  assert.deepEqual(failureOf(new DatabaseInUseError('the database x is in use', '/none/x-lock')), {
+  assert.deepEqual(toldOf(new DatabaseInUseError('the database x is in use', '/none/x-lock')), {
     exitCode: 75, text: 'pasted: the database x is in use; root can see which: fuser /none/x-lock\n',
   });
 });
 
-test('failureOf: what node --permission refuses is 78, with the file where node names it and what to change', () => {
+test('exitCodeOf: what node --permission refuses is 78, with the file where node names it and what to change', () => {
   const refused = (more: object) => Object.assign(new Error('Access to this API has been restricted'), {
     code: 'ERR_ACCESS_DENIED', ...more,
   });
@@ -289,11 +288,11 @@ test('failureOf: what node --permission refuses is 78, with the file where node 
     [{ permission: writing, resource: '' }, `a file cannot be used (${toAllow('write')})`],
     [{}, 'a file cannot be used (ERR_ACCESS_DENIED: node --permission forbids fsync, so run this without it)'],
   ] as const) {
-    assert.deepEqual(failureOf(refused(more)), { exitCode: 78, text: `pasted: ${said}\n` });
+    assert.deepEqual(toldOf(refused(more)), { exitCode: 78, text: `pasted: ${said}\n` });
   }
 });
 
-test('failureOf: who has a lock is looked for among 50 000 descriptors at most, so that the answer comes soon', (t) => {
+test('exitCodeOf: who has a lock is looked for among 50 000 descriptors at most, so that the answer comes soon', (t) => {
   const lock = join(temporaryFolder(t), 'x-lock');
   writeFileSync(lock, '');
   // Larger than any that Linux gives.
@@ -316,7 +315,7 @@ test('failureOf: who has a lock is looked for among 50 000 descriptors at most, 
     [50_000, `it is process ${pid} ()`], [50_001, `root can see which: fuser ${lock}`],
   ] as const) {
     [descriptors, looks] = [count, 0];
-    const { text } = failureOf(new DatabaseInUseError('the database x is in use', lock))!;
+    const { text } = toldOf(new DatabaseInUseError('the database x is in use', lock));
     assert.equal(text, `pasted: the database x is in use; ${who}\n`);
     assert.equal(looks, 50_000);
   }

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { wholeNumber } from '../../src/operator/arguments.ts';
 import { readMoment } from '../../src/operator/audit.ts';
 import { UsageError } from '../../src/operator/failures.ts';
-import { showBytes, showShare } from '../../src/operator/terminal.ts';
+import { showBytes } from '../../src/operator/terminal.ts';
 
 /** 2026-01-31T12:00:00Z. */
 const NOW = 1_769_860_800;
@@ -66,9 +66,4 @@ test('showBytes: the largest unit that fits, one digit after the point, never ro
     [2 ** 60, '1024.0 PiB'],
   ];
   for (const [bytes, shown] of cases) assert.equal(showBytes(bytes), shown);
-});
-
-test('showShare: whole percent, never rounded up', () => {
-  assert.deepEqual([showShare(0, 3), showShare(2, 3), showShare(999, 1000), showShare(3, 3), showShare(4, 3)],
-    ['0 %', '66 %', '99 %', '100 %', '133 %']);
 });

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { createDecipheriv, createHmac, createPrivateKey, pbkdf2Sync } from 'node:crypto';
 import { before, test } from 'node:test';
 import { createSecureContext } from 'node:tls';
-import { type BundleProfile, makeBundle, pkcs12Kdf } from '../../src/authority/pkcs12.ts';
+import { type BundleProfile, isBundlePassword, makeBundle, pkcs12Kdf } from '../../src/authority/pkcs12.ts';
 import type { RandomBytes } from '../../src/core/time.ts';
 import { type DerElement, readDer } from '../../src/crypto/presented.ts';
 import { makeTestAuthority, makeTestClient, type TestAuthority, type TestClient } from '../support/authority.ts';
@@ -196,8 +196,8 @@ test('makeBundle: every salt and iv is its own', async () => {
   }
 });
 
-test('makeBundle: refuses passwords that have no PKCS #12 form', async () => {
-  for (const profile of ['modern', 'compat'] as const) {
-    for (const password of ['a\0b', '\0', '\ud800']) await assert.rejects(bundle(profile, password), RangeError);
-  }
+test('makeBundle: refuses half a character, and isBundlePassword all that has no PKCS #12 form', async () => {
+  for (const profile of ['modern', 'compat'] as const) await assert.rejects(bundle(profile, '\ud800'), RangeError);
+  for (const password of ['a\0b', '\0', '\ud800', '', 'a'.repeat(1025)]) assert.equal(isBundlePassword(password), false);
+  for (const password of ['a', '\u{1f600}'.repeat(1024)]) assert.equal(isBundlePassword(password), true);
 });

@@ -6,7 +6,7 @@ import { before, test } from 'node:test';
 import {
   keyIdentifier, makeAuthorityCertificate, makeClientCertificate, readIssuer, type Validity, validityFrom,
 } from '../../src/authority/certificates.ts';
-import { LATEST_TIME_SECONDS, seq } from '../../src/authority/der.ts';
+import { distinguishedName, LATEST_TIME_SECONDS, seq } from '../../src/authority/der.ts';
 import { ECDSA_WITH, generateKeyPair, subjectPublicKeyInfo } from '../../src/authority/keys.ts';
 import { bitStringOctets, components, fingerprintSha1, readDer } from '../../src/crypto/presented.ts';
 import { ISSUED_AT, type KeyPair, makeTestAuthority, makeTestClient, type TestAuthority } from '../support/authority.ts';
@@ -45,8 +45,8 @@ const clientRequest = (validity: Validity, commonName = 'alice', serial = CLIENT
 test('makeAuthorityCertificate: exactly these bytes are signed', async () => {
   const keyPair = await generateKeyPair();
   const validity = { notBefore: seconds('2026-01-31T12:00:00Z'), notAfter: seconds('2050-01-01T00:00:00Z') };
-  const request = { commonName: 'Paste Service CA', serial: AUTHORITY_SERIAL, validity, ...keyPair };
-  const certificate = await makeAuthorityCertificate(request);
+  const request = { serial: AUTHORITY_SERIAL, validity, ...keyPair };
+  const certificate = await makeAuthorityCertificate(request, distinguishedName('Paste Service CA'));
   const spki = subjectPublicKeyInfo(keyPair.publicKey);
   const expected = [
     '30820153' + 'a003020102',
@@ -184,7 +184,7 @@ test('makeClientCertificate: nothing leaves that does not verify', async () => {
   const noAuthority = { certificate: client.certificate, privateKey: client.keyPair.privateKey };
   await assert.rejects(makeClientCertificate(request, noAuthority), /does not verify/);
   const mixed = { ...request, spki: stranger.spki };
-  await assert.rejects(makeAuthorityCertificate(mixed), /does not verify/);
+  await assert.rejects(makeAuthorityCertificate(mixed, distinguishedName('CA')), /does not verify/);
 });
 
 test('validityFrom: five minutes of grace before, whole days after', () => {

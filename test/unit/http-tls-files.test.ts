@@ -12,6 +12,7 @@ import { connect, createSecureContext, type TLSSocket } from 'node:tls';
 import {
   makeAuthorityCertificate, makeSerial, renewAuthorityCertificate, validityFrom,
 } from '../../src/authority/certificates.ts';
+import { distinguishedName } from '../../src/authority/der.ts';
 import { generateKeyPair } from '../../src/authority/keys.ts';
 import { ConfigError } from '../../src/config/load.ts';
 import type { LogEntry } from '../../src/core/events.ts';
@@ -19,9 +20,9 @@ import { DAY_SECONDS } from '../../src/core/time.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { certificatePem } from '../../src/crypto/presented.ts';
 import { readServerCertificate, Tls } from '../../src/http/tls.ts';
-import { failureOf } from '../../src/operator/failures.ts';
 import { makeTestAuthority, makeTestClient } from '../support/authority.ts';
 import { movableClock } from '../support/clock.ts';
+import { toldOf } from '../support/fake-terminal.ts';
 import { openssl } from '../support/pki.ts';
 import { isInstalled, temporaryFolder } from '../support/programs.ts';
 import { testConfig } from '../support/test-config.ts';
@@ -32,7 +33,7 @@ function problemOf(files: TlsFiles): string {
     readServerCertificate(testConfig(files));
   } catch (error) {
     assert.ok(error instanceof ConfigError);
-    assert.equal(failureOf(error)?.exitCode, 78);
+    assert.equal(toldOf(error).exitCode, 78);
     return error.message;
   }
   return assert.fail('it was taken');
@@ -169,8 +170,8 @@ test('Tls: without the callback for the keys of tickets each connection is serve
 test('Tls: the certificate of a renewed authority takes the place of the one that ran out', async (t) => {
   const nowSeconds = Math.floor(Date.now() / 1000);
   const keyPair = await generateKeyPair();
-  const over = { commonName: 'CA', serial: makeSerial(randomBytes), validity: validityFrom(nowSeconds - 2 * DAY_SECONDS, 1), ...keyPair };
-  const expired = { certificate: await makeAuthorityCertificate(over), privateKey: keyPair.privateKey };
+  const over = { serial: makeSerial(randomBytes), validity: validityFrom(nowSeconds - 2 * DAY_SECONDS, 1), ...keyPair };
+  const expired = { certificate: await makeAuthorityCertificate(over, distinguishedName('CA')), privateKey: keyPair.privateKey };
   const validity = validityFrom(nowSeconds, 30);
   const certificate = await renewAuthorityCertificate({ serial: makeSerial(randomBytes), validity }, expired);
   const client = pairOf(await makeTestClient({ ...expired, certificate }, { validity }));
