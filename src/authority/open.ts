@@ -48,11 +48,10 @@ export class LazyAuthority {
     return whyUnavailable(this.#parts.config.pkiCaPassword !== '', false, false);
   }
 
-  /** Makes the revocation list that is due, where anybody ever asked for one: what it names can go only then. */
+  /** Makes the revocation list that is due, where anybody ever asked for one; whoever asks is told of a failure. */
   async renewRevocationList(): Promise<void> {
     const findCrl = async () => this.#parts.store.read.findCrl();
     const list = await findCrl().catch(() => undefined);
-    // Whoever asks for the list is told of a failure.
     if (list !== undefined) await (await this.#load()).revocationList.current().catch(() => {});
   }
 
