@@ -109,13 +109,12 @@ async function createParts(
   const key = config.powSecret === ''
     ? await store.keepSecret('proof-of-work', random(HMAC_KEY_BYTES))
     : Buffer.from(config.powSecret);
-  const deleteKey = await store.keepSecret('delete-tokens', random(HMAC_KEY_BYTES));
   const audit = createAudit({ clock, log });
   store.followSpent((spent) => antiflood.record(clock.monotonicMs(), spent));
   return {
     config, store, clock, random, newUuid, log, count, queue, antiflood, audit,
     passwords: new Passwords({ queue, clock, random, checkMs: passwordCheckMs }),
-    deleteTokens: createDeleteTokens(deleteKey),
+    deleteTokens: createDeleteTokens(await store.keepSecret('delete-tokens', random(HMAC_KEY_BYTES))),
     challenges: new Challenges({ config, key, antiflood, store, clock, random, count }),
     rates: createRates({ config, clock, count }),
     identity: new Identity({ store, audit, clock }),

@@ -74,7 +74,7 @@ export class Statements implements Database {
     } as unknown as Prepared;
   }
 
-  /** Runs a rule, none of which reads what it has changed. Throws what it throws, unless something was missing. */
+  /** Runs a rule, of which none reads what it has changed. Throws what the rule throws, unless a row was missing. */
   rehearse<Answer>(known: Known, rule: () => Answer): Rehearsal<Answer> {
     const notes: Notes = { known, reads: new Map(), missing: new Map(), changes: [] };
     this.#notes = notes;
@@ -104,7 +104,7 @@ export class Statements implements Database {
   }
 }
 
-/** Refuses its transaction unless the same is found: in any order, which each node has by statistics of its own. */
+/** Refuses the transaction unless the rows are those found, in any order: each node has statistics of its own. */
 export function guardOf([sql, values]: Statement, found: string): Statement {
   const [now, then] = found.includes('],[') ? [sorted(`(${sql})`), sorted(':found')] : [`(${sql})`, ':found'];
   return [`INSERT INTO guards SELECT ${now} IS ${then}`, { ...values, found }];

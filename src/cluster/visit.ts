@@ -33,7 +33,7 @@ export async function tailCluster(
       return { ...found, state: 'same' };
     } catch (error) {
       expected(StoreError, error);
-      return { entries: [], state: 'away', isAll: true };
+      return { entries: [], state: 'away' };
     }
   };
 }

@@ -117,8 +117,7 @@ function readSecret(path: string, source: Source, readFile: ReadFile): Found | u
   try {
     text = readFile(path).replace(/\r?\n$/, '');
   } catch (error) {
-    const code = codeOf(error);
-    if (source.kind === 'credential' && code === 'ENOENT') return undefined;
+    if (source.kind === 'credential' && codeOf(error) === 'ENOENT') return undefined;
     throw new ConfigError([`${what} a file that can be read (${reasonOf(error)})`]);
   }
   if (text === '') throw new ConfigError([`${what} a file that is not empty`]);

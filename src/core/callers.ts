@@ -19,9 +19,7 @@ export function hasTrustedLimits({ tier }: Caller): boolean {
 /** Of what plainAddress (http/engine/head.ts) gives: IPv6 by its /64, as one household has (RFC 6177), else whole. */
 export function clientKey(address: string): string {
   const bytes = address.includes(':') ? parseAddress(address) : undefined;
-  if (bytes === undefined) return address;
-  const groups = [0, 2, 4, 6].map((position) => (bytes[position]! * 256 + bytes[position + 1]!).toString(16));
-  return `${groups.join(':')}::/64`;
+  return bytes === undefined ? address : `${Buffer.from(bytes.subarray(0, 8)).toString('hex')}/64`;
 }
 
 /** Whether the text is a block such as `10.0.0.0/8`, or one address. Bits past the prefix may be set. */

@@ -54,7 +54,7 @@ export { randomUUID as newUuid } from 'node:crypto';
 // Proof-of-work: signed challenge tokens `<nonce>:<expires>:<difficulty>:<signature>` and the check of a solution. The
 // store decides which challenges were used, in the transaction that stores what the work was for.
 
-/** Signed with the rest: a paste token does not register. `trusted` is for pastes, with bits of such callers' own. */
+/** Signed with the rest, so that work for a paste does not register. `trusted` is for pastes of trusted callers. */
 export type Purpose = 'paste' | 'trusted' | 'register';
 
 /** The nonce as 32 hex characters, the expiry in Unix seconds. */

@@ -6,7 +6,7 @@ import { isoSeconds, unixSeconds } from '../core/time.ts';
 import { presentAuditEntry } from '../http/present.ts';
 import { OPERATOR_NAME } from '../store/pastes.ts';
 import { type AuditEntry, type AuditFilter, type Page } from '../store/store.ts';
-import { type AuditTail, tailAudit } from '../store/visit.ts';
+import { type AuditTail, TAIL_ENTRIES, tailAudit } from '../store/visit.ts';
 import { spanSeconds, wholeNumber } from './arguments.ts';
 import { UsageError } from './failures.ts';
 import { inSession, randomMark } from './session.ts';
@@ -67,15 +67,15 @@ async function follow(terminal: Terminal, given: Given, filter: AuditFilter): Pr
   const isJson = given.options.has('--json');
   let saidOf: keyof typeof SAID_OF_STATE = 'same';
   for (let text = isJson ? '' : `${WIDE_HEADINGS.join('  ')}\n`; ; ) {
-    const { entries, state, isAll } = await look!();
+    const { entries, state } = await look!();
     if (state !== saidOf) terminal.stderr.write(SAID_OF_STATE[state]);
     saidOf = state;
     text += isJson
       ? entries.map((entry) => `${JSON.stringify(presentAuditEntry(entry))}\n`).join('')
       : alignColumns([WIDE_HEADINGS, ...entries.map(rowOf)]).replace(/^.*\n/, '');
     const isTaken = text === '' || await Promise.race([terminal.stdout.writeWhole(Buffer.from(text)), stopped]);
-    const goesOn = isTaken && await Promise.race([setTimeout(isAll ? LOOK_EVERY_MS : 0, true), stopped]);
-    if (!goesOn) return;
+    const pauseMs = entries.length < TAIL_ENTRIES ? LOOK_EVERY_MS : 0;
+    if (!isTaken || !(await Promise.race([setTimeout(pauseMs, true), stopped]))) return;
     text = '';
   }
 }

@@ -17,6 +17,7 @@ import { EXPIRY_WARNING_SECONDS, readServerCertificate } from '../http/tls.ts';
 import { adminDoubt, authorityDoubt } from '../pastes/upkeep.ts';
 import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
 import { placeOf } from '../store/database.ts';
+import { MIGRATIONS } from '../store/schema.ts';
 import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store.ts';
 import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/visit.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
@@ -203,11 +204,11 @@ function examine(path: string, depth: CheckDepth): { findings: Finding[]; conten
   }
 }
 
-function checkSchema({ whyRefused, damage, schemaVersion, newestSchemaVersion }: Examination): Finding {
+function checkSchema({ whyRefused, damage, schemaVersion }: Examination): Finding {
   if (whyRefused !== undefined) return fail('schema', `the database ${whyRefused}`);
   if (damage.length > 0) return fail('schema', 'cannot be trusted in a damaged database');
-  if (schemaVersion === newestSchemaVersion) return ok('schema', `${schemaVersion}, of this version`);
-  return warn('schema', `${schemaVersion}; the next start brings it to ${newestSchemaVersion}: make a backup before`);
+  if (schemaVersion === MIGRATIONS.length) return ok('schema', `${schemaVersion}, of this version`);
+  return warn('schema', `${schemaVersion}; the next start brings it to ${MIGRATIONS.length}: make a backup before`);
 }
 
 const MAX_DAMAGE_SHOWN = 5;

@@ -216,7 +216,7 @@ export class Passwords {
     return inTurn(queue, clientAddress, () => hashPassword(password, random));
   }
 
-  /** The turn is before the lookup, and unknown ids have a decoy: no full queue or time tells whether an id exists. */
+  /** Waits its turn before it looks, and checks unknown ids against a decoy: nothing tells whether an id exists. */
   unlock<Found extends Pick<Paste, 'passwordHash'>>(
     find: () => Awaitable<Found | undefined>,
     password: string | undefined,

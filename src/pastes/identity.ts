@@ -39,7 +39,7 @@ export class Identity {
     this.#parts = parts;
   }
 
-  /** Who shows a certificate of this service that is not valid is anonymous: revoking ends what a stolen key can do. */
+  /** Anonymous with a certificate of this service that is not valid: revoking must end what a stolen key can do. */
   callerOf(presenter: Presenter): Awaitable<Caller> {
     return presenter.fingerprint === null ? ANONYMOUS : this.#holderOf(presenter.fingerprint, presenter);
   }

@@ -113,8 +113,7 @@ export class Intake implements AsyncDisposable {
     const contentBytes = declaredBytes - replacedBytes;
     // Chunks are written before what they replace can go.
     const unwrittenBytes = declaredBytes <= INLINE_BYTES ? contentBytes : declaredBytes;
-    const isFull = await store.read.isFull({ maxStoredBytes, contentBytes, unwrittenBytes });
-    if (isFull) throw new Refusal('storageFull');
+    if (await store.read.isFull({ maxStoredBytes, contentBytes, unwrittenBytes })) throw new Refusal('storageFull');
   }
 
   readonly #take: ByteSink = (bytes) => {

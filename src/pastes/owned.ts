@@ -64,7 +64,7 @@ export interface Target {
   readonly meantContent: (paste: Paste) => string | undefined;
 }
 
-/** Before any body; the writer decides it again. Counts as a lookup but for owners, since it tells of other ids. */
+/** Before any body is read; the writer decides again. A refusal tells of an id, and so counts as a lookup. */
 async function requireChangeable(parts: Parts, target: Target, ofAnyone = false, token?: string): Promise<Paste> {
   const { store, rates, deleteTokens, clock } = parts;
   const { id, caller, clientAddress } = target;

@@ -192,8 +192,7 @@ export function auditTailLookups(db: Database) {
     auditAfter: (afterId: number, { before: _, ...filter }: AuditFilter, limit: number) => {
       const newestId = Number(newest.get()?.['id'] ?? 0);
       const entries = select.all({ afterId, untilId: newestId, limit, ...filter }).map((row) => fromAuditRow(row));
-      const isAll = entries.length < limit;
-      return { entries, isAll, untilId: isAll ? newestId : entries.at(-1)!.id };
+      return { entries, untilId: entries.length < limit ? newestId : entries.at(-1)!.id };
     },
   };
 }

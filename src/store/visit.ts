@@ -118,7 +118,6 @@ export const TAIL_ENTRIES = 1000;
 export type AuditTail = () => Awaitable<{
   readonly entries: readonly AuditEntry[];
   readonly state: 'same' | 'replaced' | 'away';
-  readonly isAll: boolean;
 }>;
 
 /**
@@ -139,7 +138,7 @@ export function tailAudit(path: string, filter: AuditFilter, fromStart: boolean)
       return { ...found, state: isReplaced ? 'replaced' : 'same' };
     } catch (error) {
       if (failureOf(error) === undefined && codeOf(error) !== 'ENOENT') throw error;
-      return { entries: [], state: 'away', isAll: true };
+      return { entries: [], state: 'away' };
     }
   };
 }
@@ -246,20 +245,19 @@ function isUnused(path: string): boolean {
 }
 
 function examineAs(path: string, depth: CheckDepth, isAlone: boolean) {
-  const newestSchemaVersion = MIGRATIONS.length;
   try {
     // To read one that has a log, without one beside it, would leave an empty log and its index there.
     using db = isAlone ? openAsIs(path, 'immutable') : openReading(path);
     const reason = whyRefused(db);
     const schemaVersion = schemaVersionOf(db);
     const damage = reason === undefined ? damageOf(db, depth) : [];
-    const isReadable = reason === undefined && damage.length === 0 && schemaVersion === newestSchemaVersion;
+    const isReadable = reason === undefined && damage.length === 0 && schemaVersion === MIGRATIONS.length;
     const contents = isReadable ? contentsOf(db) : undefined;
-    return { whyRefused: reason, schemaVersion, newestSchemaVersion, damage, contents };
+    return { whyRefused: reason, schemaVersion, damage, contents };
   } catch (error) {
     if (!isDamage(error)) throw asStoreError(error);
     const damage = [describe(error)];
-    return { whyRefused: undefined, schemaVersion: 0, newestSchemaVersion, damage, contents: undefined };
+    return { whyRefused: undefined, schemaVersion: 0, damage, contents: undefined };
   }
 }
 

@@ -22,7 +22,7 @@ test('clientKey: IPv4-mapped IPv6 is that IPv4, in every notation', () => {
 });
 
 test('clientKey: IPv6 is its /64, in every notation', () => {
-  const network = '2001:db8:0:1::/64';
+  const network = '20010db800000001/64';
   const notations = [
     '2001:db8:0:1::', '2001:db8:0:1::1', '2001:db8:0:1:ffff:ffff:ffff:ffff', '2001:DB8:0000:0001:0:0:0:2',
     '2001:db8::1:2:3:4:5', '2001:db8:0:1::192.0.2.1', '2001:db8:0:1:2::%eth0',
@@ -31,18 +31,18 @@ test('clientKey: IPv6 is its /64, in every notation', () => {
 });
 
 test('clientKey: the networks beside it have keys of their own', () => {
-  assert.equal(keyOf('2001:db8::ffff:ffff:ffff:ffff'), '2001:db8:0:0::/64');
-  assert.equal(keyOf('2001:db8:0:2::'), '2001:db8:0:2::/64');
-  assert.equal(keyOf('2001:db9:0:1::'), '2001:db9:0:1::/64');
+  assert.equal(keyOf('2001:db8::ffff:ffff:ffff:ffff'), '20010db800000000/64');
+  assert.equal(keyOf('2001:db8:0:2::'), '20010db800000002/64');
+  assert.equal(keyOf('2001:db9:0:1::'), '20010db900000001/64');
 });
 
 test('clientKey: addresses that only look like IPv4-mapped are IPv6', () => {
   for (const address of ['::', '::1', '::192.0.2.1', '::ffff:0:c000:201', '::fffe:192.0.2.1', '::1:ffff:192.0.2.1']) {
     const key = keyOf(address);
-    assert.equal(key, '0:0:0:0::/64', address);
+    assert.equal(key, '0000000000000000/64', address);
   }
-  assert.equal(keyOf('1::ffff:192.0.2.1'), '1:0:0:0::/64');
-  assert.equal(keyOf('64:ff9b::192.0.2.1'), '64:ff9b:0:0::/64');
+  assert.equal(keyOf('1::ffff:192.0.2.1'), '0001000000000000/64');
+  assert.equal(keyOf('64:ff9b::192.0.2.1'), '0064ff9b00000000/64');
 });
 
 test('clientKey: text that is no address is its own key', () => {
@@ -56,5 +56,5 @@ test('clientKey: text that is no address is its own key', () => {
 });
 
 test('clientKey: `::` may stand for a single group', () => {
-  assert.equal(clientKey('1:2:3::5:6:7:8'), '1:2:3:0::/64');
+  assert.equal(clientKey('1:2:3::5:6:7:8'), clientKey('1:2:3:0::'));
 });

@@ -51,7 +51,7 @@ function passwordsFor(t: TestContext, checkMs?: number) {
   const queue = {
     enter: async (client: string) => {
       if (isFull) throw new WorkQueueFull();
-      assert.equal(client, '2001:db8:0:0::/64', 'the key that limits count by');
+      assert.equal(client, '20010db800000000/64', 'the key that limits count by');
       events.push('enter');
       return () => void events.push('leave');
     },
