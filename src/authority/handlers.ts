@@ -36,7 +36,7 @@ export type AuthorityRoom = ReturnType<typeof createRoom>;
 export function createRoom(parts: AuthorityParts) {
   const authorities = new Authorities(parts, ({ certificate }) => parts.tls?.trust(certificate));
   const revocationList = new RevocationList({ ...parts, authorities });
-  const room: Room = { ...parts, authorities, revocationList, bundles: new issuing.Bundles(parts) };
+  const room: Room = { ...parts, authorities, revocationList, bundles: new issuing.Bundles(parts.clock) };
   return { ...room, handle: (name: RoomRoute, request: Request) => HANDLERS[name](room, request) };
 }
 

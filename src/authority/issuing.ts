@@ -1,11 +1,9 @@
 // Client certificates: issued, registered, listed, revoked. Which is the first, and so the admin's, the store decides.
 // The contract's "Certificate" states and the decisions' "PKI" are the source.
 
-import { addAbortListener } from 'node:events';
-import { Worker } from 'node:worker_threads';
 import type { Caller } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
-import { type Clock, DAY_SECONDS, type RandomBytes, unixSeconds } from '../core/time.ts';
+import { type Clock, DAY_SECONDS, unixSeconds } from '../core/time.ts';
 import { sha256 } from '../crypto/digest.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
 import { WorkQueue } from '../limits/work-queue.ts';
@@ -14,11 +12,10 @@ import { type Requester, requireIdentity, statusOf } from '../pastes/identity.ts
 import type { Parts } from '../pastes/parts.ts';
 import type { Store } from '../store/open.ts';
 import { type Certificate, type Issuance, type StoredAuthority, StoreError } from '../store/store.ts';
-import { firstMessage } from '../store/writer.ts';
 import type { SigningAuthority } from './authority.ts';
 import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom } from './certificates.ts';
 import type { CertifiedKey } from './keys.ts';
-import { type BundleRequest, makeBundle } from './pkcs12.ts';
+import { type BundleRequest, BundleThread } from './pkcs12.ts';
 
 /** The contract: draws so many serials before it gives up. */
 const SERIAL_ATTEMPTS = 5;
@@ -171,39 +168,30 @@ const BUNDLE_WAIT_MS = 30_000;
 
 /** Makes bundles without holding up other requests. Those without a password do not wait for those with one. */
 export class Bundles {
-  readonly #random: RandomBytes;
   readonly #quick: WorkQueue;
   readonly #slow: WorkQueue;
   readonly #closing = new AbortController();
+  readonly #quickThread = new BundleThread(this.#closing.signal);
+  readonly #slowThread = new BundleThread(this.#closing.signal);
 
-  constructor({ clock, random }: Pick<Parts, 'clock' | 'random'>) {
-    const waiting = { concurrency: 1, maxWaitMs: BUNDLE_WAIT_MS, clock };
-    this.#random = random;
-    this.#quick = new WorkQueue({ ...waiting, maxWaiting: BUNDLES_WAITING });
-    this.#slow = new WorkQueue({ ...waiting, maxWaiting: SLOW_BUNDLES_WAITING });
+  constructor(clock: Clock) {
+    const waiting = { maxWaitMs: BUNDLE_WAIT_MS, clock };
+    // The thread has the next one already when it is done with one: this thread may be busy then.
+    this.#quick = new WorkQueue({ ...waiting, concurrency: 2, maxWaiting: BUNDLES_WAITING });
+    this.#slow = new WorkQueue({ ...waiting, concurrency: 1, maxWaiting: SLOW_BUNDLES_WAITING });
   }
 
   /** Refuses when too many wait. */
-  make(request: BundleRequest, clientAddress: string): Promise<Uint8Array> {
-    if (request.password === '') return inTurn(this.#quick, clientAddress, () => makeBundle(request, this.#random));
-    return inTurn(this.#slow, clientAddress, () => makeInThread(request, this.#closing.signal));
+  async make(request: BundleRequest, clientAddress: string): Promise<Uint8Array> {
+    if (request.password === '') return inTurn(this.#quick, clientAddress, () => this.#quickThread.make(request));
+    // Few bundles have a password, so their thread ends with each.
+    return inTurn(this.#slow, clientAddress, () => (
+      this.#slowThread.make(request).finally(() => this.#slowThread.close())
+    ));
   }
 
-  /** Bundles with a password that are not done are not made. */
+  /** Bundles that are not done are not made. */
   close(): void {
     this.#closing.abort();
   }
-}
-
-/** In a thread of its own, which ends with it, or at the signal. */
-async function makeInThread(request: BundleRequest, signal: AbortSignal): Promise<Uint8Array> {
-  signal.throwIfAborted();
-  // The environment holds secrets, which are none of the thread's business.
-  const setup = { name: 'bundle', workerData: request, env: {} };
-  const worker = new Worker(new URL('./pkcs12-worker.ts', import.meta.url), setup);
-  using _ = addAbortListener(signal, () => void worker.terminate());
-  const made = await firstMessage<Uint8Array>(worker);
-  signal.throwIfAborted();
-  if (made === undefined) throw new Error('the thread of the bundle has ended');
-  return made;
 }

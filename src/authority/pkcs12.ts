@@ -2,7 +2,7 @@
 // Writes only; never a bag in the clear, never without a MAC.
 
 import { createCipheriv, createHmac, hash } from 'node:crypto';
-import { setImmediate } from 'node:timers/promises';
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import type { RandomBytes } from '../core/time.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
 import { bmpString, explicit, implicit, integer, NULL, octetString, OIDS, seq, setOf, utf16be } from './der.ts';
@@ -30,6 +30,52 @@ export function isBundlePassword(text: string): boolean {
 
 export const MAX_PASSWORD_LENGTH = 1024;
 
+/** What the thread is sent. It answers on the port: with the bundle, or with the error that there was. */
+export type BundleJob = { readonly request: BundleRequest; readonly port: MessagePort };
+
+/** Makes bundles in a thread that is started when it is first needed, until the signal. */
+export class BundleThread {
+  readonly #signal: AbortSignal;
+  #worker: Worker | undefined;
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+    signal.addEventListener('abort', () => void this.close());
+  }
+
+  async make(request: BundleRequest): Promise<Uint8Array> {
+    this.#signal.throwIfAborted();
+    this.#worker ??= this.#start();
+    // Its own port, which closes when the thread ends, and keeps the process alive while it is open.
+    const { port1, port2: port } = new MessageChannel();
+    this.#worker.postMessage({ request, port } satisfies BundleJob, [port]);
+    const answer = await new Promise<unknown>((resolve) => {
+      port1.once('message', resolve).once('close', () => {
+        resolve(this.#signal.reason ?? new Error('the thread of bundles has ended'));
+      });
+    });
+    if (answer instanceof Uint8Array) return answer;
+    throw answer;
+  }
+
+  #start(): Worker {
+    // The environment holds secrets, which are none of the thread's business.
+    const worker = new Worker(new URL('./pkcs12-worker.ts', import.meta.url), { name: 'bundles', env: {} });
+    worker.unref();
+    const drop = (): void => {
+      if (this.#worker === worker) this.#worker = undefined;
+    };
+    return worker.on('error', drop).on('exit', drop);
+  }
+
+  /** Ends the thread, and with it what is not done. The next request gets a new one. */
+  async close(): Promise<void> {
+    const worker = this.#worker;
+    this.#worker = undefined;
+    await worker?.terminate();
+  }
+}
+
 /** An empty password protects nothing at any count, and .NET opens such a bundle up to 600 000 iterations in all. */
 const EMPTY_PASSWORD_ITERATIONS = 2048;
 
@@ -42,7 +88,7 @@ const MACS = {
   compat: { digest: 'sha1', digestOid: OIDS.sha1, macBytes: 20, saltBytes: 8 },
 } as const;
 
-/** PFX (RFC 7292 section 4) in DER, on this thread: milliseconds in turns, but seconds at once with a password. */
+/** PFX (RFC 7292 section 4) in DER, on this thread: milliseconds with an empty password, seconds with another. */
 export async function makeBundle(request: BundleRequest, random: RandomBytes): Promise<Uint8Array> {
   const { profile, password, certificate, privateKey, authority, commonName } = request;
   const iterations = password === '' ? EMPTY_PASSWORD_ITERATIONS : PASSWORD_ITERATIONS;
@@ -61,7 +107,7 @@ export async function makeBundle(request: BundleRequest, random: RandomBytes): P
   const keyBag = seq(OIDS.pkcs8ShroudedKeyBag, explicit(0, await encryptPrivateKey(privateKey, encrypt)), attributes);
   const authenticatedSafe = seq(encryptedDataContent(certificates), dataContent(seq(keyBag)));
   const macKey = { ...kdf, salt: random(saltBytes), id: KDF_IDS.mac, size: macBytes };
-  return seq(integer(3), dataContent(authenticatedSafe), await macData(authenticatedSafe, macKey, digestOid));
+  return seq(integer(3), dataContent(authenticatedSafe), macData(authenticatedSafe, macKey, digestOid));
 }
 
 /** SafeBag: SEQUENCE { bagId, bagValue [0] EXPLICIT, bagAttributes }; CertBag: { certId, certValue [0] EXPLICIT } */
@@ -88,16 +134,16 @@ function encryptedDataContent({ algorithm, ciphertext }: Encrypted): Uint8Array 
 
 /** pbeWithSHAAnd3-KeyTripleDES-CBC (RFC 7292 appendix C): old, and widely read. */
 async function encryptPbe(plaintext: Uint8Array, kdf: Omit<KdfRequest, 'id' | 'size'>): Promise<Encrypted> {
-  const key = await pkcs12Kdf({ ...kdf, id: KDF_IDS.key, size: 24 });
-  const cipher = createCipheriv('des-ede3-cbc', key, await pkcs12Kdf({ ...kdf, id: KDF_IDS.iv, size: 8 }));
+  const key = pkcs12Kdf({ ...kdf, id: KDF_IDS.key, size: 24 });
+  const cipher = createCipheriv('des-ede3-cbc', key, pkcs12Kdf({ ...kdf, id: KDF_IDS.iv, size: 8 }));
   // pkcs-12PbeParams ::= SEQUENCE { salt OCTET STRING, iterations INTEGER }
   const algorithm = seq(OIDS.pbeWithSha1And3Des, seq(octetString(kdf.salt), integer(kdf.iterations)));
   return { algorithm, ciphertext: Buffer.concat([cipher.update(plaintext), cipher.final()]) };
 }
 
 /** MacData ::= SEQUENCE { mac DigestInfo, macSalt OCTET STRING, iterations INTEGER DEFAULT 1 } */
-async function macData(authenticatedSafe: Uint8Array, key: KdfRequest, digestOid: Uint8Array): Promise<Uint8Array> {
-  const mac = createHmac(key.digest, await pkcs12Kdf(key)).update(authenticatedSafe).digest();
+function macData(authenticatedSafe: Uint8Array, key: KdfRequest, digestOid: Uint8Array): Uint8Array {
+  const mac = createHmac(key.digest, pkcs12Kdf(key)).update(authenticatedSafe).digest();
   return seq(seq(seq(digestOid, NULL), octetString(mac)), octetString(key.salt), integer(key.iterations));
 }
 
@@ -121,15 +167,14 @@ export interface KdfRequest {
 const BLOCK_BYTES = 64;
 
 /** The derived bytes. The letters are those of appendix B.2; its numbered steps stand in the comments. */
-export async function pkcs12Kdf({ digest, id, password, salt, iterations, size }: KdfRequest): Promise<Uint8Array> {
+export function pkcs12Kdf({ digest, id, password, salt, iterations, size }: KdfRequest): Uint8Array {
   if (!Number.isInteger(iterations) || iterations < 1) throw new RangeError(`no iteration count: ${iterations}`);
   // 1 to 4.
   const D = new Uint8Array(BLOCK_BYTES).fill(id);
   const I = Buffer.concat([fillBlocks(salt), fillBlocks(password)]);
   const derived: Uint8Array[] = [];
-  // 5 and 6: one block of hash output a turn, until there are enough. With an empty password a turn is 2 ms.
+  // 5 and 6: one block of hash output a turn, until there are enough.
   for (let derivedBytes = 0; derivedBytes < size; ) {
-    await setImmediate();
     let A = hash(digest, Buffer.concat([D, I]), 'buffer');
     for (let iteration = 1; iteration < iterations; iteration += 1) A = hash(digest, A, 'buffer');
     derived.push(A);

@@ -237,20 +237,15 @@ export function startThread(name: string, task: object | null = null): Worker {
 /** Rejects with DatabaseRefusedError or StoreError when the thread is gone, or with the error that it ended with. */
 export async function firstWord<Given>(worker: Worker, ifSilent: string, notDone = ''): Promise<Given> {
   const exited = new Promise((resolve) => worker.once('exit', resolve));
-  const report = await firstMessage<FirstReport<Given>>(worker);
+  const report = await new Promise<FirstReport<Given> | undefined>((resolve, reject) => {
+    // `once` of node:events resolves some turns later: on a busy thread the end would win over the message before it.
+    worker.once('message', resolve).once('error', reject).once('exit', () => resolve(undefined));
+  });
   if (report?.kind === 'done') return report.given;
   await exited;
   if (report === undefined) throw new StoreError('unavailable', ifSilent);
   if (report.failure === 'refused') throw new DatabaseRefusedError(report.message);
   throw new StoreError(report.failure, `${notDone}${report.message}`);
-}
-
-/** Undefined when the thread ends without one; rejects with the error that it ended with. */
-export function firstMessage<Message>(worker: Worker): Promise<Message | undefined> {
-  return new Promise((resolve, reject) => {
-    // `once` of node:events resolves some turns later: on a busy thread the end would win over the message before it.
-    worker.once('message', resolve).once('error', reject).once('exit', () => resolve(undefined));
-  });
 }
 
 /** More in one transaction gain little, and make the first of them wait for the last. */

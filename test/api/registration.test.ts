@@ -6,7 +6,7 @@ import { X509Certificate } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
 import { createSecureContext } from 'node:tls';
-import { Bundles } from '../../src/authority/issuing.ts';
+import { BundleThread } from '../../src/authority/pkcs12.ts';
 import type { Config } from '../../src/config/settings.ts';
 import { UUID_V4 } from '../support/answer-contract.ts';
 import { type RunningApp, startApp } from '../support/app.ts';
@@ -286,7 +286,7 @@ test('POST /register: what can\'t be stored costs nothing: nobody is admin, and 
 
 test('POST /register: a bundle that can\'t be made costs nothing: no admin, and the token is still good', async (t) => {
   const app = await startWithWork(t);
-  const broken = t.mock.method(Bundles.prototype, 'make', () => Promise.reject(new Error('no thread')));
+  const broken = t.mock.method(BundleThread.prototype, 'make', () => Promise.reject(new Error('no thread')));
   const work = await freshWork(app, PATH);
   assertRefused(await register(app, undefined, work), 500, 'certificate issuance failed');
   assert.equal(broken.mock.callCount(), 1);

@@ -5,7 +5,7 @@ import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
-import { Bundles } from '../../src/authority/issuing.ts';
+import { BundleThread } from '../../src/authority/pkcs12.ts';
 import { type RunningApp, startApp } from '../support/app.ts';
 import { insertCertificate, newFingerprint, presenting } from '../support/certificates.ts';
 import {
@@ -350,7 +350,7 @@ test('POST /register/renew: a holder has 24 certificates a day at most, whatever
   const limited = answers.find(({ status }) => status === 429)!;
   assert.deepEqual([limited.json, limited.headers.get('retry-after')], [{ error: 'rate limit exceeded' }, '86399']);
   assert.ok(await isHolder(app, as), 'it is as good as before');
-  const bundles = t.mock.method(Bundles.prototype, 'make');
+  const bundles = t.mock.method(BundleThread.prototype, 'make');
   const { response, bundle } = await renewBundle(app, as, '{"p12_password":"x","p12_profile":"compat"}');
   assert.deepEqual([response.status, response.headers.get('retry-after'), bundles.mock.callCount()], [429, '86399', 0], bundle.toString());
   await renew(app, (await issue(app)).fingerprint_sha1);

@@ -129,7 +129,7 @@ for (const [password, iterations] of [['', 2048], ['pass \u{1f600}', 300_000]] a
     assert.ok(createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' }).equals(client.keyPair.privateKey));
     const salt = at(mac, 1).content;
     const request = { digest: 'sha256', id: 3, password: macPassword, salt, iterations, size: 32 } as const;
-    const expectedMac = createHmac('sha256', await pkcs12Kdf(request)).update(safe).digest('hex');
+    const expectedMac = createHmac('sha256', pkcs12Kdf(request)).update(safe).digest('hex');
     const digestInfo = `3031300d060960864801650304020105000420${expectedMac}`;
     const macSize = iterations === 2048 ? '49' : '4a';
     assert.equal(hex(mac.encoding), `30${macSize}${digestInfo}0410${hex(salt)}${iterationsHex(iterations)}`);
@@ -149,18 +149,18 @@ function assertCompat(algorithm: DerElement, iterations: number): Uint8Array {
 test('makeBundle: compat with an empty password is 3DES and HMAC-SHA-1', async () => {
   const encoding = await bundle('compat', '');
   const { safe, certificatesAlgorithm, certificatesCiphertext, keyBag, mac } = takeApart(encoding);
-  const kdf = (id: 1 | 2 | 3, salt: Uint8Array, size: number): Promise<Uint8Array> =>
+  const kdf = (id: 1 | 2 | 3, salt: Uint8Array, size: number): Uint8Array =>
     pkcs12Kdf({ digest: 'sha1', id, password: Buffer.alloc(2), salt, iterations: 2048, size });
-  const decrypt = async (algorithm: DerElement, ciphertext: Uint8Array): Promise<Buffer> => {
+  const decrypt = (algorithm: DerElement, ciphertext: Uint8Array): Buffer => {
     const salt = assertCompat(algorithm, 2048);
-    const decipher = createDecipheriv('des-ede3-cbc', await kdf(1, salt, 24), await kdf(2, salt, 8));
+    const decipher = createDecipheriv('des-ede3-cbc', kdf(1, salt, 24), kdf(2, salt, 8));
     return Buffer.concat([decipher.update(ciphertext), decipher.final()]);
   };
-  assert.equal(hex(await decrypt(certificatesAlgorithm, certificatesCiphertext)), certificateBags());
-  const pkcs8 = await decrypt(at(keyBag, 1, 0, 0), at(keyBag, 1, 0, 1).content);
+  assert.equal(hex(decrypt(certificatesAlgorithm, certificatesCiphertext)), certificateBags());
+  const pkcs8 = decrypt(at(keyBag, 1, 0, 0), at(keyBag, 1, 0, 1).content);
   assert.ok(createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' }).equals(client.keyPair.privateKey));
   const salt = at(mac, 1).content;
-  const expectedMac = createHmac('sha1', await kdf(3, salt, 20)).update(safe).digest('hex');
+  const expectedMac = createHmac('sha1', kdf(3, salt, 20)).update(safe).digest('hex');
   assert.equal(hex(mac.encoding), `30313021300906052b0e03021a05000414${expectedMac}0408${hex(salt)}${iterationsHex(2048)}`);
 });
 
