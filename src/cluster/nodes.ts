@@ -71,7 +71,7 @@ export class Nodes implements Disposable {
     return this.#resultsOf('/db/execute?transaction&redirect', statements, DEADLINE_MS);
   }
 
-  /** `weak` finds what may be old: who changes something checks it. `strong` goes by the log; 8.26 has no other. */
+  /** A result for each. `weak` may be old, which who changes something checks; rqlite 8.26 has no `linearizable`. */
   async query(statements: readonly Statement[], level: 'weak' | 'strong', deadlineMs = DEADLINE_MS) {
     const results = await this.#resultsOf(`/db/query?level=${level}&redirect`, statements, deadlineMs);
     const failed = results.find(({ error }) => error !== undefined);

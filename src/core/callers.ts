@@ -16,7 +16,10 @@ export function hasTrustedLimits({ tier }: Caller): boolean {
   return tier === 'trusted' || tier === 'admin';
 }
 
-/** Of what plainAddress (http/engine/head.ts) gives: IPv6 by its /64, as one household has (RFC 6177), else whole. */
+/**
+ * Of an address in the form of plainAddress (http/engine/head.ts), in which IPv4 is never mapped: IPv4 whole; IPv6 by
+ * its /64, which one household is given (RFC 6177). Other text is its own key.
+ */
 export function clientKey(address: string): string {
   const bytes = address.includes(':') ? parseAddress(address) : undefined;
   return bytes === undefined ? address : `${Buffer.from(bytes.subarray(0, 8)).toString('hex')}/64`;

@@ -62,7 +62,7 @@ export class Identity {
     return ANONYMOUS;
   }
 
-  /** Null unless our authority signed it. Its ECDSA signature (r, s) is as good as (r, n - s): another fingerprint. */
+  /** Null unless our authority signed it. (r, n - s) is as good an ECDSA signature as (r, s): another fingerprint. */
   async #serialOf(certificate: Uint8Array): Promise<string | null> {
     const verified = this.#serials.get(certificate);
     if (verified !== undefined) return verified;
