@@ -95,7 +95,7 @@ export const COMMON_HEADERS = [
 /** Names and values in turn, as `writeHead` takes them. */
 const FLAT: readonly string[] = COMMON_HEADERS.flat();
 
-/** Given to the socket at a time, and seen to be taken: each wakes a client, who may take 8 s for one by default. */
+/** Written at a time, which a client may take 8 s for by default; TURN_BYTES after one that was taken at once. */
 const SLICE_BYTES = 128 * KIB;
 
 export class ReplyWriter {
@@ -168,16 +168,19 @@ export class ReplyWriter {
   /** The head goes out with the first bytes, so that a source that fails at once can still be answered as an error. */
   async #writeStream(request: Request, reply: Reply, body: StreamedBody): Promise<void> {
     const { res } = request;
-    let turnBytes = 0;
+    let [turnBytes, sliceBytes] = [0, SLICE_BYTES];
     try {
       await this.#turns.wait();
       for await (const bytes of body.chunks()) {
         if (isOver(request)) return;
         if (!res.headersSent) this.#writeHead(request, reply, body.bytes);
-        for (let start = 0; start < bytes.length; start += SLICE_BYTES) {
-          const slice = bytes.subarray(start, start + SLICE_BYTES);
-          await writeSlice(request, slice, body.bytes);
+        for (let start = 0; start < bytes.length; ) {
+          const slice = bytes.subarray(start, start + sliceBytes);
+          const taken = writeSlice(request, slice, body.bytes);
+          start += slice.length;
           turnBytes += slice.length;
+          sliceBytes = request.connection.socket.writableLength === 0 ? TURN_BYTES : SLICE_BYTES;
+          await taken;
           if (turnBytes >= TURN_BYTES || this.#turns.areAwaited()) {
             turnBytes = 0;
             await this.#turns.wait();
@@ -208,6 +211,8 @@ function writeSlice(request: Request, slice: Uint8Array, maxBytes: number): Prom
   return new Promise((resolve) => {
     request.wake = resolve;
     request.res.write(slice, () => resolve());
+    // Now, while node would wait for the end of the turn: the socket then says whether the kernel took all of it.
+    request.connection.socket.uncork();
   });
 }
 
