@@ -55,7 +55,8 @@ export async function assemble(config: Config, host: AppParts, { store, tls }: {
   const service = serviceHandlers(parts, () => authority.whyUnavailable(), () => server.isStopping());
   const handlers = { ...service, ...pasteHandlers(parts), ...authority.handlers };
   let isOpen = isProduction(config);
-  const cleanup = new Cleanup(cleanupTasks(parts, () => isOpen, () => authority.renewRevocationList()), log);
+  const renewList = () => authority.renewRevocationList();
+  const cleanup = new Cleanup(cleanupTasks(parts, () => isOpen, renewList, () => tls?.warnOfExpiry()), log);
   const onStorageFull = createRoomMaking((name) => cleanup.run(name), clock);
   const server = createHttpServer({ config, trust, handlers, clock, newUuid, log, metrics, onStorageFull, tls });
   const reload = createReload(config, tls, log, {

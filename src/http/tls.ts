@@ -33,7 +33,6 @@ export class Tls implements TlsTermination {
   constructor(parts: Pick<Parts, 'config' | 'clock' | 'log'>) {
     this.#parts = parts;
     this.#certificate = readServerCertificate(parts.config);
-    this.#warnOfExpiry();
   }
 
   createServer(options: ServerOptions, handshakeTimeoutMs: number): Server {
@@ -54,7 +53,7 @@ export class Tls implements TlsTermination {
   rereadCertificate(): boolean {
     const before = this.#certificate;
     this.#certificate = readServerCertificate(this.#parts.config);
-    this.#warnOfExpiry();
+    this.warnOfExpiry();
     const { certificate, privateKey } = this.#certificate;
     if (before.certificate === certificate && before.privateKey === privateKey) return false;
     this.#renewContext();
@@ -115,7 +114,7 @@ export class Tls implements TlsTermination {
     };
   }
 
-  #warnOfExpiry(): void {
+  warnOfExpiry(): void {
     const leftSeconds = this.#certificate.expiresAt - unixSeconds(this.#parts.clock);
     if (leftSeconds > EXPIRY_WARNING_SECONDS) return;
     const event = leftSeconds > 0 ? 'server certificate expires soon' : 'server certificate has expired';

@@ -28,7 +28,7 @@ type NoteRemoved = (task: string, removed: number) => void;
 
 /** `isOpen`: others than this host's own users can connect. */
 export function cleanupTasks(
-  parts: TaskParts, isOpen: () => boolean, renewRevocationList: () => Promise<void>,
+  parts: TaskParts, isOpen: () => boolean, renewRevocationList: () => Promise<void>, warnOfTls: () => void,
 ): readonly CleanupTask[] {
   const { count, rates } = parts;
   const noteRemoved: NoteRemoved = (name, removed) => {
@@ -37,6 +37,7 @@ export function cleanupTasks(
   return [
     task('doubts', DAY_SECONDS, () => logDoubts(parts, isOpen())),
     task('revocation list', DAY_SECONDS, renewRevocationList),
+    task('TLS certificate', DAY_SECONDS, async () => warnOfTls()),
     ...storeTasks(parts, noteRemoved),
     task('rate records', 5 * MINUTE_SECONDS, async () => rates.sweep()),
     task('room in reserve', BALLAST_SECONDS, reserveStep(parts)),

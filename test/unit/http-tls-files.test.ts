@@ -103,23 +103,23 @@ test('readServerCertificate: a key too short for TLS', (t) => {
     'SERVICE_TLS_CERT: expected a certificate that TLS can use (ERR_SSL_EE_KEY_TOO_SMALL)');
 });
 
-test('Tls: warns of a certificate that expires within 14 days, at start and when it is read again', async (t) => {
+test('Tls: warns of a certificate that expires within 14 days, when asked and when it is read again', async (t) => {
   const clock = movableClock(Math.floor(Date.now() / 1000) * 1000);
   const files = writePair(t, await serverPair({ days: 20, nowMs: clock.unixMs() }));
   const logged: LogEntry[] = [];
   const log = (entry: LogEntry): number => logged.push(entry);
-  const start = (): Tls => new Tls({ config: testConfig(files), clock, log });
+  const tls = new Tls({ config: testConfig(files), clock, log });
   clock.advance((6 * DAY_SECONDS - 1) * 1000);
-  const tls = start();
+  tls.warnOfExpiry();
   assert.deepEqual(logged, []);
   const expires = new Date(clock.unixMs() + (14 * DAY_SECONDS + 1) * 1000).toISOString();
   clock.advance(1000);
   assert.equal(tls.rereadCertificate(), false, 'it is the same');
-  start();
+  tls.warnOfExpiry();
   const soon = { level: 'warning', logger: 'http', event: 'server certificate expires soon', details: { expires } };
   assert.deepEqual(logged, [soon, soon]);
   clock.advance(14 * DAY_SECONDS * 1000);
-  start();
+  tls.warnOfExpiry();
   assert.deepEqual(logged.at(-1), { ...soon, event: 'server certificate has expired' });
   const renewed = await serverPair({ days: 20, nowMs: clock.unixMs() });
   writeFileSync(files.tlsCertPath, renewed.cert);

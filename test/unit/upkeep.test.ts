@@ -48,7 +48,7 @@ function tasksOver(...answers: readonly number[]) {
     count: ((...labels: readonly unknown[]) => void counted.push(labels)) as Count,
     rates: { sweep: () => void calls.push(['sweep']) } as unknown as Rates,
     log: (entry) => void logged.push(entry),
-  }, () => false, async () => void calls.push(['renew']));
+  }, () => false, async () => void calls.push(['renew']), () => void calls.push(['warn']));
   /** Whether there is more to do. */
   const step = async (name: string): Promise<boolean> =>
     await (tasks.find((task) => task.name === name) ?? assert.fail(`no task ${name}`)).step() === true;
@@ -59,6 +59,7 @@ test('cleanupTasks: how often each begins; what removes comes before what gives 
   assert.deepEqual(tasksOver().tasks.map(({ name, intervalSeconds }) => [name, intervalSeconds]), [
     ['doubts', 24 * HOUR_SECONDS],
     ['revocation list', 24 * HOUR_SECONDS],
+    ['TLS certificate', 24 * HOUR_SECONDS],
     ['expired pastes', HOUR_SECONDS],
     ['duplicate records', 15 * MINUTE_SECONDS],
     ['used challenges', 5 * MINUTE_SECONDS],
@@ -110,6 +111,7 @@ test('what is done at one go: once a turn', async () => {
     ['write-ahead log', 'truncate'],
     ['statistics', 'optimize'],
     ['revocation list', 'renew'],
+    ['TLS certificate', 'warn'],
     ['rate records', 'sweep'],
     ['room in reserve', 'ballast'],
   ];
