@@ -127,15 +127,12 @@ async function issueCertificate(room: Room, request: Request): Promise<Reply> {
 
 /** The certificate, and its key where that was made here: who sent a request has the key already. */
 function pemReply(issued: issuing.Issued, key: CertifiedKey, headers: Readonly<Record<string, string>>): Reply {
-  const answer = {
-    message: 'certificate issued',
-    serial: issued.serial,
-    ...issuing.presentIssued(issued),
+  return jsonReply(201, {
+    message: 'certificate issued', serial: issued.serial, ...issuing.presentIssued(issued),
     certificate_pem: encodePem('CERTIFICATE', issued.certificate),
     ...(key.privateKey === undefined ? {} : { private_key_pem: privateKeyPem(key.privateKey) }),
     is_admin: issued.isAdmin,
-  };
-  return jsonReply(201, answer, headers);
+  }, headers);
 }
 
 async function listCertificates(room: Room, request: Request): Promise<Reply> {

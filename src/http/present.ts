@@ -22,15 +22,8 @@ export function presentCreated(paste: Omit<Paste, 'sha256'>, expiryWasAsked: boo
 }
 
 export function presentMetadata({ id, mimeType, size, createdAt, expiresAt, passwordHash }: Paste): object {
-  return {
-    id,
-    mime_type: mimeType,
-    size,
-    created_at: createdAt,
-    raw: `/${id}/raw`,
-    expires_at: expiresAt,
-    ...(passwordHash === null ? {} : { password_protected: true }),
-  };
+  const metadata = { id, mime_type: mimeType, size, created_at: createdAt, raw: `/${id}/raw`, expires_at: expiresAt };
+  return passwordHash === null ? metadata : { ...metadata, password_protected: true };
 }
 
 /** The answer to GET /register/challenge; with `baseBits` to GET /challenge: how the difficulty came about. */

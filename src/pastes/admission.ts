@@ -127,28 +127,24 @@ export function createRates({ config, clock, count }: Pick<ChallengeParts, 'conf
   );
   const creations = windowOf(config.rateWindowSeconds, config.rateMaxEntries);
   const lookups = windowOf(config.lookupRateWindowSeconds, config.lookupRateMaxEntries);
+  const take = (what: 'creation' | 'lookup', clientAddress: string, caller: Caller): RateStanding | null => {
+    const [window, max] = what === 'creation' ? [creations, config.rateMax] : [lookups, config.lookupRateMax];
+    if (max === 0) return null;
+    const limit = rateMaxFor(config, caller, max);
+    const taken = window.take(clientKey(clientAddress), limit, clock.monotonicMs());
+    const resetAtSeconds = Math.ceil((clock.unixMs() + taken.resetMs) / 1000);
+    const rate = { limit, remaining: taken.remaining, resetAtSeconds };
+    if (taken.allowed) return rate;
+    count('rateLimitHits', what);
+    const retryAfterSeconds = taken.retryAfterMs / 1000;
+    if (what === 'lookup') throw new Refusal('lookupRateLimited', {}, { retryAfterSeconds });
+    throw new Refusal('rateLimited', {}, { retryAfterSeconds, rate });
+  };
   return {
     /** Counts a creation, or an update that carries content or sets a password. Null when there is no limit. */
-    countCreation(clientAddress: string, caller: Caller): RateStanding | null {
-      if (config.rateMax === 0) return null;
-      const limit = rateMaxFor(config, caller, config.rateMax);
-      const { allowed, remaining, retryAfterMs, resetMs } = creations.take(
-        clientKey(clientAddress), limit, clock.monotonicMs(),
-      );
-      const rate = { limit, remaining, resetAtSeconds: Math.ceil((clock.unixMs() + resetMs) / 1000) };
-      if (allowed) return rate;
-      count('rateLimitHits', 'creation');
-      throw new Refusal('rateLimited', {}, { retryAfterSeconds: retryAfterMs / 1000, rate });
-    },
+    countCreation: (clientAddress: string, caller: Caller) => take('creation', clientAddress, caller),
     /** Counts a GET or HEAD of a paste, a list of pastes, and a PUT or DELETE of what is not the caller's. */
-    countLookup(clientAddress: string, caller: Caller): void {
-      if (config.lookupRateMax === 0) return;
-      const limit = rateMaxFor(config, caller, config.lookupRateMax);
-      const { allowed, retryAfterMs } = lookups.take(clientKey(clientAddress), limit, clock.monotonicMs());
-      if (allowed) return;
-      count('rateLimitHits', 'lookup');
-      throw new Refusal('lookupRateLimited', {}, { retryAfterSeconds: retryAfterMs / 1000 });
-    },
+    countLookup: (clientAddress: string, caller: Caller) => void take('lookup', clientAddress, caller),
     sweep(): void {
       for (const window of [creations, lookups]) window.sweep(clock.monotonicMs());
     },

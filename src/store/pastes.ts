@@ -4,7 +4,8 @@
 import { compactBytes } from '../core/content.ts';
 import { prepareBanned } from './governing.ts';
 import {
-  prepareAdoption, prepareAudit, prepareChange, prepareQuota, prepareSpending, prepareSubmissions, prepareUsage,
+  isAmongFirst, prepareAdoption, prepareAudit, prepareChange, prepareQuota, prepareSpending, prepareSubmissions,
+  prepareUsage,
 } from './records.ts';
 import type {
   AuditEvent, CreationOutcome, CreationTerms, Database, DeletionOutcome, Listed, ListedPaste, NewPaste, Page, Paste,
@@ -28,13 +29,9 @@ export function pasteCommands(db: Database) {
   return {
     createPaste: prepareCreation(db),
     burnPaste: prepareBurning(db),
-    removeExpired: prepareRemoving<{ nowSeconds: number; limit: number }>(db, `
-      rowid IN (
-        SELECT rowid
-        FROM pastes
-        WHERE expires_at <= :nowSeconds
-        ORDER BY expires_at, rowid
-        LIMIT :limit)`),
+    removeExpired: prepareRemoving<{ nowSeconds: number; limit: number }>(
+      db, isAmongFirst('pastes', 'expires_at <= :nowSeconds', 'expires_at, rowid'),
+    ),
     updatePaste: prepareUpdate(db),
     deletePaste: prepareDeletion(db),
     takeDown: prepareTakingDown(db),

@@ -27,6 +27,11 @@ export function prepareChange(
   };
 }
 
+/** A step of many: the condition of `:limit` rows, the first for which another holds. */
+export function isAmongFirst(table: string, where: string, order: string): string {
+  return `rowid IN (SELECT rowid FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT :limit)`;
+}
+
 /** The file is measured in used pages, more exact than any count of rows. */
 const USED_PAGES = `max(0, (
   SELECT (page_count - freelist_count) * ${PAGE_BYTES} FROM pragma_page_count, pragma_freelist_count) - ${OWN_BYTES})`;
@@ -100,15 +105,8 @@ export function contentCommands(db: Database) {
     INSERT INTO chunks (content_id, position, bytes)
     VALUES (:contentId, :position, :bytes)`);
   const orphaned = db.prepare('SELECT 1 FROM orphans WHERE content_id = :contentId');
-  const remove = prepareChange(db, {
-    table: 'chunks',
-    where: `rowid IN (
-      SELECT rowid
-      FROM chunks
-      WHERE content_id = (SELECT content_id FROM orphans WHERE content_id = :contentId)
-      ORDER BY position
-      LIMIT :limit)`,
-  });
+  const ofOrphan = 'content_id = (SELECT content_id FROM orphans WHERE content_id = :contentId)';
+  const remove = prepareChange(db, { table: 'chunks', where: isAmongFirst('chunks', ofOrphan, 'position') });
   const forget = db.prepare('DELETE FROM orphans WHERE content_id = :contentId');
   return {
     /** Whether the quota had room for it; without, nothing is written. */
@@ -266,12 +264,7 @@ export function recordCommands(db: Database) {
 
 /** Removes at most `limit` rows that had run out by then; how many those were. */
 function preparePruning(db: Database, table: string, time: string) {
-  const where = `rowid IN (
-      SELECT rowid
-      FROM ${table}
-      WHERE ${time} <= :untilSeconds
-      ORDER BY ${time}, rowid
-      LIMIT :limit)`;
+  const where = isAmongFirst(table, `${time} <= :untilSeconds`, `${time}, rowid`);
   const remove = prepareChange(db, { table, where });
   return (step: { untilSeconds: number; limit: number }) => remove({ ...step }).length;
 }

@@ -10,8 +10,8 @@ import { type Files, startInspected } from '../support/inspected.ts';
 import { codeOf, importsOf, resolveImport, ROOT, type SourceFile, sourceFiles } from '../support/source.ts';
 import { type PasteChallenge, solve } from '../support/work.ts';
 
-/** With the pages for browsers, what an operator governs by, and the cluster. The goal is 16 300. */
-const MAX_LINES = 16_340;
+/** With the pages for browsers, what an operator governs by, and the cluster. */
+const MAX_LINES = 16_300;
 /** What is loaded only when the database is kept by nodes elsewhere. */
 const MAX_CLUSTER_LINES = 1_100;
 const MAX_FILES = 90;

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { editDistance, didYouMean } from '../../src/config/load.ts';
 
-test('editDistance: inserting, removing, replacing and swapping neighbours cost one each', () => {
+test('editDistance: inserting, removing and replacing cost one each', () => {
   const cases: readonly [string, string, number][] = [
     ['', '', 0], ['abc', 'abc', 0], ['', 'abc', 3], ['abc', '', 3], ['abc', 'abxc', 1], ['abc', 'ac', 1],
-    ['abc', 'axc', 1], ['abc', 'acb', 1], ['ab', 'ba', 1], ['kitten', 'sitting', 3],
-    ['ca', 'abc', 3], ['abcd', 'badc', 2],
+    ['abc', 'axc', 1], ['abc', 'acb', 2], ['ab', 'ba', 2], ['kitten', 'sitting', 3],
+    ['ca', 'abc', 3], ['abcd', 'badc', 3],
   ];
   for (const [a, b, distance] of cases) {
     assert.equal(editDistance(a, b), distance, `${a} ${b}`);

@@ -168,7 +168,8 @@ test('readForm: anything else is refused', () => {
   const wrong = [
     'x', 'password', '&', 'password=a&', 'password=a&password=a', 'reveal=1&reveal=1', 'reveal', 'reveal=', 'reveal=0', 'reveal=true',
     'other=1', 'password=a=b', 'password=%', 'password=%zz', 'password=%C3', 'password=%ED%A0%80', 'password=\xe9', 'password=a b',
-    'password=a\n', '{"password":"a"}', 'Password=a', '__proto__=1',
+    'password=a\n', '{"password":"a"}', 'Password=a', '__proto__=1', 'pass%77ord=a', '&password=a', 'reveal=1&&password=a',
+    'password=a&reveal=1&password=b', 'reveal=%31', 'password=a&reveal',
   ];
   for (const text of wrong) {
     assert.throws(() => readForm(text), (error) => error instanceof Refusal && error.refusal === 'formInvalid', text);

@@ -168,22 +168,12 @@ async function isSealed(opened: pastes.OpenedPaste): Promise<boolean> {
 const MAX_FORM_BYTES = 16 * KIB;
 
 /** As browsers write it (https://url.spec.whatwg.org/#concept-urlencoded-serializer), and strictly so. */
-export function readForm(text: string) {
-  const form: { password?: string; reveal?: string } = {};
-  for (const pair of text === '' ? [] : text.split('&')) {
-    const [name = '', value, ...others] = pair.split('=').map(formText);
-    if (value === undefined || others.length > 0) throw new Refusal('formInvalid');
-    if (name === 'password' && form.password === undefined) form.password = value;
-    else if (name === 'reveal' && form.reveal === undefined && value === '1') form.reveal = value;
-    else throw new Refusal('formInvalid');
-  }
-  return form;
-}
+const FORM = /^(?:(?:password=[!-%'-<>-~]*|reveal=1)(?:&(?=.)|$))*$/;
 
 /** Refuses bytes that a browser would have escaped, and escapes that are not those of UTF-8. */
-function formText(text: string): string {
-  const isEscaped = /^[\x21-\x7e]*$/.test(text);
-  const decoded = isEscaped ? orUndefined(() => decodeURIComponent(text.replaceAll('+', ' '))) : undefined;
-  if (decoded === undefined) throw new Refusal('formInvalid');
-  return decoded;
+export function readForm(text: string): { password?: string; reveal?: string } {
+  const isWellFormed = FORM.test(text) && orUndefined(() => decodeURIComponent(text)) !== undefined;
+  const form = new URLSearchParams(text);
+  if (!isWellFormed || new Set(form.keys()).size < form.size) throw new Refusal('formInvalid');
+  return Object.fromEntries(form);
 }
