@@ -201,16 +201,20 @@ export function didYouMean(name: string, candidates: Iterable<string>): string {
   return near[0] === undefined ? '' : `; did you mean ${near[0].candidate}?`;
 }
 
-/** Characters to insert, remove or replace: the Levenshtein distance. */
+/** Characters to insert, remove, replace, or swap with their neighbour: the optimal string alignment distance. */
 export function editDistance(a: string, b: string): number {
+  let beforePrevious: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let row = 1; row <= a.length; row++) {
     const current = [row];
     for (let column = 1; column <= b.length; column++) {
       const replacing = previous[column - 1]! + Number(a[row - 1] !== b[column - 1]);
-      current.push(Math.min(replacing, previous[column]! + 1, current[column - 1]! + 1));
+      // Before the first character there is none, and undefined is like no character.
+      const canSwap = a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+      const swapping = canSwap ? beforePrevious[column - 2]! + 1 : Infinity;
+      current.push(Math.min(replacing, swapping, previous[column]! + 1, current[column - 1]! + 1));
     }
-    previous = current;
+    [beforePrevious, previous] = [previous, current];
   }
   return previous[b.length]!;
 }

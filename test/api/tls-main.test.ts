@@ -134,6 +134,14 @@ test('SIGHUP: a new certificate is shown, a broken one is not, and the process g
   assert.equal(await ended, 0);
 });
 
+test('TLS: the log warns of a certificate that runs out soon, at the start', async (t) => {
+  const folder = temporaryFolder(t);
+  const files = writePair(t, await serverPair({ days: 10, nowMs: Date.now() }));
+  const { printed, stdout } = await startServing(t, { environment: environmentOf(folder, files) });
+  await printed(/warning {2}http {2}server certificate expires soon {2}expires=\S+\n/);
+  assert.equal(stdout().split('expires soon').length, 2, 'once');
+});
+
 test('main: a certificate that cannot be used ends with 78 and one line, before anything is opened', async (t) => {
   const folder = temporaryFolder(t);
   const pair = await serverPair();
