@@ -157,6 +157,7 @@ test('readForm: what browsers send', () => {
   assert.deepEqual(readForm('reveal=1'), { reveal: '1' });
   assert.deepEqual(readForm('password=a+b%26%3D%C3%A9%F0%9F%8E%89&reveal=1'), { password: 'a b&=é🎉', reveal: '1' });
   assert.deepEqual(readForm('password='), { password: '' });
+  assert.deepEqual(readForm('%72eveal=%31&pass%77ord=%61'), { password: 'a', reveal: '1' });
   const random = createSeeded(1);
   for (let turn = 0; turn < 1000; turn += 1) {
     const password = randomContent(random).toWellFormed();
@@ -168,8 +169,8 @@ test('readForm: anything else is refused', () => {
   const wrong = [
     'x', 'password', '&', 'password=a&', 'password=a&password=a', 'reveal=1&reveal=1', 'reveal', 'reveal=', 'reveal=0', 'reveal=true',
     'other=1', 'password=a=b', 'password=%', 'password=%zz', 'password=%C3', 'password=%ED%A0%80', 'password=\xe9', 'password=a b',
-    'password=a\n', '{"password":"a"}', 'Password=a', '__proto__=1', 'pass%77ord=a', '&password=a', 'reveal=1&&password=a',
-    'password=a&reveal=1&password=b', 'reveal=%31', 'password=a&reveal',
+    'password=a\n', '{"password":"a"}', 'Password=a', '__proto__=1', '&password=a', 'reveal=1&&password=a',
+    'password=a&reveal=1&password=b', 'password=a&%70assword=b', 'password=a&reveal', '=a', 'pass%c3word=a',
   ];
   for (const text of wrong) {
     assert.throws(() => readForm(text), (error) => error instanceof Refusal && error.refusal === 'formInvalid', text);

@@ -168,12 +168,13 @@ async function isSealed(opened: pastes.OpenedPaste): Promise<boolean> {
 const MAX_FORM_BYTES = 16 * KIB;
 
 /** As browsers write it (https://url.spec.whatwg.org/#concept-urlencoded-serializer), and strictly so. */
-const FORM = /^(?:(?:password=[!-%'-<>-~]*|reveal=1)(?:&(?=.)|$))*$/;
+const FORM = /^(?:[!-%'-<>-~]+=[!-%'-<>-~]*(?:&(?=.)|$))*$/;
 
 /** Refuses bytes that a browser would have escaped, and escapes that are not those of UTF-8. */
 export function readForm(text: string): { password?: string; reveal?: string } {
   const isWellFormed = FORM.test(text) && orUndefined(() => decodeURIComponent(text)) !== undefined;
   const form = new URLSearchParams(text);
-  if (!isWellFormed || new Set(form.keys()).size < form.size) throw new Refusal('formInvalid');
+  const areKnown = [...form].every(([name, value]) => name === 'password' || (name === 'reveal' && value === '1'));
+  if (!isWellFormed || !areKnown || new Set(form.keys()).size < form.size) throw new Refusal('formInvalid');
   return Object.fromEntries(form);
 }
