@@ -114,6 +114,7 @@ export class Tls implements TlsTermination {
     };
   }
 
+  /** Logs it when the certificate in use has EXPIRY_WARNING_SECONDS or less; to be called daily. */
   warnOfExpiry(): void {
     const leftSeconds = this.#certificate.expiresAt - unixSeconds(this.#parts.clock);
     if (leftSeconds > EXPIRY_WARNING_SECONDS) return;

@@ -35,9 +35,10 @@ export function cleanupTasks(
     if (name === 'expired pastes') count('pastesDeleted', 'expired', removed);
   };
   return [
+    // First, since it waits for no store.
+    task('TLS certificate', DAY_SECONDS, async () => warnOfTls()),
     task('doubts', DAY_SECONDS, () => logDoubts(parts, isOpen())),
     task('revocation list', DAY_SECONDS, renewRevocationList),
-    task('TLS certificate', DAY_SECONDS, async () => warnOfTls()),
     ...storeTasks(parts, noteRemoved),
     task('rate records', 5 * MINUTE_SECONDS, async () => rates.sweep()),
     task('room in reserve', BALLAST_SECONDS, reserveStep(parts)),

@@ -4,7 +4,7 @@
 import { compactBytes } from '../core/content.ts';
 import { prepareBanned } from './governing.ts';
 import {
-  isAmongFirst, prepareAdoption, prepareAudit, prepareChange, prepareQuota, prepareSpending, prepareSubmissions,
+  amongFirst, prepareAdoption, prepareAudit, prepareChange, prepareQuota, prepareSpending, prepareSubmissions,
   prepareUsage,
 } from './records.ts';
 import type {
@@ -26,12 +26,11 @@ export interface Access {
 export function pasteCommands(db: Database) {
   // accessed_at is never null and keeps its width, so SQLite overwrites it in place and not the content's pages.
   const touch = db.prepare('UPDATE pastes SET accessed_at = :atSeconds WHERE id = :id');
+  const expired = amongFirst('pastes', 'expires_at <= :nowSeconds', 'expires_at, rowid');
   return {
     createPaste: prepareCreation(db),
     burnPaste: prepareBurning(db),
-    removeExpired: prepareRemoving<{ nowSeconds: number; limit: number }>(
-      db, isAmongFirst('pastes', 'expires_at <= :nowSeconds', 'expires_at, rowid'),
-    ),
+    removeExpired: prepareRemoving<{ nowSeconds: number; limit: number }>(db, expired),
     updatePaste: prepareUpdate(db),
     deletePaste: prepareDeletion(db),
     takeDown: prepareTakingDown(db),

@@ -27,8 +27,8 @@ export function prepareChange(
   };
 }
 
-/** A step of many: the condition of `:limit` rows, the first for which another holds. */
-export function isAmongFirst(table: string, where: string, order: string): string {
+/** SQL that holds for the first `:limit` of the rows for which a condition holds, in an order: a bounded step. */
+export function amongFirst(table: string, where: string, order: string): string {
   return `rowid IN (SELECT rowid FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT :limit)`;
 }
 
@@ -106,7 +106,7 @@ export function contentCommands(db: Database) {
     VALUES (:contentId, :position, :bytes)`);
   const orphaned = db.prepare('SELECT 1 FROM orphans WHERE content_id = :contentId');
   const ofOrphan = 'content_id = (SELECT content_id FROM orphans WHERE content_id = :contentId)';
-  const remove = prepareChange(db, { table: 'chunks', where: isAmongFirst('chunks', ofOrphan, 'position') });
+  const remove = prepareChange(db, { table: 'chunks', where: amongFirst('chunks', ofOrphan, 'position') });
   const forget = db.prepare('DELETE FROM orphans WHERE content_id = :contentId');
   return {
     /** Whether the quota had room for it; without, nothing is written. */
@@ -264,7 +264,6 @@ export function recordCommands(db: Database) {
 
 /** Removes at most `limit` rows that had run out by then; how many those were. */
 function preparePruning(db: Database, table: string, time: string) {
-  const where = isAmongFirst(table, `${time} <= :untilSeconds`, `${time}, rowid`);
-  const remove = prepareChange(db, { table, where });
+  const remove = prepareChange(db, { table, where: amongFirst(table, `${time} <= :untilSeconds`, `${time}, rowid`) });
   return (step: { untilSeconds: number; limit: number }) => remove({ ...step }).length;
 }

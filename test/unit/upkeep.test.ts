@@ -57,9 +57,9 @@ function tasksOver(...answers: readonly number[]) {
 
 test('cleanupTasks: how often each begins; what removes comes before what gives its room back', () => {
   assert.deepEqual(tasksOver().tasks.map(({ name, intervalSeconds }) => [name, intervalSeconds]), [
+    ['TLS certificate', 24 * HOUR_SECONDS],
     ['doubts', 24 * HOUR_SECONDS],
     ['revocation list', 24 * HOUR_SECONDS],
-    ['TLS certificate', 24 * HOUR_SECONDS],
     ['expired pastes', HOUR_SECONDS],
     ['duplicate records', 15 * MINUTE_SECONDS],
     ['used challenges', 5 * MINUTE_SECONDS],
