@@ -81,10 +81,9 @@ export async function assemble(config: Config, host: AppParts, { store, tls }: {
       void authority.checkKey();
       return address;
     },
-    /** Lets requests and cleanup in flight finish within the grace, then stops everything and closes the store. */
+    /** Lets requests finish within the grace, and cleanup, which goes on at the next start, within 250 ms. */
     close: async () => {
-      const graceMs = 1000 * config.shutdownGraceSeconds;
-      await Promise.all([server.stop(), metrics?.stop(), settledWithin(cleanup.stop(), graceMs)]);
+      await Promise.all([server.stop(), metrics?.stop(), settledWithin(cleanup.stop(), 250)]);
       await authority.close();
       await store.close();
     },

@@ -114,7 +114,7 @@ export class Authorities {
     const stored = await this.find();
     if (stored !== undefined) {
       // #unlock has logged why it does not open the key.
-      const opened = await this.#unlock(stored, password).catch(() => undefined);
+      const opened = await this.#unlock(stored, password).catch((error) => void expected(AuthorityKeyError, error));
       if (opened === undefined) return false;
       this.#key = Promise.resolve(opened);
     }
@@ -156,9 +156,9 @@ export class Authorities {
     this.#key ??= this.#unlock(stored, password).catch((error: unknown) => {
       this.#key = undefined;
       // A full queue says nothing about the password; nor does this about one that has replaced it meanwhile.
-      const isWrong = error instanceof Refusal && error.refusal === 'issuanceFailed';
-      if (isWrong && password === this.#password) this.#locked = lockedKey;
-      throw error;
+      if (!(error instanceof AuthorityKeyError)) throw error;
+      if (password === this.#password) this.#locked = lockedKey;
+      throw new Refusal('issuanceFailed');
     });
     const privateKey = await this.#key;
     if (this.#locked) this.#parts.log({ level: 'info', logger: 'pki', event: 'CA key usable', outcome: 'success' });
@@ -173,7 +173,7 @@ export class Authorities {
     } catch (error) {
       const details = { reason: expected(AuthorityKeyError, error).message };
       log({ level: 'error', logger: 'pki', event: 'CA key not usable', outcome: 'failure', details });
-      throw new Refusal('issuanceFailed');
+      throw error;
     }
   }
 }

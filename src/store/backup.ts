@@ -74,6 +74,10 @@ function removeWith(path: string, suffixes: readonly string[]): void {
   for (const one of paths) if (orUndefined(() => lstatSync(one)) !== undefined) rmSync(one);
 }
 
+/** For a draft, which is given up when this fails. */
+const WITHOUT_ORPHANS = `PRAGMA journal_mode = OFF; DELETE FROM chunks WHERE
+  content_id IN (SELECT content_id FROM orphans); DELETE FROM orphans; PRAGMA incremental_vacuum`;
+
 /** What the thread is started with; `to` is an empty file, which has the permissions that the copy is to have. */
 export type CopyRequest = Parameters<typeof copyDatabase>;
 
@@ -84,8 +88,9 @@ export function copyDatabase(from: string, to: string) {
   const name = `the database ${from}`;
   try {
     // VACUUM INTO holds one snapshot, so that writers beside it neither wait nor make it begin again, and copies rows,
-    // not pages: nothing of removed content comes along.
+    // not pages: of removed content only what is still being read comes along.
     inOurs(from, name, (db) => db.prepare('VACUUM INTO :to').run({ to }));
+    inOurs(to, name, (db) => db.exec(WITHOUT_ORPHANS));
     syncFile(to);
     return { ...inOurs(to, name, soundHoldings), bytes: fileBytes(to) };
   } catch (error) {

@@ -26,8 +26,8 @@ const READER_CACHE_KIB = (4 * MIB) / KIB;
 /** No statement may attach a second database; Node has this limit from 24.15 on. */
 const OPTIONS = { timeout: 5000, limits: { attach: 0 } } as const satisfies DatabaseSyncOptions;
 
-/** A damaged or tampered file must not run code, nor be walked past the ends of its cells. */
-const CAUTION = ['PRAGMA trusted_schema = OFF', 'PRAGMA cell_size_check = ON'];
+/** A damaged or tampered file runs no code, and is walked within its cells; no copy has old bytes between them. */
+const CAUTION = ['PRAGMA trusted_schema = OFF', 'PRAGMA cell_size_check = ON', 'PRAGMA secure_delete = ON'];
 
 /** Fixed by the first table. A crash must not leave a file that does not bear our application id. */
 const LAYOUT = [
@@ -42,7 +42,6 @@ const LAYOUT = [
  */
 const WRITING = [
   'PRAGMA synchronous = FULL',
-  'PRAGMA secure_delete = ON',
   `PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}`,
   `PRAGMA wal_autocheckpoint = ${WAL_LIMIT_BYTES / PAGE_BYTES}`,
 ];

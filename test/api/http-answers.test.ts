@@ -284,6 +284,26 @@ test('a 304: no Content-Length, and the connection is used again', async (t) => 
   }
 });
 
+test('HTTP/1.0, kept alive: an answer without a length ends the connection, and what follows is not processed', async (t) => {
+  let received = 0;
+  const { port } = await startHttp(t, {
+    handlers: {
+      raw: () => emptyReply(304, { ETag: '"a"' }),
+      collect: async () => emptyReply(204, { 'X-Count': String((received += 1)) }),
+    },
+  });
+  const kept = (line: string): string => head(`${line} HTTP/1.0`, 'Connection: keep-alive', 'Content-Length: 0');
+  for (const [line, status] of [['OPTIONS /', 204], ['GET /empty', 204], ['GET /abcdef/raw', 304]] as const) {
+    const connection = await openRaw(t, port);
+    connection.send(kept('GET /view') + kept(line) + kept('POST /'));
+    assert.equal((await connection.next()).status, 200);
+    const answer = await connection.next();
+    assert.deepEqual([answer.status, answer.header('connection')], [status, 'close']);
+    assert.equal(await connection.rest(), '');
+  }
+  assert.equal(received, 0);
+});
+
 test('the log: one line a request, with the route and never the path', async (t) => {
   const { port, logged, clock, answered } = await startHttp(t, {
     handlers: {

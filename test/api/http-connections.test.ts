@@ -165,10 +165,11 @@ test('pipelined requests: 100 may wait, with one more the connection is cut off'
   for (let count = 0; count < 100; count += 1) assert.equal((await kept.next()).status, 204);
 });
 
-/** A request that counts for so many bytes when it has to wait: its target, and the names and values of its lines. */
+/** A request that counts for so many bytes when it has to wait: its target, and names and values with 64 for each. */
 function waitingHead(bytes: number, ...lines: readonly string[]): string {
   const shortest = head('POST / HTTP/1.1', ...lines, 'X-Padding: ');
-  const counted = shortest.split('\r\n').slice(1).reduce((sum, line) => sum + line.replace(': ', '').length, '/'.length);
+  const sent = shortest.split('\r\n').slice(1, -2);
+  const counted = sent.reduce((sum, line) => sum + line.replace(': ', '').length + 128, '/'.length);
   return shortest.replace('X-Padding: ', `X-Padding: ${'p'.repeat(bytes - counted)}`);
 }
 
@@ -243,34 +244,54 @@ test('requests behind the one that ends the connection: heads count as well, and
   assert.deepEqual(unread.filter(({ readableLength }) => readableLength > 0), []);
 });
 
-test('requests behind the one that ends the connection: as few as may wait, with one more it is cut off', async (t) => {
-  const gate = Promise.withResolvers<void>();
-  let begin = (): void => {};
-  const { port, answered } = await startHttp(t, {
-    handlers: {
-      paste: async () => {
-        begin();
-        await gate.promise;
-        return emptyReply(204);
+const ignored = head('GET / HTTP/1.1');
+const chunked = `${waitingHead(16_384, 'Transfer-Encoding: chunked')}0\r\n\r\n`;
+for (const [what, mostIgnored, oneMore] of [
+  ['as few as may wait', ignored.repeat(99), ignored],
+  ['the trailers that may come count as well', chunked.repeat(8), ignored],
+] as const) {
+  test(`requests behind the one that ends the connection: ${what}, with one more it is cut off`, async (t) => {
+    const gate = Promise.withResolvers<void>();
+    let begin = (): void => {};
+    const { port, answered } = await startHttp(t, {
+      handlers: {
+        paste: async () => {
+          begin();
+          await gate.promise;
+          return emptyReply(204);
+        },
       },
-    },
-  });
-  const last = head('GET /abcdef HTTP/1.1', 'Upgrade: h2c');
-  const ignored = head('GET / HTTP/1.1');
-  const [kept, cut] = [await openRaw(t, port), await openRaw(t, port)];
-  for (const connection of [kept, cut]) {
-    connection.send(last);
-    // node drops what comes in one read with an Upgrade.
-    await new Promise<void>((resolve) => {
-      begin = resolve;
     });
-  }
-  kept.send(ignored.repeat(99));
-  cut.send(ignored.repeat(100));
-  await answered((details) => details['status'] === 499);
-  gate.resolve();
-  assert.equal((await kept.next()).status, 204);
-  assert.equal(await kept.rest(), '');
+    const last = head('GET /abcdef HTTP/1.1', 'Upgrade: h2c');
+    const [kept, cut] = [await openRaw(t, port), await openRaw(t, port)];
+    for (const connection of [kept, cut]) {
+      connection.send(last);
+      // node drops what comes in one read with an Upgrade.
+      await new Promise<void>((resolve) => {
+        begin = resolve;
+      });
+    }
+    kept.send(mostIgnored);
+    cut.send(mostIgnored + oneMore);
+    await answered((details) => details['status'] === 499);
+    gate.resolve();
+    assert.equal((await kept.next()).status, 204);
+    assert.equal(await kept.rest(), '');
+  });
+}
+
+test('a head, and trailers, of a thousand lines: node keeps no more of them than are looked at', async (t) => {
+  const { server, port } = await startHttp(t);
+  const seen: IncomingMessage[] = [];
+  server.node.on('request', (req) => seen.push(req));
+  const lines = Array.from({ length: 1000 }, (_, index) => `${index.toString(36)}:`);
+  const connection = await openRaw(t, port);
+  connection.send(`${head('POST / HTTP/1.1', 'Transfer-Encoding: chunked')}0\r\n${lines.join('\r\n')}\r\n\r\n`);
+  // An older node says nothing, and drops what is too much.
+  assert.ok([201, 431].includes((await connection.next()).status));
+  assert.equal((await onlyAnswer(t, port, head('GET / HTTP/1.1', ...lines))).status, 431);
+  const kept = seen.flatMap(({ rawHeaders, rawTrailers }) => [rawHeaders.length / 2, rawTrailers.length / 2]);
+  assert.ok(kept.length >= 2 && Math.max(...kept) <= 116, kept.join(' '));
 });
 
 test('Connection: close in a trailer: the answer is seen, what follows is not processed, and the connection ends', async (t) => {

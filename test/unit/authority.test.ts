@@ -72,6 +72,16 @@ test('replacePassword: while the authority is made it waits for that, whose key 
   assert.deepEqual(await authoritiesOver(place).authorities.replacePassword(PASSWORD), true);
 });
 
+test('replacePassword: a failure that says nothing of the password is no wrong one', async (t) => {
+  t.mock.method(globalThis, 'setTimeout', (done: () => void) => void setImmediate(done));
+  const place: Place = {};
+  await authoritiesOver(place).authorities.create('CA', NOBODY);
+  const full = authoritiesOver(place, undefined, { queue: closedQueue(new WorkQueueFull()) });
+  await assert.rejects(full.authorities.replacePassword(PASSWORD), { refusal: 'passwordQueueFull' });
+  assert.equal(await authoritiesOver(place).authorities.replacePassword('wrong'), false);
+  assert.deepEqual(full.logged, []);
+});
+
 test('ensured: an authority that another process made meanwhile is as good', async () => {
   const place: Place = {};
   const other = authoritiesOver(place);

@@ -136,8 +136,9 @@ export class ReplyWriter {
     const head = [...FLAT, 'X-Request-ID', request.id];
     for (const name in reply.headers) head.push(name, reply.headers[name]!);
     if (reply.isNegotiated === true && this.#server.servesHtml) head.push('Vary', 'Accept');
-    // RFC 9110 section 8.6: neither has a length. (A 304 could give that of the 200, which is of no use to anyone.)
+    // RFC 9110 section 8.6: neither has a length, and so node ends a connection of HTTP/1.0. (A 304 might have one.)
     if (reply.status !== 204 && reply.status !== 304) head.push('Content-Length', String(bytes));
+    else if (res.req.httpVersionMinor === 0) request.beLast();
     // An answer before the end of the request must be the last one: what follows on the connection is no request.
     if (this.#server.isStopping() || request.body.isUnfinished) request.beLast();
     if (request.state === 'last') head.push('Connection', 'close');

@@ -9,7 +9,7 @@ import { Refusal, type RefusalName } from '../../core/refusals.ts';
 import { andThen, type Awaitable, KIB } from '../../core/time.ts';
 import { ClientGoneError, Turns } from './body.ts';
 import { Connections, Lingering } from './connections.ts';
-import { HeaderLines, hostOf } from './head.ts';
+import { HeaderLines, hostOf, MAX_HEADER_LINES } from './head.ts';
 import { listenAt, type ListeningPlace } from './listening.ts';
 import { createServer } from './node-http.ts';
 import {
@@ -136,8 +136,8 @@ function createNodeServer({ config, checkIntervalMs = CHECK_MS, tls }: HttpServe
   };
   // A handshake has the time that a head has.
   const server = tls === undefined ? createServer(options) : tls.createServer(options, headersTimeout);
-  // 0 is no limit: node would drop the lines past one without a word, and request.ts refuses them.
-  server.maxHeadersCount = 0;
+  // An older node drops the lines past it without a word, those of trailers too: one too many must still be seen.
+  server.maxHeadersCount = MAX_HEADER_LINES + 1;
   // A client that has sent its request and closed its side still gets the answer; node's types do not know this switch.
   return Object.assign(server, { httpAllowHalfOpen: true });
 }
@@ -207,12 +207,12 @@ function takeConnections(parts: ServerParts, server: Server): void {
 /** Carries out those of a connection one after another: RFC 9112 section 9.3.2 has it so when one of them is unsafe. */
 function receive(parts: ServerParts, connection: Connection, req: IncomingMessage, res: ServerResponse): void {
   const { state, requests, socket } = connection;
-  // node keeps those too that are ignored, for as long as the connection is open.
+  // node keeps those too that are ignored, and their trailers, for as long as the connection is open.
   if (requests.length + connection.ignoredRequests >= MAX_PIPELINED) return void socket.destroy();
   if (state === 'ending') {
     connection.ignoredRequests += 1;
     ignoreBody(req);
-    return keepWaiting(connection, headBytes(req));
+    return keepWaiting(connection, headBytes(req) + (req.headers['transfer-encoding'] ? MAX_HEADER_BYTES : 0));
   }
   const request = new Request(parts, connection, req, res);
   res.on('finish', () => finish(parts, request));
@@ -230,8 +230,9 @@ function waitingBytesOf({ res: { req }, body }: Request): number {
   return headBytes(req) + body.mostUnreadBytes;
 }
 
+/** Each name and each value has its places in lists too, whatever it says. */
 function headBytes({ url = '', rawHeaders }: IncomingMessage): number {
-  return rawHeaders.reduce((sum, { length }) => sum + length, url.length);
+  return rawHeaders.reduce((sum, { length }) => sum + length + 64, url.length);
 }
 
 /** From the reply to its end on the socket; whatever fails on that way is refused. */
