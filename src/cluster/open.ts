@@ -87,7 +87,7 @@ function createClusterStore(joined: Joined, options: ClusterOptions): Store {
   const lead = () => checkTime().then(() => writer.run('lead', null));
   const shared = { read: reader, touches, find: reader.findPaste, hot, share: (bytes: Uint8Array) => bytes };
   return {
-    ...createCalls({ ...shared, run: byOneHost(run, lead), ...larger }),
+    ...createCalls({ ...shared, run: byOneHost(run, lead, checkTime), ...larger }),
     followSpent: (note) => void (following = followSpent(nodes, statements, note)),
     hasRoomFor: () => true,
     upkeep: {
@@ -120,13 +120,15 @@ function createClusterStore(joined: Joined, options: ClusterOptions): Store {
 
 /** What has run out is removed by the one host that leads; to the others there is nothing to remove. */
 const NOTHING_REMOVED: { readonly [Name in CommandName]?: ReturnType<Commands[Name]> } = {
-  removeExpired: { outcome: 0, orphanedContentIds: [] }, removeExpiredCertificates: { removed: 0, last: null },
+  removeExpiredCertificates: { removed: 0, last: null },
   removeOldAudit: 0, removeOldSubmissions: 0, removeExpiredChallenges: 0,
 };
 
-function byOneHost(run: Writer['run'], lead: () => Promise<boolean>): Writer['run'] {
+function byOneHost(run: Writer['run'], lead: () => Promise<boolean>, checkTime: () => Promise<void>): Writer['run'] {
   return async (name, ...given) => {
     const nothing = NOTHING_REMOVED[name];
+    // Each host makes room for itself: it would go on refusing what it has room for, until the one that leads has.
+    if (name === 'removeExpired') await checkTime();
     return nothing === undefined || (await lead()) ? run(name, ...given) : nothing;
   };
 }

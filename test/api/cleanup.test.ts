@@ -145,6 +145,15 @@ test('free pages and write-ahead log: room and content that are given up leave t
   assert.deepEqual(app.logged.filter(({ level }) => level === 'error'), []);
 });
 
+test('a stop does not wait for what a step of cleanup still has to do, however long the grace', async (t) => {
+  const app = await startApp(t, { shutdownGraceSeconds: 20 });
+  await untilSettled(app);
+  t.mock.method(app.app.cleanup, 'stop', () => new Promise(() => {}));
+  const begunMs = performance.now();
+  await app.app.close();
+  assert.ok(performance.now() - begunMs < 10_000, `${performance.now() - begunMs} ms`);
+});
+
 /** Largest number that divides both. */
 function commonDivisor(left: number, right: number): number {
   return right === 0 ? left : commonDivisor(right, left % right);

@@ -1,8 +1,8 @@
 // Row 17: content that was burned, deleted, replaced or has expired, looked for in every file that the service keeps,
-// and in a backup. The promise is that of the cleanup schedule: the log is emptied every minute, expired pastes are
+// in a backup, and in what was restored of it. The promise is that of the cleanup schedule: the log is emptied every minute, expired pastes are
 // removed every hour and at every start.
 
-import { mkdirSync, readFileSync, readdirSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { OWNER } from './actions.ts';
 import { createClient, type Client } from './client.ts';
@@ -26,11 +26,11 @@ export const canaryRow: Row = {
   title: 'burned, deleted, replaced and expired content in the files and in a backup',
   target: '1 000 canaries, and their number in each way of going',
   units: 5,
-  least: ['kept', 'burned', 'deleted', 'replaced', 'expired', 'backups'],
+  least: ['kept', 'burned', 'deleted', 'replaced', 'expired', 'backups', 'deleted after a restore'],
   async run(unit) {
     let service = await unit.start({ folder: join(unit.folder, 'service') });
     const client = createClient(service.port());
-    const canaries = await release(unit, client);
+    const { canaries, ids } = await release(unit, client);
     client.close();
     // If these were not found, not finding the others would mean nothing.
     const all = Object.values(canaries).flat();
@@ -52,25 +52,28 @@ export const canaryRow: Row = {
     const code = await service.stop();
     if (code !== 0) unit.lose(`it stopped with ${code}`);
     compare(unit, canariesIn(join(unit.folder, 'service')), canaries, 'after a stop');
+    await deleteRestored(unit, service, canaries, ids);
   },
 };
 
 const EXPIRING_SECONDS = 2;
 
-/** Stores every canary and lets happen to it what is to happen. */
-async function release(unit: Unit, client: Client): Promise<Canaries> {
+/** Stores every canary and lets happen to it what is to happen. Gives the ids of those that stay, too. */
+async function release(unit: Unit, client: Client): Promise<{ canaries: Canaries; ids: readonly string[] }> {
   const canaries: Canaries = { kept: [], burned: [], deleted: [], replaced: [], expired: [] };
+  const ids: string[] = [];
   for (let index = 0; index < PASTES[unit.effort]; index += 1) {
     const fate = FATES[index % FATES.length]!;
     const canary = Buffer.from(unit.random.bytes(16)).toString('hex');
     canaries[fate].push(canary);
     const id = await store(unit, client, canary, fate);
+    if (fate === 'kept' || fate === 'replaced') ids.push(id);
     const end = ending(unit, id, fate, canaries);
     const answer = end === undefined ? undefined : await client.ask(end);
     if (end !== undefined && answer?.status !== 200) throw new Error(`${end.method} was answered ${answer?.status}`);
     unit.count(fate);
   }
-  return canaries;
+  return { canaries, ids };
 }
 
 async function store({ random }: Unit, client: Client, canary: string, fate: Fate): Promise<string> {
@@ -137,8 +140,10 @@ async function awaitRemoval(service: Service, keptPastes: number): Promise<void>
   }
 }
 
+const backupOf = ({ folder }: Unit): string => join(folder, 'backup', 'pasted.backup');
+
 function backUp(unit: Unit, service: Service, canaries: Canaries): void {
-  const target = join(unit.folder, 'backup', 'pasted.backup');
+  const target = backupOf(unit);
   mkdirSync(join(unit.folder, 'backup'));
   const made = service.command(['backup', target]);
   if (made.status !== 0) return unit.lose(`a backup was not made: ${made.output}`);
@@ -153,4 +158,25 @@ function compare(unit: Unit, found: ReadonlySet<string>, canaries: Canaries, whe
     if (fate === 'kept' && missing > 0) unit.lose(`${missing} that were kept are not found ${where}`);
     if (fate !== 'kept' && seen > 0) unit.lose(`${seen} that were ${fate} are found ${where}`);
   }
+}
+
+/** Of what a restored backup has nothing stays either, once it is deleted there. */
+async function deleteRestored(unit: Unit, { command }: Service, canaries: Canaries, ids: readonly string[]): Promise<void> {
+  const folder = join(unit.folder, 'service');
+  const { status, output } = command(['restore', backupOf(unit)]);
+  if (status !== 0) return unit.lose(`the backup was not restored: ${output}`);
+  // The database of before.
+  for (const name of readdirSync(folder)) if (name.includes('.before-restore-')) rmSync(join(folder, name));
+  const service = await unit.start({ folder });
+  const client = createClient(service.port());
+  for (const id of ids) {
+    const answer = await client.ask({ method: 'DELETE', path: `/${id}`, headers: { 'X-SSL-Client-SHA1': OWNER } });
+    if (answer?.status === 200) unit.count('deleted after a restore');
+    else unit.lose(`deleting was answered ${answer?.status} after a restore`);
+  }
+  client.close();
+  await service.stop();
+  const found = canariesIn(folder);
+  const left = canaries.kept.filter((canary) => found.has(canary)).length;
+  if (left > 0) unit.lose(`${left} that were deleted after a restore are found`);
 }
