@@ -44,18 +44,27 @@ export interface KnownTokenPaste {
   isTaken: boolean;
 }
 
+/** Content that was stored, under an id of its own. */
+export interface KnownStored {
+  readonly id: string;
+  readonly content: KnownContent;
+  /** `asked`: to be deleted, without an answer. */
+  state: 'there' | 'asked' | 'gone';
+}
+
 export interface GovernedWorld {
   readonly invitations: KnownInvitation[];
   readonly contents: KnownContent[];
   readonly holders: KnownHolder[];
   readonly pastes: KnownTokenPaste[];
+  readonly stored: KnownStored[];
   /** Of certificates that were acknowledged. */
   readonly fingerprints: string[];
   acknowledged: number;
 }
 
 export function newGovernedWorld(): GovernedWorld {
-  return { invitations: [], contents: [], holders: [], pastes: [], fingerprints: [], acknowledged: 0 };
+  return { invitations: [], contents: [], holders: [], pastes: [], stored: [], fingerprints: [], acknowledged: 0 };
 }
 
 /** A day has 24 for each holder, the first included. */
@@ -182,7 +191,7 @@ export function takePlace(known: KnownHolder): void {
   known.unused = undefined;
 }
 
-/** Content that is free, is being banned, or is banned; what is stored is deleted again soon. */
+/** Content that is free, is being banned, or is banned; most of what is stored is deleted again soon. */
 async function store(site: Site): Promise<boolean> {
   const { unit, world, client } = site;
   const content = unit.random.pick(world.contents);
@@ -193,13 +202,18 @@ async function store(site: Site): Promise<boolean> {
     : content.state === 'free' ? answer.status === 201 : isOneOf(answer, 201, 403);
   if (!isRight) return loseAnswer(site, `storing content that was ${before} and is ${content.state}`, answer);
   noted(site, answer.status === 201 ? 'stored' : 'refused as banned');
-  if (answer.status !== 201 || unit.random.oneIn(4)) return true;
+  if (answer.status !== 201) return true;
   const { id } = JSON.parse(String(answer.body)) as { id: string };
+  const stored: KnownStored = { id, content, state: 'there' };
+  world.stored.push(stored);
+  if (unit.random.oneIn(4)) return true;
+  stored.state = 'asked';
   const headers = { 'X-Delete-Token': answer.headers['x-delete-token'] ?? '' };
   const removed = await client.ask({ method: 'DELETE', path: `/${id}`, headers });
   if (removed === undefined) return false;
   const isGone = removed.status === 404 && content.state !== 'free';
   if (removed.status !== 200 && !isGone) return loseAnswer(site, 'a token', removed);
+  stored.state = 'gone';
   return noted(site, 'stored and deleted');
 }
 

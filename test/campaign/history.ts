@@ -4,7 +4,7 @@
 
 import { carryOut } from './actions.ts';
 import type { Answer, Ask } from './client.ts';
-import { createPasteModel, type Action, type PasteModel } from './model.ts';
+import { createPasteModel, isChange, type Action, type PasteModel } from './model.ts';
 import type { Seeded } from '../support/seeded.ts';
 
 export interface Step {
@@ -33,18 +33,32 @@ export interface Site {
 const PASTES = 4;
 const LARGE_BYTES = 200_000;
 
-/** A history of so many steps. Only what has been made is used, mostly. */
+/** Of a kill: within the first the request is mostly under way, within the second it was mostly answered just before. */
+const KILL_WITHIN_MS = [3, 12];
+
+/** Each needs another kill. */
+const MORE_CREATIONS = 10;
+
+/** A history of so many steps, each of which asks for something: of a paste that was made, and may be gone again. */
 export function randomHistory(random: Seeded, length: number, connections = 1): readonly Step[] {
   const actions: readonly Action[] = ['create', 'read', 'look', 'update', 'update', 'delete'];
-  return Array.from({ length }, (_, index) => ({
-    action: index < PASTES ? 'create' : random.pick(actions),
-    connection: connections === 1 ? 0 : random.below(connections),
-    paste: index < PASTES ? index : random.below(PASTES + Math.floor(index / 6)),
-    bytes: random.oneIn(5) ? random.between(65_000, LARGE_BYTES) : random.between(40, 3000),
-    burn: random.oneIn(3),
-    ttlSeconds: random.oneIn(10) ? random.between(1, 2) : undefined,
-    killAfterMs: random.oneIn(5) ? random.below(12) : undefined,
-  }));
+  const burning: boolean[] = [];
+  return Array.from({ length }, () => {
+    const drawn = burning.length < PASTES ? 'create' : random.pick(actions);
+    const paste = drawn === 'create' ? burning.length : random.below(burning.length);
+    const burn = drawn === 'create' ? random.oneIn(3) : burning[paste]!;
+    burning[paste] = burn;
+    return {
+      // What is read only once cannot be updated.
+      action: burn && drawn === 'update' ? 'read' : drawn,
+      connection: connections === 1 ? 0 : random.below(connections),
+      paste,
+      bytes: random.oneIn(5) ? random.between(65_000, LARGE_BYTES) : random.between(40, 3000),
+      burn,
+      ttlSeconds: random.oneIn(10) ? random.between(1, 2) : undefined,
+      killAfterMs: random.oneIn(5) ? random.below(random.pick(KILL_WITHIN_MS)) : undefined,
+    };
+  });
 }
 
 /**
@@ -59,16 +73,16 @@ export async function replay(history: readonly Step[], site: Site, label: string
   let wrong: string | undefined;
   for (const [index, step] of history.entries()) {
     const { action, connection, paste } = step;
-    const isChange = action !== 'look' && (action !== 'read' || burning.has(paste));
+    const changes = isChange(action, burning.has(paste));
     const line = `connection ${connection}`;
-    const awaited = [line, 'kill', `${isChange ? 'change' : 'creation'} of ${paste}`].map((what) => latest.get(what));
+    const awaited = [line, 'kill', `${changes ? 'change' : 'creation'} of ${paste}`].map((what) => latest.get(what));
     const taken = Promise.all(awaited).then(async () => {
       const found = wrong === undefined ? await take(step, models, site, label) : undefined;
       if (found !== undefined) wrong ??= `step ${index}: ${found}`;
     });
     latest.set(line, taken);
     if (step.killAfterMs !== undefined) latest.set('kill', taken);
-    if (isChange) latest.set(`change of ${paste}`, taken);
+    if (changes) latest.set(`change of ${paste}`, taken);
     if (action === 'create') latest.set(`creation of ${paste}`, taken);
   }
   await Promise.all(latest.values());
@@ -97,13 +111,18 @@ async function take(
   // The kill is a step of the history by itself, whether or not there is something to ask meanwhile.
   if (!isUsable) return killAfterMs === undefined ? undefined : void (await site.restart());
   const model = known ?? createPasteModel(`${label}p${paste}`, { burn });
-  const done = carryOut({ ask: (request) => site.ask(request, connection) }, model, action, step);
+  const asker = { ask: (request: Ask) => site.ask(request, connection) };
+  const done = carryOut(asker, model, action, step);
   if (killAfterMs !== undefined) {
     await new Promise((resolve) => setTimeout(resolve, killAfterMs));
     await site.restart();
   }
-  const { wrong } = await done;
-  // Of one whose creation was not answered, nobody knows the id.
+  let { wrong } = await done;
+  // Of one whose creation was not answered, nobody knows the id, and what follows needs one.
+  const isCutOff = (): boolean => action === 'create' && model.id() === undefined && wrong === undefined;
+  for (let left = MORE_CREATIONS; isCutOff() && left > 0; left -= 1) {
+    ({ wrong } = await carryOut(asker, model, action, step));
+  }
   if (model.id() !== undefined) models.set(paste, model);
   return wrong;
 }

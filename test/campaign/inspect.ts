@@ -27,6 +27,7 @@ export interface StoredCertificate {
 
 export interface StoredPaste {
   readonly bytes: number;
+  readonly expiresAt: number;
   readonly content: Uint8Array;
 }
 
@@ -81,11 +82,12 @@ function integrityFaults(db: DatabaseSync): string[] {
 
 function storedPastes(db: DatabaseSync): Map<string, StoredPaste> {
   const chunks = db.prepare('SELECT bytes FROM chunks WHERE content_id = :contentId ORDER BY position');
-  const rows = db.prepare('SELECT id, size, content, content_id AS contentId FROM pastes').all();
-  return new Map(rows.map(({ id, size, content, contentId }) => {
+  const rows = db.prepare(`
+    SELECT id, size, expires_at AS expiresAt, content, content_id AS contentId FROM pastes`).all();
+  return new Map(rows.map(({ id, size, expiresAt, content, contentId }) => {
     const chunksOf = () => chunks.all({ contentId: contentId ?? null }).map(({ bytes }) => bytes as Uint8Array);
     const whole = content ?? Buffer.concat(chunksOf());
-    return [String(id), { bytes: Number(size), content: whole as Uint8Array }];
+    return [String(id), { bytes: Number(size), expiresAt: Number(expiresAt), content: whole as Uint8Array }];
   }));
 }
 

@@ -2,9 +2,9 @@
 
 import { carryOut } from './actions.ts';
 import { createClient } from './client.ts';
-import type { Inspection } from './inspect.ts';
-import { isGone, lose, type World } from './load.ts';
-import { contentOf, versionOf } from './model.ts';
+import type { Inspection, StoredPaste } from './inspect.ts';
+import { isGone, lose, type KnownCertificate, type KnownPaste, type World } from './load.ts';
+import { stateOf, type Seen } from './model.ts';
 import type { Unit } from './row.ts';
 import type { Service } from './service.ts';
 
@@ -31,25 +31,42 @@ export async function lookAtAll(unit: Unit, world: World, services: readonly Ser
   await Promise.all(lookers);
 }
 
-/** What a restart has settled is no longer open; what is stored under an id that nobody was told was asked for. */
+/**
+ * Nothing is under way: what a restart has settled is no longer open, unless it may be carried out late. What is stored
+ * under an id that nobody was told was asked for, and is known from then on.
+ */
 export function compareStored(unit: Unit, world: World, { pastes }: Inspection): void {
   const unknown = new Map(pastes);
   for (const known of [...world.pastes, ...world.forgotten]) {
     const { model } = known;
     const stored = pastes.get(model.id() ?? '');
     unknown.delete(model.id() ?? '');
-    const state = stored === undefined ? 'gone' : versionOf(model, stored.content);
-    // An expired one stays until cleanup comes by.
-    const mayBeEither = state !== undefined && model.hasExpiredAt(Date.now());
-    if (state === undefined || !(mayBeEither || model.possible().includes(state))) {
+    const state = stateOf(model, stored);
+    const isExpired = state === 'gone' && model.hasExpiredAt(Date.now());
+    if (state === undefined || !(isExpired || model.possible().includes(state))) {
       lose(unit, world, known, `after a kill ${model.label} is ${state ?? 'what it cannot be'} in the database`);
+    } else if (!world.isLate) {
+      model.settle(state);
     }
   }
-  for (const [id, { content }] of unknown) {
-    const asked = world.unanswered.some((model) => contentOf(model.label, 1, model.bytesOf(1)).equals(content));
+  for (const [id, stored] of unknown) {
+    const asked = world.unanswered.find(({ model }) => stateOf(model, stored) !== undefined);
+    const { content } = stored;
     const seen = { bytes: content.length, begins: Buffer.from(content.subarray(0, 80)).toString('latin1') };
-    if (!asked) unit.lose(`after a kill there is a paste ${id} that nobody asked for`, seen);
+    if (asked === undefined) unit.lose(`after a kill there is a paste ${id} that nobody asked for`, seen);
+    else if (!world.isLate) adopt(world, asked, id, stored);
   }
+  if (!world.isLate) world.unanswered.splice(0);
+}
+
+/** As if its creation were answered now. */
+function adopt(world: World, known: KnownPaste, id: string, { expiresAt }: StoredPaste): void {
+  const created = known.history[0]!;
+  const seen: Seen = { kind: 'done', id, expiresAt };
+  const endMs = Date.now();
+  known.model.end(created.attempt, seen, endMs);
+  known.history[0] = { ...created, seen, endMs };
+  world.pastes.push(known);
 }
 
 export function compareCertificates(unit: Unit, world: World, { certificates }: Inspection): void {
@@ -57,13 +74,20 @@ export function compareCertificates(unit: Unit, world: World, { certificates }: 
   for (const known of world.certificates) {
     const stored = byFingerprint.get(known.fingerprint);
     if (stored === undefined) unit.lose('after a kill an issued certificate is lost', known);
-    else if (known.state === 'asked') known.state = stored.isRevoked ? 'revoked' : 'valid';
+    else if (known.state === 'asked') settleCertificate(known, stored.isRevoked);
     else if (stored.isRevoked !== (known.state === 'revoked')) {
       unit.lose(`after a kill a certificate that was ${known.state} is not`, known);
     }
   }
   const extra = certificates.size - world.certificates.length;
   if (extra > world.unansweredCertificates) unit.lose(`after a kill ${extra} certificates are there unasked for`);
+}
+
+/** For whoever asks later of which moment a database is, too. */
+export function settleCertificate(known: KnownCertificate, isRevoked: boolean): void {
+  known.state = isRevoked ? 'revoked' : 'valid';
+  if (!isRevoked) delete known.revoked;
+  else if (known.revoked?.toMs === Infinity) known.revoked = { ...known.revoked, toMs: Date.now() };
 }
 
 /** Of what is gone, only some is asked for again: an answer that there is nothing takes long. */

@@ -48,11 +48,14 @@ export interface World {
   readonly pastes: KnownPaste[];
   /** Gone, and not asked for any more; the database must not have them. */
   readonly forgotten: KnownPaste[];
-  /** Asked for without an answer: may be there, under an id that nobody knows. */
-  readonly unanswered: PasteModel[];
+  /** Asked for without an answer: may be there, under an id that nobody knows yet. */
+  readonly unanswered: KnownPaste[];
   readonly certificates: KnownCertificate[];
   unansweredCertificates: number;
+  /** Changes alone: whatever is read is there to hold them to. */
   acknowledged: number;
+  /** Whether what was never answered may be carried out later than it is looked for, as in a cluster. */
+  readonly isLate: boolean;
   /** The first of which something was wrong. */
   suspect: KnownPaste | undefined;
 }
@@ -64,9 +67,9 @@ interface Worker {
   readonly round: number;
 }
 
-export function newWorld(): World {
+export function newWorld({ isLate = false } = {}): World {
   return {
-    pastes: [], forgotten: [], unanswered: [], certificates: [], unansweredCertificates: 0, acknowledged: 0,
+    pastes: [], forgotten: [], unanswered: [], certificates: [], unansweredCertificates: 0, acknowledged: 0, isLate,
     suspect: undefined,
   };
 }
@@ -179,12 +182,12 @@ async function alone<Result>(known: KnownPaste, work: () => Promise<Result>): Pr
 async function create(unit: Unit, world: World, worker: Worker): Promise<boolean> {
   const { random, seed } = unit;
   const label = `s${seed}r${worker.round}n${random.below(2 ** 31)}`;
-  const model = createPasteModel(label, { burn: random.oneIn(3) });
+  const model = createPasteModel(label, { burn: random.oneIn(3), isLate: world.isLate });
   const known: KnownPaste = { model, history: [], isTaken: true };
   const ttlSeconds = random.oneIn(8) ? random.between(1, 4) : undefined;
   const isThere = await act(unit, world, worker, known, 'create', ttlSeconds);
   known.isTaken = false;
-  if (model.id() === undefined) world.unanswered.push(model);
+  if (model.id() === undefined) world.unanswered.push(known);
   else world.pastes.push(known);
   return isThere;
 }
@@ -203,7 +206,7 @@ async function act(
   known.history.push({ round, connection, action, attempt, seen, endMs, ttlSeconds });
   if (wrong !== undefined) lose(unit, world, known, wrong);
   if (seen.kind === 'unknown') return false;
-  world.acknowledged += 1;
+  if (attempt.changes && seen.kind === 'done') world.acknowledged += 1;
   unit.count(action);
   return true;
 }

@@ -1,6 +1,7 @@
 // What a paste may be, given everything that was asked and answered about it. An operation that was acknowledged has
 // happened, one that was refused has not, one without an answer may have or not: so a paste has a set of states that
-// are possible, and whatever is seen must be in it. Who asks is load.ts and history.ts; this file does no I/O.
+// are possible, and whatever is seen must be in it. What is seen settles which it is: what was cut off does not happen
+// later. Who asks is load.ts and history.ts; this file does no I/O.
 
 /** The number of its content, from 1, or that it is not there. */
 export type State = number | 'gone';
@@ -30,6 +31,7 @@ export interface Attempt {
   /** The content that a create or an update brings. */
   readonly version: number;
   readonly startMs: number;
+  readonly changes: boolean;
 }
 
 export interface PasteModel {
@@ -46,8 +48,8 @@ export interface PasteModel {
   begin(action: Action, unixMs: number, bytes?: number): Attempt;
   /** What must hold and does not, in words; undefined when all is well. */
   end(attempt: Attempt, seen: Seen, unixMs: number): string | undefined;
-  /** A backup was restored, which has it so; nothing is under way. */
-  restore(state: State): void;
+  /** It was found so in the database, after a restart or in a backup that was restored; nothing is under way. */
+  settle(state: State): void;
 }
 
 interface Watched extends Attempt {
@@ -55,11 +57,20 @@ interface Watched extends Attempt {
   readonly seenPossible: Set<State>;
   /** Those before it began. */
   readonly before: readonly State[];
-  readonly changes: boolean;
+  /** Whether no change was under way at any moment since the beginning. */
+  isUndisturbed: boolean;
 }
 
-/** `refusable`: whether 5xx is an answer to live with, as on a disk that fails. */
-export function createPasteModel(label: string, { burn = false, refusable = false } = {}): PasteModel {
+export interface ModelOptions {
+  readonly burn?: boolean;
+  /** Whether 5xx is an answer to live with, as on a disk that fails. */
+  readonly refusable?: boolean;
+  /** Whether what was never answered may still be carried out after something was seen, as in a cluster. */
+  readonly isLate?: boolean;
+}
+
+export function createPasteModel(label: string, options: ModelOptions = {}): PasteModel {
+  const { burn = false, refusable = false, isLate = false } = options;
   let possible: State[] = ['gone'];
   let id: string | undefined;
   let expiresAt = Infinity;
@@ -78,11 +89,23 @@ export function createPasteModel(label: string, { burn = false, refusable = fals
     const brings = action === 'create' || action === 'update';
     if (brings) sizes.push(bytes);
     const version = brings ? sizes.length - 1 : 0;
-    const changes = brings || action === 'delete' || (action === 'read' && burn);
-    const attempt = { action, version, startMs: unixMs, before, seenPossible: new Set(before), changes };
+    const changes = isChange(action, burn);
+    const isUndisturbed = ![...underWay].some((other) => other.changes);
+    const attempt = { action, version, startMs: unixMs, before, seenPossible: new Set(before), changes, isUndisturbed };
+    if (changes) for (const other of underWay) other.isUndisturbed = false;
     underWay.add(attempt);
     if (changes) allow([...before, after(attempt)]);
     return attempt;
+  }
+
+  function knownTo({ changes, before, isUndisturbed, seenPossible }: Watched): ReadonlySet<State> {
+    if (changes) return new Set(before);
+    return isUndisturbed && !isLate ? new Set(possible) : seenPossible;
+  }
+
+  /** Until the next change it stays as it was seen. */
+  function narrow({ changes, isUndisturbed }: Watched, isSeen: (state: State) => boolean): void {
+    if (!changes && isUndisturbed && !isLate) allow(possible.filter(isSeen));
   }
 
   function end(attempt: Attempt, seen: Seen, unixMs: number): string | undefined {
@@ -104,11 +127,14 @@ export function createPasteModel(label: string, { burn = false, refusable = fals
   }
 
   function endAbsent(watched: Watched, unixMs: number): string | undefined {
-    const known = watched.changes ? new Set(watched.before) : watched.seenPossible;
+    const known = knownTo(watched);
     if (!known.has('gone') && !hasExpiredAt(unixMs)) {
       return `${label} is lost: ${watched.action} found nothing, and ${list(known)} was possible`;
     }
+    // One that expired is there until cleanup comes by.
+    if (hasExpiredAt(unixMs)) return undefined;
     if (watched.changes) allow(['gone']);
+    narrow(watched, (state) => state === 'gone');
     return undefined;
   }
 
@@ -120,12 +146,15 @@ export function createPasteModel(label: string, { burn = false, refusable = fals
       allow([watched.version]);
       return undefined;
     }
-    const known = watched.changes ? new Set(watched.before) : watched.seenPossible;
+    const known = knownTo(watched);
     if (watched.changes) allow([after(watched)]);
     if (hasExpiredAt(watched.startMs)) return `${label} had expired, and ${action} found it`;
     if (![...known].some((state) => state !== 'gone')) return `${label} is back: ${action} found it, and it was gone`;
-    if (action !== 'read' || known.has(seen.version ?? 0)) return undefined;
-    return `${label} read as version ${seen.version}, and ${list(known)} was possible`;
+    if (action === 'read' && !known.has(seen.version ?? 0)) {
+      return `${label} read as version ${seen.version}, and ${list(known)} was possible`;
+    }
+    narrow(watched, (state) => (action === 'read' ? state === seen.version : state !== 'gone'));
+    return undefined;
   }
 
   return {
@@ -137,8 +166,12 @@ export function createPasteModel(label: string, { burn = false, refusable = fals
     hasExpiredAt,
     begin,
     end,
-    restore: (state) => allow([state]),
+    settle: (state) => allow([state]),
   };
+}
+
+export function isChange(action: Action, burn: boolean): boolean {
+  return action !== 'look' && (action !== 'read' || burn);
 }
 
 /** The state in which an action that changes something leaves its paste. */
@@ -153,6 +186,13 @@ function list(states: Iterable<State>): string {
 /** Content that says whose it is and which, all through, so that nothing can be taken for it. Text. */
 export function contentOf(label: string, version: number, bytes: number): Buffer {
   return Buffer.alloc(bytes, `${label}.${version}.${bytes};`);
+}
+
+/** As what it was found in a database; undefined when it is nothing that was ever asked for. */
+export function stateOf(
+  model: Pick<PasteModel, 'label' | 'bytesOf'>, stored: { readonly content: Uint8Array } | undefined,
+): State | undefined {
+  return stored === undefined ? 'gone' : versionOf(model, stored.content);
 }
 
 /** Which content of that paste it is; undefined when it is none of them, not even by a byte. */

@@ -2,9 +2,9 @@
 // database that never was. What was asked and answered says when each may have been as it is found. No I/O here.
 
 import type { Entry, KnownCertificate, KnownPaste, Span } from './load.ts';
-import type { State } from './model.ts';
+import { isChange, type State } from './model.ts';
 
-/** Where the history of a paste begins for this purpose: with the last restore, or with its creation. */
+/** Where the history of a paste begins for this purpose: with the last start, or with its creation. */
 export interface Beginning {
   readonly state: State;
   /** How many of its entries are from before. */
@@ -31,8 +31,7 @@ export function spansOfPaste(
 }
 
 function mayHaveChanged({ action, seen }: Entry, burn: boolean): boolean {
-  const isChange = action !== 'look' && (action !== 'read' || burn);
-  return isChange && (seen.kind === 'done' || seen.kind === 'unknown');
+  return isChange(action, burn) && (seen.kind === 'done' || seen.kind === 'unknown');
 }
 
 function stateAfter({ action, attempt }: Entry): State {

@@ -26,14 +26,14 @@ export const historyRow: Row = {
   title: 'random histories with kills, against the model',
   target: '1 000 histories of 30 steps, a fifth of them with a kill',
   units: 100,
-  least: ['steps', 'kills'],
+  least: ['steps', 'kills', 'cut off'],
   async run(unit) {
     for (let index = 0; index < HISTORIES[unit.effort]; index += 1) {
       const history = randomHistory(unit.random, STEPS, index % 2 === 0 ? 1 : CONNECTIONS);
       unit.count('histories');
       unit.count('steps', history.length);
       unit.count('kills', history.filter(({ killAfterMs }) => killAfterMs !== undefined).length);
-      const wrong = await attempt(unit, history, `h${index}`);
+      const wrong = await attempt(unit, history, `h${index}`, () => unit.count('cut off'));
       if (wrong !== undefined) unit.lose(wrong, { ...(await shortened(unit, history, `h${index}`)), history });
     }
   },
@@ -60,7 +60,9 @@ export async function shortened(
   return { shortest, wrong };
 }
 
-async function attempt(unit: Unit, history: readonly Step[], label: string): Promise<string | undefined> {
+async function attempt(
+  unit: Unit, history: readonly Step[], label: string, noteCutOff = (): void => {},
+): Promise<string | undefined> {
   const folder = join(unit.folder, label);
   let service: Service = await unit.start({ folder });
   const clients = new Map<number, Client>();
@@ -86,7 +88,9 @@ async function attempt(unit: Unit, history: readonly Step[], label: string): Pro
   const site: Site = {
     ask: async (request, connection) => {
       await serving;
-      return clientOf(connection).ask(request);
+      const answer = await clientOf(connection).ask(request);
+      if (answer === undefined) noteCutOff();
+      return answer;
     },
     restart: () => {
       serving = serving.then(restart);

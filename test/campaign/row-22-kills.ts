@@ -7,9 +7,9 @@ import { carriedOut, createAuthority, invite, listing, readGoverned, type Govern
 import {
   byToken, govern, newContent, newGovernedWorld, takePlace, type GovernedWorld, type KnownHolder,
 } from './governed-load.ts';
-import { inspect } from './inspect.ts';
+import { inspect, type Inspection } from './inspect.ts';
 import { killUnderLoad } from './kills.ts';
-import { versionOf } from './model.ts';
+import { stateOf } from './model.ts';
 import type { Row, Unit } from './row.ts';
 import type { Service } from './service.ts';
 
@@ -83,7 +83,10 @@ async function examine(unit: Unit, world: GovernedWorld, service: Service): Prom
   const present = new Set(governed.certificates.map(({ fingerprint }) => fingerprint));
   const lost = world.fingerprints.filter((fingerprint) => !present.has(fingerprint));
   if (lost.length > 0) unit.lose(`after a kill ${lost.length} certificates of invited are lost`);
-  await comparePastes(unit, world, service);
+  const inspection = inspect(service.databasePath);
+  for (const fault of inspection.faults) unit.lose(`after a kill: ${fault}`);
+  comparePastes(unit, world, inspection);
+  compareStored(unit, world, { ...inspection, ...governed });
   await askAgain(unit, world, service);
 }
 
@@ -126,15 +129,32 @@ function compareHolder(unit: Unit, known: KnownHolder, certificates: Certificate
   known.doubt = undefined;
 }
 
-async function comparePastes(unit: Unit, { pastes }: GovernedWorld, service: Service): Promise<void> {
-  const { faults, pastes: stored } = inspect(service.databasePath);
-  for (const fault of faults) unit.lose(`after a kill: ${fault}`);
+export function comparePastes(unit: Unit, { pastes }: GovernedWorld, inspection: Inspection): void {
   for (const { model } of pastes.filter((known) => known.model.id() !== undefined)) {
-    const found = stored.get(model.id() ?? '');
-    const state = found === undefined ? 'gone' : versionOf(model, found.content);
+    const state = stateOf(model, inspection.pastes.get(model.id() ?? ''));
     if (state === undefined || !model.possible().includes(state)) {
       unit.lose(`after a kill ${model.label} is ${state ?? 'what it cannot be'}`, model.possible());
+    } else {
+      model.settle(state);
     }
+  }
+}
+
+/** A ban that is in force removes its content by and by: all of it only when it is acknowledged. */
+export function compareStored(
+  unit: Unit, world: GovernedWorld, { pastes, banned }: Pick<Inspection, 'pastes'> & Pick<Governed, 'banned'>,
+): void {
+  for (const known of world.stored) {
+    const { id, content, state } = known;
+    const found = pastes.get(id);
+    const mayBeGone = state !== 'there' || banned.has(content.sha256);
+    const mayBeThere = state !== 'gone' && content.state !== 'banned';
+    const isRight = found === undefined ? mayBeGone : mayBeThere && content.bytes.equals(found.content);
+    if (!isRight) {
+      const is = found === undefined ? 'not there' : 'there';
+      unit.lose(`after a kill content that was stored is ${is}`, { id, state, content: content.state });
+    }
+    known.state = found === undefined ? 'gone' : 'there';
   }
 }
 

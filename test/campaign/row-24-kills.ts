@@ -48,7 +48,7 @@ export const clusterKillRow: Row = {
   bars: { silentMs: 5000, 'silentMs beside a stopped leader': 6000, unhealthyMs: 3000 },
   obstacle: rqliteMissing,
   run: (unit) => withCluster(unit, {}, async (cluster) => {
-    const world = newWorld();
+    const world = newWorld({ isLate: true });
     await createAuthority(cluster.hosts[0]!);
     const faults = unit.effort === 'quick' ? QUICK : Array.from({ length: ROUNDS }, () => unit.random.pick(FAULTS));
     for (const [round, fault] of faults.entries()) {

@@ -9,8 +9,8 @@ import { createAuthority } from './governed.ts';
 import { inspect, type Inspection } from './inspect.ts';
 import { acknowledgedMore } from './kills.ts';
 import { lose, newWorld, workOn, type KnownCertificate, type KnownPaste, type Span, type World } from './load.ts';
-import { compareCertificates, compareStored, forgetSome, lookAtAll } from './load-checks.ts';
-import { versionOf } from './model.ts';
+import { compareCertificates, compareStored, forgetSome, lookAtAll, settleCertificate } from './load-checks.ts';
+import { stateOf } from './model.ts';
 import { type Beginning, latestMoment, spansOfCertificate, spansOfPaste } from './moment.ts';
 import { type Replicated, startReplicated } from './replicated.ts';
 import type { Row, Unit } from './row.ts';
@@ -54,7 +54,7 @@ interface Site {
   readonly unit: Unit;
   readonly replicated: Replicated;
   readonly world: World;
-  /** How pastes were when a host took over, and when that was. */
+  /** How pastes were at the last start, and when that was. */
   readonly begun: Map<KnownPaste, Beginning>;
   begunMs: number;
   round: number;
@@ -239,8 +239,7 @@ function judge(site: Site, { faults, pastes, certificates }: Inspection, toMs: n
   for (const fault of faults) unit.lose(`restored: ${fault}`);
   const spans = new Map<KnownPaste | KnownCertificate, readonly Span[]>();
   for (const known of [...world.pastes, ...world.forgotten]) {
-    const stored = pastes.get(known.model.id()!);
-    const state = stored === undefined ? 'gone' : versionOf(known.model, stored.content);
+    const state = stateOf(known.model, pastes.get(known.model.id()!));
     spans.set(known, state === undefined ? [] : spansOfPaste(known, state, begun.get(known)));
   }
   const byFingerprint = new Map([...certificates.values()].map((stored) => [stored.fingerprint, stored]));
@@ -258,23 +257,14 @@ function judge(site: Site, { faults, pastes, certificates }: Inspection, toMs: n
 
 /** Another host goes on with what was restored, and from there the model. */
 async function takeOver(site: Site, { pastes, certificates }: Inspection): Promise<void> {
-  const { unit, replicated, world, begun } = site;
-  site.begunMs = Date.now();
+  const { unit, replicated, world } = site;
   world.pastes.push(...world.forgotten.splice(0));
-  for (const known of world.pastes) {
-    const stored = pastes.get(known.model.id()!);
-    const state = stored === undefined ? 'gone' : versionOf(known.model, stored.content) ?? 'gone';
-    known.model.restore(state);
-    begun.set(known, { state, entries: known.history.length });
-  }
+  for (const { model } of world.pastes) model.settle(stateOf(model, pastes.get(model.id()!)) ?? 'gone');
   forgetSome(unit, world);
   const isRevoked = new Map([...certificates.values()].map((stored) => [stored.fingerprint, stored.isRevoked]));
-  world.certificates.splice(0, Infinity, ...world.certificates.flatMap((known): KnownCertificate[] => {
-    if (!isRevoked.has(known.fingerprint)) return [];
-    if (isRevoked.get(known.fingerprint)) return [{ ...known, state: 'revoked' }];
-    const { revoked: _, ...valid } = known;
-    return [{ ...valid, state: 'valid' }];
-  }));
+  const restored = world.certificates.filter(({ fingerprint }) => isRevoked.has(fingerprint));
+  world.certificates.splice(0, Infinity, ...restored);
+  for (const known of restored) settleCertificate(known, isRevoked.get(known.fingerprint)!);
   await replicated.takeOver();
   await examine(site);
 }
@@ -286,14 +276,24 @@ async function restart(site: Site): Promise<void> {
   await workUntilReplicated(site);
 }
 
+/** What was settled by then can be no other way in what is restored later. */
+function beginAnew(site: Site): void {
+  site.begunMs = Date.now();
+  for (const known of [...site.world.pastes, ...site.world.forgotten]) {
+    site.begun.set(known, { state: known.model.possible()[0]!, entries: known.history.length });
+  }
+}
+
 /** Holds what serves to what was acknowledged. */
-async function examine({ unit, replicated, world }: Site): Promise<void> {
+async function examine(site: Site): Promise<void> {
+  const { unit, replicated, world } = site;
   const host = replicated.host();
   unit.most('readyMs', host.readyMs());
   const inspection = inspect(host.databasePath);
   for (const fault of inspection.faults) unit.lose(`after a start: ${fault}`);
   compareStored(unit, world, inspection);
   compareCertificates(unit, world, inspection);
+  beginAnew(site);
   await lookAtAll(unit, world, [host]);
   const { status, output } = await host.beginCommand(['check']).ended;
   if (status !== 0) unit.lose(`pasted check ended with ${status}`, output);

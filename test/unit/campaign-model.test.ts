@@ -8,12 +8,14 @@ import type { Answer, Ask } from '../campaign/client.ts';
 import { randomHistory, replay, shrink, type Site, type Step } from '../campaign/history.ts';
 import type { Entry } from '../campaign/load.ts';
 import { historyOf } from '../campaign/load-history.ts';
-import { contentOf, createPasteModel, versionOf, type Action, type PasteModel, type Seen } from '../campaign/model.ts';
+import {
+  contentOf, createPasteModel, versionOf, type Action, type ModelOptions, type PasteModel, type Seen,
+} from '../campaign/model.ts';
 import { createSeeded } from '../support/seeded.ts';
 
 const CREATED: Seen = { kind: 'done', id: 'abcdef' };
 
-function createdModel(options?: { burn?: boolean; refusable?: boolean }) {
+function createdModel(options?: ModelOptions) {
   const model = createPasteModel('p', options);
   assert.equal(model.end(model.begin('create', 0, 10), CREATED, 0), undefined);
   return model;
@@ -44,6 +46,50 @@ test('model: an update without an answer may have happened, and is settled by wh
   assert.equal(judged(model, 'read', { kind: 'done', version: 2 }), undefined);
   assert.equal(judged(model, 'update', { kind: 'done' }), undefined);
   assert.match(String(judged(model, 'read', { kind: 'done', version: 2 })), /3 was possible/);
+});
+
+test('model: what a read has shown of a change that was cut off stays so', () => {
+  const deleted = createdModel();
+  judged(deleted, 'delete', { kind: 'unknown' });
+  assert.equal(judged(deleted, 'look', { kind: 'absent' }), undefined);
+  assert.match(String(judged(deleted, 'read', { kind: 'done', version: 1 })), /is back/);
+  const kept = createdModel();
+  judged(kept, 'delete', { kind: 'unknown' });
+  assert.equal(judged(kept, 'look', { kind: 'done' }), undefined);
+  assert.match(String(judged(kept, 'look', { kind: 'absent' })), /lost/);
+  const updated = createdModel();
+  judged(updated, 'update', { kind: 'unknown' });
+  assert.equal(judged(updated, 'read', { kind: 'done', version: 2 }), undefined);
+  assert.match(String(judged(updated, 'read', { kind: 'done', version: 1 })), /2 was possible/);
+});
+
+test('model: what a read has shown beside a change, of an expired paste or in a cluster settles nothing', () => {
+  const updated = createdModel();
+  const update = updated.begin('update', 0, 20);
+  const read = updated.begin('read', 0);
+  updated.end(update, { kind: 'unknown' }, 0);
+  assert.equal(updated.end(read, { kind: 'done', version: 1 }, 0), undefined);
+  assert.deepEqual(updated.possible(), [1, 2]);
+  const overtaken = updated.begin('read', 0);
+  judged(updated, 'update', { kind: 'unknown' });
+  assert.equal(updated.end(overtaken, { kind: 'done', version: 2 }, 0), undefined);
+  assert.deepEqual(updated.possible(), [1, 2, 3]);
+  const expired = createPasteModel('p');
+  expired.end(expired.begin('create', 0, 10), { kind: 'done', id: 'abcdef', expiresAt: 5 }, 0);
+  for (const action of ['look', 'delete'] as const) judged(expired, action, { kind: 'absent' }, 5000);
+  assert.equal(expired.possible().includes(1), true);
+  const inCluster = createdModel({ isLate: true });
+  judged(inCluster, 'delete', { kind: 'unknown' });
+  assert.equal(judged(inCluster, 'read', { kind: 'done', version: 1 }), undefined);
+  assert.equal(judged(inCluster, 'read', { kind: 'absent' }), undefined);
+});
+
+test('model: two reads at once must not see different states when nothing changes it', () => {
+  const model = createdModel();
+  judged(model, 'delete', { kind: 'unknown' });
+  const [one, other] = [model.begin('read', 0), model.begin('read', 0)];
+  assert.equal(model.end(one, { kind: 'absent' }, 0), undefined);
+  assert.match(String(model.end(other, { kind: 'done', version: 1 }, 0)), /is back/);
 });
 
 test('model: a refused change has not happened', () => {
@@ -90,11 +136,13 @@ interface Held {
 
 /**
  * A service in memory, which may have a fault: `forgets`, a restart undoes the last deletion; `overwrites`, a request
- * leaves everything as it found it but for its own change, whatever others have done meanwhile.
+ * leaves everything as it found it but for its own change, whatever others have done meanwhile; `wavers`, no deletion is
+ * answered, and all are undone by the second restart.
  */
-function memorySite({ forgets = false, overwrites = false } = {}): Site {
+function memorySite({ forgets = false, overwrites = false, wavers = false } = {}): Site {
   let pastes = new Map<string, Held>();
   let removed: [string, Held] | undefined;
+  const unanswered: [age: number, string, Held][] = [];
   let ids = 0;
   const answer = (status: number, body: Uint8Array = Buffer.from('{}')): Answer => {
     return { status, headers: {}, body: Buffer.from(body) };
@@ -115,6 +163,7 @@ function memorySite({ forgets = false, overwrites = false } = {}): Site {
     if (method === 'PUT') stored.set(id, { ...paste, body });
     if (method === 'DELETE' || (raw !== undefined && paste.burn)) {
       removed = [id, paste];
+      unanswered.push([0, id, paste]);
       stored.delete(id);
     }
     return answer(200, paste.body);
@@ -127,9 +176,10 @@ function memorySite({ forgets = false, overwrites = false } = {}): Site {
       for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
       const given = carryOutOn(stored, request);
       pastes = stored;
-      return given;
+      return wavers && request.method === 'DELETE' && given.status === 200 ? undefined : given;
     },
     restart: async () => {
+      for (const one of wavers ? unanswered : []) if (++one[0] === 2) pastes.set(one[1], one[2]);
       if (forgets && removed !== undefined) pastes.set(...removed);
       removed = undefined;
     },
@@ -149,6 +199,28 @@ test('replay: a sound service passes every history, of one connection and of sev
   }
 });
 
+test('randomHistory: every step asks for something, whatever a kill cuts off', async () => {
+  for (let seed = 1; seed <= 20; seed += 1) {
+    for (const connections of [1, 4]) {
+      const history = withQuickKills(randomHistory(createSeeded(seed), 40, connections));
+      const created = history.filter(({ action }) => action === 'create').length;
+      const site = memorySite();
+      let answered = 0;
+      let creations = 0;
+      const ask = async (request: Ask, connection: number): Promise<Answer | undefined> => {
+        const answer = await site.ask(request, connection);
+        // Every other creation is carried out, and nobody hears of it.
+        if (request.method === 'POST' && creations++ % 2 === 0) return undefined;
+        answered += 1;
+        return answer;
+      };
+      assert.equal(await replay(history, { ...site, ask }, 'h'), undefined);
+      // Every paste is looked at in the end.
+      assert.equal(answered, history.length + created, `seed ${seed}, ${connections} connections`);
+    }
+  }
+});
+
 test('replay and shrink: a service that forgets a deletion is found, with a history of two steps', async () => {
   const fails = async (part: readonly Step[]): Promise<boolean> =>
     (await replay(part, memorySite({ forgets: true }), 'h')) !== undefined;
@@ -157,6 +229,16 @@ test('replay and shrink: a service that forgets a deletion is found, with a hist
   const shortest = await shrink(history, fails, 500);
   assert.equal(shortest.length, 2, JSON.stringify(shortest));
   assert.equal(shortest[0]?.action, 'create');
+});
+
+test('replay: a deletion that was cut off and is undone by the second restart is found', async () => {
+  const step = { connection: 0, paste: 0, bytes: 50, burn: false };
+  const deleted: Step[] = [{ ...step, action: 'create' }, { ...step, action: 'delete', killAfterMs: 0 }];
+  const looked: Step = { ...step, action: 'look' };
+  const site = () => memorySite({ wavers: true });
+  assert.match(String(await replay([...deleted, looked], site(), 'h')), /^at the end: .* is back/);
+  // Nothing has shown that it was carried out.
+  assert.equal(await replay(deleted, site(), 'h'), undefined);
 });
 
 test('replay and shrink: a service that undoes what others do is found by two steps under load', async () => {
