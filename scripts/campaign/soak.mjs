@@ -37,7 +37,9 @@ export function soakTable(samples) {
   const day = inOneDay(samples);
   const end = day.at(-1).at;
   const step = end >= 2 * HOUR_SECONDS ? HOUR_SECONDS : end / PARTS;
-  const rows = Map.groupBy(day, ({ at }) => Math.min(Math.ceil(at / step), Math.ceil(end / step - 1e-9)) - 1);
+  // Less than a minute is none by the clock, and belongs to the hour before it.
+  const last = Math.ceil(end / step - 1 / 60) - 1;
+  const rows = Map.groupBy(day, ({ at }) => Math.min(Math.ceil(at / step) - 1, last));
   const header = [
     'Until', 'Requests/s', 'p50 ms', 'p99 ms', 'Worst p99', 'Event loop p99', 'Memory MiB', 'Most', 'File MiB',
     'WAL MiB', 'Descriptors', 'Backups',

@@ -181,6 +181,11 @@ test('soakTable, soakPlot: a row for each hour of two sittings, and a plot of wh
   assert.deepEqual(rows.map((cells) => cells[7]), ['105', '111', '105'], 'the most memory');
   assert.deepEqual(rows.map((cells) => cells.at(-1)), ['1 |', '1 |', '1 |']);
 
+  // A sample is taken a little after its time.
+  const late = [...sitting(1_000_000, 6), { ...sitting(1_000_000, 6).at(-1)!, seconds: 21_606, requests: 2_160_600 }];
+  const hours = String(soakTable(late)).trimEnd().split('\n').slice(2).map((line) => line.split(' | ', 2).join(' '));
+  assert.deepEqual(hours, ['| 1:00 100', '| 2:00 100', '| 3:00 100', '| 4:00 100', '| 5:00 100', '| 6:00 100']);
+
   const svg = String(soakPlot(samples));
   assert.match(svg, /<title>What row 16 of the campaign measured over 3:00 hours<\/title>/);
   assert.match(String(soakPlot(samples.slice(0, 5))), / measured over 50:00 min<\/title>/);
