@@ -91,12 +91,14 @@ export function writeFound(file, found) {
   writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
 }
 
-/** `wanted` units are the row's own, and as many more as its goals take at the pace so far. */
+/** `wanted` units are the row's own, and as many more as its goals take at the pace so far; without any, one more. */
 function stateOf({ name, title, target, units, goals = {}, bars = {} }, known) {
   const blank = { units: 0, seconds: 0, tried: {}, most: {}, lost: 0, losses: [], samples: [], skipped: null };
   const state = { versions: [], ...blank, ...known, name, title, target, bars };
-  const counted = Object.keys(goals).filter((what) => state.tried[what] > 0);
-  const wanted = Math.max(units, ...counted.map((what) => Math.ceil((state.units * goals[what]) / state.tried[what])));
+  const wanted = Math.max(units, ...Object.entries(goals).map(([what, goal]) => {
+    const count = state.tried[what] ?? 0;
+    return count === 0 ? state.units + 1 : Math.ceil((state.units * goal) / count);
+  }));
   const overBar = Object.entries(bars).filter(([what, bar]) => state.most[what] > bar).map(([what]) => what);
   return { ...state, wanted, overBar };
 }

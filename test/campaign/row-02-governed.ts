@@ -6,7 +6,9 @@ import { compilerObstacle } from './faults.ts';
 import { invite, issuing, listing, newRequest, renewing } from './governed.ts';
 import { inspectAsKilled } from './inspect.ts';
 import type { Answer, Ask, Client } from './client.ts';
-import { failEach, pasteTrial, type Bench, type Operations, type Trial } from './row-02-faults.ts';
+import {
+  failEach, goalsOf, pasteTrial, UNITS_OF_EACH, type Bench, type Operations, type Trial,
+} from './row-02-faults.ts';
 import type { Row, Unit } from './row.ts';
 
 const OPERATIONS: Operations = [
@@ -20,7 +22,8 @@ export const governedFaultRow: Row = {
   name: '2g',
   title: 'EIO, ENOSPC and short writes at every write, sync and truncation of what is governed',
   target: '500 points of renewals, first uses, invitations, delete tokens',
-  units: 24,
+  units: UNITS_OF_EACH * OPERATIONS.length,
+  goals: goalsOf(OPERATIONS),
   least: ['at a write', 'at a sync'],
   obstacle: compilerObstacle,
   run: (unit) => failEach(unit, OPERATIONS),

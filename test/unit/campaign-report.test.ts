@@ -12,6 +12,8 @@ import { openResults, readFound, readResults, rowLine, writeFound } from '../../
 // @ts-expect-error: a script without types
 import { soakPlot, soakTable } from '../../scripts/campaign/soak.mjs';
 import { runUnit, type Row, type UnitResult } from '../campaign/row.ts';
+import { faultRow } from '../campaign/row-02-faults.ts';
+import { governedFaultRow } from '../campaign/row-02-governed.ts';
 import { ROWS } from '../campaign/rows.ts';
 import { temporaryFolder } from '../support/programs.ts';
 import { ROOT } from '../support/source.ts';
@@ -63,6 +65,22 @@ test('openResults: a row is whole when its units are done and its goals are reac
   assert.deepEqual(wantedAfter('fast', 1000, 1000), [2, 2], 'the goal alone does not make it whole');
   assert.deepEqual(wantedAfter('slow', 333, 333, 333, 1), [4, 4, 4, 4], 'after three units one is missing');
   assert.deepEqual(wantedAfter('idle', 0, 500), [2, 4]);
+  assert.deepEqual(wantedAfter('never', 0, 0, 0), [2, 3, 4], 'nothing at all is not enough');
+});
+
+test('rows 2, 2g: whole only when each operation has its 500 points', (t) => {
+  const folder = temporaryFolder(t);
+  for (const row of [faultRow, governedFaultRow]) {
+    const names = Object.keys(row.goals ?? {});
+    assert.ok(names.length > 1, row.name);
+    for (const one of names) {
+      const wantedWith = (points: number): number => {
+        const tried = Object.fromEntries(names.map((name) => [name, name === one ? points : 500]));
+        return readResults(folder, [row], new Map([[row.name, { units: row.units, tried }]])).get(row.name).wanted;
+      };
+      assert.deepEqual([wantedWith(499), wantedWith(500)], [row.units + 1, row.units], one);
+    }
+  }
 });
 
 test('openResults: two campaigns beside each other keep each other\'s rows', (t) => {
