@@ -1,23 +1,26 @@
 // What pastec is asked for while something fails, and what must hold then: nothing readable is sent for what is to be
 // encrypted, nothing that is given only once is lost, and success is said of nothing that did not succeed.
 
-import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
-import { mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MAGIC, seal, unseal } from '../support/sealed.ts';
+import { IDENTITY_SCENARIOS, keepIdentity } from './client-identities.ts';
 import { filesOf, runClient, type Ended, type Trial } from './client-trial.ts';
 
 export interface Scenario {
   readonly name: string;
   /** Settings of the service. */
   readonly service?: Readonly<Record<string, string>>;
+  /** Whether the service speaks TLS by itself. */
+  readonly hasTls?: boolean;
   /** Before pastec runs, and before anything fails. */
   begin(trial: Trial): Promise<Attempt>;
 }
 
 export interface Attempt {
   readonly args: readonly string[];
-  readonly input?: string;
+  readonly input?: string | Uint8Array;
   /** What is wrong with what came of it, in words. */
   judge(ended: Ended, failure: Failure): Promise<readonly string[]>;
 }
@@ -180,6 +183,33 @@ async function judgeRead(
   return wrong;
 }
 
+/** `isFile`: what is encrypted; otherwise it comes from standard input. `hasFile`: what it is written to. */
+function decrypting(name: string, isFile: boolean, hasFile: boolean): Scenario {
+  return {
+    name,
+    async begin(trial) {
+      const { work } = trial.folders;
+      const sealed = seal(KEY, Buffer.from(PLAIN));
+      writeFileSync(join(work, 'key'), KEY_TEXT);
+      if (isFile) writeFileSync(join(work, 'sealed'), sealed);
+      return {
+        args: ['decrypt', '--key-file', 'key', ...(hasFile ? ['-o', 'out'] : []), isFile ? 'sealed' : '-'],
+        input: isFile ? '' : sealed,
+        async judge({ code, stdout }, failure) {
+          const wrong: string[] = [];
+          const out = filesOf(trial, ['work']).get(join(work, 'out')) ?? '';
+          const given = String(hasFile ? out : stdout);
+          if (!PLAIN.startsWith(given)) wrong.push('something else is given');
+          const isGiven = given === PLAIN || (!hasFile && mayBeCut(failure, 'cat'));
+          if (code === 0 && !isGiven) wrong.push('success is said, and the content is not there');
+          if (isFile && !readFileSync(join(work, 'sealed')).equals(sealed)) wrong.push('what was encrypted is changed');
+          return wrong;
+        },
+      };
+    },
+  };
+}
+
 const removing: Scenario = {
   name: 'rm',
   async begin(trial) {
@@ -225,40 +255,6 @@ const updating: Scenario = {
   },
 };
 
-const registering: Scenario = {
-  name: 'register',
-  async begin(trial) {
-    return {
-      args: ['register', '--allow-http'],
-      async judge({ code }, { isFull }) {
-        const wrong: string[] = [];
-        const files = filesOf(trial);
-        const texts = [...files].map(([path, bytes]) => [path, String(bytes)] as const);
-        for (const [path, text] of texts) {
-          const isOpen = text.includes('PRIVATE KEY') && (statSync(path).mode & 0o077) !== 0;
-          if (isOpen) wrong.push(`${path} shows a key to others`);
-        }
-        const given = /"certificate_pem":"([^"]+)"/.exec(String(trial.relay.received()))?.[1];
-        if (given === undefined) return code === 0 ? [...wrong, 'success is said of no certificate'] : wrong;
-        const certificate = new X509Certificate(given.replaceAll('\\n', '\n'));
-        const isKept = texts.some(([, text]) => hasKeyOf(certificate, text));
-        // What the disk has no room for, it can not keep; who says so has done what can be done.
-        if (!isKept && !(isFull && code !== 0)) wrong.push('the key of the certificate is lost');
-        const base64 = certificate.raw.toString('base64').slice(0, 60);
-        const hasBoth = texts.some(([path, text]) => path.endsWith('/client.pem') && text.includes(base64) &&
-          hasKeyOf(certificate, text));
-        if (code === 0 && !hasBoth) wrong.push('success is said, and the certificate is not there');
-        return wrong;
-      },
-    };
-  },
-};
-
-function hasKeyOf(certificate: X509Certificate, text: string): boolean {
-  const pem = /-----BEGIN (?:EC )?PRIVATE KEY-----[^-]+-----END (?:EC )?PRIVATE KEY-----/.exec(text)?.[0];
-  return pem !== undefined && certificate.checkPrivateKey(createPrivateKey(pem));
-}
-
 /** What it prints is all that it is for. A program that says nothing of its failure may have left something out. */
 function printing(name: string, args: readonly string[], prepare: (trial: Trial) => Promise<string[]>): Scenario {
   return {
@@ -283,7 +279,7 @@ function printing(name: string, args: readonly string[], prepare: (trial: Trial)
 export function neutral(trial: Trial, printed: Buffer): string {
   return String(printed).replaceAll(trial.relay.url, 'URL').replaceAll(/\b[a-z2-7]{26}\b/g, 'ID')
     .replaceAll(/\b(\d{4}-\d\d-\d\dT[\d:]{8}Z|1[789]\d{8})(?=\s)/g, 'TIME').replace(/36[45] days left/, 'N days left')
-    .replaceAll(/\b[0-9a-f]{12}\b/g, 'OWNER');
+    .replaceAll(/\b[0-9a-f]{12}\b/g, 'OWNER').replace(trial.folders.home, 'HOME').replace(/_\d+(?=\/client)/, '_PORT');
 }
 
 /** A claimed one that nobody else has: what others stored is in no list. */
@@ -309,10 +305,15 @@ export const SCENARIOS: readonly Scenario[] = [
   getting('get of what burns and is encrypted', true, false),
   getting('get -o of what burns', false, true),
   getting('get -o of what burns and is encrypted', true, true),
+  decrypting('decrypt', true, false),
+  decrypting('decrypt -o of standard input', false, true),
   removing,
   updating,
-  registering,
+  ...IDENTITY_SCENARIOS,
   printing('ls', ['ls'], ownPastes),
   printing('info', ['info'], async (trial) => [`${trial.relay.url}/${await idOf(await store(trial, PLAIN))}`]),
   printing('status', ['status'], registered),
+  printing('cert show', ['cert', 'show'], async (trial) => keepIdentity(trial)),
+  printing('help', ['help'], async () => []),
+  printing('completion bash', ['completion', 'bash'], async () => []),
 ];

@@ -48,7 +48,8 @@ export async function withTrial<Result>(
 const PATIENCE_MS = 60_000;
 
 export async function runClient(
-  { relay, folders }: Trial, args: readonly string[], input: string, environment: Readonly<Record<string, string>>,
+  { relay, folders }: Trial, args: readonly string[], input: string | Uint8Array,
+  environment: Readonly<Record<string, string>>,
 ): Promise<Ended> {
   const env = {
     PATH: process.env['PATH'], HOME: folders.home, TMPDIR: folders.temporary, PASTEC_SERVER: relay.url, TERM: 'dumb',

@@ -4,6 +4,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { EVERY_DEFECT, notedPrograms, pathWithCall, type Call, type Defect } from '../support/broken-programs.ts';
+import { tlsSettings } from './client-identities.ts';
 import { neutral, SCENARIOS, type Failure, type Scenario } from './client-scenarios.ts';
 import { PLACES, runClient, withTrial, type Ended, type Place, type Trial } from './client-trial.ts';
 import { mountFilled, mountObstacle } from './mounts.ts';
@@ -23,6 +24,11 @@ const ONCE_WRONG: Readonly<Record<string, readonly (readonly [program: string, n
   'get of what burns and is encrypted': [['cat', 1, 'is silent']],
   'get -o of what burns': [['cat', 1, 'stops halfway']],
   'register': [['curl', 2, 'stops halfway']],
+  'cert export': [['openssl pkcs12', 1, 'stops halfway']],
+  'cert export --for pem': [['cat', 1, 'stops halfway']],
+  'cert export --for keychain, of a bundle': [['openssl pkcs12', 2, 'stops halfway']],
+  'help': [['cat', 1, 'fails']],
+  'completion bash': [['cat', 1, 'fails']],
   'ls': [['tr', 4, 'fails'], ['od', 1, 'fails']],
   'info': [['sed', 1, 'is killed'], ['date', 2, 'is killed']],
   'status': [['sed', 1, 'is killed'], ['date', 2, 'is killed'], ['tr', 1, 'is killed'], ['curl', 3, 'has no room']],
@@ -52,16 +58,18 @@ export const clientRow: Row = {
     }
     const plain = await startFor(unit, SCENARIOS[0]!);
     for (const scenario of SCENARIOS) {
-      const port = scenario.service === undefined ? plain : await startFor(unit, scenario);
+      const isPlain = scenario.service === undefined && scenario.hasTls !== true;
+      const port = isPlain ? plain : await startFor(unit, scenario);
       await tryScenario(unit, scenario, EVERY_DEFECT, port);
     }
   },
 };
 
 /** The port of a service with the settings of that scenario. */
-async function startFor(unit: Unit, { name, service = {} }: Scenario): Promise<number> {
+async function startFor(unit: Unit, { name, service = {}, hasTls = false }: Scenario): Promise<number> {
   const folder = join(unit.folder, `service of ${name}`);
-  return (await unit.start({ folder, environment: service })).port();
+  const environment = { ...service, ...(hasTls ? await tlsSettings(folder) : {}) };
+  return (await unit.start({ folder, environment })).port();
 }
 
 async function tryScenario(unit: Unit, scenario: Scenario, kinds: readonly Kind[], port: number): Promise<void> {

@@ -234,6 +234,50 @@ test(`pastec cert export: when a program ${DEFECTIVE}, no file is overwritten or
   });
 });
 
+for (const form of ['p12', 'pem', 'keychain']) {
+  test(`pastec cert export --for ${form}: when a program that carries it does half, no half is called done`, async (t) => {
+    if (!isInstalled(t, 'openssl')) return;
+    const { pair, fingerprint } = madeCertificate(t);
+    const args = ['cert', 'export', '--for', form, ...(form === 'pem' ? [] : ['--password-file', 'password']), '-o', 'out'];
+    const exported = async (pathIn: PathIn): Promise<Client & { readonly code: Ended['code'] }> => {
+      const { client, environment } = trial(t, 'https://paste.example', pathIn);
+      writeFileSync(join(client.folder, 'pair'), pair, { mode: 0o600 });
+      writeFileSync(join(client.folder, 'password'), PASSWORD);
+      assert.equal((await client.run(['cert', 'import', 'pair'])).code, 0);
+      return { ...client, code: (await client.run(args, { environment })).code };
+    };
+    const noted: NotedPrograms[] = [];
+    const whole = await exported((folder) => {
+      noted.push(notedPrograms(folder));
+      return noted[0]?.path ?? '';
+    });
+    assert.equal(whole.code, 0);
+    const carrying = noted[0]?.calls().filter(({ program }) => program === 'cat' || program === 'openssl pkcs12') ?? [];
+    assert.ok(carrying.length > 0);
+    for (const call of carrying) {
+      const { code, folder } = await exported((place) => pathWithCall(place, 'stops halfway', call).path);
+      if (code !== 0) continue;
+      const other = clientOf(t, 'https://other.example');
+      const imported = await other.run(['cert', 'import', join(folder, 'out'), '--password-file', join(folder, 'password')]);
+      assert.match(imported.text, new RegExp(`^fingerprint: ${fingerprint}$`, 'm'), `${call.program} ${call.number}`);
+    }
+  });
+}
+
+test('pastec help and completion: when a call of a program fails, all is printed or a word says that it is not', async (t) => {
+  for (const args of [['help'], ['help', 'put'], ['completion', 'bash'], ['completion', 'zsh'], ['completion', 'fish']]) {
+    const first = clientOf(t, 'http://127.0.0.1:9', DASH);
+    const noted = notedPrograms(first.home);
+    const { text: whole } = await first.run(args, { environment: { PATH: noted.path } });
+    for (const call of noted.calls()) {
+      const { client: { run }, environment } = trial(t, 'http://127.0.0.1:9', (folder) => pathWithCall(folder, 'fails', call).path);
+      const { code, text, stderr } = await run(args, { environment });
+      const what = `${args.join(' ')}, ${call.program} ${call.number}`;
+      assert.ok(code === 0 ? text === whole : stderr.startsWith('pastec: '), `${what}: ${code} ${stderr}`);
+    }
+  }
+});
+
 test(`pastec decrypt: when a program ${DEFECTIVE}, what was changed is not decrypted`, async (t) => {
   if (!isInstalled(t, 'openssl')) return;
   const key = Buffer.alloc(32, 7);

@@ -228,7 +228,7 @@ test('pastec put and update: a URL that standard output does not take is on stan
   }
 });
 
-test('pastec info, status and rm: what standard output does not take is a failure, and said', async (t) => {
+test('pastec info, status, rm, help and completion: what standard output does not take is a failure, and said', async (t) => {
   const app = await startApp(t);
   for (const redirection of ['>/dev/full', '>&-'].filter((place) => place !== '>/dev/full' || existsSync('/dev/full'))) {
     await t.test(redirection, (placeTest) => underEachShell(placeTest, app, async ({ folder }, _, shellTest, shell) => {
@@ -237,7 +237,11 @@ test('pastec info, status and rm: what standard output does not take is a failur
       const { run } = clientOf(shellTest, app.url, SH, script);
       const owner = ['--fingerprint', 'f'.repeat(40)];
       const url = await app.store('content', { 'X-SSL-Client-SHA1': 'f'.repeat(40) });
-      for (const args of [['info', url], ['info', '--json', url], ['status'], ['rm', '--json', ...owner, url]]) {
+      const asked = [
+        ['info', url], ['info', '--json', url], ['status'], ['rm', '--json', ...owner, url], ['--version'], ['help'],
+        ['help', 'put'], ['completion', 'bash'], ['completion', 'zsh'], ['completion', 'fish'],
+      ];
+      for (const args of asked) {
         const { code, stderr } = await run(args);
         assert.deepEqual([code, stderr.includes("pastec: can't print the result\n")], [1, true], args.join(' '));
       }
