@@ -279,7 +279,7 @@ function printing(name: string, args: readonly string[], prepare: (trial: Trial)
 export function neutral(trial: Trial, printed: Buffer): string {
   return String(printed).replaceAll(trial.relay.url, 'URL').replaceAll(/\b[a-z2-7]{26}\b/g, 'ID')
     .replaceAll(/\b(\d{4}-\d\d-\d\dT[\d:]{8}Z|1[789]\d{8})(?=\s)/g, 'TIME').replace(/36[45] days left/, 'N days left')
-    .replaceAll(/\b[0-9a-f]{12}\b/g, 'OWNER').replace(trial.folders.home, 'HOME').replace(/_\d+(?=\/client)/, '_PORT');
+    .replaceAll(/\b[0-9a-f]{12}\b/g, 'OWNER').replaceAll(trial.folders.home, 'HOME').replace(/_\d+(?=\/client)/, '_PORT');
 }
 
 /** A claimed one that nobody else has: what others stored is in no list. */
