@@ -11,7 +11,8 @@ import type { Request } from '../../src/http/engine/request.ts';
 
 /** A request whose answer is noted when it is sent. */
 function requestInto(sent: unknown[]): Request {
-  const res = { shouldKeepAlive: true, writeHead: () => {}, end: (body: unknown) => void sent.push(body) };
+  const req = { httpVersionMinor: 1 };
+  const res = { req, shouldKeepAlive: true, writeHead: () => {}, end: (body: unknown) => void sent.push(body) };
   return { res, method: 'GET', id: 'id', body: NO_BODY, state: 'open' } as unknown as Request;
 }
 
