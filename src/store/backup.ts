@@ -88,7 +88,7 @@ export function copyDatabase(from: string, to: string) {
   const name = `the database ${from}`;
   try {
     // VACUUM INTO holds one snapshot, so that writers beside it neither wait nor make it begin again, and copies rows,
-    // not pages: of removed content only what is still being read comes along.
+    // not pages: of removed content only what nobody has discarded yet comes along, and that goes next.
     inOurs(from, name, (db) => db.prepare('VACUUM INTO :to').run({ to }));
     inOurs(to, name, (db) => db.exec(WITHOUT_ORPHANS));
     syncFile(to);

@@ -368,6 +368,8 @@ test('Debian package: each file is where Debian expects it, and as it is elsewhe
 test('Debian package: asks for Node as package.json does, and belongs to root', (t) => {
   if (!isInstalled(t, 'dpkg-deb')) return;
   const field = (name: string): string => run('dpkg-deb', ['-f', deb, name], folder).stdout.trimEnd();
+  // Where a credential cannot be a folder, the service would be installed and not start.
+  assert.equal(field('Breaks'), 'systemd (<< 251)');
   assert.deepEqual(['Package', 'Version', 'Architecture', 'Depends'].map(field), [
     'pasted', VERSION, 'all', 'nodejs (>= 24) | pasted-runtime (>= 24)',
   ]);

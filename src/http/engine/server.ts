@@ -230,7 +230,7 @@ function waitingBytesOf({ res: { req }, body }: Request): number {
   return headBytes(req) + body.mostUnreadBytes;
 }
 
-/** Each name and each value has its places in lists too, whatever it says. */
+/** Each name and each value takes some 64 bytes beside its characters, as an object and in lists. */
 function headBytes({ url = '', rawHeaders }: IncomingMessage): number {
   return rawHeaders.reduce((sum, { length }) => sum + length + 64, url.length);
 }
