@@ -9,6 +9,8 @@ import { sorted, under } from './files.mjs';
 import { CLIENT } from './product.mjs';
 
 const DOC = 'usr/share/doc/pasted';
+/** What the README has root copy: hosts that leave out all documentation have these too. */
+const EXAMPLES = 'usr/share/pasted/examples';
 const MAINTAINER_SCRIPTS = ['postinst', 'prerm', 'postrm'];
 const CONFIGURATION = 'etc/pasted/pasted.env';
 // Only root sees which secrets there are; systemd reads them as root.
@@ -58,11 +60,11 @@ function installedFiles(product) {
     ['usr/share/lintian/overrides/pasted', debian('lintian-overrides')],
     [`${DOC}/copyright`, replaced(debian('copyright'), copyrightOf(license))],
     [`${DOC}/changelog.gz`, gzip(debianLog)],
-    [`${DOC}/README.md`, readme.replaceAll('scripts/deploy/', 'examples/')],
+    [`${DOC}/README.md`, readme.replaceAll('scripts/deploy/', '../../pasted/examples/')],
     ...under(DOC, documents),
     [`${DOC}/openapi.json`, openapi],
     [`${DOC}/sbom.cdx.json`, sbom],
-    ...under(`${DOC}/examples`, examples),
+    ...under(EXAMPLES, examples),
     [CONFIGURATION, environmentFile(settings)],
   ]));
 }

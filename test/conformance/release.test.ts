@@ -201,7 +201,7 @@ test('tarball and Debian package: every file that the README links to is there',
   assert.deepEqual(linksIn(unpacked).filter((target) => !existsSync(join(unpacked, target))), []);
   if (!isInstalled(t, 'dpkg-deb')) return;
   const doc = join(installedTree(), 'usr/share/doc/pasted');
-  assert.ok(linksIn(doc).some((target) => target.startsWith('examples/')));
+  assert.ok(linksIn(doc).some((target) => target.startsWith('../../pasted/examples/')));
   assert.deepEqual(linksIn(doc).filter((target) => !existsSync(join(doc, target))), []);
 });
 
@@ -345,10 +345,10 @@ test('Debian package: each file is where Debian expects it, and as it is elsewhe
     ['usr/share/doc/pasted/RELIABILITY.md', 'RELIABILITY.md'],
     ['usr/share/doc/pasted/page.png', 'page.png'],
     ['usr/share/doc/pasted/sbom.cdx.json', 'sbom.cdx.json'],
-    ['usr/share/doc/pasted/examples/nginx.conf', 'deploy/nginx.conf'],
-    ['usr/share/doc/pasted/examples/systemd/tls.conf', 'deploy/systemd/tls.conf'],
-    ['usr/share/doc/pasted/examples/cluster/nodes.conf', 'deploy/cluster/nodes.conf'],
-    ['usr/share/doc/pasted/examples/cluster/rqlited.service', 'deploy/cluster/rqlited.service'],
+    ['usr/share/pasted/examples/nginx.conf', 'deploy/nginx.conf'],
+    ['usr/share/pasted/examples/systemd/tls.conf', 'deploy/systemd/tls.conf'],
+    ['usr/share/pasted/examples/cluster/nodes.conf', 'deploy/cluster/nodes.conf'],
+    ['usr/share/pasted/examples/cluster/rqlited.service', 'deploy/cluster/rqlited.service'],
     ['usr/sbin/pastedctl', 'deploy/systemd/pastedctl'],
   ] as const) assert.equal(sha256(join(tree, path)), sha256(join(unpacked, same)), path);
   // Shells look for the words of a command in the file of its name.

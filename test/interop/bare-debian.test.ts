@@ -217,7 +217,7 @@ test('Debian 12 after a start: systemd runs the service as its unit says, on the
     const dropIns = '/etc/systemd/system/pasted.service.d';
     done(`rm -r ${dropIns} /etc/systemd/system/pasted.socket.d`);
     done('systemctl daemon-reload; systemctl restart pasted.socket');
-    done(`install -D -m 644 /usr/share/doc/pasted/examples/systemd/metrics.conf ${dropIns}/metrics.conf`);
+    done(`install -D -m 644 /usr/share/pasted/examples/systemd/metrics.conf ${dropIns}/metrics.conf`);
     done('systemctl daemon-reload; systemctl restart pasted.service');
     assert.equal(asked(health), '200');
     assert.equal(asked(health.replace('8080/health', '9464/metrics')), '200');
