@@ -134,8 +134,11 @@ function createReload(config: Config, tls: Tls | undefined, log: Log, replace: R
     const { name } = SETTINGS[key];
     // A file that has gone must not open what the secret in it has closed.
     if (secret === '') return kept(log, `${name} is no longer set; the one before stays until the next start`);
-    const isTaken = await replace[key](secret);
-    if (isTaken === false) return kept(log, `${name} does not open the stored key; the one before stays`);
+    const why = await Promise.resolve(replace[key](secret)).then(
+      (isTaken) => isTaken === false && 'does not open the stored key',
+      (error: Error) => `could not be tried: ${error.message}`,
+    );
+    if (why) return kept(log, `${name} ${why}; the one before stays`);
     inForce[key] = secret;
     return true;
   };

@@ -119,7 +119,9 @@ function refusalHeaders(refusals: readonly RefusalName[]): ResponseHeader[] {
   const rate: ResponseHeader[] = isRated ? ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] : [];
   const range: ResponseHeader[] = refusals.includes('rangeNotSatisfiable') ? ['Content-Range'] : [];
   const allowed: ResponseHeader[] = refusals.includes('methodNotAllowed') ? ['Allow'] : [];
-  return [...rate, ...(isRetried ? (['Retry-After'] as const) : []), ...range, ...allowed];
+  const isChallenged = refusals.some((refusal) => REFUSALS[refusal].status === 401);
+  const challenge: ResponseHeader[] = isChallenged ? ['WWW-Authenticate'] : [];
+  return [...rate, ...(isRetried ? (['Retry-After'] as const) : []), ...range, ...allowed, ...challenge];
 }
 
 function headerRefs(names: readonly ResponseHeader[]): Json {

@@ -63,6 +63,10 @@ export const RESPONSE_HEADERS = {
   'X-RateLimit-Remaining': { description: 'how many more would be taken now', schema: count },
   'X-RateLimit-Reset': { description: 'when the whole limit is there again, in Unix seconds', schema: count },
   'Retry-After': { description: 'seconds to wait', schema: count },
+  'WWW-Authenticate': {
+    description: 'what was not presented: the password of the paste, or a client certificate',
+    schema: oneOf('X-Paste-Password', 'Client-Certificate'),
+  },
   'Content-Disposition': { description: 'whether to show or to save the content', schema: text },
   'Repr-Digest': { description: 'the SHA-256 of the whole content (RFC 9530); none for burn-after-read pastes', schema: text },
   'Accept-Ranges': { description: 'none for burn-after-read pastes', schema: oneOf('bytes', 'none') },

@@ -87,7 +87,7 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
     'permissionDenied', ...CALLER,
   ],
   getPaste: LOOKUP,
-  getRaw: [...LOOKUP, 'preconditionFailed', 'rangeNotSatisfiable'],
+  getRaw: ['crossSite', ...LOOKUP, 'preconditionFailed', 'rangeNotSatisfiable'],
   answerForm: [
     'crossSite', 'contentEncodingUnsupported', 'bodyTooLarge', 'bodyFragmented', 'formInvalid', ...LOOKUP,
     'methodNotAllowed',

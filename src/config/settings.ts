@@ -132,7 +132,7 @@ export const SETTINGS = {
   environment: text('NODE_ENV', '', '`production` makes logs JSON lines and start-up warnings stricter',
     { pattern: /^[A-Za-z0-9_-]*$/, expected: 'a word such as production' }),
   urlPrefix: text('URL_PREFIX', '',
-    'path under which a reverse proxy publishes the service; used in text meant for reading only',
+    'path under which a reverse proxy publishes the service; for text that people read, and `Location`',
     { pattern: /^(\/[A-Za-z0-9._~-]+)*$/, expected: 'a path such as /paste, without a slash at its end' }),
   servesHtml: flag('SERVICE_HTML', true,
     'answer browsers with pages: whoever prefers `text/html` to JSON; 0 gives everyone the same'),
@@ -235,7 +235,8 @@ export const SETTINGS = {
     'highest difficulty that anti-flood asks for', { maximum: 32 }),
   antifloodDecaySeconds: integer('ANTIFLOOD_DECAY', 30, 'seconds',
     'time before the difficulty falls by a step', { minimum: 1 }),
-  antifloodMaxEntries: integer('ANTIFLOOD_MAX_ENTRIES', 10_000, 'count', 'creations tracked at most', { minimum: 1 }),
+  antifloodMaxEntries: integer('ANTIFLOOD_MAX_ENTRIES', 10_000, 'count',
+    'creations tracked at most, and one more than the threshold at least', { minimum: 1 }),
 
   // Certificates
   pkiEnabled: flag('SERVICE_PKI_ENABLED', false, 'offer the `/pki` endpoints'),

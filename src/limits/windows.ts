@@ -155,7 +155,7 @@ export class Antiflood {
     this.#decay(nowMs);
     this.#calmSinceMs = Math.max(this.#calmSinceMs, Math.min(nowMs, this.#atMostSinceMs(this.#level * threshold)));
     dropAged(this.#requests, this.#windowMs, nowMs);
-    if (this.#requests.length === antifloodMaxEntries) this.#requests.dropOldest();
+    if (this.#requests.length === Math.max(antifloodMaxEntries, threshold + 1)) this.#requests.dropOldest();
     this.#requests.push(nowMs);
     const reached = Math.min(this.#highestLevel, Math.ceil((this.#requests.length - threshold) / threshold));
     if (reached <= this.#level) return;

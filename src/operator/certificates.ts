@@ -193,7 +193,7 @@ export const passphrase: Run = async (terminal, given) => {
     const { fingerprint } = before;
     const changed = session.audit.event('ca_password_changed', 'success', OPERATOR, { fingerprint });
     await replace(session, before, { ...before, lockedKey }, changed);
-    const next = `make it ${name} now, and send a running service SIGHUP`;
+    const next = `make it ${name} now, and restart the service`;
     const text = `The key of the certificate authority has the new password: ${next}.\n`;
     report(terminal.stdout, given, { fingerprint_sha1: fingerprint }, text);
   });

@@ -208,7 +208,7 @@ function checkSchema({ whyRefused, damage, schemaVersion }: Examination): Findin
   if (whyRefused !== undefined) return fail('schema', `the database ${whyRefused}`);
   if (damage.length > 0) return fail('schema', 'cannot be trusted in a damaged database');
   if (schemaVersion === MIGRATIONS.length) return ok('schema', `${schemaVersion}, of this version`);
-  return warn('schema', `${schemaVersion}; the next start brings it to ${MIGRATIONS.length}: make a backup before`);
+  return warn('schema', `${schemaVersion}; a start or command brings it to ${MIGRATIONS.length}: make a backup before`);
 }
 
 const MAX_DAMAGE_SHOWN = 5;

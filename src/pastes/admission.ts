@@ -214,9 +214,7 @@ export class Passwords {
 
   /** Waits its turn before it looks, and checks unknown ids against a decoy: nothing tells whether an id exists. */
   unlock<Found extends Pick<Paste, 'passwordHash'>>(
-    find: () => Awaitable<Found | undefined>,
-    password: string | undefined,
-    clientAddress: string,
+    find: () => Awaitable<Found | undefined>, password: string | undefined, clientAddress: string,
   ): Awaitable<Found> {
     if (password === undefined) return andThen(find(), this.#requireOpen);
     requireAcceptablePassword(password);

@@ -108,8 +108,8 @@ export function statusOf(certificate: Certificate, nowSeconds: number): 'valid' 
   return certificate.expiresAt <= nowSeconds ? 'expired' : 'valid';
 }
 
-export function requireIdentity(caller: Caller): string {
-  if (caller.fingerprint === null) throw new Refusal('identityRequired', { hint: 'present a client certificate' });
+export function requireIdentity(caller: Caller, hint = 'present a client certificate'): string {
+  if (caller.fingerprint === null) throw new Refusal('identityRequired', { hint });
   return caller.fingerprint;
 }
 

@@ -69,9 +69,10 @@ async function requireChangeable(parts: Parts, target: Target, ofAnyone = false,
   const { store, rates, deleteTokens, clock } = parts;
   const { id, caller, clientAddress } = target;
   const paste = await store.pastes.find(id, unixSeconds(clock));
-  if (paste !== undefined && (ofAnyone || (paste.owner !== null && paste.owner === caller.fingerprint))) return paste;
+  if (paste !== undefined && paste.owner !== null && paste.owner === caller.fingerprint) return paste;
   rates.countLookup(clientAddress, caller);
   if (paste === undefined) throw new Refusal('pasteNotFound');
+  if (ofAnyone) return paste;
   if (paste.owner === null && token !== undefined && deleteTokens.isTokenOf(id, token)) return paste;
   throw new Refusal('permissionDenied');
 }
@@ -80,7 +81,7 @@ async function requireChangeable(parts: Parts, target: Target, ofAnyone = false,
 export async function deletePaste(parts: Parts, target: Target, token: string | undefined): Promise<void> {
   const { store, audit, clock, count } = parts;
   const { id, caller, clientAddress } = target;
-  if (token === undefined) requireIdentity(caller);
+  if (token === undefined) requireIdentity(caller, 'send X-Delete-Token, or present a client certificate');
   const { fingerprint } = caller;
   const isAdmin = caller.tier === 'admin';
   const before = await requireChangeable(parts, target, isAdmin, token);

@@ -88,6 +88,8 @@ export interface Lookup {
   readonly id: string;
   readonly password: string | undefined;
   readonly clientAddress: string;
+  /** Refuses what somebody else may have had the client send, before it burns. */
+  readonly requireAsked: () => void;
 }
 
 /** A paste with its content held: small content in memory, larger content as a reader that must be closed. */
@@ -104,12 +106,9 @@ export function describePaste(parts: ReadingParts, { id, password, clientAddress
   return andThen(passwords.unlock(find, password, clientAddress), (paste) => noteAccess(parts, paste));
 }
 
-/** To be released when it is not read. To read burns; a look does not, so nobody may be given its content. */
+/** To be released when it is not read. A look does not burn, so nobody may be given the content of what would. */
 export function openPaste(
-  parts: ReadingParts,
-  lookup: Lookup,
-  purpose: 'read' | 'look' = 'read',
-  attempt = 1,
+  parts: ReadingParts, lookup: Lookup, purpose: 'read' | 'look' = 'read', attempt = 1,
 ): Awaitable<OpenedPaste> {
   const { store, passwords, clock } = parts;
   const { id, password, clientAddress } = lookup;
@@ -119,7 +118,7 @@ export function openPaste(
       if (attempt === OPEN_ATTEMPTS) throw new Refusal('pasteNotFound');
       return openPaste(parts, lookup, purpose, attempt + 1);
     }
-    if (paste.burnAfterRead && purpose === 'read') return claimBurn(parts, opened);
+    if (paste.burnAfterRead && purpose === 'read') return claimBurn(parts, opened, lookup);
     noteAccess(parts, paste);
     return opened;
   }));
@@ -137,9 +136,10 @@ function hold({ store }: ReadingParts, paste: PasteWithContent): Awaitable<Opene
 }
 
 /** The content is held before the claim, since the claim takes it from everyone else. */
-async function claimBurn({ store, clock, count }: ReadingParts, opened: OpenedPaste): Promise<OpenedPaste> {
+async function claimBurn({ store, clock, count }: ReadingParts, opened: OpenedPaste, { requireAsked }: Lookup) {
   using held = new DisposableStack();
   held.defer(() => release(opened));
+  requireAsked();
   const { id, passwordHash } = opened.paste;
   if (!(await store.pastes.burn(id, passwordHash, unixSeconds(clock)))) throw new Refusal('pasteNotFound');
   held.move();

@@ -11,7 +11,7 @@ import { codeOf, expected, orUndefined } from '../core/events.ts';
 import { MIB } from '../core/time.ts';
 import {
   type DatabaseLock, failureAt, fileBytes, FREE_RESERVE_BYTES, freeBytes, isFile, lockDatabase, openAsIs,
-  openWriting, OWNER_ONLY_FILE, placeOf, readHeader, refuseOtherFiles, withFile,
+  openModel, openWriting, OWNER_ONLY_FILE, placeOf, readHeader, refuseOtherFiles, withFile,
 } from './database.ts';
 import { faultsOf } from './governing.ts';
 import { isEmpty, marksOf, schemaVersionOf, whyStrange } from './schema.ts';
@@ -22,7 +22,7 @@ import { firstWord, startThread } from './writer.ts';
 
 /** The files that can lie beside a database: a backup must be none of these. */
 export const SIDE_FILES = [
-  '-wal', '-shm', '-journal', '-lock', '-ballast', '-probe', '-backup', '-backup-lock', '-restore',
+  '-wal', '-shm', '-journal', '-lock', '-ballast', '-probe', '-backup-note', '-backup-lock', '-restore-draft',
 ];
 
 /** Beside a database, what it needs to be whole after a crash. */
@@ -33,7 +33,7 @@ export type BackupDraft = ReturnType<typeof draftBackup>;
 /** An empty draft; `mark` is 16 new hex digits. One at a time for a database: then what a killed one left is known. */
 export function draftBackup({ path, beside, mark }: { path: string; beside: string; mark: string }) {
   requireDatabase(path);
-  const notePath = `${path}-backup`;
+  const notePath = `${path}-backup-note`;
   // Short, so that there is a name for the draft and its log wherever there is one for the backup.
   const draftPath = join(dirname(beside), `backup.${mark}.partial`);
   using opening = new DisposableStack();
@@ -42,8 +42,8 @@ export function draftBackup({ path, beside, mark }: { path: string; beside: stri
   opening.defer(() => removeWith(draftPath, ['-journal']));
   const noted = existsSync(notePath) ? readFileSync(notePath, 'utf8') : '';
   if (/\.[0-9a-f]{16}\.partial$/.test(noted)) removeWith(noted, ['-journal']);
-  // The note comes first, so that after a kill the next backup knows what to remove.
-  writeFileSync(notePath, draftPath, { mode: OWNER_ONLY_FILE });
+  // The note comes first: after a kill the next backup knows what to remove. The database's disk may be full.
+  orUndefined(() => writeFileSync(notePath, draftPath, { mode: OWNER_ONLY_FILE }));
   closeSync(openSync(draftPath, 'wx', OWNER_ONLY_FILE));
   // Nothing is copied that could not be made durable.
   syncFile(draftPath);
@@ -124,7 +124,7 @@ export async function restoreDatabase(
 
 async function replace(path: string, backup: Source, moment: string) {
   const target = placeOf(path);
-  const draft = `${target}-restore`;
+  const draft = `${target}-restore-draft`;
   removeWith(draft, ['-shm', ...LOGS]);
   try {
     if (typeof backup === 'string') await copyUnused(backup, draft);
@@ -261,9 +261,6 @@ function linkOrCopy(target: string, keptAs: string): void {
 /** `quick` leaves out whether every index agrees with its table. */
 export type CheckDepth = 'quick' | 'full';
 
-/** The schema that counts pastes as they come and go, in `usage`. */
-const COUNTS_SINCE_SCHEMA = 2;
-
 /** What `use` gives. Refuses what is not ours, or damaged; `name` is what it is called then. */
 function inOurs<Result>(path: string, name: string, use: (db: DatabaseSync, name: string) => Result): Result {
   try {
@@ -291,8 +288,9 @@ export function whyRefused(db: DatabaseSync): string | undefined {
 /** What is wrong with it, a line each; none when it is sound. Throws what is no damage, such as a lock. */
 export function damageOf(db: DatabaseSync, depth: CheckDepth): readonly string[] {
   try {
-    const pages = damagedPages(db, depth);
-    return pages.length > 0 ? pages : damagedPastes(db);
+    const damage = [...damagedPages(db, depth), ...missingParts(db)];
+    if (damage.length > 0) return damage;
+    return faultsOf(db, schemaVersionOf(db) < 2 ? BROKEN : { ...BROKEN, ...MISCOUNTED });
   } catch (error) {
     if (!isDamage(error)) throw error;
     return [describe(error)];
@@ -305,6 +303,15 @@ function damagedPages(db: DatabaseSync, depth: CheckDepth): string[] {
   return lines.filter((line) => line !== 'ok' && !line.startsWith('***'));
 }
 
+/** Of the tables, indexes and triggers that its version has. */
+function missingParts(db: DatabaseSync): string[] {
+  using model = openModel([], schemaVersionOf(db));
+  const parts = model.prepare("SELECT json_group_array(type || ' ' || name) AS parts FROM sqlite_schema").get()!;
+  const missing = db.prepare(`SELECT value FROM json_each(:parts) WHERE value NOT IN
+    (SELECT type || ' ' || name FROM sqlite_schema)`);
+  return missing.all({ ...parts }).map(({ value }) => `there is no ${value}`);
+}
+
 /** SQLite knows a blob's length without reading it. */
 const BROKEN = {
   'pastes without their whole content': `
@@ -313,18 +320,13 @@ const BROKEN = {
       AND size <> (SELECT coalesce(sum(length(bytes)), 0) FROM chunks WHERE chunks.content_id = pastes.content_id)`,
 };
 
-function damagedPastes(db: DatabaseSync): string[] {
-  const miscounted = isCountedRight(db) ? [] : ['the count of pastes is not that of the pastes there are'];
-  return [...faultsOf(db, BROKEN), ...miscounted];
-}
-
-function isCountedRight(db: DatabaseSync): boolean {
-  if (schemaVersionOf(db) < COUNTS_SINCE_SCHEMA) return true;
-  const right = db.prepare(`
-    SELECT (pastes, bytes) = (SELECT count(*), coalesce(sum(size), 0) FROM pastes) AS isRight
-    FROM usage`);
-  return right.get()?.['isRight'] === 1;
-}
+/** By `usage`, which there is from schema 2 on. */
+const MISCOUNTED = {
+  'counts of pastes that are not those of the pastes there are': `
+    FROM (SELECT count(*) AS pastes, coalesce(sum(size), 0) AS bytes FROM pastes)
+    LEFT JOIN usage USING (pastes, bytes)
+    WHERE usage.pastes IS NULL`,
+};
 
 export function holdingsOf(db: DatabaseSync) {
   const select = db.prepare('SELECT count(*) AS pastes, coalesce(sum(size), 0) AS contentBytes FROM pastes');

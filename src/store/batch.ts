@@ -35,15 +35,8 @@ function prepareCommands(db: DatabaseSync, ballast: Ballast | undefined) {
 
 /** Refused when the disk is short of room; what deletes or revokes goes on, with its audit entries. */
 const NEEDS_ROOM: ReadonlySet<CommandName> = new Set([
-  'createPaste', 'updatePaste', 'writeChunk', 'recordAudit', 'issueCertificate', 'createAuthority',
-  'createInvitation',
+  'createPaste', 'updatePaste', 'writeChunk', 'recordAudit', 'issueCertificate', 'createAuthority', 'createInvitation',
 ]);
-
-/** What the writer thread is started with. Only the server keeps a ballast: it must know whether it was given up. */
-export interface WriterSetup {
-  readonly path: string;
-  readonly keepsBallast: boolean;
-}
 
 export interface Command {
   readonly name: CommandName;

@@ -146,9 +146,7 @@ function prepareReplacing(db: Database, condition: string) {
 /** When a renewed certificate is presented for the first time, it takes the place of what its holder had before. */
 function prepareFirstUse(db: Database): (use: Replacement) => readonly AuditEvent[] {
   const first = prepareChange(db, {
-    table: 'certificates',
-    set: 'is_unused = 0',
-    where: 'serial = :serial AND is_unused = 1 AND revoked_at IS NULL',
+    table: 'certificates', set: 'is_unused = 0', where: 'serial = :serial AND is_unused = 1 AND revoked_at IS NULL',
   });
   const replace = prepareReplacing(db, '');
   return (use) => (first({ serial: use.serial }).length === 1 ? replace(use, 'superseded') : []);

@@ -11,7 +11,7 @@ import { pathToFileURL } from 'node:url';
 import { codeOf, orUndefined } from '../core/events.ts';
 import { KIB, MIB } from '../core/time.ts';
 import {
-  APPLICATION_ID, isEmpty, type Marks, marksOf, migrate, PAGE_BYTES, schemaVersionOf, whyStrange,
+  APPLICATION_ID, isEmpty, type Marks, marksOf, migrate, MIGRATIONS, PAGE_BYTES, schemaVersionOf, whyStrange,
 } from './schema.ts';
 import {
   DatabaseInUseError, DatabaseRefusedError, failureOf, isDamage, primaryCodeOf, SQLITE, StoreError, type StoreFailure,
@@ -100,10 +100,10 @@ export function openWriting(path: string): DatabaseSync {
   }
 }
 
-/** All tables, and these, in memory with nothing in them: they say what columns a statement gives. */
-export function openModel(more: readonly string[]): DatabaseSync {
+/** All tables of a version, and these, in memory with nothing in them: what there is, and what statements give. */
+export function openModel(more: readonly string[], version = MIGRATIONS.length): DatabaseSync {
   const db = new DatabaseSync(':memory:');
-  migrate(db);
+  migrate(db, MIGRATIONS.slice(0, version));
   for (const statement of more) db.exec(statement);
   return db;
 }
@@ -275,9 +275,12 @@ export function createBallast(path: string) {
     restore(): boolean {
       // What is free on the disk says nothing of a quota: once it was full, the reserve is written as well.
       const bytes = BALLAST_BYTES + (isGivenUp ? FREE_RESERVE_BYTES : 0);
-      const isWhole = (!isGivenUp && fileBytes(ballastPath) >= BALLAST_BYTES)
-        || (hasRoomFor(path, BALLAST_BYTES) && fill(ballastPath, bytes, BALLAST_BYTES) === undefined);
-      isGivenUp &&= !isWhole;
+      const isThere = !isGivenUp && fileBytes(ballastPath) >= BALLAST_BYTES;
+      if (!isThere && hasRoomFor(path, BALLAST_BYTES)) {
+        const obstacle = fill(ballastPath, bytes, BALLAST_BYTES);
+        // A command may have given it up, at a quota.
+        isGivenUp = obstacle === 'full' || (isGivenUp && obstacle !== undefined);
+      }
       return !isGivenUp && hasRoomFor(path, 0);
     },
   };
@@ -287,9 +290,9 @@ export function createBallast(path: string) {
 export function failureAt(path: string | null, error: unknown): StoreFailure | undefined {
   const code = primaryCodeOf(error);
   if (path === null || (code !== SQLITE.IOERR && code !== SQLITE.CANTOPEN)) return failureOf(error);
-  const obstacle = fill(`${path}-probe`, MIB, 0);
+  const obstacle = fill(`${path}-probe`, MIB, 0) ?? 'unavailable';
   orUndefined(() => rmSync(`${path}-probe`));
-  return obstacle === 'EDQUOT' || obstacle === 'ENOSPC' ? 'full' : 'unavailable';
+  return obstacle;
 }
 
 /** Whether the disk has room for so many bytes and keeps its reserve. */
@@ -306,7 +309,7 @@ export function freeBytes(path: string): number {
 }
 
 /** With noise: a hole takes no room, nor do zeros where the file system compresses. */
-function fill(path: string, bytes: number, keptBytes: number): string | undefined {
+function fill(path: string, bytes: number, keptBytes: number): StoreFailure | undefined {
   const noise = new Uint8Array(MIB);
   for (let at = 0, value = 1; at < MIB; at += 1) noise[at] = (value = Math.imul(value, 1664525) + 1013904223) >>> 24;
   try {
@@ -317,6 +320,6 @@ function fill(path: string, bytes: number, keptBytes: number): string | undefine
     return undefined;
   } catch (error) {
     orUndefined(() => rmSync(path, { force: true }));
-    return codeOf(error);
+    return ['EDQUOT', 'ENOSPC'].includes(codeOf(error)) ? 'full' : 'unavailable';
   }
 }

@@ -52,8 +52,8 @@ export async function openStore({ path: name, clock, log, thread }: StoreOptions
     refuseOtherFiles(path);
     createFile(path);
     // What a restore that was ended left: copies of pastes that may burn or be deleted from here on.
-    for (const suffix of ['', '-journal', '-shm', '-wal']) orUndefined(() => rmSync(`${path}-restore${suffix}`));
-    const started = await startWriter({ path, keepsBallast: true }, clock, log, thread);
+    for (const suffix of ['', '-journal', '-shm', '-wal']) orUndefined(() => rmSync(`${path}-restore-draft${suffix}`));
+    const started = await startWriter(path, clock, log, thread);
     writer = started;
     const reader = openReader(path, (db) => {
       const lookups = prepareLookups(db);
@@ -280,8 +280,7 @@ export function prepareLookups(db: Database) {
 
 /** The reading connection. Lookups see every commit that was acknowledged, and throw StoreErrors, also when closed. */
 export function openReader<Prepared extends object>(
-  path: string,
-  prepare: (db: DatabaseSync) => Prepared,
+  path: string, prepare: (db: DatabaseSync) => Prepared,
 ): Prepared & { close(): void } {
   let db: DatabaseSync;
   let lookups: Prepared;

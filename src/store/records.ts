@@ -13,8 +13,7 @@ import {
  * read first: a change that answers with rows can lie (nodejs/node#63311), and the nodes of a cluster give none.
  */
 export function prepareChange(
-  db: Database,
-  { table, set, where, columns = '1' }: { table: string; set?: string; where: string; columns?: string },
+  db: Database, { table, set, where, columns = '1' }: { table: string; set?: string; where: string; columns?: string },
 ) {
   const select = db.prepare(`SELECT ${columns} FROM ${table} WHERE ${where}`);
   const action = set === undefined ? `DELETE FROM ${table}` : `UPDATE ${table} SET ${set}`;

@@ -4,9 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Copied, CopyRequest } from './backup.ts';
-import {
-  type Answer, Executor, type FirstReport, type Report, type Request, type ThreadRefusal, type WriterSetup,
-} from './batch.ts';
+import { type Answer, Executor, type FirstReport, type Report, type Request, type ThreadRefusal } from './batch.ts';
 import { type Ballast, createBallast, failureAt, openWriting } from './database.ts';
 import { DatabaseRefusedError, describe, StoreError } from './store.ts';
 
@@ -16,13 +14,13 @@ const task = workerData as CopyRequest | null;
 if (task === null) port.once('message', write);
 else port.postMessage(await copy(task));
 
-function write({ path, keepsBallast }: WriterSetup): void {
+function write(path: string): void {
   const report = (message: Report) => port!.postMessage(message);
   const answer = (answers: readonly Answer[]) => report({ kind: 'answers', answers });
   let db: DatabaseSync;
   let executor: Executor;
   try {
-    const ballast = keepsBallast ? createBallast(path) : undefined;
+    const ballast = createBallast(path);
     db = openWithRoom(path, ballast);
     executor = new Executor(db, ballast);
   } catch (error) {
@@ -40,11 +38,11 @@ function write({ path, keepsBallast }: WriterSetup): void {
   report({ kind: 'done', given: null });
 }
 
-function openWithRoom(path: string, ballast: Ballast | undefined): DatabaseSync {
+function openWithRoom(path: string, ballast: Ballast): DatabaseSync {
   try {
     return openWriting(path);
   } catch (error) {
-    if (failureAt(path, error) !== 'full' || ballast?.giveUp() !== true) throw error;
+    if (failureAt(path, error) !== 'full' || !ballast.giveUp()) throw error;
     return openWriting(path);
   }
 }

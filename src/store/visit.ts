@@ -36,7 +36,7 @@ export async function visitStore({ path, clock, log, ifMissing }: VisitOptions):
       refuseOtherFiles(path);
       createFile(path);
     }
-    writer = await startWriter({ path, keepsBallast: false }, clock, log);
+    writer = await startWriter(path, clock, log);
     const reader = openReader(path, prepareVisit);
     // A server may start beside the command from now on.
     lock?.release();

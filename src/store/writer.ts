@@ -4,7 +4,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../core/events.ts';
 import { type Clock, KIB, MIB } from '../core/time.ts';
-import type { Answer, Command, CommandName, Commands, FirstReport, Report, Request, WriterSetup } from './batch.ts';
+import type { Answer, Command, CommandName, Commands, FirstReport, Report, Request } from './batch.ts';
 import { asStoreError, CHUNK_BYTES, DatabaseRefusedError, describe, StoreError, unavailable } from './store.ts';
 
 /** `prompt`: small, a request waits, first in a batch. `bulk`: large or in no hurry, last. `alone`: between batches. */
@@ -222,9 +222,9 @@ export class Writer {
 }
 
 /** Resolves when the database is open; rejects as firstWord does. */
-export async function startWriter(setup: WriterSetup, clock: Clock, log: Log, worker = startThread('store writer')) {
-  worker.postMessage(setup);
-  const notOpened = `the database ${setup.path} cannot be opened: `;
+export async function startWriter(path: string, clock: Clock, log: Log, worker = startThread('store writer')) {
+  worker.postMessage(path);
+  const notOpened = `the database ${path} cannot be opened: `;
   await firstWord(worker, 'storage unavailable: the writer thread did not start', notOpened);
   return new Writer(worker, clock, log);
 }

@@ -130,7 +130,7 @@ test('restore -: stopped while it waits, nothing of what came stays', async (t) 
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     const main = startMain(t, ['restore', '-'], { environment, stdin: 'pipe' });
     main.child.stdin!.on('error', () => {}).write(before.subarray(0, 20_000));
-    const draft = `${databasePath}-restore`;
+    const draft = `${databasePath}-restore-draft`;
     while ((statSync(draft, { throwIfNoEntry: false })?.size ?? 0) === 0) await setTimeout(10);
     assert.equal(statSync(draft).mode & 0o777, 0o600);
     main.child.kill(signal);
@@ -209,7 +209,7 @@ async function backupIntoPipe(t: TestContext, environment: Record<string, string
   return { child, ended };
 }
 
-const leftOf = (folder: string): string[] => readdirSync(folder).filter((name) => /partial|-backup$/.test(name));
+const leftOf = (folder: string): string[] => readdirSync(folder).filter((name) => /partial|-backup-note$/.test(name));
 
 test('backup -: a reader that takes its time gets every byte', async (t) => {
   const { folder, databasePath, environment } = openService(t);

@@ -42,6 +42,12 @@ test('POST /: an anonymous text paste has exactly the members that apply', async
   assert.equal(answer['created_at'], Math.floor(app.clock.unixMs() / 1000));
 });
 
+test('POST /: Location is where a proxy publishes the paste, and the members of the answer are as without it', async (t) => {
+  const app = await startApp(t, { urlPrefix: '/under/this' });
+  const { response, answer } = await create(app, 'hello');
+  assert.deepEqual([response.headers.get('location'), answer['url']], [`/under/this/${answer['id']}`, `/${answer['id']}`]);
+});
+
 test('POST /: every optional member appears when it says something, the owner shortened', async (t) => {
   const app = await startApp(t);
   const { answer } = await create(app, 'hello', {
@@ -218,7 +224,9 @@ test('POST /: the password limit counts code points', async (t) => {
 test('POST /: Content-Encoding is refused', async (t) => {
   const app = await startApp(t);
   assert.equal((await create(app, 'x', { 'Content-Encoding': 'gzip' })).response.status, 415);
-  assert.equal((await create(app, 'x', { 'Content-Encoding': 'identity' })).response.status, 201);
+  for (const none of ['identity', ' Identity ', '']) {
+    assert.equal((await create(app, `x${none}`, { 'Content-Encoding': none })).response.status, 201);
+  }
 });
 
 test('POST /: answers the URL alone to who prefers text', async (t) => {

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { ROUTES } from '../../src/http/routes.ts';
+import { INLINE_BYTES } from '../../src/store/store.ts';
 import { assertRefused } from '../support/answer-contract.ts';
 import { startApp } from '../support/app.ts';
 import { insertCertificate, newFingerprint, presenting } from '../support/certificates.ts';
@@ -113,7 +114,7 @@ test('cross-site guard: under TLS of its own, a page that came over plain HTTP i
   assert.equal((await ofHost('http://paste.test')).status, 403);
 });
 
-test('cross-site guard: GET, HEAD and OPTIONS are never refused; whatever else, on every path, is', async (t) => {
+test('cross-site guard: GET, HEAD and OPTIONS of what does not burn are never refused; whatever else, on every path, is', async (t) => {
   const { port } = await startHttp(t);
   for (const method of ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'DELETE', 'PATCH', 'TRACE']) {
     for (const path of ['/', '/view', '/unknown/path', '/abcdefgh', '/a']) {
@@ -195,4 +196,42 @@ test('cross-site guard: nothing is done before, neither counted, spent, revoked 
   }
   assert.deepEqual(await audited(app, admin, '&event=auth_failure'), []);
   assert.equal((await app.request(path, { method: 'POST', headers: presenting(holder) })).status, 200);
+});
+
+const CROSS = { 'Sec-Fetch-Site': 'cross-site' };
+
+/** As an image, a frame or a script of another site asks, and a browser that fetches what somebody might ask for next. */
+const UNASKED: readonly Record<string, string>[] = [
+  { ...CROSS, 'Sec-Fetch-Dest': 'image' },
+  { ...CROSS, 'Sec-Fetch-Dest': 'iframe' },
+  { ...CROSS, 'Sec-Fetch-Dest': 'empty' },
+  { ...CROSS },
+  { 'Sec-Fetch-Site': 'same-site', 'Sec-Fetch-Dest': 'image' },
+  { 'Sec-Purpose': 'prefetch', 'Sec-Fetch-Site': 'none', 'Sec-Fetch-Dest': 'document' },
+  { 'Sec-Purpose': 'prefetch;prerender', 'Sec-Fetch-Site': 'same-origin', 'Sec-Fetch-Dest': 'document' },
+];
+
+test('cross-site guard: what another site embeds, or a browser fetches in advance, burns nothing', async (t) => {
+  const app = await startApp(t);
+  const asked = [
+    {}, { ...CROSS, 'Sec-Fetch-Dest': 'document' }, { 'Sec-Fetch-Site': 'none', 'Sec-Fetch-Dest': 'document' },
+    { 'Sec-Fetch-Site': 'same-origin', 'Sec-Fetch-Dest': 'image' },
+  ];
+  // In its row, and in chunks.
+  for (const bytes of [1, INLINE_BYTES + 1]) {
+    const content = 'x'.repeat(bytes);
+    for (const headers of asked) {
+      const id = await app.store(content, { 'X-Burn-After-Read': 'true' });
+      for (const unasked of UNASKED) {
+        const refused = await app.request(`/${id}/raw`, { headers: unasked });
+        assert.deepEqual([refused.status, await refused.json()], [403, { error: REFUSED }], JSON.stringify(unasked));
+      }
+      const answer = await app.request(`/${id}/raw`, { headers });
+      assert.deepEqual([answer.status, await answer.text()], [200, content], JSON.stringify(headers));
+      assert.equal((await app.request(`/${id}/raw`)).status, 404);
+    }
+  }
+  assert.equal(selectValue(app.config.databasePath, 'SELECT count(*) FROM chunks'), 0, 'no reader is left');
+  const shown = await app.store('x');
+  for (const headers of UNASKED) assert.equal((await app.request(`/${shown}/raw`, { headers })).status, 200);
 });

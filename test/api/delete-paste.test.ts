@@ -59,7 +59,7 @@ test('DELETE /{id}: nobody else\'s, not an unknown or expired one, and nothing w
   assertError(await remove(app, own, presenting(newFingerprint())), 403, 'permission denied');
   assertError(await remove(app, anonymous), 403, 'permission denied');
   for (const id of [own, 'unknown']) {
-    assertError(await remove(app, id, {}), 401, 'authentication required', { hint: 'present a client certificate' });
+    assertError(await remove(app, id, {}), 401, 'authentication required', { hint: 'send X-Delete-Token, or present a client certificate' });
   }
   assertError(await remove(app, 'unknown'), 404, 'paste not found');
   assert.equal((await remove(app, 'bad-id')).status, 400);
@@ -92,6 +92,17 @@ test('DELETE /{id}: the admin deletes anyone\'s, and that is audited with the ow
     { level: 'info', event: 'paste_deleted', clientId: admin, details: { paste: anonymous.slice(0, 8), owner: null } },
   ]);
   assert.equal(JSON.stringify(app.logged).includes(owned), false, 'an id is a capability');
+});
+
+test('DELETE /{id}: the admin guesses no content of what has a password, beyond the rate of lookups', async (t) => {
+  const app = await startApp(t, { lookupRateMax: 1 });
+  const as = presenting(adminOf(app));
+  const id = await app.store('PIN 4711', { 'X-Paste-Password': 'p' });
+  const statuses: number[] = [];
+  for (let guess = 0; guess <= app.config.rateTrustedFactor; guess += 1) {
+    statuses.push((await remove(app, id, { ...as, 'If-Match': `"sha256-${guess}"` })).status);
+  }
+  assert.deepEqual([statuses.indexOf(429), new Set(statuses)], [app.config.rateTrustedFactor, new Set([412, 429])]);
 });
 
 test('DELETE /{id}: by the admin, the paste and the audit entry are one transaction', async (t) => {

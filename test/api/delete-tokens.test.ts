@@ -112,7 +112,7 @@ test('DELETE /{id}: a wrong token is 403, none 401, one for no paste 404, and tw
   assertError(await remove(app, owned, computed(app, owned), presenting(newFingerprint())), 403, 'permission denied');
   assertError(await remove(app, 'unknown', computed(app, 'unknown')), 404, 'paste not found');
   for (const paste of [id, owned, 'unknown']) {
-    assertError(await remove(app, paste, undefined), 401, 'authentication required', { hint: 'present a client certificate' });
+    assertError(await remove(app, paste, undefined), 401, 'authentication required', { hint: 'send X-Delete-Token, or present a client certificate' });
   }
   const twice = head(`DELETE /${id} HTTP/1.1`, `X-Delete-Token: ${token}`, `X-Delete-Token: ${token}`, 'Connection: close');
   const answer = await onlyAnswer(t, app.port, twice);

@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs';
 import type { Agent } from 'node:https';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
+import { WorkQueue, WorkQueueFull } from '../../src/limits/work-queue.ts';
 import { startApp, type RunningApp } from '../support/app.ts';
 import { presenting } from '../support/certificates.ts';
 import { CA_PASSWORD, PKI, send, withAdmin, withRestarted } from '../support/pki.ts';
@@ -64,6 +65,20 @@ test('reload: a CA password is taken when it opens the stored key, and not other
     assertError(await send(after, 'POST /pki/issue', issuing), 500, 'certificate issuance failed');
     assert.deepEqual(await reload(after, { pkiCaPassword: CA_PASSWORD }), ['SERVICE_PKI_CA_PASSWORD']);
     assert.equal((await send(after, 'POST /pki/issue', issuing)).status, 201);
+  });
+});
+
+test('reload: a CA password that cannot be tried now stays away alone, and is taken by the next reload', async (t) => {
+  const before = await startApp(t, PKI);
+  await withAdmin(before);
+  await withRestarted(t, before, { pkiCaPassword: 'another' }, async (after) => {
+    const full = t.mock.method(WorkQueue.prototype, 'enter', () => Promise.reject(new WorkQueueFull('full')));
+    const next = { powSecret: CANARY, pkiCaPassword: CA_PASSWORD };
+    assert.deepEqual(await reload(after, next), ['SERVICE_POW_SECRET'], 'what has taken effect is named');
+    const reason = 'could not be tried: too many password checks in progress; the one before stays';
+    assert.deepEqual(kept(after), [`SERVICE_PKI_CA_PASSWORD ${reason}`]);
+    full.mock.restore();
+    assert.deepEqual(await reload(after, next), ['SERVICE_PKI_CA_PASSWORD']);
   });
 });
 

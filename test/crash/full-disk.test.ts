@@ -2,17 +2,20 @@
 // taken again when there is room, without a restart.
 
 import assert from 'node:assert/strict';
-import { closeSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { MIB } from '../../src/core/time.ts';
+import { randomBytes } from '../../src/crypto/digest.ts';
+import { draftBackup } from '../../src/store/backup.ts';
 import { visitStore } from '../../src/store/visit.ts';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
 import { newFingerprint, presenting } from '../support/certificates.ts';
 import { issue, PKI, send, withAdmin } from '../support/pki.ts';
 import { assertError, type Answer } from '../support/posting.ts';
 import { smallFileSystem } from '../support/small-file-system.ts';
+import { temporaryFolder } from '../support/programs.ts';
 
 const STRANGER = newFingerprint();
 
@@ -96,6 +99,48 @@ test('full disk: a service that starts on one serves what is there', async (t) =
   rmSync(filler);
   await after.app.cleanup.run('room in reserve');
   assert.equal(await post(after, binaryContent(10)), 201);
+});
+
+test('full disk: a command of the operator removes and bans too, beside a service and without one', async (t) => {
+  const folder = smallFileSystem(t, 96);
+  if (folder === undefined) return t.skip('mounting a file system in memory is not permitted here');
+  const path = join(folder, 'pasted.db');
+  const app = await startApp(t, { databasePath: path, maxAnonBytes: 8 * MIB });
+  const act = async (id: string): Promise<void> => {
+    await app.app.cleanup.run('room in reserve');
+    const filler = fillUp(folder);
+    const operator = await visitStore({ path, clock: app.clock, log: () => {}, ifMissing: 'refuse' });
+    const audited = { time: 0, event: 'paste_deleted', outcome: 'success', clientId: 'operator', clientIp: null, details: {} } as const;
+    const banned = { ...audited, event: 'content_banned' } as const;
+    assert.equal(await operator.run('takeDown', { id, content: null, removed: audited }), true);
+    const ban = { sha256: randomBytes(32), note: '', createdAt: 0, banned };
+    assert.equal(await operator.run('banContent', ban), true);
+    const invitation = { note: '', createdAt: 0, expiresAt: 1, usesLeft: 1, codeSha256: randomBytes(32) };
+    await assert.rejects(operator.run('createInvitation', invitation), { failure: 'full' });
+    await operator.close();
+    rmSync(filler);
+  };
+  const ids = [await app.store(binaryContent(MIB)), await app.store(binaryContent(MIB, 2))];
+  await act(ids[0]!);
+  assert.equal(await statusOf(app, `/${ids[0]}`), 404);
+  assert.equal(existsSync(`${path}-ballast`), false, 'the command gave it up');
+  // The service makes it again, and takes pastes.
+  await app.app.cleanup.run('room in reserve');
+  assert.ok(existsSync(`${path}-ballast`));
+  assert.equal(await post(app, binaryContent(MIB, 3)), 201);
+  await app.app.close();
+  await act(ids[1]!);
+});
+
+test('full disk: a backup to another disk is made beside the service', async (t) => {
+  const folder = smallFileSystem(t, 64);
+  if (folder === undefined) return t.skip('mounting a file system in memory is not permitted here');
+  const path = join(folder, 'pasted.db');
+  const app = await startApp(t, { databasePath: path });
+  await app.store('hello');
+  fillUp(folder);
+  using draft = draftBackup({ path, beside: join(temporaryFolder(t), 'copy.db'), mark: '0123456789abcdef' });
+  assert.equal((await draft.copy()).pastes, 1);
 });
 
 test('full disk: a command that cannot open the database says that there is no room', async (t) => {

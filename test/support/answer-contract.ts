@@ -28,6 +28,8 @@ export function assertContract(answer: RawAnswer): void {
   for (const [name, value] of Object.entries(COMMON_HEADERS)) assert.equal(answer.header(name), value);
   assert.match(answer.header('x-request-id'), /^[A-Za-z0-9._:/+=@-]{1,128}$/);
   assert.equal(answer.headers.has('x-xss-protection'), false);
+  // RFC 9110 section 15.5.2.
+  assert.equal(answer.headers.has('www-authenticate'), answer.status === 401);
   assert.match(answer.header('date'), / GMT$/);
 }
 

@@ -127,8 +127,8 @@ test('difficultyBits: stays at the base when switched off, or when nothing could
   assert.equal(noWork.difficultyBits(0), 0);
 });
 
-test('record: remembers no more requests than it may, so the level goes no higher than these raise it', () => {
-  for (const [maxEntries, bits] of [[30, 20], [31, 22], [60, 22], [61, 24]] as const) {
+test('record: remembers no more requests than it may, but enough to raise the level once', () => {
+  for (const [maxEntries, bits] of [[1, 22], [30, 22], [31, 22], [60, 22], [61, 24]] as const) {
     const antiflood = floodOf({ maxEntries });
     recordMany(antiflood, 1000, 0);
     assert.equal(antiflood.difficultyBits(0), bits, String(maxEntries));

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -112,6 +112,22 @@ test('ballast: what fills up while it is written is given back, and the disk sta
   }
   disk.writable = BALLAST_BYTES + FREE_RESERVE_BYTES;
   assert.deepEqual([ballast.restore(), ballast.isDiskShort(), statSync(file).size], [true, false, BALLAST_BYTES]);
+});
+
+test('ballast: one that a command gave up at a quota, which the disk does not tell of, is missed before anything is stored', (t) => {
+  const { ballast, file, disk } = openBallast(t);
+  ballast.restore();
+  rmSync(file);
+  for (const refusal of ['EDQUOT', 'ENOSPC'] as const) {
+    Object.assign(disk, { writable: MIB, refusal: systemError(refusal) });
+    assert.deepEqual([ballast.restore(), ballast.isDiskShort()], [false, true], refusal);
+  }
+  disk.writable = Infinity;
+  assert.deepEqual([ballast.restore(), ballast.isDiskShort(), existsSync(file)], [true, false, true]);
+  // What keeps it from being made for another reason keeps nobody from storing.
+  rmSync(file);
+  Object.assign(disk, { writable: 0, refusal: systemError('EROFS') });
+  assert.deepEqual([ballast.restore(), ballast.isDiskShort()], [true, false]);
 });
 
 test('ballast: one that cannot be removed is given up without room: the disk stays short, and the next time it may go', (t) => {

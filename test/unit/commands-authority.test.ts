@@ -100,7 +100,7 @@ test('pki ca passphrase: the new password opens the key and the old one does not
   const { code, stdout, stderr } = await changePassword(desk, NEW_PASSWORD);
   assert.deepEqual([code, stderr], [0, '']);
   assert.equal(stdout, 'The key of the certificate authority has the new password: make it SERVICE_PKI_CA_PASSWORD now, ' +
-    'and send a running service SIGHUP.\n');
+    'and restart the service.\n');
   const after = storedIn(desk.databasePath);
   assert.deepEqual(after, { ...before, locked_key: after.locked_key });
   assert.notDeepEqual(after.locked_key, before.locked_key);

@@ -160,7 +160,7 @@ test('backup FILE: an existing one only with --force, and never what belongs to 
   mkdirSync(join(folder, 'sub'));
   symlinkSync(folder, join(folder, 'sub', 'link'));
   const elsewhere = join(folder, 'sub', 'link', 'pasted.db');
-  for (const path of [databasePath, `${databasePath}-wal`, `${databasePath}-backup`, elsewhere]) {
+  for (const path of [databasePath, `${databasePath}-wal`, `${databasePath}-backup-note`, elsewhere]) {
     const { code, stderr } = await pasted(['backup', '--force', path]);
     assert.deepEqual([code, stderr], [1, `pasted: ${path} belongs to the database itself\n`]);
   }
@@ -223,7 +223,7 @@ test('backup: one at a time; what a killed one left is removed by the next', asy
   const left = join(folder, 'yesterday.db.0123456789abcdef.partial');
   const lock = lockDatabase(`${databasePath}-backup`);
   for (const path of [left, `${left}-journal`]) writeFileSync(path, 'half a copy');
-  writeFileSync(`${databasePath}-backup`, left);
+  writeFileSync(`${databasePath}-backup-note`, left);
   const { code, stderr } = await pasted(['backup', join(folder, 'copy.db')]);
   assert.equal(code, 75);
   assert.match(stderr, /another backup of the database \S+ is being made/);
@@ -237,7 +237,7 @@ test('backup: a note that names no draft makes it remove nothing', async (t) => 
   const { folder, databasePath, pasted } = openDesk(t);
   await fill(databasePath, 1);
   writeFileSync(join(folder, 'diary.txt'), 'Dear diary,\n');
-  writeFileSync(`${databasePath}-backup`, join(folder, 'diary.txt'));
+  writeFileSync(`${databasePath}-backup-note`, join(folder, 'diary.txt'));
   assert.equal((await pasted(['backup', join(folder, 'copy.db')])).code, 0);
   assert.ok(existsSync(join(folder, 'diary.txt')));
 });
@@ -327,7 +327,7 @@ test('backup: where no draft can be made nothing is left of it, and the next bac
   const beside = join(databasePath, 'copy.db');
   assert.throws(() => draftBackup({ path: databasePath, beside, mark: '0123456789abcdef' }), { code: 'ENOTDIR' });
   assert.deepEqual(leftOf(folder), []);
-  writeFileSync(`${databasePath}-backup`, `${beside}.0123456789abcdef.partial`);
+  writeFileSync(`${databasePath}-backup-note`, `${beside}.0123456789abcdef.partial`);
   assert.equal((await pasted(['backup', join(folder, 'copy.db')])).code, 0);
   assert.deepEqual(leftOf(folder), []);
 });

@@ -8,8 +8,8 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { DAY_SECONDS } from '../../src/core/time.ts';
-import { damageOf } from '../../src/store/backup.ts';
-import { MIGRATIONS, PAGE_BYTES } from '../../src/store/schema.ts';
+import { damageOf, restoreDatabase } from '../../src/store/backup.ts';
+import { MIGRATIONS, PAGE_BYTES, schemaVersionOf } from '../../src/store/schema.ts';
 import { check, levelOf } from '../support/checked.ts';
 import { damage, fill, inStore, makeNewer, makeOldest, makeStranger } from '../support/databases.ts';
 import { openDesk } from '../support/operator.ts';
@@ -184,7 +184,7 @@ test('check: a database of an older version, a newer one, a stranger, and none a
   writeFileSync(path('empty.db'), '');
   for (const name of readdirSync(folder)) chmodSync(path(name), 0o600);
   for (const [name, code, finding, pattern] of [
-    ['oldest.db', 0, 'schema', /^warn 1; the next start brings it to \d+: make a backup before$/],
+    ['oldest.db', 0, 'schema', /^warn 1; a start or command brings it to \d+: make a backup before$/],
     ['newer.db', 1, 'schema', /^fail the database is of a newer version/],
     ['stranger.db', 1, 'schema', /^fail the database is of another program/],
     ['empty.db', 1, 'schema', /^fail the database is empty/],
@@ -244,8 +244,36 @@ test('check: pastes that were miscounted, which the limit of all storage goes by
     db.exec(`UPDATE usage SET ${change}`);
     db.close();
     const { code, found } = await check(t, { databasePath });
-    const expected = 'fail the count of pastes is not that of the pastes there are';
+    const expected = 'fail 1 counts of pastes that are not those of the pastes there are';
     assert.deepEqual([code, found.get('integrity')], [1, expected], change);
+  }
+});
+
+test('check: a table, an index or a trigger that has been dropped', async (t) => {
+  const { databasePath } = openDesk(t);
+  await fill(databasePath, 1);
+  const sound = readFileSync(databasePath);
+  for (const part of ['table bans', 'table pastes', 'index pastes_by_expiry', 'trigger usage_of_new']) {
+    writeFileSync(databasePath, sound);
+    const db = new DatabaseSync(databasePath);
+    db.exec(`DROP ${part}`);
+    db.close();
+    const { code, found } = await check(t, { databasePath });
+    assert.equal(code, 1, part);
+    assert.match(found.get('integrity') ?? '', new RegExp(`^fail there is no ${part}(fail|$)`));
+    await assert.rejects(restoreDatabase({ path: `${databasePath}-new`, backup: databasePath, moment: 'now' }), {
+      name: 'DatabaseRefusedError', message: new RegExp(`^the backup .* is damaged: there is no ${part}$`),
+    });
+  }
+});
+
+test('check: what a database of an older version does not have yet is no damage', (t) => {
+  const { folder } = openDesk(t);
+  for (let version = 1; version <= MIGRATIONS.length; version += 1) {
+    const path = join(folder, `schema-${version}.db`);
+    placeVector(version, path);
+    using db = new DatabaseSync(path);
+    assert.deepEqual([schemaVersionOf(db), damageOf(db, 'full')], [version, []]);
   }
 });
 

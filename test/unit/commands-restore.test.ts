@@ -318,9 +318,21 @@ test('restore: refuses with 75 while another command reads the database', async 
   assert.equal((await pasted(['restore', backup])).code, 0);
 });
 
+test('restore, backup: a copy beside the database stays, whatever somebody has called it', async (t) => {
+  const { databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  const copies = [`${databasePath}-restore`, `${databasePath}-backup`];
+  for (const copy of copies) assert.equal((await pasted(['backup', copy])).code, 0);
+  const before = copies.map((copy) => readFileSync(copy));
+  assert.equal((await pasted(['backup', `${databasePath}.copy`])).code, 0);
+  for (const copy of copies) assert.equal((await pasted(['restore', copy])).code, 0);
+  await inStore(databasePath, async () => {});
+  assert.deepEqual(copies.map((copy) => readFileSync(copy)), before);
+});
+
 test('restore: what a killed one left is removed by the next', async (t) => {
   const { folder, databasePath, backup, pastes, pasted } = await prepare(t);
-  for (const suffix of ['', '-wal', '-shm']) writeFileSync(`${databasePath}-restore${suffix}`, 'half a copy');
+  for (const suffix of ['', '-wal', '-shm']) writeFileSync(`${databasePath}-restore-draft${suffix}`, 'half a copy');
   // Killed between naming the old database anew and exchanging it.
   linkSync(databasePath, `${databasePath}.before-restore-20260131T000000Z`);
   assert.equal((await pasted(['restore', backup])).code, 0);
@@ -332,7 +344,7 @@ test('restore: a link to nowhere that has the name of its draft is removed, and 
   const { folder, databasePath, backup, pastes, pasted } = await prepare(t);
   const elsewhere = temporaryFolder(t);
   for (const suffix of ['', '-wal', '-journal', '-shm']) {
-    symlinkSync(join(elsewhere, `none${suffix}`), `${databasePath}-restore${suffix}`);
+    symlinkSync(join(elsewhere, `none${suffix}`), `${databasePath}-restore-draft${suffix}`);
   }
   const { code, stderr } = await pasted(['restore', backup]);
   assert.deepEqual([code, stderr, readdirSync(elsewhere)], [0, '', []]);

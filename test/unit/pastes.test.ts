@@ -40,7 +40,7 @@ function pastesOver(paste: PasteWithContent, options: { heldFrom: number; burn?:
   const passwords = { unlock: async (find: () => Promise<unknown>) => find() } as unknown as Passwords;
   const count = ((...labels: readonly string[]) => void counted.push(labels.join(' '))) as Count;
   const open = async (): Promise<CompactBytes | ContentReader> => {
-    const lookup = { id: paste.id, password: undefined, clientAddress: '192.0.2.1' };
+    const lookup = { id: paste.id, password: undefined, clientAddress: '192.0.2.1', requireAsked: () => {} };
     const opened = await openPaste({ store, passwords, clock: movableClock(), count }, lookup);
     return opened.kind === 'small' ? opened.content : opened.reader;
   };

@@ -218,9 +218,9 @@ test('openStore: a link, and a link to it, mean the file that they lead to, also
     await assert.rejects(restoreDatabase(restoring), DatabaseInUseError, other);
   }
   await store.close();
-  writeFileSync(`${path}-restore`, 'content');
+  writeFileSync(`${path}-restore-draft`, 'content');
   await (await open(outer)).close();
-  assert.equal(existsSync(`${path}-restore`), false);
+  assert.equal(existsSync(`${path}-restore-draft`), false);
   const loop = join(folder, 'loop.db');
   symlinkSync('loop.db', loop);
   await assert.rejects(open(loop), StoreError);
@@ -284,7 +284,7 @@ test('openStore: a database that was removed or replaced beneath it is not healt
 
 test('openStore: what a restore that was killed has left goes, and nothing else beside the database', async (t) => {
   const path = join(temporaryFolder(t), 'pasted.db');
-  const left = ['-restore', '-restore-journal', '-restore-shm', '-restore-wal'];
+  const left = ['', '-journal', '-shm', '-wal'].map((suffix) => `-restore-draft${suffix}`);
   const kept = '.before-restore-20260131T120000Z';
   for (const suffix of [...left, kept]) writeFileSync(`${path}${suffix}`, 'content');
   await (await open(path)).close();

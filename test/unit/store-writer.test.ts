@@ -328,14 +328,14 @@ test('close: a thread that fails meanwhile is logged with what it said, one that
 });
 
 test('startWriter: a thread that ends before it is ready, by itself or by an error, is no writer', async (t) => {
-  const setup = { path: join(temporaryFolder(t), 'pasted.db'), keepsBallast: false };
-  const start = (script: string) => startWriter(setup, movableClock(), () => {}, scripted(t, script));
+  const path = join(temporaryFolder(t), 'pasted.db');
+  const start = (script: string) => startWriter(path, movableClock(), () => {}, scripted(t, script));
   await assert.rejects(start(''), (error: unknown) => {
     return isUnavailable(error) && /the writer thread did not start/.test(String(error));
   });
   await assert.rejects(start("throw new RangeError('a bug')"), { name: 'RangeError', message: 'a bug' });
   // The real thread, asked for what no database can be.
-  const pathless = startWriter({ ...setup, path: 7 as never }, movableClock(), () => {});
+  const pathless = startWriter(7 as never, movableClock(), () => {});
   await assert.rejects(pathless, { name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' });
 });
 
@@ -345,7 +345,7 @@ test('startWriter: why the database cannot be opened is told with its path, and 
   t.after(() => thread.terminate());
   let hasEnded = false;
   thread.once('exit', () => (hasEnded = true));
-  const starting = startWriter({ path, keepsBallast: false }, movableClock(), () => {}, thread);
+  const starting = startWriter(path, movableClock(), () => {}, thread);
   await assert.rejects(starting, (error: unknown) => {
     return isUnavailable(error) && String(error).includes(`the database ${path} cannot be opened: `);
   });

@@ -64,6 +64,9 @@ export function refusalReply(refusal: Refusal, headers: Readonly<Record<string, 
   const { rate, retryAfterSeconds } = refusal.terms;
   const reply = jsonReply(REFUSALS[refusal.refusal].status, value, {
     ...(rate && rateHeaders(rate)),
+    // RFC 9110 section 15.5.2 wants one with every 401; no scheme is registered for either.
+    ...(refusal.refusal === 'passwordRequired' && { 'WWW-Authenticate': 'X-Paste-Password' }),
+    ...(refusal.refusal === 'identityRequired' && { 'WWW-Authenticate': 'Client-Certificate' }),
     // RFC 9110 section 10.2.3: a whole number; 0 would ask to come back at once.
     ...(retryAfterSeconds !== undefined && { 'Retry-After': String(Math.max(1, Math.ceil(retryAfterSeconds))) }),
     ...headers,

@@ -192,6 +192,13 @@ export function checkSite(request: Request): void {
   if (!isOwn) throw new Refusal('crossSite');
 }
 
+/** Refuses what a browser fetches in advance, or for a page of another site that embeds it: nobody asked for it. */
+export function checkAsked({ headers }: Request): void {
+  const isForeign = headers.all('sec-fetch-site').some((site) => site !== 'same-origin' && site !== 'none');
+  const isEmbedded = isForeign && headers.all('sec-fetch-dest').join() !== 'document';
+  if (isEmbedded || headers.all('sec-purpose').length > 0) throw new Refusal('crossSite');
+}
+
 /** By host and port. What arrives as plain HTTP may have been HTTPS up to a proxy that does not say so. */
 function isOriginOf(origin: string, ownUrl: string): boolean {
   const page = parseServiceUrl(origin);

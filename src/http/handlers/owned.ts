@@ -20,9 +20,7 @@ export async function updatePaste(parts: Parts, request: Request): Promise<Reply
   const isExpiryInvalid = offer.requestedTtlSeconds === undefined && headers.single('x-expiry') !== undefined;
   if (isExpiryInvalid) throw new Refusal('expiryInvalid');
   const { paste, rate } = await owned.updatePaste(parts, {
-    ...offer,
-    ...targetOf(request, offer.caller),
-    removesPassword: saysYes(headers, 'x-remove-password'),
+    ...offer, ...targetOf(request, offer.caller), removesPassword: saysYes(headers, 'x-remove-password'),
   }).catch((error: unknown) => {
     throw hinting(error, ['identityRequired', 'pasteNotFound'], UPLOAD_HINT);
   });

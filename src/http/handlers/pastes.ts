@@ -11,7 +11,7 @@ import type { Paste } from '../../store/store.ts';
 import {
   emptyReply, jsonReply, rateHeaders, refusalReply, type Reply, type ReplyBody, StreamedBody, textReply,
 } from '../engine/reply.ts';
-import type { Request } from '../engine/request.ts';
+import { checkAsked, type Request } from '../engine/request.ts';
 import {
   isOfType, namesEtag, parseRange, password, requestedTtlSeconds, requireWholeContent, saysYes, work,
 } from '../input.ts';
@@ -38,15 +38,13 @@ const FORM_HINT = 'this is multipart/form-data: use --data-binary @FILE or -T FI
 async function createPaste(parts: Parts, request: Request): Promise<Reply> {
   const { headers } = request;
   const submission = {
-    ...await offerOf(parts, request),
-    work: work(headers),
-    burnAfterRead: saysYes(headers, 'x-burn-after-read'),
+    ...await offerOf(parts, request), work: work(headers), burnAfterRead: saysYes(headers, 'x-burn-after-read'),
   };
   const { paste, rate } = await pastes.createPaste(parts, submission).catch((error: unknown) => {
     throw hintingClient(error, request.publicUrl, 'sh pastec FILE');
   });
   const replyHeaders = {
-    Location: `/${paste.id}`,
+    Location: `${parts.config.urlPrefix}/${paste.id}`,
     Vary: 'Accept',
     ...(rate === null ? {} : rateHeaders(rate)),
     ...(paste.owner === null ? { 'X-Delete-Token': parts.deleteTokens.tokenOf(paste.id) } : {}),
@@ -119,8 +117,9 @@ export function countLookup({ identity, rates }: Parts, { origin }: Request): Aw
   return andThen(identity.callerOf(origin), (caller) => rates.countLookup(origin.clientAddress, caller));
 }
 
-export function lookupOf({ parameter: id, headers, origin: { clientAddress } }: Request): pastes.Lookup {
-  return { id, password: password(headers), clientAddress };
+export function lookupOf(request: Request): pastes.Lookup {
+  const { parameter: id, headers, origin: { clientAddress } } = request;
+  return { id, password: password(headers), clientAddress, requireAsked: () => checkAsked(request) };
 }
 
 function headReply(request: Request, paste: Paste): Reply {
