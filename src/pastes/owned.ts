@@ -28,7 +28,7 @@ export async function updatePaste(parts: Parts, amendment: Amendment) {
   requireSomething(amendment);
   const before = await requireChangeable(parts, amendment);
   if (before.burnAfterRead) throw new Refusal('burnNotUpdatable');
-  const onlySha256 = amendment.meantContent(before);
+  const onlySha256 = amendment.meantContent?.(before);
   // A password costs as much to hash for an update as for a new paste.
   const rate = hasContent || password !== undefined ? rates.countCreation(clientAddress, caller) : null;
   await using intake = hasContent ? new Intake(parts, amendment) : null;
@@ -60,16 +60,17 @@ export interface Target {
   readonly id: string;
   readonly caller: Caller;
   readonly clientAddress: string;
-  /** The digest of the paste's content where the caller means that alone; refuses other content than is meant. */
-  readonly meantContent: (paste: Paste) => string | undefined;
+  /** Where the caller means one content alone: the paste's digest, or a refusal. */
+  readonly meantContent: ((paste: Paste) => string) | undefined;
 }
 
-/** Before any body is read; the writer decides again. A refusal tells of an id, and so counts as a lookup. */
+/** Before any body is read; the writer decides again. What tells of an id, or of another's content, is a lookup. */
 async function requireChangeable(parts: Parts, target: Target, ofAnyone = false, token?: string): Promise<Paste> {
   const { store, rates, deleteTokens, clock } = parts;
-  const { id, caller, clientAddress } = target;
+  const { id, caller, clientAddress, meantContent } = target;
   const paste = await store.pastes.find(id, unixSeconds(clock));
-  if (paste !== undefined && paste.owner !== null && paste.owner === caller.fingerprint) return paste;
+  const isFree = ofAnyone && meantContent === undefined;
+  if (paste !== undefined && (isFree || (paste.owner !== null && paste.owner === caller.fingerprint))) return paste;
   rates.countLookup(clientAddress, caller);
   if (paste === undefined) throw new Refusal('pasteNotFound');
   if (ofAnyone) return paste;
@@ -88,7 +89,7 @@ export async function deletePaste(parts: Parts, target: Target, token: string | 
   const paste = id.slice(0, AUDITED_ID_CHARACTERS);
   const asAdmin = isAdmin ? audit.event('paste_deleted', 'success', { fingerprint, clientAddress }, { paste }) : null;
   const by = isAdmin ? fingerprint : before.owner;
-  const outcome = await store.pastes.remove(id, by, unixSeconds(clock), asAdmin, target.meantContent(before));
+  const outcome = await store.pastes.remove(id, by, unixSeconds(clock), asAdmin, target.meantContent?.(before));
   if (outcome.refused !== null) throw new Refusal(outcome.refused);
   count('pastesDeleted', 'deleted');
   if (outcome.audited !== null) audit.announce(outcome.audited);

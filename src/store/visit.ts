@@ -10,7 +10,7 @@ import { type CheckDepth, damageOf, holdingsOf, requireDatabase, whyRefused } fr
 import { authorityLookups } from './certificates.ts';
 import {
   BALLAST_BYTES, createFile, type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, LOCK_WAIT_MS, lockDatabase,
-  openAsIs, openReading, refuseOtherFiles, refuseStrange, WAL_LIMIT_BYTES,
+  openAsIs, openReading, placeOf, refuseOtherFiles, refuseStrange, WAL_LIMIT_BYTES,
 } from './database.ts';
 import { faultsOf } from './governing.ts';
 import { type AwaitableOf, openReader, prepareLookups, type StoreOptions } from './open.ts';
@@ -36,7 +36,7 @@ export async function visitStore({ path, clock, log, ifMissing }: VisitOptions):
       refuseOtherFiles(path);
       createFile(path);
     }
-    writer = await startWriter(path, clock, log);
+    writer = await startWriter(placeOf(path), clock, log);
     const reader = openReader(path, prepareVisit);
     // A server may start beside the command from now on.
     lock?.release();

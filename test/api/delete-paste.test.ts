@@ -103,6 +103,7 @@ test('DELETE /{id}: the admin guesses no content of what has a password, beyond 
     statuses.push((await remove(app, id, { ...as, 'If-Match': `"sha256-${guess}"` })).status);
   }
   assert.deepEqual([statuses.indexOf(429), new Set(statuses)], [app.config.rateTrustedFactor, new Set([412, 429])]);
+  assertDeleted(await remove(app, id, as));
 });
 
 test('DELETE /{id}: by the admin, the paste and the audit entry are one transaction', async (t) => {

@@ -2,7 +2,7 @@
 // taken again when there is room, without a restart.
 
 import assert from 'node:assert/strict';
-import { closeSync, existsSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, openSync, rmSync, statfsSync, symlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
@@ -106,10 +106,10 @@ test('full disk: a command of the operator removes and bans too, beside a servic
   if (folder === undefined) return t.skip('mounting a file system in memory is not permitted here');
   const path = join(folder, 'pasted.db');
   const app = await startApp(t, { databasePath: path, maxAnonBytes: 8 * MIB });
-  const act = async (id: string): Promise<void> => {
+  const act = async (id: string, named: string): Promise<void> => {
     await app.app.cleanup.run('room in reserve');
     const filler = fillUp(folder);
-    const operator = await visitStore({ path, clock: app.clock, log: () => {}, ifMissing: 'refuse' });
+    const operator = await visitStore({ path: named, clock: app.clock, log: () => {}, ifMissing: 'refuse' });
     const audited = { time: 0, event: 'paste_deleted', outcome: 'success', clientId: 'operator', clientIp: null, details: {} } as const;
     const banned = { ...audited, event: 'content_banned' } as const;
     assert.equal(await operator.run('takeDown', { id, content: null, removed: audited }), true);
@@ -121,7 +121,7 @@ test('full disk: a command of the operator removes and bans too, beside a servic
     rmSync(filler);
   };
   const ids = [await app.store(binaryContent(MIB)), await app.store(binaryContent(MIB, 2))];
-  await act(ids[0]!);
+  await act(ids[0]!, path);
   assert.equal(await statusOf(app, `/${ids[0]}`), 404);
   assert.equal(existsSync(`${path}-ballast`), false, 'the command gave it up');
   // The service makes it again, and takes pastes.
@@ -129,7 +129,9 @@ test('full disk: a command of the operator removes and bans too, beside a servic
   assert.ok(existsSync(`${path}-ballast`));
   assert.equal(await post(app, binaryContent(MIB, 3)), 201);
   await app.app.close();
-  await act(ids[1]!);
+  const link = join(temporaryFolder(t), 'link.db');
+  symlinkSync(path, link);
+  await act(ids[1]!, link);
 });
 
 test('full disk: a backup to another disk is made beside the service', async (t) => {

@@ -36,11 +36,11 @@ export async function deletePaste(parts: Parts, request: Request): Promise<Reply
 function targetOf(request: Request, caller: Caller): owned.Target {
   const { parameter: id, headers, origin: { clientAddress } } = request;
   const isConditional = ['if-match', 'if-none-match'].some((name) => headers.all(name).length > 0);
-  const meantContent = (paste: Paste): string | undefined => {
+  const meantContent = (paste: Paste): string => {
     if (evaluatePreconditions(request, paste) === 'unmodified') throw new Refusal('preconditionFailed');
-    return isConditional ? paste.sha256 : undefined;
+    return paste.sha256;
   };
-  return { id, caller, clientAddress, meantContent };
+  return { id, caller, clientAddress, meantContent: isConditional ? meantContent : undefined };
 }
 
 export async function listPastes(parts: Parts, request: Request): Promise<Reply> {
