@@ -116,7 +116,8 @@ function nameOf(node) {
 function exitCode() {
   const states = chosen.map((row) => results.of(row));
   if (states.some(({ lost, overBar }) => lost > 0 || overBar.length > 0)) return 1;
-  return isKept && states.some(({ units, wanted, skipped }) => skipped === null && units < wanted) ? 2 : 0;
+  const isLeft = ({ units, wanted, skipped, unmeasured }) => skipped === null && (units < wanted || unmeasured.length > 0);
+  return isKept && states.some(isLeft) ? 2 : 0;
 }
 
 // A copy: what is tried stays what it is, whatever is built meanwhile.

@@ -58,11 +58,12 @@ function table(rows, found) {
 }
 
 function verdict(state) {
-  const { units, wanted, seconds, lost, overBar, skipped } = state;
+  const { units, wanted, seconds, lost, overBar, unmeasured, skipped } = state;
   if (units === 0) return skipped === null ? 'not tried' : `not tried: ${skipped}`;
   const share = units >= wanted ? 'whole' : `${Number(((100 * units) / wanted).toPrecision(2))} %`;
   const late = overBar.map((what) => `, ${what} over its bar`).join('');
-  return `${share}, ${duration(seconds)}: ${lost > 0 ? `**${lost} lost**` : 'nothing lost'}${late}`;
+  const missing = unmeasured.map((what) => `, ${what} not measured`).join('');
+  return `${share}, ${duration(seconds)}: ${lost > 0 ? `**${lost} lost**` : 'nothing lost'}${late}${missing}`;
 }
 
 function details(rows, found) {

@@ -92,7 +92,7 @@ export function writeFound(file, found) {
 }
 
 /** `wanted` units are the row's own, and as many more as its goals take at the pace so far; without any, one more. */
-function stateOf({ name, title, target, units, goals = {}, bars = {} }, known) {
+function stateOf({ name, title, target, units, goals = {}, least = [], bars = {} }, known) {
   const blank = { units: 0, seconds: 0, tried: {}, most: {}, lost: 0, losses: [], samples: [], skipped: null };
   const state = { versions: [], ...blank, ...known, name, title, target, bars };
   const wanted = Math.max(units, ...Object.entries(goals).map(([what, goal]) => {
@@ -100,7 +100,12 @@ function stateOf({ name, title, target, units, goals = {}, bars = {} }, known) {
     return count === 0 ? state.units + 1 : Math.ceil((state.units * goal) / count);
   }));
   const overBar = Object.entries(bars).filter(([what, bar]) => state.most[what] > bar).map(([what]) => what);
-  return { ...state, wanted, overBar };
+  // By what is judged now: a bar may be newer than the units, and so may what each must have tried.
+  const unmeasured = state.units === 0 ? [] : [
+    ...Object.keys(bars).filter((what) => !Number.isFinite(state.most[what])),
+    ...least.filter((what) => !(state.tried[what] > 0)),
+  ];
+  return { ...state, wanted, overBar, unmeasured };
 }
 
 function isSame(one, other) {
@@ -127,12 +132,13 @@ function merged(before, added, join) {
 }
 
 /** One line for the person at the terminal. */
-export function rowLine({ name, title, units, wanted, seconds, tried, most, lost, overBar, skipped }) {
+export function rowLine({ name, title, units, wanted, seconds, tried, most, lost, overBar, unmeasured, skipped }) {
   const start = `row ${name.padEnd(3)} ${title}: `;
   if (skipped !== null) return `${start}SKIPPED, ${skipped}`;
   const verdict = lost > 0 ? `${lost} LOST` : 'nothing lost';
   const late = overBar.map((what) => `, ${what} OVER ITS BAR`).join('');
+  const missing = unmeasured.map((what) => `, ${what} NOT MEASURED`).join('');
   const figures = [...Object.entries(tried), ...Object.entries(most).map(([what, value]) => [`${what} <=`, value])];
   const words = figures.map(([what, value]) => `${what} ${value}`).join(', ');
-  return `${start}${verdict}${late} (${units} of ${wanted} units, ${Math.round(seconds)} s; ${words})`;
+  return `${start}${verdict}${late}${missing} (${units} of ${wanted} units, ${Math.round(seconds)} s; ${words})`;
 }

@@ -12,7 +12,9 @@ export function describeVersions(root) {
   const db = new DatabaseSync(':memory:');
   const sqlite = String(db.prepare('SELECT sqlite_version() AS version').get()?.version);
   db.close();
-  const commit = spawnSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' }).stdout?.trim() || null;
+  const git = (...words) => spawnSync('git', words, { cwd: root, encoding: 'utf8' }).stdout?.trim() ?? '';
+  // What was changed since is of no commit.
+  const commit = git('status', '--porcelain', '--', 'src') === '' ? git('rev-parse', 'HEAD') || null : null;
   const stamp = path.join(root, '.runtime', 'dist.stamp');
   const build = createHash('sha256').update(existsSync(stamp) ? readFileSync(stamp) : '').digest('hex').slice(0, 16);
   return {

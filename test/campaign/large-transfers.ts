@@ -16,7 +16,7 @@ export interface TransferOptions {
 }
 
 export interface Transferred {
-  /** By status, or by what happened instead. */
+  /** By status, or by what happened instead; of readers also how often one was `ended`. */
   readonly outcomes: Readonly<Record<string, number>>;
 }
 
@@ -75,7 +75,11 @@ async function stall(
     socket.write(`GET ${path} HTTP/1.1\r\nHost: paste.example\r\n\r\n`);
     // Empty lines between requests say nothing (RFC 9112 section 2.2), but to a connection that is gone.
     const looking = setInterval(() => socket.write('\r\n'), 1000);
-    socket.pause();
+    // Whoever has not begun to get it does not hold any of it up.
+    socket.once('data', (begun) => {
+      note(begun.toString('latin1', 9, 12));
+      socket.pause();
+    });
     socket.on('error', () => {});
     socket.on('close', () => {
       clearInterval(looking);

@@ -49,8 +49,11 @@ async function probe({ port, localAddress, paths, intervalMs }: ProberOptions, o
       req.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message)).end();
     }).then((outcome) => {
       underWay.delete(asked);
-      if (outcome === '200') latencies.push(performance.now() - askedMs);
-      else failures[outcome] = (failures[outcome] ?? 0) + 1;
+      const ms = performance.now() - askedMs;
+      // A request that waited for a connection to be free has no time-out of its own.
+      const isAnswered = outcome === '200' && ms <= PATIENCE_MS;
+      if (isAnswered) latencies.push(ms);
+      else failures[outcome === '200' ? 'late' : outcome] = (failures[outcome === '200' ? 'late' : outcome] ?? 0) + 1;
     });
     underWay.add(asked);
   }

@@ -2,6 +2,7 @@
 // What the service said is held to what a kill at that moment would leave. Faults while it starts are row-02-start.ts,
 // the operations that are governed by others row-02-governed.ts, and EDQUOT row-02-quota.ts.
 
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { carryOut, OWNER } from './actions.ts';
 import { createClient, type Answer, type Client } from './client.ts';
@@ -173,6 +174,12 @@ async function goOn(bench: Bench, where: object): Promise<void> {
   const listed = await bench.client.ask({ method: 'GET', path: '/pastes', headers: OWNING });
   if (!isWithoutRoom || listed?.status !== 200) {
     unit.lose('the request after a fault does not work', { ...where, seen: created.seen, listed: listed?.status });
+  }
+  // Made again every ten seconds: then there is room.
+  const isReserveKept = existsSync(`${bench.service.databasePath}-ballast`);
+  const again = createPasteModel(`again${unit.random.below(2 ** 31)}`, { refusable: true });
+  if (isReserveKept && (await carryOut(bench.client, again, 'create', { bytes: 100 })).seen.kind !== 'done') {
+    unit.lose('the room in reserve is not given up', where);
   }
   unit.count('room in reserve given up');
   await startAgain(bench);

@@ -64,7 +64,7 @@ export async function raceForOne(unit: Unit, client: Client, racers: Racers, lab
   }
 }
 
-/** The first is a plain read, so that there is someone to get it. */
+/** One is a plain read, so that there is someone to get it: in any place, since whoever asks first mostly has it. */
 function requestsFor(
   { random }: Unit,
   { id, isProtected, isDeleted, count }: { id: string; isProtected: boolean; isDeleted: boolean; count: number },
@@ -84,7 +84,7 @@ function requestsFor(
   ];
   const rest = Array.from({ length: count - 1 }, () => random.pick(kinds));
   if (isDeleted) rest[random.below(rest.length)] = { method: 'DELETE', path: `/${id}`, headers: owner };
-  return [read, ...rest];
+  return rest.toSpliced(random.below(rest.length + 1), 0, read);
 }
 
 /** Exactly one of the reads and the removal has the paste; nothing else is answered than what may be. */

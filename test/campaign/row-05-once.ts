@@ -4,10 +4,9 @@
 import { join } from 'node:path';
 import { createHash } from 'node:crypto';
 import { createClient, type Answer, type Ask, type Client } from './client.ts';
-import { inspect } from './inspect.ts';
+import { inspect, type Inspection } from './inspect.ts';
 import { createRacers, isShed, type Racers } from './races.ts';
 import type { Row, Unit } from './row.ts';
-import type { Service } from './service.ts';
 
 export const RACERS = 16;
 
@@ -29,30 +28,47 @@ export const onceRow: Row = {
       const service = await unit.start({ folder: join(unit.folder, `first${index}`), environment: WORK });
       const racers = createRacers(service.port(), RACERS);
       const client = createClient(service.port());
-      await raceForFirsts(unit, client, racers, index);
+      const acknowledged = nothingAcknowledged();
+      await raceForFirsts(unit, client, racers, index, acknowledged);
       if (index === 0) {
         for (let race = 0; race < RACES[unit.effort]; race += 1) {
-          await raceForChallenge(unit, client, racers, 'paste');
-          await raceForChallenge(unit, client, racers, 'register');
-          await raceForRevocation(unit, client, racers);
+          await raceForChallenge(unit, client, racers, 'paste', acknowledged);
+          await raceForChallenge(unit, client, racers, 'register', acknowledged);
+          await raceForRevocation(unit, client, racers, acknowledged);
         }
       }
       client.close();
       racers.close();
-      lookAt(unit, service);
+      lookAt(unit, inspect(service.databasePath), acknowledged);
     }
   },
 };
 
-function lookAt(unit: Unit, service: Service): void {
-  for (const fault of inspect(service.databasePath).faults) unit.lose(fault);
+/** How many of each were said to be stored: there must be as many, and no more. */
+export interface Acknowledged {
+  pastes: number;
+  certificates: number;
+  revoked: number;
+}
+
+export const nothingAcknowledged = (): Acknowledged => ({ pastes: 0, certificates: 0, revoked: 0 });
+
+export function lookAt(unit: Unit, { faults, pastes, certificates }: Inspection, acknowledged: Acknowledged): void {
+  for (const fault of faults) unit.lose(fault);
+  const revoked = [...certificates.values()].filter(({ isRevoked }) => isRevoked).length;
+  const stored: Acknowledged = { pastes: pastes.size, certificates: certificates.size, revoked };
+  for (const what of ['pastes', 'certificates', 'revoked'] as const) {
+    if (stored[what] !== acknowledged[what]) unit.lose(`${what}: ${stored[what]}, and ${acknowledged[what]} were acknowledged`);
+  }
 }
 
 /**
  * On an empty database. Half of the time the authority is asked for by everyone, and then the first certificate; else
  * all register, and whoever is first makes the authority too.
  */
-export async function raceForFirsts(unit: Unit, client: Client, racers: Racers, index: number): Promise<void> {
+export async function raceForFirsts(
+  unit: Unit, client: Client, racers: Racers, index: number, acknowledged: Acknowledged,
+): Promise<void> {
   if (index % 2 === 0) {
     const answers = await racers.race(Array<Ask>(RACERS).fill({ method: 'POST', path: '/pki/ca' }));
     expectOne(unit, 'authority', answers, 201, [409]);
@@ -70,6 +86,7 @@ export async function raceForFirsts(unit: Unit, client: Client, racers: Racers, 
   unit.count('first admin');
   if (admins.length !== 1) unit.lose(`${admins.length} admins`, statuses(answers));
   const failed = answers.filter((answer) => answer === undefined || answer.status >= 300);
+  acknowledged.certificates += answers.length - failed.length;
   if (failed.length > 0) unit.lose(`${failed.length} of ${RACERS} got no certificate`, statuses(answers));
 }
 
@@ -85,6 +102,7 @@ export async function raceForChallenge(
   client: Client,
   racers: Racers,
   purpose: 'paste' | 'register',
+  acknowledged: Acknowledged,
 ): Promise<void> {
   const isPaste = purpose === 'paste';
   const headers = await workFor(client, isPaste ? '/challenge' : '/register/challenge');
@@ -94,15 +112,19 @@ export async function raceForChallenge(
     const body = Buffer.alloc(racer % 8 === 0 ? 80_000 : 50, `racer ${racer} of ${unit.random.below(2 ** 31)}; `);
     return { method: racer % 2 === 0 ? 'POST' : 'PUT', path: '/', headers, body };
   });
-  expectOne(unit, `challenge (${purpose})`, await racers.race(requests), isPaste ? 201 : 200, [400]);
+  const answers = await racers.race(requests);
+  acknowledged[isPaste ? 'pastes' : 'certificates'] += expectOne(unit, `challenge (${purpose})`, answers, isPaste ? 201 : 200, [400]);
 }
 
-export async function raceForRevocation(unit: Unit, client: Client, racers: Racers): Promise<void> {
+export async function raceForRevocation(
+  unit: Unit, client: Client, racers: Racers, acknowledged: Acknowledged,
+): Promise<void> {
   const issued = await client.ask({ method: 'POST', path: '/pki/issue', headers: JSON_TYPE, body: COMMON_NAME });
   const { serial, fingerprint_sha1: fingerprint } = JSON.parse(String(issued?.body)) as Record<string, string>;
   const headers = { 'X-SSL-Client-SHA1': fingerprint ?? '' };
   const requests = Array<Ask>(RACERS).fill({ method: 'POST', path: `/pki/revoke/${serial}`, headers });
-  expectOne(unit, 'revocation', await racers.race(requests), 200, [409]);
+  acknowledged.certificates += 1;
+  acknowledged.revoked += expectOne(unit, 'revocation', await racers.race(requests), 200, [409]);
 }
 
 function expectOne(
@@ -111,7 +133,7 @@ function expectOne(
   answers: readonly (Answer | undefined)[],
   success: number,
   refusals: readonly number[],
-): void {
+): number {
   unit.count(what);
   unit.count('requests', answers.length);
   const successes = answers.filter((answer) => answer?.status === success).length;
@@ -120,6 +142,7 @@ function expectOne(
   if (shed.length > 0) unit.count('shed', shed.length);
   if (shed.length < others.length) unit.lose(`answers that must not be: ${what}`, statuses(answers));
   if (successes !== 1) unit.lose(`${successes} successes: ${what}`, statuses(answers));
+  return successes;
 }
 
 function statuses(answers: readonly (Answer | undefined)[]): unknown {

@@ -54,6 +54,7 @@ async function askAll(unit: Unit, way: string, answered: Set<string>, send: Send
       const cutBy = unit.seed === 1 ? undefined : createSeeded(unit.seed * 10_000 + index);
       const outcome = await send(odd, { tag, cutBy });
       unit.count(way);
+      if (outcome.statuses.length > 0) unit.count(`answered ${way}`);
       for (const id of outcome.answered) answered.add(id);
       const evidence = { bytes: odd.bytes.slice(0, 600), ...outcome };
       for (const fault of outcome.faults) unit.lose(`${odd.name}, ${way}: ${fault}`, evidence);

@@ -72,12 +72,14 @@ async function askEverything(unit: Unit, port: number, round: number): Promise<v
     });
     const bytes = Buffer.from(requests.join(''), 'latin1');
     const { received } = await exchange({ port, bytes, patienceMs: 20_000 });
-    judge(unit, received, some, round === 0 ? requests : []);
+    const answered = judge(unit, received, some, round === 0 ? requests : []);
+    // What came behind an answer that ended the connection is asked again.
+    if (answered > 0) asked.unshift(...some.slice(answered));
   }
 }
 
 /** An answer before the end of a request ends the connection: then there are fewer. */
-function judge(unit: Unit, received: Buffer, asked: readonly Asked[], evidence: unknown): void {
+function judge(unit: Unit, received: Buffer, asked: readonly Asked[], evidence: unknown): number {
   const { answers, faults } = readAnswers(received, asked.map(({ method }) => method));
   unit.count('answers', answers.length);
   for (const fault of faults) unit.lose(fault, evidence);
@@ -87,6 +89,7 @@ function judge(unit: Unit, received: Buffer, asked: readonly Asked[], evidence: 
     const faults = contractFaults(answer, method === 'HEAD');
     for (const fault of faults) unit.lose(`${method} ${path}, ${answer.status}: ${fault}`, evidence);
   }
+  return answers.length;
 }
 
 /** The answers of a service that has no room: of connections, of time, and of itself while it stops. */

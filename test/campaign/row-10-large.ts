@@ -43,8 +43,7 @@ export const largeRow: Row = {
     const { eventLoopP99Ms } = await readMetrics(unit.folder);
     unit.most('event loop p99 ms', eventLoopP99Ms);
     unit.most('memory MiB', memoryOf(service.pid()).peakMib);
-    unit.count('readers', READERS[unit.effort]);
-    unit.count('readers ended', (await readers.end()).outcomes['ended'] ?? 0);
+    judgeReaders(unit, (await readers.end()).outcomes);
     judgeUploads(unit, outcomes);
     judgeOthers(unit, await prober.end());
     if (!service.isAlive()) unit.lose('the process ended', service.output().slice(-2000));
@@ -57,6 +56,13 @@ async function storedPath(port: number, bytes: number): Promise<string> {
   const answer = await client.ask({ method: 'POST', path: '/', body });
   client.close();
   return `/${(JSON.parse(String(answer?.body)) as { id: string }).id}/raw`;
+}
+
+function judgeReaders(unit: Unit, { '200': begun = 0, ended = 0, ...others }: Transferred['outcomes']): void {
+  unit.count('readers', Math.min(begun, READERS[unit.effort]));
+  unit.count('readers ended', ended);
+  const isWhole = begun >= READERS[unit.effort] && Object.keys(others).length === 0;
+  if (!isWhole) unit.lose('not every reader was given the content', { begun, ended, ...others });
 }
 
 function judgeUploads(unit: Unit, outcomes: Transferred['outcomes']): void {

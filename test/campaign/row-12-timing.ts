@@ -43,7 +43,8 @@ export const timingRow: Row = {
     const rounds = ASKED[unit.effort];
     while (kinds.some(({ ms }) => ms.length < rounds)) {
       const kind = unit.random.pick(kinds.filter(({ ms }) => ms.length < rounds));
-      const ask: Ask = { method: 'GET', path: `/${kind.id()}`, headers: { 'X-Paste-Password': 'a wrong password' } };
+      const path = `/${kind.id()}${unit.random.pick(['', '/raw'])}`;
+      const ask: Ask = { method: 'GET', path, headers: { 'X-Paste-Password': 'a wrong password' } };
       const startedMs = performance.now();
       const answer = await client.ask(ask);
       kind.ms.push(performance.now() - startedMs);

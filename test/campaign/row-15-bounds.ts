@@ -30,7 +30,11 @@ export const boundsRow: Row = {
   least: ['clients', 'requests with a clock that is set', 'creations'],
   async run(unit) {
     manyClients(unit);
-    for (const kind of ['creation', 'lookup'] as const) clockJumps(unit, kind);
+    for (const kind of ['creation', 'lookup'] as const) {
+      clockJumps(unit, kind);
+      boundOf(unit, kind);
+    }
+    boundOfFlood(unit);
     floodOfStamps(unit);
   },
 };
@@ -67,6 +71,32 @@ function manyClients(unit: Unit): void {
     lastAllowed.set(regular, client);
   }
   unit.count('clients', CLIENTS[unit.effort]);
+}
+
+const FEW = 100;
+
+/** The tables of the service are bounded as its settings have it: who was pushed out of one is counted anew. */
+function boundOf(unit: Unit, kind: 'creation' | 'lookup'): void {
+  const clock = movableClock();
+  const config = testConfig({ rateMax: 1, lookupRateMax: 1, rateMaxEntries: FEW, lookupRateMaxEntries: FEW });
+  const rates = createRates({ config, clock, count: () => undefined });
+  const isAllowed = (client: number): boolean => !isRefused((): unknown => (
+    kind === 'creation' ? rates.countCreation(addressOf(client), ANYONE) : rates.countLookup(addressOf(client), ANYONE)
+  ));
+  for (let client = 0; client < FEW; client += 1) isAllowed(client);
+  if (isAllowed(0)) unit.lose(`${kind}: fewer than ${FEW} clients are remembered`);
+  isAllowed(FEW);
+  if (!isAllowed(0)) unit.lose(`${kind}: more than ${FEW} clients are remembered`);
+}
+
+/** Of requests no more are counted than may be remembered. */
+function boundOfFlood(unit: Unit): void {
+  const antiflood = antifloodOf({
+    baseBits: 4, maxBits: 28, maxEntries: FEW, thresholdCount: FEW / 2, stepBits: 2, windowMs: WINDOW_MS, decayMs: 30_000,
+  });
+  for (let request = 0; request < 10 * FEW; request += 1) antiflood.record(0, freshToken());
+  const bits = antiflood.difficultyBits(0);
+  if (bits !== 6) unit.lose(`${bits} bits: more than ${FEW} requests are remembered`);
 }
 
 /** The rates as the service counts them; the clock of the host is set forward and back while they do. */

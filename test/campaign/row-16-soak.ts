@@ -4,6 +4,7 @@
 
 import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { createClient } from './client.ts';
 import { descriptorsOf, memoryOf, metricsAt, readMetrics } from './gauges.ts';
 import { startPart } from './part.ts';
@@ -34,6 +35,9 @@ const FEWEST_SAMPLES = 30;
 
 /** Connections of the load come and go with the time-outs. */
 const MORE_DESCRIPTORS = 8;
+
+/** An hour from one removal to the next, and what it takes. */
+const REMOVED_WITHIN_SECONDS = 3600 + 120;
 
 /** What is left of a file of which everything has expired: empty tables, free pages at its end, and certificates. */
 const LEFT_BYTES = MIB;
@@ -114,7 +118,16 @@ async function soakUnit(day: Day, perSecond: number, index: number): Promise<num
   }
   const soaked = await soaking.end();
   judgeLoad(unit, soaked);
+  judgeRemoval(day);
   return soaked.registrations;
+}
+
+/** Else the file would never be what it is after the first hour. */
+function judgeRemoval({ unit, service }: Day): void {
+  using db = new DatabaseSync(service.databasePath, { readOnly: true, timeout: 5000 });
+  const before = Math.floor(Date.now() / 1000) - REMOVED_WITHIN_SECONDS;
+  const left = Number(db.prepare('SELECT count(*) AS n FROM pastes WHERE expires_at < :before').get({ before })?.['n']);
+  if (left > 0) unit.lose(`${left} pastes are there that expired ${REMOVED_WITHIN_SECONDS} s ago`);
 }
 
 async function reload(unit: Unit, service: Service): Promise<void> {

@@ -3,11 +3,13 @@
 // removed every hour and at every start.
 
 import { mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { OWNER } from './actions.ts';
 import { createClient, type Client } from './client.ts';
 import { inspect } from './inspect.ts';
 import type { Row, Unit } from './row.ts';
+import { openStalled } from './row-21-quota.ts';
 import type { Service } from './service.ts';
 
 const PASTES = { quick: 60, full: 200 };
@@ -28,7 +30,11 @@ export const canaryRow: Row = {
   units: 5,
   least: ['kept', 'burned', 'deleted', 'replaced', 'expired', 'backups', 'deleted after a restore'],
   async run(unit) {
-    let service = await unit.start({ folder: join(unit.folder, 'service') });
+    // Whatever it would put elsewhere comes into the folder too.
+    const folder = join(unit.folder, 'service');
+    const options = { folder, environment: { TMPDIR: folder, SERVICE_MAX_ANON: String(HELD_BYTES) } };
+    let service = await unit.start(options);
+    const lives = [service];
     const client = createClient(service.port());
     const { canaries, ids } = await release(unit, client);
     client.close();
@@ -41,16 +47,24 @@ export const canaryRow: Row = {
     await new Promise((resolve) => setTimeout(resolve, EXPIRING_SECONDS * 1000));
     if (unit.effort === 'full') {
       await service.kill();
-      service = await unit.start({ folder: join(unit.folder, 'service') });
+      service = await unit.start(options);
+      lives.push(service);
       await expectGone(unit, [...gone, ...canaries.expired], 'after a kill');
     } else {
       await service.stop();
-      service = await unit.start({ folder: join(unit.folder, 'service') });
+      service = await unit.start(options);
+      lives.push(service);
       await awaitRemoval(service, canaries.kept.length);
     }
+    const reader = await deleteBesideReader(unit, service, canaries);
     backUp(unit, service, canaries);
+    reader.destroy();
+    await awaitRemoval(service, canaries.kept.length);
     const code = await service.stop();
     if (code !== 0) unit.lose(`it stopped with ${code}`);
+    const said = new Set<string>();
+    for (const { output } of lives) addCanaries(output(), said);
+    if (said.size > 0) unit.lose(`${said.size} canaries are in what the service said`);
     compare(unit, canariesIn(join(unit.folder, 'service')), canaries, 'after a stop');
     await deleteRestored(unit, service, canaries, ids);
   },
@@ -103,15 +117,21 @@ function ending({ random }: Unit, id: string, fate: Fate, canaries: Canaries) {
   return { method: 'PUT', path: `/${id}`, headers, body: bodyOf(random, successor) };
 }
 
-/** Every canary in any file of the folder. */
+/** Every canary in any file of the folder, and in what of it is written as hexadecimal digits. */
 function canariesIn(folder: string): Set<string> {
   const found = new Set<string>();
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;
-    const text = readFileSync(join(entry.parentPath, entry.name), 'latin1');
-    for (const [, canary = ''] of text.matchAll(/([0-9a-f]{32});/g)) found.add(canary);
+    addCanaries(readFileSync(join(entry.parentPath, entry.name), 'latin1'), found);
   }
   return found;
+}
+
+function addCanaries(text: string, found: Set<string>): void {
+  for (const [, canary = ''] of text.matchAll(/([0-9a-f]{32});/g)) found.add(canary);
+  // The same in UTF-16, whichever byte comes first.
+  for (const [canary] of text.matchAll(/(?:[0-9a-f]\0){32}/g)) found.add(canary.replaceAll('\0', ''));
+  for (const [, hex = ''] of text.matchAll(/((?:3[0-9]|6[1-6]){32})3b/gi)) found.add(Buffer.from(hex, 'hex').toString());
 }
 
 async function expectGone(unit: Unit, gone: readonly string[], when: string): Promise<void> {
@@ -138,6 +158,25 @@ async function awaitRemoval(service: Service, keptPastes: number): Promise<void>
     if (isLate) throw new Error(`${pastes.size} pastes, and ${keptPastes} were kept`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
+}
+
+/** More than the kernel takes for a client that does not read. */
+const HELD_BYTES = 8 * 2 ** 20;
+
+/** What was deleted while somebody reads it, and still does. */
+async function deleteBesideReader({ random }: Unit, service: Service, canaries: Canaries): Promise<Socket> {
+  const canary = Buffer.from(random.bytes(16)).toString('hex');
+  const client = createClient(service.port());
+  const headers = { 'X-SSL-Client-SHA1': OWNER };
+  const body = Buffer.alloc(HELD_BYTES, `canary:${canary};`);
+  const created = await client.ask({ method: 'POST', path: '/', headers, body });
+  const id = String(JSON.parse(String(created?.body))['id']);
+  const reader = await openStalled(service.port(), id);
+  const deleted = await client.ask({ method: 'DELETE', path: `/${id}`, headers });
+  if (deleted?.status !== 200) throw new Error(`deleting was answered ${deleted?.status}`);
+  client.close();
+  canaries.deleted.push(canary);
+  return reader;
 }
 
 const backupOf = ({ folder }: Unit): string => join(folder, 'backup', 'pasted.backup');

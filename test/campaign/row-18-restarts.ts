@@ -44,27 +44,31 @@ export const restartRow: Row = {
   obstacle: compilerObstacle,
   async run(unit) {
     const activation = await startActivated(unit);
+    const load: Load = { broken: 0, answered: 0, isOver: false, ids: [] };
     try {
-      const load: Load = { broken: 0, answered: 0, isOver: false, ids: [] };
-      const clients = [
+      const asking = Promise.all([
         ...Array.from({ length: FRESH }, () => askOnFresh(unit, activation, load)),
         ...Array.from({ length: KEEPING }, () => askOnKept(unit, activation, load)),
-      ];
+      ]);
+      // Heard of where it is awaited, be that after a restart.
+      asking.catch(() => undefined);
       for (let restart = 0; restart < RESTARTS[unit.effort] && !unit.isHopeless(); restart += 1) {
-        await someAnswers(load);
+        // Whoever asks may fail meanwhile, or give up.
+        await Promise.race([someAnswers(load), asking]);
         const code = await activation.restart();
         unit.count('restarts');
         if (code !== 0) unit.lose(`the service ended with ${code}`, activation.output().slice(-2000));
       }
-      await someAnswers(load);
+      await Promise.race([someAnswers(load), asking]);
       load.isOver = true;
-      await Promise.all(clients);
+      await asking;
       unit.most(BROKEN, load.broken);
       const { faults, pastes } = inspect(join(unit.folder, 'pasted.db'));
       for (const fault of faults) unit.lose(fault);
       const lost = load.ids.filter((id) => !pastes.has(id));
       if (lost.length > 0) unit.lose(`${lost.length} of ${load.ids.length} pastes are lost`);
     } finally {
+      load.isOver = true;
       await activation.end();
     }
   },
@@ -72,7 +76,7 @@ export const restartRow: Row = {
 
 async function someAnswers(load: Load): Promise<void> {
   const wanted = load.answered + ANSWERS_BETWEEN;
-  while (load.answered < wanted) await new Promise((resolve) => setTimeout(resolve, 5));
+  while (load.answered < wanted && !load.isOver) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
 async function askOnFresh(unit: Unit, { port }: Activation, load: Load): Promise<void> {

@@ -54,5 +54,9 @@ async function sendIn(unit: Unit, ways: readonly TinyWay[], port: number): Promi
   const { sent, wrong, bytes } = await sending.result;
   for (const [outcome, count] of Object.entries(sent)) unit.count(outcome, count);
   unit.count('KiB read back', Math.round(bytes / 1024));
+  for (const way of ways) {
+    const [told = 0, unheard = 0] = ['refused', 'unheard'].map((outcome) => sent[`${way}: ${outcome}`]);
+    if (unheard > told) unit.lose(`${way}: ${unheard} were cut off before they were told, and ${told} were told`);
+  }
   if (Object.keys(wrong).length > 0) unit.lose('bodies were not answered as they must be', wrong);
 }

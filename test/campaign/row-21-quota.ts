@@ -264,8 +264,8 @@ async function holdAll(site: Site): Promise<void> {
   client.close();
 }
 
-/** Resolves when the answer has begun. */
-function openStalled(port: number, id: string): Promise<Socket> {
+/** Resolves when the answer has begun; no more of it is read. */
+export function openStalled(port: number, id: string): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1' });
   socket.write(`GET /${id}/raw HTTP/1.1\r\nHost: paste.test\r\n\r\n`);
   socket.on('error', () => {});

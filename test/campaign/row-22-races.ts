@@ -33,6 +33,8 @@ export const governedRow: Row = {
     const client = createClient(service.port());
     const racers = createRacers(service.port(), RACERS);
     await createAuthority(service);
+    const kept = await client.ask({ method: 'POST', path: '/', body: BYSTANDER });
+    const keptId = String(JSON.parse(String(kept?.body))['id']);
     const site: Site = { unit, service, client, racers };
     for (let race = 0; race < RACES[unit.effort] && !unit.isHopeless(); race += 1) {
       await (race % 2 === 0 ? raceForInvitation : raceWithWithdrawal)(site);
@@ -42,10 +44,29 @@ export const governedRow: Row = {
     }
     client.close();
     racers.close();
-    const { faults } = inspect(service.databasePath);
+    await expectRemoved(unit, service);
+    const { faults, pastes } = inspect(service.databasePath);
+    const isKept = pastes.size === 1 && pastes.get(keptId)?.content !== undefined && BYSTANDER.equals(pastes.get(keptId)!.content);
+    if (!isKept) unit.lose('the paste that nobody decided about is not alone, or not what it was', [...pastes.keys()]);
     for (const fault of [...faults, ...readGoverned(service.databasePath).faults]) unit.lose(fault);
   },
 };
+
+/** Nothing that befalls the others befalls it. */
+const BYSTANDER = contentOf('bystander', 1, 300_000);
+
+/** What was banned, burned or deleted is removed in steps. */
+const REMOVED_WITHIN_MS = 10_000;
+
+async function expectRemoved(unit: Unit, { databasePath }: Service): Promise<void> {
+  const startMs = performance.now();
+  for (;;) {
+    const { orphans } = inspect(databasePath);
+    if (orphans === 0) return;
+    if (performance.now() - startMs > REMOVED_WITHIN_MS) return unit.lose(`${orphans} contents are left of what was removed`);
+    await pause(50);
+  }
+}
 
 interface Site {
   readonly unit: Unit;
@@ -201,8 +222,10 @@ async function raceForToken(site: Site, label: string): Promise<void> {
   const forged = `${token.startsWith('a') ? 'b' : 'a'}${token.slice(1)}`;
   const wrong: Ask = { ...remove, headers: { 'X-Delete-Token': forged } };
   const read: Ask = { method: 'GET', path: `/${id}/raw` };
+  // Whoever asks first mostly has it: it must not always be the same.
+  const sure = unit.random.below(RACERS);
   const requests = Array.from({ length: RACERS }, (_, racer) => {
-    return racer === 0 ? remove : unit.random.pick([remove, remove, read, wrong]);
+    return racer === sure ? remove : unit.random.pick([remove, remove, read, wrong]);
   });
   const answers = await race(site, 'delete token', requests, [200, 403, 404]);
   const done = requests.filter((request, index) => answers[index]?.status === 200 && (request === remove || burns));

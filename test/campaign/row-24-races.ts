@@ -5,7 +5,9 @@ import { createClient } from './client.ts';
 import { withCluster } from './cluster.ts';
 import { createRacers } from './races.ts';
 import { MOST_RACERS, raceForOne } from './row-04-burn.ts';
-import { raceForChallenge, raceForFirsts, raceForRevocation, RACERS, WORK } from './row-05-once.ts';
+import {
+  lookAt, nothingAcknowledged, raceForChallenge, raceForFirsts, raceForRevocation, RACERS, WORK,
+} from './row-05-once.ts';
 import type { Row } from './row.ts';
 
 const BURNS = { quick: 20, full: 400 };
@@ -35,15 +37,16 @@ export const clusterRaceRow: Row = {
     await withCluster(unit, WORK, async ({ hosts, inspect }) => {
       const racers = createRacers(hosts.map((host) => host.port()), RACERS);
       const client = createClient(hosts[0]!.port());
-      await raceForFirsts(unit, client, racers, unit.seed);
+      const acknowledged = nothingAcknowledged();
+      await raceForFirsts(unit, client, racers, unit.seed, acknowledged);
       for (let race = 0; race < RACES[unit.effort] && !unit.isHopeless(); race += 1) {
-        await raceForChallenge(unit, client, racers, 'paste');
-        await raceForChallenge(unit, client, racers, 'register');
-        await raceForRevocation(unit, client, racers);
+        await raceForChallenge(unit, client, racers, 'paste', acknowledged);
+        await raceForChallenge(unit, client, racers, 'register', acknowledged);
+        await raceForRevocation(unit, client, racers, acknowledged);
       }
       client.close();
       racers.close();
-      for (const fault of (await inspect()).faults) unit.lose(fault);
+      lookAt(unit, await inspect(), acknowledged);
     });
   },
 };

@@ -126,6 +126,8 @@ export async function runUnit(row: Row, options: UnitOptions): Promise<UnitResul
       found.tried[name] = (found.tried[name] ?? 0) + amount;
     },
     most: (name, value) => {
+      // No bar is under it, and none over it.
+      if (!Number.isFinite(value)) throw new Error(`${name} is ${value}`);
       found.most[name] = Math.max(found.most[name] ?? 0, Math.round(value));
     },
     sample: (values) => {

@@ -11,9 +11,11 @@ import { BEGIN, END, writeReport } from '../../scripts/campaign/report.mjs';
 import { openResults, readFound, readResults, rowLine, writeFound } from '../../scripts/campaign/results.mjs';
 // @ts-expect-error: a script without types
 import { soakPlot, soakTable } from '../../scripts/campaign/soak.mjs';
-import { runUnit, type Row, type UnitResult } from '../campaign/row.ts';
+import type { Inspection } from '../campaign/inspect.ts';
+import { runUnit, type Row, type Unit, type UnitResult } from '../campaign/row.ts';
 import { faultRow } from '../campaign/row-02-faults.ts';
 import { governedFaultRow } from '../campaign/row-02-governed.ts';
+import { lookAt } from '../campaign/row-05-once.ts';
 import { ROWS } from '../campaign/rows.ts';
 import { temporaryFolder } from '../support/programs.ts';
 import { ROOT } from '../support/source.ts';
@@ -51,6 +53,27 @@ test('openResults: goes on where it was, begins a row anew for another build, an
   open(next, { isFresh: true }).add(KILLS, unitOf({ most: { 'ready ms': 2001 } }));
   assert.deepEqual([open(next).of(KILLS).units, open(next).of(KILLS).overBar], [1, ['ready ms']]);
   assert.deepEqual(readdirSync(folder), ['1.json']);
+});
+
+test('openResults: what is judged now and was not measured then is said, and is no success', (t) => {
+  const results = openResults({ folder: temporaryFolder(t), versions: VERSIONS, isFresh: false, goesOn: false });
+  const judged = { ...KILLS, least: ['kills', 'stops'], bars: { ...KILLS.bars, 'silent ms': 10 } };
+  results.add(judged, unitOf({}));
+  assert.deepEqual(results.of(judged).unmeasured, ['silent ms', 'stops']);
+  assert.match(rowLine(results.of(judged)), /: nothing lost, silent ms NOT MEASURED, stops NOT MEASURED \(/);
+  results.add(judged, unitOf({ tried: { stops: 1 }, most: { 'silent ms': 9 } }));
+  assert.deepEqual([results.of(judged).unmeasured, results.of(KILLS).unmeasured], [[], []]);
+});
+
+test('lookAt: neither fewer nor more is stored than was acknowledged', () => {
+  const lost: string[] = [];
+  const unit = { lose: (what: string) => lost.push(what) } as unknown as Unit;
+  const certificates = new Map([['a', { isRevoked: true }], ['b', { isRevoked: false }]]);
+  const found = { faults: [], pastes: new Map([['x', {}]]), certificates } as unknown as Inspection;
+  lookAt(unit, found, { pastes: 1, certificates: 2, revoked: 1 });
+  assert.deepEqual(lost, []);
+  lookAt(unit, found, { pastes: 0, certificates: 3, revoked: 1 });
+  assert.deepEqual(lost, ['pastes: 1, and 0 were acknowledged', 'certificates: 2, and 3 were acknowledged']);
 });
 
 test('openResults: a row is whole when its units are done and its goals are reached, whatever a unit amounts to here', (t) => {
