@@ -2,14 +2,12 @@
 // a key that is missing, damaged or wrong.
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type TestContext } from 'node:test';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
+import { partialPaste } from '../support/partial-paste.ts';
 import { isInstalled } from '../support/programs.ts';
 import { seal } from '../support/sealed.ts';
 import { clientOf, SCRIPT, SHELLS, type Client, type Ended } from '../support/shells.ts';
@@ -117,14 +115,7 @@ test('pastec get: where nothing can be kept, a paste that burns is not asked for
 });
 
 test('pastec get: of a burned paste that came in part, only a part is said to be kept', async (t) => {
-  const server = createServer(({ method }, response) => {
-    response.writeHead(200, { 'X-Burn-After-Read': 'true', 'Content-Type': 'text/plain', 'Content-Length': 60 });
-    if (method === 'HEAD') response.end();
-    else response.write('a part', () => response.destroy());
-  });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  t.after(() => server.close());
-  const { run, folder } = clientOf(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const { run, folder } = clientOf(t, await partialPaste(t, 'a part', 'breaks'));
   const { code, text, stderr } = await run(['get', '--no-key', 'a'.repeat(26)]);
   assert.deepEqual([code, text], [8, '']);
   assert.match(stderr, /only once: only a part of its content is kept in \S+\n$/);

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
@@ -14,6 +14,7 @@ import { setTimeout } from 'node:timers/promises';
 import { mountFilled, mountObstacle, unmount } from '../campaign/mounts.ts';
 import { answerAlways } from '../support/answer-always.ts';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
+import { partialPaste } from '../support/partial-paste.ts';
 import { isInstalled } from '../support/programs.ts';
 import { clientOf, SCRIPT, SH, SHELLS, type Client, type Ended, type Shell } from '../support/shells.ts';
 
@@ -308,5 +309,76 @@ test('pastec put: the folder for temporary files may be named from here, and a f
     assert.equal(refused.code, 2);
     assert.match(refused.stderr, /pastec: the password is empty\n$/);
     assert.deepEqual(readdirSync(join(folder, 'temporary')), []);
+  });
+});
+
+test('pastec get: what had come of a burned paste when a signal ends it is kept, and nothing else is left', async (t) => {
+  const id = 'a'.repeat(26);
+  const url = await partialPaste(t, 'a part', 'stays');
+  await underEachShell(t, { url } as RunningApp, async ({ start, folder, home }) => {
+    const temporary = join(home, 'temporary');
+    mkdirSync(temporary);
+    const hasCome = (): boolean => {
+      const files = readdirSync(temporary).map((run) => join(temporary, run, 'body')).filter((file) => existsSync(file));
+      return files.some((file) => readFileSync(file, 'utf8') === 'a part');
+    };
+    // Ctrl-C, which goes to each process of the group, and what a supervisor sends to one alone.
+    for (const [signal, isForAll] of [['SIGINT', true], ['SIGTERM', false]] as const) {
+      const { child, ended } = start(['get', '--no-key', id], { input: '', environment: { TMPDIR: temporary } });
+      for (let tries = 0; tries < 300 && !hasCome(); tries++) await setTimeout(10);
+      process.kill(isForAll ? -child.pid! : child.pid!, signal);
+      const inTime = await Promise.race([ended, setTimeout(10_000, undefined, { ref: false })]);
+      const { code, stderr } = inTime ?? assert.fail(`${signal} is not heard`);
+      const kept = join(folder, `pastec-${id}`);
+      const said = `pastec: the server gives that only once: only a part of its content is kept in ${kept}\n`;
+      assert.deepEqual([code, stderr], [signal, said]);
+      assert.equal(readFileSync(kept, 'utf8'), 'a part');
+      assert.deepEqual(readdirSync(temporary), []);
+      rmSync(kept);
+    }
+  });
+});
+
+test('pastec get: where nothing else takes what burned, it alone stays in the temporary folder', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const id = 'a'.repeat(26);
+  const url = await partialPaste(t, 'a part', 'breaks');
+  await underEachShell(t, { url } as RunningApp, async ({ run, folder, home }) => {
+    const temporary = join(home, 'temporary');
+    for (const path of [temporary, join(folder, `pastec-${id}`)]) mkdirSync(path);
+    writeFileSync(join(home, 'file'), '');
+    writeFileSync(join(folder, 'password'), 'secret');
+    const environment = { TMPDIR: temporary, XDG_DATA_HOME: join(home, 'file') };
+    const key = Buffer.alloc(32, 7).toString('base64url');
+    const { code, stderr } = await run(['get', '--password-file', 'password', `${id}#${key}`], { environment });
+    const [, kept = ''] = /only once: only a part of its content is kept in (\S+)\n$/.exec(stderr) ?? assert.fail(stderr);
+    assert.deepEqual([code, readFileSync(kept, 'utf8')], [8, 'a part']);
+    assert.deepEqual(readdirSync(temporary, { recursive: true }).length, 2, 'a folder with one file');
+  });
+});
+
+test('pastec get: Ctrl-Z and fg in the middle of a transfer change nothing', async (t) => {
+  await underEachShell(t, { url: '' } as RunningApp, async (_client, _app, shellTest, shell) => {
+    const waiting: ServerResponse[] = [];
+    const server = createServer(({ method }, response) => {
+      response.writeHead(200, { 'X-Request-ID': 'one', 'Content-Length': 8 });
+      if (method === 'HEAD') response.end();
+      else response.write('half', () => waiting.push(response));
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    shellTest.after(() => server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { child, ended } = clientOf(shellTest, url, shell).start(['get', 'a'.repeat(26)], { input: '' });
+    for (let tries = 0; tries < 500 && waiting.length === 0; tries++) await setTimeout(10);
+    // Not every time does a shell see its child stand still before it does so itself.
+    for (let time = 0; time < 5; time++) {
+      process.kill(-child.pid!, 'SIGSTOP');
+      await setTimeout(50);
+      process.kill(-child.pid!, 'SIGCONT');
+      await setTimeout(50);
+    }
+    waiting[0]!.end(' all');
+    const { code, text, stderr } = await ended;
+    assert.deepEqual([code, text, stderr], [0, 'half all', '']);
   });
 });
