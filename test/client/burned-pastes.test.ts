@@ -10,7 +10,7 @@ import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
 import { partialPaste } from '../support/partial-paste.ts';
 import { isInstalled } from '../support/programs.ts';
 import { seal } from '../support/sealed.ts';
-import { clientOf, SCRIPT, SHELLS, type Client, type Ended } from '../support/shells.ts';
+import { clientOf, SCRIPT, SH, SHELLS, type Client, type Ended } from '../support/shells.ts';
 
 const BURNS = { 'X-Burn-After-Read': 'true' };
 const KEY = Buffer.alloc(32, 7);
@@ -212,6 +212,26 @@ test('pastec decrypt: from a file or a pipe, with a key that is no argument', as
     assert.deepEqual([args, ended.code, ended.text], [args, code, '']);
   }
   assert.ok(!existsSync(join(folder, 'never')));
+});
+
+test('pastec decrypt: what can be read only once, by any name, and a file in its own place', async (t) => {
+  const client = await clientWithApp(t);
+  if (client === undefined) return;
+  const { folder, app } = client;
+  const script = join(folder, 'piped');
+  const { run } = clientOf(t, app.url, SH, script);
+  writeFileSync(join(folder, 'sealed'), SEALED);
+  // A second reading would wait for ever.
+  const decrypt = `timeout 20 sh '${SCRIPT}' decrypt --key-file '${folder}/key'`;
+  for (const line of [
+    `cat '${folder}/sealed' | ${decrypt} /dev/stdin`,
+    `mkfifo fifo; cat '${folder}/sealed' >fifo & ${decrypt} fifo; code=$?; kill $! 2>/dev/null; exit $code`,
+    `cp '${folder}/sealed' same && ${decrypt} -o same same && cat same`,
+  ]) {
+    writeFileSync(script, `${line}\n`);
+    const { code, text, stderr } = await run([]);
+    assert.deepEqual([code, text, stderr], [0, PLAIN, ''], line);
+  }
 });
 
 test('pastec decrypt: what is not encrypted is called so, and no key is asked for', async (t) => {

@@ -120,6 +120,27 @@ test('pastec: content that can not be read, or is empty, is an error before any 
   assert.equal(app.logged.filter((entry) => JSON.stringify(entry).includes('"POST"')).length, 0);
 });
 
+test('pastec put, info and rm: of several, the one that is refused is named, without its key', async (t) => {
+  const app = await startApp(t, { minBytes: 5 });
+  const { run, folder } = clientOf(t, app.url);
+  for (const [name, content] of [['first', 'enough'], ['little', 'x'], ['empty', '']] as const) {
+    writeFileSync(join(folder, name), content);
+  }
+  assert.equal((await run(['first', 'empty'])).stderr, 'pastec: there is no content in empty\n');
+  const little = await run(['first', 'little']);
+  assert.match(little.text, /^http\S+\n$/);
+  assert.ok(little.stderr.endsWith(`  asked: POST ${app.url}/ with little\n`), little.stderr);
+  assert.doesNotMatch((await run(['little'])).stderr, /asked/);
+  const urls = [`${await app.store('enough')}#${'A'.repeat(43)}`, `${app.url}/${'b'.repeat(26)}#${'A'.repeat(43)}`];
+  for (const [args, said] of [
+    [['info', ...urls], `  asked: GET ${app.url}/${'b'.repeat(26)}\n`],
+    [['rm', ...urls.toReversed()], `; asked: DELETE ${app.url}/${'b'.repeat(26)}\n`],
+  ] as const) {
+    const { stderr } = await run(args);
+    assert.ok(stderr.endsWith(said) && !stderr.includes('AAA'), stderr);
+  }
+});
+
 test('pastec put and update: a file of no size that has content, as in /proc, is content', async (t) => {
   if (!existsSync('/proc/version')) return t.skip('there is no /proc');
   const app = await startApp(t);

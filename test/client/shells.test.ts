@@ -357,6 +357,37 @@ test('pastec get: where nothing else takes what burned, it alone stays in the te
   });
 });
 
+test('pastec: bytes that are not of the locale are taken as they are, or refused, and end no shell', async (t) => {
+  const odd = Buffer.from('caf\u00e9', 'latin1');
+  await underEachShell(t, await startApp(t), async (_, app, shellTest, shell) => {
+    const { run, folder, home } = clientOf(shellTest, app.url, {
+      ...shell, program: 'timeout', options: ['10', shell.program, ...shell.options],
+    });
+    // yash alone gives no more than what is before such a byte. Half a password would be one that others can guess.
+    const isYash = shell.name === 'yash';
+    writeFileSync(join(folder, 'password'), odd);
+    const stored = await run(['--password-file', 'password', '-'], { input: 'content' });
+    assert.equal(stored.text, '');
+    assert.match(stored.stderr, isYash ? /bytes that are not of this locale\n$/ : /^pastec: malformed request\n/);
+
+    mkdirSync(join(home, '.config', 'pastec'), { recursive: true });
+    writeFileSync(join(home, '.config', 'pastec', 'config'), Buffer.concat([Buffer.from('# '), odd, Buffer.from('\nexpire=60\n')]));
+    const configured = await run(['--json', '-'], { input: 'content' });
+    assert.equal(configured.code, isYash ? 2 : 0);
+    assert.match(isYash ? configured.stderr : configured.text, isYash ? /of this locale\n$/ : /"expires_at"/);
+    rmSync(join(home, '.config'), { recursive: true });
+
+    const server = createServer((_request, response) => {
+      response.writeHead(200, { 'X-Request-ID': 'one', 'X-Name': odd.toString('latin1'), 'X-More': 'x' }).end('content');
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    shellTest.after(() => server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/${'a'.repeat(26)}`;
+    const read = await run(['get', url]);
+    assert.deepEqual([read.code, read.text], [0, 'content'], read.stderr);
+  });
+});
+
 test('pastec get: Ctrl-Z and fg in the middle of a transfer change nothing', async (t) => {
   await underEachShell(t, { url: '' } as RunningApp, async (_client, _app, shellTest, shell) => {
     const waiting: ServerResponse[] = [];
