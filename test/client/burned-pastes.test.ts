@@ -199,7 +199,9 @@ test('pastec decrypt: from a file or a pipe, with a key that is no argument', as
   writeFileSync(join(folder, 'sealed'), SEALED);
   writeFileSync(join(folder, 'text'), PLAIN);
   assert.equal((await run(['decrypt', '--key-file', 'key', '-'], { input: SEALED })).text, PLAIN);
-  assert.equal((await run(['decrypt', '--key-file', '-', 'sealed'], { input: `${KEY_TEXT}\n` })).text, PLAIN);
+  for (const input of [`${KEY_TEXT}\n`, `${KEY_TEXT} \r\n`]) {
+    assert.equal((await run(['decrypt', '--key-file', '-', 'sealed'], { input })).text, PLAIN);
+  }
   assert.equal((await run(['decrypt', 'sealed', KEY_TEXT, '-o', 'out'])).code, 0);
   assert.equal(readFileSync(join(folder, 'out'), 'utf8'), PLAIN);
   const wrong: [number, string[]][] = [

@@ -156,10 +156,10 @@ test('pastec put and update: a file of no size that has content, as in /proc, is
 
 test('pastec: a server that is no paste service is called so, and its words are no control codes', async (t) => {
   const url = await answerAlways(t, 200, '<!doctype html>');
-  const { run } = clientOf(t, url);
-  for (const args of [['get', 'abcdef', '-o', 'out'], ['status'], ['put', '-']]) {
+  const { run, folder } = clientOf(t, url);
+  for (const args of [['get', 'abcdef', '-o', 'out'], ['get', 'abcdef'], ['status'], ['put', '-']]) {
     const { code, text } = await run(args, { input: 'x' });
-    if (args[0] !== 'get') assert.deepEqual([args, code, text], [args, 9, '']);
+    assert.deepEqual([args, code, text, existsSync(join(folder, 'out'))], [args, 9, '', false]);
   }
   const changing = [['rm', 'abcdef'], ['rm', '--json', 'abcdef'], ['update', '-e', '1h', 'abcdef'], ['update', 'abcdef', '-'],
     ['info', 'abcdef'], ['info', '--json', 'abcdef'], ['ls'], ['ls', '--json']];
@@ -171,6 +171,12 @@ test('pastec: a server that is no paste service is called so, and its words are 
       assert.match(stderr, /^pastec: the answer \(200\) is not one of a paste service\n {2}asked: /);
     }
   }
+  const moved = createHttpServer((_, response) => response.writeHead(301, { Location: 'https://new.example/x' }).end());
+  await once(moved.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => moved.close());
+  const elsewhere = await clientOf(t, `http://127.0.0.1:${(moved.address() as AddressInfo).port}`).run(['info', 'abcdef']);
+  assert.equal(elsewhere.code, 9);
+  assert.match(elsewhere.stderr, /\/abcdef, sent on to https:\/\/new\.example\/x\n$/);
   const hostile = await answerAlways(t, 404, '{"error":"\u001b[2J\u0007gone \\"now\\"","hint":"\u009b31m"}');
   const { stderr, code } = await clientOf(t, hostile).run(['get', 'abcdef']);
   assert.equal(code, 3);
@@ -259,7 +265,8 @@ test('pastec put: named binary files keep the media types that the service takes
   const app = await startApp(t);
   const { run, folder } = clientOf(t, app.url);
   const names = {
-    'a.png': 'image/png', 'b.jpg': 'image/jpeg', 'c.tgz': 'application/gzip', 'd.json': 'application/octet-stream',
+    'a.png': 'image/png', 'b.JPG': 'image/jpeg', 'c.tgz': 'application/gzip', 'd.json': 'application/octet-stream',
+    'jpg': 'application/octet-stream', 'e.WebP': 'image/webp',
   };
   for (const name of Object.keys(names)) writeFileSync(join(folder, name), binaryContent(10));
   const { text } = await run(['put', ...Object.keys(names)]);
@@ -293,7 +300,9 @@ test('pastec get and info: read the URL from standard input, so that it is no ar
   const app = await startApp(t);
   const [id, other] = [await app.store('content'), await app.store('other')];
   const { run } = clientOf(t, app.url);
-  assert.equal((await run(['get', '-'], { input: `${app.url}/${id}/raw\n` })).text, 'content');
+  for (const end of ['\n', ' \r\n']) {
+    assert.equal((await run(['get', '-'], { input: `${app.url}/${id}/raw${end}` })).text, 'content');
+  }
   const { text } = await run(['info', '-', other, '-'], { input: `${app.url}/${id}#${'A'.repeat(43)}\n${other}` });
   assert.deepEqual(text.match(/(?<=^id: ).*/gm), [id, other, other]);
 });

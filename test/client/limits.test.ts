@@ -10,6 +10,7 @@ import { test, type TestContext } from 'node:test';
 import { RUNNING_CLOCK, startApp, type RunningApp } from '../support/app.ts';
 import { isInstalled } from '../support/programs.ts';
 import { clientOf } from '../support/shells.ts';
+import { takingServer } from '../support/taking-server.ts';
 
 const OWNER = '0123456789abcdef0123456789abcdef01234567';
 
@@ -78,6 +79,31 @@ async function limitedLists(t: TestContext, url: string): Promise<string> {
   t.after(() => server.close());
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
+
+test('pastec put: what is too small is refused with both numbers', async (t) => {
+  const body = '{"error":"paste smaller than minimum size","size":3,"min_size":10}\n';
+  const server = createServer(({ method }, response) => {
+    response.writeHead(method === 'POST' ? 400 : 404).end(method === 'POST' ? body : '{"error":"not found"}\n');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const { run } = clientOf(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const { code, stderr } = await run([], { input: 'abc' });
+  assert.deepEqual([code, stderr], [1, 'pastec: paste smaller than minimum size: 3 bytes, at least 10\n']);
+});
+
+test('pastec put -b and --password-file: says when the server does not confirm them, and which', async (t) => {
+  const app = await startApp(t);
+  const unaware = await takingServer(t);
+  for (const [url, expected] of [[app.url, []], [unaware.url, ['that this burns', 'of no password']]] as const) {
+    const { run, folder } = clientOf(t, url);
+    writeFileSync(join(folder, 'password'), 'secret');
+    const { code, text, stderr } = await run(['-b', '--password-file', 'password', '-'], { input: 'x' });
+    assert.deepEqual([code, text.startsWith(url)], [0, true]);
+    assert.deepEqual(stderr.match(/(that this burns|of no password)$/gm) ?? [], expected, stderr);
+    assert.equal((await run([], { input: 'y' })).stderr, '');
+  }
+});
 
 test('pastec put -e: says both times when the server keeps it for less', async (t) => {
   const app = await startApp(t, { maxExpirySeconds: 7200 });

@@ -2,7 +2,7 @@
 // the host see while it runs, and what it writes for shells that complete its words.
 
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { startApp } from '../support/app.ts';
@@ -93,6 +93,34 @@ for (const shell of SHELLS.filter(({ name }) => ['dash', 'mksh'].includes(name))
   });
 }
 
+test('pastec: names that the caller exported carry no key and no password to programs', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const app = await startApp(t);
+  const { run, folder, home } = clientOf(t, app.url);
+  writeFileSync(join(folder, 'password'), 'the-password\n');
+  const noting = join(home, 'noting');
+  mkdirSync(noting);
+  for (const program of ['curl', 'cat', 'openssl', 'tr', 'wc', 'rm']) {
+    const real = `PATH='${process.env['PATH'] ?? ''}'`;
+    writeFileSync(join(noting, program), `#!/bin/sh\nenv >>'${home}/seen'\n${real} exec ${program} "$@"\n`, { mode: 0o755 });
+  }
+  // All that the script sets, by whatever means, but for what it needs from its caller.
+  const names = source.matchAll(/\b([a-z_]+)=|\bread -r ([a-z_]+)|\bfor ([a-z_]+) in|~([a-z_]+)~/g);
+  const exported = Object.fromEntries([...names].map(([, ...found]) => [found.find(Boolean)!, 'from-the-caller']));
+  const environment = { ...exported, PATH: `${noting}:${process.env['PATH'] ?? ''}` };
+  const stored = await run(['-E', '--password-file', 'password', '-'], { input: 'content', environment });
+  const [, key = ''] = /#(\S+)\n$/.exec(stored.text) ?? assert.fail(stored.stderr);
+  for (const [operand, input] of [['-', stored.text], [stored.text.trim(), '']] as const) {
+    const read = await run(['get', '--password-file', 'password', operand], { input, environment });
+    assert.equal(read.text, 'content', read.stderr);
+    await run(['info', '--password-file', 'password', operand], { input, environment });
+  }
+  const seen = readFileSync(join(home, 'seen'), 'utf8');
+  assert.match(seen, /from-the-caller/);
+  const telling = seen.split('\n').filter((line) => [key, 'the-password'].some((secret) => line.includes(secret)));
+  assert.deepEqual([...new Set(telling.map((line) => line.split('=')[0]))], []);
+});
+
 test('pastec completion bash: completes commands, their options and their words', async (t) => {
   if (!isInstalled(t, 'bash')) return;
   const { run, folder } = clientOf(t, NOBODY);
@@ -107,6 +135,8 @@ test('pastec completion bash: completes commands, their options and their words'
   assert.deepEqual(complete('pastec', 'get', '--p'), ['--password', '--password-file']);
   assert.deepEqual(complete('pastec', 'ls', '--t'), ['--timeout', '--type']);
   assert.deepEqual(complete('pastec', 'put', '--exp'), ['--expire']);
+  // No word of its own leaves it to bash, which offers files.
+  for (const words of [['put', ''], ['get', '--output', '']]) assert.deepEqual(complete('pastec', ...words), ['']);
 });
 
 test('pastec completion zsh: the same, read or loaded at the first completion', async (t) => {
@@ -123,7 +153,7 @@ test('pastec completion zsh: the same, read or loaded at the first completion', 
     assert.deepEqual(complete(load, 'pastec', 'c'), ['cert', 'completion'], load);
     assert.deepEqual(complete(load, 'pastec', 'cert', 'ex'), ['export']);
     assert.deepEqual(complete(load, 'pastec', 'get', '--p'), ['--password', '--password-file']);
-    assert.deepEqual(complete(load, 'pastec', 'put', 'note'), ['FILES']);
+    for (const words of [['put', 'note'], ['put', '']]) assert.deepEqual(complete(load, 'pastec', ...words), ['FILES']);
   }
 });
 

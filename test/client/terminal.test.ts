@@ -146,7 +146,8 @@ test('pastec: what a server says moves no cursor, in errors, lists and JSON', as
   assert.equal(said, 'pastec: <U+009B>2J<U+202E>gone<U+009D>0;title?\n');
   const answering = clientOf(t, await answerAlways(t, 200, `id\tsize\n${words}\t1\x1b[2J\u0085`));
   assert.equal((await answering.run(['ls'])).text, 'id\tsize\n<U+009B>2J<U+202E>gone<U+009D>0;title\t1[2J<U+0085>\n');
-  const speaking = clientOf(t, await answerAlways(t, 200, `{"message":"${words}\x1b[2J","mime_type":"x/y"}`));
+  const message = `{"message":"${words}\x1b[2J","mime_type":"x/y"}`;
+  const speaking = clientOf(t, await answerAlways(t, 200, message, { 'X-Request-ID': 'one' }));
   for (const [client, line] of [
     [answering, 'ls'], [speaking, 'info --json abcdef'], [speaking, 'rm --json abcdef'],
   ] as const) {
@@ -216,6 +217,7 @@ async function slowService(t: TestContext, handlers: {
   onPost?: (request: IncomingMessage, response: ServerResponse) => void;
 }): Promise<string> {
   const server = createServer((request, response) => {
+    response.setHeader('X-Request-ID', 'one');
     if (request.method === 'POST') handlers.onPost?.(request, response);
     else if (request.url === '/abcdef/raw' && request.method === 'GET') handlers.onGet?.(response);
     else response.end(request.url === '/challenge' ? '- 0 - -\n' : '{}\n');
