@@ -420,3 +420,15 @@ test('backup: without hard links it is given its name all the same, and none tha
   assert.equal(readlinkSync(meanwhile), 'nowhere', 'a link to nowhere has taken the name too');
   assert.deepEqual(readdirSync(folder).filter((name) => name.endsWith('.partial')), []);
 });
+
+test('restore, backup: a copy beside the database stays, whatever somebody has called it', async (t) => {
+  const { databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  const copies = [`${databasePath}-restore`, `${databasePath}-backup`];
+  for (const copy of copies) assert.equal((await pasted(['backup', copy])).code, 0);
+  const before = copies.map((copy) => readFileSync(copy));
+  assert.equal((await pasted(['backup', `${databasePath}.copy`])).code, 0);
+  for (const copy of copies) assert.equal((await pasted(['restore', copy])).code, 0);
+  await inStore(databasePath, async () => {});
+  assert.deepEqual(copies.map((copy) => readFileSync(copy)), before);
+});

@@ -318,18 +318,6 @@ test('restore: refuses with 75 while another command reads the database', async 
   assert.equal((await pasted(['restore', backup])).code, 0);
 });
 
-test('restore, backup: a copy beside the database stays, whatever somebody has called it', async (t) => {
-  const { databasePath, pasted } = openDesk(t);
-  await fill(databasePath, 1);
-  const copies = [`${databasePath}-restore`, `${databasePath}-backup`];
-  for (const copy of copies) assert.equal((await pasted(['backup', copy])).code, 0);
-  const before = copies.map((copy) => readFileSync(copy));
-  assert.equal((await pasted(['backup', `${databasePath}.copy`])).code, 0);
-  for (const copy of copies) assert.equal((await pasted(['restore', copy])).code, 0);
-  await inStore(databasePath, async () => {});
-  assert.deepEqual(copies.map((copy) => readFileSync(copy)), before);
-});
-
 test('restore: what a killed one left is removed by the next', async (t) => {
   const { folder, databasePath, backup, pastes, pasted } = await prepare(t);
   for (const suffix of ['', '-wal', '-shm']) writeFileSync(`${databasePath}-restore-draft${suffix}`, 'half a copy');
