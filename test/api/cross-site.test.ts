@@ -231,7 +231,8 @@ test('cross-site guard: what another site embeds, or a browser fetches in advanc
       assert.equal((await app.request(`/${id}/raw`)).status, 404);
     }
   }
-  assert.equal(selectValue(app.config.databasePath, 'SELECT count(*) FROM chunks'), 0, 'no reader is left');
   const shown = await app.store('x');
   for (const headers of UNASKED) assert.equal((await app.request(`/${shown}/raw`, { headers })).status, 200);
+  await app.app.close();
+  assert.equal(selectValue(app.config.databasePath, 'SELECT count(*) FROM chunks'), 0, 'no reader is left');
 });

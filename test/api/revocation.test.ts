@@ -172,7 +172,8 @@ test('a revoked certificate: its holder is anonymous from the answer on, and is 
   const tooLarge = { size: 20, max_size: 10, authenticated: false };
   assertError(await post(app, 'x'.repeat(20), presenting(fingerprint)), 413, 'paste too large', tooLarge);
   for (const request of [`DELETE /${id}`, 'GET /pastes', 'GET /audit']) {
-    assertError(await send(app, request, { as: fingerprint }), 401, 'authentication required', SIGN_IN);
+    const hint = request.startsWith('DELETE') ? { hint: `send X-Delete-Token, or ${SIGN_IN.hint}` } : SIGN_IN;
+    assertError(await send(app, request, { as: fingerprint }), 401, 'authentication required', hint);
   }
   assert.deepEqual((await send(app, 'GET /pki/certs', { as: fingerprint })).json, {
     certificates: [], count: 0, total: 0, limit: 1000, offset: 0,
