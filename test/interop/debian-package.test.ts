@@ -83,6 +83,16 @@ test('Debian package: installs, serves, upgrades, is removed and purged', async 
     await stopService(child);
   });
 
+  await t.test('dpkg -i: where pasted-tcp.service runs, it restarts that and starts nothing that would end it', () => {
+    writeFileSync(inRoot('pasted-tcp.service'), '');
+    assert.equal(root.dpkg('-i', packages.newer).status, 0);
+    assert.deepEqual(root.calls().slice(2), [
+      'systemctl daemon-reload',
+      'deb-systemd-invoke try-restart pasted.service pasted-tcp.service',
+    ]);
+    rmSync(inRoot('pasted-tcp.service'));
+  });
+
   await t.test('dpkg -i: does not enable what the administrator disabled', () => {
     writeFileSync(inRoot('disabled'), '');
     assert.equal(root.dpkg('-i', packages.newer).status, 0);

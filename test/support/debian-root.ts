@@ -32,10 +32,14 @@ export interface DebianRoot {
 
 const RECORDED = ['systemctl', 'deb-systemd-helper', 'deb-systemd-invoke'];
 
-/** Says how it was called. As `deb-systemd-helper was-enabled` it fails while there is a file /disabled. */
+/**
+ * Says how it was called. As `deb-systemd-helper was-enabled` it fails while there is a file /disabled, and as `systemctl
+ * is-active` while there is none of the unit's name.
+ */
 export const RECORDER = `#!/bin/sh
 case $* in
   *was-enabled*) test ! -e /disabled; exit ;;
+  *is-active*) for unit do :; done; test -e "/$unit"; exit ;;
 esac
 echo "\${0##*/} $*" >>/calls
 `;
