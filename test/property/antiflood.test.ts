@@ -26,7 +26,7 @@ class Model {
 
   record(nowMs: number): void {
     const { thresholdCount, maxEntries } = this.#options;
-    this.#requestsMs = [...this.#requestsMs, nowMs].slice(-maxEntries);
+    this.#requestsMs = [...this.#requestsMs, nowMs].slice(-Math.max(maxEntries, thresholdCount + 1));
     const count = this.#requestsMs.length;
     const steps = count > thresholdCount ? Math.ceil((count - thresholdCount) / thresholdCount) : 0;
     this.#level = Math.max(this.#level, Math.min(steps, this.#highestLevel()));

@@ -7,12 +7,18 @@ import { refusalReply } from '../../src/http/engine/reply.ts';
 import { refusalOf } from '../../src/http/servers.ts';
 import { StoreError } from '../../src/store/store.ts';
 
-test('refusalReply: every entry of the table, status and words', () => {
+/** Scheme by refusal: RFC 9110 section 15.5.2 has a challenge with every 401. */
+const CHALLENGES = new Map([['identityRequired', 'Client-Certificate'], ['passwordRequired', 'X-Paste-Password']]);
+
+test('refusalReply: every entry of the table, status and words, and a challenge with 401', () => {
   for (const [name, { status, error }] of Object.entries(REFUSALS)) {
     const reply = refusalReply(new Refusal(name as RefusalName));
     assert.equal(reply.status, status);
     assert.equal(reply.body, `${JSON.stringify({ error })}\n`);
-    assert.deepEqual(reply.headers, { 'Content-Type': 'application/json' });
+    const challenge = CHALLENGES.get(name);
+    assert.equal(challenge !== undefined, status === 401, name);
+    const headers = challenge === undefined ? {} : { 'WWW-Authenticate': challenge };
+    assert.deepEqual(reply.headers, { 'Content-Type': 'application/json', ...headers });
   }
 });
 
