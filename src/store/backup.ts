@@ -265,7 +265,7 @@ export type CheckDepth = 'quick' | 'full';
 function inOurs<Result>(path: string, name: string, use: (db: DatabaseSync, name: string) => Result): Result {
   try {
     using db = openAsIs(path, 'writable');
-    const reason = whyRefused(db);
+    const reason = whyRefused(db) ?? missingParts(db)[0];
     if (reason !== undefined) throw new DatabaseRefusedError(`${name} ${reason}`);
     return use(db, name);
   } catch (error) {
@@ -303,13 +303,13 @@ function damagedPages(db: DatabaseSync, depth: CheckDepth): string[] {
   return lines.filter((line) => line !== 'ok' && !line.startsWith('***'));
 }
 
-/** Of the tables, indexes and triggers that its version has. */
+/** Of the tables, indexes and triggers of its version, in words that follow its name. */
 function missingParts(db: DatabaseSync): string[] {
   using model = openModel([], schemaVersionOf(db));
   const parts = model.prepare("SELECT json_group_array(type || ' ' || name) AS parts FROM sqlite_schema").get()!;
   const missing = db.prepare(`SELECT value FROM json_each(:parts) WHERE value NOT IN
     (SELECT type || ' ' || name FROM sqlite_schema)`);
-  return missing.all({ ...parts }).map(({ value }) => `there is no ${value}`);
+  return missing.all({ ...parts }).map(({ value }) => `has no ${value}`);
 }
 
 /** SQLite knows a blob's length without reading it. */
@@ -324,8 +324,7 @@ const BROKEN = {
 const MISCOUNTED = {
   'counts of pastes that are not those of the pastes there are': `
     FROM (SELECT count(*) AS pastes, coalesce(sum(size), 0) AS bytes FROM pastes)
-    LEFT JOIN usage USING (pastes, bytes)
-    WHERE usage.pastes IS NULL`,
+    LEFT JOIN usage USING (pastes, bytes) WHERE usage.pastes IS NULL`,
 };
 
 export function holdingsOf(db: DatabaseSync) {

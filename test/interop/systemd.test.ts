@@ -46,6 +46,15 @@ test('systemd units: every line has its reason above it', () => {
 
 const LISTS = ['AssertFileIsExecutable', 'SystemCallFilter', 'LoadCredential'];
 
+test('systemd units: what ends one starts it again, a SIGHUP before there is a handler too, but settings that cannot be used', () => {
+  for (const unit of ['pasted.service', 'pasted-tcp.service']) {
+    const text = readFileSync(join(ROOT, 'scripts', 'deploy', 'systemd', unit), 'utf8');
+    for (const line of ['Restart=on-failure', 'RestartPreventExitStatus=78', 'RestartForceExitStatus=SIGHUP']) {
+      assert.ok(text.split('\n').includes(line), `${unit}: ${line}`);
+    }
+  }
+});
+
 test('systemd units: no directive stands twice, but for lists', () => {
   for (const file of FILES) {
     const names = directivesOf(file).map((line) => line.split('=', 1)[0]!);

@@ -250,20 +250,23 @@ test('check: pastes that were miscounted, which the limit of all storage goes by
 });
 
 test('check: a table, an index or a trigger that has been dropped', async (t) => {
-  const { databasePath } = openDesk(t);
+  const { databasePath, pasted } = openDesk(t);
   await fill(databasePath, 1);
   const sound = readFileSync(databasePath);
-  for (const part of ['table bans', 'table pastes', 'index pastes_by_expiry', 'trigger usage_of_new']) {
+  for (const part of ['table bans', 'table pastes', 'index pastes_by_expiry', 'trigger usage_of_new', 'table orphans']) {
     writeFileSync(databasePath, sound);
     const db = new DatabaseSync(databasePath);
     db.exec(`DROP ${part}`);
     db.close();
     const { code, found } = await check(t, { databasePath });
     assert.equal(code, 1, part);
-    assert.match(found.get('integrity') ?? '', new RegExp(`^fail there is no ${part}(fail|$)`));
+    assert.match(found.get('integrity') ?? '', new RegExp(`^fail has no ${part}(fail|$)`));
     await assert.rejects(restoreDatabase({ path: `${databasePath}-new`, backup: databasePath, moment: 'now' }), {
-      name: 'DatabaseRefusedError', message: new RegExp(`^the backup .* is damaged: there is no ${part}$`),
+      name: 'DatabaseRefusedError', message: new RegExp(`^the backup .* has no ${part}$`),
     });
+    const backup = await pasted(['backup', `${databasePath}.copy`]);
+    assert.equal(backup.code, 78, part);
+    assert.ok(backup.stderr.endsWith(`has no ${part}\n`), backup.stderr);
   }
 });
 

@@ -181,21 +181,22 @@ export function ignoreBody(req: IncomingMessage): void {
   req.push = () => false;
 }
 
+const isForeign = (site: string): boolean => site !== 'same-origin' && site !== 'none';
+
 /** Refuses what a page of another site has a browser send. Browsers say whose page it is; curl and scripts do not. */
 export function checkSite(request: Request): void {
   const { method, headers } = request;
   if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return;
   const sites = headers.all('sec-fetch-site');
   const isOwn = sites.length > 0
-    ? sites.every((site) => site === 'same-origin' || site === 'none')
+    ? !sites.some(isForeign)
     : headers.all('origin').every((origin) => isOriginOf(origin, request.publicUrl));
   if (!isOwn) throw new Refusal('crossSite');
 }
 
 /** Refuses what a browser fetches in advance, or for a page of another site that embeds it: nobody asked for it. */
 export function checkAsked({ headers }: Request): void {
-  const isForeign = headers.all('sec-fetch-site').some((site) => site !== 'same-origin' && site !== 'none');
-  const isEmbedded = isForeign && headers.all('sec-fetch-dest').join() !== 'document';
+  const isEmbedded = headers.all('sec-fetch-site').some(isForeign) && headers.all('sec-fetch-dest').join() !== 'document';
   if (isEmbedded || headers.all('sec-purpose').length > 0) throw new Refusal('crossSite');
 }
 
