@@ -196,8 +196,8 @@ export function checkSite(request: Request): void {
 
 /** Refuses what a browser fetches in advance, or for a page of another site that embeds it: nobody asked for it. */
 export function checkAsked({ headers }: Request): void {
-  const isEmbedded = headers.all('sec-fetch-site').some(isForeign) && headers.all('sec-fetch-dest').join() !== 'document';
-  if (isEmbedded || headers.all('sec-purpose').length > 0) throw new Refusal('crossSite');
+  const isPart = headers.all('sec-fetch-site').some(isForeign) && headers.all('sec-fetch-dest').join() !== 'document';
+  if (isPart || headers.all('sec-purpose').length > 0) throw new Refusal('crossSite');
 }
 
 /** By host and port. What arrives as plain HTTP may have been HTTPS up to a proxy that does not say so. */
