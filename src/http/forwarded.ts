@@ -12,22 +12,22 @@ const MAX_HOPS = 20;
 
 export class Forwarding {
   readonly #random: RandomBytes;
+  readonly #header: Config['identityHeader'];
   readonly #isTrustedProxy: ReturnType<typeof networkMatcher>;
   /** Undefined without SERVICE_PROXY_SECRET. Before `replaceProxySecret` nobody is believed. */
   #isProxySecret: ReturnType<typeof secretMatcher> | undefined = () => false;
   /** Of a proxy that has shown its secret, in no other header: it may forget to remove one. */
-  #proxySource: Source;
+  #proxySource = SHA1_SOURCE;
 
   constructor(config: Pick<Config, 'trustedProxies' | 'identityHeader'>, random: RandomBytes) {
     this.#random = random;
-    const header = config.identityHeader;
-    this.#proxySource = header === 'x-ssl-client-sha1' ? SHA1_SOURCE : [header, () => undefined];
+    this.#header = config.identityHeader;
     this.#isTrustedProxy = networkMatcher(config.trustedProxies);
   }
 
   /** What X-Proxy-Secret must equal from now on; empty for none. */
   async replaceProxySecret(secret: string): Promise<void> {
-    const [header] = this.#proxySource;
+    const header = this.#header;
     if (secret !== '' && header !== 'x-ssl-client-sha1') {
       const { CERTIFICATE_FORMS } = await import('../crypto/presented.ts');
       this.#proxySource = [header, CERTIFICATE_FORMS[header]];

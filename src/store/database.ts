@@ -179,12 +179,11 @@ export function createFile(path: string): boolean {
   try {
     createFolder(dirname(path));
     const isNew = !existsSync(path);
-    if (isNew) withFile(path, 'wx', () => {});
+    if (isNew) withFile(path, 'a', () => {});
     // SQLite would open it for reading only, or not say why it can't.
     else accessSync(path, constants.R_OK | constants.W_OK);
     return isNew;
   } catch (error) {
-    if (codeOf(error) === 'EEXIST' && (error as NodeJS.ErrnoException).path === path) return false;
     throw new StoreError('unavailable', `the file ${path} cannot be used`, { cause: error });
   }
 }

@@ -65,6 +65,16 @@ test('openStore: makes folder and files for their owner alone, even under a lax 
   await store.close();
 });
 
+test('openStore: a lock that is a link to a file yet to be made is made there, for its owner alone', async (t) => {
+  const folder = temporaryFolder(t);
+  const umask = process.umask(0o022);
+  t.after(() => process.umask(umask));
+  symlinkSync('there', join(folder, 'pasted.db-lock'));
+  const store = await open(join(folder, 'pasted.db'));
+  assert.equal(modeOf(join(folder, 'there')), '600');
+  await store.close();
+});
+
 test('openStore: a new database has our id, the newest schema, WAL, incremental vacuum, strict tables', async (t) => {
   const { path, store } = await openTestStore(t);
   await storePaste(store, patternedBytes(10));
