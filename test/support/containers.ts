@@ -3,7 +3,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
@@ -56,7 +55,8 @@ function isNamedByProcesses(folder: string): boolean {
 /** If podman is not installed, the test is skipped and must return. */
 export function containers(t: TestContext): Containers | undefined {
   if (!isInstalled(t, 'podman')) return undefined;
-  const folder = mkdtempSync(join(tmpdir(), 'pasted-containers-'));
+  // Not where TMPDIR says: podman takes no --runroot of more than 50 characters.
+  const folder = mkdtempSync('/tmp/pasted-containers-');
   const storage = [
     '--root', join(folder, 'storage'), '--runroot', join(folder, 'run'), '--tmpdir', join(folder, 'tmp'),
     '--storage-driver', 'vfs', '--cgroup-manager', 'cgroupfs', '--events-backend', 'none',
