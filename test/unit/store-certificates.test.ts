@@ -215,7 +215,9 @@ async function removeAll(store: Store, untilSeconds: number): Promise<Removed> {
   let last: CertificatePlace | null = null;
   let [removed, steps] = [0, 0];
   do {
-    const step = await store.run('removeExpiredCertificates', { untilSeconds, after: last, limit: 3 });
+    const step: { removed: number; last: CertificatePlace | null } = await store.run(
+      'removeExpiredCertificates', { untilSeconds, after: last, limit: 3 },
+    );
     ({ last } = step);
     removed += step.removed;
     steps += 1;
