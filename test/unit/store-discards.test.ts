@@ -107,11 +107,16 @@ test('touches: written some seconds after the first, only the newest time of eac
   await new Promise((resolve) => setImmediate(resolve));
   assert.equal(batches.length, 0);
   t.mock.timers.tick(1);
-  await touches.close();
+  await new Promise((resolve) => setImmediate(resolve));
   assert.deepEqual(batches, [[{ id: 'a', atSeconds: 3 }, { id: 'b', atSeconds: 2 }]]);
   touches.note('c', 4);
+  t.mock.timers.tick(5000);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(batches.slice(1), [[{ id: 'c', atSeconds: 4 }]], 'one alone too');
   await touches.close();
-  assert.equal(batches.length, 1, 'closed, it takes no more');
+  touches.note('d', 5);
+  await touches.close();
+  assert.equal(batches.length, 2, 'closed, it takes no more');
 });
 
 test('touches: never more than their bound, written in small commands', async () => {
