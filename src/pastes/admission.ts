@@ -270,6 +270,4 @@ async function refuseFullQueue(error: unknown): Promise<never> {
   throw new Refusal('passwordQueueFull', {}, { retryAfterSeconds: 1 });
 }
 
-function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
+const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

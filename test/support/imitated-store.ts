@@ -3,6 +3,7 @@
 import type { TestContext } from 'node:test';
 import type { LogEntry } from '../../src/core/events.ts';
 import { openClusterStore } from '../../src/cluster/open.ts';
+import type { Store } from '../../src/store/open.ts';
 import { StoreError } from '../../src/store/store.ts';
 import { RUNNING_CLOCK } from './app.ts';
 import { type Asked, type Fault, startFaultyNodes, startImitatedNode } from './faulty-nodes.ts';
@@ -11,13 +12,19 @@ import { testConfig } from './test-config.ts';
 
 export const EVENT = { time: 1, event: 'seen', outcome: 'success', clientId: null, clientIp: null, details: {} } as const;
 
-/** One node behind a proxy, for which a test chooses the faults. */
+/** One node behind a proxy, for which a test chooses the faults; `stores` are closed before it ends. */
 export async function startNode(t: TestContext) {
-  const node = await startImitatedNode(t);
   const behind: { choose: (asked: Asked) => Fault | undefined } = { choose: () => undefined };
+  const stores: Store[] = [];
+  // First, since hooks run in their order: without its node a store waits five seconds.
+  t.after(() => {
+    behind.choose = () => undefined;
+    return Promise.all(stores.map((store) => store.close()));
+  });
+  const node = await startImitatedNode(t);
   const { addresses, settled } = await startFaultyNodes(t, [node.address], (asked) => behind.choose(asked));
   const count = (table: string): unknown => node.db.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.['rows'];
-  return { ...node, behind, settled, count, config: testConfig({ databasePath: `rqlite://${addresses[0]}` }) };
+  return { ...node, stores, behind, settled, count, config: testConfig({ databasePath: `rqlite://${addresses[0]}` }) };
 }
 
 export async function openStore(t: TestContext) {
@@ -25,10 +32,7 @@ export async function openStore(t: TestContext) {
   const logged: LogEntry[] = [];
   const log = (entry: LogEntry): void => void logged.push(entry);
   const store = await openClusterStore({ config: node.config, clock: RUNNING_CLOCK, log, newId });
-  t.after(() => {
-    node.behind.choose = () => undefined;
-    return store.close();
-  });
+  node.stores.push(store);
   return { ...node, logged, store };
 }
 

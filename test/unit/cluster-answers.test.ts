@@ -132,13 +132,13 @@ test('cluster: what is carried out late, after another host has changed the same
 });
 
 test('cluster: a migration whose answer is lost is not applied twice', async (t) => {
-  const { config, behind, db } = await openStore(t);
+  const { stores, config, behind, db } = await openStore(t);
   const migrations = MIGRATIONS as (readonly string[])[];
   migrations.push(['UPDATE removals SET count = count + 1']);
   t.after(() => migrations.pop());
   behind.choose = once(isWrite, { kind: 'unanswered' });
   const store = await openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
-  t.after(() => store.close());
+  stores.push(store);
   assert.equal(db.prepare('SELECT count FROM removals').get()?.['count'], 1);
 });
 

@@ -10,6 +10,7 @@ import { Nodes } from '../../src/cluster/nodes.ts';
 import { openClusterStore, requireSameTime } from '../../src/cluster/open.ts';
 import { copyCluster, tailCluster } from '../../src/cluster/visit.ts';
 import { storeTasks } from '../../src/pastes/upkeep.ts';
+import { MIGRATIONS } from '../../src/store/schema.ts';
 import { type AuditFilter, CHUNK_BYTES, StoreError } from '../../src/store/store.ts';
 import { TAIL_ENTRIES } from '../../src/store/visit.ts';
 import { RUNNING_CLOCK } from '../support/app.ts';
@@ -81,11 +82,11 @@ test('cluster: a clock is too far off when no slow answer can be the reason', as
 });
 
 test('cluster: a host whose clock goes wrong removes nothing, and says so', async (t) => {
-  const { config, count } = await startNode(t);
+  const { stores, config, count } = await startNode(t);
   let aheadMs = 0;
   const clock = { ...RUNNING_CLOCK, unixMs: () => RUNNING_CLOCK.unixMs() + aheadMs };
   const store = await openClusterStore({ config, clock, log: () => {}, newId });
-  t.after(() => store.close());
+  stores.push(store);
   const expiresAt = Math.floor(clock.unixMs() / 1000) + 3600;
   await store.pastes.create(inlinePaste(patternedBytes(50), { expiresAt }), NO_TERMS);
   aheadMs = 7_200_000;
@@ -98,9 +99,9 @@ test('cluster: a host whose clock goes wrong removes nothing, and says so', asyn
 });
 
 test('cluster: one host cleans up, until it has not for two minutes; the others make room, and have nothing else to do', async (t) => {
-  const { store, config, db, count } = await openStore(t);
+  const { stores, store, config, db, count } = await openStore(t);
   const other = await openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
-  t.after(() => other.close());
+  stores.push(other);
   const [now, later] = [CREATED_AT, CREATED_AT + 7200];
   const add = async () => {
     const spend = { nonce: newId(), expiresAt: now, spendableUntil: Infinity };
@@ -141,7 +142,7 @@ test('cluster: a host cleans up though each answer of the nodes takes a second',
 });
 
 test('cluster: a host that stops gives up all that it held, and the next one cleans up at once', async (t) => {
-  const { store, config, db } = await openStore(t);
+  const { stores, store, config, db } = await openStore(t);
   const upload = store.contents.upload(newId());
   await upload.write(patternedBytes(100));
   await store.upkeep.truncateWal();
@@ -154,7 +155,7 @@ test('cluster: a host that stops gives up all that it held, and the next one cle
   await store.close();
   assert.deepEqual(leases(), []);
   const next = await openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
-  t.after(() => next.close());
+  stores.push(next);
   await next.upkeep.truncateWal();
   assert.deepEqual(leases().map((lease) => [lease.name, lease.host === host]), [['cleanup', false]]);
 });
@@ -170,9 +171,9 @@ test('cluster: what a command answered is kept for ten minutes, for who did not 
 });
 
 test('cluster: room that one host has promised to an upload is no other host\'s to give', async (t) => {
-  const { store, config } = await openStore(t);
+  const { stores, store, config } = await openStore(t);
   const other = await openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
-  t.after(() => other.close());
+  stores.push(other);
   const quota = { maxStoredBytes: 6 * CHUNK_BYTES, declaredBytes: 4 * CHUNK_BYTES };
   const uploads = Array.from({ length: 8 }, (_, index) => (index % 2 === 0 ? store : other).contents.upload(newId(), quota));
   const begun = await Promise.allSettled(uploads.map(({ write }) => write(patternedBytes(CHUNK_BYTES))));
@@ -196,7 +197,7 @@ test('cluster: of a disk of its own a host has nothing to tell or to free, and e
 
 test('cluster: a challenge that another host has taken counts on this one, from the time that it is there', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
-  const { store, config, db } = await openStore(t);
+  const { stores, store, config, db } = await openStore(t);
   const spend = async (nonce: string) => {
     const taken = { nonce, expiresAt: CREATED_AT + 600, spendableUntil: CREATED_AT + 600 };
     const paste = inlinePaste(patternedBytes(50));
@@ -204,7 +205,7 @@ test('cluster: a challenge that another host has taken counts on this one, from 
   };
   db.exec(`INSERT INTO spent_challenges (rowid, nonce, expires_at) VALUES (1000, 'before', ${CREATED_AT})`);
   const other = await openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
-  t.after(() => other.close());
+  stores.push(other);
   const noted: { nonce: string; expiresAt: number }[] = [];
   other.followSpent((spent) => noted.push(spent));
   /** Until it looks: what was taken before its first look is not told. */
@@ -322,4 +323,22 @@ test('backup of a cluster: a node that makes a snapshot or another copy is asked
   });
   await assert.rejects(copyCluster({ config, clock }, `${path}-2`), isUnavailable(/a node gave no copy \(500\)$/));
   assert.deepEqual([existsSync(`${path}-2`), asked], [false, 6]);
+});
+
+test('cluster: tables are not changed under hosts that serve; one that died holds it up until its leases are over', async (t) => {
+  const { stores, config, store, db } = await openStore(t);
+  const migrations = MIGRATIONS as (readonly string[])[];
+  migrations.push(['UPDATE removals SET count = count + 1']);
+  t.after(() => migrations.pop());
+  const open = () => openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
+  const isServed = isUnavailable(/: hosts of an earlier version serve, or did lately: stop them all$/);
+  assert.equal(await store.upkeep.truncateWal(), true);
+  await assert.rejects(open(), isServed);
+  const setUntil = (seconds: number): void => db.exec(`UPDATE leases SET until = unixepoch() + ${seconds}`);
+  setUntil(2);
+  await assert.rejects(open(), isServed);
+  setUntil(0);
+  const later = await open();
+  stores.push(later);
+  assert.equal(db.prepare('SELECT count FROM removals').get()?.['count'], 1);
 });
