@@ -86,6 +86,23 @@ test('openStore: a new database has our id, the newest schema, WAL, incremental 
   assert.equal(selectValue(path, `SELECT count(*) FROM sqlite_schema WHERE ${lax}`), 0);
 });
 
+test('openWriting: an upgrade is in the file itself at once, where an older version sees it, and an ordinary start writes nothing', async (t) => {
+  const { path, store } = await openTestStore(t);
+  await store.close();
+  const inHeader = (): number => readFileSync(path).readUInt32BE(60);
+  const migrations = MIGRATIONS as (readonly string[])[];
+  migrations.push(['UPDATE removals SET count = count + 1']);
+  t.after(() => migrations.pop());
+  assert.equal(inHeader(), MIGRATIONS.length - 1);
+  const upgraded = openWriting(path);
+  assert.deepEqual([inHeader(), statSync(`${path}-wal`).size], [MIGRATIONS.length, 0]);
+  upgraded.exec('UPDATE removals SET count = 5');
+  const again = openWriting(path);
+  assert.ok(statSync(`${path}-wal`).size > 0, 'the log is left as it is');
+  again.close();
+  upgraded.close();
+});
+
 test('a database that cannot be read leaves no connection open', (t) => {
   if (!existsSync('/proc/self/fd')) return t.skip('there is no /proc');
   const folder = temporaryFolder(t);
