@@ -4,7 +4,8 @@
 
 import { createHash } from 'node:crypto';
 import {
-  copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync,
+  copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, statSync,
+  writeFileSync,
 } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -17,6 +18,8 @@ const source = join(root, 'src');
 const dist = join(root, 'dist');
 const runtime = join(root, '.runtime');
 const stampFile = join(runtime, 'dist.stamp');
+
+const HOUR_MS = 3_600_000;
 
 const out = process.argv[2] === undefined ? dist : resolve(process.argv[2]);
 try {
@@ -36,8 +39,10 @@ async function compileDist() {
 
 function replaceDist() {
   say('building dist/');
-  for (const name of readdirSync(runtime)) {
-    if (name.startsWith('building-')) rmSync(join(runtime, name), { recursive: true, force: true });
+  // Of a process that was killed. One of a process that is slow may be a minute old: it must not lose its files.
+  for (const name of readdirSync(runtime).filter((name) => name.startsWith('building-'))) {
+    const madeMs = statSync(join(runtime, name), { throwIfNoEntry: false })?.mtimeMs;
+    if (madeMs < Date.now() - HOUR_MS) rmSync(join(runtime, name), { recursive: true, force: true });
   }
   // Read before: an edit that comes while this runs must make dist/ stale, not current.
   const inputs = inputsDigest();

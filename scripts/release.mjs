@@ -7,7 +7,8 @@
 
 import { hash } from 'node:crypto';
 import {
-  existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync,
+  existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, statSync,
+  writeFileSync,
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -28,10 +29,12 @@ import { Stopped, Unavailable, releasedRuntime } from './runtime.mjs';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** What lies beside the README in what is handed out, besides what lies beside it here. */
 const DOCUMENTS = 'scripts/release/documents';
+const HOUR_MS = 3_600_000;
 
 const given = readArguments();
 const out = resolve(given.out ?? join(root, 'release'));
 mkdirSync(out, { recursive: true });
+removeLeftOvers();
 const work = mkdtempSync(join(out, '.releasing-'));
 try {
   const made = await release();
@@ -68,6 +71,14 @@ function readArguments() {
   } catch (error) {
     say(error.message);
     return process.exit(2);
+  }
+}
+
+/** Of releases that were killed; one that is being made now is younger. */
+function removeLeftOvers() {
+  for (const name of readdirSync(out).filter((name) => name.startsWith('.releasing-'))) {
+    const madeMs = statSync(join(out, name), { throwIfNoEntry: false })?.mtimeMs;
+    if (madeMs < Date.now() - HOUR_MS) rmSync(join(out, name), { recursive: true, force: true });
   }
 }
 
@@ -121,6 +132,7 @@ async function release() {
     ['pastec', source.dist.get(CLIENT)],
   ]);
   const debs = [await debianPackage(join(work, 'deb'), product)];
+  if (given.runtime && debs.includes(undefined)) throw new ReleaseError('--runtime needs dpkg-deb');
   const runtime = given.runtime || given.container ? await runtimeToHandOut() : undefined;
   if (given.runtime) debs.push(await runtimePackage(join(work, 'runtime'), product, runtime));
   if (debs.includes(undefined)) say('there is no dpkg-deb here: made no Debian package');

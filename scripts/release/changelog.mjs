@@ -27,7 +27,10 @@ export function readChangelog(text, version) {
 function readEntry(section) {
   const [heading = '', ...body] = section.split('\n');
   const [, version, date] = /^(\S+)(?: \((\d{4}-\d{2}-\d{2})\))?/.exec(heading) ?? [];
-  const changes = body.join('\n').split(/^- /m).slice(1).map((change) => change.trim());
+  const isDate = date === undefined || new Date(date).toJSON()?.startsWith(date);
+  if (!isDate) throw new ReleaseError(`CHANGELOG.md: ${date} is no date`);
+  // What follows an empty line, and is not indented, is the heading of those below.
+  const changes = body.join('\n').split(/^- /m).slice(1).map((change) => change.split(/\n\n(?! )/)[0].trim());
   return { version, seconds: date === undefined ? undefined : Date.parse(date) / 1000, changes };
 }
 

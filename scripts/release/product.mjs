@@ -63,7 +63,7 @@ async function printedByClient(dist, ...words) {
   const path = [process.env.PATH, '/usr/bin', '/bin'].filter(Boolean).join(':');
   const args = [join(dist, CLIENT), ...words];
   const ended = await run('/bin/sh', args, { stdio: ['ignore', 'pipe', 2], env: { PATH: path, HOME: '~' } });
-  if (ended.code !== 0) throw new ReleaseError(`${args.join(' ')} failed`);
+  if (ended.code !== 0 || ended.received) throw new ReleaseError(`${args.join(' ')} failed`);
   return ended.output;
 }
 

@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { run } from '../child.mjs';
 import { pinnedBuilds } from '../runtime.mjs';
+import { ReleaseError } from './files.mjs';
 import { hexDigests, packageUrl } from './sbom.mjs';
 
 // Names that never resolve (RFC 6761, 6.4), since this project has no address; scripts/README.md says what they mean.
@@ -19,8 +20,15 @@ export async function commitOf(root) {
   if (!existsSync(join(root, '.git'))) return { doubt: 'this is no git repository', isExport: true };
   const status = await git(root, 'status', '--porcelain', '--untracked-files=all');
   const head = await git(root, 'rev-parse', 'HEAD');
-  if (status === undefined || head === undefined) return { doubt: 'git does not say which commit this is' };
+  // All that is in these folders is handed out, whatever git is told to ignore.
+  const ignored = await git(root, 'ls-files', '--others', '--', 'src', 'scripts');
+  const files = await git(root, 'ls-files', '-v');
+  if ([status, head, ignored, files].includes(undefined)) return { doubt: 'git does not say which commit this is' };
   if (status !== '') return { doubt: `there are changes that are in no commit (${changedFiles(status)})` };
+  if (ignored !== '') return { doubt: `there are files that git ignores (${named(ignored.trimEnd().split('\n'))})` };
+  // In lower case those that are assumed to be unchanged, S those that are skipped (git-ls-files(1)).
+  const unseen = files.split('\n').filter((line) => /^[a-zS] /.test(line)).map((line) => line.slice(2));
+  if (unseen.length > 0) return { doubt: `git is told not to look at some files (${named(unseen)})` };
   return { commit: head.trim() };
 }
 
@@ -28,7 +36,10 @@ const MAX_NAMES_SHOWN = 10;
 
 /** Of lines of `git status --porcelain`: two letters, a space and the path, in quotes where a shell would need them. */
 function changedFiles(status) {
-  const names = status.trimEnd().split('\n').map((line) => line.slice(3));
+  return named(status.trimEnd().split('\n').map((line) => line.slice(3)));
+}
+
+function named(names) {
   const others = names.length - MAX_NAMES_SHOWN;
   return names.slice(0, MAX_NAMES_SHOWN).join(', ') + (others > 0 ? ` and ${others} more` : '');
 }
@@ -38,6 +49,8 @@ async function git(root, ...words) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('GIT_')));
   const options = { cwd: root, env, stdio: ['ignore', 'pipe', 'ignore'] };
   const ended = await run('git', ['--no-optional-locks', ...words], options).catch(() => undefined);
+  // It ends with an error then, as it does where there is no repository.
+  if (ended?.received) throw new ReleaseError(`stopped by ${ended.received}`);
   return ended?.code === 0 ? ended.output : undefined;
 }
 

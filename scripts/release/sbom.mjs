@@ -1,4 +1,4 @@
-// The bill of materials, CycloneDX 1.6 in JSON (https://cyclonedx.org/docs/1.6/json/): every file that runs with its
+// The bill of materials, CycloneDX 1.6 in JSON (https://cyclonedx.org/docs/1.6/json/): every compiled file with its
 // hash, that nothing but Node is needed beside it, and which packages developing it takes. It does not look into
 // those packages for what they need in turn: package-lock.json does.
 
@@ -28,7 +28,7 @@ export function billOfMaterials({ card, lock, dist, seconds }) {
         type: 'platform',
         'bom-ref': runtime,
         name: 'Node.js',
-        description: `Runs it: any version ${card.engines.node}. Not a part of the release.`,
+        description: `Runs it: any version ${card.engines.node}. Not in this list, nor is what pasted-runtime or the container has.`,
         scope: 'required',
       },
       ...Object.keys(card.devDependencies).sort().map((name) => developmentComponent(name, lock)),

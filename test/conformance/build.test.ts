@@ -3,7 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import {
+  cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, utimesSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import test, { after } from 'node:test';
@@ -76,6 +78,16 @@ test('build: what is gone from src goes from the folder that is built', () => {
   cpSync(join(target, 'main.js'), join(target, 'left-over.js'));
   compileTo(target);
   assert.deepEqual(differences(target, dist), []);
+});
+
+test('build: takes nothing from another process that builds, and removes what a killed one left an hour ago', (t) => {
+  const copy = mkdtempSync(join(tmpdir(), 'pasted-build-'));
+  t.after(() => rmSync(copy, { recursive: true }));
+  for (const name of ['src', 'scripts']) cpSync(join(ROOT, name), join(copy, name), { recursive: true });
+  for (const name of ['building-old', 'building-new']) mkdirSync(join(copy, '.runtime', name), { recursive: true });
+  utimesSync(join(copy, '.runtime', 'building-old'), 0, Date.now() / 1000 - 3700);
+  const { status } = spawnSync(process.execPath, [join(copy, 'scripts', 'compile.mjs')], { stdio: 'ignore' });
+  assert.deepEqual([status, readdirSync(join(copy, '.runtime')).sort()], [0, ['building-new', 'dist.stamp']]);
 });
 
 test('dist: runs from a folder of its own, with no package beside it', () => {

@@ -2,13 +2,18 @@
 // itself, what keeps one from being made, and the statement of provenance beside them.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import {
-  appendFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync,
+  appendFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, utimesSync,
+  writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { after, before, test, type TestContext } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { VERSION } from '../../src/config/settings.ts';
 import { type CommandLines, commandLines } from '../support/command-lines.ts';
 import { isInstalled, run } from '../support/programs.ts';
@@ -285,20 +290,33 @@ test('provenance: a Node that is not pinned is named without a digest', async ()
   for (const one of pinned) assert.match(JSON.stringify(one), /"pkg:npm\/node-linux-.*"sha512":"[0-9a-f]{128}"/);
 });
 
-test('provenance: a tree with changes has none, and is not signed', (t) => {
+test('provenance: a tree with changes, or with files that git does not show, has none, and is not signed', (t) => {
   if (!hasAll(t)) return;
   const [changed, out] = [join(folder, 'with changes'), join(folder, 'made with changes')];
   assert.equal(run('git', ['clone', '--quiet', source, changed], folder).status, 0);
   const made = (...words: string[]): ReleaseRun => tryRelease(out, { source: changed, words });
   const added = Array.from({ length: 12 }, (_, index) => `src/added-${String(index).padStart(2, '0')}`);
-  for (const [names, change] of [
-    [`${added.slice(0, 10).join(', ')} and 2 more`, () => added.forEach((name) => writeFileSync(join(changed, name), ''))],
-    ['src/main.ts', () => {
+  const git = (...words: string[]): void => assert.equal(run('git', words, changed).status, 0);
+  for (const [doubt, change] of [
+    [`there are changes that are in no commit (${added.slice(0, 10).join(', ')} and 2 more)`, () => {
+      for (const name of added) writeFileSync(join(changed, name), '');
+    }],
+    ['there are changes that are in no commit (src/main.ts)', () => {
       for (const name of added) rmSync(join(changed, name));
       appendFileSync(join(changed, 'src', 'main.ts'), '// changed\n');
     }],
+    ['git is told not to look at some files (src/main.ts)', () => git('update-index', '--assume-unchanged', 'src/main.ts')],
+    ['git is told not to look at some files (src/main.ts)', () => {
+      git('update-index', '--no-assume-unchanged', 'src/main.ts');
+      git('update-index', '--skip-worktree', 'src/main.ts');
+    }],
+    ['there are files that git ignores (scripts/deploy/nginx.conf~, src/mine.tgz)', () => {
+      git('update-index', '--no-skip-worktree', 'src/main.ts');
+      git('checkout', '--quiet', 'src/main.ts');
+      writeFileSync(join(changed, '.git', 'info', 'exclude'), '*~\n*.tgz\n');
+      for (const name of ['scripts/deploy/nginx.conf~', 'src/mine.tgz']) writeFileSync(join(changed, name), '');
+    }],
   ] as const) {
-    const doubt = `there are changes that are in no commit (${names})`;
     change();
     const { status, stderr } = made();
     assert.equal(status, 0, stderr);
@@ -310,6 +328,36 @@ test('provenance: a tree with changes has none, and is not signed', (t) => {
     ]);
     assert.ok(!existsSync(join(out, 'SHA256SUMS.sig')));
   }
+});
+
+test('release: ends when it is told to while git works, and leaves what was there; what a killed one left goes after an hour', async (t) => {
+  if (!hasAll(t)) return;
+  const [out, bin, began] = [join(folder, 'stopped'), join(folder, 'slow'), join(folder, 'began')];
+  makeRelease(out, { source });
+  const before = contentOf(out);
+  mkdirSync(bin);
+  writeFileSync(join(bin, 'git'), `#!/bin/sh\n: > '${began}'\nexec sleep 30\n`, { mode: 0o755 });
+  const script = join(source, 'scripts', 'release.mjs');
+  const child = spawn(process.execPath, [script, out], { env: { PATH: `${bin}:${process.env['PATH']}` } });
+  t.after(() => child.kill('SIGKILL'));
+  const said = text(child.stderr);
+  const ended = once(child, 'close');
+  while (!existsSync(began)) await setTimeout(20);
+  child.kill('SIGTERM');
+  assert.deepEqual([(await ended)[0], await said], [1, 'pasted: stopped by SIGTERM\n']);
+  assert.deepEqual(contentOf(out), before);
+  for (const name of ['.releasing-old', '.releasing-new']) mkdirSync(join(out, name));
+  utimesSync(join(out, '.releasing-old'), 0, Date.now() / 1000 - 3700);
+  makeRelease(out, { source });
+  assert.deepEqual(readdirSync(out).filter((name) => name.startsWith('.')), ['.releasing-new']);
+});
+
+test('release --runtime: is refused where there is no dpkg-deb', (t) => {
+  if (!hasAll(t)) return;
+  const [out, bin] = [join(folder, 'without dpkg-deb'), join(folder, 'few')];
+  mkdirSync(bin);
+  const { status, stderr } = tryRelease(out, { source, words: ['--runtime'], environment: { PATH: bin } });
+  assert.deepEqual([status, stderr, readdirSync(out)], [1, 'pasted: --runtime needs dpkg-deb\n', []]);
 });
 
 test('provenance: the checker finds whatever the specifications forbid', async () => {

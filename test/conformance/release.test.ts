@@ -124,6 +124,7 @@ test('readChangelog: what is unreleased belongs to the version below until that 
   const entries = readChangelog(text('1.1.0 (not released yet)'), '1.1.0');
   assert.deepEqual(entries.map(({ version, changes }) => [version, changes]), [['1.1.0', ['new', 'old']], ['1.0.0', []]]);
   assert.throws(() => readChangelog(text('1.1.0 (2030-01-02)'), '1.1.0'), /begins with Unreleased/);
+  assert.throws(() => readChangelog(text('1.1.0 (2030-02-30)'), '1.1.0'), { message: 'CHANGELOG.md: 2030-02-30 is no date' });
 });
 
 test('release: is dated by its heading in CHANGELOG.md, once that has a date', () => {
@@ -363,6 +364,9 @@ test('Debian package: each file is where Debian expects it, and as it is elsewhe
   for (const name of ['changelog.gz', ...pages]) {
     assert.equal(run('gzip', ['--test', join(tree, 'usr/share/doc/pasted', name)], folder).output, '', name);
   }
+  const log = run('gzip', ['-dc', join(tree, 'usr/share/doc/pasted/changelog.gz')], folder).stdout;
+  assert.doesNotMatch(log, /##/);
+  assert.ok(log.split('\n  * ').length > 200);
 });
 
 test('Debian package: asks for Node as package.json does, and belongs to root', (t) => {

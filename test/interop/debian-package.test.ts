@@ -2,7 +2,9 @@
 // itself takes no part: its programs are stand-ins, and the test does what the unit asks of it.
 
 import assert from 'node:assert/strict';
-import { appendFileSync, existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
 import { VERSION } from '../../src/config/settings.ts';
@@ -169,6 +171,22 @@ test('pastedctl: has systemd run the command as the service would', (t) => {
   rmSync(join(root.folder, 'run/systemd'), { recursive: true });
   assert.match(control('stats').output, /^pastedctl: systemd does not run here/);
   assert.ok(!existsSync(join(root.folder, 'words')));
+});
+
+test('Debian package: goes though systemd fails, and leaves no unit enabled', (t) => {
+  const root = debianRoot(t);
+  if (root === undefined) return;
+  const packages = thePackages();
+  assert.equal(root.dpkg('-i', packages.nodejs, packages.pasted).status, 0);
+  for (const program of ['deb-systemd-invoke', 'systemctl']) root.standIn(program, '#!/bin/sh\nexit 5\n');
+  const wants = join(root.folder, 'etc/systemd/system/multi-user.target.wants');
+  mkdirSync(wants, { recursive: true });
+  symlinkSync('/usr/lib/systemd/system/pasted-tcp.service', join(wants, 'pasted-tcp.service'));
+  for (const how of ['-r', '-P']) {
+    const { status, output } = root.dpkg(how, 'pasted');
+    assert.equal(status, 0, output);
+  }
+  assert.deepEqual(readdirSync(wants), []);
 });
 
 test('Debian package: installs and is purged where there is no systemd', (t) => {

@@ -114,7 +114,7 @@ function furnish(root: string): void {
   // A file does as well where scripts only write to it.
   for (const path of ['dev/null', 'var/lib/dpkg/status', 'var/lib/dpkg/available']) writeFileSync(join(root, path), '');
   provide(root, '/bin/sh', realpathSync('/bin/sh'));
-  for (const program of ['/bin/cat', '/bin/ls', '/bin/sed']) provide(root, program, realpathSync(program));
+  for (const program of ['/bin/cat', '/bin/ls', '/bin/rm', '/bin/sed']) provide(root, program, realpathSync(program));
   provide(root, '/usr/bin/node', process.execPath);
   for (const name of RECORDED) standIn(root, name, RECORDER);
 }

@@ -1,5 +1,5 @@
-# pasted on NixOS: the units, settings and commands that the Debian package has, on the Node of nixpkgs. With the
-# tarball of a release unpacked beside the configuration:
+# pasted on NixOS: the socket, the service, pastedctl and pastec as the Debian package has them, on the Node of
+# nixpkgs. With the tarball of a release unpacked beside the configuration:
 #   imports = [ ./pasted-1.5.0/deploy/nixos/pasted.nix ];
 #   services.pasted = {
 #     enable = true;
@@ -20,7 +20,7 @@ let
     cp -r ${cfg.release}/dist/. $out/lib/pasted/
     cp ${cfg.release}/man/*.1 $out/share/man/man1/
     cp ${cfg.release}/deploy/systemd/pasted.socket ${cfg.release}/deploy/systemd/pasted.service $out/lib/systemd/system/
-    cp ${cfg.release}/deploy/systemd/pastedctl $out/bin/
+    cp ${cfg.release}/deploy/systemd/pastedctl ${cfg.release}/dist/client/pastec $out/bin/
     chmod -R u+w $out
     sed -i \
       -e 's|/usr/lib/pasted-runtime/bin:/usr/bin|${cfg.nodejs}/bin|' \
@@ -46,7 +46,7 @@ in
     settings = lib.mkOption {
       type = lib.types.attrsOf (lib.types.oneOf [ lib.types.str lib.types.int ]);
       default = { };
-      description = "Settings that are no secrets, by their names; `pasted help` explains them.";
+      description = "Settings that are no secrets, by their names; `pastedctl help` explains them.";
     };
   };
 
