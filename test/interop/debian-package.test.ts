@@ -173,12 +173,13 @@ test('pastedctl: has systemd run the command as the service would', (t) => {
   assert.ok(!existsSync(join(root.folder, 'words')));
 });
 
-test('Debian package: goes though systemd fails, and leaves no unit enabled', (t) => {
+test('Debian package: comes and goes though systemd fails, and leaves no unit enabled', (t) => {
   const root = debianRoot(t);
   if (root === undefined) return;
   const packages = thePackages();
-  assert.equal(root.dpkg('-i', packages.nodejs, packages.pasted).status, 0);
   for (const program of ['deb-systemd-invoke', 'systemctl']) root.standIn(program, '#!/bin/sh\nexit 5\n');
+  assert.equal(root.dpkg('-i', packages.nodejs, packages.pasted).status, 0);
+  assert.equal(root.dpkg('-i', packages.newer).status, 0);
   const wants = join(root.folder, 'etc/systemd/system/multi-user.target.wants');
   mkdirSync(wants, { recursive: true });
   symlinkSync('/usr/lib/systemd/system/pasted-tcp.service', join(wants, 'pasted-tcp.service'));
