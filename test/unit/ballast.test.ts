@@ -49,14 +49,25 @@ function openBallast(t: TestContext) {
 }
 
 test('ballast: takes room on the disk until it is given up, and nothing is stored until it is whole again', (t) => {
-  const { ballast, file } = openBallast(t);
+  const { ballast, file, disk } = openBallast(t);
   assert.equal(ballast.giveUp(), false, 'there was none');
   assert.equal(ballast.isDiskShort(), true);
   assert.equal(ballast.restore(), true);
   const { size, blocks } = statSync(file);
   assert.deepEqual([size, blocks * 512 >= size, ballast.isDiskShort()], [BALLAST_BYTES, true, false]);
+  // One that is whole is not written again.
+  disk.writable = 0;
   assert.deepEqual([ballast.restore(), statSync(file).size], [true, BALLAST_BYTES]);
   assert.deepEqual([ballast.giveUp(), existsSync(file), ballast.isDiskShort()], [true, false, true]);
+});
+
+test('ballast: writes no more than itself, but for one that was given up', (t) => {
+  const { ballast, disk } = openBallast(t);
+  disk.writable = BALLAST_BYTES;
+  assert.deepEqual([ballast.restore(), disk.writable], [true, 0]);
+  ballast.giveUp();
+  disk.writable = BALLAST_BYTES + FREE_RESERVE_BYTES;
+  assert.deepEqual([ballast.restore(), disk.writable], [true, 0]);
 });
 
 test('freeBytes: in the blocks that the system counts by, which some file systems give beside larger ones', (t) => {
