@@ -73,7 +73,7 @@ function controlParagraphs() {
   ];
 }
 
-function commandSection({ name, operands, options, description, examples }) {
+function commandSection({ name, operands, options, summary, description, examples }) {
   const required = options.filter(({ isRequired }) => isRequired);
   const usage = [
     bold('pasted'),
@@ -84,6 +84,8 @@ function commandSection({ name, operands, options, description, examples }) {
   ];
   return [
     `.SS ${usage.join(' ')}`,
+    text(`${summary[0].toUpperCase()}${summary.slice(1)}.`),
+    '.PP',
     text(description),
     ...operands.filter(({ choices }) => choices !== undefined).flatMap(operandEntry),
     ...options.flatMap(optionEntry),

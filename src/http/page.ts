@@ -134,13 +134,9 @@ export function durationText(seconds: number): string {
   return plural(Math.floor(seconds / unit), name);
 }
 
-export function sizeText(bytes: number): string {
-  return bytes < KIB ? plural(bytes, 'byte') : `${roundSize(bytes)} (${bytes} bytes)`;
-}
-
-function roundSize(bytes: number): string {
+export function sizeText(bytes: number, exactly = ` (${bytes} bytes)`): string {
   const [unit, name] = bytes < MIB ? [KIB, 'KiB'] : [MIB, 'MiB'];
-  return `${Math.floor((10 * bytes) / unit) / 10} ${name}`;
+  return bytes < KIB ? plural(bytes, 'byte') : `${Math.floor((10 * bytes) / unit) / 10} ${name}${exactly}`;
 }
 
 function plural(count: number, name: string): string {
@@ -332,7 +328,7 @@ function limits(tiers: ServiceIndex['tiers']): Markup {
   return html`${Object.entries(tiers).map(([name, tier]) => html`<h3>${name}</h3>
 <p>${WHO[name]!}</p>
 ${facts([
-    ['Largest paste', roundSize(tier.max_size)],
+    ['Largest paste', sizeText(tier.max_size, '')],
     ['Kept for', `${durationText(tier.default_expiry)}, when asked for ${durationText(tier.max_expiry)} at most`],
     ['New pastes', rateText(tier.creations, tier.creations_window)],
     ['Lookups', rateText(tier.lookups, tier.lookups_window)],

@@ -51,10 +51,11 @@ export async function createPaste(parts: Parts, submission: Submission) {
 }
 
 /** What a caller needs to store pastes; undefined where anyone may. */
-export function neededToCreate({ createBy }: Config) {
+export function neededToCreate({ createBy, registerBy }: Config) {
   if (createBy === 'anyone') return undefined;
   const whose = createBy === 'trusted' ? 'a certificate of this service' : 'a client certificate';
-  return { needed: createBy, hint: `storing pastes here takes ${whose}: GET /register/challenge is how to get one` };
+  const how = registerBy === 'off' ? 'ask the operator for one' : 'GET /register/challenge is how to get one';
+  return { needed: createBy, hint: `storing pastes here takes ${whose}: ${how}` };
 }
 
 /** Whom SERVICE_CREATE lets in; before any work is checked, so that nobody does it in vain. */

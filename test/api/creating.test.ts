@@ -90,6 +90,14 @@ async function unread(t: TestContext, app: RunningApp, method: string, headers: 
   return [answer.status, answer.json()['hint']];
 }
 
+test('SERVICE_CREATE: where nobody can register, refusals and GET / send nobody there', async (t) => {
+  const app = await startApp(t, { createBy: 'identity', registerBy: 'off' });
+  const hint = 'storing pastes here takes a client certificate: ask the operator for one';
+  assertError(await post(app, 'x', {}), 401, ERRORS[401]!, { hint });
+  const { creation } = await (await app.request('/')).json() as Record<string, unknown>;
+  assert.deepEqual(creation, { needed: 'identity', hint });
+});
+
 test('SERVICE_CREATE: GET / and its page say what storing takes, and nothing where anyone may', async (t) => {
   for (const createBy of ['anyone', 'identity', 'trusted'] as const) {
     const app = await startApp(t, { createBy });

@@ -146,6 +146,13 @@ test('GET /: without a CA password nobody can register, and the page says why', 
   assert.match(textOf(page), /Here no certificates can be issued/);
 });
 
+test('GET /: the largest paste, however small', async (t) => {
+  const app = await startApp(t, { maxAnonBytes: 1, maxAuthBytes: 3 * 1024 * 1024 });
+  const page = await (await app.request('/', { headers: { Accept: 'text/html' } })).text();
+  const sizes = Array.from(page.matchAll(/Largest paste<\/th><td>(.*?)<\/td>/g), ([, size]) => size);
+  assert.deepEqual([sizes[0], sizes.at(-1)], ['1 byte', '3 MiB']);
+});
+
 test('GET /{id} of text: what it is, its links and its lines', async (t) => {
   const app = await startApp(t);
   const owner = newFingerprint();

@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os';
 import { basename, delimiter, join, sep } from 'node:path';
 import test from 'node:test';
 import { after, before } from 'node:test';
+import { explainCommands } from '../../scripts/describe/help.ts';
 import { showValue } from '../../src/operator/print.ts';
 import { type Setting, SETTINGS, VERSION } from '../../src/config/settings.ts';
 import { REFUSALS } from '../../src/core/refusals.ts';
@@ -113,18 +114,6 @@ test('release: SOURCE_DATE_EPOCH is the time of everything, though it has not co
   if (!isInstalled(t, 'dpkg-deb')) return;
   const contents = linesOf('dpkg-deb', '-c', join(out, basename(deb)));
   assert.deepEqual(contents.filter((line) => !/ root.root .* 2100-01-01 00:00 /.test(line)), []);
-});
-
-test('readChangelog: what is unreleased belongs to the version below until that has its date', async () => {
-  const module: string = join(ROOT, 'scripts', 'release', 'changelog.mjs');
-  const { readChangelog } = await import(module) as {
-    readChangelog: (text: string, version: string) => readonly { version: string; changes: readonly string[] }[];
-  };
-  const text = (heading: string): string => `# C\n\n## Unreleased\n\n- new\n\n## ${heading}\n\n- old\n\n## 1.0.0\n`;
-  const entries = readChangelog(text('1.1.0 (not released yet)'), '1.1.0');
-  assert.deepEqual(entries.map(({ version, changes }) => [version, changes]), [['1.1.0', ['new', 'old']], ['1.0.0', []]]);
-  assert.throws(() => readChangelog(text('1.1.0 (2030-01-02)'), '1.1.0'), /begins with Unreleased/);
-  assert.throws(() => readChangelog(text('1.1.0 (2030-02-30)'), '1.1.0'), { message: 'CHANGELOG.md: 2030-02-30 is no date' });
 });
 
 test('release: is dated by its heading in CHANGELOG.md, once that has a date', () => {
@@ -290,7 +279,12 @@ test('pasted(1): lists every refusal under its status, in the order of the table
 
 test('pasted(1): explains every command and exit code, and the formatter has nothing to say against it', (t) => {
   const withoutMarkup = manual().replace(/\\f[BIR]|\\(?=-)/g, '');
-  for (const { name } of COMMANDS) assert.match(withoutMarkup, new RegExp(`^\\.SS pasted ${name}(?= |$)`, 'm'));
+  const help = readFileSync(join(unpacked, 'dist', 'operator', 'help.txt'), 'utf8');
+  const letters = (text: string): string => text.replaceAll(/^\.PP$|\\\(..|\\./gm, '').replaceAll(/\W/g, '').toLowerCase();
+  for (const { name, summary, description } of explainCommands(COMMANDS, help)) {
+    const section = new RegExp(`^\\.SS pasted ${name}(?= |$).*\n([^]*?)(?=^\\.S[SH] )`, 'm').exec(withoutMarkup)?.[1] ?? '';
+    assert.ok(letters(section).startsWith(letters(`${summary} ${description}`)), name);
+  }
   assert.match(withoutMarkup, /^\.TP\n78\nthe settings or the database cannot be used/m);
   // Which of the drop-ins pastedctl heeds.
   const heeded = readFileSync(new URL('../../scripts/deploy/systemd/pastedctl', import.meta.url), 'utf8').match(/\w+\.conf(?=$|")/gm);
