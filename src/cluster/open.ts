@@ -154,7 +154,7 @@ async function migrateNodes(nodes: Nodes, ifMissing: ConnectionOptions['ifMissin
     const reason = tables === 0 ? undefined : whyStrange({ applicationId, version });
     if (reason !== undefined) throw new DatabaseRefusedError(`the database of the cluster ${reason}`);
     if (version === MIGRATIONS.length && isCluster) return;
-    // Who serves would go on with the tables as they were. One host or another has a lease as long as any does.
+    // Who serves would go on with the tables as they were. One of them has a lease, but for a minute after it ended.
     const any = isCluster && (await nodes.query([['SELECT 1 FROM leases WHERE until > unixepoch()', {}]], 'strong'))[0];
     if (any && any.length > 0) throw unavailable('hosts of an earlier version serve, or did lately: stop them all');
     // What one host has applied, another must not once more.
