@@ -43,11 +43,9 @@ export async function answerForm(parts: Parts, request: Request): Promise<Reply>
   const { password, reveal } = readForm(form.toString('latin1'));
   // Blanks at its ends are no part of a password: HTTP takes them from the header that sets it.
   const lookup = { ...lookupOf(request), password: /[^ \t](?:.*[^ \t])?/s.exec(password ?? '')?.[0] };
-  if (reveal === undefined) {
-    const opened = await pastes.openPaste(parts, lookup, 'look');
-    return opened.paste.burnAfterRead ? factsReply(parts, request, opened) : readReply(parts, request, opened);
-  }
-  return readReply(parts, request, await pastes.openPaste(parts, lookup));
+  const opened = await pastes.openPaste(parts, lookup, reveal === undefined ? 'look' : 'read');
+  const isKept = reveal === undefined && opened.paste.burnAfterRead;
+  return isKept ? factsReply(parts, request, opened) : readReply(parts, request, opened);
 }
 
 async function factsReply(parts: Parts, request: Request, opened: pastes.OpenedPaste): Promise<Reply> {
