@@ -10,9 +10,7 @@ import { createHttpServer } from './servers.ts';
 
 type Served = Pick<Parameters<typeof createHttpServer>[0], 'config' | 'clock' | 'trust' | 'newUuid' | 'log'>;
 
-export function createMetricsListener(
-  parts: Served & Pick<Parts, 'store' | 'queue'>, connectionsOpen: () => number,
-) {
+export function createMetricsListener(parts: Served & Pick<Parts, 'store' | 'queue'>, connectionsOpen: () => number) {
   const eventLoopDelay = measureEventLoopDelay();
   const readers = gaugeReaders(parts, eventLoopDelay, connectionsOpen);
   const metrics = createMetrics({ routes: ROUTES.map((route) => route.path), readers });

@@ -100,9 +100,7 @@ function prepareQuotas(db: Database) {
 export function contentCommands(db: Database) {
   const quotas = prepareQuotas(db);
   const orphan = db.prepare('INSERT INTO orphans (content_id) VALUES (:contentId)');
-  const insert = db.prepare(`
-    INSERT INTO chunks (content_id, position, bytes)
-    VALUES (:contentId, :position, :bytes)`);
+  const insert = db.prepare('INSERT INTO chunks (content_id, position, bytes) VALUES (:contentId, :position, :bytes)');
   const orphaned = db.prepare('SELECT 1 FROM orphans WHERE content_id = :contentId');
   const ofOrphan = 'content_id = (SELECT content_id FROM orphans WHERE content_id = :contentId)';
   const remove = prepareChange(db, { table: 'chunks', where: amongFirst('chunks', ofOrphan, 'position') });
