@@ -95,10 +95,8 @@ function lockUnlessServed(path: string): DatabaseLock | undefined {
       refuseStrange(path, { applicationId: APPLICATION_ID, version });
     }
   }
-  throw new DatabaseInUseError(
-    `the database ${path} is in use by a server of an older version, or by one that is still starting: ` +
-      'try again when it runs this version',
-  );
+  const reason = 'is in use by a server of an older version, or by one that is still starting';
+  throw new DatabaseInUseError(`the database ${path} ${reason}: try again when it runs this version`);
 }
 
 /** Through SQLite, as what another process has open must not be opened and closed by hand (see refuseOtherFiles). */
