@@ -87,20 +87,18 @@ function textReply(parts: Parts, request: Request, opened: pastes.OpenedPaste): 
 }
 
 async function longTextReply(opened: pastes.OpenedPaste, left: string, request: Request): Promise<Reply> {
-  try {
-    const pieces = (): AsyncGenerator<Uint8Array> => pagePieces(opened, left);
-    // Every answer says how long it is, so it is made twice: to keep it would take megabytes for each slow reader.
-    let bytes = 0;
-    for await (const { length } of pieces()) {
-      if (request.state === 'over') throw new ClientGoneError('the client broke off');
-      bytes += length;
-    }
-    const body = new StreamedBody(bytes, pieces, () => pastes.release(opened));
-    return { status: 200, headers: UNLISTED_HEADERS, body };
-  } catch (error) {
-    pastes.release(opened);
-    throw error;
+  using held = new DisposableStack();
+  held.defer(() => pastes.release(opened));
+  const pieces = (): AsyncGenerator<Uint8Array> => pagePieces(opened, left);
+  // Every answer says how long it is, so it is made twice: to keep it would take megabytes for each slow reader.
+  let bytes = 0;
+  for await (const { length } of pieces()) {
+    if (request.state === 'over') throw new ClientGoneError('the client broke off');
+    bytes += length;
   }
+  held.move();
+  const body = new StreamedBody(bytes, pieces, () => pastes.release(opened));
+  return { status: 200, headers: UNLISTED_HEADERS, body };
 }
 
 async function* pagePieces(opened: pastes.OpenedPaste, left: string): AsyncGenerator<Uint8Array> {
