@@ -123,10 +123,7 @@ export class Intake implements AsyncDisposable {
       requireAcceptablePassword(this.#offer.password);
       throw tooLarge(this.#offer.caller, this.#seenBytes, this.#maxBytes);
     }
-    if (this.#chunks === undefined && this.#seenBytes <= INLINE_BYTES) {
-      this.#small.add(bytes);
-      return undefined;
-    }
+    if (this.#chunks === undefined && this.#seenBytes <= INLINE_BYTES) return this.#small.add(bytes);
     this.#chunks ??= this.#beginChunks();
     this.#scan.update(bytes);
     return this.#chunks.add(bytes);
