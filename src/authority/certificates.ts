@@ -130,8 +130,7 @@ function parseIssuer(certificate: Uint8Array) {
   const [tbs] = components(readDer(certificate), sequence, sequence, bits);
   const fields = [contextTag(0), number, sequence, sequence, sequence, sequence, sequence, contextTag(3)] as const;
   const [, , , , , subject, , extensions] = components(tbs, ...fields);
-  const list = extensions.children[0]?.children ?? [];
-  const found = list.find(({ children: [extnId] }) => (
+  const found = extensions.children[0]?.children.find(({ children: [extnId] }) => (
     extnId !== undefined && isEncoding(extnId, OIDS.subjectKeyIdentifier)
   ));
   // It is never critical (section 4.2.1.2), so nothing stands between the two.

@@ -125,8 +125,7 @@ export const invite: Run = (terminal, given) => {
     const code = newId(randomBytes);
     const createdAt = unixSeconds(terminal.clock);
     const invitation = { note, createdAt, expiresAt: createdAt + validSeconds, usesLeft };
-    const codeSha256 = sha256(Buffer.from(code));
-    const id = await store.run('createInvitation', { ...invitation, codeSha256 });
+    const id = await store.run('createInvitation', { ...invitation, codeSha256: sha256(Buffer.from(code)) });
     const lines = [
       `code     ${code}`,
       `id       ${id}`,

@@ -49,8 +49,7 @@ export function createLog({ format, forJournal = false, write, clock }: {
     timer = undefined;
     if (gathered === '') return;
     // Whoever reads the log must know that there is a gap.
-    const details = { lines: lostLines };
-    const notice = { level: 'warning', logger: 'log', event: 'lines lost', details } as const;
+    const notice = { level: 'warning', logger: 'log', event: 'lines lost', details: { lines: lostLines } } as const;
     const isTaken = write(lostLines === 0 ? gathered : `${lineOf(notice)}${gathered}`);
     lostLines = isTaken ? 0 : lostLines + gathered.split('\n').length - 1;
     gathered = '';

@@ -250,12 +250,10 @@ function examineAs(path: string, depth: CheckDepth, isAlone: boolean) {
     const schemaVersion = schemaVersionOf(db);
     const damage = reason === undefined ? damageOf(db, depth) : [];
     const isReadable = reason === undefined && damage.length === 0 && schemaVersion === MIGRATIONS.length;
-    const contents = isReadable ? contentsOf(db) : undefined;
-    return { whyRefused: reason, schemaVersion, damage, contents };
+    return { whyRefused: reason, schemaVersion, damage, contents: isReadable ? contentsOf(db) : undefined };
   } catch (error) {
     if (!isDamage(error)) throw asStoreError(error);
-    const damage = [describe(error)];
-    return { whyRefused: undefined, schemaVersion: 0, damage, contents: undefined };
+    return { whyRefused: undefined, schemaVersion: 0, damage: [describe(error)], contents: undefined };
   }
 }
 

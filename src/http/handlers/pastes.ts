@@ -56,14 +56,13 @@ async function createPaste(parts: Parts, request: Request): Promise<Reply> {
 
 /** What POST and PUT say alike of the content that they bring. */
 export async function offerOf({ identity }: Parts, request: Request): Promise<Offer> {
-  const { headers, body: { pipe: source, declaredBytes }, origin } = request;
+  const { headers, body: { pipe: source, declaredBytes }, origin, origin: { clientAddress } } = request;
   requireWholeContent(headers);
   const contentType = headers.single('content-type');
   const isJson = isOfType(contentType, 'application/json');
   const callerNow = () => identity.callerOf(origin);
   const caller = await callerNow();
   const asked = { password: password(headers), requestedTtlSeconds: requestedTtlSeconds(headers) };
-  const { clientAddress } = origin;
   return { caller, callerNow, clientAddress, source, declaredBytes, isJson, contentType, ...asked };
 }
 
@@ -147,9 +146,8 @@ function conditionalReply(request: Request, opened: pastes.OpenedPaste): Reply {
     const refusal = new Refusal('rangeNotSatisfiable', { size: paste.size });
     return refusalReply(refusal, { 'Content-Range': `bytes */${paste.size}` });
   }
-  const contentRange = `bytes ${range.start}-${range.end - 1}/${paste.size}`;
   const { headers: whole, ...head } = contentHead(paste);
-  const partHeaders = { ...whole, 'Content-Range': contentRange };
+  const partHeaders = { ...whole, 'Content-Range': `bytes ${range.start}-${range.end - 1}/${paste.size}` };
   return { ...head, status: 206, headers: partHeaders, body: bodyOf(opened, range.start, range.end) };
 }
 
