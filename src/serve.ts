@@ -7,7 +7,7 @@ import { expected, type Log } from './core/events.ts';
 import { newUuid, randomBytes } from './crypto/digest.ts';
 import { isExposed, ListeningError, publicPlace } from './http/engine/listening.ts';
 import type { Terminal } from './operator/terminal.ts';
-import { createLog, type LogWriter } from './ops/log.ts';
+import { createLog } from './ops/log.ts';
 import { openStore, type Store } from './store/open.ts';
 
 export type ServedApp = Pick<App, 'listen' | 'reload' | 'close'>;
@@ -63,7 +63,7 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
 const SIGNAL_COPIES_MS = 250;
 
 /** Resolves with the first. A later one ends the process at once, but for SIGHUP: shell and kernel both send that. */
-function nextStopSignal(terminal: Terminal, { log, flush }: LogWriter): Promise<string> {
+function nextStopSignal(terminal: Terminal, { log, flush }: ReturnType<typeof createLog>): Promise<string> {
   return new Promise((resolve) => {
     let firstMs: number | undefined;
     terminal.onStopSignal((signal) => {

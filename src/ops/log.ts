@@ -6,8 +6,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf, type Log, type LogDetails, type LogEntry } from '../core/events.ts';
 import type { Clock } from '../core/time.ts';
 
-export type LogWriter = ReturnType<typeof createLog>;
-
 /** A write costs some 10 us, a line 1 us: at 10 000 requests a second one write serves a hundred lines. */
 const GATHER_MS = 10;
 

@@ -15,13 +15,8 @@ import type { Parts } from './parts.ts';
 /** A PUT or DELETE may take the chunks of a paste between its lookup and their opening: it is looked up again then. */
 const OPEN_ATTEMPTS = 3;
 
-export interface Submission extends Offer {
-  readonly work: Work;
-  readonly burnAfterRead: boolean;
-}
-
 /** The five steps of the decisions' "Checks on POST /", of which the store has the last; durable when it resolves. */
-export async function createPaste(parts: Parts, submission: Submission) {
+export async function createPaste(parts: Parts, submission: Offer & { work: Work; burnAfterRead: boolean }) {
   const { config, store, passwords, challenges, rates, antiflood, clock, count } = parts;
   const { caller, clientAddress, password } = submission;
   requireCreator(config, caller);
