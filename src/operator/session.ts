@@ -17,7 +17,7 @@ import { type Audit, createAudit, type Requester } from '../pastes/identity.ts';
 import { isWithoutLinks, syncFolderOf } from '../store/backup.ts';
 import { FREE_RESERVE_BYTES, freeBytes, OWNER_ONLY_FILE, placeOf } from '../store/database.ts';
 import type { Certificate } from '../store/store.ts';
-import { type VisitedStore, type VisitOptions, visitStore } from '../store/visit.ts';
+import { type VisitedStore, visitStore } from '../store/visit.ts';
 import { CommandError, UsageError } from './failures.ts';
 import { printWarnings, showBytes, type Terminal } from './terminal.ts';
 
@@ -28,9 +28,7 @@ export type OperatorSession = ReturnType<typeof openSession>;
 
 /** What makes a database makes an authority too, which needs its password. Throws what failures.ts explains. */
 export async function inSession(
-  terminal: Terminal,
-  work: (session: OperatorSession) => Promise<void>,
-  ifMissing: VisitOptions['ifMissing'] = 'refuse',
+  terminal: Terminal, work: (session: OperatorSession) => Promise<void>, ifMissing: 'create' | 'refuse' = 'refuse',
 ): Promise<void> {
   const config = operatorSettings(terminal);
   if (ifMissing === 'create' && config.pkiCaPassword === '') throw passwordMissing();
