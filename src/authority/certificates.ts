@@ -73,9 +73,7 @@ const NAMELESS = 'pasted';
  * is self-signed, and with it a leaf breaks RFC 5280 section 4.2.1.9; without the extension every use is allowed, and
  * extKeyUsage says which.
  */
-export async function makeServerCertificate(
-  request: SelfSignedRequest & { readonly names: readonly ServerName[] },
-): Promise<Uint8Array> {
+export async function makeServerCertificate(request: SelfSignedRequest & { readonly names: readonly ServerName[] }) {
   const [first] = request.names;
   if (first === undefined) throw new RangeError('a server has a name');
   const subject = distinguishedName(normaliseCommonName(first.name) ?? NAMELESS);
