@@ -119,8 +119,6 @@ export class Challenges {
   }
 }
 
-export type Rates = ReturnType<typeof createRates>;
-
 export function createRates({ config, clock, count }: Pick<ChallengeParts, 'config' | 'clock' | 'count'>) {
   const windowOf = (seconds: number, maxKeys: number) => (
     new SlidingWindow({ windowMs: seconds * 1000, maxKeys, cleanupThreshold: config.rateCleanupThreshold })

@@ -4,7 +4,7 @@ import type { Log } from '../core/events.ts';
 import type { createDeleteTokens } from '../crypto/passwords.ts';
 import type { WorkQueue } from '../limits/work-queue.ts';
 import type { Store } from '../store/open.ts';
-import type { ChallengeParts, Challenges, Passwords, Rates } from './admission.ts';
+import type { ChallengeParts, Challenges, createRates, Passwords } from './admission.ts';
 import type { Audit, Identity } from './identity.ts';
 
 /** With the configuration, the clock, randomness, counts and anti-flood. */
@@ -18,7 +18,7 @@ export interface Parts extends ChallengeParts {
   readonly passwords: Passwords;
   readonly deleteTokens: ReturnType<typeof createDeleteTokens>;
   readonly challenges: Challenges;
-  readonly rates: Rates;
+  readonly rates: ReturnType<typeof createRates>;
   readonly audit: Audit;
   /** From a request to its caller: `identity.callerOf(request)`. */
   readonly identity: Identity;

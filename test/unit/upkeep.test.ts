@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
 import type { Count, LogEntry } from '../../src/core/events.ts';
-import type { Rates } from '../../src/pastes/admission.ts';
+import type { Parts } from '../../src/pastes/parts.ts';
 import { cleanupTasks, createRoomMaking } from '../../src/pastes/upkeep.ts';
 import type { Store } from '../../src/store/open.ts';
 import { movableClock } from '../support/clock.ts';
@@ -46,7 +46,7 @@ function tasksOver(...answers: readonly number[]) {
     store,
     clock: movableClock(),
     count: ((...labels: readonly unknown[]) => void counted.push(labels)) as Count,
-    rates: { sweep: () => void calls.push(['sweep']) } as unknown as Rates,
+    rates: { sweep: () => void calls.push(['sweep']) } as unknown as Parts['rates'],
     log: (entry) => void logged.push(entry),
   }, () => false, async () => void calls.push(['renew']), () => void calls.push(['warn']));
   /** Whether there is more to do. */
