@@ -10,9 +10,7 @@ import { findCommand, groupOf, wrongValue } from './arguments.ts';
 import { COMMANDS } from './commands.ts';
 import { alignColumns, printWarnings, report, type Run } from './terminal.ts';
 
-export const help: Run = ({ stdout }, { operands: [name] }) => {
-  stdout.write(`${helpAbout(name)}\n`);
-};
+export const help: Run = ({ stdout }, { operands: [name] }) => void stdout.write(`${helpAbout(name)}\n`);
 
 /** By help.txt, which begins with what is said of all; the section of a command begins with its name and a summary. */
 function helpAbout(name: string | undefined): string {
