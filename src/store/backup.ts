@@ -5,6 +5,7 @@ import {
   closeSync, constants, copyFileSync, createReadStream, existsSync, fsyncSync, linkSync, lstatSync, openSync,
   readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync,
 } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { codeOf, expected, orUndefined } from '../core/events.ts';
@@ -171,14 +172,10 @@ function lockIfPossible(backup: string): DatabaseLock | undefined {
 
 /** The length need not be known before, so there must be room for each piece as it comes. */
 async function receive(pieces: AsyncIterable<Uint8Array>, draft: string): Promise<void> {
-  const copy = openSync(draft, 'wx', OWNER_ONLY_FILE);
-  try {
-    for await (const piece of pieces) {
-      requireRoom(draft, piece.length);
-      writeFileSync(copy, piece);
-    }
-  } finally {
-    closeSync(copy);
+  await using copy = await open(draft, 'wx', OWNER_ONLY_FILE);
+  for await (const piece of pieces) {
+    requireRoom(draft, piece.length);
+    await copy.writeFile(piece);
   }
 }
 
