@@ -105,10 +105,9 @@ export class Intake implements AsyncDisposable {
 
   /** A full store says so before it takes megabytes. All of it is decided again when the content is written. */
   async #requireRoom(replacedBytes: number): Promise<void> {
-    const { config, store } = this.#parts;
+    const { config: { maxStorageBytes: maxStoredBytes }, store } = this.#parts;
     const declaredBytes = this.#declaredBytes;
     if (!store.hasRoomFor(declaredBytes)) throw new Refusal('storageFull');
-    const { maxStorageBytes: maxStoredBytes } = config;
     if (maxStoredBytes === 0) return;
     const contentBytes = declaredBytes - replacedBytes;
     // Chunks are written before what they replace can go.

@@ -81,9 +81,8 @@ async function requireChangeable(parts: Parts, target: Target, ofAnyone = false,
 /** Of the caller's own; for the admin anyone's, which is audited; one without owner for whoever shows its token. */
 export async function deletePaste(parts: Parts, target: Target, token: string | undefined): Promise<void> {
   const { store, audit, clock, count } = parts;
-  const { id, caller, clientAddress } = target;
+  const { id, caller, caller: { fingerprint }, clientAddress } = target;
   if (token === undefined) requireIdentity(caller, 'send X-Delete-Token, or present a client certificate');
-  const { fingerprint } = caller;
   const isAdmin = caller.tier === 'admin';
   const before = await requireChangeable(parts, target, isAdmin, token);
   const paste = id.slice(0, AUDITED_ID_CHARACTERS);

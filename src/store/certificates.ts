@@ -325,8 +325,7 @@ export function authorityCommands(db: Database) {
     },
     /** Whether it took the place of the one before; not of what that had become meanwhile. */
     replaceAuthority: (change: Record<'before' | 'after', StoredAuthority> & { audited: AuditEvent }): boolean => {
-      const { before, after, audited } = change;
-      const { fingerprint: fingerprintBefore, lockedKey: lockedKeyBefore } = before;
+      const { before: { fingerprint: fingerprintBefore, lockedKey: lockedKeyBefore }, after, audited } = change;
       const isReplaced = replace({ ...after, fingerprintBefore, lockedKeyBefore }).length === 1;
       if (isReplaced) audit(audited);
       return isReplaced;
