@@ -99,7 +99,6 @@ export class BodyReader {
     const { minBytesPerSecond, nowMs } = this.#transfers;
     this.#pace = new Pace({ minBytesPerSecond, nowMs: nowMs(), movedBytes: 0 });
     const req = this.#req;
-    const take = (bytes: Uint8Array): void => this.#take(bytes);
     const end = (): void => {
       // node may report it although the reader of the last chunk has just paused the stream.
       if (!this.#isSinkBusy) this.#settle?.();
@@ -108,13 +107,13 @@ export class BodyReader {
     this.#settle = (failure) => {
       this.#settle = undefined;
       this.#pace = undefined;
-      req.off('data', take).off('end', end);
+      req.off('data', this.#take).off('end', end);
       if (failure === undefined) return resolve();
       this.#failure ??= failure;
       req.pause();
       reject(failure);
     };
-    req.on('data', take).on('end', end);
+    req.on('data', this.#take).on('end', end);
     await promise;
   };
 
@@ -172,7 +171,7 @@ export class BodyReader {
     return true;
   }
 
-  #take(bytes: Uint8Array): void {
+  readonly #take = (bytes: Uint8Array): void => {
     // Before the sink has them: it may give the memory back, and then there is no length to ask for.
     this.#turnBytes += bytes.length + this.#surchargeBytes;
     this.#surchargeBytes = 0;
@@ -190,7 +189,7 @@ export class BodyReader {
     } catch (error) {
       this.#settle?.(error);
     }
-  }
+  };
 
   /** Lets others have theirs when this turn is used up, and as many more as the pieces have cost. */
   #nextTurn(): Promise<void> | undefined {
