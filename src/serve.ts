@@ -33,30 +33,28 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
     flush();
   });
   const stopSignal = nextStopSignal(terminal, { log, flush });
-  try {
-    for (const message of [...warnings, ...startWarnings(config, isExposed(place))]) {
-      log({ level: 'warning', logger: 'config', event: 'setting doubtful', details: { message } });
-    }
-    const app = await createApp(config, { clock, cores, random: randomBytes, newUuid, log, thread });
-    try {
-      const { url } = await app.listen(place).catch(async (error: unknown) => {
-        const failure = expected(ListeningError, error);
-        const { listeningFailure } = await import('./operator/failures.ts');
-        throw listeningFailure(failure, failure.place === place);
-      });
-      log({ level: 'info', logger: 'main', event: 'listening', details: { url, version: VERSION } });
-      void reloads.begin(app, log);
-      await terminal.boundYoungGeneration();
-      log({ level: 'info', logger: 'main', event: 'stopping', details: { signal: await stopSignal } });
-    } finally {
-      reloads.end();
-      await app.close();
-    }
-    log({ level: 'info', logger: 'main', event: 'stopped' });
-    return 0;
-  } finally {
-    flush();
+  using ending = new DisposableStack();
+  ending.defer(flush);
+  for (const message of [...warnings, ...startWarnings(config, isExposed(place))]) {
+    log({ level: 'warning', logger: 'config', event: 'setting doubtful', details: { message } });
   }
+  const app = await createApp(config, { clock, cores, random: randomBytes, newUuid, log, thread });
+  try {
+    const { url } = await app.listen(place).catch(async (error: unknown) => {
+      const failure = expected(ListeningError, error);
+      const { listeningFailure } = await import('./operator/failures.ts');
+      throw listeningFailure(failure, failure.place === place);
+    });
+    log({ level: 'info', logger: 'main', event: 'listening', details: { url, version: VERSION } });
+    void reloads.begin(app, log);
+    await terminal.boundYoungGeneration();
+    log({ level: 'info', logger: 'main', event: 'stopping', details: { signal: await stopSignal } });
+  } finally {
+    reloads.end();
+    await app.close();
+  }
+  log({ level: 'info', logger: 'main', event: 'stopped' });
+  return 0;
 }
 
 /** Under npm, each process that passes a signal of the process group on sends a copy: that is no impatience. */

@@ -66,8 +66,8 @@ export function leaseCommands(db: Database, host: string, clock: Clock) {
       return orphaned.get({ contentId }) !== undefined;
     },
     renewLeases: (names: readonly string[]) => void renew.run({ host, until: until(), names: JSON.stringify(names) }),
-    /** Whether this host is the one that cleans up. */
-    lead: (_: null) => !isHeld(CLEANUP) && hold(CLEANUP, 0, CLEANUP_SECONDS),
+    /** Whether this host is the one that cleans up. No other version changes the tables while one serves. */
+    lead: (_: null) => hold('serving', 0, CLEANUP_SECONDS) && !isHeld(CLEANUP) && hold(CLEANUP, 0, CLEANUP_SECONDS),
     leave: (_: null) => void giveUpAll.run({ host }),
     sweep: prepareSweep(db),
   };
@@ -98,7 +98,11 @@ interface Parts {
 
 export function createClusterContents({ run, readChunk, log }: Parts) {
   const chunks = createChunkBuffers();
-  const noteFailure = createFailureNote(log);
+  // Leases run out by themselves.
+  const noteFailure = (error: unknown): void => {
+    const details = { reason: describe(error) };
+    log({ level: 'warning', logger: 'store', event: 'lease not written', outcome: 'failure', details });
+  };
   const there = { borrow: readChunk, giveBack: () => {}, copy: () => 0 };
   /** How many here write or read which content. */
   const holders = new Map<string, number>();
@@ -140,13 +144,5 @@ export function createClusterContents({ run, readChunk, log }: Parts) {
     },
     release,
     close: () => clearInterval(renewal),
-  };
-}
-
-/** Leases run out by themselves. */
-function createFailureNote(log: Log) {
-  return (error: unknown): void => {
-    const details = { reason: describe(error) };
-    log({ level: 'warning', logger: 'store', event: 'lease not written', outcome: 'failure', details });
   };
 }

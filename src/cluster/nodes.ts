@@ -18,6 +18,7 @@ export type Statement = readonly [sql: string, values: Readonly<Record<string, s
 /** What came of a statement; of several in one transaction, the last is the one that failed. */
 export interface Result {
   readonly error?: string;
+  readonly last_insert_id?: number;
   readonly values?: readonly (readonly unknown[])[];
 }
 
@@ -41,6 +42,14 @@ const MAX_ANSWER_BYTES = 128 * MIB;
 
 const [LATE, SILENT] = ['no answer in time', 'silent'];
 
+/** How the tables' `guards` refuse. */
+export const STALE = 'stale';
+
+/** Claims are numbered, each change has one, and the last is not removed: who has a lower number lacks changes. */
+const NEWEST: Statement = ['SELECT coalesce(max(rowid), 0) FROM claims', {}];
+/** The log has them until the next snapshot. */
+const LACKING = 'the node that leads lacks changes, as if its disk was full: restart it, or have it join anew';
+
 export class Nodes implements Disposable {
   readonly #clock: Clock;
   readonly #options: readonly Place[];
@@ -48,6 +57,9 @@ export class Nodes implements Disposable {
   readonly #agent: HttpAgent;
   /** The node that answered last. */
   #leader = 0;
+  /** The newest claim that this host has seen, and had when nodes were compared. */
+  #seen = 0;
+  #compared = 0;
   /** Nothing is asked after that. */
   #endMs = Infinity;
 
@@ -79,11 +91,50 @@ export class Nodes implements Disposable {
     return results.map(({ values }) => values ?? []);
   }
 
+  /** As they are now. Rejects where the node that leads lacks changes: its disk was full, which it passes over. */
+  async read(statements: readonly Statement[], deadlineMs?: number) {
+    const seen = this.#seen;
+    if (seen === 0) return this.query(statements, 'strong', deadlineMs);
+    const [rows, ...found] = await this.query([NEWEST, ...statements], 'strong', deadlineMs);
+    const newest = Number(onlyRow(rows)[0]);
+    if (newest < seen) throw unavailable(LACKING);
+    this.#see(newest);
+    return found;
+  }
+
+  /** As execute, of claims with what they change; it changes nothing where the node lacks what this host has seen. */
+  async commit(claims: readonly Statement[]): Promise<readonly Result[]> {
+    const guard: Statement = [`INSERT INTO guards SELECT (${NEWEST[0]}) >= :seen`, { seen: this.#seen }];
+    const [seen, ...results] = await this.execute([guard, ...claims]);
+    if (seen?.error === STALE) throw unavailable(LACKING);
+    if (results.at(-1)?.error === undefined) this.#see(results[0]?.last_insert_id);
+    return results.length === 0 ? [seen!] : results;
+  }
+
+  #see(newest = 0): void {
+    if (newest > this.#seen) this.#seen = newest;
+  }
+
+  /** Asks each node for itself; gives those that lack what this host had seen the last time. */
+  async compare(): Promise<readonly string[]> {
+    const before = this.#compared;
+    const body = Buffer.from(JSON.stringify([NEWEST]));
+    const behind = await Promise.all(this.#options.map(async ({ name }, node) => {
+      const answer = await this.#askOne(node, '/db/query?level=none', body, SILENCE_MS, SILENCE_MS);
+      const results = typeof answer === 'string' ? answer : resultsIn(answer, 1);
+      const newest = typeof results === 'string' ? before : Number(results[0]?.values?.[0]?.[0] ?? 0);
+      this.#see(newest);
+      return newest < before ? [name] : [];
+    }));
+    this.#compared = this.#seen;
+    return behind.flat();
+  }
+
   /** A copy of the whole database, as a file of SQLite in pieces. */
   async copy(): Promise<AsyncIterable<Uint8Array>> {
     for (const endMs = this.#clock.monotonicMs() + COPY_SILENCE_MS; ; await setTimeout(PAUSE_MS)) {
-      // The node that has answered this leads, or passes on what the leader says.
-      await this.query([['SELECT 1', {}]], 'weak');
+      // The node that has answered this leads, or passes on what the leader says, and lacks nothing.
+      await this.compare().then(() => this.read([['SELECT 1', {}]]));
       const copy = await this.#askForCopy();
       if (typeof copy !== 'string') return copy;
       // That is what it says while it makes a snapshot, or another copy.
@@ -99,7 +150,8 @@ export class Nodes implements Disposable {
     const sent = this.#request(options, (response) => {
       resolve(response.statusCode === 200 ? response : `${response.resume().statusCode}`);
     });
-    sent.on('timeout', () => sent.destroy(new Error(SILENT))).on('error', (error) => resolve(String(error))).end();
+    sent.on('timeout', () => sent.destroy(new Error(SILENT))).on('error', (error) => resolve(String(error)))
+      .on('upgrade', (_, socket) => void (socket.destroy(), resolve('101'))).end();
     return promise;
   }
 
@@ -150,7 +202,8 @@ export class Nodes implements Disposable {
       const { name } = this.#options[node]!;
       // That the time was over says less than what came before.
       if (found === LATE && reasons.has(name)) continue;
-      reasons.set(name, found.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim().slice(0, MAX_REASON));
+      // In part, as it may be no node that says so.
+      reasons.set(name, found.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim().slice(0, 160));
       asked[node]! += found === SILENT ? silenceTimes : 1;
       const leader = placeIn(/^301 (\S+)/.exec(found)?.[1] ?? '')?.name;
       const named = this.#options.findIndex(({ name }) => name === leader);
@@ -180,7 +233,8 @@ export class Nodes implements Disposable {
         resolve(status === 200 ? whole : `${status} ${location ?? (whole.toString() || statusMessage)}`);
       });
     });
-    sent.on('timeout', () => sent.destroy(new Error(SILENT))).on('error', fail).end(body);
+    sent.on('timeout', () => sent.destroy(new Error(SILENT))).on('error', fail).end(body)
+      .on('upgrade', (_, socket) => void (socket.destroy(), resolve('101')));
     return promise;
   }
 }
@@ -195,9 +249,6 @@ function placeIn(address: string): Place | undefined {
   const port = url.port || (url.protocol === 'https:' ? 443 : 80);
   return { host, port, name: `${host}:${port}` };
 }
-
-/** Of what something says that may be no node. */
-const MAX_REASON = 160;
 
 const HINTS: readonly (readonly [RegExp, string])[] = [
   [/^401/, `set the user in ${SETTINGS.databasePath.name} and ${SETTINGS.clusterPassword.name}`],

@@ -49,14 +49,14 @@ export async function openClusterStore(options: ClusterOptions): Promise<Store> 
   return store;
 }
 
-type Joined = Awaited<ReturnType<typeof joinNodes>>;
-
 /** What commands and servers share. */
 export async function joinNodes({ config, clock, newId, maxSkewSeconds, ifMissing }: ConnectionOptions) {
   await using opening = new AsyncDisposableStack();
   const nodes = opening.use(new Nodes(config, clock));
   const statements = new Statements();
   await migrateNodes(nodes, ifMissing);
+  // What others have seen: whoever leads must have it.
+  await nodes.compare();
   const checkTime = (deadlineMs?: number) => requireSameTime(nodes, clock, maxSkewSeconds, deadlineMs);
   await checkTime();
   const host = newId();
@@ -73,7 +73,7 @@ export async function joinNodes({ config, clock, newId, maxSkewSeconds, ifMissin
   return { nodes, statements, checkTime, writer, run, close };
 }
 
-function createClusterStore(joined: Joined, options: ClusterOptions): Store {
+function createClusterStore(joined: Awaited<ReturnType<typeof joinNodes>>, options: ClusterOptions): Store {
   const { nodes, statements, checkTime, writer, run, close } = joined;
   const { clock, log } = options;
   const reader = createReader(nodes, statements, prepareLookups(statements));
@@ -94,6 +94,8 @@ function createClusterStore(joined: Joined, options: ClusterOptions): Store {
       truncateWal: async () => {
         if (!(await lead())) return true;
         while (await writer.run('sweep', unixSeconds(clock)));
+        const behind = (await nodes.compare()).join();
+        if (behind !== '') log({ level: 'warning', logger: 'store', event: 'nodes behind', details: { behind } });
         await larger.release(await reader.listOrphans());
         return true;
       },
@@ -154,7 +156,7 @@ async function migrateNodes(nodes: Nodes, ifMissing: ConnectionOptions['ifMissin
     const reason = tables === 0 ? undefined : whyStrange({ applicationId, version });
     if (reason !== undefined) throw new DatabaseRefusedError(`the database of the cluster ${reason}`);
     if (version === MIGRATIONS.length && isCluster) return;
-    // Who serves would go on with the tables as they were. One of them has a lease, but for a minute after it ended.
+    // Who serves would go on with the tables as they were: each has a lease.
     const any = isCluster && (await nodes.query([['SELECT 1 FROM leases WHERE until > unixepoch()', {}]], 'strong'))[0];
     if (any && any.length > 0) throw unavailable('hosts of an earlier version serve, or did lately: stop them all');
     // What one host has applied, another must not once more.
@@ -173,7 +175,7 @@ export async function requireSameTime(
   nodes: Nodes, clock: Clock, maxSkewSeconds = MAX_SKEW_SECONDS, deadlineMs?: number,
 ): Promise<void> {
   const before = clock.unixMs() / 1000;
-  const [rows] = await nodes.query([["SELECT unixepoch('subsec')", {}]], 'strong', deadlineMs);
+  const [rows] = await nodes.read([["SELECT unixepoch('subsec')", {}]], deadlineMs);
   const there = Number(onlyRow(rows)[0]);
   // However long the answer took: it is of a moment between.
   const [ahead, behind] = [before - there, there - clock.unixMs() / 1000];

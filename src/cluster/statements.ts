@@ -27,9 +27,6 @@ export const CLUSTER_TABLES: readonly string[] = [
     END`,
 ];
 
-/** How `guards` refuses. */
-export const STALE = 'stale';
-
 /** Counted for each paste beside its content: its row, its entries in indexes. */
 const PASTE_BYTES = 1024;
 

@@ -51,7 +51,7 @@ export async function copyCluster({ config, clock }: NodesOptions, path: string)
 /** Why hosts could not work with the nodes; undefined when they can. */
 export async function examineNodes({ config, clock }: NodesOptions): Promise<string | undefined> {
   using nodes = new Nodes(config, clock);
-  return await requireSameTime(nodes, clock).then(() => undefined, describe);
+  return await nodes.compare().then(() => requireSameTime(nodes, clock)).then(() => undefined, describe);
 }
 
 /** Makes a backup, verified and brought to this version in a folder, the database of nodes that have none. */
@@ -66,5 +66,7 @@ export async function restoreCluster(
   // Without a log beside it, which nodes refuse.
   copyDatabase(path, copy);
   await nodes.load(await readFile(copy));
+  // They answer so too where their disks had no room for it.
+  if ((await findMarks(nodes)).tables === 0) throw unavailable('the nodes took the backup, and do not have it');
   return restored;
 }

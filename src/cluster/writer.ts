@@ -6,8 +6,8 @@ import { setTimeout } from 'node:timers/promises';
 import { type Clock, unixSeconds } from '../core/time.ts';
 import { StoreError, unavailable } from '../store/store.ts';
 import { LANES, Queue, type Queued } from '../store/writer.ts';
-import { DEADLINE_MS, type Nodes, onlyRow, type Statement } from './nodes.ts';
-import { guardOf, type Known, type Rehearsal, STALE, type Statements } from './statements.ts';
+import { DEADLINE_MS, type Nodes, onlyRow, STALE, type Statement } from './nodes.ts';
+import { guardOf, type Known, type Rehearsal, type Statements } from './statements.ts';
 
 type Commands = Readonly<Record<string, (params: never) => unknown>>;
 
@@ -131,7 +131,7 @@ export class ClusterWriter<Rules extends Commands> {
     const parts = planned.map(({ waiting: { id }, guards, changes, answer }): readonly Statement[] => (
       [[CLAIM, { id, at, answer: JSON.stringify(answer ?? null) }], ...guards, ...changes]
     ));
-    const results = await this.#nodes.execute(parts.flat());
+    const results = await this.#nodes.commit(parts.flat());
     const failedAt = results.findIndex((result) => result.error !== undefined);
     const error = results[failedAt]?.error;
     if (error === undefined) {
@@ -154,7 +154,7 @@ export class ClusterWriter<Rules extends Commands> {
   /** An earlier try, from which no answer came, was carried out. */
   async #settleClaimed(planned: readonly Planned[]): Promise<readonly Waiting[]> {
     const ids = JSON.stringify(planned.map(({ waiting }) => waiting.id));
-    const [rows = []] = await this.#nodes.query([[ANSWERS, { ids }]], 'strong');
+    const [rows = []] = await this.#nodes.read([[ANSWERS, { ids }]]);
     const answers = new Map(rows.map(([id, answer]) => [id, answer as string]));
     return planned.map(({ waiting }) => waiting).filter(({ id, resolve }) => {
       const answer = answers.get(id);
@@ -175,6 +175,7 @@ function failureOf(error: string): Error {
 export async function learn(
   nodes: Nodes, missing: ReadonlyMap<string, Statement>, known: Known, level: 'weak' | 'strong',
 ): Promise<void> {
-  const found = await nodes.query([...missing.values()], level);
+  const statements = [...missing.values()];
+  const found = await (level === 'strong' ? nodes.read(statements) : nodes.query(statements, level));
   for (const [index, key] of [...missing.keys()].entries()) known.set(key, String(onlyRow(found[index])[0]));
 }

@@ -122,7 +122,7 @@ export const SETTINGS = {
   databasePath: text('SERVICE_DB', 'data/pasted.db',
     'path of the SQLite database, under systemd `$STATE_DIRECTORY/pasted.db`; or the nodes of a cluster of rqlite',
     {
-      pattern: /^(?!:|file:|rqlites?:)[^\0\ufffd]+$|^rqlites?:\/\/(\w+@)?(([\w.-]+|\[[\da-f:]+]):\d{1,5}(,(?=.)|$))+$/i,
+      pattern: /^(?!:|file:|\w+:\/|rqlites?:)[^\0\ufffd]+$|^rqlites?:\/\/(\w+@)?(([\w.-]+|\[[\w:]+]):\d+(,(?=.)|$))+$/i,
       expected: 'the path of a file, or the nodes of a cluster, such as rqlite://db1:4001,db2:4001,db3:4001',
     }),
   clusterPassword: secret('SERVICE_DB_PASSWORD', 'password of the user in `SERVICE_DB` for the nodes of a cluster'),

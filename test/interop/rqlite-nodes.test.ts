@@ -166,3 +166,22 @@ test('rqlite: of several backups at once each is made, though a node refuses one
     assert.deepEqual(copy.prepare('SELECT word FROM words').all(), [{ __proto__: null, word: 'there' }]);
   }
 });
+
+test('rqlite: rows keep their numbers when free space is cleared, by which a node is known to lack changes', async (t) => {
+  const started = await nodesWithTables(t, { count: 1 });
+  if (started === undefined) return;
+  const { leader } = started;
+  for (let word = 10; word < 60; word += 1) await say(leader, `${word}`);
+  const numbers = async () => {
+    const asked = ['SELECT json_group_array(rowid) FROM words', 'SELECT freelist_count FROM pragma_freelist_count'];
+    return answered(await leader.ask('/db/query?level=strong', asked)).results.map(({ values }) => values?.[0]?.[0]);
+  };
+  await say(leader, 'large'.repeat(200_000));
+  answered(await leader.ask('/db/execute', ["DELETE FROM words WHERE length(word) > 2 OR word < '40'"]));
+  const [before, free] = await numbers();
+  assert.ok(Number(free) > 100);
+  assert.equal(before, JSON.stringify(Array.from({ length: 20 }, (_, index) => 31 + index)));
+  // As by -auto-vacuum-int.
+  assert.equal(answered(await leader.ask('/db/execute', ['VACUUM'])).results[0]?.error, undefined);
+  assert.deepEqual(await numbers(), [before, 0]);
+});

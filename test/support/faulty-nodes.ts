@@ -25,6 +25,8 @@ export type Fault =
   | { readonly kind: 'halved' }
   /** Byte by byte, and never to the end. */
   | { readonly kind: 'dripping' }
+  /** 101, which nobody asked for. */
+  | { readonly kind: 'switched' }
   /** 300 MiB of something else, which are told one by one. */
   | { readonly kind: 'long'; readonly status: number; readonly sendMebibyte: () => void }
   | { readonly kind: 'delayed'; readonly ms: number }
@@ -99,6 +101,9 @@ async function inject(fault: Fault, ask: () => Promise<Answer>, outgoing: Server
     case 'delayed':
       await pause(fault.ms);
       return answerWith(outgoing, ask());
+    case 'switched':
+      outgoing.socket!.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n');
+      return;
     case 'repeated':
       await answerWith(outgoing, ask());
       await pause(fault.ms);
@@ -192,8 +197,8 @@ function execute(db: DatabaseSync, statements: Statements): object[] {
   db.exec('BEGIN');
   try {
     for (const [sql, values] of statements) {
-      db.prepare(sql).run(values);
-      results.push({});
+      const { lastInsertRowid } = db.prepare(sql).run(values);
+      results.push({ last_insert_id: lastInsertRowid });
     }
     db.exec('COMMIT');
   } catch (error) {

@@ -38,6 +38,8 @@ export interface NodesOptions {
   readonly tls?: boolean;
   /** More words for each node. */
   readonly flags?: readonly string[];
+  /** Where one of them has its files; it goes with who made it. */
+  readonly folders?: readonly (string | undefined)[];
 }
 
 export interface NodeAnswer {
@@ -109,7 +111,8 @@ export async function startNodes(t: Lifetime, options: NodesOptions = {}): Promi
   for (const [index, raftAddress] of raftAddresses.entries()) {
     const address = `127.0.0.1:${ports[index]}`;
     const own = ['-node-id', String(index), '-http-addr', address, '-raft-addr', raftAddress];
-    const command = [program, ...own, ...count > 1 ? together : [], ...words, join(folder, String(index))];
+    const files = options.folders?.[index] ?? join(folder, String(index));
+    const command = [program, ...own, ...count > 1 ? together : [], ...words, files];
     started.push(new StartedNode(command, address, { certificate, user: options.user, ownGroup: options.ownGroup ?? false }));
   }
 

@@ -5,9 +5,9 @@ import assert from 'node:assert/strict';
 import dns from 'node:dns';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { Nodes } from '../../src/cluster/nodes.ts';
+import { Nodes, STALE } from '../../src/cluster/nodes.ts';
 import { openClusterStore } from '../../src/cluster/open.ts';
-import { guardOf, STALE, Statements } from '../../src/cluster/statements.ts';
+import { guardOf, Statements } from '../../src/cluster/statements.ts';
 import { ClusterWriter } from '../../src/cluster/writer.ts';
 import { MIB } from '../../src/core/time.ts';
 import { ConfigError } from '../../src/config/load.ts';
@@ -21,7 +21,7 @@ import { CREATED_AT, inlinePaste, newId, NO_TERMS, patternedBytes, temporaryFold
 import { testConfig } from '../support/test-config.ts';
 
 const AFTERWARDS: readonly Fault[] = [
-  { kind: 'unanswered' }, { kind: 'cut' }, { kind: 'halved' }, { kind: 'repeated', ms: 0 },
+  { kind: 'unanswered' }, { kind: 'cut' }, { kind: 'halved' }, { kind: 'switched' }, { kind: 'repeated', ms: 0 },
   ...STRANGE_BODIES.map((body) => ({ kind: 'replaced', status: 200, body, isCarriedOut: true }) as const),
   ...[301, 401, 404, 500, 503].map((status) => (
     { kind: 'replaced', status, body: 'leader not found', isCarriedOut: true } as const
@@ -60,7 +60,7 @@ test('cluster: a lookup that a node refuses, or gives no row for, fails for now:
   await store.pastes.create(paste, NO_TERMS);
   for (const [fault, said] of [
     [saying({ error: 'disk I/O error' }), /a node refused to read: disk I\/O error$/],
-    [saying({}), /a node answered without a row$/],
+    [saying({ values: [[1]] }, {}), /a node answered without a row$/],
   ] as const) {
     behind.choose = once(isRead, fault);
     await assert.rejects(async () => store.pastes.find(paste.id, CREATED_AT), isUnavailable(said));
@@ -374,7 +374,7 @@ test('cluster: nodes that need seconds for a change are waited for, and do it on
 /** A writer over nodes that are functions; `note` writes nothing but its claim. */
 function writerOver(execute: () => Promise<readonly object[]>, clock = RUNNING_CLOCK) {
   const statements = new Statements();
-  const nodes = { execute, query: async () => [] } as unknown as Nodes;
+  const nodes = { commit: execute, query: async () => [] } as unknown as Nodes;
   return new ClusterWriter(nodes, statements, { note: (value: number) => value }, clock, newId);
 }
 

@@ -7,14 +7,16 @@ import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Nodes } from '../../src/cluster/nodes.ts';
+import type { LogEntry } from '../../src/core/events.ts';
 import { openClusterStore, requireSameTime } from '../../src/cluster/open.ts';
-import { copyCluster, tailCluster } from '../../src/cluster/visit.ts';
+import { copyCluster, examineNodes, restoreCluster, tailCluster } from '../../src/cluster/visit.ts';
 import { storeTasks } from '../../src/pastes/upkeep.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
 import { type AuditFilter, CHUNK_BYTES, StoreError } from '../../src/store/store.ts';
 import { TAIL_ENTRIES } from '../../src/store/visit.ts';
 import { RUNNING_CLOCK } from '../support/app.ts';
-import type { Asked, Fault } from '../support/faulty-nodes.ts';
+import { fill } from '../support/databases.ts';
+import { type Asked, type Fault, startImitatedNode } from '../support/faulty-nodes.ts';
 import { EVENT, isUnavailable, isWrite, openStore, saying, startNode } from '../support/imitated-store.ts';
 import { CREATED_AT, inlinePaste, newId, NO_TERMS, patternedBytes, temporaryFolder } from '../support/store.ts';
 
@@ -157,7 +159,7 @@ test('cluster: a host that stops gives up all that it held, and the next one cle
   const next = await openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
   stores.push(next);
   await next.upkeep.truncateWal();
-  assert.deepEqual(leases().map((lease) => [lease.name, lease.host === host]), [['cleanup', false]]);
+  assert.deepEqual(leases().map((lease) => [lease.name, lease.host === host]), [['cleanup', false], ['serving', false]]);
 });
 
 test('cluster: what a command answered is kept for ten minutes, for who did not hear it, and no longer', async (t) => {
@@ -286,6 +288,7 @@ test('backup of a cluster: a node that refuses, breaks off or falls silent ends 
     ['refused', { ...copied, status: 503 }, /a node gave no copy \(503\)$/],
     ['lost', { kind: 'lost' }, /a node gave no copy \(Error: socket hang up\)$/],
     ['silent', { kind: 'silent', isCarriedOut: false }, /a node gave no copy \(Error: silent\)$/],
+    ['switched', { kind: 'switched' }, /a node gave no copy \(101\)$/],
   ];
   for (const [name, fault, said] of faults) {
     behind.choose = ({ path }) => (path.startsWith('/db/backup') ? fault : undefined);
@@ -327,12 +330,18 @@ test('backup of a cluster: a node that makes a snapshot or another copy is asked
 
 test('cluster: tables are not changed under hosts that serve; one that died holds it up until its leases are over', async (t) => {
   const { stores, config, store, db } = await openStore(t);
+  const open = () => openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
+  const beside = await open();
+  stores.push(beside);
+  assert.equal(await store.upkeep.truncateWal(), true);
+  assert.equal(await beside.upkeep.truncateWal(), true);
   const migrations = MIGRATIONS as (readonly string[])[];
   migrations.push(['UPDATE removals SET count = count + 1']);
   t.after(() => migrations.pop());
-  const open = () => openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
   const isServed = isUnavailable(/: hosts of an earlier version serve, or did lately: stop them all$/);
-  assert.equal(await store.upkeep.truncateWal(), true);
+  await assert.rejects(open(), isServed);
+  // The one that cleaned up: another serves still.
+  await store.close();
   await assert.rejects(open(), isServed);
   const setUntil = (seconds: number): void => db.exec(`UPDATE leases SET until = unixepoch() + ${seconds}`);
   setUntil(2);
@@ -341,4 +350,81 @@ test('cluster: tables are not changed under hosts that serve; one that died hold
   const later = await open();
   stores.push(later);
   assert.equal(db.prepare('SELECT count FROM removals').get()?.['count'], 1);
+});
+
+const LACKING = isUnavailable(/: the node that leads lacks changes, as if its disk was full: restart it, or have it join anew$/);
+
+test('cluster: where a node leads that lacks what was acknowledged, nothing is answered and nothing is changed', async (t) => {
+  const { store, db, count } = await openStore(t);
+  const kept = inlinePaste(patternedBytes(50), { burnAfterRead: true });
+  await store.pastes.create(kept, NO_TERMS);
+  const burned = inlinePaste(patternedBytes(50), { burnAfterRead: true });
+  await store.pastes.create(burned, NO_TERMS);
+  const last = db.prepare('SELECT rowid AS number, * FROM claims ORDER BY rowid DESC LIMIT 1');
+  const { number, id, at, answer } = last.get()!;
+  // As if this node had skipped the last change.
+  db.exec('DELETE FROM claims WHERE rowid = (SELECT max(rowid) FROM claims)');
+  const before = [count('claims'), count('pastes')];
+  for (let turn = 0; turn < 3; turn += 1) {
+    await assert.rejects(async () => store.pastes.find(kept.id, CREATED_AT), LACKING);
+    await assert.rejects(store.pastes.burn(kept.id, null, CREATED_AT), LACKING);
+    await assert.rejects(store.pastes.create(inlinePaste(patternedBytes(50)), NO_TERMS), LACKING);
+    assert.equal(await store.healthy(), false);
+  }
+  assert.deepEqual([count('claims'), count('pastes')], before);
+  // It has caught up.
+  db.prepare('INSERT INTO claims (rowid, id, at, answer) VALUES (?, ?, ?, ?)').run(number!, id!, at!, answer!);
+  assert.equal(await store.healthy(), true);
+  assert.equal(await store.pastes.burn(kept.id, null, CREATED_AT), true);
+});
+
+test('cluster: what other hosts read and changed is missed too, by who serves and by who starts', async (t) => {
+  const { stores, store, config, db } = await openStore(t);
+  const open = () => openClusterStore({ config, clock: RUNNING_CLOCK, log: () => {}, newId });
+  await store.run('recordAudit', EVENT);
+  const other = await open();
+  stores.push(other);
+  await store.run('recordAudit', EVENT);
+  // By its probes a host sees what others do.
+  assert.equal(await other.healthy(), true);
+  db.exec('DELETE FROM claims WHERE rowid = (SELECT max(rowid) FROM claims)');
+  assert.equal(await other.healthy(), false);
+  const ahead = await startImitatedNode(t);
+  ahead.db.exec(`
+    CREATE TABLE claims (id TEXT NOT NULL PRIMARY KEY, at INTEGER NOT NULL, answer TEXT NOT NULL) STRICT;
+    INSERT INTO claims VALUES ('one', 1, ''), ('two', 2, '')`);
+  const databasePath = `${config.databasePath},${ahead.address}`;
+  const both = { config: { ...config, databasePath }, clock: RUNNING_CLOCK, log: () => {}, newId };
+  await assert.rejects(openClusterStore(both), LACKING);
+  await assert.rejects(copyCluster(both, join(temporaryFolder(t), 'copy.db')), LACKING);
+  assert.match(await examineNodes(both) ?? '', /the node that leads lacks changes/);
+});
+
+test('cluster: the host that cleans up says which node has lacked something for a minute', async (t) => {
+  const { stores, config } = await startNode(t);
+  const follower = await startImitatedNode(t);
+  follower.db.exec('CREATE TABLE claims (id TEXT NOT NULL PRIMARY KEY, at INTEGER NOT NULL, answer TEXT NOT NULL) STRICT');
+  const logged: LogEntry[] = [];
+  const log = (entry: LogEntry): void => void logged.push(entry);
+  const databasePath = `${config.databasePath},${follower.address}`;
+  const store = await openClusterStore({ config: { ...config, databasePath }, clock: RUNNING_CLOCK, log, newId });
+  stores.push(store);
+  await store.upkeep.truncateWal();
+  assert.deepEqual(logged.map(({ event }) => event), ['opened'], 'it may be under way');
+  await store.upkeep.truncateWal();
+  const { event, level, details } = logged[1] ?? assert.fail('nothing is logged');
+  assert.deepEqual([event, level, details], ['nodes behind', 'warning', { behind: follower.address }]);
+  follower.db.exec("INSERT INTO claims (rowid, id, at, answer) VALUES (1000, 'a', 1, '')");
+  // Ahead of who leads: that one is behind then, and nothing is asked of it.
+  await assert.rejects(store.upkeep.truncateWal().then(() => store.upkeep.truncateWal()), LACKING);
+});
+
+test('restore of a cluster: nodes that take the backup, and have nothing of it, are told', async (t) => {
+  const { config, behind } = await startNode(t);
+  const folder = temporaryFolder(t);
+  const backup = join(folder, 'backup.db');
+  await fill(backup, 1);
+  behind.choose = ({ path }) => (path.startsWith('/db/load') ? saying() : undefined);
+  const restoring = restoreCluster({ config, clock: RUNNING_CLOCK }, backup, temporaryFolder(t));
+  await assert.rejects(restoring, isUnavailable(/: the nodes took the backup, and do not have it$/));
 });

@@ -237,9 +237,10 @@ test('loadConfig: a long or strange value is repeated in part and on one line', 
 
 test('loadConfig: a password in the address of nodes is not repeated, whatever is in it', () => {
   for (const password of ['hunter2', 'hunter@2', 'hunter:2/', 'hunter\n2']) {
-    for (const scheme of ['rqlite', 'RQLITES']) {
-      const [problem = ''] = problemsOf({ SERVICE_DB: `${scheme}://me:${password}@db1:4001,db2:4001` });
-      assert.ok(problem.endsWith(`, given "${scheme}://me:...@db1:4001,db2:4001"`), problem);
+    // What is mistyped is no less a password.
+    for (const before of ['rqlite://', 'RQLITES://', 'rqlite:/', 'rqlites:', 'http://']) {
+      const [problem = ''] = problemsOf({ SERVICE_DB: `${before}me:${password}@db1:4001,db2:4001` });
+      assert.ok(problem.endsWith(`, given "${before}me:...@db1:4001,db2:4001"`), problem);
     }
   }
   assert.match(problemsOf({ SERVICE_DB: 'rqlite://me@db1' }).join(), /given "rqlite:\/\/me@db1"$/);

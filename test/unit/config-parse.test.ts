@@ -136,7 +136,10 @@ test('SETTINGS: the database is a file, never one in memory, or nodes with their
     assert.equal(SETTINGS.databasePath.parse(path), path);
   }
   const expected = 'the path of a file, or the nodes of a cluster, such as rqlite://db1:4001,db2:4001,db3:4001';
-  const noNodes = ['rqlite://', 'rqlite://a', 'rqlite://a:1,', 'rqlite://u:p@a:1', 'rqlite:a:1', 'rqlite://a:1?level=none'];
+  const noNodes = [
+    'rqlite://', 'rqlite://a', 'rqlite://a:1,', 'rqlite://u:p@a:1', 'rqlite:a:1', 'rqlite://a:1?level=none',
+    'http://a:4001', 'HTTPS://a:4001,b:4001', 'postgres://a/b',
+  ];
   // SQLite reads these as URIs (https://sqlite.org/uri.html): of another file, or of one in memory.
   const uris = ['file:x.db', 'file:/x.db?vfs=memdb', 'file:x.db?mode=memory'];
   for (const path of [':memory:', 'a\0b', NOT_UTF8, ...uris, ...noNodes, 'RQLITE://u:p@a:1', 'Rqlites://a']) {

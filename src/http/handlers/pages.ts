@@ -50,14 +50,12 @@ export async function answerForm(parts: Parts, request: Request): Promise<Reply>
 
 async function factsReply(parts: Parts, request: Request, opened: pastes.OpenedPaste): Promise<Reply> {
   const { paste } = opened;
-  try {
-    const sealedUrl = await isSealed(opened) ? `${request.publicUrl}/${paste.id}` : undefined;
-    const page = paste.burnAfterRead ? burnPage : binaryPage;
-    const body = pageText(page(paste, durationText(paste.expiresAt - unixSeconds(parts.clock)), sealedUrl));
-    return { status: 200, headers: UNLISTED_HEADERS, body };
-  } finally {
-    pastes.release(opened);
-  }
+  using held = new DisposableStack();
+  held.defer(() => pastes.release(opened));
+  const sealedUrl = await isSealed(opened) ? `${request.publicUrl}/${paste.id}` : undefined;
+  const page = paste.burnAfterRead ? burnPage : binaryPage;
+  const body = pageText(page(paste, durationText(paste.expiresAt - unixSeconds(parts.clock)), sealedUrl));
+  return { status: 200, headers: UNLISTED_HEADERS, body };
 }
 
 /** What someone has asked to read: text as a page, if it is all there, anything else to be saved. */
