@@ -31,7 +31,7 @@ export const startRow: Row = {
   target: 'every call, in four ways',
   units: UNITS_OF_A_WAY * WAYS.length,
   goals: { 'ways to the last call': WAYS.length },
-  least: ['points'],
+  least: ['starts'],
   obstacle: compilerObstacle,
   async run(unit) {
     const left = join(unit.folder, 'left');
@@ -47,6 +47,8 @@ export const startRow: Row = {
       cpSync(left, folder, { recursive: true });
       const isHit = await onePoint(unit, { folder, faults, pastes, fault: { ...way, call } });
       rmSync(folder, { recursive: true });
+      // Some ways have fewer calls than others: their last unit may find none, and that is looked at too.
+      unit.count('starts');
       if (!isHit) {
         unit.count('ways to the last call');
         break;
