@@ -47,7 +47,6 @@ export const STALE = 'stale';
 
 /** Claims are numbered, each change has one, and the last is not removed: who has a lower number lacks changes. */
 const NEWEST: Statement = ['SELECT coalesce(max(rowid), 0) FROM claims', {}];
-/** The log has them until the next snapshot. */
 const LACKING = 'the node that leads lacks changes, as if its disk was full: restart it, or have it join anew';
 
 export class Nodes implements Disposable {
@@ -134,7 +133,7 @@ export class Nodes implements Disposable {
   async copy(): Promise<AsyncIterable<Uint8Array>> {
     for (const endMs = this.#clock.monotonicMs() + COPY_SILENCE_MS; ; await setTimeout(PAUSE_MS)) {
       // The node that has answered this leads, or passes on what the leader says, and lacks nothing.
-      await this.compare().then(() => this.read([['SELECT 1', {}]]));
+      await this.read([['SELECT 1', {}]]);
       const copy = await this.#askForCopy();
       if (typeof copy !== 'string') return copy;
       // That is what it says while it makes a snapshot, or another copy.

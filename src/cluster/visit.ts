@@ -43,6 +43,7 @@ type NodesOptions = Pick<ConnectionOptions, 'config' | 'clock'>;
 /** Writes a copy of the database as a new file, which the caller removes; whether it is sound is not looked at. */
 export async function copyCluster({ config, clock }: NodesOptions, path: string): Promise<void> {
   using nodes = new Nodes(config, clock);
+  await nodes.compare();
   await writeFile(path, await nodes.copy(), { flag: 'wx', mode: OWNER_ONLY_FILE }).catch((error: unknown) => {
     throw codeOf(error) === 'ECONNRESET' ? unavailable('a node broke off its copy') : error;
   });
