@@ -93,15 +93,12 @@ export async function assemble(config: Config, host: AppParts, { store, tls }: {
 export function passwordQueue({ cores, clock }: Pick<AppParts, 'cores' | 'clock'>): WorkQueue {
   return new WorkQueue({
     concurrency: Math.max(1, Math.min(cores - 1, MAX_PASSWORD_CHECKS)),
-    maxWaiting: PASSWORD_CHECKS_WAITING,
-    maxWaitMs: PASSWORD_WAIT_MS,
-    clock,
+    maxWaiting: PASSWORD_CHECKS_WAITING, maxWaitMs: PASSWORD_WAIT_MS, clock,
   });
 }
 
 async function createParts(
-  config: Config,
-  { clock, random, newUuid, log, passwordCheckMs }: AppParts,
+  config: Config, { clock, random, newUuid, log, passwordCheckMs }: AppParts,
   { store, queue, count }: Pick<Parts, 'store' | 'queue' | 'count'>,
 ): Promise<Parts> {
   const antiflood = new Antiflood(config);

@@ -83,11 +83,8 @@ export async function makeServerCertificate(request: SelfSignedRequest & { reado
 
 /** TBSCertificate (section 4.1), with no unique ids (section 4.1.2.8). A signer without a certificate signs its own. */
 async function make(
-  { serial, validity, spki, privateKey }: CertificateRequest,
-  subject: Uint8Array,
-  extensions: readonly Uint8Array[],
-  signer: Pick<Authority, 'privateKey'> & Partial<Authority>,
-  digest: keyof typeof ECDSA_WITH,
+  { serial, validity, spki, privateKey }: CertificateRequest, subject: Uint8Array, extensions: readonly Uint8Array[],
+  signer: Pick<Authority, 'privateKey'> & Partial<Authority>, digest: keyof typeof ECDSA_WITH,
 ): Promise<Uint8Array> {
   const issuer = signer.certificate && readIssuer(signer.certificate);
   const identifiers = [extension(OIDS.subjectKeyIdentifier, octetString(keyIdentifier(spki)))];

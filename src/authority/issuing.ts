@@ -44,9 +44,7 @@ export class NotFirstError extends Error {}
 
 /** A `before` that fails leaves nothing behind: it runs with the certificate before that is recorded. */
 export async function issueCertificate(
-  parts: IssuingParts,
-  request: IssueRequest,
-  authority: SigningAuthority,
+  parts: IssuingParts, request: IssueRequest, authority: SigningAuthority,
   before?: (made: MadeCertificate) => Promise<void>,
 ): Promise<Issued> {
   try {
@@ -86,8 +84,7 @@ async function make(
 
 /** Whether it is the admin's; undefined when the serial is taken. */
 async function record(
-  { store, challenges, audit }: IssuingParts,
-  { certificate: _, ...made }: MadeCertificate,
+  { store, challenges, audit }: IssuingParts, { certificate: _, ...made }: MadeCertificate,
   { requester, spend, invitation, renews, onlyFirst = false }: IssueRequest,
 ): Promise<boolean | undefined> {
   const { commonName, fingerprint, expiresAt, serial } = made;
@@ -146,9 +143,7 @@ export async function requireRevocable(
 
 /** Refuses whoever neither obtained nor holds it. */
 export async function revokeCertificate(
-  parts: Pick<IssuingParts, 'store' | 'audit' | 'clock'>,
-  serial: string,
-  revoker: Revoker,
+  parts: Pick<IssuingParts, 'store' | 'audit' | 'clock'>, serial: string, revoker: Revoker,
   reason: RevocationReason | null,
 ): Promise<void> {
   const { store, audit, clock } = parts;

@@ -2,7 +2,7 @@
 // removes what another one holds, and what a host that has died has held is removed when its leases are over.
 
 import type { Log } from '../core/events.ts';
-import { type Awaitable, type Clock, unixSeconds } from '../core/time.ts';
+import { addTo, type Awaitable, type Clock, unixSeconds } from '../core/time.ts';
 import { type ContentReader, createContentReader, createDiscards, createUpload } from '../store/content.ts';
 import { contentCommands, contentLookups, prepareChange, prepareQuota } from '../store/records.ts';
 import { CHUNK_BYTES, type Database, describe, type UploadQuota } from '../store/store.ts';
@@ -116,12 +116,8 @@ export function createClusterContents({ run, readChunk, log }: Parts) {
   /** Content that others here hold goes when the last of them lets go. */
   const release = (contentIds: readonly string[]) => discards.add(contentIds.filter((id) => !holders.has(id)));
 
-  const hold = (contentId: string) => holders.set(contentId, (holders.get(contentId) ?? 0) + 1);
-
   async function letGo(contentId: string): Promise<void> {
-    const others = holders.get(contentId)! - 1;
-    if (others > 0) return void holders.set(contentId, others);
-    holders.delete(contentId);
+    if (addTo(holders, contentId, -1) > 0) return;
     if (await run('letGoOfContent', contentId).catch(noteFailure)) await release([contentId]);
   }
 
@@ -129,11 +125,11 @@ export function createClusterContents({ run, readChunk, log }: Parts) {
     contents: {
       chunks,
       upload(contentId: string, quota: UploadQuota | null = null) {
-        hold(contentId);
+        addTo(holders, contentId, 1);
         return createUpload(contentId, quota, { run }, chunks.giveBack, () => letGo(contentId));
       },
       async open(contentId: string): Promise<ContentReader | undefined> {
-        hold(contentId);
+        addTo(holders, contentId, 1);
         // After an error too: its answer may be what was lost.
         using held = new DisposableStack();
         held.defer(() => void letGo(contentId));

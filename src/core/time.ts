@@ -1,4 +1,4 @@
-// Units of time and size, and how time and randomness are handed in. Below: what is made once, and orders of last use.
+// Units of time and size, counts, and how time and randomness are handed in. Below: what is made once, orders of use.
 
 export interface Clock {
   /** Unix time in milliseconds; may jump when the host's clock is set. Expiry and everything a person reads. */
@@ -27,6 +27,10 @@ export function isoSeconds(seconds: number): string {
   return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`;
 }
 
+export function showCount(count: number, one: string, several = `${one}s`): string {
+  return `${count} ${count === 1 ? one : several}`;
+}
+
 export type Awaitable<Value> = Value | Promise<Value>;
 
 /** `step` with the value, at once where it is no promise: an await costs a small read much. Then it may throw. */
@@ -49,6 +53,14 @@ export function onceForEach<Subject extends object, Given extends readonly unkno
     }
     return made;
   };
+}
+
+/** Counts so many more, or fewer, of the key; gives how many there are now. One of which there are none goes. */
+export function addTo<Key>(counts: Map<Key, number>, key: Key, more: number): number {
+  const count = (counts.get(key) ?? 0) + more;
+  if (count > 0) counts.set(key, count);
+  else counts.delete(key);
+  return count;
 }
 
 /** An entry belongs to one order at most; these fields are the order's to set. */

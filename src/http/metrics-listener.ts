@@ -21,8 +21,7 @@ export function createMetricsListener(parts: Served & Pick<Parts, 'store' | 'que
 /** Each is asked for at the moment when somebody reads the metrics. */
 export function gaugeReaders(
   { store, queue, clock }: Pick<Parts, 'store' | 'queue' | 'clock'>,
-  eventLoopDelay: ReturnType<typeof measureEventLoopDelay>,
-  connectionsOpen: () => number,
+  eventLoopDelay: ReturnType<typeof measureEventLoopDelay>, connectionsOpen: () => number,
 ): GaugeReaders {
   return {
     databaseBytes: () => store.upkeep.fileBytes().database,

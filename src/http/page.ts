@@ -1,7 +1,7 @@
 // All HTML of the service, made by one tagged template that escapes every value. No script, style, image or cookie: a
 // script of this origin could act with the client certificate of its visitor.
 
-import { DAY_SECONDS, HOUR_SECONDS, isoSeconds, KIB, MIB, MINUTE_SECONDS } from '../core/time.ts';
+import { DAY_SECONDS, HOUR_SECONDS, isoSeconds, KIB, MIB, MINUTE_SECONDS, showCount } from '../core/time.ts';
 import type { Paste } from '../store/store.ts';
 import type { Reply } from './engine/reply.ts';
 import type { Request } from './engine/request.ts';
@@ -130,16 +130,12 @@ const UNITS = [[DAY_SECONDS, 'day'], [HOUR_SECONDS, 'hour'], [MINUTE_SECONDS, 'm
 /** In the largest unit of which there are two at least, rounded down: `36 hours`. */
 export function durationText(seconds: number): string {
   const [unit, name] = UNITS.find(([size]) => seconds >= 2 * size || seconds === size) ?? [1, 'second'];
-  return plural(Math.floor(seconds / unit), name);
+  return showCount(Math.floor(seconds / unit), name);
 }
 
 export function sizeText(bytes: number, exactly = ` (${bytes} bytes)`): string {
   const [unit, name] = bytes < MIB ? [KIB, 'KiB'] : [MIB, 'MiB'];
-  return bytes < KIB ? plural(bytes, 'byte') : `${Math.floor((10 * bytes) / unit) / 10} ${name}${exactly}`;
-}
-
-function plural(count: number, name: string): string {
-  return `${count} ${name}${count === 1 ? '' : 's'}`;
+  return bytes < KIB ? showCount(bytes, 'byte') : `${Math.floor((10 * bytes) / unit) / 10} ${name}${exactly}`;
 }
 
 /** Of a longer text only the beginning is on its page. */
@@ -294,7 +290,7 @@ machine. ${note}</p>${creation === undefined ? '' : html`
 <p>The client is one shell script, which this service hands out. Replace FILE and ID by your own.</p>
 ${lines([...Object.entries(withPastec), ...byPastec])}
 <h2>With curl</h2>
-${work.paste.enabled ? html`<p>Storing asks for some computing, which pastec does and curl cannot.</p>` : html``}
+${byPastec.length > 0 ? html`<p>Storing asks for some computing, which pastec does and curl cannot.</p>` : html``}
 ${lines(byCurl)}
 <h2>With a certificate</h2>
 ${register === undefined

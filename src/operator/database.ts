@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { type Config, isCluster, VERSION } from '../config/settings.ts';
 import { expected, type Log, orUndefined } from '../core/events.ts';
-import { isoSeconds, MIB, unixSeconds } from '../core/time.ts';
+import { isoSeconds, MIB, showCount, unixSeconds } from '../core/time.ts';
 import { storeTasks } from '../pastes/upkeep.ts';
 import { type BackupDraft, draftBackup, requireDatabase, restoreDatabase, SIDE_FILES } from '../store/backup.ts';
 import { fileBytes, placeOf } from '../store/database.ts';
@@ -20,7 +20,7 @@ import {
   attempt, explained, inSession, operatorSettings, type OperatorSession, publishFile, randomMark, requireRoom,
   requireSecretOutput,
 } from './session.ts';
-import { alignColumns, heldText, report, type Run, showBytes, showCount, type Terminal } from './terminal.ts';
+import { alignColumns, heldText, report, type Run, showBytes, type Terminal } from './terminal.ts';
 
 export const backup: Run = async (terminal, given) => {
   const [target = ''] = given.operands;

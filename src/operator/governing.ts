@@ -3,7 +3,7 @@
 
 import { setTimeout } from 'node:timers/promises';
 import { Refusal } from '../core/refusals.ts';
-import { DAY_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
+import { DAY_SECONDS, isoSeconds, MINUTE_SECONDS, showCount, unixSeconds } from '../core/time.ts';
 import { randomBytes, sha256 } from '../crypto/digest.ts';
 import { isWellFormedId } from '../http/servers.ts';
 import type { Requester } from '../pastes/identity.ts';
@@ -14,7 +14,7 @@ import type { Invitation } from '../store/store.ts';
 import { noteOf, spanSeconds, wholeNumber, wrongValue } from './arguments.ts';
 import { CommandError, UsageError } from './failures.ts';
 import { inSession, type OperatorSession } from './session.ts';
-import { alignColumns, printWarnings, report, type Run, showCount } from './terminal.ts';
+import { alignColumns, printWarnings, report, type Run } from './terminal.ts';
 
 const BY_OPERATOR: Requester = { fingerprint: OPERATOR_NAME, clientAddress: null };
 

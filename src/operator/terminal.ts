@@ -4,7 +4,7 @@ import { fstatSync, writeSync } from 'node:fs';
 import { type Readable, Writable } from 'node:stream';
 import type { Worker } from 'node:worker_threads';
 import type { Environment, ReadFile } from '../config/load.ts';
-import type { Clock } from '../core/time.ts';
+import { type Clock, showCount } from '../core/time.ts';
 import type { Output } from '../ops/log.ts';
 
 export interface Terminal {
@@ -92,10 +92,6 @@ export function showBytes(bytes: number): string {
   let [size, unit] = [bytes, 0];
   for (; size >= 1024 && unit < UNITS.length - 1; unit += 1) size /= 1024;
   return unit === 0 ? `${bytes} bytes` : `${(Math.floor(size * 10) / 10).toFixed(1)} ${UNITS[unit]}`;
-}
-
-export function showCount(count: number, one: string, several = `${one}s`): string {
-  return `${count} ${count === 1 ? one : several}`;
 }
 
 export function heldText(pastes: number, contentBytes: number): string {

@@ -24,13 +24,15 @@ export function createLog({ format, forJournal = false, write, clock }: {
   readonly write: (text: string) => boolean;
   readonly clock: Clock;
 }) {
-  const now = timeStamps(clock);
+  let [timeMs, time] = [NaN, ''];
   let gathered = '';
   let lostLines = 0;
   let timer: NodeJS.Timeout | undefined;
 
   function lineOf(entry: LogEntry): string {
-    const time = now();
+    const nowMs = clock.unixMs();
+    // Made once for all lines of a millisecond.
+    if (nowMs !== timeMs) [timeMs, time] = [nowMs, new Date(nowMs).toISOString()];
     if (forJournal) return PRIORITIES[entry.level] + (format === 'json' ? jsonLine(entry, time) : textLine(entry));
     return format === 'json' ? jsonLine(entry, time) : `${time} ${textLine(entry)}`;
   }
@@ -54,20 +56,6 @@ export function createLog({ format, forJournal = false, write, clock }: {
   }
 
   return { log: log satisfies Log, flush };
-}
-
-/** ISO 8601 in UTC with milliseconds, made once for all lines of a millisecond. */
-function timeStamps(clock: Clock): () => string {
-  let lastMs = NaN;
-  let text = '';
-  return () => {
-    const ms = clock.unixMs();
-    if (ms !== lastMs) {
-      lastMs = ms;
-      text = new Date(ms).toISOString();
-    }
-    return text;
-  };
 }
 
 /** Every field of the contract on every line, so that a reader can rely on them: null where there is nothing to say. */

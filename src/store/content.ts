@@ -3,7 +3,7 @@
 
 import { freeBytes, holdBytes, letGoOfBytes } from '../core/content.ts';
 import type { Log } from '../core/events.ts';
-import { type Awaitable, KIB, MIB, type Used, UseOrder } from '../core/time.ts';
+import { addTo, type Awaitable, KIB, MIB, type Used, UseOrder } from '../core/time.ts';
 import type { Access } from './pastes.ts';
 import type { Chunk, contentLookups } from './records.ts';
 import { CHUNK_BYTES, describe, INLINE_BYTES, type PasteWithContent, StoreError, type UploadQuota } from './store.ts';
@@ -76,13 +76,11 @@ export class HotPastes {
   /** Carries out a change of a paste. Until it has settled, the paste is neither found nor kept here. */
   async around<Result>(id: string, change: () => Promise<Result>): Promise<Result> {
     this.#drop(id);
-    this.#changing.set(id, (this.#changing.get(id) ?? 0) + 1);
+    addTo(this.#changing, id, 1);
     try {
       return await change();
     } finally {
-      const others = this.#changing.get(id)! - 1;
-      if (others > 0) this.#changing.set(id, others);
-      else this.#changing.delete(id);
+      addTo(this.#changing, id, -1);
     }
   }
 
@@ -216,9 +214,7 @@ export function createContentStore(lookups: ReturnType<typeof contentLookups>, w
   }
 
   function letGo(contentId: string): void {
-    const others = readers.get(contentId)! - 1;
-    if (others > 0) return void readers.set(contentId, others);
-    readers.delete(contentId);
+    if (addTo(readers, contentId, -1) > 0) return;
     recent.forget(contentId);
     if (deleteWhenUnread.delete(contentId)) void discards.add([contentId]);
   }
@@ -239,7 +235,7 @@ export function createContentStore(lookups: ReturnType<typeof contentLookups>, w
       open(contentId: string): Awaitable<ContentReader | undefined> {
         // In one turn with the look at the database: a removal is acknowledged before it, or finds the reader.
         if (!lookups.isAdopted(contentId)) return undefined;
-        readers.set(contentId, (readers.get(contentId) ?? 0) + 1);
+        addTo(readers, contentId, 1);
         return createContentReader(contentId, recent, () => letGo(contentId));
       },
     },

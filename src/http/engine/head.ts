@@ -17,7 +17,7 @@ export function checkForm(req: IncomingMessage, headers: HeaderLines, isFirstOfC
   if ((version !== '1.1' && version !== '1.0') || (isDoubtful && isOtherProtocol(req))) {
     throw new Refusal('requestMalformed', { hint: 'use HTTP/1.1' });
   }
-  if (headers.count > MAX_HEADER_LINES) throw new Refusal('headersTooLarge');
+  if (req.rawHeaders.length > 2 * MAX_HEADER_LINES) throw new Refusal('headersTooLarge');
   checkHost(version, headers.all('host'));
   return { declaredBytes: declaredLength(version, headers), expectsContinue: checkExpect(version, headers) };
 }
@@ -107,10 +107,6 @@ export class HeaderLines {
   constructor(rawHeaders: string[]) {
     for (let index = 0; index < rawHeaders.length; index += 2) rawHeaders[index] = rawHeaders[index]!.toLowerCase();
     this.#lines = rawHeaders;
-  }
-
-  get count(): number {
-    return this.#lines.length / 2;
   }
 
   /** The value, undefined when absent. Given more than once: refused as `headerRepeated`, with `header` naming it. */

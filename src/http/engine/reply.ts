@@ -232,9 +232,7 @@ export type NoteAnswered = (answered: Pick<
 /** Refuses where node:http gives no response object: what could not be parsed, CONNECT, connections over the cap. */
 export function answerRaw(
   parts: Pick<RequestParts, 'clock' | 'newUuid'> & { noteAnswered: NoteAnswered; lingering: Lingering },
-  socket: Socket,
-  refusal: RefusalName,
-  known: { method?: string; headers?: HeaderLines; allow?: string } = {},
+  socket: Socket, refusal: RefusalName, known: { method?: string; headers?: HeaderLines; allow?: string } = {},
 ): void {
   if (!socket.writable) return void socket.destroy();
   const { method = '-', headers: presented = new HeaderLines([]), allow } = known;
