@@ -3,7 +3,6 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { isIP } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { JoinedBytes } from '../core/content.ts';
 import { codeOf } from '../core/events.ts';
@@ -30,8 +29,6 @@ export async function probe({ place, tls, host, path }: ProbeTarget, timeoutMs: 
   const asked = (tls === undefined ? httpRequest : httpsRequest)({
     ...('path' in place ? { socketPath: place.path } : place),
     path, signal, agent: false, headers: { Host: host, Accept: 'application/json' },
-    // An address is no name to be asked for (RFC 6066 section 3).
-    servername: 'host' in place && isIP(place.host) === 0 ? place.host : '',
     rejectUnauthorized: tls?.pinned === undefined,
   }).end();
   try {

@@ -97,10 +97,19 @@ test('health: by the settings, TLS with the very certificate of their file, what
 
 test('health --url: TLS verified as by any client', async (t) => {
   const own = await serverCertificate('localhost');
-  const port = await listen(t, createTlsServer(own, answering(200, HEALTHY)));
-  const { code, stderr } = await health(['--url', `https://localhost:${port}`]);
-  assert.equal(code, 1);
-  assert.equal(stderr, `pasted: https://localhost:${port}/health: its certificate is not trusted; NODE_EXTRA_CA_CERTS can name it\n`);
+  const names: string[] = [];
+  const SNICallback = (name: string, done: (error: null) => void): void => {
+    names.push(name);
+    done(null);
+  };
+  const port = await listen(t, createTlsServer({ ...own, SNICallback }, answering(200, HEALTHY)));
+  for (const host of ['localhost', '127.0.0.1']) {
+    const { code, stderr } = await health(['--url', `https://${host}:${port}`]);
+    assert.equal(code, 1);
+    assert.equal(stderr, `pasted: https://${host}:${port}/health: its certificate is not trusted; NODE_EXTRA_CA_CERTS can name it\n`);
+  }
+  // RFC 6066 section 3: an address is no name to be asked for.
+  assert.deepEqual(names, ['localhost']);
 });
 
 test('health: what is not well ends with 1 and one line; --json still prints the answer', async (t) => {
