@@ -14,6 +14,7 @@ import { Tls } from '../../src/http/tls.ts';
 import { assertRefused } from '../support/answer-contract.ts';
 import { movableClock, type MovableClock } from '../support/clock.ts';
 import { type RunningHttp, startHttp } from '../support/http-server.ts';
+import { openForKeyUpdates } from '../support/key-updates.ts';
 import { chunked, limited } from '../support/limited-body.ts';
 import { head, openRaw, type RawConnection } from '../support/raw-http.ts';
 import { stalled } from '../support/stalled.ts';
@@ -50,7 +51,7 @@ async function dial(t: TestContext, port: number): Promise<{ socket: Socket; clo
   return { socket, closed };
 }
 
-async function assertServes({ open }: RunningTls): Promise<void> {
+async function assertServes({ open }: Pick<RunningTls, 'open'>): Promise<void> {
   const connection = await open();
   connection.send(head('GET / HTTP/1.1', 'Connection: close'));
   assert.equal((await connection.next()).status, 200);
@@ -206,6 +207,31 @@ test('TLS: a client that does not read is cut off after 10 s, not before', async
   assert.equal(server.connectionsOpen(), 0);
 });
 
+test('TLS: who floods with requests for new keys is cut off, and others are served', async (t) => {
+  // A look at the connections comes when all of a flood has been read: this takes as long as it takes.
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const config = { maxConnectionsPerClient: 50, trustedProxies: ['127.0.0.9'], headersTimeoutSeconds: 60 };
+  const running = await startTls(t, { config });
+  const flood = async (count: number): Promise<Socket> => {
+    const { socket, records } = await openForKeyUpdates(t, running.port, count);
+    socket.write(records);
+    await stalled(() => socket.bytesRead);
+    assert.ok(socket.bytesRead > records.length, 'each was answered');
+    return socket;
+  };
+  const polite = await flood(1000);
+  t.mock.timers.tick(1000);
+  const rude = await flood(MIB / 27 + 1);
+  assert.equal(rude.destroyed, false);
+  t.mock.timers.tick(1000);
+  await once(rude, 'close');
+  assert.equal(polite.destroyed, false);
+  await assert.rejects(assertServes(running), { code: 'ECONNRESET' });
+  const other = await openRaw(t, running.port, { localAddress: '127.0.0.2', tls: { rejectUnauthorized: false } });
+  other.send(head('GET / HTTP/1.1'));
+  assert.equal((await other.next()).status, 200);
+});
+
 test('stop over TLS: what is in flight is finished, idle, unused and unfinished connections are closed', async (t) => {
   const gate = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
@@ -243,12 +269,16 @@ test('stop over TLS: what is in flight is finished, idle, unused and unfinished 
   assert.deepEqual(logged.map(({ details }) => details?.['status']), [200, 200, 499]);
 });
 
-test('stop over TLS: a connection that was opened and never used does not hold it up', { timeout: 30_000 }, async (t) => {
+test('stop over TLS: what was never used and half a handshake do not hold it up', { timeout: 30_000 }, async (t) => {
   const config = { shutdownGraceSeconds: 60, headersTimeoutSeconds: 60 };
-  const { open, server } = await startTls(t, { config });
+  const { open, port, server } = await startTls(t, { config });
   const unused = await open();
+  const halfway = await dial(t, port);
+  halfway.socket.write('\x16\x03\x01', 'latin1');
+  await assertServes({ open });
   await server.stop();
   assert.equal(await unused.rest(), '');
+  await halfway.closed;
 });
 
 test('stop over TLS: at the end of the grace what is left is cut off', async (t) => {

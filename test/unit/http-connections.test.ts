@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import test from 'node:test';
+import { MIB } from '../../src/core/time.ts';
 import { Connections } from '../../src/http/engine/connections.ts';
 import { testConfig } from '../support/test-config.ts';
 
@@ -11,6 +12,7 @@ const RATE = 1000;
 
 class FakeSocket extends EventEmitter {
   remoteAddress: string | undefined = '192.0.2.1';
+  bytesRead = 0;
   bytesWritten = 0;
   writableLength = 0;
   isCutOff = false;
@@ -50,6 +52,47 @@ test('Connections: what is taken in a burst lasts for 30 s, and no longer', asyn
   assert.equal(await at(1, 1_000_000, 500_000), false);
   assert.equal(await at(31, 1_000_000, 500_000), false);
   assert.equal(await at(32, 1_000_000, 500_000), true);
+});
+
+test('Connections: who sends a megabyte of mere TLS in a second is cut off, and barred for a minute', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const connections = new Connections(testConfig({ maxConnectionsPerClient: 50, trustedProxies: ['192.0.2.9'] }));
+  const admits = (remoteAddress: string): boolean => {
+    const another = Object.assign(new FakeSocket(), { remoteAddress }) as unknown as Socket;
+    const isAdmitted = connections.admit(another, connections.peerOf(another));
+    another.emit('close');
+    return isAdmitted;
+  };
+  const dial = (remoteAddress: string) => {
+    const below = Object.assign(new FakeSocket(), { remoteAddress });
+    const socket = Object.assign(new FakeSocket(), { _parent: below });
+    const peer = connections.peerOf(below as unknown as Socket);
+    assert.ok(connections.admit(below as unknown as Socket, peer));
+    connections.open(socket as unknown as Socket, peer);
+    return async (received: number, handedOn: number): Promise<boolean> => {
+      below.bytesRead += received;
+      socket.bytesRead += handedOn;
+      connections.check(0);
+      await new Promise((resolve) => setImmediate(resolve));
+      return below.isCutOff;
+    };
+  };
+
+  const receive = dial('192.0.2.1');
+  for (let second = 0; second < 5; second += 1) assert.equal(await receive(MIB, 0), false);
+  assert.equal(await receive(3 * MIB, MIB), false, 'as much again as it hands on');
+  assert.equal(await receive(100 * MIB, 99 * MIB), false);
+  assert.equal(await receive(MIB, 0), false, 'what was handed on before is of no use now');
+  assert.ok(admits('192.0.2.1'));
+  assert.equal(await receive(MIB + 1, 0), true);
+  assert.deepEqual([admits('192.0.2.1'), admits('192.0.2.2')], [false, true]);
+  t.mock.timers.tick(59_999);
+  assert.equal(admits('192.0.2.1'), false);
+  t.mock.timers.tick(1);
+  assert.equal(admits('192.0.2.1'), true);
+
+  assert.equal(await dial('192.0.2.9')(2 * MIB, 0), true);
+  assert.equal(admits('192.0.2.9'), true, 'a trusted proxy');
 });
 
 test('Connections: a client of TCP that has gone already has no address, and is nobody to trust', () => {

@@ -4,7 +4,7 @@
 import { Socket } from 'node:net';
 import type { Config } from '../../config/settings.ts';
 import { clientKey } from '../../core/callers.ts';
-import { MIB } from '../../core/time.ts';
+import { addTo, MIB } from '../../core/time.ts';
 import { Pace, Turns } from './body.ts';
 import { networkMatcher, plainAddress } from './head.ts';
 import { Connection, type Peer } from './request.ts';
@@ -14,6 +14,15 @@ import { Connection, type Peer } from './request.ts';
  * saved up by such a burst must last until the next, or a client well above the minimum rate would count as stalled.
  */
 const MAX_ALLOWANCES = 3;
+
+/**
+ * What a client may send in a second that TLS keeps to itself, beyond as much as it hands on. Records of one byte have
+ * 22 around it; a KeyUpdate (RFC 8446 section 4.6.3) is nothing else, and as much work as kilobytes of content.
+ */
+const MAX_FRAMING_BYTES = MIB;
+
+/** For so long who sent more is not admitted again: each new connection could begin with megabytes. */
+const BARRED_MS = 60_000;
 
 /** Peers on a unix socket count as trusted proxies: file permissions decide who can connect. */
 const LOCAL_PEER: Peer = { address: 'unix', isTrusted: true, tls: undefined };
@@ -48,22 +57,22 @@ export class Connections {
   }
 
   /** Counts a new connection until it closes; false when there are too many, in all or of this client. */
-  admit(socket: Socket, { address, isTrusted }: Peer): boolean {
-    const key = clientKey(address);
+  admit(socket: Socket, peer: Peer): boolean {
     const { maxConnections, maxConnectionsPerClient } = this.#config;
     if (this.#admitted.size >= maxConnections) return false;
-    const ofClient = this.#countByClient.get(key) ?? 0;
-    if (!isTrusted && maxConnectionsPerClient !== 0 && ofClient >= maxConnectionsPerClient) return false;
-    if (!isTrusted) this.#countByClient.set(key, ofClient + 1);
+    const ofClient = this.#countByClient.get(clientKey(peer.address)) ?? 0;
+    if (!peer.isTrusted && maxConnectionsPerClient !== 0 && ofClient >= maxConnectionsPerClient) return false;
+    this.#count(peer, 1);
     this.#admitted.add(socket);
     socket.once('close', () => {
       this.#admitted.delete(socket);
-      if (isTrusted) return;
-      const others = this.#countByClient.get(key)! - 1;
-      if (others > 0) this.#countByClient.set(key, others);
-      else this.#countByClient.delete(key);
+      this.#count(peer, -1);
     });
     return true;
+  }
+
+  #count({ address, isTrusted }: Peer, more: number): void {
+    if (!isTrusted) addTo(this.#countByClient, clientKey(address), more);
   }
 
   /** HTTP begins on it. */
@@ -80,10 +89,17 @@ export class Connections {
 
   /** Ends connections whose client takes less than the minimum rate, or sends mere framing; once a second or so. */
   check(nowMs: number): void {
-    const minBytesPerSecond = this.#config.minTransferRate;
+    const { minTransferRate: minBytesPerSecond, maxConnectionsPerClient } = this.#config;
     for (const connection of this.#bySocket.values()) {
-      const { socket, outgoing } = connection;
+      const { socket, peer, outgoing } = connection;
       for (const { body } of connection.requests) body.check(nowMs);
+      const framingBytes = belowOf(socket).bytesRead - 2 * socket.bytesRead;
+      if (framingBytes > connection.framingBytes + MAX_FRAMING_BYTES) {
+        this.#count(peer, maxConnectionsPerClient);
+        setTimeout(() => this.#count(peer, -maxConnectionsPerClient), BARRED_MS).unref();
+        void this.#cutOff(socket);
+      }
+      connection.framingBytes = framingBytes;
       const waiting = socket.writableLength;
       const movedBytes = socket.bytesWritten - waiting;
       if (waiting === 0) connection.outgoing = undefined;
@@ -96,16 +112,15 @@ export class Connections {
   /** By a reset: else the kernel would offer for minutes, uncounted, the megabytes that the client does not take. */
   async #cutOff(socket: Socket): Promise<void> {
     await this.#turns.wait();
-    // Under TLS the connection to reset is the one below, which node keeps under a name that its types do not know. One
-    // that has ended meanwhile may be refused (UV_EINVAL), and would then never be said to have closed.
-    const { _parent: below } = socket as Socket & { readonly _parent?: Socket | null };
+    // One that has ended meanwhile may be refused (UV_EINVAL), and would then never be said to have closed.
     if (this.peersAreLocal || socket.writableEnded) socket.destroy();
-    else (below ?? socket).resetAndDestroy();
+    else belowOf(socket).resetAndDestroy();
   }
 
   /** Those never used, and those that node's `closeIdle` closes, unless their client is still to take an answer. */
   destroyIdle(closeIdle: () => void): void {
-    for (const socket of [...this.#admitted, ...this.#bySocket.keys()]) if (socket.bytesRead === 0) socket.destroy();
+    const used = new Set([...this.#bySocket.keys()].filter(({ bytesRead }) => bytesRead > 0).map(belowOf));
+    for (const socket of this.#admitted) if (!used.has(socket)) socket.destroy();
     const busy = [...this.#bySocket.values()].filter(({ requests }) => requests.length > 0);
     // To node an answer is over once its end is written, however much of it waits here for the client.
     for (const { socket } of busy) socket.destroy = () => socket;
@@ -119,10 +134,14 @@ export class Connections {
 
   /** Resolves when the sockets there are have closed, which is a little after node's server has let go of them. */
   async gone(): Promise<void> {
-    for (const sockets of [this.#admitted, this.#bySocket]) {
-      for (const socket of sockets.keys()) await new Promise((resolve) => socket.once('close', resolve));
-    }
+    const sockets = [...this.#admitted, ...this.#bySocket.keys()];
+    await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve))));
   }
+}
+
+/** Under TLS the one that carries what is encrypted, which node keeps under a name that its types do not know. */
+function belowOf(socket: Socket & { readonly _parent?: Socket | null }): Socket {
+  return socket._parent ?? socket;
 }
 
 /** Past bytes or time a connection is cut off; more sockets than these at a time are closed without lingering. */

@@ -58,6 +58,8 @@ export class Connection {
   hasAsked = false;
   /** While something written waits for the client to take it: how fast it does. */
   outgoing: Pace | undefined;
+  /** Received of TLS itself, less what it handed on. */
+  framingBytes = 0;
 
   constructor(socket: Socket, peer: Peer) {
     this.socket = socket;
