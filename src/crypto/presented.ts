@@ -75,16 +75,31 @@ export const CIPHERS = [
   'ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256',
 ].join(':');
 
-/** PEM, the server's certificate first. Gives its end in Unix seconds; no words of OpenSSL, which may repeat a key. */
-export function readServerPair(certificatePem: string, keyPem: string) {
+/**
+ * PEM, the server's certificate first, and what the two files are called. Gives the certificate's Unix seconds, or what
+ * is wrong; no words of OpenSSL, which may repeat a key.
+ */
+export function readServerPair(certificatePem: string, keyPem: string, [certName, keyName]: readonly [string, string]) {
+  const wrong = (name: string, expected: string) => ({ problem: `${name}: expected ${expected}` });
   const certificate = orUndefined(() => new X509Certificate(certificatePem));
-  if (certificate === undefined) return { fault: 'certificateForm' } as const;
+  if (certificate === undefined) return wrong(certName, 'a PEM file that begins with the server\'s certificate');
   // PKCS#8 (RFC 5958) and what OpenSSL wrote before it.
-  if (/ENCRYPTED/.test(keyPem)) return { fault: 'keyEncrypted' } as const;
+  if (/ENCRYPTED/.test(keyPem)) {
+    return wrong(keyName, 'a key without a password; `openssl pkey -in KEY -out NEW` takes it off');
+  }
   const key = orUndefined((): KeyObject => createPrivateKey(keyPem));
-  if (key === undefined) return { fault: 'keyForm' } as const;
-  if (!certificate.checkPrivateKey(key)) return { fault: 'keyOfAnother' } as const;
-  return { expiresAt: Math.floor(certificate.validToDate.getTime() / 1000) };
+  if (key === undefined) return wrong(keyName, 'a PEM file with a private key');
+  if (!certificate.checkPrivateKey(key)) return wrong(keyName, `the key of the first certificate in ${certName}`);
+  // TLS has no use for the others (DSA), or clients do not offer it (other curves).
+  const kind = key.asymmetricKeyDetails?.namedCurve ?? key.asymmetricKeyType ?? '';
+  if (!/^(rsa|ed|ml-dsa|prime256v1|secp384r1|secp521r1)/.test(kind)) {
+    return wrong(keyName, 'a key that TLS clients take: RSA, Ed25519, or one on P-256, P-384 or P-521');
+  }
+  // RFC 5280 section 4.2.1.12: anyExtendedKeyUsage, id-kp-serverAuth.
+  const isForServers = certificate.keyUsage?.some((use) => ['2.5.29.37.0', '1.3.6.1.5.5.7.3.1'].includes(use)) ?? true;
+  if (!isForServers) return wrong(certName, 'a certificate for servers (extendedKeyUsage serverAuth, or none at all)');
+  const { validFromDate, validToDate } = certificate;
+  return { beginsAt: validFromDate.getTime() / 1000, expiresAt: validToDate.getTime() / 1000 };
 }
 
 // The reader takes DER apart, and refuses every other form of the same values. Knows encodings, not meanings: whether

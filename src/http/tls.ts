@@ -6,7 +6,7 @@ import { createSecureContext, type SecureContextOptions, type TLSSocket } from '
 import { ConfigError, readSmallFile } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
 import { codeOf, reasonOf } from '../core/events.ts';
-import { DAY_SECONDS, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
+import { DAY_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import {
   certificatePem, CIPHERS, fingerprintSha1, FULL_HANDSHAKES_ONLY, issuedSerial, NO_RENEGOTIATION, readServerPair,
 } from '../crypto/presented.ts';
@@ -39,7 +39,6 @@ export class Tls implements TlsTermination {
     this.#server = createServer({
       ...options,
       ...this.#context(),
-      ALPNProtocols: ['http/1.1'],
       // Everyone is served; who is identified is presentedBy.
       requestCert: true,
       rejectUnauthorized: false,
@@ -54,8 +53,7 @@ export class Tls implements TlsTermination {
     const before = this.#certificate;
     this.#certificate = readServerCertificate(this.#parts.config);
     this.warnOfExpiry();
-    const { certificate, privateKey } = this.#certificate;
-    if (before.certificate === certificate && before.privateKey === privateKey) return false;
+    if (before.certificate === this.#certificate.certificate) return false;
     this.#renewContext();
     return true;
   }
@@ -108,19 +106,20 @@ export class Tls implements TlsTermination {
       key: privateKey,
       // An empty list is nobody. Undefined would be the public authorities of the web.
       ca: this.#authority === undefined ? [] : [certificatePem(this.#authority)],
-      minVersion: 'TLSv1.2',
       ciphers: CIPHERS,
       secureOptions: FULL_HANDSHAKES_ONLY,
     };
   }
 
-  /** Logs it when the certificate in use has EXPIRY_WARNING_SECONDS or less; to be called daily. */
+  /** Logs it when the certificate in use has EXPIRY_WARNING_SECONDS or less, or has not begun; to be called daily. */
   warnOfExpiry(): void {
-    const leftSeconds = this.#certificate.expiresAt - unixSeconds(this.#parts.clock);
-    if (leftSeconds > EXPIRY_WARNING_SECONDS) return;
-    const event = leftSeconds > 0 ? 'server certificate expires soon' : 'server certificate has expired';
-    const details = { expires: new Date(this.#certificate.expiresAt * 1000).toISOString() };
-    this.#parts.log({ level: 'warning', logger: 'http', event, details });
+    const { beginsAt, expiresAt } = this.#certificate;
+    const nowSeconds = unixSeconds(this.#parts.clock);
+    const isEarly = beginsAt > nowSeconds;
+    if (!isEarly && expiresAt - nowSeconds > EXPIRY_WARNING_SECONDS) return;
+    const state = isEarly ? 'is not valid yet' : expiresAt > nowSeconds ? 'expires soon' : 'has expired';
+    const details = { begins: isoSeconds(beginsAt), expires: isoSeconds(expiresAt) };
+    this.#parts.log({ level: 'warning', logger: 'http', event: `server certificate ${state}`, details });
   }
 }
 
@@ -141,26 +140,19 @@ function ticketsOf(server: Server): Tickets | undefined {
 
 const { tlsCertPath: { name: CERT }, tlsKeyPath: { name: KEY } } = SETTINGS;
 
-const FAULTS = {
-  certificateForm: `${CERT}: expected a PEM file that begins with the server's certificate`,
-  keyForm: `${KEY}: expected a PEM file with a private key`,
-  keyEncrypted: `${KEY}: expected a key without a password; \`openssl pkey -in KEY -out NEW\` takes it off`,
-  keyOfAnother: `${KEY}: expected the key of the first certificate in ${CERT}`,
-};
-
 /** Of the files that both settings name, as PEM. Throws ConfigError; what a file holds is in no message. */
 export function readServerCertificate({ tlsCertPath, tlsKeyPath }: Config) {
   const certificate = read(tlsCertPath, CERT);
   const privateKey = read(tlsKeyPath, KEY);
-  const pair = readServerPair(certificate, privateKey);
-  if (pair.fault !== undefined) throw new ConfigError([FAULTS[pair.fault]]);
+  const pair = readServerPair(certificate, privateKey, [CERT, KEY]);
+  if ('problem' in pair) throw new ConfigError([pair.problem]);
   try {
     createSecureContext({ cert: certificate, key: privateKey });
   } catch (error) {
     // Such as a key that is too short (ERR_SSL_EE_KEY_TOO_SMALL), or a broken block further down in the chain.
     throw new ConfigError([`${CERT}: expected a certificate that TLS can use (${codeOf(error)})`]);
   }
-  return { certificate, privateKey, expiresAt: pair.expiresAt };
+  return { certificate, privateKey, ...pair };
 }
 
 function read(path: string, name: string): string {

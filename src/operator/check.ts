@@ -55,7 +55,8 @@ function checkTls(config: Config, nowSeconds: number): Finding[] {
   if (config.tlsCertPath === '') return [];
   const name = 'TLS certificate';
   try {
-    const { expiresAt } = readServerCertificate(config);
+    const { beginsAt, expiresAt } = readServerCertificate(config);
+    if (beginsAt > nowSeconds) return [fail(name, `is not valid before ${isoSeconds(beginsAt)}`)];
     const moment = isoSeconds(expiresAt);
     if (expiresAt <= nowSeconds) return [fail(name, `ran out at ${moment}`)];
     if (expiresAt <= nowSeconds + EXPIRY_WARNING_SECONDS) return [warn(name, `runs out soon, at ${moment}`)];

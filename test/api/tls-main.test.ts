@@ -138,7 +138,7 @@ test('TLS: the log warns of a certificate that runs out soon, at the start', asy
   const folder = temporaryFolder(t);
   const files = writePair(t, await serverPair({ days: 10, nowMs: Date.now() }));
   const { printed, stdout } = await startServing(t, { environment: environmentOf(folder, files) });
-  await printed(/warning {2}http {2}server certificate expires soon {2}expires=\S+\n/);
+  await printed(/warning {2}http {2}server certificate expires soon {2}begins=\S+ expires=\S+\n/);
   assert.equal(stdout().split('expires soon').length, 2, 'once');
 });
 

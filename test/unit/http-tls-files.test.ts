@@ -16,7 +16,7 @@ import { distinguishedName } from '../../src/authority/der.ts';
 import { generateKeyPair } from '../../src/authority/keys.ts';
 import { ConfigError } from '../../src/config/load.ts';
 import type { LogEntry } from '../../src/core/events.ts';
-import { DAY_SECONDS } from '../../src/core/time.ts';
+import { DAY_SECONDS, isoSeconds } from '../../src/core/time.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { certificatePem } from '../../src/crypto/presented.ts';
 import { readServerCertificate, Tls } from '../../src/http/tls.ts';
@@ -28,7 +28,8 @@ import { isInstalled, temporaryFolder } from '../support/programs.ts';
 import { testConfig } from '../support/test-config.ts';
 import { pairOf, serverPair, type TlsFiles, writePair } from '../support/tls.ts';
 
-function problemOf(files: TlsFiles): string {
+/** Undefined when they are taken. */
+function problemOf(files: TlsFiles): string | undefined {
   try {
     readServerCertificate(testConfig(files));
   } catch (error) {
@@ -36,7 +37,7 @@ function problemOf(files: TlsFiles): string {
     assert.equal(toldOf(error).exitCode, 78);
     return error.message;
   }
-  return assert.fail('it was taken');
+  return undefined;
 }
 
 test('readServerCertificate: a pair, a chain, both in one file, other text around them', async (t) => {
@@ -80,7 +81,7 @@ test('readServerCertificate: each problem names the setting, and says nothing of
     [{ ...pair, cert: `${pair.cert}-----BEGIN CERTIFICATE-----\ncanary\n-----END CERTIFICATE-----\n` },
       /^SERVICE_TLS_CERT: expected a certificate that TLS can use \([A-Z0-9_]+\)$/],
   ];
-  for (const [given, says] of cases) assert.match(problemOf(writePair(t, given)), says);
+  for (const [given, says] of cases) assert.match(problemOf(writePair(t, given)) ?? 'it was taken', says);
 });
 
 test('readServerCertificate: a file that cannot be read', async (t) => {
@@ -103,6 +104,47 @@ test('readServerCertificate: a key too short for TLS', (t) => {
     'SERVICE_TLS_CERT: expected a certificate that TLS can use (ERR_SSL_EE_KEY_TOO_SMALL)');
 });
 
+test('readServerCertificate: keys and certificates that no client takes', (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const folder = temporaryFolder(t);
+  const problemWith = (algorithm: readonly string[], uses?: string): string | undefined => {
+    openssl(folder, 'genpkey', '-out', 'k', ...algorithm);
+    const extension = uses === undefined ? [] : ['-addext', `extendedKeyUsage=${uses}`];
+    openssl(folder, 'req', '-x509', '-key', 'k', '-out', 'c', '-subj', '/CN=x', ...extension);
+    return problemOf({ tlsCertPath: `${folder}/c`, tlsKeyPath: `${folder}/k` });
+  };
+  const onCurve = (name: string): string[] => ['-algorithm', 'EC', '-pkeyopt', `ec_paramgen_curve:${name}`];
+  const kind = 'SERVICE_TLS_KEY: expected a key that TLS clients take: RSA, Ed25519, or one on P-256, P-384 or P-521';
+  for (const name of ['secp256k1', 'brainpoolP256r1', 'secp224r1']) assert.equal(problemWith(onCurve(name)), kind, name);
+  openssl(folder, 'genpkey', '-genparam', '-algorithm', 'DSA', '-pkeyopt', 'dsa_paramgen_bits:1024', '-out', 'dsa');
+  assert.equal(problemWith(['-paramfile', 'dsa']), kind);
+  const taken = ['P-256', 'P-384', 'P-521'].map(onCurve).concat([
+    ['-algorithm', 'RSA'], ['-algorithm', 'RSA-PSS'], ['-algorithm', 'ED25519'], ['-algorithm', 'ED448'],
+  ]);
+  for (const algorithm of taken) assert.equal(problemWith(algorithm), undefined, algorithm.join(' '));
+
+  const use = 'SERVICE_TLS_CERT: expected a certificate for servers (extendedKeyUsage serverAuth, or none at all)';
+  for (const uses of ['clientAuth', 'clientAuth,codeSigning']) assert.equal(problemWith(onCurve('P-256'), uses), use);
+  for (const uses of ['serverAuth', 'clientAuth,serverAuth', 'anyExtendedKeyUsage']) {
+    assert.equal(problemWith(onCurve('P-256'), uses), undefined, uses);
+  }
+});
+
+test('Tls: warns of a certificate that is not valid yet, until it is', async (t) => {
+  const clock = movableClock(Math.floor(Date.now() / 1000) * 1000);
+  const files = writePair(t, await serverPair({ nowMs: clock.unixMs() + DAY_SECONDS * 1000 }));
+  const { beginsAt } = readServerCertificate(testConfig(files));
+  const logged: LogEntry[] = [];
+  const tls = new Tls({ config: testConfig(files), clock, log: (entry) => logged.push(entry) });
+  clock.advance(beginsAt * 1000 - clock.unixMs() - 1000);
+  tls.warnOfExpiry();
+  assert.deepEqual(logged.map(({ level, event }) => [level, event]), [['warning', 'server certificate is not valid yet']]);
+  assert.equal(logged[0]?.details?.['begins'], isoSeconds(beginsAt));
+  clock.advance(1000);
+  tls.warnOfExpiry();
+  assert.equal(logged.length, 1);
+});
+
 test('Tls: warns of a certificate that expires within 14 days, when asked and when it is read again', async (t) => {
   const clock = movableClock(Math.floor(Date.now() / 1000) * 1000);
   const files = writePair(t, await serverPair({ days: 20, nowMs: clock.unixMs() }));
@@ -112,11 +154,12 @@ test('Tls: warns of a certificate that expires within 14 days, when asked and wh
   clock.advance((6 * DAY_SECONDS - 1) * 1000);
   tls.warnOfExpiry();
   assert.deepEqual(logged, []);
-  const expires = new Date(clock.unixMs() + (14 * DAY_SECONDS + 1) * 1000).toISOString();
+  const expires = isoSeconds(clock.unixMs() / 1000 + 14 * DAY_SECONDS + 1);
+  const begins = isoSeconds(readServerCertificate(testConfig(files)).beginsAt);
   clock.advance(1000);
   assert.equal(tls.rereadCertificate(), false, 'it is the same');
   tls.warnOfExpiry();
-  const soon = { level: 'warning', logger: 'http', event: 'server certificate expires soon', details: { expires } };
+  const soon = { level: 'warning', logger: 'http', event: 'server certificate expires soon', details: { begins, expires } };
   assert.deepEqual(logged, [soon, soon]);
   clock.advance(14 * DAY_SECONDS * 1000);
   tls.warnOfExpiry();
