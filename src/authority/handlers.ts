@@ -68,11 +68,9 @@ async function describePki({ config, authorities }: Room): Promise<Reply> {
 
 async function createAuthority(room: Room, request: Request): Promise<Reply> {
   requireEnabled(room);
-  // The audit log names nobody for a certificate that is revoked.
-  const requester = requesterOf(request, (await room.identity.callerOf(request.origin)).fingerprint);
   await room.authorities.requireNone();
-  const body = await jsonBodyOf(request);
-  const authority = await room.authorities.create(commonNameOf(body) ?? DEFAULT_AUTHORITY_NAME, requester);
+  const name = commonNameOf(await jsonBodyOf(request)) ?? DEFAULT_AUTHORITY_NAME;
+  const authority = await room.authorities.create(name, await requesterNow(room, request));
   return jsonReply(201, { message: 'CA created', ...issuing.presentIssued(authority), download: '/pki/ca.crt' });
 }
 
@@ -120,7 +118,7 @@ async function issueCertificate(room: Room, request: Request): Promise<Reply> {
   await refuseFirstToPages(room, request);
   const authority = await room.authorities.signing();
   const key = requestedKey(body) ?? await generateKeyPair();
-  const asked = { commonName, key, requester: requesterOf(request, caller.fingerprint), spend: null, invitation };
+  const asked = { commonName, key, requester: await requesterNow(room, request), spend: null, invitation };
   const issued = await issuing.issueCertificate(room, asked, authority);
   return pemReply(issued, key, rate === null ? {} : rateHeaders(rate));
 }
@@ -150,19 +148,22 @@ async function listCertificates(room: Room, request: Request): Promise<Reply> {
 
 async function revokeCertificate(room: Room, request: Request): Promise<Reply> {
   const serial = request.parameter.toLowerCase();
-  const caller = await room.identity.callerOf(request.origin);
+  const revokerNow = async () => {
+    const caller = await room.identity.callerOf(request.origin);
+    // The audit log names a holder by the fingerprint on record, anyone else by what was presented.
+    return { caller, requester: requesterOf(request, caller.fingerprint ?? request.origin.fingerprint) };
+  };
+  const revoker = await revokerNow();
   // Whoever repeats the call is anonymous by now, and is told that the certificate is revoked.
-  const isHolder = hasTrustedLimits(caller)
+  const isHolder = hasTrustedLimits(revoker.caller)
     || (await room.store.read.findCertificate(request.origin.fingerprint ?? '')) !== undefined;
   if (!isHolder) requireEnabled(room);
-  // The audit log names a holder by the fingerprint on record, anyone else by what was presented.
-  const revoker = { caller, requester: requesterOf(request, caller.fingerprint ?? request.origin.fingerprint) };
   await issuing.requireRevocable(room, serial, revoker);
   const reason = textMember(await jsonBodyOf(request), 'reason', () => new Refusal('reasonInvalid')) ?? null;
   if (reason !== null && !isRevocationReason(reason)) {
     throw new Refusal('reasonInvalid', { hint: 'such as keyCompromise or superseded' });
   }
-  await issuing.revokeCertificate(room, serial, revoker, reason);
+  await issuing.revokeCertificate(room, serial, await revokerNow(), reason);
   return jsonReply(200, { message: 'certificate revoked', serial });
 }
 
@@ -193,7 +194,7 @@ async function register(room: Room, request: Request): Promise<Reply> {
   const commonName = commonNameOf(body) ?? room.newUuid();
   const wanted = wantedOf(body);
   await refuseFirstToPages(room, request);
-  const requester = requesterOf(request, caller.fingerprint);
+  const requester = await requesterNow(room, request);
   const authority = await room.authorities.ensured(requester);
   return issueWanted(room, request, wanted, { commonName, requester, spend, invitation, rate }, authority);
 }
@@ -290,6 +291,11 @@ function issuedHeaders({ fingerprint, expiresAt, isAdmin }: issuing.Issued, { ra
     'X-Certificate-Expires': String(expiresAt),
     'X-Is-Admin': isAdmin ? '1' : '0',
   };
+}
+
+/** Asked when the body is there: the audit log and a certificate name nobody whose own was revoked meanwhile. */
+async function requesterNow({ identity }: Room, request: Request): Promise<Requester> {
+  return requesterOf(request, (await identity.callerOf(request.origin)).fingerprint);
 }
 
 function requesterOf({ origin: { clientAddress } }: Request, fingerprint: string | null): Requester {

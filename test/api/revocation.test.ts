@@ -15,6 +15,7 @@ import {
 } from '../support/pki.ts';
 import { assertError, post, statusCounts } from '../support/posting.ts';
 import { isInstalled, run, temporaryFolder } from '../support/programs.ts';
+import { head, openRaw } from '../support/raw-http.ts';
 import { makeRequestPem, p384 } from '../support/request.ts';
 
 /** A list begins five minutes before it is made. */
@@ -80,6 +81,37 @@ function revokeElsewhere(t: TestContext, app: RunningApp, serial: string): void 
   const outcome = certificateCommands(db).revokeCertificate({ serial, nowSeconds, reason: null, revoked });
   assert.equal(outcome.refused, null);
 }
+
+test('a holder who is revoked while a body is on its way revokes nothing with it, and is named nowhere', async (t) => {
+  const app = await startApp(t, PKI);
+  const admin = await withAdmin(app);
+  const holder = await issue(app, 'stolen');
+  const obtained = await issue(app, 'other', { as: holder.fingerprint_sha1 });
+  const body = JSON.stringify({ common_name: 'late' });
+  const targets = [`POST /pki/revoke/${obtained.serial}`, `POST /pki/revoke/${holder.serial}`, 'POST /pki/issue'];
+  const connections = await Promise.all(targets.map(async (target) => {
+    const connection = await openRaw(t, app.port);
+    const shown = `X-SSL-Client-SHA1: ${holder.fingerprint_sha1}`;
+    connection.send(head(`${target} HTTP/1.1`, shown, `Content-Length: ${body.length}`, 'Expect: 100-continue'));
+    assert.equal((await connection.next()).status, 100);
+    return connection;
+  }));
+  assert.equal((await revoke(app, holder.serial, holder.fingerprint_sha1)).status, 200);
+  const answers = [];
+  for (const connection of connections) {
+    connection.send(body);
+    answers.push(await connection.next());
+  }
+  assert.deepEqual(answers.map(({ status }) => status), [401, 409, 201]);
+  const { serial } = answers[2]!.json();
+  const rows = new DatabaseSync(app.config.databasePath, { readOnly: true });
+  t.after(() => rows.close());
+  const find = rows.prepare('SELECT revoked_at, issued_to FROM certificates WHERE serial = ?');
+  assert.equal(find.get(obtained.serial)?.['revoked_at'], null);
+  assert.equal(find.get(String(serial))?.['issued_to'], null);
+  const entry = (await audited(app, admin, '&event=cert_issued')).at(-1);
+  assert.deepEqual([entry?.details['common_name'], entry?.client_id], ['late', null]);
+});
 
 test('POST /pki/revoke/{serial}: 401, 404, 403 and 200, then 409, also to the holder of what is revoked', async (t) => {
   const app = await startApp(t, PKI);
