@@ -20,7 +20,7 @@ export const UPLOAD_HINT = 'to store a paste, send it to / itself: curl -T - URL
 
 /** HEAD works wherever GET does. `PUT /` is an alias of `POST /`, since `curl -T` sends it. */
 export const ROUTES = [
-  { name: 'index', method: 'GET', path: '/', summary: 'this description' },
+  { name: 'index', method: 'GET', path: '/', summary: 'what there is here: endpoints, limits, examples' },
   { name: 'createPaste', method: 'POST', path: '/', summary: 'store a paste: the body, or JSON {"content": "..."}' },
   { name: 'createPaste', method: 'PUT', path: '/', summary: 'the same as POST /, for curl -T' },
   { name: 'health', method: 'GET', path: '/health', summary: 'whether the service and its database work' },

@@ -157,13 +157,26 @@ test('GET /: where a short text is refused, the first line works as printed, wit
   if (!isInstalled(t, 'curl') || !isInstalled(t, 'openssl')) return;
   const terms: readonly Partial<Config>[] = [
     { requireBinary: true }, { minBytes: 7 }, { minBytes: 5000, minEntropyBits: 7.5, requireBinary: true },
-    { minEntropyBits: 3, minEntropyBytes: 6 },
+    { minEntropyBits: 3, minEntropyBytes: 6 }, { minEntropyBits: 7.98, minEntropyBytes: 6 },
+    { minBytes: 7, maxAnonBytes: 1000 }, { minBytes: 7, maxAnonBytes: 1000, requireBinary: true },
   ];
   for (const [powDifficultyBits, refused] of terms.flatMap((refused) => [[0, refused], [4, refused]] as const)) {
     const app = await startApp(t, { powDifficultyBits, ...refused });
     const { usage } = await indexOf(app);
     const id = idIn(await shellWith(t, app).run(usage['create']!));
     assert.equal((await app.request(`/${id}`)).status, 200, usage['create']);
+  }
+});
+
+test('GET /: where only trusted callers store, and do no work, curl alone stores', async (t) => {
+  const terms = { createBy: 'trusted', powDifficultyBits: 4 } as const;
+  const { usage } = await indexOf(await startApp(t, { ...terms, powTrustedBits: '0' }));
+  assert.match(usage['create']!, /^echo hello \| curl /);
+  const page = await (await startApp(t, { ...terms, powTrustedBits: '0' })).request('/', { headers: { Accept: 'text/html' } });
+  assert.doesNotMatch(await page.text(), /Storing asks for some computing/);
+  for (const powTrustedBits of ['', '2'] as const) {
+    const asked = await indexOf(await startApp(t, { ...terms, powTrustedBits }));
+    assert.match(asked.usage['create']!, /sh pastec/);
   }
 });
 

@@ -59,15 +59,16 @@ const tablesOf = onceForEach((config: Config) => {
 });
 
 function index(parts: Parts, unavailable: string | undefined, publicUrl: string) {
-  const { contact } = parts.config;
-  const { endpoints, tiers } = tablesOf(parts.config);
+  const { config, config: { contact } } = parts;
+  const { endpoints, tiers } = tablesOf(config);
   const work = proofOfWork(parts);
-  const registration = registrationTerms(parts.config, unavailable);
-  const creation = neededToCreate(parts.config);
+  const registration = registrationTerms(config, unavailable);
+  const creation = neededToCreate(config);
   return {
     version: VERSION,
     endpoints,
-    usage: usage(publicUrl, work.paste.enabled, parts.config),
+    // By the work of those who may store here at all.
+    usage: usage(publicUrl, ((config.createBy === 'trusted' && work.trusted) || work.paste).enabled, config),
     client: clientLines(publicUrl, registration),
     tiers,
     proof_of_work: work,
@@ -114,9 +115,11 @@ function proofOfWork({ config, challenges }: Parts) {
 
 /** Lines that work as printed, in this order, once FILE, ID and SECRET are replaced. Only the client can do work. */
 function usage(url: string, asksForWork: boolean, config: Config): Record<string, string> {
-  const { requireBinary, minBytes, minEntropyBits, minEntropyBytes } = config;
+  const { requireBinary, minBytes, minEntropyBits, minEntropyBytes, maxAnonBytes } = config;
   const isHelloTaken = minBytes <= 6 && (minEntropyBits === 0 || minEntropyBytes > 6);
-  const sample = isHelloTaken ? 'echo hello' : `head -c ${Math.max(minBytes, 4096)} /dev/urandom`;
+  // So many random bytes lack some 184 / bytes of the 8 bits that each could have: half of what they may lack.
+  const bytes = Math.max(minBytes, Math.floor(Math.min(maxAnonBytes / 2, Math.max(4096, 368 / (8 - minEntropyBits)))));
+  const sample = isHelloTaken ? 'echo hello' : `head -c ${bytes} /dev/urandom`;
   return {
     ...(asksForWork ? {
       create: `${clientDownload(url)} && ${sample} | sh pastec${requireBinary ? ' --encrypt' : ''}`,
