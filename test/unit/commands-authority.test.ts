@@ -3,12 +3,14 @@
 
 import '../support/quick-derivation.ts';
 import assert from 'node:assert/strict';
-import { X509Certificate } from 'node:crypto';
+import crypto, { X509Certificate } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { readIssuer } from '../../src/authority/certificates.ts';
+import { AuthorityKeyError } from '../../src/authority/keys.ts';
 import { CA_PASSWORD, openDesk, type Desk } from '../support/operator.ts';
 import { selectValue } from '../support/store.ts';
 
@@ -114,6 +116,23 @@ test('pki ca passphrase: the new password opens the key and the old one does not
   assert.equal((await desk.pasted(['pki', 'crl'], { SERVICE_PKI_CA_PASSWORD: NEW_PASSWORD })).code, 0);
   const back = await changePassword(desk, CA_PASSWORD, { SERVICE_PKI_CA_PASSWORD: NEW_PASSWORD });
   assert.equal(back.code, 0);
+  assert.equal((await desk.pasted(['pki', 'crl'])).code, 0);
+});
+
+test('pki ca passphrase: what could not be opened again does not take the place of what can', async (t) => {
+  const desk = openDesk(t);
+  await desk.createAdmin();
+  const before = storedIn(desk.databasePath);
+  const { createCipheriv } = crypto;
+  const spoilt = t.mock.method(crypto, 'createCipheriv', (name: 'aes-256-cbc', key: Uint8Array, iv: Uint8Array) => (
+    createCipheriv(name, new Uint8Array(key.length), iv)
+  ));
+  syncBuiltinESMExports();
+  await assert.rejects(changePassword(desk, NEW_PASSWORD), AuthorityKeyError);
+  spoilt.mock.restore();
+  syncBuiltinESMExports();
+  assert.equal(spoilt.mock.callCount(), 1);
+  assert.deepEqual(storedIn(desk.databasePath), before);
   assert.equal((await desk.pasted(['pki', 'crl'])).code, 0);
 });
 
