@@ -1,6 +1,6 @@
 // The endpoints of the certificate authority: /pki, as far as SERVICE_PKI_ENABLED offers it, and /register.
 
-import { hasTrustedLimits } from '../core/callers.ts';
+import { type Caller, hasTrustedLimits } from '../core/callers.ts';
 import { type RateStanding, Refusal } from '../core/refusals.ts';
 import { type Awaitable, onceForEach, unixSeconds } from '../core/time.ts';
 import { sha256 } from '../crypto/digest.ts';
@@ -68,9 +68,10 @@ async function describePki({ config, authorities }: Room): Promise<Reply> {
 
 async function createAuthority(room: Room, request: Request): Promise<Reply> {
   requireEnabled(room);
+  const caller = await room.identity.callerOf(request.origin);
   await room.authorities.requireNone();
   const name = commonNameOf(await jsonBodyOf(request)) ?? DEFAULT_AUTHORITY_NAME;
-  const authority = await room.authorities.create(name, await requesterNow(room, request));
+  const authority = await room.authorities.create(name, requesterOf(request, await callerNow(room, request, caller)));
   return jsonReply(201, { message: 'CA created', ...issuing.presentIssued(authority), download: '/pki/ca.crt' });
 }
 
@@ -118,7 +119,8 @@ async function issueCertificate(room: Room, request: Request): Promise<Reply> {
   await refuseFirstToPages(room, request);
   const authority = await room.authorities.signing();
   const key = requestedKey(body) ?? await generateKeyPair();
-  const asked = { commonName, key, requester: await requesterNow(room, request), spend: null, invitation };
+  const requester = requesterOf(request, await callerNow(room, request, caller));
+  const asked = { commonName, key, requester, spend: null, invitation };
   const issued = await issuing.issueCertificate(room, asked, authority);
   return pemReply(issued, key, rate === null ? {} : rateHeaders(rate));
 }
@@ -148,22 +150,20 @@ async function listCertificates(room: Room, request: Request): Promise<Reply> {
 
 async function revokeCertificate(room: Room, request: Request): Promise<Reply> {
   const serial = request.parameter.toLowerCase();
-  const revokerNow = async () => {
-    const caller = await room.identity.callerOf(request.origin);
-    // The audit log names a holder by the fingerprint on record, anyone else by what was presented.
-    return { caller, requester: requesterOf(request, caller.fingerprint ?? request.origin.fingerprint) };
-  };
-  const revoker = await revokerNow();
+  const caller = await room.identity.callerOf(request.origin);
+  // The audit log names a holder by the fingerprint on record, anyone else by what was presented.
+  const presented = requesterOf(request, { fingerprint: caller.fingerprint ?? request.origin.fingerprint });
   // Whoever repeats the call is anonymous by now, and is told that the certificate is revoked.
-  const isHolder = hasTrustedLimits(revoker.caller)
+  const isHolder = hasTrustedLimits(caller)
     || (await room.store.read.findCertificate(request.origin.fingerprint ?? '')) !== undefined;
   if (!isHolder) requireEnabled(room);
-  await issuing.requireRevocable(room, serial, revoker);
+  await issuing.requireRevocable(room, serial, { caller, requester: presented });
   const reason = textMember(await jsonBodyOf(request), 'reason', () => new Refusal('reasonInvalid')) ?? null;
   if (reason !== null && !isRevocationReason(reason)) {
     throw new Refusal('reasonInvalid', { hint: 'such as keyCompromise or superseded' });
   }
-  await issuing.revokeCertificate(room, serial, await revokerNow(), reason);
+  const revoker = { caller: await callerNow(room, request, caller), requester: presented };
+  await issuing.revokeCertificate(room, serial, revoker, reason);
   return jsonReply(200, { message: 'certificate revoked', serial });
 }
 
@@ -194,7 +194,7 @@ async function register(room: Room, request: Request): Promise<Reply> {
   const commonName = commonNameOf(body) ?? room.newUuid();
   const wanted = wantedOf(body);
   await refuseFirstToPages(room, request);
-  const requester = await requesterNow(room, request);
+  const requester = requesterOf(request, await callerNow(room, request, caller));
   const authority = await room.authorities.ensured(requester);
   return issueWanted(room, request, wanted, { commonName, requester, spend, invitation, rate }, authority);
 }
@@ -210,7 +210,7 @@ async function refuseFirstToPages({ store, clock }: Room, { headers }: Request):
 /** Nobody who has a certificate must be invited or work again: the new one is the same holder's, of the same name. */
 async function renewCertificate(room: Room, request: Request): Promise<Reply> {
   const caller = await room.identity.callerOf(request.origin);
-  const holder = requireIdentity(caller);
+  requireIdentity(caller);
   if (!hasTrustedLimits(caller)) {
     throw new Refusal('permissionDenied', { hint: 'only a certificate of this service can be renewed: register' });
   }
@@ -227,7 +227,7 @@ async function renewCertificate(room: Room, request: Request): Promise<Reply> {
   // Asked here so that nothing is made in vain: the store decides, in the transaction that stores the certificate.
   const { refused, retryAfterSeconds } = await room.store.read.findRenewable(renews, unixSeconds(room.clock));
   if (refused !== null) throw new Refusal(refused, {}, { retryAfterSeconds });
-  const asked = { commonName, requester: requesterOf(request, holder), spend: null, renews, rate };
+  const asked = { commonName, requester: requesterOf(request, caller), spend: null, renews, rate };
   return issueWanted(room, request, wanted, asked, authority);
 }
 
@@ -293,12 +293,12 @@ function issuedHeaders({ fingerprint, expiresAt, isAdmin }: issuing.Issued, { ra
   };
 }
 
-/** Asked when the body is there: the audit log and a certificate name nobody whose own was revoked meanwhile. */
-async function requesterNow({ identity }: Room, request: Request): Promise<Requester> {
-  return requesterOf(request, (await identity.callerOf(request.origin)).fingerprint);
+/** Looked up once more when the body is there: nobody is named, or obeyed, whose certificate was revoked meanwhile. */
+async function callerNow({ identity }: Room, { origin }: Request, before: Caller): Promise<Caller> {
+  return before.fingerprint === null ? before : identity.callerOf(origin);
 }
 
-function requesterOf({ origin: { clientAddress } }: Request, fingerprint: string | null): Requester {
+function requesterOf({ origin: { clientAddress } }: Request, { fingerprint }: Pick<Caller, 'fingerprint'>): Requester {
   return { fingerprint, clientAddress };
 }
 
