@@ -10,7 +10,7 @@ import { validityFrom } from '../../src/authority/certificates.ts';
 import { encodePem, privateKeyPem } from '../../src/authority/keys.ts';
 import { DAY_SECONDS, MIB } from '../../src/core/time.ts';
 import { fingerprintSha1 } from '../../src/crypto/presented.ts';
-import { forged, makeTestAuthority, makeTestClient, withOtherSignature } from '../support/authority.ts';
+import { forged, forServers, makeTestAuthority, makeTestClient, withOtherSignature } from '../support/authority.ts';
 import { deleteCertificate, presenting } from '../support/certificates.ts';
 import { certificateOf, type Issued, PKI } from '../support/pki.ts';
 import {
@@ -74,7 +74,7 @@ test('TLS: certificates of others are anonymous, whatever names they bear', asyn
   const nowSeconds = Math.floor(Date.now() / 1000);
   const now = { validity: validityFrom(nowSeconds, 30) };
   const other = await makeTestAuthority('Public CA', nowSeconds);
-  const shown = pairOf(await makeTestClient(other, now));
+  const shown = pairOf(await forServers(await makeTestClient(other, now), other));
   const pair = { ...shown, cert: shown.cert + encodePem('CERTIFICATE', other.certificate) };
   const app = await startTlsApp(t, PKI, { pair });
   const { admin } = await withCertificates(app);

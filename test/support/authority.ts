@@ -4,7 +4,7 @@
 import {
   makeAuthorityCertificate, makeClientCertificate, makeSerial, readIssuer, type Validity, validityFrom,
 } from '../../src/authority/certificates.ts';
-import { bitString, distinguishedName, integer, seq } from '../../src/authority/der.ts';
+import { bitString, distinguishedName, integer, OIDS, seq } from '../../src/authority/der.ts';
 import { type Authority, generateKeyPair, signed } from '../../src/authority/keys.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { bitStringOctets, fingerprintSha1, readDer } from '../../src/crypto/presented.ts';
@@ -54,6 +54,13 @@ export async function forged(client: TestClient, own: Authority, authority: Uint
   bytes.set(readIssuer(authority).keyIdentifier, bytes.indexOf(readIssuer(own.certificate).keyIdentifier));
   const certificate = await signed(bytes, own.privateKey, 'sha384');
   return { ...client, certificate, fingerprint: fingerprintSha1(certificate) };
+}
+
+/** The same of a server: this service's own authority issues none. */
+export async function forServers(client: TestClient, authority: Authority): Promise<TestClient> {
+  const tbs = Buffer.from(readDer(client.certificate).children[0]!.encoding);
+  tbs.set(OIDS.serverAuth, tbs.indexOf(OIDS.clientAuth));
+  return { ...client, certificate: await signed(tbs, authority.privateKey, 'sha384') };
 }
 
 /** The order of the group of P-384 (SEC 2, section 2.5.1). */
