@@ -31,7 +31,7 @@ const WORKS = {
       config,
       key: randomBytes(32),
       antiflood: { record: () => {}, difficultyBits: () => DIFFICULTY_BITS },
-      store: { challenges: { isSpent: async (nonce) => spent.get(nonce) !== undefined } },
+      store: { read: { isSpent: async (nonce) => spent.get(nonce) !== undefined } },
       clock, count, random: randomBytes,
     });
     const works = Array.from({ length: SOLVED }, () => {
@@ -44,8 +44,8 @@ const WORKS = {
   },
 
   async rate({ main }) {
-    const { Rates, config } = await built(main);
-    const rates = new Rates({ config, clock, count });
+    const { createRates, config } = await built(main);
+    const rates = createRates({ config, clock, count });
     const addresses = Array.from({ length: CLIENTS }, (_, client) => (
       `10.${client >> 16}.${(client >> 8) & 255}.${client & 255}`
     ));

@@ -2,11 +2,15 @@
 // alternating rounds, and bars.
 
 import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
+import { builtMain } from '../support/built.ts';
 import { ROOT } from '../support/source.ts';
+import { openTestStore } from '../support/store.ts';
 
 type Random = () => number;
 type Draw = (count: number, random: Random) => () => number;
@@ -192,4 +196,16 @@ test('drawn requests: each names a paste with its owner, is stamped, and a plan 
   assert.equal(new Set(requests.map(([, , stamp]) => stamp)).size, 10);
   assert.ok(requests.every(([, , stamp]) => /^[0-9a-f]+$/.test(stamp ?? '') && stamp?.length === STAMP.length));
   assert.equal(sent({ ...plan, side: 'floor' }, 10).length, 10);
+});
+
+test('timed.mjs: what is timed without a socket is there in the built modules, by the names that it calls', async (t) => {
+  const { path: database } = await openTestStore(t);
+  const timed = fork(join(ROOT, 'scripts', 'bench', 'timed.mjs'), { execArgv: [] });
+  t.after(() => timed.kill());
+  for (const what of ['work', 'rate', 'registration']) {
+    timed.send({ what, main: builtMain(), database, seconds: 0.01, atOnce: 1, batch: 1 });
+    // It ends with an error where something is missing.
+    const [answer] = await Promise.race([once(timed, 'message'), once(timed, 'exit')]) as [{ answers?: number } | number];
+    assert.ok(typeof answer === 'object' && answer.answers! > 0, `${what}: ${JSON.stringify(answer)}`);
+  }
 });
