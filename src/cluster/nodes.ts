@@ -97,7 +97,7 @@ export class Nodes implements Disposable {
     const [rows, ...found] = await this.query([NEWEST, ...statements], 'strong', deadlineMs);
     const newest = Number(onlyRow(rows)[0]);
     if (newest < seen) throw unavailable(LACKING);
-    this.#see(newest);
+    this.#seen = Math.max(this.#seen, newest);
     return found;
   }
 
@@ -106,26 +106,25 @@ export class Nodes implements Disposable {
     const guard: Statement = [`INSERT INTO guards SELECT (${NEWEST[0]}) >= :seen`, { seen: this.#seen }];
     const [seen, ...results] = await this.execute([guard, ...claims]);
     if (seen?.error === STALE) throw unavailable(LACKING);
-    if (results.at(-1)?.error === undefined) this.#see(results[0]?.last_insert_id);
+    if (results.at(-1)?.error === undefined) this.#seen = Math.max(this.#seen, results[0]?.last_insert_id ?? 0);
     return results.length === 0 ? [seen!] : results;
   }
 
-  #see(newest = 0): void {
-    if (newest > this.#seen) this.#seen = newest;
-  }
-
-  /** Asks each node for itself; gives those that lack what this host had seen the last time. */
-  async compare(): Promise<readonly string[]> {
+  /**
+   * Asks each node for itself: whoever leads must have come as far. Gives those that lack what this host had seen the
+   * last time, which a mere `look` is not.
+   */
+  async compare(isLook = false): Promise<readonly string[]> {
     const before = this.#compared;
     const body = Buffer.from(JSON.stringify([NEWEST]));
     const behind = await Promise.all(this.#options.map(async ({ name }, node) => {
       const answer = await this.#askOne(node, '/db/query?level=none', body, SILENCE_MS, SILENCE_MS);
       const results = typeof answer === 'string' ? answer : resultsIn(answer, 1);
       const newest = typeof results === 'string' ? before : Number(results[0]?.values?.[0]?.[0] ?? 0);
-      this.#see(newest);
+      this.#seen = Math.max(this.#seen, newest);
       return newest < before ? [name] : [];
     }));
-    this.#compared = this.#seen;
+    if (!isLook) this.#compared = this.#seen;
     return behind.flat();
   }
 

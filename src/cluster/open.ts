@@ -81,14 +81,15 @@ function createClusterStore(joined: Awaited<ReturnType<typeof joinNodes>>, optio
   const larger = createClusterContents({ run: writer.run.bind(writer), readChunk, log });
   const touches = new Touches((accesses) => writer.run('touchPastes', accesses), log);
   const hot = { around: <Result>(_: string, change: () => Promise<Result>) => change(), noteRemoved: () => {} };
-  let following: NodeJS.Timeout | undefined;
+  // What a leader could not carry out, as on a full disk, the others may have: it is not to be obeyed any more then.
+  const timers = [setInterval(() => void nodes.compare(true), FOLLOW_MS).unref()];
   let probing: Promise<boolean> | undefined;
   // By a clock that is wrong, what is good still would be removed, for all hosts.
   const lead = () => checkTime().then(() => writer.run('lead', null));
   const shared = { read: reader, touches, find: reader.findPaste, hot, share: (bytes: Uint8Array) => bytes };
   return {
     ...createCalls({ ...shared, run: byOneHost(run, lead, checkTime), ...larger }),
-    followSpent: (note) => void (following = followSpent(nodes, statements, note)),
+    followSpent: (note) => void timers.push(followSpent(nodes, statements, note)),
     hasRoomFor: () => true,
     upkeep: {
       truncateWal: async () => {
@@ -110,7 +111,7 @@ function createClusterStore(joined: Awaited<ReturnType<typeof joinNodes>>, optio
       probing ??= checkTime(HEALTH_MS).then(() => true, () => false).finally(() => (probing = undefined))
     ),
     close: async () => {
-      clearInterval(following);
+      for (const timer of timers) clearInterval(timer);
       nodes.endWithin(CLOSE_MS);
       await touches.close();
       larger.close();

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ask, startCluster } from '../support/cluster.ts';
 import type { RqliteNode } from '../support/rqlite.ts';
@@ -44,23 +44,24 @@ async function commandsOf(node: RqliteNode): Promise<number> {
 /** A snapshot is made after so many, and somewhat more are kept. */
 const SNAPSHOT_ENTRIES = 512;
 
-test('cluster: a node that lacks changes since its disk was full answers nothing as their leader, until it was restarted', async (t) => {
+/** Three nodes, of which the first has a small disk. */
+async function startWithSmall(t: TestContext) {
   const folder = smallFileSystem(t, 64);
   if (folder === undefined) return t.skip('this user may not mount a file system');
   const snapshots = ['-raft-snap', `${SNAPSHOT_ENTRIES}`, '-raft-snap-int', '500ms'];
   const flags = ['-raft-timeout', '500ms', '-raft-election-timeout', '500ms', ...snapshots];
   const cluster = await startCluster(t, { hosts: 2, nodes: { flags, folders: [folder] } });
-  if (cluster === undefined) return;
-  const { hosts: [host], nodes: [small, ...others] } = cluster;
-  assert.ok(host !== undefined && small !== undefined);
-  const store = async (burns: boolean): Promise<string> => {
-    const headers = burns ? { 'X-Burn-After-Read': '1' } : {};
+  if (cluster === undefined) return undefined;
+  const { hosts: [host, second], nodes: [small, ...others] } = cluster;
+  assert.ok(host !== undefined && second !== undefined && small !== undefined);
+  const store = async (burns: boolean, headers: Record<string, string> = {}): Promise<string> => {
+    const all = burns ? { ...headers, 'X-Burn-After-Read': '1' } : headers;
     // More than the pages that are there have room for.
-    const { json } = await ask(host, 201, 'POST /', { body: `${Math.random()} `.repeat(500), headers });
+    const { json } = await ask(host, 201, 'POST /', { body: `${Math.random()} `.repeat(500), headers: all });
     return String(json['id']);
   };
-  const statusOf = async (path: string, init: RequestInit = {}): Promise<number> => {
-    const answer = await fetch(`${host.url}${path}`, init);
+  const statusOf = async (path: string, init: RequestInit = {}, on = host): Promise<number> => {
+    const answer = await fetch(`${on.url}${path}`, init);
     await answer.arrayBuffer();
     return answer.status;
   };
@@ -75,6 +76,13 @@ test('cluster: a node that lacks changes since its disk was full answers nothing
     }
     assert.fail('it does not come to lead');
   };
+  return { cluster, folder, host, second, small, others, store, statusOf, haveLead };
+}
+
+test('cluster: a node that lacks changes since its disk was full answers nothing as their leader, until it was restarted', async (t) => {
+  const started = await startWithSmall(t);
+  if (started === undefined) return;
+  const { cluster, folder, small, others, store, statusOf, haveLead } = started;
   await haveLead(others[0]!);
   const [kept, burned] = [await store(false), await store(true)];
 
@@ -121,4 +129,34 @@ test('cluster: a node that lacks changes since its disk was full answers nothing
   await haveLead(small);
   for (const id of [kept, ...missed]) assert.equal(await statusOf(`/${id}/raw`), 200);
   assert.deepEqual([await statusOf(`/${burned}/raw`), await statusOf('/health')], [404, 200]);
+});
+
+test('cluster: a leader that could not carry out something for its full disk is obeyed no more, though it leads on', async (t) => {
+  const started = await startWithSmall(t);
+  if (started === undefined) return;
+  const { cluster, folder, host, second, small, others, store, statusOf, haveLead } = started;
+  await haveLead(small);
+  const headers = { 'X-SSL-Client-SHA1': 'ab'.repeat(20) };
+  const ids: string[] = [];
+  for (let count = 0; count < 4; count += 1) ids.push(await store(false, headers));
+  await fillLog(small, small);
+  fillDisk(join(folder, 'filler'));
+  // The others carry it out, and nobody can know.
+  assert.equal(await statusOf(`/${ids[0]}`, { method: 'DELETE', headers }), 503);
+  rmSync(join(folder, 'filler'));
+  const [here, there] = [await commandsOf(small), await commandsOf(others[0]!)];
+  t.diagnostic(`the node has ${here} of ${there} commands`);
+  assert.ok(here < there, 'the disk was not full for this node');
+  assert.equal(await cluster.findLeader(), small);
+
+  // Once it would have been acknowledged here, and lost with the next leader: to that, the first paste is gone.
+  for (const on of [host, second]) {
+    const change = { method: 'PUT', headers, body: 'another content' };
+    for (const id of ids) assert.equal(await statusOf(`/${id}`, change, on), 503);
+    assert.equal(await statusOf('/health', {}, on), 503);
+  }
+  await haveLead(others[0]!);
+  for (const [index, id] of ids.entries()) assert.equal(await statusOf(`/${id}/raw`), index === 0 ? 404 : 200);
+  await store(false);
+  assert.equal(await statusOf('/health', {}, second), 200);
 });
