@@ -42,8 +42,9 @@ const MAX_ANSWER_BYTES = 128 * MIB;
 
 const [LATE, SILENT] = ['no answer in time', 'silent'];
 
-/** How the tables' `guards` refuse. */
+/** How the tables' `guards` refuse; and SQLite, where the node that leads has no room: never to be asked for again. */
 export const STALE = 'stale';
+export const FULL = /disk is full/;
 
 /** Claims are numbered, each change has one, and the last is not removed: who has a lower number lacks changes. */
 const NEWEST: Statement = ['SELECT coalesce(max(rowid), 0) FROM claims', {}];
@@ -56,7 +57,7 @@ export class Nodes implements Disposable {
   readonly #agent: HttpAgent;
   /** The node that answered last. */
   #leader = 0;
-  /** The newest claim that this host has seen, and had when nodes were compared. */
+  /** The newest claim that this host has seen, and had when nodes were compared the last time, which no look is. */
   #seen = 0;
   #compared = 0;
   /** Nothing is asked after that. */
@@ -68,8 +69,8 @@ export class Nodes implements Disposable {
     const headers = user === undefined ? {} : { auth: `${user}:${config.clusterPassword}` };
     this.#clock = clock;
     this.#request = hasTls ? httpsRequest : httpRequest;
-    const pool = { keepAlive: true };
-    this.#agent = hasTls ? new HttpsAgent({ ...pool, ...trusting(config.clusterCaPath) }) : new HttpAgent(pool);
+    const ca = hasTls ? trusting(config.clusterCaPath) : {};
+    this.#agent = new (hasTls ? HttpsAgent : HttpAgent)({ keepAlive: true, ...ca });
     this.#options = places.map((place) => {
       const found = placeIn(`${hasTls ? 'https' : 'http'}://${place}`);
       if (found === undefined) throw new ConfigError([`${SETTINGS.databasePath.name}: ${place} is no host and port`]);
@@ -106,14 +107,14 @@ export class Nodes implements Disposable {
     const guard: Statement = [`INSERT INTO guards SELECT (${NEWEST[0]}) >= :seen`, { seen: this.#seen }];
     const [seen, ...results] = await this.execute([guard, ...claims]);
     if (seen?.error === STALE) throw unavailable(LACKING);
-    if (results.at(-1)?.error === undefined) this.#seen = Math.max(this.#seen, results[0]?.last_insert_id ?? 0);
+    const { error } = results.at(-1) ?? seen!;
+    if (error === undefined) this.#seen = Math.max(this.#seen, results[0]?.last_insert_id ?? 0);
+    // The others may have had room: they soon know what they have carried out, and nothing is asked before that.
+    else if (FULL.test(error)) await setTimeout(4 * PAUSE_MS).then(() => this.compare(true));
     return results.length === 0 ? [seen!] : results;
   }
 
-  /**
-   * Asks each node for itself: whoever leads must have come as far. Gives those that lack what this host had seen the
-   * last time, which a mere `look` is not.
-   */
+  /** Asks each node for itself: whoever leads must have come as far. Gives those that lack what was `#compared`. */
   async compare(isLook = false): Promise<readonly string[]> {
     const before = this.#compared;
     const body = Buffer.from(JSON.stringify([NEWEST]));
@@ -270,7 +271,7 @@ function told(reasons: ReadonlyMap<string, string>): string {
 function resultsIn(body: Buffer, count: number): readonly Result[] | string {
   try {
     const { results, error } = JSON.parse(body.toString()) as { results: readonly Result[]; error?: string };
-    if (error !== undefined) return String(error);
+    if (error !== undefined) return FULL.test(error) ? [{ error }] : String(error);
     const areRows = results.every(({ values = [] }) => values.every((row) => Array.isArray(row)));
     // In a transaction nothing follows what failed.
     if (areRows && (results.length === count || results.at(-1)?.error !== undefined)) return results;

@@ -15,8 +15,7 @@ import { type ConnectionOptions, createReader, findMarks, joinNodes, requireSame
 export async function visitCluster(options: ConnectionOptions): Promise<VisitedStore> {
   const { nodes, statements, run, close } = await joinNodes(options);
   const read = createReader(nodes, statements, prepareVisit(statements));
-  const files = () => ({ databaseBytes: null, walBytes: null, diskFreeBytes: null });
-  return createVisit({ read, run, files, close });
+  return createVisit({ read, run, close, files: () => ({ databaseBytes: null, walBytes: null, diskFreeBytes: null }) });
 }
 
 /** As tailAudit of store/visit.ts, which says when the nodes can't be read. */

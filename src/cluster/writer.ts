@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises';
 import { type Clock, unixSeconds } from '../core/time.ts';
 import { StoreError, unavailable } from '../store/store.ts';
 import { LANES, Queue, type Queued } from '../store/writer.ts';
-import { DEADLINE_MS, type Nodes, onlyRow, STALE, type Statement } from './nodes.ts';
+import { DEADLINE_MS, FULL, type Nodes, onlyRow, STALE, type Statement } from './nodes.ts';
 import { guardOf, type Known, type Rehearsal, type Statements } from './statements.ts';
 
 type Commands = Readonly<Record<string, (params: never) => unknown>>;
@@ -166,7 +166,7 @@ export class ClusterWriter<Rules extends Commands> {
 
 /** Anything but the disk is an error of this program. */
 function failureOf(error: string): Error {
-  if (/disk is full/.test(error)) return new StoreError('full', `storage full: a node refused a change: ${error}`);
+  if (FULL.test(error)) return new StoreError('full', `storage full: a node refused a change: ${error}`);
   if (/disk I\/O|malformed|readonly|no such table/.test(error)) return unavailable(`a node refused a change: ${error}`);
   return new Error(`a node refused a change: ${error}`);
 }

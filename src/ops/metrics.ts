@@ -166,14 +166,12 @@ function escapeHelp(text: string): string {
 }
 
 const RESOLUTION_MS = 10;
-const NANOSECONDS = 1e9;
 
 /** How late the event loop is, as node measures it: seconds beyond the timer's own time, since the last reading. */
 export function measureEventLoopDelay() {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();
-  const secondsAt = (percentile: number): number =>
-    Math.max(0, histogram.percentile(percentile) / NANOSECONDS - RESOLUTION_MS / 1000);
+  const secondsAt = (percentile: number) => Math.max(0, histogram.percentile(percentile) / 1e9 - RESOLUTION_MS / 1000);
   return {
     read: () => {
       const delays = { '0.5': secondsAt(50), '0.99': secondsAt(99) };

@@ -141,9 +141,12 @@ test('cluster: a leader that could not carry out something for its full disk is 
   for (let count = 0; count < 4; count += 1) ids.push(await store(false, headers));
   await fillLog(small, small);
   fillDisk(join(folder, 'filler'));
-  // The others carry it out, and nobody can know.
-  assert.equal(await statusOf(`/${ids[0]}`, { method: 'DELETE', headers }), 503);
+  // The others carry it out. This host asks them; another looks once a second.
+  assert.equal(await statusOf(`/${ids[0]}`, { method: 'DELETE', headers }), 507);
   rmSync(join(folder, 'filler'));
+  const change = { method: 'PUT', headers, body: 'another content' };
+  for (const id of ids) assert.equal(await statusOf(`/${id}`, change), 503);
+  await pause(1500);
   const [here, there] = [await commandsOf(small), await commandsOf(others[0]!)];
   t.diagnostic(`the node has ${here} of ${there} commands`);
   assert.ok(here < there, 'the disk was not full for this node');
@@ -151,7 +154,6 @@ test('cluster: a leader that could not carry out something for its full disk is 
 
   // Once it would have been acknowledged here, and lost with the next leader: to that, the first paste is gone.
   for (const on of [host, second]) {
-    const change = { method: 'PUT', headers, body: 'another content' };
     for (const id of ids) assert.equal(await statusOf(`/${id}`, change, on), 503);
     assert.equal(await statusOf('/health', {}, on), 503);
   }

@@ -91,6 +91,11 @@ test('cluster: a change that a node refuses is told as what it is, and those bes
     assert.deepEqual(beside, { status: 'fulfilled', value: { refused: null } }, error);
     assert.equal(count('pastes'), index + 1, error);
   }
+  // Of the whole, as where its end alone finds no room. Asked for again it would be done here, and not on the others.
+  const body = JSON.stringify({ results: [], error: 'database or disk is full' });
+  behind.choose = once(isWrite, { kind: 'replaced', status: 200, body, isCarriedOut: false });
+  await assert.rejects(create(), { failure: 'full' });
+  assert.equal(count('pastes'), 6);
 });
 
 test('cluster: no lookup waits for chunks, of which few are asked for at once', async (t) => {
