@@ -2,7 +2,7 @@
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type RqliteNodes, startNodes } from '../support/rqlite.ts';
+import { type NodesOptions, type RqliteNodes, startNodes } from '../support/rqlite.ts';
 import { inspect, type Inspection } from './inspect.ts';
 import type { Unit } from './row.ts';
 import type { Service } from './service.ts';
@@ -21,10 +21,11 @@ export interface Cluster extends RqliteNodes {
 /** The nodes end with `use`, the hosts with the unit. */
 export async function withCluster(
   unit: Unit, environment: Readonly<Record<string, string>>, use: (cluster: Cluster) => Promise<void>,
+  options: NodesOptions = {},
 ): Promise<void> {
   const ends: (() => Promise<void>)[] = [];
   try {
-    const nodes = await startNodes({ after: (end) => void ends.push(end) }, { ownGroup: unit.ownGroup });
+    const nodes = await startNodes({ after: (end) => void ends.push(end) }, { ...options, ownGroup: unit.ownGroup });
     const SERVICE_DB = `rqlite://${nodes.nodes.map(({ address }) => address).join()}`;
     let started = 0;
     const startHost = (): Promise<Service> => {

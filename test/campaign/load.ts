@@ -2,6 +2,7 @@
 // the service is gone, with everything held to the model. Each paste is changed by one connection at a time and read by
 // all, so what is possible is known exactly; two changes at once are the rows of races.
 
+import { setTimeout as pause } from 'node:timers/promises';
 import { carryOut } from './actions.ts';
 import { createClient, type Answer, type Ask, type Client } from './client.ts';
 import { createPasteModel, type Action, type Attempt, type PasteModel, type Seen } from './model.ts';
@@ -56,6 +57,8 @@ export interface World {
   acknowledged: number;
   /** Whether what was never answered may be carried out later than it is looked for, as in a cluster. */
   readonly isLate: boolean;
+  /** Statuses that patient clients take for no answer: what was asked for may have been done, or be done later. */
+  readonly saysNothing: readonly number[];
   /** The first of which something was wrong. */
   suspect: KnownPaste | undefined;
 }
@@ -67,10 +70,10 @@ interface Worker {
   readonly round: number;
 }
 
-export function newWorld({ isLate = false } = {}): World {
+export function newWorld({ isLate = false, saysNothing = [503] } = {}): World {
   return {
     pastes: [], forgotten: [], unanswered: [], certificates: [], unansweredCertificates: 0, acknowledged: 0, isLate,
-    suspect: undefined,
+    saysNothing, suspect: undefined,
   };
 }
 
@@ -92,7 +95,7 @@ interface Working {
   readonly round: number;
   readonly connections: number;
   readonly isOver: () => boolean;
-  /** Takes 503 for no answer, and goes on after one: in a cluster it may come before what was asked is given up. */
+  /** Takes some statuses for no answer, and goes on after one: in a cluster one may come before it is given up. */
   readonly isPatient?: boolean;
 }
 
@@ -100,10 +103,10 @@ interface Working {
 export async function workOn(unit: Unit, world: World, port: number, working: Working): Promise<void> {
   const { round, connections, isOver, isPatient = false } = working;
   const workers = Array.from({ length: connections }, async (_, connection) => {
-    const client = isPatient ? patientClient(port) : createClient(port);
+    const client = isPatient ? patientClient(world, port) : createClient(port);
     let isThere = true;
     while (isThere && !isOver() && !unit.isHopeless()) {
-      isThere = (await doOne(unit, world, { client, connection, round })) || isPatient;
+      isThere = (await doOne(unit, world, { client, connection, round })) || (isPatient && await pause(PATIENT_MS, true));
     }
     if (!isThere && !isOver()) unit.lose('a connection was broken off');
     client.close();
@@ -113,7 +116,7 @@ export async function workOn(unit: Unit, world: World, port: number, working: Wo
 
 /** Creates a paste as the load does; false when that was not acknowledged. */
 export async function storeOne(unit: Unit, world: World, port: number, round: number): Promise<boolean> {
-  const client = patientClient(port);
+  const client = patientClient(world, port);
   try {
     return await create(unit, world, { client, connection: 0, round });
   } finally {
@@ -121,11 +124,14 @@ export async function storeOne(unit: Unit, world: World, port: number, round: nu
   }
 }
 
-function patientClient(port: number): Client {
+/** Of what was not answered, some is looked for among all that is stored: there may be thousands in a second. */
+const PATIENT_MS = 20;
+
+function patientClient({ saysNothing }: World, port: number): Client {
   const client = createClient(port);
   const ask = async (request: Ask): Promise<Answer | undefined> => {
     const answer = await client.ask(request);
-    return answer?.status === 503 ? undefined : answer;
+    return saysNothing.includes(answer?.status ?? 0) ? undefined : answer;
   };
   return { ...client, ask };
 }

@@ -197,7 +197,10 @@ export function stateOf(
 
 /** Which content of that paste it is; undefined when it is none of them, not even by a byte. */
 export function versionOf(model: Pick<PasteModel, 'label' | 'bytesOf'>, content: Uint8Array): number | undefined {
-  const [, version = '0'] = Buffer.from(content.subarray(0, 100)).toString('latin1').split('.');
+  const begins = Buffer.from(content.subarray(0, 100)).toString('latin1');
+  // To make the content of each that it could be takes long.
+  if (!begins.startsWith(`${model.label}.`.slice(0, begins.length))) return undefined;
+  const [, version = '0'] = begins.split('.');
   const known = contentOf(model.label, Number(version), model.bytesOf(Number(version)));
   return known.equals(content) ? Number(version) : undefined;
 }

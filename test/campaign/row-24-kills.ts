@@ -130,7 +130,7 @@ async function kill(
 }
 
 /** Resolves with the slowest of those that live: none may be left behind while the others acknowledge. */
-async function expectAllStored(unit: Unit, world: World, hosts: readonly Service[], round: number): Promise<void> {
+export async function expectAllStored(unit: Unit, world: World, hosts: readonly Service[], round: number): Promise<void> {
   const living = hosts.filter((host) => host.isAlive());
   await Promise.all(living.map((host) => expectStored(unit, world, host, round)));
 }
@@ -157,7 +157,7 @@ async function expectUnhealthy(unit: Unit, hosts: readonly Service[]): Promise<v
 }
 
 /** Holds what the hosts and the nodes have to what was acknowledged. */
-async function examine(unit: Unit, world: World, cluster: Cluster): Promise<void> {
+export async function examine(unit: Unit, world: World, cluster: Cluster): Promise<void> {
   for (const host of cluster.hosts) {
     if (!host.isAlive()) unit.lose('a host ended by itself', host.output().slice(-2000));
   }

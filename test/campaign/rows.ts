@@ -29,6 +29,7 @@ import { quotaRow } from './row-21-quota.ts';
 import { governedKillRow } from './row-22-kills.ts';
 import { governedRow } from './row-22-races.ts';
 import { pageRow } from './row-23-page.ts';
+import { clusterDiskRow } from './row-24-disk.ts';
 import { clusterKillRow } from './row-24-kills.ts';
 import { clusterRaceRow } from './row-24-races.ts';
 import { standbyRow } from './row-24-standby.ts';
@@ -65,6 +66,7 @@ export const ROWS: readonly Row[] = [
   pageRow,
   clusterKillRow,
   clusterRaceRow,
+  clusterDiskRow,
   standbyRow,
   clientRow,
 ];

@@ -1,0 +1,64 @@
+// A node of rqlite whose disk is small enough to be full for a while: then it goes on without what it could not carry
+// out.
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import type { RqliteNode, RqliteNodes } from './rqlite.ts';
+
+export const SMALL_DISK_MIB = 64;
+
+/** A snapshot is made after so many commands, and somewhat more are kept. */
+const SNAPSHOT_ENTRIES = 512;
+
+/** Of all nodes. */
+export const SMALL_NODE_FLAGS: readonly string[] = [
+  '-raft-timeout', '500ms', '-raft-election-timeout', '500ms',
+  '-raft-snap', `${SNAPSHOT_ENTRIES}`, '-raft-snap-int', '500ms',
+];
+
+/** Until the disk takes no byte more. */
+export function fillDisk(path: string): void {
+  for (const bytes of [2 ** 20, 4096, 1]) {
+    const piece = Buffer.alloc(bytes, 'full');
+    assert.throws(() => {
+      for (;;) writeFileSync(path, piece, { flag: 'a' });
+    }, { code: 'ENOSPC' });
+  }
+}
+
+interface Status {
+  readonly store: { readonly raft: { readonly last_log_index: number; readonly last_snapshot_index: number } };
+}
+
+const MOST_TURNS = 1000;
+
+/** Until its log was cut, so that it has room of its own, which the database has not; and is not to be soon again. */
+export async function fillLog(leader: RqliteNode, node: RqliteNode): Promise<void> {
+  const text = 'x'.repeat(2000);
+  for (let turn = 0; turn < MOST_TURNS; turn += 1) {
+    const change = ["INSERT OR REPLACE INTO removals SELECT * FROM removals WHERE ? = ''", text];
+    await Promise.all(Array.from({ length: 16 }, () => leader.ask('/db/execute?redirect', [change])));
+    const { store: { raft: { last_log_index: last, last_snapshot_index: cut } } } =
+      JSON.parse((await node.ask('/status')).body) as Status;
+    if (cut >= 3 * SNAPSHOT_ENTRIES && last - cut <= SNAPSHOT_ENTRIES / 4) return;
+  }
+  throw new Error('the log of the node is not cut');
+}
+
+/** How many commands a node has carried out, by itself. */
+export async function commandsOf(node: RqliteNode): Promise<number> {
+  const { body } = await node.ask('/db/query?level=none', ['SELECT max(rowid) FROM claims']);
+  return Number((JSON.parse(body) as { results: { values: number[][] }[] }).results[0]?.values[0]?.[0]);
+}
+
+/** Others end, and come back, until this one leads. */
+export async function haveLead({ findLeader }: Pick<RqliteNodes, 'findLeader'>, node: RqliteNode): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) {
+    const leader = await findLeader();
+    if (leader === node) return;
+    await leader.kill();
+    await findLeader();
+    await leader.start();
+  }
+  throw new Error('the node does not come to lead');
+}
