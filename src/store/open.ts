@@ -306,14 +306,9 @@ export function openReader<Prepared extends object>(
 export function createHealthCheck(reader: Pick<Lookups, 'isAdopted'>, writer: Pick<Writer, 'run' | 'state'>) {
   let probing: Promise<boolean> | undefined;
   return async (): Promise<boolean> => {
-    try {
-      reader.isAdopted('');
-    } catch {
-      return false;
-    }
+    if (orUndefined(() => reader.isAdopted('')) === undefined) return false;
     if (writer.state() !== 'failed') return writer.state() === 'working';
     // It is tried again. Concurrent checks share one probe, so that asking often costs no more.
-    probing ??= writer.run('probe', null).then(() => true, () => false).finally(() => (probing = undefined));
-    return probing;
+    return (probing ??= writer.run('probe', null).then(() => true, () => false).finally(() => (probing = undefined)));
   };
 }
