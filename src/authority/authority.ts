@@ -60,8 +60,7 @@ export class Authorities {
       await this.#creating;
       throw new Refusal('authorityExists');
     }
-    this.#creating = this.#createOnly(commonName, requester).finally(() => (this.#creating = undefined));
-    return this.#creating;
+    return (this.#creating = this.#createOnly(commonName, requester).finally(() => (this.#creating = undefined)));
   }
 
   /** Refuses where create would, before anyone has said what to create; gives the password for its key. */

@@ -72,14 +72,12 @@ export class LazyAuthority {
   }
 
   #load(): Promise<AuthorityRoom> {
-    this.#loading ??= import('./handlers.ts').then(({ createRoom }) => {
-      this.#room = createRoom(this.#parts);
-      return this.#room;
-    }).catch((error: unknown) => {
+    return (this.#loading ??= import('./handlers.ts').then(({ createRoom }) => (
+      this.#room = createRoom(this.#parts)
+    )).catch((error: unknown) => {
       // Such as EMFILE: the next request may find files to be had again.
       this.#loading = undefined;
       throw error;
-    });
-    return this.#loading;
+    }));
   }
 }

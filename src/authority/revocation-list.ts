@@ -57,8 +57,7 @@ export class RevocationList {
   }
 
   async #find(): Promise<StoredCrl | undefined> {
-    this.#kept = await this.#parts.store.read.findCrl(this.#kept);
-    return this.#kept;
+    return (this.#kept = await this.#parts.store.read.findCrl(this.#kept));
   }
 
   async #findYounger(maxAgeSeconds: number): Promise<StoredCrl | undefined> {
@@ -84,8 +83,7 @@ export class RevocationList {
     const revoked = entriesSince(Math.min(before?.thisUpdate ?? -Infinity, thisUpdate), store);
     const made = { number, thisUpdate, revokedCount, der: await makeCrl({ number, thisUpdate, revoked }, authority) };
     if (!(await store.run('keepCrl', made))) return undefined;
-    this.#kept = made;
-    return made;
+    return (this.#kept = made);
   }
 }
 

@@ -99,8 +99,7 @@ function rawReply(parts: Parts, request: Request): Awaitable<Reply> {
   return andThen(opening, (opened) => {
     let reply: Reply | undefined;
     try {
-      reply = opened.paste.burnAfterRead ? wholeReply(opened) : conditionalReply(request, opened);
-      return reply;
+      return (reply = opened.paste.burnAfterRead ? wholeReply(opened) : conditionalReply(request, opened));
     } finally {
       // A body that is streamed has the content, and closes it.
       if (!(reply?.body instanceof StreamedBody)) pastes.release(opened);
