@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { expected, orUndefined } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
 import { KIB, type RandomBytes } from '../core/time.ts';
-import { pbkdf2Sha256 } from '../crypto/passwords.ts';
+import { MAX_ITERATIONS, pbkdf2Sha256 } from '../crypto/passwords.ts';
 import {
   bitStringOctets, components, type DerElement, DerError, integerValue, isEncoding, readDer, TAGS,
 } from '../crypto/presented.ts';
@@ -101,9 +101,6 @@ const CIPHER = 'aes-256-cbc';
 const KEY_BYTES = 32;
 const IV_BYTES = 16;
 const SALT_BYTES = 16;
-
-/** More than was ever written. Without a limit, a damaged count could keep a thread busy for hours. */
-const MAX_ITERATIONS = 10_000_000;
 
 /** A ciphertext and the AlgorithmIdentifier, in DER, that says how to decrypt it. */
 export type Encrypted = Awaited<ReturnType<typeof encryptPbes2>>;

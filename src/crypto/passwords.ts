@@ -9,8 +9,8 @@ const ITERATIONS = 600_000;
 const SALT_BYTES = 32;
 const KEY_BYTES = 32;
 
-/** More would be a denial of service on ourselves. */
-const MAX_ITERATIONS = 10_000_000;
+/** More than was ever written. Without a limit, a damaged count could keep a thread busy for hours. */
+export const MAX_ITERATIONS = 10_000_000;
 
 /** 43 characters of base64url are 32 bytes and no padding. */
 const STORED = /^pbkdf2-sha256\$([1-9][0-9]{0,8})\$([A-Za-z0-9_-]{43})\$([A-Za-z0-9_-]{43})$/;
