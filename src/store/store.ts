@@ -74,10 +74,7 @@ export interface SpentChallenge {
 }
 
 /** At most `max` stored pastes of the same content in any window. */
-export interface DuplicateLimit {
-  readonly max: number;
-  readonly windowSeconds: number;
-}
+export type DuplicateLimit = Readonly<Record<'max' | 'windowSeconds', number>>;
 
 /** What is decided in the transaction that stores a paste, in this order; null for what is not asked. */
 export interface CreationTerms {
@@ -138,11 +135,7 @@ export function countedBytes({ bytes, databaseBytes }: StoredUsage): number {
 }
 
 /** So much more content; what of it is written already is in `databaseBytes`. */
-export interface MoreContent {
-  readonly maxStoredBytes: number;
-  readonly contentBytes: number;
-  readonly unwrittenBytes: number;
-}
+export type MoreContent = Readonly<Record<'maxStoredBytes' | 'contentBytes' | 'unwrittenBytes', number>>;
 
 export interface UploadQuota {
   readonly maxStoredBytes: number;
@@ -161,10 +154,7 @@ export interface PasteFilter {
   readonly before: number;
 }
 
-export interface Page {
-  readonly limit: number;
-  readonly offset: number;
-}
+export type Page = Readonly<Record<'limit' | 'offset', number>>;
 
 /** `total` is how many match in all. */
 export interface Listed<Item> {
