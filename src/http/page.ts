@@ -21,9 +21,7 @@ type Value = string | number | Markup | readonly Markup[];
 
 /** Finished HTML; whatever else is put into it appears as text, in elements and in quoted attributes alike. */
 export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Markup {
-  let text = strings[0]!;
-  for (let index = 0; index < values.length; index += 1) text += textOf(values[index]!) + strings[index + 1]!;
-  return new Markup(text);
+  return new Markup(strings.reduce((text, part, index) => text + textOf(values[index - 1]!) + part));
 }
 
 function textOf(value: Value): string {
