@@ -53,14 +53,13 @@ export async function openStore({ path: name, clock, log, thread }: StoreOptions
     createFile(path);
     // What a restore that was ended left: copies of pastes that may burn or be deleted from here on.
     for (const suffix of ['', '-journal', '-shm', '-wal']) orUndefined(() => rmSync(`${path}-restore-draft${suffix}`));
-    const started = await startWriter(path, clock, log, thread);
-    writer = started;
+    writer = await startWriter(path, clock, log, thread);
     const reader = openReader(path, (db) => {
       const lookups = prepareLookups(db);
       return { ...lookups, findCertificate: rememberFound(db, lookups.findCertificate) };
     });
-    const contents = createContentStore(reader, started, log);
-    const run = started.run.bind(started);
+    const contents = createContentStore(reader, writer, log);
+    const run = writer.run.bind(writer);
     const touches = new Touches((accesses) => run('touchPastes', accesses), log);
     const hot = new HotPastes();
     const notice = createRemovalNotice(reader.countRemovals, clock, () => {
