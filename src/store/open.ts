@@ -175,7 +175,10 @@ function createPasteStore(parts: Sources) {
     /** The paste, unless it has expired. It may be there at once, and is the same object while it is kept in memory. */
     find: (id: string, nowSeconds: number): Awaitable<Paste | undefined> => find(id, nowSeconds, READ_ALONG_BYTES),
     /** The same, with the content of small pastes, held for the caller: it is nobody's to free before. */
-    findWithContent: (id: string, nowSeconds: number) => andThen(find(id, nowSeconds, INLINE_BYTES), withHeldContent),
+    findWithContent: (id: string, nowSeconds: number) => andThen(find(id, nowSeconds, INLINE_BYTES), (found) => {
+      if (found?.content) holdBytes(found.content);
+      return found;
+    }),
     /** Chunks of `contentId` must have been written; they are the paste's from then on. */
     create: (paste: NewPaste, terms: CreationTerms) => (
       run('createPaste', { paste: shared(parts, paste), terms }, paste.content?.length ?? 0)
@@ -223,11 +226,6 @@ function createRemovalNotice(countRemovals: () => number, clock: Clock, forget: 
     if (count !== known) forget();
     known = count;
   };
-}
-
-function withHeldContent(found: PasteWithContent | undefined): PasteWithContent | undefined {
-  if (found?.content) holdBytes(found.content);
-  return found;
 }
 
 function shared<Stored extends ChangedContent>({ share }: Sources, stored: Stored): Stored {
