@@ -120,8 +120,7 @@ export const SETTINGS = {
   tlsKeyPath: text('SERVICE_TLS_KEY', '', 'PEM file with the private key of `SERVICE_TLS_CERT`', PEM),
   // The writer thread and the readers share a file: SQLite gives names with a colon first, and URIs, other meanings.
   databasePath: text('SERVICE_DB', 'data/pasted.db',
-    'path of the SQLite database, under systemd `$STATE_DIRECTORY/pasted.db`; or the nodes of a cluster of rqlite',
-    {
+    'path of the SQLite database, under systemd `$STATE_DIRECTORY/pasted.db`; or the nodes of a cluster of rqlite', {
       pattern: /^(?!:|file:|\w+:\/|rqlites?:)[^\0\ufffd]+$|^rqlites?:\/\/(\w+@)?(([\w.-]+|\[[\w:]+]):\d+(,(?=.)|$))+$/i,
       expected: 'the path of a file, or the nodes of a cluster, such as rqlite://db1:4001,db2:4001,db3:4001',
     }),
@@ -143,8 +142,7 @@ export const SETTINGS = {
   identityHeader: choice('SERVICE_IDENTITY_HEADER', ['x-ssl-client-sha1', 'client-cert', 'x-ssl-client-cert'],
     'the one header in which the proxy with that secret names its client; or `client-cert`, or `x-ssl-client-cert`'),
   contact: text('SERVICE_CONTACT', '',
-    'where to report abuse or a vulnerability: for `GET /`, its page and `/.well-known/security.txt`',
-    {
+    'where to report abuse or a vulnerability: for `GET /`, its page and `/.well-known/security.txt`', {
       pattern: /^(?:(?:https:\/\/|mailto:)(?:[\w.~:/?#[\]@!$&'()*+,;=-]|%[\dA-Fa-f]{2})+)?$/,
       expected: 'an https or mailto URL, such as mailto:abuse@paste.example',
     }),
