@@ -57,8 +57,11 @@ export interface World {
   acknowledged: number;
   /** Whether what was never answered may be carried out later than it is looked for, as in a cluster. */
   readonly isLate: boolean;
-  /** Statuses that patient clients take for no answer: what was asked for may have been done, or be done later. */
-  readonly saysNothing: readonly number[];
+  /**
+   * In a cluster of which a node may be full, 507 says no more than 503: others may have had room. For so long another
+   * host may lose what it changes of the same, so nobody does. Undefined where 507 says that nothing was done.
+   */
+  readonly unsettledMs: number | undefined;
   /** The first of which something was wrong. */
   suspect: KnownPaste | undefined;
 }
@@ -70,10 +73,10 @@ interface Worker {
   readonly round: number;
 }
 
-export function newWorld({ isLate = false, saysNothing = [503] } = {}): World {
+export function newWorld({ isLate = false, unsettledMs }: { isLate?: boolean; unsettledMs?: number } = {}): World {
   return {
     pastes: [], forgotten: [], unanswered: [], certificates: [], unansweredCertificates: 0, acknowledged: 0, isLate,
-    saysNothing, suspect: undefined,
+    unsettledMs, suspect: undefined,
   };
 }
 
@@ -95,7 +98,7 @@ interface Working {
   readonly round: number;
   readonly connections: number;
   readonly isOver: () => boolean;
-  /** Takes some statuses for no answer, and goes on after one: in a cluster one may come before it is given up. */
+  /** Takes 503 for no answer, and goes on after one: in a cluster it may come before what was asked is given up. */
   readonly isPatient?: boolean;
 }
 
@@ -103,10 +106,11 @@ interface Working {
 export async function workOn(unit: Unit, world: World, port: number, working: Working): Promise<void> {
   const { round, connections, isOver, isPatient = false } = working;
   const workers = Array.from({ length: connections }, async (_, connection) => {
-    const client = isPatient ? patientClient(world, port) : createClient(port);
+    const client = isPatient ? patientClient(unit, world, port) : createClient(port);
     let isThere = true;
     while (isThere && !isOver() && !unit.isHopeless()) {
-      isThere = (await doOne(unit, world, { client, connection, round })) || (isPatient && await pause(PATIENT_MS, true));
+      isThere = await doOne(unit, world, { client, connection, round });
+      if (!isThere && isPatient) isThere = await pause(PATIENT_MS, true);
     }
     if (!isThere && !isOver()) unit.lose('a connection was broken off');
     client.close();
@@ -116,7 +120,7 @@ export async function workOn(unit: Unit, world: World, port: number, working: Wo
 
 /** Creates a paste as the load does; false when that was not acknowledged. */
 export async function storeOne(unit: Unit, world: World, port: number, round: number): Promise<boolean> {
-  const client = patientClient(world, port);
+  const client = patientClient(unit, world, port);
   try {
     return await create(unit, world, { client, connection: 0, round });
   } finally {
@@ -127,11 +131,16 @@ export async function storeOne(unit: Unit, world: World, port: number, round: nu
 /** Of what was not answered, some is looked for among all that is stored: there may be thousands in a second. */
 const PATIENT_MS = 20;
 
-function patientClient({ saysNothing }: World, port: number): Client {
+function patientClient(unit: Unit, { unsettledMs }: World, port: number): Client {
   const client = createClient(port);
   const ask = async (request: Ask): Promise<Answer | undefined> => {
     const answer = await client.ask(request);
-    return saysNothing.includes(answer?.status ?? 0) ? undefined : answer;
+    if (answer?.status === 507 && unsettledMs !== undefined) {
+      unit.count('refused with 507');
+      // Whoever asks has the paste to himself until then.
+      return pause(unsettledMs, undefined);
+    }
+    return answer?.status === 503 ? undefined : answer;
   };
   return { ...client, ask };
 }

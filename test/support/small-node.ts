@@ -26,8 +26,22 @@ export function fillDisk(path: string): void {
   }
 }
 
-interface Status {
-  readonly store: { readonly raft: { readonly last_log_index: number; readonly last_snapshot_index: number } };
+interface RaftStatus {
+  readonly last_log_index: number;
+  readonly last_snapshot_index: number;
+  readonly state: string;
+  readonly term: number;
+}
+
+/** How its log is, as it says itself. */
+export async function raftOf(node: RqliteNode): Promise<RaftStatus> {
+  return (JSON.parse((await node.ask('/status')).body) as { store: { raft: RaftStatus } }).store.raft;
+}
+
+/** In which it leads: while that is the same, nobody else has. Undefined when it follows. */
+export async function termLedBy(node: RqliteNode): Promise<number | undefined> {
+  const { state, term } = await raftOf(node);
+  return state === 'Leader' ? term : undefined;
 }
 
 const MOST_TURNS = 1000;
@@ -38,8 +52,7 @@ export async function fillLog(leader: RqliteNode, node: RqliteNode): Promise<voi
   for (let turn = 0; turn < MOST_TURNS; turn += 1) {
     const change = ["INSERT OR REPLACE INTO removals SELECT * FROM removals WHERE ? = ''", text];
     await Promise.all(Array.from({ length: 16 }, () => leader.ask('/db/execute?redirect', [change])));
-    const { store: { raft: { last_log_index: last, last_snapshot_index: cut } } } =
-      JSON.parse((await node.ask('/status')).body) as Status;
+    const { last_log_index: last, last_snapshot_index: cut } = await raftOf(node);
     if (cut >= 3 * SNAPSHOT_ENTRIES && last - cut <= SNAPSHOT_ENTRIES / 4) return;
   }
   throw new Error('the log of the node is not cut');

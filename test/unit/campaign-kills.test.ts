@@ -217,6 +217,54 @@ test('workOn: what is only read is not acknowledged as a change is', async (t) =
   assert.equal(changes.length, 100);
 });
 
+/** For every third change the disk of the leader is full: the others do it, and the answer is 507. */
+const FULL = `import { createServer } from 'node:http';
+  const { EARLY_MS, FORGETS } = process.env;
+  const [pastes, refusedMs] = [new Map(), new Map()];
+  let changes = 0;
+  const server = createServer(async (request, response) => {
+    const { method, url, headers } = request;
+    const body = Buffer.concat(await Array.fromAsync(request));
+    const [, id, raw] = url.split('/');
+    const { burn, content } = pastes.get(id) ?? { burn: headers['x-burn-after-read'] };
+    response.statusCode = method === 'POST' ? 201 : 200;
+    if (url !== '/' && content === undefined) response.statusCode = 404;
+    if (response.statusCode === 404) return response.end();
+    const made = method === 'POST' ? 'p' + pastes.size : id;
+    if (method === 'GET' && !(raw && burn)) return response.end(raw ? content : '{}');
+    changes += 1;
+    const isEarly = Date.now() - refusedMs.get(made) < EARLY_MS;
+    const isForgotten = isEarly || (FORGETS && method === 'PUT' && changes % 3 === 1);
+    if (!isForgotten) pastes.set(made, { burn, content: method === 'POST' || method === 'PUT' ? body : undefined });
+    if (changes % 3 === 0) response.statusCode = 507;
+    if (changes % 3 === 0) refusedMs.set(made, Date.now());
+    response.end(changes % 3 !== 0 && raw ? content : JSON.stringify({ id: made }));
+  });
+  server.listen(0, '127.0.0.1', () => console.log('http://127.0.0.1:' + server.address().port));`;
+
+test('workOn: of a cluster that may be full 507 leaves all open, and what was asked for is left alone for a while', async (t) => {
+  const main = join(temporaryFolder(t), 'main.mjs');
+  writeFileSync(main, FULL);
+  const lostBy = async (unsettledMs: number | undefined, environment: Record<string, string>): Promise<string[]> => {
+    const world = newWorld({ isLate: true, ...unsettledMs === undefined ? {} : { unsettledMs } });
+    const row: Row = {
+      name: '0', title: '', target: '', units: 1, least: [],
+      run: async (unit) => {
+        const service = await unit.start({ folder: unit.folder, environment });
+        const isOver = () => world.acknowledged >= 200;
+        await workOn(unit, world, service.port(), { round: 0, connections: 8, isPatient: true, isOver });
+      },
+    };
+    const { lost, tried } = await runUnit(row, { seed: 1, effort: 'quick', main });
+    assert.ok(unsettledMs === undefined || tried['refused with 507']! > 10);
+    return lost.map(({ what }) => what).filter((what) => !/^(?:issue|register) was answered 404/.test(what));
+  };
+  assert.deepEqual(await lostBy(60, { EARLY_MS: '50' }), []);
+  assert.match(String(await lostBy(undefined, {})), /was refused with 507/);
+  assert.match(String(await lostBy(0, { EARLY_MS: '50' })), /s1r0n\d+ (?:is back|is lost|read as version)/, 'lost by another');
+  assert.match(String(await lostBy(60, { FORGETS: '1' })), /s1r0n\d+ read as version/, 'lost later');
+});
+
 test('forgetSome: a paste that expires while it is looked at stays known, gone or not', (t) => {
   const world = newWorld();
   const model = createPasteModel('expiring');
