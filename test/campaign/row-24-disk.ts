@@ -87,6 +87,8 @@ async function roundsOn(unit: Unit, cluster: Cluster, disk: string): Promise<voi
     if (unit.isHopeless()) break;
     const site = { unit, world, cluster, pair, disk, round };
     await workThrough(site, fault);
+    // With such a node leading all that follows would be refused, and tell nothing more.
+    if (!(await areSound(unit, cluster))) break;
     // What has healed must be as good as the others: it is asked when it leads.
     if (unit.effort === 'quick' || unit.random.oneIn(2)) await haveLead(cluster, pair[0]);
     await expectAllStored(unit, world, cluster.hosts, round);
@@ -207,6 +209,16 @@ async function restartLeader(unit: Unit, { findLeader }: Cluster): Promise<void>
   await findLeader();
   await leader.start();
   unit.count('leader restarted, which sent nothing any more');
+}
+
+/** Whether SQLite finds no fault with the database of each node, as that node has it. */
+async function areSound(unit: Unit, { nodes }: Cluster): Promise<boolean> {
+  const found = await Promise.all(nodes.map(async (node) => {
+    const { body } = await node.ask('/db/query?level=none', ['PRAGMA quick_check(3)']);
+    return body.includes('[["ok"]]') ? [] : [{ node: nodes.indexOf(node), body, said: node.said() }];
+  }));
+  for (const one of found.flat()) unit.lose('the database of a node is damaged', one);
+  return found.flat().length === 0;
 }
 
 /** Why a node may not come as far as the others. */

@@ -63,6 +63,8 @@ export interface RqliteNode {
   kill(): Promise<void>;
   /** After a kill, with its folder and addresses; resolves when it answers, whether or not there is a leader. */
   start(): Promise<void>;
+  /** The last of what it wrote, with its life before a kill. */
+  said(): string;
 }
 
 export interface RqliteNodes {
