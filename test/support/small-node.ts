@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { RqliteNode, RqliteNodes } from './rqlite.ts';
 
 export const SMALL_DISK_MIB = 64;
@@ -64,11 +65,17 @@ export async function commandsOf(node: RqliteNode): Promise<number> {
   return Number((JSON.parse(body) as { results: { values: number[][] }[] }).results[0]?.values[0]?.[0]);
 }
 
+const CAUGHT_UP_MS = 10_000;
+
 /** Others end, and come back, until this one leads. */
 export async function haveLead({ findLeader }: Pick<RqliteNodes, 'findLeader'>, node: RqliteNode): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) {
     const leader = await findLeader();
     if (leader === node) return;
+    const { last_log_index: newest } = await raftOf(leader);
+    // Nobody votes for one whose log is behind. In vain, where the leader sends it nothing any more.
+    const isBehind = async (): Promise<boolean> => (await raftOf(node)).last_log_index < newest;
+    for (let waitedMs = 0; waitedMs < CAUGHT_UP_MS && (await isBehind()); waitedMs += 100) await pause(100);
     await leader.kill();
     await findLeader();
     await leader.start();
