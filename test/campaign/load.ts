@@ -62,6 +62,8 @@ export interface World {
    * host may lose what it changes of the same, so nobody does. Undefined where 507 says that nothing was done.
    */
   readonly unsettledMs: number | undefined;
+  /** How often that was the answer. */
+  refused: number;
   /** The first of which something was wrong. */
   suspect: KnownPaste | undefined;
 }
@@ -76,7 +78,7 @@ interface Worker {
 export function newWorld({ isLate = false, unsettledMs }: { isLate?: boolean; unsettledMs?: number } = {}): World {
   return {
     pastes: [], forgotten: [], unanswered: [], certificates: [], unansweredCertificates: 0, acknowledged: 0, isLate,
-    unsettledMs, suspect: undefined,
+    unsettledMs, refused: 0, suspect: undefined,
   };
 }
 
@@ -131,12 +133,14 @@ export async function storeOne(unit: Unit, world: World, port: number, round: nu
 /** Of what was not answered, some is looked for among all that is stored: there may be thousands in a second. */
 const PATIENT_MS = 20;
 
-function patientClient(unit: Unit, { unsettledMs }: World, port: number): Client {
+function patientClient(unit: Unit, world: World, port: number): Client {
+  const { unsettledMs } = world;
   const client = createClient(port);
   const ask = async (request: Ask): Promise<Answer | undefined> => {
     const answer = await client.ask(request);
     if (answer?.status === 507 && unsettledMs !== undefined) {
       unit.count('refused with 507');
+      world.refused += 1;
       // Whoever asks has the paste to himself until then.
       return pause(unsettledMs, undefined);
     }

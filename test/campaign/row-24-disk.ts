@@ -27,8 +27,10 @@ const CONNECTIONS = 4;
 
 const FEWEST_ACKNOWLEDGED = 30;
 
-/** For a leader to have something that it could not carry out. */
 const SHORTEST_FULL_MS = 1000;
+
+/** A leader may never say that it is full: where its log has no room either, it leads no more. */
+const REFUSES_WITHIN_MS = 20_000;
 
 /** Longer than a host asks again for what was not answered. */
 const LONGEST_FULL_MS = { quick: 2000, full: 14_000 };
@@ -38,6 +40,8 @@ const LONGEST_FREE_MS = { quick: 500, full: 3000 };
 
 /** By then each host has looked, with all of it on a core or two. */
 const LOOKED_WITHIN_MS = 3000;
+
+const LEAD_TRIES = 3;
 
 const TAKES_PART_WITHIN_MS = 30_000;
 
@@ -49,7 +53,7 @@ export const clusterDiskRow: Row = {
   title: 'three hosts over three nodes under HTTP load, while the disk of one node is full',
   target: '200 times',
   units: 50,
-  least: ['acknowledged', 'lacked something', 'refused with 507', 'led with what it lacked'],
+  least: ['acknowledged', 'lacked something', 'led with what it lacked'],
   bars: { 'hostSilentMs beside a full follower': 5000, 'hostSilentMs after a restart': 5000 },
   obstacle: () => mountObstacle() ?? rqliteMissing(),
   async run(unit) {
@@ -131,6 +135,7 @@ async function fillAndFree(site: Site, fault: Fault): Promise<void> {
   const filler = join(disk, 'filler');
   const begunMs = performance.now();
   const endMs = begunMs + unit.random.between(SHORTEST_FULL_MS, LONGEST_FULL_MS[unit.effort]);
+  const isAwaited = fault === 'leader full' ? refusal(world, begunMs + REFUSES_WITHIN_MS) : () => false;
   try {
     fillDisk(filler);
     if (fault !== 'leader full') {
@@ -139,7 +144,7 @@ async function fillAndFree(site: Site, fault: Fault): Promise<void> {
       await acknowledgedMore(unit, world, FEWEST_ACKNOWLEDGED);
     }
     // What a node gives back, as when it cuts its log, is taken as well.
-    for (; performance.now() < endMs; await pause(50)) fillDisk(filler);
+    for (; performance.now() < endMs || isAwaited(); await pause(50)) fillDisk(filler);
   } finally {
     rmSync(filler, { force: true });
   }
@@ -148,19 +153,29 @@ async function fillAndFree(site: Site, fault: Fault): Promise<void> {
   if (fault !== 'follower full') await leadOn(unit, world, cluster);
 }
 
+/** Whether a 507 is still to come, until then. */
+function refusal(world: World, untilMs: number): () => boolean {
+  const before = world.refused;
+  return () => world.refused === before && performance.now() < untilMs;
+}
+
 /** With what it lacks, for a while: hosts must see it, and acknowledge nothing. */
 async function leadOn(unit: Unit, world: World, cluster: Cluster): Promise<void> {
   const [small, other] = cluster.nodes as unknown as Pair;
-  await haveLead(cluster, small);
-  const term = await termLedBy(small);
-  await pause(LOOKED_WITHIN_MS);
-  const before = world.acknowledged;
-  await pause(unit.random.below(LONGEST_FREE_MS[unit.effort]));
-  const more = world.acknowledged - before;
-  // Another may have led meanwhile.
-  if (term === undefined || !(await isLacking(small, other)) || (await termLedBy(small)) !== term) return;
-  unit.count('led with what it lacked');
-  if (more > 0) unit.lose(`${more} changes were acknowledged while a node led that lacks some`);
+  // On a machine that is busy another may come to lead meanwhile.
+  for (let turn = 0; turn < LEAD_TRIES; turn += 1) {
+    await haveLead(cluster, small);
+    const term = await termLedBy(small);
+    await pause(LOOKED_WITHIN_MS);
+    const before = world.acknowledged;
+    await pause(unit.random.below(LONGEST_FREE_MS[unit.effort]));
+    const more = world.acknowledged - before;
+    if (!(await isLacking(small, other))) return;
+    if (term === undefined || (await termLedBy(small)) !== term) continue;
+    unit.count('led with what it lacked');
+    if (more > 0) unit.lose(`${more} changes were acknowledged while a node led that lacks some`);
+    return;
+  }
 }
 
 /** As scripts/deploy/cluster has it: from its log it takes what it lacks, unless it has made a snapshot since. */
