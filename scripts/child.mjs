@@ -14,7 +14,6 @@ const handedOn = ['SIGINT', 'SIGTERM', 'SIGHUP'];
  */
 export function run(command, args, { onText = () => {}, ...options } = {}) {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { stdio: 'inherit', ...options });
     let received = null;
     let output = '';
     // A signal to the whole process group reaches the child twice: by itself and from here. There is no telling the
@@ -24,7 +23,9 @@ export function run(command, args, { onText = () => {}, ...options } = {}) {
       child.kill(signal);
     };
     const stopListening = () => handedOn.forEach((signal) => process.off(signal, handOn));
+    // Before there is a child: one that began at once would outlive a signal in between.
     handedOn.forEach((signal) => process.on(signal, handOn));
+    const child = spawn(command, args, { stdio: 'inherit', ...options });
     for (const stream of [child.stdout, child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text) => {
         output += text;
